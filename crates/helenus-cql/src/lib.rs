@@ -1,1 +1,5 @@
-//! See Cargo.toml.
+//! The Cassandra query language and its wire format: types, values, protocol frames and messages, lexer,
+//! parser and syntax tree. Nothing here does I/O.
+
+pub mod error;
+pub mod types;

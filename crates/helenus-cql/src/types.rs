@@ -1,0 +1,438 @@
+//! CQL types, as they stand in a schema and in result metadata.
+//!
+//! A type is cheap to clone: what nests is shared. `frozen` is kept on the types for which it changes how a
+//! column is stored (list, set, map, user type); tuples and vectors are always frozen, as in Cassandra
+//! (`org.apache.cassandra.db.marshal.*`).
+
+use std::fmt;
+use std::sync::Arc;
+
+/// A scalar type. The discriminants are the option ids of the native protocol (spec v5, section 4.2.5.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u16)]
+pub enum NativeType {
+    Ascii = 0x0001,
+    Bigint = 0x0002,
+    Blob = 0x0003,
+    Boolean = 0x0004,
+    Counter = 0x0005,
+    Decimal = 0x0006,
+    Double = 0x0007,
+    Float = 0x0008,
+    Int = 0x0009,
+    Timestamp = 0x000B,
+    Uuid = 0x000C,
+    Text = 0x000D,
+    Varint = 0x000E,
+    Timeuuid = 0x000F,
+    Inet = 0x0010,
+    Date = 0x0011,
+    Time = 0x0012,
+    Smallint = 0x0013,
+    Tinyint = 0x0014,
+    Duration = 0x0015,
+}
+
+impl NativeType {
+    /// Every scalar type, in the order of the option ids.
+    pub const ALL: [NativeType; 20] = [
+        NativeType::Ascii,
+        NativeType::Bigint,
+        NativeType::Blob,
+        NativeType::Boolean,
+        NativeType::Counter,
+        NativeType::Decimal,
+        NativeType::Double,
+        NativeType::Float,
+        NativeType::Int,
+        NativeType::Timestamp,
+        NativeType::Uuid,
+        NativeType::Text,
+        NativeType::Varint,
+        NativeType::Timeuuid,
+        NativeType::Inet,
+        NativeType::Date,
+        NativeType::Time,
+        NativeType::Smallint,
+        NativeType::Tinyint,
+        NativeType::Duration,
+    ];
+
+    /// The name in CQL.
+    pub fn name(self) -> &'static str {
+        match self {
+            NativeType::Ascii => "ascii",
+            NativeType::Bigint => "bigint",
+            NativeType::Blob => "blob",
+            NativeType::Boolean => "boolean",
+            NativeType::Counter => "counter",
+            NativeType::Decimal => "decimal",
+            NativeType::Double => "double",
+            NativeType::Float => "float",
+            NativeType::Int => "int",
+            NativeType::Timestamp => "timestamp",
+            NativeType::Uuid => "uuid",
+            NativeType::Text => "text",
+            NativeType::Varint => "varint",
+            NativeType::Timeuuid => "timeuuid",
+            NativeType::Inet => "inet",
+            NativeType::Date => "date",
+            NativeType::Time => "time",
+            NativeType::Smallint => "smallint",
+            NativeType::Tinyint => "tinyint",
+            NativeType::Duration => "duration",
+        }
+    }
+
+    /// The type of that name, `varchar` included; names of types are not case-sensitive.
+    pub fn from_name(name: &str) -> Option<NativeType> {
+        if name.eq_ignore_ascii_case("varchar") {
+            return Some(NativeType::Text);
+        }
+        Self::ALL
+            .into_iter()
+            .find(|native| native.name().eq_ignore_ascii_case(name))
+    }
+
+    /// Length in bytes of every non-empty value, for types where it is fixed.
+    ///
+    /// `date` and `time` are fixed in length too; the types that Cassandra writes with a length
+    /// prefix inside vectors are told apart by [`CqlType::fixed_len`].
+    pub fn fixed_len(self) -> Option<usize> {
+        match self {
+            NativeType::Boolean | NativeType::Tinyint => Some(1),
+            NativeType::Smallint => Some(2),
+            NativeType::Int | NativeType::Float | NativeType::Date => Some(4),
+            NativeType::Bigint
+            | NativeType::Counter
+            | NativeType::Double
+            | NativeType::Timestamp
+            | NativeType::Time => Some(8),
+            NativeType::Uuid | NativeType::Timeuuid => Some(16),
+            NativeType::Ascii
+            | NativeType::Blob
+            | NativeType::Decimal
+            | NativeType::Duration
+            | NativeType::Inet
+            | NativeType::Text
+            | NativeType::Varint => None,
+        }
+    }
+}
+
+/// A user type as it stood when the enclosing type was resolved.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct UserType {
+    pub keyspace: String,
+    pub name: String,
+    pub fields: Vec<UserTypeField>,
+}
+
+/// A field of a user type.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct UserTypeField {
+    pub name: String,
+    pub ty: CqlType,
+}
+
+impl UserType {
+    /// Position of the field of that name.
+    pub fn field_index(&self, name: &str) -> Option<usize> {
+        self.fields.iter().position(|field| field.name == name)
+    }
+}
+
+/// A CQL type.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum CqlType {
+    Native(NativeType),
+    List {
+        element: Arc<CqlType>,
+        frozen: bool,
+    },
+    Set {
+        element: Arc<CqlType>,
+        frozen: bool,
+    },
+    Map {
+        key: Arc<CqlType>,
+        value: Arc<CqlType>,
+        frozen: bool,
+    },
+    Tuple(Arc<[CqlType]>),
+    Udt {
+        definition: Arc<UserType>,
+        frozen: bool,
+    },
+    Vector {
+        element: Arc<CqlType>,
+        dimension: u16,
+    },
+}
+
+/// Shorthands for the scalar types, so that code reads `CqlType::INT`.
+#[rustfmt::skip]
+impl CqlType {
+    pub const ASCII: CqlType = CqlType::Native(NativeType::Ascii);
+    pub const BIGINT: CqlType = CqlType::Native(NativeType::Bigint);
+    pub const BLOB: CqlType = CqlType::Native(NativeType::Blob);
+    pub const BOOLEAN: CqlType = CqlType::Native(NativeType::Boolean);
+    pub const COUNTER: CqlType = CqlType::Native(NativeType::Counter);
+    pub const DATE: CqlType = CqlType::Native(NativeType::Date);
+    pub const DECIMAL: CqlType = CqlType::Native(NativeType::Decimal);
+    pub const DOUBLE: CqlType = CqlType::Native(NativeType::Double);
+    pub const DURATION: CqlType = CqlType::Native(NativeType::Duration);
+    pub const FLOAT: CqlType = CqlType::Native(NativeType::Float);
+    pub const INET: CqlType = CqlType::Native(NativeType::Inet);
+    pub const INT: CqlType = CqlType::Native(NativeType::Int);
+    pub const SMALLINT: CqlType = CqlType::Native(NativeType::Smallint);
+    pub const TEXT: CqlType = CqlType::Native(NativeType::Text);
+    pub const TIME: CqlType = CqlType::Native(NativeType::Time);
+    pub const TIMESTAMP: CqlType = CqlType::Native(NativeType::Timestamp);
+    pub const TIMEUUID: CqlType = CqlType::Native(NativeType::Timeuuid);
+    pub const TINYINT: CqlType = CqlType::Native(NativeType::Tinyint);
+    pub const UUID: CqlType = CqlType::Native(NativeType::Uuid);
+    pub const VARINT: CqlType = CqlType::Native(NativeType::Varint);
+}
+
+impl CqlType {
+    pub fn list(element: CqlType, frozen: bool) -> CqlType {
+        CqlType::List {
+            element: Arc::new(element),
+            frozen,
+        }
+    }
+
+    pub fn set(element: CqlType, frozen: bool) -> CqlType {
+        CqlType::Set {
+            element: Arc::new(element),
+            frozen,
+        }
+    }
+
+    pub fn map(key: CqlType, value: CqlType, frozen: bool) -> CqlType {
+        CqlType::Map {
+            key: Arc::new(key),
+            value: Arc::new(value),
+            frozen,
+        }
+    }
+
+    pub fn tuple(elements: impl Into<Arc<[CqlType]>>) -> CqlType {
+        CqlType::Tuple(elements.into())
+    }
+
+    pub fn vector(element: CqlType, dimension: u16) -> CqlType {
+        CqlType::Vector {
+            element: Arc::new(element),
+            dimension,
+        }
+    }
+
+    /// True for a list, set, map or user type that is not frozen: it is stored as a cell per element.
+    pub fn is_multicell(&self) -> bool {
+        match self {
+            CqlType::List { frozen, .. }
+            | CqlType::Set { frozen, .. }
+            | CqlType::Map { frozen, .. }
+            | CqlType::Udt { frozen, .. } => !frozen,
+            CqlType::Native(_) | CqlType::Tuple(_) | CqlType::Vector { .. } => false,
+        }
+    }
+
+    /// True for list, set and map, frozen or not.
+    pub fn is_collection(&self) -> bool {
+        matches!(
+            self,
+            CqlType::List { .. } | CqlType::Set { .. } | CqlType::Map { .. }
+        )
+    }
+
+    pub fn is_counter(&self) -> bool {
+        *self == CqlType::COUNTER
+    }
+
+    /// The type frozen, and everything in it (Cassandra's `AbstractType.freeze`).
+    pub fn freeze(&self) -> CqlType {
+        match self {
+            CqlType::List { element, .. } => CqlType::List {
+                element: element.clone(),
+                frozen: true,
+            },
+            CqlType::Set { element, .. } => CqlType::Set {
+                element: element.clone(),
+                frozen: true,
+            },
+            CqlType::Map { key, value, .. } => CqlType::Map {
+                key: key.clone(),
+                value: value.clone(),
+                frozen: true,
+            },
+            CqlType::Udt { definition, .. } => CqlType::Udt {
+                definition: definition.clone(),
+                frozen: true,
+            },
+            other => other.clone(),
+        }
+    }
+
+    /// Length in bytes of every value, where the type fixes it (Cassandra's `AbstractType.valueLengthIfFixed`).
+    /// A vector of fixed-length elements is itself of fixed length. `tinyint`, `smallint`, `date` and `time`
+    /// report a variable length there, and so their vectors prefix each element with its length.
+    pub fn fixed_len(&self) -> Option<usize> {
+        match self {
+            CqlType::Native(
+                NativeType::Tinyint
+                | NativeType::Smallint
+                | NativeType::Date
+                | NativeType::Time
+                | NativeType::Counter,
+            ) => None,
+            CqlType::Native(native) => native.fixed_len(),
+            CqlType::Vector { element, dimension } => {
+                element.fixed_len().map(|len| len * usize::from(*dimension))
+            }
+            _ => None,
+        }
+    }
+
+    /// True if the type is, or contains, the named user type.
+    pub fn references_udt(&self, keyspace: &str, name: &str) -> bool {
+        match self {
+            CqlType::Native(_) => false,
+            CqlType::List { element, .. }
+            | CqlType::Set { element, .. }
+            | CqlType::Vector { element, .. } => element.references_udt(keyspace, name),
+            CqlType::Map { key, value, .. } => {
+                key.references_udt(keyspace, name) || value.references_udt(keyspace, name)
+            }
+            CqlType::Tuple(elements) => elements
+                .iter()
+                .any(|element| element.references_udt(keyspace, name)),
+            CqlType::Udt { definition, .. } => {
+                (definition.keyspace == keyspace && definition.name == name)
+                    || definition
+                        .fields
+                        .iter()
+                        .any(|field| field.ty.references_udt(keyspace, name))
+            }
+        }
+    }
+}
+
+/// An identifier as CQL shows it: in double quotes unless it is a plain lower-case name that is not a
+/// reserved word (Cassandra's `ColumnIdentifier.maybeQuote`).
+pub fn quote_identifier(name: &str) -> String {
+    let mut chars = name.chars();
+    let plain = chars.next().is_some_and(|c| c.is_ascii_lowercase())
+        && chars.all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+    if plain && !is_reserved_word(name) {
+        name.to_owned()
+    } else {
+        format!("\"{}\"", name.replace('"', "\"\""))
+    }
+}
+
+/// Words that can't be a bare identifier (Cassandra's `ReservedKeywords`). `name` is in lower case.
+pub fn is_reserved_word(name: &str) -> bool {
+    const RESERVED: [&str; 61] = [
+        "add",
+        "allow",
+        "alter",
+        "and",
+        "apply",
+        "asc",
+        "authorize",
+        "batch",
+        "begin",
+        "by",
+        "columnfamily",
+        "create",
+        "default",
+        "delete",
+        "desc",
+        "describe",
+        "drop",
+        "entries",
+        "execute",
+        "from",
+        "full",
+        "grant",
+        "if",
+        "in",
+        "index",
+        "infinity",
+        "insert",
+        "into",
+        "is",
+        "keyspace",
+        "limit",
+        "materialized",
+        "mbean",
+        "mbeans",
+        "modify",
+        "nan",
+        "norecursive",
+        "not",
+        "null",
+        "of",
+        "on",
+        "or",
+        "order",
+        "primary",
+        "rename",
+        "replace",
+        "revoke",
+        "schema",
+        "select",
+        "set",
+        "table",
+        "to",
+        "token",
+        "truncate",
+        "unlogged",
+        "unset",
+        "update",
+        "use",
+        "using",
+        "view",
+        "where",
+    ];
+    RESERVED.contains(&name) || name == "with"
+}
+
+impl fmt::Display for CqlType {
+    /// The type as CQL writes it, for example `frozen<map<text, int>>`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CqlType::Native(native) => f.write_str(native.name()),
+            CqlType::List { element, frozen } => frozen_wrap(f, *frozen, format_args!("list<{element}>")),
+            CqlType::Set { element, frozen } => frozen_wrap(f, *frozen, format_args!("set<{element}>")),
+            CqlType::Map { key, value, frozen } => {
+                frozen_wrap(f, *frozen, format_args!("map<{key}, {value}>"))
+            }
+            CqlType::Tuple(elements) => {
+                f.write_str("frozen<tuple<")?;
+                for (position, element) in elements.iter().enumerate() {
+                    if position > 0 {
+                        f.write_str(", ")?;
+                    }
+                    write!(f, "{element}")?;
+                }
+                f.write_str(">>")
+            }
+            CqlType::Udt { definition, frozen } => {
+                frozen_wrap(f, *frozen, format_args!("{}", quote_identifier(&definition.name)))
+            }
+            CqlType::Vector { element, dimension } => write!(f, "vector<{element}, {dimension}>"),
+        }
+    }
+}
+
+fn frozen_wrap(f: &mut fmt::Formatter<'_>, frozen: bool, inner: fmt::Arguments<'_>) -> fmt::Result {
+    if frozen {
+        write!(f, "frozen<{inner}>")
+    } else {
+        f.write_fmt(inner)
+    }
+}
