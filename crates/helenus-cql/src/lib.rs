@@ -1,5 +1,6 @@
 //! The Cassandra query language and its wire format: types, values, protocol frames and messages, lexer,
 //! parser and syntax tree. Nothing here does I/O.
 
+pub mod ast;
 pub mod error;
 pub mod types;

@@ -1,0 +1,160 @@
+//! Roles, users and permissions.
+
+use super::{FunctionName, Ident, QualifiedName, TypeName};
+
+/// A permission, in Cassandra's order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Permission {
+    Create,
+    Alter,
+    Drop,
+    Select,
+    Modify,
+    Authorize,
+    Describe,
+    Execute,
+    Unmask,
+    SelectMasked,
+}
+
+impl Permission {
+    pub const ALL: [Permission; 10] = [
+        Permission::Create,
+        Permission::Alter,
+        Permission::Drop,
+        Permission::Select,
+        Permission::Modify,
+        Permission::Authorize,
+        Permission::Describe,
+        Permission::Execute,
+        Permission::Unmask,
+        Permission::SelectMasked,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Permission::Create => "CREATE",
+            Permission::Alter => "ALTER",
+            Permission::Drop => "DROP",
+            Permission::Select => "SELECT",
+            Permission::Modify => "MODIFY",
+            Permission::Authorize => "AUTHORIZE",
+            Permission::Describe => "DESCRIBE",
+            Permission::Execute => "EXECUTE",
+            Permission::Unmask => "UNMASK",
+            Permission::SelectMasked => "SELECT_MASKED",
+        }
+    }
+}
+
+/// What permissions are granted on.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Resource {
+    AllKeyspaces,
+    Keyspace(Ident),
+    Table(QualifiedName),
+    /// `ALL TABLES IN KEYSPACE ks`
+    AllTables(Ident),
+    AllRoles,
+    Role(String),
+    AllFunctions,
+    AllFunctionsIn(Ident),
+    Function {
+        name: FunctionName,
+        arg_types: Vec<TypeName>,
+    },
+    AllMBeans,
+    /// The object name or pattern, as written.
+    MBean(String),
+}
+
+/// GRANT and REVOKE of permissions. The permissions are those that the resource's kind has.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PermissionsStatement {
+    pub permissions: Vec<Permission>,
+    pub resource: Resource,
+    pub role: String,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct ListPermissions {
+    pub permissions: Vec<Permission>,
+    pub resource: Option<Resource>,
+    pub of_role: Option<String>,
+    pub recursive: bool,
+}
+
+/// GRANT and REVOKE of a role.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GrantRole {
+    pub role: String,
+    /// Who gets or loses it.
+    pub grantee: String,
+}
+
+/// The options of CREATE and ALTER ROLE and USER.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RoleOptions {
+    pub password: Option<String>,
+    pub hashed_password: Option<String>,
+    pub superuser: Option<bool>,
+    pub login: Option<bool>,
+    pub options: Option<Vec<(String, String)>>,
+    /// ACCESS TO DATACENTERS; `Some(All)` for ACCESS TO ALL DATACENTERS.
+    pub datacenters: Option<Access>,
+    /// ACCESS FROM CIDRS; `Some(All)` for ACCESS FROM ALL CIDRS.
+    pub cidrs: Option<Access>,
+}
+
+/// All, or those named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Access {
+    All,
+    Named(Vec<String>),
+}
+
+/// CREATE ROLE, and CREATE USER as a role that may log in. Defaults are filled in: superuser and login are set.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CreateRole {
+    pub name: String,
+    pub if_not_exists: bool,
+    pub options: RoleOptions,
+}
+
+/// ALTER ROLE and ALTER USER.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AlterRole {
+    pub name: String,
+    pub if_exists: bool,
+    pub options: RoleOptions,
+}
+
+/// DROP ROLE and DROP USER.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DropRole {
+    pub name: String,
+    pub if_exists: bool,
+}
+
+/// LIST ROLES, and LIST USERS.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ListRoles {
+    /// LIST USERS: only roles that may log in, in the old shape.
+    pub users: bool,
+    pub of_role: Option<String>,
+    pub recursive: bool,
+}
+
+/// `ADD IDENTITY 'id' TO ROLE 'role'`
+#[derive(Clone, Debug, PartialEq)]
+pub struct AddIdentity {
+    pub identity: String,
+    pub role: String,
+    pub if_not_exists: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct DropIdentity {
+    pub identity: String,
+    pub if_exists: bool,
+}

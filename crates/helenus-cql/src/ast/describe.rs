@@ -1,0 +1,38 @@
+//! DESCRIBE, as the server answers it since Cassandra 4.
+
+use super::{FunctionName, Ident, QualifiedName};
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Describe {
+    pub target: DescribeTarget,
+    /// WITH INTERNALS
+    pub with_internals: bool,
+}
+
+/// What is described.
+#[derive(Clone, Debug, PartialEq)]
+pub enum DescribeTarget {
+    Cluster,
+    /// `[FULL] SCHEMA`; full takes in the system keyspaces.
+    Schema {
+        full: bool,
+    },
+    Keyspaces,
+    /// `[ONLY] KEYSPACE [name]`; without a name, the keyspace in use.
+    Keyspace {
+        name: Option<Ident>,
+        only: bool,
+    },
+    Tables,
+    Table(QualifiedName),
+    Index(QualifiedName),
+    View(QualifiedName),
+    Types,
+    Type(QualifiedName),
+    Functions,
+    Function(FunctionName),
+    Aggregates,
+    Aggregate(FunctionName),
+    /// `DESCRIBE name`: a keyspace, or else a table, index or view.
+    Generic(QualifiedName),
+}

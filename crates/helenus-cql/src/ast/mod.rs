@@ -1,0 +1,83 @@
+//! The syntax tree of CQL 3.4.7, as Cassandra 5.0's grammar (`Parser.g`) defines the language.
+//!
+//! Nothing here is resolved: names may not exist and types may not fit. Bind markers are numbered in the
+//! order of the text; [`ParsedStatement::bind_markers`] says how each was written.
+
+mod auth;
+mod describe;
+mod modification;
+mod name;
+mod schema;
+mod select;
+mod term;
+mod type_name;
+
+pub use auth::*;
+pub use describe::*;
+pub use modification::*;
+pub use name::*;
+pub use schema::*;
+pub use select::*;
+pub use term::*;
+pub use type_name::*;
+
+/// A statement with its bind markers, in the order of their indexes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ParsedStatement {
+    pub statement: Statement,
+    pub bind_markers: Vec<BindMarker>,
+}
+
+/// `?` (no name) or `:name`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BindMarker {
+    pub name: Option<Ident>,
+}
+
+/// Any CQL statement.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Statement {
+    Select(Box<Select>),
+    Insert(Box<Insert>),
+    InsertJson(Box<InsertJson>),
+    Update(Box<Update>),
+    Delete(Box<Delete>),
+    Batch(Box<Batch>),
+    Use(Ident),
+    Truncate(QualifiedName),
+
+    CreateKeyspace(CreateKeyspace),
+    AlterKeyspace(AlterKeyspace),
+    DropKeyspace(DropKeyspace),
+    CreateTable(Box<CreateTable>),
+    AlterTable(Box<AlterTable>),
+    DropTable(DropTable),
+    CreateType(CreateType),
+    AlterType(AlterType),
+    DropType(DropType),
+    CreateIndex(Box<CreateIndex>),
+    DropIndex(DropIndex),
+    CreateView(Box<CreateView>),
+    AlterView(AlterView),
+    DropView(DropView),
+    CreateFunction(Box<CreateFunction>),
+    DropFunction(DropFunction),
+    CreateAggregate(Box<CreateAggregate>),
+    DropAggregate(DropFunction),
+    CreateTrigger(CreateTrigger),
+    DropTrigger(DropTrigger),
+
+    GrantPermissions(PermissionsStatement),
+    RevokePermissions(PermissionsStatement),
+    ListPermissions(ListPermissions),
+    GrantRole(GrantRole),
+    RevokeRole(GrantRole),
+    CreateRole(CreateRole),
+    AlterRole(AlterRole),
+    DropRole(DropRole),
+    ListRoles(ListRoles),
+    AddIdentity(AddIdentity),
+    DropIdentity(DropIdentity),
+
+    Describe(Describe),
+}

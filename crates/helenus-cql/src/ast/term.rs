@@ -1,0 +1,145 @@
+//! Terms: values as statements write them (Cassandra's `Term.Raw`).
+
+use super::{FunctionName, Ident, TypeName};
+use crate::types::NativeType;
+
+/// What a constant looks like (Cassandra's `Constants.Type`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LiteralKind {
+    String,
+    Integer,
+    Uuid,
+    /// Also `NaN`, `Infinity` and `-Infinity`, whose text is normalised to these spellings.
+    Float,
+    Boolean,
+    /// The text begins with `0x` or `0X`.
+    Hex,
+    Duration,
+}
+
+/// A constant. The text is what was written; of a string, what stands between the quotes, escapes resolved.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Literal {
+    pub kind: LiteralKind,
+    pub text: String,
+}
+
+/// An operator between two values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ArithmeticOperator {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Modulo,
+}
+
+impl ArithmeticOperator {
+    pub fn symbol(self) -> char {
+        match self {
+            ArithmeticOperator::Add => '+',
+            ArithmeticOperator::Subtract => '-',
+            ArithmeticOperator::Multiply => '*',
+            ArithmeticOperator::Divide => '/',
+            ArithmeticOperator::Modulo => '%',
+        }
+    }
+
+    /// The native function that the operator stands for (Cassandra's `OperationFcts`).
+    pub fn function_name(self) -> &'static str {
+        match self {
+            ArithmeticOperator::Add => "_add",
+            ArithmeticOperator::Subtract => "_substract",
+            ArithmeticOperator::Multiply => "_multiply",
+            ArithmeticOperator::Divide => "_divide",
+            ArithmeticOperator::Modulo => "_modulo",
+        }
+    }
+}
+
+/// A value, or what computes one from constants and bound values.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Term {
+    Null,
+    Literal(Literal),
+    /// Index into [`super::ParsedStatement::bind_markers`].
+    Marker(usize),
+    /// `[1, 2]`: a list or a vector.
+    List(Vec<Term>),
+    /// `{1, 2}`. Empty for `{}`, which may also stand for an empty map.
+    Set(Vec<Term>),
+    Map(Vec<(Term, Term)>),
+    /// `{a: 1, b: 2}`, in the order written, each field once: of a field given twice the last value counts.
+    UserType(Vec<(Ident, Term)>),
+    /// `(1, 2)`. With one element, `(1)`, still a tuple.
+    Tuple(Vec<Term>),
+    Function {
+        name: FunctionName,
+        args: Vec<Term>,
+    },
+    /// `(int) 1`
+    TypeHint {
+        ty: TypeName,
+        term: Box<Term>,
+    },
+    /// `CAST(1 AS text)`
+    Cast {
+        term: Box<Term>,
+        ty: NativeType,
+    },
+    Operation {
+        operator: ArithmeticOperator,
+        left: Box<Term>,
+        right: Box<Term>,
+    },
+    Negation(Box<Term>),
+}
+
+/// Operators of relations and conditions (Cassandra's `Operator`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Operator {
+    Eq,
+    Lt,
+    Lte,
+    Gt,
+    Gte,
+    Neq,
+    In,
+    Contains,
+    ContainsKey,
+    Like,
+    IsNot,
+}
+
+impl Operator {
+    /// The operator as Cassandra's messages show it.
+    pub fn symbol(self) -> &'static str {
+        match self {
+            Operator::Eq => "=",
+            Operator::Lt => "<",
+            Operator::Lte => "<=",
+            Operator::Gt => ">",
+            Operator::Gte => ">=",
+            Operator::Neq => "!=",
+            Operator::In => "IN",
+            Operator::Contains => "CONTAINS",
+            Operator::ContainsKey => "CONTAINS KEY",
+            Operator::Like => "LIKE",
+            Operator::IsNot => "IS NOT",
+        }
+    }
+
+    /// True for `<`, `<=`, `>` and `>=`.
+    pub fn is_slice(self) -> bool {
+        matches!(self, Operator::Lt | Operator::Lte | Operator::Gt | Operator::Gte)
+    }
+}
+
+/// The right side of IN.
+#[derive(Clone, Debug, PartialEq)]
+pub enum InValues {
+    /// `IN ?`: the index of the marker, whose type is a list.
+    Marker(usize),
+    /// `IN (1, ?, 3)`. For several columns each is a tuple, or a marker for one.
+    Values(Vec<Term>),
+}
