@@ -1,0 +1,10 @@
+"""Runs the gocql program of this folder against a real node."""
+
+import pytest
+
+from toolchains import check_program
+
+
+@pytest.mark.timeout(1800)
+def test_go(subtests, toolchains, target):
+    check_program(subtests, toolchains.go(), target)

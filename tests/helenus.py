@@ -1,0 +1,186 @@
+"""A real `helenus serve` process for tests: start, wait until ready, kill, restart, stop.
+
+Also `Target`, the same face for a server that runs already (Apache Cassandra, say), so that
+every test can be shown to hold on the server it imitates.
+"""
+
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import urllib.error
+import urllib.request
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+READY_TIMEOUT_S = 60
+OPTIONS_FRAME = bytes([4, 0, 0, 0, 5, 0, 0, 0, 0])
+
+
+def binary():
+    """Path of the helenus binary under test."""
+    if os.environ.get("HELENUS_BIN"):
+        return pathlib.Path(os.environ["HELENUS_BIN"])
+    target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+    return target / "release" / "helenus"
+
+
+def free_port(host="127.0.0.1"):
+    """A TCP port that nothing listens on now."""
+    with socket.socket() as s:
+        s.bind((host, 0))
+        return s.getsockname()[1]
+
+
+def wait_until(condition, timeout_s=30, what="condition", interval_s=0.02):
+    """Polls `condition` until it returns something true, and returns that."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{what}: not within {timeout_s} s")
+        time.sleep(interval_s)
+
+
+def answers_options(host, port, timeout_s=5):
+    """Whether a CQL server answers OPTIONS with SUPPORTED there."""
+    try:
+        with socket.create_connection((host, port), timeout=timeout_s) as s:
+            s.settimeout(timeout_s)
+            s.sendall(OPTIONS_FRAME)
+            header = s.recv(9)
+            return len(header) >= 5 and header[4] == 6
+    except OSError:
+        return False
+
+
+class Target:
+    """A CQL server at a known address that the tests did not start."""
+
+    owned = False
+
+    def __init__(self, host, port):
+        self.host, self.port = host, port
+        self._clusters = []
+
+    def connect(self, keyspace=None, **options):
+        """A driver session; closed with the server object. `options` go to `Cluster`."""
+        from cassandra.cluster import Cluster
+        from cassandra.policies import ConstantReconnectionPolicy, RoundRobinPolicy
+
+        options.setdefault("load_balancing_policy", RoundRobinPolicy())
+        options.setdefault("reconnection_policy", ConstantReconnectionPolicy(0.2, None))
+        options.setdefault("connect_timeout", 20)
+        options.setdefault("control_connection_timeout", 20)
+        options.setdefault("protocol_version", 5)
+        cluster = Cluster([self.host], port=self.port, **options)
+        self._clusters.append(cluster)
+        session = cluster.connect(keyspace)
+        session.default_timeout = 60
+        return session
+
+    def close_clients(self):
+        """Closes every session that `connect` made."""
+        for cluster in self._clusters:
+            cluster.shutdown()
+        self._clusters = []
+
+    def close(self):
+        self.close_clients()
+
+
+class Node(Target):
+    """One helenus process on free ports over a local folder."""
+
+    owned = True
+
+    def __init__(self, folder=None, store=None, args=(), env=None):
+        self.folder = pathlib.Path(folder or tempfile.mkdtemp(prefix="helenus-test-"))
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.store = pathlib.Path(store or self.folder / "store")
+        super().__init__("127.0.0.1", free_port())
+        self.http_port, self.rpc_port = free_port(), free_port()
+        self.args, self.env = list(args), dict(env or {})
+        self.process = None
+        self.log_path = self.folder / "helenus.log"
+
+    def command(self):
+        """The command line of the process."""
+        return [
+            str(binary()), "serve",
+            "--store", f"file://{self.store}",
+            "--listen", f"{self.host}:{self.port}",
+            "--http", f"{self.host}:{self.http_port}",
+            "--rpc", f"{self.host}:{self.rpc_port}",
+            *self.args,
+        ]
+
+    def start(self, wait=True):
+        """Starts the process; with `wait`, returns when it serves CQL."""
+        log = open(self.log_path, "ab")
+        self.process = subprocess.Popen(
+            self.command(), stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+            cwd=self.folder, env={**os.environ, **self.env},
+        )
+        log.close()
+        if wait:
+            self.wait_ready()
+        return self
+
+    def wait_ready(self, timeout_s=READY_TIMEOUT_S):
+        """Returns when CQL and /health answer; fails with the log if the process ends first."""
+
+        def ready():
+            if self.process.poll() is not None:
+                raise RuntimeError(f"helenus ended with {self.process.returncode}:\n{self.log()}")
+            return answers_options(self.host, self.port) and self.health() == 200
+
+        wait_until(ready, timeout_s, "helenus ready")
+
+    def http(self, path):
+        """Status and body of a GET on the HTTP port."""
+        try:
+            with urllib.request.urlopen(f"http://{self.host}:{self.http_port}{path}", timeout=5) as r:
+                return r.status, r.read().decode()
+        except urllib.error.HTTPError as e:
+            return e.code, e.read().decode()
+
+    def health(self):
+        """Status code of /health, or None while nothing listens."""
+        try:
+            return self.http("/health")[0]
+        except OSError:
+            return None
+
+    def alive(self):
+        return self.process is not None and self.process.poll() is None
+
+    def kill(self):
+        """kill -9, and waits for the end."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+
+    def terminate(self, timeout_s=30):
+        """SIGTERM; the exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(timeout_s)
+
+    def restart(self, clean=False):
+        """Stops (kill -9 unless `clean`) and starts again on the same folder and ports."""
+        self.terminate() if clean else self.kill()
+        return self.start()
+
+    def log(self, last=200):
+        """The last lines of what the process printed."""
+        if not self.log_path.exists():
+            return ""
+        return "\n".join(self.log_path.read_text(errors="replace").splitlines()[-last:])
+
+    def close(self):
+        self.close_clients()
+        self.kill()

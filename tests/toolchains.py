@@ -1,0 +1,102 @@
+"""Builds the driver programs of other languages, once per content, in a cache outside the sources."""
+
+import hashlib
+import os
+import pathlib
+import shutil
+import subprocess
+
+import pytest
+
+HERE = pathlib.Path(__file__).resolve().parent
+CACHE = pathlib.Path(os.environ.get("HELENUS_TEST_CACHE", HERE / ".cache"))
+BUILD_TIMEOUT_S = 1200
+
+
+def require(client, *tools):
+    """Skips the test by the client's name when one of the tools is missing; in CI that fails."""
+    missing = [t for t in tools if shutil.which(t) is None]
+    if not missing:
+        return
+    words = f"{client}: skipped, this machine lacks {', '.join(missing)}"
+    if os.environ.get("CI") == "true":
+        pytest.fail(words)
+    pytest.skip(words)
+
+
+def run(command, cwd, env=None):
+    """Runs a build step and fails with its output."""
+    done = subprocess.run(command, cwd=cwd, env={**os.environ, **(env or {})}, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=BUILD_TIMEOUT_S)
+    if done.returncode != 0:
+        pytest.fail(f"{' '.join(map(str, command))}: exit {done.returncode}\n{done.stdout[-6000:]}")
+
+
+def content_hash(folder, names):
+    """A short hash of the named files and folders."""
+    digest = hashlib.sha256()
+    for name in names:
+        path = folder / name
+        for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+            if file.is_file():
+                digest.update(str(file.relative_to(folder)).encode() + b"\0" + file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+class Toolchains:
+    """Each method returns the command that runs the program, without host and port."""
+
+    def java(self):
+        require("Java driver", "java", "mvn")
+        source = HERE / "drivers" / "java"
+        out = CACHE / "java" / content_hash(source, ["pom.xml", "src"])
+        if not (out / "done").exists():
+            shutil.rmtree(out, ignore_errors=True)
+            shutil.copytree(source, out, ignore=shutil.ignore_patterns("target", "*.py"))
+            run(["mvn", "-q", "-B", "package"], out)
+            (out / "done").touch()
+        return ["java", "-cp", f"{out}/target/classes:{out}/target/lib/*", "helenus.tests.Main"]
+
+    def go(self):
+        require("Go driver", "go")
+        source = HERE / "drivers" / "go"
+        out = CACHE / "go" / content_hash(source, ["go.mod", "go.sum", *[p.name for p in sorted(source.glob("*.go"))]])
+        if not (out / "drivertest").exists():
+            out.mkdir(parents=True, exist_ok=True)
+            run(["go", "build", "-o", str(out / "drivertest"), "."], source)
+        return [str(out / "drivertest")]
+
+    def node(self):
+        require("Node driver", "node", "npm")
+        source = HERE / "drivers" / "node"
+        out = CACHE / "node" / content_hash(source, ["package.json", "package-lock.json"])
+        if not (out / "done").exists():
+            out.mkdir(parents=True, exist_ok=True)
+            for name in ("package.json", "package-lock.json"):
+                shutil.copy(source / name, out)
+            run(["npm", "ci", "--no-audit", "--no-fund"], out)
+            (out / "done").touch()
+        for file in source.glob("*.js"):
+            shutil.copy(file, out)
+        return ["node", str(out / "main.js")]
+
+    def rust(self):
+        require("Rust driver", "cargo")
+        source = HERE / "drivers" / "rust"
+        out = CACHE / "rust"
+        run(["cargo", "build", "--locked"], source, {"CARGO_TARGET_DIR": str(out)})
+        return [str(out / "debug" / "helenus-driver-test")]
+
+
+def check_program(subtests, command, server, timeout_s=600):
+    """Runs a driver program against the server; each line `ok NAME` or `FAIL NAME: why` is a subtest."""
+    done = subprocess.run([*command, server.host, str(server.port)], text=True, timeout=timeout_s,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    checks = [l for l in done.stdout.splitlines() if l.startswith(("ok ", "FAIL "))]
+    for line in checks:
+        with subtests.test(msg=line.split(":")[0]):
+            assert line.startswith("ok "), line
+    everything = f"{done.stdout[-8000:]}\n{done.stderr[-8000:]}"
+    assert checks, everything
+    assert done.returncode == 0, everything
+    assert done.stdout.rstrip().endswith(f"{len(checks)} checks passed"), everything
