@@ -1,1 +1,30 @@
-//! See Cargo.toml.
+//! The stored data model: how partitions and rows become ordered keys and packed values, and how two
+//! versions of a value become one. Nothing here does I/O or reads a clock.
+//!
+//! - [`key`]: order-preserving keys, slices as byte ranges, Murmur3 tokens;
+//! - [`row`]: rows as plain data, their builder, and [`packed`], the bytes they are stored as;
+//! - [`header`]: the partition header, which holds partition deletions and range tombstones;
+//! - [`merge`]: Cassandra's reconcile rules on packed values;
+//! - [`read`]: what a SELECT sees of a packed row;
+//! - [`compact`]: what a compaction may forget.
+//!
+//! `docs/data-layout.md` gives the bytes.
+
+pub mod compact;
+pub mod error;
+pub mod header;
+pub mod key;
+pub mod merge;
+pub mod packed;
+pub mod read;
+pub mod row;
+mod varint;
+
+pub use error::{KeyError, RowError};
+pub use header::{PartitionHeader, RangeTombstone};
+pub use key::{ByteRange, ClusteringRange, KeyKind, KeyLayout, Order, TableId, murmur3_token};
+pub use packed::{CellRef, ColumnRef, RowRef};
+pub use row::{
+    Cell, CellKind, ColumnData, ColumnId, Complex, Deletion, ExactClustering, Expiry, Liveness, Row,
+    RowBuilder,
+};

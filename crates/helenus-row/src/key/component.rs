@@ -1,0 +1,1 @@
+//! One clustering value as ordered bytes.

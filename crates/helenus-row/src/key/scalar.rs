@@ -1,0 +1,1 @@
+//! Ordered bytes of scalar values.

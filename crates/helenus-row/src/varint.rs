@@ -1,0 +1,1 @@
+//! Variable-length integers in packed values: LEB128, signed ones zigzagged.
