@@ -1,0 +1,1 @@
+"""CQL cases whose outcomes Apache Cassandra and Helenus must share."""

@@ -1,0 +1,97 @@
+"""Case files: CQL statements with directives in comments. README.md has the format."""
+
+import pathlib
+import re
+
+CASES = pathlib.Path(__file__).parent / "cases"
+
+LIST_DIRECTIVES = ("params", "named", "values")
+DIRECTIVES = LIST_DIRECTIVES + (
+    "page_size", "consistency", "serial", "timestamp", "now", "mask", "approx", "unordered", "each", "wait", "times",
+    "prepare", "retry", "skip_metadata", "batch", "code_only",
+)
+
+
+class Step:
+    """One statement and how to run it."""
+
+    def __init__(self, text, line, directives):
+        self.text, self.line, self.directives = text, line, directives
+
+    def get(self, name, default=None):
+        return self.directives.get(name, default)
+
+
+class Case:
+    """One file: runs in a keyspace of its own."""
+
+    def __init__(self, path):
+        self.path = path
+        self.name = str(path.relative_to(CASES).with_suffix(""))
+        self.keyspace = "c_" + re.sub(r"\W", "_", self.name)
+        self.options = {}
+        self.steps = []
+        self.parse(path.read_text())
+
+    @property
+    def golden(self):
+        return self.path.with_suffix(".out")
+
+    def parse(self, source):
+        directives, statement, start = {}, [], 0
+        for number, line in enumerate(source.split("\n"), 1):
+            if not statement:
+                if line.startswith("--"):
+                    self.directive(line, directives, number)
+                    continue
+                if not line.strip():
+                    continue
+                start = number
+            statement.append(line)
+            if self.complete(statement):
+                text = "\n".join(statement).strip()
+                self.add(text[:-1].rstrip() if text.endswith(";") else text, start, directives)
+                directives, statement = {}, []
+        if statement:
+            raise ValueError(f"{self.path}:{start}: statement without an end")
+
+    @staticmethod
+    def complete(lines):
+        last = lines[-1].rstrip()
+        if lines[0].lstrip().upper().startswith("BEGIN"):
+            return last.upper().endswith(("APPLY BATCH;", "--END;"))
+        return last.endswith(";")
+
+    def directive(self, line, directives, number):
+        m = re.match(r"--\s*(\w+)(?::\s*(.*?))?\s*$", line)
+        if line.startswith("-- case "):
+            key, _, value = line[len("-- case "):].partition(":")
+            self.options[key.strip()] = value.strip()
+        elif m and m.group(1) in DIRECTIVES and (m.group(2) is not None or line.rstrip() == f"-- {m.group(1)}"):
+            name, value = m.group(1), m.group(2) or ""
+            if name in LIST_DIRECTIVES:
+                directives.setdefault(name, []).append(value)
+            elif name == "each":
+                directives.setdefault(name, []).extend(v.strip() for v in value.split(" | "))
+            else:
+                directives[name] = value
+
+    def add(self, text, line, directives):
+        text = text.replace("%ks", self.keyspace)
+        if "each" not in directives:
+            self.steps.append(Step(text, line, directives))
+            return
+        rest = {k: v for k, v in directives.items() if k != "each"}
+        for row in directives["each"]:
+            fields = [f.strip() for f in row.split(" ; ")]
+            expanded = text
+            for i, field in enumerate(fields, 1):
+                expanded = expanded.replace(f"${i}", field)
+            self.steps.append(Step(expanded, line, rest))
+
+
+def load(filters=()):
+    """All cases whose name contains one of `filters`, sorted."""
+    paths = sorted(CASES.rglob("*.cql"))
+    cases = [Case(p) for p in paths]
+    return [c for c in cases if not filters or any(f in c.name for f in filters)]

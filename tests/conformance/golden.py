@@ -1,0 +1,100 @@
+"""Golden files: the outcomes that Cassandra gave, beside each case, and how outcomes are compared."""
+
+import pathlib
+
+KNOWN = pathlib.Path(__file__).parent / "known_differences.txt"
+
+
+def write(case, outcomes, version):
+    out = [f"# {version}", ""]
+    for o in outcomes:
+        out += [f"> {o.head}"] + o.lines + [""]
+    case.golden.write_text("\n".join(out))
+
+
+def read(case):
+    """The recorded (head, lines) in order, or None if the case was never recorded."""
+    if not case.golden.exists():
+        return None
+    blocks = []
+    for line in case.golden.read_text().split("\n")[2:]:
+        if line.startswith("> "):
+            blocks.append((line[2:], []))
+        elif line and blocks:
+            blocks[-1][1].append(line)
+    return blocks
+
+
+def known_differences():
+    """{case name: {head prefix: reason}} from lines `case | statement prefix | reason`."""
+    out = {}
+    if KNOWN.exists():
+        for line in KNOWN.read_text().split("\n"):
+            parts = [p.strip() for p in line.split(" | ")]
+            if not line.startswith("#") and len(parts) >= 3:
+                out.setdefault(parts[0], {})[" | ".join(parts[1:-1])] = parts[-1]
+    return out
+
+
+class Difference:
+    """One execution whose outcome was not the expected one. Kinds, from worst to mildest: `stale` (record
+    again), `crash`, `rejected`, `accepted`, `code`, `rows`, `metadata`, `message`, `warning`."""
+
+    def __init__(self, case, line, head, kind, expected, actual, reason=None):
+        self.case, self.line, self.head, self.kind = case, line, head, kind
+        self.expected, self.actual, self.reason = expected, actual, reason
+
+
+def error_code(lines):
+    if lines and lines[0].startswith("error "):
+        return lines[0][len("error "):].split(":")[0].split(" ")[0]
+    return None
+
+
+def kind_of(expected, actual):
+    if actual and actual[0].startswith("closed"):
+        return "crash"
+    want, got = error_code(expected), error_code(actual)
+    if want is None and got is not None:
+        return "rejected"
+    if want is not None and got is None:
+        return "accepted"
+    if want is not None:
+        return "code" if want != got else "message"
+    plain = [[x for x in lines if not x.startswith("warning: ")] for lines in (expected, actual)]
+    if plain[0] == plain[1]:
+        return "warning"
+    if plain[0][:1] != plain[1][:1] or plain[0][0].startswith("prepared"):
+        return "metadata"
+    return "rows"
+
+
+def same(expected, actual, outcome):
+    if expected == actual:
+        return True
+    # A server error is a bug of Cassandra's: any refusal will do.
+    if error_code(expected) == "ServerError":
+        return error_code(actual) is not None
+    if outcome.code_only and error_code(expected) is not None:
+        return error_code(expected) == error_code(actual)
+    return outcome.unordered and sorted(expected) == sorted(actual)
+
+
+def compare(case, expected, outcomes, known):
+    """`expected`: (head, lines) as `read` gives them. Returns the differences, known ones with a reason."""
+    out = []
+    reasons = known.get(case.name, {})
+    for i, o in enumerate(outcomes):
+        if i >= len(expected) or expected[i][0] != o.head:
+            # A prepared statement that was refused has no executions: look for the statement further on.
+            match = next((e for e in expected[i:] if e[0] == o.head), None)
+            if match is None:
+                out.append(Difference(case, o.line, o.head, "stale", [], o.lines))
+                continue
+            lines = match[1]
+        else:
+            lines = expected[i][1]
+        if not same(lines, o.lines, o):
+            reason = next((r for prefix, r in reasons.items() if o.head.startswith(prefix)), None)
+            out.append(Difference(case, o.line, o.head, kind_of(lines, o.lines), lines, o.lines, reason))
+    return out

@@ -1,0 +1,205 @@
+"""Runs a case against a server and puts each statement's outcome into canonical text."""
+
+import re
+import time
+
+from .codec import encode, parse_type, show, split_top
+from .wire import Closed, Connection, Error, ERROR_NAMES, Options
+
+
+class Outcome:
+    """What one execution of one statement gave: `head` identifies it, `lines` is its canonical text."""
+
+    def __init__(self, head, lines, line=0, unordered=False, code_only=False):
+        self.head, self.lines, self.line = head, lines, line
+        self.unordered, self.code_only = unordered, code_only
+
+
+def one_line(text):
+    return text.replace("\\", "\\\\").replace("\r", "\\r").replace("\n", "\\n")
+
+
+def run_case(case, host, port, keep=False, timeout=60):
+    """Returns the outcomes of all executions of `case`."""
+    return Execution(case, host, port, timeout).run(keep)
+
+
+class Execution:
+    def __init__(self, case, host, port, timeout):
+        self.case, self.host, self.port, self.timeout = case, host, port, timeout
+        self.version = int(case.options.get("protocol", "4"))
+        self.connection = None
+        self.outcomes = []
+
+    def connect(self):
+        self.connection = Connection(self.host, self.port, self.version, self.timeout)
+
+    def must(self, cql):
+        answer = self.connection.query(cql)
+        if isinstance(answer, Error):
+            raise RuntimeError(f"{cql}: {answer.message}")
+
+    def use(self):
+        if "nouse" not in self.case.options:
+            self.must(f"USE {self.case.keyspace}")
+
+    def extra_keyspaces(self):
+        names = self.case.options.get("keyspaces", "").split()
+        return [n.replace("%ks", self.case.keyspace) for n in names]
+
+    def run(self, keep):
+        self.connect()
+        replication = "{'class': 'SimpleStrategy', 'replication_factor': 1}"
+        for name in [self.case.keyspace] + self.extra_keyspaces():
+            self.must(f"DROP KEYSPACE IF EXISTS {name}")
+        self.must(f"CREATE KEYSPACE {self.case.keyspace} WITH replication = {replication}")
+        self.use()
+        for step in self.case.steps:
+            self.step(step)
+        if not keep:
+            try:
+                for name in [self.case.keyspace] + self.extra_keyspaces():
+                    self.must(f"DROP KEYSPACE IF EXISTS {name}")
+            except Closed:
+                pass
+        self.connection.close()
+        return self.outcomes
+
+    def record(self, step, head, lines):
+        self.outcomes.append(Outcome(one_line(head), lines, step.line, "unordered" in step.directives,
+                                     "code_only" in step.directives))
+
+    def step(self, step):
+        if step.get("wait"):
+            time.sleep(float(step.get("wait")))
+        for _ in range(int(step.get("times", "1"))):
+            try:
+                self.attempt(step)
+            except Closed as e:
+                self.record(step, step.text, [f"closed: {e}"])
+                self.connect()
+                self.use()
+
+    def attempt(self, step):
+        options = Options(
+            consistency=step.get("consistency", "ONE"), serial=step.get("serial"),
+            page_size=int(step.get("page_size")) if step.get("page_size") else None,
+            timestamp=int(step.get("timestamp")) if step.get("timestamp") else None,
+            now_in_seconds=int(step.get("now")) if step.get("now") else None,
+            skip_metadata="skip_metadata" in step.directives)
+        if any(k in step.directives for k in ("params", "named", "prepare")):
+            self.prepared(step, options)
+        elif step.get("values") is not None:
+            for text in step.get("values"):
+                values = [self.typed(v) for v in split_top(text, ",")]
+                lines = self.outcome(step, lambda p: self.connection.query(step.text, options, values, p))
+                self.record(step, f"{step.text} -- {text}", lines)
+        elif step.get("retry"):
+            self.retried(step, options)
+        else:
+            self.record(step, step.text, self.outcome(step, lambda p: self.connection.query(step.text, options, None, p)))
+
+    def retried(self, step, options):
+        """Runs until there is neither an error nor an empty result, or until the time is over."""
+        end = time.time() + float(step.get("retry"))
+        while True:
+            lines = self.outcome(step, lambda p: self.connection.query(step.text, options, None, p))
+            if time.time() > end or (not lines[0].startswith("error") and len(lines) > 1):
+                break
+            time.sleep(0.2)
+        self.record(step, step.text, lines)
+
+    @staticmethod
+    def typed(text):
+        if text in ("null", "unset"):
+            return encode(None, text)
+        kind, _, value = text.partition(" ")
+        return encode(parse_type(kind), value)
+
+    def prepared(self, step, options):
+        answer = self.connection.prepare(step.text)
+        if isinstance(answer, Error):
+            self.record(step, f"PREPARE {step.text}", self.lines(step, answer))
+            return
+        self.record(step, f"PREPARE {step.text}", self.describe_prepared(answer))
+        for text in step.get("params", []):
+            texts = split_top(text, ",")
+            values = [self.bound(answer, i, t) for i, t in enumerate(texts)]
+            lines = self.outcome(step, lambda p: self.connection.execute(answer, options, values, p), answer.columns)
+            self.record(step, f"{step.text} -- {text}", lines)
+        for text in step.get("named", []):
+            pairs = [p.split("=", 1) for p in split_top(text, ",")]
+            types = {name: t for _, name, t in answer.binds}
+            values = [(k.strip(), encode(types.get(k.strip()), v)) for k, v in pairs]
+            lines = self.outcome(step, lambda p: self.connection.execute(answer, options, values, p), answer.columns)
+            self.record(step, f"{step.text} -- {text}", lines)
+
+    def bound(self, prepared, index, text):
+        """Encodes by the declared type unless the text names one, as in `int(5)`."""
+        m = re.fullmatch(r"as\((\w[\w<>, ]*); (.*)\)", text)
+        if m:
+            return encode(parse_type(m.group(1)), m.group(2))
+        t = prepared.binds[index][2] if index < len(prepared.binds) else parse_type("int")
+        return encode(t, text)
+
+    @staticmethod
+    def describe_prepared(answer):
+        binds = ", ".join(f"{name} {t}" for _, name, t in answer.binds)
+        tables = {".".join(table) for table, _, _ in answer.binds}
+        out = [f"prepared [{' '.join(sorted(tables))}] pk={answer.pk_indices} binds: {binds}"]
+        if answer.columns:
+            out.append("result: " + ", ".join(f"{name} {t}" for _, name, t in answer.columns))
+        # Every PREPARE after USE gets one; it would drown the rest.
+        return out + [f"warning: {one_line(w)}" for w in answer.warnings if not w.startswith("`USE <keyspace>`")]
+
+    def outcome(self, step, send, known_columns=()):
+        """All pages of an answer as lines."""
+        answer = send(None)
+        lines = self.lines(step, answer, known_columns=known_columns)
+        pages = 0
+        while not isinstance(answer, Error) and answer.kind == "rows" and answer.paging_state is not None:
+            pages += 1
+            if pages > 500:
+                lines.append("too many pages")
+                break
+            lines.append("-- more")
+            answer = send(answer.paging_state)
+            lines += self.lines(step, answer, first=False, known_columns=known_columns)
+        # Whether a full last page is followed by an empty one is the server's own affair.
+        if lines[-1] == "-- more":
+            lines.pop()
+        return lines
+
+    def lines(self, step, answer, first=True, known_columns=()):
+        warnings = [f"warning: {one_line(w)}" for w in answer.warnings]
+        if isinstance(answer, Error):
+            detail = f" [{answer.detail}]" if answer.detail else ""
+            return [f"error {ERROR_NAMES.get(answer.code, hex(answer.code))}{detail}: {one_line(answer.message)}"] + warnings
+        if answer.kind == "schema_change":
+            return [f"schema_change {answer.change}"] + warnings
+        if answer.kind == "set_keyspace":
+            return [f"set_keyspace {answer.keyspace}"] + warnings
+        if answer.kind != "rows":
+            return [answer.kind] + warnings
+        out = []
+        if first:
+            tables = {".".join(table) for table, _, _ in answer.columns}
+            columns = "".join(f" | {name} {t}" for _, name, t in answer.columns)
+            out.append(f"rows {' '.join(sorted(tables))}{columns}" if answer.columns else "rows (no metadata)")
+        shape = answer.columns or known_columns
+        return out + warnings + [self.row(step, shape, row) for row in answer.rows]
+
+    @staticmethod
+    def row(step, columns, row):
+        masked = step.get("mask")
+        masked_names = None if masked is None else [m.strip() for m in masked.split(",") if m.strip()]
+        approximate = [m.strip() for m in step.get("approx", "").split(",")]
+        out = []
+        for (_, name, t), value in zip(columns, row):
+            text = show(t, value)
+            if masked_names is not None and (not masked_names or name in masked_names) and text != "null":
+                text = "<masked>"
+            elif name in approximate and re.fullmatch(r"\d+", text):
+                text = f"<= {-(-int(text) // 100) * 100}"
+            out.append(text)
+        return "| " + " | ".join(out)
