@@ -4,3 +4,4 @@
 pub mod ast;
 pub mod error;
 pub mod types;
+pub mod value;

@@ -255,19 +255,9 @@ impl CqlType {
     /// The type frozen, and everything in it (Cassandra's `AbstractType.freeze`).
     pub fn freeze(&self) -> CqlType {
         match self {
-            CqlType::List { element, .. } => CqlType::List {
-                element: element.clone(),
-                frozen: true,
-            },
-            CqlType::Set { element, .. } => CqlType::Set {
-                element: element.clone(),
-                frozen: true,
-            },
-            CqlType::Map { key, value, .. } => CqlType::Map {
-                key: key.clone(),
-                value: value.clone(),
-                frozen: true,
-            },
+            CqlType::List { element, .. } => CqlType::list(element.freeze(), true),
+            CqlType::Set { element, .. } => CqlType::set(element.freeze(), true),
+            CqlType::Map { key, value, .. } => CqlType::map(key.freeze(), value.freeze(), true),
             CqlType::Udt { definition, .. } => CqlType::Udt {
                 definition: definition.clone(),
                 frozen: true,

@@ -1,0 +1,330 @@
+//! Decimals as Java's `BigDecimal`: an unscaled integer and a scale, `unscaled * 10^-scale`.
+
+use std::cmp::Ordering;
+use std::fmt;
+
+use bytes::Bytes;
+use num_bigint::{BigInt, Sign};
+use num_traits::{One, Signed, ToPrimitive, Zero};
+
+use super::exactly;
+
+/// Largest number of decimal digits that an operation here will add to a number to bring it to another scale;
+/// values beyond it come only from hostile exponents.
+pub const DIGITS_MAX: u32 = 100_000;
+
+/// A decimal. Equality is that of the representation (`1.0 != 1.00`, as `BigDecimal.equals`); the order is
+/// [`Decimal::compare`].
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Decimal {
+    pub unscaled: BigInt,
+    pub scale: i32,
+}
+
+impl Decimal {
+    pub fn new(unscaled: impl Into<BigInt>, scale: i32) -> Decimal {
+        Decimal {
+            unscaled: unscaled.into(),
+            scale,
+        }
+    }
+
+    /// Decodes a serialized decimal; `None` if there are fewer than 4 bytes. No digits at all read as zero.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Decimal> {
+        let (scale, unscaled) = bytes.split_at_checked(4)?;
+        let scale = i32::from_be_bytes(exactly(scale)?);
+        Some(Decimal {
+            unscaled: BigInt::from_signed_bytes_be(unscaled),
+            scale,
+        })
+    }
+
+    pub fn to_bytes(&self) -> Bytes {
+        let mut out = self.scale.to_be_bytes().to_vec();
+        out.extend_from_slice(&self.unscaled.to_signed_bytes_be());
+        out.into()
+    }
+
+    /// `new BigDecimal(text)`.
+    pub fn parse(text: &str) -> Option<Decimal> {
+        let (mantissa, exponent) = match text.split_once(['e', 'E']) {
+            Some((mantissa, exponent)) => {
+                if !super::java::is_integer(exponent) {
+                    return None;
+                }
+                (mantissa, exponent.parse::<i32>().ok()?)
+            }
+            None => (text, 0),
+        };
+        let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+        let unsigned = whole.strip_prefix(['+', '-']).unwrap_or(whole);
+        let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+        if !digits(unsigned) || !digits(fraction) || unsigned.len() + fraction.len() == 0 {
+            return None;
+        }
+        let scale = i64::try_from(fraction.len()).ok()? - i64::from(exponent);
+        let unscaled: BigInt = format!("{whole}{fraction}").parse().ok()?;
+        Some(Decimal {
+            unscaled,
+            scale: i32::try_from(scale).ok()?,
+        })
+    }
+
+    /// `BigDecimal.valueOf(double)`: the digits that `Double.toString` shows. `None` for NaN and infinities.
+    pub fn from_double(value: f64) -> Option<Decimal> {
+        if value.is_finite() {
+            Decimal::parse(&super::java::double_to_string(value))
+        } else {
+            None
+        }
+    }
+
+    /// The nearest double, as `BigDecimal.doubleValue`.
+    pub fn to_double(&self) -> f64 {
+        format!("{}e{}", self.unscaled, -i64::from(self.scale))
+            .parse()
+            .unwrap_or(f64::NAN)
+    }
+
+    /// The nearest float, as `BigDecimal.floatValue`.
+    pub fn to_float(&self) -> f32 {
+        format!("{}e{}", self.unscaled, -i64::from(self.scale))
+            .parse()
+            .unwrap_or(f32::NAN)
+    }
+
+    /// Number of digits of the unscaled value (1 for zero).
+    pub fn precision(&self) -> i64 {
+        digits_of(&self.unscaled)
+    }
+
+    /// The integer part, as `BigDecimal.toBigInteger`; `None` if it had more than [`DIGITS_MAX`] zeros appended.
+    pub fn to_big_int(&self) -> Option<BigInt> {
+        if self.scale <= 0 {
+            return Some(&self.unscaled * power_of_ten(i64::from(self.scale).unsigned_abs())?);
+        }
+        if i64::from(self.scale) >= self.precision() {
+            return Some(BigInt::zero());
+        }
+        Some(&self.unscaled / power_of_ten(u64::from(self.scale.unsigned_abs()))?)
+    }
+
+    /// The same number with a larger scale; `None` past [`DIGITS_MAX`].
+    fn scaled_up(&self, scale: i64) -> Option<BigInt> {
+        let missing = u64::try_from(scale - i64::from(self.scale)).ok()?;
+        Some(&self.unscaled * power_of_ten(missing)?)
+    }
+
+    /// Both unscaled values at the larger of the two scales.
+    fn aligned(&self, other: &Decimal) -> Option<(BigInt, BigInt, i32)> {
+        let scale = self.scale.max(other.scale);
+        Some((
+            self.scaled_up(i64::from(scale))?,
+            other.scaled_up(i64::from(scale))?,
+            scale,
+        ))
+    }
+
+    /// The sum, at the larger scale.
+    pub fn add(&self, other: &Decimal) -> Option<Decimal> {
+        let (a, b, scale) = self.aligned(other)?;
+        Some(Decimal::new(a + b, scale))
+    }
+
+    /// The difference, at the larger scale.
+    pub fn subtract(&self, other: &Decimal) -> Option<Decimal> {
+        let (a, b, scale) = self.aligned(other)?;
+        Some(Decimal::new(a - b, scale))
+    }
+
+    /// The product; scales add up.
+    pub fn multiply(&self, other: &Decimal) -> Option<Decimal> {
+        let scale = self.scale.checked_add(other.scale)?;
+        Some(Decimal::new(&self.unscaled * &other.unscaled, scale))
+    }
+
+    /// The remainder, as `BigDecimal.remainder`: of the sign of the dividend. `None` for a zero divisor.
+    pub fn remainder(&self, other: &Decimal) -> Option<Decimal> {
+        let (a, b, scale) = self.aligned(other)?;
+        if b.is_zero() {
+            return None;
+        }
+        Some(Decimal::new(a % b, scale))
+    }
+
+    pub fn negate(&self) -> Decimal {
+        Decimal::new(-&self.unscaled, self.scale)
+    }
+
+    pub fn abs(&self) -> Decimal {
+        Decimal::new(self.unscaled.abs(), self.scale)
+    }
+
+    /// `setScale` with `RoundingMode.HALF_UP`.
+    pub fn with_scale_half_up(&self, scale: i32) -> Option<Decimal> {
+        if scale >= self.scale {
+            return Some(Decimal::new(self.scaled_up(i64::from(scale))?, scale));
+        }
+        let dropped = i64::from(self.scale) - i64::from(scale);
+        if dropped > self.precision() {
+            return Some(Decimal::new(0, scale));
+        }
+        let divisor = power_of_ten(dropped.unsigned_abs())?;
+        Some(Decimal::new(divide_half_up(&self.unscaled, &divisor), scale))
+    }
+
+    /// `divide(other, scale, RoundingMode.HALF_UP)`; `None` for a zero divisor.
+    pub fn divide_half_up(&self, other: &Decimal, scale: i32) -> Option<Decimal> {
+        if other.unscaled.is_zero() {
+            return None;
+        }
+        // unscaled / other * 10^(scale - self.scale + other.scale)
+        let shift = i64::from(scale) - i64::from(self.scale) + i64::from(other.scale);
+        let power = power_of_ten(shift.unsigned_abs())?;
+        let (dividend, divisor) = if shift >= 0 {
+            (&self.unscaled * power, other.unscaled.clone())
+        } else {
+            (self.unscaled.clone(), &other.unscaled * power)
+        };
+        Some(Decimal::new(divide_half_up(&dividend, &divisor), scale))
+    }
+
+    /// `round(new MathContext(precision, HALF_UP))`.
+    pub fn round_to_precision(&self, precision: i64) -> Decimal {
+        let excess = self.precision() - precision;
+        let Ok(scale) = i32::try_from(i64::from(self.scale) - excess) else {
+            return self.clone();
+        };
+        if excess <= 0 {
+            return self.clone();
+        }
+        let Some(rounded) = self.with_scale_half_up(scale) else {
+            return self.clone();
+        };
+        // 9.99 rounds to 10.0, a digit too many.
+        if rounded.precision() > precision {
+            rounded.round_to_precision(precision)
+        } else {
+            rounded
+        }
+    }
+
+    /// Without the zeros at the end of the unscaled value; zero becomes `0`.
+    pub fn strip_trailing_zeros(&self) -> Decimal {
+        if self.unscaled.is_zero() {
+            return Decimal::new(0, 0);
+        }
+        let digits = self.unscaled.to_string();
+        let zeros = digits.len() - digits.trim_end_matches('0').len();
+        let room = i64::from(self.scale) - i64::from(i32::MIN);
+        let zeros = zeros.min(usize::try_from(room).unwrap_or(0));
+        let kept = digits.get(..digits.len() - zeros).unwrap_or(&digits);
+        Decimal::new(
+            kept.parse::<BigInt>().unwrap_or_default(),
+            self.scale.wrapping_sub(zeros as i32),
+        )
+    }
+
+    /// `BigDecimal.toPlainString`: no exponent. Falls back to [`fmt::Display`] past [`DIGITS_MAX`] digits.
+    pub fn to_plain_string(&self) -> String {
+        if self.scale.unsigned_abs() > DIGITS_MAX {
+            return self.to_string();
+        }
+        if self.scale <= 0 {
+            let zeros = if self.unscaled.is_zero() {
+                0
+            } else {
+                self.scale.unsigned_abs() as usize
+            };
+            return format!("{}{}", self.unscaled, "0".repeat(zeros));
+        }
+        let scale = self.scale.unsigned_abs() as usize;
+        let digits = format!(
+            "{:0>width$}",
+            self.unscaled.magnitude().to_string(),
+            width = scale + 1
+        );
+        let (whole, fraction) = digits.split_at(digits.len() - scale);
+        format!("{}{whole}.{fraction}", sign_text(&self.unscaled))
+    }
+}
+
+fn sign_text(value: &BigInt) -> &'static str {
+    if value.sign() == Sign::Minus { "-" } else { "" }
+}
+
+/// 10 to that power, within [`DIGITS_MAX`].
+pub fn power_of_ten(exponent: u64) -> Option<BigInt> {
+    let exponent = u32::try_from(exponent)
+        .ok()
+        .filter(|exponent| *exponent <= DIGITS_MAX)?;
+    Some(BigInt::from(10).pow(exponent))
+}
+
+/// Number of decimal digits of the magnitude, 1 for zero.
+pub fn digits_of(value: &BigInt) -> i64 {
+    if let Some(small) = value.magnitude().to_u64() {
+        return i64::from(small.checked_ilog10().unwrap_or(0)) + 1;
+    }
+    value.magnitude().to_string().len() as i64
+}
+
+fn divide_half_up(dividend: &BigInt, divisor: &BigInt) -> BigInt {
+    let quotient = dividend / divisor;
+    let remainder = dividend % divisor;
+    if remainder.abs() * 2 >= divisor.abs() {
+        let away = if (dividend.sign() == Sign::Minus) == (divisor.sign() == Sign::Minus) {
+            BigInt::one()
+        } else {
+            -BigInt::one()
+        };
+        return quotient + away;
+    }
+    quotient
+}
+
+impl Decimal {
+    /// The numeric order, as `BigDecimal.compareTo`: `1.0` and `1.00` compare equal, though they are not `==`.
+    pub fn compare(&self, other: &Decimal) -> Ordering {
+        let signs = self.unscaled.sign().cmp(&other.unscaled.sign());
+        if signs.is_ne() || self.unscaled.is_zero() {
+            return signs;
+        }
+        let magnitude = |decimal: &Decimal| decimal.precision() - i64::from(decimal.scale);
+        let order = magnitude(self).cmp(&magnitude(other)).then_with(|| {
+            // Equal magnitudes: the scales differ by no more than the precisions do.
+            let scale = i64::from(self.scale.max(other.scale));
+            let widen = |decimal: &Decimal| {
+                let missing = u32::try_from(scale - i64::from(decimal.scale)).unwrap_or(0);
+                decimal.unscaled.abs() * BigInt::from(10).pow(missing)
+            };
+            widen(self).cmp(&widen(other))
+        });
+        if self.unscaled.is_negative() {
+            order.reverse()
+        } else {
+            order
+        }
+    }
+}
+
+impl fmt::Display for Decimal {
+    /// `BigDecimal.toString`: plain if the scale is not negative and the exponent at least -6, else scientific.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.scale == 0 {
+            return write!(f, "{}", self.unscaled);
+        }
+        let digits = self.unscaled.magnitude().to_string();
+        let exponent = digits.len() as i64 - 1 - i64::from(self.scale);
+        if self.scale > 0 && exponent >= -6 {
+            return f.write_str(&self.to_plain_string());
+        }
+        let (head, tail) = digits.split_at(1.min(digits.len()));
+        let point = if tail.is_empty() { "" } else { "." };
+        let sign = sign_text(&self.unscaled);
+        if exponent == 0 {
+            return write!(f, "{sign}{head}{point}{tail}");
+        }
+        write!(f, "{sign}{head}{point}{tail}E{exponent:+}")
+    }
+}

@@ -1,0 +1,107 @@
+//! Numbers as Java reads and writes them, where CQL shows Java's own text.
+
+/// `Double.toString`: the shortest digits that read back as the value, in scientific notation below 1e-3 and
+/// from 1e7.
+pub fn double_to_string(value: f64) -> String {
+    let shortest = format!("{value:e}");
+    let two_digits = format!("{value:.1e}");
+    float_text(value, shortest, two_digits.parse() == Ok(value), two_digits)
+}
+
+/// `Float.toString`, with the same rules as [`double_to_string`] for 32 bits.
+pub fn float_to_string(value: f32) -> String {
+    let shortest = format!("{value:e}");
+    let two_digits = format!("{value:.1e}");
+    float_text(
+        f64::from(value),
+        shortest,
+        two_digits.parse() == Ok(value),
+        two_digits,
+    )
+}
+
+/// `shortest` and `two_digits` are in the form `1.5e-7`. Java shows at least two digits, and takes the closest
+/// value that has two where one would do.
+fn float_text(value: f64, shortest: String, two_digits_exact: bool, two_digits: String) -> String {
+    if value.is_nan() {
+        return "NaN".to_owned();
+    }
+    if value.is_infinite() {
+        return if value > 0.0 { "Infinity" } else { "-Infinity" }.to_owned();
+    }
+    let text = if !shortest.contains('.') && two_digits_exact {
+        two_digits
+    } else {
+        shortest
+    };
+    let (sign, text) = match text.strip_prefix('-') {
+        Some(rest) => ("-", rest.to_owned()),
+        None => ("", text),
+    };
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();
+    if value == 0.0 {
+        return format!("{sign}0.0");
+    }
+    format!("{sign}{}", place_point(&digits, exponent))
+}
+
+fn place_point(digits: &str, exponent: i32) -> String {
+    let trimmed = digits.trim_end_matches('0');
+    let or_zero = |text: &str| {
+        if text.is_empty() {
+            "0".to_owned()
+        } else {
+            text.to_owned()
+        }
+    };
+    if !(-3..7).contains(&exponent) {
+        let (head, tail) = trimmed.split_at(1.min(trimmed.len()));
+        return format!("{head}.{}E{exponent}", or_zero(tail));
+    }
+    let Ok(exponent) = usize::try_from(exponent) else {
+        let zeros = "0".repeat((-exponent - 1).unsigned_abs() as usize);
+        return format!("0.{zeros}{trimmed}");
+    };
+    let padded = format!("{trimmed:0<width$}", width = exponent + 1);
+    let (head, tail) = padded.split_at(exponent + 1);
+    format!("{head}.{}", or_zero(tail))
+}
+
+/// `Double.parseDouble`, without its hexadecimal form.
+pub fn parse_double(text: &str) -> Option<f64> {
+    let value: f64 = java_float_body(text)?.parse().ok()?;
+    Some(if value.is_nan() { f64::NAN } else { value })
+}
+
+/// `Float.parseFloat`, without its hexadecimal form.
+pub fn parse_float(text: &str) -> Option<f32> {
+    let value: f32 = java_float_body(text)?.parse().ok()?;
+    Some(if value.is_nan() { f32::NAN } else { value })
+}
+
+/// The part of a Java floating-point number that Rust reads the same way.
+fn java_float_body(text: &str) -> Option<&str> {
+    let text = text.trim_matches(|c: char| c <= ' ');
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    if matches!(unsigned, "NaN" | "Infinity") {
+        return Some(text);
+    }
+    let body = text.strip_suffix(['f', 'F', 'd', 'D']).unwrap_or(text);
+    let numeric = body
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte));
+    (numeric && body.bytes().any(|byte| byte.is_ascii_digit())).then_some(body)
+}
+
+/// An optional sign and ASCII digits, as Java's integer parsers take them.
+pub fn is_integer(text: &str) -> bool {
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// `new BigInteger(text)`.
+pub fn parse_big_integer(text: &str) -> Option<num_bigint::BigInt> {
+    if is_integer(text) { text.parse().ok() } else { None }
+}

@@ -1,0 +1,76 @@
+//! Values as the native protocol encodes them, worked on together with their [`CqlType`].
+//!
+//! What comes from drivers is what is stored and what goes back, so the engine passes serialized bytes around
+//! (as Cassandra does with `ByteBuffer`) and calls the functions here to check, order, take apart, build, parse
+//! and print them. Messages are those of Cassandra's `MarshalException`s.
+
+pub mod assign;
+pub mod civil;
+pub mod compare;
+pub mod date;
+pub mod decimal;
+pub mod decoded;
+pub mod duration;
+pub mod inet;
+pub mod java;
+pub mod json;
+pub mod literal;
+pub mod pack;
+pub mod text;
+pub mod time;
+pub mod timestamp;
+pub mod uuid;
+pub mod validate;
+pub mod vint;
+
+#[cfg(test)]
+mod value_tests;
+
+pub use assign::{Assignment, is_compatible_with, is_value_compatible_with, test_assignment};
+pub use compare::compare;
+pub use decimal::Decimal;
+pub use decoded::CqlValue;
+pub use duration::Duration;
+pub use json::{from_json, parse_json, to_json};
+pub use literal::parse_literal;
+pub use pack::{
+    pack_list, pack_map, pack_set, pack_tuple, pack_vector, read_elements, read_map, read_tuple, read_vector,
+};
+pub use text::{from_string, get_string, hex, to_cql_literal};
+pub use validate::validate;
+
+use crate::types::{CqlType, NativeType};
+
+/// True if an empty value of the type means no value (Cassandra's `AbstractType.isEmptyValueMeaningless`).
+pub fn is_empty_meaningless(ty: &CqlType) -> bool {
+    match ty {
+        CqlType::Native(native) => !matches!(
+            native,
+            NativeType::Ascii
+                | NativeType::Text
+                | NativeType::Blob
+                | NativeType::Date
+                | NativeType::Time
+                | NativeType::Smallint
+                | NativeType::Tinyint
+                | NativeType::Duration
+        ),
+        _ => false,
+    }
+}
+
+/// True if the bytes hold no value of the type (Cassandra's `TypeSerializer.isNull` on bytes that are not null):
+/// empty bytes, except for the types to which an empty value is one.
+pub fn is_null(ty: &CqlType, bytes: &[u8]) -> bool {
+    bytes.is_empty()
+        && matches!(
+            ty,
+            CqlType::Native(native)
+                if !matches!(native, NativeType::Ascii | NativeType::Text | NativeType::Blob)
+        )
+}
+
+/// Reads a fixed number of bytes, if the slice has exactly that many.
+pub(crate) fn exactly<const N: usize>(bytes: &[u8]) -> Option<[u8; N]> {
+    bytes.try_into().ok()
+}

@@ -1,0 +1,240 @@
+//! Taking apart and building collections, tuples and vectors.
+//!
+//! Collections carry a 32-bit count and 32-bit lengths (protocol v3 and later), tuples and user types a 32-bit
+//! length a field (negative means null), vectors nothing but the elements, each with an unsigned vint length if
+//! its type's length is not fixed (`CollectionSerializer`, `TupleType`, `VectorType`).
+
+use std::cmp::Ordering;
+
+use bytes::Bytes;
+
+use super::{compare, vint};
+use crate::types::CqlType;
+
+/// What a message calls the collection: `list`, `set` or `map`.
+pub fn kind_name(ty: &CqlType) -> &'static str {
+    match ty {
+        CqlType::Set { .. } => "set",
+        CqlType::Map { .. } => "map",
+        _ => "list",
+    }
+}
+
+/// A cursor that never reads outside of its bytes.
+pub(crate) struct Reader<'a> {
+    pub(crate) rest: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    pub(crate) fn new(rest: &'a [u8]) -> Reader<'a> {
+        Reader { rest }
+    }
+
+    pub(crate) fn take(&mut self, len: usize) -> Option<&'a [u8]> {
+        let (head, tail) = self.rest.split_at_checked(len)?;
+        self.rest = tail;
+        Some(head)
+    }
+
+    pub(crate) fn int(&mut self) -> Option<i32> {
+        self.take(4).and_then(super::exactly).map(i32::from_be_bytes)
+    }
+
+    /// A value with a 32-bit length; the inner `None` is a null (negative length).
+    pub(crate) fn value(&mut self) -> Option<Option<&'a [u8]>> {
+        let len = self.int()?;
+        match usize::try_from(len) {
+            Ok(len) => self.take(len).map(Some),
+            Err(_) => Some(None),
+        }
+    }
+
+    /// An element of a vector.
+    pub(crate) fn vector_element(&mut self, fixed_len: Option<usize>) -> Option<&'a [u8]> {
+        if let Some(len) = fixed_len {
+            return self.take(len);
+        }
+        let (len, taken) = vint::read_unsigned(self.rest)?;
+        self.take(taken)?;
+        self.take(usize::try_from(len).ok()?)
+    }
+}
+
+/// Elements of a list or set, or the alternating keys and values of a map, without a look at their content.
+///
+/// # Errors
+/// `Not enough bytes to read a list`, `Null value read when not allowed`, `Unexpected extraneous bytes after list value`
+/// and the same for `set` and `map`.
+pub fn read_elements<'a>(ty: &CqlType, bytes: &'a [u8]) -> Result<Vec<&'a [u8]>, String> {
+    let kind = kind_name(ty);
+    let short = || format!("Not enough bytes to read a {kind}");
+    let mut reader = Reader::new(bytes);
+    let count = usize::try_from(reader.int().ok_or_else(short)?).unwrap_or(0);
+    let count = if kind == "map" {
+        count.saturating_mul(2)
+    } else {
+        count
+    };
+    let mut elements = Vec::with_capacity(count.min(reader.rest.len() / 4));
+    for _ in 0..count {
+        let value = reader.value().ok_or_else(short)?;
+        elements.push(value.ok_or("Null value read when not allowed")?);
+    }
+    if reader.rest.is_empty() {
+        Ok(elements)
+    } else {
+        Err(format!("Unexpected extraneous bytes after {kind} value"))
+    }
+}
+
+/// Entries of a map, in stored order.
+///
+/// # Errors
+/// As [`read_elements`].
+pub fn read_map<'a>(ty: &CqlType, bytes: &'a [u8]) -> Result<Vec<(&'a [u8], &'a [u8])>, String> {
+    let flat = read_elements(ty, bytes)?;
+    let (pairs, _) = flat.as_chunks::<2>();
+    Ok(pairs.iter().map(|[key, value]| (*key, *value)).collect())
+}
+
+/// Number of elements (entries of a map) that a collection says it has.
+pub fn collection_size(bytes: &[u8]) -> usize {
+    Reader::new(bytes)
+        .int()
+        .and_then(|count| usize::try_from(count).ok())
+        .unwrap_or(0)
+}
+
+fn write_value(out: &mut Vec<u8>, value: Option<&[u8]>) {
+    match value {
+        Some(value) => {
+            out.extend_from_slice(&(value.len() as i32).to_be_bytes());
+            out.extend_from_slice(value);
+        }
+        None => out.extend_from_slice(&(-1i32).to_be_bytes()),
+    }
+}
+
+/// A list from its elements, in that order.
+pub fn pack_list<T: AsRef<[u8]>>(elements: impl IntoIterator<Item = T>) -> Bytes {
+    let mut out = vec![0; 4];
+    let mut count = 0i32;
+    for element in elements {
+        write_value(&mut out, Some(element.as_ref()));
+        count += 1;
+    }
+    put_count(&mut out, count);
+    out.into()
+}
+
+fn put_count(out: &mut [u8], count: i32) {
+    if let Some(head) = out.first_chunk_mut::<4>() {
+        *head = count.to_be_bytes();
+    }
+}
+
+/// A set from elements in any order: sorted by the element type, duplicates dropped.
+pub fn pack_set<T: AsRef<[u8]>>(element_type: &CqlType, elements: impl IntoIterator<Item = T>) -> Bytes {
+    let mut elements: Vec<T> = elements.into_iter().collect();
+    elements.sort_by(|a, b| compare(element_type, a.as_ref(), b.as_ref()));
+    elements.dedup_by(|b, a| compare(element_type, a.as_ref(), b.as_ref()) == Ordering::Equal);
+    pack_list(elements)
+}
+
+/// A map from entries in any order: sorted by the key type; of entries with equal keys the last one wins.
+pub fn pack_map<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+    key_type: &CqlType,
+    entries: impl IntoIterator<Item = (K, V)>,
+) -> Bytes {
+    let mut entries: Vec<(K, V)> = entries.into_iter().collect();
+    entries.reverse();
+    entries.sort_by(|a, b| compare(key_type, a.0.as_ref(), b.0.as_ref()));
+    entries.dedup_by(|b, a| compare(key_type, a.0.as_ref(), b.0.as_ref()) == Ordering::Equal);
+    pack_sorted_map(&entries)
+}
+
+/// A map from entries that are in the order of their keys, without duplicates.
+pub fn pack_sorted_map<K: AsRef<[u8]>, V: AsRef<[u8]>>(entries: &[(K, V)]) -> Bytes {
+    let mut out = vec![0; 4];
+    for (key, value) in entries {
+        write_value(&mut out, Some(key.as_ref()));
+        write_value(&mut out, Some(value.as_ref()));
+    }
+    put_count(&mut out, entries.len() as i32);
+    out.into()
+}
+
+/// Fields of a tuple or user type; `None` is null, and trailing fields that the value leaves out are null.
+///
+/// # Errors
+/// `Not enough bytes to read 0th component`, `Expected 2 values for … column, but got more`.
+pub fn read_tuple<'a>(ty: &CqlType, bytes: &'a [u8]) -> Result<Vec<Option<&'a [u8]>>, String> {
+    let count = field_count(ty);
+    let mut reader = Reader::new(bytes);
+    let mut fields = Vec::with_capacity(count);
+    for position in 0..count {
+        if reader.rest.is_empty() {
+            fields.push(None);
+            continue;
+        }
+        let field = reader.value();
+        fields.push(field.ok_or_else(|| format!("Not enough bytes to read {position}th component"))?);
+    }
+    if reader.rest.is_empty() {
+        return Ok(fields);
+    }
+    let values = if count == 1 { "value" } else { "values" };
+    Err(format!("Expected {count} {values} for {ty} column, but got more"))
+}
+
+fn field_count(ty: &CqlType) -> usize {
+    match ty {
+        CqlType::Tuple(elements) => elements.len(),
+        CqlType::Udt { definition, .. } => definition.fields.len(),
+        _ => 0,
+    }
+}
+
+/// A tuple or user type from its fields.
+pub fn pack_tuple<T: AsRef<[u8]>>(fields: impl IntoIterator<Item = Option<T>>) -> Bytes {
+    let mut out = Vec::new();
+    for field in fields {
+        write_value(&mut out, field.as_ref().map(AsRef::as_ref));
+    }
+    out.into()
+}
+
+/// Elements of a vector.
+///
+/// # Errors
+/// `Not enough bytes to read a vector<…>`, `Unexpected 4 extraneous bytes after vector<…> value`.
+pub fn read_vector<'a>(ty: &CqlType, bytes: &'a [u8]) -> Result<Vec<&'a [u8]>, String> {
+    let CqlType::Vector { element, dimension } = ty else {
+        return Err(format!("{ty} is not a vector"));
+    };
+    let fixed_len = element.fixed_len();
+    let mut reader = Reader::new(bytes);
+    let mut elements = Vec::with_capacity(usize::from(*dimension));
+    for _ in 0..*dimension {
+        let value = reader.vector_element(fixed_len);
+        elements.push(value.ok_or_else(|| format!("Not enough bytes to read a {ty}"))?);
+    }
+    match reader.rest.len() {
+        0 => Ok(elements),
+        extra => Err(format!("Unexpected {extra} extraneous bytes after {ty} value")),
+    }
+}
+
+/// A vector from its elements; the caller has checked their number.
+pub fn pack_vector<T: AsRef<[u8]>>(element_type: &CqlType, elements: impl IntoIterator<Item = T>) -> Bytes {
+    let fixed = element_type.fixed_len().is_some();
+    let mut out = Vec::new();
+    for element in elements {
+        let element = element.as_ref();
+        if !fixed {
+            vint::write_unsigned(&mut out, element.len() as u64);
+        }
+        out.extend_from_slice(element);
+    }
+    out.into()
+}
