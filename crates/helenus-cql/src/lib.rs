@@ -3,5 +3,6 @@
 
 pub mod ast;
 pub mod error;
+pub mod frame;
 pub mod types;
 pub mod value;

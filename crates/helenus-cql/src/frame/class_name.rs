@@ -1,0 +1,222 @@
+//! Types by the names of Cassandra's classes, as `custom` options of the protocol carry them
+//! (`org.apache.cassandra.db.marshal.TypeParser`).
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use crate::types::{CqlType, NativeType, UserType, UserTypeField};
+
+const PACKAGE: &str = "org.apache.cassandra.db.marshal.";
+/// Types nest no deeper than this when read from a name.
+const DEPTH_MAX: usize = 64;
+
+fn native_class(native: NativeType) -> &'static str {
+    match native {
+        NativeType::Ascii => "AsciiType",
+        NativeType::Bigint => "LongType",
+        NativeType::Blob => "BytesType",
+        NativeType::Boolean => "BooleanType",
+        NativeType::Counter => "CounterColumnType",
+        NativeType::Decimal => "DecimalType",
+        NativeType::Double => "DoubleType",
+        NativeType::Float => "FloatType",
+        NativeType::Int => "Int32Type",
+        NativeType::Timestamp => "TimestampType",
+        NativeType::Uuid => "UUIDType",
+        NativeType::Text => "UTF8Type",
+        NativeType::Varint => "IntegerType",
+        NativeType::Timeuuid => "TimeUUIDType",
+        NativeType::Inet => "InetAddressType",
+        NativeType::Date => "SimpleDateType",
+        NativeType::Time => "TimeType",
+        NativeType::Smallint => "ShortType",
+        NativeType::Tinyint => "ByteType",
+        NativeType::Duration => "DurationType",
+    }
+}
+
+/// The name as Cassandra writes it (`AbstractType.toString`).
+pub fn class_name(ty: &CqlType) -> String {
+    let mut name = String::new();
+    write_class(ty, false, &mut name);
+    name
+}
+
+/// Inside something frozen, `FrozenType` is not written again.
+fn write_class(ty: &CqlType, inside_frozen: bool, out: &mut String) {
+    let wraps = !inside_frozen && is_frozen(ty);
+    let inside = inside_frozen || is_frozen(ty);
+    if wraps {
+        out.push_str(PACKAGE);
+        out.push_str("FrozenType(");
+    }
+    out.push_str(PACKAGE);
+    match ty {
+        CqlType::Native(native) => out.push_str(native_class(*native)),
+        CqlType::List { element, .. } => write_parameters("ListType", [&**element], inside, out),
+        CqlType::Set { element, .. } => write_parameters("SetType", [&**element], inside, out),
+        CqlType::Map { key, value, .. } => write_parameters("MapType", [&**key, &**value], inside, out),
+        CqlType::Tuple(elements) => write_parameters("TupleType", elements.iter(), true, out),
+        CqlType::Udt { definition, .. } => write_user_type(definition, inside, out),
+        CqlType::Vector { element, dimension } => {
+            out.push_str("VectorType(");
+            write_class(&element.freeze(), inside_frozen, out);
+            let _ = write!(out, " , {dimension})");
+        }
+    }
+    if wraps {
+        out.push(')');
+    }
+}
+
+fn is_frozen(ty: &CqlType) -> bool {
+    match ty {
+        CqlType::List { frozen, .. }
+        | CqlType::Set { frozen, .. }
+        | CqlType::Map { frozen, .. }
+        | CqlType::Udt { frozen, .. } => *frozen,
+        CqlType::Native(_) | CqlType::Tuple(_) | CqlType::Vector { .. } => false,
+    }
+}
+
+fn write_parameters<'a>(
+    class: &str,
+    parameters: impl IntoIterator<Item = &'a CqlType>,
+    inside_frozen: bool,
+    out: &mut String,
+) {
+    out.push_str(class);
+    out.push('(');
+    for (position, parameter) in parameters.into_iter().enumerate() {
+        if position > 0 {
+            out.push(',');
+        }
+        write_class(parameter, inside_frozen, out);
+    }
+    out.push(')');
+}
+
+fn write_user_type(definition: &UserType, inside_frozen: bool, out: &mut String) {
+    let _ = write!(out, "UserType({},", definition.keyspace);
+    push_hex(&definition.name, out);
+    for field in &definition.fields {
+        out.push(',');
+        push_hex(&field.name, out);
+        out.push(':');
+        write_class(&field.ty, inside_frozen, out);
+    }
+    out.push(')');
+}
+
+fn push_hex(text: &str, out: &mut String) {
+    for byte in text.bytes() {
+        let _ = write!(out, "{byte:02x}");
+    }
+}
+
+/// The type of that name, with or without the package; none if it is not one that CQL can write.
+/// `ReversedType` is looked through.
+pub fn parse_class_name(name: &str) -> Option<CqlType> {
+    let mut parser = Parser { rest: name.trim() };
+    let ty = parser.class(false, 0)?;
+    parser.rest.trim().is_empty().then_some(ty)
+}
+
+struct Parser<'a> {
+    rest: &'a str,
+}
+
+impl<'a> Parser<'a> {
+    fn class(&mut self, frozen: bool, depth: usize) -> Option<CqlType> {
+        if depth > DEPTH_MAX {
+            return None;
+        }
+        let name = self.word();
+        let short = name.strip_prefix(PACKAGE).unwrap_or(name);
+        if let Some(native) = NativeType::ALL
+            .into_iter()
+            .find(|native| native_class(*native) == short)
+        {
+            return Some(CqlType::Native(native));
+        }
+        self.expect('(')?;
+        let depth = depth + 1;
+        let ty = match short {
+            "FrozenType" => self.class(true, depth)?,
+            "ReversedType" => self.class(frozen, depth)?,
+            "ListType" => CqlType::list(self.class(frozen, depth)?, frozen),
+            "SetType" => CqlType::set(self.class(frozen, depth)?, frozen),
+            "MapType" => {
+                let key = self.class(frozen, depth)?;
+                self.expect(',')?;
+                CqlType::map(key, self.class(frozen, depth)?, frozen)
+            }
+            "TupleType" => self.tuple(depth)?,
+            "UserType" => self.user_type(frozen, depth)?,
+            "VectorType" => {
+                let element = self.class(frozen, depth)?;
+                self.expect(',')?;
+                CqlType::vector(element, self.word().parse().ok()?)
+            }
+            _ => return None,
+        };
+        self.expect(')')?;
+        Some(ty)
+    }
+
+    fn tuple(&mut self, depth: usize) -> Option<CqlType> {
+        let mut elements = vec![self.class(true, depth)?];
+        while self.expect(',').is_some() {
+            elements.push(self.class(true, depth)?);
+        }
+        Some(CqlType::tuple(elements))
+    }
+
+    fn user_type(&mut self, frozen: bool, depth: usize) -> Option<CqlType> {
+        let keyspace = self.word().to_owned();
+        self.expect(',')?;
+        let name = unhex(self.word())?;
+        let mut fields = Vec::new();
+        while self.expect(',').is_some() {
+            let name = unhex(self.word())?;
+            self.expect(':')?;
+            fields.push(UserTypeField {
+                name,
+                ty: self.class(frozen, depth)?,
+            });
+        }
+        let definition = Arc::new(UserType {
+            keyspace,
+            name,
+            fields,
+        });
+        Some(CqlType::Udt { definition, frozen })
+    }
+
+    fn word(&mut self) -> &'a str {
+        let text = self.rest.trim_start();
+        let end = text
+            .find(|c: char| !(c.is_alphanumeric() || matches!(c, '.' | '_' | '$' | '-')))
+            .unwrap_or(text.len());
+        let (word, rest) = text.split_at(end);
+        self.rest = rest;
+        word
+    }
+
+    fn expect(&mut self, wanted: char) -> Option<()> {
+        self.rest = self.rest.trim_start().strip_prefix(wanted)?;
+        Some(())
+    }
+}
+
+fn unhex(text: &str) -> Option<String> {
+    let digits: Option<Vec<u32>> = text.chars().map(|c| c.to_digit(16)).collect();
+    let bytes: Option<Vec<u8>> = digits?
+        .chunks(2)
+        .map(|pair| match *pair {
+            [high, low] => u8::try_from(high * 16 + low).ok(),
+            _ => None,
+        })
+        .collect();
+    String::from_utf8(bytes?).ok()
+}

@@ -1,0 +1,289 @@
+//! The envelope: a header of nine bytes, then the body (spec v5, section 2; Cassandra's `transport.Envelope`).
+//!
+//! ```text
+//! version and direction u8 | flags u8 | stream i16 | opcode u8 | length of the body i32
+//! ```
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+
+use super::version::ProtocolVersion;
+use crate::error::CqlError;
+
+/// Length in bytes of a header.
+pub const HEADER_LEN: usize = 9;
+
+/// The longest body that the protocol allows, in bytes.
+pub const MAX_BODY_LEN: usize = 256 * 1024 * 1024;
+
+const RESERVE_LEN_MAX: usize = 1024 * 1024;
+
+const RESPONSE_BIT: u8 = 0x80;
+
+/// Which way a message goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    Request,
+    Response,
+}
+
+impl Direction {
+    fn name(self) -> &'static str {
+        match self {
+            Direction::Request => "REQUEST",
+            Direction::Response => "RESPONSE",
+        }
+    }
+}
+
+/// The flags of a header.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Flags(pub u8);
+
+impl Flags {
+    pub const COMPRESSED: Flags = Flags(0x01);
+    pub const TRACING: Flags = Flags(0x02);
+    pub const CUSTOM_PAYLOAD: Flags = Flags(0x04);
+    pub const WARNING: Flags = Flags(0x08);
+    pub const USE_BETA: Flags = Flags(0x10);
+
+    pub fn contains(self, flag: Flags) -> bool {
+        self.0 & flag.0 == flag.0
+    }
+
+    #[must_use]
+    pub fn with(self, flag: Flags) -> Flags {
+        Flags(self.0 | flag.0)
+    }
+
+    #[must_use]
+    pub fn without(self, flag: Flags) -> Flags {
+        Flags(self.0 & !flag.0)
+    }
+}
+
+/// What a message is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Opcode {
+    Error = 0x00,
+    Startup = 0x01,
+    Ready = 0x02,
+    Authenticate = 0x03,
+    Options = 0x05,
+    Supported = 0x06,
+    Query = 0x07,
+    Result = 0x08,
+    Prepare = 0x09,
+    Execute = 0x0A,
+    Register = 0x0B,
+    Event = 0x0C,
+    Batch = 0x0D,
+    AuthChallenge = 0x0E,
+    AuthResponse = 0x0F,
+    AuthSuccess = 0x10,
+}
+
+impl Opcode {
+    pub fn from_code(code: u8) -> Option<Opcode> {
+        Some(match code {
+            0x00 => Opcode::Error,
+            0x01 => Opcode::Startup,
+            0x02 => Opcode::Ready,
+            0x03 => Opcode::Authenticate,
+            0x05 => Opcode::Options,
+            0x06 => Opcode::Supported,
+            0x07 => Opcode::Query,
+            0x08 => Opcode::Result,
+            0x09 => Opcode::Prepare,
+            0x0A => Opcode::Execute,
+            0x0B => Opcode::Register,
+            0x0C => Opcode::Event,
+            0x0D => Opcode::Batch,
+            0x0E => Opcode::AuthChallenge,
+            0x0F => Opcode::AuthResponse,
+            0x10 => Opcode::AuthSuccess,
+            _ => return None,
+        })
+    }
+
+    pub fn direction(self) -> Direction {
+        match self {
+            Opcode::Startup
+            | Opcode::Options
+            | Opcode::Query
+            | Opcode::Prepare
+            | Opcode::Execute
+            | Opcode::Register
+            | Opcode::Batch
+            | Opcode::AuthResponse => Direction::Request,
+            Opcode::Error
+            | Opcode::Ready
+            | Opcode::Authenticate
+            | Opcode::Supported
+            | Opcode::Result
+            | Opcode::Event
+            | Opcode::AuthChallenge
+            | Opcode::AuthSuccess => Direction::Response,
+        }
+    }
+
+    /// The name that the specification gives it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Opcode::Error => "ERROR",
+            Opcode::Startup => "STARTUP",
+            Opcode::Ready => "READY",
+            Opcode::Authenticate => "AUTHENTICATE",
+            Opcode::Options => "OPTIONS",
+            Opcode::Supported => "SUPPORTED",
+            Opcode::Query => "QUERY",
+            Opcode::Result => "RESULT",
+            Opcode::Prepare => "PREPARE",
+            Opcode::Execute => "EXECUTE",
+            Opcode::Register => "REGISTER",
+            Opcode::Event => "EVENT",
+            Opcode::Batch => "BATCH",
+            Opcode::AuthChallenge => "AUTH_CHALLENGE",
+            Opcode::AuthResponse => "AUTH_RESPONSE",
+            Opcode::AuthSuccess => "AUTH_SUCCESS",
+        }
+    }
+}
+
+/// The header of an envelope.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    pub version: ProtocolVersion,
+    pub flags: Flags,
+    /// Ties a response to its request; negative for what the server sends unasked.
+    pub stream: i16,
+    pub opcode: Opcode,
+}
+
+/// A header and a body as it was sent, compression undone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Envelope {
+    pub header: Header,
+    pub body: Bytes,
+}
+
+/// Bytes that can't be an envelope, and how to tell the client so. The connection is of no use after it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EnvelopeError {
+    /// The version to answer in.
+    pub version: ProtocolVersion,
+    /// The stream to answer on: 0 where the header could not be read.
+    pub stream: i16,
+    pub error: CqlError,
+}
+
+/// A header as it lies in the buffer, and the length of the body behind it.
+pub(crate) fn decode_header(
+    buffer: &[u8],
+    direction: Direction,
+    max_body_len: usize,
+) -> Result<Option<(Header, usize)>, EnvelopeError> {
+    let Some(&first) = buffer.first() else {
+        return Ok(None);
+    };
+    let number = first & !RESPONSE_BIT;
+    let refuse = |version, stream, message: String| EnvelopeError {
+        version,
+        stream,
+        error: CqlError::Protocol(message),
+    };
+    let Some(version) = ProtocolVersion::from_number(number) else {
+        let nearest = ProtocolVersion::nearest(number);
+        return Err(refuse(nearest, 0, ProtocolVersion::refusal(number)));
+    };
+    let mut rest = match buffer.get(1..HEADER_LEN) {
+        Some(rest) => rest,
+        None => return Ok(None),
+    };
+    let flags = Flags(rest.get_u8());
+    let stream = rest.get_i16();
+    let code = rest.get_u8();
+    let body_len = rest.get_i32();
+    let Some(opcode) = Opcode::from_code(code) else {
+        return Err(refuse(version, stream, format!("Unknown opcode {code}")));
+    };
+    let sent = if first & RESPONSE_BIT == 0 {
+        Direction::Request
+    } else {
+        Direction::Response
+    };
+    if sent != direction || opcode.direction() != sent {
+        let expected = opcode.direction().name();
+        let name = opcode.name();
+        let got = sent.name();
+        let message =
+            format!("Wrong protocol direction (expected {expected}, got {got}) for opcode {code} ({name})");
+        return Err(refuse(version, stream, message));
+    }
+    match usize::try_from(body_len) {
+        Ok(len) if len <= max_body_len => Ok(Some((
+            Header {
+                version,
+                flags,
+                stream,
+                opcode,
+            },
+            len,
+        ))),
+        Ok(len) => Err(EnvelopeError {
+            version,
+            stream,
+            error: CqlError::Invalid(format!(
+                "Request is too big: length {len} exceeds maximum allowed length {max_body_len}."
+            )),
+        }),
+        Err(_) => Err(refuse(
+            version,
+            stream,
+            format!("Invalid value for envelope header body length field: {body_len}"),
+        )),
+    }
+}
+
+/// Takes one envelope off the front of the buffer, or nothing while it is incomplete.
+pub(crate) fn decode_envelope(
+    buffer: &mut BytesMut,
+    direction: Direction,
+    max_body_len: usize,
+) -> Result<Option<Envelope>, EnvelopeError> {
+    let Some((header, body_len)) = decode_header(buffer, direction, max_body_len)? else {
+        return Ok(None);
+    };
+    if buffer.len() < HEADER_LEN + body_len {
+        // A claim alone does not get memory: the buffer grows as bytes arrive.
+        buffer.reserve((HEADER_LEN + body_len - buffer.len()).min(RESERVE_LEN_MAX));
+        return Ok(None);
+    }
+    buffer.advance(HEADER_LEN);
+    let body = buffer.split_to(body_len).freeze();
+    Ok(Some(Envelope { header, body }))
+}
+
+/// Appends a header with the body length still open, and returns where the envelope starts.
+pub(crate) fn begin_envelope(out: &mut BytesMut, header: Header) -> usize {
+    let start = out.len();
+    let bit = match header.opcode.direction() {
+        Direction::Request => 0,
+        Direction::Response => RESPONSE_BIT,
+    };
+    out.put_u8(header.version.number() | bit);
+    out.put_u8(header.flags.0);
+    out.put_i16(header.stream);
+    out.put_u8(header.opcode as u8);
+    out.put_i32(0);
+    start
+}
+
+/// Fills in the length of the body, which is everything after the header that starts at `start`.
+pub(crate) fn end_envelope(out: &mut BytesMut, start: usize) {
+    let body_len = out.len().saturating_sub(start + HEADER_LEN);
+    let len = u32::try_from(body_len).unwrap_or(u32::MAX).to_be_bytes();
+    if let Some(field) = out.get_mut(start + 5..start + HEADER_LEN) {
+        field.copy_from_slice(&len);
+    }
+}

@@ -1,0 +1,225 @@
+//! What a result or a prepared statement says of its columns (spec v5, sections 4.2.5.2 and 4.2.5.4; Cassandra's
+//! `ResultSet.ResultMetadata` and `PreparedMetadata`).
+
+use std::sync::Arc;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use md5::{Digest, Md5};
+
+use super::primitive::{Reader, len_i32, put_bytes, put_short_bytes, put_string};
+use super::type_option::{decode_type, encode_type};
+use super::version::ProtocolVersion;
+use crate::error::CqlError;
+use crate::types::CqlType;
+
+const GLOBAL_TABLES_SPEC: i32 = 0x0001;
+const HAS_MORE_PAGES: i32 = 0x0002;
+const NO_METADATA: i32 = 0x0004;
+const METADATA_CHANGED: i32 = 0x0008;
+
+/// A column of a result, or a marker of a prepared statement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ColumnSpec {
+    pub keyspace: Arc<str>,
+    pub table: Arc<str>,
+    pub name: Arc<str>,
+    pub ty: CqlType,
+}
+
+impl ColumnSpec {
+    pub fn new(
+        keyspace: impl Into<Arc<str>>,
+        table: impl Into<Arc<str>>,
+        name: impl Into<Arc<str>>,
+        ty: CqlType,
+    ) -> ColumnSpec {
+        ColumnSpec {
+            keyspace: keyspace.into(),
+            table: table.into(),
+            name: name.into(),
+            ty,
+        }
+    }
+}
+
+/// The keyspace and table of all columns, if there are columns and they agree.
+fn common_table(columns: &[ColumnSpec]) -> Option<(&str, &str)> {
+    let first = columns.first()?;
+    let agree = |column: &ColumnSpec| column.keyspace == first.keyspace && column.table == first.table;
+    columns
+        .iter()
+        .all(agree)
+        .then_some((&*first.keyspace, &*first.table))
+}
+
+fn encode_columns(columns: &[ColumnSpec], version: ProtocolVersion, out: &mut BytesMut) {
+    let common = common_table(columns);
+    if let Some((keyspace, table)) = common {
+        put_string(out, keyspace);
+        put_string(out, table);
+    }
+    for column in columns {
+        if common.is_none() {
+            put_string(out, &column.keyspace);
+            put_string(out, &column.table);
+        }
+        put_string(out, &column.name);
+        encode_type(&column.ty, version, out);
+    }
+}
+
+fn decode_columns(reader: &mut Reader, count: usize, global: bool) -> Result<Vec<ColumnSpec>, CqlError> {
+    let table = |reader: &mut Reader| -> Result<(Arc<str>, Arc<str>), CqlError> {
+        Ok((reader.string()?.into(), reader.string()?.into()))
+    };
+    let common = if global { Some(table(reader)?) } else { None };
+    let mut columns = Vec::new();
+    for _ in 0..count {
+        let (keyspace, table) = match &common {
+            Some(common) => common.clone(),
+            None => table(reader)?,
+        };
+        let name = reader.string()?.into();
+        columns.push(ColumnSpec {
+            keyspace,
+            table,
+            name,
+            ty: decode_type(reader)?,
+        });
+    }
+    Ok(columns)
+}
+
+/// The columns of a result. Shared by the pages and the executions of a statement.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ResultMetadata {
+    pub columns: Vec<ColumnSpec>,
+}
+
+/// What goes with the metadata of one page.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PageMetadata {
+    /// Leave the columns out: the client asked for it.
+    pub skip: bool,
+    /// Where the next page starts; none after the last.
+    pub paging_state: Option<Bytes>,
+    /// Tells a v5 client that the columns are no longer what it knows, and the id they now go by.
+    pub new_metadata_id: Option<Bytes>,
+}
+
+impl ResultMetadata {
+    pub fn new(columns: Vec<ColumnSpec>) -> ResultMetadata {
+        ResultMetadata { columns }
+    }
+
+    /// An id that changes when the columns do: the digest of their names and types. That of no columns is the md5 of
+    /// nothing, as in Cassandra.
+    pub fn id(&self) -> [u8; 16] {
+        let mut digest = Md5::new();
+        for column in &self.columns {
+            for part in [&column.keyspace, &column.table, &column.name] {
+                digest.update(part.as_bytes());
+                digest.update([0]);
+            }
+            digest.update(column.ty.to_string());
+            digest.update([0]);
+        }
+        digest.finalize().into()
+    }
+
+    pub(crate) fn encode(&self, page: &PageMetadata, version: ProtocolVersion, out: &mut BytesMut) {
+        let new_metadata_id = page
+            .new_metadata_id
+            .as_ref()
+            .filter(|_| version >= ProtocolVersion::V5);
+        // New metadata goes out even to a client that asked for none.
+        let skip = (page.skip && new_metadata_id.is_none()) || self.columns.is_empty();
+        let flag = |present: bool, flag| if present { flag } else { 0 };
+        let flags = flag(common_table(&self.columns).is_some(), GLOBAL_TABLES_SPEC)
+            | flag(page.paging_state.is_some(), HAS_MORE_PAGES)
+            | flag(skip, NO_METADATA)
+            | flag(new_metadata_id.is_some(), METADATA_CHANGED);
+        out.put_i32(flags);
+        out.put_i32(len_i32(self.columns.len()));
+        if let Some(paging_state) = &page.paging_state {
+            put_bytes(out, Some(paging_state));
+        }
+        if let Some(id) = new_metadata_id {
+            put_short_bytes(out, id);
+        }
+        if !skip {
+            encode_columns(&self.columns, version, out);
+        }
+    }
+
+    /// Reads metadata, and how many columns the rows have: when the metadata was left out, that is all there is.
+    pub(crate) fn decode(
+        reader: &mut Reader,
+        version: ProtocolVersion,
+    ) -> Result<(ResultMetadata, PageMetadata, usize), CqlError> {
+        let flags = reader.i32()?;
+        let has = |flag| flags & flag != 0;
+        let count = reader.i32()?;
+        let count = usize::try_from(count)
+            .map_err(|_| CqlError::Protocol(format!("Invalid count of columns {count}")))?;
+        let mut page = PageMetadata {
+            skip: has(NO_METADATA),
+            ..PageMetadata::default()
+        };
+        if has(HAS_MORE_PAGES) {
+            page.paging_state = reader.bytes()?;
+        }
+        if has(METADATA_CHANGED) && version >= ProtocolVersion::V5 {
+            page.new_metadata_id = Some(reader.short_bytes()?);
+        }
+        let columns = if page.skip {
+            Vec::new()
+        } else {
+            decode_columns(reader, count, has(GLOBAL_TABLES_SPEC))?
+        };
+        Ok((ResultMetadata { columns }, page, count))
+    }
+}
+
+/// The markers of a prepared statement.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PreparedMetadata {
+    pub columns: Vec<ColumnSpec>,
+    /// Which markers make up the partition key, in the key's order; empty unless all of it is bound (v4 and later).
+    pub partition_key_indexes: Vec<u16>,
+}
+
+impl PreparedMetadata {
+    pub(crate) fn encode(&self, version: ProtocolVersion, out: &mut BytesMut) {
+        let global = common_table(&self.columns).is_some();
+        out.put_i32(if global { GLOBAL_TABLES_SPEC } else { 0 });
+        out.put_i32(len_i32(self.columns.len()));
+        if version >= ProtocolVersion::V4 {
+            out.put_i32(len_i32(self.partition_key_indexes.len()));
+            for index in &self.partition_key_indexes {
+                out.put_u16(*index);
+            }
+        }
+        encode_columns(&self.columns, version, out);
+    }
+
+    pub(crate) fn decode(
+        reader: &mut Reader,
+        version: ProtocolVersion,
+    ) -> Result<PreparedMetadata, CqlError> {
+        let flags = reader.i32()?;
+        let count = reader.long_count(4)?;
+        let partition_key_indexes = match version {
+            ProtocolVersion::V3 => Vec::new(),
+            ProtocolVersion::V4 | ProtocolVersion::V5 => {
+                let count = reader.long_count(2)?;
+                (0..count).map(|_| reader.u16()).collect::<Result<_, _>>()?
+            }
+        };
+        let columns = decode_columns(reader, count, flags & GLOBAL_TABLES_SPEC != 0)?;
+        Ok(PreparedMetadata {
+            columns,
+            partition_key_indexes,
+        })
+    }
+}

@@ -1,0 +1,42 @@
+//! Cassandra's native protocol, versions 3, 4 and 5, in both directions and without I/O.
+//!
+//! From the outside in: a v5 connection carries checksummed [`segment`]s once it has started up; inside them (or
+//! directly, in v3 and v4 and before start-up) lie [`envelope`]s, a nine-byte header and a body; a body is a
+//! [`request`] or a [`response`], one file an opcode. [`Decoder`] turns a growing buffer into envelopes,
+//! [`OutputEncoder`] turns messages into the bytes to send.
+//!
+//! Nothing here panics on what the other side sends: every read is bounds-checked and fails as a
+//! [`CqlError::Protocol`](crate::error::CqlError::Protocol).
+
+pub mod class_name;
+pub mod compression;
+pub mod envelope;
+pub mod metadata;
+mod primitive;
+mod query_parameters;
+pub mod request;
+pub mod response;
+pub mod segment;
+mod stream;
+mod type_option;
+mod version;
+
+pub use compression::Compression;
+pub use envelope::{Direction, Envelope, EnvelopeError, Flags, Header, MAX_BODY_LEN, Opcode};
+pub use metadata::{ColumnSpec, PreparedMetadata, ResultMetadata};
+pub use primitive::Reader;
+pub use query_parameters::{BoundValue, QueryParameters};
+pub use request::{Request, RequestMessage};
+pub use response::{Response, ResponseMessage, Rows, RowsBuilder, RowsContent};
+pub use stream::{Decoder, OutputEncoder};
+pub use version::ProtocolVersion;
+
+/// A custom payload: what it means is between the client and whoever reads it.
+pub type CustomPayload = Vec<(String, Option<bytes::Bytes>)>;
+
+#[cfg(test)]
+mod frame_tests;
+#[cfg(test)]
+mod fuzz_tests;
+#[cfg(test)]
+mod golden_tests;

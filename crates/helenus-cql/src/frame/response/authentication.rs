@@ -1,0 +1,60 @@
+//! AUTHENTICATE, AUTH_CHALLENGE and AUTH_SUCCESS: the server's side of a SASL exchange.
+
+use bytes::{Bytes, BytesMut};
+
+use crate::error::CqlError;
+use crate::frame::primitive::{Reader, put_bytes, put_string};
+
+/// Asks the client to authenticate; names the class of the authenticator, which drivers match on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Authenticate {
+    pub authenticator: String,
+}
+
+impl Authenticate {
+    pub(crate) fn decode(reader: &mut Reader) -> Result<Authenticate, CqlError> {
+        Ok(Authenticate {
+            authenticator: reader.string()?,
+        })
+    }
+
+    pub(crate) fn encode(&self, out: &mut BytesMut) {
+        put_string(out, &self.authenticator);
+    }
+}
+
+/// Asks for another AUTH_RESPONSE.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AuthChallenge {
+    pub token: Option<Bytes>,
+}
+
+impl AuthChallenge {
+    pub(crate) fn decode(reader: &mut Reader) -> Result<AuthChallenge, CqlError> {
+        Ok(AuthChallenge {
+            token: reader.bytes()?,
+        })
+    }
+
+    pub(crate) fn encode(&self, out: &mut BytesMut) {
+        put_bytes(out, self.token.as_deref());
+    }
+}
+
+/// The client is who it says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AuthSuccess {
+    pub token: Option<Bytes>,
+}
+
+impl AuthSuccess {
+    pub(crate) fn decode(reader: &mut Reader) -> Result<AuthSuccess, CqlError> {
+        Ok(AuthSuccess {
+            token: reader.bytes()?,
+        })
+    }
+
+    pub(crate) fn encode(&self, out: &mut BytesMut) {
+        put_bytes(out, self.token.as_deref());
+    }
+}

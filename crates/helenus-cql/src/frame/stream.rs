@@ -1,0 +1,240 @@
+//! What a connection reads into and writes from: bytes to envelopes, messages to bytes.
+
+use bytes::BytesMut;
+
+use super::compression::Compression;
+use super::envelope::{
+    Direction, Envelope, EnvelopeError, Flags, HEADER_LEN, Header, begin_envelope, decode_envelope,
+    end_envelope,
+};
+use super::request::RequestMessage;
+use super::response::ResponseMessage;
+use super::segment::SegmentFormat;
+use super::version::ProtocolVersion;
+use crate::error::CqlError;
+
+/// Bodies shorter than this are sent as they are: compression would not pay, and each envelope says for itself.
+const COMPRESSION_MIN_LEN: usize = 128;
+
+/// Turns the bytes that arrive on a connection into envelopes.
+///
+/// A connection starts without segments and without compression; [`Decoder::start`] switches to what STARTUP
+/// agreed on.
+#[derive(Debug)]
+pub struct Decoder {
+    direction: Direction,
+    max_body_len: usize,
+    compression: Option<Compression>,
+    segments: Option<SegmentFormat>,
+    version: ProtocolVersion,
+    /// Of a segmented connection: what came out of segments and is not yet an envelope.
+    unwrapped: BytesMut,
+    /// True while `unwrapped` ends inside an envelope that its segment says is continued.
+    continued: bool,
+}
+
+impl Decoder {
+    /// A decoder for the messages that go that way, refusing bodies over `max_body_len` bytes.
+    pub fn new(direction: Direction, max_body_len: usize) -> Decoder {
+        Decoder {
+            direction,
+            max_body_len,
+            compression: None,
+            segments: None,
+            version: ProtocolVersion::V5,
+            unwrapped: BytesMut::new(),
+            continued: false,
+        }
+    }
+
+    /// What comes from now on is in that version, with that compression, and in segments if it is v5.
+    pub fn start(&mut self, version: ProtocolVersion, compression: Option<Compression>) {
+        self.version = version;
+        self.segments = segment_format(version, compression);
+        self.compression = compression.filter(|_| self.segments.is_none());
+    }
+
+    /// Takes one envelope off the front of the input, or nothing while it is incomplete.
+    pub fn decode(&mut self, input: &mut BytesMut) -> Result<Option<Envelope>, EnvelopeError> {
+        let envelope = match self.segments {
+            None => decode_envelope(input, self.direction, self.max_body_len)?,
+            Some(format) => self.decode_segmented(format, input)?,
+        };
+        envelope.map(|envelope| self.decompress(envelope)).transpose()
+    }
+
+    /// Bytes held back inside, waiting for the rest of an envelope.
+    pub fn buffered_len(&self) -> usize {
+        self.unwrapped.len()
+    }
+
+    fn decode_segmented(
+        &mut self,
+        format: SegmentFormat,
+        input: &mut BytesMut,
+    ) -> Result<Option<Envelope>, EnvelopeError> {
+        loop {
+            if !self.unwrapped.is_empty() {
+                let envelope = decode_envelope(&mut self.unwrapped, self.direction, self.max_body_len)?;
+                if envelope.is_some() {
+                    return Ok(envelope);
+                }
+                if !self.continued {
+                    return Err(
+                        self.error("Envelope is cut off at the end of a self-contained frame".to_owned())
+                    );
+                }
+            }
+            let segment = match format.decode(input) {
+                Ok(Some(segment)) => segment,
+                Ok(None) => return Ok(None),
+                Err(error) => {
+                    return Err(EnvelopeError {
+                        version: self.version,
+                        stream: 0,
+                        error,
+                    });
+                }
+            };
+            if segment.self_contained && !self.unwrapped.is_empty() {
+                return Err(self.error("Self-contained frame inside a message of several frames".to_owned()));
+            }
+            self.continued = !segment.self_contained;
+            if self.unwrapped.is_empty() {
+                self.unwrapped = segment.payload;
+            } else {
+                self.unwrapped.extend_from_slice(&segment.payload);
+            }
+        }
+    }
+
+    fn error(&self, message: String) -> EnvelopeError {
+        EnvelopeError {
+            version: self.version,
+            stream: 0,
+            error: CqlError::Protocol(message),
+        }
+    }
+
+    fn decompress(&self, mut envelope: Envelope) -> Result<Envelope, EnvelopeError> {
+        let header = envelope.header;
+        if !header.flags.contains(Flags::COMPRESSED) || self.segments.is_some() {
+            return Ok(envelope);
+        }
+        let refuse = |error| EnvelopeError {
+            version: header.version,
+            stream: header.stream,
+            error,
+        };
+        let Some(compression) = self.compression else {
+            let message = "Received a compressed frame but no compression was agreed on".to_owned();
+            return Err(refuse(CqlError::Protocol(message)));
+        };
+        envelope.body = compression.decompress(&envelope.body).map_err(refuse)?.freeze();
+        envelope.header.flags = header.flags.without(Flags::COMPRESSED);
+        Ok(envelope)
+    }
+}
+
+fn segment_format(version: ProtocolVersion, compression: Option<Compression>) -> Option<SegmentFormat> {
+    match compression {
+        _ if !version.is_segmented() => None,
+        Some(Compression::Lz4) => Some(SegmentFormat::Lz4),
+        Some(Compression::Snappy) | None => Some(SegmentFormat::Plain),
+    }
+}
+
+/// Turns messages into the bytes to send; the counterpart of [`Decoder`].
+#[derive(Clone, Copy, Debug)]
+pub struct OutputEncoder {
+    compression: Option<Compression>,
+    segments: Option<SegmentFormat>,
+}
+
+impl OutputEncoder {
+    /// What a connection starts with: no segments, no compression.
+    pub fn unstarted() -> OutputEncoder {
+        OutputEncoder {
+            compression: None,
+            segments: None,
+        }
+    }
+
+    /// What a connection goes on with after STARTUP.
+    pub fn started(version: ProtocolVersion, compression: Option<Compression>) -> OutputEncoder {
+        let segments = segment_format(version, compression);
+        OutputEncoder {
+            compression: compression.filter(|_| segments.is_none()),
+            segments,
+        }
+    }
+
+    /// True if envelopes must go through [`OutputEncoder::wrap`] before they are sent.
+    pub fn is_segmented(&self) -> bool {
+        self.segments.is_some()
+    }
+
+    /// Appends a response as an envelope.
+    pub fn response(
+        &self,
+        version: ProtocolVersion,
+        stream: i16,
+        message: &ResponseMessage,
+        out: &mut BytesMut,
+    ) {
+        let header = Header {
+            version,
+            flags: message.flags(version),
+            stream,
+            opcode: message.response.opcode(),
+        };
+        let start = begin_envelope(out, header);
+        message.encode_body(version, out);
+        self.finish(start, out);
+    }
+
+    /// Appends a request as an envelope.
+    pub fn request(
+        &self,
+        version: ProtocolVersion,
+        stream: i16,
+        message: &RequestMessage,
+        out: &mut BytesMut,
+    ) {
+        let header = Header {
+            version,
+            flags: message.flags(),
+            stream,
+            opcode: message.request.opcode(),
+        };
+        let start = begin_envelope(out, header);
+        message.encode_body(version, out);
+        self.finish(start, out);
+    }
+
+    /// Appends the segments that carry these whole envelopes, or the envelopes themselves before v5.
+    pub fn wrap(&self, envelopes: &[u8], out: &mut BytesMut) {
+        match self.segments {
+            Some(format) => format.encode_envelopes(envelopes, out),
+            None => out.extend_from_slice(envelopes),
+        }
+    }
+
+    fn finish(&self, start: usize, out: &mut BytesMut) {
+        let body_start = start + HEADER_LEN;
+        if let Some(compression) = self.compression
+            && out.len() >= body_start + COMPRESSION_MIN_LEN
+        {
+            let body = out.split_off(body_start);
+            if compression.compress(&body, out).is_ok() && out.len() < body_start + body.len() {
+                if let Some(flags) = out.get_mut(start + 1) {
+                    *flags |= Flags::COMPRESSED.0;
+                }
+            } else {
+                out.truncate(body_start);
+                out.extend_from_slice(&body);
+            }
+        }
+        end_envelope(out, start);
+    }
+}
