@@ -97,7 +97,7 @@ func (s *suite) types(version int) {
 		s varint, t list<text>, u set<int>, v map<text, bigint>, w frozen<map<int, frozen<list<text>>>>,
 		x tuple<int, text>, y frozen<address>, z vector<float, 3>, aa address)`)
 	insert := `INSERT INTO everything (k, a, b, c, d, e, f, g, h, i, j, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, aa)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)` // the tuple takes two arguments
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (?, ?), ?, ?, ?)`
 	day := time.Date(2024, 2, 29, 0, 0, 0, 0, time.UTC)
 	moment := time.Date(2024, 2, 29, 12, 34, 56, 789e6, time.UTC)
 	timeuuid, random := gocql.TimeUUID(), gocql.MustRandomUUID()
