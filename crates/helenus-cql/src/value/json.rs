@@ -113,14 +113,33 @@ fn native_to_json(native: NativeType, bytes: &[u8]) -> String {
 /// Reads JSON as Jackson does for Cassandra: the first value counts, what follows it does not.
 ///
 /// # Errors
-/// The parser's message.
+/// Jackson's message where the text is no JSON from the start, else that of the parser here.
 pub fn parse_json(text: &str) -> Result<Value, String> {
     let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
     match values.next() {
         Some(Ok(value)) => Ok(value),
-        Some(Err(error)) => Err(error.to_string()),
-        None => Err("No content to map due to end-of-input".to_owned()),
+        Some(Err(error)) => Err(unrecognized_token(text).unwrap_or_else(|| error.to_string())),
+        None => {
+            let source = format!(" at [Source: (String)\"{text}\"; line: 1, column: 0]");
+            Err(format!("No content to map due to end-of-input\n{source}"))
+        }
     }
+}
+
+fn unrecognized_token(text: &str) -> Option<String> {
+    let start = text.len() - text.trim_start().len();
+    let rest = text.get(start..)?;
+    let end = rest
+        .find(|c: char| !c.is_alphanumeric() && c != '_' && c != '$')
+        .unwrap_or(rest.len());
+    let token = rest
+        .get(..end)
+        .filter(|token| token.starts_with(char::is_alphabetic))?;
+    let expected = "(JSON String, Number, Array, Object or token 'null', 'true' or 'false')";
+    let column = start + end + 1;
+    Some(format!(
+        "Unrecognized token '{token}': was expecting {expected}\n at [Source: (String)\"{text}\"; line: 1, column: {column}]"
+    ))
 }
 
 /// What Jackson would have made of a JSON value.

@@ -51,8 +51,7 @@ pub fn from_string(ty: &CqlType, text: &str) -> Result<Bytes, String> {
         CqlType::Udt { definition, .. } => {
             tuple_from_string(ty, definition.fields.iter().map(|field| &field.ty), text)
         }
-        _ => parse_hex(text.strip_prefix("0x").unwrap_or(text))
-            .map_err(|_| format!("cannot parse '{text}' as hex bytes")),
+        _ => parse_hex(text),
     }
 }
 
@@ -72,7 +71,8 @@ fn native_from_string(native: NativeType, text: &str) -> Result<Bytes, String> {
             return Err(format!("Invalid ASCII character in string literal: {reason}"));
         }
         N::Blob => parse_hex(text)?,
-        N::Counter => parse_hex(text)?,
+        N::Counter => parse_hex(text)
+            .map_err(|_| "An hex string representing bytes must have an even length".to_owned())?,
         N::Boolean if text.is_empty() || text.eq_ignore_ascii_case("false") => fixed(&[0]),
         N::Boolean if text.eq_ignore_ascii_case("true") => fixed(&[1]),
         N::Boolean => return Err(cannot("boolean")),

@@ -89,7 +89,7 @@ fn parse_date_time(text: &str) -> Option<i64> {
     // Java resolves smartly: a day past the end of a shorter month becomes its last day.
     let day = day.min(civil::days_in_month(year, month));
     let clock = if has_clock { parse_clock(&mut scanner)? } else { 0 };
-    let offset_millis = parse_zone(scanner.rest, has_clock)?;
+    let offset_millis = parse_zone(scanner.rest)?;
     civil::days_from_civil(year, month, day)
         .checked_mul(MILLIS_PER_DAY)?
         .checked_add(clock)?
@@ -104,66 +104,61 @@ fn follows_clock(rest: &str) -> bool {
 
 fn parse_clock(scanner: &mut Scanner<'_>) -> Option<i64> {
     scanner.eat('T').or_else(|| scanner.eat(' '))?;
-    let hours = scanner.number().filter(|hours| *hours < 24)?;
+    let hours = scanner.number()?;
     scanner.eat(':')?;
     let minutes = scanner.number().filter(|minutes| *minutes < 60)?;
-    let mut seconds = 0;
+    let (mut seconds, mut millis) = (0, 0);
     if scanner.eat(':').is_some() {
         seconds = scanner.number().filter(|seconds| *seconds < 60)?;
-    }
-    let mut millis = 0;
-    if scanner.eat('.').is_some() {
-        let fraction = scanner.digits();
-        if fraction.len() > 9 {
-            return None;
+        if scanner.eat('.').is_some() {
+            let fraction = scanner.digits();
+            if fraction.len() > 9 {
+                return None;
+            }
+            millis = format!("{fraction:0<3}").get(..3)?.parse().ok()?;
         }
-        millis = format!("{fraction:0<3}").get(..3)?.parse().ok()?;
     }
-    Some(((hours * 60 + minutes) * 60 + seconds) * 1_000 + millis)
+    let end_of_day = hours == 24 && minutes == 0 && seconds == 0 && millis == 0;
+    (hours < 24 || end_of_day).then_some(((hours * 60 + minutes) * 60 + seconds) * 1_000 + millis)
 }
 
 /// Milliseconds east of UTC of what is left of the text; `None` if it is no zone.
-fn parse_zone(zone: &str, has_clock: bool) -> Option<i64> {
+///
+/// `Z`, `+hh`, `+hhmm` and `+hh:mm` may follow at once or after a blank; `+hh:mm:ss`, `UTC`, `GMT` and these with
+/// an offset in colons only after a blank.
+fn parse_zone(zone: &str) -> Option<i64> {
     if zone.is_empty() {
         return Some(0);
     }
-    let name = zone.strip_prefix(' ').unwrap_or(zone);
-    if let Some(offset) = parse_offset(name) {
+    let Some(name) = zone.strip_prefix(' ') else {
+        return parse_offset(zone, &[3, 5, 6]);
+    };
+    if let Some(offset) = parse_offset(name, &[3, 5, 6, 9]) {
         return Some(offset);
     }
-    // Named zones need the blank, except that a date alone takes an offset only with one too.
-    if name.len() == zone.len() && has_clock {
-        return None;
-    }
-    ["UTC", "GMT", "UT"].iter().find_map(|prefix| {
-        let rest = name.strip_prefix(prefix)?;
-        if rest.is_empty() {
-            Some(0)
-        } else {
-            parse_offset(rest).filter(|_| !rest.starts_with('Z'))
-        }
-    })
+    ["UTC", "GMT", "UT"]
+        .iter()
+        .find_map(|prefix| match name.strip_prefix(prefix)? {
+            "" => Some(0),
+            rest => parse_offset(rest, &[6, 9]).filter(|_| rest != "Z"),
+        })
 }
 
-/// `Z`, `+hh`, `+hhmm`, `+hh:mm` or `+hh:mm:ss`.
-fn parse_offset(text: &str) -> Option<i64> {
+/// `Z`, or an offset from UTC of one of those lengths: `+hh`, `+hhmm`, `+hh:mm`, `+hh:mm:ss`.
+fn parse_offset(text: &str, lengths: &[usize]) -> Option<i64> {
     if text == "Z" {
         return Some(0);
     }
-    let sign = match text.as_bytes().first()? {
-        b'+' => 1,
-        b'-' => -1,
+    let (sign, body) = match text.split_at_checked(1)? {
+        ("+", body) => (1, body),
+        ("-", body) => (-1, body),
         _ => return None,
     };
-    let body = text.get(1..)?;
-    let parts: Vec<&str> = if body.contains(':') {
-        body.split(':').collect()
-    } else if body.len() == 4 {
-        vec![body.get(..2)?, body.get(2..)?]
-    } else {
-        vec![body]
+    let parts: Vec<&str> = match body.split_at_checked(2) {
+        Some((hours, minutes)) if body.len() == 4 => vec![hours, minutes],
+        _ => body.split(':').collect(),
     };
-    if parts.len() > 3 {
+    if !lengths.contains(&text.len()) || parts.len() > 3 {
         return None;
     }
     let mut seconds = 0i64;
