@@ -130,7 +130,7 @@ class Execution:
         for text in step.get("named", []):
             pairs = [p.split("=", 1) for p in split_top(text, ",")]
             types = {name: t for _, name, t in answer.binds}
-            values = [(k.strip(), encode(types.get(k.strip()), v)) for k, v in pairs]
+            values = [(k.strip(), encode(types.get(k.strip(), parse_type("int")), v)) for k, v in pairs]
             lines = self.outcome(step, lambda p: self.connection.execute(answer, options, values, p), answer.columns)
             self.record(step, f"{step.text} -- {text}", lines)
 
