@@ -2,10 +2,15 @@
 
 mod bounds;
 mod component;
+mod decimal;
 mod layout;
 mod murmur3;
 mod scalar;
 
+#[cfg(test)]
+mod key_tests;
+
+pub(crate) use bounds::tidy;
 pub use bounds::{ByteRange, ClusteringRange, TupleBound, successor};
 pub use layout::{EncodedClustering, KeyLayout, Order};
 pub use murmur3::murmur3_token;
@@ -16,6 +21,10 @@ use std::ops::Bound;
 use bytes::Bytes;
 
 use crate::error::KeyError;
+use component::{MaskedReader, put_escaped};
+
+/// A partition key has at most this many bytes, and so has each component of a composite one.
+const PARTITION_KEY_LEN_MAX: usize = 65535;
 
 /// A table, or one generation of it: DROP and TRUNCATE give a new id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -44,70 +53,224 @@ pub struct KeyRef<'a> {
     pub clustering: &'a [u8],
 }
 
+/// A key whose partition isn't taken apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyParts<'a> {
+    pub table: TableId,
+    /// Everything up to the kind: what [`partition_prefix`] gives.
+    pub partition_prefix: &'a [u8],
+    pub kind: KeyKind,
+    pub clustering: &'a [u8],
+}
+
+fn token_prefix(table: TableId, token: i64) -> [u8; 12] {
+    let mut prefix = [0; 12];
+    let (head, tail) = prefix.split_at_mut(4);
+    head.copy_from_slice(&table.0.to_be_bytes());
+    tail.copy_from_slice(&(token ^ i64::MIN).to_be_bytes());
+    prefix
+}
+
+fn prefix_with_room(table: TableId, token: i64, partition_key: &[u8], room: usize) -> Vec<u8> {
+    let mut key = Vec::with_capacity(12 + partition_key.len() + 2 + room);
+    key.extend_from_slice(&token_prefix(table, token));
+    put_escaped(partition_key, &mut key);
+    key
+}
+
 /// The bytes that all keys of a partition start with, up to the kind.
-pub fn partition_prefix(_table: TableId, _token: i64, _partition_key: &[u8]) -> Bytes {
-    unimplemented!()
+pub fn partition_prefix(table: TableId, token: i64, partition_key: &[u8]) -> Bytes {
+    prefix_with_room(table, token, partition_key, 0).into()
+}
+
+fn key_of(table: TableId, token: i64, partition_key: &[u8], kind: KeyKind, clustering: &[u8]) -> Bytes {
+    let mut key = prefix_with_room(table, token, partition_key, 1 + clustering.len());
+    key.push(kind as u8);
+    key.extend_from_slice(clustering);
+    key.into()
 }
 
 /// The key of the partition's header.
-pub fn header_key(_table: TableId, _token: i64, _partition_key: &[u8]) -> Bytes {
-    unimplemented!()
+pub fn header_key(table: TableId, token: i64, partition_key: &[u8]) -> Bytes {
+    key_of(table, token, partition_key, KeyKind::Header, &[])
 }
 
 /// The key of the partition's static row.
-pub fn static_key(_table: TableId, _token: i64, _partition_key: &[u8]) -> Bytes {
-    unimplemented!()
+pub fn static_key(table: TableId, token: i64, partition_key: &[u8]) -> Bytes {
+    key_of(table, token, partition_key, KeyKind::Static, &[])
 }
 
 /// The key of a row; `clustering` is from [`KeyLayout::encode_clustering`] (empty for tables without clustering
 /// columns).
-pub fn row_key(_table: TableId, _token: i64, _partition_key: &[u8], _clustering: &[u8]) -> Bytes {
-    unimplemented!()
+pub fn row_key(table: TableId, token: i64, partition_key: &[u8], clustering: &[u8]) -> Bytes {
+    key_of(table, token, partition_key, KeyKind::Row, clustering)
+}
+
+/// The key of that kind in a partition of which the prefix is known.
+pub fn key_in_partition(partition_prefix: &[u8], kind: KeyKind, clustering: &[u8]) -> Bytes {
+    [partition_prefix, &[kind as u8], clustering].concat().into()
+}
+
+/// How many bytes of `key` are its partition's prefix; `None` if it ends before its partition does. What holds for
+/// a key holds for all that start with it.
+pub fn partition_prefix_len(key: &[u8]) -> Option<usize> {
+    let mut at = 12;
+    loop {
+        at += key.get(at..)?.iter().position(|&byte| byte == 0)? + 2;
+        if *key.get(at - 1)? == 0 {
+            return Some(at);
+        }
+    }
+}
+
+/// Splits a key at its kind.
+///
+/// # Errors
+/// [`KeyError::Corrupt`] if no encoder writes such a key.
+pub fn split_key(key: &[u8]) -> Result<KeyParts<'_>, KeyError> {
+    const TOO_SHORT: KeyError = KeyError::Corrupt("key ends too early");
+    let (table, _) = key.split_first_chunk::<4>().ok_or(TOO_SHORT)?;
+    let end = partition_prefix_len(key).ok_or(TOO_SHORT)?;
+    let (partition_prefix, rest) = key.split_at_checked(end).ok_or(TOO_SHORT)?;
+    let (&kind, clustering) = rest.split_first().ok_or(TOO_SHORT)?;
+    let kind = match kind {
+        0 => KeyKind::Header,
+        1 => KeyKind::Static,
+        2 => KeyKind::Row,
+        _ => return Err(KeyError::Corrupt("unknown kind of key")),
+    };
+    Ok(KeyParts {
+        table: TableId(u32::from_be_bytes(*table)),
+        partition_prefix,
+        kind,
+        clustering,
+    })
 }
 
 /// Takes a key apart.
 ///
 /// # Errors
 /// [`KeyError::Corrupt`] if no encoder writes such a key.
-pub fn decode_key(_key: &[u8]) -> Result<KeyRef<'_>, KeyError> {
-    unimplemented!()
+pub fn decode_key(key: &[u8]) -> Result<KeyRef<'_>, KeyError> {
+    let parts = split_key(key)?;
+    let (token, partition_key) = decode_partition_prefix(parts.partition_prefix)?;
+    Ok(KeyRef {
+        table: parts.table,
+        token,
+        partition_key,
+        kind: parts.kind,
+        clustering: parts.clustering,
+    })
+}
+
+/// Token and partition key of what [`partition_prefix`] gives.
+///
+/// # Errors
+/// [`KeyError::Corrupt`] if no encoder writes such a prefix.
+pub fn decode_partition_prefix(prefix: &[u8]) -> Result<(i64, Cow<'_, [u8]>), KeyError> {
+    let mut reader = MaskedReader::new(prefix);
+    let _table = reader.array::<4>()?;
+    let token = i64::from_be_bytes(reader.array()?) ^ i64::MIN;
+    let escaped = reader.rest();
+    let raw = escaped.get(..escaped.len().saturating_sub(2)).unwrap_or_default();
+    if !raw.contains(&0) {
+        return Ok((token, Cow::Borrowed(raw)));
+    }
+    let mut partition_key = Vec::with_capacity(raw.len());
+    reader.unescape(&mut partition_key)?;
+    Ok((token, Cow::Owned(partition_key)))
 }
 
 /// The kind of a key, which is all that a merge needs.
 ///
 /// # Errors
 /// [`KeyError::Corrupt`] if no encoder writes such a key.
-pub fn key_kind(_key: &[u8]) -> Result<KeyKind, KeyError> {
-    unimplemented!()
+pub fn key_kind(key: &[u8]) -> Result<KeyKind, KeyError> {
+    split_key(key).map(|parts| parts.kind)
 }
 
 /// All keys of a table.
-pub fn table_range(_table: TableId) -> ByteRange {
-    unimplemented!()
+pub fn table_range(table: TableId) -> ByteRange {
+    ByteRange::with_prefix(&table.0.to_be_bytes())
 }
 
 /// All keys of a table whose tokens lie within the bounds.
-pub fn token_range(_table: TableId, _start: Bound<i64>, _end: Bound<i64>) -> ByteRange {
-    unimplemented!()
+pub fn token_range(table: TableId, start: Bound<i64>, end: Bound<i64>) -> ByteRange {
+    let before = |token| Bytes::copy_from_slice(&token_prefix(table, token));
+    let after = |token| successor(&token_prefix(table, token));
+    let whole = table_range(table);
+    let start = match start {
+        Bound::Unbounded => Some(whole.start),
+        Bound::Included(token) => Some(before(token)),
+        Bound::Excluded(token) => after(token),
+    };
+    let end = match end {
+        Bound::Unbounded => whole.end,
+        Bound::Included(token) => after(token),
+        Bound::Excluded(token) => Some(before(token)),
+    };
+    match start {
+        Some(start) => ByteRange { start, end },
+        // Above the greatest token of the greatest table id: nothing.
+        None => ByteRange {
+            start: Bytes::new(),
+            end: Some(Bytes::new()),
+        },
+    }
 }
 
 /// All keys of a partition: header, static row, rows.
-pub fn partition_range(_table: TableId, _token: i64, _partition_key: &[u8]) -> ByteRange {
-    unimplemented!()
+pub fn partition_range(table: TableId, token: i64, partition_key: &[u8]) -> ByteRange {
+    ByteRange::with_prefix(&prefix_with_room(table, token, partition_key, 0))
 }
 
 /// Cassandra's serialized partition key: one component as it is, several as a `CompositeType`.
 ///
 /// # Errors
 /// [`KeyError::PartitionKeyTooLong`] beyond 65535 bytes.
-pub fn compose_partition_key<B: AsRef<[u8]>>(_components: &[B]) -> Result<Bytes, KeyError> {
-    unimplemented!()
+pub fn compose_partition_key<B: AsRef<[u8]>>(components: &[B]) -> Result<Bytes, KeyError> {
+    let key = match components {
+        [single] => single.as_ref().to_vec(),
+        several => {
+            let mut key = Vec::new();
+            for component in several {
+                let component = component.as_ref();
+                let length = component.len();
+                let short = u16::try_from(length).map_err(|_| KeyError::PartitionKeyTooLong { length })?;
+                key.extend_from_slice(&short.to_be_bytes());
+                key.extend_from_slice(component);
+                key.push(0);
+            }
+            key
+        }
+    };
+    if key.len() > PARTITION_KEY_LEN_MAX {
+        return Err(KeyError::PartitionKeyTooLong { length: key.len() });
+    }
+    Ok(key.into())
 }
 
 /// The components of a serialized partition key of `count` columns.
 ///
 /// # Errors
 /// [`KeyError::Corrupt`] if the bytes aren't such a key.
-pub fn split_partition_key(_partition_key: &Bytes, _count: usize) -> Result<Vec<Bytes>, KeyError> {
-    unimplemented!()
+pub fn split_partition_key(partition_key: &Bytes, count: usize) -> Result<Vec<Bytes>, KeyError> {
+    const CORRUPT: KeyError = KeyError::Corrupt("not a composite partition key");
+    if count == 1 {
+        return Ok(vec![partition_key.clone()]);
+    }
+    let mut components = Vec::with_capacity(count);
+    let mut rest: &[u8] = partition_key;
+    for _ in 0..count {
+        let (len, after) = rest.split_first_chunk::<2>().ok_or(CORRUPT)?;
+        let len = usize::from(u16::from_be_bytes(*len));
+        let (component, after) = after.split_at_checked(len).ok_or(CORRUPT)?;
+        components.push(partition_key.slice_ref(component));
+        rest = after.split_first().ok_or(CORRUPT)?.1;
+    }
+    if rest.is_empty() {
+        Ok(components)
+    } else {
+        Err(CORRUPT)
+    }
 }

@@ -1,10 +1,15 @@
 //! What a SELECT sees of a packed row.
 
+use std::cmp::Ordering;
+
 use bytes::Bytes;
 use helenus_cql::types::CqlType;
+use helenus_cql::value::compare;
+use helenus_cql::value::compare::is_byte_order;
 
 use crate::error::RowError;
-use crate::packed::{CellRef, RowRef};
+use crate::merge::reconcile_cells;
+use crate::packed::{CellRef, ColumnRef, ComplexRef, RowRef};
 use crate::row::{ColumnId, Deletion, Liveness};
 
 /// A row as it is at one moment: only what is alive.
@@ -16,11 +21,44 @@ pub struct LiveRow<'a> {
     pub columns: Vec<(ColumnId, LiveColumn<'a>)>,
 }
 
-/// A live column: one cell, or elements ascending by path bytes (not in CQL order: see [`complex_value`]).
+/// Elements of a column of many cells: path and cell.
+pub type Elements<'a> = Vec<(&'a [u8], CellRef<'a>)>;
+
+/// A live column: one cell, or elements ascending by path bytes (not in CQL order: see [`sort_elements`]).
 #[derive(Clone, Debug)]
 pub enum LiveColumn<'a> {
     Simple(CellRef<'a>),
-    Complex(Vec<(&'a [u8], CellRef<'a>)>),
+    Complex(LiveElements<'a>),
+}
+
+/// The elements of a live column of many cells.
+#[derive(Clone, Debug)]
+pub struct LiveElements<'a> {
+    /// All that aren't shadowed, ascending by path bytes: tombstones too, since a tombstone also ends the elements that
+    /// compare as equal to it.
+    elements: Elements<'a>,
+    now_s: i64,
+}
+
+impl<'a> LiveElements<'a> {
+    /// The live elements in the order that CQL gives them: lists by their timeuuids, sets and maps by their element type,
+    /// user types by field. Of elements that compare as equal but differ in bytes (`1.0` and `1.00`), the
+    /// newest counts.
+    pub fn in_cql_order(mut self, ty: &CqlType) -> Elements<'a> {
+        sort_elements(ty, &mut self.elements);
+        self.elements.retain(|(_, cell)| cell.is_live(self.now_s));
+        self.elements
+    }
+
+    /// The live elements, ascending by path bytes.
+    pub fn iter(&self) -> impl Iterator<Item = &(&'a [u8], CellRef<'a>)> {
+        self.elements.iter().filter(|(_, cell)| cell.is_live(self.now_s))
+    }
+
+    /// The serialized value, as in result rows.
+    pub fn value(self, ty: &CqlType) -> Bytes {
+        complex_value(ty, &self.in_cql_order(ty))
+    }
 }
 
 impl<'a> LiveRow<'a> {
@@ -40,21 +78,114 @@ impl<'a> LiveRow<'a> {
 ///
 /// # Errors
 /// [`RowError`] if the row is corrupt.
-pub fn live_row(
-    _row: &RowRef,
-    _shadow: Option<Deletion>,
-    _now_s: i64,
-) -> Result<Option<LiveRow<'_>>, RowError> {
-    unimplemented!()
+pub fn live_row(row: &RowRef, shadow: Option<Deletion>, now_s: i64) -> Result<Option<LiveRow<'_>>, RowError> {
+    let shadow = Deletion::max(shadow, row.deletion());
+    let shadows = |timestamp_us: i64| shadow.is_some_and(|shadow| shadow.deletes(timestamp_us));
+    let liveness = row
+        .liveness()
+        .filter(|liveness| !shadows(liveness.timestamp_us) && liveness.is_live(now_s));
+    let mut columns = Vec::new();
+    for column in row.columns() {
+        let (id, column) = column?;
+        match column {
+            ColumnRef::Simple(cell) => {
+                if cell.is_live(now_s) && !shadows(cell.timestamp_us) {
+                    columns.push((id, LiveColumn::Simple(cell)));
+                }
+            }
+            ColumnRef::Complex(complex) => {
+                if let Some(elements) = live_elements(&complex, shadow, now_s)? {
+                    columns.push((id, LiveColumn::Complex(elements)));
+                }
+            }
+        }
+    }
+    if liveness.is_none() && columns.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(LiveRow { liveness, columns }))
 }
 
-/// The elements in the order that CQL gives them: lists by their timeuuids, sets and maps by their element type,
-/// user types by field. Elements that compare as equal but differ in bytes (`1.0` and `1.00`) become the newest.
-pub fn sort_elements(_ty: &CqlType, _elements: &mut Vec<(&[u8], CellRef<'_>)>) {
-    unimplemented!()
+fn live_elements<'a>(
+    complex: &ComplexRef<'a>,
+    shadow: Option<Deletion>,
+    now_s: i64,
+) -> Result<Option<LiveElements<'a>>, RowError> {
+    let shadow = Deletion::max(shadow, complex.deletion);
+    let mut elements = Vec::new();
+    let mut alive = false;
+    for element in complex.cells() {
+        let (path, cell) = element?;
+        if !shadow.is_some_and(|shadow| shadow.deletes(cell.timestamp_us)) {
+            alive |= cell.is_live(now_s);
+            elements.push((path, cell));
+        }
+    }
+    Ok(alive.then_some(LiveElements { elements, now_s }))
 }
 
-/// The serialized value, as in result rows, of a column that isn't frozen.
-pub fn complex_value(_ty: &CqlType, _elements: &[(&[u8], CellRef<'_>)]) -> Bytes {
-    unimplemented!()
+/// Puts elements into the order that CQL gives them, and of those that compare as equal keeps the one that reconciles
+/// as newest.
+pub fn sort_elements(ty: &CqlType, elements: &mut Elements<'_>) {
+    let path_type = match ty {
+        CqlType::List { .. } => &CqlType::TIMEUUID,
+        CqlType::Set { element, .. } => element.as_ref(),
+        CqlType::Map { key, .. } => key.as_ref(),
+        // A user type's field positions, and types that have no paths.
+        CqlType::Udt { .. } | CqlType::Native(_) | CqlType::Tuple(_) | CqlType::Vector { .. } => return,
+    };
+    if is_byte_order(path_type) {
+        return;
+    }
+    elements.sort_by(|(a, _), (b, _)| compare(path_type, a, b));
+    elements.dedup_by(|later, kept| {
+        if compare(path_type, later.0, kept.0) != Ordering::Equal {
+            return false;
+        }
+        if reconcile_cells(&later.1, &kept.1).is_gt() {
+            *kept = *later;
+        }
+        true
+    });
+}
+
+/// The serialized value, as in result rows, of a column that isn't frozen: live elements in CQL order.
+pub fn complex_value(ty: &CqlType, elements: &[(&[u8], CellRef<'_>)]) -> Bytes {
+    let mut out = Vec::new();
+    match ty {
+        CqlType::Udt { definition, .. } => {
+            let mut elements = elements.iter().peekable();
+            for position in 0..definition.fields.len() {
+                let path = (position as u16).to_be_bytes();
+                while elements.next_if(|(other, _)| **other < path[..]).is_some() {}
+                match elements.next_if(|(other, _)| **other == path) {
+                    Some((_, cell)) => put_value(&mut out, cell.value),
+                    None => out.extend_from_slice(&(-1i32).to_be_bytes()),
+                }
+            }
+        }
+        CqlType::Set { .. } => {
+            out.extend_from_slice(&(elements.len() as i32).to_be_bytes());
+            elements.iter().for_each(|(path, _)| put_value(&mut out, path));
+        }
+        CqlType::Map { .. } => {
+            out.extend_from_slice(&(elements.len() as i32).to_be_bytes());
+            for (path, cell) in elements {
+                put_value(&mut out, path);
+                put_value(&mut out, cell.value);
+            }
+        }
+        CqlType::List { .. } | CqlType::Native(_) | CqlType::Tuple(_) | CqlType::Vector { .. } => {
+            out.extend_from_slice(&(elements.len() as i32).to_be_bytes());
+            elements
+                .iter()
+                .for_each(|(_, cell)| put_value(&mut out, cell.value));
+        }
+    }
+    out.into()
+}
+
+fn put_value(out: &mut Vec<u8>, value: &[u8]) {
+    out.extend_from_slice(&(value.len() as i32).to_be_bytes());
+    out.extend_from_slice(value);
 }

@@ -7,6 +7,8 @@
 use bytes::Bytes;
 
 use crate::error::RowError;
+use crate::merge::{merge_liveness, reconcile_cells};
+use crate::packed::{CellRef, ColumnRef, RowRef, RowWriter};
 
 /// Identifies a column of a table for ever: it survives ALTER TABLE … RENAME, and a column that is dropped
 /// and added again gets a new one, so that old cells are never read back.
@@ -113,6 +115,17 @@ impl Cell {
     }
 }
 
+impl Cell {
+    /// The cell as reads see it.
+    pub fn borrow(&self) -> CellRef<'_> {
+        CellRef {
+            timestamp_us: self.timestamp_us,
+            kind: self.kind,
+            value: &self.value,
+        }
+    }
+}
+
 /// The cells of a collection or user type that isn't frozen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Complex {
@@ -153,17 +166,70 @@ impl Row {
         self.liveness.is_none() && self.deletion.is_none() && self.columns.is_empty()
     }
 
-    /// The packed bytes, which are both a merge operand and a stored value.
+    /// The packed bytes, which are both a merge operand and a stored value. What the row's own deletions shadow is
+    /// left out.
     pub fn encode(&self) -> Bytes {
-        unimplemented!()
+        let mut writer = RowWriter::new(self.liveness, self.deletion, self.values_len());
+        let mut elements = Vec::new();
+        for (id, column) in &self.columns {
+            match column {
+                ColumnData::Simple(cell) => writer.simple(*id, &cell.borrow()),
+                ColumnData::Complex(complex) => {
+                    elements.clear();
+                    elements.extend(complex.cells.iter().map(|(path, cell)| (&**path, cell.borrow())));
+                    writer.complex(*id, complex.deletion, &elements);
+                }
+            }
+        }
+        let exact = self.exact_clustering.as_ref().map(|exact| {
+            let parts: Vec<&[u8]> = exact.components.iter().map(|part| &**part).collect();
+            (exact.timestamp_us, parts)
+        });
+        writer.finish(
+            exact
+                .as_ref()
+                .map(|(timestamp_us, parts)| (*timestamp_us, &**parts)),
+        )
+    }
+
+    /// About as many bytes as the columns will take.
+    fn values_len(&self) -> usize {
+        self.columns
+            .iter()
+            .map(|(_, column)| match column {
+                ColumnData::Simple(cell) => cell.value.len() + 8,
+                ColumnData::Complex(_) => 64,
+            })
+            .sum()
     }
 
     /// Unpacks everything. Reads go through [`crate::packed::RowRef`] instead.
     ///
     /// # Errors
     /// [`RowError`] if the bytes aren't a packed row.
-    pub fn decode(_packed: &Bytes) -> Result<Row, RowError> {
-        unimplemented!()
+    pub fn decode(packed: &Bytes) -> Result<Row, RowError> {
+        let row = RowRef::parse(packed.clone())?;
+        let mut columns = Vec::new();
+        for column in row.columns() {
+            let (id, column) = column?;
+            let data = match column {
+                ColumnRef::Simple(cell) => ColumnData::Simple(row.own(&cell)),
+                ColumnRef::Complex(complex) => ColumnData::Complex(Complex {
+                    deletion: complex.deletion,
+                    cells: complex
+                        .cells()
+                        .map(|element| element.map(|(path, cell)| (row.slice(path), row.own(&cell))))
+                        .collect::<Result<_, _>>()?,
+                }),
+            };
+            columns.push((id, data));
+        }
+        Ok(Row {
+            liveness: row.liveness(),
+            deletion: row.deletion(),
+            exact_clustering: row.exact_clustering()?,
+            columns,
+        })
     }
 }
 
@@ -179,39 +245,92 @@ impl RowBuilder {
     }
 
     /// INSERT: the row exists.
-    pub fn liveness(&mut self, _liveness: Liveness) -> &mut Self {
-        unimplemented!()
+    pub fn liveness(&mut self, liveness: Liveness) -> &mut Self {
+        self.row.liveness = merge_liveness(self.row.liveness, Some(liveness));
+        self
     }
 
     /// Deletes the row: everything at or before the deletion's timestamp.
-    pub fn delete_row(&mut self, _deletion: Deletion) -> &mut Self {
-        unimplemented!()
+    pub fn delete_row(&mut self, deletion: Deletion) -> &mut Self {
+        self.row.deletion = Deletion::max(self.row.deletion, Some(deletion));
+        self
     }
 
     /// Remembers the clustering values as the client wrote them; needed only when
     /// [`crate::key::EncodedClustering::canonical`] is false.
-    pub fn exact_clustering(&mut self, _timestamp_us: i64, _components: Vec<Bytes>) -> &mut Self {
-        unimplemented!()
+    pub fn exact_clustering(&mut self, timestamp_us: i64, components: Vec<Bytes>) -> &mut Self {
+        let exact = Some(ExactClustering {
+            timestamp_us,
+            components,
+        });
+        self.row.exact_clustering = self.row.exact_clustering.take().max(exact);
+        self
     }
 
-    /// Writes or deletes (with a tombstone) a column of one cell.
-    pub fn cell(&mut self, _column: ColumnId, _cell: Cell) -> &mut Self {
-        unimplemented!()
+    /// Writes or deletes (with a tombstone) a column of one cell. A column that already has many cells keeps them.
+    pub fn cell(&mut self, column: ColumnId, cell: Cell) -> &mut Self {
+        match self.row.columns.binary_search_by_key(&column, |(id, _)| *id) {
+            Err(at) => self.row.columns.insert(at, (column, ColumnData::Simple(cell))),
+            Ok(at) => {
+                if let Some((_, ColumnData::Simple(old))) = self.row.columns.get_mut(at)
+                    && reconcile_cells(&cell.borrow(), &old.borrow()).is_gt()
+                {
+                    *old = cell;
+                }
+            }
+        }
+        self
     }
 
     /// Deletes all elements of a column of many cells.
-    pub fn delete_complex(&mut self, _column: ColumnId, _deletion: Deletion) -> &mut Self {
-        unimplemented!()
+    pub fn delete_complex(&mut self, column: ColumnId, deletion: Deletion) -> &mut Self {
+        let complex = self.complex(column);
+        complex.deletion = Deletion::max(complex.deletion, Some(deletion));
+        self
     }
 
     /// Writes or deletes one element of a column of many cells.
-    pub fn complex_cell(&mut self, _column: ColumnId, _path: Bytes, _cell: Cell) -> &mut Self {
-        unimplemented!()
+    pub fn complex_cell(&mut self, column: ColumnId, path: Bytes, cell: Cell) -> &mut Self {
+        let cells = &mut self.complex(column).cells;
+        match cells.binary_search_by(|(other, _)| other.cmp(&path)) {
+            Err(at) => cells.insert(at, (path, cell)),
+            Ok(at) => {
+                if let Some((_, old)) = cells.get_mut(at)
+                    && reconcile_cells(&cell.borrow(), &old.borrow()).is_gt()
+                {
+                    *old = cell;
+                }
+            }
+        }
+        self
+    }
+
+    fn complex(&mut self, column: ColumnId) -> &mut Complex {
+        let columns = &mut self.row.columns;
+        let at = match columns.binary_search_by_key(&column, |(id, _)| *id) {
+            Ok(at) => at,
+            Err(at) => {
+                columns.insert(at, (column, ColumnData::Complex(Complex::default())));
+                at
+            }
+        };
+        let data = &mut columns[at].1;
+        if let ColumnData::Simple(_) = data {
+            *data = ColumnData::Complex(Complex::default());
+        }
+        match data {
+            ColumnData::Complex(complex) => complex,
+            ColumnData::Simple(_) => unreachable!("replaced above"),
+        }
     }
 
     /// The row so far.
     pub fn row(&self) -> &Row {
         &self.row
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.row.is_empty()
     }
 
     /// The packed operand.

@@ -2,6 +2,8 @@
 
 use bytes::Bytes;
 
+use super::KeyKind;
+
 /// Keys from `start`, inclusive, to `end`, exclusive (`None`: to the end of everything).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ByteRange {
@@ -9,8 +11,28 @@ pub struct ByteRange {
     pub end: Option<Bytes>,
 }
 
-/// Encoded clusterings from `start`, inclusive, to `end`, exclusive (`None`: to the end of the partition). Since components are
-/// prefix-free, "before all rows that start with p" is `enc(p)` and "after" them is [`successor`]`(enc(p))`.
+impl ByteRange {
+    /// Every key that starts with `prefix`.
+    pub fn with_prefix(prefix: &[u8]) -> ByteRange {
+        ByteRange {
+            start: Bytes::copy_from_slice(prefix),
+            end: successor(prefix),
+        }
+    }
+
+    /// True if no key can lie in the range.
+    pub fn is_empty(&self) -> bool {
+        self.end.as_ref().is_some_and(|end| *end <= self.start)
+    }
+
+    pub fn contains(&self, key: &[u8]) -> bool {
+        *self.start <= *key && self.end.as_ref().is_none_or(|end| *key < **end)
+    }
+}
+
+/// Encoded clusterings from `start`, inclusive, to `end`, exclusive (`None`: to the end of the partition). Since
+/// components are prefix-free, "before all rows that start with p" is `enc(p)` and "after" them is
+/// [`successor`]`(enc(p))`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusteringRange {
     pub start: Bytes,
@@ -26,6 +48,14 @@ impl ClusteringRange {
         }
     }
 
+    /// The rows whose encoded clustering starts with `prefix`.
+    pub fn with_prefix(prefix: Bytes) -> ClusteringRange {
+        ClusteringRange {
+            end: successor(&prefix),
+            start: prefix,
+        }
+    }
+
     /// True if no clustering can lie in the range.
     pub fn is_empty(&self) -> bool {
         self.end.as_ref().is_some_and(|end| *end <= self.start)
@@ -36,13 +66,29 @@ impl ClusteringRange {
     }
 
     /// The keys of the rows in this range of a partition ([`super::partition_prefix`]).
-    pub fn in_partition(&self, _partition_prefix: &[u8]) -> ByteRange {
-        unimplemented!()
+    pub fn in_partition(&self, partition_prefix: &[u8]) -> ByteRange {
+        let key = |kind: u8, clustering: &[u8]| -> Bytes {
+            [partition_prefix, &[kind], clustering].concat().into()
+        };
+        ByteRange {
+            start: key(KeyKind::Row as u8, &self.start),
+            end: Some(match &self.end {
+                Some(end) => key(KeyKind::Row as u8, end),
+                None => key(KeyKind::Row as u8 + 1, &[]),
+            }),
+        }
     }
 
     /// What lies in both.
-    pub fn intersect(&self, _other: &ClusteringRange) -> ClusteringRange {
-        unimplemented!()
+    pub fn intersect(&self, other: &ClusteringRange) -> ClusteringRange {
+        ClusteringRange {
+            start: self.start.clone().max(other.start.clone()),
+            end: match (&self.end, &other.end) {
+                (Some(a), Some(b)) => Some(a.min(b).clone()),
+                (Some(end), None) | (None, Some(end)) => Some(end.clone()),
+                (None, None) => None,
+            },
+        }
     }
 }
 
@@ -55,6 +101,28 @@ pub struct TupleBound {
 }
 
 /// The least byte string that is above all that start with `prefix`; `None` if nothing is.
-pub fn successor(_prefix: &[u8]) -> Option<Bytes> {
-    unimplemented!()
+pub fn successor(prefix: &[u8]) -> Option<Bytes> {
+    let last = prefix.iter().rposition(|&byte| byte != 0xff)?;
+    let mut above = prefix.get(..=last)?.to_vec();
+    *above.last_mut()? += 1;
+    Some(above.into())
+}
+
+/// The ranges ascending, without empty ones, those that touch joined.
+pub(crate) fn tidy(mut ranges: Vec<ClusteringRange>) -> Vec<ClusteringRange> {
+    ranges.retain(|range| !range.is_empty());
+    ranges.sort_by(|a, b| a.start.cmp(&b.start));
+    let mut tidied: Vec<ClusteringRange> = Vec::with_capacity(ranges.len());
+    for range in ranges {
+        match tidied.last_mut() {
+            Some(last) if last.end.as_ref().is_none_or(|end| range.start <= *end) => {
+                last.end = match (last.end.take(), range.end) {
+                    (Some(a), Some(b)) => Some(a.max(b)),
+                    _ => None,
+                };
+            }
+            _ => tidied.push(range),
+        }
+    }
+    tidied
 }

@@ -1,9 +1,12 @@
 //! How a table's clustering columns become bytes.
 
+use std::ops::Range;
+
 use bytes::Bytes;
 use helenus_cql::types::CqlType;
 
-use super::bounds::{ClusteringRange, TupleBound};
+use super::bounds::{ClusteringRange, TupleBound, successor, tidy};
+use super::component::{MaskedReader, decode_component, encode_component};
 use crate::error::KeyError;
 
 /// The order of a clustering column.
@@ -37,54 +40,166 @@ impl KeyLayout {
     ///
     /// # Errors
     /// [`KeyError`] if there are too many, or one isn't a value of its column's type.
-    pub fn encode_clustering<B: AsRef<[u8]>>(
-        &self,
-        _components: &[B],
-    ) -> Result<EncodedClustering, KeyError> {
-        unimplemented!()
+    pub fn encode_clustering<B: AsRef<[u8]>>(&self, components: &[B]) -> Result<EncodedClustering, KeyError> {
+        let mut bytes = Vec::new();
+        let canonical = self.append(0, components, &mut bytes)?;
+        Ok(EncodedClustering {
+            bytes: bytes.into(),
+            canonical,
+        })
     }
 
-    /// The serialized values of an encoded clustering, in canonical form.
+    /// Appends the values of the columns from `first` on.
+    fn append<B: AsRef<[u8]>>(
+        &self,
+        first: usize,
+        components: &[B],
+        out: &mut Vec<u8>,
+    ) -> Result<bool, KeyError> {
+        if first + components.len() > self.clustering.len() {
+            return Err(KeyError::TooManyComponents {
+                given: first + components.len(),
+                columns: self.clustering.len(),
+            });
+        }
+        let mut canonical = true;
+        for ((ty, order), value) in self.clustering.iter().skip(first).zip(components) {
+            let start = out.len();
+            canonical &= encode_component(ty, value.as_ref(), out)?;
+            if *order == Order::Desc {
+                out.iter_mut().skip(start).for_each(|byte| *byte = !*byte);
+            }
+        }
+        Ok(canonical)
+    }
+
+    /// The serialized values of an encoded clustering, in canonical form; fewer than the columns if it's a prefix.
     ///
     /// # Errors
     /// [`KeyError::Corrupt`] if no encoder writes such bytes.
-    pub fn decode_clustering(&self, _encoded: &[u8]) -> Result<Vec<Bytes>, KeyError> {
-        unimplemented!()
+    pub fn decode_clustering(&self, encoded: &[u8]) -> Result<Vec<Bytes>, KeyError> {
+        let mut reader = MaskedReader::new(encoded);
+        let mut values = Vec::with_capacity(encoded.len());
+        let mut parts: Vec<Range<usize>> = Vec::with_capacity(self.clustering.len());
+        for (ty, order) in &self.clustering {
+            if reader.is_empty() {
+                break;
+            }
+            reader.set_complemented(*order == Order::Desc);
+            let start = values.len();
+            decode_component(ty, &mut reader, &mut values)?;
+            parts.push(start..values.len());
+        }
+        if !reader.is_empty() {
+            return Err(KeyError::Corrupt("bytes after the last clustering column"));
+        }
+        let values = Bytes::from(values);
+        Ok(parts.into_iter().map(|part| values.slice(part)).collect())
     }
 
     /// The rows whose clustering starts with these values (all rows, if none).
     ///
     /// # Errors
     /// As [`KeyLayout::encode_clustering`].
-    pub fn prefix_range<B: AsRef<[u8]>>(&self, _prefix: &[B]) -> Result<ClusteringRange, KeyError> {
-        unimplemented!()
+    pub fn prefix_range<B: AsRef<[u8]>>(&self, prefix: &[B]) -> Result<ClusteringRange, KeyError> {
+        Ok(ClusteringRange::with_prefix(
+            self.encode_clustering(prefix)?.bytes,
+        ))
     }
 
-    /// The rows between two bounds in *clustering order*, as `org.apache.cassandra.db.Slice`: each bound is a prefix of clustering
-    /// values and whether the rows that start with it are included; `None` is open.
+    /// The rows between two bounds in *clustering order*, as `org.apache.cassandra.db.Slice`: each bound is a prefix
+    /// of clustering values and whether the rows that start with it are included; `None` is open.
     ///
     /// # Errors
     /// As [`KeyLayout::encode_clustering`].
     pub fn slice<B: AsRef<[u8]>>(
         &self,
-        _start: Option<(&[B], bool)>,
-        _end: Option<(&[B], bool)>,
+        start: Option<(&[B], bool)>,
+        end: Option<(&[B], bool)>,
     ) -> Result<ClusteringRange, KeyError> {
-        unimplemented!()
+        let nothing = || ClusteringRange {
+            start: Bytes::new(),
+            end: Some(Bytes::new()),
+        };
+        let start = match start {
+            None => Bytes::new(),
+            Some((prefix, inclusive)) => {
+                let rows = self.prefix_range(prefix)?;
+                match (inclusive, rows.end) {
+                    (true, _) => rows.start,
+                    (false, Some(after)) => after,
+                    (false, None) => return Ok(nothing()),
+                }
+            }
+        };
+        let end = match end {
+            None => None,
+            Some((prefix, inclusive)) => {
+                let rows = self.prefix_range(prefix)?;
+                if inclusive { rows.end } else { Some(rows.start) }
+            }
+        };
+        Ok(ClusteringRange { start, end })
     }
 
-    /// The rows that start with `prefix` and whose following columns, compared as a tuple in *CQL's order of values* (whatever
-    /// the columns' clustering order), are above `lower` and below `upper`. With columns of mixed order the rows lie in
-    /// several ranges; they come ascending and apart.
+    /// The rows that start with `prefix` and whose following columns, compared as a tuple in *CQL's order of values*
+    /// (whatever the columns' clustering order), are above `lower` and below `upper`. With columns of mixed
+    /// order the rows lie in several ranges; they come ascending and apart.
     ///
     /// # Errors
     /// As [`KeyLayout::encode_clustering`].
     pub fn tuple_ranges<B: AsRef<[u8]>>(
         &self,
-        _prefix: &[B],
-        _lower: Option<&TupleBound>,
-        _upper: Option<&TupleBound>,
+        prefix: &[B],
+        lower: Option<&TupleBound>,
+        upper: Option<&TupleBound>,
     ) -> Result<Vec<ClusteringRange>, KeyError> {
-        unimplemented!()
+        let side = |bound: Option<&TupleBound>, above: bool| match bound {
+            None => Ok(vec![self.prefix_range(prefix)?]),
+            Some(bound) => self.side_ranges(prefix, bound, above),
+        };
+        let (lower, upper) = (side(lower, true)?, side(upper, false)?);
+        let both = lower
+            .iter()
+            .flat_map(|a| upper.iter().map(|b| a.intersect(b)))
+            .collect();
+        Ok(tidy(both))
+    }
+
+    /// Column by column: equal so far and beyond the bound's value here; at last, the bound's values themselves.
+    fn side_ranges<B: AsRef<[u8]>>(
+        &self,
+        prefix: &[B],
+        bound: &TupleBound,
+        above: bool,
+    ) -> Result<Vec<ClusteringRange>, KeyError> {
+        let mut ranges = Vec::with_capacity(bound.values.len() + 1);
+        let mut equal = Vec::new();
+        self.append(0, prefix, &mut equal)?;
+        for (at, value) in bound.values.iter().enumerate() {
+            let column = prefix.len() + at;
+            let around = successor(&equal);
+            let around_start = Bytes::copy_from_slice(&equal);
+            self.append(column, std::slice::from_ref(value), &mut equal)?;
+            let ascending = self
+                .clustering
+                .get(column)
+                .is_some_and(|(_, order)| *order == Order::Asc);
+            if above == ascending {
+                // Nothing lies after an equal prefix of 0xff bytes only.
+                if let Some(start) = successor(&equal) {
+                    ranges.push(ClusteringRange { start, end: around });
+                }
+            } else {
+                ranges.push(ClusteringRange {
+                    start: around_start,
+                    end: Some(Bytes::copy_from_slice(&equal)),
+                });
+            }
+        }
+        if bound.inclusive {
+            ranges.push(ClusteringRange::with_prefix(equal.into()));
+        }
+        Ok(tidy(ranges))
     }
 }
