@@ -1,1 +1,41 @@
-//! See Cargo.toml.
+//! Tablets over SlateDB: one node's storage.
+//!
+//! A [`Store`] holds every tablet of the node. A [`Tablet`] is a range of Murmur3 tokens kept in one SlateDB database. Writes are
+//! blind merge operands. They become durable in one node-wide log ([`log`]) that all tablets share, and only then reach the
+//! tablets' memtables, so that a failed write is never seen and an acknowledged one never lost:
+//!
+//! ```text
+//! Store::write → log queue → log thread (append, one fdatasync for the group)
+//!              → each tablet's applier (one SlateDB batch for what arrived together, row cache) → the writer is woken
+//! ```
+//!
+//! A record's log sequence number is also its SlateDB sequence number and its "WAL file id", which makes replay exact: a tablet
+//! replays the records above its manifest's `replay_after_wal_id`, none twice.
+//!
+//! What rows mean (merge, compaction) is passed in as [`Hooks`]. The bytes on disk are described in `docs/data-layout.md`.
+
+mod applier;
+mod cache;
+mod clock;
+mod config;
+mod disk;
+mod error;
+mod hooks;
+mod layout;
+pub mod log;
+mod maintenance;
+mod meta;
+mod stats;
+mod store;
+mod tablet;
+mod wal;
+
+pub use cache::RowCacheStats;
+pub use config::{StoreConfig, StoreUrl, machine_memory_bytes};
+pub use error::StoreError;
+pub use hooks::{CompactFilter, CompactionContext, Decision, HookError, Hooks};
+pub use layout::{FORMAT_VERSION, TokenRange};
+pub use meta::{MetaDoc, MetaExpect, MetaVersion};
+pub use stats::{LogStats, StoreStats, TabletStats};
+pub use store::{Op, Store, WriteBatch};
+pub use tablet::{Scan, Tablet};

@@ -1,0 +1,131 @@
+//! What can go wrong in the storage floor, by what the caller should do about it.
+
+use std::path::PathBuf;
+
+use crate::hooks::HookError;
+
+/// An error of the storage floor.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum StoreError {
+    /// No room for this write. Nothing of it was applied; reads go on, and writes succeed again once there is room.
+    #[error("the disk that holds the data is full: {0}")]
+    DiskFull(String),
+    /// Stored bytes fail their checksum or cannot be parsed. Only what touches this file is affected.
+    #[error("corrupt file {file}: {detail}")]
+    Corrupt { file: String, detail: String },
+    /// Another process has this store open.
+    #[error("the store at {} is in use by another process{holder}", path.display())]
+    Locked { path: PathBuf, holder: String },
+    /// The store was written by a newer version of Helenus.
+    #[error(
+        "this store was written by format {found}, this binary understands up to {supported}: upgrade Helenus to open it"
+    )]
+    NewerFormat { found: u64, supported: u64 },
+    /// Another writer has taken over the tablet.
+    #[error("another writer has taken over this tablet")]
+    Fenced,
+    /// The store is closed or closing.
+    #[error("the store is closed")]
+    Closed,
+    /// A setting is wrong.
+    #[error("{0}")]
+    InvalidConfig(String),
+    /// A metadata document was changed by someone else since it was read.
+    #[error("the document {0} was changed since it was read")]
+    MetaConflict(String),
+    /// One batch is larger than a log record may be.
+    #[error("a write of {size} bytes is over the limit of {limit} bytes")]
+    TooLarge { size: usize, limit: usize },
+    /// Reading or writing failed for another reason; may succeed when tried again.
+    #[error("storage is unavailable: {0}")]
+    Unavailable(String),
+}
+
+impl From<HookError> for StoreError {
+    fn from(error: HookError) -> Self {
+        StoreError::Corrupt {
+            file: "row".into(),
+            detail: error.0,
+        }
+    }
+}
+
+impl StoreError {
+    /// Maps an I/O error on `path`, telling a full disk from the rest.
+    pub(crate) fn io(what: &str, path: &std::path::Path, error: &std::io::Error) -> Self {
+        let text = format!("{what} {}: {error}", path.display());
+        if is_no_space(error) {
+            StoreError::DiskFull(text)
+        } else {
+            StoreError::Unavailable(text)
+        }
+    }
+}
+
+/// Whether an I/O error means that the disk, or the user's quota of it, is full.
+pub(crate) fn is_no_space(error: &std::io::Error) -> bool {
+    matches!(
+        error.kind(),
+        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded
+    )
+}
+
+/// Whether an I/O error that means a full disk is somewhere among the sources of `error`.
+pub(crate) fn has_no_space(error: &(dyn std::error::Error + 'static)) -> bool {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(io) = error.downcast_ref::<std::io::Error>() {
+            if is_no_space(io) {
+                return true;
+            }
+            // `io::Error::source` skips the error that it wraps.
+            if let Some(inner) = io.get_ref() {
+                return has_no_space(inner);
+            }
+        }
+        next = error.source();
+    }
+    false
+}
+
+/// The sentence that an error and its sources make.
+pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(source) = next {
+        let more = source.to_string();
+        if !text.contains(&more) {
+            text.push_str(": ");
+            text.push_str(&more);
+        }
+        next = source.source();
+    }
+    text
+}
+
+/// Maps an error of SlateDB, whose private kinds can be told apart by its text only.
+pub(crate) fn from_slatedb(error: &slatedb::Error) -> StoreError {
+    use slatedb::{CloseReason, ErrorKind};
+    let text = chain(error);
+    if has_no_space(error) {
+        return StoreError::DiskFull(text);
+    }
+    match error.kind() {
+        ErrorKind::Closed(CloseReason::Fenced) => StoreError::Fenced,
+        ErrorKind::Closed(CloseReason::Clean) => StoreError::Closed,
+        ErrorKind::Data => StoreError::Corrupt {
+            file: file_in(&text),
+            detail: text,
+        },
+        _ => StoreError::Unavailable(text),
+    }
+}
+
+/// Picks the path of an SSTable or manifest out of an error's text.
+fn file_in(text: &str) -> String {
+    text.split(|c: char| c.is_whitespace() || matches!(c, '"' | '(' | ')' | ',' | '`'))
+        .map(|word| word.trim_end_matches([':', '.', ';']))
+        .find(|word| word.ends_with(".sst") || word.ends_with(".manifest") || word.ends_with(".compactions"))
+        .unwrap_or("unknown")
+        .to_string()
+}

@@ -1,0 +1,112 @@
+//! The node's log: one append-only sequence of segment files that all tablets share.
+//!
+//! Writers append their record to a queue under a lock; one thread takes all that has gathered, writes it as one frame, syncs once,
+//! and hands the group on to be applied. So many writers share one fdatasync, and an error leaves nothing applied.
+//!
+//! Segment files are used again: overwriting blocks that exist costs the disk half of what growing a file does. A frame names its
+//! segment, so that one of a file's former life is not taken for a new one. Where a segment's frames end is written in the header of
+//! its successor; only the newest segment may end in a torn frame.
+
+pub(crate) mod frame;
+pub(crate) mod replay;
+pub(crate) mod segment;
+mod writer;
+
+use std::sync::Arc;
+
+use parking_lot::{Condvar, Mutex};
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
+
+pub use frame::{
+    FRAME_LEN_MAX, FrameHeader, LOG_VERSION, Record, SegmentHeader, crc32c, decode_records, encode_record,
+    record_len,
+};
+pub(crate) use segment::SegmentInfo;
+pub(crate) use writer::{Dispatch, start};
+
+use crate::error::StoreError;
+use crate::stats::LogCounters;
+use crate::store::Op;
+
+/// Who waits for a write, and its share of the bytes in flight.
+pub(crate) struct Waiter {
+    pub sender: oneshot::Sender<Result<(), StoreError>>,
+    pub _permit: OwnedSemaphorePermit,
+}
+
+impl Waiter {
+    pub fn done(self, result: Result<(), StoreError>) {
+        // The writer may have stopped waiting.
+        let _ = self.sender.send(result);
+    }
+}
+
+/// A write on its way through the log.
+pub(crate) struct Entry {
+    pub lsn: u64,
+    pub ops: Vec<Op>,
+    pub waiter: Waiter,
+}
+
+/// What has gathered for the next group commit.
+struct Gathered {
+    /// A frame: room for its header, then records.
+    frame: Vec<u8>,
+    entries: Vec<Entry>,
+    next_lsn: u64,
+    closed: bool,
+    writer_waits: bool,
+}
+
+/// The log's queue and its books, shared by writers, the log thread and maintenance.
+pub(crate) struct Log {
+    gathered: Mutex<Gathered>,
+    ready: Condvar,
+    /// All segments but the one being written, oldest first, then that one.
+    pub segments: Mutex<Vec<SegmentInfo>>,
+    pub counters: LogCounters,
+}
+
+impl Log {
+    pub fn new(next_lsn: u64, segments: Vec<SegmentInfo>) -> Arc<Self> {
+        Arc::new(Log {
+            gathered: Mutex::new(Gathered {
+                frame: writer::empty_frame(),
+                entries: Vec::new(),
+                next_lsn,
+                closed: false,
+                writer_waits: false,
+            }),
+            ready: Condvar::new(),
+            segments: Mutex::new(segments),
+            counters: LogCounters::default(),
+        })
+    }
+
+    /// Queues a write. One that need not be durable keeps its place in the order but leaves no record.
+    pub fn submit(&self, ops: Vec<Op>, durable: bool, waiter: Waiter) {
+        let mut gathered = self.gathered.lock();
+        if gathered.closed {
+            drop(gathered);
+            waiter.done(Err(StoreError::Closed));
+            return;
+        }
+        let lsn = gathered.next_lsn;
+        gathered.next_lsn += 1;
+        if durable {
+            encode_record(lsn, &ops, &mut gathered.frame);
+        }
+        gathered.entries.push(Entry { lsn, ops, waiter });
+        let wake = std::mem::take(&mut gathered.writer_waits);
+        drop(gathered);
+        if wake {
+            self.ready.notify_one();
+        }
+    }
+
+    /// Stops taking writes; the log thread ends once it has written what is queued.
+    pub fn close(&self) {
+        self.gathered.lock().closed = true;
+        self.ready.notify_one();
+    }
+}

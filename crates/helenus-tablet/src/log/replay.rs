@@ -1,0 +1,176 @@
+//! Reads the log back when a store is opened.
+
+use std::path::Path;
+
+use bytes::Bytes;
+
+use super::frame::{
+    FRAME_HEADER_LEN, FrameHeader, HeaderError, Record, SEGMENT_HEADER_LEN, SegmentHeader, decode_records,
+};
+use super::segment::{Folder, SegmentInfo};
+use crate::error::StoreError;
+
+/// What was found.
+#[derive(Debug, Default)]
+pub(crate) struct Replayed {
+    pub segments: Vec<SegmentInfo>,
+    /// The newest segment and where its valid frames end; zeros without a log.
+    pub newest: (u64, u64),
+    pub last_lsn: u64,
+    pub records: u64,
+}
+
+/// Reads all records in order. A torn frame at the end of the newest segment was never acknowledged and is left out; damage anywhere
+/// else is an error that names the file and the offset.
+pub(crate) fn replay(
+    folder: &Path,
+    tablet_count: usize,
+    tablet_of: &dyn Fn(i64) -> usize,
+    sink: &mut dyn FnMut(i64, Record),
+) -> Result<Replayed, StoreError> {
+    let mut replayed = Replayed::default();
+    let numbers = Folder::list(folder)?;
+    let mut headers = Vec::with_capacity(numbers.len());
+    for &number in &numbers {
+        headers.push(read_header(folder, number)?);
+    }
+    for (index, header) in headers.iter().enumerate() {
+        let path = segment_path(folder, header.number);
+        if let Some(previous) = index.checked_sub(1).and_then(|previous| headers.get(previous))
+            && header.previous_number != previous.number
+        {
+            return Err(corrupt(
+                &path,
+                0,
+                &format!("segment {} before it is missing", header.previous_number),
+            ));
+        }
+        let mut segment = SegmentReader {
+            bytes: Bytes::from(
+                std::fs::read(&path).map_err(|error| StoreError::io("cannot read", &path, &error))?,
+            ),
+            path: &path,
+            number: header.number,
+            end: headers.get(index + 1).map(|next| next.previous_end),
+            offset: SEGMENT_HEADER_LEN as u64,
+        };
+        let mut last_lsn = vec![0; tablet_count];
+        while let Some((time_ms, records)) = segment.next()? {
+            for record in records {
+                if record.lsn <= replayed.last_lsn {
+                    return Err(corrupt(
+                        &path,
+                        segment.offset,
+                        "records before this offset are out of order",
+                    ));
+                }
+                replayed.last_lsn = record.lsn;
+                replayed.records += 1;
+                for op in &record.ops {
+                    if let Some(last) = last_lsn.get_mut(tablet_of(op.token)) {
+                        *last = record.lsn;
+                    }
+                }
+                sink(time_ms, record);
+            }
+        }
+        replayed.newest = (header.number, segment.offset);
+        replayed.segments.push(SegmentInfo {
+            number: header.number,
+            bytes: segment.offset,
+            path,
+            last_lsn,
+            active: false,
+        });
+    }
+    Ok(replayed)
+}
+
+fn segment_path(folder: &Path, number: u64) -> std::path::PathBuf {
+    folder.join(format!("{number:016x}.log"))
+}
+
+fn corrupt(path: &Path, offset: u64, detail: &str) -> StoreError {
+    StoreError::Corrupt {
+        file: path.display().to_string(),
+        detail: format!("at offset {offset}: {detail}"),
+    }
+}
+
+fn read_header(folder: &Path, number: u64) -> Result<SegmentHeader, StoreError> {
+    use std::os::unix::fs::FileExt;
+    let path = segment_path(folder, number);
+    let mut bytes = [0; SEGMENT_HEADER_LEN];
+    std::fs::File::open(&path)
+        .and_then(|file| file.read_exact_at(&mut bytes, 0))
+        .map_err(|error| match error.kind() {
+            std::io::ErrorKind::UnexpectedEof => corrupt(&path, 0, "the segment header is cut off"),
+            _ => StoreError::io("cannot read", &path, &error),
+        })?;
+    let header = SegmentHeader::decode(&bytes).map_err(|error| match error {
+        HeaderError::Damaged => corrupt(&path, 0, "the segment header is damaged"),
+        HeaderError::Newer(found) => StoreError::NewerFormat {
+            found: u64::from(found),
+            supported: u64::from(super::LOG_VERSION),
+        },
+    })?;
+    if header.number != number {
+        return Err(corrupt(
+            &path,
+            0,
+            &format!("the header belongs to segment {}", header.number),
+        ));
+    }
+    Ok(header)
+}
+
+struct SegmentReader<'a> {
+    bytes: Bytes,
+    path: &'a Path,
+    number: u64,
+    /// Where the valid frames end, when a successor says so.
+    end: Option<u64>,
+    offset: u64,
+}
+
+impl SegmentReader<'_> {
+    fn next(&mut self) -> Result<Option<(i64, Vec<Record>)>, StoreError> {
+        if self.end.is_some_and(|end| self.offset >= end) {
+            return Ok(None);
+        }
+        let rest = self.bytes.get(self.offset as usize..).unwrap_or_default();
+        let Some((header, body)) = FrameHeader::decode(rest, self.number) else {
+            return match self.end {
+                Some(_) => Err(corrupt(self.path, self.offset, "a frame is damaged")),
+                None => self.torn_tail(),
+            };
+        };
+        let records = decode_records(self.bytes.slice_ref(body))
+            .ok_or_else(|| corrupt(self.path, self.offset, "a record is malformed"))?;
+        self.offset += (FRAME_HEADER_LEN + header.body_len) as u64;
+        Ok(Some((header.time_ms, records)))
+    }
+
+    /// The newest segment ends here, unless a later frame says that what is here was on disk already.
+    fn torn_tail(&self) -> Result<Option<(i64, Vec<Record>)>, StoreError> {
+        let start = self.offset as usize + 1;
+        for at in start..self.bytes.len().saturating_sub(FRAME_HEADER_LEN) {
+            let Some(rest) = self.bytes.get(at..) else { break };
+            if FrameHeader::may_begin(rest)
+                && let Some((header, _)) = FrameHeader::decode(rest, self.number)
+                && header.durable_offset > self.offset
+            {
+                return Err(corrupt(
+                    self.path,
+                    self.offset,
+                    "a frame is damaged, and intact ones follow",
+                ));
+            }
+        }
+        Ok(None)
+    }
+}
+
+#[cfg(test)]
+#[path = "replay_tests.rs"]
+mod tests;

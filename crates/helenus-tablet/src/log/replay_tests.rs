@@ -1,0 +1,173 @@
+use super::*;
+use crate::log::frame::encode_record;
+use crate::store::Op;
+
+fn frame(segment: u64, durable: u64, lsns: &[u64]) -> Vec<u8> {
+    let mut bytes = vec![0; FRAME_HEADER_LEN];
+    for &lsn in lsns {
+        let op = Op {
+            token: lsn as i64,
+            key: Bytes::from(format!("key{lsn}")),
+            operand: Bytes::from(vec![b'v'; 50]),
+        };
+        encode_record(lsn, &[op], &mut bytes);
+    }
+    FrameHeader::finish(&mut bytes, segment, 1000, durable);
+    bytes
+}
+
+struct Segment {
+    number: u64,
+    bytes: Vec<u8>,
+    offsets: Vec<usize>,
+}
+
+impl Segment {
+    fn new(number: u64, previous_number: u64, previous_end: u64) -> Self {
+        let header = SegmentHeader {
+            number,
+            previous_number,
+            previous_end,
+        };
+        Segment {
+            number,
+            bytes: header.encode().to_vec(),
+            offsets: Vec::new(),
+        }
+    }
+
+    fn push(&mut self, lsns: &[u64]) {
+        let at = self.bytes.len();
+        self.offsets.push(at);
+        self.bytes.extend(frame(self.number, at as u64, lsns));
+    }
+
+    fn save(&self, folder: &Path, tail: usize) {
+        let mut bytes = self.bytes.clone();
+        bytes.resize(bytes.len() + tail, 0);
+        std::fs::write(segment_path(folder, self.number), bytes).unwrap();
+    }
+}
+
+/// Two segments of three frames each: records 1-6, then 7-12.
+fn two() -> (Segment, Segment) {
+    let mut first = Segment::new(1, 0, 0);
+    for lsn in [1, 3, 5] {
+        first.push(&[lsn, lsn + 1]);
+    }
+    let mut second = Segment::new(2, 1, first.bytes.len() as u64);
+    for lsn in [7, 9, 11] {
+        second.push(&[lsn, lsn + 1]);
+    }
+    (first, second)
+}
+
+fn read(folder: &Path) -> Result<(Vec<u64>, Replayed), StoreError> {
+    let mut lsns = Vec::new();
+    let replayed = replay(folder, 2, &|token| (token % 2) as usize, &mut |_, record| lsns.push(record.lsn))?;
+    Ok((lsns, replayed))
+}
+
+fn corrupt_text(folder: &Path) -> String {
+    match read(folder) {
+        Err(error @ StoreError::Corrupt { .. }) => error.to_string(),
+        other => panic!("expected corruption, found {other:?}"),
+    }
+}
+
+#[test]
+fn an_empty_folder_is_an_empty_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let (lsns, replayed) = read(folder.path()).unwrap();
+    assert!(lsns.is_empty());
+    assert_eq!(replayed.newest, (0, 0));
+}
+
+#[test]
+fn reads_all_in_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let (first, second) = two();
+    first.save(folder.path(), 5000);
+    second.save(folder.path(), 5000);
+    let (lsns, replayed) = read(folder.path()).unwrap();
+    assert_eq!(lsns, (1..=12).collect::<Vec<_>>());
+    assert_eq!(replayed.newest, (2, second.bytes.len() as u64));
+    assert_eq!(replayed.segments[0].last_lsn, vec![6, 5]);
+    assert_eq!(replayed.segments[1].last_lsn, vec![12, 11]);
+}
+
+#[test]
+fn frames_of_a_former_life_end_the_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let (first, mut second) = two();
+    first.save(folder.path(), 0);
+    let end = second.bytes.len();
+    second.bytes.extend(frame(1, end as u64, &[13]));
+    second.save(folder.path(), 100);
+    let (lsns, replayed) = read(folder.path()).unwrap();
+    assert_eq!(lsns.len(), 12);
+    assert_eq!(replayed.newest, (2, end as u64));
+}
+
+#[test]
+fn a_torn_tail_is_left_out() {
+    let (first, second) = two();
+    let last = second.offsets[2];
+    for cut in last..second.bytes.len() {
+        let folder = tempfile::tempdir().unwrap();
+        first.save(folder.path(), 0);
+        let torn = Segment {
+            number: 2,
+            bytes: second.bytes[..cut].to_vec(),
+            offsets: Vec::new(),
+        };
+        torn.save(folder.path(), 4096);
+        let (lsns, replayed) = read(folder.path()).unwrap();
+        assert_eq!(lsns, (1..=10).collect::<Vec<_>>());
+        assert_eq!(replayed.newest, (2, last as u64));
+    }
+}
+
+#[test]
+fn damage_before_acknowledged_frames_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let (first, mut second) = two();
+    first.save(folder.path(), 100);
+    let at = second.offsets[1];
+    second.bytes[at + 60] ^= 1;
+    second.save(folder.path(), 100);
+    let text = corrupt_text(folder.path());
+    assert!(text.contains("0000000000000002.log"), "{text}");
+    assert!(text.contains(&format!("at offset {at}:")), "{text}");
+}
+
+#[test]
+fn any_damage_in_an_older_segment_is_named() {
+    let (first, second) = two();
+    for at in (0..first.bytes.len()).step_by(7) {
+        let folder = tempfile::tempdir().unwrap();
+        let mut damaged = Segment {
+            number: 1,
+            bytes: first.bytes.clone(),
+            offsets: Vec::new(),
+        };
+        damaged.bytes[at] ^= 0x10;
+        damaged.save(folder.path(), 0);
+        second.save(folder.path(), 0);
+        let text = corrupt_text(folder.path());
+        assert!(text.contains("0000000000000001.log"), "{at}: {text}");
+    }
+}
+
+#[test]
+fn a_missing_segment_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let (first, second) = two();
+    first.save(folder.path(), 0);
+    let mut fourth = Segment::new(4, 3, 64);
+    fourth.push(&[20]);
+    second.save(folder.path(), 0);
+    fourth.save(folder.path(), 0);
+    let text = corrupt_text(folder.path());
+    assert!(text.contains("segment 3 before it is missing"), "{text}");
+}

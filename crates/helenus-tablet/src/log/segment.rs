@@ -1,0 +1,190 @@
+//! The files of the log.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use super::frame::{SEGMENT_HEADER_LEN, SegmentHeader};
+use crate::error::StoreError;
+use crate::layout::sync_folder;
+
+/// Unit in which the file system reads and writes: no block is written in part that was not in memory.
+pub(crate) const BLOCK: usize = 4096;
+
+/// What the books say about a segment.
+#[derive(Debug, Clone)]
+pub(crate) struct SegmentInfo {
+    pub number: u64,
+    pub path: PathBuf,
+    /// Bytes of valid frames, with the header.
+    pub bytes: u64,
+    /// The last record of each tablet in it, 0 for none.
+    pub last_lsn: Vec<u64>,
+    /// Still written to.
+    pub active: bool,
+}
+
+/// The segment being written.
+pub(crate) struct ActiveSegment {
+    pub number: u64,
+    pub file: File,
+    pub path: PathBuf,
+    /// Where the next frame goes; all before it is on disk.
+    pub offset: u64,
+    pub capacity: u64,
+}
+
+/// The log's folder.
+#[derive(Debug, Clone)]
+pub(crate) struct Folder {
+    pub path: PathBuf,
+    pub segment_bytes: u64,
+    pub fsync: bool,
+}
+
+impl Folder {
+    pub fn segment_path(&self, number: u64) -> PathBuf {
+        self.path.join(format!("{number:016x}.log"))
+    }
+
+    /// The numbers of the segments there are, in order.
+    pub fn list(path: &Path) -> Result<Vec<u64>, StoreError> {
+        let fail = |error| StoreError::io("cannot read", path, &error);
+        let mut numbers = Vec::new();
+        for entry in std::fs::read_dir(path).map_err(fail)? {
+            let name = entry.map_err(fail)?.file_name();
+            let name = name.to_string_lossy();
+            if let Some(digits) = name.strip_suffix(".log")
+                && digits.len() == 16
+                && let Ok(number) = u64::from_str_radix(digits, 16)
+            {
+                numbers.push(number);
+            }
+        }
+        numbers.sort_unstable();
+        Ok(numbers)
+    }
+
+    fn spares(&self) -> Vec<PathBuf> {
+        let Ok(entries) = std::fs::read_dir(&self.path) else {
+            return Vec::new();
+        };
+        entries
+            .flatten()
+            .filter(|entry| entry.file_name().to_string_lossy().ends_with(".spare"))
+            .filter(|entry| {
+                entry
+                    .metadata()
+                    .is_ok_and(|data| data.len() == self.segment_bytes)
+            })
+            .map(|entry| entry.path())
+            .collect()
+    }
+
+    /// Makes a segment that holds a frame of `frame_len`. Its name appears only once its header is on disk.
+    pub fn create(&self, header: SegmentHeader, frame_len: usize) -> Result<ActiveSegment, StoreError> {
+        let path = self.segment_path(header.number);
+        self.try_create(&path, header, frame_len)
+            .map_err(|error| StoreError::io("cannot create", &path, &error))
+    }
+
+    fn try_create(
+        &self,
+        path: &Path,
+        header: SegmentHeader,
+        frame_len: usize,
+    ) -> std::io::Result<ActiveSegment> {
+        let needed = (SEGMENT_HEADER_LEN + frame_len).next_multiple_of(BLOCK) as u64;
+        let capacity = self.segment_bytes.max(needed);
+        let temporary = self.path.join("next.tmp");
+        let spare = self.spares().pop().filter(|_| capacity == self.segment_bytes);
+        let reused = match spare {
+            Some(spare) => std::fs::rename(spare, &temporary).is_ok(),
+            None => false,
+        };
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(!reused)
+            .open(&temporary)?;
+        if !reused {
+            allocate(&file, capacity).inspect_err(|_| {
+                let _ = std::fs::remove_file(&temporary);
+            })?;
+        }
+        let mut block = vec![0; BLOCK];
+        block[..SEGMENT_HEADER_LEN].copy_from_slice(&header.encode());
+        file.write_all_at(&block, 0)?;
+        if self.fsync {
+            file.sync_all()?;
+        }
+        std::fs::rename(&temporary, path)?;
+        if self.fsync {
+            sync_folder(&self.path)?;
+        }
+        Ok(ActiveSegment {
+            number: header.number,
+            file,
+            path: path.to_path_buf(),
+            offset: SEGMENT_HEADER_LEN as u64,
+            capacity,
+        })
+    }
+
+    /// Takes a segment that is no longer needed out of the log, keeping up to `spare_max` files to be used again.
+    pub fn retire(&self, segment: &SegmentInfo, spare_max: usize) -> std::io::Result<()> {
+        let fits = std::fs::metadata(&segment.path).is_ok_and(|data| data.len() == self.segment_bytes);
+        if fits && self.spares().len() < spare_max {
+            std::fs::rename(
+                &segment.path,
+                self.path.join(format!("{:016x}.spare", segment.number)),
+            )?;
+        } else {
+            std::fs::remove_file(&segment.path)?;
+        }
+        Ok(())
+    }
+
+    /// Makes a spare file of zeros if there is none, so that the log thread need not wait for one.
+    pub fn prepare_spare(&self, number: u64) -> std::io::Result<()> {
+        if !self.spares().is_empty() {
+            return Ok(());
+        }
+        let temporary = self.path.join("spare.tmp");
+        let file = File::create(&temporary)?;
+        let zeros = vec![0; 1 << 16];
+        let mut offset = 0;
+        let result = (|| {
+            while offset < self.segment_bytes {
+                let len = (self.segment_bytes - offset).min(zeros.len() as u64) as usize;
+                file.write_all_at(zeros.get(..len).unwrap_or_default(), offset)?;
+                offset += len as u64;
+            }
+            if self.fsync {
+                file.sync_all()?;
+            }
+            std::fs::rename(&temporary, self.path.join(format!("{number:016x}.spare")))
+        })();
+        if result.is_err() {
+            let _ = std::fs::remove_file(&temporary);
+        }
+        result
+    }
+
+    /// Removes the spare files, to give their room back to a full disk.
+    pub fn drop_spares(&self) {
+        for spare in self.spares() {
+            let _ = std::fs::remove_file(spare);
+        }
+    }
+}
+
+/// Reserves the file's blocks, so that a full disk shows here and not in the middle of a group commit.
+fn allocate(file: &File, len: u64) -> std::io::Result<()> {
+    match rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), 0, len) {
+        Ok(()) => Ok(()),
+        Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => file.set_len(len),
+        Err(error) => Err(error.into()),
+    }
+}

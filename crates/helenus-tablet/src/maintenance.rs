@@ -1,0 +1,137 @@
+//! Keeps the log short: cuts off segments whose records are in SSTables, flushes the tablets that hold it back, prepares spare files.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use object_store::ObjectStore;
+use slatedb::admin::Admin;
+
+use crate::disk::Space;
+use crate::log::segment::Folder;
+use crate::log::{Log, SegmentInfo};
+use crate::tablet::Tablet;
+
+const INTERVAL: Duration = Duration::from_millis(500);
+/// Files of retired segments that are kept for new ones.
+const SPARES_MAX: usize = 2;
+
+pub(crate) struct Maintenance {
+    pub log: Arc<Log>,
+    pub folder: Folder,
+    pub log_max_bytes: u64,
+    pub tablets: Vec<Arc<Tablet>>,
+    pub store: Arc<dyn ObjectStore>,
+    pub space: Arc<Space>,
+    pub wake: Arc<tokio::sync::Notify>,
+}
+
+impl Maintenance {
+    /// Runs until it is aborted.
+    pub async fn run(self: Arc<Self>) {
+        loop {
+            let _ = tokio::time::timeout(INTERVAL, self.wake.notified()).await;
+            self.trim().await;
+            self.flush_laggards().await;
+            if self.space.check().is_err() {
+                self.folder.drop_spares();
+            } else {
+                self.prepare_spare().await;
+            }
+        }
+    }
+
+    /// Retires the oldest segments, as long as each tablet has what they hold in its tree.
+    pub async fn trim(&self) {
+        let in_memory: Vec<u64> = self
+            .tablets
+            .iter()
+            .map(|tablet| tablet.db.manifest().replay_after_wal_id())
+            .collect();
+        if self.retirable(&in_memory).is_empty() {
+            return;
+        }
+        // The manifest in memory runs ahead of the one that is stored: only what is stored counts.
+        let mut stored = Vec::with_capacity(self.tablets.len());
+        for tablet in &self.tablets {
+            let admin = Admin::builder(tablet_path(tablet.id()), self.store.clone()).build();
+            match admin.read_manifest(None).await {
+                Ok(Some(manifest)) => stored.push(manifest.replay_after_wal_id()),
+                Ok(None) => return,
+                Err(error) => {
+                    tracing::warn!(tablet = tablet.id(), %error, "the manifest could not be read to trim the log");
+                    return;
+                }
+            }
+        }
+        let retirable = self.retirable(&stored);
+        let mut retired = 0;
+        for segment in &retirable {
+            if let Err(error) = self.folder.retire(segment, SPARES_MAX) {
+                tracing::warn!(path = %segment.path.display(), %error, "a log segment could not be removed");
+                break;
+            }
+            retired += 1;
+        }
+        self.log.segments.lock().drain(..retired);
+    }
+
+    fn retirable(&self, replay_after: &[u64]) -> Vec<SegmentInfo> {
+        let segments = self.log.segments.lock();
+        segments
+            .iter()
+            .take_while(|segment| {
+                !segment.active
+                    && segment
+                        .last_lsn
+                        .iter()
+                        .zip(replay_after)
+                        .all(|(last, after)| last <= after)
+            })
+            .cloned()
+            .collect()
+    }
+
+    /// Flushes the tablets whose records keep the oldest segments when the log is too long.
+    async fn flush_laggards(&self) {
+        let held: Vec<SegmentInfo> = self.log.segments.lock().clone();
+        let total: u64 = held.iter().map(|segment| segment.bytes).sum();
+        if total <= self.log_max_bytes || held.len() < 2 {
+            return;
+        }
+        let Some(oldest) = held.first() else { return };
+        for (tablet, last) in self.tablets.iter().zip(&oldest.last_lsn) {
+            if tablet.db.manifest().replay_after_wal_id() < *last
+                && let Err(error) = tablet.flush().await
+            {
+                tracing::warn!(tablet = tablet.id(), %error, "a tablet could not be flushed");
+            }
+        }
+    }
+
+    /// Once a segment is half full, sees to it that the next one's file is there.
+    async fn prepare_spare(&self) {
+        let active = self
+            .log
+            .segments
+            .lock()
+            .last()
+            .filter(|segment| segment.active)
+            .cloned();
+        let Some(active) = active else { return };
+        if active.bytes * 2 < self.folder.segment_bytes {
+            return;
+        }
+        let folder = self.folder.clone();
+        let _ = tokio::task::spawn_blocking(move || {
+            if let Err(error) = folder.prepare_spare(active.number + 1) {
+                tracing::debug!(%error, "no spare log segment could be made");
+            }
+        })
+        .await;
+    }
+}
+
+/// Where a tablet's database lies in the object store.
+pub(crate) fn tablet_path(id: u32) -> object_store::path::Path {
+    object_store::path::Path::from(format!("tablets/{id}"))
+}

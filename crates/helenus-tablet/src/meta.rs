@@ -1,0 +1,205 @@
+//! Small documents of the floors above (the schema, settings): whole, durable, changed by compare-and-set.
+//!
+//! A document lies at `meta/<name>`: eight bytes of magic, its version and length, a CRC-32C, then the content.
+
+use std::sync::Arc;
+
+use bytes::{Buf, Bytes};
+use object_store::path::Path;
+use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutOptions, UpdateVersion};
+
+use crate::error::{StoreError, chain, has_no_space};
+use crate::log::crc32c;
+
+const MAGIC: [u8; 8] = *b"HLNSMET1";
+const HEADER_LEN: usize = 24;
+const DOCUMENT_LEN_MAX: usize = 256 << 20;
+
+/// Counts the changes of a document, from 1.
+pub type MetaVersion = u64;
+
+/// A document as it was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MetaDoc {
+    pub version: MetaVersion,
+    pub content: Bytes,
+}
+
+/// What must hold for a document to be replaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MetaExpect {
+    Any,
+    Absent,
+    Version(MetaVersion),
+}
+
+pub(crate) struct Meta {
+    store: Arc<dyn ObjectStore>,
+    prefix: Path,
+    /// On a local disk there is one process, so a lock does for compare-and-set.
+    local: bool,
+    lock: tokio::sync::Mutex<()>,
+}
+
+struct Found {
+    doc: MetaDoc,
+    update: UpdateVersion,
+}
+
+impl Meta {
+    pub fn new(store: Arc<dyn ObjectStore>, prefix: Path, local: bool) -> Self {
+        Meta {
+            store,
+            prefix,
+            local,
+            lock: tokio::sync::Mutex::new(()),
+        }
+    }
+
+    fn path(&self, name: &str) -> Result<Path, StoreError> {
+        let fine = !name.is_empty()
+            && name
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'));
+        if !fine || name.starts_with('.') || name.len() > 128 {
+            return Err(StoreError::InvalidConfig(format!(
+                "{name:?} is not a document's name"
+            )));
+        }
+        Ok(self.prefix.clone().join("meta").join(name))
+    }
+
+    pub async fn get(&self, name: &str) -> Result<Option<MetaDoc>, StoreError> {
+        Ok(self.find(name).await?.map(|found| found.doc))
+    }
+
+    async fn find(&self, name: &str) -> Result<Option<Found>, StoreError> {
+        let path = self.path(name)?;
+        let result = match self.store.get(&path).await {
+            Ok(result) => result,
+            Err(object_store::Error::NotFound { .. }) => return Ok(None),
+            Err(error) => return Err(failed(&error)),
+        };
+        let update = UpdateVersion {
+            e_tag: result.meta.e_tag.clone(),
+            version: result.meta.version.clone(),
+        };
+        let bytes = result.bytes().await.map_err(|error| failed(&error))?;
+        let doc = decode(&bytes).ok_or_else(|| StoreError::Corrupt {
+            file: path.to_string(),
+            detail: "the document does not match its checksum".into(),
+        })?;
+        Ok(Some(Found { doc, update }))
+    }
+
+    pub async fn put(
+        &self,
+        name: &str,
+        content: &[u8],
+        expect: MetaExpect,
+    ) -> Result<MetaVersion, StoreError> {
+        if content.len() > DOCUMENT_LEN_MAX {
+            return Err(StoreError::TooLarge {
+                size: content.len(),
+                limit: DOCUMENT_LEN_MAX,
+            });
+        }
+        let path = self.path(name)?;
+        let _guard = self.lock.lock().await;
+        let found = self.find(name).await?;
+        let current = found.as_ref().map_or(0, |found| found.doc.version);
+        let conflict = || StoreError::MetaConflict(name.to_string());
+        match expect {
+            MetaExpect::Any => {}
+            MetaExpect::Absent if current == 0 => {}
+            MetaExpect::Version(version) if current == version => {}
+            _ => return Err(conflict()),
+        }
+        let mode = match found {
+            _ if self.local => PutMode::Overwrite,
+            None => PutMode::Create,
+            Some(found) => PutMode::Update(found.update),
+        };
+        let version = current + 1;
+        let options = PutOptions {
+            mode,
+            ..PutOptions::default()
+        };
+        match self
+            .store
+            .put_opts(&path, encode(version, content).into(), options)
+            .await
+        {
+            Ok(_) => Ok(version),
+            Err(object_store::Error::AlreadyExists { .. } | object_store::Error::Precondition { .. }) => {
+                Err(conflict())
+            }
+            Err(error) => Err(failed(&error)),
+        }
+    }
+
+    pub async fn list(&self) -> Result<Vec<String>, StoreError> {
+        let folder = self.prefix.clone().join("meta");
+        let found = self
+            .store
+            .list_with_delimiter(Some(&folder))
+            .await
+            .map_err(|error| failed(&error))?;
+        Ok(found
+            .objects
+            .iter()
+            .filter_map(|object| object.location.filename().map(str::to_string))
+            .collect())
+    }
+
+    pub async fn delete(&self, name: &str) -> Result<(), StoreError> {
+        let path = self.path(name)?;
+        let _guard = self.lock.lock().await;
+        match self.store.delete(&path).await {
+            Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
+            Err(error) => Err(failed(&error)),
+        }
+    }
+}
+
+fn failed(error: &object_store::Error) -> StoreError {
+    let text = chain(error);
+    if has_no_space(error) {
+        StoreError::DiskFull(text)
+    } else {
+        StoreError::Unavailable(text)
+    }
+}
+
+fn encode(version: MetaVersion, content: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(HEADER_LEN + content.len());
+    bytes.extend_from_slice(&MAGIC);
+    bytes.extend_from_slice(&version.to_le_bytes());
+    bytes.extend_from_slice(&(content.len() as u32).to_le_bytes());
+    let sum = sum(version, content);
+    bytes.extend_from_slice(&sum.to_le_bytes());
+    bytes.extend_from_slice(content);
+    bytes
+}
+
+fn sum(version: MetaVersion, content: &[u8]) -> u32 {
+    crc32c(content) ^ crc32c(&version.to_le_bytes())
+}
+
+fn decode(bytes: &Bytes) -> Option<MetaDoc> {
+    let mut rest = bytes.strip_prefix(&MAGIC)?;
+    if rest.len() < HEADER_LEN - MAGIC.len() {
+        return None;
+    }
+    let version = rest.get_u64_le();
+    let len = rest.get_u32_le() as usize;
+    let expected = rest.get_u32_le();
+    (rest.len() == len && sum(version, rest) == expected).then(|| MetaDoc {
+        version,
+        content: bytes.slice_ref(rest),
+    })
+}
+
+#[cfg(test)]
+#[path = "meta_tests.rs"]
+mod tests;

@@ -1,0 +1,97 @@
+//! Counters that operators and metrics read.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::cache::RowCacheStats;
+use crate::layout::TokenRange;
+
+#[derive(Debug, Default)]
+pub(crate) struct LogCounters {
+    pub groups: AtomicU64,
+    pub records: AtomicU64,
+    pub syncs: AtomicU64,
+    pub bytes: AtomicU64,
+    pub sync_nanos: AtomicU64,
+    pub failures: AtomicU64,
+}
+
+/// The log since the store was opened.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LogStats {
+    /// Group commits; `records / groups` is the mean size of a group.
+    pub groups: u64,
+    pub records: u64,
+    pub syncs: u64,
+    pub bytes: u64,
+    /// Time spent in writing and syncing, in ns.
+    pub sync_nanos: u64,
+    /// Groups that could not be written.
+    pub failures: u64,
+    /// Segments in the folder, and the bytes of frames in them.
+    pub segments: u64,
+    pub live_bytes: u64,
+}
+
+impl LogCounters {
+    pub fn read(&self) -> LogStats {
+        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        LogStats {
+            groups: get(&self.groups),
+            records: get(&self.records),
+            syncs: get(&self.syncs),
+            bytes: get(&self.bytes),
+            sync_nanos: get(&self.sync_nanos),
+            failures: get(&self.failures),
+            segments: 0,
+            live_bytes: 0,
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct TabletCounters {
+    pub batches: AtomicU64,
+    pub operands: AtomicU64,
+    /// Rows written as a whole because the row cache knew them.
+    pub folded: AtomicU64,
+    pub gets: AtomicU64,
+    pub scans: AtomicU64,
+}
+
+/// One tablet.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TabletStats {
+    pub id: u32,
+    pub tokens: TokenRange,
+    /// SlateDB batches written, and the operands in them.
+    pub batches: u64,
+    pub operands: u64,
+    pub folded: u64,
+    pub gets: u64,
+    pub scans: u64,
+    /// Files and bytes of the LSM tree, as of its manifest.
+    pub level0_files: u64,
+    pub sorted_runs: u64,
+    pub data_bytes: u64,
+    pub row_cache: RowCacheStats,
+}
+
+/// All that a store counts. Its size does not grow with the number of tables.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoreStats {
+    pub log: LogStats,
+    pub tablets: Vec<TabletStats>,
+    /// Bytes of writes between their submission and their acknowledgement.
+    pub in_flight_bytes: u64,
+    /// Bytes in memtables, flushed or not, as of the last write.
+    pub memtable_bytes: u64,
+    pub flushes: u64,
+    pub compactions_running: u64,
+    pub compacted_bytes: u64,
+    /// Times that writes waited for memtables to be flushed.
+    pub back_pressure: u64,
+    pub block_cache_bytes: u64,
+    pub block_cache_hits: u64,
+    pub block_cache_misses: u64,
+    pub disk_free_bytes: u64,
+}

@@ -1,0 +1,225 @@
+//! One tablet: a range of tokens in one SlateDB database, read through the row cache.
+
+use std::ops::{Bound, RangeBounds};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+use slatedb::config::{ReadOptions, ScanOptions};
+use slatedb::{Db, DbIterator, IterationOrder};
+
+use crate::cache::{Lookup, RowCache};
+use crate::error::{StoreError, from_slatedb};
+use crate::hooks::Hooks;
+use crate::layout::TokenRange;
+use crate::stats::{TabletCounters, TabletStats};
+
+/// A tablet of the store.
+pub struct Tablet {
+    pub(crate) id: u32,
+    pub(crate) tokens: TokenRange,
+    pub(crate) db: Db,
+    pub(crate) cache: RowCache,
+    pub(crate) row_cache_on: bool,
+    pub(crate) hooks: Arc<dyn Hooks>,
+    pub(crate) counters: TabletCounters,
+}
+
+impl Tablet {
+    /// The tablet's number, which names its folder.
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+
+    pub fn token_range(&self) -> TokenRange {
+        self.tokens
+    }
+
+    /// The merged row at `key`. Sees every write that was acknowledged before the call.
+    pub async fn get(&self, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
+        self.counters.gets.fetch_add(1, Ordering::Relaxed);
+        if !self.row_cache_on {
+            return self.read_tree(key).await;
+        }
+        let ticket = loop {
+            match self.cache.lookup(key) {
+                Lookup::Hit(value) => return Ok(value),
+                Lookup::Miss(ticket) => break ticket,
+                Lookup::InFlux => {}
+            }
+            let mut settled = std::pin::pin!(self.cache.settled.notified());
+            settled.as_mut().enable();
+            match self.cache.lookup(key) {
+                Lookup::Hit(value) => return Ok(value),
+                Lookup::Miss(ticket) => break ticket,
+                Lookup::InFlux => settled.await,
+            }
+        };
+        let value = self.read_tree(key).await?;
+        self.cache.fill(&ticket, key, value.as_ref());
+        Ok(value)
+    }
+
+    /// The row at `key` if it is in the row cache, without waiting; the outer `None` means that it has to be read.
+    pub fn get_cached(&self, key: &[u8]) -> Option<Option<Bytes>> {
+        if !self.row_cache_on {
+            return None;
+        }
+        match self.cache.lookup(key) {
+            Lookup::Hit(value) => {
+                self.counters.gets.fetch_add(1, Ordering::Relaxed);
+                Some(value)
+            }
+            _ => None,
+        }
+    }
+
+    pub(crate) async fn read_tree(&self, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
+        self.db
+            .get_with_options(key, &ReadOptions::default())
+            .await
+            .map_err(|error| from_slatedb(&error))
+    }
+
+    /// The merged rows in a range of keys, in order or in reverse. Sees every write that was acknowledged before the call, and each
+    /// batch whole or not at all; later ones are not seen.
+    pub async fn scan(&self, range: impl RangeBounds<Bytes>, reversed: bool) -> Result<Scan, StoreError> {
+        self.counters.scans.fetch_add(1, Ordering::Relaxed);
+        let start = range.start_bound().cloned();
+        let end = range.end_bound().cloned();
+        if is_empty(&start, &end) {
+            return Ok(Scan { iterator: None });
+        }
+        let options = ScanOptions {
+            cache_blocks: true,
+            order: if reversed {
+                IterationOrder::Descending
+            } else {
+                IterationOrder::Ascending
+            },
+            ..ScanOptions::default()
+        };
+        let iterator = match self.partition_of(&start, &end) {
+            Some((prefix, start, end)) => {
+                self.db
+                    .scan_prefix_with_options(prefix, (start, end), &options)
+                    .await
+            }
+            None => self.db.scan_with_options((start, end), &options).await,
+        };
+        Ok(Scan {
+            iterator: Some(iterator.map_err(|error| from_slatedb(&error))?),
+        })
+    }
+
+    /// If the range lies within one partition: its prefix, and the bounds behind it. SSTables without the partition are then skipped.
+    fn partition_of(
+        &self,
+        start: &Bound<Bytes>,
+        end: &Bound<Bytes>,
+    ) -> Option<(Bytes, Bound<Bytes>, Bound<Bytes>)> {
+        let (Bound::Included(from) | Bound::Excluded(from)) = start else {
+            return None;
+        };
+        let len = self.hooks.partition_prefix_len(from, false)?;
+        let prefix = from.get(..len).filter(|prefix| !prefix.is_empty())?;
+        let behind = |key: &Bytes| key.starts_with(prefix).then(|| key.slice(len..));
+        let end = match end {
+            Bound::Unbounded => return None,
+            Bound::Included(to) => Bound::Included(behind(to)?),
+            Bound::Excluded(to) if successor(prefix).as_deref() == Some(to) => Bound::Unbounded,
+            Bound::Excluded(to) => Bound::Excluded(behind(to)?),
+        };
+        let start = match start {
+            Bound::Excluded(_) => Bound::Excluded(from.slice(len..)),
+            _ => Bound::Included(from.slice(len..)),
+        };
+        Some((from.slice(..len), start, end))
+    }
+
+    /// Writes what is in memory to SSTables.
+    pub async fn flush(&self) -> Result<(), StoreError> {
+        let options = slatedb::config::FlushOptions {
+            flush_type: slatedb::config::FlushType::MemTable,
+        };
+        self.db
+            .flush_with_options(options)
+            .await
+            .map_err(|error| from_slatedb(&error))
+    }
+
+    /// What this tablet counts.
+    pub fn stats(&self) -> TabletStats {
+        let manifest = self.db.manifest();
+        let data_bytes = manifest.l0().iter().map(|view| view.estimate_size()).sum::<u64>()
+            + manifest
+                .compacted()
+                .iter()
+                .map(|run| run.estimate_size())
+                .sum::<u64>();
+        let get = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+        TabletStats {
+            id: self.id,
+            tokens: self.tokens,
+            batches: get(&self.counters.batches),
+            operands: get(&self.counters.operands),
+            folded: get(&self.counters.folded),
+            gets: get(&self.counters.gets),
+            scans: get(&self.counters.scans),
+            level0_files: manifest.l0().len() as u64,
+            sorted_runs: manifest.compacted().len() as u64,
+            data_bytes,
+            row_cache: self.cache.stats(),
+        }
+    }
+}
+
+fn is_empty(start: &Bound<Bytes>, end: &Bound<Bytes>) -> bool {
+    match (start, end) {
+        (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
+        (Bound::Included(from), Bound::Included(to)) => from > to,
+        (Bound::Included(from) | Bound::Excluded(from), Bound::Excluded(to))
+        | (Bound::Excluded(from), Bound::Included(to)) => from >= to,
+    }
+}
+
+/// The least byte string above all that begin with `prefix`.
+fn successor(prefix: &[u8]) -> Option<Vec<u8>> {
+    let mut next = prefix.to_vec();
+    while let Some(last) = next.pop() {
+        if last < u8::MAX {
+            next.push(last + 1);
+            return Some(next);
+        }
+    }
+    None
+}
+
+/// Rows of a range, one after the other.
+pub struct Scan {
+    iterator: Option<DbIterator>,
+}
+
+impl Scan {
+    /// The next key and merged row. After an error the scan is over.
+    pub async fn next(&mut self) -> Result<Option<(Bytes, Bytes)>, StoreError> {
+        let Some(iterator) = &mut self.iterator else {
+            return Ok(None);
+        };
+        match iterator.next().await {
+            Ok(Some(row)) => Ok(Some((row.key, row.value))),
+            Ok(None) => {
+                self.iterator = None;
+                Ok(None)
+            }
+            Err(error) => {
+                self.iterator = None;
+                Err(from_slatedb(&error))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "tablet_tests.rs"]
+mod tests;

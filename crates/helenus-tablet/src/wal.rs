@@ -1,0 +1,204 @@
+//! The node's log as one tablet's SlateDB sees it: a WAL whose "files" are log records, already on disk when a batch is applied.
+//!
+//! A WAL file id is a log sequence number, and so is SlateDB's sequence number of a batch (the last record in it). What a memtable
+//! holds when it is frozen is thus everything up to the id that its manifest entry will bear, and replay after that id is exact.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use parking_lot::Mutex;
+use slatedb::RowEntry;
+use slatedb::wal::{
+    WalError, WalEvent, WalFlushResult, WalIterator, WalObserver, WalRows, WalStatus, WalStatusListener,
+    WalWriter, WriterInit, WriterInitResult, WriterManifest,
+};
+use tokio::sync::mpsc;
+
+use crate::clock::StoreClock;
+use crate::error::StoreError;
+
+/// What the reader of the log hands to a tablet that is being opened.
+pub(crate) enum ReplayMessage {
+    /// Rows of one or more whole records, in order, with the log's wall-clock time as their creation time.
+    Rows(Vec<RowEntry>),
+    End,
+    Failed(StoreError),
+}
+
+struct State {
+    status: WalStatus,
+    listeners: Vec<WalStatusListener>,
+}
+
+/// How far a tablet has come in the log.
+#[derive(Clone)]
+pub(crate) struct TabletWal(Arc<Mutex<State>>);
+
+impl TabletWal {
+    pub fn new() -> Self {
+        TabletWal(Arc::new(Mutex::new(State {
+            status: WalStatus {
+                closed_reason: None,
+                estimated_bytes: 0,
+                last_flushed_wal_id: 0,
+                last_flushed_seq: None,
+                buffered_wal_entries_count: 0,
+            },
+            listeners: Vec::new(),
+        })))
+    }
+
+    /// The highest record number that this tablet has seen, or reserved in its manifest.
+    pub fn last_lsn(&self) -> u64 {
+        self.0.lock().status.last_flushed_wal_id
+    }
+
+    fn raise(&self, lsn: u64) {
+        let mut state = self.0.lock();
+        state.status.last_flushed_wal_id = state.status.last_flushed_wal_id.max(lsn);
+    }
+
+    fn status(&self) -> Result<WalStatus, WalStatus> {
+        let status = self.0.lock().status.clone();
+        match status.closed_reason {
+            None => Ok(status),
+            Some(_) => Err(status),
+        }
+    }
+
+    fn change(&self, change: impl FnOnce(&mut WalStatus), event: impl FnOnce(WalStatus) -> WalEvent) {
+        let (status, listeners) = {
+            let mut state = self.0.lock();
+            change(&mut state.status);
+            (state.status.clone(), state.listeners.clone())
+        };
+        let event = event(status);
+        for listener in listeners {
+            listener(event.clone());
+        }
+    }
+}
+
+impl WalObserver for TabletWal {
+    fn status(&self) -> Result<WalStatus, WalStatus> {
+        TabletWal::status(self)
+    }
+
+    fn subscribe(&self, listener: WalStatusListener) -> Result<(), WalError> {
+        self.0.lock().listeners.push(listener);
+        Ok(())
+    }
+}
+
+struct Writer(TabletWal);
+
+#[async_trait]
+impl WalWriter for Writer {
+    async fn append(&mut self, rows: &[RowEntry]) -> Result<(), WalError> {
+        let Some(lsn) = rows.last().map(|row| row.seq) else {
+            return Ok(());
+        };
+        self.0.change(
+            |status| {
+                status.last_flushed_wal_id = lsn;
+                status.last_flushed_seq = Some(lsn);
+            },
+            WalEvent::WalFlushed,
+        );
+        Ok(())
+    }
+
+    async fn flush(&mut self) -> Result<WalFlushResult, WalError> {
+        let status = self.0.status().map_err(WalError::from)?;
+        Ok(WalFlushResult {
+            wal_id: status.last_flushed_wal_id,
+            completion: Box::pin(async { Ok(()) }),
+        })
+    }
+
+    fn observer(&self) -> Box<dyn WalObserver> {
+        Box::new(self.0.clone())
+    }
+
+    fn status(&self) -> Result<WalStatus, WalStatus> {
+        self.0.status()
+    }
+
+    async fn close(&mut self) -> Result<(), WalError> {
+        if self.0.status().is_ok() {
+            self.0.change(
+                |status| status.closed_reason = Some(WalError::Closed),
+                WalEvent::WalClosed,
+            );
+        }
+        Ok(())
+    }
+}
+
+struct Replay {
+    messages: mpsc::Receiver<ReplayMessage>,
+    wal: TabletWal,
+    clock: Arc<StoreClock>,
+    after: u64,
+    /// Creation times must not go back, neither among rows nor behind what was flushed.
+    tick_ms: i64,
+}
+
+#[async_trait]
+impl WalIterator for Replay {
+    async fn next(&mut self) -> Result<Option<WalRows>, WalError> {
+        loop {
+            let mut rows = match self.messages.recv().await {
+                Some(ReplayMessage::Rows(rows)) => rows,
+                Some(ReplayMessage::End) => return Ok(None),
+                Some(ReplayMessage::Failed(error)) => return Err(WalError::DataError(Arc::new(error))),
+                None => return Err(WalError::InternalError(Arc::new(StoreError::Closed))),
+            };
+            rows.retain(|row| row.seq > self.after);
+            let Some(last) = rows.last().map(|row| row.seq) else {
+                continue;
+            };
+            for row in &mut rows {
+                self.tick_ms = self.tick_ms.max(row.create_ts.unwrap_or(i64::MIN));
+                row.create_ts = Some(self.tick_ms);
+            }
+            self.clock.raise(self.tick_ms);
+            self.wal.raise(last);
+            return Ok(Some(WalRows {
+                rows,
+                last_consumed_wal_file_id: last,
+            }));
+        }
+    }
+}
+
+/// Opens the log for one tablet.
+pub(crate) struct Init {
+    pub wal: TabletWal,
+    pub messages: Mutex<Option<mpsc::Receiver<ReplayMessage>>>,
+    pub clock: Arc<StoreClock>,
+}
+
+#[async_trait]
+impl WriterInit for Init {
+    /// The lock on the folder keeps other writers out, so there is no one to fence.
+    async fn fence_and_init(&self, manifest: &mut WriterManifest) -> Result<WriterInitResult, WalError> {
+        let messages = self.messages.lock().take().ok_or(WalError::Closed)?;
+        let after = manifest.replay_after_wal_id();
+        let versioned = manifest.manifest();
+        let tick_ms = versioned.last_l0_clock_tick();
+        self.clock.raise(tick_ms);
+        let reserved = versioned.next_wal_sst_id().saturating_sub(1);
+        self.wal.raise(after.max(reserved).max(versioned.last_l0_seq()));
+        Ok(WriterInitResult {
+            replay_iterator: Box::new(Replay {
+                messages,
+                wal: self.wal.clone(),
+                clock: self.clock.clone(),
+                after,
+                tick_ms,
+            }),
+            wal_writer: Box::new(Writer(self.wal.clone())),
+        })
+    }
+}
