@@ -1,0 +1,109 @@
+//! A blocking client of the native protocol, as much as a shell needs: one request at a time.
+
+use std::io::{Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use bytes::BytesMut;
+use helenus_cql::error::CqlError;
+use helenus_cql::frame::request::{Query, Startup};
+use helenus_cql::frame::{
+    Decoder, Direction, MAX_BODY_LEN, OutputEncoder, ProtocolVersion, QueryParameters, Request, RequestMessage, Response,
+    ResponseMessage,
+};
+
+/// Old enough for any server, and without segments.
+const VERSION: ProtocolVersion = ProtocolVersion::V4;
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A connection that has started up.
+pub struct Client {
+    stream: TcpStream,
+    address: String,
+    decoder: Decoder,
+    input: BytesMut,
+}
+
+impl Client {
+    /// Connects and starts up; `address` is `host:port`.
+    pub fn connect(address: &str) -> Result<Client> {
+        let stream = connect_any(address)
+            .with_context(|| format!("no server answers on {address}; start one with `helenus serve`"))?;
+        stream.set_nodelay(true)?;
+        let mut client = Client {
+            stream,
+            address: address.to_owned(),
+            decoder: Decoder::new(Direction::Response, MAX_BODY_LEN),
+            input: BytesMut::new(),
+        };
+        let options = vec![
+            ("CQL_VERSION".to_owned(), "3.4.7".to_owned()),
+            ("DRIVER_NAME".to_owned(), "helenus shell".to_owned()),
+        ];
+        match client.request(Request::Startup(Startup { options }), false)?.response {
+            Response::Ready(_) => Ok(client),
+            Response::Authenticate(_) => bail!("the server asks for a password, which this shell doesn't know how to give"),
+            Response::Error(error) => bail!("the server refused the connection: {error}"),
+            other => bail!("the server answered STARTUP with {:?}", other.opcode()),
+        }
+    }
+
+    /// Where this is connected to.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Runs a statement. An error of the server is an inner error; an outer one means that the connection is lost.
+    pub fn query(
+        &mut self,
+        text: &str,
+        parameters: QueryParameters,
+        tracing: bool,
+    ) -> Result<Result<ResponseMessage, CqlError>> {
+        let request = Request::Query(Box::new(Query { query: text.to_owned(), parameters }));
+        let message = self.request(request, tracing)?;
+        Ok(match message.response {
+            Response::Error(error) => Err(error),
+            _ => Ok(message),
+        })
+    }
+
+    fn request(&mut self, request: Request, tracing: bool) -> Result<ResponseMessage> {
+        let mut out = BytesMut::new();
+        let message = RequestMessage { tracing, ..RequestMessage::new(request) };
+        OutputEncoder::unstarted().request(VERSION, 0, &message, &mut out);
+        self.stream.write_all(&out).context("the connection is lost")?;
+        loop {
+            let envelope = self.decoder.decode(&mut self.input).map_err(|refused| refused.error)?;
+            if let Some(envelope) = envelope {
+                return Ok(ResponseMessage::decode(envelope)?);
+            }
+            self.fill()?;
+        }
+    }
+
+    fn fill(&mut self) -> Result<()> {
+        let mut chunk = [0; 64 * 1024];
+        let read = self.stream.read(&mut chunk).context("the connection is lost")?;
+        if read == 0 {
+            bail!("the server closed the connection");
+        }
+        self.input.extend_from_slice(chunk.get(..read).unwrap_or_default());
+        Ok(())
+    }
+}
+
+fn connect_any(address: &str) -> Result<TcpStream> {
+    let mut last = None;
+    for candidate in address.to_socket_addrs()? {
+        match TcpStream::connect_timeout(&candidate, CONNECT_TIMEOUT) {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last = Some(error),
+        }
+    }
+    match last {
+        Some(error) => Err(error.into()),
+        None => bail!("{address} has no address"),
+    }
+}
