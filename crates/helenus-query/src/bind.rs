@@ -1,0 +1,106 @@
+//! Bind markers: what a statement expects, and the values that a request brings.
+
+use std::sync::Arc;
+
+use helenus_cql::error::CqlError;
+
+use crate::request::{BoundValue, BoundValues};
+use crate::response::ColumnSpec;
+
+/// The markers of a statement, in the order in which they stand (Cassandra's `VariableSpecifications`).
+#[derive(Clone, Debug, Default)]
+pub struct Markers {
+    /// Named markers have a name; the specification is filled in as terms are resolved.
+    names: Vec<Option<String>>,
+    specs: Vec<Option<ColumnSpec>>,
+    /// For each marker the place in the partition key that it alone gives, if the statement binds it by equality.
+    partition_key_positions: Vec<Option<usize>>,
+}
+
+impl Markers {
+    pub fn new(names: Vec<Option<String>>) -> Markers {
+        let count = names.len();
+        Markers {
+            names,
+            specs: vec![None; count],
+            partition_key_positions: vec![None; count],
+        }
+    }
+
+    /// Says what marker `index` stands for. A named marker keeps its own name in the specification.
+    pub fn set(&mut self, index: usize, mut spec: ColumnSpec) {
+        if let Some(Some(name)) = self.names.get(index) {
+            spec.name = name.as_str().into();
+        }
+        if let Some(slot) = self.specs.get_mut(index) {
+            *slot = Some(spec);
+        }
+    }
+
+    /// Says that marker `index` gives the value of the partition key column at `position`.
+    pub fn set_partition_key(&mut self, index: usize, position: usize) {
+        if let Some(slot) = self.partition_key_positions.get_mut(index) {
+            *slot = Some(position);
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.specs.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.specs.is_empty()
+    }
+
+    /// What each marker expects; all are resolved once a statement is planned.
+    pub fn specs(&self) -> Vec<ColumnSpec> {
+        self.specs.iter().flatten().cloned().collect()
+    }
+
+    /// For each partition key column the marker that gives it, if markers give all of them; else empty.
+    pub fn partition_key_indexes(&self, partition_key_count: usize) -> Vec<u16> {
+        let index_of = |position| {
+            let index = self
+                .partition_key_positions
+                .iter()
+                .position(|at| *at == Some(position))?;
+            u16::try_from(index).ok()
+        };
+        (0..partition_key_count)
+            .map(index_of)
+            .collect::<Option<Vec<u16>>>()
+            .unwrap_or_default()
+    }
+
+    /// The values of a request in the order of the markers.
+    pub fn bind(&self, values: &BoundValues) -> Result<Arc<[BoundValue]>, CqlError> {
+        match values {
+            BoundValues::None if self.specs.is_empty() => Ok(Arc::default()),
+            BoundValues::None => Err(wrong_count(self.specs.len(), 0)),
+            BoundValues::Positional(values) if values.len() == self.specs.len() => {
+                Ok(values.as_slice().into())
+            }
+            BoundValues::Positional(values) => Err(wrong_count(self.specs.len(), values.len())),
+            BoundValues::Named(values) => self
+                .specs
+                .iter()
+                .flatten()
+                .map(|spec| {
+                    let found = values.iter().find(|(name, _)| **name == *spec.name);
+                    found.map(|(_, value)| value.clone()).ok_or_else(|| {
+                        CqlError::invalid(format!(
+                            "Invalid amount of bind variables: no value for the marker {}",
+                            spec.name
+                        ))
+                    })
+                })
+                .collect(),
+        }
+    }
+}
+
+fn wrong_count(expected: usize, got: usize) -> CqlError {
+    CqlError::invalid(format!(
+        "Invalid amount of bind variables: expected {expected}, but got {got}"
+    ))
+}

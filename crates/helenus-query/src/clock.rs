@@ -1,0 +1,48 @@
+//! Time as the query floor sees it, so that a simulator can own it.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Wall-clock time.
+pub trait Clock: Send + Sync + 'static {
+    /// Microseconds since the Unix epoch.
+    fn now_us(&self) -> i64;
+}
+
+/// The machine's clock.
+#[derive(Debug, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "the one place that reads the machine's clock"
+    )]
+    fn now_us(&self) -> i64 {
+        match SystemTime::now().duration_since(UNIX_EPOCH) {
+            Ok(since) => i64::try_from(since.as_micros()).unwrap_or(i64::MAX),
+            Err(before) => -i64::try_from(before.duration().as_micros()).unwrap_or(i64::MAX),
+        }
+    }
+}
+
+/// Hands out write timestamps in microseconds that never repeat and never go back, however the clock moves
+/// (Cassandra's `ClientState.getTimestamp`).
+#[derive(Debug, Default)]
+pub struct TimestampSource {
+    last_us: AtomicI64,
+}
+
+impl TimestampSource {
+    /// The next timestamp: now, or one more than the last one.
+    pub fn next_us(&self, clock: &dyn Clock) -> i64 {
+        let now_us = clock.now_us();
+        let bump = |last_us: i64| Some(now_us.max(last_us.saturating_add(1)));
+        match self
+            .last_us
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, bump)
+        {
+            Ok(last_us) | Err(last_us) => now_us.max(last_us.saturating_add(1)),
+        }
+    }
+}

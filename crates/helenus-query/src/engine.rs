@@ -1,0 +1,300 @@
+//! The query engine of a node: the facade that the server calls.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use helenus_cql::ast;
+use helenus_cql::error::CqlError;
+use helenus_tablet::{Store, StoreConfig, StoreError};
+use md5::{Digest, Md5};
+use tokio::sync::{Mutex, broadcast};
+
+use crate::clock::{Clock, TimestampSource};
+use crate::plan::{Plan, Planned};
+use crate::request::{BatchStatement, ClientState, QueryOptions};
+use crate::response::{Outcome, Response, SchemaChange};
+use crate::schema::Schema;
+use crate::storage::{HeaderTables, LiveTables, PartitionLocks, RowHooks};
+
+/// What the node says of itself in `system.local`.
+#[derive(Clone, Debug)]
+pub struct NodeInfo {
+    pub cluster_name: String,
+    pub data_center: String,
+    pub rack: String,
+    pub host_id: uuid::Uuid,
+    /// Where drivers connect.
+    pub native_address: std::net::SocketAddr,
+    /// The Cassandra version that drivers are told.
+    pub release_version: String,
+}
+
+/// Limits on what a statement may ask for, with Cassandra's names where it has them.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    pub statement_len_max: usize,
+    pub batch_size_warn_bytes: usize,
+    pub batch_size_fail_bytes: usize,
+    pub tombstone_warn_threshold: usize,
+    pub tombstone_failure_threshold: usize,
+    /// Prepared statements kept, in bytes.
+    pub prepared_cache_bytes: usize,
+    /// Bytes of rows after which a page ends early, whatever its size in rows.
+    pub page_bytes_max: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            statement_len_max: 64 << 20,
+            batch_size_warn_bytes: 5 << 10,
+            batch_size_fail_bytes: 50 << 10,
+            tombstone_warn_threshold: 1_000,
+            tombstone_failure_threshold: 100_000,
+            prepared_cache_bytes: 64 << 20,
+            page_bytes_max: 64 << 20,
+        }
+    }
+}
+
+/// A prepared statement.
+#[derive(Debug)]
+pub struct Prepared {
+    /// md5 of keyspace and query, the same on every node.
+    pub id: [u8; 16],
+    pub query: String,
+    pub keyspace: Option<String>,
+    parsed: ast::ParsedStatement,
+    planned: ArcSwap<Planned>,
+}
+
+/// How an engine is opened.
+pub struct EngineConfig {
+    pub store: StoreConfig,
+    pub node: NodeInfo,
+    pub limits: Limits,
+    pub clock: Arc<dyn Clock>,
+}
+
+/// Executes statements against the store of this node.
+pub struct Engine {
+    pub(crate) store: Arc<Store>,
+    pub(crate) node: NodeInfo,
+    pub(crate) limits: Limits,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) timestamps: TimestampSource,
+    pub(crate) schema: ArcSwap<Schema>,
+    /// Held while a DDL statement runs: schema changes are serial.
+    pub(crate) ddl: Mutex<()>,
+    pub(crate) events: broadcast::Sender<SchemaChange>,
+    pub(crate) live_tables: Arc<LiveTables>,
+    pub(crate) headers: HeaderTables,
+    pub(crate) locks: PartitionLocks,
+    prepared: PreparedCache,
+}
+
+type PreparedCache = quick_cache::sync::Cache<[u8; 16], Arc<Prepared>, PreparedWeight>;
+
+/// Counts a prepared statement as its text and a fixed cost for its plan.
+#[derive(Clone)]
+struct PreparedWeight;
+
+impl quick_cache::Weighter<[u8; 16], Arc<Prepared>> for PreparedWeight {
+    fn weight(&self, _id: &[u8; 16], prepared: &Arc<Prepared>) -> u64 {
+        (prepared.query.len() * 4 + 2048) as u64
+    }
+}
+
+/// Events that a slow subscriber may lag behind before it loses some.
+const EVENTS_MAX: usize = 1024;
+
+/// A store's error as a client sees it.
+pub(crate) fn store_error(error: StoreError) -> CqlError {
+    CqlError::Server(error.to_string())
+}
+
+/// md5 of keyspace and text (Cassandra's `QueryProcessor.computeId`).
+fn prepared_id(keyspace: Option<&str>, text: &str) -> [u8; 16] {
+    let mut hasher = Md5::new();
+    hasher.update(keyspace.unwrap_or_default());
+    hasher.update(text);
+    hasher.finalize().into()
+}
+
+impl Engine {
+    /// Opens the store and reads the schema from it.
+    pub async fn open(config: EngineConfig) -> Result<Arc<Engine>, CqlError> {
+        let live_tables = Arc::new(LiveTables::default());
+        let hooks = Arc::new(RowHooks {
+            live_tables: live_tables.clone(),
+        });
+        let store = Store::open(config.store, hooks).await.map_err(store_error)?;
+        let schema = crate::ddl::load(&store, &config.node).await?;
+        live_tables.set(schema.stored_table_ids());
+        Ok(Arc::new(Engine {
+            headers: HeaderTables::load(&store).await?,
+            store,
+            node: config.node,
+            clock: config.clock,
+            timestamps: TimestampSource::default(),
+            schema: ArcSwap::from_pointee(schema),
+            ddl: Mutex::default(),
+            events: broadcast::channel(EVENTS_MAX).0,
+            live_tables,
+            locks: PartitionLocks::default(),
+            prepared: quick_cache::sync::Cache::with_weighter(
+                config.limits.prepared_cache_bytes / 2048,
+                config.limits.prepared_cache_bytes as u64,
+                PreparedWeight,
+            ),
+            limits: config.limits,
+        }))
+    }
+
+    /// Flushes what can be flushed and closes the store.
+    pub async fn close(&self) -> Result<(), CqlError> {
+        self.store.close().await.map_err(store_error)
+    }
+}
+
+impl Engine {
+    /// Runs a statement given as text.
+    pub async fn query(
+        self: &Arc<Self>,
+        client: &ClientState,
+        text: &str,
+        options: &QueryOptions,
+    ) -> Result<Outcome, CqlError> {
+        let parsed = self.parse(text)?;
+        let planned = crate::plan::plan(&self.schema.load(), client.keyspace.as_deref(), &parsed)?;
+        self.run(client, &planned, options).await
+    }
+
+    /// Prepares a statement and remembers it; the same text in the same keyspace gives the same id.
+    pub fn prepare(&self, keyspace: Option<&str>, text: &str) -> Result<Arc<Prepared>, CqlError> {
+        let id = prepared_id(keyspace, text);
+        if let Some(prepared) = self.prepared.get(&id)
+            && self.current_plan(&prepared).is_ok()
+        {
+            return Ok(prepared);
+        }
+        let parsed = self.parse(text)?;
+        let planned = crate::plan::plan(&self.schema.load(), keyspace, &parsed)?;
+        let prepared = Arc::new(Prepared {
+            id,
+            query: text.to_owned(),
+            keyspace: keyspace.map(str::to_owned),
+            parsed,
+            planned: ArcSwap::from_pointee(planned),
+        });
+        self.prepared.insert(id, prepared.clone());
+        Ok(prepared)
+    }
+
+    /// The statement of that id, if it is still remembered and still makes sense in today's schema.
+    pub fn prepared(&self, id: &[u8]) -> Result<Arc<Prepared>, CqlError> {
+        let unknown = || CqlError::Unprepared(id.to_vec());
+        let key: [u8; 16] = id.try_into().map_err(|_| unknown())?;
+        self.prepared.get(&key).ok_or_else(unknown)
+    }
+
+    /// The statement's plan, made anew if the schema has changed since. A statement whose table is gone is forgotten
+    /// and reported as unprepared, so that the driver prepares it again and sees the reason.
+    pub fn current_plan(&self, prepared: &Prepared) -> Result<Arc<Planned>, CqlError> {
+        let planned = prepared.planned.load_full();
+        let schema = self.schema.load();
+        if planned.generation == schema.generation {
+            return Ok(planned);
+        }
+        match crate::plan::plan(&schema, prepared.keyspace.as_deref(), &prepared.parsed) {
+            Ok(planned) => {
+                let planned = Arc::new(planned);
+                prepared.planned.store(planned.clone());
+                Ok(planned)
+            }
+            Err(_) => {
+                self.prepared.remove(&prepared.id);
+                Err(CqlError::Unprepared(prepared.id.to_vec()))
+            }
+        }
+    }
+
+    /// Runs a prepared statement.
+    pub async fn execute(
+        self: &Arc<Self>,
+        client: &ClientState,
+        prepared: &Prepared,
+        options: &QueryOptions,
+    ) -> Result<Outcome, CqlError> {
+        let planned = self.current_plan(prepared)?;
+        self.run(client, &planned, options).await
+    }
+
+    /// Schema changes as they happen.
+    pub fn subscribe(&self) -> broadcast::Receiver<SchemaChange> {
+        self.events.subscribe()
+    }
+
+    /// Today's schema.
+    pub fn schema(&self) -> Arc<Schema> {
+        self.schema.load_full()
+    }
+
+    fn parse(&self, text: &str) -> Result<ast::ParsedStatement, CqlError> {
+        if text.len() > self.limits.statement_len_max {
+            return Err(CqlError::invalid(format!(
+                "Statement of {} bytes is longer than the limit of {} bytes",
+                text.len(),
+                self.limits.statement_len_max
+            )));
+        }
+        Err(CqlError::Server("the parser is not there yet".to_owned()))
+    }
+
+    async fn run(
+        self: &Arc<Self>,
+        client: &ClientState,
+        planned: &Planned,
+        options: &QueryOptions,
+    ) -> Result<Outcome, CqlError> {
+        let values = planned.markers.bind(&options.values)?;
+        match &planned.plan {
+            Plan::Select(plan) => crate::select::execute(self, plan, &values, options).await,
+            Plan::Modification(plan) => crate::dml::execute(self, plan, &values, options).await,
+            Plan::Batch(plan) => crate::dml::execute_batch(self, plan, &values, options).await,
+            Plan::Direct(statement) => self.run_direct(client, statement, options).await,
+        }
+    }
+
+    /// Runs a BATCH message.
+    pub async fn batch(
+        self: &Arc<Self>,
+        client: &ClientState,
+        kind: ast::BatchKind,
+        statements: &[BatchStatement],
+        options: &QueryOptions,
+    ) -> Result<Outcome, CqlError> {
+        crate::dml::execute_batch_message(self, client, kind, statements, options).await
+    }
+
+    async fn run_direct(
+        self: &Arc<Self>,
+        client: &ClientState,
+        statement: &ast::Statement,
+        options: &QueryOptions,
+    ) -> Result<Outcome, CqlError> {
+        match statement {
+            ast::Statement::Use(keyspace) => {
+                let keyspace = keyspace.as_str();
+                if self.schema.load().keyspace(keyspace).is_none() {
+                    return Err(CqlError::invalid(format!("Keyspace '{keyspace}' does not exist")));
+                }
+                Ok(Response::SetKeyspace(keyspace.to_owned()).into())
+            }
+            ast::Statement::Describe(statement) => {
+                crate::describe::execute(self, client, statement, options).await
+            }
+            statement => crate::ddl::execute(self, client, statement).await,
+        }
+    }
+}

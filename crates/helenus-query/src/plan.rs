@@ -1,0 +1,131 @@
+//! From a parsed statement to a plan: names resolved against a schema snapshot, terms typed, restrictions checked.
+//! Nothing here touches the store.
+
+use std::sync::Arc;
+
+use helenus_cql::ast;
+use helenus_cql::error::CqlError;
+
+use crate::bind::Markers;
+use crate::dml::{BatchPlan, ModificationPlan};
+use crate::request::no_keyspace;
+use crate::response::{ColumnSpec, ResultMetadata};
+use crate::schema::{Schema, Table};
+use crate::select::SelectPlan;
+
+/// A statement ready to run, many times over.
+#[derive(Debug)]
+pub enum Plan {
+    Select(Box<SelectPlan>),
+    Modification(Box<ModificationPlan>),
+    Batch(Box<BatchPlan>),
+    /// Everything that is resolved when it runs: DDL, USE, TRUNCATE, DESCRIBE, roles.
+    Direct(Box<ast::Statement>),
+}
+
+/// A plan and what PREPARE tells about it.
+#[derive(Debug)]
+pub struct Planned {
+    pub plan: Plan,
+    pub markers: Markers,
+    /// Markers that give the partition key, for drivers that route by token.
+    pub partition_key_indexes: Vec<u16>,
+    /// The result's columns, for statements that always answer with rows.
+    pub result: Option<Arc<ResultMetadata>>,
+    /// [`Schema::generation`] that the plan was made against.
+    pub generation: u64,
+}
+
+/// What planning needs to know, and the markers that it finds.
+pub struct PlanContext<'a> {
+    pub schema: &'a Schema,
+    /// The keyspace of unqualified names.
+    pub keyspace: Option<&'a str>,
+    pub markers: Markers,
+}
+
+impl<'a> PlanContext<'a> {
+    pub fn new(schema: &'a Schema, keyspace: Option<&'a str>, markers: Markers) -> PlanContext<'a> {
+        PlanContext {
+            schema,
+            keyspace,
+            markers,
+        }
+    }
+
+    /// The table that a qualified or bare name means.
+    pub fn table(&self, name: &ast::QualifiedName) -> Result<&'a Arc<Table>, CqlError> {
+        let keyspace = self.keyspace_of(name)?;
+        self.schema.require_table(keyspace, name.name.as_str())
+    }
+
+    /// The keyspace that a name is in.
+    pub fn keyspace_of<'b>(&'b self, name: &'b ast::QualifiedName) -> Result<&'b str, CqlError> {
+        match &name.keyspace {
+            Some(keyspace) => Ok(keyspace.as_str()),
+            None => self.keyspace.ok_or_else(no_keyspace),
+        }
+    }
+}
+
+/// A receiver for a value of a column, as Cassandra names it in messages.
+pub fn column_spec(table: &Table, column: &crate::schema::Column) -> ColumnSpec {
+    ColumnSpec::new(
+        table.keyspace.as_str(),
+        table.name.as_str(),
+        column.name.as_str(),
+        column.ty.clone(),
+    )
+}
+
+/// Makes the plan of a statement.
+pub fn plan(
+    schema: &Schema,
+    keyspace: Option<&str>,
+    parsed: &ast::ParsedStatement,
+) -> Result<Planned, CqlError> {
+    let names = parsed
+        .bind_markers
+        .iter()
+        .map(|marker| marker.name.as_ref().map(|name| name.0.clone()))
+        .collect();
+    let mut ctx = PlanContext::new(schema, keyspace, Markers::new(names));
+    let mut result = None;
+    let mut partition_key_count = 0;
+    let plan = match &parsed.statement {
+        ast::Statement::Select(statement) => {
+            let plan = crate::select::plan(&mut ctx, statement)?;
+            result = Some(plan.metadata().clone());
+            partition_key_count = plan.table().partition_key_count;
+            Plan::Select(Box::new(plan))
+        }
+        ast::Statement::Insert(_)
+        | ast::Statement::InsertJson(_)
+        | ast::Statement::Update(_)
+        | ast::Statement::Delete(_) => {
+            let plan = crate::dml::plan(&mut ctx, &parsed.statement)?;
+            partition_key_count = plan.table().partition_key_count;
+            Plan::Modification(Box::new(plan))
+        }
+        ast::Statement::Batch(statement) => {
+            let plan = crate::dml::plan_batch(&mut ctx, statement)?;
+            partition_key_count = plan
+                .statements()
+                .first()
+                .map_or(0, |first| first.table().partition_key_count);
+            Plan::Batch(Box::new(plan))
+        }
+        other => Plan::Direct(Box::new(other.clone())),
+    };
+    let markers = ctx.markers;
+    Ok(Planned {
+        partition_key_indexes: match partition_key_count {
+            0 => Vec::new(),
+            count => markers.partition_key_indexes(count),
+        },
+        plan,
+        markers,
+        result,
+        generation: schema.generation,
+    })
+}

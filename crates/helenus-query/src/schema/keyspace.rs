@@ -1,0 +1,45 @@
+//! Keyspaces.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use helenus_cql::types::UserType;
+
+use super::{Index, Table};
+
+/// A keyspace and what it holds.
+#[derive(Clone, Debug)]
+pub struct Keyspace {
+    pub name: String,
+    pub replication: Replication,
+    /// When false, writes are acknowledged from memory.
+    pub durable_writes: bool,
+    /// True for `system_virtual_schema`, `system_views` and whatever else is computed, not stored.
+    pub is_virtual: bool,
+    pub types: BTreeMap<String, Arc<UserType>>,
+    /// Tables and materialized views, by name.
+    pub tables: BTreeMap<String, Arc<Table>>,
+}
+
+/// Replication as it was declared: the strategy's class (short name) and its options, shown back to drivers.
+/// One owner serves each partition whatever is declared here; drivers use it to route.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replication {
+    /// `SimpleStrategy`, `NetworkTopologyStrategy`, `LocalStrategy` or `EverywhereStrategy`.
+    pub class: String,
+    /// `replication_factor` or a factor for each data centre.
+    pub options: BTreeMap<String, String>,
+}
+
+impl Keyspace {
+    /// The index of that name and the table that it is on; index names are unique in a keyspace.
+    pub fn index(&self, name: &str) -> Option<(&Arc<Table>, &Arc<Index>)> {
+        self.tables.values().find_map(|table| {
+            table
+                .indexes
+                .iter()
+                .find(|index| index.name == name)
+                .map(|index| (table, index))
+        })
+    }
+}

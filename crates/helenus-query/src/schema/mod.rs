@@ -1,0 +1,85 @@
+//! The schema: keyspaces, tables, columns, indexes, user types. A [`Schema`] is an immutable snapshot; DDL
+//! builds the next one and swaps it in ([`crate::engine::Engine`]).
+//!
+//! Names are stored as CQL compares them: folded to lower case unless they were quoted.
+
+mod keyspace;
+mod options;
+mod table;
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+use helenus_cql::error::CqlError;
+use helenus_row::TableId;
+use uuid::Uuid;
+
+pub use keyspace::{Keyspace, Replication};
+pub use options::TableOptions;
+pub use table::{
+    ClusteringOrder, Column, ColumnKind, DroppedColumn, Index, IndexKind, IndexTarget, IndexTargetKind,
+    Table, TableBuilder, TableKind, View,
+};
+
+/// A snapshot of every keyspace that a node knows.
+#[derive(Clone, Debug)]
+pub struct Schema {
+    /// What drivers compare for schema agreement; changes with every DDL statement.
+    pub version: Uuid,
+    /// Counts the changes on this node; cheap to compare when a prepared statement checks that it is still current.
+    pub generation: u64,
+    /// The number that the next table takes in stored keys.
+    pub next_table_number: u32,
+    pub keyspaces: BTreeMap<String, Arc<Keyspace>>,
+}
+
+impl Schema {
+    /// The keyspace of that name, system and virtual keyspaces included.
+    pub fn keyspace(&self, name: &str) -> Option<&Arc<Keyspace>> {
+        self.keyspaces.get(name)
+    }
+
+    /// The keyspace of that name, or Cassandra's error for statements on it.
+    pub fn require_keyspace(&self, name: &str) -> Result<&Arc<Keyspace>, CqlError> {
+        self.keyspace(name)
+            .ok_or_else(|| CqlError::invalid(format!("keyspace {name} does not exist")))
+    }
+
+    pub fn table(&self, keyspace: &str, table: &str) -> Option<&Arc<Table>> {
+        self.keyspace(keyspace)?.tables.get(table)
+    }
+
+    /// The table (or materialized view) that a statement reads or writes, with the errors of Cassandra's
+    /// `Schema.validateTable`.
+    pub fn require_table(&self, keyspace: &str, table: &str) -> Result<&Arc<Table>, CqlError> {
+        let keyspace = self.require_keyspace(keyspace)?;
+        if table.is_empty() {
+            return Err(CqlError::invalid("non-empty table is required"));
+        }
+        keyspace
+            .tables
+            .get(table)
+            .ok_or_else(|| CqlError::invalid(format!("table {table} does not exist")))
+    }
+
+    /// Every table whose rows lie in the store.
+    pub fn stored_tables(&self) -> impl Iterator<Item = &Arc<Table>> {
+        self.keyspaces
+            .values()
+            .flat_map(|keyspace| keyspace.tables.values())
+            .filter(|table| table.kind != TableKind::Virtual)
+    }
+
+    /// The ids, in stored keys, of every table and of every index's hidden table.
+    pub fn stored_table_ids(&self) -> HashSet<TableId> {
+        self.stored_tables()
+            .flat_map(|table| {
+                table
+                    .indexes
+                    .iter()
+                    .map(|index| index.table.number)
+                    .chain([table.number])
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,72 @@
+//! Table options, as Cassandra 5's `TableParams`: stored, validated and shown; COMPAT.md lists those
+//! that have no effect here.
+
+use std::collections::BTreeMap;
+
+/// The options of a table, with Cassandra 5's defaults. Maps keep the strings that were declared.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TableOptions {
+    pub additional_write_policy: String,
+    pub allow_auto_snapshot: bool,
+    pub bloom_filter_fp_chance: f64,
+    pub caching: BTreeMap<String, String>,
+    pub cdc: bool,
+    pub comment: String,
+    pub compaction: BTreeMap<String, String>,
+    pub compression: BTreeMap<String, String>,
+    pub crc_check_chance: f64,
+    pub default_time_to_live_s: i32,
+    pub extensions: BTreeMap<String, Vec<u8>>,
+    pub gc_grace_s: i32,
+    pub incremental_backups: bool,
+    pub max_index_interval: i32,
+    /// Name of a memtable configuration; `default` unless declared.
+    pub memtable: String,
+    pub memtable_flush_period_ms: i32,
+    pub min_index_interval: i32,
+    pub read_repair: String,
+    pub speculative_retry: String,
+}
+
+fn strings<const N: usize>(pairs: [(&str, &str); N]) -> BTreeMap<String, String> {
+    pairs
+        .into_iter()
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .collect()
+}
+
+impl Default for TableOptions {
+    fn default() -> TableOptions {
+        TableOptions {
+            additional_write_policy: "99p".to_owned(),
+            allow_auto_snapshot: true,
+            bloom_filter_fp_chance: 0.01,
+            caching: strings([("keys", "ALL"), ("rows_per_partition", "NONE")]),
+            cdc: false,
+            comment: String::new(),
+            compaction: strings([
+                (
+                    "class",
+                    "org.apache.cassandra.db.compaction.SizeTieredCompactionStrategy",
+                ),
+                ("max_threshold", "32"),
+                ("min_threshold", "4"),
+            ]),
+            compression: strings([
+                ("chunk_length_in_kb", "16"),
+                ("class", "org.apache.cassandra.io.compress.LZ4Compressor"),
+            ]),
+            crc_check_chance: 1.0,
+            default_time_to_live_s: 0,
+            extensions: BTreeMap::new(),
+            gc_grace_s: 864_000,
+            incremental_backups: true,
+            max_index_interval: 2048,
+            memtable: "default".to_owned(),
+            memtable_flush_period_ms: 0,
+            min_index_interval: 128,
+            read_repair: "BLOCKING".to_owned(),
+            speculative_retry: "99p".to_owned(),
+        }
+    }
+}

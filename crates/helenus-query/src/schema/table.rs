@@ -1,0 +1,285 @@
+//! Tables, columns, indexes and views.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use helenus_cql::types::{CqlType, quote_identifier};
+use helenus_row::{ColumnId, KeyLayout, Order, TableId};
+use uuid::Uuid;
+
+use super::TableOptions;
+
+/// What role a column plays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ColumnKind {
+    PartitionKey,
+    Clustering,
+    Static,
+    Regular,
+}
+
+/// The direction of a clustering column.
+pub type ClusteringOrder = Order;
+
+/// A column of a table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Column {
+    pub name: String,
+    pub ty: CqlType,
+    pub kind: ColumnKind,
+    /// Position in the partition key or among the clustering columns; 0 for the others.
+    pub position: usize,
+    /// Names the column's cells in stored rows; never used twice in a table. Key columns have one, unused.
+    pub id: ColumnId,
+    /// `Order::Asc` for all but clustering columns declared DESC.
+    pub order: ClusteringOrder,
+}
+
+impl Column {
+    pub fn is_primary_key(&self) -> bool {
+        matches!(self.kind, ColumnKind::PartitionKey | ColumnKind::Clustering)
+    }
+
+    pub fn is_static(&self) -> bool {
+        self.kind == ColumnKind::Static
+    }
+
+    /// The name as CQL writes it, quoted where it must be.
+    pub fn cql_name(&self) -> String {
+        quote_identifier(&self.name)
+    }
+}
+
+/// A column that was dropped: it may be added again only with a compatible type
+/// (`system_schema.dropped_columns`).
+#[derive(Clone, Debug, PartialEq)]
+pub struct DroppedColumn {
+    pub name: String,
+    pub ty: CqlType,
+    pub kind: ColumnKind,
+    pub dropped_time_us: i64,
+}
+
+/// Where a table's rows come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TableKind {
+    /// An ordinary table.
+    Stored,
+    /// A materialized view, kept by its base table's writes.
+    View,
+    /// The hidden table behind an index: never seen by name in CQL.
+    Index,
+    /// Computed by [`crate::system`] when it is read.
+    Virtual,
+}
+
+/// A table, a materialized view, the hidden table of an index, or a virtual table.
+#[derive(Clone, Debug)]
+pub struct Table {
+    pub keyspace: String,
+    pub name: String,
+    /// The id that drivers and tools see; a new one for every CREATE.
+    pub id: Uuid,
+    /// The prefix of the table's keys in the store; DROP and TRUNCATE leave the old number behind.
+    pub number: TableId,
+    pub kind: TableKind,
+    pub options: TableOptions,
+    /// In the order of `SELECT *`: partition key, clustering, then static and then regular columns by name.
+    pub columns: Vec<Arc<Column>>,
+    pub partition_key_count: usize,
+    pub clustering_count: usize,
+    pub static_count: usize,
+    pub is_counter: bool,
+    /// The id that the next added column takes.
+    pub next_column_id: ColumnId,
+    pub dropped_columns: BTreeMap<String, DroppedColumn>,
+    pub indexes: Vec<Arc<Index>>,
+    /// Names of the views on this table, in its keyspace.
+    pub views: Vec<String>,
+    /// Set for materialized views.
+    pub view: Option<Arc<View>>,
+    /// How this table's keys are laid out.
+    pub layout: KeyLayout,
+    by_name: HashMap<String, usize>,
+    by_id: HashMap<ColumnId, usize>,
+}
+
+/// What a new [`Table`] is made of; [`TableBuilder::build`] sorts the columns and derives the rest.
+#[derive(Clone, Debug)]
+pub struct TableBuilder {
+    pub keyspace: String,
+    pub name: String,
+    pub id: Uuid,
+    pub number: TableId,
+    pub kind: TableKind,
+    pub options: TableOptions,
+    /// In any order; positions of key columns are in [`Column::position`].
+    pub columns: Vec<Column>,
+    pub next_column_id: ColumnId,
+    pub dropped_columns: BTreeMap<String, DroppedColumn>,
+    pub indexes: Vec<Arc<Index>>,
+    pub views: Vec<String>,
+    pub view: Option<Arc<View>>,
+}
+
+impl TableBuilder {
+    pub fn build(self) -> Table {
+        let mut columns: Vec<Arc<Column>> = self.columns.into_iter().map(Arc::new).collect();
+        columns.sort_by(|a, b| {
+            (a.kind, a.position)
+                .cmp(&(b.kind, b.position))
+                .then_with(|| a.name.as_bytes().cmp(b.name.as_bytes()))
+        });
+        let count = |kind| columns.iter().filter(|column| column.kind == kind).count();
+        let clustering = columns
+            .iter()
+            .filter(|column| column.kind == ColumnKind::Clustering)
+            .map(|column| (column.ty.clone(), column.order))
+            .collect();
+        Table {
+            partition_key_count: count(ColumnKind::PartitionKey),
+            clustering_count: count(ColumnKind::Clustering),
+            static_count: count(ColumnKind::Static),
+            is_counter: columns.iter().any(|column| column.ty.is_counter()),
+            layout: KeyLayout::new(clustering),
+            by_name: columns
+                .iter()
+                .enumerate()
+                .map(|(at, column)| (column.name.clone(), at))
+                .collect(),
+            by_id: columns
+                .iter()
+                .enumerate()
+                .map(|(at, column)| (column.id, at))
+                .collect(),
+            columns,
+            keyspace: self.keyspace,
+            name: self.name,
+            id: self.id,
+            number: self.number,
+            kind: self.kind,
+            options: self.options,
+            next_column_id: self.next_column_id,
+            dropped_columns: self.dropped_columns,
+            indexes: self.indexes,
+            views: self.views,
+            view: self.view,
+        }
+    }
+}
+
+impl Table {
+    /// What this table is made of, to change and build anew.
+    pub fn to_builder(&self) -> TableBuilder {
+        TableBuilder {
+            keyspace: self.keyspace.clone(),
+            name: self.name.clone(),
+            id: self.id,
+            number: self.number,
+            kind: self.kind,
+            options: self.options.clone(),
+            columns: self.columns.iter().map(|column| Column::clone(column)).collect(),
+            next_column_id: self.next_column_id,
+            dropped_columns: self.dropped_columns.clone(),
+            indexes: self.indexes.clone(),
+            views: self.views.clone(),
+            view: self.view.clone(),
+        }
+    }
+
+    pub fn partition_key(&self) -> &[Arc<Column>] {
+        &self.columns[..self.partition_key_count]
+    }
+
+    pub fn clustering(&self) -> &[Arc<Column>] {
+        &self.columns[self.partition_key_count..self.partition_key_count + self.clustering_count]
+    }
+
+    pub fn primary_key(&self) -> &[Arc<Column>] {
+        &self.columns[..self.partition_key_count + self.clustering_count]
+    }
+
+    pub fn static_columns(&self) -> &[Arc<Column>] {
+        let start = self.partition_key_count + self.clustering_count;
+        &self.columns[start..start + self.static_count]
+    }
+
+    pub fn regular_columns(&self) -> &[Arc<Column>] {
+        &self.columns[self.partition_key_count + self.clustering_count + self.static_count..]
+    }
+
+    pub fn has_static(&self) -> bool {
+        self.static_count > 0
+    }
+
+    /// The column of that name and its place in [`Table::columns`].
+    pub fn column(&self, name: &str) -> Option<(usize, &Arc<Column>)> {
+        let at = *self.by_name.get(name)?;
+        Some((at, self.columns.get(at)?))
+    }
+
+    /// The place in [`Table::columns`] of the column whose cells carry that id; none if it was dropped.
+    pub fn column_by_id(&self, id: ColumnId) -> Option<(usize, &Arc<Column>)> {
+        let at = *self.by_id.get(&id)?;
+        Some((at, self.columns.get(at)?))
+    }
+
+    pub fn is_view(&self) -> bool {
+        self.kind == TableKind::View
+    }
+
+    /// `keyspace.table`, as messages show it.
+    pub fn full_name(&self) -> String {
+        format!("{}.{}", self.keyspace, self.name)
+    }
+}
+
+/// `system_schema.indexes.kind`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IndexKind {
+    Keys,
+    Composites,
+    Custom,
+}
+
+/// What of a column an index holds (Cassandra's `IndexTarget.Type`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IndexTargetKind {
+    /// The value of a column that is no collection.
+    Simple,
+    Values,
+    Keys,
+    KeysAndValues,
+    Full,
+}
+
+/// The column that an index is on, and what of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexTarget {
+    pub column: String,
+    pub kind: IndexTargetKind,
+}
+
+/// A secondary index. Its entries lie in a hidden table keyed by the indexed value; see `docs/data-layout.md`.
+#[derive(Clone, Debug)]
+pub struct Index {
+    pub name: String,
+    pub kind: IndexKind,
+    /// As declared, `target` and (for custom ones) `class_name` included.
+    pub options: BTreeMap<String, String>,
+    pub target: IndexTarget,
+    /// The hidden table: partition key is the indexed value, clustering is the base row's token-less primary key.
+    pub table: Arc<Table>,
+    /// False while it is being built on rows that were there before it; reads don't use it until then.
+    pub is_complete: bool,
+}
+
+/// What makes a table a materialized view.
+#[derive(Clone, Debug)]
+pub struct View {
+    pub base_table: String,
+    pub base_table_id: Uuid,
+    pub include_all_columns: bool,
+    /// The WHERE clause as CQL.
+    pub where_clause: String,
+}

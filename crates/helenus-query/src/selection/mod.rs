@@ -1,0 +1,1 @@
+//! The SELECT clause: typed selectors, evaluated over rows and groups.

@@ -1,0 +1,48 @@
+//! Partition locks: whoever reads before it writes (lightweight transactions, counters, index maintenance) holds
+//! its partitions' locks in between. Blind writes take none.
+
+use std::hash::BuildHasher;
+use std::sync::Arc;
+
+use helenus_row::TableId;
+use tokio::sync::{Mutex, OwnedMutexGuard};
+
+/// Locks are striped: two partitions may share one, which costs waiting and nothing else.
+const STRIPES: usize = 4096;
+
+/// The locks of a node.
+pub struct PartitionLocks {
+    stripes: Vec<Arc<Mutex<()>>>,
+    hasher: std::collections::hash_map::RandomState,
+}
+
+/// Held locks; released when dropped.
+pub struct PartitionGuard {
+    _held: Vec<OwnedMutexGuard<()>>,
+}
+
+impl Default for PartitionLocks {
+    fn default() -> PartitionLocks {
+        PartitionLocks {
+            stripes: (0..STRIPES).map(|_| Arc::default()).collect(),
+            hasher: std::collections::hash_map::RandomState::new(),
+        }
+    }
+}
+
+impl PartitionLocks {
+    /// Locks every partition given, in an order that can't deadlock.
+    pub async fn lock(&self, partitions: impl IntoIterator<Item = (TableId, i64)>) -> PartitionGuard {
+        let mut stripes: Vec<usize> = partitions
+            .into_iter()
+            .map(|partition| (self.hasher.hash_one(partition) % STRIPES as u64) as usize)
+            .collect();
+        stripes.sort_unstable();
+        stripes.dedup();
+        let mut held = Vec::with_capacity(stripes.len());
+        for stripe in stripes.into_iter().filter_map(|at| self.stripes.get(at)) {
+            held.push(stripe.clone().lock_owned().await);
+        }
+        PartitionGuard { _held: held }
+    }
+}

@@ -1,0 +1,10 @@
+//! Rows in the store: what a table's partitions and rows are as keys and operands, read back with every deletion
+//! applied. Planning and execution stand on this; SlateDB is out of sight.
+
+mod headers;
+mod hooks;
+mod locks;
+
+pub use headers::HeaderTables;
+pub use hooks::{LiveTables, RowHooks};
+pub use locks::{PartitionGuard, PartitionLocks};

@@ -1,0 +1,170 @@
+//! Does a raw term fit a receiver? (Cassandra's `AssignmentTestable`)
+
+use std::sync::Arc;
+
+use helenus_cql::ast;
+use helenus_cql::types::CqlType;
+use helenus_cql::value;
+
+use super::resolve_type;
+use crate::plan::PlanContext;
+use crate::response::ColumnSpec;
+
+pub use helenus_cql::value::Assignment;
+
+/// Something that may be assigned to a receiver: a raw term or a selector. Function resolution works on these.
+pub trait Assignable {
+    /// How well it fits `receiver`.
+    fn test(&self, ctx: &PlanContext<'_>, receiver: &ColumnSpec) -> Assignment;
+
+    /// Its type, where it can be told without a receiver.
+    fn exact_type(&self, ctx: &PlanContext<'_>) -> Option<CqlType>;
+}
+
+/// A raw term as something assignable.
+pub struct RawTerm<'a>(pub &'a ast::Term);
+
+impl Assignable for RawTerm<'_> {
+    fn test(&self, ctx: &PlanContext<'_>, receiver: &ColumnSpec) -> Assignment {
+        test_term(ctx, self.0, receiver)
+    }
+
+    fn exact_type(&self, ctx: &PlanContext<'_>) -> Option<CqlType> {
+        exact_term_type(ctx, self.0)
+    }
+}
+
+/// A receiver for a part of `receiver`, as messages name it.
+pub fn part_spec(receiver: &ColumnSpec, name: impl Into<Arc<str>>, ty: CqlType) -> ColumnSpec {
+    ColumnSpec {
+        keyspace: receiver.keyspace.clone(),
+        table: receiver.table.clone(),
+        name: name.into(),
+        ty,
+    }
+}
+
+fn test_term(ctx: &PlanContext<'_>, term: &ast::Term, receiver: &ColumnSpec) -> Assignment {
+    let part = |ty: &CqlType| part_spec(receiver, "", ty.clone());
+    match term {
+        ast::Term::Null if receiver.ty.is_counter() => Assignment::NotAssignable,
+        ast::Term::Null | ast::Term::Marker(_) => Assignment::WeaklyAssignable,
+        ast::Term::Literal(literal) => literal.kind.test_assignment(&literal.text, &receiver.ty),
+        ast::Term::List(elements) => match &receiver.ty {
+            CqlType::List { element, .. } => test_all(ctx, elements, &part(element)),
+            CqlType::Vector { element, dimension } if usize::from(*dimension) == elements.len() => {
+                test_all(ctx, elements, &part(element))
+            }
+            _ => Assignment::NotAssignable,
+        },
+        ast::Term::Set(elements) => match &receiver.ty {
+            CqlType::Set { element, .. } => test_all(ctx, elements, &part(element)),
+            CqlType::Map { .. } if elements.is_empty() => Assignment::WeaklyAssignable,
+            _ => Assignment::NotAssignable,
+        },
+        ast::Term::Map(entries) => match &receiver.ty {
+            CqlType::Map { key, value, .. } => {
+                let (key, value) = (part(key), part(value));
+                let weak = if entries.is_empty() {
+                    Assignment::WeaklyAssignable
+                } else {
+                    Assignment::ExactMatch
+                };
+                Assignment::worst(
+                    entries
+                        .iter()
+                        .flat_map(|(k, v)| [test_term(ctx, k, &key), test_term(ctx, v, &value)])
+                        .chain([weak]),
+                )
+            }
+            _ => Assignment::NotAssignable,
+        },
+        ast::Term::UserType(fields) => match &receiver.ty {
+            CqlType::Udt { definition, .. } => {
+                let fits = |(name, term): &(ast::Ident, ast::Term)| {
+                    definition
+                        .fields
+                        .iter()
+                        .find(|field| field.name == name.as_str())
+                        .is_some_and(|field| test_term(ctx, term, &part(&field.ty)).is_assignable())
+                };
+                if fields.iter().all(fits) {
+                    Assignment::WeaklyAssignable
+                } else {
+                    Assignment::NotAssignable
+                }
+            }
+            _ => Assignment::NotAssignable,
+        },
+        ast::Term::Tuple(elements) => match &receiver.ty {
+            CqlType::Tuple(types) if elements.len() <= types.len() => {
+                let fit = elements.iter().zip(types.iter());
+                if fit
+                    .into_iter()
+                    .all(|(term, ty)| test_term(ctx, term, &part(ty)).is_assignable())
+                {
+                    Assignment::WeaklyAssignable
+                } else {
+                    Assignment::NotAssignable
+                }
+            }
+            _ => Assignment::NotAssignable,
+        },
+        ast::Term::Function { .. }
+        | ast::Term::Cast { .. }
+        | ast::Term::Operation { .. }
+        | ast::Term::Negation(_) => match super::prepare::call_return_type(ctx, term, Some(receiver)) {
+            Ok(ty) => value::test_assignment(&ty, &receiver.ty),
+            // The error is reported when the term is prepared.
+            Err(_) => Assignment::WeaklyAssignable,
+        },
+        ast::Term::TypeHint { ty, .. } => match resolve_type(ctx.schema, &receiver.keyspace, ty) {
+            Ok(ty) => value::test_assignment(&ty, &receiver.ty),
+            Err(_) => Assignment::NotAssignable,
+        },
+    }
+}
+
+fn test_all(ctx: &PlanContext<'_>, elements: &[ast::Term], receiver: &ColumnSpec) -> Assignment {
+    if elements.is_empty() {
+        return Assignment::WeaklyAssignable;
+    }
+    Assignment::worst(elements.iter().map(|element| test_term(ctx, element, receiver)))
+}
+
+/// The type of a raw term where it needs no receiver (Cassandra's `Term.Raw.getExactTypeIfKnown`).
+pub fn exact_term_type(ctx: &PlanContext<'_>, term: &ast::Term) -> Option<CqlType> {
+    let keyspace = ctx.keyspace.unwrap_or_default();
+    match term {
+        ast::Term::Null | ast::Term::Marker(_) | ast::Term::UserType(_) => None,
+        ast::Term::Literal(literal) => Some(literal.kind.preferred_type(&literal.text)),
+        ast::Term::List(elements) => {
+            let element = elements
+                .iter()
+                .find_map(|element| exact_term_type(ctx, element))?;
+            Some(CqlType::list(element, false))
+        }
+        ast::Term::Set(elements) => {
+            let element = elements
+                .iter()
+                .find_map(|element| exact_term_type(ctx, element))?;
+            Some(CqlType::set(element, false))
+        }
+        ast::Term::Map(entries) => {
+            let key = entries.iter().find_map(|(key, _)| exact_term_type(ctx, key))?;
+            let value = entries
+                .iter()
+                .find_map(|(_, value)| exact_term_type(ctx, value))?;
+            Some(CqlType::map(key, value, false))
+        }
+        ast::Term::Tuple(elements) => {
+            let types = elements.iter().map(|element| exact_term_type(ctx, element));
+            Some(CqlType::tuple(types.collect::<Option<Vec<_>>>()?))
+        }
+        ast::Term::Function { .. }
+        | ast::Term::Cast { .. }
+        | ast::Term::Operation { .. }
+        | ast::Term::Negation(_) => super::prepare::call_return_type(ctx, term, None).ok(),
+        ast::Term::TypeHint { ty, .. } => resolve_type(ctx.schema, keyspace, ty).ok(),
+    }
+}

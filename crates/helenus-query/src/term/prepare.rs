@@ -1,0 +1,421 @@
+//! From raw terms to typed ones, with Cassandra's checks and words (`Constants`, `Lists`, `Sets`, `Maps`, `Tuples`,
+//! `UserTypes`, `Vectors`, `TypeCast`, `FunctionCall`).
+
+use std::sync::Arc;
+
+use helenus_cql::ast;
+use helenus_cql::error::CqlError;
+use helenus_cql::types::CqlType;
+use helenus_cql::value;
+
+use super::assignment::{Assignable, RawTerm, part_spec};
+use super::{EvalContext, Term, resolve_type};
+use crate::clock::SystemClock;
+use crate::functions::{self, ScalarFunction};
+use crate::plan::PlanContext;
+use crate::response::ColumnSpec;
+
+impl Term {
+    /// Types a raw term for its receiver. Markers in it take the receiver's type.
+    pub fn prepare(
+        ctx: &mut PlanContext<'_>,
+        term: &ast::Term,
+        receiver: &ColumnSpec,
+    ) -> Result<Term, CqlError> {
+        match term {
+            ast::Term::Null if receiver.ty.is_counter() => Err(CqlError::invalid(
+                "Invalid null value for counter increment/decrement",
+            )),
+            ast::Term::Null => Ok(Term::Constant(None)),
+            ast::Term::Literal(literal) => prepare_literal(literal, receiver),
+            ast::Term::Marker(index) => {
+                ctx.markers.set(*index, receiver.clone());
+                Ok(Term::Marker {
+                    index: *index,
+                    ty: receiver.ty.clone(),
+                })
+            }
+            ast::Term::List(elements) => match &receiver.ty {
+                CqlType::Vector { .. } => prepare_vector(ctx, elements, receiver),
+                _ => prepare_list(ctx, elements, receiver),
+            },
+            ast::Term::Set(elements) => match &receiver.ty {
+                CqlType::Map { .. } if elements.is_empty() => prepare_map(ctx, &[], receiver),
+                _ => prepare_set(ctx, elements, receiver),
+            },
+            ast::Term::Map(entries) => prepare_map(ctx, entries, receiver),
+            ast::Term::UserType(fields) => prepare_user_type(ctx, fields, receiver),
+            ast::Term::Tuple(elements) => prepare_tuple(ctx, elements, receiver),
+            ast::Term::Function { .. }
+            | ast::Term::Cast { .. }
+            | ast::Term::Operation { .. }
+            | ast::Term::Negation(_) => prepare_call(ctx, term, receiver),
+            ast::Term::TypeHint { ty, term: inner } => {
+                let hinted = resolve_type(ctx.schema, &receiver.keyspace, ty)?;
+                let spec = part_spec(receiver, format!("{term:?}"), hinted.clone());
+                if !RawTerm(inner).test(ctx, &spec).is_assignable() {
+                    return Err(CqlError::invalid(format!(
+                        "Cannot cast value {inner:?} to type {ty}"
+                    )));
+                }
+                if !RawTerm(term).test(ctx, receiver).is_assignable() {
+                    return Err(CqlError::invalid(format!(
+                        "Cannot assign value {term:?} to {} of type {}",
+                        receiver.name, receiver.ty
+                    )));
+                }
+                Term::prepare(ctx, inner, &spec)
+            }
+        }
+    }
+}
+
+/// Computes what doesn't depend on the request; anything else stays as it is.
+fn fold(term: Term, parts_are_constant: bool) -> Result<Term, CqlError> {
+    if !parts_are_constant {
+        return Ok(term);
+    }
+    let ctx = EvalContext {
+        values: &[],
+        clock: &SystemClock,
+        protocol_version: 5,
+    };
+    Ok(Term::Constant(term.value(&ctx)?))
+}
+
+fn prepare_literal(literal: &ast::Literal, receiver: &ColumnSpec) -> Result<Term, CqlError> {
+    let bytes = value::parse_literal(literal.kind, &literal.text, &receiver.ty, &receiver.name)
+        .map_err(CqlError::Invalid)?;
+    Ok(Term::Constant(Some(bytes)))
+}
+
+/// Prepares the elements of a collection, in which markers are refused.
+fn prepare_elements<'t>(
+    ctx: &mut PlanContext<'_>,
+    elements: impl IntoIterator<Item = &'t ast::Term>,
+    receiver: &ColumnSpec,
+    element: &ColumnSpec,
+    kind: &str,
+    role: &str,
+) -> Result<Vec<Term>, CqlError> {
+    let elements: Vec<&ast::Term> = elements.into_iter().collect();
+    for term in &elements {
+        if !RawTerm(term).test(ctx, element).is_assignable() {
+            return Err(CqlError::invalid(format!(
+                "Invalid {kind} literal for {}: {role} {term:?} is not of type {}",
+                receiver.name, element.ty
+            )));
+        }
+    }
+    let prepare = |term: &ast::Term| {
+        let prepared = Term::prepare(ctx, term, element)?;
+        if prepared.has_markers() {
+            return Err(CqlError::invalid(format!(
+                "Invalid {kind} literal for {}: bind variables are not supported inside collection literals",
+                receiver.name
+            )));
+        }
+        Ok(prepared)
+    };
+    elements.into_iter().map(prepare).collect()
+}
+
+fn not_of_kind(kind: &str, receiver: &ColumnSpec) -> CqlError {
+    CqlError::invalid(format!(
+        "Invalid {kind} literal for {} of type {}",
+        receiver.name, receiver.ty
+    ))
+}
+
+fn prepare_list(
+    ctx: &mut PlanContext<'_>,
+    elements: &[ast::Term],
+    receiver: &ColumnSpec,
+) -> Result<Term, CqlError> {
+    let CqlType::List { element, .. } = &receiver.ty else {
+        return Err(not_of_kind("list", receiver));
+    };
+    let spec = part_spec(
+        receiver,
+        format!("value({})", receiver.name),
+        CqlType::clone(element),
+    );
+    let terms = prepare_elements(ctx, elements, receiver, &spec, "list", "value")?;
+    let constant = terms.iter().all(Term::is_constant);
+    fold(Term::List(terms), constant)
+}
+
+fn prepare_vector(
+    ctx: &mut PlanContext<'_>,
+    elements: &[ast::Term],
+    receiver: &ColumnSpec,
+) -> Result<Term, CqlError> {
+    let CqlType::Vector { element, dimension } = &receiver.ty else {
+        return Err(not_of_kind("vector", receiver));
+    };
+    if elements.len() != usize::from(*dimension) {
+        return Err(CqlError::invalid(format!(
+            "Invalid vector literal for {} of type {}; expected {} elements, but given {}",
+            receiver.name,
+            receiver.ty,
+            dimension,
+            elements.len()
+        )));
+    }
+    let spec = part_spec(
+        receiver,
+        format!("value({})", receiver.name),
+        CqlType::clone(element),
+    );
+    let terms = prepare_elements(ctx, elements, receiver, &spec, "vector", "value")?;
+    let constant = terms.iter().all(Term::is_constant);
+    fold(
+        Term::Vector {
+            elements: terms,
+            ty: element.clone(),
+        },
+        constant,
+    )
+}
+
+fn prepare_set(
+    ctx: &mut PlanContext<'_>,
+    elements: &[ast::Term],
+    receiver: &ColumnSpec,
+) -> Result<Term, CqlError> {
+    let CqlType::Set { element, .. } = &receiver.ty else {
+        return Err(not_of_kind("set", receiver));
+    };
+    let spec = part_spec(
+        receiver,
+        format!("value({})", receiver.name),
+        CqlType::clone(element),
+    );
+    let terms = prepare_elements(ctx, elements, receiver, &spec, "set", "value")?;
+    let constant = terms.iter().all(Term::is_constant);
+    fold(
+        Term::Set {
+            elements: terms,
+            ty: element.clone(),
+        },
+        constant,
+    )
+}
+
+fn prepare_map(
+    ctx: &mut PlanContext<'_>,
+    entries: &[(ast::Term, ast::Term)],
+    receiver: &ColumnSpec,
+) -> Result<Term, CqlError> {
+    let CqlType::Map { key, value, .. } = &receiver.ty else {
+        return Err(not_of_kind("map", receiver));
+    };
+    let key_spec = part_spec(receiver, format!("key({})", receiver.name), CqlType::clone(key));
+    let value_spec = part_spec(
+        receiver,
+        format!("value({})", receiver.name),
+        CqlType::clone(value),
+    );
+    let keys = entries.iter().map(|(key, _)| key);
+    let keys = prepare_elements(ctx, keys, receiver, &key_spec, "map", "key")?;
+    let values = entries.iter().map(|(_, value)| value);
+    let values = prepare_elements(ctx, values, receiver, &value_spec, "map", "value")?;
+    let constant = keys.iter().chain(&values).all(Term::is_constant);
+    let entries = keys.into_iter().zip(values).collect();
+    fold(
+        Term::Map {
+            entries,
+            key_ty: key.clone(),
+        },
+        constant,
+    )
+}
+
+fn prepare_tuple(
+    ctx: &mut PlanContext<'_>,
+    elements: &[ast::Term],
+    receiver: &ColumnSpec,
+) -> Result<Term, CqlError> {
+    let CqlType::Tuple(types) = &receiver.ty else {
+        return Err(CqlError::invalid(format!(
+            "Invalid tuple type literal for {} of type {}",
+            receiver.name, receiver.ty
+        )));
+    };
+    if elements.len() > types.len() {
+        return Err(CqlError::invalid(format!(
+            "Invalid tuple literal for {}: too many elements. Type {} expects {} but got {}",
+            receiver.name,
+            receiver.ty,
+            types.len(),
+            elements.len()
+        )));
+    }
+    let mut terms = Vec::with_capacity(elements.len());
+    for (position, (term, ty)) in elements.iter().zip(types.iter()).enumerate() {
+        let spec = part_spec(receiver, format!("{}[{position}]", receiver.name), ty.clone());
+        if !RawTerm(term).test(ctx, &spec).is_assignable() {
+            return Err(CqlError::invalid(format!(
+                "Invalid tuple literal for {}: component {position} is not of type {ty}",
+                receiver.name
+            )));
+        }
+        terms.push(Term::prepare(ctx, term, &spec)?);
+    }
+    let constant = terms.iter().all(Term::is_constant);
+    fold(Term::Tuple(terms), constant)
+}
+
+fn prepare_user_type(
+    ctx: &mut PlanContext<'_>,
+    fields: &[(ast::Ident, ast::Term)],
+    receiver: &ColumnSpec,
+) -> Result<Term, CqlError> {
+    let CqlType::Udt { definition, .. } = &receiver.ty else {
+        return Err(CqlError::invalid(format!(
+            "Invalid user type literal for {} of type {}",
+            receiver.name, receiver.ty
+        )));
+    };
+    let mut terms: Vec<Option<Term>> = vec![None; definition.fields.len()];
+    let unknown = fields
+        .iter()
+        .find(|(name, _)| definition.field_index(name.as_str()).is_none());
+    for (position, field) in definition.fields.iter().enumerate() {
+        let Some((_, term)) = fields.iter().find(|(name, _)| name == field.name.as_str()) else {
+            continue;
+        };
+        let spec = part_spec(
+            receiver,
+            format!("{}.{}", receiver.name, field.name),
+            field.ty.clone(),
+        );
+        if !RawTerm(term).test(ctx, &spec).is_assignable() {
+            return Err(CqlError::invalid(format!(
+                "Invalid user type literal for {}: field {} is not of type {}",
+                receiver.name, field.name, field.ty
+            )));
+        }
+        if let Some(slot) = terms.get_mut(position) {
+            *slot = Some(Term::prepare(ctx, term, &spec)?);
+        }
+    }
+    if let Some((name, _)) = unknown {
+        return Err(CqlError::invalid(format!(
+            "Unknown field '{name}' in value of user defined type {}",
+            definition.name
+        )));
+    }
+    let constant = terms.iter().flatten().all(Term::is_constant);
+    fold(
+        Term::UserType {
+            fields: terms,
+            definition: definition.clone(),
+        },
+        constant,
+    )
+}
+
+fn prepare_call(
+    ctx: &mut PlanContext<'_>,
+    term: &ast::Term,
+    receiver: &ColumnSpec,
+) -> Result<Term, CqlError> {
+    let (function, args) = resolve_call(ctx, term, Some(receiver))?;
+    if !value::test_assignment(function.return_type(), &receiver.ty).is_assignable() {
+        return Err(call_type_error(term, function.as_ref(), receiver));
+    }
+    let mut prepared = Vec::with_capacity(args.len());
+    for (position, (arg, ty)) in args.iter().zip(function.arg_types()).enumerate() {
+        let spec = part_spec(receiver, format!("arg{position}"), ty.clone());
+        prepared.push(Term::prepare(ctx, arg, &spec)?);
+    }
+    let constant = function.is_pure() && prepared.iter().all(Term::is_constant);
+    fold(
+        Term::Function {
+            function,
+            args: prepared,
+        },
+        constant,
+    )
+}
+
+fn call_type_error(term: &ast::Term, function: &dyn ScalarFunction, receiver: &ColumnSpec) -> CqlError {
+    match term {
+        ast::Term::Operation {
+            operator,
+            left,
+            right,
+        } => CqlError::invalid(format!(
+            "Type error: cannot assign result of operation '{left:?} {} {right:?}' (type {}) to {} (type {})",
+            operator.symbol(),
+            function.return_type(),
+            receiver.name,
+            receiver.ty
+        )),
+        _ => CqlError::invalid(format!(
+            "Type error: cannot assign result of function {} (type {}) to {} (type {})",
+            function.name(),
+            function.return_type(),
+            receiver.name,
+            receiver.ty
+        )),
+    }
+}
+
+/// The function that a call, a cast or an operation stands for, and its arguments.
+fn resolve_call<'t>(
+    ctx: &PlanContext<'_>,
+    term: &'t ast::Term,
+    receiver: Option<&ColumnSpec>,
+) -> Result<(Arc<dyn ScalarFunction>, Vec<&'t ast::Term>), CqlError> {
+    match term {
+        ast::Term::Function { name, args } => {
+            let args: Vec<&ast::Term> = args.iter().collect();
+            Ok((resolve_named(ctx, name, &args, receiver)?, args))
+        }
+        ast::Term::Operation {
+            operator,
+            left,
+            right,
+        } => {
+            let name = ast::FunctionName::native(operator.function_name());
+            let args = vec![left.as_ref(), right.as_ref()];
+            Ok((resolve_named(ctx, &name, &args, receiver)?, args))
+        }
+        ast::Term::Negation(inner) => {
+            let name = ast::FunctionName::native("_negate");
+            let args = vec![inner.as_ref()];
+            Ok((resolve_named(ctx, &name, &args, receiver)?, args))
+        }
+        ast::Term::Cast { term: inner, ty } => {
+            let from = super::exact_term_type(ctx, inner)
+                .ok_or_else(|| CqlError::invalid(format!("Cannot infer type for term {inner:?}")))?;
+            Ok((
+                functions::cast(&from, &CqlType::Native(*ty))?,
+                vec![inner.as_ref()],
+            ))
+        }
+        other => Err(CqlError::Server(format!("not a call: {other:?}"))),
+    }
+}
+
+fn resolve_named(
+    ctx: &PlanContext<'_>,
+    name: &ast::FunctionName,
+    args: &[&ast::Term],
+    receiver: Option<&ColumnSpec>,
+) -> Result<Arc<dyn ScalarFunction>, CqlError> {
+    let raw: Vec<RawTerm<'_>> = args.iter().map(|arg| RawTerm(arg)).collect();
+    let assignable: Vec<&dyn Assignable> = raw.iter().map(|arg| arg as &dyn Assignable).collect();
+    functions::resolve_scalar(ctx, name, &assignable, receiver)
+}
+
+/// The type that a call, a cast or an operation returns.
+pub(super) fn call_return_type(
+    ctx: &PlanContext<'_>,
+    term: &ast::Term,
+    receiver: Option<&ColumnSpec>,
+) -> Result<CqlType, CqlError> {
+    Ok(resolve_call(ctx, term, receiver)?.0.return_type().clone())
+}

@@ -1,0 +1,153 @@
+//! From a type as written to a type: user types looked up, freezing checked (Cassandra's `CQL3Type.Raw.prepare`).
+
+use helenus_cql::ast::TypeName;
+use helenus_cql::error::CqlError;
+use helenus_cql::types::{CqlType, NativeType};
+
+use crate::schema::Schema;
+
+/// Elements of a vector at most (`VectorType.MAX_DIMENSIONS`).
+const VECTOR_DIMENSION_MAX: i32 = 8192;
+
+/// Resolves a type as written in a statement on `keyspace`. What is nested must be frozen, or, for `frozen_nested`,
+/// is frozen without a word (as in type hints).
+pub fn resolve_type(schema: &Schema, keyspace: &str, name: &TypeName) -> Result<CqlType, CqlError> {
+    match name {
+        TypeName::Native(native) => Ok(CqlType::Native(*native)),
+        TypeName::Frozen(inner) => Ok(resolve_frozen(schema, keyspace, inner)?.freeze()),
+        TypeName::List(element) => {
+            let element = resolve_nested(schema, keyspace, element, name)?;
+            Ok(CqlType::list(element, false))
+        }
+        TypeName::Set(element) => {
+            refuse_duration(element, name, "sets")?;
+            let element = resolve_nested(schema, keyspace, element, name)?;
+            Ok(CqlType::set(element, false))
+        }
+        TypeName::Map(key, value) => {
+            refuse_duration(key, name, "map keys")?;
+            let key = resolve_nested(schema, keyspace, key, name)?;
+            let value = resolve_nested(schema, keyspace, value, name)?;
+            Ok(CqlType::map(key, value, false))
+        }
+        TypeName::Tuple(elements) => {
+            let elements = elements
+                .iter()
+                .map(|element| resolve_in_tuple(schema, keyspace, element));
+            Ok(CqlType::tuple(elements.collect::<Result<Vec<_>, _>>()?))
+        }
+        TypeName::Vector { element, dimension } => {
+            if *dimension <= 0 {
+                return Err(CqlError::invalid(
+                    "vectors may only have positive dimensions; given ".to_owned() + &dimension.to_string(),
+                ));
+            }
+            if *dimension > VECTOR_DIMENSION_MAX {
+                return Err(CqlError::invalid(format!(
+                    "vectors may only have dimensions of up to {VECTOR_DIMENSION_MAX}; given {dimension}"
+                )));
+            }
+            let element = resolve_frozen(schema, keyspace, element)?.freeze();
+            Ok(CqlType::vector(
+                element,
+                u16::try_from(*dimension).unwrap_or(u16::MAX),
+            ))
+        }
+        TypeName::UserType(qualified) => {
+            let type_keyspace = qualified
+                .keyspace
+                .as_ref()
+                .map_or(keyspace, |ident| ident.as_str());
+            if type_keyspace != keyspace && !keyspace.is_empty() {
+                return Err(CqlError::invalid(format!(
+                    "Statement on keyspace {keyspace} cannot refer to a user type in keyspace {type_keyspace}; \
+                     user types can only be used in the keyspace they are defined in"
+                )));
+            }
+            let definition = schema
+                .keyspace(type_keyspace)
+                .ok_or_else(|| CqlError::invalid(format!("Unknown keyspace {type_keyspace}")))?
+                .types
+                .get(qualified.name.as_str())
+                .ok_or_else(|| {
+                    CqlError::invalid(format!("Unknown type {type_keyspace}.{}", qualified.name))
+                })?;
+            Ok(CqlType::Udt {
+                definition: definition.clone(),
+                frozen: false,
+            })
+        }
+        TypeName::Custom(class) => Err(CqlError::invalid(format!(
+            "Custom type {class} is not supported: use a CQL type"
+        ))),
+    }
+}
+
+/// Inside `frozen<>` everything nested is frozen too.
+fn resolve_frozen(schema: &Schema, keyspace: &str, name: &TypeName) -> Result<CqlType, CqlError> {
+    let freeze = |inner: &TypeName| -> Result<CqlType, CqlError> {
+        Ok(resolve_frozen(schema, keyspace, inner)?.freeze())
+    };
+    match name {
+        TypeName::List(element) => Ok(CqlType::list(freeze(element)?, true)),
+        TypeName::Set(element) => {
+            refuse_duration(element, name, "sets")?;
+            Ok(CqlType::set(freeze(element)?, true))
+        }
+        TypeName::Map(key, value) => {
+            refuse_duration(key, name, "map keys")?;
+            Ok(CqlType::map(freeze(key)?, freeze(value)?, true))
+        }
+        TypeName::Tuple(elements) => {
+            let elements = elements.iter().map(freeze).collect::<Result<Vec<_>, _>>()?;
+            Ok(CqlType::tuple(elements))
+        }
+        TypeName::Native(_)
+        | TypeName::Frozen(_)
+        | TypeName::Vector { .. }
+        | TypeName::UserType(_)
+        | TypeName::Custom(_) => resolve_type(schema, keyspace, name),
+    }
+}
+
+/// Tuples are always frozen, and freeze what they hold.
+fn resolve_in_tuple(schema: &Schema, keyspace: &str, name: &TypeName) -> Result<CqlType, CqlError> {
+    if matches!(name, TypeName::Native(NativeType::Counter)) {
+        return Err(CqlError::invalid("Counters are not allowed inside tuples"));
+    }
+    Ok(resolve_frozen(schema, keyspace, name)?.freeze())
+}
+
+fn resolve_nested(
+    schema: &Schema,
+    keyspace: &str,
+    nested: &TypeName,
+    outer: &TypeName,
+) -> Result<CqlType, CqlError> {
+    if matches!(nested, TypeName::Native(NativeType::Counter)) {
+        return Err(CqlError::invalid(format!(
+            "Counters are not allowed inside collections: {outer}"
+        )));
+    }
+    let ty = resolve_type(schema, keyspace, nested)?;
+    if !ty.is_multicell() {
+        return Ok(ty);
+    }
+    Err(match &ty {
+        CqlType::Udt { .. } => CqlError::invalid(format!(
+            "Non-frozen UDTs are not allowed inside collections: {outer}"
+        )),
+        _ => CqlError::invalid(format!(
+            "Non-frozen collections are not allowed inside collections: {outer}"
+        )),
+    })
+}
+
+fn refuse_duration(nested: &TypeName, outer: &TypeName, place: &str) -> Result<(), CqlError> {
+    if matches!(nested, TypeName::Native(NativeType::Duration)) {
+        return Err(CqlError::invalid(format!(
+            "Durations are not allowed inside {place}: {outer}"
+        )));
+    }
+    Ok(())
+}
