@@ -39,6 +39,8 @@ pub enum TableState {
 pub struct CompactionContext {
     /// The output is the oldest run, and every older run takes part: nothing older lies below.
     pub is_last_run: bool,
+    /// The caller answers [`RowFilter::needs_header`]; otherwise deletions in headers are never forgotten.
+    pub forgets_headers: bool,
     pub now_s: i64,
 }
 
@@ -73,7 +75,7 @@ impl<T: FnMut(TableId) -> TableState> RowFilter<T> {
     /// given to [`RowFilter::set_header`] before `key` is filtered. Asked for at most once, when the job or its
     /// resumed part starts in the middle of a partition.
     pub fn needs_header(&self, key: &[u8]) -> Option<Bytes> {
-        if self.partition.is_some() {
+        if self.partition.is_some() || !self.context.forgets_headers {
             return None;
         }
         let parts = split_key(key).ok()?;
@@ -119,7 +121,11 @@ impl<T: FnMut(TableId) -> TableState> RowFilter<T> {
         };
         if parts.kind == KeyKind::Header {
             let header = PartitionHeader::decode(value)?;
-            let decision = purge.header(&header);
+            let decision = if self.context.forgets_headers {
+                purge.header(&header)
+            } else {
+                Decision::Keep
+            };
             match &mut self.partition {
                 // Several versions of one header come one after another.
                 Some((_, seen)) => *seen = seen.merge(&header),
@@ -271,3 +277,7 @@ impl Purge {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "compact_tests.rs"]
+mod compact_tests;

@@ -259,3 +259,7 @@ pub fn merge_liveness(a: Option<Liveness>, b: Option<Liveness>) -> Option<Livene
         (one, other) => one.or(other),
     }
 }
+
+#[cfg(test)]
+#[path = "merge_tests.rs"]
+pub(crate) mod merge_tests;

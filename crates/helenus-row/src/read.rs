@@ -189,3 +189,7 @@ fn put_value(out: &mut Vec<u8>, value: &[u8]) {
     out.extend_from_slice(&(value.len() as i32).to_be_bytes());
     out.extend_from_slice(value);
 }
+
+#[cfg(test)]
+#[path = "read_tests.rs"]
+mod read_tests;

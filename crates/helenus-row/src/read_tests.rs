@@ -1,0 +1,140 @@
+use bytes::Bytes;
+use helenus_cql::types::{UserType, UserTypeField};
+
+use super::*;
+use crate::row::{Cell, Expiry, RowBuilder};
+
+fn expiring(timestamp_us: i64, expires_at_s: i64) -> Cell {
+    Cell::expiring(
+        timestamp_us,
+        Expiry {
+            ttl_s: 10,
+            expires_at_s,
+        },
+        "v",
+    )
+}
+
+fn is_alive(builder: &RowBuilder, shadow: Option<i64>, now_s: i64) -> bool {
+    let row = RowRef::parse(builder.build()).unwrap();
+    let shadow = shadow.map(|timestamp_us| Deletion {
+        timestamp_us,
+        local_deletion_s: 0,
+    });
+    live_row(&row, shadow, now_s).unwrap().is_some()
+}
+
+#[test]
+fn a_row_lives_through_its_liveness_or_any_cell() {
+    let mut inserted = RowBuilder::new();
+    inserted.liveness(Liveness {
+        timestamp_us: 10,
+        expiry: Some(Expiry {
+            ttl_s: 5,
+            expires_at_s: 100,
+        }),
+    });
+    assert!(is_alive(&inserted, None, 99));
+    assert!(!is_alive(&inserted, None, 100));
+    assert!(!is_alive(&inserted, Some(10), 99));
+    assert!(is_alive(&inserted, Some(9), 99));
+    let mut updated = RowBuilder::new();
+    updated
+        .cell(ColumnId(1), expiring(10, 100))
+        .cell(ColumnId(2), Cell::tombstone(10, 1));
+    assert!(is_alive(&updated, None, 99));
+    assert!(!is_alive(&updated, None, 100));
+    let mut collection = RowBuilder::new();
+    collection.complex_cell(ColumnId(1), Bytes::from_static(b"a"), expiring(10, 100));
+    assert!(is_alive(&collection, None, 99));
+    assert!(!is_alive(&collection, None, 100));
+    assert!(!is_alive(&RowBuilder::new(), None, 0));
+}
+
+fn elements_of(ty: &CqlType, paths: &[(&[u8], Cell)]) -> Vec<Vec<u8>> {
+    let mut builder = RowBuilder::new();
+    for (path, cell) in paths {
+        builder.complex_cell(ColumnId(1), Bytes::copy_from_slice(path), cell.clone());
+    }
+    let row = RowRef::parse(builder.build()).unwrap();
+    let live = live_row(&row, None, 0).unwrap().unwrap();
+    let Some(LiveColumn::Complex(elements)) = live.column(ColumnId(1)) else {
+        panic!()
+    };
+    elements
+        .clone()
+        .in_cql_order(ty)
+        .into_iter()
+        .map(|(path, _)| path.to_vec())
+        .collect()
+}
+
+#[test]
+fn elements_come_in_the_order_of_their_type() {
+    let (minus_one, one) = ((-1i32).to_be_bytes(), 1i32.to_be_bytes());
+    let paths = [(&one[..], Cell::live(1, "")), (&minus_one[..], Cell::live(1, ""))];
+    let sorted = elements_of(&CqlType::set(CqlType::INT, false), &paths);
+    assert_eq!(sorted, [minus_one.to_vec(), one.to_vec()]);
+}
+
+#[test]
+fn elements_that_compare_as_equal_are_one() {
+    let (one, one_point_zero, two) = ([0, 0, 0, 0, 1], [0, 0, 0, 1, 10], [0, 0, 0, 0, 2]);
+    let ty = CqlType::set(CqlType::DECIMAL, false);
+    let written = [
+        (&one[..], Cell::live(1, "")),
+        (&one_point_zero[..], Cell::live(2, "")),
+        (&two[..], Cell::live(1, "")),
+    ];
+    assert_eq!(
+        elements_of(&ty, &written),
+        [one_point_zero.to_vec(), two.to_vec()]
+    );
+    let deleted = [
+        (&one[..], Cell::live(1, "")),
+        (&one_point_zero[..], Cell::tombstone(2, 0)),
+        (&two[..], Cell::live(1, "")),
+    ];
+    assert_eq!(elements_of(&ty, &deleted), [two.to_vec()]);
+}
+
+#[test]
+fn collections_serialize_as_the_protocol_says() {
+    let cell = |value: &'static [u8]| CellRef {
+        timestamp_us: 1,
+        kind: crate::row::CellKind::Live,
+        value,
+    };
+    let map = CqlType::map(CqlType::TEXT, CqlType::TEXT, false);
+    assert_eq!(
+        *complex_value(&map, &[(b"k", cell(b"vv"))]),
+        [0, 0, 0, 1, 0, 0, 0, 1, b'k', 0, 0, 0, 2, b'v', b'v']
+    );
+    let set = CqlType::set(CqlType::TEXT, false);
+    assert_eq!(
+        *complex_value(&set, &[(b"k", cell(b""))]),
+        [0, 0, 0, 1, 0, 0, 0, 1, b'k']
+    );
+    let list = CqlType::list(CqlType::TEXT, false);
+    assert_eq!(
+        *complex_value(&list, &[(&[9; 16], cell(b"x"))]),
+        [0, 0, 0, 1, 0, 0, 0, 1, b'x']
+    );
+    let field = |name: &str| UserTypeField {
+        name: name.to_owned(),
+        ty: CqlType::TEXT,
+    };
+    let definition = UserType {
+        keyspace: "k".to_owned(),
+        name: "t".to_owned(),
+        fields: vec![field("a"), field("b"), field("c")],
+    };
+    let udt = CqlType::Udt {
+        definition: definition.into(),
+        frozen: false,
+    };
+    assert_eq!(
+        *complex_value(&udt, &[(&[0, 1], cell(b"x"))]),
+        [0xff, 0xff, 0xff, 0xff, 0, 0, 0, 1, b'x', 0xff, 0xff, 0xff, 0xff]
+    );
+}
