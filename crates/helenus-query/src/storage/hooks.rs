@@ -31,6 +31,7 @@ impl LiveTables {
             Some(tables) if !tables.contains(&table) => TableState::Gone,
             _ => TableState::Live {
                 purge_grace_s: PURGE_GRACE_S,
+                dropped_columns: Arc::default(),
             },
         }
     }
@@ -48,9 +49,14 @@ impl Hooks for RowHooks {
         merge::merge(kind, existing, operands).map_err(|error| HookError(error.to_string()))
     }
 
+    fn partition_prefix_len(&self, key: &[u8], _complete: bool) -> Option<usize> {
+        key::partition_prefix_len(key)
+    }
+
     fn compaction(&self, context: &CompactionContext) -> Box<dyn CompactFilter> {
         let context = compact::CompactionContext {
             is_last_run: context.is_last_run,
+            forgets_headers: false,
             now_s: context.now_ms.div_euclid(1000),
         };
         let live_tables = self.live_tables.clone();
