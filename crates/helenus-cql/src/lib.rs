@@ -4,5 +4,7 @@
 pub mod ast;
 pub mod error;
 pub mod frame;
+pub mod lexer;
+pub mod parser;
 pub mod types;
 pub mod value;

@@ -248,7 +248,7 @@ impl Engine {
                 self.limits.statement_len_max
             )));
         }
-        Err(CqlError::Server("the parser is not there yet".to_owned()))
+        helenus_cql::parser::parse_statement(text)
     }
 
     async fn run(

@@ -5,6 +5,7 @@
 
 mod auth;
 mod describe;
+mod display;
 mod modification;
 mod name;
 mod schema;
@@ -14,6 +15,7 @@ mod type_name;
 
 pub use auth::*;
 pub use describe::*;
+pub use display::cast_function;
 pub use modification::*;
 pub use name::*;
 pub use schema::*;

@@ -53,7 +53,7 @@ pub enum Selector {
     Column(Ident),
     /// A constant, NULL or a bind marker.
     Term(Term),
-    /// `count(*)`
+    /// `count(*)`, or `count` of a constant.
     CountRows,
     /// `writetime(v)`, `ttl(m['k'])`, `maxwritetime(m['a'..'b'])`, `writetime(u.field)`
     CellAttribute {

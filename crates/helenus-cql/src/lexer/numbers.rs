@@ -1,0 +1,173 @@
+//! Numbers, durations and UUIDs.
+
+use super::cursor::Cursor;
+use super::{Failure, Kind, LexProblem};
+
+/// Where a UUID has its hyphens.
+const UUID_HYPHENS: [usize; 4] = [8, 13, 18, 23];
+const UUID_LENGTH: usize = 36;
+
+/// True when the text can only be a UUID: eight hexadecimal digits, then a hyphen.
+pub(super) fn begins_uuid(cursor: &Cursor<'_>) -> bool {
+    let text = cursor.rest();
+    text.get(..8)
+        .is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+        && text.get(8) == Some(&b'-')
+}
+
+pub(super) fn uuid(cursor: &mut Cursor<'_>) -> Result<Kind, Failure> {
+    for index in 0..UUID_LENGTH {
+        if UUID_HYPHENS.contains(&index) {
+            cursor.expect(b'-', "'-'")?;
+        } else if cursor.peek().is_some_and(|byte| byte.is_ascii_hexdigit()) {
+            cursor.advance(1);
+        } else {
+            return Err((cursor.position(), LexProblem::Mismatched("set null")));
+        }
+    }
+    Ok(Kind::UuidLiteral)
+}
+
+/// What begins with a digit, or with `-` and a digit.
+pub(super) fn number(cursor: &mut Cursor<'_>) -> Result<Kind, Failure> {
+    let negative = cursor.peek() == Some(b'-');
+    if !negative && begins_uuid(cursor) {
+        return uuid(cursor);
+    }
+    if !negative && cursor.peek() == Some(b'0') && matches!(cursor.peek_at(1), Some(b'x' | b'X')) {
+        cursor.advance(2);
+        cursor.skip_while(|byte| byte.is_ascii_hexdigit());
+        return Ok(Kind::HexNumber);
+    }
+    let start = cursor.position();
+    cursor.advance(usize::from(negative));
+    cursor.skip_while(|byte| byte.is_ascii_digit());
+    match cursor.peek() {
+        Some(b'.') => fraction(cursor),
+        Some(b'e' | b'E') => exponent(cursor),
+        Some(_) if unit_length(cursor.rest()) > 0 => {
+            let hex_follows = cursor
+                .peek_at(1)
+                .is_some_and(|byte| byte.is_ascii_hexdigit() && !byte.is_ascii_digit());
+            if !negative && matches!(cursor.peek(), Some(b'd' | b'D')) && hex_follows {
+                cursor.seek(start);
+                return uuid(cursor);
+            }
+            duration(cursor)
+        }
+        Some(byte) if !negative && byte.is_ascii_hexdigit() => {
+            cursor.seek(start);
+            uuid(cursor)
+        }
+        _ => Ok(Kind::Integer),
+    }
+}
+
+/// After the digits of a number, at a dot. `1..` is an integer and a range, `1...` a float and a range.
+fn fraction(cursor: &mut Cursor<'_>) -> Result<Kind, Failure> {
+    if cursor.peek_at(1) == Some(b'.') {
+        if cursor.peek_at(2) == Some(b'.') {
+            cursor.advance(1);
+            return Ok(Kind::FloatLiteral);
+        }
+        return Ok(Kind::Integer);
+    }
+    cursor.advance(1);
+    cursor.skip_while(|byte| byte.is_ascii_digit());
+    match cursor.peek() {
+        Some(b'e' | b'E') => exponent(cursor),
+        _ => Ok(Kind::FloatLiteral),
+    }
+}
+
+fn exponent(cursor: &mut Cursor<'_>) -> Result<Kind, Failure> {
+    cursor.advance(1);
+    if matches!(cursor.peek(), Some(b'+' | b'-')) {
+        cursor.advance(1);
+    }
+    if !cursor.peek().is_some_and(|byte| byte.is_ascii_digit()) {
+        return Err((cursor.position(), LexProblem::NoViableAlternative));
+    }
+    cursor.skip_while(|byte| byte.is_ascii_digit());
+    Ok(Kind::FloatLiteral)
+}
+
+/// Length in bytes of the duration unit at the beginning of the text, or 0.
+fn unit_length(text: &[u8]) -> usize {
+    let lower = |index: usize| text.get(index).map(u8::to_ascii_lowercase);
+    match (lower(0), lower(1)) {
+        (Some(b'm'), Some(b'o' | b's')) | (Some(b'u' | b'n'), Some(b's')) => 2,
+        (Some(b'y' | b'w' | b'd' | b'h' | b'm' | b's'), _) => 1,
+        (Some(0xC2), Some(0xB5)) if lower(2) == Some(b's') => 3,
+        _ => 0,
+    }
+}
+
+/// The units of a duration whose first digits have been read.
+fn duration(cursor: &mut Cursor<'_>) -> Result<Kind, Failure> {
+    loop {
+        let length = unit_length(cursor.rest());
+        if length == 0 {
+            return Err((cursor.position(), LexProblem::NoViableAlternative));
+        }
+        cursor.advance(length);
+        if !cursor.peek().is_some_and(|byte| byte.is_ascii_digit()) {
+            return Ok(Kind::DurationLiteral);
+        }
+        cursor.skip_while(|byte| byte.is_ascii_digit());
+    }
+}
+
+/// Where the ISO 8601 duration that begins here ends, if one does.
+pub(super) fn iso_duration_end(cursor: &Cursor<'_>) -> Option<usize> {
+    let text = cursor.rest();
+    let after_sign = text.strip_prefix(b"-").unwrap_or(text);
+    let body = after_sign.strip_prefix(b"P")?;
+    let length = alternative_format(body).or_else(|| designators(body))?;
+    Some(cursor.position() + (text.len() - body.len()) + length)
+}
+
+/// `2011-02-03T04:05:06` after the P.
+fn alternative_format(body: &[u8]) -> Option<usize> {
+    const SHAPE: &[u8] = b"dddd-dd-ddTdd:dd:dd";
+    let matches = SHAPE.iter().enumerate().all(|(index, shape)| {
+        body.get(index).is_some_and(|byte| match shape {
+            b'd' => byte.is_ascii_digit(),
+            other => byte == other,
+        })
+    });
+    matches.then_some(SHAPE.len())
+}
+
+/// Designators after the P: `3W`, or `1Y2M3D`, `T1H2M3S`, or both of these.
+fn designators(body: &[u8]) -> Option<usize> {
+    let digits = body.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    if digits > 0 && body.get(digits) == Some(&b'W') {
+        return Some(digits + 1);
+    }
+    let period = designated(body, b"YMD");
+    match body.get(period) {
+        Some(b'T') => {
+            let time = designated(body.get(period + 1..).unwrap_or_default(), b"HMS");
+            if time > 0 {
+                Some(period + 1 + time)
+            } else {
+                (period > 0).then_some(period)
+            }
+        }
+        _ => (period > 0).then_some(period),
+    }
+}
+
+/// Length of the longest run of numbers with these designators, each at most once and in this order.
+fn designated(text: &[u8], designators: &[u8]) -> usize {
+    let mut length = 0;
+    for designator in designators {
+        let rest = text.get(length..).unwrap_or_default();
+        let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        if digits > 0 && rest.get(digits) == Some(designator) {
+            length += digits + 1;
+        }
+    }
+    length
+}

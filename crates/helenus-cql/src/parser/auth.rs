@@ -1,0 +1,535 @@
+//! Roles, users and permissions.
+
+use super::{Parsed, Parser};
+use crate::ast::{
+    Access, AddIdentity, AlterRole, CreateRole, DropIdentity, DropRole, GrantRole, ListPermissions,
+    ListRoles, Permission, PermissionsStatement, Resource, RoleOptions, Statement,
+};
+use crate::error::CqlError;
+use crate::lexer::Kind;
+
+impl Parser<'_> {
+    /// Rules `grantPermissionsStatement`, `grantRoleStatement`.
+    pub(super) fn grant(&mut self) -> Parsed<Statement> {
+        if self.grants_permissions(Kind::To)? {
+            Ok(Statement::GrantPermissions(self.permissions_statement(Kind::To)?))
+        } else {
+            Ok(Statement::GrantRole(self.role_statement(Kind::To)?))
+        }
+    }
+
+    /// Rules `revokePermissionsStatement`, `revokeRoleStatement`.
+    pub(super) fn revoke(&mut self) -> Parsed<Statement> {
+        if self.grants_permissions(Kind::From)? {
+            Ok(Statement::RevokePermissions(
+                self.permissions_statement(Kind::From)?,
+            ))
+        } else {
+            Ok(Statement::RevokeRole(self.role_statement(Kind::From)?))
+        }
+    }
+
+    /// True for permissions, false for a role.
+    fn grants_permissions(&self, preposition: Kind) -> Parsed<bool> {
+        let kind = self.kind_at(1);
+        match kind {
+            Kind::All | Kind::Unmask | Kind::SelectMasked => match self.kind_at(2) {
+                next if next == preposition => Ok(false),
+                Kind::On | Kind::Comma | Kind::Permission | Kind::Permissions => Ok(true),
+                _ => Err(self.no_viable_at(2)),
+            },
+            _ if permission_of(kind).is_some() => Ok(true),
+            _ if kind.is_ident() || kind.is_string() || kind == Kind::QuestionMark => Ok(false),
+            _ => Err(self.no_viable_at(1)),
+        }
+    }
+
+    fn role_statement(&mut self, preposition: Kind) -> Parsed<GrantRole> {
+        self.advance();
+        let role = self.role_name()?;
+        self.expect(preposition)?;
+        Ok(GrantRole {
+            role,
+            grantee: self.role_name()?,
+        })
+    }
+
+    fn permissions_statement(&mut self, preposition: Kind) -> Parsed<PermissionsStatement> {
+        self.advance();
+        let permissions = self.permissions()?;
+        self.expect(Kind::On)?;
+        let resource = self.resource()?;
+        self.expect(preposition)?;
+        let role = self.role_name()?;
+        let permissions = self.applicable(permissions, &resource)?;
+        Ok(PermissionsStatement {
+            permissions,
+            resource,
+            role,
+        })
+    }
+
+    /// Those of the permissions that the resource has: at least one.
+    fn applicable(&self, mut permissions: Vec<Permission>, resource: &Resource) -> Parsed<Vec<Permission>> {
+        let (class, applicable) = resource_permissions(resource);
+        permissions.retain(|permission| applicable.contains(permission));
+        if permissions.is_empty() {
+            return Err(self.recognition_error(format!(
+                "Resource type {class} does not support any of the requested permissions"
+            )));
+        }
+        Ok(permissions)
+    }
+
+    /// Rule `permissionOrAll`. In Cassandra's order, each once.
+    fn permissions(&mut self) -> Parsed<Vec<Permission>> {
+        if self.accept(Kind::All) {
+            self.accept(Kind::Permissions);
+            return Ok(Permission::ALL.to_vec());
+        }
+        let mut permissions = self.comma_separated(|parser| {
+            let Some(permission) = permission_of(parser.kind()) else {
+                return Err(parser.mismatched_set());
+            };
+            parser.advance();
+            parser.accept(Kind::Permission);
+            Ok(permission)
+        })?;
+        permissions.sort_unstable();
+        permissions.dedup();
+        Ok(permissions)
+    }
+
+    /// Rule `resource`.
+    fn resource(&mut self) -> Parsed<Resource> {
+        let next = self.kind_at(1);
+        let next_is_name = next.is_ident() || next == Kind::QuestionMark;
+        match self.kind() {
+            Kind::All => self.resource_of_all(),
+            Kind::Keyspace => {
+                self.advance();
+                Ok(Resource::Keyspace(self.keyspace_name()?))
+            }
+            Kind::ColumnFamily | Kind::Table => {
+                self.advance();
+                Ok(Resource::Table(self.table_name()?))
+            }
+            Kind::Role if next_is_name || next.is_string() => {
+                self.advance();
+                Ok(Resource::Role(self.role_name()?))
+            }
+            Kind::Function if next_is_name || self.is_function_name_at(1) => {
+                self.advance();
+                Ok(Resource::Function {
+                    name: self.function_name()?,
+                    arg_types: self.types_in_parentheses()?,
+                })
+            }
+            Kind::MBean | Kind::MBeans if next.is_string() => {
+                let plural = self.at(Kind::MBeans);
+                self.advance();
+                self.mbean(plural)
+            }
+            _ => Ok(Resource::Table(self.table_name()?)),
+        }
+    }
+
+    fn resource_of_all(&mut self) -> Parsed<Resource> {
+        let resource = match self.kind_at(1) {
+            Kind::Keyspaces => Resource::AllKeyspaces,
+            Kind::Roles => Resource::AllRoles,
+            Kind::MBeans => Resource::AllMBeans,
+            Kind::Tables | Kind::ColumnFamilies => {
+                self.advance();
+                self.advance();
+                self.expect_all(&[Kind::In, Kind::Keyspace])?;
+                return Ok(Resource::AllTables(self.keyspace_name()?));
+            }
+            Kind::Functions => {
+                self.advance();
+                self.advance();
+                if !self.accept(Kind::In) {
+                    return Ok(Resource::AllFunctions);
+                }
+                self.expect(Kind::Keyspace)?;
+                return Ok(Resource::AllFunctionsIn(self.keyspace_name()?));
+            }
+            Kind::To
+            | Kind::From
+            | Kind::Of
+            | Kind::NoRecursive
+            | Kind::Dot
+            | Kind::Eof
+            | Kind::Semicolon => {
+                return Ok(Resource::Table(self.table_name()?));
+            }
+            _ => return Err(self.no_viable_at(1)),
+        };
+        self.advance();
+        self.advance();
+        Ok(resource)
+    }
+
+    fn mbean(&mut self, plural: bool) -> Parsed<Resource> {
+        let name = self.expect_string()?;
+        match name.as_str() {
+            "" => return Err(self.recognition_error("Empty JMX object name supplied")),
+            "*:*" => return Err(self.recognition_error("Please use ALL MBEANS instead of wildcard pattern")),
+            _ => {}
+        }
+        if !name.contains(':') {
+            return Err(self.recognition_error(format!("{name} is not a valid JMX object name")));
+        }
+        if plural && !name.contains(['*', '?']) {
+            return Err(self.recognition_error(format!(
+                "Plural form used, but non-pattern JMX object name specified ({name})"
+            )));
+        }
+        Ok(Resource::MBean(name))
+    }
+
+    /// Rules `listUsersStatement`, `listRolesStatement`, `listPermissionsStatement`.
+    pub(super) fn list(&mut self) -> Parsed<Statement> {
+        match self.kind_at(1) {
+            Kind::Users => {
+                self.advance();
+                self.advance();
+                Ok(Statement::ListRoles(ListRoles {
+                    users: true,
+                    of_role: None,
+                    recursive: false,
+                }))
+            }
+            Kind::Roles => {
+                self.advance();
+                self.advance();
+                Ok(Statement::ListRoles(ListRoles {
+                    users: false,
+                    of_role: self.of_role()?,
+                    recursive: !self.accept(Kind::NoRecursive),
+                }))
+            }
+            kind if kind == Kind::All || permission_of(kind).is_some() => {
+                self.advance();
+                let permissions = self.permissions()?;
+                let resource = if self.accept(Kind::On) {
+                    Some(self.resource()?)
+                } else {
+                    None
+                };
+                Ok(Statement::ListPermissions(ListPermissions {
+                    permissions,
+                    resource,
+                    of_role: self.of_role()?,
+                    recursive: !self.accept(Kind::NoRecursive),
+                }))
+            }
+            _ => Err(self.no_viable_at(1)),
+        }
+    }
+
+    fn of_role(&mut self) -> Parsed<Option<String>> {
+        if !self.accept(Kind::Of) {
+            return Ok(None);
+        }
+        self.role_name().map(Some)
+    }
+
+    /// Rule `createRoleStatement`.
+    pub(super) fn create_role(&mut self) -> Parsed<CreateRole> {
+        self.expect_all(&[Kind::Create, Kind::Role])?;
+        let if_not_exists = self.if_not_exists()?;
+        let name = self.role_name()?;
+        let mut options = self.role_options()?;
+        options.login.get_or_insert(false);
+        options.superuser.get_or_insert(false);
+        Ok(CreateRole {
+            name,
+            if_not_exists,
+            options,
+        })
+    }
+
+    /// Rule `alterRoleStatement`.
+    pub(super) fn alter_role(&mut self) -> Parsed<AlterRole> {
+        self.expect_all(&[Kind::Alter, Kind::Role])?;
+        Ok(AlterRole {
+            if_exists: self.if_exists()?,
+            name: self.role_name()?,
+            options: self.role_options()?,
+        })
+    }
+
+    /// Rule `dropRoleStatement`.
+    pub(super) fn drop_role(&mut self) -> Parsed<DropRole> {
+        self.expect_all(&[Kind::Drop, Kind::Role])?;
+        Ok(DropRole {
+            if_exists: self.if_exists()?,
+            name: self.role_name()?,
+        })
+    }
+
+    /// `WITH` and rule `roleOptions`, or nothing.
+    fn role_options(&mut self) -> Parsed<RoleOptions> {
+        let mut options = RoleOptions::default();
+        if self.accept(Kind::With) {
+            self.role_option(&mut options)?;
+            while self.accept(Kind::And) {
+                self.role_option(&mut options)?;
+            }
+        }
+        exclusive_passwords(&options)?;
+        Ok(options)
+    }
+
+    /// Rule `roleOption`.
+    fn role_option(&mut self, options: &mut RoleOptions) -> Parsed<()> {
+        match self.kind() {
+            Kind::Password => {
+                self.expect_all(&[Kind::Password, Kind::EqSign])?;
+                let password = self.expect_string()?;
+                once(&mut options.password, password, "PASSWORD")
+            }
+            Kind::Hashed => {
+                self.expect_all(&[Kind::Hashed, Kind::Password, Kind::EqSign])?;
+                let password = self.expect_string()?;
+                once(&mut options.hashed_password, password, "HASHED_PASSWORD")
+            }
+            Kind::Options => {
+                self.expect_all(&[Kind::Options, Kind::EqSign])?;
+                let entries = self.full_map_literal()?;
+                let map = self.property_map(entries)?;
+                once(&mut options.options, map, "OPTIONS")
+            }
+            Kind::Superuser => {
+                let value = self.boolean_option()?;
+                once(&mut options.superuser, value, "SUPERUSER")
+            }
+            Kind::Login => {
+                let value = self.boolean_option()?;
+                once(&mut options.login, value, "LOGIN")
+            }
+            Kind::Access => self.access_option(options),
+            _ => Err(self.no_viable()),
+        }
+    }
+
+    fn boolean_option(&mut self) -> Parsed<bool> {
+        self.advance();
+        self.expect(Kind::EqSign)?;
+        if self.accept(Kind::True) {
+            return Ok(true);
+        }
+        self.expect(Kind::False)?;
+        Ok(false)
+    }
+
+    /// `ACCESS TO DATACENTERS ...`, `ACCESS FROM CIDRS ...`
+    fn access_option(&mut self, options: &mut RoleOptions) -> Parsed<()> {
+        let datacenters = match self.kind_at(1) {
+            Kind::To => true,
+            Kind::From => false,
+            _ => return Err(self.no_viable_at(1)),
+        };
+        let objects = if datacenters {
+            Kind::Datacenters
+        } else {
+            Kind::Cidrs
+        };
+        let all = match self.kind_at(2) {
+            Kind::All => true,
+            kind if kind == objects => false,
+            _ => return Err(self.no_viable_at(2)),
+        };
+        self.advance();
+        self.advance();
+        if all {
+            self.advance();
+        }
+        self.expect(objects)?;
+        let access = if all {
+            Access::All
+        } else {
+            self.expect(Kind::LeftBrace)?;
+            let names = self.comma_separated(Self::expect_string)?;
+            self.expect(Kind::RightBrace)?;
+            Access::Named(names)
+        };
+        if datacenters {
+            options.datacenters = Some(access);
+        } else {
+            options.cidrs = Some(access);
+        }
+        Ok(())
+    }
+
+    /// Rule `createUserStatement`: a role that may log in.
+    pub(super) fn create_user(&mut self) -> Parsed<CreateRole> {
+        self.expect_all(&[Kind::Create, Kind::User])?;
+        let if_not_exists = self.if_not_exists()?;
+        let name = self.user_name()?;
+        let mut options = self.user_options()?;
+        options.login = Some(true);
+        options.superuser.get_or_insert(false);
+        Ok(CreateRole {
+            name,
+            if_not_exists,
+            options,
+        })
+    }
+
+    /// Rule `alterUserStatement`.
+    pub(super) fn alter_user(&mut self) -> Parsed<AlterRole> {
+        self.expect_all(&[Kind::Alter, Kind::User])?;
+        Ok(AlterRole {
+            if_exists: self.if_exists()?,
+            name: self.user_name()?,
+            options: self.user_options()?,
+        })
+    }
+
+    /// Rule `dropUserStatement`.
+    pub(super) fn drop_user(&mut self) -> Parsed<DropRole> {
+        self.expect_all(&[Kind::Drop, Kind::User])?;
+        Ok(DropRole {
+            if_exists: self.if_exists()?,
+            name: self.user_name()?,
+        })
+    }
+
+    /// `WITH PASSWORD '...' SUPERUSER`: here without equal signs.
+    fn user_options(&mut self) -> Parsed<RoleOptions> {
+        let mut options = RoleOptions::default();
+        if self.accept(Kind::With) {
+            let hashed = self.accept(Kind::Hashed);
+            if !hashed && !self.at(Kind::Password) {
+                return Err(self.no_viable());
+            }
+            self.expect(Kind::Password)?;
+            let password = Some(self.expect_string()?);
+            if hashed {
+                options.hashed_password = password;
+            } else {
+                options.password = password;
+            }
+        }
+        if self.accept(Kind::Superuser) {
+            options.superuser = Some(true);
+        } else if self.accept(Kind::NoSuperuser) {
+            options.superuser = Some(false);
+        }
+        Ok(options)
+    }
+
+    /// Rule `username`. The case is kept.
+    fn user_name(&mut self) -> Parsed<String> {
+        self.plain_text(
+            "Quoted strings are are not supported for user names and USER is deprecated, please use ROLE",
+        )
+    }
+
+    /// Rule `identity`.
+    fn identity(&mut self) -> Parsed<String> {
+        self.plain_text("Quoted strings are are not supported for identity")
+    }
+
+    fn plain_text(&mut self, quoted_refused: &str) -> Parsed<String> {
+        match self.kind() {
+            Kind::Identifier | Kind::StringLiteral | Kind::DollarString => {
+                let token = self.advance();
+                Ok(self.token_text(token))
+            }
+            Kind::QuotedName => Err(self.recognition_error(quoted_refused)),
+            _ => Err(self.no_viable()),
+        }
+    }
+
+    /// Rule `addIdentityStatement`.
+    pub(super) fn add_identity(&mut self) -> Parsed<AddIdentity> {
+        self.expect_all(&[Kind::Add, Kind::Identity])?;
+        let if_not_exists = self.if_not_exists()?;
+        let identity = self.identity()?;
+        self.expect_all(&[Kind::To, Kind::Role])?;
+        Ok(AddIdentity {
+            identity,
+            role: self.identity()?,
+            if_not_exists,
+        })
+    }
+
+    /// Rule `dropIdentityStatement`.
+    pub(super) fn drop_identity(&mut self) -> Parsed<DropIdentity> {
+        self.expect_all(&[Kind::Drop, Kind::Identity])?;
+        Ok(DropIdentity {
+            if_exists: self.if_exists()?,
+            identity: self.identity()?,
+        })
+    }
+}
+
+fn permission_of(kind: Kind) -> Option<Permission> {
+    Some(match kind {
+        Kind::Create => Permission::Create,
+        Kind::Alter => Permission::Alter,
+        Kind::Drop => Permission::Drop,
+        Kind::Select => Permission::Select,
+        Kind::Modify => Permission::Modify,
+        Kind::Authorize => Permission::Authorize,
+        Kind::Describe => Permission::Describe,
+        Kind::Execute => Permission::Execute,
+        Kind::Unmask => Permission::Unmask,
+        Kind::SelectMasked => Permission::SelectMasked,
+        _ => return None,
+    })
+}
+
+/// The resource's Java class, and the permissions that can be granted on it.
+fn resource_permissions(resource: &Resource) -> (&'static str, &'static [Permission]) {
+    use Permission::*;
+    match resource {
+        Resource::AllKeyspaces | Resource::Keyspace(_) | Resource::AllTables(_) => (
+            "DataResource",
+            &[
+                Create,
+                Alter,
+                Drop,
+                Select,
+                Modify,
+                Authorize,
+                Unmask,
+                SelectMasked,
+            ],
+        ),
+        Resource::Table(_) => (
+            "DataResource",
+            &[Alter, Drop, Select, Modify, Authorize, Unmask, SelectMasked],
+        ),
+        Resource::AllRoles => ("RoleResource", &[Create, Alter, Drop, Authorize, Describe]),
+        Resource::Role(_) => ("RoleResource", &[Alter, Drop, Authorize]),
+        Resource::AllFunctions | Resource::AllFunctionsIn(_) => {
+            ("FunctionResource", &[Create, Alter, Drop, Authorize, Execute])
+        }
+        Resource::Function { .. } => ("FunctionResource", &[Alter, Drop, Authorize, Execute]),
+        Resource::AllMBeans | Resource::MBean(_) => {
+            ("JMXResource", &[Authorize, Describe, Execute, Modify, Select])
+        }
+    }
+}
+
+fn once<T>(option: &mut Option<T>, value: T, name: &str) -> Parsed<()> {
+    if option.replace(value).is_some() {
+        return Err(CqlError::Syntax(format!(
+            "Multiple definition for property '{name}'"
+        )));
+    }
+    Ok(())
+}
+
+fn exclusive_passwords(options: &RoleOptions) -> Parsed<()> {
+    if options.password.is_some() && options.hashed_password.is_some() {
+        return Err(CqlError::Syntax(
+            "Options 'password' and 'hashed password' are mutually exclusive".to_owned(),
+        ));
+    }
+    Ok(())
+}

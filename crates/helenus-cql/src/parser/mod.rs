@@ -1,0 +1,224 @@
+//! Parses CQL by recursive descent, rule by rule as Cassandra 5.0's `Parser.g`.
+//!
+//! The parser never panics, takes time linear in the statement's length, and refuses what is nested deeper than
+//! [`MAX_DEPTH`]. Errors read as Cassandra's, which come from ANTLR 3: a rule with several alternatives looks as
+//! far ahead as it must to choose, and reports "no viable alternative" for the token at which none was left; where
+//! only one token can follow it reports "mismatched input". The doc comments name the rule that a function parses.
+
+mod auth;
+mod describe;
+mod message;
+mod modification;
+mod name;
+mod property;
+mod relation;
+mod schema;
+mod select;
+mod selector;
+mod statement;
+mod table;
+mod term;
+mod type_name;
+
+use crate::ast::{BindMarker, Ident, ParsedStatement};
+use crate::error::CqlError;
+use crate::lexer::{self, Kind, Token, Tokens};
+
+/// How deep terms, selectors, types and relations may nest.
+pub const MAX_DEPTH: usize = 64;
+
+/// How many operators and modifiers one outermost term or selector may hold: each deepens its tree by one.
+pub const MAX_LINKS: usize = 512;
+
+/// The longest statement, in bytes: the largest frame of the native protocol.
+pub const MAX_STATEMENT_LENGTH: usize = 256 << 20;
+
+type Parsed<T> = Result<T, CqlError>;
+
+/// Parses one statement, with or without a `;` behind it.
+///
+/// # Errors
+/// [`CqlError::Syntax`]; and [`CqlError::Invalid`] for the few mistakes that Cassandra's parser reports so, such as
+/// a column declared twice in a table.
+pub fn parse_statement(text: &str) -> Result<ParsedStatement, CqlError> {
+    if text.len() > MAX_STATEMENT_LENGTH {
+        return Err(CqlError::Syntax(format!(
+            "The statement is {} bytes long; the longest allowed is {MAX_STATEMENT_LENGTH}",
+            text.len()
+        )));
+    }
+    let tokens = lexer::tokenize(text);
+    let mut parser = Parser {
+        text,
+        tokens: &tokens,
+        position: 0,
+        furthest: 0,
+        depth: 0,
+        links: 0,
+        bind_markers: Vec::new(),
+    };
+    let statement = parser.query()?;
+    Ok(ParsedStatement {
+        statement,
+        bind_markers: parser.bind_markers,
+    })
+}
+
+pub(crate) struct Parser<'a> {
+    text: &'a str,
+    tokens: &'a Tokens,
+    position: usize,
+    /// The last token that Cassandra's parser would have read by now; its messages quote no further.
+    furthest: usize,
+    depth: usize,
+    /// Operators and modifiers read in the outermost term or selector.
+    links: usize,
+    bind_markers: Vec<BindMarker>,
+}
+
+impl<'a> Parser<'a> {
+    fn token_at(&self, index: usize) -> Token {
+        let last = self.tokens.tokens.last();
+        self.tokens.tokens.get(index).or(last).copied().unwrap_or(Token {
+            kind: Kind::Eof,
+            start: self.text.len() as u32,
+            end: self.text.len() as u32,
+            raw_index: 0,
+        })
+    }
+
+    /// The kind of the next token.
+    fn kind(&self) -> Kind {
+        self.token_at(self.position).kind
+    }
+
+    /// The kind of the token that many places ahead; the next has distance 0.
+    fn kind_at(&self, distance: usize) -> Kind {
+        self.token_at(self.position + distance).kind
+    }
+
+    fn at(&self, kind: Kind) -> bool {
+        self.kind() == kind
+    }
+
+    /// Goes past the next token, which is returned.
+    fn advance(&mut self) -> Token {
+        let token = self.token_at(self.position);
+        if self.position + 1 < self.tokens.tokens.len() {
+            self.position += 1;
+        }
+        token
+    }
+
+    /// Takes the next token if it is of that kind.
+    fn accept(&mut self, kind: Kind) -> bool {
+        let found = self.at(kind);
+        if found {
+            self.advance();
+        }
+        found
+    }
+
+    /// Takes the next token, which must be of that kind.
+    fn expect(&mut self, kind: Kind) -> Parsed<Token> {
+        if self.at(kind) {
+            Ok(self.advance())
+        } else {
+            Err(self.mismatched(kind))
+        }
+    }
+
+    /// Takes the next tokens, which must be of these kinds.
+    fn expect_all(&mut self, kinds: &[Kind]) -> Parsed<()> {
+        for kind in kinds {
+            self.expect(*kind)?;
+        }
+        Ok(())
+    }
+
+    /// What stands in the text for a token.
+    fn slice(&self, token: Token) -> &'a str {
+        self.text
+            .get(token.start as usize..token.end as usize)
+            .unwrap_or_default()
+    }
+
+    /// A string literal, which must come next.
+    fn expect_string(&mut self) -> Parsed<String> {
+        if !self.kind().is_string() {
+            return Err(self.mismatched(Kind::StringLiteral));
+        }
+        let token = self.advance();
+        Ok(self.token_text(token))
+    }
+
+    /// A marker that was just read.
+    fn new_marker(&mut self, name: Option<Ident>) -> usize {
+        self.bind_markers.push(BindMarker { name });
+        self.bind_markers.len() - 1
+    }
+
+    /// Parses something one level deeper.
+    fn nested<T>(&mut self, parse: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+        self.deeper()?;
+        let parsed = parse(self);
+        self.depth -= 1;
+        parsed
+    }
+
+    fn deeper(&mut self) -> Parsed<()> {
+        if self.depth >= MAX_DEPTH {
+            return Err(CqlError::Syntax(format!(
+                "The statement is nested too deeply; {MAX_DEPTH} levels are allowed"
+            )));
+        }
+        if self.depth == 0 {
+            self.links = 0;
+        }
+        self.depth += 1;
+        Ok(())
+    }
+
+    /// Takes an operator, or what begins a modifier.
+    fn link(&mut self) -> Parsed<()> {
+        if self.links >= MAX_LINKS {
+            return Err(CqlError::Syntax(format!(
+                "The statement has an expression that is too long; {MAX_LINKS} operators are allowed"
+            )));
+        }
+        self.links += 1;
+        self.advance();
+        Ok(())
+    }
+
+    /// Parses what a comma may separate: at least one.
+    fn comma_separated<T>(&mut self, mut parse: impl FnMut(&mut Self) -> Parsed<T>) -> Parsed<Vec<T>> {
+        let mut parsed = vec![parse(self)?];
+        while self.accept(Kind::Comma) {
+            parsed.push(parse(self)?);
+        }
+        Ok(parsed)
+    }
+
+    /// `IF NOT EXISTS`, or nothing.
+    fn if_not_exists(&mut self) -> Parsed<bool> {
+        if !self.accept(Kind::If) {
+            return Ok(false);
+        }
+        self.expect_all(&[Kind::Not, Kind::Exists])?;
+        Ok(true)
+    }
+
+    /// `IF EXISTS`, or nothing.
+    fn if_exists(&mut self) -> Parsed<bool> {
+        if !self.accept(Kind::If) {
+            return Ok(false);
+        }
+        self.expect(Kind::Exists)?;
+        Ok(true)
+    }
+}
+
+#[cfg(test)]
+#[path = "parser_tests.rs"]
+mod tests;

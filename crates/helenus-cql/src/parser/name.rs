@@ -1,0 +1,239 @@
+//! Identifiers and names.
+
+use super::{Parsed, Parser};
+use crate::ast::{FunctionName, Ident, QualifiedName};
+use crate::lexer::{Kind, Token};
+
+/// What can't be bound, as the message calls it.
+const KEYSPACE_NAMES: &str = "keyspace names";
+const TABLE_NAMES: &str = "table names";
+const INDEX_NAMES: &str = "index names";
+
+impl Parser<'_> {
+    /// The name that a token stands for: in lower case, unless it was quoted.
+    pub(super) fn name_of(&self, token: Token) -> Ident {
+        match token.kind {
+            Kind::QuotedName => Ident(self.token_text(token)),
+            Kind::EmptyQuotedName => Ident(String::new()),
+            _ => Ident(self.slice(token).to_ascii_lowercase()),
+        }
+    }
+
+    /// Rules `ident`, `fident`, `noncol_ident`.
+    pub(super) fn ident(&mut self) -> Parsed<Ident> {
+        if !self.kind().is_ident() {
+            return Err(self.no_viable());
+        }
+        let token = self.advance();
+        Ok(self.name_of(token))
+    }
+
+    /// True if the token that many places ahead begins a `cident`.
+    pub(super) fn is_column_at(&self, distance: usize) -> bool {
+        let kind = self.kind_at(distance);
+        kind.is_ident() || kind == Kind::EmptyQuotedName
+    }
+
+    /// Rule `cident`: a column, perhaps one with the empty name.
+    pub(super) fn column(&mut self) -> Parsed<Ident> {
+        if self.at(Kind::EmptyQuotedName) {
+            let token = self.advance();
+            return Ok(self.name_of(token));
+        }
+        self.ident()
+    }
+
+    fn bindless_name(&mut self, what: &str) -> Parsed<Ident> {
+        if self.at(Kind::QuestionMark) {
+            return Err(self.recognition_error(format!("Bind variables cannot be used for {what}")));
+        }
+        self.ident()
+    }
+
+    /// Rule `keyspaceName`.
+    pub(super) fn keyspace_name(&mut self) -> Parsed<Ident> {
+        self.bindless_name(KEYSPACE_NAMES)
+    }
+
+    /// Rule `idxName`, where it stands alone.
+    pub(super) fn plain_index_name(&mut self) -> Parsed<Ident> {
+        self.bindless_name(INDEX_NAMES)
+    }
+
+    /// A keyspace and a dot, or nothing; `follows` knows what may stand behind a name without one.
+    fn qualifier(&mut self, follows: fn(Kind) -> bool) -> Parsed<Option<Ident>> {
+        let next = self.kind_at(1);
+        if !self.kind().is_ident() && !self.at(Kind::QuestionMark) {
+            return Ok(None);
+        }
+        if next == Kind::Dot {
+            let keyspace = self.keyspace_name()?;
+            self.advance();
+            return Ok(Some(keyspace));
+        }
+        if follows(next) {
+            Ok(None)
+        } else {
+            Err(self.no_viable_at(1))
+        }
+    }
+
+    fn qualified(&mut self, what: &str) -> Parsed<QualifiedName> {
+        Ok(QualifiedName {
+            keyspace: self.qualifier(follows_table)?,
+            name: self.bindless_name(what)?,
+        })
+    }
+
+    /// Rule `columnFamilyName`.
+    pub(super) fn table_name(&mut self) -> Parsed<QualifiedName> {
+        self.qualified(TABLE_NAMES)
+    }
+
+    /// Rule `indexName`.
+    pub(super) fn index_name(&mut self) -> Parsed<QualifiedName> {
+        self.qualified(INDEX_NAMES)
+    }
+
+    /// Rule `userTypeName`.
+    pub(super) fn user_type_name(&mut self) -> Parsed<QualifiedName> {
+        let keyspace = if self.kind().is_ident() && self.kind_at(1) == Kind::Dot {
+            let keyspace = self.ident()?;
+            self.advance();
+            Some(keyspace)
+        } else {
+            None
+        };
+        Ok(QualifiedName {
+            keyspace,
+            name: self.non_type_ident()?,
+        })
+    }
+
+    /// Rule `non_type_ident`: no name of a native type.
+    fn non_type_ident(&mut self) -> Parsed<Ident> {
+        const RESERVED: [&str; 7] = [
+            "byte",
+            "complex",
+            "enum",
+            "date",
+            "interval",
+            "macaddr",
+            "bitstring",
+        ];
+        let kind = self.kind();
+        let fits =
+            matches!(kind, Kind::Identifier | Kind::QuotedName | Kind::Key) || kind.is_basic_unreserved();
+        if !fits {
+            return Err(self.no_viable());
+        }
+        let token = self.advance();
+        let text = self.slice(token);
+        if kind == Kind::Identifier && RESERVED.contains(&text) {
+            return Err(self.recognition_error(format!("Invalid (reserved) user type name {text}")));
+        }
+        Ok(self.name_of(token))
+    }
+
+    /// True if the token that many places ahead may be the last part of a function's name.
+    pub(super) fn is_function_name_at(&self, distance: usize) -> bool {
+        let kind = self.kind_at(distance);
+        matches!(
+            kind,
+            Kind::Identifier | Kind::QuotedName | Kind::Token | Kind::Count
+        ) || kind.is_unreserved_function()
+    }
+
+    /// Rule `allowedFunctionName`.
+    pub(super) fn plain_function_name(&mut self) -> Parsed<Ident> {
+        if !self.is_function_name_at(0) {
+            return Err(self.no_viable());
+        }
+        let token = self.advance();
+        Ok(self.name_of(token))
+    }
+
+    /// Rule `functionName`.
+    pub(super) fn function_name(&mut self) -> Parsed<FunctionName> {
+        Ok(FunctionName {
+            keyspace: self.qualifier(follows_function)?,
+            name: self.plain_function_name()?,
+        })
+    }
+
+    /// Rules `userOrRoleName`, `roleName`.
+    pub(super) fn role_name(&mut self) -> Parsed<String> {
+        if self.kind().is_string() {
+            return self.expect_string();
+        }
+        Ok(self.bindless_name("role names")?.0)
+    }
+}
+
+/// What may stand behind the name of a table in any statement.
+fn follows_table(kind: Kind) -> bool {
+    use Kind::*;
+    matches!(
+        kind,
+        Eof | Semicolon
+            | Where
+            | Group
+            | Order
+            | Per
+            | Limit
+            | Allow
+            | LeftParen
+            | Json
+            | Using
+            | Set
+            | With
+            | As
+            | Primary
+            | Alter
+            | Add
+            | Drop
+            | Rename
+            | To
+            | From
+            | Of
+            | NoRecursive
+    )
+}
+
+/// What may stand behind a type in any statement.
+pub(super) fn follows_type(kind: Kind) -> bool {
+    use Kind::*;
+    matches!(
+        kind,
+        Eof | Semicolon
+            | RightParen
+            | LeftParen
+            | Comma
+            | Greater
+            | Static
+            | Masked
+            | Primary
+            | FinalFunc
+            | InitCond
+            | Language
+            | With
+            | Alter
+            | Add
+            | Rename
+    )
+}
+
+/// What may stand behind the name of a function in any statement.
+fn follows_function(kind: Kind) -> bool {
+    matches!(
+        kind,
+        Kind::LeftParen
+            | Kind::Eof
+            | Kind::Semicolon
+            | Kind::With
+            | Kind::To
+            | Kind::From
+            | Kind::Of
+            | Kind::NoRecursive
+    )
+}

@@ -1,0 +1,293 @@
+//! WHERE clauses and the conditions of IF.
+
+use super::{Parsed, Parser};
+use crate::ast::{
+    Condition, ConditionTarget, ConditionTest, Ident, IfClause, InValues, Operator, QualifiedName, Relation,
+    Term,
+};
+use crate::lexer::Kind;
+
+impl Parser<'_> {
+    /// Rule `whereClause`.
+    pub(super) fn where_clause(&mut self) -> Parsed<Vec<Relation>> {
+        let mut relations = vec![self.relation_or_expression()?];
+        while self.accept(Kind::And) {
+            relations.push(self.relation_or_expression()?);
+        }
+        Ok(relations)
+    }
+
+    /// Rule `relationOrExpression`.
+    fn relation_or_expression(&mut self) -> Parsed<Relation> {
+        if !self.accept(Kind::ExprOpen) {
+            return self.relation();
+        }
+        let name = self.plain_index_name()?;
+        self.expect(Kind::Comma)?;
+        let term = self.term()?;
+        self.expect(Kind::RightParen)?;
+        Ok(Relation::CustomIndex {
+            index: QualifiedName { keyspace: None, name },
+            term,
+        })
+    }
+
+    /// Rule `relation`.
+    fn relation(&mut self) -> Parsed<Relation> {
+        match self.kind() {
+            Kind::Token => self.token_relation(),
+            Kind::LeftParen if self.is_column_at(1) => match self.kind_at(2) {
+                Kind::Comma | Kind::RightParen => self.tuple_relation(),
+                kind if follows_relation_column(kind) => self.relation_in_parentheses(),
+                _ => Err(self.no_viable_at(2)),
+            },
+            Kind::LeftParen if matches!(self.kind_at(1), Kind::LeftParen | Kind::Token) => {
+                self.relation_in_parentheses()
+            }
+            Kind::LeftParen => Err(self.no_viable_at(1)),
+            _ if self.is_column_at(0) => self.column_relation(),
+            _ => Err(self.no_viable()),
+        }
+    }
+
+    fn relation_in_parentheses(&mut self) -> Parsed<Relation> {
+        self.nested(|parser| {
+            parser.advance();
+            let relation = parser.relation()?;
+            parser.expect(Kind::RightParen)?;
+            Ok(relation)
+        })
+    }
+
+    fn token_relation(&mut self) -> Parsed<Relation> {
+        self.advance();
+        let columns = self.columns_in_parentheses()?;
+        let operator = self.comparison()?;
+        Ok(Relation::Token {
+            columns,
+            operator,
+            term: self.term()?,
+        })
+    }
+
+    /// Rule `tupleOfIdentifiers`.
+    fn columns_in_parentheses(&mut self) -> Parsed<Vec<Ident>> {
+        self.expect(Kind::LeftParen)?;
+        let columns = self.comma_separated(Self::column)?;
+        self.expect(Kind::RightParen)?;
+        Ok(columns)
+    }
+
+    fn column_relation(&mut self) -> Parsed<Relation> {
+        let after = self.kind_at(1);
+        if !follows_relation_column(after) {
+            return Err(self.no_viable_at(1));
+        }
+        if after == Kind::In
+            && !matches!(
+                self.kind_at(2),
+                Kind::LeftParen | Kind::QuestionMark | Kind::Colon
+            )
+        {
+            return Err(self.no_viable_at(2));
+        }
+        let column = self.column()?;
+        let operator = match after {
+            Kind::Is => {
+                self.advance();
+                self.expect_all(&[Kind::Not, Kind::Null])?;
+                return Ok(Relation::IsNotNull { column });
+            }
+            Kind::In => {
+                self.advance();
+                let values = self.in_values()?;
+                return Ok(Relation::ColumnIn { column, values });
+            }
+            Kind::LeftBracket => return self.element_relation(column),
+            Kind::Like => {
+                self.advance();
+                Operator::Like
+            }
+            Kind::Contains => self.contains()?,
+            _ => self.comparison()?,
+        };
+        Ok(Relation::Column {
+            column,
+            operator,
+            term: self.term()?,
+        })
+    }
+
+    fn element_relation(&mut self, column: Ident) -> Parsed<Relation> {
+        self.advance();
+        let key = self.term()?;
+        self.expect(Kind::RightBracket)?;
+        let operator = self.comparison()?;
+        Ok(Relation::Element {
+            column,
+            key,
+            operator,
+            term: self.term()?,
+        })
+    }
+
+    /// Rule `relationType`.
+    fn comparison(&mut self) -> Parsed<Operator> {
+        let Some(operator) = comparison_of(self.kind()) else {
+            return Err(self.no_viable());
+        };
+        self.advance();
+        Ok(operator)
+    }
+
+    /// Rule `containsOperator`.
+    fn contains(&mut self) -> Parsed<Operator> {
+        self.expect(Kind::Contains)?;
+        Ok(if self.accept(Kind::Key) {
+            Operator::ContainsKey
+        } else {
+            Operator::Contains
+        })
+    }
+
+    /// Rules `singleColumnInValues` and `inMarker`, after IN.
+    fn in_values(&mut self) -> Parsed<InValues> {
+        match self.kind() {
+            Kind::LeftParen => Ok(InValues::Values(
+                self.term_list(Kind::LeftParen, Kind::RightParen)?,
+            )),
+            _ => Ok(InValues::Marker(self.marker()?)),
+        }
+    }
+
+    fn tuple_relation(&mut self) -> Parsed<Relation> {
+        let columns = self.columns_in_parentheses()?;
+        if self.at(Kind::In) {
+            self.advance();
+            let values = self.tuple_in_values()?;
+            return Ok(Relation::TupleIn { columns, values });
+        }
+        let Some(operator) = comparison_of(self.kind()) else {
+            return Err(self.no_viable());
+        };
+        if !matches!(
+            self.kind_at(1),
+            Kind::LeftParen | Kind::QuestionMark | Kind::Colon
+        ) {
+            return Err(self.no_viable_at(1));
+        }
+        self.advance();
+        let term = if self.at_marker() {
+            Term::Marker(self.marker()?)
+        } else {
+            self.tuple_literal()?
+        };
+        Ok(Relation::Tuple {
+            columns,
+            operator,
+            term,
+        })
+    }
+
+    fn tuple_in_values(&mut self) -> Parsed<InValues> {
+        if self.at_marker() {
+            return Ok(InValues::Marker(self.marker()?));
+        }
+        if !self.at(Kind::LeftParen) {
+            return Err(self.no_viable());
+        }
+        let values = match self.kind_at(1) {
+            Kind::RightParen => {
+                self.advance();
+                Vec::new()
+            }
+            Kind::LeftParen => {
+                self.advance();
+                self.comma_separated(Self::tuple_literal)?
+            }
+            Kind::QuestionMark | Kind::Colon => {
+                self.advance();
+                self.comma_separated(|parser| parser.marker().map(Term::Marker))?
+            }
+            _ => return Err(self.no_viable_at(1)),
+        };
+        self.expect(Kind::RightParen)?;
+        Ok(InValues::Values(values))
+    }
+
+    /// The IF clause of UPDATE and DELETE, or nothing.
+    pub(super) fn if_clause(&mut self) -> Parsed<IfClause> {
+        if !self.accept(Kind::If) {
+            return Ok(IfClause::None);
+        }
+        if self.at(Kind::Exists) && !follows_condition_column(self.kind_at(1)) {
+            self.advance();
+            return Ok(IfClause::Exists);
+        }
+        if !self.is_column_at(0) {
+            return Err(self.no_viable());
+        }
+        let mut conditions = vec![self.condition()?];
+        while self.accept(Kind::And) {
+            conditions.push(self.condition()?);
+        }
+        Ok(IfClause::Conditions(conditions))
+    }
+
+    /// Rule `columnCondition`.
+    fn condition(&mut self) -> Parsed<Condition> {
+        let column = self.column()?;
+        let target = match self.kind() {
+            Kind::LeftBracket => {
+                self.advance();
+                let element = self.term()?;
+                self.expect(Kind::RightBracket)?;
+                ConditionTarget::Element(element)
+            }
+            Kind::Dot => {
+                self.advance();
+                ConditionTarget::Field(self.ident()?)
+            }
+            _ => ConditionTarget::Column,
+        };
+        let test = match self.kind() {
+            Kind::In => {
+                self.advance();
+                ConditionTest::In(self.in_values()?)
+            }
+            Kind::Contains if target == ConditionTarget::Column => {
+                let operator = self.contains()?;
+                ConditionTest::Compare(operator, self.term()?)
+            }
+            _ => {
+                let operator = self.comparison()?;
+                ConditionTest::Compare(operator, self.term()?)
+            }
+        };
+        Ok(Condition { column, target, test })
+    }
+}
+
+fn comparison_of(kind: Kind) -> Option<Operator> {
+    match kind {
+        Kind::EqSign => Some(Operator::Eq),
+        Kind::Less => Some(Operator::Lt),
+        Kind::LessEq => Some(Operator::Lte),
+        Kind::Greater => Some(Operator::Gt),
+        Kind::GreaterEq => Some(Operator::Gte),
+        Kind::NeqSign => Some(Operator::Neq),
+        _ => None,
+    }
+}
+
+fn follows_relation_column(kind: Kind) -> bool {
+    comparison_of(kind).is_some()
+        || matches!(
+            kind,
+            Kind::Is | Kind::In | Kind::LeftBracket | Kind::Like | Kind::Contains
+        )
+}
+
+fn follows_condition_column(kind: Kind) -> bool {
+    comparison_of(kind).is_some() || matches!(kind, Kind::In | Kind::LeftBracket | Kind::Dot | Kind::Contains)
+}

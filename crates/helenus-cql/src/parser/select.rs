@@ -1,0 +1,116 @@
+//! SELECT.
+
+use super::{Parsed, Parser};
+use crate::ast::{Ordering, Select, SelectItem};
+use crate::lexer::Kind;
+
+impl Parser<'_> {
+    /// Rule `selectStatement`.
+    pub(super) fn select(&mut self) -> Parsed<Select> {
+        self.expect(Kind::Select)?;
+        let json = self.select_modifier(Kind::Json);
+        let distinct = self.select_modifier(Kind::Distinct);
+        let items = self.select_items()?;
+        self.expect(Kind::From)?;
+        let mut select = Select {
+            table: self.table_name()?,
+            json,
+            distinct,
+            items,
+            relations: Vec::new(),
+            group_by: Vec::new(),
+            order_by: Vec::new(),
+            per_partition_limit: None,
+            limit: None,
+            allow_filtering: false,
+        };
+        self.select_options(&mut select)?;
+        Ok(select)
+    }
+
+    fn select_options(&mut self, select: &mut Select) -> Parsed<()> {
+        if self.accept(Kind::Where) {
+            select.relations = self.where_clause()?;
+        }
+        if self.accept(Kind::Group) {
+            self.expect(Kind::By)?;
+            select.group_by = self.comma_separated(Self::selector)?;
+        }
+        if self.accept(Kind::Order) {
+            self.expect(Kind::By)?;
+            select.order_by = self.comma_separated(Self::ordering)?;
+        }
+        if self.accept(Kind::Per) {
+            self.expect_all(&[Kind::Partition, Kind::Limit])?;
+            select.per_partition_limit = Some(self.int_value()?);
+        }
+        if self.accept(Kind::Limit) {
+            select.limit = Some(self.int_value()?);
+        }
+        if self.accept(Kind::Allow) {
+            self.expect(Kind::Filtering)?;
+            select.allow_filtering = true;
+        }
+        Ok(())
+    }
+
+    /// Takes JSON or DISTINCT, unless it is a column of that name.
+    fn select_modifier(&mut self, modifier: Kind) -> bool {
+        if !self.at(modifier) {
+            return false;
+        }
+        let found = match self.kind_at(1) {
+            Kind::As => match self.kind_at(2) {
+                Kind::As => self.kind_at(3).is_ident(),
+                kind => !kind.is_ident(),
+            },
+            Kind::LeftParen
+            | Kind::LeftBracket
+            | Kind::LeftBrace
+            | Kind::Star
+            | Kind::Minus
+            | Kind::Null
+            | Kind::Token
+            | Kind::QuestionMark
+            | Kind::Colon => true,
+            kind => kind.is_ident() || kind.is_constant(),
+        };
+        if found {
+            self.advance();
+        }
+        found
+    }
+
+    /// Rule `selectors`. Empty for `*`.
+    pub(super) fn select_items(&mut self) -> Parsed<Vec<SelectItem>> {
+        if self.accept(Kind::Star) {
+            return Ok(Vec::new());
+        }
+        self.comma_separated(|parser| {
+            let selector = parser.selector()?;
+            let alias = if parser.accept(Kind::As) {
+                Some(parser.ident()?)
+            } else {
+                None
+            };
+            Ok(SelectItem { selector, alias })
+        })
+    }
+
+    /// Rule `orderByClause`.
+    fn ordering(&mut self) -> Parsed<Ordering> {
+        let column = self.column()?;
+        let ann_of = if self.accept(Kind::Ann) {
+            self.expect(Kind::Of)?;
+            Some(self.term()?)
+        } else {
+            None
+        };
+        let descending = !self.accept(Kind::Asc) && self.accept(Kind::Desc);
+        Ok(Ordering {
+            column,
+            ann_of,
+            descending,
+        })
+    }
+}
