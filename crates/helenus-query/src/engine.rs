@@ -130,7 +130,7 @@ impl Engine {
         });
         let store = Store::open(config.store, hooks).await.map_err(store_error)?;
         let schema = crate::ddl::load(&store, &config.node).await?;
-        live_tables.set(schema.stored_table_ids());
+        live_tables.set(&schema);
         Ok(Arc::new(Engine {
             headers: HeaderTables::load(&store).await?,
             store,

@@ -34,6 +34,9 @@ pub struct Outcome {
 
 impl From<Response> for Outcome {
     fn from(response: Response) -> Outcome {
-        Outcome { response, warnings: Vec::new() }
+        Outcome {
+            response,
+            warnings: Vec::new(),
+        }
     }
 }

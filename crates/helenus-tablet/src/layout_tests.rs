@@ -55,6 +55,12 @@ fn newer_format_is_refused_in_words() {
 fn tablets_with_a_gap_are_refused() {
     let mut format = Format::new(uuid::Uuid::from_u128(1), 3);
     format.tablets.remove(1);
-    assert!(matches!(Format::decode(&format.encode(), "FORMAT"), Err(StoreError::Corrupt { .. })));
-    assert!(matches!(Format::decode(b"{", "FORMAT"), Err(StoreError::Corrupt { .. })));
+    assert!(matches!(
+        Format::decode(&format.encode(), "FORMAT"),
+        Err(StoreError::Corrupt { .. })
+    ));
+    assert!(matches!(
+        Format::decode(b"{", "FORMAT"),
+        Err(StoreError::Corrupt { .. })
+    ));
 }

@@ -3,7 +3,8 @@ use object_store::memory::InMemory;
 
 fn both() -> Vec<(Meta, tempfile::TempDir)> {
     let folder = tempfile::tempdir().unwrap();
-    let local: Arc<dyn ObjectStore> = Arc::new(object_store::local::LocalFileSystem::new_with_prefix(folder.path()).unwrap());
+    let local: Arc<dyn ObjectStore> =
+        Arc::new(object_store::local::LocalFileSystem::new_with_prefix(folder.path()).unwrap());
     vec![
         (Meta::new(local, Path::default(), true), folder),
         (
@@ -20,7 +21,10 @@ async fn documents_change_by_compare_and_set() {
         assert_eq!(meta.put("schema", b"one", MetaExpect::Absent).await.unwrap(), 1);
         let conflict = meta.put("schema", b"two", MetaExpect::Absent).await;
         assert!(matches!(conflict, Err(StoreError::MetaConflict(_))));
-        assert_eq!(meta.put("schema", b"two", MetaExpect::Version(1)).await.unwrap(), 2);
+        assert_eq!(
+            meta.put("schema", b"two", MetaExpect::Version(1)).await.unwrap(),
+            2
+        );
         let conflict = meta.put("schema", b"three", MetaExpect::Version(1)).await;
         assert!(matches!(conflict, Err(StoreError::MetaConflict(_))));
         assert_eq!(meta.put("schema", b"", MetaExpect::Any).await.unwrap(), 3);
@@ -36,7 +40,10 @@ async fn documents_change_by_compare_and_set() {
 async fn bad_names_are_refused() {
     for (meta, _folder) in both() {
         for name in ["", "a/b", "..", ".x", "ü"] {
-            assert!(matches!(meta.get(name).await, Err(StoreError::InvalidConfig(_))), "{name}");
+            assert!(
+                matches!(meta.get(name).await, Err(StoreError::InvalidConfig(_))),
+                "{name}"
+            );
         }
     }
 }
@@ -47,7 +54,10 @@ fn document_bytes() {
     let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     let sum = (crc32c(b"hi") ^ crc32c(&2u64.to_le_bytes())).to_le_bytes();
     let sum: String = sum.iter().map(|byte| format!("{byte:02x}")).collect();
-    assert_eq!(hex, format!("484c4e534d455431{}{}{sum}6869", "0200000000000000", "02000000"));
+    assert_eq!(
+        hex,
+        format!("484c4e534d455431{}{}{sum}6869", "0200000000000000", "02000000")
+    );
 }
 
 #[test]
@@ -58,6 +68,9 @@ fn damaged_documents_are_not_served() {
         let mut damaged = bytes.clone();
         damaged[at] ^= 1;
         assert!(decode(&Bytes::from(damaged)).is_none(), "byte {at}");
-        assert!(decode(&Bytes::copy_from_slice(&bytes[..at])).is_none(), "cut at {at}");
+        assert!(
+            decode(&Bytes::copy_from_slice(&bytes[..at])).is_none(),
+            "cut at {at}"
+        );
     }
 }

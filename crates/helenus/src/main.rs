@@ -7,7 +7,11 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 #[derive(Parser, Debug)]
-#[command(name = "helenus", version, about = "A wide-column database for Cassandra's drivers and tools")]
+#[command(
+    name = "helenus",
+    version,
+    about = "A wide-column database for Cassandra's drivers and tools"
+)]
 struct Cli {
     #[command(subcommand)]
     command: Option<Command>,

@@ -1,33 +1,280 @@
-//! Statements that change the schema.
+//! Statements that change the schema (Cassandra's `cql3.statements.schema`).
+//!
+//! Each statement is a pure function from a [`Schema`] to a [`Change`]; [`execute`] runs them one at a time, writes
+//! the new schema down ([`document`]), swaps it in and tells the subscribers.
+
+mod document;
+mod index;
+mod keyspace;
+mod options;
+mod properties;
+mod table;
+mod truncate;
+mod user_type;
 
 use std::sync::Arc;
 
 use helenus_cql::ast;
 use helenus_cql::error::CqlError;
-
 use helenus_tablet::Store;
-use uuid::Uuid;
 
 use crate::engine::{Engine, NodeInfo};
-use crate::request::ClientState;
-use crate::response::Outcome;
-use crate::schema::Schema;
+use crate::request::{ClientState, no_keyspace};
+use crate::response::{ChangeKind, Outcome, Response, SchemaChange, SchemaTarget};
+use crate::schema::{Index, Keyspace, Schema, Table};
 
-/// Runs a statement that changes the schema (or TRUNCATE).
+pub use index::hidden_table;
+
+/// What a statement does to the schema.
+pub(crate) struct Change {
+    pub schema: Schema,
+    pub event: SchemaChange,
+    pub warnings: Vec<String>,
+    /// An index that rows written before it must be brought into.
+    pub index_to_build: Option<(Arc<Table>, Arc<Index>)>,
+}
+
+impl Change {
+    fn new(schema: Schema, change: ChangeKind, keyspace: &str, target: SchemaTarget) -> Change {
+        Change {
+            schema,
+            event: SchemaChange {
+                change,
+                keyspace: keyspace.to_owned(),
+                target,
+            },
+            warnings: Vec::new(),
+            index_to_build: None,
+        }
+    }
+}
+
+/// What a statement comes to: a change, or (for IF [NOT] EXISTS) nothing, perhaps with warnings.
+type Applied = Result<Result<Change, Vec<String>>, CqlError>;
+
+/// Nothing to do.
+fn unchanged() -> Applied {
+    Ok(Err(Vec::new()))
+}
+
+/// What a statement is applied to.
+pub(crate) struct DdlContext<'a> {
+    pub schema: &'a Schema,
+    pub node: &'a NodeInfo,
+    /// The keyspace in use.
+    pub keyspace: Option<&'a str>,
+    pub now_us: i64,
+}
+
+impl DdlContext<'_> {
+    /// The keyspace that a name is in.
+    fn keyspace_of<'b>(&'b self, name: &'b ast::QualifiedName) -> Result<&'b str, CqlError> {
+        match &name.keyspace {
+            Some(keyspace) => Ok(keyspace.as_str()),
+            None => self.keyspace.ok_or_else(no_keyspace),
+        }
+    }
+
+    /// A keyspace that may be changed.
+    fn modifiable(&self, keyspace: &str) -> Result<(), CqlError> {
+        let is_system = |keyspace: &Arc<Keyspace>| keyspace.is_virtual;
+        if is_system_name(keyspace) || self.schema.keyspace(keyspace).is_some_and(is_system) {
+            return Err(CqlError::Unauthorized(format!(
+                "{keyspace} keyspace is not user-modifiable."
+            )));
+        }
+        Ok(())
+    }
+
+    /// A keyspace that may be changed and exists.
+    fn keyspace_to_change(&self, keyspace: &str) -> Result<&Arc<Keyspace>, CqlError> {
+        self.modifiable(keyspace)?;
+        self.schema
+            .keyspace(keyspace)
+            .ok_or_else(|| CqlError::invalid(format!("Keyspace '{keyspace}' doesn't exist")))
+    }
+}
+
+/// Keyspaces that belong to the server.
+pub(crate) fn is_system_name(keyspace: &str) -> bool {
+    const SYSTEM: [&str; 7] = [
+        "system",
+        "system_schema",
+        "system_auth",
+        "system_distributed",
+        "system_traces",
+        "system_views",
+        "system_virtual_schema",
+    ];
+    SYSTEM.contains(&keyspace)
+}
+
+/// True for a name of 1 to `len_max` characters that are letters, digits or underscores.
+fn is_valid_name(name: &str, len_max: usize) -> bool {
+    (1..=len_max).contains(&name.len())
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+/// Longest name of a keyspace, a table or an index.
+const NAME_LEN_MAX: usize = 48;
+/// Longest name of a table (what a file name leaves of 255 bytes).
+const TABLE_NAME_LEN_MAX: usize = 222;
+
+impl Schema {
+    /// This schema with a keyspace put in place of the one of its name.
+    fn with_keyspace(&self, keyspace: Keyspace) -> Schema {
+        let mut schema = self.clone();
+        schema.keyspaces.insert(keyspace.name.clone(), Arc::new(keyspace));
+        schema
+    }
+
+    /// This schema with a table put in place of the one of its name.
+    fn with_table(&self, table: Table) -> Schema {
+        let mut schema = self.clone();
+        if let Some(keyspace) = self.keyspace(&table.keyspace) {
+            let mut keyspace = Keyspace::clone(keyspace);
+            keyspace.tables.insert(table.name.clone(), Arc::new(table));
+            schema.keyspaces.insert(keyspace.name.clone(), Arc::new(keyspace));
+        }
+        schema
+    }
+}
+
+/// Runs a statement that changes the schema, or TRUNCATE.
 pub async fn execute(
-    _engine: &Arc<Engine>,
-    _client: &ClientState,
-    _statement: &ast::Statement,
+    engine: &Arc<Engine>,
+    client: &ClientState,
+    statement: &ast::Statement,
 ) -> Result<Outcome, CqlError> {
-    Err(CqlError::invalid("this statement is not supported yet"))
+    let changing = engine.ddl.lock().await;
+    let current = engine.schema();
+    let ctx = DdlContext {
+        schema: &current,
+        node: &engine.node,
+        keyspace: client.keyspace.as_deref(),
+        now_us: engine.clock.now_us(),
+    };
+    if let ast::Statement::Truncate(name) = statement {
+        let schema = truncate::truncate(&ctx, name)?;
+        commit(engine, schema).await?;
+        return Ok(Response::Void.into());
+    }
+    let change = match apply(&ctx, statement)? {
+        Ok(change) => change,
+        Err(warnings) => {
+            return Ok(Outcome {
+                response: Response::Void,
+                warnings,
+            });
+        }
+    };
+    commit(engine, change.schema).await?;
+    drop(changing);
+    if let Some((table, index)) = change.index_to_build {
+        crate::dml::build_index(engine, &table, &index).await?;
+    }
+    // No one may be listening.
+    let _ = engine.events.send(change.event.clone());
+    Ok(Outcome {
+        response: Response::SchemaChange(change.event),
+        warnings: change.warnings,
+    })
+}
+
+fn apply(ctx: &DdlContext<'_>, statement: &ast::Statement) -> Applied {
+    use ast::Statement;
+    match statement {
+        Statement::CreateKeyspace(statement) => keyspace::create(ctx, statement),
+        Statement::AlterKeyspace(statement) => keyspace::alter(ctx, statement),
+        Statement::DropKeyspace(statement) => keyspace::drop(ctx, statement),
+        Statement::CreateTable(statement) => table::create(ctx, statement),
+        Statement::AlterTable(statement) => table::alter(ctx, statement),
+        Statement::DropTable(statement) => table::drop(ctx, statement),
+        Statement::CreateType(statement) => user_type::create(ctx, statement),
+        Statement::AlterType(statement) => user_type::alter(ctx, statement),
+        Statement::DropType(statement) => user_type::drop(ctx, statement),
+        Statement::CreateIndex(statement) => index::create(ctx, statement),
+        Statement::DropIndex(statement) => index::drop(ctx, statement),
+        other => refuse(ctx, other),
+    }
+}
+
+/// Statements that are understood and not served, with Cassandra's words where a stock Cassandra refuses them too.
+fn refuse(ctx: &DdlContext<'_>, statement: &ast::Statement) -> Applied {
+    use ast::Statement;
+    let missing = |what: &str, name: String, if_exists: bool| match if_exists {
+        true => unchanged(),
+        false => Err(CqlError::invalid(format!("{what} '{name}' doesn't exist"))),
+    };
+    match statement {
+        Statement::CreateView(_) => Err(CqlError::invalid(
+            "Materialized views are disabled. Enable in cassandra.yaml to use.",
+        )),
+        Statement::AlterView(statement) => {
+            let name = qualified(ctx, &statement.view)?;
+            missing("Materialized view", name, statement.if_exists)
+        }
+        Statement::DropView(statement) => {
+            let name = qualified(ctx, &statement.view)?;
+            missing("Materialized view", name, statement.if_exists)
+        }
+        Statement::CreateFunction(_) | Statement::CreateAggregate(_) => Err(CqlError::invalid(
+            "User-defined functions are disabled in cassandra.yaml - set user_defined_functions_enabled=true to enable",
+        )),
+        Statement::DropFunction(statement) => {
+            missing("Function", statement.name.to_string(), statement.if_exists)
+        }
+        Statement::DropAggregate(statement) => {
+            missing("Aggregate", statement.name.to_string(), statement.if_exists)
+        }
+        Statement::CreateTrigger(statement) => Err(CqlError::Config(format!(
+            "Trigger class '{}' couldn't be loaded",
+            statement.using
+        ))),
+        Statement::DropTrigger(statement) if statement.if_exists => unchanged(),
+        Statement::DropTrigger(statement) => Err(CqlError::invalid(format!(
+            "Trigger '{}' on '{}' doesn't exist",
+            statement.name,
+            qualified(ctx, &statement.table)?
+        ))),
+        _ => Err(CqlError::invalid(
+            "Roles and permissions are not supported: this server knows no users yet",
+        )),
+    }
+}
+
+/// `keyspace.name`, as messages show it.
+fn qualified(ctx: &DdlContext<'_>, name: &ast::QualifiedName) -> Result<String, CqlError> {
+    Ok(format!("{}.{}", ctx.keyspace_of(name)?, name.name))
+}
+
+/// Writes the schema down and swaps it in.
+async fn commit(engine: &Arc<Engine>, mut schema: Schema) -> Result<(), CqlError> {
+    schema.generation += 1;
+    let document = document::encode(&schema)?;
+    schema.version = document::version(&document);
+    document::store(&engine.store, &document).await?;
+    // The sweep may only begin once nobody reads the old rows any more; it needs the new set to see the new tables.
+    engine.live_tables.set(&schema);
+    engine.schema.store(Arc::new(schema));
+    Ok(())
+}
+
+/// Changes the schema outside a statement, for example when an index has been built.
+pub(crate) async fn update(
+    engine: &Arc<Engine>,
+    change: impl FnOnce(&Schema) -> Option<Schema>,
+) -> Result<(), CqlError> {
+    let _changing = engine.ddl.lock().await;
+    match change(&engine.schema()) {
+        Some(schema) => commit(engine, schema).await,
+        None => Ok(()),
+    }
 }
 
 /// Reads the schema from the store; a new store has the system keyspaces only.
-pub async fn load(_store: &Store, _node: &NodeInfo) -> Result<Schema, CqlError> {
-    Ok(Schema {
-        version: Uuid::nil(),
-        generation: 0,
-        next_table_number: 1,
-        keyspaces: Default::default(),
-    })
+pub async fn load(store: &Store, node: &NodeInfo) -> Result<Schema, CqlError> {
+    document::load(store, node).await
 }

@@ -7,11 +7,10 @@ mod keyspace;
 mod options;
 mod table;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use helenus_cql::error::CqlError;
-use helenus_row::TableId;
 use uuid::Uuid;
 
 pub use keyspace::{Keyspace, Replication};
@@ -68,18 +67,5 @@ impl Schema {
             .values()
             .flat_map(|keyspace| keyspace.tables.values())
             .filter(|table| table.kind != TableKind::Virtual)
-    }
-
-    /// The ids, in stored keys, of every table and of every index's hidden table.
-    pub fn stored_table_ids(&self) -> HashSet<TableId> {
-        self.stored_tables()
-            .flat_map(|table| {
-                table
-                    .indexes
-                    .iter()
-                    .map(|index| index.table.number)
-                    .chain([table.number])
-            })
-            .collect()
     }
 }

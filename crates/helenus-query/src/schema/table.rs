@@ -224,6 +224,14 @@ impl Table {
         Some((at, self.columns.get(at)?))
     }
 
+    /// The ids of columns that the table once had, ascending.
+    pub fn dropped_column_ids(&self) -> Arc<[ColumnId]> {
+        (0..self.next_column_id.0)
+            .map(ColumnId)
+            .filter(|id| !self.by_id.contains_key(id))
+            .collect()
+    }
+
     pub fn is_view(&self) -> bool {
         self.kind == TableKind::View
     }
@@ -242,6 +250,23 @@ pub enum IndexKind {
     Custom,
 }
 
+impl IndexKind {
+    /// As `system_schema.indexes` shows it.
+    pub fn name(self) -> &'static str {
+        match self {
+            IndexKind::Keys => "KEYS",
+            IndexKind::Composites => "COMPOSITES",
+            IndexKind::Custom => "CUSTOM",
+        }
+    }
+
+    pub fn from_name(name: &str) -> Option<IndexKind> {
+        [IndexKind::Keys, IndexKind::Composites, IndexKind::Custom]
+            .into_iter()
+            .find(|kind| kind.name() == name)
+    }
+}
+
 /// What of a column an index holds (Cassandra's `IndexTarget.Type`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IndexTargetKind {
@@ -251,6 +276,31 @@ pub enum IndexTargetKind {
     Keys,
     KeysAndValues,
     Full,
+}
+
+impl IndexTargetKind {
+    const ALL: [IndexTargetKind; 5] = [
+        IndexTargetKind::Simple,
+        IndexTargetKind::Values,
+        IndexTargetKind::Keys,
+        IndexTargetKind::KeysAndValues,
+        IndexTargetKind::Full,
+    ];
+
+    /// The modifier around the column in an index's `target` option; empty for a simple one.
+    pub fn name(self) -> &'static str {
+        match self {
+            IndexTargetKind::Simple => "",
+            IndexTargetKind::Values => "values",
+            IndexTargetKind::Keys => "keys",
+            IndexTargetKind::KeysAndValues => "entries",
+            IndexTargetKind::Full => "full",
+        }
+    }
+
+    pub fn from_name(name: &str) -> Option<IndexTargetKind> {
+        IndexTargetKind::ALL.into_iter().find(|kind| kind.name() == name)
+    }
 }
 
 /// The column that an index is on, and what of it.

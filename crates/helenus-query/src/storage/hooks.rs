@@ -1,38 +1,46 @@
 //! What the store asks about rows: how they merge, and what a compaction may forget.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use helenus_row::compact::{self, RowFilter, TableState};
-use helenus_row::{TableId, key, merge};
+use helenus_row::{ColumnId, TableId, key, merge};
 use helenus_tablet::{CompactFilter, CompactionContext, Decision, HookError, Hooks};
+
+use crate::schema::Schema;
 
 /// Tombstones are kept this long at the last run, so that a write that is still under way with an older timestamp
 /// stays deleted.
 const PURGE_GRACE_S: i64 = 10;
 
-/// The ids of the tables that exist; rows of any other are swept by compaction. Empty until the schema is read,
-/// and then nothing is swept.
+/// The tables that exist, each with the columns that were dropped from it: compaction sweeps the rows of any other
+/// table and the cells of those columns. Unknown until the schema is read, and then nothing is swept.
 #[derive(Debug, Default)]
 pub struct LiveTables {
-    tables: ArcSwap<Option<HashSet<TableId>>>,
+    tables: ArcSwap<Option<HashMap<TableId, Arc<[ColumnId]>>>>,
 }
 
 impl LiveTables {
-    /// Replaces the set.
-    pub fn set(&self, tables: HashSet<TableId>) {
+    /// Replaces the set by the tables of a schema and the hidden tables of their indexes.
+    pub fn set(&self, schema: &Schema) {
+        let tables = schema
+            .stored_tables()
+            .flat_map(|table| table.indexes.iter().map(|index| &index.table).chain([table]))
+            .map(|table| (table.number, table.dropped_column_ids()))
+            .collect();
         self.tables.store(Arc::new(Some(tables)));
     }
 
     fn state(&self, table: TableId) -> TableState {
+        let live = |dropped_columns| TableState::Live {
+            purge_grace_s: PURGE_GRACE_S,
+            dropped_columns,
+        };
         match self.tables.load().as_ref() {
-            Some(tables) if !tables.contains(&table) => TableState::Gone,
-            _ => TableState::Live {
-                purge_grace_s: PURGE_GRACE_S,
-                dropped_columns: Arc::default(),
-            },
+            Some(tables) => tables.get(&table).cloned().map_or(TableState::Gone, live),
+            None => live(Arc::default()),
         }
     }
 }

@@ -52,15 +52,15 @@ impl Term {
             | ast::Term::Negation(_) => prepare_call(ctx, term, receiver),
             ast::Term::TypeHint { ty, term: inner } => {
                 let hinted = resolve_type(ctx.schema, &receiver.keyspace, ty)?;
-                let spec = part_spec(receiver, format!("{term:?}"), hinted.clone());
+                let spec = part_spec(receiver, term.to_string(), hinted.clone());
                 if !RawTerm(inner).test(ctx, &spec).is_assignable() {
                     return Err(CqlError::invalid(format!(
-                        "Cannot cast value {inner:?} to type {ty}"
+                        "Cannot cast value {inner} to type {ty}"
                     )));
                 }
                 if !RawTerm(term).test(ctx, receiver).is_assignable() {
                     return Err(CqlError::invalid(format!(
-                        "Cannot assign value {term:?} to {} of type {}",
+                        "Cannot assign value {term} to {} of type {}",
                         receiver.name, receiver.ty
                     )));
                 }
@@ -102,7 +102,7 @@ fn prepare_elements<'t>(
     for term in &elements {
         if !RawTerm(term).test(ctx, element).is_assignable() {
             return Err(CqlError::invalid(format!(
-                "Invalid {kind} literal for {}: {role} {term:?} is not of type {}",
+                "Invalid {kind} literal for {}: {role} {term} is not of type {}",
                 receiver.name, element.ty
             )));
         }
@@ -347,7 +347,7 @@ fn call_type_error(term: &ast::Term, function: &dyn ScalarFunction, receiver: &C
             left,
             right,
         } => CqlError::invalid(format!(
-            "Type error: cannot assign result of operation '{left:?} {} {right:?}' (type {}) to {} (type {})",
+            "Type error: cannot assign result of operation '{left} {} {right}' (type {}) to {} (type {})",
             operator.symbol(),
             function.return_type(),
             receiver.name,
@@ -390,13 +390,13 @@ fn resolve_call<'t>(
         }
         ast::Term::Cast { term: inner, ty } => {
             let from = super::exact_term_type(ctx, inner)
-                .ok_or_else(|| CqlError::invalid(format!("Cannot infer type for term {inner:?}")))?;
+                .ok_or_else(|| CqlError::invalid(format!("Cannot infer type for term {inner}")))?;
             Ok((
                 functions::cast(&from, &CqlType::Native(*ty))?,
                 vec![inner.as_ref()],
             ))
         }
-        other => Err(CqlError::Server(format!("not a call: {other:?}"))),
+        other => Err(CqlError::Server(format!("not a call: {other}"))),
     }
 }
 

@@ -91,7 +91,10 @@ fn frame_round_trip() {
     let frame = sample();
     let (header, body) = FrameHeader::decode(&frame, 3).unwrap();
     assert_eq!(header.body_len, frame.len() - FRAME_HEADER_LEN);
-    assert_eq!((header.segment, header.time_ms, header.durable_offset), (3, 1_700_000_000_000, 64));
+    assert_eq!(
+        (header.segment, header.time_ms, header.durable_offset),
+        (3, 1_700_000_000_000, 64)
+    );
     let records = decode_records(Bytes::copy_from_slice(body)).unwrap();
     assert_eq!(
         records,
@@ -100,7 +103,10 @@ fn frame_round_trip() {
             ops: vec![op(-1, "k1", "abc"), op(2, "key", "")],
         }]
     );
-    assert!(FrameHeader::decode(&frame, 4).is_none(), "a frame of another segment");
+    assert!(
+        FrameHeader::decode(&frame, 4).is_none(),
+        "a frame of another segment"
+    );
 }
 
 #[test]

@@ -9,8 +9,8 @@ use bytes::BytesMut;
 use helenus_cql::error::CqlError;
 use helenus_cql::frame::request::{Query, Startup};
 use helenus_cql::frame::{
-    Decoder, Direction, MAX_BODY_LEN, OutputEncoder, ProtocolVersion, QueryParameters, Request, RequestMessage, Response,
-    ResponseMessage,
+    Decoder, Direction, MAX_BODY_LEN, OutputEncoder, ProtocolVersion, QueryParameters, Request,
+    RequestMessage, Response, ResponseMessage,
 };
 
 /// Old enough for any server, and without segments.
@@ -41,9 +41,14 @@ impl Client {
             ("CQL_VERSION".to_owned(), "3.4.7".to_owned()),
             ("DRIVER_NAME".to_owned(), "helenus shell".to_owned()),
         ];
-        match client.request(Request::Startup(Startup { options }), false)?.response {
+        match client
+            .request(Request::Startup(Startup { options }), false)?
+            .response
+        {
             Response::Ready(_) => Ok(client),
-            Response::Authenticate(_) => bail!("the server asks for a password, which this shell doesn't know how to give"),
+            Response::Authenticate(_) => {
+                bail!("the server asks for a password, which this shell doesn't know how to give")
+            }
             Response::Error(error) => bail!("the server refused the connection: {error}"),
             other => bail!("the server answered STARTUP with {:?}", other.opcode()),
         }
@@ -61,7 +66,10 @@ impl Client {
         parameters: QueryParameters,
         tracing: bool,
     ) -> Result<Result<ResponseMessage, CqlError>> {
-        let request = Request::Query(Box::new(Query { query: text.to_owned(), parameters }));
+        let request = Request::Query(Box::new(Query {
+            query: text.to_owned(),
+            parameters,
+        }));
         let message = self.request(request, tracing)?;
         Ok(match message.response {
             Response::Error(error) => Err(error),
@@ -71,11 +79,17 @@ impl Client {
 
     fn request(&mut self, request: Request, tracing: bool) -> Result<ResponseMessage> {
         let mut out = BytesMut::new();
-        let message = RequestMessage { tracing, ..RequestMessage::new(request) };
+        let message = RequestMessage {
+            tracing,
+            ..RequestMessage::new(request)
+        };
         OutputEncoder::unstarted().request(VERSION, 0, &message, &mut out);
         self.stream.write_all(&out).context("the connection is lost")?;
         loop {
-            let envelope = self.decoder.decode(&mut self.input).map_err(|refused| refused.error)?;
+            let envelope = self
+                .decoder
+                .decode(&mut self.input)
+                .map_err(|refused| refused.error)?;
             if let Some(envelope) = envelope {
                 return Ok(ResponseMessage::decode(envelope)?);
             }
@@ -89,7 +103,8 @@ impl Client {
         if read == 0 {
             bail!("the server closed the connection");
         }
-        self.input.extend_from_slice(chunk.get(..read).unwrap_or_default());
+        self.input
+            .extend_from_slice(chunk.get(..read).unwrap_or_default());
         Ok(())
     }
 }

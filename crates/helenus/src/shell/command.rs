@@ -53,13 +53,19 @@ pub fn parse(line: &str) -> Option<Result<Command, String>> {
         "HELP" | "?" => Some(Ok(Command::Help)),
         "EXIT" | "QUIT" if rest.is_empty() => Some(Ok(Command::Exit)),
         "CLEAR" | "CLS" if rest.is_empty() => Some(Ok(Command::Clear)),
-        "SHOW" => Some(match rest.first().map(|word| word.to_ascii_uppercase()).as_deref() {
-            Some("VERSION") => Ok(Command::ShowVersion),
-            Some("HOST") => Ok(Command::ShowHost),
-            _ => Err("SHOW takes VERSION or HOST".to_owned()),
-        }),
+        "SHOW" => Some(
+            match rest.first().map(|word| word.to_ascii_uppercase()).as_deref() {
+                Some("VERSION") => Ok(Command::ShowVersion),
+                Some("HOST") => Ok(Command::ShowHost),
+                _ => Err("SHOW takes VERSION or HOST".to_owned()),
+            },
+        ),
         "SOURCE" => {
-            let path = line.get("SOURCE".len()..).unwrap_or_default().trim().trim_matches(['\'', '"']);
+            let path = line
+                .get("SOURCE".len()..)
+                .unwrap_or_default()
+                .trim()
+                .trim_matches(['\'', '"']);
             Some(if path.is_empty() {
                 Err("SOURCE takes the name of a file in quotes".to_owned())
             } else {
@@ -104,10 +110,13 @@ fn paging(word: Option<&str>) -> Result<Option<Paging>, String> {
 
 fn level(word: Option<&str>) -> Result<Option<Consistency>, String> {
     let Some(word) = word else { return Ok(None) };
-    let named = |code: u16| Consistency::from_code(code).filter(|level| level.to_string().eq_ignore_ascii_case(word));
+    let named =
+        |code: u16| Consistency::from_code(code).filter(|level| level.to_string().eq_ignore_ascii_case(word));
     match (0..=0x0B).find_map(named) {
         Some(level) => Ok(Some(level)),
-        None => Err(format!("{word} is not a consistency level; one of ONE, QUORUM, ALL, LOCAL_QUORUM, …")),
+        None => Err(format!(
+            "{word} is not a consistency level; one of ONE, QUORUM, ALL, LOCAL_QUORUM, …"
+        )),
     }
 }
 
@@ -118,9 +127,18 @@ mod tests {
     #[test]
     fn commands_are_told_from_statements() {
         assert_eq!(parse("timing on"), Some(Ok(Command::Timing(Some(true)))));
-        assert_eq!(parse("CONSISTENCY quorum;"), Some(Ok(Command::Consistency(Some(Consistency::Quorum)))));
-        assert_eq!(parse("PAGING 7"), Some(Ok(Command::Paging(Some(Paging::Size(7))))));
-        assert_eq!(parse("SOURCE 'a b.cql'"), Some(Ok(Command::Source("a b.cql".to_owned()))));
+        assert_eq!(
+            parse("CONSISTENCY quorum;"),
+            Some(Ok(Command::Consistency(Some(Consistency::Quorum))))
+        );
+        assert_eq!(
+            parse("PAGING 7"),
+            Some(Ok(Command::Paging(Some(Paging::Size(7)))))
+        );
+        assert_eq!(
+            parse("SOURCE 'a b.cql'"),
+            Some(Ok(Command::Source("a b.cql".to_owned())))
+        );
         assert!(matches!(parse("PAGING many"), Some(Err(_))));
         assert_eq!(parse("SELECT 1"), None);
         assert_eq!(parse("DESCRIBE TABLES"), None);

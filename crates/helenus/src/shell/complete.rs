@@ -17,15 +17,107 @@ use super::statement::Input;
 const HISTORY_FILE: &str = ".helenus_history";
 
 const KEYWORDS: &[&str] = &[
-    "ADD", "AGGREGATE", "ALLOW FILTERING", "ALTER", "AND", "APPLY BATCH", "AS", "ASC", "BEGIN", "BATCH", "BY",
-    "CLUSTERING ORDER BY", "CONSISTENCY", "CONTAINS", "COUNT", "CREATE", "CUSTOM", "DELETE", "DESC", "DESCRIBE", "DISTINCT", "DROP",
-    "ENTRIES", "EXISTS", "EXIT", "EXPAND", "FROM", "FROZEN", "FULL", "GROUP BY", "HELP", "IF", "IN", "INDEX", "INSERT INTO",
-    "JSON", "KEY", "KEYS", "KEYSPACE", "KEYSPACES", "LIMIT", "LIST", "MAP", "MATERIALIZED VIEW", "NOT", "NULL", "ON",
-    "ORDER BY", "PAGING", "PER PARTITION LIMIT", "PRIMARY KEY", "RENAME", "REPLICATION", "SCHEMA", "SELECT", "SET",
-    "SHOW", "SOURCE", "STATIC", "TABLE", "TABLES", "TIMESTAMP", "TIMING", "TO", "TOKEN", "TRACING", "TRUNCATE", "TTL", "TUPLE", "TYPE",
-    "TYPES", "UNLOGGED", "UPDATE", "USE", "USING", "VALUES", "WHERE", "WITH", "WRITETIME",
-    "ascii", "bigint", "blob", "boolean", "counter", "date", "decimal", "double", "duration", "float", "inet", "int",
-    "smallint", "text", "time", "timestamp", "timeuuid", "tinyint", "uuid", "varchar", "varint", "vector",
+    "ADD",
+    "AGGREGATE",
+    "ALLOW FILTERING",
+    "ALTER",
+    "AND",
+    "APPLY BATCH",
+    "AS",
+    "ASC",
+    "BEGIN",
+    "BATCH",
+    "BY",
+    "CLUSTERING ORDER BY",
+    "CONSISTENCY",
+    "CONTAINS",
+    "COUNT",
+    "CREATE",
+    "CUSTOM",
+    "DELETE",
+    "DESC",
+    "DESCRIBE",
+    "DISTINCT",
+    "DROP",
+    "ENTRIES",
+    "EXISTS",
+    "EXIT",
+    "EXPAND",
+    "FROM",
+    "FROZEN",
+    "FULL",
+    "GROUP BY",
+    "HELP",
+    "IF",
+    "IN",
+    "INDEX",
+    "INSERT INTO",
+    "JSON",
+    "KEY",
+    "KEYS",
+    "KEYSPACE",
+    "KEYSPACES",
+    "LIMIT",
+    "LIST",
+    "MAP",
+    "MATERIALIZED VIEW",
+    "NOT",
+    "NULL",
+    "ON",
+    "ORDER BY",
+    "PAGING",
+    "PER PARTITION LIMIT",
+    "PRIMARY KEY",
+    "RENAME",
+    "REPLICATION",
+    "SCHEMA",
+    "SELECT",
+    "SET",
+    "SHOW",
+    "SOURCE",
+    "STATIC",
+    "TABLE",
+    "TABLES",
+    "TIMESTAMP",
+    "TIMING",
+    "TO",
+    "TOKEN",
+    "TRACING",
+    "TRUNCATE",
+    "TTL",
+    "TUPLE",
+    "TYPE",
+    "TYPES",
+    "UNLOGGED",
+    "UPDATE",
+    "USE",
+    "USING",
+    "VALUES",
+    "WHERE",
+    "WITH",
+    "WRITETIME",
+    "ascii",
+    "bigint",
+    "blob",
+    "boolean",
+    "counter",
+    "date",
+    "decimal",
+    "double",
+    "duration",
+    "float",
+    "inet",
+    "int",
+    "smallint",
+    "text",
+    "time",
+    "timestamp",
+    "timeuuid",
+    "tinyint",
+    "uuid",
+    "varchar",
+    "varint",
+    "vector",
 ];
 
 /// What Tab offers.
@@ -39,7 +131,11 @@ impl Names {
         words.extend(session.names("SELECT keyspace_name FROM system_schema.keyspaces"));
         if let Some(keyspace) = session.keyspace().map(str::to_owned) {
             let quoted = keyspace.replace('\'', "''");
-            for (column, table) in [("table_name", "tables"), ("column_name", "columns"), ("type_name", "types")] {
+            for (column, table) in [
+                ("table_name", "tables"),
+                ("column_name", "columns"),
+                ("type_name", "types"),
+            ] {
                 words.extend(session.names(&format!(
                     "SELECT {column} FROM system_schema.{table} WHERE keyspace_name = '{quoted}'"
                 )));
@@ -54,16 +150,24 @@ impl Names {
 impl Completer for Names {
     type Candidate = String;
 
-    fn complete(&self, line: &str, position: usize, _: &Context<'_>) -> rustyline::Result<(usize, Vec<String>)> {
+    fn complete(
+        &self,
+        line: &str,
+        position: usize,
+        _: &Context<'_>,
+    ) -> rustyline::Result<(usize, Vec<String>)> {
         let before = line.get(..position).unwrap_or_default();
         let is_word = |c: char| c.is_alphanumeric() || c == '_';
-        let start = before.rfind(|c| !is_word(c)).map_or(0, |at| at + before[at..].chars().next().map_or(1, char::len_utf8));
+        let start = before
+            .rfind(|c| !is_word(c))
+            .map_or(0, |at| at + before[at..].chars().next().map_or(1, char::len_utf8));
         let prefix = before.get(start..).unwrap_or_default();
         if prefix.is_empty() {
             return Ok((position, Vec::new()));
         }
         let fits = |word: &&String| {
-            word.get(..prefix.len()).is_some_and(|head| head.eq_ignore_ascii_case(prefix))
+            word.get(..prefix.len())
+                .is_some_and(|head| head.eq_ignore_ascii_case(prefix))
         };
         Ok((start, self.words.iter().filter(fits).cloned().collect()))
     }
@@ -82,7 +186,10 @@ fn history_path() -> Option<PathBuf> {
 
 /// Reads and runs lines until the end of the input.
 pub fn prompt(session: &mut Session) -> Result<()> {
-    println!("Connected to {}. HELP shows the commands of this shell; statements end with ;", session.address());
+    println!(
+        "Connected to {}. HELP shows the commands of this shell; statements end with ;",
+        session.address()
+    );
     let mut editor: Editor<Names, FileHistory> = Editor::new()?;
     editor.set_helper(Some(Names::load(session)));
     let history = history_path();
@@ -92,7 +199,9 @@ pub fn prompt(session: &mut Session) -> Result<()> {
     }
     let mut input = Input::default();
     while !session.should_exit {
-        let keyspace = session.keyspace().map_or(String::new(), |keyspace| format!(":{keyspace}"));
+        let keyspace = session
+            .keyspace()
+            .map_or(String::new(), |keyspace| format!(":{keyspace}"));
         let prompt = format!("cql{keyspace}> ");
         let line = if input.is_blank() {
             editor.readline(&prompt)
@@ -104,9 +213,10 @@ pub fn prompt(session: &mut Session) -> Result<()> {
                 editor.add_history_entry(line.as_str())?;
                 let keyspace = session.keyspace().map(str::to_owned);
                 session.feed(&mut input, &line)?;
-                let is_ddl = ["create", "alter", "drop"]
-                    .iter()
-                    .any(|verb| line.get(..verb.len()).is_some_and(|head| head.eq_ignore_ascii_case(verb)));
+                let is_ddl = ["create", "alter", "drop"].iter().any(|verb| {
+                    line.get(..verb.len())
+                        .is_some_and(|head| head.eq_ignore_ascii_case(verb))
+                });
                 if is_ddl || session.keyspace() != keyspace.as_deref() {
                     editor.set_helper(Some(Names::load(session)));
                 }

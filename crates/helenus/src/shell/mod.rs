@@ -18,7 +18,9 @@ use session::Session;
 
 /// A CQL prompt.
 #[derive(Args, Debug)]
-#[command(after_help = "Examples:\n  helenus shell\n  helenus shell db1:9042\n  helenus shell -e \"SELECT * FROM shop.users\"\n  helenus shell -f schema.cql")]
+#[command(
+    after_help = "Examples:\n  helenus shell\n  helenus shell db1:9042\n  helenus shell -e \"SELECT * FROM shop.users\"\n  helenus shell -f schema.cql"
+)]
 pub struct ShellArgs {
     /// The server, as HOST or HOST:PORT
     #[arg(default_value = "127.0.0.1:9042")]
@@ -47,7 +49,9 @@ pub fn run(args: ShellArgs) -> Result<std::process::ExitCode> {
         }
         (None, None) if !std::io::stdin().is_terminal() => {
             let mut text = String::new();
-            std::io::stdin().read_to_string(&mut text).context("can't read the standard input as text")?;
+            std::io::stdin()
+                .read_to_string(&mut text)
+                .context("can't read the standard input as text")?;
             Some(text)
         }
         (None, None) => None,
@@ -59,7 +63,11 @@ pub fn run(args: ShellArgs) -> Result<std::process::ExitCode> {
             true
         }
     };
-    Ok(if all_well { std::process::ExitCode::SUCCESS } else { std::process::ExitCode::from(2) })
+    Ok(if all_well {
+        std::process::ExitCode::SUCCESS
+    } else {
+        std::process::ExitCode::from(2)
+    })
 }
 
 /// Adds Cassandra's port where the address has none.

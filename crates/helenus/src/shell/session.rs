@@ -118,10 +118,14 @@ impl Session {
         let mut columns = Vec::new();
         loop {
             let asked = Instant::now();
-            let message = match self.client.query(statement, self.parameters(paging_state), self.is_tracing)? {
-                Ok(message) => message,
-                Err(error) => return Ok(Err(error)),
-            };
+            let message =
+                match self
+                    .client
+                    .query(statement, self.parameters(paging_state), self.is_tracing)?
+                {
+                    Ok(message) => message,
+                    Err(error) => return Ok(Err(error)),
+                };
             spent += asked.elapsed();
             for warning in &message.warnings {
                 eprintln!("Warning: {warning}");
@@ -129,7 +133,9 @@ impl Session {
             if let Some(id) = message.tracing_id {
                 println!("Tracing session: {id}");
             }
-            let Some(rows) = self.take_rows(message) else { return Ok(Ok(spent)) };
+            let Some(rows) = self.take_rows(message) else {
+                return Ok(Ok(spent));
+            };
             paging_state = rows.page.paging_state.clone();
             shown += self.show_page(&rows, &mut columns, shown);
             if paging_state.is_none() {
@@ -166,9 +172,17 @@ impl Session {
 
     fn show_page(&self, rows: &Rows, columns: &mut Vec<(String, CqlType)>, shown: usize) -> usize {
         if columns.is_empty() {
-            *columns = rows.metadata.columns.iter().map(|c| (c.name.to_string(), c.ty.clone())).collect();
+            *columns = rows
+                .metadata
+                .columns
+                .iter()
+                .map(|c| (c.name.to_string(), c.ty.clone()))
+                .collect();
         }
-        let page = Page { columns: columns.clone(), rows: rows.content.iter().collect() };
+        let page = Page {
+            columns: columns.clone(),
+            rows: rows.content.iter().collect(),
+        };
         if let Some(text) = page.as_description() {
             println!("{text}");
         } else if self.is_expanding {
@@ -184,9 +198,11 @@ impl Session {
             Command::Help => println!("{HELP}"),
             Command::Exit => self.should_exit = true,
             Command::Clear => print!("\x1b[2J\x1b[H"),
-            Command::ShowVersion => return self.run_text(
-                "SELECT release_version, cql_version, native_protocol_version FROM system.local;",
-            ),
+            Command::ShowVersion => {
+                return self.run_text(
+                    "SELECT release_version, cql_version, native_protocol_version FROM system.local;",
+                );
+            }
             Command::ShowHost => println!("Connected to {}", self.address()),
             Command::Source(path) => {
                 return match std::fs::read_to_string(&path) {
@@ -207,7 +223,10 @@ impl Session {
             }
             Command::SerialConsistency(level) => {
                 self.serial_consistency = level.or(self.serial_consistency);
-                println!("Serial consistency level is {}", self.serial_consistency.unwrap_or(Consistency::Serial));
+                println!(
+                    "Serial consistency level is {}",
+                    self.serial_consistency.unwrap_or(Consistency::Serial)
+                );
             }
             Command::Timing(on) => switch("Timing", &mut self.is_timing, on),
             Command::Expand(on) => switch("Expanded output", &mut self.is_expanding, on),
@@ -230,10 +249,18 @@ impl Session {
 
     /// The values of the first column of an internal query; nothing if it fails.
     pub fn names(&mut self, query: &str) -> Vec<String> {
-        let parameters = QueryParameters { page_size: Some(FETCH_SIZE), ..QueryParameters::default() };
-        let Ok(Ok(message)) = self.client.query(query, parameters, false) else { return Vec::new() };
-        let Response::Result(QueryResult::Rows(rows)) = message.response else { return Vec::new() };
-        let text = |row: Vec<Option<Bytes>>| Some(String::from_utf8_lossy(row.first()?.as_ref()?).into_owned());
+        let parameters = QueryParameters {
+            page_size: Some(FETCH_SIZE),
+            ..QueryParameters::default()
+        };
+        let Ok(Ok(message)) = self.client.query(query, parameters, false) else {
+            return Vec::new();
+        };
+        let Response::Result(QueryResult::Rows(rows)) = message.response else {
+            return Vec::new();
+        };
+        let text =
+            |row: Vec<Option<Bytes>>| Some(String::from_utf8_lossy(row.first()?.as_ref()?).into_owned());
         rows.content.iter().filter_map(text).collect()
     }
 }
@@ -255,7 +282,10 @@ fn ask_for_more() -> Result<bool> {
     print!("--- more: Enter, or q to stop --- ");
     std::io::stdout().flush()?;
     let mut answer = String::new();
-    std::io::stdin().lock().read_line(&mut answer).context("can't read from the terminal")?;
+    std::io::stdin()
+        .lock()
+        .read_line(&mut answer)
+        .context("can't read from the terminal")?;
     Ok(!answer.trim().eq_ignore_ascii_case("q"))
 }
 

@@ -61,7 +61,9 @@ fn statement_end(text: &str) -> Option<usize> {
     let mut in_batch = false;
     for (position, word) in Scan::new(text) {
         match word {
-            Piece::Word(word) if word.eq_ignore_ascii_case("batch") && begins_batch(text, position) => in_batch = true,
+            Piece::Word(word) if word.eq_ignore_ascii_case("batch") && begins_batch(text, position) => {
+                in_batch = true
+            }
             Piece::Word(word) if word.eq_ignore_ascii_case("apply") => in_batch = false,
             Piece::Semicolon if !in_batch => return Some(position),
             Piece::Word(_) | Piece::Semicolon => {}
@@ -74,7 +76,10 @@ fn statement_end(text: &str) -> Option<usize> {
 fn begins_batch(text: &str, batch_at: usize) -> bool {
     let before = strip_comments(text.get(..batch_at).unwrap_or_default());
     let mut words = before.split_whitespace();
-    words.next().is_some_and(|word| word.eq_ignore_ascii_case("begin")) && words.count() <= 1
+    words
+        .next()
+        .is_some_and(|word| word.eq_ignore_ascii_case("begin"))
+        && words.count() <= 1
 }
 
 fn strip_comments(text: &str) -> String {
@@ -102,7 +107,11 @@ struct Scan<'a> {
 
 impl<'a> Scan<'a> {
     fn new(text: &'a str) -> Scan<'a> {
-        Scan { text, position: 0, inside: Inside::Code }
+        Scan {
+            text,
+            position: 0,
+            inside: Inside::Code,
+        }
     }
 
     fn rest(&self) -> &'a str {
@@ -173,20 +182,28 @@ mod tests {
 
     #[test]
     fn semicolons_in_strings_names_and_comments_end_nothing() {
-        let (statements, rest) = split("INSERT INTO t (\"a;b\") VALUES ('x;''y'); -- c;d\nSELECT $$;$$ /* ; */ ; USE k");
+        let (statements, rest) =
+            split("INSERT INTO t (\"a;b\") VALUES ('x;''y'); -- c;d\nSELECT $$;$$ /* ; */ ; USE k");
         assert_eq!(
             statements,
-            ["INSERT INTO t (\"a;b\") VALUES ('x;''y')", "-- c;d\nSELECT $$;$$ /* ; */"]
+            [
+                "INSERT INTO t (\"a;b\") VALUES ('x;''y')",
+                "-- c;d\nSELECT $$;$$ /* ; */"
+            ]
         );
         assert_eq!(rest, "USE k");
     }
 
     #[test]
     fn a_batch_is_one_statement() {
-        let (statements, rest) = split("BEGIN UNLOGGED BATCH INSERT a; INSERT b; APPLY BATCH; SELECT batch FROM t;");
+        let (statements, rest) =
+            split("BEGIN UNLOGGED BATCH INSERT a; INSERT b; APPLY BATCH; SELECT batch FROM t;");
         assert_eq!(
             statements,
-            ["BEGIN UNLOGGED BATCH INSERT a; INSERT b; APPLY BATCH", "SELECT batch FROM t"]
+            [
+                "BEGIN UNLOGGED BATCH INSERT a; INSERT b; APPLY BATCH",
+                "SELECT batch FROM t"
+            ]
         );
         assert_eq!(rest, "");
     }

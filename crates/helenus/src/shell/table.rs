@@ -15,13 +15,17 @@ pub struct Page {
 
 /// A value as the shell shows it: text bare, everything else as CQL writes it.
 fn show(ty: &CqlType, cell: Option<&Bytes>) -> String {
-    let Some(bytes) = cell else { return "null".to_owned() };
+    let Some(bytes) = cell else {
+        return "null".to_owned();
+    };
     match ty {
-        CqlType::Native(NativeType::Text | NativeType::Ascii) => {
-            String::from_utf8_lossy(bytes).replace('\n', "\\n").replace('\t', "\\t")
-        }
+        CqlType::Native(NativeType::Text | NativeType::Ascii) => String::from_utf8_lossy(bytes)
+            .replace('\n', "\\n")
+            .replace('\t', "\\t"),
         ty => match value::to_cql_literal(ty, bytes) {
-            Ok(text) if matches!(ty, CqlType::Native(NativeType::Timestamp)) => text.trim_matches('\'').to_owned(),
+            Ok(text) if matches!(ty, CqlType::Native(NativeType::Timestamp)) => {
+                text.trim_matches('\'').to_owned()
+            }
             Ok(text) => text,
             Err(_) => value::hex(bytes),
         },
@@ -52,7 +56,12 @@ impl Page {
         let mut builder = Builder::default();
         builder.push_record(self.columns.iter().map(|(name, _)| name.clone()));
         for row in &self.rows {
-            builder.push_record(self.columns.iter().zip(row).map(|((_, ty), cell)| show(ty, cell.as_ref())));
+            builder.push_record(
+                self.columns
+                    .iter()
+                    .zip(row)
+                    .map(|((_, ty), cell)| show(ty, cell.as_ref())),
+            );
         }
         let mut table = builder.build();
         table.with(Style::psql());
@@ -67,7 +76,12 @@ impl Page {
 
     /// Each row as lines of `column | value`.
     pub fn to_lines(&self, first_row: usize) -> String {
-        let width = self.columns.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+        let width = self
+            .columns
+            .iter()
+            .map(|(name, _)| name.chars().count())
+            .max()
+            .unwrap_or(0);
         let mut lines = Vec::new();
         for (number, row) in self.rows.iter().enumerate() {
             lines.push(format!("@ Row {}", first_row + number + 1));
@@ -89,8 +103,16 @@ impl Page {
             return None;
         }
         let statement = |row: &Vec<Option<Bytes>>| {
-            row.last().and_then(Option::as_ref).map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+            row.last()
+                .and_then(Option::as_ref)
+                .map(|bytes| String::from_utf8_lossy(bytes).into_owned())
         };
-        Some(self.rows.iter().filter_map(statement).collect::<Vec<_>>().join("\n\n"))
+        Some(
+            self.rows
+                .iter()
+                .filter_map(statement)
+                .collect::<Vec<_>>()
+                .join("\n\n"),
+        )
     }
 }

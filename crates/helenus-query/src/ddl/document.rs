@@ -1,0 +1,479 @@
+//! The schema document: how the schema is written down, as JSON, and read again.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use helenus_cql::error::CqlError;
+use helenus_cql::types::{CqlType, NativeType, UserType, UserTypeField};
+use helenus_row::{ColumnId, Order, TableId};
+use helenus_tablet::{MetaExpect, Store};
+use md5::{Digest, Md5};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::engine::{NodeInfo, store_error};
+use crate::schema::{
+    Column, ColumnKind, DroppedColumn, Index, IndexKind, IndexTarget, IndexTargetKind, Keyspace, Replication,
+    Schema, Table, TableBuilder, TableKind, TableOptions,
+};
+
+const NAME: &str = "schema";
+/// Raised when an older binary could not understand the document.
+const FORMAT: u32 = 1;
+
+#[derive(Serialize, Deserialize)]
+struct SchemaDoc {
+    format: u32,
+    next_table_number: u32,
+    keyspaces: Vec<KeyspaceDoc>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct KeyspaceDoc {
+    name: String,
+    class: String,
+    options: BTreeMap<String, String>,
+    durable_writes: bool,
+    types: Vec<UserTypeDoc>,
+    tables: Vec<TableDoc>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct UserTypeDoc {
+    name: String,
+    fields: Vec<(String, TypeDoc)>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum TypeDoc {
+    Native(String),
+    List(Box<TypeDoc>, bool),
+    Set(Box<TypeDoc>, bool),
+    Map(Box<TypeDoc>, Box<TypeDoc>, bool),
+    Tuple(Vec<TypeDoc>),
+    /// By name, in the keyspace of the document.
+    UserType(String, bool),
+    Vector(Box<TypeDoc>, u16),
+}
+
+#[derive(Serialize, Deserialize)]
+struct TableDoc {
+    name: String,
+    id: Uuid,
+    number: u32,
+    next_column_id: u32,
+    columns: Vec<ColumnDoc>,
+    options: OptionsDoc,
+    #[serde(default)]
+    dropped_columns: Vec<DroppedColumnDoc>,
+    #[serde(default)]
+    indexes: Vec<IndexDoc>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ColumnDoc {
+    name: String,
+    ty: TypeDoc,
+    kind: KindDoc,
+    position: usize,
+    id: u32,
+    #[serde(default)]
+    descending: bool,
+}
+
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum KindDoc {
+    PartitionKey,
+    Clustering,
+    Static,
+    Regular,
+}
+
+#[derive(Serialize, Deserialize)]
+struct DroppedColumnDoc {
+    name: String,
+    ty: TypeDoc,
+    kind: KindDoc,
+    dropped_time_us: i64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct IndexDoc {
+    name: String,
+    kind: String,
+    options: BTreeMap<String, String>,
+    column: String,
+    target: String,
+    table_id: Uuid,
+    number: u32,
+    is_complete: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+struct OptionsDoc {
+    additional_write_policy: String,
+    allow_auto_snapshot: bool,
+    bloom_filter_fp_chance: f64,
+    caching: BTreeMap<String, String>,
+    cdc: bool,
+    comment: String,
+    compaction: BTreeMap<String, String>,
+    compression: BTreeMap<String, String>,
+    crc_check_chance: f64,
+    default_time_to_live_s: i32,
+    extensions: BTreeMap<String, Vec<u8>>,
+    gc_grace_s: i32,
+    incremental_backups: bool,
+    max_index_interval: i32,
+    memtable: String,
+    memtable_flush_period_ms: i32,
+    min_index_interval: i32,
+    read_repair: String,
+    speculative_retry: String,
+}
+
+macro_rules! copy_options {
+    ($to:ident, $from:expr) => {{
+        let from = $from;
+        $to {
+            additional_write_policy: from.additional_write_policy.clone(),
+            allow_auto_snapshot: from.allow_auto_snapshot,
+            bloom_filter_fp_chance: from.bloom_filter_fp_chance,
+            caching: from.caching.clone(),
+            cdc: from.cdc,
+            comment: from.comment.clone(),
+            compaction: from.compaction.clone(),
+            compression: from.compression.clone(),
+            crc_check_chance: from.crc_check_chance,
+            default_time_to_live_s: from.default_time_to_live_s,
+            extensions: from.extensions.clone(),
+            gc_grace_s: from.gc_grace_s,
+            incremental_backups: from.incremental_backups,
+            max_index_interval: from.max_index_interval,
+            memtable: from.memtable.clone(),
+            memtable_flush_period_ms: from.memtable_flush_period_ms,
+            min_index_interval: from.min_index_interval,
+            read_repair: from.read_repair.clone(),
+            speculative_retry: from.speculative_retry.clone(),
+        }
+    }};
+}
+
+impl From<&CqlType> for TypeDoc {
+    fn from(ty: &CqlType) -> TypeDoc {
+        let boxed = |ty: &CqlType| Box::new(TypeDoc::from(ty));
+        match ty {
+            CqlType::Native(native) => TypeDoc::Native(native.name().to_owned()),
+            CqlType::List { element, frozen } => TypeDoc::List(boxed(element), *frozen),
+            CqlType::Set { element, frozen } => TypeDoc::Set(boxed(element), *frozen),
+            CqlType::Map { key, value, frozen } => TypeDoc::Map(boxed(key), boxed(value), *frozen),
+            CqlType::Tuple(elements) => TypeDoc::Tuple(elements.iter().map(TypeDoc::from).collect()),
+            CqlType::Udt { definition, frozen } => TypeDoc::UserType(definition.name.clone(), *frozen),
+            CqlType::Vector { element, dimension } => TypeDoc::Vector(boxed(element), *dimension),
+        }
+    }
+}
+
+impl From<ColumnKind> for KindDoc {
+    fn from(kind: ColumnKind) -> KindDoc {
+        match kind {
+            ColumnKind::PartitionKey => KindDoc::PartitionKey,
+            ColumnKind::Clustering => KindDoc::Clustering,
+            ColumnKind::Static => KindDoc::Static,
+            ColumnKind::Regular => KindDoc::Regular,
+        }
+    }
+}
+
+impl From<KindDoc> for ColumnKind {
+    fn from(kind: KindDoc) -> ColumnKind {
+        match kind {
+            KindDoc::PartitionKey => ColumnKind::PartitionKey,
+            KindDoc::Clustering => ColumnKind::Clustering,
+            KindDoc::Static => ColumnKind::Static,
+            KindDoc::Regular => ColumnKind::Regular,
+        }
+    }
+}
+
+fn keyspace_doc(keyspace: &Keyspace) -> KeyspaceDoc {
+    let user_type = |ty: &Arc<UserType>| UserTypeDoc {
+        name: ty.name.clone(),
+        fields: ty
+            .fields
+            .iter()
+            .map(|field| (field.name.clone(), TypeDoc::from(&field.ty)))
+            .collect(),
+    };
+    KeyspaceDoc {
+        name: keyspace.name.clone(),
+        class: keyspace.replication.class.clone(),
+        options: keyspace.replication.options.clone(),
+        durable_writes: keyspace.durable_writes,
+        types: keyspace.types.values().map(user_type).collect(),
+        tables: keyspace.tables.values().map(|table| table_doc(table)).collect(),
+    }
+}
+
+fn table_doc(table: &Table) -> TableDoc {
+    let column = |column: &Arc<Column>| ColumnDoc {
+        name: column.name.clone(),
+        ty: TypeDoc::from(&column.ty),
+        kind: column.kind.into(),
+        position: column.position,
+        id: column.id.0,
+        descending: column.order == Order::Desc,
+    };
+    let dropped = |column: &DroppedColumn| DroppedColumnDoc {
+        name: column.name.clone(),
+        ty: TypeDoc::from(&column.ty),
+        kind: column.kind.into(),
+        dropped_time_us: column.dropped_time_us,
+    };
+    let index = |index: &Arc<Index>| IndexDoc {
+        name: index.name.clone(),
+        kind: index.kind.name().to_owned(),
+        options: index.options.clone(),
+        column: index.target.column.clone(),
+        target: index.target.kind.name().to_owned(),
+        table_id: index.table.id,
+        number: index.table.number.0,
+        is_complete: index.is_complete,
+    };
+    TableDoc {
+        name: table.name.clone(),
+        id: table.id,
+        number: table.number.0,
+        next_column_id: table.next_column_id.0,
+        columns: table.columns.iter().map(column).collect(),
+        options: copy_options!(OptionsDoc, &table.options),
+        dropped_columns: table.dropped_columns.values().map(dropped).collect(),
+        indexes: table.indexes.iter().map(index).collect(),
+    }
+}
+
+/// The schema as bytes; what is computed (system keyspaces) stays out.
+pub fn encode(schema: &Schema) -> Result<Vec<u8>, CqlError> {
+    let document = SchemaDoc {
+        format: FORMAT,
+        next_table_number: schema.next_table_number,
+        keyspaces: schema
+            .keyspaces
+            .values()
+            .filter(|keyspace| !keyspace.is_virtual)
+            .map(|keyspace| keyspace_doc(keyspace))
+            .collect(),
+    };
+    serde_json::to_vec(&document)
+        .map_err(|error| CqlError::Server(format!("can't write the schema: {error}")))
+}
+
+/// The version that drivers compare: equal schemas have equal versions.
+pub fn version(document: &[u8]) -> Uuid {
+    let digest: [u8; 16] = Md5::digest(document).into();
+    uuid::Builder::from_md5_bytes(digest).into_uuid()
+}
+
+/// Writes the document, durably.
+pub async fn store(store: &Store, document: &[u8]) -> Result<(), CqlError> {
+    store
+        .meta_put(NAME, document, MetaExpect::Any)
+        .await
+        .map_err(store_error)?;
+    Ok(())
+}
+
+/// Reads the schema.
+pub async fn load(store: &Store, node: &NodeInfo) -> Result<Schema, CqlError> {
+    let mut schema = Schema {
+        version: Uuid::nil(),
+        generation: 1,
+        next_table_number: 1,
+        keyspaces: BTreeMap::new(),
+    };
+    if let Some(document) = store.meta_get(NAME).await.map_err(store_error)? {
+        read(&document.content, &mut schema)?;
+    }
+    for keyspace in crate::system::keyspaces(node) {
+        schema.keyspaces.insert(keyspace.name.clone(), Arc::new(keyspace));
+    }
+    schema.version = version(&encode(&schema)?);
+    Ok(schema)
+}
+
+fn read(bytes: &[u8], schema: &mut Schema) -> Result<(), CqlError> {
+    let damaged = |error: String| CqlError::Server(format!("the schema document is damaged: {error}"));
+    let document: SchemaDoc = serde_json::from_slice(bytes).map_err(|error| damaged(error.to_string()))?;
+    if document.format > FORMAT {
+        return Err(CqlError::Server(format!(
+            "the schema was written in format {}, and this binary understands up to {FORMAT}: use a newer helenus",
+            document.format
+        )));
+    }
+    schema.next_table_number = document.next_table_number;
+    for keyspace in document.keyspaces {
+        let keyspace = read_keyspace(keyspace).map_err(damaged)?;
+        schema.keyspaces.insert(keyspace.name.clone(), Arc::new(keyspace));
+    }
+    Ok(())
+}
+
+/// User types that have been read, and those that still are documents.
+struct TypeReader<'a> {
+    keyspace: &'a str,
+    documents: BTreeMap<&'a str, &'a UserTypeDoc>,
+    done: BTreeMap<String, Arc<UserType>>,
+}
+
+impl TypeReader<'_> {
+    fn user_type(&mut self, name: &str, depth: usize) -> Result<Arc<UserType>, String> {
+        if let Some(done) = self.done.get(name) {
+            return Ok(done.clone());
+        }
+        let document = *self
+            .documents
+            .get(name)
+            .ok_or_else(|| format!("no user type {name}"))?;
+        let mut fields = Vec::with_capacity(document.fields.len());
+        for (field, ty) in &document.fields {
+            fields.push(UserTypeField {
+                name: field.clone(),
+                ty: self.ty(ty, depth + 1)?,
+            });
+        }
+        let definition = Arc::new(UserType {
+            keyspace: self.keyspace.to_owned(),
+            name: name.to_owned(),
+            fields,
+        });
+        self.done.insert(name.to_owned(), definition.clone());
+        Ok(definition)
+    }
+
+    fn ty(&mut self, document: &TypeDoc, depth: usize) -> Result<CqlType, String> {
+        if depth > 128 {
+            return Err("types are nested too deeply".to_owned());
+        }
+        let depth = depth + 1;
+        Ok(match document {
+            TypeDoc::Native(name) => {
+                CqlType::Native(NativeType::from_name(name).ok_or_else(|| format!("no type {name}"))?)
+            }
+            TypeDoc::List(element, frozen) => CqlType::list(self.ty(element, depth)?, *frozen),
+            TypeDoc::Set(element, frozen) => CqlType::set(self.ty(element, depth)?, *frozen),
+            TypeDoc::Map(key, value, frozen) => {
+                CqlType::map(self.ty(key, depth)?, self.ty(value, depth)?, *frozen)
+            }
+            TypeDoc::Tuple(elements) => {
+                let elements = elements.iter().map(|element| self.ty(element, depth));
+                CqlType::tuple(elements.collect::<Result<Vec<_>, _>>()?)
+            }
+            TypeDoc::UserType(name, frozen) => CqlType::Udt {
+                definition: self.user_type(name, depth)?,
+                frozen: *frozen,
+            },
+            TypeDoc::Vector(element, dimension) => CqlType::vector(self.ty(element, depth)?, *dimension),
+        })
+    }
+}
+
+fn read_keyspace(document: KeyspaceDoc) -> Result<Keyspace, String> {
+    let mut types = TypeReader {
+        keyspace: &document.name,
+        documents: document.types.iter().map(|ty| (ty.name.as_str(), ty)).collect(),
+        done: BTreeMap::new(),
+    };
+    for ty in &document.types {
+        types.user_type(&ty.name, 0)?;
+    }
+    let mut tables = BTreeMap::new();
+    for table in &document.tables {
+        let table = read_table(&document.name, table, &mut types)?;
+        tables.insert(table.name.clone(), Arc::new(table));
+    }
+    let types = types.done;
+    Ok(Keyspace {
+        replication: Replication {
+            class: document.class,
+            options: document.options,
+        },
+        durable_writes: document.durable_writes,
+        is_virtual: false,
+        types,
+        tables,
+        name: document.name,
+    })
+}
+
+fn read_table(keyspace: &str, document: &TableDoc, types: &mut TypeReader<'_>) -> Result<Table, String> {
+    let mut columns = Vec::with_capacity(document.columns.len());
+    for column in &document.columns {
+        columns.push(Column {
+            name: column.name.clone(),
+            ty: types.ty(&column.ty, 0)?,
+            kind: column.kind.into(),
+            position: column.position,
+            id: ColumnId(column.id),
+            order: if column.descending {
+                Order::Desc
+            } else {
+                Order::Asc
+            },
+        });
+    }
+    let mut dropped_columns = BTreeMap::new();
+    for column in &document.dropped_columns {
+        let dropped = DroppedColumn {
+            name: column.name.clone(),
+            ty: types.ty(&column.ty, 0)?,
+            kind: column.kind.into(),
+            dropped_time_us: column.dropped_time_us,
+        };
+        dropped_columns.insert(column.name.clone(), dropped);
+    }
+    let mut builder = TableBuilder {
+        keyspace: keyspace.to_owned(),
+        name: document.name.clone(),
+        id: document.id,
+        number: TableId(document.number),
+        kind: TableKind::Stored,
+        options: copy_options!(TableOptions, &document.options),
+        columns,
+        next_column_id: ColumnId(document.next_column_id),
+        dropped_columns,
+        indexes: Vec::new(),
+        views: Vec::new(),
+        view: None,
+    };
+    let base = builder.clone().build();
+    for index in &document.indexes {
+        builder.indexes.push(Arc::new(read_index(&base, index)?));
+    }
+    Ok(builder.build())
+}
+
+fn read_index(base: &Table, document: &IndexDoc) -> Result<Index, String> {
+    let unknown = |what: &str| format!("index {} has an unknown {what}", document.name);
+    let target = IndexTarget {
+        column: document.column.clone(),
+        kind: IndexTargetKind::from_name(&document.target).ok_or_else(|| unknown("target"))?,
+    };
+    let table = super::hidden_table(
+        base,
+        &document.name,
+        &target,
+        TableId(document.number),
+        document.table_id,
+    )
+    .map_err(|error| error.to_string())?;
+    Ok(Index {
+        name: document.name.clone(),
+        kind: IndexKind::from_name(&document.kind).ok_or_else(|| unknown("kind"))?,
+        options: document.options.clone(),
+        target,
+        table: Arc::new(table),
+        is_complete: document.is_complete,
+    })
+}

@@ -1,0 +1,374 @@
+//! CREATE and DROP INDEX, and the hidden tables behind indexes.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use helenus_cql::ast;
+use helenus_cql::error::CqlError;
+use helenus_cql::types::CqlType;
+use helenus_row::{ColumnId, Order, TableId};
+use uuid::Uuid;
+
+use super::properties;
+use super::table::references_duration;
+use super::{Applied, Change, DdlContext, is_valid_name, unchanged};
+use crate::response::{ChangeKind, SchemaTarget};
+use crate::schema::{
+    Column, ColumnKind, Index, IndexKind, IndexTarget, IndexTargetKind, Keyspace, Table, TableBuilder,
+    TableKind, TableOptions,
+};
+
+/// Longest name of an index.
+const INDEX_NAME_LEN_MAX: usize = 222;
+const SAI_CLASS: &str = "StorageAttachedIndex";
+
+pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateIndex) -> Applied {
+    let keyspace_name = ctx.keyspace_of(&statement.table)?;
+    let keyspace = ctx.keyspace_to_change(keyspace_name)?;
+    let table = keyspace
+        .tables
+        .get(statement.table.name.as_str())
+        .ok_or_else(|| CqlError::invalid(format!("Table '{}' doesn't exist", statement.table.name)))?;
+    let given_name = statement.name.as_ref().map(|name| name.0.clone());
+    if let Some(name) = &given_name {
+        if keyspace.index(name).is_some() {
+            return match statement.if_not_exists {
+                true => unchanged(),
+                false => Err(CqlError::invalid(format!("Index '{name}' already exists"))),
+            };
+        }
+    }
+    let (kind, mut options) = index_kind(statement)?;
+    if table.is_counter {
+        return Err(CqlError::invalid(
+            "Secondary indexes on counter tables aren't supported",
+        ));
+    }
+    if table.is_view() {
+        return Err(CqlError::invalid(
+            "Secondary indexes on materialized views aren't supported",
+        ));
+    }
+    let target = match statement.targets.as_slice() {
+        [target] => check_target(table, target)?,
+        [] => {
+            return Err(CqlError::invalid(
+                "Only CUSTOM indexes can be created without specifying a target column",
+            ));
+        }
+        _ => return Err(CqlError::invalid("Only CUSTOM indexes support multiple columns")),
+    };
+    let name = given_name.unwrap_or_else(|| default_name(keyspace, table, &target.column));
+    if !is_valid_name(&name, INDEX_NAME_LEN_MAX) {
+        return Err(CqlError::Config(format!("Illegal index name {name}")));
+    }
+    options.insert("target".to_owned(), target_option(&target));
+    if let Some(twin) = table
+        .indexes
+        .iter()
+        .find(|index| index.target == target && index.kind == kind)
+    {
+        return match statement.if_not_exists {
+            true => unchanged(),
+            false if kind == IndexKind::Custom => Err(CqlError::invalid(format!(
+                "Cannot create more than one storage-attached index on the same column: {}",
+                target.column
+            ))),
+            false => Err(CqlError::invalid(format!(
+                "Index {name} is a duplicate of existing index {}",
+                twin.name
+            ))),
+        };
+    }
+    add(ctx, table, name, kind, options, target)
+}
+
+fn add(
+    ctx: &DdlContext<'_>,
+    table: &Table,
+    name: String,
+    kind: IndexKind,
+    options: BTreeMap<String, String>,
+    target: IndexTarget,
+) -> Applied {
+    let mut schema = ctx.schema.clone();
+    let hidden = hidden_table(table, &name, &target, schema.take_table_number(), Uuid::new_v4())?;
+    let index = Arc::new(Index {
+        name,
+        kind,
+        options,
+        target,
+        table: Arc::new(hidden),
+        is_complete: false,
+    });
+    let mut builder = table.to_builder();
+    builder.indexes.push(index.clone());
+    let changed = Arc::new(builder.build());
+    let schema = schema.with_table(Table::clone(&changed));
+    let target = SchemaTarget::Table(table.name.clone());
+    let change = Change::new(schema, ChangeKind::Updated, &table.keyspace, target);
+    Ok(Ok(Change {
+        index_to_build: Some((changed, index)),
+        ..change
+    }))
+}
+
+/// The kind of an index by its USING clause, and its options.
+fn index_kind(statement: &ast::CreateIndex) -> Result<(IndexKind, BTreeMap<String, String>), CqlError> {
+    let declared = properties::map(&statement.properties, "options")?;
+    let class = statement.using.as_deref();
+    let short = class.map(|class| class.rsplit('.').next().unwrap_or(class));
+    let is_sai = |name: &str| name.eq_ignore_ascii_case("sai") || name == SAI_CLASS;
+    match (statement.custom, short) {
+        (_, Some(name)) if is_sai(name) => {
+            let mut options = declared.unwrap_or_default();
+            options.insert("class_name".to_owned(), class.unwrap_or(SAI_CLASS).to_owned());
+            Ok((IndexKind::Custom, options))
+        }
+        (false, None | Some("legacy_local_table")) => match declared {
+            Some(_) => Err(CqlError::invalid("Cannot specify options for a non-CUSTOM index")),
+            None => Ok((IndexKind::Composites, BTreeMap::new())),
+        },
+        (_, name) => Err(CqlError::Config(format!(
+            "Unable to find custom indexer class '{}'",
+            class.or(name).unwrap_or("legacy_local_table")
+        ))),
+    }
+}
+
+/// What of which column is indexed, with the checks of `CreateIndexStatement.validateIndexTarget`.
+fn check_target(table: &Table, target: &ast::IndexTarget) -> Result<IndexTarget, CqlError> {
+    let name = target.column.as_str();
+    let Some((_, column)) = table.column(name) else {
+        return Err(CqlError::invalid(format!(
+            "Undefined column name {name} in table {}",
+            table.full_name()
+        )));
+    };
+    let ty = &column.ty;
+    let invalid = |message: String| Err(CqlError::invalid(message));
+    if references_duration(ty) {
+        return invalid(if *ty == CqlType::DURATION {
+            "Secondary indexes are not supported on duration columns".to_owned()
+        } else if ty.is_collection() {
+            "Secondary indexes are not supported on collections containing durations".to_owned()
+        } else if matches!(ty, CqlType::Tuple(_)) {
+            "Secondary indexes are not supported on tuples containing durations".to_owned()
+        } else {
+            "Secondary indexes are not supported on UDTs containing durations".to_owned()
+        });
+    }
+    if column.kind == ColumnKind::PartitionKey && table.partition_key_count == 1 {
+        return invalid(format!(
+            "Cannot create secondary index on the only partition key column {name}"
+        ));
+    }
+    let is_frozen_collection = ty.is_collection() && !ty.is_multicell();
+    let kind = match target.kind {
+        // A bare collection column means its values.
+        ast::IndexTargetKind::Simple if ty.is_collection() => ast::IndexTargetKind::Values,
+        kind => kind,
+    };
+    let shown = match kind {
+        ast::IndexTargetKind::Simple => "",
+        ast::IndexTargetKind::Values => "values",
+        ast::IndexTargetKind::Keys => "keys",
+        ast::IndexTargetKind::Entries => "entries",
+        ast::IndexTargetKind::Full => "full",
+    };
+    if kind == ast::IndexTargetKind::Full {
+        if !is_frozen_collection {
+            return invalid("full() indexes can only be created on frozen collections".to_owned());
+        }
+    } else if is_frozen_collection {
+        return invalid(format!(
+            "Cannot create {shown}() index on frozen column {name}. Frozen collections are immutable and must be fully \
+             indexed by using the 'full({name})' modifier"
+        ));
+    } else if !ty.is_collection() && kind != ast::IndexTargetKind::Simple {
+        return invalid(format!(
+            "Cannot create {shown}() index on {name}. Non-collection columns only support simple indexes"
+        ));
+    }
+    let is_map = matches!(ty, CqlType::Map { .. });
+    match kind {
+        ast::IndexTargetKind::Keys if !is_map => {
+            return invalid(format!(
+                "Cannot create index on keys of column {name} with non-map type"
+            ));
+        }
+        ast::IndexTargetKind::Entries if !is_map => {
+            return invalid(format!(
+                "Cannot create index on entries of column {name} with non-map type"
+            ));
+        }
+        _ => {}
+    }
+    if matches!(ty, CqlType::Udt { frozen: false, .. }) {
+        return invalid(format!("Cannot create index on non-frozen UDT column {name}"));
+    }
+    Ok(IndexTarget {
+        column: column.name.clone(),
+        kind: match kind {
+            ast::IndexTargetKind::Simple => IndexTargetKind::Simple,
+            ast::IndexTargetKind::Values => IndexTargetKind::Values,
+            ast::IndexTargetKind::Keys => IndexTargetKind::Keys,
+            ast::IndexTargetKind::Entries => IndexTargetKind::KeysAndValues,
+            ast::IndexTargetKind::Full => IndexTargetKind::Full,
+        },
+    })
+}
+
+/// The `target` option: the column, in its modifier if it has one.
+fn target_option(target: &IndexTarget) -> String {
+    let column = helenus_cql::types::quote_identifier(&target.column);
+    match target.kind.name() {
+        "" => column,
+        modifier => format!("{modifier}({column})"),
+    }
+}
+
+/// `table_column_idx`, with a number if that is taken.
+fn default_name(keyspace: &Keyspace, table: &Table, column: &str) -> String {
+    let word = |text: &str| -> String {
+        text.chars()
+            .filter(|c| c.is_ascii_alphanumeric() || *c == '_')
+            .collect()
+    };
+    let base = format!("{}_{}_idx", word(&table.name), word(column));
+    let numbered = (1..).map(|number| format!("{base}_{number}"));
+    std::iter::once(base.clone())
+        .chain(numbered)
+        .find(|name| keyspace.index(name).is_none())
+        .unwrap_or(base)
+}
+
+/// The type of the values that an index on this target looks up.
+fn value_type(ty: &CqlType, kind: IndexTargetKind) -> CqlType {
+    match (kind, ty) {
+        (IndexTargetKind::Values, CqlType::List { element, .. } | CqlType::Set { element, .. }) => {
+            element.freeze()
+        }
+        (IndexTargetKind::Values, CqlType::Map { value, .. }) => value.freeze(),
+        (IndexTargetKind::Keys, CqlType::Map { key, .. }) => key.freeze(),
+        (IndexTargetKind::KeysAndValues, CqlType::Map { key, value, .. }) => {
+            CqlType::tuple(vec![key.freeze(), value.freeze()])
+        }
+        _ => ty.freeze(),
+    }
+}
+
+/// The hidden table of an index. Its partition key is the indexed value (of an entry, a tuple of key and value); its clustering is
+/// the base row's token and partition key, then its clustering columns in the base table's order (none for an
+/// index on a static column, whose hit is the partition), so that hits come in the order of the base table.
+pub fn hidden_table(
+    base: &Table,
+    name: &str,
+    target: &IndexTarget,
+    number: TableId,
+    id: Uuid,
+) -> Result<Table, CqlError> {
+    let Some((_, indexed)) = base.column(&target.column) else {
+        return Err(CqlError::Server(format!(
+            "index {name} is on {}, which is no column",
+            target.column
+        )));
+    };
+    let mut columns = Vec::new();
+    let mut push = |name: String, ty: CqlType, kind: ColumnKind, position: usize, order: Order| {
+        let id = ColumnId(u32::try_from(columns.len()).unwrap_or(u32::MAX));
+        columns.push(Column {
+            name,
+            ty,
+            kind,
+            position,
+            id,
+            order,
+        });
+    };
+    push(
+        "value".to_owned(),
+        value_type(&indexed.ty, target.kind),
+        ColumnKind::PartitionKey,
+        0,
+        Order::Asc,
+    );
+    push(
+        "base_token".to_owned(),
+        CqlType::BIGINT,
+        ColumnKind::Clustering,
+        0,
+        Order::Asc,
+    );
+    push(
+        "base_key".to_owned(),
+        CqlType::BLOB,
+        ColumnKind::Clustering,
+        1,
+        Order::Asc,
+    );
+    if !indexed.is_static() {
+        for (position, column) in base.clustering().iter().enumerate() {
+            let name = format!("base_{}", column.name);
+            push(
+                name,
+                column.ty.clone(),
+                ColumnKind::Clustering,
+                position + 2,
+                column.order,
+            );
+        }
+    }
+    let builder = TableBuilder {
+        keyspace: base.keyspace.clone(),
+        name: format!("{}.{name}", base.name),
+        id,
+        number,
+        kind: TableKind::Index,
+        options: TableOptions::default(),
+        next_column_id: ColumnId(u32::try_from(columns.len()).unwrap_or(u32::MAX)),
+        columns,
+        dropped_columns: BTreeMap::new(),
+        indexes: Vec::new(),
+        views: Vec::new(),
+        view: None,
+    };
+    Ok(builder.build())
+}
+
+/// The index after its column was renamed.
+pub(super) fn retargeted(index: &Index, column: &str) -> Index {
+    let mut index = index.clone();
+    index.target.column = column.to_owned();
+    let option = target_option(&index.target);
+    index.options.insert("target".to_owned(), option);
+    index
+}
+
+pub fn drop(ctx: &DdlContext<'_>, statement: &ast::DropIndex) -> Applied {
+    let keyspace_name = ctx.keyspace_of(&statement.name)?;
+    ctx.modifiable(keyspace_name)?;
+    let name = statement.name.name.as_str();
+    let found = ctx
+        .schema
+        .keyspace(keyspace_name)
+        .and_then(|keyspace| keyspace.index(name));
+    let Some((table, _)) = found else {
+        return match statement.if_exists {
+            true => unchanged(),
+            false => Err(CqlError::invalid(format!(
+                "Index '{keyspace_name}.{name}' doesn't exist'"
+            ))),
+        };
+    };
+    let mut builder = table.to_builder();
+    builder.indexes.retain(|index| index.name != name);
+    let target = SchemaTarget::Table(table.name.clone());
+    let schema = ctx.schema.with_table(builder.build());
+    Ok(Ok(Change::new(
+        schema,
+        ChangeKind::Updated,
+        keyspace_name,
+        target,
+    )))
+}

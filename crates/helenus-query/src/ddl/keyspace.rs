@@ -1,0 +1,234 @@
+//! CREATE, ALTER and DROP KEYSPACE.
+
+use std::collections::BTreeMap;
+
+use helenus_cql::ast;
+use helenus_cql::error::CqlError;
+
+use super::properties::{self, Options};
+use super::{Applied, Change, DdlContext, NAME_LEN_MAX, is_system_name, is_valid_name, unchanged};
+use crate::response::{ChangeKind, SchemaTarget};
+use crate::schema::{Keyspace, Replication};
+
+const KNOWN: [&str; 2] = ["replication", "durable_writes"];
+const LOCATOR_PACKAGE: &str = "org.apache.cassandra.locator.";
+
+pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateKeyspace) -> Applied {
+    let name = statement.name.as_str();
+    if is_system_name(name) {
+        return Err(CqlError::invalid(format!(
+            "System keyspace '{name}' is not user-modifiable"
+        )));
+    }
+    if !is_valid_name(name, NAME_LEN_MAX) {
+        return Err(CqlError::invalid(format!(
+            "Keyspace name must not be empty, more than {NAME_LEN_MAX} characters long, or contain \
+             non-alphanumeric-underscore characters (got '{name}')"
+        )));
+    }
+    properties::check_known(&statement.properties, &KNOWN)?;
+    let declared = properties::map(&statement.properties, "replication")?;
+    let durable_writes = properties::boolean(&statement.properties, "durable_writes");
+    if ctx.schema.keyspace(name).is_some() {
+        return match statement.if_not_exists {
+            true => unchanged(),
+            false => Err(CqlError::AlreadyExists {
+                message: format!("Cannot add existing keyspace \"{name}\""),
+                keyspace: name.to_owned(),
+                table: String::new(),
+            }),
+        };
+    }
+    let Some(declared) = declared else {
+        return Err(CqlError::invalid("Missing mandatory option 'replication'"));
+    };
+    let replication = replication(ctx, name, declared, None)?;
+    let warnings = factor_warning(name, &replication);
+    let keyspace = Keyspace {
+        name: name.to_owned(),
+        replication,
+        durable_writes: durable_writes?.unwrap_or(true),
+        is_virtual: false,
+        types: BTreeMap::new(),
+        tables: BTreeMap::new(),
+    };
+    let schema = ctx.schema.with_keyspace(keyspace);
+    let change = Change::new(schema, ChangeKind::Created, name, SchemaTarget::Keyspace);
+    Ok(Ok(Change { warnings, ..change }))
+}
+
+pub fn alter(ctx: &DdlContext<'_>, statement: &ast::AlterKeyspace) -> Applied {
+    let name = statement.name.as_str();
+    properties::check_known(&statement.properties, &KNOWN)?;
+    let current = match ctx.keyspace_to_change(name) {
+        Err(CqlError::Invalid(_)) if statement.if_exists => return unchanged(),
+        found => found?,
+    };
+    let mut keyspace = Keyspace::clone(current);
+    if let Some(declared) = properties::map(&statement.properties, "replication")? {
+        keyspace.replication = replication(ctx, name, declared, Some(&current.replication))?;
+    }
+    if let Some(durable_writes) = properties::boolean(&statement.properties, "durable_writes")? {
+        keyspace.durable_writes = durable_writes;
+    }
+    let mut warnings = factor_warning(name, &keyspace.replication);
+    if total_factor(&keyspace.replication) > total_factor(&current.replication) {
+        warnings.push(
+            "When increasing replication factor you need to run a full (-full) repair to distribute the data."
+                .to_owned(),
+        );
+    }
+    if keyspace.replication == current.replication && keyspace.durable_writes == current.durable_writes {
+        return Ok(Err(warnings));
+    }
+    let change = Change::new(
+        ctx.schema.with_keyspace(keyspace),
+        ChangeKind::Updated,
+        name,
+        SchemaTarget::Keyspace,
+    );
+    Ok(Ok(Change { warnings, ..change }))
+}
+
+pub fn drop(ctx: &DdlContext<'_>, statement: &ast::DropKeyspace) -> Applied {
+    let name = statement.name.as_str();
+    match ctx.keyspace_to_change(name) {
+        Err(CqlError::Invalid(_)) if statement.if_exists => return unchanged(),
+        found => found?,
+    };
+    let mut schema = ctx.schema.clone();
+    schema.keyspaces.remove(name);
+    Ok(Ok(Change::new(
+        schema,
+        ChangeKind::Dropped,
+        name,
+        SchemaTarget::Keyspace,
+    )))
+}
+
+/// Replication from its options (Cassandra's `ReplicationParams` and the strategies' own checks).
+fn replication(
+    ctx: &DdlContext<'_>,
+    keyspace: &str,
+    mut declared: Options,
+    previous: Option<&Replication>,
+) -> Result<Replication, CqlError> {
+    let class = declared
+        .remove("class")
+        .ok_or_else(|| CqlError::Config("Missing replication strategy class".to_owned()))?;
+    let short = class.strip_prefix(LOCATOR_PACKAGE).unwrap_or(&class).to_owned();
+    match short.as_str() {
+        "SimpleStrategy" => {
+            refuse_unknown(
+                &declared,
+                |option| option == "replication_factor",
+                &short,
+                keyspace,
+            )?;
+            let default = previous.filter(|previous| previous.class == short);
+            let factor = declared
+                .get("replication_factor")
+                .or_else(|| default?.options.get("replication_factor"))
+                .map_or("1", String::as_str);
+            let options = Options::from([("replication_factor".to_owned(), factor_text(factor)?)]);
+            Ok(Replication {
+                class: short,
+                options,
+            })
+        }
+        "NetworkTopologyStrategy" => {
+            let data_center = ctx.node.data_center.as_str();
+            let known = |option: &str| option == data_center || option == "replication_factor";
+            refuse_unknown(&declared, known, &short, keyspace)?;
+            let mut options = Options::new();
+            let factor = declared
+                .get(data_center)
+                .or_else(|| declared.get("replication_factor"));
+            let factor = match (factor, previous) {
+                (None, None) => Some("1"),
+                (factor, _) => factor.map(String::as_str),
+            };
+            if let Some(factor) = factor {
+                let factor = factor_text(factor)?;
+                if factor != "0" {
+                    options.insert(data_center.to_owned(), factor);
+                }
+            }
+            Ok(Replication {
+                class: short,
+                options,
+            })
+        }
+        "LocalStrategy" => Err(CqlError::Config(
+            "Unable to use given strategy class: LocalStrategy is reserved for internal use.".to_owned(),
+        )),
+        "EverywhereStrategy" => Ok(Replication {
+            class: short,
+            options: declared,
+        }),
+        _ => {
+            let class = if class.contains('.') {
+                class
+            } else {
+                format!("{LOCATOR_PACKAGE}{class}")
+            };
+            Err(CqlError::Config(format!(
+                "Unable to find replication strategy class '{class}'"
+            )))
+        }
+    }
+}
+
+fn refuse_unknown(
+    declared: &Options,
+    known: impl Fn(&str) -> bool,
+    strategy: &str,
+    keyspace: &str,
+) -> Result<(), CqlError> {
+    match declared.keys().find(|option| !known(option)) {
+        Some(unknown) => Err(CqlError::Config(format!(
+            "Unrecognized strategy option {{{unknown}}} passed to {strategy} for keyspace {keyspace}"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// A replication factor; transient replicas (`3/1`) are taken as text.
+fn factor_text(text: &str) -> Result<String, CqlError> {
+    let full = text.split('/').next().unwrap_or(text);
+    match full.trim().parse::<i64>() {
+        Ok(factor) if factor >= 0 => Ok(text.trim().to_owned()),
+        Ok(_) => Err(CqlError::Config(format!(
+            "Replication factor must be non-negative; found {text}"
+        ))),
+        Err(_) => Err(CqlError::Config(format!(
+            "Replication factor must be numeric; found {text}"
+        ))),
+    }
+}
+
+fn total_factor(replication: &Replication) -> i64 {
+    replication
+        .options
+        .values()
+        .filter_map(|factor| factor.parse::<i64>().ok())
+        .sum()
+}
+
+/// What Cassandra says when there are fewer nodes than copies.
+fn factor_warning(keyspace: &str, replication: &Replication) -> Vec<String> {
+    const NODES: i64 = 1;
+    let too_high = |(data_center, factor): (&String, &String)| {
+        let factor = factor.parse::<i64>().ok().filter(|factor| *factor > NODES)?;
+        Some(match data_center.as_str() {
+            "replication_factor" => format!(
+                "Your replication factor {factor} for keyspace {keyspace} is higher than the number of nodes {NODES}"
+            ),
+            data_center => format!(
+                "Your replication factor {factor} for keyspace {keyspace} is higher than the number of nodes {NODES} \
+                 in datacenter {data_center}"
+            ),
+        })
+    };
+    replication.options.iter().filter_map(too_high).collect()
+}

@@ -1,0 +1,435 @@
+//! Table options: from the WITH clause to [`TableOptions`], validated as Cassandra does (`TableAttributes`,
+//! `TableParams.validate`, `CompactionParams`, `CompressionParams`, `CachingParams`, `SpeculativeRetryPolicy`).
+
+use helenus_cql::ast::Properties;
+use helenus_cql::error::CqlError;
+
+use super::properties::{self, Options};
+use crate::schema::TableOptions;
+
+const KNOWN: [&str; 20] = [
+    "additional_write_policy",
+    "allow_auto_snapshot",
+    "bloom_filter_fp_chance",
+    "caching",
+    "cdc",
+    "comment",
+    "compaction",
+    "compression",
+    "crc_check_chance",
+    "default_time_to_live",
+    "extensions",
+    "gc_grace_seconds",
+    "id",
+    "incremental_backups",
+    "max_index_interval",
+    "memtable",
+    "memtable_flush_period_in_ms",
+    "min_index_interval",
+    "read_repair",
+    "speculative_retry",
+];
+
+/// Longest TTL: 20 years (`Attributes.MAX_TTL`).
+const TTL_MAX_S: i32 = 20 * 365 * 24 * 60 * 60;
+
+/// Options of which messages speak as ConfigurationException.
+fn config<T>(message: String) -> Result<T, CqlError> {
+    Err(CqlError::Config(message))
+}
+
+/// The options that result from a WITH clause on top of those that were there.
+pub fn apply(properties: &Properties, mut options: TableOptions) -> Result<TableOptions, CqlError> {
+    properties::check_known(properties, &KNOWN)?;
+    let int = |name: &str| properties::number::<i32>(properties, name, "integer");
+    let double = |name: &str| properties::number::<f64>(properties, name, "double");
+    let boolean = |name: &str| properties::boolean(properties, name);
+    let text = |name: &str| Ok::<_, CqlError>(properties::text(properties, name)?.map(str::to_owned));
+    let set = |name: &str| properties::map(properties, name);
+    replace(
+        &mut options.bloom_filter_fp_chance,
+        double("bloom_filter_fp_chance")?,
+    );
+    replace(&mut options.caching, set("caching")?.map(caching).transpose()?);
+    replace(&mut options.comment, text("comment")?);
+    replace(
+        &mut options.compaction,
+        set("compaction")?.map(compaction).transpose()?,
+    );
+    replace(
+        &mut options.compression,
+        set("compression")?.map(compression).transpose()?,
+    );
+    replace(
+        &mut options.memtable,
+        text("memtable")?.map(memtable).transpose()?,
+    );
+    replace(&mut options.default_time_to_live_s, int("default_time_to_live")?);
+    replace(&mut options.gc_grace_s, int("gc_grace_seconds")?);
+    replace(&mut options.max_index_interval, int("max_index_interval")?);
+    replace(
+        &mut options.memtable_flush_period_ms,
+        int("memtable_flush_period_in_ms")?,
+    );
+    replace(&mut options.min_index_interval, int("min_index_interval")?);
+    replace(
+        &mut options.speculative_retry,
+        text("speculative_retry")?.map(retry_policy).transpose()?,
+    );
+    replace(
+        &mut options.additional_write_policy,
+        text("additional_write_policy")?.map(retry_policy).transpose()?,
+    );
+    replace(&mut options.crc_check_chance, double("crc_check_chance")?);
+    replace(&mut options.cdc, boolean("cdc")?);
+    replace(
+        &mut options.read_repair,
+        text("read_repair")?.map(read_repair).transpose()?,
+    );
+    replace(&mut options.allow_auto_snapshot, boolean("allow_auto_snapshot")?);
+    replace(&mut options.incremental_backups, boolean("incremental_backups")?);
+    validate(&options)?;
+    Ok(options)
+}
+
+fn replace<T>(option: &mut T, value: Option<T>) {
+    if let Some(value) = value {
+        *option = value;
+    }
+}
+
+/// A double as Java prints it in messages.
+fn java(value: f64) -> String {
+    helenus_cql::value::java::double_to_string(value)
+}
+
+fn validate(options: &TableOptions) -> Result<(), CqlError> {
+    const FP_CHANCE_MIN: f64 = 6.71e-5;
+    if !(options.bloom_filter_fp_chance > FP_CHANCE_MIN && options.bloom_filter_fp_chance <= 1.0) {
+        return config(format!(
+            "bloom_filter_fp_chance must be larger than 6.71E-5 and less than or equal to 1.0 (got {})",
+            java(options.bloom_filter_fp_chance)
+        ));
+    }
+    if !(0.0..=1.0).contains(&options.crc_check_chance) {
+        return config(format!(
+            "crc_check_chance must be larger than or equal to 0 and smaller than or equal to 1.0 (got {})",
+            java(options.crc_check_chance)
+        ));
+    }
+    at_least("default_time_to_live", options.default_time_to_live_s, 0)?;
+    if options.default_time_to_live_s > TTL_MAX_S {
+        return config(format!(
+            "default_time_to_live must be less than or equal to {TTL_MAX_S} (got {})",
+            options.default_time_to_live_s
+        ));
+    }
+    at_least("gc_grace_seconds", options.gc_grace_s, 0)?;
+    at_least("min_index_interval", options.min_index_interval, 1)?;
+    if options.max_index_interval < options.min_index_interval {
+        return config(format!(
+            "max_index_interval must be greater than or equal to min_index_interval ({}) (got {})",
+            options.min_index_interval, options.max_index_interval
+        ));
+    }
+    at_least("memtable_flush_period_in_ms", options.memtable_flush_period_ms, 0)
+}
+
+fn at_least(name: &str, value: i32, least: i32) -> Result<(), CqlError> {
+    match value >= least {
+        true => Ok(()),
+        false => config(format!(
+            "{name} must be greater than or equal to {least} (got {value})"
+        )),
+    }
+}
+
+/// `class` with its package, if it has none.
+fn qualify(class: &str, package: &str) -> String {
+    if class.contains('.') {
+        class.to_owned()
+    } else {
+        format!("{package}.{class}")
+    }
+}
+
+fn simple_name(class: &str) -> &str {
+    class.rsplit('.').next().unwrap_or(class)
+}
+
+fn caching(declared: Options) -> Result<Options, CqlError> {
+    let unknown: Vec<&str> = declared
+        .keys()
+        .map(String::as_str)
+        .filter(|key| !["keys", "rows_per_partition"].contains(key))
+        .collect();
+    if !unknown.is_empty() {
+        return config(format!(
+            "Invalid caching sub-options [{}]: only 'keys' and 'rows_per_partition' are allowed",
+            unknown.join(", ")
+        ));
+    }
+    let keys = declared.get("keys").map_or("ALL", String::as_str);
+    if !["ALL", "NONE"]
+        .iter()
+        .any(|allowed| keys.eq_ignore_ascii_case(allowed))
+    {
+        return config(format!(
+            "Invalid value '{keys}' for caching sub-option 'keys': only 'ALL' and 'NONE' are allowed"
+        ));
+    }
+    let rows = declared.get("rows_per_partition").map_or("NONE", String::as_str);
+    let is_word = ["ALL", "NONE"]
+        .iter()
+        .any(|allowed| rows.eq_ignore_ascii_case(allowed));
+    if !is_word && rows.parse::<u32>().is_err() {
+        return config(format!(
+            "Invalid value '{rows}' for caching sub-option 'rows_per_partition': only 'ALL', 'NONE', and integer \
+             values are allowed"
+        ));
+    }
+    Ok(Options::from([
+        ("keys".to_owned(), keys.to_ascii_uppercase()),
+        ("rows_per_partition".to_owned(), rows.to_ascii_uppercase()),
+    ]))
+}
+
+/// Options that every compaction strategy takes.
+const COMPACTION_COMMON: [&str; 10] = [
+    "class",
+    "enabled",
+    "log_all",
+    "max_threshold",
+    "min_threshold",
+    "only_purge_repaired_tombstones",
+    "provide_overlapping_tombstones",
+    "tombstone_compaction_interval",
+    "tombstone_threshold",
+    "unchecked_tombstone_compaction",
+];
+
+/// The strategies, with what each takes besides.
+const COMPACTION_STRATEGIES: [(&str, &[&str]); 4] = [
+    (
+        "SizeTieredCompactionStrategy",
+        &["bucket_high", "bucket_low", "min_sstable_size"],
+    ),
+    (
+        "LeveledCompactionStrategy",
+        &["fanout_size", "single_sstable_uplevel", "sstable_size_in_mb"],
+    ),
+    (
+        "TimeWindowCompactionStrategy",
+        &[
+            "bucket_high",
+            "bucket_low",
+            "compaction_window_size",
+            "compaction_window_unit",
+            "expired_sstable_check_frequency_seconds",
+            "min_sstable_size",
+            "timestamp_resolution",
+            "unsafe_aggressive_sstable_expiration",
+        ],
+    ),
+    (
+        "UnifiedCompactionStrategy",
+        &[
+            "base_shard_count",
+            "expired_sstable_check_frequency_seconds",
+            "flush_size_override",
+            "max_sstables_to_compact",
+            "min_sstable_size",
+            "overlap_inclusion_method",
+            "scaling_parameters",
+            "sstable_growth",
+            "target_sstable_size",
+            "unsafe_aggressive_sstable_expiration",
+        ],
+    ),
+];
+
+const COMPACTION_PACKAGE: &str = "org.apache.cassandra.db.compaction";
+
+fn compaction(mut declared: Options) -> Result<Options, CqlError> {
+    let Some(class) = declared.get("class") else {
+        return config("Missing sub-option 'class' for the 'compaction' option".to_owned());
+    };
+    let class = qualify(class, COMPACTION_PACKAGE);
+    let strategy = COMPACTION_STRATEGIES
+        .iter()
+        .find(|(name, _)| class == format!("{COMPACTION_PACKAGE}.{name}"));
+    let Some((name, own)) = strategy else {
+        return config(format!("Unable to find compaction strategy class '{class}'"));
+    };
+    let number = |option: &str, kind: &str, declared: &Options| -> Result<Option<i64>, CqlError> {
+        let Some(text) = declared.get(option) else {
+            return Ok(None);
+        };
+        text.parse()
+            .map(Some)
+            .map_err(|_| CqlError::Config(format!("{text} is not a parsable {kind} (base10) for {option}")))
+    };
+    for option in ["sstable_size_in_mb", "fanout_size", "compaction_window_size"] {
+        if own.contains(&option) {
+            number(option, "int", &declared)?;
+        }
+    }
+    let unknown: Vec<&str> = declared
+        .keys()
+        .map(String::as_str)
+        .filter(|key| !COMPACTION_COMMON.contains(key) && !own.contains(key))
+        .collect();
+    if !unknown.is_empty() {
+        return config(format!(
+            "Properties specified [{}] are not understood by {name}",
+            unknown.join(", ")
+        ));
+    }
+    if *name != "UnifiedCompactionStrategy" {
+        let min = number("min_threshold", "int", &declared)?.unwrap_or(4);
+        let max = number("max_threshold", "int", &declared)?.unwrap_or(32);
+        if min < 2 {
+            return config(format!(
+                "Min compaction threshold cannot be less than 2 (got {min})"
+            ));
+        }
+        if min > max {
+            return config(format!(
+                "Min compaction threshold (got {min}) cannot be greater than max compaction threshold (got {max})"
+            ));
+        }
+        declared
+            .entry("min_threshold".to_owned())
+            .or_insert_with(|| "4".to_owned());
+        declared
+            .entry("max_threshold".to_owned())
+            .or_insert_with(|| "32".to_owned());
+    }
+    declared.insert("class".to_owned(), class);
+    Ok(declared)
+}
+
+const COMPRESSION_PACKAGE: &str = "org.apache.cassandra.io.compress";
+const COMPRESSORS: [&str; 5] = [
+    "LZ4Compressor",
+    "SnappyCompressor",
+    "DeflateCompressor",
+    "ZstdCompressor",
+    "NoopCompressor",
+];
+const COMPRESSION_OPTIONS: [&str; 6] = [
+    "chunk_length_in_kb",
+    "class",
+    "compression_level",
+    "lz4_compressor_type",
+    "lz4_high_compressor_level",
+    "min_compress_ratio",
+];
+
+fn compression(mut declared: Options) -> Result<Options, CqlError> {
+    let enabled = declared.remove("enabled");
+    if enabled
+        .as_deref()
+        .is_some_and(|text| text.eq_ignore_ascii_case("false"))
+    {
+        if !declared.is_empty() {
+            return config(
+                "If the 'enabled' option is set to false no other options must be specified".to_owned(),
+            );
+        }
+        return Ok(Options::from([("enabled".to_owned(), "false".to_owned())]));
+    }
+    if declared.is_empty() {
+        return Ok(TableOptions::default().compression);
+    }
+    let Some(class) = declared.get("class") else {
+        return config("Missing sub-option 'class' for the 'compression' option.".to_owned());
+    };
+    let class = qualify(class, COMPRESSION_PACKAGE);
+    if !COMPRESSORS.contains(&simple_name(&class)) || !class.starts_with(COMPRESSION_PACKAGE) {
+        return config(format!("Could not create Compression for type {class}"));
+    }
+    if let Some(chunk) = declared.get("chunk_length_in_kb") {
+        match chunk.parse::<u32>() {
+            Ok(length) if length.is_power_of_two() => {}
+            Ok(_) => return config("chunk_length_in_kb must be a power of 2".to_owned()),
+            Err(_) => return config(format!("Invalid value for chunk_length_in_kb: {chunk}")),
+        }
+    }
+    let unknown = declared
+        .keys()
+        .map(String::as_str)
+        .find(|key| !COMPRESSION_OPTIONS.contains(key));
+    if let Some(unknown) = unknown {
+        return config(format!("Unknown compression options {unknown}"));
+    }
+    declared
+        .entry("chunk_length_in_kb".to_owned())
+        .or_insert_with(|| "16".to_owned());
+    declared.insert("class".to_owned(), class);
+    Ok(declared)
+}
+
+/// The memtable configurations of a stock `cassandra.yaml`.
+fn memtable(name: String) -> Result<String, CqlError> {
+    match name.as_str() {
+        "default" | "skiplist" | "trie" => Ok(name),
+        _ => config(format!("Memtable configuration \"{name}\" not found.")),
+    }
+}
+
+fn read_repair(text: String) -> Result<String, CqlError> {
+    let text = text.to_ascii_uppercase();
+    match text.as_str() {
+        "NONE" | "BLOCKING" => Ok(text),
+        _ => config(format!(
+            "Invalid value {text} for option 'read_repair': it is NONE or BLOCKING"
+        )),
+    }
+}
+
+/// A retry policy in the form in which Cassandra shows it back: `99p`, `50ms`, `ALWAYS`, `NEVER`, `MIN(99p,50ms)`.
+fn retry_policy(text: String) -> Result<String, CqlError> {
+    let invalid = || CqlError::Config(format!("Invalid value {text} for option 'speculative_retry'"));
+    let upper = text.to_ascii_uppercase();
+    match upper.as_str() {
+        "ALWAYS" => return Ok(upper),
+        "NONE" | "NEVER" => return Ok("NEVER".to_owned()),
+        _ => {}
+    }
+    for function in ["MIN", "MAX"] {
+        let args = upper
+            .strip_prefix(function)
+            .and_then(|rest| rest.trim().strip_prefix('('));
+        if let Some(args) = args.and_then(|rest| rest.strip_suffix(')')) {
+            let (left, right) = args.split_once(',').ok_or_else(invalid)?;
+            let part = |part: &str| simple_retry_policy(part.trim(), &text);
+            return Ok(format!("{function}({},{})", part(left)?, part(right)?));
+        }
+    }
+    simple_retry_policy(&upper, &text)
+}
+
+fn simple_retry_policy(upper: &str, whole: &str) -> Result<String, CqlError> {
+    let invalid = || CqlError::Config(format!("Invalid value {whole} for option 'speculative_retry'"));
+    if let Some(number) = upper.strip_suffix("MS") {
+        let ms: f64 = number.trim().parse().map_err(|_| invalid())?;
+        return Ok(format!("{}ms", plain(ms)));
+    }
+    let number = upper
+        .strip_suffix("PERCENTILE")
+        .or_else(|| upper.strip_suffix('P'))
+        .ok_or_else(invalid)?;
+    let percentile: f64 = number.trim().parse().map_err(|_| invalid())?;
+    if !(percentile > 0.0 && percentile < 100.0) {
+        return config(format!(
+            "Invalid value {whole} for PERCENTILE option 'speculative_retry': must be between (0.0 and 100.0)"
+        ));
+    }
+    Ok(format!("{}p", plain(percentile)))
+}
+
+/// A number without a fraction of zero.
+fn plain(number: f64) -> String {
+    number.to_string()
+}

@@ -1,0 +1,48 @@
+//! TRUNCATE: the table and its indexes take new numbers, and compaction sweeps the old rows.
+
+use std::sync::Arc;
+
+use helenus_cql::ast;
+use helenus_cql::error::CqlError;
+
+use super::{DdlContext, hidden_table};
+use crate::schema::{Index, Schema, Table, TableKind};
+
+pub fn truncate(ctx: &DdlContext<'_>, name: &ast::QualifiedName) -> Result<Schema, CqlError> {
+    let table = ctx
+        .schema
+        .require_table(ctx.keyspace_of(name)?, name.name.as_str())?;
+    match table.kind {
+        TableKind::Virtual => Err(CqlError::invalid("Cannot truncate virtual tables")),
+        TableKind::View => Err(CqlError::invalid(
+            "Cannot TRUNCATE materialized view directly; must truncate base table instead",
+        )),
+        TableKind::Stored | TableKind::Index => renumber(ctx.schema, table),
+    }
+}
+
+fn renumber(schema: &Schema, table: &Table) -> Result<Schema, CqlError> {
+    let mut schema = schema.clone();
+    let mut builder = table.to_builder();
+    builder.number = schema.take_table_number();
+    let base = builder.clone().build();
+    let mut indexes = Vec::with_capacity(table.indexes.len());
+    for index in &table.indexes {
+        let hidden = hidden_table(
+            &base,
+            &index.name,
+            &index.target,
+            schema.take_table_number(),
+            index.table.id,
+        )?;
+        // An empty index is complete.
+        let index = Index {
+            table: Arc::new(hidden),
+            is_complete: true,
+            ..Index::clone(index)
+        };
+        indexes.push(Arc::new(index));
+    }
+    builder.indexes = indexes;
+    Ok(schema.with_table(builder.build()))
+}

@@ -1,0 +1,368 @@
+//! CREATE, ALTER and DROP TYPE.
+
+use std::sync::Arc;
+
+use helenus_cql::ast;
+use helenus_cql::error::CqlError;
+use helenus_cql::types::{CqlType, UserType, UserTypeField};
+
+use super::{Applied, Change, DdlContext, unchanged};
+use crate::response::{ChangeKind, SchemaTarget};
+use crate::schema::{Column, DroppedColumn, Index, Keyspace, Schema, Table};
+use crate::term::resolve_type;
+
+pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateType) -> Applied {
+    let keyspace_name = ctx.keyspace_of(&statement.name)?;
+    let keyspace = ctx.keyspace_to_change(keyspace_name)?;
+    let name = statement.name.name.as_str();
+    if keyspace.types.contains_key(name) {
+        return match statement.if_not_exists {
+            true => unchanged(),
+            false => Err(CqlError::invalid(format!(
+                "A user type with name '{name}' already exists"
+            ))),
+        };
+    }
+    let mut fields: Vec<UserTypeField> = Vec::with_capacity(statement.fields.len());
+    for (field, ty) in &statement.fields {
+        if fields.iter().any(|known| known.name == field.as_str()) {
+            return Err(CqlError::invalid(format!(
+                "Duplicate field name '{field}' in type '{name}'"
+            )));
+        }
+        fields.push(UserTypeField {
+            name: field.0.clone(),
+            ty: field_type(ctx, keyspace_name, ty)?,
+        });
+    }
+    let mut keyspace = Keyspace::clone(keyspace);
+    let definition = UserType {
+        keyspace: keyspace_name.to_owned(),
+        name: name.to_owned(),
+        fields,
+    };
+    keyspace.types.insert(name.to_owned(), Arc::new(definition));
+    let schema = ctx.schema.with_keyspace(keyspace);
+    Ok(Ok(Change::new(
+        schema,
+        ChangeKind::Created,
+        keyspace_name,
+        SchemaTarget::Type(name.to_owned()),
+    )))
+}
+
+/// The type of a field: no counter, no user type that isn't frozen.
+fn field_type(ctx: &DdlContext<'_>, keyspace: &str, ty: &ast::TypeName) -> Result<CqlType, CqlError> {
+    match ty {
+        ast::TypeName::Native(native) if CqlType::Native(*native).is_counter() => {
+            Err(CqlError::invalid("A user type cannot contain counters"))
+        }
+        // Said before the name is looked up, as Cassandra does.
+        ast::TypeName::UserType(_) => Err(CqlError::invalid("A user type cannot contain non-frozen UDTs")),
+        ty => resolve_type(ctx.schema, keyspace, ty),
+    }
+}
+
+pub fn alter(ctx: &DdlContext<'_>, statement: &ast::AlterType) -> Applied {
+    let keyspace_name = ctx.keyspace_of(&statement.name)?;
+    ctx.modifiable(keyspace_name)?;
+    let name = statement.name.name.as_str();
+    let found = ctx
+        .schema
+        .keyspace(keyspace_name)
+        .and_then(|keyspace| Some((keyspace, keyspace.types.get(name)?)));
+    let Some((keyspace, current)) = found else {
+        return match statement.if_exists {
+            true => unchanged(),
+            false => Err(CqlError::invalid(format!(
+                "Type {keyspace_name}.{name} doesn't exist"
+            ))),
+        };
+    };
+    let changed = match &statement.change {
+        ast::TypeChange::AlterField { .. } => {
+            return Err(CqlError::invalid("Altering field types is no longer supported"));
+        }
+        ast::TypeChange::AddField {
+            if_not_exists,
+            field,
+            ty,
+        } => {
+            if current.field_index(field.as_str()).is_some() {
+                return match if_not_exists {
+                    true => unchanged(),
+                    false => Err(CqlError::invalid(format!(
+                        "Cannot add field {field} to type {keyspace_name}.{name}: a field with name {field} already exists"
+                    ))),
+                };
+            }
+            add_field(ctx, keyspace, current, field, ty)?
+        }
+        ast::TypeChange::RenameFields { if_exists, fields } => {
+            match rename_fields(current, *if_exists, fields)? {
+                Some(changed) => changed,
+                None => return unchanged(),
+            }
+        }
+    };
+    let schema = ctx
+        .schema
+        .with_keyspace(replace_type(keyspace, Arc::new(changed)));
+    Ok(Ok(Change::new(
+        schema,
+        ChangeKind::Updated,
+        keyspace_name,
+        SchemaTarget::Type(name.to_owned()),
+    )))
+}
+
+fn add_field(
+    ctx: &DdlContext<'_>,
+    keyspace: &Keyspace,
+    current: &UserType,
+    field: &ast::Ident,
+    ty: &ast::TypeName,
+) -> Result<UserType, CqlError> {
+    let ty = field_type(ctx, &keyspace.name, ty)?;
+    if ty.references_udt(&keyspace.name, &current.name) {
+        return Err(CqlError::invalid(format!(
+            "Cannot add new field {field} of type {} to user type {}.{} as it would create a circular reference",
+            qualified_type(&ty),
+            keyspace.name,
+            current.name
+        )));
+    }
+    let in_partition_key: Vec<String> = keyspace
+        .tables
+        .values()
+        .filter(|table| {
+            table
+                .partition_key()
+                .iter()
+                .any(|column| column.ty.references_udt(&keyspace.name, &current.name))
+        })
+        .map(|table| table.full_name())
+        .collect();
+    if !in_partition_key.is_empty() {
+        return Err(CqlError::invalid(format!(
+            "Cannot add new field {field} of type {ty} to user type {}.{} as the type is being used in partition key by \
+             the following tables: {}",
+            keyspace.name,
+            current.name,
+            in_partition_key.join(", ")
+        )));
+    }
+    let mut changed = current.clone();
+    changed.fields.push(UserTypeField {
+        name: field.0.clone(),
+        ty,
+    });
+    Ok(changed)
+}
+
+/// A type with its user types qualified, as Cassandra shows raw types.
+fn qualified_type(ty: &CqlType) -> String {
+    match ty {
+        CqlType::Udt {
+            definition,
+            frozen: true,
+        } => format!("frozen<{}.{}>", definition.keyspace, definition.name),
+        other => other.to_string(),
+    }
+}
+
+fn rename_fields(
+    current: &UserType,
+    if_exists: bool,
+    renames: &[(ast::Ident, ast::Ident)],
+) -> Result<Option<UserType>, CqlError> {
+    let mut changed = current.clone();
+    let mut has_changed = false;
+    for (from, to) in renames {
+        let Some(field) = changed
+            .fields
+            .iter_mut()
+            .find(|field| field.name == from.as_str())
+        else {
+            if if_exists {
+                continue;
+            }
+            return Err(CqlError::invalid(format!(
+                "Unkown field {from} in user type {}.{}",
+                current.keyspace, current.name
+            )));
+        };
+        field.name = to.0.clone();
+        has_changed = true;
+    }
+    for (position, field) in changed.fields.iter().enumerate() {
+        if changed
+            .fields
+            .iter()
+            .take(position)
+            .any(|before| before.name == field.name)
+        {
+            return Err(CqlError::invalid(format!(
+                "Duplicate field name {} in type {}",
+                field.name, current.keyspace
+            )));
+        }
+    }
+    Ok(has_changed.then_some(changed))
+}
+
+/// The keyspace with a user type changed, wherever it is used.
+fn replace_type(keyspace: &Keyspace, changed: Arc<UserType>) -> Keyspace {
+    let mut result = keyspace.clone();
+    for definition in result.types.values_mut() {
+        *definition = replace_in_definition(definition, &changed);
+    }
+    for table in result.tables.values_mut() {
+        let uses = |column: &Arc<Column>| column.ty.references_udt(&changed.keyspace, &changed.name);
+        if table.columns.iter().any(uses) || !table.dropped_columns.is_empty() {
+            *table = Arc::new(replace_in_table(table, &changed));
+        }
+    }
+    result
+}
+
+fn replace_in_table(table: &Table, changed: &Arc<UserType>) -> Table {
+    let mut builder = table.to_builder();
+    for column in &mut builder.columns {
+        column.ty = replace_in_type(&column.ty, changed);
+    }
+    for DroppedColumn { ty, .. } in builder.dropped_columns.values_mut() {
+        *ty = replace_in_type(ty, changed);
+    }
+    for index in &mut builder.indexes {
+        let hidden = Arc::new(replace_in_table(&index.table, changed));
+        *index = Arc::new(Index {
+            table: hidden,
+            ..Index::clone(index)
+        });
+    }
+    builder.build()
+}
+
+fn replace_in_definition(definition: &Arc<UserType>, changed: &Arc<UserType>) -> Arc<UserType> {
+    if definition.keyspace == changed.keyspace && definition.name == changed.name {
+        return changed.clone();
+    }
+    let uses = |field: &UserTypeField| field.ty.references_udt(&changed.keyspace, &changed.name);
+    if !definition.fields.iter().any(uses) {
+        return definition.clone();
+    }
+    let replace = |field: &UserTypeField| UserTypeField {
+        name: field.name.clone(),
+        ty: replace_in_type(&field.ty, changed),
+    };
+    Arc::new(UserType {
+        fields: definition.fields.iter().map(replace).collect(),
+        ..UserType::clone(definition)
+    })
+}
+
+fn replace_in_type(ty: &CqlType, changed: &Arc<UserType>) -> CqlType {
+    let inner = |ty: &CqlType| Arc::new(replace_in_type(ty, changed));
+    match ty {
+        CqlType::Native(_) => ty.clone(),
+        CqlType::List { element, frozen } => CqlType::List {
+            element: inner(element),
+            frozen: *frozen,
+        },
+        CqlType::Set { element, frozen } => CqlType::Set {
+            element: inner(element),
+            frozen: *frozen,
+        },
+        CqlType::Map { key, value, frozen } => CqlType::Map {
+            key: inner(key),
+            value: inner(value),
+            frozen: *frozen,
+        },
+        CqlType::Tuple(elements) => CqlType::tuple(
+            elements
+                .iter()
+                .map(|element| replace_in_type(element, changed))
+                .collect::<Vec<_>>(),
+        ),
+        CqlType::Udt { definition, frozen } => CqlType::Udt {
+            definition: replace_in_definition(definition, changed),
+            frozen: *frozen,
+        },
+        CqlType::Vector { element, dimension } => CqlType::Vector {
+            element: inner(element),
+            dimension: *dimension,
+        },
+    }
+}
+
+pub fn drop(ctx: &DdlContext<'_>, statement: &ast::DropType) -> Applied {
+    let keyspace_name = ctx.keyspace_of(&statement.name)?;
+    ctx.modifiable(keyspace_name)?;
+    let name = statement.name.name.as_str();
+    let keyspace = ctx
+        .schema
+        .keyspace(keyspace_name)
+        .filter(|keyspace| keyspace.types.contains_key(name));
+    let Some(keyspace) = keyspace else {
+        return match statement.if_exists {
+            true => unchanged(),
+            false => Err(CqlError::invalid(format!(
+                "Type '{keyspace_name}.{name}' doesn't exist"
+            ))),
+        };
+    };
+    let types: Vec<&str> = keyspace
+        .types
+        .values()
+        .filter(|ty| {
+            ty.name != name
+                && ty
+                    .fields
+                    .iter()
+                    .any(|field| field.ty.references_udt(keyspace_name, name))
+        })
+        .map(|ty| ty.name.as_str())
+        .collect();
+    let still_used = |by: &str, names: Vec<&str>| {
+        CqlError::invalid(format!(
+            "Cannot drop user type '{keyspace_name}.{name}' as it is still used by {by} {}",
+            names.join(", ")
+        ))
+    };
+    if !types.is_empty() {
+        return Err(still_used("user types", types));
+    }
+    let uses = |column: &Arc<Column>| column.ty.references_udt(keyspace_name, name);
+    let tables: Vec<&str> = keyspace
+        .tables
+        .values()
+        .filter(|table| table.columns.iter().any(uses))
+        .map(|table| table.name.as_str())
+        .collect();
+    if !tables.is_empty() {
+        return Err(still_used("tables", tables));
+    }
+    let mut keyspace = Keyspace::clone(keyspace);
+    keyspace.types.remove(name);
+    forget_dropped_columns(&mut keyspace, keyspace_name, name);
+    let schema = Schema::clone(ctx.schema).with_keyspace(keyspace);
+    Ok(Ok(Change::new(
+        schema,
+        ChangeKind::Dropped,
+        keyspace_name,
+        SchemaTarget::Type(name.to_owned()),
+    )))
+}
+
+/// Dropped columns whose type is gone can't be written down any more; their cells are never read back in any case.
+fn forget_dropped_columns(keyspace: &mut Keyspace, keyspace_name: &str, name: &str) {
+    for table in keyspace.tables.values_mut() {
+        let gone = |column: &DroppedColumn| column.ty.references_udt(keyspace_name, name);
+        if table.dropped_columns.values().any(gone) {
+            let mut builder = table.to_builder();
+            builder.dropped_columns.retain(|_, column| !gone(column));
+            *table = Arc::new(builder.build());
+        }
+    }
+}
