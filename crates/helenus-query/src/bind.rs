@@ -1,6 +1,6 @@
 //! Bind markers: what a statement expects, and the values that a request brings.
 
-use std::sync::Arc;
+use std::borrow::Cow;
 
 use helenus_cql::error::CqlError;
 
@@ -72,30 +72,25 @@ impl Markers {
             .unwrap_or_default()
     }
 
-    /// The values of a request in the order of the markers.
-    pub fn bind(&self, values: &BoundValues) -> Result<Arc<[BoundValue]>, CqlError> {
+    /// The values of a request in the order of the markers; borrowed where they come in that order.
+    pub fn bind<'v>(&self, values: &'v BoundValues) -> Result<Cow<'v, [BoundValue]>, CqlError> {
         match values {
-            BoundValues::None if self.specs.is_empty() => Ok(Arc::default()),
+            BoundValues::None if self.specs.is_empty() => Ok(Cow::Borrowed(&[])),
             BoundValues::None => Err(wrong_count(self.specs.len(), 0)),
-            BoundValues::Positional(values) if values.len() == self.specs.len() => {
-                Ok(values.as_slice().into())
-            }
+            BoundValues::Positional(values) if values.len() == self.specs.len() => Ok(Cow::Borrowed(values)),
             BoundValues::Positional(values) => Err(wrong_count(self.specs.len(), values.len())),
-            BoundValues::Named(values) => self
-                .specs
-                .iter()
-                .flatten()
-                .map(|spec| {
-                    let found = values.iter().find(|(name, _)| **name == *spec.name);
-                    found.map(|(_, value)| value.clone()).ok_or_else(|| {
-                        CqlError::invalid(format!(
-                            "Invalid amount of bind variables: no value for the marker {}",
-                            spec.name
-                        ))
-                    })
-                })
-                .collect(),
+            BoundValues::Named(values) => self.specs.iter().flatten().map(|spec| named(spec, values)).collect(),
         }
+    }
+}
+
+fn named(spec: &ColumnSpec, values: &[(String, BoundValue)]) -> Result<BoundValue, CqlError> {
+    match values.iter().find(|(name, _)| **name == *spec.name) {
+        Some((_, value)) => Ok(value.clone()),
+        None => Err(CqlError::invalid(format!(
+            "Invalid amount of bind variables: no value for the marker {}",
+            spec.name
+        ))),
     }
 }
 

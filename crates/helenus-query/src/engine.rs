@@ -48,7 +48,7 @@ impl Default for Limits {
         Limits {
             statement_len_max: 64 << 20,
             batch_size_warn_bytes: 5 << 10,
-            batch_size_fail_bytes: 50 << 10,
+            batch_size_fail_bytes: 50 << 20,
             tombstone_warn_threshold: 1_000,
             tombstone_failure_threshold: 100_000,
             prepared_cache_bytes: 64 << 20,
