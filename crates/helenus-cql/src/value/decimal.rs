@@ -175,18 +175,29 @@ impl Decimal {
 
     /// `divide(other, scale, RoundingMode.HALF_UP)`; `None` for a zero divisor.
     pub fn divide_half_up(&self, other: &Decimal, scale: i32) -> Option<Decimal> {
+        let (dividend, divisor) = self.quotient_parts(other, scale)?;
+        Some(Decimal::new(divide_half_up(&dividend, &divisor), scale))
+    }
+
+    /// `divide(other, scale, RoundingMode.HALF_EVEN)`; `None` for a zero divisor.
+    pub fn divide_half_even(&self, other: &Decimal, scale: i32) -> Option<Decimal> {
+        let (dividend, divisor) = self.quotient_parts(other, scale)?;
+        Some(Decimal::new(divide_half_even(&dividend, &divisor), scale))
+    }
+
+    /// Integers whose quotient is the quotient of the numbers at that scale.
+    fn quotient_parts(&self, other: &Decimal, scale: i32) -> Option<(BigInt, BigInt)> {
         if other.unscaled.is_zero() {
             return None;
         }
         // unscaled / other * 10^(scale - self.scale + other.scale)
         let shift = i64::from(scale) - i64::from(self.scale) + i64::from(other.scale);
         let power = power_of_ten(shift.unsigned_abs())?;
-        let (dividend, divisor) = if shift >= 0 {
+        Some(if shift >= 0 {
             (&self.unscaled * power, other.unscaled.clone())
         } else {
             (self.unscaled.clone(), &other.unscaled * power)
-        };
-        Some(Decimal::new(divide_half_up(&dividend, &divisor), scale))
+        })
     }
 
     /// `round(new MathContext(precision, HALF_UP))`.
@@ -267,6 +278,17 @@ pub fn digits_of(value: &BigInt) -> i64 {
         return i64::from(small.checked_ilog10().unwrap_or(0)) + 1;
     }
     value.magnitude().to_string().len() as i64
+}
+
+fn divide_half_even(dividend: &BigInt, divisor: &BigInt) -> BigInt {
+    let rounded = divide_half_up(dividend, divisor);
+    let is_half = ((dividend % divisor).abs() * 2) == divisor.abs();
+    // Half up went away from zero; an odd result was even one step nearer.
+    if is_half && rounded.bit(0) {
+        dividend / divisor
+    } else {
+        rounded
+    }
 }
 
 fn divide_half_up(dividend: &BigInt, divisor: &BigInt) -> BigInt {

@@ -1,16 +1,43 @@
 //! Native functions, aggregates and casts, and how a call finds its overload.
 
-use std::fmt::Debug;
+pub mod aggregate;
+mod blob;
+mod cast;
+mod collection;
+mod decimal_math;
+mod factory;
+mod json;
+mod masking;
+mod math;
+mod native;
+mod number;
+mod operation;
+mod parameter;
+mod resolve;
+mod time;
+mod token;
+mod vector;
+
+#[cfg(test)]
+mod functions_tests;
+
+use std::fmt::{self, Debug};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use helenus_cql::ast::FunctionName;
 use helenus_cql::error::CqlError;
-use helenus_cql::types::CqlType;
+use helenus_cql::types::{CqlType, NativeType};
 
 use crate::plan::PlanContext;
 use crate::response::ColumnSpec;
 use crate::term::{Assignable, EvalContext};
+
+pub use aggregate::{AggregateFunction, AggregateState};
+pub use native::NativeFunction;
+pub use operation::symbol_of;
+pub use resolve::{CallSite, argument_spec, has_factory, resolve};
+pub use time::{next_timeuuid, random_uuid};
 
 /// A function of values (Cassandra's `ScalarFunction`), with the types of one overload.
 pub trait ScalarFunction: Debug + Send + Sync {
@@ -22,21 +49,122 @@ pub trait ScalarFunction: Debug + Send + Sync {
     fn is_pure(&self) -> bool {
         true
     }
-    /// Computes the result. `args` has one value for each of [`ScalarFunction::arg_types`]; none is null.
+    /// Computes the result. `args` has one value for each of [`ScalarFunction::arg_types`]; each may be null.
+    ///
+    /// # Errors
+    /// What the function refuses, and `FunctionFailure` for operations that fail.
     fn call(&self, args: &[Option<Bytes>], ctx: &EvalContext<'_>) -> Result<Option<Bytes>, CqlError>;
+    /// The name of the result's column, given those of the arguments.
+    fn column_name(&self, args: &[String]) -> String {
+        format!("{}({})", self.name(), args.join(", "))
+    }
+}
+
+/// A function of either kind.
+#[derive(Clone, Debug)]
+pub enum Function {
+    Scalar(Arc<dyn ScalarFunction>),
+    Aggregate(Arc<dyn AggregateFunction>),
+}
+
+impl Function {
+    /// The qualified name, for example `system.now`.
+    pub fn name(&self) -> &str {
+        match self {
+            Function::Scalar(function) => function.name(),
+            Function::Aggregate(function) => function.name(),
+        }
+    }
+
+    pub fn arg_types(&self) -> &[CqlType] {
+        match self {
+            Function::Scalar(function) => function.arg_types(),
+            Function::Aggregate(function) => function.arg_types(),
+        }
+    }
+
+    pub fn return_type(&self) -> &CqlType {
+        match self {
+            Function::Scalar(function) => function.return_type(),
+            Function::Aggregate(function) => function.return_type(),
+        }
+    }
+}
+
+impl fmt::Display for Function {
+    /// The signature as messages show it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&signature(self.name(), self.arg_types(), self.return_type()))
+    }
+}
+
+/// `system.sum : (int) -> int`
+fn signature(name: &str, arg_types: &[CqlType], return_type: &CqlType) -> String {
+    let args: Vec<String> = arg_types
+        .iter()
+        .map(|ty| match ty {
+            // A tuple shows without the frozen that it always is.
+            CqlType::Tuple(_) => {
+                let text = ty.to_string();
+                text.strip_prefix("frozen<")
+                    .and_then(|text| text.strip_suffix('>'))
+                    .unwrap_or(&text)
+                    .to_owned()
+            }
+            other => other.to_string(),
+        })
+        .collect();
+    format!("{name} : ({}) -> {return_type}", args.join(", "))
 }
 
 /// The overload of a scalar function that fits the arguments (Cassandra's `FunctionResolver`).
+///
+/// # Errors
+/// `Unknown function f called`, and those of [`resolve`].
 pub fn resolve_scalar(
-    _ctx: &PlanContext<'_>,
+    ctx: &PlanContext<'_>,
     name: &FunctionName,
-    _args: &[&dyn Assignable],
-    _receiver: Option<&ColumnSpec>,
+    args: &[&dyn Assignable],
+    receiver: Option<&ColumnSpec>,
 ) -> Result<Arc<dyn ScalarFunction>, CqlError> {
-    Err(CqlError::invalid(format!("Unknown function '{name}'")))
+    let site = match receiver {
+        Some(spec) => CallSite {
+            keyspace: &spec.keyspace,
+            table: &spec.table,
+            receiver: Some(&spec.ty),
+        },
+        None => CallSite::default(),
+    };
+    match resolve(ctx, name, args, site)? {
+        Some(Function::Scalar(function)) => Ok(function),
+        Some(Function::Aggregate(_)) => Err(CqlError::invalid(
+            "Aggregation function are not supported in the where clause",
+        )),
+        None => Err(CqlError::invalid(format!("Unknown function {name} called"))),
+    }
+}
+
+/// `count(*)`.
+pub fn count_rows() -> Arc<dyn AggregateFunction> {
+    Arc::new(aggregate::count_rows())
+}
+
+/// The native function that CAST to a type is.
+pub fn cast_function(to: NativeType) -> FunctionName {
+    FunctionName::native(&cast::function_name(to))
 }
 
 /// The conversion that CAST makes between two types (Cassandra's `CastFcts`).
+///
+/// # Errors
+/// `int cannot be cast to uuid`.
 pub fn cast(from: &CqlType, to: &CqlType) -> Result<Arc<dyn ScalarFunction>, CqlError> {
-    Err(CqlError::invalid(format!("{from} cannot be cast to {to}")))
+    let functions = cast::functions();
+    let found = functions
+        .into_iter()
+        .find(|function| function.return_type() == to && function.arg_types() == std::slice::from_ref(from));
+    match found {
+        Some(function) => Ok(Arc::new(function)),
+        None => Err(CqlError::invalid(format!("{from} cannot be cast to {to}"))),
+    }
 }

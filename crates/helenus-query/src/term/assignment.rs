@@ -19,6 +19,24 @@ pub trait Assignable {
 
     /// Its type, where it can be told without a receiver.
     fn exact_type(&self, ctx: &PlanContext<'_>) -> Option<CqlType>;
+
+    /// Its exact type, or one that it would do as (Cassandra's `getCompatibleTypeIfKnown`).
+    fn compatible_type(&self, ctx: &PlanContext<'_>) -> Option<CqlType> {
+        self.exact_type(ctx)
+    }
+
+    /// How messages show it.
+    fn text(&self) -> String;
+
+    /// The number of elements, if it is a literal in brackets.
+    fn list_literal_len(&self) -> Option<usize> {
+        None
+    }
+
+    /// True for a bind marker.
+    fn is_marker(&self) -> bool {
+        false
+    }
 }
 
 /// A raw term as something assignable.
@@ -31,6 +49,21 @@ impl Assignable for RawTerm<'_> {
 
     fn exact_type(&self, ctx: &PlanContext<'_>) -> Option<CqlType> {
         exact_term_type(ctx, self.0)
+    }
+
+    fn text(&self) -> String {
+        self.0.to_string()
+    }
+
+    fn list_literal_len(&self) -> Option<usize> {
+        match self.0 {
+            ast::Term::List(elements) => Some(elements.len()),
+            _ => None,
+        }
+    }
+
+    fn is_marker(&self) -> bool {
+        matches!(self.0, ast::Term::Marker(_))
     }
 }
 

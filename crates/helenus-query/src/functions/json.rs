@@ -1,0 +1,51 @@
+//! `to_json` and `from_json` (Cassandra's `ToJsonFct` and `FromJsonFct`).
+
+use bytes::Bytes;
+use helenus_cql::error::CqlError;
+use helenus_cql::types::CqlType;
+use helenus_cql::value::{self, is_empty_meaningless, parse_json};
+
+use super::native::NativeFunction;
+
+/// `to_json`: null becomes the text `null`.
+pub fn to_json(name: &str, ty: &CqlType) -> NativeFunction {
+    let arg = ty.clone();
+    NativeFunction::new(name, [ty.clone()], CqlType::TEXT, move |args, _| {
+        let value = args.first().and_then(Option::as_ref);
+        let json = match value {
+            Some(value) if !(value.is_empty() && is_empty_meaningless(&arg)) => {
+                value::to_json(&arg, value).map_err(CqlError::Server)?
+            }
+            _ => "null".to_owned(),
+        };
+        Ok(Some(Bytes::from(json)))
+    })
+}
+
+/// `from_json` for a receiver of that type.
+pub fn from_json(name: &str, receiver: &CqlType) -> NativeFunction {
+    let (to, function) = (receiver.clone(), name.to_owned());
+    NativeFunction::new(name, [CqlType::TEXT], receiver.clone(), move |args, _| {
+        let Some(Some(json)) = args.first() else {
+            return Ok(None);
+        };
+        let json = String::from_utf8_lossy(json);
+        let failure = |message: String| CqlError::FunctionFailure {
+            message,
+            keyspace: "system".to_owned(),
+            function: function.clone(),
+            arg_types: vec!["text".to_owned()],
+        };
+        let parsed = parse_json(&json).map_err(|reason| {
+            failure(format!(
+                "execution of 'system.{function}[text]' failed: Could not decode JSON string '{json}': \
+                 com.fasterxml.jackson.core.JsonParseException: {reason}"
+            ))
+        })?;
+        value::from_json(&to, &parsed).map_err(|reason| {
+            failure(format!(
+                "org.apache.cassandra.serializers.MarshalException: {reason}"
+            ))
+        })
+    })
+}
