@@ -1,44 +1,37 @@
 //! SELECT: planning and execution.
+//!
+//! [`plan()`] types the relations ([`relation`]), checks them together ([`restrictions`]) and says how rows become result
+//! rows ([`group`], [`crate::selection`]). [`execute()`] binds the values of a request: partition keys, tokens and slices
+//! ([`bounds`]), what is left to test ([`filter`]); reads partition by partition ([`source`]); and collects pages
+//! ([`output`], [`paging`]). [`restrictions`] serve UPDATE and DELETE too.
 
-use std::sync::Arc;
+mod bounds;
+mod filter;
+mod group;
+mod index_choice;
+mod index_read;
+mod limits;
+mod output;
+mod paging;
+mod plan;
+mod point;
+mod relation;
+pub mod restriction;
+mod restriction_set;
+pub mod restrictions;
+mod row_view;
+mod run;
+mod similarity;
+mod source;
+mod token;
+mod tombstones;
+mod view;
+mod virtual_read;
 
-use helenus_cql::ast;
-use helenus_cql::error::CqlError;
-
-use crate::engine::Engine;
-use crate::plan::PlanContext;
-use crate::request::{BoundValue, QueryOptions};
-use crate::response::{Outcome, ResultMetadata};
-use crate::schema::Table;
-
-/// A SELECT ready to run.
-#[derive(Debug)]
-pub struct SelectPlan {
-    table: Arc<Table>,
-    metadata: Arc<ResultMetadata>,
-}
-
-impl SelectPlan {
-    pub fn table(&self) -> &Arc<Table> {
-        &self.table
-    }
-
-    pub fn metadata(&self) -> &Arc<ResultMetadata> {
-        &self.metadata
-    }
-}
-
-/// Plans a SELECT.
-pub fn plan(_ctx: &mut PlanContext<'_>, _statement: &ast::Select) -> Result<SelectPlan, CqlError> {
-    Err(CqlError::invalid("SELECT is not supported yet"))
-}
-
-/// Runs a SELECT.
-pub async fn execute(
-    _engine: &Arc<Engine>,
-    _plan: &SelectPlan,
-    _values: &[BoundValue],
-    _options: &QueryOptions,
-) -> Result<Outcome, CqlError> {
-    Err(CqlError::invalid("SELECT is not supported yet"))
-}
+pub use bounds::partition_key;
+pub use filter::{Expression, Filter, Operand};
+pub use plan::{SelectPlan, plan};
+pub use relation::{relation_text, require_column};
+pub use row_view::{CellView, RowView};
+pub use run::execute;
+pub use view::{Live, View};

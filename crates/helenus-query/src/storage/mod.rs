@@ -3,7 +3,9 @@
 
 mod headers;
 mod hooks;
+pub mod index_entry;
 mod locks;
+pub mod read;
 
 pub use headers::HeaderTables;
 pub use hooks::{LiveTables, RowHooks};

@@ -1,0 +1,385 @@
+//! Tests on rows that no slice and no index has answered (Cassandra's `RowFilter`).
+
+use std::cmp::Ordering;
+
+use bytes::Bytes;
+use helenus_cql::ast::Operator;
+use helenus_cql::error::CqlError;
+use helenus_cql::types::CqlType;
+use helenus_cql::value;
+
+use super::index_choice;
+use super::restriction::{Contains, Restriction, Slice, SliceBound, Test, column_name};
+use super::restriction_set::RestrictionSet;
+use super::restrictions::{StatementRestrictions, is_filter};
+use super::row_view::RowView;
+use crate::request::BoundValue;
+use crate::schema::{ColumnKind, Table};
+use crate::term::{EvalContext, Term};
+
+/// The right side of an expression.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Operand {
+    Value(Bytes),
+    /// Of IN; a null in the list equals nothing.
+    List(Vec<Bytes>),
+    Entry {
+        key: Bytes,
+        value: Bytes,
+    },
+}
+
+/// `column operator operand`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Expression {
+    /// Place in [`Table::columns`].
+    pub column: usize,
+    pub operator: Operator,
+    pub operand: Operand,
+}
+
+/// Expressions on partition key and static columns, which hold for whole partitions, and on the others.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    pub partition: Vec<Expression>,
+    pub row: Vec<Expression>,
+}
+
+impl Filter {
+    pub fn is_empty(&self) -> bool {
+        self.partition.is_empty() && self.row.is_empty()
+    }
+
+    /// Every expression, those on partitions first.
+    pub fn expressions(&self) -> impl Iterator<Item = &Expression> {
+        self.partition.iter().chain(&self.row)
+    }
+
+    /// Places of the columns that are looked at.
+    pub fn columns(&self) -> impl Iterator<Item = usize> {
+        self.expressions().map(|expression| expression.column)
+    }
+
+    /// True if the partition's key and static row pass.
+    pub fn accepts_partition(&self, table: &Table, view: &dyn RowView) -> bool {
+        self.partition
+            .iter()
+            .all(|expression| expression.accepts(table, view))
+    }
+
+    /// True if the row passes.
+    pub fn accepts_row(&self, table: &Table, view: &dyn RowView) -> bool {
+        self.row.iter().all(|expression| expression.accepts(table, view))
+    }
+
+    fn push(&mut self, table: &Table, column: usize, operator: Operator, operand: Operand) {
+        let kind = table.columns.get(column).map(|column| column.kind);
+        let list = match kind {
+            Some(ColumnKind::PartitionKey | ColumnKind::Static) => &mut self.partition,
+            _ => &mut self.row,
+        };
+        list.push(Expression {
+            column,
+            operator,
+            operand,
+        });
+    }
+}
+
+impl StatementRestrictions {
+    /// The filter for one request.
+    ///
+    /// # Errors
+    /// `Unsupported null value for column v` and others, when a bound value can't be compared with.
+    pub fn filter(&self, ctx: &EvalContext<'_>) -> Result<Filter, CqlError> {
+        let mut filter = Filter::default();
+        if self.filters_partition {
+            self.add_set(&mut filter, &self.partition.set, ctx)?;
+        }
+        if self.filters_clustering {
+            let mut position = self.table.partition_key_count;
+            for restriction in self.clustering.iter() {
+                if is_filter(restriction, position)
+                    || index_choice::has_supporting_index(&self.table, restriction)
+                {
+                    add_restriction(&mut filter, &self.table, restriction, ctx)?;
+                } else if !restriction.is_slice() {
+                    position = restriction.last_column() + 1;
+                }
+            }
+        }
+        self.add_set(&mut filter, &self.regular, ctx)?;
+        Ok(filter)
+    }
+
+    fn add_set(
+        &self,
+        filter: &mut Filter,
+        set: &RestrictionSet,
+        ctx: &EvalContext<'_>,
+    ) -> Result<(), CqlError> {
+        set.iter()
+            .try_for_each(|restriction| add_restriction(filter, &self.table, restriction, ctx))
+    }
+}
+
+fn add_restriction(
+    filter: &mut Filter,
+    table: &Table,
+    restriction: &Restriction,
+    ctx: &EvalContext<'_>,
+) -> Result<(), CqlError> {
+    let column = restriction.first_column();
+    match &restriction.test {
+        Test::Eq(tuple) => {
+            let bound = bind_for_filter(table, &restriction.columns, tuple, ctx)?;
+            for (place, value) in restriction.columns.iter().zip(bound) {
+                let value = require_value(value, table, *place)?;
+                filter.push(table, *place, Operator::Eq, Operand::Value(value));
+            }
+        }
+        Test::In(_) if restriction.columns.len() > 1 => {
+            return Err(CqlError::invalid("Multicolumn IN filters are not supported"));
+        }
+        Test::In(list) => {
+            let tuples = list.bind(table, restriction, ctx)?;
+            let values = tuples
+                .into_iter()
+                .filter_map(|tuple| tuple.into_iter().next().flatten());
+            filter.push(table, column, Operator::In, Operand::List(values.collect()));
+        }
+        Test::Slice(_) if restriction.is_multi => {
+            return Err(CqlError::invalid(
+                "Multi-column slice restrictions cannot be used for filtering.",
+            ));
+        }
+        Test::Slice(slice) => add_slice(filter, table, restriction, slice, ctx)?,
+        Test::Contains(contains) => add_contains(filter, table, column, contains, ctx)?,
+        Test::Like(_) | Test::IsNotNull => {}
+    }
+    Ok(())
+}
+
+/// Binds a tuple with the words that filters use for unset values.
+fn bind_for_filter(
+    table: &Table,
+    columns: &[usize],
+    tuple: &super::restriction::Tuple,
+    ctx: &EvalContext<'_>,
+) -> Result<super::restriction::BoundTuple, CqlError> {
+    match (tuple, columns) {
+        (super::restriction::Tuple::Value(term), [place]) => Ok(vec![bind(term, "", table, *place, ctx)?]),
+        _ => tuple.bind(table, columns, ctx),
+    }
+}
+
+fn bind(
+    term: &Term,
+    what: &str,
+    table: &Table,
+    column: usize,
+    ctx: &EvalContext<'_>,
+) -> Result<Option<Bytes>, CqlError> {
+    match term.bind(ctx)? {
+        BoundValue::Set(value) => Ok(Some(value)),
+        BoundValue::Null => Err(CqlError::invalid(format!(
+            "Unsupported null {what}value for column {}",
+            column_name(table, column)
+        ))),
+        BoundValue::Unset => Err(CqlError::invalid(format!(
+            "Unsupported unset {what}value for column {}",
+            column_name(table, column)
+        ))),
+    }
+}
+
+fn require_value(value: Option<Bytes>, table: &Table, column: usize) -> Result<Bytes, CqlError> {
+    value.ok_or_else(|| {
+        CqlError::invalid(format!(
+            "Unsupported null value for column {}",
+            column_name(table, column)
+        ))
+    })
+}
+
+fn add_slice(
+    filter: &mut Filter,
+    table: &Table,
+    restriction: &Restriction,
+    slice: &Slice,
+    ctx: &EvalContext<'_>,
+) -> Result<(), CqlError> {
+    let column = restriction.first_column();
+    let mut add =
+        |bound: &Option<SliceBound>, strict: Operator, inclusive: Operator| -> Result<(), CqlError> {
+            let Some(bound) = bound else { return Ok(()) };
+            let tuple = bind_for_filter(table, &restriction.columns, &bound.tuple, ctx)?;
+            let value = require_value(tuple.into_iter().next().flatten(), table, column)?;
+            let operator = if bound.is_inclusive { inclusive } else { strict };
+            filter.push(table, column, operator, Operand::Value(value));
+            Ok(())
+        };
+    add(&slice.start, Operator::Gt, Operator::Gte)?;
+    add(&slice.end, Operator::Lt, Operator::Lte)
+}
+
+fn add_contains(
+    filter: &mut Filter,
+    table: &Table,
+    column: usize,
+    contains: &Contains,
+    ctx: &EvalContext<'_>,
+) -> Result<(), CqlError> {
+    let value_of = |term: &Term, what: &str| {
+        bind(term, what, table, column, ctx).and_then(|value| require_value(value, table, column))
+    };
+    let mut found = Vec::new();
+    for term in &contains.values {
+        found.push((Operator::Contains, Operand::Value(value_of(term, "")?)));
+    }
+    for term in &contains.keys {
+        found.push((Operator::ContainsKey, Operand::Value(value_of(term, "")?)));
+    }
+    for (key, term) in &contains.entries {
+        let key = match key.bind(ctx)? {
+            BoundValue::Set(key) => key,
+            BoundValue::Null => return Err(unsupported("null map key", table, column)),
+            BoundValue::Unset => return Err(unsupported("unset map key", table, column)),
+        };
+        let value = value_of(term, "map ")?;
+        found.push((Operator::Eq, Operand::Entry { key, value }));
+    }
+    for (operator, operand) in found {
+        filter.push(table, column, operator, operand);
+    }
+    Ok(())
+}
+
+fn unsupported(what: &str, table: &Table, column: usize) -> CqlError {
+    CqlError::invalid(format!(
+        "Unsupported {what} for column {}",
+        column_name(table, column)
+    ))
+}
+
+impl Expression {
+    /// True if the row's column passes; a null column never does.
+    pub fn accepts(&self, table: &Table, view: &dyn RowView) -> bool {
+        let Some(column) = table.columns.get(self.column) else {
+            return false;
+        };
+        match &self.operand {
+            Operand::Value(operand) if column.ty.is_multicell() && column.ty.is_collection() => view
+                .cells(self.column)
+                .iter()
+                .any(|cell| match (&column.ty, self.operator) {
+                    (CqlType::Set { element, .. }, Operator::Contains) => {
+                        is_equal(element, cell.path.as_deref(), operand)
+                    }
+                    (CqlType::Map { key, .. }, Operator::ContainsKey) => {
+                        is_equal(key, cell.path.as_deref(), operand)
+                    }
+                    (
+                        CqlType::List { element, .. } | CqlType::Map { value: element, .. },
+                        Operator::Contains,
+                    ) => is_equal(element, Some(&cell.value), operand),
+                    _ => false,
+                }),
+            Operand::Entry { key, value } if column.ty.is_multicell() => {
+                let CqlType::Map {
+                    key: key_ty,
+                    value: value_ty,
+                    ..
+                } = &column.ty
+                else {
+                    return false;
+                };
+                let mut cells = view.cells(self.column).into_iter();
+                cells.any(|cell| {
+                    is_equal(key_ty, cell.path.as_deref(), key)
+                        && is_equal(value_ty, Some(&cell.value), value)
+                })
+            }
+            operand => view
+                .value(self.column)
+                .is_some_and(|found| accepts_value(&column.ty, self.operator, operand, &found)),
+        }
+    }
+}
+
+fn is_equal(ty: &CqlType, found: Option<&[u8]>, wanted: &[u8]) -> bool {
+    found.is_some_and(|found| value::compare(ty, found, wanted) == Ordering::Equal)
+}
+
+/// Counters compare as the numbers they are.
+fn comparable(ty: &CqlType) -> &CqlType {
+    const NUMBER: CqlType = CqlType::BIGINT;
+    if ty.is_counter() { &NUMBER } else { ty }
+}
+
+fn accepts_value(ty: &CqlType, operator: Operator, operand: &Operand, found: &[u8]) -> bool {
+    let ty = comparable(ty);
+    match (operator, operand) {
+        (Operator::In, Operand::List(values)) => {
+            values.iter().any(|wanted| is_equal(ty, Some(found), wanted))
+        }
+        (Operator::Contains | Operator::ContainsKey, Operand::Value(wanted)) => {
+            contains(ty, operator, found, wanted)
+        }
+        (Operator::Eq, Operand::Entry { key, value: wanted }) => has_entry(ty, found, key, wanted),
+        (operator, Operand::Value(wanted)) => {
+            let order = value::compare(ty, found, wanted);
+            match operator {
+                Operator::Eq => order.is_eq(),
+                Operator::Lt => order.is_lt(),
+                Operator::Lte => order.is_le(),
+                Operator::Gt => order.is_gt(),
+                Operator::Gte => order.is_ge(),
+                Operator::Neq => order.is_ne(),
+                Operator::In
+                | Operator::Contains
+                | Operator::ContainsKey
+                | Operator::Like
+                | Operator::IsNot => false,
+            }
+        }
+        _ => false,
+    }
+}
+
+/// CONTAINS on a frozen collection.
+fn contains(ty: &CqlType, operator: Operator, found: &[u8], wanted: &[u8]) -> bool {
+    match ty {
+        CqlType::List { element, .. } | CqlType::Set { element, .. } => {
+            let elements = value::read_elements(ty, found).unwrap_or_default();
+            elements
+                .into_iter()
+                .any(|one| is_equal(element, Some(one), wanted))
+        }
+        CqlType::Map {
+            key, value: value_ty, ..
+        } => {
+            let entries = value::read_map(ty, found).unwrap_or_default();
+            entries.into_iter().any(|(k, v)| match operator {
+                Operator::ContainsKey => is_equal(key, Some(k), wanted),
+                _ => is_equal(value_ty, Some(v), wanted),
+            })
+        }
+        _ => false,
+    }
+}
+
+fn has_entry(ty: &CqlType, found: &[u8], key: &[u8], wanted: &[u8]) -> bool {
+    let CqlType::Map {
+        key: key_ty,
+        value: value_ty,
+        ..
+    } = ty
+    else {
+        return false;
+    };
+    let entries = value::read_map(ty, found).unwrap_or_default();
+    entries
+        .into_iter()
+        .any(|(k, v)| is_equal(key_ty, Some(k), key) && is_equal(value_ty, Some(v), wanted))
+}

@@ -1,0 +1,285 @@
+//! Reading through an index: its entries for a value lead to base rows, each of which is read and checked.
+
+use std::ops::Bound;
+
+use bytes::Bytes;
+use helenus_cql::ast::Operator;
+use helenus_cql::error::CqlError;
+use helenus_row::ClusteringRange;
+use helenus_row::header::PartitionHeader;
+use helenus_row::key::TupleBound;
+use std::sync::Arc;
+
+use super::bounds::invalid_key;
+use super::filter::{Expression, Filter, Operand};
+use super::index_choice;
+use super::paging::PagingState;
+use super::token::TokenBounds;
+use crate::engine::Engine;
+use crate::schema::{Index, IndexTargetKind, Table};
+use crate::storage::index_entry::{decode_entry, entry_clustering, entry_key, entry_value, is_by_partition};
+use crate::storage::read::{
+    PartitionKey, RowAt, RowCursor, RowsWanted, StoredRow, read_header, read_stored_row_under,
+    read_stored_static,
+};
+
+/// An index and the value to look up.
+pub(super) struct IndexLookup {
+    pub index: Arc<Index>,
+    value: Bytes,
+}
+
+/// The first index that is complete and answers one of the filter's expressions.
+pub(super) fn choose(table: &Table, filter: &Filter) -> Result<Option<IndexLookup>, CqlError> {
+    for expression in filter.expressions() {
+        let Some(column) = table.columns.get(expression.column) else {
+            continue;
+        };
+        let usable = |index: &&Arc<Index>| {
+            index.is_complete
+                && index_choice::supports(index, column, expression.operator)
+                && fits(index, expression)
+        };
+        if let Some(index) = table.indexes.iter().find(usable)
+            && let Some(value) = looked_up(expression)?
+        {
+            return Ok(Some(IndexLookup {
+                index: index.clone(),
+                value,
+            }));
+        }
+    }
+    Ok(None)
+}
+
+/// Indexes on entries hold composites, the others values.
+fn fits(index: &Index, expression: &Expression) -> bool {
+    let is_entry = matches!(expression.operand, Operand::Entry { .. });
+    is_entry == (index.target.kind == IndexTargetKind::KeysAndValues)
+}
+
+fn looked_up(expression: &Expression) -> Result<Option<Bytes>, CqlError> {
+    match (&expression.operand, expression.operator) {
+        (Operand::Value(value), Operator::Eq | Operator::Contains | Operator::ContainsKey) => {
+            Ok(Some(value.clone()))
+        }
+        (Operand::Entry { key, value }, Operator::Eq) => entry_value(key, value).map(Some),
+        _ => Ok(None),
+    }
+}
+
+/// Base rows by way of an index, in the order of the base table.
+pub(super) struct IndexSource {
+    index: Arc<Index>,
+    is_by_partition: bool,
+    entries: RowCursor,
+    wanted: RowsWanted,
+    now_s: i64,
+    resume: Option<PagingState>,
+    /// An entry of the next partition, found while leaving the current one.
+    pending: Option<(PartitionKey, Bytes)>,
+    current: Option<PartitionKey>,
+    header: Option<PartitionHeader>,
+    /// Rows of the current partition, if entries are by partition.
+    rows: Option<RowCursor>,
+}
+
+/// Which base rows an index read may give.
+pub(super) enum BaseRange<'a> {
+    Tokens(TokenBounds),
+    Partition(&'a PartitionKey),
+}
+
+impl IndexSource {
+    pub fn new(
+        table: &Table,
+        lookup: &IndexLookup,
+        range: BaseRange<'_>,
+        wanted: RowsWanted,
+        now_s: i64,
+        resume: Option<&PagingState>,
+    ) -> Result<IndexSource, CqlError> {
+        let index = lookup.index.clone();
+        let is_by_partition = is_by_partition(&index, table);
+        let mut slices = entry_slices(&index, range)?;
+        if let Some(state) = resume {
+            slices = rest_of_entries(table, &index, is_by_partition, &slices, state)?;
+        }
+        let entries = RowCursor::new(&index.table, entry_key(lookup.value.clone()), None, slices, false);
+        Ok(IndexSource {
+            index,
+            is_by_partition,
+            entries,
+            wanted,
+            now_s,
+            resume: resume.filter(|state| state.clustering.is_some()).cloned(),
+            pending: None,
+            current: None,
+            header: None,
+            rows: None,
+        })
+    }
+
+    async fn next_entry(&mut self, engine: &Engine) -> Result<Option<(PartitionKey, Bytes)>, CqlError> {
+        if let Some(entry) = self.pending.take() {
+            return Ok(Some(entry));
+        }
+        while let Some(entry) = self.entries.next(engine).await? {
+            if entry.row.live(self.now_s)?.is_some() {
+                return decode_entry(&self.index, &entry.clustering).map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    pub async fn next_partition(
+        &mut self,
+        engine: &Engine,
+        table: &Table,
+    ) -> Result<Option<PartitionKey>, CqlError> {
+        let left = self.current.take();
+        let (key, clustering) = loop {
+            match self.next_entry(engine).await? {
+                Some((key, _)) if left.as_ref() == Some(&key) => {}
+                Some(entry) => break entry,
+                None => return Ok(None),
+            }
+        };
+        self.header = read_header(engine, table, &key).await?;
+        self.current = Some(key.clone());
+        if self.is_by_partition {
+            let resumed = self
+                .resume
+                .take()
+                .filter(|state| state.partition_key == key.bytes);
+            let wanted = match resumed.and_then(|state| state.clustering) {
+                Some(clustering) => self.wanted.after(&clustering, false),
+                None => self.wanted.clone(),
+            };
+            self.rows = Some(RowCursor::new(
+                table,
+                key.clone(),
+                self.header.clone(),
+                wanted,
+                false,
+            ));
+        } else {
+            self.pending = Some((key.clone(), clustering));
+        }
+        Ok(Some(key))
+    }
+
+    pub async fn static_row(
+        &mut self,
+        engine: &Engine,
+        table: &Table,
+    ) -> Result<Option<StoredRow>, CqlError> {
+        let Some(key) = &self.current else { return Ok(None) };
+        read_stored_static(engine, table, key, self.header.as_ref()).await
+    }
+
+    pub async fn next_row(&mut self, engine: &Engine, table: &Table) -> Result<Option<RowAt>, CqlError> {
+        if let Some(rows) = &mut self.rows {
+            return rows.next(engine).await;
+        }
+        let Some(current) = self.current.clone() else {
+            return Ok(None);
+        };
+        while let Some((key, clustering)) = self.next_entry(engine).await? {
+            if key != current {
+                self.pending = Some((key, clustering));
+                return Ok(None);
+            }
+            if !self.wanted.contains(&clustering) {
+                continue;
+            }
+            let row = read_stored_row_under(engine, table, &key, &clustering, self.header.as_ref()).await?;
+            if let Some(row) = row {
+                return Ok(Some(RowAt { clustering, row }));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The entries of base rows within the range.
+fn entry_slices(index: &Index, range: BaseRange<'_>) -> Result<RowsWanted, CqlError> {
+    let layout = &index.table.layout;
+    let ranges = match range {
+        BaseRange::Partition(key) => {
+            vec![
+                layout
+                    .prefix_range(&entry_clustering(key, &[], true))
+                    .map_err(invalid_key)?,
+            ]
+        }
+        BaseRange::Tokens(bounds) => {
+            let lower = token_bound(&bounds.start);
+            let upper = token_bound(&bounds.end);
+            layout
+                .tuple_ranges::<Bytes>(&[], lower.as_ref(), upper.as_ref())
+                .map_err(invalid_key)?
+        }
+    };
+    Ok(RowsWanted::Slices(ranges.into()))
+}
+
+fn token_bound(bound: &Bound<i64>) -> Option<TupleBound> {
+    let (token, inclusive) = match bound {
+        Bound::Included(token) => (token, true),
+        Bound::Excluded(token) => (token, false),
+        Bound::Unbounded => return None,
+    };
+    Some(TupleBound {
+        values: vec![Bytes::copy_from_slice(&token.to_be_bytes())],
+        inclusive,
+    })
+}
+
+/// The entries behind the row that the last page ended with.
+fn rest_of_entries(
+    table: &Table,
+    index: &Index,
+    is_by_partition: bool,
+    slices: &RowsWanted,
+    state: &PagingState,
+) -> Result<RowsWanted, CqlError> {
+    let layout = &index.table.layout;
+    let key = PartitionKey::new(state.partition_key.clone());
+    let Some(clustering) = &state.clustering else {
+        // Everything above the partition's entries.
+        let end = layout
+            .prefix_range(&entry_clustering(&key, &[], true))
+            .map_err(invalid_key)?
+            .end;
+        let Some(start) = end else {
+            return Ok(RowsWanted::Slices(Arc::new([])));
+        };
+        return Ok(intersect(slices, &ClusteringRange { start, end: None }));
+    };
+    if is_by_partition {
+        let start = layout
+            .prefix_range(&entry_clustering(&key, &[], true))
+            .map_err(invalid_key)?
+            .start;
+        return Ok(intersect(slices, &ClusteringRange { start, end: None }));
+    }
+    let values = table.layout.decode_clustering(clustering).map_err(invalid_key)?;
+    let last = layout
+        .encode_clustering(&entry_clustering(&key, &values, false))
+        .map_err(invalid_key)?;
+    Ok(slices.after(&last.bytes, false))
+}
+
+fn intersect(slices: &RowsWanted, rest: &ClusteringRange) -> RowsWanted {
+    match slices {
+        RowsWanted::Slices(ranges) => RowsWanted::Slices(
+            ranges
+                .iter()
+                .map(|range| range.intersect(rest))
+                .filter(|range| !range.is_empty())
+                .collect(),
+        ),
+        names => names.clone(),
+    }
+}

@@ -1,0 +1,81 @@
+//! Where a page ended. Opaque to clients; versioned and checksummed, so that anything else is refused.
+//!
+//! `version 1 | flags 1 | remaining u32 | remaining in partition u32 | key length u32 | key | clustering | crc 4`
+//! (big-endian). Without the flag `HAS_CLUSTERING` the partition is done.
+
+use bytes::{BufMut, Bytes, BytesMut};
+use helenus_cql::error::CqlError;
+use helenus_row::murmur3_token;
+
+const VERSION: u8 = 1;
+const HAS_CLUSTERING: u8 = 1;
+const HEAD_LEN: usize = 14;
+const CHECK_LEN: usize = 4;
+
+/// The last row that was given, and what the limits still allow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PagingState {
+    /// Serialized partition key.
+    pub partition_key: Bytes,
+    /// Encoded clustering of the last row; none if the partition is done.
+    pub clustering: Option<Bytes>,
+    /// Rows (or groups) that LIMIT still allows.
+    pub remaining: u32,
+    /// The same for PER PARTITION LIMIT in this partition.
+    pub remaining_in_partition: u32,
+}
+
+/// Cassandra's refusal.
+fn invalid() -> CqlError {
+    CqlError::Protocol("Invalid value for the paging state".to_owned())
+}
+
+fn check(bytes: &[u8]) -> [u8; CHECK_LEN] {
+    let hash = murmur3_token(bytes) as u64;
+    ((hash ^ (hash >> 32)) as u32).to_be_bytes()
+}
+
+impl PagingState {
+    pub fn encode(&self) -> Bytes {
+        let clustering = self.clustering.as_deref().unwrap_or_default();
+        let mut out =
+            BytesMut::with_capacity(HEAD_LEN + self.partition_key.len() + clustering.len() + CHECK_LEN);
+        out.put_u8(VERSION);
+        out.put_u8(if self.clustering.is_some() {
+            HAS_CLUSTERING
+        } else {
+            0
+        });
+        out.put_u32(self.remaining);
+        out.put_u32(self.remaining_in_partition);
+        // A partition key is no longer than 65535 bytes.
+        out.put_u32(u32::try_from(self.partition_key.len()).unwrap_or(u32::MAX));
+        out.put_slice(&self.partition_key);
+        out.put_slice(clustering);
+        let check = check(&out);
+        out.put_slice(&check);
+        out.freeze()
+    }
+
+    /// # Errors
+    /// `Invalid value for the paging state`
+    pub fn decode(bytes: &Bytes) -> Result<PagingState, CqlError> {
+        let (body, found) = bytes.split_last_chunk::<CHECK_LEN>().ok_or_else(invalid)?;
+        let (head, rest) = body.split_first_chunk::<HEAD_LEN>().ok_or_else(invalid)?;
+        if *found != check(body) {
+            return Err(invalid());
+        }
+        let [version, flags, a, b, c, d, e, f, g, h, i, j, k, l] = *head;
+        let key_len = usize::try_from(u32::from_be_bytes([i, j, k, l])).map_err(|_| invalid())?;
+        let (key, clustering) = rest.split_at_checked(key_len).ok_or_else(invalid)?;
+        if version != VERSION || flags & !HAS_CLUSTERING != 0 {
+            return Err(invalid());
+        }
+        Ok(PagingState {
+            partition_key: bytes.slice_ref(key),
+            clustering: (flags & HAS_CLUSTERING != 0).then(|| bytes.slice_ref(clustering)),
+            remaining: u32::from_be_bytes([a, b, c, d]),
+            remaining_in_partition: u32::from_be_bytes([e, f, g, h]),
+        })
+    }
+}

@@ -1,0 +1,315 @@
+//! Planning a SELECT (Cassandra's `SelectStatement.RawStatement.prepare`).
+
+use std::sync::Arc;
+
+use helenus_cql::ast;
+use helenus_cql::error::CqlError;
+use helenus_cql::types::CqlType;
+
+use super::group::Grouping;
+use super::relation::require_column;
+use super::restrictions::{
+    REQUIRES_ALLOW_FILTERING, RestrictionOptions, StatementKind, StatementRestrictions,
+};
+use super::similarity::Nearest;
+use crate::plan::PlanContext;
+use crate::response::{ColumnSpec, ResultMetadata};
+use crate::schema::{ColumnKind, Table};
+use crate::selection::{Selection, SelectionOptions};
+use crate::term::Term;
+
+/// How rows become result rows.
+#[derive(Debug)]
+pub(super) enum Aggregation {
+    /// Each by itself.
+    None,
+    /// All of them one.
+    Everything,
+    Groups(Grouping),
+}
+
+/// A SELECT ready to run.
+#[derive(Debug)]
+pub struct SelectPlan {
+    pub(super) table: Arc<Table>,
+    pub(super) selection: Selection,
+    pub(super) restrictions: StatementRestrictions,
+    pub(super) aggregation: Aggregation,
+    pub(super) is_distinct: bool,
+    /// Rows of a partition are read from the last to the first.
+    pub(super) is_reversed: bool,
+    /// Columns by which rows of several partitions are sorted after they are read.
+    pub(super) sort_columns: Vec<usize>,
+    /// ORDER BY … ANN OF.
+    pub(super) nearest: Option<Nearest>,
+    pub(super) limit: Option<Term>,
+    pub(super) per_partition_limit: Option<Term>,
+    /// The static row is needed whatever rows there are.
+    pub(super) needs_static: bool,
+    /// One row at most, by its whole primary key, and plain columns of it.
+    pub(super) is_point_read: bool,
+}
+
+impl SelectPlan {
+    pub fn table(&self) -> &Arc<Table> {
+        &self.table
+    }
+
+    pub fn metadata(&self) -> &Arc<ResultMetadata> {
+        self.selection.metadata()
+    }
+}
+
+/// Plans a SELECT.
+pub fn plan(ctx: &mut PlanContext<'_>, statement: &ast::Select) -> Result<SelectPlan, CqlError> {
+    let table = ctx.table(&statement.table)?.clone();
+    let options = SelectionOptions {
+        is_json: statement.json,
+        is_grouped: !statement.group_by.is_empty(),
+    };
+    let selection = Selection::new(ctx, &table, &statement.items, options)?;
+    let order_by = resolve_order(&table, &statement.order_by)?;
+    let nearest = Nearest::plan(ctx, &table, &statement.order_by)?;
+    let restrictions = StatementRestrictions::new(
+        ctx,
+        StatementKind::Select,
+        &table,
+        &statement.relations,
+        RestrictionOptions {
+            is_static_only: selects_static_only(&table, &selection, statement),
+            allow_filtering: statement.allow_filtering,
+            is_nearest: nearest.is_some(),
+        },
+    )?;
+    if statement.distinct {
+        if statement.per_partition_limit.is_some() {
+            return Err(CqlError::invalid(
+                "PER PARTITION LIMIT is not allowed with SELECT DISTINCT queries",
+            ));
+        }
+        check_distinct(&table, &selection, &restrictions)?;
+    }
+    let aggregation = plan_aggregation(ctx, &table, &selection, &restrictions, statement)?;
+    if matches!(aggregation, Aggregation::Everything) && statement.per_partition_limit.is_some() {
+        return Err(CqlError::invalid(
+            "PER PARTITION LIMIT is not allowed with aggregate queries.",
+        ));
+    }
+    let mut is_reversed = false;
+    if !order_by.is_empty() && nearest.is_none() {
+        check_order_allowed(&restrictions)?;
+        is_reversed = order_direction(&table, &order_by, &restrictions)?;
+    }
+    check_needs_filtering(statement, &restrictions, nearest.is_some())?;
+    let limit = plan_limit(ctx, &table, statement.limit.as_ref(), "[limit]")?;
+    let per_partition_limit = plan_limit(
+        ctx,
+        &table,
+        statement.per_partition_limit.as_ref(),
+        "[per_partition_limit]",
+    )?;
+    let sort_columns = match restrictions.key_is_in() && nearest.is_none() {
+        true => order_by.iter().map(|(place, _)| *place).collect(),
+        false => Vec::new(),
+    };
+    let needs_static = needs_static(&table, &selection, &restrictions);
+    let is_point_read = is_point_read(&table, &selection, &restrictions, statement);
+    Ok(SelectPlan {
+        table,
+        selection,
+        restrictions,
+        aggregation,
+        is_distinct: statement.distinct,
+        is_reversed,
+        sort_columns,
+        nearest,
+        limit,
+        per_partition_limit,
+        needs_static,
+        is_point_read,
+    })
+}
+
+/// Places and directions of ORDER BY; a column named twice counts once, in its last direction.
+fn resolve_order(table: &Table, order_by: &[ast::Ordering]) -> Result<Vec<(usize, bool)>, CqlError> {
+    let mut resolved: Vec<(usize, bool)> = Vec::with_capacity(order_by.len());
+    for ordering in order_by {
+        let (place, _) = require_column(table, &ordering.column)?;
+        match resolved.iter_mut().find(|(known, _)| *known == place) {
+            Some(known) => known.1 = ordering.descending,
+            None => resolved.push((place, ordering.descending)),
+        }
+    }
+    Ok(resolved)
+}
+
+/// True if static columns and at most partition key columns besides are selected.
+fn selects_static_only(table: &Table, selection: &Selection, statement: &ast::Select) -> bool {
+    let kinds = || {
+        selection
+            .columns()
+            .iter()
+            .filter_map(|place| table.columns.get(*place))
+            .map(|column| column.kind)
+    };
+    table.has_static()
+        && !statement.items.is_empty()
+        && kinds().any(|kind| kind == ColumnKind::Static)
+        && kinds().all(|kind| matches!(kind, ColumnKind::Static | ColumnKind::PartitionKey))
+}
+
+fn check_distinct(
+    table: &Table,
+    selection: &Selection,
+    restrictions: &StatementRestrictions,
+) -> Result<(), CqlError> {
+    if !restrictions.clustering.is_empty() || restrictions.has_regular_column() {
+        return Err(CqlError::invalid(
+            "SELECT DISTINCT with WHERE clause only supports restriction by partition key and/or static columns.",
+        ));
+    }
+    let columns = selection.columns();
+    for column in columns.iter().filter_map(|place| table.columns.get(*place)) {
+        if !matches!(column.kind, ColumnKind::PartitionKey | ColumnKind::Static) {
+            return Err(CqlError::invalid(format!(
+                "SELECT DISTINCT queries must only request partition key columns and/or static columns (not {})",
+                column.name
+            )));
+        }
+    }
+    let missing = (0..table.partition_key_count).find(|place| !columns.contains(place));
+    if let (true, Some(column)) = (
+        restrictions.is_key_range,
+        missing.and_then(|place| table.columns.get(place)),
+    ) {
+        return Err(CqlError::invalid(format!(
+            "SELECT DISTINCT queries must request all the partition key columns (missing {})",
+            column.name
+        )));
+    }
+    Ok(())
+}
+
+fn plan_aggregation(
+    ctx: &mut PlanContext<'_>,
+    table: &Arc<Table>,
+    selection: &Selection,
+    restrictions: &StatementRestrictions,
+    statement: &ast::Select,
+) -> Result<Aggregation, CqlError> {
+    if !statement.group_by.is_empty() {
+        let grouping = Grouping::plan(ctx, table, restrictions, &statement.group_by, statement.distinct)?;
+        return Ok(Aggregation::Groups(grouping));
+    }
+    Ok(if selection.is_aggregate() {
+        Aggregation::Everything
+    } else {
+        Aggregation::None
+    })
+}
+
+fn check_order_allowed(restrictions: &StatementRestrictions) -> Result<(), CqlError> {
+    if restrictions.uses_index {
+        return Err(CqlError::invalid(
+            "ORDER BY with 2ndary indexes is not supported, except for ANN queries.",
+        ));
+    }
+    if restrictions.is_key_range {
+        return Err(CqlError::invalid(
+            "ORDER BY is only supported when the partition key is restricted by an EQ or an IN.",
+        ));
+    }
+    Ok(())
+}
+
+/// True if the clustering order is to be read backwards; anything but the order or its reverse is refused.
+fn order_direction(
+    table: &Table,
+    order_by: &[(usize, bool)],
+    restrictions: &StatementRestrictions,
+) -> Result<bool, CqlError> {
+    let mut next = table.partition_key_count;
+    let mut reversed: Option<bool> = None;
+    let mut is_mixed = false;
+    for (place, descending) in order_by {
+        let Some(column) = table.columns.get(*place) else {
+            continue;
+        };
+        if column.kind != ColumnKind::Clustering {
+            return Err(CqlError::invalid(format!(
+                "Order by is currently only supported on the clustered columns of the PRIMARY KEY, got {}",
+                column.name
+            )));
+        }
+        while next != *place {
+            if next > *place || !restrictions.is_restricted_by_eq(next) {
+                return Err(CqlError::invalid(
+                    "Order by currently only supports the ordering of columns following their declared order in the PRIMARY KEY",
+                ));
+            }
+            next += 1;
+        }
+        next += 1;
+        let this = *descending != (column.order == helenus_row::Order::Desc);
+        is_mixed |= reversed.is_some_and(|reversed| reversed != this);
+        reversed.get_or_insert(this);
+    }
+    if is_mixed {
+        return Err(CqlError::invalid("Unsupported order by relation"));
+    }
+    Ok(reversed.unwrap_or(false))
+}
+
+fn check_needs_filtering(
+    statement: &ast::Select,
+    restrictions: &StatementRestrictions,
+    is_nearest: bool,
+) -> Result<(), CqlError> {
+    let is_wide = restrictions.is_key_range || restrictions.uses_index;
+    if !statement.allow_filtering
+        && is_wide
+        && restrictions.must_allow_filtering()
+        && restrictions.needs_filtering()
+        && !is_nearest
+    {
+        return Err(CqlError::invalid(REQUIRES_ALLOW_FILTERING));
+    }
+    Ok(())
+}
+
+fn plan_limit(
+    ctx: &mut PlanContext<'_>,
+    table: &Table,
+    limit: Option<&ast::Term>,
+    name: &str,
+) -> Result<Option<Term>, CqlError> {
+    let Some(limit) = limit else { return Ok(None) };
+    let spec = ColumnSpec::new(table.keyspace.as_str(), table.name.as_str(), name, CqlType::INT);
+    Term::prepare(ctx, limit, &spec).map(Some)
+}
+
+fn needs_static(table: &Table, selection: &Selection, restrictions: &StatementRestrictions) -> bool {
+    let is_static = |place: &usize| table.columns.get(*place).is_some_and(|column| column.is_static());
+    table.has_static()
+        && (selection.columns().iter().any(is_static) || restrictions.regular.columns().iter().any(is_static))
+}
+
+fn is_point_read(
+    table: &Table,
+    selection: &Selection,
+    restrictions: &StatementRestrictions,
+    statement: &ast::Select,
+) -> bool {
+    selection.plain_columns().is_some()
+        && table.kind != crate::schema::TableKind::Virtual
+        && !statement.distinct
+        && !statement.json
+        && statement.group_by.is_empty()
+        && !restrictions.is_key_range
+        && !restrictions.uses_index
+        && restrictions.partition.token.is_none()
+        && restrictions.filter_parts().is_empty()
+        && !restrictions.is_column_range()
+        && !restrictions.partition.set.has_in
+        && !restrictions.clustering.has_in
+}

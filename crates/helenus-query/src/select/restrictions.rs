@@ -1,0 +1,498 @@
+//! What a WHERE clause means for a table: which partitions, which slices of them, what has to be filtered, and
+//! whether an index can help (Cassandra's `StatementRestrictions`). Used by SELECT, UPDATE and DELETE.
+
+use std::fmt;
+use std::sync::Arc;
+
+use helenus_cql::ast::{QualifiedName, Relation};
+use helenus_cql::error::CqlError;
+
+use super::index_choice;
+use super::relation::{self, Typed, relation_text, require_column};
+use super::restriction::{Restriction, Test, column_name};
+use super::restriction_set::{PartitionRestrictions, RestrictionSet};
+use crate::plan::PlanContext;
+use crate::schema::{ColumnKind, IndexKind, Table, TableKind};
+
+/// Cassandra's refusal to filter unasked.
+pub const REQUIRES_ALLOW_FILTERING: &str = "Cannot execute this query as it might involve data filtering and thus may have unpredictable performance. If you want to execute this query despite the performance unpredictability, use ALLOW FILTERING";
+
+/// The statement that the restrictions belong to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StatementKind {
+    Insert,
+    Update,
+    Delete,
+    Select,
+}
+
+impl fmt::Display for StatementKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            StatementKind::Insert => "INSERT",
+            StatementKind::Update => "UPDATE",
+            StatementKind::Delete => "DELETE",
+            StatementKind::Select => "SELECT",
+        })
+    }
+}
+
+impl StatementKind {
+    fn is_select(self) -> bool {
+        self == StatementKind::Select
+    }
+
+    fn allows_clustering_slices(self) -> bool {
+        matches!(self, StatementKind::Select | StatementKind::Delete)
+    }
+}
+
+/// What else of a statement bears on its restrictions.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RestrictionOptions {
+    /// The statement selects or modifies static columns only (and partition key columns).
+    pub is_static_only: bool,
+    pub allow_filtering: bool,
+    /// ORDER BY … ANN OF: an index on vectors is used.
+    pub is_nearest: bool,
+}
+
+/// The restrictions of a statement.
+#[derive(Clone, Debug)]
+pub struct StatementRestrictions {
+    pub kind: StatementKind,
+    pub table: Arc<Table>,
+    pub partition: PartitionRestrictions,
+    pub clustering: RestrictionSet,
+    /// On static and regular columns.
+    pub regular: RestrictionSet,
+    /// An index has to be asked.
+    pub uses_index: bool,
+    /// More than the partitions of given keys are read.
+    pub is_key_range: bool,
+    pub(super) filters_partition: bool,
+    pub(super) filters_clustering: bool,
+}
+
+impl StatementRestrictions {
+    /// Restricts nothing.
+    pub fn none(kind: StatementKind, table: &Arc<Table>) -> StatementRestrictions {
+        StatementRestrictions {
+            kind,
+            table: table.clone(),
+            partition: PartitionRestrictions::default(),
+            clustering: RestrictionSet::default(),
+            regular: RestrictionSet::default(),
+            uses_index: false,
+            is_key_range: false,
+            filters_partition: false,
+            filters_clustering: false,
+        }
+    }
+
+    /// Types the relations and checks that they make sense together.
+    ///
+    /// # Errors
+    /// Cassandra's, word by word.
+    pub fn new(
+        ctx: &mut PlanContext<'_>,
+        kind: StatementKind,
+        table: &Arc<Table>,
+        relations: &[Relation],
+        options: RestrictionOptions,
+    ) -> Result<StatementRestrictions, CqlError> {
+        let mut this = StatementRestrictions::none(kind, table);
+        let mut custom: Vec<&QualifiedName> = Vec::new();
+        for relation in relations {
+            match relation {
+                Relation::CustomIndex { index, .. } => custom.push(index),
+                relation => this.add(ctx, relation, options)?,
+            }
+        }
+        this.check_custom(&custom)?;
+        this.analyze(options)?;
+        Ok(this)
+    }
+
+    fn add(
+        &mut self,
+        ctx: &mut PlanContext<'_>,
+        relation: &Relation,
+        options: RestrictionOptions,
+    ) -> Result<(), CqlError> {
+        if let Relation::Column { operator, .. } = relation
+            && matches!(
+                operator,
+                helenus_cql::ast::Operator::Contains | helenus_cql::ast::Operator::ContainsKey
+            )
+            && matches!(self.kind, StatementKind::Update | StatementKind::Delete)
+        {
+            return Err(CqlError::invalid(format!(
+                "Cannot use {} with {}",
+                self.kind,
+                operator.symbol()
+            )));
+        }
+        if let Relation::IsNotNull { .. } = relation {
+            return Err(CqlError::invalid(format!(
+                "Unsupported restriction: {}",
+                relation_text(relation)
+            )));
+        }
+        let table = self.table.clone();
+        let restriction = match relation::resolve(ctx, &table, relation)? {
+            Typed::Token(token) => {
+                let merged = match &self.partition.token {
+                    Some(known) => known.merge(&token, &table)?,
+                    None => token,
+                };
+                self.partition.token = Some(merged);
+                return Ok(());
+            }
+            Typed::Columns(restriction) => restriction,
+        };
+        if restriction.is_like() {
+            return Err(CqlError::invalid(format!(
+                "LIKE restriction is only supported on properly indexed columns. {} is not valid.",
+                relation_text(relation)
+            )));
+        }
+        self.add_restriction(restriction, options)
+    }
+
+    fn add_restriction(
+        &mut self,
+        restriction: Restriction,
+        options: RestrictionOptions,
+    ) -> Result<(), CqlError> {
+        let table = self.table.clone();
+        let kind = table
+            .columns
+            .get(restriction.first_column())
+            .map(|column| column.kind);
+        match kind {
+            Some(ColumnKind::PartitionKey) => self.partition.set.add(restriction, &table),
+            Some(ColumnKind::Clustering) => {
+                let has_index =
+                    self.kind.is_select() && index_choice::has_supporting_index(&table, &restriction);
+                self.clustering
+                    .add_clustering(restriction, &table, options.allow_filtering || has_index)
+            }
+            _ => self.regular.add(restriction, &table),
+        }
+    }
+
+    fn check_custom(&self, expressions: &[&QualifiedName]) -> Result<(), CqlError> {
+        let Some(first) = expressions.first() else {
+            return Ok(());
+        };
+        if expressions.len() > 1 {
+            return Err(CqlError::invalid(
+                "Multiple custom index expressions in a single query are not supported",
+            ));
+        }
+        let name = &first.name;
+        let table = self.table.full_name();
+        if first
+            .keyspace
+            .as_ref()
+            .is_some_and(|keyspace| *keyspace != self.table.keyspace.as_str())
+        {
+            return Err(CqlError::invalid(format!(
+                "Target index {name} cannot be used to query {table}"
+            )));
+        }
+        let Some(index) = self
+            .table
+            .indexes
+            .iter()
+            .find(|index| *name == index.name.as_str())
+        else {
+            return Err(CqlError::invalid(format!(
+                "Invalid index expression, index {name} not found for {table}"
+            )));
+        };
+        Err(CqlError::invalid(match index.kind {
+            IndexKind::Custom => format!("Index {name} does not support custom expressions"),
+            IndexKind::Keys | IndexKind::Composites => {
+                format!("Only CUSTOM indexes may be used in custom index expressions, {name} is not valid")
+            }
+        }))
+    }
+
+    fn analyze(&mut self, options: RestrictionOptions) -> Result<(), CqlError> {
+        let table = self.table.clone();
+        let has_index = |set: &RestrictionSet| {
+            set.iter()
+                .any(|one| index_choice::has_supporting_index(&table, one))
+        };
+        let is_select = self.kind.is_select();
+        let has_clustering_index = is_select && has_index(&self.clustering);
+        let has_queriable_index =
+            is_select && (has_clustering_index || has_index(&self.partition.set) || has_index(&self.regular));
+        self.check_partition(has_queriable_index, options.allow_filtering)?;
+        self.filters_partition = self.uses_index || self.partition.needs_filtering(&table);
+        if options.is_static_only && !self.clustering.is_empty() {
+            return Err(CqlError::invalid(if is_select {
+                "Cannot restrict clustering columns when selecting only static columns".to_owned()
+            } else {
+                format!(
+                    "Invalid restrictions on clustering columns since the {} statement modifies only static columns",
+                    self.kind
+                )
+            }));
+        }
+        self.check_clustering(has_queriable_index, options)?;
+        self.uses_index |= self.is_key_range && has_clustering_index;
+        self.filters_clustering = self.uses_index || self.clustering_needs_filtering();
+        self.check_regular(has_queriable_index, options)?;
+        if self.uses_index && self.partition.has_in(&table) {
+            return Err(CqlError::invalid(
+                "Select on indexed columns and with IN clause for the PRIMARY KEY are not supported",
+            ));
+        }
+        Ok(())
+    }
+
+    fn check_partition(&mut self, has_queriable_index: bool, allow_filtering: bool) -> Result<(), CqlError> {
+        let (table, partition) = (&self.table, &self.partition);
+        if !self.kind.is_select() {
+            if partition.is_on_token(table) {
+                return Err(CqlError::invalid(format!(
+                    "The token function cannot be used in WHERE clauses for {} statements",
+                    self.kind
+                )));
+            }
+            if partition.has_unrestricted(table) {
+                return Err(CqlError::invalid(format!(
+                    "Some partition key parts are missing: {}",
+                    partition.unrestricted_names(table)
+                )));
+            }
+            if partition.has_slice() {
+                return Err(CqlError::invalid(format!(
+                    "Only EQ and IN relation are supported on the partition key (unless you use the token() function) for {} statements",
+                    self.kind
+                )));
+            }
+            return Ok(());
+        }
+        let needs_filtering = partition.needs_filtering(table);
+        self.is_key_range = partition.is_on_token(table);
+        if partition.is_empty() {
+            self.is_key_range = true;
+            self.uses_index = has_queriable_index;
+        }
+        if needs_filtering {
+            if !allow_filtering && !has_queriable_index && self.must_allow_filtering() {
+                return Err(CqlError::invalid(REQUIRES_ALLOW_FILTERING));
+            }
+            self.is_key_range = true;
+            self.uses_index = has_queriable_index;
+        }
+        Ok(())
+    }
+
+    fn check_clustering(
+        &mut self,
+        has_queriable_index: bool,
+        options: RestrictionOptions,
+    ) -> Result<(), CqlError> {
+        if !self.kind.allows_clustering_slices() {
+            if self.clustering.has_slice {
+                return Err(CqlError::invalid(format!(
+                    "Slice restrictions are not supported on the clustering columns in {} statements",
+                    self.kind
+                )));
+            }
+            let missing = self.unrestricted_clustering();
+            if !options.is_static_only && !missing.is_empty() {
+                return Err(CqlError::invalid(format!(
+                    "Some clustering keys are missing: {}",
+                    missing.join(", ")
+                )));
+            }
+            return Ok(());
+        }
+        if self.clustering.has_contains() && !has_queriable_index && !options.allow_filtering {
+            return Err(CqlError::invalid(
+                "Clustering columns can only be restricted with CONTAINS with a secondary index or filtering",
+            ));
+        }
+        if self.clustering.is_empty() || !self.clustering_needs_filtering() {
+            return Ok(());
+        }
+        if has_queriable_index {
+            self.uses_index = true;
+        } else if !options.allow_filtering {
+            let key = self.table.partition_key_count;
+            let restricted = self.clustering.columns();
+            let gap = restricted
+                .iter()
+                .enumerate()
+                .find(|(at, place)| **place != key + at);
+            if let Some((at, place)) = gap {
+                return Err(CqlError::invalid(format!(
+                    "PRIMARY KEY column \"{}\" cannot be restricted as preceding column \"{}\" is not restricted",
+                    column_name(&self.table, *place),
+                    column_name(&self.table, key + at)
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_regular(
+        &mut self,
+        has_queriable_index: bool,
+        options: RestrictionOptions,
+    ) -> Result<(), CqlError> {
+        if self.regular.is_empty() {
+            return Ok(());
+        }
+        if !self.kind.is_select() {
+            let columns = self.regular.columns();
+            let names: Vec<&str> = columns
+                .iter()
+                .map(|place| column_name(&self.table, *place))
+                .collect();
+            return Err(CqlError::invalid(format!(
+                "Non PRIMARY KEY columns found in where clause: {} ",
+                names.join(", ")
+            )));
+        }
+        let is_indexed_vector = |place: &usize| {
+            self.table.columns.get(*place).is_some_and(|column| {
+                matches!(column.ty, helenus_cql::types::CqlType::Vector { .. })
+                    && self
+                        .table
+                        .indexes
+                        .iter()
+                        .any(|index| index.target.column == column.name)
+            })
+        };
+        if !options.is_nearest && self.regular.columns().iter().any(is_indexed_vector) {
+            return Err(CqlError::invalid("Vector indexes only support ANN queries"));
+        }
+        if has_queriable_index {
+            self.uses_index = true;
+        } else if !options.allow_filtering && self.must_allow_filtering() {
+            return Err(CqlError::invalid(REQUIRES_ALLOW_FILTERING));
+        }
+        Ok(())
+    }
+
+    /// Virtual tables are small: they may be filtered without a word.
+    pub fn must_allow_filtering(&self) -> bool {
+        !(self.table.kind == TableKind::Virtual && is_virtual_keyspace(&self.table.keyspace))
+    }
+
+    fn unrestricted_clustering(&self) -> Vec<&str> {
+        let restricted = self.clustering.columns();
+        let clustering =
+            self.table.partition_key_count..self.table.partition_key_count + self.table.clustering_count;
+        let missing = clustering.filter(|place| !restricted.contains(place));
+        missing.map(|place| column_name(&self.table, place)).collect()
+    }
+
+    /// True if a restriction on clustering columns can't be a slice, and so must filter.
+    pub(super) fn clustering_needs_filtering(&self) -> bool {
+        let mut position = self.table.partition_key_count;
+        for restriction in self.clustering.iter() {
+            if is_filter(restriction, position) {
+                return true;
+            }
+            if !restriction.is_slice() {
+                position = restriction.last_column() + 1;
+            }
+        }
+        self.clustering.has_contains()
+    }
+
+    /// True unless every clustering column is fixed by = or IN.
+    pub fn is_column_range(&self) -> bool {
+        self.clustering.len() < self.table.clustering_count || !self.clustering.has_only_equality()
+    }
+
+    /// True if = (not IN) fixes the column.
+    pub fn is_restricted_by_eq(&self, place: usize) -> bool {
+        let table = &self.table;
+        let Some(column) = table.columns.get(place) else {
+            return false;
+        };
+        let set = match column.kind {
+            ColumnKind::PartitionKey => return self.partition.is_eq(place, table),
+            ColumnKind::Clustering => &self.clustering,
+            ColumnKind::Static | ColumnKind::Regular => &self.regular,
+        };
+        set.get(place, table)
+            .is_some_and(|restriction| matches!(restriction.test, Test::Eq(_)))
+    }
+
+    /// True if the partition key is given by an IN.
+    pub fn key_is_in(&self) -> bool {
+        self.partition.has_in(&self.table)
+    }
+
+    /// True if a regular (not static) column is restricted.
+    pub fn has_regular_column(&self) -> bool {
+        let is_regular = |place: &usize| {
+            self.table
+                .columns
+                .get(*place)
+                .is_some_and(|column| column.kind == ColumnKind::Regular)
+        };
+        self.regular.columns().iter().any(is_regular)
+    }
+
+    /// True if a partition that has nothing but static content counts as a row.
+    pub fn returns_static_alone(&self) -> bool {
+        self.clustering.is_empty() && !self.has_regular_column()
+    }
+
+    /// True if rows have to be looked at that are not part of the answer
+    /// (`StatementRestrictions.needFiltering`).
+    pub fn needs_filtering(&self) -> bool {
+        let parts = self.filter_parts();
+        if parts.is_empty() {
+            return !self.clustering.is_empty();
+        }
+        if !index_choice::one_group_covers(&self.table, &parts) {
+            return true;
+        }
+        parts.iter().all(|set| set.is_empty()) && !self.clustering.is_empty()
+    }
+
+    /// The sets that filter, in the order in which they do.
+    pub(super) fn filter_parts(&self) -> Vec<&RestrictionSet> {
+        let mut parts = Vec::new();
+        if self.filters_partition {
+            parts.push(&self.partition.set);
+        }
+        if self.filters_clustering {
+            parts.push(&self.clustering);
+        }
+        if !self.regular.is_empty() {
+            parts.push(&self.regular);
+        }
+        parts
+    }
+}
+
+/// True if the restriction can't continue a slice that fixes the clustering columns before `position`.
+pub(super) fn is_filter(restriction: &Restriction, position: usize) -> bool {
+    restriction.is_contains() || restriction.is_like() || restriction.first_column() != position
+}
+
+/// Keyspaces that Cassandra computes; the others of ours that are computed are tables there.
+pub fn is_virtual_keyspace(keyspace: &str) -> bool {
+    matches!(
+        keyspace,
+        "system_views" | "system_virtual_schema" | "system_metrics"
+    )
+}
+
+/// The column that a name means, for statements outside of SELECT.
+pub fn existing_column(table: &Table, name: &helenus_cql::ast::Ident) -> Result<usize, CqlError> {
+    require_column(table, name).map(|(place, _)| place)
+}

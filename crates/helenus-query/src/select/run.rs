@@ -1,0 +1,395 @@
+//! Running a SELECT (Cassandra's `SelectStatement.execute`).
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use helenus_cql::error::{Consistency, CqlError};
+use helenus_row::key::split_partition_key;
+use helenus_row::read::LiveRow;
+
+use super::filter::Filter;
+use super::index_read::{BaseRange, IndexSource, choose};
+use super::limits::{Limits, NO_LIMIT};
+use super::output::{Output, PageLimit, Passed, Step};
+use super::paging::PagingState;
+use super::plan::{Aggregation, SelectPlan};
+use super::source::{KeySource, RangeSource, Source};
+use super::tombstones::TombstoneCount;
+use super::view::{Live, View};
+use crate::engine::Engine;
+use crate::request::{BoundValue, QueryOptions};
+use crate::response::{Outcome, Response, Rows, RowsBuilder};
+use crate::schema::{ColumnKind, TableKind};
+use crate::storage::read::{PartitionKey, RowAt, RowsWanted, StoredRow, corrupt, corrupt_key};
+use crate::term::EvalContext;
+
+/// One execution.
+pub(super) struct Run<'a> {
+    pub engine: &'a Arc<Engine>,
+    pub plan: &'a SelectPlan,
+    pub ctx: EvalContext<'a>,
+    pub now_s: i64,
+    pub resume: Option<PagingState>,
+    pub warnings: Vec<String>,
+}
+
+/// Runs a SELECT.
+pub async fn execute(
+    engine: &Arc<Engine>,
+    plan: &SelectPlan,
+    values: &[BoundValue],
+    options: &QueryOptions,
+) -> Result<Outcome, CqlError> {
+    if options.consistency == Consistency::Any {
+        return Err(CqlError::invalid(
+            "ANY ConsistencyLevel is only supported for writes",
+        ));
+    }
+    let ctx = EvalContext {
+        values,
+        clock: engine.clock.as_ref(),
+        protocol_version: options.protocol_version,
+    };
+    let now_s = options
+        .now_s
+        .unwrap_or_else(|| engine.clock.now_us().div_euclid(1_000_000));
+    let limits = Limits::bind(plan, &ctx)?;
+    if plan.is_point_read && options.paging_state.is_none() {
+        return super::point::execute(engine, plan, &ctx, now_s).await;
+    }
+    let resume = options
+        .paging_state
+        .as_ref()
+        .filter(|state| !state.is_empty())
+        .map(PagingState::decode)
+        .transpose()?;
+    let mut run = Run {
+        engine,
+        plan,
+        ctx,
+        now_s,
+        resume,
+        warnings: Vec::new(),
+    };
+    let page = run.page_limit(limits, options)?;
+    let limits = match &run.resume {
+        Some(state) => Limits {
+            rows: state.remaining.min(limits.rows),
+            ..limits
+        },
+        None => limits,
+    };
+    let mut output = Output::new(plan, ctx, limits, page)?;
+    if limits.rows > 0 {
+        match plan.table.kind {
+            TableKind::Virtual => run.read_virtual(&mut output)?,
+            TableKind::Stored | TableKind::View | TableKind::Index => run.read_stored(&mut output).await?,
+        }
+    }
+    let (content, paging_state) = output.finish()?;
+    let rows = Rows {
+        metadata: plan.metadata().clone(),
+        content,
+        paging_state,
+    };
+    Ok(Outcome {
+        response: Response::Rows(rows),
+        warnings: run.warnings,
+    })
+}
+
+impl Run<'_> {
+    /// The size of a page, if the result is given in pages.
+    fn page_limit(&mut self, limits: Limits, options: &QueryOptions) -> Result<Option<PageLimit>, CqlError> {
+        let plan = self.plan;
+        let page_size = options
+            .page_size
+            .and_then(|size| u32::try_from(size).ok())
+            .filter(|size| *size > 0);
+        if let Some(nearest) = &plan.nearest {
+            if !matches!(plan.aggregation, Aggregation::None) {
+                return Err(CqlError::invalid("Top-K queries can not be run with aggregation"));
+            }
+            let warnings =
+                nearest.check(limits.rows, limits.per_partition, page_size, options.consistency)?;
+            self.warnings.extend(warnings);
+            return Ok(None);
+        }
+        let sorts = !plan.sort_columns.is_empty();
+        let is_aggregate = !matches!(plan.aggregation, Aggregation::None);
+        let rows_max = if sorts { NO_LIMIT } else { limits.rows };
+        if is_aggregate {
+            self.warn_aggregate();
+        }
+        let Some(rows) = page_size.filter(|size| is_aggregate || *size < rows_max) else {
+            return Ok(None);
+        };
+        if sorts {
+            return Err(CqlError::invalid(
+                "Cannot page queries with both ORDER BY and a IN restriction on the partition key; you must either remove the ORDER BY or the IN and sort client side, or disable paging for this query",
+            ));
+        }
+        if matches!(plan.aggregation, Aggregation::Everything) {
+            return Ok(None);
+        }
+        Ok(Some(PageLimit {
+            rows,
+            bytes: self.engine.limits.page_bytes_max,
+        }))
+    }
+
+    fn warn_aggregate(&mut self) {
+        let restrictions = &self.plan.restrictions;
+        if restrictions.partition.is_empty() {
+            self.warnings
+                .push("Aggregation query used without partition key".to_owned());
+        } else if restrictions.key_is_in() {
+            self.warnings
+                .push("Aggregation query used on multiple partition keys (IN restriction)".to_owned());
+        }
+    }
+
+    /// The rows of each partition that are read.
+    pub fn rows_wanted(&self) -> Result<RowsWanted, CqlError> {
+        match self.plan.is_distinct {
+            true => Ok(RowsWanted::all()),
+            false => self.plan.restrictions.rows_wanted(&self.ctx),
+        }
+    }
+
+    /// Where the rows come from; none if nothing can match.
+    fn source(&self, filter: &Filter) -> Result<Option<Source>, CqlError> {
+        let (plan, table, resume) = (self.plan, &self.plan.table, self.resume.as_ref());
+        let wanted = self.rows_wanted()?;
+        if wanted.is_empty() {
+            return Ok(None);
+        }
+        let lookup = match plan.restrictions.uses_index {
+            true => choose(table, filter)?,
+            false => None,
+        };
+        if plan.restrictions.is_key_range {
+            let Some(bounds) = plan.restrictions.token_bounds(&self.ctx)? else {
+                return Ok(None);
+            };
+            return Ok(Some(match lookup {
+                Some(lookup) => {
+                    let range = BaseRange::Tokens(bounds);
+                    Source::Index(IndexSource::new(
+                        table, &lookup, range, wanted, self.now_s, resume,
+                    )?)
+                }
+                None => Source::Range(RangeSource::new(table, bounds, wanted, resume)),
+            }));
+        }
+        let keys = plan.restrictions.partition_keys(&self.ctx)?;
+        if let (Some(lookup), [key]) = (&lookup, keys.as_slice()) {
+            let range = BaseRange::Partition(key);
+            return Ok(Some(Source::Index(IndexSource::new(
+                table, lookup, range, wanted, self.now_s, resume,
+            )?)));
+        }
+        Ok(Some(Source::Keys(KeySource::new(
+            keys,
+            wanted,
+            plan.is_reversed,
+            resume,
+        ))))
+    }
+
+    async fn read_stored(&mut self, output: &mut Output<'_>) -> Result<(), CqlError> {
+        let filter = self.plan.restrictions.filter(&self.ctx)?;
+        let Some(mut source) = self.source(&filter)? else {
+            return Ok(());
+        };
+        let mut tombstones = TombstoneCount::new(&self.engine.limits);
+        let needs_clustering = self.needs_clustering(&filter);
+        let resume = self.resume.clone();
+        while let Some(partition) = source.next_partition(self.engine, &self.plan.table).await? {
+            let resumed = resume
+                .as_ref()
+                .filter(|state| state.clustering.is_some() && state.partition_key == partition.bytes);
+            output.begin_partition(resumed.map(|state| state.remaining_in_partition));
+            let mut reader = PartitionReader {
+                run: self,
+                filter: &filter,
+                partition: &partition,
+                needs_clustering,
+                is_resumed: resumed.is_some(),
+            };
+            let step = reader.read(&mut source, output, &mut tombstones).await?;
+            tombstones.check(self.plan, &partition)?;
+            if step == Step::Stop {
+                break;
+            }
+        }
+        self.warnings.extend(tombstones.warning(self.plan));
+        Ok(())
+    }
+
+    /// True if anything looks at the values of clustering columns.
+    fn needs_clustering(&self, filter: &Filter) -> bool {
+        let plan = self.plan;
+        let is_clustering = |place: usize| {
+            plan.table
+                .columns
+                .get(place)
+                .is_some_and(|column| column.kind == ColumnKind::Clustering)
+        };
+        !matches!(plan.aggregation, Aggregation::None | Aggregation::Everything)
+            || plan
+                .selection
+                .columns()
+                .iter()
+                .chain(&plan.sort_columns)
+                .any(|place| is_clustering(*place))
+            || filter.columns().any(is_clustering)
+    }
+}
+
+/// Reads one partition.
+struct PartitionReader<'r, 'a> {
+    run: &'r Run<'a>,
+    filter: &'r Filter,
+    partition: &'r PartitionKey,
+    needs_clustering: bool,
+    is_resumed: bool,
+}
+
+impl PartitionReader<'_, '_> {
+    async fn read(
+        &mut self,
+        source: &mut Source,
+        output: &mut Output<'_>,
+        tombstones: &mut TombstoneCount,
+    ) -> Result<Step, CqlError> {
+        let (run, table) = (self.run, &self.run.plan.table);
+        let key =
+            split_partition_key(&self.partition.bytes, table.partition_key_count).map_err(corrupt_key)?;
+        let mut statics = match run.plan.needs_static {
+            true => source.static_row(run.engine, table).await?,
+            false => None,
+        };
+        let live_statics = live(statics.as_ref(), run.now_s)?;
+        let base = View {
+            table,
+            key: &key,
+            clustering: &[],
+            row: None,
+            statics: statics
+                .as_ref()
+                .zip(live_statics.as_ref())
+                .map(|(stored, row)| Live {
+                    packed: &stored.packed,
+                    row,
+                }),
+            now_s: run.now_s,
+        };
+        if !self.filter.accepts_partition(table, &base) {
+            return Ok(Step::NextPartition);
+        }
+        let mut has_rows = false;
+        while let Some(found) = source.next_row(run.engine, table).await? {
+            let Some(row) = found.row.live(run.now_s)? else {
+                tombstones.dead(self.run.plan, self.partition)?;
+                continue;
+            };
+            tombstones.live += 1;
+            let clustering = self.clustering(&found)?;
+            let live = Live {
+                packed: &found.row.packed,
+                row: &row,
+            };
+            let view = View {
+                clustering: &clustering,
+                row: Some(live),
+                ..base
+            };
+            if !self.filter.accepts_row(table, &view) {
+                continue;
+            }
+            has_rows = true;
+            let passed = Passed {
+                view: &view,
+                partition: self.partition,
+                clustering: &clustering,
+                position: Some(&found.clustering),
+            };
+            match output.row(passed)? {
+                Step::NextRow => {}
+                step => return Ok(step),
+            }
+        }
+        let may_be_static_alone = table.has_static() && run.plan.restrictions.returns_static_alone();
+        if has_rows || self.is_resumed || !may_be_static_alone || !self.filter.row.is_empty() {
+            return Ok(Step::NextPartition);
+        }
+        drop(live_statics);
+        if !run.plan.needs_static {
+            statics = source.static_row(run.engine, table).await?;
+        }
+        self.static_alone(&key, statics.as_ref(), output)
+    }
+
+    /// A partition without rows, whose static content counts as one.
+    fn static_alone(
+        &self,
+        key: &[Bytes],
+        statics: Option<&StoredRow>,
+        output: &mut Output<'_>,
+    ) -> Result<Step, CqlError> {
+        let live_statics = live(statics, self.run.now_s)?;
+        let Some((stored, row)) = statics.zip(live_statics.as_ref()) else {
+            return Ok(Step::NextPartition);
+        };
+        let view = View {
+            table: &self.run.plan.table,
+            key,
+            clustering: &[],
+            row: None,
+            statics: Some(Live {
+                packed: &stored.packed,
+                row,
+            }),
+            now_s: self.run.now_s,
+        };
+        let passed = Passed {
+            view: &view,
+            partition: self.partition,
+            clustering: &[],
+            position: None,
+        };
+        match output.row(passed)? {
+            Step::Stop => Ok(Step::Stop),
+            Step::NextRow | Step::NextPartition => Ok(Step::NextPartition),
+        }
+    }
+
+    fn clustering(&self, found: &RowAt) -> Result<Vec<Bytes>, CqlError> {
+        let table = &self.run.plan.table;
+        if !self.needs_clustering || table.clustering_count == 0 {
+            return Ok(Vec::new());
+        }
+        clustering_values(table, found)
+    }
+}
+
+/// The clustering values of a stored row, as they were written.
+pub(super) fn clustering_values(table: &crate::schema::Table, found: &RowAt) -> Result<Vec<Bytes>, CqlError> {
+    match found.row.packed.exact_clustering().map_err(corrupt)? {
+        Some(exact) => Ok(exact.components),
+        None => table
+            .layout
+            .decode_clustering(&found.clustering)
+            .map_err(corrupt_key),
+    }
+}
+
+fn live(stored: Option<&StoredRow>, now_s: i64) -> Result<Option<LiveRow<'_>>, CqlError> {
+    stored.map_or(Ok(None), |stored| stored.live(now_s))
+}
+
+/// A result without rows.
+pub(super) fn builder(plan: &SelectPlan) -> RowsBuilder {
+    RowsBuilder::new(plan.metadata().columns.len())
+}

@@ -1,0 +1,174 @@
+//! ORDER BY … ANN OF: the rows whose vectors are nearest, found by looking at all of them.
+
+use std::cmp::Ordering;
+
+use helenus_cql::ast;
+use helenus_cql::error::{Consistency, CqlError};
+use helenus_cql::types::{CqlType, NativeType};
+
+use super::relation::require_column;
+use crate::plan::{PlanContext, column_spec};
+use crate::request::BoundValue;
+use crate::schema::Table;
+use crate::term::{EvalContext, Term};
+
+/// How an index on vectors measures (its option `similarity_function`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Measure {
+    Cosine,
+    DotProduct,
+    Euclidean,
+}
+
+/// The column of vectors, and what they are to be near to.
+#[derive(Debug)]
+pub(super) struct Nearest {
+    pub column: usize,
+    term: Term,
+    measure: Measure,
+}
+
+impl Nearest {
+    /// The ANN ordering of a statement, if it has one.
+    pub fn plan(
+        ctx: &mut PlanContext<'_>,
+        table: &Table,
+        order_by: &[ast::Ordering],
+    ) -> Result<Option<Nearest>, CqlError> {
+        let mut found = order_by
+            .iter()
+            .filter_map(|ordering| ordering.ann_of.as_ref().map(|term| (ordering, term)));
+        let Some((ordering, term)) = found.next() else {
+            return Ok(None);
+        };
+        if found.next().is_some() {
+            return Err(CqlError::invalid("Cannot specify more than one ANN ordering"));
+        }
+        if order_by.len() > 1 {
+            return Err(CqlError::invalid(
+                "ANN ordering does not support any other ordering",
+            ));
+        }
+        if ordering.descending {
+            return Err(CqlError::invalid("Descending ANN ordering is not supported"));
+        }
+        let (place, column) = require_column(table, &ordering.column)?;
+        let term = Term::prepare(ctx, term, &column_spec(table, column))?;
+        let is_float = |element: &CqlType| *element == CqlType::Native(NativeType::Float);
+        if !matches!(&column.ty, CqlType::Vector { element, .. } if is_float(element)) {
+            return Err(CqlError::invalid(
+                "ANN ordering is only supported on float vector indexes",
+            ));
+        }
+        let Some(index) = table
+            .indexes
+            .iter()
+            .find(|index| index.target.column == column.name)
+        else {
+            return Err(CqlError::invalid(
+                "ANN ordering by vector requires the column to be indexed",
+            ));
+        };
+        let measure = match index
+            .options
+            .get("similarity_function")
+            .map(|name| name.to_ascii_lowercase())
+        {
+            Some(name) if name == "dot_product" => Measure::DotProduct,
+            Some(name) if name == "euclidean" => Measure::Euclidean,
+            _ => Measure::Cosine,
+        };
+        Ok(Some(Nearest {
+            column: place,
+            term,
+            measure,
+        }))
+    }
+
+    /// The vector to be near to.
+    pub fn bind(&self, ctx: &EvalContext<'_>) -> Result<Vec<f32>, CqlError> {
+        match self.term.bind(ctx)? {
+            BoundValue::Set(bytes) => Ok(floats(&bytes)),
+            BoundValue::Null | BoundValue::Unset => Err(CqlError::invalid(
+                "Unsupported null value for column in ANN ordering",
+            )),
+        }
+    }
+
+    /// How near the stored vector is; greater is nearer.
+    pub fn score(&self, wanted: &[f32], stored: &[u8]) -> f32 {
+        let stored = floats(stored);
+        let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(x, y)| x * y).sum::<f32>();
+        match self.measure {
+            Measure::Cosine => {
+                let norm = (dot(wanted, wanted) * dot(&stored, &stored)).sqrt();
+                (1.0 + dot(wanted, &stored) / norm) / 2.0
+            }
+            Measure::DotProduct => (1.0 + dot(wanted, &stored)) / 2.0,
+            Measure::Euclidean => {
+                let squares = wanted.iter().zip(&stored).map(|(x, y)| (x - y) * (x - y));
+                1.0 / (1.0 + squares.sum::<f32>())
+            }
+        }
+    }
+
+    /// Checks what such a query may be combined with; gives the warning that goes with it.
+    pub fn check(
+        &self,
+        limit: u32,
+        per_partition: u32,
+        page_size: Option<u32>,
+        consistency: Consistency,
+    ) -> Result<Vec<String>, CqlError> {
+        let mut warnings = Vec::new();
+        if consistency.is_serial() {
+            return Err(CqlError::invalid(format!(
+                "Top-K queries can only be run with consistency level ONE/LOCAL_ONE. Consistency level {consistency} was used."
+            )));
+        }
+        let downgrade = match consistency {
+            Consistency::LocalQuorum => Some(Consistency::LocalOne),
+            Consistency::Quorum
+            | Consistency::All
+            | Consistency::EachQuorum
+            | Consistency::Two
+            | Consistency::Three => Some(Consistency::One),
+            _ => None,
+        };
+        if let Some(downgrade) = downgrade {
+            warnings.push(format!(
+                "Top-K queries can only be run with consistency level ONE / LOCAL_ONE / NODE_LOCAL. Consistency level {consistency} was requested. Downgrading the consistency level to {downgrade}."
+            ));
+        }
+        if limit == super::limits::NO_LIMIT {
+            return Err(CqlError::invalid(
+                "Top-K queries must have a limit specified and the limit must be less than the query page size",
+            ));
+        }
+        if per_partition != super::limits::NO_LIMIT {
+            return Err(CqlError::invalid(
+                "Top-K queries do not support per-partition limits",
+            ));
+        }
+        if let Some(page_size) = page_size.filter(|page_size| *page_size < limit) {
+            warnings.push(format!(
+                "Top-K queries do not support paging and the page size is set to {page_size}, which is less than LIMIT {limit}. The page size has been set to {limit} to match the LIMIT."
+            ));
+        }
+        Ok(warnings)
+    }
+}
+
+/// Nearest first.
+pub(super) fn nearest_first(a: f32, b: f32) -> Ordering {
+    b.total_cmp(&a)
+}
+
+fn floats(bytes: &[u8]) -> Vec<f32> {
+    bytes
+        .as_chunks::<4>()
+        .0
+        .iter()
+        .map(|chunk| f32::from_be_bytes(*chunk))
+        .collect()
+}

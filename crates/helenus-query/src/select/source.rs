@@ -1,0 +1,160 @@
+//! Where the rows of a SELECT come from, partition by partition: given keys, a range of tokens, an index.
+
+use helenus_cql::error::CqlError;
+
+use super::index_read::IndexSource;
+use super::paging::PagingState;
+use super::token::TokenBounds;
+use crate::engine::Engine;
+use crate::schema::Table;
+use crate::storage::read::{
+    PartitionKey, RangeCursor, RowAt, RowCursor, RowsWanted, StoredRow, read_header, read_stored_static,
+};
+
+/// A stored table's rows, as a SELECT wants them.
+pub(super) enum Source {
+    Keys(KeySource),
+    Range(RangeSource),
+    Index(IndexSource),
+}
+
+impl Source {
+    /// The next partition; what is left of the current one is skipped.
+    pub async fn next_partition(
+        &mut self,
+        engine: &Engine,
+        table: &Table,
+    ) -> Result<Option<PartitionKey>, CqlError> {
+        match self {
+            Source::Keys(source) => source.next_partition(engine, table).await,
+            Source::Range(source) => source.next_partition(engine, table).await,
+            Source::Index(source) => source.next_partition(engine, table).await,
+        }
+    }
+
+    /// The static row of the current partition.
+    pub async fn static_row(
+        &mut self,
+        engine: &Engine,
+        table: &Table,
+    ) -> Result<Option<StoredRow>, CqlError> {
+        match self {
+            Source::Keys(source) => source.static_row(engine, table).await,
+            Source::Range(source) => Ok(source.static_row.clone()),
+            Source::Index(source) => source.static_row(engine, table).await,
+        }
+    }
+
+    /// The next row of the current partition, alive or not.
+    pub async fn next_row(&mut self, engine: &Engine, table: &Table) -> Result<Option<RowAt>, CqlError> {
+        match self {
+            Source::Keys(source) => match &mut source.rows {
+                Some(rows) => rows.next(engine).await,
+                None => Ok(None),
+            },
+            Source::Range(source) => source.cursor.next_row(engine).await,
+            Source::Index(source) => source.next_row(engine, table).await,
+        }
+    }
+}
+
+/// Partitions of given keys, in the order given.
+pub(super) struct KeySource {
+    keys: std::vec::IntoIter<PartitionKey>,
+    wanted: RowsWanted,
+    reversed: bool,
+    resume: Option<PagingState>,
+    current: Option<PartitionKey>,
+    rows: Option<RowCursor>,
+}
+
+impl KeySource {
+    pub fn new(
+        mut keys: Vec<PartitionKey>,
+        wanted: RowsWanted,
+        reversed: bool,
+        resume: Option<&PagingState>,
+    ) -> KeySource {
+        if let Some(state) = resume {
+            let place = keys
+                .iter()
+                .position(|key| key.bytes == state.partition_key)
+                .unwrap_or(keys.len());
+            let is_done = usize::from(state.clustering.is_none());
+            keys.drain(..(place + is_done).min(keys.len()));
+        }
+        KeySource {
+            keys: keys.into_iter(),
+            wanted,
+            reversed,
+            resume: resume.filter(|state| state.clustering.is_some()).cloned(),
+            current: None,
+            rows: None,
+        }
+    }
+
+    async fn next_partition(
+        &mut self,
+        engine: &Engine,
+        table: &Table,
+    ) -> Result<Option<PartitionKey>, CqlError> {
+        let Some(key) = self.keys.next() else {
+            return Ok(None);
+        };
+        let wanted = match self.resume.take().and_then(|state| state.clustering) {
+            Some(clustering) => self.wanted.after(&clustering, self.reversed),
+            None => self.wanted.clone(),
+        };
+        let header = read_header(engine, table, &key).await?;
+        self.rows = Some(RowCursor::new(table, key.clone(), header, wanted, self.reversed));
+        self.current = Some(key.clone());
+        Ok(Some(key))
+    }
+
+    async fn static_row(&mut self, engine: &Engine, table: &Table) -> Result<Option<StoredRow>, CqlError> {
+        let (Some(key), Some(rows)) = (&self.current, &self.rows) else {
+            return Ok(None);
+        };
+        read_stored_static(engine, table, key, rows.header()).await
+    }
+}
+
+/// Partitions of a range of tokens.
+pub(super) struct RangeSource {
+    cursor: RangeCursor,
+    static_row: Option<StoredRow>,
+}
+
+impl RangeSource {
+    pub fn new(
+        table: &Table,
+        bounds: TokenBounds,
+        wanted: RowsWanted,
+        resume: Option<&PagingState>,
+    ) -> RangeSource {
+        let mut cursor = RangeCursor::new(table, bounds.start, bounds.end, wanted);
+        if let Some(state) = resume {
+            let key = PartitionKey::new(state.partition_key.clone());
+            match &state.clustering {
+                Some(clustering) => cursor.resume_in(key, clustering.clone()),
+                None => cursor.skip_past(&key),
+            }
+        }
+        RangeSource {
+            cursor,
+            static_row: None,
+        }
+    }
+
+    async fn next_partition(
+        &mut self,
+        engine: &Engine,
+        table: &Table,
+    ) -> Result<Option<PartitionKey>, CqlError> {
+        let found = self.cursor.next_partition(engine, table).await?;
+        Ok(found.map(|found| {
+            self.static_row = found.static_row;
+            found.key
+        }))
+    }
+}

@@ -1,0 +1,79 @@
+//! Counting what a read had to step over (Cassandra's tombstone_warn_threshold and tombstone_failure_threshold).
+
+use helenus_cql::error::{Consistency, CqlError, Failure};
+
+use super::plan::SelectPlan;
+use crate::engine::Limits;
+use crate::storage::read::PartitionKey;
+
+/// `RequestFailureReason.READ_TOO_MANY_TOMBSTONES`
+const READ_TOO_MANY_TOMBSTONES: u16 = 1;
+
+/// Dead and live rows of one read.
+pub(super) struct TombstoneCount {
+    pub live: usize,
+    dead: usize,
+    warn_threshold: usize,
+    failure_threshold: usize,
+    last_token: i64,
+}
+
+impl TombstoneCount {
+    pub fn new(limits: &Limits) -> TombstoneCount {
+        TombstoneCount {
+            live: 0,
+            dead: 0,
+            warn_threshold: limits.tombstone_warn_threshold,
+            failure_threshold: limits.tombstone_failure_threshold,
+            last_token: 0,
+        }
+    }
+
+    /// A row that is there and not alive.
+    pub fn dead(&mut self, plan: &SelectPlan, partition: &PartitionKey) -> Result<(), CqlError> {
+        self.dead += 1;
+        self.check(plan, partition)
+    }
+
+    /// # Errors
+    /// A read failure when there are too many.
+    pub fn check(&mut self, plan: &SelectPlan, partition: &PartitionKey) -> Result<(), CqlError> {
+        self.last_token = partition.token;
+        if self.dead <= self.failure_threshold {
+            return Ok(());
+        }
+        let address = std::net::IpAddr::from([127, 0, 0, 1]);
+        tracing::warn!(
+            table = plan.table.full_name(),
+            tombstones = self.dead,
+            token = partition.token,
+            "a read was ended: it met too many tombstones"
+        );
+        Err(CqlError::ReadFailure {
+            message: format!(
+                "Operation failed - received 0 responses and 1 failures: READ_TOO_MANY_TOMBSTONES from /{address}"
+            ),
+            consistency: Consistency::One,
+            received: 0,
+            block_for: 1,
+            failures: vec![Failure {
+                endpoint: address,
+                code: READ_TOO_MANY_TOMBSTONES,
+            }],
+            data_present: false,
+        })
+    }
+
+    /// The warning that the client gets, if there were many.
+    pub fn warning(&self, plan: &SelectPlan) -> Option<String> {
+        (self.dead > self.warn_threshold).then(|| {
+            format!(
+                "Read {} live rows and {} tombstone cells for query SELECT * FROM {}; token {} (see tombstone_warn_threshold)",
+                self.live,
+                self.dead,
+                plan.table.full_name(),
+                self.last_token
+            )
+        })
+    }
+}

@@ -1,0 +1,231 @@
+//! Reading rows with every deletion applied: the partition's and the ranges' in its header, the row's own, and
+//! what time has taken. Points here, slices of a partition in [`rows`], ranges of tokens in [`range`].
+//!
+//! A table that never had a partition header ([`super::HeaderTables`]) costs no look-up for it.
+
+#[path = "read_range.rs"]
+mod range;
+#[path = "read_rows.rs"]
+mod rows;
+
+use std::ops::Bound;
+
+use bytes::Bytes;
+use helenus_cql::error::CqlError;
+use helenus_row::header::PartitionHeader;
+use helenus_row::packed::RowRef;
+use helenus_row::read::{LiveRow, live_row};
+use helenus_row::row::Deletion;
+use helenus_row::{ByteRange, ClusteringRange, RowError, key, murmur3_token};
+use helenus_tablet::{Scan, Tablet};
+
+pub use range::{FoundPartition, RangeCursor};
+pub use rows::{RowCursor, RowsWanted};
+
+use crate::engine::{Engine, store_error};
+use crate::schema::Table;
+
+/// A partition's serialized key and its token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PartitionKey {
+    pub token: i64,
+    pub bytes: Bytes,
+}
+
+impl PartitionKey {
+    /// The key, its token computed.
+    pub fn new(bytes: Bytes) -> PartitionKey {
+        PartitionKey {
+            token: murmur3_token(&bytes),
+            bytes,
+        }
+    }
+}
+
+/// A row as it is stored, with what shadows it.
+#[derive(Clone, Debug)]
+pub struct StoredRow {
+    pub packed: RowRef,
+    /// The deletion that the partition's header puts over the row.
+    pub shadow: Option<Deletion>,
+}
+
+impl StoredRow {
+    /// What is alive of it; nothing if it is all gone.
+    pub fn live(&self, now_s: i64) -> Result<Option<LiveRow<'_>>, CqlError> {
+        live_row(&self.packed, self.shadow, now_s).map_err(corrupt)
+    }
+
+    pub(crate) fn parse(packed: Bytes, shadow: Option<Deletion>) -> Result<StoredRow, CqlError> {
+        Ok(StoredRow {
+            packed: RowRef::parse(packed).map_err(corrupt)?,
+            shadow,
+        })
+    }
+}
+
+/// A stored row and its place in the partition.
+#[derive(Clone, Debug)]
+pub struct RowAt {
+    /// Encoded ([`helenus_row::KeyLayout`]).
+    pub clustering: Bytes,
+    pub row: StoredRow,
+}
+
+/// A row that is alive, kept beyond the read.
+#[derive(Clone, Debug)]
+pub struct OwnedRow {
+    stored: StoredRow,
+    now_s: i64,
+}
+
+impl OwnedRow {
+    /// What is alive of the row.
+    pub fn live(&self) -> Result<LiveRow<'_>, CqlError> {
+        self.stored
+            .live(self.now_s)?
+            .ok_or_else(|| CqlError::Server("a row that was alive is not".to_owned()))
+    }
+
+    /// The packed row, to make [`Bytes`] of what [`OwnedRow::live`] borrows ([`RowRef::slice`]).
+    pub fn packed(&self) -> &RowRef {
+        &self.stored.packed
+    }
+
+    fn of(stored: StoredRow, now_s: i64) -> Result<Option<OwnedRow>, CqlError> {
+        let is_live = stored.live(now_s)?.is_some();
+        Ok(is_live.then_some(OwnedRow { stored, now_s }))
+    }
+}
+
+/// A stored row that can't be understood.
+pub(crate) fn corrupt(error: RowError) -> CqlError {
+    CqlError::Server(format!("a stored row is damaged: {error}"))
+}
+
+/// A stored key that can't be understood.
+pub(crate) fn corrupt_key(error: helenus_row::KeyError) -> CqlError {
+    CqlError::Server(format!("a stored key is damaged: {error}"))
+}
+
+async fn get(engine: &Engine, token: i64, key: &[u8]) -> Result<Option<Bytes>, CqlError> {
+    let tablet = engine.store.tablet(token);
+    if let Some(cached) = tablet.get_cached(key) {
+        return Ok(cached);
+    }
+    tablet.get(key).await.map_err(store_error)
+}
+
+async fn scan(tablet: &Tablet, range: ByteRange, reversed: bool) -> Result<Scan, CqlError> {
+    let end = range.end.map_or(Bound::Unbounded, Bound::Excluded);
+    tablet
+        .scan((Bound::Included(range.start), end), reversed)
+        .await
+        .map_err(store_error)
+}
+
+/// The partition's header, if it has one.
+pub async fn read_header(
+    engine: &Engine,
+    table: &Table,
+    partition: &PartitionKey,
+) -> Result<Option<PartitionHeader>, CqlError> {
+    if !engine.headers.contains(table.number) {
+        return Ok(None);
+    }
+    let key = key::header_key(table.number, partition.token, &partition.bytes);
+    let found = get(engine, partition.token, &key).await?;
+    found
+        .map(|packed| PartitionHeader::decode(&packed).map_err(corrupt))
+        .transpose()
+}
+
+/// The stored row of an encoded clustering, alive or not.
+pub async fn read_stored_row(
+    engine: &Engine,
+    table: &Table,
+    partition: &PartitionKey,
+    clustering: &[u8],
+) -> Result<Option<StoredRow>, CqlError> {
+    let header = read_header(engine, table, partition).await?;
+    read_stored_row_under(engine, table, partition, clustering, header.as_ref()).await
+}
+
+/// The same for a partition whose header is known.
+pub async fn read_stored_row_under(
+    engine: &Engine,
+    table: &Table,
+    partition: &PartitionKey,
+    clustering: &[u8],
+    header: Option<&PartitionHeader>,
+) -> Result<Option<StoredRow>, CqlError> {
+    let key = key::row_key(table.number, partition.token, &partition.bytes, clustering);
+    let Some(packed) = get(engine, partition.token, &key).await? else {
+        return Ok(None);
+    };
+    let shadow = header.and_then(|header| header.deletion_at(clustering));
+    StoredRow::parse(packed, shadow).map(Some)
+}
+
+/// The row of an encoded clustering (empty for tables without clustering columns), if it is alive at `now_s`.
+pub async fn read_row(
+    engine: &Engine,
+    table: &Table,
+    partition: &PartitionKey,
+    clustering: &[u8],
+    now_s: i64,
+) -> Result<Option<OwnedRow>, CqlError> {
+    match read_stored_row(engine, table, partition, clustering).await? {
+        Some(stored) => OwnedRow::of(stored, now_s),
+        None => Ok(None),
+    }
+}
+
+/// The partition's static row as it is stored. `header` is the partition's.
+pub async fn read_stored_static(
+    engine: &Engine,
+    table: &Table,
+    partition: &PartitionKey,
+    header: Option<&PartitionHeader>,
+) -> Result<Option<StoredRow>, CqlError> {
+    let key = key::static_key(table.number, partition.token, &partition.bytes);
+    let Some(packed) = get(engine, partition.token, &key).await? else {
+        return Ok(None);
+    };
+    StoredRow::parse(packed, header.and_then(|header| header.deletion)).map(Some)
+}
+
+/// The partition's static row, if any static column is alive at `now_s`.
+pub async fn read_static(
+    engine: &Engine,
+    table: &Table,
+    partition: &PartitionKey,
+    now_s: i64,
+) -> Result<Option<OwnedRow>, CqlError> {
+    let header = read_header(engine, table, partition).await?;
+    match read_stored_static(engine, table, partition, header.as_ref()).await? {
+        Some(stored) => OwnedRow::of(stored, now_s),
+        None => Ok(None),
+    }
+}
+
+/// The live rows of a partition in these ranges of clusterings, which ascend and don't overlap, with their encoded
+/// clusterings. For what fits in memory: SELECT goes row by row with [`RowCursor`].
+pub async fn read_rows(
+    engine: &Engine,
+    table: &Table,
+    partition: &PartitionKey,
+    ranges: &[ClusteringRange],
+    now_s: i64,
+) -> Result<Vec<(Bytes, OwnedRow)>, CqlError> {
+    let header = read_header(engine, table, partition).await?;
+    let wanted = RowsWanted::Slices(ranges.into());
+    let mut cursor = RowCursor::new(table, partition.clone(), header, wanted, false);
+    let mut rows = Vec::new();
+    while let Some(found) = cursor.next(engine).await? {
+        if let Some(row) = OwnedRow::of(found.row, now_s)? {
+            rows.push((found.clustering, row));
+        }
+    }
+    Ok(rows)
+}

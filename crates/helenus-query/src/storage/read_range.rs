@@ -1,0 +1,266 @@
+//! The partitions of a range of tokens, over all tablets, in the order of tokens.
+
+use std::ops::Bound;
+
+use bytes::Bytes;
+use helenus_cql::error::CqlError;
+use helenus_row::header::PartitionHeader;
+use helenus_row::{ByteRange, KeyKind, TableId, key};
+use helenus_tablet::Scan;
+
+use super::{
+    PartitionKey, RowAt, RowsWanted, StoredRow, corrupt, corrupt_key, read_header, read_stored_static, scan,
+};
+use crate::engine::{Engine, store_error};
+use crate::schema::Table;
+
+/// Rows of a partition that are stepped over, before a new scan behind the partition is cheaper.
+const STEPS_MAX: usize = 32;
+
+/// A partition that a range scan has come to.
+#[derive(Clone, Debug)]
+pub struct FoundPartition {
+    pub key: PartitionKey,
+    pub static_row: Option<StoredRow>,
+}
+
+/// An entry of the store, its key taken apart.
+struct Entry {
+    partition: PartitionKey,
+    kind: KeyKind,
+    clustering: Bytes,
+    packed: Bytes,
+}
+
+/// Goes over the partitions of a range of tokens and over their rows.
+pub struct RangeCursor {
+    table: TableId,
+    wanted: RowsWanted,
+    /// What is left, as keys; nothing once the range is done.
+    rest: Option<ByteRange>,
+    scan: Option<Scan>,
+    pending: Option<Entry>,
+    current: Option<PartitionKey>,
+    header: Option<PartitionHeader>,
+    /// A partition that an earlier page has begun, and the last clustering that it gave.
+    resume: Option<(PartitionKey, Bytes)>,
+}
+
+impl RangeCursor {
+    /// All partitions with tokens within the bounds, and of each the wanted rows.
+    pub fn new(table: &Table, start: Bound<i64>, end: Bound<i64>, wanted: RowsWanted) -> RangeCursor {
+        RangeCursor {
+            table: table.number,
+            wanted,
+            rest: Some(key::token_range(table.number, start, end)),
+            scan: None,
+            pending: None,
+            current: None,
+            header: None,
+            resume: None,
+        }
+    }
+
+    /// Goes on behind that partition.
+    pub fn skip_past(&mut self, partition: &PartitionKey) {
+        let end = key::partition_range(self.table, partition.token, &partition.bytes).end;
+        self.raise_start(end);
+    }
+
+    /// Goes on within that partition, behind the row of that encoded clustering.
+    pub fn resume_in(&mut self, partition: PartitionKey, clustering: Bytes) {
+        let mut start = key::row_key(self.table, partition.token, &partition.bytes, &clustering).to_vec();
+        start.push(0);
+        self.raise_start(Some(start.into()));
+        self.resume = Some((partition, clustering));
+    }
+
+    fn raise_start(&mut self, start: Option<Bytes>) {
+        self.scan = None;
+        self.pending = None;
+        self.rest = match (self.rest.take(), start) {
+            (Some(rest), Some(start)) => Some(ByteRange {
+                start: rest.start.max(start),
+                end: rest.end,
+            }),
+            (_, None) | (None, _) => None,
+        };
+    }
+
+    /// The next partition that holds anything at all, skipping what is left of the current one.
+    pub async fn next_partition(
+        &mut self,
+        engine: &Engine,
+        table: &Table,
+    ) -> Result<Option<FoundPartition>, CqlError> {
+        if let Some((partition, _)) = self.resume.take() {
+            return self.resume_partition(engine, table, partition).await.map(Some);
+        }
+        self.leave_partition(engine).await?;
+        let Some(first) = self.next_entry(engine).await? else {
+            return Ok(None);
+        };
+        let partition = first.partition.clone();
+        self.current = Some(partition.clone());
+        self.header = None;
+        self.pending = Some(first);
+        let mut static_row = None;
+        while let Some(entry) = self.next_entry(engine).await? {
+            if entry.partition != partition || entry.kind == KeyKind::Row {
+                self.pending = Some(entry);
+                break;
+            }
+            match entry.kind {
+                KeyKind::Header => {
+                    self.header = Some(PartitionHeader::decode(&entry.packed).map_err(corrupt)?)
+                }
+                KeyKind::Static => {
+                    let shadow = self.header.as_ref().and_then(|header| header.deletion);
+                    static_row = Some(StoredRow::parse(entry.packed, shadow)?);
+                }
+                KeyKind::Row => {}
+            }
+        }
+        Ok(Some(FoundPartition {
+            key: partition,
+            static_row,
+        }))
+    }
+
+    async fn resume_partition(
+        &mut self,
+        engine: &Engine,
+        table: &Table,
+        partition: PartitionKey,
+    ) -> Result<FoundPartition, CqlError> {
+        self.header = read_header(engine, table, &partition).await?;
+        let static_row = match table.has_static() {
+            true => read_stored_static(engine, table, &partition, self.header.as_ref()).await?,
+            false => None,
+        };
+        self.current = Some(partition.clone());
+        Ok(FoundPartition {
+            key: partition,
+            static_row,
+        })
+    }
+
+    /// The next wanted row of the current partition.
+    pub async fn next_row(&mut self, engine: &Engine) -> Result<Option<RowAt>, CqlError> {
+        let Some(current) = self.current.clone() else {
+            return Ok(None);
+        };
+        while let Some(entry) = self.next_entry(engine).await? {
+            if entry.partition != current {
+                self.pending = Some(entry);
+                return Ok(None);
+            }
+            if entry.kind != KeyKind::Row || !self.wanted.contains(&entry.clustering) {
+                continue;
+            }
+            let shadow = self
+                .header
+                .as_ref()
+                .and_then(|header| header.deletion_at(&entry.clustering));
+            return Ok(Some(RowAt {
+                row: StoredRow::parse(entry.packed, shadow)?,
+                clustering: entry.clustering,
+            }));
+        }
+        Ok(None)
+    }
+
+    async fn leave_partition(&mut self, engine: &Engine) -> Result<(), CqlError> {
+        let Some(current) = self.current.take() else {
+            return Ok(());
+        };
+        for _ in 0..STEPS_MAX {
+            match self.next_entry(engine).await? {
+                Some(entry) if entry.partition == current => {}
+                Some(entry) => {
+                    self.pending = Some(entry);
+                    return Ok(());
+                }
+                None => return Ok(()),
+            }
+        }
+        self.skip_past(&current);
+        Ok(())
+    }
+
+    async fn next_entry(&mut self, engine: &Engine) -> Result<Option<Entry>, CqlError> {
+        if let Some(entry) = self.pending.take() {
+            return Ok(Some(entry));
+        }
+        loop {
+            if let Some(scan) = &mut self.scan {
+                if let Some((key, packed)) = scan.next().await.map_err(store_error)? {
+                    return entry(&key, packed).map(Some);
+                }
+                self.scan = None;
+            }
+            if !self.begin_tablet(engine).await? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Begins the scan of the next tablet; false if the range is done.
+    async fn begin_tablet(&mut self, engine: &Engine) -> Result<bool, CqlError> {
+        let Some(rest) = self.rest.take() else {
+            return Ok(false);
+        };
+        if rest.end.as_ref().is_some_and(|end| *end <= rest.start) {
+            return Ok(false);
+        }
+        let table = key::table_range(self.table);
+        for tablet in engine.store.tablets() {
+            let tokens = tablet.token_range();
+            let covered = key::token_range(
+                self.table,
+                Bound::Included(tokens.first),
+                Bound::Included(tokens.last),
+            );
+            let end = covered.end.clone().or_else(|| table.end.clone());
+            if end.as_ref().is_some_and(|end| *end <= rest.start) {
+                continue;
+            }
+            let this = ByteRange {
+                start: rest.start.clone().max(covered.start),
+                end: min_end(rest.end.clone(), end.clone()),
+            };
+            if this.end.as_ref().is_some_and(|end| *end <= this.start) {
+                return Ok(false);
+            }
+            self.scan = Some(scan(tablet, this, false).await?);
+            self.rest = end.map(|start| ByteRange { start, end: rest.end });
+            return Ok(true);
+        }
+        Ok(false)
+    }
+}
+
+/// The lesser of two ends; none is beyond everything.
+fn min_end(a: Option<Bytes>, b: Option<Bytes>) -> Option<Bytes> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}
+
+fn entry(key: &Bytes, packed: Bytes) -> Result<Entry, CqlError> {
+    let parts = key::decode_key(key).map_err(corrupt_key)?;
+    let partition_key = match parts.partition_key {
+        std::borrow::Cow::Borrowed(part) => key.slice_ref(part),
+        std::borrow::Cow::Owned(part) => Bytes::from(part),
+    };
+    Ok(Entry {
+        partition: PartitionKey {
+            token: parts.token,
+            bytes: partition_key,
+        },
+        kind: parts.kind,
+        clustering: key.slice_ref(parts.clustering),
+        packed,
+    })
+}
