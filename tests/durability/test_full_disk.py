@@ -1,0 +1,107 @@
+"""A full disk: writes fail with a clear error, reads go on, and when there is room again writes do too."""
+
+import contextlib
+import os
+import re
+import subprocess
+
+import pytest
+
+import helenus
+
+pytestmark = pytest.mark.process
+
+SIZE_MIB = 96
+
+
+@contextlib.contextmanager
+def small_disk(folder):
+    """A tmpfs of SIZE_MIB at `folder`, or a skip by name where mounting is not allowed."""
+    folder.mkdir()
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={SIZE_MIB}m", "tmpfs", str(folder)],
+                          capture_output=True, text=True)
+    if done.returncode != 0:
+        pytest.skip(f"full disk test: skipped, mounting a tmpfs needs root: {done.stderr.strip()}")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def fill(path):
+    """Takes all the room that is left."""
+    with open(path, "wb", buffering=0) as f:
+        with contextlib.suppress(OSError):
+            while True:
+                f.write(b"\0" * (1 << 20))
+        with contextlib.suppress(OSError):
+            while True:
+                f.write(b"\0" * 512)
+
+
+@pytest.mark.timeout(300)
+def test_full_disk(tmp_path):
+    with small_disk(tmp_path / "disk") as disk:
+        node = helenus.Node(tmp_path / "node", store=disk / "store").start()
+        try:
+            run(node, disk)
+        except BaseException:
+            print(node.log())
+            raise
+        finally:
+            node.close()
+
+
+def run(node, disk):
+    session = node.connect()
+    session.execute("CREATE KEYSPACE f WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+    session.execute("CREATE TABLE f.t (k int PRIMARY KEY, v blob)")
+    insert = session.prepare("INSERT INTO f.t (k, v) VALUES (?, ?)")
+    select = session.prepare("SELECT k FROM f.t WHERE k = ?")
+    acked = []
+    for k in range(200):
+        session.execute(insert, (k, os.urandom(1000)))
+        acked.append(k)
+    fill(disk / "filler")
+
+    refused = None
+    for k in range(1000, 80_000):
+        try:
+            session.execute(insert, (k, os.urandom(4000)))
+            acked.append(k)
+        except Exception as e:
+            refused = e
+            break
+    assert refused is not None, "a full disk refused nothing"
+    assert re.search(r"(?i)space|disk|storage", str(refused)), f"the error does not say why: {refused!r}"
+    assert node.alive()
+
+    # reads go on, of all that was acknowledged
+    for k in acked[:100] + acked[-100:]:
+        assert session.execute(select, (k,)).one().k == k
+    assert len(session.execute("SELECT k FROM f.t").all()) >= len(acked)
+    with pytest.raises(Exception):
+        for k in range(100_000, 100_100):
+            session.execute(insert, (k, os.urandom(4000)))
+    assert node.alive() and re.search(r"(?i)space|disk", node.log())
+
+    # room again: writes work without a restart
+    (disk / "filler").unlink()
+
+    def writes():
+        try:
+            session.execute(insert, (500_000, b"room"))
+            return True
+        except Exception:
+            return False
+
+    helenus.wait_until(writes, 60, "writes after there is room again", 0.1)
+    acked.append(500_000)
+    for k in range(600_000, 600_100):
+        session.execute(insert, (k, os.urandom(1000)))
+        acked.append(k)
+    node.close_clients()
+    node.restart()
+    session = node.connect()
+    there = {r.k for r in session.execute("SELECT k FROM f.t")}
+    assert set(acked) <= there

@@ -1,0 +1,130 @@
+"""The process itself: its store's lock, SIGTERM, wrong settings, HTTP, quick restarts."""
+
+import os
+import subprocess
+import time
+
+import pytest
+
+import helenus
+
+pytestmark = pytest.mark.process
+
+
+def run_once(*args, env=None, cwd=None, timeout_s=30):
+    """Runs the binary to its end; returns (exit code, all output)."""
+    done = subprocess.run([str(helenus.binary()), *args], text=True, timeout=timeout_s, cwd=cwd,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ, **(env or {})})
+    return done.returncode, done.stdout
+
+
+def test_second_node_on_the_same_folder_is_refused(node, tmp_path):
+    other = helenus.Node(tmp_path / "other", store=node.store)
+    other.start(wait=False)
+    assert other.process.wait(30) != 0
+    words = other.log()
+    assert str(node.store) in words, words
+    assert "in use" in words or "another" in words or "locked" in words, words
+    assert "panicked" not in words
+    assert node.connect().execute("SELECT key FROM system.local").one().key == "local"
+
+
+def test_sigterm_stops_cleanly(node):
+    session = node.connect()
+    session.execute("CREATE KEYSPACE s WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+    session.execute("CREATE TABLE s.t (k int PRIMARY KEY)")
+    session.execute("INSERT INTO s.t (k) VALUES (1)")
+    began = time.monotonic()
+    assert node.terminate() == 0
+    assert time.monotonic() - began < 15
+    node.close_clients()
+    node.start()
+    assert node.connect().execute("SELECT k FROM s.t").one().k == 1
+
+
+def test_stop_with_clients_at_work(node):
+    """SIGTERM amid requests: each gets an answer or an error, and the exit code is 0."""
+    session = node.connect()
+    session.execute("CREATE KEYSPACE s WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+    session.execute("CREATE TABLE s.t (k int PRIMARY KEY)")
+    insert = session.prepare("INSERT INTO s.t (k) VALUES (?)")
+    futures = [session.execute_async(insert, (k,)) for k in range(2000)]
+    futures[100].result()
+    assert node.terminate() == 0
+    acked = set()
+    for k, future in enumerate(futures):
+        try:
+            future.result()
+            acked.add(k)
+        except Exception:
+            pass
+    node.close_clients()
+    node.start()
+    assert acked <= {r.k for r in node.connect().execute("SELECT k FROM s.t")}
+
+
+def test_ready_within_a_second(node):
+    node.terminate()
+    began = time.monotonic()
+    node.start()
+    assert time.monotonic() - began < 3, "a debug margin over the promised second"
+
+
+def test_http(node):
+    assert node.http("/health")[0] == 200
+    status, body = node.http("/metrics")
+    assert status == 200 and "# TYPE" in body
+    assert node.http("/no-such-page")[0] == 404
+
+
+def test_metrics_do_not_grow_with_tables(node):
+    session = node.connect()
+    session.execute("CREATE KEYSPACE s WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+    session.execute("CREATE TABLE s.first (k int PRIMARY KEY)")
+    session.execute("INSERT INTO s.first (k) VALUES (1)")
+    before = len(node.http("/metrics")[1].splitlines())
+    for i in range(50):
+        session.execute(f"CREATE TABLE s.t{i} (k int PRIMARY KEY)")
+        session.execute(f"INSERT INTO s.t{i} (k) VALUES (1)")
+    assert len(node.http("/metrics")[1].splitlines()) <= before + 20
+
+
+@pytest.mark.parametrize("args, words", [
+    (["--listen", "nonsense"], ["listen", "nonsense"]),
+    (["--listen", "127.0.0.1:99999"], ["listen", "99999"]),
+    (["--http", "here"], ["http", "here"]),
+    (["--store", "ftp://host/path"], ["store", "ftp", "file://"]),
+    (["--config", "no-such-file.toml"], ["no-such-file.toml"]),
+    (["--no-such-option"], ["--no-such-option"]),
+])
+def test_wrong_setting_says_which_why_and_what_is_allowed(tmp_path, args, words):
+    folder = [] if "--store" in args else ["--store", f"file://{tmp_path}/store"]
+    ports = [] if "--listen" in args else ["--listen", f"127.0.0.1:{helenus.free_port()}"]
+    code, out = run_once("serve", *folder, *ports, *args, cwd=tmp_path)
+    assert code != 0
+    for word in words:
+        assert word in out, out
+    assert "panicked" not in out
+
+
+def test_wrong_settings_in_the_file(tmp_path):
+    for text, words in [("listten = '127.0.0.1:1'", ["listten"]), ("listen = 5", ["listen"]), ("listen = [", ["line 1"])]:
+        config = tmp_path / "helenus.toml"
+        config.write_text(text + "\n")
+        code, out = run_once("serve", "--store", f"file://{tmp_path}/store", "--config", str(config), cwd=tmp_path)
+        assert code != 0, out
+        for word in [*words, "helenus.toml"]:
+            assert word in out, out
+
+
+def test_port_in_use_says_so(node, tmp_path):
+    other = helenus.Node(tmp_path / "other")
+    other.port = node.port
+    other.start(wait=False)
+    assert other.process.wait(30) != 0
+    assert str(node.port) in other.log() and "in use" in other.log()
+
+
+def test_prints_where_it_listens_and_how_to_connect(node):
+    words = node.log()
+    assert f"{node.host}:{node.port}" in words and str(node.store) in words and "cqlsh" in words
