@@ -1,12 +1,12 @@
 //! What rows mean: merge and compaction, passed in by the floors above, and their adapters to SlateDB.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use slatedb::{
     CompactionFilter, CompactionFilterDecision, CompactionFilterError, CompactionFilterSupplier,
-    CompactionJobContext, MergeOperator, MergeOperatorError, PrefixExtractor, PrefixTarget, RowEntry,
+    CompactionJobContext, Db, MergeOperator, MergeOperatorError, PrefixExtractor, PrefixTarget, RowEntry,
     ValueDeletable,
 };
 
@@ -52,6 +52,17 @@ pub enum Decision {
 
 /// State of one run of a compaction, such as the partition deletion seen at the partition's header.
 pub trait CompactFilter: Send + Sync {
+    /// A key of this tablet whose current row must be known before `key` is decided on, such as the header of a partition in whose
+    /// middle the run begins. Until the compaction is over the tablet still reads its inputs.
+    fn needs(&self, key: &[u8]) -> Option<Bytes> {
+        let _ = key;
+        None
+    }
+    /// The answer to [`CompactFilter::needs`].
+    fn provide(&mut self, key: &Bytes, row: Option<&Bytes>) -> Result<(), HookError> {
+        let _ = (key, row);
+        Ok(())
+    }
     /// Decides on the next key. An error abandons the compaction, which is tried again later.
     fn entry(&mut self, key: &[u8], value: &Bytes) -> Result<Decision, HookError>;
     /// All entries have been seen.
@@ -83,7 +94,11 @@ impl MergeOperator for Merge {
     }
 }
 
-pub(crate) struct Filters(pub Arc<dyn Hooks>);
+/// Makes the filters of a tablet's compactions. The database is known only once it is open.
+pub(crate) struct Filters {
+    pub hooks: Arc<dyn Hooks>,
+    pub db: Arc<OnceLock<Db>>,
+}
 
 #[async_trait]
 impl CompactionFilterSupplier for Filters {
@@ -91,12 +106,13 @@ impl CompactionFilterSupplier for Filters {
         &self,
         context: &CompactionJobContext,
     ) -> Result<Box<dyn CompactionFilter>, CompactionFilterError> {
-        let filter = self.0.compaction(&CompactionContext {
+        let filter = self.hooks.compaction(&CompactionContext {
             is_last_run: context.is_dest_last_run,
             now_ms: context.compaction_clock_tick,
         });
         Ok(Box::new(Filter {
             filter,
+            db: self.db.clone(),
             is_last_run: context.is_dest_last_run,
         }))
     }
@@ -104,7 +120,23 @@ impl CompactionFilterSupplier for Filters {
 
 struct Filter {
     filter: Box<dyn CompactFilter>,
+    db: Arc<OnceLock<Db>>,
     is_last_run: bool,
+}
+
+impl Filter {
+    async fn look_up(&mut self, key: Bytes) -> Result<(), CompactionFilterError> {
+        let failed =
+            |error: Box<dyn std::error::Error + Send + Sync>| CompactionFilterError::FilterError(error);
+        let db = self
+            .db
+            .get()
+            .ok_or_else(|| failed("the tablet is still being opened".into()))?;
+        let row = db.get(&key).await.map_err(|error| failed(Box::new(error)))?;
+        self.filter
+            .provide(&key, row.as_ref())
+            .map_err(|error| failed(Box::new(error)))
+    }
 }
 
 #[async_trait]
@@ -115,6 +147,9 @@ impl CompactionFilter for Filter {
             ValueDeletable::Merge(value) => (value, false),
             ValueDeletable::Tombstone => return Ok(CompactionFilterDecision::Keep),
         };
+        if let Some(needed) = self.filter.needs(&entry.key) {
+            self.look_up(needed).await?;
+        }
         let decision = self
             .filter
             .entry(&entry.key, value)

@@ -1,8 +1,8 @@
 //! All tablets of a node and their log.
 
 use std::fs::File;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
 use bytes::Bytes;
@@ -93,7 +93,7 @@ struct Running {
     log_thread: Option<JoinHandle<()>>,
     appliers: Vec<tokio::task::JoinHandle<()>>,
     maintenance: Option<tokio::task::JoinHandle<()>>,
-    background: Option<tokio::runtime::Runtime>,
+    background: Option<Background>,
 }
 
 impl Drop for Running {
@@ -101,8 +101,19 @@ impl Drop for Running {
         if let Some(maintenance) = self.maintenance.take() {
             maintenance.abort();
         }
-        if let Some(background) = self.background.take() {
-            background.shutdown_background();
+    }
+}
+
+/// The runtime of flushes, compactions and garbage collection. Unlike a bare one it may be dropped anywhere: it is not waited for.
+struct Background {
+    runtime: Option<tokio::runtime::Runtime>,
+    handle: tokio::runtime::Handle,
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
         }
     }
 }
@@ -145,7 +156,7 @@ impl Store {
             })),
             metrics: Arc::new(DefaultMetricsRecorder::new()),
             store: object_store.clone(),
-            background: background_runtime(config.background_threads)?,
+            background: Background::start(config.background_threads)?,
             config,
             hooks,
             format,
@@ -340,17 +351,23 @@ impl Metrics {
     }
 }
 
-fn background_runtime(threads: usize) -> Result<tokio::runtime::Runtime, StoreError> {
-    tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(threads.max(1))
-        .thread_name("helenus-bg")
-        .on_thread_start(|| {
-            // Flushes and compactions give way to requests when the cores are busy.
-            let _ = rustix::process::setpriority_process(None, 5);
+impl Background {
+    fn start(threads: usize) -> Result<Self, StoreError> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(threads.max(1))
+            .thread_name("helenus-bg")
+            .on_thread_start(|| {
+                // Flushes and compactions give way to requests when the cores are busy.
+                let _ = rustix::process::setpriority_process(None, 5);
+            })
+            .enable_all()
+            .build()
+            .map_err(|error| StoreError::Unavailable(format!("cannot start threads: {error}")))?;
+        Ok(Background {
+            handle: runtime.handle().clone(),
+            runtime: Some(runtime),
         })
-        .enable_all()
-        .build()
-        .map_err(|error| StoreError::Unavailable(format!("cannot start threads: {error}")))
+    }
 }
 
 struct Opener {
@@ -361,7 +378,7 @@ struct Opener {
     store: Arc<dyn ObjectStore>,
     block_cache: Arc<FoyerCache>,
     metrics: Arc<DefaultMetricsRecorder>,
-    background: tokio::runtime::Runtime,
+    background: Background,
 }
 
 impl Opener {
@@ -378,7 +395,7 @@ impl Opener {
                 clock: self.clock.clone(),
             };
             // Built there, SlateDB's own tasks live on the background runtime; its writer is set to run on this one.
-            opening.push(self.background.spawn(self.database(entry, init)?));
+            opening.push(self.background.handle.spawn(self.database(entry, init)?));
             wals.push(wal);
             senders.push(sender);
         }
@@ -455,7 +472,7 @@ impl Opener {
             space: space.clone(),
             wake,
         });
-        running.maintenance = Some(self.background.spawn(maintenance.clone().run()));
+        running.maintenance = Some(self.background.handle.spawn(maintenance.clone().run()));
         running.background = Some(self.background);
         let in_flight_permits = u32::try_from(config.write_in_flight_bytes / PERMIT_BYTES as u64)
             .unwrap_or(u32::MAX)
@@ -530,6 +547,7 @@ impl Opener {
         entry: &TabletEntry,
         init: Init,
     ) -> Result<impl Future<Output = Result<Db, slatedb::Error>> + Send + 'static, StoreError> {
+        let opened = Arc::new(OnceLock::new());
         let path = tablet_path(entry.id);
         let merge = Arc::new(Merge(self.hooks.clone()));
         let filters: Vec<Arc<dyn FilterPolicy>> = vec![Arc::new(
@@ -537,10 +555,13 @@ impl Opener {
         )];
         let options = self.compactor_options();
         let compactor = CompactorBuilder::new(path.clone(), self.store.clone())
-            .with_runtime(self.background.handle().clone())
+            .with_runtime(self.background.handle.clone())
             .with_options(options.clone())
             .with_filter_policies(filters.clone())
-            .with_compaction_filter_supplier(Arc::new(Filters(self.hooks.clone())));
+            .with_compaction_filter_supplier(Arc::new(Filters {
+                hooks: self.hooks.clone(),
+                db: opened.clone(),
+            }));
         let mut builder = Db::builder(path, self.store.clone())
             .with_settings(self.settings(options))
             .with_wal_writer(Box::new(init))
@@ -554,7 +575,11 @@ impl Opener {
         if let Some(seed) = self.config.seed {
             builder = builder.with_seed(seed.wrapping_add(u64::from(entry.id)));
         }
-        Ok(async move { builder.build().await })
+        Ok(async move {
+            let db = builder.build().await?;
+            let _ = opened.set(db.clone());
+            Ok(db)
+        })
     }
 
     fn settings(&self, compactor: CompactorOptions) -> Settings {

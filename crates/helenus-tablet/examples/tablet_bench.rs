@@ -1,0 +1,282 @@
+//! Measures the storage floor alone: durable writes and reads, with 64 tasks (or `--tasks N`), keys of 50 B, values of 256 B.
+//!
+//! `cargo run --release -p helenus-tablet --example tablet_bench -- [--seconds S] [--tasks N] [--rows N] [--path FOLDER] [--no-row-cache]`
+//!
+//! CPU time is the whole process', load generation included.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use helenus_tablet::{
+    CompactFilter, CompactionContext, Decision, HookError, Hooks, Store, StoreConfig, StoreUrl, WriteBatch,
+};
+
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
+/// The last write wins.
+struct LastWins;
+
+struct KeepAll;
+
+impl Hooks for LastWins {
+    fn merge(&self, _key: &[u8], existing: Option<&Bytes>, operands: &[Bytes]) -> Result<Bytes, HookError> {
+        Ok(operands.last().or(existing).cloned().unwrap_or_default())
+    }
+
+    fn compaction(&self, _context: &CompactionContext) -> Box<dyn CompactFilter> {
+        Box::new(KeepAll)
+    }
+
+    fn partition_prefix_len(&self, key: &[u8], _complete: bool) -> Option<usize> {
+        (key.len() >= 50).then_some(50)
+    }
+}
+
+impl CompactFilter for KeepAll {
+    fn entry(&mut self, _key: &[u8], _value: &Bytes) -> Result<Decision, HookError> {
+        Ok(Decision::Keep)
+    }
+}
+
+struct Settings {
+    seconds: u64,
+    tasks: usize,
+    rows: u64,
+    path: std::path::PathBuf,
+    row_cache: bool,
+}
+
+fn settings() -> Settings {
+    let mut settings = Settings {
+        seconds: 5,
+        tasks: 64,
+        rows: 1_000_000,
+        path: std::env::temp_dir().join("helenus-tablet-bench"),
+        row_cache: true,
+    };
+    let mut args = std::env::args().skip(1);
+    while let Some(arg) = args.next() {
+        let mut value = || args.next().unwrap_or_else(|| panic!("{arg} needs a value"));
+        match arg.as_str() {
+            "--seconds" => settings.seconds = value().parse().unwrap(),
+            "--tasks" => settings.tasks = value().parse().unwrap(),
+            "--rows" => settings.rows = value().parse().unwrap(),
+            "--path" => settings.path = value().into(),
+            "--no-row-cache" => settings.row_cache = false,
+            _ => panic!("unknown argument {arg}"),
+        }
+    }
+    settings
+}
+
+fn mix(mut x: u64) -> u64 {
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+fn key(number: u64) -> (i64, Bytes) {
+    let token = mix(number) as i64;
+    let mut key = Vec::with_capacity(50);
+    key.extend_from_slice(&7u32.to_be_bytes());
+    key.extend_from_slice(&((token as u64) ^ (1 << 63)).to_be_bytes());
+    key.extend_from_slice(format!("{number:037}").as_bytes());
+    key.push(2);
+    (token, key.into())
+}
+
+fn value(seed: u64) -> Bytes {
+    let mut value = Vec::with_capacity(256);
+    for part in 0..32 {
+        value.extend_from_slice(&mix(seed.wrapping_mul(32) + part).to_le_bytes());
+    }
+    value.into()
+}
+
+fn cpu() -> Duration {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
+    let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
+    let ticks: u64 = fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap();
+    Duration::from_millis(ticks * 10)
+}
+
+fn resident_mib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() / 1024
+}
+
+async fn run<F>(
+    name: &str,
+    settings: &Settings,
+    seconds: u64,
+    work: impl Fn(u64) -> F + Send + Sync + 'static,
+) where
+    F: Future<Output = u64> + Send,
+{
+    let work = Arc::new(work);
+    let numbers = Arc::new(AtomicU64::new(0));
+    let end = Instant::now() + Duration::from_secs(seconds);
+    let (cpu_before, started) = (cpu(), Instant::now());
+    let tasks: Vec<_> = (0..settings.tasks)
+        .map(|_| {
+            let (work, numbers) = (work.clone(), numbers.clone());
+            tokio::spawn(async move {
+                let mut latencies = Vec::new();
+                let mut done = 0;
+                while Instant::now() < end {
+                    let started = Instant::now();
+                    done += work(numbers.fetch_add(1, Ordering::Relaxed)).await;
+                    latencies.push(started.elapsed().as_nanos() as u64);
+                }
+                (done, latencies)
+            })
+        })
+        .collect();
+    let mut latencies = Vec::new();
+    let mut done = 0;
+    for task in tasks {
+        let (count, more) = task.await.unwrap();
+        done += count;
+        latencies.extend(more);
+    }
+    let elapsed = started.elapsed();
+    let used = cpu() - cpu_before;
+    latencies.sort_unstable();
+    let at = |q: f64| {
+        latencies
+            .get(((latencies.len() as f64 * q) as usize).min(latencies.len().saturating_sub(1)))
+            .copied()
+            .unwrap_or(0) as f64
+            / 1e3
+    };
+    println!(
+        "{name:32} {:>9.0}/s  cpu {:>6.2} us/op  p50 {:>7.0}  p99 {:>7.0}  p99.9 {:>7.0}  max {:>8.0} us  rss {} MiB",
+        done as f64 / elapsed.as_secs_f64(),
+        used.as_secs_f64() * 1e6 / done.max(1) as f64,
+        at(0.5),
+        at(0.99),
+        at(0.999),
+        at(1.0),
+        resident_mib(),
+    );
+}
+
+#[tokio::main]
+async fn main() {
+    let settings = Arc::new(settings());
+    let _ = std::fs::remove_dir_all(&settings.path);
+    let mut config = StoreConfig::new(StoreUrl::File(settings.path.clone()));
+    if !settings.row_cache {
+        config.row_cache_bytes = 0;
+    }
+    let store = Store::open(config.clone(), Arc::new(LastWins)).await.unwrap();
+    let (rows, seconds) = (settings.rows, settings.seconds);
+
+    let write = |store: Arc<Store>, rows: u64, durable: bool| {
+        move |number: u64| {
+            let store = store.clone();
+            async move {
+                let (token, key) = key(mix(number) % rows);
+                let mut batch = WriteBatch::new();
+                batch.merge(token, key, value(number));
+                store.write(batch, durable).await.unwrap();
+                1
+            }
+        }
+    };
+    run(
+        "durable writes",
+        &settings,
+        seconds,
+        write(store.clone(), rows, true),
+    )
+    .await;
+    let log = store.stats().log;
+    println!(
+        "    groups of {:.1}, sync {:.0} us",
+        log.records as f64 / log.groups.max(1) as f64,
+        log.sync_nanos as f64 / 1e3 / log.syncs.max(1) as f64
+    );
+    run(
+        "writes, not durable",
+        &settings,
+        seconds,
+        write(store.clone(), rows, false),
+    )
+    .await;
+    run(
+        "durable overwrites of 1000 keys",
+        &settings,
+        seconds,
+        write(store.clone(), 1000, true),
+    )
+    .await;
+    let batches = store.clone();
+    run("durable batches of 100", &settings, seconds, move |number| {
+        let store = batches.clone();
+        async move {
+            let mut batch = WriteBatch::new();
+            for part in 0..100 {
+                let (token, key) = key(mix(number * 100 + part) % rows);
+                batch.merge(token, key, value(number));
+            }
+            store.write(batch, true).await.unwrap();
+            100
+        }
+    })
+    .await;
+    let get = |store: Arc<Store>, rows: u64| {
+        move |number: u64| {
+            let store = store.clone();
+            async move {
+                // Several a call, so that the clock and the counters do not show.
+                for part in 0..10 {
+                    let (token, key) = key(mix(number * 10 + part) % rows);
+                    std::hint::black_box(store.tablet(token).get(&key).await.unwrap());
+                }
+                10
+            }
+        }
+    };
+    run("gets of all rows", &settings, seconds, get(store.clone(), rows)).await;
+    run("gets of 1000 rows", &settings, seconds, get(store.clone(), 1000)).await;
+    let scans = store.clone();
+    run("scans of one partition", &settings, seconds, move |number| {
+        let store = scans.clone();
+        async move {
+            let (token, key) = key(mix(number) % rows);
+            let end = Bytes::from([key.as_ref(), b"\xff"].concat());
+            let mut scan = store.tablet(token).scan(key..end, false).await.unwrap();
+            while scan.next().await.unwrap().is_some() {}
+            1
+        }
+    })
+    .await;
+    println!("{:?}", store.stats());
+    drop(store);
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let started = Instant::now();
+    let store = Store::open(config.clone(), Arc::new(LastWins)).await.unwrap();
+    println!(
+        "opened in {:?}, {} records replayed",
+        started.elapsed(),
+        store.replayed_records()
+    );
+    let started = Instant::now();
+    store.close().await.unwrap();
+    println!("closed in {:?}", started.elapsed());
+    drop(store);
+    let started = Instant::now();
+    let store = Store::open(config, Arc::new(LastWins)).await.unwrap();
+    println!(
+        "opened in {:?}, {} records replayed",
+        started.elapsed(),
+        store.replayed_records()
+    );
+    store.close().await.unwrap();
+    let _ = std::fs::remove_dir_all(&settings.path);
+}

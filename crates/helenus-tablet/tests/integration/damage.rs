@@ -1,0 +1,114 @@
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use helenus_tablet::{Store, StoreConfig, StoreError};
+
+use crate::support::*;
+
+fn files(folder: &Path, suffix: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap().flatten() {
+        if entry.file_type().unwrap().is_dir() {
+            found.extend(files(&entry.path(), suffix));
+        } else if entry.file_name().to_string_lossy().ends_with(suffix) {
+            found.push(entry.path());
+        }
+    }
+    found.sort();
+    found
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_damaged_log_is_named_and_not_opened() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path()).await;
+    for index in 0..100 {
+        write(&store, format!("k{index}/"), "value").await;
+    }
+    drop(store);
+    let path = files(&folder.path().join("log"), ".log").pop().unwrap();
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[500] ^= 1;
+    std::fs::write(&path, &bytes).unwrap();
+    let Err(error) = Store::open(StoreConfig::small(folder.path()), Arc::new(Append)).await else {
+        panic!("a damaged log was opened");
+    };
+    let text = error.to_string();
+    assert!(matches!(error, StoreError::Corrupt { .. }), "{text}");
+    assert!(
+        text.contains(path.file_name().unwrap().to_str().unwrap()) && text.contains("offset"),
+        "{text}"
+    );
+    bytes[500] ^= 1;
+    std::fs::write(&path, &bytes).unwrap();
+    let store = open(folder.path()).await;
+    assert_eq!(dump(&store).await.len(), 100);
+    store.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_torn_tail_is_not_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path()).await;
+    for index in 0..100 {
+        write(&store, format!("k{index}/"), "value").await;
+    }
+    drop(store);
+    let path = files(&folder.path().join("log"), ".log").pop().unwrap();
+    let mut bytes = std::fs::read(&path).unwrap();
+    let last = bytes.iter().rposition(|&byte| byte != 0).unwrap();
+    bytes[last] ^= 1;
+    std::fs::write(&path, &bytes).unwrap();
+    for _ in 0..2 {
+        let store = open(folder.path()).await;
+        assert!(dump(&store).await.len() >= 99);
+        write(&store, "after/", "x").await;
+        drop(store);
+    }
+    let store = open(folder.path()).await;
+    assert_eq!(read(&store, "after/").await.as_deref(), Some("xx"));
+    store.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_damaged_table_fails_its_reads_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path()).await;
+    for index in 0..2000 {
+        write(
+            &store,
+            format!("k{index:05}/"),
+            format!("{index}-{}", "v".repeat(200)),
+        )
+        .await;
+    }
+    store.close().await.unwrap();
+    drop(store);
+    let path = files(&folder.path().join("tablets/1"), ".sst")
+        .into_iter()
+        .max_by_key(|path| path.metadata().unwrap().len())
+        .unwrap();
+    let mut bytes = std::fs::read(&path).unwrap();
+    let middle = bytes.len() / 3;
+    bytes[middle..middle + 64].fill(0xa5);
+    std::fs::write(&path, &bytes).unwrap();
+
+    let store = open(folder.path()).await;
+    let mut damaged = 0;
+    for index in 0..2000 {
+        let name = key(format!("k{index:05}/"));
+        match store.tablet(token(&name)).get(&name).await {
+            Ok(Some(row)) => assert!(row.starts_with(format!("{index}-").as_bytes())),
+            Ok(None) => panic!("a row is missing without an error"),
+            Err(StoreError::Corrupt { file, detail }) => {
+                assert!(file.ends_with(".sst"), "{file}: {detail}");
+                damaged += 1;
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+    assert!((1..1000).contains(&damaged), "{damaged} rows are damaged");
+    write(&store, "new/", "x").await;
+    assert_eq!(read(&store, "new/").await.as_deref(), Some("x"));
+    store.close().await.unwrap();
+}

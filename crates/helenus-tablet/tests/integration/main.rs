@@ -1,0 +1,8 @@
+//! A store on a real folder: reads and writes, restarts, kill -9, full disks, damage.
+
+mod basic;
+mod compaction;
+mod crash;
+mod damage;
+mod disk_full;
+mod support;

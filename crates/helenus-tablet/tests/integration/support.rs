@@ -1,0 +1,102 @@
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use helenus_tablet::{
+    CompactFilter, CompactionContext, Decision, HookError, Hooks, Store, StoreConfig, WriteBatch,
+};
+
+/// Rows are what was written, one after the other: neither order nor repetition goes unnoticed.
+pub struct Append;
+
+impl Hooks for Append {
+    fn merge(&self, _key: &[u8], existing: Option<&Bytes>, operands: &[Bytes]) -> Result<Bytes, HookError> {
+        let mut all = existing.map_or(Vec::new(), |bytes| bytes.to_vec());
+        for operand in operands {
+            all.extend_from_slice(operand);
+        }
+        Ok(all.into())
+    }
+
+    fn compaction(&self, context: &CompactionContext) -> Box<dyn CompactFilter> {
+        Box::new(Sweep(*context))
+    }
+
+    /// Keys are `partition/clustering`.
+    fn partition_prefix_len(&self, key: &[u8], _complete: bool) -> Option<usize> {
+        key.iter().position(|&byte| byte == b'/').map(|at| at + 1)
+    }
+}
+
+struct Sweep(CompactionContext);
+
+impl CompactFilter for Sweep {
+    fn entry(&mut self, key: &[u8], value: &Bytes) -> Result<Decision, HookError> {
+        Ok(if key.starts_with(b"gone") {
+            Decision::Drop
+        } else if key.starts_with(b"upper") && self.0.is_last_run {
+            Decision::Replace(value.to_ascii_uppercase().into())
+        } else {
+            Decision::Keep
+        })
+    }
+}
+
+pub fn key(text: impl AsRef<str>) -> Bytes {
+    Bytes::copy_from_slice(text.as_ref().as_bytes())
+}
+
+/// A token by the key's content, evenly spread.
+pub fn token(key: &[u8]) -> i64 {
+    let mut hash = 0xcbf2_9ce4_8422_2325u64;
+    for byte in key {
+        hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+    (hash ^ (hash >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) as i64
+}
+
+pub async fn open(path: &Path) -> Arc<Store> {
+    Store::open(StoreConfig::small(path), Arc::new(Append))
+        .await
+        .unwrap()
+}
+
+pub async fn write(store: &Store, name: impl AsRef<str>, operand: impl AsRef<str>) {
+    try_write(store, name, operand).await.unwrap();
+}
+
+pub async fn try_write(
+    store: &Store,
+    name: impl AsRef<str>,
+    operand: impl AsRef<str>,
+) -> Result<(), helenus_tablet::StoreError> {
+    let key = key(name);
+    let mut batch = WriteBatch::new();
+    batch.merge(
+        token(&key),
+        key,
+        Bytes::copy_from_slice(operand.as_ref().as_bytes()),
+    );
+    store.write(batch, true).await
+}
+
+pub async fn read(store: &Store, name: impl AsRef<str>) -> Option<String> {
+    let key = key(name);
+    let row = store.tablet(token(&key)).get(&key).await.unwrap();
+    row.map(|row| String::from_utf8(row.to_vec()).unwrap())
+}
+
+/// All rows of the store by key, in the order of the tablets.
+pub async fn dump(store: &Store) -> Vec<(String, String)> {
+    let mut rows = Vec::new();
+    for tablet in store.tablets() {
+        let mut scan = tablet.scan(.., false).await.unwrap();
+        while let Some((key, value)) = scan.next().await.unwrap() {
+            rows.push((
+                String::from_utf8(key.to_vec()).unwrap(),
+                String::from_utf8(value.to_vec()).unwrap(),
+            ));
+        }
+    }
+    rows
+}
