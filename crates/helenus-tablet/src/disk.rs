@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use futures::TryStreamExt;
 use futures::stream::BoxStream;
 use object_store::path::Path;
 use object_store::{
@@ -19,6 +20,7 @@ use parking_lot::Mutex;
 use slatedb_common::retry::NonRetryable;
 
 use crate::error::{StoreError, has_no_space};
+use crate::files::Files;
 
 /// How often the free space is asked for, at most.
 const PROBE_INTERVAL_MS: u128 = 100;
@@ -114,6 +116,7 @@ impl Space {
 pub(crate) struct LocalStore {
     inner: object_store::local::LocalFileSystem,
     space: Arc<Space>,
+    files: Arc<Files>,
 }
 
 impl LocalStore {
@@ -121,7 +124,11 @@ impl LocalStore {
         let inner = object_store::local::LocalFileSystem::new_with_prefix(root)
             .map_err(|error| StoreError::Unavailable(error.to_string()))?
             .with_fsync(fsync);
-        Ok(LocalStore { inner, space })
+        Ok(LocalStore {
+            inner,
+            space,
+            files: Arc::default(),
+        })
     }
 }
 
@@ -162,11 +169,19 @@ impl ObjectStore for LocalStore {
         };
         Ok(Box::new(Upload {
             inner,
+            location: location.clone(),
+            files: self.files.clone(),
             space: self.space.clone(),
         }))
     }
 
     async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
+        if let Some(range) = Files::wanted(location, &options)
+            && let Ok(path) = self.inner.path_to_filesystem(location)
+            && let Some(result) = self.files.read(location, path, range).await
+        {
+            return Ok(result);
+        }
         final_on_read(self.inner.get_opts(location, options).await)
     }
 
@@ -175,7 +190,9 @@ impl ObjectStore for LocalStore {
     }
 
     fn delete_stream(&self, locations: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
-        self.inner.delete_stream(locations)
+        let files = self.files.clone();
+        let deleted = self.inner.delete_stream(locations);
+        Box::pin(deleted.inspect_ok(move |location| files.forget(location)))
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
@@ -199,13 +216,18 @@ impl ObjectStore for LocalStore {
     }
 
     async fn rename_opts(&self, from: &Path, to: &Path, options: RenameOptions) -> Result<()> {
-        self.inner.rename_opts(from, to, options).await
+        let result = self.inner.rename_opts(from, to, options).await;
+        self.files.forget(from);
+        self.files.forget(to);
+        result
     }
 }
 
 #[derive(Debug)]
 struct Upload {
     inner: Box<dyn MultipartUpload>,
+    location: Path,
+    files: Arc<Files>,
     space: Arc<Space>,
 }
 
@@ -225,6 +247,7 @@ impl MultipartUpload for Upload {
 
     async fn complete(&mut self) -> Result<PutResult> {
         let result = self.inner.complete().await;
+        self.files.forget(&self.location);
         self.space.uploaded(result)
     }
 

@@ -20,6 +20,7 @@ mod clock;
 mod config;
 mod disk;
 mod error;
+mod files;
 mod hooks;
 mod layout;
 pub mod log;

@@ -64,7 +64,7 @@ impl Hooks for RowHooks {
     fn compaction(&self, context: &CompactionContext) -> Box<dyn CompactFilter> {
         let context = compact::CompactionContext {
             is_last_run: context.is_last_run,
-            forgets_headers: false,
+            forgets_headers: true,
             now_s: context.now_ms.div_euclid(1000),
         };
         let live_tables = self.live_tables.clone();
@@ -82,6 +82,16 @@ struct Filter {
 }
 
 impl CompactFilter for Filter {
+    fn needs(&self, key: &[u8]) -> Option<Bytes> {
+        self.rows.needs_header(key)
+    }
+
+    fn provide(&mut self, key: &Bytes, row: Option<&Bytes>) -> Result<(), HookError> {
+        self.rows
+            .set_header(key, row.map(|row| row.as_ref()))
+            .map_err(|error| HookError(error.to_string()))
+    }
+
     fn entry(&mut self, key: &[u8], value: &Bytes) -> Result<Decision, HookError> {
         let decision = self
             .rows
