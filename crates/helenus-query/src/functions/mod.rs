@@ -89,6 +89,14 @@ impl Function {
             Function::Aggregate(function) => function.return_type(),
         }
     }
+
+    /// The name of the result's column, given those of the arguments.
+    pub fn column_name(&self, args: &[String]) -> String {
+        match self {
+            Function::Scalar(function) => function.column_name(args),
+            Function::Aggregate(function) => function.column_name(args),
+        }
+    }
 }
 
 impl fmt::Display for Function {

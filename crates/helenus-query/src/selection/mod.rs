@@ -5,16 +5,28 @@
 //! finished at once; else a group's rows are added one by one and then finished. Plain columns never get here: SELECT
 //! writes them straight from the stored row.
 
+mod eval;
+mod selectable;
+mod stamps;
+mod typed;
+
 use std::sync::Arc;
 
+use bytes::Bytes;
 use helenus_cql::ast;
 use helenus_cql::error::CqlError;
+use helenus_cql::types::CqlType;
+use helenus_cql::value::{json, to_json};
 
+use crate::functions::AggregateState;
 use crate::plan::{PlanContext, column_spec};
+use crate::request::BoundValue;
 use crate::response::{ColumnSpec, ResultMetadata, RowsBuilder};
 use crate::schema::Table;
-use crate::select::RowView;
+use crate::select::{CellView, RowView};
 use crate::term::EvalContext;
+use eval::Evaluation;
+use typed::{BoundTerm, Node, Parts, Typed, Typer};
 
 /// How the rows are shown.
 #[derive(Clone, Copy, Debug, Default)]
@@ -29,9 +41,12 @@ pub struct SelectionOptions {
 #[derive(Debug)]
 pub struct Selection {
     metadata: Arc<ResultMetadata>,
-    columns: Vec<usize>,
-    /// Result columns that count rows; the others are plain, in order.
-    counts: Vec<bool>,
+    /// The names that the columns have, of which JSON makes keys.
+    names: Vec<String>,
+    selectors: Vec<Typed>,
+    parts: Parts,
+    plain_columns: Option<Vec<usize>>,
+    is_json: bool,
 }
 
 impl Selection {
@@ -40,43 +55,84 @@ impl Selection {
     /// # Errors
     /// Cassandra's, for names that don't exist and calls that don't fit.
     pub fn new(
-        _ctx: &mut PlanContext<'_>,
+        ctx: &mut PlanContext<'_>,
         table: &Arc<Table>,
         items: &[ast::SelectItem],
-        _options: SelectionOptions,
+        options: SelectionOptions,
     ) -> Result<Selection, CqlError> {
-        let mut specs: Vec<ColumnSpec> = Vec::new();
-        let (mut columns, mut counts) = (Vec::new(), Vec::new());
-        for (place, column) in table.columns.iter().enumerate().filter(|_| items.is_empty()) {
-            specs.push(column_spec(table, column));
-            columns.push(place);
-            counts.push(false);
-        }
+        let mut prepared = Vec::with_capacity(items.len());
         for item in items {
-            let mut spec = match &item.selector {
-                ast::Selector::Column(name) => {
-                    let (place, column) = crate::select::require_column(table, name)?;
-                    columns.push(place);
-                    counts.push(false);
-                    column_spec(table, column)
-                }
-                ast::Selector::CountRows => {
-                    counts.push(true);
-                    let ty = helenus_cql::types::CqlType::BIGINT;
-                    ColumnSpec::new(table.keyspace.as_str(), table.name.as_str(), "count", ty)
-                }
-                _ => return Err(CqlError::invalid("this selector is not supported yet")),
-            };
-            if let Some(alias) = &item.alias {
-                spec.name = alias.as_str().into();
-            }
-            specs.push(spec);
+            prepared.push(selectable::prepare(ctx, table, &item.selector)?);
         }
-        Ok(Selection {
-            metadata: Arc::new(ResultMetadata { columns: specs }),
-            columns,
-            counts,
-        })
+        let mut typer = Typer {
+            ctx,
+            table,
+            parts: Parts::default(),
+        };
+        let mut specs: Vec<ColumnSpec> = Vec::new();
+        let mut selectors = Vec::new();
+        if items.is_empty() {
+            for (place, column) in table.columns.iter().enumerate() {
+                specs.push(column_spec(table, column));
+                let name = column.name.clone();
+                selectors.push(Typed {
+                    node: Node::Column(place),
+                    ty: column.ty.clone(),
+                    name,
+                });
+                typer.parts.columns.push(place);
+            }
+        }
+        for (item, selectable) in items.iter().zip(&prepared) {
+            let typed = typer.typed(selectable, None)?;
+            let name = item
+                .alias
+                .as_ref()
+                .map_or(typed.name.as_str(), |alias| alias.as_str());
+            specs.push(ColumnSpec::new(
+                table.keyspace.as_str(),
+                table.name.as_str(),
+                name,
+                typed.ty.clone(),
+            ));
+            selectors.push(typed);
+        }
+        let parts = typer.parts;
+        Ok(Selection::assemble(table, specs, selectors, parts, options))
+    }
+
+    fn assemble(
+        table: &Table,
+        specs: Vec<ColumnSpec>,
+        selectors: Vec<Typed>,
+        parts: Parts,
+        options: SelectionOptions,
+    ) -> Selection {
+        let plain = selectors.iter().map(|selector| match &selector.node {
+            Node::Column(place) => Some(*place),
+            _ => None,
+        });
+        let is_processed = options.is_json || options.is_grouped;
+        let plain_columns = plain.collect::<Option<Vec<usize>>>().filter(|_| !is_processed);
+        let names = specs.iter().map(|spec| spec.name.to_string()).collect();
+        let columns = if options.is_json {
+            vec![ColumnSpec::new(
+                table.keyspace.as_str(),
+                table.name.as_str(),
+                "[json]",
+                CqlType::TEXT,
+            )]
+        } else {
+            specs
+        };
+        Selection {
+            metadata: Arc::new(ResultMetadata { columns }),
+            names,
+            selectors,
+            parts,
+            plain_columns,
+            is_json: options.is_json,
+        }
     }
 
     /// The columns of the result.
@@ -86,57 +142,192 @@ impl Selection {
 
     /// Places in [`Table::columns`] of every column that a selector looks at (Cassandra's `Selection.getColumns`).
     pub fn columns(&self) -> &[usize] {
-        &self.columns
+        &self.parts.columns
     }
 
     /// If the result is nothing but columns of the table: their places, in the order of the result.
     pub fn plain_columns(&self) -> Option<&[usize]> {
-        (!self.is_aggregate()).then_some(self.columns.as_slice())
+        self.plain_columns.as_deref()
     }
 
     /// True if a selector is, or contains, an aggregate.
     pub fn is_aggregate(&self) -> bool {
-        self.counts.contains(&true)
+        !self.parts.aggregates.is_empty()
+    }
+
+    /// Checks that the selectors keep rows together that are next to each other, as GROUP BY asks
+    /// (Cassandra's `Selector.validateForGroupBy`).
+    ///
+    /// # Errors
+    /// `Only monotonic functions are supported in the GROUP BY clause. Got: …`.
+    pub fn validate_for_group_by(&self) -> Result<(), CqlError> {
+        self.selectors.iter().try_for_each(validate_for_group_by)
     }
 
     /// What collects the rows of one execution.
-    pub fn collector<'a>(&'a self, _ctx: EvalContext<'a>) -> Result<Collector<'a>, CqlError> {
+    ///
+    /// # Errors
+    /// For bound values that don't fit.
+    pub fn collector<'a>(&'a self, ctx: EvalContext<'a>) -> Result<Collector<'a>, CqlError> {
+        let terms = self.parts.terms.iter().map(|term| bind(term, &ctx));
         Ok(Collector {
             selection: self,
+            ctx,
+            terms: terms.collect::<Result<_, CqlError>>()?,
+            states: self
+                .parts
+                .aggregates
+                .iter()
+                .map(|call| call.function.new_state())
+                .collect(),
             first: None,
-            count: 0,
         })
+    }
+}
+
+fn validate_for_group_by(typed: &Typed) -> Result<(), CqlError> {
+    let Node::Scalar { function, args } = &typed.node else {
+        return match &typed.node {
+            Node::Column(_) => Ok(()),
+            _ => Err(CqlError::invalid(
+                "Only column names and monotonic scalar functions are supported in the GROUP BY clause.",
+            )),
+        };
+    };
+    let is_term = |arg: &Typed| matches!(arg.node, Node::Term(_));
+    let is_monotonic = match function.name() {
+        "system.to_date"
+        | "system.todate"
+        | "system.to_timestamp"
+        | "system.totimestamp"
+        | "system.to_unix_timestamp"
+        | "system.tounixtimestamp" => true,
+        "system.floor" => !args.first().is_some_and(is_term) && args.iter().skip(1).all(is_term),
+        _ => false,
+    };
+    if !is_monotonic {
+        let signature = crate::functions::Function::Scalar(function.clone());
+        return Err(CqlError::invalid(format!(
+            "Only monotonic functions are supported in the GROUP BY clause. Got: {signature} "
+        )));
+    }
+    args.iter()
+        .filter(|arg| !is_term(arg))
+        .try_for_each(validate_for_group_by)
+}
+
+fn bind(term: &BoundTerm, ctx: &EvalContext<'_>) -> Result<Option<Bytes>, CqlError> {
+    let kind = if term.is_slice { "slice" } else { "element" };
+    match (term.term.bind(ctx)?, &term.element_of) {
+        (BoundValue::Set(value), _) => Ok(Some(value)),
+        (BoundValue::Null, Some(of)) => Err(CqlError::invalid(format!(
+            "Invalid null value for {kind} selection on {of}"
+        ))),
+        // An unset bound leaves the slice open.
+        (BoundValue::Unset, Some(of)) if !term.is_slice => Err(CqlError::invalid(format!(
+            "Invalid unset value for {kind} selection on {of}"
+        ))),
+        (BoundValue::Null | BoundValue::Unset, _) => Ok(None),
     }
 }
 
 /// Collects the rows of one execution.
 pub struct Collector<'a> {
     selection: &'a Selection,
-    /// Values of the first row of the group under way.
-    first: Option<Vec<Option<bytes::Bytes>>>,
-    count: i64,
+    ctx: EvalContext<'a>,
+    terms: Vec<Option<Bytes>>,
+    states: Vec<Box<dyn AggregateState>>,
+    /// The first row of the group under way.
+    first: Option<FirstRow>,
+}
+
+/// What selectors will need of a row after it is gone.
+struct FirstRow {
+    values: Vec<(usize, Option<Bytes>)>,
+    cells: Vec<(usize, Vec<CellView>)>,
+}
+
+impl RowView for FirstRow {
+    fn value(&self, column: usize) -> Option<Bytes> {
+        self.values
+            .iter()
+            .find(|(place, _)| *place == column)
+            .and_then(|(_, value)| value.clone())
+    }
+
+    fn cells(&self, column: usize) -> Vec<CellView> {
+        let found = self.cells.iter().find(|(place, _)| *place == column);
+        found.map(|(_, cells)| cells.clone()).unwrap_or_default()
+    }
 }
 
 impl Collector<'_> {
     /// Takes a row into the group under way.
+    ///
+    /// # Errors
+    /// Of functions that fail on the row.
     pub fn add(&mut self, row: &dyn RowView) -> Result<(), CqlError> {
-        self.count += 1;
-        let columns = &self.selection.columns;
-        self.first
-            .get_or_insert_with(|| columns.iter().map(|place| row.value(*place)).collect());
+        let parts = &self.selection.parts;
+        let evaluation = Evaluation {
+            ctx: self.ctx,
+            terms: &self.terms,
+            row: Some(row),
+            aggregates: &[],
+        };
+        for (call, state) in parts.aggregates.iter().zip(&mut self.states) {
+            let args = call.args.iter().map(|arg| evaluation.value(arg));
+            state.add(&args.collect::<Result<Vec<_>, CqlError>>()?);
+        }
+        if self.first.is_none() {
+            self.first = Some(FirstRow {
+                values: parts
+                    .columns
+                    .iter()
+                    .map(|place| (*place, row.value(*place)))
+                    .collect(),
+                cells: parts
+                    .attribute_columns
+                    .iter()
+                    .map(|place| (*place, row.cells(*place)))
+                    .collect(),
+            });
+        }
         Ok(())
     }
 
     /// Appends the group's result row, and begins the next group. An empty group is that of an aggregate over no rows.
+    ///
+    /// # Errors
+    /// Of functions that fail.
     pub fn finish(&mut self, out: &mut RowsBuilder) -> Result<(), CqlError> {
-        let mut values = self.first.take().unwrap_or_default().into_iter();
-        for is_count in &self.selection.counts {
-            match is_count {
-                true => out.push(Some(&self.count.to_be_bytes())),
-                false => out.push(values.next().flatten().as_deref()),
+        let first = self.first.take();
+        let row = first.as_ref().map(|row| row as &dyn RowView);
+        let evaluation = Evaluation {
+            ctx: self.ctx,
+            terms: &self.terms,
+            row,
+            aggregates: &self.states,
+        };
+        if self.selection.is_json {
+            out.push(Some(self.json(&evaluation)?.as_bytes()));
+        } else {
+            for selector in &self.selection.selectors {
+                out.push(evaluation.value(selector)?.as_deref());
             }
         }
-        self.count = 0;
+        self.states.iter_mut().for_each(|state| state.reset());
         Ok(())
+    }
+
+    fn json(&self, evaluation: &Evaluation<'_>) -> Result<String, CqlError> {
+        let mut members = Vec::with_capacity(self.selection.selectors.len());
+        for (name, selector) in self.selection.names.iter().zip(&self.selection.selectors) {
+            let value = match evaluation.value(selector)? {
+                Some(value) => to_json(&selector.ty, &value).map_err(CqlError::Server)?,
+                None => "null".to_owned(),
+            };
+            members.push(format!("{}: {value}", json::quote(&json::json_name(name))));
+        }
+        Ok(format!("{{{}}}", members.join(", ")))
     }
 }
