@@ -1,0 +1,131 @@
+//! A connection that is cheap enough not to be what is measured.
+
+use anyhow::{Context, Result, bail};
+use bytes::{Bytes, BytesMut};
+use helenus_cql::frame::request::{Execute, Prepare, Query, Startup};
+use helenus_cql::frame::response::QueryResult;
+use helenus_cql::frame::{
+    BoundValue, Decoder, Direction, MAX_BODY_LEN, OutputEncoder, ProtocolVersion, QueryParameters, Request,
+    RequestMessage, Response, ResponseMessage,
+};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+const VERSION: ProtocolVersion = ProtocolVersion::V4;
+
+/// A started connection.
+pub struct Connection {
+    stream: TcpStream,
+    decoder: Decoder,
+    input: BytesMut,
+    output: BytesMut,
+}
+
+impl Connection {
+    /// Connects and starts up.
+    pub async fn open(address: &str) -> Result<Connection> {
+        let stream = TcpStream::connect(address).await?;
+        stream.set_nodelay(true)?;
+        let mut connection = Connection {
+            stream,
+            decoder: Decoder::new(Direction::Response, MAX_BODY_LEN),
+            input: BytesMut::with_capacity(64 * 1024),
+            output: BytesMut::with_capacity(64 * 1024),
+        };
+        let options = vec![("CQL_VERSION".to_owned(), "3.0.0".to_owned())];
+        match connection.call(Request::Startup(Startup { options })).await? {
+            Response::Ready(_) => Ok(connection),
+            other => bail!("STARTUP was answered with {:?}", other.opcode()),
+        }
+    }
+
+    /// Runs a statement.
+    pub async fn query(&mut self, text: &str) -> Result<()> {
+        let query = Query {
+            query: text.to_owned(),
+            parameters: QueryParameters::default(),
+        };
+        self.call(Request::Query(Box::new(query))).await?;
+        Ok(())
+    }
+
+    /// Prepares a statement; gives its id.
+    pub async fn prepare(&mut self, text: &str) -> Result<Bytes> {
+        let request = Request::Prepare(Prepare {
+            query: text.to_owned(),
+            ..Prepare::default()
+        });
+        match self.call(request).await? {
+            Response::Result(QueryResult::Prepared(prepared)) => Ok(prepared.id),
+            other => bail!("PREPARE was answered with {:?}", other.opcode()),
+        }
+    }
+
+    /// Puts an execution on its way; [`Connection::flush`] sends it.
+    pub fn execute(&mut self, stream: i16, id: &Bytes, values: Vec<Bytes>) {
+        let values = values.into_iter().map(BoundValue::Set).collect();
+        let parameters = QueryParameters {
+            values,
+            skip_metadata: true,
+            ..QueryParameters::default()
+        };
+        let execute = Execute {
+            id: id.clone(),
+            result_metadata_id: None,
+            parameters,
+        };
+        let message = RequestMessage::new(Request::Execute(Box::new(execute)));
+        OutputEncoder::unstarted().request(VERSION, stream, &message, &mut self.output);
+    }
+
+    pub async fn flush(&mut self) -> Result<()> {
+        self.stream.write_all(&self.output).await?;
+        self.output.clear();
+        Ok(())
+    }
+
+    /// The next answer that has arrived whole, without waiting for more bytes.
+    pub fn next_arrived(&mut self) -> Result<Option<(i16, Response)>> {
+        let envelope = self
+            .decoder
+            .decode(&mut self.input)
+            .map_err(|refused| refused.error)?;
+        let Some(envelope) = envelope else { return Ok(None) };
+        let stream = envelope.header.stream;
+        Ok(Some((stream, ResponseMessage::decode(envelope)?.response)))
+    }
+
+    /// Waits for more bytes.
+    pub async fn fill(&mut self) -> Result<()> {
+        if self.stream.read_buf(&mut self.input).await? == 0 {
+            bail!("the server closed the connection");
+        }
+        Ok(())
+    }
+
+    async fn call(&mut self, request: Request) -> Result<Response> {
+        OutputEncoder::unstarted().request(VERSION, 0, &RequestMessage::new(request), &mut self.output);
+        self.flush().await?;
+        loop {
+            match self.next_arrived()? {
+                Some((_, Response::Error(error))) => return Err(error.into()),
+                Some((_, response)) => return Ok(response),
+                None => self.fill().await?,
+            }
+        }
+    }
+}
+
+/// Makes the table of the load.
+pub async fn prepare_table(address: &str) -> Result<()> {
+    let mut connection = Connection::open(address).await?;
+    connection
+        .query(
+            "CREATE KEYSPACE IF NOT EXISTS compare WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
+        )
+        .await
+        .context("can't create the keyspace")?;
+    connection
+        .query("CREATE TABLE IF NOT EXISTS compare.kv (k text PRIMARY KEY, v blob)")
+        .await
+}

@@ -1,0 +1,129 @@
+//! Runs the same load against Helenus and Apache Cassandra in alternating rounds, and prints for each: throughput, latency
+//! percentiles, the server's CPU time for one operation, its resident memory, and the ratios of the medians.
+//!
+//! Client and servers share the machine's cores, so CPU time per operation is the figure that tells capacity. Both
+//! servers stay up all the time; the one that isn't measured is stopped (SIGSTOP), so that it takes no CPU.
+
+mod client;
+mod load;
+mod report;
+mod server;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use clap::Parser;
+
+use load::{Load, Operation};
+use report::Figures;
+use server::Server;
+
+#[derive(Parser, Debug)]
+#[command(about = "Helenus against Apache Cassandra: single-row writes and reads, side by side")]
+struct Args {
+    /// Alternating rounds; medians are taken over them
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+    /// Seconds of each measured phase
+    #[arg(long, default_value_t = 15)]
+    seconds: u64,
+    /// Seconds of warming up, for each server and phase, before the first round
+    #[arg(long, default_value_t = 20)]
+    warmup: u64,
+    /// Requests in flight
+    #[arg(long, default_value_t = 64)]
+    in_flight: usize,
+    /// Connections they are spread over
+    #[arg(long, default_value_t = 4)]
+    connections: usize,
+    /// Distinct keys
+    #[arg(long, default_value_t = 500_000)]
+    keys: u64,
+    /// Length of a key in bytes
+    #[arg(long, default_value_t = 50)]
+    key_bytes: usize,
+    /// Length of a value in bytes
+    #[arg(long, default_value_t = 256)]
+    value_bytes: usize,
+    /// The helenus binary
+    #[arg(long, default_value = "target/release/helenus")]
+    helenus: PathBuf,
+    /// Where Apache Cassandra is kept between runs
+    #[arg(long, default_value = "target/cassandra")]
+    cassandra: PathBuf,
+    /// Cassandra's heap
+    #[arg(long, default_value = "4G")]
+    heap: String,
+    /// Measure Helenus alone
+    #[arg(long)]
+    alone: bool,
+}
+
+fn main() -> Result<()> {
+    let args = Args::parse();
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?
+        .block_on(run(args))
+}
+
+async fn run(args: Args) -> Result<()> {
+    let data = tempfile::tempdir().context("can't make a folder for the servers' data")?;
+    let mut servers = vec![Server::helenus(&args.helenus, data.path())?];
+    if !args.alone {
+        servers.push(Server::cassandra(&args.cassandra, data.path(), &args.heap)?);
+    }
+    for server in &mut servers {
+        server.wait_until_ready().await?;
+        client::prepare_table(server.address()).await?;
+        println!("{} is up", server.name());
+    }
+    let load = Load {
+        connections: args.connections,
+        in_flight: args.in_flight,
+        keys: args.keys,
+        key_bytes: args.key_bytes,
+        value_bytes: args.value_bytes,
+    };
+    servers.iter().try_for_each(Server::pause)?;
+    for server in &servers {
+        server.resume()?;
+        load.fill(server.address())
+            .await
+            .with_context(|| format!("can't fill {}", server.name()))?;
+        for operation in Operation::ALL {
+            load.run(server.address(), operation, Duration::from_secs(args.warmup))
+                .await?;
+        }
+        server.pause()?;
+        println!("{} is filled and warm", server.name());
+    }
+    let mut figures = Vec::new();
+    for round in 1..=args.rounds {
+        for server in &servers {
+            server.resume()?;
+            for operation in Operation::ALL {
+                let measured = measure(server, &load, operation, Duration::from_secs(args.seconds)).await?;
+                println!("round {round} {measured}");
+                figures.push(measured);
+            }
+            server.pause()?;
+        }
+    }
+    report::print(&figures);
+    Ok(())
+}
+
+async fn measure(server: &Server, load: &Load, operation: Operation, length: Duration) -> Result<Figures> {
+    let cpu_before = server.cpu_time()?;
+    let result = load.run(server.address(), operation, length).await?;
+    let cpu = server.cpu_time()?.saturating_sub(cpu_before);
+    Ok(Figures::new(
+        server.name(),
+        operation,
+        &result,
+        cpu,
+        server.resident_bytes()?,
+    ))
+}

@@ -1,0 +1,118 @@
+//! Figures of a phase, and the table of medians.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::load::{Operation, Outcome};
+
+/// What one phase against one server came to.
+#[derive(Clone, Debug)]
+pub struct Figures {
+    server: &'static str,
+    operation: Operation,
+    /// In the order of [`COLUMNS`].
+    values: [f64; COLUMNS.len()],
+}
+
+const COLUMNS: [&str; 8] = [
+    "op/s",
+    "p50 ms",
+    "p99 ms",
+    "p99.9 ms",
+    "max ms",
+    "CPU µs/op",
+    "resident MiB",
+    "mean ms",
+];
+
+impl Figures {
+    pub fn new(
+        server: &'static str,
+        operation: Operation,
+        outcome: &Outcome,
+        cpu: Duration,
+        resident_bytes: u64,
+    ) -> Figures {
+        let histogram = &outcome.latency_us;
+        let count = histogram.len().max(1) as f64;
+        let at = |quantile: f64| histogram.value_at_quantile(quantile) as f64 / 1e3;
+        Figures {
+            server,
+            operation,
+            values: [
+                count / outcome.elapsed.as_secs_f64(),
+                at(0.5),
+                at(0.99),
+                at(0.999),
+                histogram.max() as f64 / 1e3,
+                cpu.as_secs_f64() * 1e6 / count,
+                resident_bytes as f64 / f64::from(1 << 20),
+                histogram.mean() / 1e3,
+            ],
+        }
+    }
+}
+
+impl fmt::Display for Figures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:<9} {:<5}", self.server, self.operation.name())?;
+        for (name, value) in COLUMNS.iter().zip(self.values) {
+            write!(f, "  {name} {}", number(value))?;
+        }
+        Ok(())
+    }
+}
+
+fn number(value: f64) -> String {
+    if value >= 100.0 {
+        format!("{value:.0}")
+    } else {
+        format!("{value:.2}")
+    }
+}
+
+/// Prints the medians over the rounds, and Helenus over Cassandra.
+pub fn print(figures: &[Figures]) {
+    println!("\nmedians over the rounds; one server runs at a time, the other is stopped (SIGSTOP)");
+    print!("{:<16}", "");
+    COLUMNS.iter().for_each(|name| print!("{name:>14}"));
+    println!();
+    for operation in Operation::ALL {
+        let helenus = medians(figures, "helenus", operation);
+        let cassandra = medians(figures, "cassandra", operation);
+        for (server, values) in [("helenus", &helenus), ("cassandra", &cassandra)] {
+            if let Some(values) = values {
+                row(&format!("{server} {}", operation.name()), values);
+            }
+        }
+        if let (Some(helenus), Some(cassandra)) = (helenus, cassandra) {
+            let ratios: Vec<f64> = helenus.iter().zip(&cassandra).map(|(a, b)| a / b).collect();
+            row(&format!("ratio {}", operation.name()), &ratios);
+        }
+    }
+}
+
+fn row(name: &str, values: &[f64]) {
+    print!("{name:<16}");
+    values.iter().for_each(|value| print!("{:>14}", number(*value)));
+    println!();
+}
+
+fn medians(figures: &[Figures], server: &str, operation: Operation) -> Option<Vec<f64>> {
+    let rounds: Vec<&Figures> = figures
+        .iter()
+        .filter(|figures| figures.server == server && figures.operation == operation)
+        .collect();
+    if rounds.is_empty() {
+        return None;
+    }
+    let median = |column: usize| {
+        let mut values: Vec<f64> = rounds
+            .iter()
+            .filter_map(|round| round.values.get(column).copied())
+            .collect();
+        values.sort_by(f64::total_cmp);
+        values.get(values.len() / 2).copied().unwrap_or_default()
+    };
+    Some((0..COLUMNS.len()).map(median).collect())
+}

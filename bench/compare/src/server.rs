@@ -1,0 +1,139 @@
+//! The servers under measurement: started, paused, watched, and killed at the end.
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+/// Cassandra takes about 20 s, and minutes when it must be downloaded first.
+const START_TIMEOUT: Duration = Duration::from_secs(600);
+/// `sysconf(_SC_CLK_TCK)` is 100 on every Linux.
+const CLOCK_TICKS_PER_SECOND: u64 = 100;
+
+/// A running server.
+pub struct Server {
+    name: &'static str,
+    address: String,
+    child: Child,
+}
+
+impl Server {
+    /// Starts the helenus binary with its defaults on a fresh folder.
+    pub fn helenus(binary: &Path, data: &Path) -> Result<Server> {
+        let address = "127.0.0.1:29042".to_owned();
+        let child = Command::new(binary)
+            .args([
+                "serve",
+                "--store",
+                &format!("file://{}", data.join("helenus").display()),
+            ])
+            .args(["--listen", &address, "--http", "127.0.0.1:29043"])
+            .stdout(Stdio::null())
+            .spawn()
+            .with_context(|| {
+                format!(
+                    "can't start {}; build it with `cargo build --release`",
+                    binary.display()
+                )
+            })?;
+        Ok(Server {
+            name: "helenus",
+            address,
+            child,
+        })
+    }
+
+    /// Starts Apache Cassandra through `bench/cassandra/start.sh`.
+    pub fn cassandra(cache: &Path, data: &Path, heap: &str) -> Result<Server> {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../cassandra/start.sh");
+        std::fs::create_dir_all(cache)?;
+        let child = Command::new("bash")
+            .arg(script)
+            .args([cache.canonicalize()?.as_path(), &data.join("cassandra")])
+            .args(["127.0.0.3", "29044", heap])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .context("can't start Apache Cassandra; it needs bash, Java 17 and Maven")?;
+        Ok(Server {
+            name: "cassandra",
+            address: "127.0.0.3:29044".to_owned(),
+            child,
+        })
+    }
+
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Waits until the server takes connections.
+    pub async fn wait_until_ready(&mut self) -> Result<()> {
+        let started = Instant::now();
+        while started.elapsed() < START_TIMEOUT {
+            if let Some(status) = self.child.try_wait()? {
+                bail!("{} ended at once: {status}", self.name);
+            }
+            if crate::client::Connection::open(&self.address).await.is_ok() {
+                return Ok(());
+            }
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+        bail!("{} is not up after {} s", self.name, START_TIMEOUT.as_secs())
+    }
+
+    /// User and system time that the process has taken.
+    pub fn cpu_time(&self) -> Result<Duration> {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
+        // The command's name is in parentheses and may hold anything.
+        let fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+        let ticks: u64 = fields
+            .split_whitespace()
+            .skip(11)
+            .take(2)
+            .filter_map(|field| field.parse::<u64>().ok())
+            .sum();
+        Ok(Duration::from_millis(ticks * 1000 / CLOCK_TICKS_PER_SECOND))
+    }
+
+    /// Memory that is in use by the process now.
+    pub fn resident_bytes(&self) -> Result<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let line = status
+            .lines()
+            .find(|line| line.starts_with("VmRSS:"))
+            .context("no VmRSS")?;
+        let kib: u64 = line.split_whitespace().nth(1).context("no VmRSS")?.parse()?;
+        Ok(kib * 1024)
+    }
+
+    pub fn pause(&self) -> Result<()> {
+        self.signal("-STOP")
+    }
+
+    pub fn resume(&self) -> Result<()> {
+        self.signal("-CONT")
+    }
+
+    fn signal(&self, signal: &str) -> Result<()> {
+        let status = Command::new("kill")
+            .args([signal, &self.child.id().to_string()])
+            .status()?;
+        if !status.success() {
+            bail!("can't send {signal} to {}", self.name);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended by itself; there is nothing more to do then.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
