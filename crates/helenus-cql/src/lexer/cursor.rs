@@ -40,6 +40,13 @@ impl<'a> Cursor<'a> {
         self.text.as_bytes().get(start..self.position).unwrap_or_default()
     }
 
+    /// Where the last character before here begins, or here if there is none since `start`.
+    pub(super) fn last_character_since(&self, start: usize) -> usize {
+        let passed = self.text.get(start..self.position).unwrap_or_default();
+        let last = passed.chars().next_back().map_or(0, char::len_utf8);
+        self.position - last
+    }
+
     pub(super) fn skip_while(&mut self, condition: impl Fn(u8) -> bool) {
         let length = self.rest().iter().take_while(|byte| condition(**byte)).count();
         self.advance(length);

@@ -225,9 +225,11 @@ fn dollar_string(cursor: &mut Cursor<'_>) -> Result<Kind, Failure> {
     cursor.advance(1);
     cursor.expect(b'$', "'$'")?;
     loop {
+        let start = cursor.position();
         cursor.skip_while(|byte| byte != b'$');
         if cursor.peek().is_none() {
-            return Err((cursor.position(), LexProblem::Mismatched("'$'")));
+            let last = cursor.last_character_since(start);
+            return Err((last, LexProblem::Mismatched("'$'")));
         }
         cursor.advance(1);
         if cursor.peek() == Some(b'$') {

@@ -97,6 +97,12 @@ impl<'a> Parser<'a> {
         self.token_at(self.position + distance).kind
     }
 
+    /// Notes that Cassandra's parser looks that many places ahead here.
+    fn reads(&mut self, distance: usize) {
+        let last = self.tokens.tokens.len().saturating_sub(1);
+        self.furthest = self.furthest.max(self.position + distance).min(last);
+    }
+
     fn at(&self, kind: Kind) -> bool {
         self.kind() == kind
     }

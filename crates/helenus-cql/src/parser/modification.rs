@@ -118,7 +118,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Only settings of elements, or of fields, may share a column (Cassandra's `RawUpdate.isCompatibleWith`).
+    /// Two operations may share a column unless one sets all of it, or both the same field (Cassandra's `RawUpdate.isCompatibleWith`).
     fn check_compatible(&self, earlier: &[Assignment], assignment: &Assignment) -> Parsed<()> {
         let clash = earlier.iter().any(|other| {
             other.column == assignment.column && !compatible(&other.operation, &assignment.operation)
@@ -301,11 +301,11 @@ impl Parser<'_> {
 
 fn compatible(left: &AssignmentOperation, right: &AssignmentOperation) -> bool {
     match (left, right) {
-        (AssignmentOperation::SetElement { .. }, AssignmentOperation::SetElement { .. }) => true,
         (
             AssignmentOperation::SetField { field: left, .. },
             AssignmentOperation::SetField { field: right, .. },
         ) => left != right,
-        _ => false,
+        (AssignmentOperation::Set(_), _) | (_, AssignmentOperation::Set(_)) => false,
+        _ => true,
     }
 }

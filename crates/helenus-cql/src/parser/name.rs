@@ -72,6 +72,7 @@ impl Parser<'_> {
             return Ok(Some(keyspace));
         }
         if follows(next) {
+            self.reads(2);
             Ok(None)
         } else {
             Err(self.no_viable_at(1))
@@ -101,6 +102,9 @@ impl Parser<'_> {
             let keyspace = self.ident()?;
             self.advance();
             Some(keyspace)
+        } else if self.kind().is_native_type() {
+            self.advance();
+            return Err(self.mismatched(Kind::Dot));
         } else {
             None
         };

@@ -221,6 +221,9 @@ impl Parser<'_> {
             return Ok(IfClause::None);
         }
         if self.at(Kind::Exists) && !follows_condition_column(self.kind_at(1)) {
+            if !follows_if_exists(self.kind_at(1)) {
+                return Err(self.no_viable_at(1));
+            }
             self.advance();
             return Ok(IfClause::Exists);
         }
@@ -290,4 +293,12 @@ fn follows_relation_column(kind: Kind) -> bool {
 
 fn follows_condition_column(kind: Kind) -> bool {
     comparison_of(kind).is_some() || matches!(kind, Kind::In | Kind::LeftBracket | Kind::Dot | Kind::Contains)
+}
+
+/// What may stand behind `IF EXISTS` at the end of a modification, alone or in a batch.
+fn follows_if_exists(kind: Kind) -> bool {
+    matches!(
+        kind,
+        Kind::Eof | Kind::Semicolon | Kind::Insert | Kind::Update | Kind::Delete | Kind::Apply
+    )
 }

@@ -9,6 +9,9 @@ impl Parser<'_> {
     pub(super) fn select(&mut self) -> Parsed<Select> {
         self.expect(Kind::Select)?;
         let json = self.select_modifier(Kind::Json);
+        if self.at(Kind::Distinct) && self.kind_at(1) == Kind::Json && self.is_column_at(2) {
+            return Err(self.no_viable_at(1));
+        }
         let distinct = self.select_modifier(Kind::Distinct);
         let items = self.select_items()?;
         self.expect(Kind::From)?;

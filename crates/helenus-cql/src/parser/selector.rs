@@ -56,6 +56,10 @@ impl Parser<'_> {
                         field: self.ident()?,
                     };
                 }
+                Kind::LeftBracket if self.kind_at(1) == Kind::Range && !self.begins_term_at(2) => {
+                    self.reads(2);
+                    break;
+                }
                 Kind::LeftBracket => {
                     self.link()?;
                     receiver = self.sub_selection(receiver)?;
@@ -209,6 +213,7 @@ impl Parser<'_> {
         if !follows_column(self.kind_at(1)) {
             return Err(self.no_viable_at(1));
         }
+        self.reads(2);
         Ok(Selector::Column(self.ident()?))
     }
 
@@ -222,6 +227,9 @@ impl Parser<'_> {
                 self.advance();
                 self.expect(Kind::RightParen)?;
                 Ok(Selector::CountRows)
+            }
+            Kind::Count if open && !self.begins_term_at(2) && self.kind_at(2) != Kind::RightParen => {
+                Err(self.no_viable_at(2))
             }
             Kind::WriteTime if open => self.cell_attribute(CellAttribute::WriteTime),
             Kind::MaxWriteTime if open => self.cell_attribute(CellAttribute::MaxWriteTime),

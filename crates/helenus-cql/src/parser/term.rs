@@ -66,6 +66,7 @@ impl Parser<'_> {
                 term = operation(operator, term, parser.term_product()?);
             }
             if follows_term(parser.kind()) {
+                parser.reads(1);
                 Ok(term)
             } else {
                 Err(parser.no_viable())
@@ -138,6 +139,7 @@ impl Parser<'_> {
                 self.advance();
                 Ok(Term::Null)
             }
+            Kind::QuestionMark if !follows_marker(self.kind_at(1)) => Err(self.no_viable_at(1)),
             Kind::QuestionMark | Kind::Colon => Ok(Term::Marker(self.marker()?)),
             Kind::Cast if self.kind_at(1) == Kind::LeftParen => self.nested(Self::cast),
             kind if kind.is_constant() => Ok(Term::Literal(self.constant()?)),
@@ -385,4 +387,9 @@ fn follows_term(kind: Kind) -> bool {
             | Delete
             | Apply
     )
+}
+
+/// False for what can't stand behind a marker in any term.
+fn follows_marker(kind: Kind) -> bool {
+    !(kind.is_constant() || matches!(kind, Kind::Identifier | Kind::QuotedName | Kind::QuestionMark))
 }

@@ -30,6 +30,7 @@ impl Parser<'_> {
                 if !follows_type(self.kind_at(1)) {
                     return Err(self.no_viable_at(1));
                 }
+                self.reads(2);
                 Ok(TypeName::Native(self.native_type()?))
             }
             Kind::Map if parameterised => {

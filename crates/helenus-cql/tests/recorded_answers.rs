@@ -1,0 +1,81 @@
+//! The parser against what Cassandra answered to every statement of the conformance suite (`tests/conformance`): where Cassandra
+//! names a place in the text the same error must come here, and nothing else may be called a syntax error.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use helenus_cql::error::CqlError;
+use helenus_cql::parser::parse_statement;
+
+fn recorded_files(folder: &Path, out: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("the conformance cases") {
+        let path = entry.expect("a directory entry").path();
+        if path.is_dir() {
+            recorded_files(&path, out);
+        } else if path.extension().is_some_and(|e| e == "out") {
+            out.push(path);
+        }
+    }
+}
+
+/// Undoes the runner's escapes: backslash, newline and carriage return.
+fn unescape(line: &str) -> String {
+    let mut out = String::new();
+    let mut chars = line.chars();
+    while let Some(c) = chars.next() {
+        match (c, c == '\\') {
+            (_, true) => match chars.next() {
+                Some('n') => out.push('\n'),
+                Some('r') => out.push('\r'),
+                Some(other) => out.push(other),
+                None => {}
+            },
+            (c, false) => out.push(c),
+        }
+    }
+    out
+}
+
+/// (statement, syntax error's text if it was one); executions of prepared statements are left out.
+fn recorded_statements(path: &Path) -> Vec<(String, Option<String>)> {
+    let text = fs::read_to_string(path).expect("a recorded file");
+    let lines: Vec<&str> = text.lines().collect();
+    let pairs = lines.windows(2).filter(|pair| pair[0].starts_with("> "));
+    let statements = pairs.filter(|pair| !pair[0].contains(" -- "));
+    statements
+        .map(|pair| {
+            let head = &pair[0][2..];
+            let statement = unescape(head.strip_prefix("PREPARE ").unwrap_or(head));
+            let error = pair[1].strip_prefix("error SyntaxError: ").map(unescape);
+            (statement, error)
+        })
+        .collect()
+}
+
+#[test]
+fn syntax_errors_are_the_recorded_ones() {
+    let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/conformance/cases");
+    let mut files = Vec::new();
+    recorded_files(&cases, &mut files);
+    let mut failures = Vec::new();
+    let mut count = 0;
+    for (statement, expected) in files.iter().flat_map(|f| recorded_statements(f)) {
+        count += 1;
+        let actual = match parse_statement(&statement) {
+            Err(CqlError::Syntax(message)) => Some(message),
+            _ => None,
+        };
+        // The others come of checking properties and types, which is done later here, or of Cassandra's own mistakes.
+        let unplaced = expected.as_ref().is_some_and(|e| !e.starts_with("line "));
+        if actual != expected && !unplaced {
+            failures.push(format!("> {statement}\n  - {expected:?}\n  + {actual:?}"));
+        }
+    }
+    assert!(count > 5000, "only {count} statements were found");
+    assert!(
+        failures.is_empty(),
+        "{} of {count} differ:\n{}",
+        failures.len(),
+        failures.join("\n")
+    );
+}
