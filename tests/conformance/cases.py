@@ -12,11 +12,17 @@ DIRECTIVES = LIST_DIRECTIVES + (
 )
 
 
+def expand(text):
+    """Replaces `%rep(x,n)` by n times x."""
+    return re.sub(r"%rep\(([^,]*),(\d+)\)", lambda m: m.group(1) * int(m.group(2)), text)
+
+
 class Step:
-    """One statement and how to run it."""
+    """One statement and how to run it; what is sent has `%rep` expanded."""
 
     def __init__(self, text, line, directives):
         self.text, self.line, self.directives = text, line, directives
+        self.sent = expand(text)
 
     def get(self, name, default=None):
         return self.directives.get(name, default)

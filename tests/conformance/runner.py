@@ -1,8 +1,10 @@
 """Runs a case against a server and puts each statement's outcome into canonical text."""
 
+import hashlib
 import re
 import time
 
+from .cases import expand
 from .codec import encode, parse_type, show, split_top
 from .wire import Closed, Connection, Error, ERROR_NAMES, Options
 
@@ -17,6 +19,13 @@ class Outcome:
 
 def one_line(text):
     return text.replace("\\", "\\\\").replace("\r", "\\r").replace("\n", "\\n")
+
+
+def abbreviated(text):
+    """Long values by their beginning, length and digest."""
+    if len(text) <= 3000:
+        return text
+    return f"{text[:40]}... ({len(text)} characters, md5 {hashlib.md5(text.encode()).hexdigest()})"
 
 
 def run_case(case, host, port, keep=False, timeout=60):
@@ -91,19 +100,19 @@ class Execution:
             self.prepared(step, options)
         elif step.get("values") is not None:
             for text in step.get("values"):
-                values = [self.typed(v) for v in split_top(text, ",")]
-                lines = self.outcome(step, lambda p: self.connection.query(step.text, options, values, p))
+                values = [self.typed(v) for v in split_top(expand(text), ",")]
+                lines = self.outcome(step, lambda p: self.connection.query(step.sent, options, values, p))
                 self.record(step, f"{step.text} -- {text}", lines)
         elif step.get("retry"):
             self.retried(step, options)
         else:
-            self.record(step, step.text, self.outcome(step, lambda p: self.connection.query(step.text, options, None, p)))
+            self.record(step, step.text, self.outcome(step, lambda p: self.connection.query(step.sent, options, None, p)))
 
     def retried(self, step, options):
         """Runs until there is neither an error nor an empty result, or until the time is over."""
         end = time.time() + float(step.get("retry"))
         while True:
-            lines = self.outcome(step, lambda p: self.connection.query(step.text, options, None, p))
+            lines = self.outcome(step, lambda p: self.connection.query(step.sent, options, None, p))
             if time.time() > end or (not lines[0].startswith("error") and len(lines) > 1):
                 break
             time.sleep(0.2)
@@ -117,18 +126,18 @@ class Execution:
         return encode(parse_type(kind), value)
 
     def prepared(self, step, options):
-        answer = self.connection.prepare(step.text)
+        answer = self.connection.prepare(step.sent)
         if isinstance(answer, Error):
             self.record(step, f"PREPARE {step.text}", self.lines(step, answer))
             return
         self.record(step, f"PREPARE {step.text}", self.describe_prepared(answer))
         for text in step.get("params", []):
-            texts = split_top(text, ",")
+            texts = split_top(expand(text), ",")
             values = [self.bound(answer, i, t) for i, t in enumerate(texts)]
             lines = self.outcome(step, lambda p: self.connection.execute(answer, options, values, p), answer.columns)
             self.record(step, f"{step.text} -- {text}", lines)
         for text in step.get("named", []):
-            pairs = [p.split("=", 1) for p in split_top(text, ",")]
+            pairs = [p.split("=", 1) for p in split_top(expand(text), ",")]
             types = {name: t for _, name, t in answer.binds}
             values = [(k.strip(), encode(types.get(k.strip(), parse_type("int")), v)) for k, v in pairs]
             lines = self.outcome(step, lambda p: self.connection.execute(answer, options, values, p), answer.columns)
@@ -196,7 +205,7 @@ class Execution:
         approximate = [m.strip() for m in step.get("approx", "").split(",")]
         out = []
         for (_, name, t), value in zip(columns, row):
-            text = show(t, value)
+            text = abbreviated(show(t, value))
             if masked_names is not None and (not masked_names or name in masked_names) and text != "null":
                 text = "<masked>"
             elif name in approximate and re.fullmatch(r"\d+", text):
