@@ -79,7 +79,12 @@ impl Markers {
             BoundValues::None => Err(wrong_count(self.specs.len(), 0)),
             BoundValues::Positional(values) if values.len() == self.specs.len() => Ok(Cow::Borrowed(values)),
             BoundValues::Positional(values) => Err(wrong_count(self.specs.len(), values.len())),
-            BoundValues::Named(values) => self.specs.iter().flatten().map(|spec| named(spec, values)).collect(),
+            BoundValues::Named(values) => self
+                .specs
+                .iter()
+                .flatten()
+                .map(|spec| named(spec, values))
+                .collect(),
         }
     }
 }

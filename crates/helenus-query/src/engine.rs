@@ -14,7 +14,7 @@ use crate::plan::{Plan, Planned};
 use crate::request::{BatchStatement, ClientState, QueryOptions};
 use crate::response::{Outcome, Response, SchemaChange};
 use crate::schema::Schema;
-use crate::storage::{HeaderTables, LiveTables, PartitionLocks, RowHooks};
+use crate::storage::{HeaderTables, LiveTables, PartitionLocks, RowHooks, WriteEpochs};
 
 /// What the node says of itself in `system.local`.
 #[derive(Clone, Debug)]
@@ -90,6 +90,7 @@ pub struct Engine {
     pub(crate) live_tables: Arc<LiveTables>,
     pub(crate) headers: HeaderTables,
     pub(crate) locks: PartitionLocks,
+    pub(crate) writes: WriteEpochs,
     prepared: PreparedCache,
 }
 
@@ -142,6 +143,7 @@ impl Engine {
             events: broadcast::channel(EVENTS_MAX).0,
             live_tables,
             locks: PartitionLocks::default(),
+            writes: WriteEpochs::default(),
             prepared: quick_cache::sync::Cache::with_weighter(
                 config.limits.prepared_cache_bytes / 2048,
                 config.limits.prepared_cache_bytes as u64,
@@ -166,6 +168,7 @@ impl Engine {
         options: &QueryOptions,
     ) -> Result<Outcome, CqlError> {
         let parsed = self.parse(text)?;
+        let _epoch = writes(&parsed.statement).then(|| self.writes.enter(self.schema.load().generation));
         let planned = crate::plan::plan(&self.schema.load(), client.keyspace.as_deref(), &parsed)?;
         self.run(client, &planned, options).await
     }
@@ -226,6 +229,8 @@ impl Engine {
         prepared: &Prepared,
         options: &QueryOptions,
     ) -> Result<Outcome, CqlError> {
+        let _epoch =
+            writes(&prepared.parsed.statement).then(|| self.writes.enter(self.schema.load().generation));
         let planned = self.current_plan(prepared)?;
         self.run(client, &planned, options).await
     }
@@ -274,6 +279,7 @@ impl Engine {
         statements: &[BatchStatement],
         options: &QueryOptions,
     ) -> Result<Outcome, CqlError> {
+        let _epoch = self.writes.enter(self.schema.load().generation);
         crate::dml::execute_batch_message(self, client, kind, statements, options).await
     }
 
@@ -297,4 +303,17 @@ impl Engine {
             statement => crate::ddl::execute(self, client, statement).await,
         }
     }
+}
+
+/// True for statements that write rows.
+fn writes(statement: &ast::Statement) -> bool {
+    use ast::Statement;
+    matches!(
+        statement,
+        Statement::Insert(_)
+            | Statement::InsertJson(_)
+            | Statement::Update(_)
+            | Statement::Delete(_)
+            | Statement::Batch(_)
+    )
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use helenus_cql::ast;
 use helenus_cql::error::CqlError;
 use helenus_cql::types::CqlType;
-use helenus_row::{ColumnId, Order, TableId};
+use helenus_row::{ColumnId, TableId};
 use uuid::Uuid;
 
 use super::properties;
@@ -14,9 +14,10 @@ use super::table::references_duration;
 use super::{Applied, Change, DdlContext, is_valid_name, unchanged};
 use crate::response::{ChangeKind, SchemaTarget};
 use crate::schema::{
-    Column, ColumnKind, Index, IndexKind, IndexTarget, IndexTargetKind, Keyspace, Table, TableBuilder,
-    TableKind, TableOptions,
+    ColumnKind, Index, IndexKind, IndexTarget, IndexTargetKind, Keyspace, Table, TableBuilder, TableKind,
+    TableOptions,
 };
+use crate::storage::index_entry::hidden_columns;
 
 /// Longest name of an index.
 const INDEX_NAME_LEN_MAX: usize = 222;
@@ -243,24 +244,7 @@ fn default_name(keyspace: &Keyspace, table: &Table, column: &str) -> String {
         .unwrap_or(base)
 }
 
-/// The type of the values that an index on this target looks up.
-fn value_type(ty: &CqlType, kind: IndexTargetKind) -> CqlType {
-    match (kind, ty) {
-        (IndexTargetKind::Values, CqlType::List { element, .. } | CqlType::Set { element, .. }) => {
-            element.freeze()
-        }
-        (IndexTargetKind::Values, CqlType::Map { value, .. }) => value.freeze(),
-        (IndexTargetKind::Keys, CqlType::Map { key, .. }) => key.freeze(),
-        (IndexTargetKind::KeysAndValues, CqlType::Map { key, value, .. }) => {
-            CqlType::tuple(vec![key.freeze(), value.freeze()])
-        }
-        _ => ty.freeze(),
-    }
-}
-
-/// The hidden table of an index. Its partition key is the indexed value (of an entry, a tuple of key and value); its clustering is
-/// the base row's token and partition key, then its clustering columns in the base table's order (none for an
-/// index on a static column, whose hit is the partition), so that hits come in the order of the base table.
+/// The hidden table of an index; [`crate::storage::index_entry`] says how it is laid out.
 pub fn hidden_table(
     base: &Table,
     name: &str,
@@ -274,51 +258,7 @@ pub fn hidden_table(
             target.column
         )));
     };
-    let mut columns = Vec::new();
-    let mut push = |name: String, ty: CqlType, kind: ColumnKind, position: usize, order: Order| {
-        let id = ColumnId(u32::try_from(columns.len()).unwrap_or(u32::MAX));
-        columns.push(Column {
-            name,
-            ty,
-            kind,
-            position,
-            id,
-            order,
-        });
-    };
-    push(
-        "value".to_owned(),
-        value_type(&indexed.ty, target.kind),
-        ColumnKind::PartitionKey,
-        0,
-        Order::Asc,
-    );
-    push(
-        "base_token".to_owned(),
-        CqlType::BIGINT,
-        ColumnKind::Clustering,
-        0,
-        Order::Asc,
-    );
-    push(
-        "base_key".to_owned(),
-        CqlType::BLOB,
-        ColumnKind::Clustering,
-        1,
-        Order::Asc,
-    );
-    if !indexed.is_static() {
-        for (position, column) in base.clustering().iter().enumerate() {
-            let name = format!("base_{}", column.name);
-            push(
-                name,
-                column.ty.clone(),
-                ColumnKind::Clustering,
-                position + 2,
-                column.order,
-            );
-        }
-    }
+    let columns = hidden_columns(base, indexed);
     let builder = TableBuilder {
         keyspace: base.keyspace.clone(),
         name: format!("{}.{name}", base.name),

@@ -131,7 +131,7 @@ impl Schema {
     }
 
     /// This schema with a table put in place of the one of its name.
-    fn with_table(&self, table: Table) -> Schema {
+    pub(crate) fn with_table(&self, table: Table) -> Schema {
         let mut schema = self.clone();
         if let Some(keyspace) = self.keyspace(&table.keyspace) {
             let mut keyspace = Keyspace::clone(keyspace);
@@ -158,7 +158,7 @@ pub async fn execute(
     };
     if let ast::Statement::Truncate(name) = statement {
         let schema = truncate::truncate(&ctx, name)?;
-        commit(engine, schema).await?;
+        commit(engine, schema, false).await?;
         return Ok(Response::Void.into());
     }
     let change = match apply(&ctx, statement)? {
@@ -170,7 +170,7 @@ pub async fn execute(
             });
         }
     };
-    commit(engine, change.schema).await?;
+    commit(engine, change.schema, change.index_to_build.is_some()).await?;
     drop(changing);
     if let Some((table, index)) = change.index_to_build {
         crate::dml::build_index(engine, &table, &index).await?;
@@ -250,15 +250,21 @@ fn qualified(ctx: &DdlContext<'_>, name: &ast::QualifiedName) -> Result<String, 
     Ok(format!("{}.{}", ctx.keyspace_of(name)?, name.name))
 }
 
-/// Writes the schema down and swaps it in.
-async fn commit(engine: &Arc<Engine>, mut schema: Schema) -> Result<(), CqlError> {
+/// Writes the schema down and swaps it in. With a new index, returns when every write under way maintains it.
+async fn commit(engine: &Arc<Engine>, mut schema: Schema, has_new_index: bool) -> Result<(), CqlError> {
+    let replaced = schema.generation;
     schema.generation += 1;
     let document = document::encode(&schema)?;
     schema.version = document::version(&document);
     document::store(&engine.store, &document).await?;
+    // Counters are shared by every other generation.
+    engine.writes.drained(schema.generation).await;
     // The sweep may only begin once nobody reads the old rows any more; it needs the new set to see the new tables.
     engine.live_tables.set(&schema);
     engine.schema.store(Arc::new(schema));
+    if has_new_index {
+        engine.writes.drained(replaced).await;
+    }
     Ok(())
 }
 
@@ -269,7 +275,7 @@ pub(crate) async fn update(
 ) -> Result<(), CqlError> {
     let _changing = engine.ddl.lock().await;
     match change(&engine.schema()) {
-        Some(schema) => commit(engine, schema).await,
+        Some(schema) => commit(engine, schema, false).await,
         None => Ok(()),
     }
 }

@@ -1,5 +1,7 @@
 //! INSERT, UPDATE, DELETE and BATCH.
 
+pub mod index;
+
 use std::sync::Arc;
 
 use helenus_cql::ast;
@@ -9,7 +11,9 @@ use crate::engine::Engine;
 use crate::plan::PlanContext;
 use crate::request::{BatchStatement, BoundValue, ClientState, QueryOptions};
 use crate::response::Outcome;
-use crate::schema::{Index, Table};
+use crate::schema::Table;
+
+pub use index::build_index;
 
 /// A modification ready to run.
 #[derive(Debug)]
@@ -75,13 +79,4 @@ pub async fn execute_batch_message(
     _options: &QueryOptions,
 ) -> Result<Outcome, CqlError> {
     Err(CqlError::invalid("BATCH is not supported yet"))
-}
-
-/// Brings the rows that were there before an index into it, then marks it complete.
-pub async fn build_index(
-    _engine: &Arc<Engine>,
-    _table: &Arc<Table>,
-    _index: &Arc<Index>,
-) -> Result<(), CqlError> {
-    Err(CqlError::invalid("indexes are not supported yet"))
 }

@@ -6,7 +6,9 @@ mod hooks;
 pub mod index_entry;
 mod locks;
 pub mod read;
+mod write_epochs;
 
 pub use headers::HeaderTables;
 pub use hooks::{LiveTables, RowHooks};
 pub use locks::{PartitionGuard, PartitionLocks};
+pub use write_epochs::WriteEpochs;

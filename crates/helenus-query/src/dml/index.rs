@@ -1,0 +1,313 @@
+//! Index maintenance: which entries of the hidden tables a write adds and removes, and bringing old rows into a new index.
+//!
+//! The entries go into the same log record as the row, under the partition's lock, so that they are there together or not at all.
+//! Entries carry the server's own timestamps, which follow the order of the locks, whatever the clients' are.
+//! An entry may outlive its row (by TTL, by a deletion of a range): readers check each entry against the row.
+
+use std::collections::BTreeSet;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use helenus_cql::error::CqlError;
+use helenus_row::packed::RowRef;
+use helenus_row::read::{LiveColumn, LiveRow, live_row};
+use helenus_row::row::{Deletion, Liveness};
+use helenus_row::{KeyKind, RowBuilder, key, merge};
+use helenus_tablet::{Op, WriteBatch};
+
+use crate::engine::{Engine, store_error};
+use crate::schema::{Column, ColumnKind, Index, IndexTargetKind, Table};
+use crate::storage::index_entry::{entry_clustering, entry_key, entry_value, is_by_partition};
+use crate::storage::read::{FoundPartition, PartitionKey, RangeCursor, RowsWanted, StoredRow, corrupt};
+
+/// Longest value that an index takes.
+const VALUE_LEN_MAX: usize = 65_535;
+/// Entries that a build writes at a time.
+const BUILD_BATCH: usize = 512;
+
+/// A row (or static row) that a statement writes, as index maintenance needs to know it.
+pub struct RowWrite<'a> {
+    pub partition: &'a PartitionKey,
+    pub kind: KeyKind,
+    /// The clustering values; none for a static row.
+    pub clustering: &'a [Bytes],
+    /// The row as it was; needed where [`reads_old_row`] says so.
+    pub old: Option<&'a StoredRow>,
+    /// What the partition's header puts over the row.
+    pub shadow: Option<Deletion>,
+    /// The packed merge operand.
+    pub operand: &'a Bytes,
+    pub now_s: i64,
+}
+
+/// True if the row must be read before this operand is written: it touches an indexed column or deletes the row.
+pub fn reads_old_row(table: &Table, operand: &Bytes) -> Result<bool, CqlError> {
+    if table.indexes.is_empty() {
+        return Ok(false);
+    }
+    let row = RowRef::parse(operand.clone()).map_err(corrupt)?;
+    if row.deletion().is_some() {
+        return Ok(true);
+    }
+    for index in &table.indexes {
+        if let Some((_, column)) = table.column(&index.target.column)
+            && !column.is_primary_key()
+            && row.column(column.id).map_err(corrupt)?.is_some()
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The entries to add and to remove so that the table's indexes follow the write.
+pub fn entry_ops(engine: &Engine, table: &Table, write: &RowWrite<'_>) -> Result<Vec<Op>, CqlError> {
+    let old_packed = write.old.map(|old| old.packed.bytes());
+    let merged =
+        merge::merge(write.kind, old_packed, std::slice::from_ref(write.operand)).map_err(corrupt)?;
+    let merged = RowRef::parse(merged).map_err(corrupt)?;
+    let new = live_row(&merged, write.shadow, write.now_s).map_err(corrupt)?;
+    let old = match write.old {
+        Some(old) => old.live(write.now_s)?,
+        None => None,
+    };
+    let mut ops = Vec::new();
+    for index in &table.indexes {
+        let Some((_, column)) = table.column(&index.target.column) else {
+            continue;
+        };
+        let before = values(table, index, column, write, old.as_ref())?;
+        let after = values(table, index, column, write, new.as_ref())?;
+        for value in after.difference(&before) {
+            ops.push(entry(
+                engine,
+                table,
+                index,
+                write.partition,
+                write.clustering,
+                value,
+                true,
+            )?);
+        }
+        // An entry for a partition may stand for other rows of it too.
+        if is_by_partition(index, table) && !column.is_static() {
+            continue;
+        }
+        for value in before.difference(&after) {
+            ops.push(entry(
+                engine,
+                table,
+                index,
+                write.partition,
+                write.clustering,
+                value,
+                false,
+            )?);
+        }
+    }
+    Ok(ops)
+}
+
+/// The values under which an index holds the row; none if the row isn't alive.
+fn values(
+    table: &Table,
+    index: &Index,
+    column: &Column,
+    write: &RowWrite<'_>,
+    row: Option<&LiveRow<'_>>,
+) -> Result<BTreeSet<Bytes>, CqlError> {
+    let Some(row) = row else {
+        return Ok(BTreeSet::new());
+    };
+    match column.kind {
+        ColumnKind::PartitionKey => {
+            let parts = key::split_partition_key(&write.partition.bytes, table.partition_key_count)
+                .map_err(|error| CqlError::Server(error.to_string()))?;
+            Ok(parts.get(column.position).cloned().into_iter().collect())
+        }
+        ColumnKind::Clustering => Ok(write
+            .clustering
+            .get(column.position)
+            .cloned()
+            .into_iter()
+            .collect()),
+        ColumnKind::Static if write.kind != KeyKind::Static => Ok(BTreeSet::new()),
+        ColumnKind::Regular if write.kind != KeyKind::Row => Ok(BTreeSet::new()),
+        ColumnKind::Static | ColumnKind::Regular => cell_values(index, column, row),
+    }
+}
+
+fn cell_values(index: &Index, column: &Column, row: &LiveRow<'_>) -> Result<BTreeSet<Bytes>, CqlError> {
+    let is_set = matches!(column.ty, helenus_cql::types::CqlType::Set { .. });
+    let mut values = BTreeSet::new();
+    match row.column(column.id) {
+        None => {}
+        Some(LiveColumn::Simple(cell)) => {
+            values.insert(Bytes::copy_from_slice(cell.value));
+        }
+        Some(LiveColumn::Complex(elements)) => {
+            for (path, cell) in elements.iter() {
+                values.insert(match index.target.kind {
+                    IndexTargetKind::Keys => Bytes::copy_from_slice(path),
+                    IndexTargetKind::KeysAndValues => entry_value(path, cell.value)?,
+                    _ if is_set => Bytes::copy_from_slice(path),
+                    _ => Bytes::copy_from_slice(cell.value),
+                });
+            }
+        }
+    }
+    Ok(values)
+}
+
+/// The operation that adds or removes an entry.
+fn entry(
+    engine: &Engine,
+    table: &Table,
+    index: &Index,
+    base: &PartitionKey,
+    clustering: &[Bytes],
+    value: &Bytes,
+    is_added: bool,
+) -> Result<Op, CqlError> {
+    if value.len() > VALUE_LEN_MAX {
+        return Err(CqlError::invalid(format!(
+            "Cannot index value of size {} for index {} on {}({}) (maximum allowed size={VALUE_LEN_MAX})",
+            value.len(),
+            index.name,
+            table.full_name(),
+            index.target.column
+        )));
+    }
+    let hidden = &index.table;
+    let partition = entry_key(value.clone());
+    let by_partition = is_by_partition(index, table);
+    let clustering = hidden
+        .layout
+        .encode_clustering(&entry_clustering(base, clustering, by_partition))
+        .map_err(|error| CqlError::invalid(error.to_string()))?;
+    let timestamp_us = engine.timestamps.next_us(engine.clock.as_ref());
+    let mut row = RowBuilder::new();
+    if is_added {
+        row.liveness(Liveness {
+            timestamp_us,
+            expiry: None,
+        });
+    } else {
+        row.delete_row(Deletion {
+            timestamp_us,
+            local_deletion_s: timestamp_us.div_euclid(1_000_000),
+        });
+    }
+    Ok(Op {
+        token: partition.token,
+        key: key::row_key(
+            hidden.number,
+            partition.token,
+            &partition.bytes,
+            &clustering.bytes,
+        ),
+        operand: row.build(),
+    })
+}
+
+/// Brings the rows that were there before an index into it, then marks it complete. Writers already maintain the index, so a row that
+/// changes meanwhile has at worst one entry too many.
+pub async fn build_index(
+    engine: &Arc<Engine>,
+    table: &Arc<Table>,
+    index: &Arc<Index>,
+) -> Result<(), CqlError> {
+    let mut only_this = table.to_builder();
+    only_this.indexes = vec![index.clone()];
+    let only_this = only_this.build();
+    let now_s = engine.clock.now_us().div_euclid(1_000_000);
+    let mut cursor = RangeCursor::new(table, Bound::Unbounded, Bound::Unbounded, RowsWanted::all());
+    let mut batch = WriteBatch::default();
+    while let Some(found) = cursor.next_partition(engine, table).await? {
+        let FoundPartition {
+            key: partition,
+            static_row,
+        } = found;
+        if let Some(row) = &static_row {
+            add_existing(
+                engine,
+                &only_this,
+                &partition,
+                KeyKind::Static,
+                &[],
+                row,
+                now_s,
+                &mut batch,
+            )?;
+        }
+        while let Some(row) = cursor.next_row(engine).await? {
+            let clustering = table
+                .layout
+                .decode_clustering(&row.clustering)
+                .map_err(|error| CqlError::Server(error.to_string()))?;
+            add_existing(
+                engine,
+                &only_this,
+                &partition,
+                KeyKind::Row,
+                &clustering,
+                &row.row,
+                now_s,
+                &mut batch,
+            )?;
+            if batch.ops.len() >= BUILD_BATCH {
+                engine
+                    .store
+                    .write(std::mem::take(&mut batch), true)
+                    .await
+                    .map_err(store_error)?;
+            }
+        }
+    }
+    engine.store.write(batch, true).await.map_err(store_error)?;
+    mark_complete(engine, table, index).await
+}
+
+#[allow(clippy::too_many_arguments, reason = "a row and its place")]
+fn add_existing(
+    engine: &Engine,
+    table: &Table,
+    partition: &PartitionKey,
+    kind: KeyKind,
+    clustering: &[Bytes],
+    row: &StoredRow,
+    now_s: i64,
+    batch: &mut WriteBatch,
+) -> Result<(), CqlError> {
+    let operand = row.packed.bytes();
+    let write = RowWrite {
+        partition,
+        kind,
+        clustering,
+        old: None,
+        shadow: row.shadow,
+        operand,
+        now_s,
+    };
+    batch.ops.extend(entry_ops(engine, table, &write)?);
+    Ok(())
+}
+
+async fn mark_complete(engine: &Arc<Engine>, table: &Table, index: &Index) -> Result<(), CqlError> {
+    crate::ddl::update(engine, |schema| {
+        // Gone, or another of its name, if it was dropped meanwhile.
+        let current = schema.table(&table.keyspace, &table.name)?;
+        let mut builder = current.to_builder();
+        let built = builder
+            .indexes
+            .iter_mut()
+            .find(|known| known.table.number == index.table.number)?;
+        *built = Arc::new(Index {
+            is_complete: true,
+            ..Index::clone(built)
+        });
+        Some(schema.with_table(builder.build()))
+    })
+    .await
+}
