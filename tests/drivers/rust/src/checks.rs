@@ -34,9 +34,13 @@ pub async fn all(s: &Session, address: &str, report: &mut Report) {
     report.check("unset values", unset(s)).await;
     report.check("warnings", warnings(s)).await;
     report.check("tracing", tracing(s)).await;
-    report.check("1000 at once on one connection", concurrent(s)).await;
+    report
+        .check("1000 at once on one connection", concurrent(s))
+        .await;
     report.check("secondary index", index(s)).await;
-    report.check("schema in a second session", schema_elsewhere(s, address)).await;
+    report
+        .check("schema in a second session", schema_elsewhere(s, address))
+        .await;
 }
 
 async fn run(s: &Session, cql: &str) -> Outcome {
@@ -47,7 +51,10 @@ async fn run(s: &Session, cql: &str) -> Outcome {
 /// The first row of a SELECT.
 macro_rules! first {
     ($s:expr, $cql:expr, $values:expr, $row:ty) => {
-        $s.query_unpaged($cql, $values).await?.into_rows_result()?.first_row::<$row>()?
+        $s.query_unpaged($cql, $values)
+            .await?
+            .into_rows_result()?
+            .first_row::<$row>()?
     };
 }
 
@@ -56,7 +63,10 @@ async fn system_tables(s: &Session) -> Outcome {
     that!(release.starts_with("5.0"), "release {release}");
     let state = s.get_cluster_state();
     same!(state.get_nodes_info().len(), 1);
-    same!(state.get_nodes_info()[0].datacenter.as_deref(), Some("datacenter1"));
+    same!(
+        state.get_nodes_info()[0].datacenter.as_deref(),
+        Some("datacenter1")
+    );
     that!(s.check_schema_agreement().await?.is_some(), "no schema agreement");
     Ok(())
 }
@@ -117,9 +127,16 @@ async fn types(s: &Session) -> Outcome {
         CqlValue::Blob(vec![0, 255, 16]),
         CqlValue::Boolean(true),
         CqlValue::Date(CqlDate((1 << 31) + 19782)),
-        CqlValue::Decimal(CqlDecimal::from_signed_be_bytes_slice_and_exponent(&[0xfe, 0x01], 4)),
+        CqlValue::Decimal(CqlDecimal::from_signed_be_bytes_slice_and_exponent(
+            &[0xfe, 0x01],
+            4,
+        )),
         CqlValue::Double(-1.5e300),
-        CqlValue::Duration(CqlDuration { months: 14, days: 3, nanoseconds: 5_000_000_000 }),
+        CqlValue::Duration(CqlDuration {
+            months: 14,
+            days: 3,
+            nanoseconds: 5_000_000_000,
+        }),
         CqlValue::Float(0.5),
         CqlValue::Inet("2001:db8::1".parse()?),
         CqlValue::SmallInt(i16::MIN),
@@ -133,26 +150,56 @@ async fn types(s: &Session) -> Outcome {
         CqlValue::List(vec![text("b"), text("a")]),
         CqlValue::Set(vec![CqlValue::Int(1), CqlValue::Int(3)]),
         CqlValue::Map(vec![(text("x"), CqlValue::BigInt(1))]),
-        CqlValue::Map(vec![(CqlValue::Int(7), CqlValue::List(vec![text("p"), text("")]))]),
+        CqlValue::Map(vec![(
+            CqlValue::Int(7),
+            CqlValue::List(vec![text("p"), text("")]),
+        )]),
         CqlValue::Tuple(vec![Some(CqlValue::Int(5)), None]),
         udt("High", 12),
-        CqlValue::Vector(vec![CqlValue::Float(0.5), CqlValue::Float(-1.0), CqlValue::Float(2.0)]),
+        CqlValue::Vector(vec![
+            CqlValue::Float(0.5),
+            CqlValue::Float(-1.0),
+            CqlValue::Float(2.0),
+        ]),
         udt("Low", 13),
     ];
     let names = "k, a, b, c, d, e, f, g, h, i, j, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, aa";
     let marks = vec!["?"; values.len()].join(", ");
-    s.query_unpaged(format!("INSERT INTO everything ({names}) VALUES ({marks})"), &values).await?;
-    let row = first!(s, format!("SELECT {names} FROM everything WHERE k = ?"), (1,), Row);
+    s.query_unpaged(
+        format!("INSERT INTO everything ({names}) VALUES ({marks})"),
+        &values,
+    )
+    .await?;
+    let row = first!(
+        s,
+        format!("SELECT {names} FROM everything WHERE k = ?"),
+        (1,),
+        Row
+    );
     for (i, (got, want)) in row.columns.into_iter().zip(values).enumerate() {
-        that!(got.as_ref() == Some(&want), "column {i}: got {got:?}, want {want:?}");
+        that!(
+            got.as_ref() == Some(&want),
+            "column {i}: got {got:?}, want {want:?}"
+        );
     }
     Ok(())
 }
 
 async fn nulls(s: &Session) -> Outcome {
-    let insert = s.prepare("INSERT INTO everything (k, a, m, t, c) VALUES (?, ?, ?, ?, ?)").await?;
-    s.execute_unpaged(&insert, (2, None::<String>, "", Vec::<String>::new(), Vec::<u8>::new())).await?;
-    type Nullable = (Option<String>, Option<String>, Option<Vec<String>>, Option<Vec<u8>>);
+    let insert = s
+        .prepare("INSERT INTO everything (k, a, m, t, c) VALUES (?, ?, ?, ?, ?)")
+        .await?;
+    s.execute_unpaged(
+        &insert,
+        (2, None::<String>, "", Vec::<String>::new(), Vec::<u8>::new()),
+    )
+    .await?;
+    type Nullable = (
+        Option<String>,
+        Option<String>,
+        Option<Vec<String>>,
+        Option<Vec<u8>>,
+    );
     let row = first!(s, "SELECT a, m, t, c FROM everything WHERE k = 2", (), Nullable);
     same!(row, (None, Some(String::new()), None, Some(Vec::new())));
     Ok(())
@@ -176,11 +223,20 @@ async fn paging(s: &Session) -> Outcome {
             .try_collect()
             .await?;
         same!(seen.len(), 200);
-        let mut slice = s.prepare("SELECT c FROM pages WHERE k = ? AND c < ? ORDER BY c DESC").await?;
+        let mut slice = s
+            .prepare("SELECT c FROM pages WHERE k = ? AND c < ? ORDER BY c DESC")
+            .await?;
         slice.set_page_size(size);
-        let got: Vec<(i32,)> =
-            s.execute_iter(slice, (2, 40)).await?.rows_stream::<(i32,)>()?.try_collect().await?;
-        that!(got.iter().map(|r| r.0).eq((0..40).rev()), "page size {size}: {got:?}");
+        let got: Vec<(i32,)> = s
+            .execute_iter(slice, (2, 40))
+            .await?
+            .rows_stream::<(i32,)>()?
+            .try_collect()
+            .await?;
+        that!(
+            got.iter().map(|r| r.0).eq((0..40).rev()),
+            "page size {size}: {got:?}"
+        );
     }
     let (mut state, mut rows, mut pages) = (PagingState::start(), 0, 0);
     loop {
@@ -208,20 +264,45 @@ async fn applied(s: &Session, cql: &str) -> Result<bool, Box<dyn std::error::Err
 
 async fn lwt(s: &Session) -> Outcome {
     run(s, "CREATE TABLE cas (k int PRIMARY KEY, v int, w text)").await?;
-    let insert = s.prepare("INSERT INTO cas (k, v, w) VALUES (?, ?, ?) IF NOT EXISTS").await?;
+    let insert = s
+        .prepare("INSERT INTO cas (k, v, w) VALUES (?, ?, ?) IF NOT EXISTS")
+        .await?;
     type Existing = (bool, Option<i32>, Option<i32>, Option<String>);
-    let row = s.execute_unpaged(&insert, (1, 1, "one")).await?.into_rows_result()?.first_row::<Row>()?;
+    let row = s
+        .execute_unpaged(&insert, (1, 1, "one"))
+        .await?
+        .into_rows_result()?
+        .first_row::<Row>()?;
     same!(row.columns.first(), Some(&Some(CqlValue::Boolean(true))));
-    let row = s.execute_unpaged(&insert, (1, 2, "two")).await?.into_rows_result()?.first_row::<Existing>()?;
+    let row = s
+        .execute_unpaged(&insert, (1, 2, "two"))
+        .await?
+        .into_rows_result()?
+        .first_row::<Existing>()?;
     same!(row, (false, Some(1), Some(1), Some("one".to_owned())));
-    let row = first!(s, "UPDATE cas SET v = 5 WHERE k = 1 IF v = 9", (), (bool, Option<i32>));
+    let row = first!(
+        s,
+        "UPDATE cas SET v = 5 WHERE k = 1 IF v = 9",
+        (),
+        (bool, Option<i32>)
+    );
     same!(row, (false, Some(1)));
-    that!(applied(s, "UPDATE cas SET v = 5 WHERE k = 1 IF v = 1 AND w = 'one'").await?, "not applied");
-    that!(!applied(s, "DELETE FROM cas WHERE k = 99 IF EXISTS").await?, "deleted what is not there");
+    that!(
+        applied(s, "UPDATE cas SET v = 5 WHERE k = 1 IF v = 1 AND w = 'one'").await?,
+        "not applied"
+    );
+    that!(
+        !applied(s, "DELETE FROM cas WHERE k = 99 IF EXISTS").await?,
+        "deleted what is not there"
+    );
     let mut batch = Batch::new(BatchType::Logged);
     batch.append_statement("UPDATE cas SET w = 'batched' WHERE k = 1 IF v = 5");
     batch.append_statement("UPDATE cas SET v = 6 WHERE k = 1");
-    let row = s.batch(&batch, ((), ())).await?.into_rows_result()?.first_row::<Row>()?;
+    let row = s
+        .batch(&batch, ((), ()))
+        .await?
+        .into_rows_result()?
+        .first_row::<Row>()?;
     same!(row.columns.first(), Some(&Some(CqlValue::Boolean(true))));
     let mut select = Statement::new("SELECT v, w FROM cas WHERE k = 1");
     select.set_consistency(Consistency::Serial);
@@ -261,7 +342,10 @@ async fn counter_batch(s: &Session) -> Outcome {
         values.push((Counter(i), (i % 2) as i32));
     }
     s.batch(&batch, values).await?;
-    same!(first!(s, "SELECT n FROM counters WHERE k = 1", (), (Counter,)), (Counter(25),));
+    same!(
+        first!(s, "SELECT n FROM counters WHERE k = 1", (), (Counter,)),
+        (Counter(25),)
+    );
     Ok(())
 }
 
@@ -271,7 +355,10 @@ async fn errors(s: &Session) -> Outcome {
         ("SELECT * FROM nothing_here", "Invalid"),
         ("SELECT nothing FROM b1", "Invalid"),
         ("INSERT INTO b2 (k, v) VALUES (1, 'x')", "Invalid"),
-        ("CREATE KEYSPACE k WITH replication = {'class': 'Nope'}", "ConfigError"),
+        (
+            "CREATE KEYSPACE k WITH replication = {'class': 'Nope'}",
+            "ConfigError",
+        ),
         ("CREATE TABLE b1 (k int PRIMARY KEY)", "AlreadyExists"),
     ] {
         match s.query_unpaged(cql, ()).await {
@@ -315,7 +402,10 @@ async fn timestamps(s: &Session) -> Outcome {
     batch.append_statement("INSERT INTO ts (k, v) VALUES (2, 'b')");
     batch.set_timestamp(Some(77));
     s.batch(&batch, ((),)).await?;
-    same!(first!(s, "SELECT writetime(v) FROM ts WHERE k = 2", (), (i64,)), (77,));
+    same!(
+        first!(s, "SELECT writetime(v) FROM ts WHERE k = 2", (), (i64,)),
+        (77,)
+    );
     Ok(())
 }
 
@@ -325,7 +415,10 @@ async fn named(s: &Session) -> Outcome {
     same!(names, ["key", "value"]);
     let values = std::collections::HashMap::from([("value", text("named")), ("key", CqlValue::Int(3))]);
     s.execute_unpaged(&insert, values).await?;
-    same!(first!(s, "SELECT v FROM ts WHERE k = 3", (), (String,)), ("named".to_owned(),));
+    same!(
+        first!(s, "SELECT v FROM ts WHERE k = 3", (), (String,)),
+        ("named".to_owned(),)
+    );
     Ok(())
 }
 
@@ -333,8 +426,12 @@ async fn unset(s: &Session) -> Outcome {
     run(s, "CREATE TABLE unset (k int PRIMARY KEY, a int, b int)").await?;
     let insert = s.prepare("INSERT INTO unset (k, a, b) VALUES (?, ?, ?)").await?;
     s.execute_unpaged(&insert, (1, 10, 20)).await?;
-    s.execute_unpaged(&insert, (1, MaybeUnset::<i32>::Unset, None::<i32>)).await?;
-    same!(first!(s, "SELECT a, b FROM unset", (), (Option<i32>, Option<i32>)), (Some(10), None));
+    s.execute_unpaged(&insert, (1, MaybeUnset::<i32>::Unset, None::<i32>))
+        .await?;
+    same!(
+        first!(s, "SELECT a, b FROM unset", (), (Option<i32>, Option<i32>)),
+        (Some(10), None)
+    );
     Ok(())
 }
 
@@ -348,7 +445,10 @@ async fn warnings(s: &Session) -> Outcome {
 async fn tracing(s: &Session) -> Outcome {
     let mut statement = Statement::new("SELECT v FROM pages LIMIT 1");
     statement.set_tracing(true);
-    that!(s.query_unpaged(statement, ()).await?.tracing_id().is_some(), "no tracing id");
+    that!(
+        s.query_unpaged(statement, ()).await?.tracing_id().is_some(),
+        "no tracing id"
+    );
     Ok(())
 }
 
@@ -363,8 +463,11 @@ async fn concurrent(s: &Session) -> Outcome {
             async move {
                 let value = format!("{}{k}", "x".repeat(k as usize % 100));
                 s.execute_unpaged(insert, (k, &value)).await?;
-                let (got,) =
-                    s.execute_unpaged(select, (k,)).await?.into_rows_result()?.first_row::<(String,)>()?;
+                let (got,) = s
+                    .execute_unpaged(select, (k,))
+                    .await?
+                    .into_rows_result()?
+                    .first_row::<(String,)>()?;
                 same!(got, value);
                 Ok(())
             }
@@ -378,7 +481,10 @@ async fn index(s: &Session) -> Outcome {
     let deadline = Instant::now() + Duration::from_secs(30);
     loop {
         if let Ok(result) = s.execute_unpaged(&select, ("x1501",)).await
-            && result.into_rows_result()?.first_row::<(i32,)>().is_ok_and(|r| r == (1501,))
+            && result
+                .into_rows_result()?
+                .first_row::<(i32,)>()
+                .is_ok_and(|r| r == (1501,))
         {
             break;
         }
@@ -386,8 +492,18 @@ async fn index(s: &Session) -> Outcome {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     run(s, "UPDATE conc SET v = 'moved' WHERE k = 1501").await?;
-    same!(s.execute_unpaged(&select, ("x1501",)).await?.into_rows_result()?.rows_num(), 0);
-    let moved = s.execute_unpaged(&select, ("moved",)).await?.into_rows_result()?.first_row::<(i32,)>()?;
+    same!(
+        s.execute_unpaged(&select, ("x1501",))
+            .await?
+            .into_rows_result()?
+            .rows_num(),
+        0
+    );
+    let moved = s
+        .execute_unpaged(&select, ("moved",))
+        .await?
+        .into_rows_result()?
+        .first_row::<(i32,)>()?;
     same!(moved, (1501,));
     Ok(())
 }
@@ -396,7 +512,10 @@ async fn index(s: &Session) -> Outcome {
 async fn schema_elsewhere(s: &Session, address: &str) -> Outcome {
     let second = connect(address, None, Some(KEYSPACE)).await?;
     let knows = |name: &str| {
-        second.get_cluster_state().get_keyspace(KEYSPACE).is_some_and(|k| k.tables.contains_key(name))
+        second
+            .get_cluster_state()
+            .get_keyspace(KEYSPACE)
+            .is_some_and(|k| k.tables.contains_key(name))
     };
     that!(knows("conc") && !knows("seen"), "the first reading");
     run(s, "CREATE TABLE seen (k int PRIMARY KEY)").await?;

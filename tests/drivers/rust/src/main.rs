@@ -87,7 +87,9 @@ pub async fn connect(
 
 async fn recreate_keyspace(address: &str) -> Outcome {
     let session = connect(address, None, None).await?;
-    session.query_unpaged(format!("DROP KEYSPACE IF EXISTS {KEYSPACE}"), ()).await?;
+    session
+        .query_unpaged(format!("DROP KEYSPACE IF EXISTS {KEYSPACE}"), ())
+        .await?;
     session
         .query_unpaged(
             format!(
@@ -109,9 +111,11 @@ async fn main() -> ExitCode {
     };
     let address = format!("{host}:{port}");
     let mut report = Report::default();
-    for (name, compression) in
-        [("plain", None), ("lz4", Some(Compression::Lz4)), ("snappy", Some(Compression::Snappy))]
-    {
+    for (name, compression) in [
+        ("plain", None),
+        ("lz4", Some(Compression::Lz4)),
+        ("snappy", Some(Compression::Snappy)),
+    ] {
         report.prefix = format!("v4 {name} ");
         report.check("create keyspace", recreate_keyspace(&address)).await;
         match connect(&address, compression, Some(KEYSPACE)).await {
@@ -123,10 +127,16 @@ async fn main() -> ExitCode {
     report
         .check("drop keyspace", async {
             let session = connect(&address, None, None).await?;
-            session.query_unpaged(format!("DROP KEYSPACE {KEYSPACE}"), ()).await?;
+            session
+                .query_unpaged(format!("DROP KEYSPACE {KEYSPACE}"), ())
+                .await?;
             Ok(())
         })
         .await;
     println!("{} checks passed", report.passed);
-    if report.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if report.failed == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
 }
