@@ -238,7 +238,74 @@ def groups(name, seed, count):
     w.save()
 
 
+def collections(name, seed, count):
+    """Operations on lists, sets, maps and user types, one after the other."""
+    w = Writer(name, seed, "collection operations in sequence")
+    r = w.random
+    w.add("CREATE TYPE u (a int, b text)")
+    w.add("CREATE TABLE t (k int PRIMARY KEY, l list<int>, s set<text>, m map<text, int>, u u, fl frozen<list<int>>, lu list<frozen<u>>, mm map<int, frozen<set<int>>>)")
+    number = lambda: str(r.randrange(5))
+    text = lambda: "'" + r.choice("abcd") + "'"
+    numbers = lambda: "[" + ", ".join(number() for _ in range(r.randrange(4))) + "]"
+    texts = lambda: "{" + ", ".join(text() for _ in range(r.randrange(3))) + "}"
+    for i in range(count):
+        k = r.randrange(3)
+        change = r.choice([
+            lambda: f"l = l + {numbers()}", lambda: f"l = {numbers()} + l", lambda: f"l = l - {numbers()}", lambda: f"l = {numbers()}",
+            lambda: f"l[{number()}] = {number()}", lambda: f"l[{number()}] = null", lambda: f"l += {numbers()}", lambda: f"l -= {numbers()}",
+            lambda: f"s = s + {texts()}", lambda: f"s = s - {texts()}", lambda: f"s = {texts()}",
+            lambda: f"m[{text()}] = {number()}", lambda: f"m = m + {{{text()}: {number()}}}", lambda: f"m = m - {{{text()}}}", lambda: f"m[{text()}] = null",
+            lambda: f"m = {{{text()}: {number()}, {text()}: {number()}}}",
+            lambda: f"u.a = {number()}", lambda: f"u.b = {text()}", lambda: f"u = {{a: {number()}}}", lambda: "u.a = null", lambda: "u = null",
+            lambda: f"fl = {numbers()}", lambda: f"lu = lu + [{{a: {number()}, b: {text()}}}]", lambda: f"lu[0] = {{a: {number()}}}",
+            lambda: f"mm[{number()}] = {{{number()}, {number()}}}", lambda: f"mm = mm - {{{number()}}}",
+        ])()
+        if r.random() < 0.12:
+            what = r.choice([f"l[{number()}]", f"s[{text()}]", f"m[{text()}]", "l", "u", "u.a", f"mm[{number()}]", "m"])
+            w.add(f"DELETE {what} FROM t WHERE k = {k}")
+        else:
+            w.add(f"UPDATE t SET {change} WHERE k = {k}")
+        if i % 4 == 3:
+            w.add(r.choice([
+                f"SELECT * FROM t WHERE k = {k}", f"SELECT l, s, m FROM t WHERE k = {k}", f"SELECT JSON l, s, m, u, lu, mm FROM t WHERE k = {k}",
+                f"SELECT m[{text()}], s[{text()}], u.a, u.b FROM t", f"SELECT m[{text()}..{text()}], s[{text()}..] FROM t",
+                f"SELECT k FROM t WHERE l CONTAINS {number()} ALLOW FILTERING", f"SELECT k FROM t WHERE m[{text()}] = {number()} ALLOW FILTERING",
+                f"SELECT k FROM t WHERE m CONTAINS KEY {text()} AND s CONTAINS {text()} ALLOW FILTERING",
+                f"SELECT collection_count(l), map_keys(m), collection_max(l), collection_sum(l) FROM t",
+            ]))
+    w.add("SELECT * FROM t")
+    w.save()
+
+
+def filters(name, seed, count):
+    """Filtering on everything, in any combination."""
+    w = Writer(name, seed, "filtering in any combination")
+    r = w.random
+    w.add("CREATE TABLE t (p int, c int, d text, v int, w text, f double, s int static, l list<int>, m map<text, int>, PRIMARY KEY (p, c, d)) WITH CLUSTERING ORDER BY (c DESC, d ASC)")
+    number = lambda: str(r.randrange(4))
+    text = lambda: "'" + r.choice("xyz") + "'"
+    for _ in range(50):
+        w.add(f"INSERT INTO t (p, c, d, v, w, f, l, m) VALUES ({number()}, {number()}, {text()}, {r.choice(['null', number()])}, {text()}, {r.randrange(8) / 2}, [{number()}, {number()}], {{{text()}: {number()}}})")
+    w.add("UPDATE t SET s = 1 WHERE p = 0")
+    w.add("UPDATE t SET s = 2 WHERE p = 1")
+    w.add("INSERT INTO t (p, s) VALUES (8, 2)")
+    w.add("DELETE FROM t WHERE p = 2 AND c = 1")
+    domains = {"p": number, "c": number, "d": text, "v": number, "w": text, "f": lambda: str(r.randrange(8) / 2), "s": lambda: str(r.randrange(3))}
+    for _ in range(count):
+        parts = []
+        for column in r.sample(list(domains), r.randint(1, 3)):
+            parts.append(relation(r, column, [domains[column]() for _ in range(3)]))
+        if r.random() < 0.25:
+            parts.append(r.choice([f"l CONTAINS {number()}", f"m CONTAINS KEY {text()}", f"m[{text()}] = {number()}", f"m[{text()}] > {number()}", f"m CONTAINS {number()}"]))
+        tail = r.choice(["", "", " LIMIT 2", " PER PARTITION LIMIT 1"])
+        columns = r.choice(["p, c, d, v, w, f, s", "p, c, d", "count(*)", "p, s", "c, d, v"])
+        w.add(f"SELECT {columns} FROM t WHERE {' AND '.join(parts)}{tail} ALLOW FILTERING", page_size=r.choice([None, None, 1, 3]))
+    w.save()
+
+
 def main():
+    collections("collections", 10, 260)
+    filters("filters", 11, 220)
     reconcile("reconcile_asc", 1, "a ASC, b ASC", 250)
     reconcile("reconcile_desc", 2, "a DESC, b DESC", 250)
     reconcile("reconcile_mixed", 3, "a DESC, b ASC", 250)
