@@ -27,6 +27,11 @@ def binary():
     return target / "release" / "helenus"
 
 
+def clean_environment():
+    """The environment without our own variables: the server takes HELENUS_* for settings."""
+    return {k: v for k, v in os.environ.items() if not k.startswith("HELENUS_")}
+
+
 def free_port(host="127.0.0.1"):
     """A TCP port that nothing listens on now."""
     with socket.socket() as s:
@@ -124,7 +129,7 @@ class Node(Target):
         log = open(self.log_path, "ab")
         self.process = subprocess.Popen(
             self.command(), stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-            cwd=self.folder, env={**os.environ, **self.env},
+            cwd=self.folder, env={**clean_environment(), **self.env},
         )
         log.close()
         if wait:

@@ -39,10 +39,15 @@ def fill(path):
                 f.write(b"\0" * 512)
 
 
+SMALL = ["memtable_bytes=8MiB", "log_segment_bytes=1MiB", "log_max_bytes=16MiB", "write_in_flight_bytes=8MiB"]
+
+
 @pytest.mark.timeout(300)
-def test_full_disk(tmp_path):
+@pytest.mark.parametrize("reserve", ["8MiB", "0"], ids=["reserve", "to the last byte"])
+def test_full_disk(tmp_path, reserve):
     with small_disk(tmp_path / "disk") as disk:
-        node = helenus.Node(tmp_path / "node", store=disk / "store").start()
+        args = [a for s in [*SMALL, f"disk_reserve_bytes={reserve}"] for a in ("--set", s)]
+        node = helenus.Node(tmp_path / "node", store=disk / "store", args=args).start()
         try:
             run(node, disk)
         except BaseException:

@@ -1,6 +1,5 @@
 """The process itself: its store's lock, SIGTERM, wrong settings, HTTP, quick restarts."""
 
-import os
 import subprocess
 import time
 
@@ -14,7 +13,7 @@ pytestmark = pytest.mark.process
 def run_once(*args, env=None, cwd=None, timeout_s=30):
     """Runs the binary to its end; returns (exit code, all output)."""
     done = subprocess.run([str(helenus.binary()), *args], text=True, timeout=timeout_s, cwd=cwd,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ, **(env or {})})
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**helenus.clean_environment(), **(env or {})})
     return done.returncode, done.stdout
 
 
@@ -115,6 +114,28 @@ def test_wrong_settings_in_the_file(tmp_path):
         assert code != 0, out
         for word in [*words, "helenus.toml"]:
             assert word in out, out
+
+
+def test_wrong_settings_in_the_environment(tmp_path):
+    store = f"file://{tmp_path}/store"
+    for name, value, words in [("HELENUS_LISTEN", "nowhere", ["listen", "nowhere"]), ("HELENUS_LISTTEN", "1", ["listten"])]:
+        code, out = run_once("serve", "--store", store, env={name: value}, cwd=tmp_path)
+        assert code != 0, out
+        for word in [*words, name]:
+            assert word in out, out
+
+
+def test_settings_of_file_environment_and_command_line(tmp_path):
+    """The command line goes before the environment, and that before the file."""
+    config = tmp_path / "helenus.toml"
+    config.write_text("cluster_name = 'of the file'\ndata_center = 'of the file'\nrack = 'of the file'\n")
+    node = helenus.Node(tmp_path / "node", args=["--config", str(config), "--set", "rack=of the command line"],
+                        env={"HELENUS_RACK": "of the environment", "HELENUS_DATA_CENTER": "of the environment"}).start()
+    try:
+        local = node.connect().execute("SELECT cluster_name, data_center, rack FROM system.local").one()
+        assert tuple(local) == ("of the file", "of the environment", "of the command line")
+    finally:
+        node.close()
 
 
 def test_port_in_use_says_so(node, tmp_path):
