@@ -245,7 +245,7 @@ impl Engine {
         self.schema.load_full()
     }
 
-    fn parse(&self, text: &str) -> Result<ast::ParsedStatement, CqlError> {
+    pub(crate) fn parse(&self, text: &str) -> Result<ast::ParsedStatement, CqlError> {
         if text.len() > self.limits.statement_len_max {
             return Err(CqlError::invalid(format!(
                 "Statement of {} bytes is longer than the limit of {} bytes",

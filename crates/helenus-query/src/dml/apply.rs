@@ -1,0 +1,398 @@
+//! Operations carried out: from bound values to cells (Cassandra's `Constants`, `Lists`, `Sets`, `Maps`, `UserTypes`
+//! and `UpdateParameters`).
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use helenus_cql::error::CqlError;
+use helenus_cql::types::CqlType;
+use helenus_cql::value;
+use helenus_row::packed::CellRef;
+use helenus_row::read::LiveColumn;
+use helenus_row::row::{Cell, Deletion, Expiry};
+use helenus_row::{ColumnId, RowBuilder};
+
+use super::list_ids;
+use super::operation::{Action, Operation};
+use crate::request::BoundValue;
+use crate::schema::{Column, Table};
+use crate::storage::read::OwnedRow;
+use crate::term::{EvalContext, Term};
+
+/// What one statement writes with.
+#[derive(Clone, Copy)]
+pub struct WriteParams<'a> {
+    pub table: &'a Arc<Table>,
+    pub eval: EvalContext<'a>,
+    pub timestamp_us: i64,
+    pub now_s: i64,
+    pub expiry: Option<Expiry>,
+}
+
+impl WriteParams<'_> {
+    pub fn deletion(&self) -> Deletion {
+        Deletion {
+            timestamp_us: self.timestamp_us,
+            local_deletion_s: self.now_s,
+        }
+    }
+
+    /// Shadows what is older than an overwrite, which itself has the timestamp.
+    fn overwrite_deletion(&self) -> Deletion {
+        Deletion {
+            timestamp_us: self.timestamp_us.saturating_sub(1),
+            local_deletion_s: self.now_s,
+        }
+    }
+
+    fn cell(&self, value: Bytes) -> Cell {
+        match self.expiry {
+            Some(expiry) => Cell::expiring(self.timestamp_us, expiry, value),
+            None => Cell::live(self.timestamp_us, value),
+        }
+    }
+
+    fn tombstone(&self) -> Cell {
+        Cell::tombstone(self.timestamp_us, self.now_s)
+    }
+
+    fn cell_or_tombstone(&self, value: BoundValue) -> Option<Cell> {
+        match value {
+            BoundValue::Set(value) => Some(self.cell(value)),
+            BoundValue::Null => Some(self.tombstone()),
+            BoundValue::Unset => None,
+        }
+    }
+}
+
+/// Adds what the operation does to the row. `existing` is the row as it is, for operations that read.
+///
+/// # Errors
+/// Cassandra's, for values that make no sense.
+pub fn apply(
+    operation: &Operation,
+    params: &WriteParams<'_>,
+    existing: Option<&OwnedRow>,
+    row: &mut RowBuilder,
+) -> Result<(), CqlError> {
+    let Some(column) = params.table.columns.get(operation.column) else {
+        return Ok(());
+    };
+    let id = column.id;
+    match &operation.action {
+        Action::Set(term) => set(column, params, term.bind(&params.eval)?, row),
+        Action::Delete if column.ty.is_multicell() => {
+            row.delete_complex(id, params.deletion());
+            Ok(())
+        }
+        Action::Delete => {
+            row.cell(id, params.tombstone());
+            Ok(())
+        }
+        // Counters are added up where the partition is locked.
+        Action::Increment { .. } => Ok(()),
+        Action::Add(term) => match term.bind(&params.eval)? {
+            BoundValue::Set(value) => add_elements(column, params, &value, row),
+            BoundValue::Null | BoundValue::Unset => Ok(()),
+        },
+        Action::Prepend(term) => prepend(column, params, term, row),
+        Action::DiscardValues(term) => discard_values(column, params, term, existing, row),
+        Action::DiscardKeys { keys, ty } => {
+            if let BoundValue::Set(keys) = keys.bind(&params.eval)? {
+                for key in elements(ty, &keys)? {
+                    row.complex_cell(id, keys.slice_ref(key), params.tombstone());
+                }
+            }
+            Ok(())
+        }
+        Action::SetIndex { index, value } => set_index(column, params, index, value, existing, row),
+        Action::SetKey { key, value } => {
+            let key = map_key(key, params)?;
+            if let Some(cell) = params.cell_or_tombstone(value.bind(&params.eval)?) {
+                row.complex_cell(id, key, cell);
+            }
+            Ok(())
+        }
+        Action::SetField { position, value } => {
+            if let Some(cell) = params.cell_or_tombstone(value.bind(&params.eval)?) {
+                row.complex_cell(id, field_path(*position), cell);
+            }
+            Ok(())
+        }
+        Action::DeleteIndex(index) => delete_index(column, params, index, existing, row),
+        Action::DeleteKey(key) => {
+            let key = if matches!(column.ty, CqlType::Map { .. }) {
+                map_key(key, params)?
+            } else {
+                match key.bind(&params.eval)? {
+                    BoundValue::Set(key) => key,
+                    BoundValue::Null => return Err(CqlError::invalid("Invalid null set element")),
+                    BoundValue::Unset => return Err(CqlError::invalid("Invalid unset set element")),
+                }
+            };
+            row.complex_cell(id, key, params.tombstone());
+            Ok(())
+        }
+        Action::DeleteField(position) => {
+            row.complex_cell(id, field_path(*position), params.tombstone());
+            Ok(())
+        }
+    }
+}
+
+fn field_path(position: u16) -> Bytes {
+    Bytes::copy_from_slice(&position.to_be_bytes())
+}
+
+fn elements<'v>(ty: &CqlType, value: &'v [u8]) -> Result<Vec<&'v [u8]>, CqlError> {
+    value::read_elements(ty, value).map_err(CqlError::Invalid)
+}
+
+fn set(
+    column: &Column,
+    params: &WriteParams<'_>,
+    value: BoundValue,
+    row: &mut RowBuilder,
+) -> Result<(), CqlError> {
+    if !column.ty.is_multicell() {
+        if let Some(cell) = params.cell_or_tombstone(value) {
+            row.cell(column.id, cell);
+        }
+        return Ok(());
+    }
+    if matches!(value, BoundValue::Unset) {
+        return Ok(());
+    }
+    row.delete_complex(column.id, params.overwrite_deletion());
+    match value {
+        BoundValue::Set(value) => add_elements(column, params, &value, row),
+        BoundValue::Null | BoundValue::Unset => Ok(()),
+    }
+}
+
+/// Adds the parts of a serialized collection or user type.
+fn add_elements(
+    column: &Column,
+    params: &WriteParams<'_>,
+    value: &Bytes,
+    row: &mut RowBuilder,
+) -> Result<(), CqlError> {
+    let id = column.id;
+    match &column.ty {
+        CqlType::Map { .. } => {
+            for (key, mapped) in value::read_map(&column.ty, value).map_err(CqlError::Invalid)? {
+                row.complex_cell(id, value.slice_ref(key), params.cell(value.slice_ref(mapped)));
+            }
+        }
+        CqlType::Set { .. } => {
+            for element in elements(&column.ty, value)? {
+                row.complex_cell(id, value.slice_ref(element), params.cell(Bytes::new()));
+            }
+        }
+        CqlType::Udt { .. } => {
+            let fields = value::read_tuple(&column.ty, value).map_err(CqlError::Invalid)?;
+            for (position, field) in (0u16..).zip(fields) {
+                if let Some(field) = field {
+                    row.complex_cell(id, field_path(position), params.cell(value.slice_ref(field)));
+                }
+            }
+        }
+        _ => {
+            let elements = elements(&column.ty, value)?;
+            let paths = list_ids::appended(params.eval.clock, elements.len());
+            for (element, path) in elements.into_iter().zip(paths) {
+                row.complex_cell(id, path, params.cell(value.slice_ref(element)));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn prepend(
+    column: &Column,
+    params: &WriteParams<'_>,
+    term: &Term,
+    row: &mut RowBuilder,
+) -> Result<(), CqlError> {
+    let BoundValue::Set(value) = term.bind(&params.eval)? else {
+        return Ok(());
+    };
+    let elements = elements(&column.ty, &value)?;
+    let paths = list_ids::prepended(params.eval.clock, elements.len());
+    for (element, path) in elements.into_iter().zip(paths) {
+        row.complex_cell(column.id, path, params.cell(value.slice_ref(element)));
+    }
+    Ok(())
+}
+
+fn map_key(key: &Term, params: &WriteParams<'_>) -> Result<Bytes, CqlError> {
+    match key.bind(&params.eval)? {
+        BoundValue::Set(key) => Ok(key),
+        BoundValue::Null => Err(CqlError::invalid("Invalid null map key")),
+        BoundValue::Unset => Err(CqlError::invalid("Invalid unset map key")),
+    }
+}
+
+/// The elements of a list as it is: path and value.
+fn list_elements(existing: Option<&OwnedRow>, column: &Column) -> Result<Vec<(Bytes, Bytes)>, CqlError> {
+    let Some(existing) = existing else {
+        return Ok(Vec::new());
+    };
+    let live = existing.live()?;
+    let Some(LiveColumn::Complex(elements)) = live.column(column.id) else {
+        return Ok(Vec::new());
+    };
+    let own = |(path, cell): (&[u8], CellRef<'_>)| {
+        (existing.packed().slice(path), existing.packed().slice(cell.value))
+    };
+    Ok(elements
+        .clone()
+        .in_cql_order(&column.ty)
+        .into_iter()
+        .map(own)
+        .collect())
+}
+
+fn discard_values(
+    column: &Column,
+    params: &WriteParams<'_>,
+    term: &Term,
+    existing: Option<&OwnedRow>,
+    row: &mut RowBuilder,
+) -> Result<(), CqlError> {
+    let BoundValue::Set(discarded) = term.bind(&params.eval)? else {
+        return Ok(());
+    };
+    let discarded = elements(&column.ty, &discarded)?;
+    for (path, element) in list_elements(existing, column)? {
+        if discarded.contains(&&*element) {
+            row.complex_cell(column.id, path, params.tombstone());
+        }
+    }
+    Ok(())
+}
+
+/// The path of the element at an index; `None` if the index is unset. `verb` is for the message.
+fn path_at(
+    column: &Column,
+    params: &WriteParams<'_>,
+    index: &Term,
+    existing: Option<&OwnedRow>,
+    verb: &str,
+) -> Result<Bytes, CqlError> {
+    let index = match index.bind(&params.eval)? {
+        BoundValue::Set(index) => index,
+        BoundValue::Null => return Err(CqlError::invalid("Invalid null value for list index")),
+        BoundValue::Unset => return Err(CqlError::invalid("Invalid unset value for list index")),
+    };
+    let index = index
+        .as_ref()
+        .try_into()
+        .map(i32::from_be_bytes)
+        .map_err(|_| CqlError::invalid("Invalid empty value for list index"))?;
+    let elements = list_elements(existing, column)?;
+    if elements.is_empty() {
+        return Err(CqlError::invalid(format!(
+            "Attempted to {verb} a list which is null"
+        )));
+    }
+    let found = usize::try_from(index).ok().and_then(|at| elements.get(at));
+    found.map(|(path, _)| path.clone()).ok_or_else(|| {
+        CqlError::invalid(format!(
+            "List index {index} out of bound, list has size {}",
+            elements.len()
+        ))
+    })
+}
+
+fn set_index(
+    column: &Column,
+    params: &WriteParams<'_>,
+    index: &Term,
+    value: &Term,
+    existing: Option<&OwnedRow>,
+    row: &mut RowBuilder,
+) -> Result<(), CqlError> {
+    let path = path_at(column, params, index, existing, "set an element on")?;
+    if let Some(cell) = params.cell_or_tombstone(value.bind(&params.eval)?) {
+        row.complex_cell(column.id, path, cell);
+    }
+    Ok(())
+}
+
+fn delete_index(
+    column: &Column,
+    params: &WriteParams<'_>,
+    index: &Term,
+    existing: Option<&OwnedRow>,
+    row: &mut RowBuilder,
+) -> Result<(), CqlError> {
+    if matches!(index.bind(&params.eval)?, BoundValue::Unset) {
+        return Ok(());
+    }
+    let path = path_at(column, params, index, existing, "delete an element from")?;
+    row.complex_cell(column.id, path, params.tombstone());
+    Ok(())
+}
+
+/// What an increment adds; `None` if it is unset.
+pub fn counter_delta(
+    delta: &Term,
+    is_negated: bool,
+    eval: &EvalContext<'_>,
+) -> Result<Option<i64>, CqlError> {
+    let bytes = match delta.bind(eval)? {
+        BoundValue::Set(bytes) => bytes,
+        BoundValue::Null => return Err(CqlError::invalid("Invalid null value for counter increment")),
+        BoundValue::Unset => return Ok(None),
+    };
+    let delta = bytes
+        .as_ref()
+        .try_into()
+        .map(i64::from_be_bytes)
+        .map_err(|_| CqlError::invalid("Invalid null value for counter increment"))?;
+    if !is_negated {
+        return Ok(Some(delta));
+    }
+    delta.checked_neg().map(Some).ok_or_else(|| {
+        CqlError::invalid(format!(
+            "The negation of {delta} overflows supported counter precision (signed 8 bytes integer)"
+        ))
+    })
+}
+
+/// The counter's total and timestamp; `None` inside if it was never there.
+pub enum CounterState {
+    Absent,
+    Total {
+        total: i64,
+        timestamp_us: i64,
+    },
+    /// A counter that was deleted by itself can't be used again.
+    Deleted,
+}
+
+/// The state of a counter column in a stored row.
+pub fn counter_state(
+    stored: Option<&crate::storage::read::StoredRow>,
+    id: ColumnId,
+) -> Result<CounterState, CqlError> {
+    let Some(stored) = stored else {
+        return Ok(CounterState::Absent);
+    };
+    let shadow = Deletion::max(stored.shadow, stored.packed.deletion());
+    let column = stored.packed.column(id).map_err(crate::storage::read::corrupt)?;
+    let Some(helenus_row::ColumnRef::Simple(cell)) = column else {
+        return Ok(CounterState::Absent);
+    };
+    if shadow.is_some_and(|shadow| shadow.deletes(cell.timestamp_us)) {
+        return Ok(CounterState::Absent);
+    }
+    Ok(match cell.counter_total() {
+        Some(total) => CounterState::Total {
+            total,
+            timestamp_us: cell.timestamp_us,
+        },
+        None => CounterState::Deleted,
+    })
+}

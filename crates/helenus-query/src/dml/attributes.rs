@@ -1,0 +1,136 @@
+//! USING TIMESTAMP and USING TTL (Cassandra's `Attributes`).
+
+use helenus_cql::ast::UsingClause;
+use helenus_cql::error::CqlError;
+use helenus_cql::types::CqlType;
+use helenus_row::row::Expiry;
+
+use crate::plan::PlanContext;
+use crate::request::BoundValue;
+use crate::response::ColumnSpec;
+use crate::schema::Table;
+use crate::term::{EvalContext, Term};
+
+/// 20 years (`Attributes.MAX_TTL`).
+const TTL_MAX_S: i32 = 20 * 365 * 24 * 60 * 60;
+
+/// The last second at which something may expire (`Cell.MAX_DELETION_TIME` of Cassandra's default storage
+/// compatibility).
+const EXPIRES_MAX_S: i64 = i32::MAX as i64 - 1;
+
+/// What a USING clause sets.
+#[derive(Clone, Debug, Default)]
+pub struct Attributes {
+    timestamp: Option<Term>,
+    ttl: Option<Term>,
+}
+
+impl Attributes {
+    pub fn plan(
+        ctx: &mut PlanContext<'_>,
+        using: &UsingClause,
+        keyspace: &str,
+        table: &str,
+    ) -> Result<Attributes, CqlError> {
+        let mut prepare = |term: &Option<helenus_cql::ast::Term>, name: &str, ty: CqlType| {
+            let spec = ColumnSpec::new(keyspace, table, name, ty);
+            term.as_ref()
+                .map(|term| Term::prepare(ctx, term, &spec))
+                .transpose()
+        };
+        Ok(Attributes {
+            timestamp: prepare(&using.timestamp, "[timestamp]", CqlType::BIGINT)?,
+            ttl: prepare(&using.ttl, "[ttl]", CqlType::INT)?,
+        })
+    }
+
+    pub fn has_timestamp(&self) -> bool {
+        self.timestamp.is_some()
+    }
+
+    pub fn has_ttl(&self) -> bool {
+        self.ttl.is_some()
+    }
+
+    /// The timestamp, unless it is left to the client or the server.
+    pub fn timestamp_us(&self, eval: &EvalContext<'_>) -> Result<Option<i64>, CqlError> {
+        let Some(term) = &self.timestamp else {
+            return Ok(None);
+        };
+        let bytes = match term.bind(eval)? {
+            BoundValue::Set(bytes) => bytes,
+            BoundValue::Null => return Err(CqlError::invalid("Invalid null value of timestamp")),
+            BoundValue::Unset => return Ok(None),
+        };
+        let timestamp_us = bytes
+            .as_ref()
+            .try_into()
+            .map(i64::from_be_bytes)
+            .map_err(|_| CqlError::invalid("Invalid timestamp value"))?;
+        check_timestamp(timestamp_us)?;
+        Ok(Some(timestamp_us))
+    }
+
+    /// The TTL: as given, else the table's default; none if there is none, or if 0 was given.
+    pub fn ttl_s(&self, eval: &EvalContext<'_>, table: &Table) -> Result<Option<i32>, CqlError> {
+        let default = Some(table.options.default_time_to_live_s).filter(|ttl| *ttl > 0);
+        let Some(term) = &self.ttl else { return Ok(default) };
+        let bytes = match term.bind(eval)? {
+            BoundValue::Set(bytes) => bytes,
+            BoundValue::Null => return Ok(None),
+            BoundValue::Unset => return Ok(default),
+        };
+        let ttl_s = bytes
+            .as_ref()
+            .try_into()
+            .map(i32::from_be_bytes)
+            .map_err(|_| CqlError::invalid("Invalid ttl value"))?;
+        if ttl_s < 0 {
+            return Err(CqlError::invalid(format!(
+                "A TTL must be greater or equal to 0, but was {ttl_s}"
+            )));
+        }
+        if ttl_s > TTL_MAX_S {
+            return Err(CqlError::invalid(format!(
+                "ttl is too large. requested ({ttl_s}) maximum ({TTL_MAX_S})"
+            )));
+        }
+        Ok(Some(ttl_s).filter(|ttl| *ttl > 0))
+    }
+
+    /// When what is written at `now_s` expires.
+    pub fn expiry(
+        &self,
+        eval: &EvalContext<'_>,
+        table: &Table,
+        now_s: i64,
+    ) -> Result<Option<Expiry>, CqlError> {
+        let Some(ttl_s) = self.ttl_s(eval, table)? else {
+            return Ok(None);
+        };
+        let expires_at_s = now_s.saturating_add(i64::from(ttl_s));
+        if expires_at_s > EXPIRES_MAX_S {
+            let default = if self.ttl.is_none() { "default " } else { "" };
+            return Err(CqlError::invalid(format!(
+                "Request on table {} with {default}ttl of {ttl_s} seconds exceeds maximum supported expiration date of \
+                 2038-01-19T03:14:06+00:00. In order to avoid this use a lower TTL, change the expiration date overflow \
+                 policy or upgrade to a version where this limitation is fixed. See CASSANDRA-14092 and CASSANDRA-14227 for more \
+                 details.",
+                table.full_name()
+            )));
+        }
+        Ok(Some(Expiry { ttl_s, expires_at_s }))
+    }
+}
+
+/// `i64::MIN` stands for no timestamp at all.
+pub fn check_timestamp(timestamp_us: i64) -> Result<(), CqlError> {
+    if timestamp_us == i64::MIN {
+        return Err(CqlError::invalid(format!(
+            "Out of bound timestamp, must be in [{}, {}]",
+            i64::MIN + 1,
+            i64::MAX
+        )));
+    }
+    Ok(())
+}

@@ -1,0 +1,234 @@
+//! BATCH: several modifications that happen together (Cassandra's `BatchStatement`).
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use helenus_cql::ast::{self, BatchKind};
+use helenus_cql::error::CqlError;
+
+use super::attributes::{Attributes, check_timestamp};
+use super::bound::Bound;
+use super::writes::WriteSet;
+use super::{ModificationPlan, cas, eval_context, lock, now_s};
+use crate::engine::Engine;
+use crate::plan::{Plan, PlanContext, Planned};
+use crate::request::{BatchStatement, BoundValue, BoundValues, ClientState, QueryOptions};
+use crate::response::{Outcome, Response};
+
+/// Partitions of an unlogged batch beyond which the client is warned
+/// (`unlogged_batch_across_partitions_warn_threshold`).
+const UNLOGGED_PARTITIONS_WARN: usize = 10;
+
+/// A batch ready to run.
+#[derive(Debug)]
+pub struct BatchPlan {
+    kind: BatchKind,
+    attributes: Attributes,
+    statements: Vec<ModificationPlan>,
+}
+
+impl BatchPlan {
+    /// The statements in the order written.
+    pub fn statements(&self) -> &[ModificationPlan] {
+        &self.statements
+    }
+}
+
+/// Plans a BATCH statement.
+pub fn plan(ctx: &mut PlanContext<'_>, statement: &ast::Batch) -> Result<BatchPlan, CqlError> {
+    let statements = statement.statements.iter().map(|one| super::plan::plan(ctx, one));
+    let statements = statements.collect::<Result<Vec<_>, _>>()?;
+    let attributes = Attributes::plan(ctx, &statement.using, "[batch]", "[batch]")?;
+    check(
+        statement.kind,
+        &attributes,
+        &statements.iter().collect::<Vec<_>>(),
+    )?;
+    Ok(BatchPlan {
+        kind: statement.kind,
+        attributes,
+        statements,
+    })
+}
+
+fn invalid<T>(message: &str) -> Result<T, CqlError> {
+    Err(CqlError::invalid(message))
+}
+
+/// The checks of `BatchStatement.validate`.
+fn check(kind: BatchKind, attributes: &Attributes, statements: &[&ModificationPlan]) -> Result<(), CqlError> {
+    if attributes.has_ttl() {
+        return invalid("Global TTL on the BATCH statement is not supported.");
+    }
+    let has_conditions = statements
+        .iter()
+        .any(|statement| !statement.conditions.is_empty());
+    let has_timestamp = attributes.has_timestamp();
+    if has_timestamp && has_conditions {
+        return invalid("Cannot provide custom timestamp for conditional BATCH");
+    }
+    if has_timestamp && kind == BatchKind::Counter {
+        return invalid("Cannot provide custom timestamp for counter BATCH");
+    }
+    if has_timestamp
+        && statements
+            .iter()
+            .any(|statement| statement.attributes.has_timestamp())
+    {
+        return invalid("Timestamp must be set either on BATCH or individual statements");
+    }
+    let has_counters = statements.iter().any(|statement| statement.table.is_counter);
+    let has_others = statements.iter().any(|statement| !statement.table.is_counter);
+    if has_timestamp && has_counters {
+        return invalid("Cannot provide custom timestamp for a BATCH containing counters");
+    }
+    if kind == BatchKind::Counter && has_others {
+        return invalid("Cannot include non-counter statement in a counter batch");
+    }
+    if has_counters && has_others {
+        return invalid("Counter and non-counter mutations cannot exist in the same batch");
+    }
+    if kind == BatchKind::Logged && has_counters {
+        return invalid("Cannot include a counter statement in a logged batch");
+    }
+    if has_conditions {
+        let mut tables = statements.iter().map(|statement| statement.table.full_name());
+        let first = tables.next();
+        if tables.any(|table| Some(&table) != first.as_ref()) {
+            return invalid("Batch with conditions cannot span multiple tables");
+        }
+    }
+    Ok(())
+}
+
+/// Runs a BATCH statement.
+pub async fn execute(
+    engine: &Arc<Engine>,
+    plan: &BatchPlan,
+    values: &[BoundValue],
+    options: &QueryOptions,
+) -> Result<Outcome, CqlError> {
+    let eval = eval_context(engine, values, options);
+    let timestamp_us = plan.attributes.timestamp_us(&eval)?;
+    let bounds = plan
+        .statements
+        .iter()
+        .map(|statement| Bound::new(statement, eval));
+    let bounds = bounds.collect::<Result<Vec<_>, _>>()?;
+    run(engine, plan.kind, &bounds, timestamp_us, options).await
+}
+
+/// Runs a BATCH message of the protocol, whose statements come prepared or as text, each with its own values.
+pub async fn execute_message(
+    engine: &Arc<Engine>,
+    client: &ClientState,
+    kind: BatchKind,
+    statements: &[BatchStatement],
+    options: &QueryOptions,
+) -> Result<Outcome, CqlError> {
+    let mut planned: Vec<(Arc<Planned>, Arc<[BoundValue]>)> = Vec::with_capacity(statements.len());
+    for statement in statements {
+        let (plan, values) = match statement {
+            BatchStatement::Text(text, values) => {
+                let parsed = engine.parse(text)?;
+                let plan = crate::plan::plan(&engine.schema.load(), client.keyspace.as_deref(), &parsed)?;
+                (Arc::new(plan), values)
+            }
+            BatchStatement::Prepared(prepared, values) => (engine.current_plan(prepared)?, values),
+        };
+        let values = plan
+            .markers
+            .bind(&BoundValues::Positional(values.clone()))?
+            .into_owned()
+            .into();
+        planned.push((plan, values));
+    }
+    let mut modifications = Vec::with_capacity(planned.len());
+    for (plan, values) in &planned {
+        let Plan::Modification(plan) = &plan.plan else {
+            return invalid(
+                "Invalid statement in batch: only UPDATE, INSERT and DELETE statements are allowed.",
+            );
+        };
+        modifications.push((plan.as_ref(), values));
+    }
+    let plans: Vec<&ModificationPlan> = modifications.iter().map(|(plan, _)| *plan).collect();
+    check(kind, &Attributes::default(), &plans)?;
+    let mut bounds = Vec::with_capacity(modifications.len());
+    for (plan, values) in modifications {
+        bounds.push(Bound::new(plan, eval_context(engine, values, options))?);
+    }
+    run(engine, kind, &bounds, None, options).await
+}
+
+async fn run(
+    engine: &Arc<Engine>,
+    kind: BatchKind,
+    bounds: &[Bound<'_>],
+    timestamp_us: Option<i64>,
+    options: &QueryOptions,
+) -> Result<Outcome, CqlError> {
+    if bounds.is_empty() {
+        return Ok(Response::Void.into());
+    }
+    let now_s = now_s(engine, options);
+    if bounds.iter().any(|bound| !bound.plan.conditions.is_empty()) {
+        return cas::execute(engine, bounds, options, now_s, true).await;
+    }
+    cas::check_plain_consistency(options.consistency)?;
+    let default_us = match timestamp_us.or(options.timestamp_us) {
+        Some(timestamp_us) => timestamp_us,
+        None => engine.timestamps.next_us(engine.clock.as_ref()),
+    };
+    check_timestamp(default_us)?;
+    let guard = lock(engine, bounds).await;
+    let mut writes = WriteSet::default();
+    for bound in bounds {
+        let own = bound.plan.attributes.timestamp_us(&bound.eval)?;
+        writes
+            .add(engine, bound, own.unwrap_or(default_us), now_s)
+            .await?;
+    }
+    let warnings = check_size(engine, kind, &writes)?;
+    writes.commit(engine).await?;
+    drop(guard);
+    Ok(Outcome {
+        response: Response::Void,
+        warnings,
+    })
+}
+
+/// Warns of a batch that is large, and refuses one that is too large; only batches of several partitions.
+fn check_size(engine: &Engine, kind: BatchKind, writes: &WriteSet) -> Result<Vec<String>, CqlError> {
+    let partitions = writes.partitions();
+    let mut warnings = Vec::new();
+    if partitions.len() <= 1 {
+        return Ok(warnings);
+    }
+    let tables: BTreeSet<String> = partitions
+        .iter()
+        .map(|(keyspace, table, _)| format!("{keyspace}.{table}"))
+        .collect();
+    let names = tables.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+    let (size, limits) = (writes.data_len(), &engine.limits);
+    if kind == BatchKind::Logged || kind == BatchKind::Unlogged {
+        if size > limits.batch_size_fail_bytes {
+            return invalid("Batch too large");
+        }
+        if size > limits.batch_size_warn_bytes {
+            let threshold = limits.batch_size_warn_bytes;
+            warnings.push(format!(
+                "Batch for [{names}] is of size {size}, exceeding specified threshold of {threshold} by {}.",
+                size - threshold
+            ));
+        }
+    }
+    if kind == BatchKind::Unlogged && partitions.len() > UNLOGGED_PARTITIONS_WARN {
+        warnings.push(format!(
+            "Unlogged batch covering {} partitions detected against table{} [{names}]. You should use a logged batch for atomicity, or asynchronous writes for performance.",
+            partitions.len(),
+            if tables.len() == 1 { "" } else { "s" }
+        ));
+    }
+    Ok(warnings)
+}

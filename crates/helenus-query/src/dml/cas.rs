@@ -1,0 +1,503 @@
+//! Lightweight transactions: conditions tested and modifications applied under the partition's lock (Cassandra's
+//! `CQL3CasRequest`).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use helenus_cql::error::{Consistency, CqlError};
+use helenus_cql::types::CqlType;
+use helenus_row::key::split_partition_key;
+use helenus_row::read::LiveColumn;
+
+use super::bound::{Bound, RowsBound};
+use super::conditions::{ColumnCondition, Conditions};
+use super::writes::WriteSet;
+use crate::engine::Engine;
+use crate::plan::column_spec;
+use crate::request::QueryOptions;
+use crate::response::{ColumnSpec, Outcome, Response, ResultMetadata, Rows, RowsBuilder};
+use crate::schema::{Column, ColumnKind, Table};
+use crate::select::restrictions::StatementKind;
+use crate::storage::read::{
+    OwnedRow, PartitionKey, RowCursor, RowsWanted, read_header, read_row, read_static,
+};
+use crate::term::EvalContext;
+
+/// What is asked of one row.
+enum RowCondition<'b> {
+    Exists,
+    NotExists,
+    Columns(Vec<(&'b ColumnCondition, EvalContext<'b>)>),
+}
+
+/// The conditions of a request: on rows by encoded clustering, and on the static row.
+#[derive(Default)]
+struct Request<'b> {
+    rows: BTreeMap<Bytes, RowCondition<'b>>,
+    statics: Option<RowCondition<'b>>,
+    updates_regular: bool,
+    updates_static: bool,
+}
+
+fn invalid<T>(message: &str) -> Result<T, CqlError> {
+    Err(CqlError::invalid(message))
+}
+
+/// The consistency levels that conditional updates take.
+pub fn check_consistency(options: &QueryOptions) -> Result<(), CqlError> {
+    if options
+        .serial_consistency
+        .is_some_and(|serial| !serial.is_serial())
+    {
+        return invalid("Invalid consistency for conditional update. Must be one of SERIAL or LOCAL_SERIAL");
+    }
+    if options.consistency.is_serial() {
+        return Err(CqlError::invalid(format!(
+            "{} is not supported as conditional update commit consistency. Use ANY if you mean \"make sure it is accepted but I don't care how many replicas commit it for non-SERIAL reads\"",
+            options.consistency
+        )));
+    }
+    Ok(())
+}
+
+/// The consistency levels that other writes take.
+pub fn check_plain_consistency(consistency: Consistency) -> Result<(), CqlError> {
+    if consistency.is_serial() {
+        return invalid("You must use conditional updates for serializable writes");
+    }
+    Ok(())
+}
+
+impl<'b> Request<'b> {
+    fn add(&mut self, bound: &'b Bound<'b>) -> Result<(), CqlError> {
+        self.updates_regular |= bound.updates_regular_rows();
+        self.updates_static |= bound.updates_static_row();
+        let table = &bound.plan.table;
+        let clustering = match &bound.rows {
+            RowsBound::Names(names) => names.first().map(|name| name.clustering.clone()),
+            RowsBound::None | RowsBound::Ranges(_) => None,
+        };
+        match &bound.plan.conditions {
+            Conditions::None => Ok(()),
+            Conditions::Exists => self.add_existence(clustering, RowCondition::Exists),
+            Conditions::NotExists => self.add_existence(clustering, RowCondition::NotExists),
+            Conditions::Columns(conditions) => {
+                for condition in conditions {
+                    let is_static = table
+                        .columns
+                        .get(condition.column)
+                        .is_some_and(|column| column.is_static());
+                    let slot = match (&clustering, is_static) {
+                        (Some(clustering), false) => Some(clustering.clone()),
+                        _ => None,
+                    };
+                    self.add_column(slot, condition, bound.eval)?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn add_existence(
+        &mut self,
+        clustering: Option<Bytes>,
+        condition: RowCondition<'b>,
+    ) -> Result<(), CqlError> {
+        let previous = match &clustering {
+            Some(clustering) => self.rows.get(clustering),
+            None => self.statics.as_ref(),
+        };
+        let name = if matches!(condition, RowCondition::Exists) {
+            "EXISTS"
+        } else {
+            "NOT EXISTS"
+        };
+        match (previous, &condition) {
+            (Some(RowCondition::Columns(_)), _) => {
+                return Err(CqlError::invalid(format!(
+                    "Cannot mix IF conditions and IF {name} for the same row"
+                )));
+            }
+            (Some(RowCondition::Exists), RowCondition::NotExists)
+            | (Some(RowCondition::NotExists), RowCondition::Exists) => {
+                return invalid("Cannot mix IF EXISTS and IF NOT EXISTS conditions for the same row");
+            }
+            _ => {}
+        }
+        match clustering {
+            Some(clustering) => {
+                self.rows.insert(clustering, condition);
+            }
+            None => self.statics = Some(condition),
+        }
+        Ok(())
+    }
+
+    fn add_column(
+        &mut self,
+        clustering: Option<Bytes>,
+        condition: &'b ColumnCondition,
+        eval: EvalContext<'b>,
+    ) -> Result<(), CqlError> {
+        let empty = || RowCondition::Columns(Vec::new());
+        let slot = match clustering {
+            Some(clustering) => self.rows.entry(clustering).or_insert_with(empty),
+            None => self.statics.get_or_insert_with(empty),
+        };
+        match slot {
+            RowCondition::Columns(conditions) => {
+                conditions.push((condition, eval));
+                Ok(())
+            }
+            RowCondition::NotExists => invalid("Cannot mix IF conditions and IF NOT EXISTS for the same row"),
+            RowCondition::Exists => invalid("Cannot mix IF conditions and IF EXISTS for the same row"),
+        }
+    }
+
+    /// Columns with conditions, by place.
+    fn condition_columns(&self) -> BTreeSet<usize> {
+        let columns = |condition: &RowCondition<'_>| match condition {
+            RowCondition::Columns(conditions) => conditions.iter().map(|(one, _)| one.column).collect(),
+            RowCondition::Exists | RowCondition::NotExists => Vec::new(),
+        };
+        self.rows
+            .values()
+            .chain(&self.statics)
+            .flat_map(columns)
+            .collect()
+    }
+}
+
+/// What was read of the partition.
+struct Current {
+    /// Live rows, by encoded clustering.
+    rows: BTreeMap<Bytes, OwnedRow>,
+    statics: Option<OwnedRow>,
+}
+
+/// Runs the statements of a conditional request, all on one partition of one table.
+///
+/// # Errors
+/// Cassandra's, for statements and conditions that can't go together.
+pub async fn execute(
+    engine: &Arc<Engine>,
+    bounds: &[Bound<'_>],
+    options: &QueryOptions,
+    now_s: i64,
+    is_batch: bool,
+) -> Result<Outcome, CqlError> {
+    check_consistency(options)?;
+    let (table, partition) = single_partition(bounds)?;
+    let _guard = engine.locks.lock([(table.number, partition.token)]).await;
+    let mut request = Request::default();
+    for bound in bounds {
+        request.add(bound)?;
+    }
+    let current = read(engine, table, &partition, &request, now_s).await?;
+    if !holds(table, &request, &current)? {
+        return failure(table, &partition, bounds, &request, &current, is_batch);
+    }
+    let timestamp_us = engine.timestamps.next_us(engine.clock.as_ref());
+    let mut writes = WriteSet::default();
+    for bound in bounds {
+        writes.add(engine, bound, timestamp_us, now_s).await?;
+    }
+    writes.commit(engine).await?;
+    Ok(answer(
+        vec![applied_spec(table)],
+        [vec![Some(Bytes::from_static(&[1]))]],
+    ))
+}
+
+fn single_partition<'b>(bounds: &'b [Bound<'_>]) -> Result<(&'b Arc<Table>, PartitionKey), CqlError> {
+    let mut partition: Option<&PartitionKey> = None;
+    for bound in bounds {
+        let noun = if bound.plan.kind == StatementKind::Delete {
+            "deletions"
+        } else {
+            "updates"
+        };
+        let on = |part: &str| {
+            CqlError::invalid(format!(
+                "IN on the {part} is not supported with conditional {noun}"
+            ))
+        };
+        let is_conditional = !bound.plan.conditions.is_empty();
+        let [key] = bound.partitions.as_slice() else {
+            return match bound.partitions.first() {
+                Some(_) if is_conditional => Err(on("partition key")),
+                Some(_) => invalid(
+                    "Batch with conditions cannot span multiple partitions (you cannot use IN on the partition key)",
+                ),
+                None => invalid("Batch with conditions cannot span multiple partitions"),
+            };
+        };
+        if is_conditional && bound.plan.restrictions.key_is_in() {
+            return Err(on("partition key"));
+        }
+        if is_conditional && bound.plan.restrictions.clustering.has_in {
+            return Err(on("clustering key columns"));
+        }
+        if partition.is_some_and(|known| known != key) {
+            return invalid("Batch with conditions cannot span multiple partitions");
+        }
+        partition = Some(key);
+    }
+    match (bounds.first(), partition) {
+        (Some(first), Some(partition)) => Ok((&first.plan.table, partition.clone())),
+        _ => invalid("Batch with conditions cannot be empty"),
+    }
+}
+
+async fn read(
+    engine: &Engine,
+    table: &Table,
+    partition: &PartitionKey,
+    request: &Request<'_>,
+    now_s: i64,
+) -> Result<Current, CqlError> {
+    let mut rows = BTreeMap::new();
+    for clustering in request.rows.keys() {
+        if let Some(row) = read_row(engine, table, partition, clustering, now_s).await? {
+            rows.insert(clustering.clone(), row);
+        }
+    }
+    if request.rows.is_empty()
+        && let Some((clustering, row)) = first_live_row(engine, table, partition, now_s).await?
+    {
+        // A partition that has rows but no static content still exists.
+        rows.insert(clustering, row);
+    }
+    let wants_static = table.has_static()
+        && (request.updates_static
+            || request
+                .condition_columns()
+                .iter()
+                .any(|place| table.columns.get(*place).is_some_and(|column| column.is_static())));
+    let statics = match wants_static {
+        true => read_static(engine, table, partition, now_s).await?,
+        false => None,
+    };
+    Ok(Current { rows, statics })
+}
+
+async fn first_live_row(
+    engine: &Engine,
+    table: &Table,
+    partition: &PartitionKey,
+    now_s: i64,
+) -> Result<Option<(Bytes, OwnedRow)>, CqlError> {
+    let header = read_header(engine, table, partition).await?;
+    let mut cursor = RowCursor::new(table, partition.clone(), header, RowsWanted::all(), false);
+    while let Some(found) = cursor.next(engine).await? {
+        if found.row.live(now_s)?.is_some()
+            && let Some(row) = read_row(engine, table, partition, &found.clustering, now_s).await?
+        {
+            return Ok(Some((found.clustering, row)));
+        }
+    }
+    Ok(None)
+}
+
+fn holds(table: &Table, request: &Request<'_>, current: &Current) -> Result<bool, CqlError> {
+    let mut all = true;
+    // Each condition is looked at, so that bound values which make no sense are errors.
+    for (clustering, condition) in &request.rows {
+        all &= row_holds(table, condition, current.rows.get(clustering))?;
+    }
+    if let Some(condition) = &request.statics {
+        all &= row_holds(table, condition, current.statics.as_ref())?;
+    }
+    Ok(all)
+}
+
+fn row_holds(table: &Table, condition: &RowCondition<'_>, row: Option<&OwnedRow>) -> Result<bool, CqlError> {
+    match condition {
+        RowCondition::Exists => Ok(row.is_some()),
+        RowCondition::NotExists => Ok(row.is_none()),
+        RowCondition::Columns(conditions) => {
+            let mut all = true;
+            for (condition, eval) in conditions {
+                let column = table.columns.get(condition.column);
+                let value = match (row, column) {
+                    (Some(row), Some(column)) => cell_value(row, column)?,
+                    _ => None,
+                };
+                all &= condition.holds(table, value, eval)?;
+            }
+            Ok(all)
+        }
+    }
+}
+
+/// The serialized value of a static or regular column.
+fn cell_value(row: &OwnedRow, column: &Column) -> Result<Option<Bytes>, CqlError> {
+    let live = row.live()?;
+    Ok(live.column(column.id).map(|found| match found {
+        LiveColumn::Simple(cell) => row.packed().slice(cell.value),
+        LiveColumn::Complex(elements) => elements.clone().value(&column.ty),
+    }))
+}
+
+fn applied_spec(table: &Table) -> ColumnSpec {
+    ColumnSpec::new(
+        table.keyspace.as_str(),
+        table.name.as_str(),
+        "[applied]",
+        CqlType::BOOLEAN,
+    )
+}
+
+fn answer(specs: Vec<ColumnSpec>, rows: impl IntoIterator<Item = Vec<Option<Bytes>>>) -> Outcome {
+    let mut builder = RowsBuilder::new(specs.len());
+    for value in rows.into_iter().flatten() {
+        builder.push(value.as_deref());
+    }
+    Response::Rows(Rows {
+        metadata: Arc::new(ResultMetadata::new(specs)),
+        content: builder.finish(),
+        paging_state: None,
+    })
+    .into()
+}
+
+/// The answer of a request that was not applied: the rows that conditions were on, as they are.
+fn failure(
+    table: &Table,
+    partition: &PartitionKey,
+    bounds: &[Bound<'_>],
+    request: &Request<'_>,
+    current: &Current,
+    is_batch: bool,
+) -> Result<Outcome, CqlError> {
+    let not_applied = || Some(Bytes::from_static(&[0]));
+    if current.rows.is_empty() && current.statics.is_none() {
+        return Ok(answer(vec![applied_spec(table)], [vec![not_applied()]]));
+    }
+    let places = result_columns(table, bounds, is_batch);
+    let mut specs = vec![applied_spec(table)];
+    specs.extend(
+        places
+            .iter()
+            .filter_map(|place| table.columns.get(*place))
+            .map(|column| column_spec(table, column)),
+    );
+    let view = FailureView::new(table, partition, request, current)?;
+    let line = |row: Option<(&Bytes, &OwnedRow)>| -> Result<Vec<Option<Bytes>>, CqlError> {
+        let mut values = vec![not_applied()];
+        for place in &places {
+            values.push(view.value(*place, row)?);
+        }
+        Ok(values)
+    };
+    let lines = if current.rows.is_empty() {
+        vec![line(None)?]
+    } else {
+        current
+            .rows
+            .iter()
+            .map(|row| line(Some(row)))
+            .collect::<Result<_, _>>()?
+    };
+    Ok(answer(specs, lines))
+}
+
+/// Places of the columns that the answer shows.
+fn result_columns(table: &Table, bounds: &[Bound<'_>], is_batch: bool) -> Vec<usize> {
+    let on_existence =
+        |bound: &Bound<'_>| matches!(bound.plan.conditions, Conditions::Exists | Conditions::NotExists);
+    if bounds.iter().any(on_existence) {
+        return (0..table.columns.len()).collect();
+    }
+    let mut places = Vec::new();
+    if is_batch {
+        places.extend(0..table.partition_key_count + table.clustering_count);
+    }
+    for bound in bounds {
+        let Conditions::Columns(conditions) = &bound.plan.conditions else {
+            continue;
+        };
+        let is_static = |place: usize| table.columns.get(place).is_some_and(|column| column.is_static());
+        for statics in [false, true] {
+            for condition in conditions
+                .iter()
+                .filter(|condition| is_static(condition.column) == statics)
+            {
+                if !places.contains(&condition.column) {
+                    places.push(condition.column);
+                }
+            }
+        }
+    }
+    places
+}
+
+/// The values of what was read, as the answer shows them. Of regular and static columns Cassandra reads all if the request updates
+/// that kind of row, and else those with conditions; the others show as null.
+struct FailureView<'v> {
+    table: &'v Table,
+    key: Vec<Bytes>,
+    conditions: BTreeSet<usize>,
+    request: &'v Request<'v>,
+    current: &'v Current,
+}
+
+impl<'v> FailureView<'v> {
+    fn new(
+        table: &'v Table,
+        partition: &PartitionKey,
+        request: &'v Request<'v>,
+        current: &'v Current,
+    ) -> Result<FailureView<'v>, CqlError> {
+        let key = split_partition_key(&partition.bytes, table.partition_key_count)
+            .map_err(|error| CqlError::Server(format!("a partition key is damaged: {error}")))?;
+        Ok(FailureView {
+            table,
+            key,
+            conditions: request.condition_columns(),
+            request,
+            current,
+        })
+    }
+
+    fn value(&self, place: usize, row: Option<(&Bytes, &OwnedRow)>) -> Result<Option<Bytes>, CqlError> {
+        let Some(column) = self.table.columns.get(place) else {
+            return Ok(None);
+        };
+        match column.kind {
+            ColumnKind::PartitionKey => Ok(self.key.get(place).cloned()),
+            ColumnKind::Clustering => {
+                let Some((clustering, row)) = row else {
+                    return Ok(None);
+                };
+                let exact = row
+                    .packed()
+                    .exact_clustering()
+                    .map_err(crate::storage::read::corrupt)?;
+                let values = match exact {
+                    Some(exact) => exact.components,
+                    None => self
+                        .table
+                        .layout
+                        .decode_clustering(clustering)
+                        .map_err(|error| CqlError::Server(format!("a stored key is damaged: {error}")))?,
+                };
+                Ok(values.get(column.position).cloned())
+            }
+            ColumnKind::Static if self.request.updates_static || self.conditions.contains(&place) => {
+                match &self.current.statics {
+                    Some(row) => cell_value(row, column),
+                    None => Ok(None),
+                }
+            }
+            ColumnKind::Regular if self.request.updates_regular || self.conditions.contains(&place) => {
+                match row {
+                    Some((_, row)) => cell_value(row, column),
+                    None => Ok(None),
+                }
+            }
+            ColumnKind::Static | ColumnKind::Regular => Ok(None),
+        }
+    }
+}

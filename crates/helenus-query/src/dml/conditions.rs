@@ -1,0 +1,486 @@
+//! The IF clause: its conditions planned and tested (Cassandra's `ColumnCondition` and `Conditions`).
+
+use std::cmp::Ordering;
+
+use bytes::Bytes;
+use helenus_cql::ast::{self, Operator};
+use helenus_cql::error::CqlError;
+use helenus_cql::types::{CqlType, NativeType};
+use helenus_cql::value;
+
+use super::attributes::Attributes;
+use super::operation::{field_spec, index_spec, key_spec, value_spec};
+use super::plan::existing;
+use crate::plan::{PlanContext, column_spec};
+use crate::request::BoundValue;
+use crate::response::ColumnSpec;
+use crate::schema::{Column, Table};
+use crate::term::{EvalContext, Term, part_spec};
+
+/// The IF clause of a modification.
+#[derive(Clone, Debug, Default)]
+pub enum Conditions {
+    #[default]
+    None,
+    Exists,
+    NotExists,
+    Columns(Vec<ColumnCondition>),
+}
+
+/// One condition on a column or a part of it.
+#[derive(Clone, Debug)]
+pub struct ColumnCondition {
+    /// Place in [`Table::columns`].
+    pub column: usize,
+    part: Part,
+    test: Test,
+}
+
+#[derive(Clone, Debug)]
+enum Part {
+    Whole,
+    Element(Term),
+    Field(usize),
+}
+
+#[derive(Clone, Debug)]
+enum Test {
+    Compare(Operator, Term),
+    InMarker { index: usize, element: CqlType },
+    InValues(Vec<Term>),
+}
+
+impl Conditions {
+    pub fn plan(
+        ctx: &mut PlanContext<'_>,
+        table: &Table,
+        clause: &ast::IfClause,
+        attributes: &Attributes,
+    ) -> Result<Conditions, CqlError> {
+        Ok(match clause {
+            ast::IfClause::None => Conditions::None,
+            ast::IfClause::Exists => Conditions::Exists,
+            ast::IfClause::NotExists => Conditions::NotExists,
+            ast::IfClause::Conditions(conditions) => {
+                if attributes.has_timestamp() {
+                    return Err(CqlError::invalid(
+                        "Cannot provide custom timestamp for conditional updates",
+                    ));
+                }
+                let planned = conditions
+                    .iter()
+                    .map(|condition| ColumnCondition::plan(ctx, table, condition));
+                Conditions::Columns(planned.collect::<Result<_, _>>()?)
+            }
+        })
+    }
+
+    pub fn is_empty(&self) -> bool {
+        matches!(self, Conditions::None)
+    }
+
+    fn any(&self, table: &Table, test: impl Fn(&Column) -> bool) -> bool {
+        match self {
+            Conditions::Columns(conditions) => conditions
+                .iter()
+                .filter_map(|condition| table.columns.get(condition.column))
+                .any(|column| test(column)),
+            Conditions::None | Conditions::Exists | Conditions::NotExists => false,
+        }
+    }
+
+    pub fn applies_to_static(&self, table: &Table) -> bool {
+        self.any(table, Column::is_static)
+    }
+
+    pub fn applies_to_regular(&self, table: &Table) -> bool {
+        self.any(table, |column| !column.is_static())
+    }
+}
+
+fn invalid<T>(message: String) -> Result<T, CqlError> {
+    Err(CqlError::invalid(message))
+}
+
+impl ColumnCondition {
+    fn plan(
+        ctx: &mut PlanContext<'_>,
+        table: &Table,
+        condition: &ast::Condition,
+    ) -> Result<ColumnCondition, CqlError> {
+        let (place, column) = existing(table, &condition.column)?;
+        if column.ty.is_counter() {
+            return invalid("Conditions on counters are not supported".to_owned());
+        }
+        let receiver = column_spec(table, column);
+        let (part, spec) = plan_part(ctx, column, &receiver, &condition.target)?;
+        let test = plan_test(ctx, column, &spec, &condition.test)?;
+        if column.is_primary_key() {
+            return invalid(format!(
+                "PRIMARY KEY column '{}' cannot have IF conditions",
+                column.name
+            ));
+        }
+        Ok(ColumnCondition {
+            column: place,
+            part,
+            test,
+        })
+    }
+}
+
+fn plan_part(
+    ctx: &mut PlanContext<'_>,
+    column: &Column,
+    receiver: &ColumnSpec,
+    target: &ast::ConditionTarget,
+) -> Result<(Part, ColumnSpec), CqlError> {
+    let name = &column.name;
+    match target {
+        ast::ConditionTarget::Column => Ok((Part::Whole, receiver.clone())),
+        ast::ConditionTarget::Element(element) => {
+            let (key, spec) = match &column.ty {
+                CqlType::List { element, .. } => (index_spec(receiver), value_spec(receiver, element)),
+                CqlType::Map { key, value, .. } => (key_spec(receiver, key), value_spec(receiver, value)),
+                CqlType::Set { .. } => {
+                    return invalid(format!("Invalid element access syntax for set column {name}"));
+                }
+                _ => {
+                    return invalid(format!(
+                        "Invalid element access syntax for non-collection column {name}"
+                    ));
+                }
+            };
+            Ok((Part::Element(Term::prepare(ctx, element, &key)?), spec))
+        }
+        ast::ConditionTarget::Field(field) => {
+            let CqlType::Udt { definition, .. } = &column.ty else {
+                return invalid(format!("Invalid field access syntax for non-UDT column {name}"));
+            };
+            let found = definition
+                .field_index(field.as_str())
+                .and_then(|at| Some((at, definition.fields.get(at)?)));
+            let Some((position, definition)) = found else {
+                return invalid(format!("Unknown field {field} for column {name}"));
+            };
+            Ok((
+                Part::Field(position),
+                field_spec(receiver, &definition.name, &definition.ty),
+            ))
+        }
+    }
+}
+
+fn plan_test(
+    ctx: &mut PlanContext<'_>,
+    column: &Column,
+    spec: &ColumnSpec,
+    test: &ast::ConditionTest,
+) -> Result<Test, CqlError> {
+    match test {
+        ast::ConditionTest::Compare(operator, term) => {
+            let spec = match operator {
+                Operator::Contains | Operator::ContainsKey => contained_spec(column, spec, *operator)?,
+                _ => {
+                    check_durations(&spec.ty, *operator)?;
+                    spec.clone()
+                }
+            };
+            Ok(Test::Compare(*operator, Term::prepare(ctx, term, &spec)?))
+        }
+        ast::ConditionTest::In(ast::InValues::Marker(index)) => {
+            let list = CqlType::list(spec.ty.clone(), false);
+            ctx.markers
+                .set(*index, part_spec(spec, format!("in({})", spec.name), list));
+            Ok(Test::InMarker {
+                index: *index,
+                element: spec.ty.clone(),
+            })
+        }
+        ast::ConditionTest::In(ast::InValues::Values(terms)) => {
+            let prepared = terms.iter().map(|term| Term::prepare(ctx, term, spec));
+            Ok(Test::InValues(prepared.collect::<Result<_, _>>()?))
+        }
+    }
+}
+
+/// The receiver of what a collection is to contain.
+fn contained_spec(column: &Column, spec: &ColumnSpec, operator: Operator) -> Result<ColumnSpec, CqlError> {
+    let name = &column.name;
+    match (&column.ty, operator) {
+        (CqlType::Map { key, .. }, Operator::ContainsKey) => Ok(key_spec(spec, key)),
+        (_, Operator::ContainsKey) => invalid(format!("Cannot use CONTAINS KEY on non-map column {name}")),
+        (CqlType::List { element, .. } | CqlType::Set { element, .. }, _) => Ok(value_spec(spec, element)),
+        (CqlType::Map { value, .. }, _) => Ok(value_spec(spec, value)),
+        _ => invalid(format!("Cannot use CONTAINS on non-collection column {name}")),
+    }
+}
+
+fn check_durations(ty: &CqlType, operator: Operator) -> Result<(), CqlError> {
+    if !operator.is_slice() || !references_duration(ty) {
+        return Ok(());
+    }
+    let symbol = operator.symbol();
+    invalid(match ty {
+        ty if ty.is_collection() => {
+            format!("Slice conditions ( {symbol} ) are not supported on collections containing durations")
+        }
+        CqlType::Tuple(_) => {
+            format!("Slice conditions ( {symbol} ) are not supported on tuples containing durations")
+        }
+        CqlType::Udt { .. } => {
+            format!("Slice conditions ( {symbol} ) are not supported on UDTs containing durations")
+        }
+        _ => format!("Slice conditions ( {symbol} ) are not supported on durations"),
+    })
+}
+
+fn references_duration(ty: &CqlType) -> bool {
+    match ty {
+        CqlType::Native(native) => *native == NativeType::Duration,
+        CqlType::List { element, .. } | CqlType::Set { element, .. } | CqlType::Vector { element, .. } => {
+            references_duration(element)
+        }
+        CqlType::Map { key, value, .. } => references_duration(key) || references_duration(value),
+        CqlType::Tuple(elements) => elements.iter().any(references_duration),
+        CqlType::Udt { definition, .. } => definition
+            .fields
+            .iter()
+            .any(|field| references_duration(&field.ty)),
+    }
+}
+
+const UNSET: &str = "Invalid 'unset' value in condition";
+
+impl ColumnCondition {
+    /// True if the condition holds for the column's value, none if it is null.
+    ///
+    /// # Errors
+    /// Cassandra's, for bound values that make no sense.
+    pub fn holds(
+        &self,
+        table: &Table,
+        value: Option<Bytes>,
+        eval: &EvalContext<'_>,
+    ) -> Result<bool, CqlError> {
+        let Some(column) = table.columns.get(self.column) else {
+            return Ok(false);
+        };
+        let (ty, value) = self.part_of(&column.ty, value, eval)?;
+        let is_multicell = matches!(self.part, Part::Whole) && ty.is_multicell() && ty.is_collection();
+        let target = Target {
+            ty: &ty,
+            value: value.as_deref(),
+            is_multicell,
+        };
+        match &self.test {
+            Test::Compare(operator, term) => match term.bind(eval)? {
+                BoundValue::Set(bound) => target.compare(*operator, &bound),
+                BoundValue::Null => target.compare_null(*operator),
+                BoundValue::Unset => invalid(UNSET.to_owned()),
+            },
+            Test::InMarker { index, element } => {
+                let list = match eval.values.get(*index) {
+                    Some(BoundValue::Set(list)) => list,
+                    Some(BoundValue::Null) => return invalid("Invalid null list in IN condition".to_owned()),
+                    Some(BoundValue::Unset) | None => return invalid(UNSET.to_owned()),
+                };
+                let mut any = false;
+                for bound in nullable_elements(list)? {
+                    if let Some(bound) = bound {
+                        value::validate(element, bound).map_err(CqlError::Invalid)?;
+                    }
+                    any |= target.equals(bound)?;
+                }
+                Ok(any)
+            }
+            Test::InValues(terms) => {
+                let mut any = false;
+                for term in terms {
+                    any |= match term.bind(eval)? {
+                        BoundValue::Set(bound) => target.equals(Some(&bound))?,
+                        BoundValue::Null => target.equals(None)?,
+                        BoundValue::Unset => false,
+                    };
+                }
+                Ok(any)
+            }
+        }
+    }
+
+    /// Type and value of the part that is tested.
+    fn part_of(
+        &self,
+        ty: &CqlType,
+        value: Option<Bytes>,
+        eval: &EvalContext<'_>,
+    ) -> Result<(CqlType, Option<Bytes>), CqlError> {
+        match (&self.part, ty) {
+            (Part::Element(index), CqlType::List { element, .. }) => {
+                let at = list_index(index, eval)?;
+                let Some(value) = value else {
+                    return Ok((element.as_ref().clone(), None));
+                };
+                let elements = value::read_elements(ty, &value).map_err(CqlError::Invalid)?;
+                let found = at
+                    .and_then(|at| elements.get(at))
+                    .map(|part| value.slice_ref(part));
+                Ok((element.as_ref().clone(), found))
+            }
+            (
+                Part::Element(key),
+                CqlType::Map {
+                    key: key_type,
+                    value: value_type,
+                    ..
+                },
+            ) => {
+                let key = match key.bind(eval)? {
+                    BoundValue::Set(key) => Some(key),
+                    BoundValue::Null => {
+                        return invalid("Invalid null value for map element access".to_owned());
+                    }
+                    BoundValue::Unset => None,
+                };
+                let (Some(key), Some(value)) = (key, value) else {
+                    return Ok((value_type.as_ref().clone(), None));
+                };
+                let entries = value::read_map(ty, &value).map_err(CqlError::Invalid)?;
+                let found = entries
+                    .iter()
+                    .find(|(other, _)| value::compare(key_type, other, &key).is_eq());
+                Ok((
+                    value_type.as_ref().clone(),
+                    found.map(|(_, mapped)| value.slice_ref(mapped)),
+                ))
+            }
+            (Part::Field(position), CqlType::Udt { definition, .. }) => {
+                let field = definition
+                    .fields
+                    .get(*position)
+                    .map_or(CqlType::BLOB, |field| field.ty.clone());
+                let Some(value) = value else {
+                    return Ok((field, None));
+                };
+                let fields = value::read_tuple(ty, &value).map_err(CqlError::Invalid)?;
+                let found = fields
+                    .get(*position)
+                    .copied()
+                    .flatten()
+                    .map(|part| value.slice_ref(part));
+                Ok((field, found))
+            }
+            _ => Ok((ty.clone(), value)),
+        }
+    }
+}
+
+fn list_index(index: &Term, eval: &EvalContext<'_>) -> Result<Option<usize>, CqlError> {
+    let bytes = match index.bind(eval)? {
+        BoundValue::Set(bytes) => bytes,
+        BoundValue::Null => return invalid("Invalid null value for list element access".to_owned()),
+        BoundValue::Unset => return Ok(None),
+    };
+    let index = bytes.as_ref().try_into().map(i32::from_be_bytes).unwrap_or(0);
+    usize::try_from(index)
+        .map(Some)
+        .map_err(|_| CqlError::invalid(format!("Invalid negative list index {index}")))
+}
+
+/// The elements of a bound list, nulls among them.
+fn nullable_elements(list: &[u8]) -> Result<Vec<Option<&[u8]>>, CqlError> {
+    let malformed = || CqlError::invalid("Not enough bytes to read a list");
+    let int = |bytes: &[u8]| bytes.first_chunk::<4>().map(|head| i32::from_be_bytes(*head));
+    let count = int(list).ok_or_else(malformed)?;
+    let mut rest = list.get(4..).ok_or_else(malformed)?;
+    let mut elements = Vec::new();
+    for _ in 0..count {
+        let len = int(rest).ok_or_else(malformed)?;
+        rest = rest.get(4..).ok_or_else(malformed)?;
+        match usize::try_from(len) {
+            Err(_) => elements.push(None),
+            Ok(len) => {
+                let (element, after) = rest.split_at_checked(len).ok_or_else(malformed)?;
+                elements.push(Some(element));
+                rest = after;
+            }
+        }
+    }
+    Ok(elements)
+}
+
+/// What a condition tests.
+struct Target<'v> {
+    ty: &'v CqlType,
+    value: Option<&'v [u8]>,
+    /// A collection of many cells: without any it is null and empty at once.
+    is_multicell: bool,
+}
+
+impl Target<'_> {
+    fn equals(&self, bound: Option<&[u8]>) -> Result<bool, CqlError> {
+        match bound {
+            Some(bound) => self.compare(Operator::Eq, bound),
+            None => self.compare_null(Operator::Eq),
+        }
+    }
+
+    fn compare_null(&self, operator: Operator) -> Result<bool, CqlError> {
+        match operator {
+            Operator::Eq => Ok(self.value.is_none()),
+            Operator::Neq => Ok(self.value.is_some()),
+            other => invalid(format!(
+                "Invalid comparison with null for operator \"{}\"",
+                other.symbol()
+            )),
+        }
+    }
+
+    fn compare(&self, operator: Operator, bound: &[u8]) -> Result<bool, CqlError> {
+        if matches!(operator, Operator::Contains | Operator::ContainsKey) {
+            return self.contains(operator, bound);
+        }
+        const EMPTY: &[u8] = &[0; 4];
+        let value = match self.value {
+            None if self.is_multicell => EMPTY,
+            None => return Ok(operator == Operator::Neq),
+            Some(value) => value,
+        };
+        let order = value::compare(self.ty, value, bound);
+        Ok(match operator {
+            Operator::Eq => order == Ordering::Equal,
+            Operator::Neq => order != Ordering::Equal,
+            Operator::Lt => order == Ordering::Less,
+            Operator::Lte => order != Ordering::Greater,
+            Operator::Gt => order == Ordering::Greater,
+            Operator::Gte => order != Ordering::Less,
+            Operator::In | Operator::Contains | Operator::ContainsKey | Operator::Like | Operator::IsNot => {
+                false
+            }
+        })
+    }
+
+    fn contains(&self, operator: Operator, bound: &[u8]) -> Result<bool, CqlError> {
+        let Some(value) = self.value else { return Ok(false) };
+        let equal = |ty: &CqlType, part: &[u8]| value::compare(ty, part, bound).is_eq();
+        Ok(match self.ty {
+            CqlType::Map {
+                key, value: mapped, ..
+            } => {
+                let entries = value::read_map(self.ty, value).map_err(CqlError::Invalid)?;
+                entries.iter().any(|(k, v)| {
+                    if operator == Operator::ContainsKey {
+                        equal(key, k)
+                    } else {
+                        equal(mapped, v)
+                    }
+                })
+            }
+            CqlType::List { element, .. } | CqlType::Set { element, .. } => {
+                let elements = value::read_elements(self.ty, value).map_err(CqlError::Invalid)?;
+                elements.iter().any(|part| equal(element, part))
+            }
+            _ => false,
+        })
+    }
+}

@@ -1,0 +1,152 @@
+//! INSERT JSON (Cassandra's `Json`).
+
+use bytes::Bytes;
+use helenus_cql::ast;
+use helenus_cql::error::CqlError;
+use helenus_cql::types::CqlType;
+use helenus_cql::value;
+
+use super::operation::{Action, Operation};
+use crate::request::BoundValue;
+use crate::schema::Table;
+use crate::select::partition_key;
+use crate::storage::read::PartitionKey;
+use crate::term::{EvalContext, Term};
+
+/// Where the document comes from.
+#[derive(Clone, Debug)]
+pub struct JsonSource {
+    marker: Option<usize>,
+    /// The values of a document in the text of the statement.
+    constant: Option<JsonValues>,
+    default_unset: bool,
+}
+
+/// A value for each column of the table, in the order of the table's columns.
+pub type JsonValues = Vec<BoundValue>;
+
+/// The row that a document stands for.
+pub struct JsonRow {
+    pub partition: PartitionKey,
+    pub clustering: Vec<Bytes>,
+    pub operations: Vec<Operation>,
+}
+
+impl JsonSource {
+    pub fn plan(table: &Table, insert: &ast::InsertJson) -> Result<JsonSource, CqlError> {
+        let (marker, constant) = match &insert.json {
+            ast::JsonValue::Marker(index) => (Some(*index), None),
+            ast::JsonValue::Text(text) => (None, Some(decode(table, text, insert.default_unset)?)),
+        };
+        Ok(JsonSource {
+            marker,
+            constant,
+            default_unset: insert.default_unset,
+        })
+    }
+
+    /// The row for the values of one request.
+    pub fn row(&self, table: &Table, eval: &EvalContext<'_>) -> Result<JsonRow, CqlError> {
+        if let Some(values) = &self.constant {
+            return json_row(table, values);
+        }
+        let bound = self.marker.and_then(|index| eval.values.get(index));
+        let text = match bound {
+            Some(BoundValue::Set(bytes)) => bytes,
+            Some(BoundValue::Null) => return Err(CqlError::invalid("Got null for INSERT JSON values")),
+            Some(BoundValue::Unset) | None => {
+                return Err(CqlError::invalid("Invalid unset value for INSERT JSON values"));
+            }
+        };
+        let text = std::str::from_utf8(text).map_err(|_| CqlError::invalid("String didn't validate."))?;
+        json_row(table, &decode(table, text, self.default_unset)?)
+    }
+}
+
+fn decode(table: &Table, text: &str, default_unset: bool) -> Result<JsonValues, CqlError> {
+    let not_a_map = |error: &str| {
+        CqlError::invalid(format!(
+            "Could not decode JSON string as a map: {error}. (String was: {text})"
+        ))
+    };
+    let document = match value::parse_json(text).map_err(|error| not_a_map(&error))? {
+        serde_json::Value::Object(map) => value::json::fold_names(&map),
+        serde_json::Value::Null => return Err(CqlError::invalid("Got null for INSERT JSON values")),
+        other => {
+            let (kind, token) = match other {
+                serde_json::Value::Array(_) => ("Array value", "START_ARRAY"),
+                serde_json::Value::String(_) => ("String value", "VALUE_STRING"),
+                serde_json::Value::Bool(true) => ("Boolean value", "VALUE_TRUE"),
+                serde_json::Value::Bool(false) => ("Boolean value", "VALUE_FALSE"),
+                serde_json::Value::Number(number) if number.is_f64() => {
+                    ("Floating-point value", "VALUE_NUMBER_FLOAT")
+                }
+                _ => ("Integer value", "VALUE_NUMBER_INT"),
+            };
+            return Err(not_a_map(&format!(
+                "com.fasterxml.jackson.databind.exc.MismatchedInputException: Cannot deserialize value of type \
+                 `java.util.LinkedHashMap<java.lang.Object,java.lang.Object>` from {kind} (token `JsonToken.{token}`)\n \
+                 at [Source: (String)\"{text}\"; line: 1, column: 1]"
+            )));
+        }
+    };
+    let mut values = Vec::with_capacity(table.columns.len());
+    for column in &table.columns {
+        values.push(match document.get(&column.name) {
+            None if default_unset && !column.is_primary_key() => BoundValue::Unset,
+            None | Some(serde_json::Value::Null) => BoundValue::Null,
+            Some(json) => match value::from_json(&column.ty, json) {
+                Ok(Some(bytes)) => BoundValue::Set(bytes),
+                Ok(None) => BoundValue::Null,
+                Err(error) if column.ty == CqlType::DURATION && error.starts_with("Unable to convert") => {
+                    return Err(CqlError::invalid(error));
+                }
+                Err(error) => {
+                    return Err(CqlError::invalid(format!(
+                        "Error decoding JSON value for {}: {error}",
+                        column.name
+                    )));
+                }
+            },
+        });
+    }
+    if let Some(unknown) = document.keys().find(|name| table.column(name).is_none()) {
+        return Err(CqlError::invalid(format!(
+            "JSON values map contains unrecognized column: {unknown}"
+        )));
+    }
+    Ok(values)
+}
+
+fn json_row(table: &Table, values: &[BoundValue]) -> Result<JsonRow, CqlError> {
+    let mut keys = Vec::new();
+    let mut operations = Vec::new();
+    for (place, (column, value)) in table.columns.iter().zip(values).enumerate() {
+        match value {
+            BoundValue::Set(bytes) if column.is_primary_key() => keys.push(bytes.clone()),
+            BoundValue::Null | BoundValue::Unset if column.is_primary_key() => {
+                return Err(CqlError::invalid(format!(
+                    "Invalid null value in condition for column {}",
+                    column.name
+                )));
+            }
+            BoundValue::Set(bytes) => {
+                operations.push(Operation {
+                    column: place,
+                    action: Action::Set(Term::Constant(Some(bytes.clone()))),
+                });
+            }
+            BoundValue::Null => operations.push(Operation {
+                column: place,
+                action: Action::Set(Term::Constant(None)),
+            }),
+            BoundValue::Unset => {}
+        }
+    }
+    let clustering = keys.split_off(table.partition_key_count.min(keys.len()));
+    Ok(JsonRow {
+        partition: partition_key(&keys)?,
+        clustering,
+        operations,
+    })
+}

@@ -1,0 +1,59 @@
+//! The timeuuids that order the elements of a list: later ones for what is appended, earlier ones for what is
+//! put in front (Cassandra's `TimeUUID.Generator` and `Lists.Prepender`).
+
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use bytes::Bytes;
+use helenus_cql::value::uuid::from_ticks;
+
+use crate::clock::Clock;
+
+/// 100-nanosecond ticks between 1582-10-15 and 1970-01-01.
+const EPOCH_TICKS: i64 = 122_192_928_000_000_000;
+/// 2010-01-01. What is put in front has the time mirrored at it, so that later ones come before earlier ones.
+const REFERENCE_TICKS: i64 = EPOCH_TICKS + 1_262_304_000_000 * 10_000;
+
+static LAST_APPENDED: AtomicI64 = AtomicI64::new(0);
+static LAST_PREPENDED: AtomicI64 = AtomicI64::new(i64::MAX);
+
+/// Clock sequence and node: the same for all of this process, random between processes.
+static NODE: LazyLock<u64> = LazyLock::new(|| {
+    let random: u64 = rand::random();
+    // The variant, and the multicast bit that marks a node that is no network address.
+    (random & 0x3fff_ffff_ffff_ffff) | 0x8000_0100_0000_0000
+});
+
+fn now_ticks(clock: &dyn Clock) -> i64 {
+    clock.now_us().saturating_mul(10).saturating_add(EPOCH_TICKS)
+}
+
+fn path(ticks: i64) -> Bytes {
+    Bytes::copy_from_slice(&from_ticks(ticks, *NODE).to_be_bytes())
+}
+
+/// Paths for `count` elements at the end of a list, in order.
+pub fn appended(clock: &dyn Clock, count: usize) -> impl Iterator<Item = Bytes> {
+    let count = count as i64;
+    let now = now_ticks(clock);
+    let start = |last: i64| now.max(last.saturating_add(1));
+    let last = LAST_APPENDED
+        .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| {
+            Some(start(last) + count)
+        })
+        .unwrap_or_else(|last| last);
+    let first = start(last);
+    (first..first + count).map(path)
+}
+
+/// Paths for `count` elements in front of a list, in order.
+pub fn prepended(clock: &dyn Clock, count: usize) -> impl Iterator<Item = Bytes> {
+    let count = count as i64;
+    let mirrored = REFERENCE_TICKS.saturating_mul(2).saturating_sub(now_ticks(clock));
+    let start = |last: i64| mirrored.min(last) - count;
+    let last = LAST_PREPENDED
+        .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| Some(start(last)))
+        .unwrap_or_else(|last| last);
+    let first = start(last);
+    (first..first + count).map(path)
+}

@@ -1,0 +1,382 @@
+//! From a parsed INSERT, UPDATE or DELETE to a plan (Cassandra's `ModificationStatement.Parsed` and its
+//! subclasses).
+
+use std::sync::Arc;
+
+use helenus_cql::ast::{self, Ident, Operator, Relation};
+use helenus_cql::error::CqlError;
+use helenus_cql::types::CqlType;
+
+use super::ModificationPlan;
+use super::attributes::Attributes;
+use super::conditions::Conditions;
+use super::json::JsonSource;
+use super::operation::{self, Operation};
+use crate::plan::PlanContext;
+use crate::response::ColumnSpec;
+use crate::schema::{Column, Table, TableKind};
+use crate::select::restrictions::{RestrictionOptions, StatementKind, StatementRestrictions};
+use crate::term::Term;
+
+fn invalid<T>(message: impl Into<String>) -> Result<T, CqlError> {
+    Err(CqlError::invalid(message))
+}
+
+/// The column of that name (`TableMetadata.getExistingColumn`).
+pub(super) fn existing<'t>(table: &'t Table, name: &Ident) -> Result<(usize, &'t Arc<Column>), CqlError> {
+    table.column(name.as_str()).ok_or_else(|| {
+        CqlError::invalid(format!(
+            "Undefined column name {} in table {}",
+            name.to_cql(),
+            table.full_name()
+        ))
+    })
+}
+
+/// Plans one modification.
+pub fn plan(ctx: &mut PlanContext<'_>, statement: &ast::Modification) -> Result<ModificationPlan, CqlError> {
+    match statement {
+        ast::Modification::Insert(insert) => plan_insert(ctx, insert),
+        ast::Modification::InsertJson(insert) => plan_insert_json(ctx, insert),
+        ast::Modification::Update(update) => plan_update(ctx, update),
+        ast::Modification::Delete(delete) => plan_delete(ctx, delete),
+    }
+}
+
+/// What all kinds of modifications have; the rest is filled in.
+struct Draft {
+    table: Arc<Table>,
+    kind: StatementKind,
+    attributes: Attributes,
+    conditions: Conditions,
+}
+
+impl Draft {
+    fn new(
+        ctx: &mut PlanContext<'_>,
+        name: &ast::QualifiedName,
+        kind: StatementKind,
+        using: &ast::UsingClause,
+        condition: &ast::IfClause,
+    ) -> Result<Draft, CqlError> {
+        let table = ctx.table(name)?.clone();
+        let attributes = Attributes::plan(ctx, using, &table.keyspace, &table.name)?;
+        let conditions = Conditions::plan(ctx, &table, condition, &attributes)?;
+        Ok(Draft {
+            table,
+            kind,
+            attributes,
+            conditions,
+        })
+    }
+
+    /// The checks of `ModificationStatement`'s constructor and of `validate`.
+    fn finish(
+        self,
+        restrictions: StatementRestrictions,
+        operations: Vec<Operation>,
+        json: Option<JsonSource>,
+    ) -> Result<ModificationPlan, CqlError> {
+        let Draft {
+            table,
+            kind,
+            attributes,
+            conditions,
+        } = self;
+        if !conditions.is_empty() {
+            if table.is_counter {
+                return invalid("Conditional updates are not supported on counter tables");
+            }
+            if attributes.has_timestamp() {
+                return invalid("Cannot provide custom timestamp for conditional updates");
+            }
+        }
+        if table.is_counter && attributes.has_timestamp() {
+            return invalid("Cannot provide custom timestamp for counter updates");
+        }
+        if table.is_counter && attributes.has_ttl() {
+            return invalid("Cannot provide custom TTL for counter updates");
+        }
+        if table.is_view() {
+            return invalid("Cannot directly modify a materialized view");
+        }
+        if table.kind == TableKind::Virtual {
+            return invalid(format!(
+                "Modification is not supported by table {}",
+                table.full_name()
+            ));
+        }
+        Ok(ModificationPlan::new(
+            table,
+            kind,
+            restrictions,
+            operations,
+            attributes,
+            conditions,
+            json,
+        ))
+    }
+
+    fn is_static_only(&self, operations: &[Operation]) -> bool {
+        let is_static = |operation: &Operation| {
+            self.table
+                .columns
+                .get(operation.column)
+                .is_some_and(|column| column.is_static())
+        };
+        let regular = operations.iter().any(|operation| !is_static(operation))
+            || self.conditions.applies_to_regular(&self.table);
+        let statics = operations.iter().any(is_static) || self.conditions.applies_to_static(&self.table);
+        !regular && statics
+    }
+}
+
+fn plan_insert(ctx: &mut PlanContext<'_>, insert: &ast::Insert) -> Result<ModificationPlan, CqlError> {
+    let condition = if insert.if_not_exists {
+        ast::IfClause::NotExists
+    } else {
+        ast::IfClause::None
+    };
+    let draft = Draft::new(
+        ctx,
+        &insert.table,
+        StatementKind::Insert,
+        &insert.using,
+        &condition,
+    )?;
+    let table = draft.table.clone();
+    if table.is_counter {
+        return invalid("INSERT statements are not allowed on counter tables, use UPDATE instead");
+    }
+    if insert.columns.is_empty() {
+        return invalid("No columns provided to INSERT");
+    }
+    if insert.columns.len() != insert.values.len() {
+        return invalid("Unmatched column names/values");
+    }
+    let repeats = |(at, name): (usize, &Ident)| insert.columns.iter().take(at).any(|earlier| earlier == name);
+    if insert.columns.iter().enumerate().any(repeats) {
+        return invalid("The column names contains duplicates");
+    }
+    let mut relations = Vec::new();
+    let mut operations = Vec::new();
+    let mut sets_clustering = false;
+    for (name, value) in insert.columns.iter().zip(&insert.values) {
+        let (place, column) = existing(&table, name)?;
+        if column.is_primary_key() {
+            sets_clustering |= place >= table.partition_key_count;
+            relations.push(Relation::Column {
+                column: name.clone(),
+                operator: Operator::Eq,
+                term: value.clone(),
+            });
+        } else {
+            operations.push(operation::plan_set(ctx, &table, place, column, value)?);
+        }
+    }
+    let options = RestrictionOptions {
+        is_static_only: !sets_clustering && draft.is_static_only(&operations),
+        ..RestrictionOptions::default()
+    };
+    let restrictions = StatementRestrictions::new(ctx, StatementKind::Insert, &table, &relations, options)?;
+    mark_partition_key(ctx, &table, &relations);
+    let exact = exact_terms(ctx, &table, &relations)?;
+    Ok(draft.finish(restrictions, operations, None)?.with_exact(exact))
+}
+
+fn plan_insert_json(
+    ctx: &mut PlanContext<'_>,
+    insert: &ast::InsertJson,
+) -> Result<ModificationPlan, CqlError> {
+    let condition = if insert.if_not_exists {
+        ast::IfClause::NotExists
+    } else {
+        ast::IfClause::None
+    };
+    let draft = Draft::new(
+        ctx,
+        &insert.table,
+        StatementKind::Insert,
+        &insert.using,
+        &condition,
+    )?;
+    let table = draft.table.clone();
+    if table.is_counter {
+        return invalid("INSERT statements are not allowed on counter tables, use UPDATE instead");
+    }
+    if let ast::JsonValue::Marker(index) = &insert.json {
+        let spec = ColumnSpec::new(
+            table.keyspace.as_str(),
+            table.name.as_str(),
+            "[json]",
+            CqlType::TEXT,
+        );
+        ctx.markers.set(*index, spec);
+    }
+    let source = JsonSource::plan(&table, insert)?;
+    let restrictions = StatementRestrictions::none(StatementKind::Insert, &table);
+    draft.finish(restrictions, Vec::new(), Some(source))
+}
+
+fn plan_update(ctx: &mut PlanContext<'_>, update: &ast::Update) -> Result<ModificationPlan, CqlError> {
+    let draft = Draft::new(
+        ctx,
+        &update.table,
+        StatementKind::Update,
+        &update.using,
+        &update.condition,
+    )?;
+    let table = draft.table.clone();
+    let mut operations = Vec::new();
+    for assignment in &update.assignments {
+        let (place, column) = existing(&table, &assignment.column)?;
+        if column.is_primary_key() {
+            return invalid(format!("PRIMARY KEY part {} found in SET part", column.name));
+        }
+        operations.push(operation::plan_assignment(
+            ctx,
+            &table,
+            place,
+            column,
+            &assignment.operation,
+        )?);
+    }
+    let restrictions = where_clause(ctx, &draft, &update.relations, &operations)?;
+    let exact = exact_terms(ctx, &table, &update.relations)?;
+    Ok(draft.finish(restrictions, operations, None)?.with_exact(exact))
+}
+
+fn plan_delete(ctx: &mut PlanContext<'_>, delete: &ast::Delete) -> Result<ModificationPlan, CqlError> {
+    let draft = Draft::new(
+        ctx,
+        &delete.table,
+        StatementKind::Delete,
+        &delete.using,
+        &delete.condition,
+    )?;
+    let table = draft.table.clone();
+    let mut operations = Vec::new();
+    for deletion in &delete.deletions {
+        let (ast::Deletion::Column(name)
+        | ast::Deletion::Element { column: name, .. }
+        | ast::Deletion::Field { column: name, .. }) = deletion;
+        let (place, column) = existing(&table, name)?;
+        if column.is_primary_key() {
+            return invalid(format!(
+                "Invalid identifier {} for deletion (should not be a PRIMARY KEY part)",
+                column.name
+            ));
+        }
+        operations.push(operation::plan_deletion(ctx, &table, place, column, deletion)?);
+    }
+    let restrictions = where_clause(ctx, &draft, &delete.relations, &operations)?;
+    let plan = draft.finish(restrictions, operations, None)?;
+    check_conditional_delete(&plan)?;
+    Ok(plan)
+}
+
+fn where_clause(
+    ctx: &mut PlanContext<'_>,
+    draft: &Draft,
+    relations: &[Relation],
+    operations: &[Operation],
+) -> Result<StatementRestrictions, CqlError> {
+    let options = RestrictionOptions {
+        is_static_only: draft.is_static_only(operations),
+        ..RestrictionOptions::default()
+    };
+    let restrictions = StatementRestrictions::new(ctx, draft.kind, &draft.table, relations, options)?;
+    mark_partition_key(ctx, &draft.table, relations);
+    Ok(restrictions)
+}
+
+/// A conditional DELETE names whole rows.
+fn check_conditional_delete(plan: &ModificationPlan) -> Result<(), CqlError> {
+    let restrictions = &plan.restrictions;
+    let all_equal = restrictions.partition.has_only_equality(&plan.table)
+        && restrictions.clustering.len() == plan.table.clustering_count
+        && restrictions.clustering.has_only_equality();
+    if plan.conditions.is_empty() || all_equal {
+        return Ok(());
+    }
+    let (statics, regulars) = plan.operation_kinds();
+    if regulars || !statics {
+        return invalid(
+            "DELETE statements must restrict all PRIMARY KEY columns with equality relations in order to delete non static columns",
+        );
+    }
+    if plan.conditions.applies_to_regular(&plan.table) {
+        return invalid(
+            "DELETE statements must restrict all PRIMARY KEY columns with equality relations in order to use IF condition on non static columns",
+        );
+    }
+    Ok(())
+}
+
+/// Says which markers give the partition key, for drivers that route by token.
+fn mark_partition_key(ctx: &mut PlanContext<'_>, table: &Table, relations: &[Relation]) {
+    for relation in relations {
+        let Relation::Column {
+            column,
+            operator: Operator::Eq,
+            term: ast::Term::Marker(index),
+        } = relation
+        else {
+            continue;
+        };
+        if let Some((place, _)) = table.column(column.as_str())
+            && place < table.partition_key_count
+        {
+            ctx.markers.set_partition_key(*index, place);
+        }
+    }
+}
+
+/// The clustering values as the statement writes them, for tables in which equal values may differ in bytes
+/// (`1.0` and `1.00`). Only if each clustering column is given by an equality.
+fn exact_terms(
+    ctx: &mut PlanContext<'_>,
+    table: &Table,
+    relations: &[Relation],
+) -> Result<Option<Vec<Term>>, CqlError> {
+    if !table
+        .clustering()
+        .iter()
+        .any(|column| has_several_forms(&column.ty))
+    {
+        return Ok(None);
+    }
+    let mut terms = Vec::new();
+    for column in table.clustering() {
+        let equal = relations.iter().find_map(|relation| match relation {
+            Relation::Column {
+                column: name,
+                operator: Operator::Eq,
+                term,
+            } if *name == column.name.as_str() => Some(term),
+            _ => None,
+        });
+        let Some(term) = equal else { return Ok(None) };
+        terms.push(Term::prepare(
+            ctx,
+            term,
+            &crate::plan::column_spec(table, column),
+        )?);
+    }
+    Ok(Some(terms))
+}
+
+/// True if values of the type may be equal without being the same bytes.
+fn has_several_forms(ty: &CqlType) -> bool {
+    match ty {
+        CqlType::Native(native) => {
+            use helenus_cql::types::NativeType as N;
+            matches!(native, N::Decimal | N::Varint | N::Float | N::Double | N::Boolean)
+        }
+        CqlType::Tuple(_) | CqlType::Udt { .. } => true,
+        CqlType::List { element, .. } | CqlType::Set { element, .. } | CqlType::Vector { element, .. } => {
+            has_several_forms(element)
+        }
+        CqlType::Map { key, value, .. } => has_several_forms(key) || has_several_forms(value),
+    }
+}

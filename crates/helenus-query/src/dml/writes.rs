@@ -1,0 +1,483 @@
+//! What statements write, gathered: rows, partition headers, and what follows from them for indexes. All of it becomes one
+//! batch of the store, so that it happens as a whole or not at all.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use helenus_cql::error::CqlError;
+use helenus_row::header::PartitionHeader;
+use helenus_row::merge::merge;
+use helenus_row::row::Liveness;
+use helenus_row::{Cell, ColumnId, KeyKind, RowBuilder, key};
+use helenus_tablet::WriteBatch;
+
+use super::apply::{CounterState, WriteParams, apply, counter_delta, counter_state};
+use super::bound::{Bound, RowName, RowsBound};
+use super::index;
+use super::operation::{Action, Operation};
+use crate::engine::{Engine, store_error};
+use crate::schema::Table;
+use crate::select::restrictions::StatementKind;
+use crate::storage::read::{
+    OwnedRow, PartitionKey, StoredRow, corrupt, corrupt_key, read_header, read_row, read_static,
+    read_stored_row, read_stored_row_under, read_stored_static,
+};
+
+/// What is written to one row.
+pub struct RowWrite {
+    pub table: Arc<Table>,
+    pub partition: PartitionKey,
+    /// `Static` or `Row`.
+    pub kind: KeyKind,
+    pub clustering: Bytes,
+    pub operand: Bytes,
+}
+
+/// A partition deletion, or range tombstones.
+pub struct HeaderWrite {
+    pub table: Arc<Table>,
+    pub partition: PartitionKey,
+    pub header: PartitionHeader,
+}
+
+/// Table, partition, kind and clustering.
+type RowKey<'w> = (u32, &'w Bytes, KeyKind, &'w Bytes);
+
+type CounterKey = (u32, Bytes, KeyKind, Bytes, ColumnId);
+
+/// Everything that one request writes.
+#[derive(Default)]
+pub struct WriteSet {
+    pub rows: Vec<RowWrite>,
+    pub headers: Vec<HeaderWrite>,
+    /// Totals that this request has already made, for counters that it increments more than once.
+    counters: HashMap<CounterKey, (i64, i64)>,
+}
+
+impl WriteSet {
+    /// Adds what a statement does. Partitions are locked if [`Bound::needs_lock`].
+    ///
+    /// # Errors
+    /// Cassandra's, for values that make no sense.
+    pub async fn add(
+        &mut self,
+        engine: &Engine,
+        bound: &Bound<'_>,
+        timestamp_us: i64,
+        now_s: i64,
+    ) -> Result<(), CqlError> {
+        let plan = bound.plan;
+        let params = WriteParams {
+            table: &plan.table,
+            eval: bound.eval,
+            timestamp_us,
+            now_s,
+            expiry: plan.attributes.expiry(&bound.eval, &plan.table, now_s)?,
+        };
+        for partition in &bound.partitions {
+            if plan.kind == StatementKind::Delete {
+                self.add_delete(engine, bound, &params, partition).await?;
+            } else {
+                self.add_upsert(engine, bound, &params, partition).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn add_upsert(
+        &mut self,
+        engine: &Engine,
+        bound: &Bound<'_>,
+        params: &WriteParams<'_>,
+        partition: &PartitionKey,
+    ) -> Result<(), CqlError> {
+        if let RowsBound::Names(names) = &bound.rows {
+            for name in names {
+                let mut row = RowBuilder::new();
+                if bound.plan.kind == StatementKind::Insert {
+                    row.liveness(Liveness {
+                        timestamp_us: params.timestamp_us,
+                        expiry: params.expiry,
+                    });
+                }
+                let operations: Vec<&Operation> = bound.regular_operations().collect();
+                self.apply_all(
+                    engine,
+                    params,
+                    partition,
+                    KeyKind::Row,
+                    &name.clustering,
+                    &operations,
+                    &mut row,
+                )
+                .await?;
+                self.push_row(params, partition, name, row);
+            }
+        }
+        self.add_static(engine, bound, params, partition).await
+    }
+
+    async fn add_static(
+        &mut self,
+        engine: &Engine,
+        bound: &Bound<'_>,
+        params: &WriteParams<'_>,
+        partition: &PartitionKey,
+    ) -> Result<(), CqlError> {
+        let operations: Vec<&Operation> = bound.static_operations().collect();
+        if operations.is_empty() {
+            return Ok(());
+        }
+        let mut row = RowBuilder::new();
+        self.apply_all(
+            engine,
+            params,
+            partition,
+            KeyKind::Static,
+            &Bytes::new(),
+            &operations,
+            &mut row,
+        )
+        .await?;
+        self.push(&bound.plan.table, partition, KeyKind::Static, Bytes::new(), &row);
+        Ok(())
+    }
+
+    async fn add_delete(
+        &mut self,
+        engine: &Engine,
+        bound: &Bound<'_>,
+        params: &WriteParams<'_>,
+        partition: &PartitionKey,
+    ) -> Result<(), CqlError> {
+        let table = &bound.plan.table;
+        let operations: Vec<&Operation> = bound.regular_operations().collect();
+        let whole = bound.operations.is_empty();
+        match &bound.rows {
+            _ if !whole && operations.is_empty() => {}
+            RowsBound::Names(names) => {
+                for name in names {
+                    let mut row = RowBuilder::new();
+                    if whole {
+                        row.delete_row(params.deletion());
+                    }
+                    self.apply_all(
+                        engine,
+                        params,
+                        partition,
+                        KeyKind::Row,
+                        &name.clustering,
+                        &operations,
+                        &mut row,
+                    )
+                    .await?;
+                    self.push_row(params, partition, name, row);
+                }
+            }
+            _ if !whole => {
+                return Err(CqlError::invalid(
+                    "Range deletions are not supported for specific columns",
+                ));
+            }
+            RowsBound::Ranges(ranges) => {
+                let header = PartitionHeader::deleting_ranges(ranges.iter().cloned(), params.deletion());
+                self.push_header(table, partition, header);
+            }
+            RowsBound::None => {
+                self.push_header(
+                    table,
+                    partition,
+                    PartitionHeader::deleting_partition(params.deletion()),
+                );
+            }
+        }
+        self.add_static(engine, bound, params, partition).await
+    }
+
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "the parts of one row's place, passed on as they are"
+    )]
+    async fn apply_all(
+        &mut self,
+        engine: &Engine,
+        params: &WriteParams<'_>,
+        partition: &PartitionKey,
+        kind: KeyKind,
+        clustering: &Bytes,
+        operations: &[&Operation],
+        row: &mut RowBuilder,
+    ) -> Result<(), CqlError> {
+        let mut existing: Option<Option<OwnedRow>> = None;
+        let mut stored: Option<Option<StoredRow>> = None;
+        for operation in operations {
+            if let Action::Increment { delta, is_negated } = &operation.action {
+                let Some(delta) = counter_delta(delta, *is_negated, &params.eval)? else {
+                    continue;
+                };
+                if stored.is_none() {
+                    stored = Some(read_stored(engine, params.table, partition, kind, clustering).await?);
+                }
+                let id = params
+                    .table
+                    .columns
+                    .get(operation.column)
+                    .map_or(ColumnId(0), |column| column.id);
+                let key = (
+                    params.table.number.0,
+                    partition.bytes.clone(),
+                    kind,
+                    clustering.clone(),
+                    id,
+                );
+                self.increment(
+                    key,
+                    delta,
+                    params.timestamp_us,
+                    stored.as_ref().and_then(Option::as_ref),
+                    row,
+                )?;
+                continue;
+            }
+            if operation.action.requires_read() && existing.is_none() {
+                existing = Some(match kind {
+                    KeyKind::Static => read_static(engine, params.table, partition, params.now_s).await?,
+                    _ => read_row(engine, params.table, partition, clustering, params.now_s).await?,
+                });
+            }
+            apply(operation, params, existing.as_ref().and_then(Option::as_ref), row)?;
+        }
+        Ok(())
+    }
+
+    /// Adds to a counter. The new total is newer than the old one whatever the clock says, so that merges keep it.
+    fn increment(
+        &mut self,
+        key: CounterKey,
+        delta: i64,
+        timestamp_us: i64,
+        stored: Option<&StoredRow>,
+        row: &mut RowBuilder,
+    ) -> Result<(), CqlError> {
+        let id = key.4;
+        let (total, timestamp_us) = match self.counters.get(&key) {
+            Some((total, last_us)) => (total.wrapping_add(delta), last_us.saturating_add(1)),
+            None => match counter_state(stored, id)? {
+                CounterState::Absent => (delta, timestamp_us),
+                CounterState::Total {
+                    total,
+                    timestamp_us: last_us,
+                } => (
+                    total.wrapping_add(delta),
+                    timestamp_us.max(last_us.saturating_add(1)),
+                ),
+                CounterState::Deleted => return Ok(()),
+            },
+        };
+        self.counters.insert(key, (total, timestamp_us));
+        row.cell(id, Cell::counter(timestamp_us, total));
+        Ok(())
+    }
+
+    fn push_row(
+        &mut self,
+        params: &WriteParams<'_>,
+        partition: &PartitionKey,
+        name: &RowName,
+        mut row: RowBuilder,
+    ) {
+        if row.is_empty() {
+            return;
+        }
+        if let Some(exact) = &name.exact {
+            row.exact_clustering(params.timestamp_us, exact.clone());
+        }
+        self.push(
+            params.table,
+            partition,
+            KeyKind::Row,
+            name.clustering.clone(),
+            &row,
+        );
+    }
+
+    fn push(
+        &mut self,
+        table: &Arc<Table>,
+        partition: &PartitionKey,
+        kind: KeyKind,
+        clustering: Bytes,
+        row: &RowBuilder,
+    ) {
+        if !row.is_empty() {
+            self.rows.push(RowWrite {
+                table: table.clone(),
+                partition: partition.clone(),
+                kind,
+                clustering,
+                operand: row.build(),
+            });
+        }
+    }
+
+    fn push_header(&mut self, table: &Arc<Table>, partition: &PartitionKey, header: PartitionHeader) {
+        if !header.is_empty() {
+            self.headers.push(HeaderWrite {
+                table: table.clone(),
+                partition: partition.clone(),
+                header,
+            });
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty() && self.headers.is_empty()
+    }
+
+    /// The partitions that are written.
+    pub fn partitions(&self) -> HashSet<(&str, &str, &Bytes)> {
+        self.rows
+            .iter()
+            .map(|row| {
+                (
+                    row.table.keyspace.as_str(),
+                    row.table.name.as_str(),
+                    &row.partition.bytes,
+                )
+            })
+            .chain(self.headers.iter().map(|write| {
+                (
+                    write.table.keyspace.as_str(),
+                    write.table.name.as_str(),
+                    &write.partition.bytes,
+                )
+            }))
+            .collect()
+    }
+
+    /// Bytes of all operands.
+    pub fn data_len(&self) -> usize {
+        self.rows
+            .iter()
+            .map(|row| row.operand.len() + row.clustering.len())
+            .sum()
+    }
+
+    /// Writes everything, and the index entries that follow.
+    pub async fn commit(self, engine: &Engine) -> Result<(), CqlError> {
+        if self.is_empty() {
+            return Ok(());
+        }
+        let mut batch = WriteBatch::new();
+        self.maintain_indexes(engine, &mut batch).await?;
+        let mut durable = false;
+        let schema = engine.schema.load();
+        let mut is_durable = |table: &Table| {
+            durable |= schema
+                .keyspace(&table.keyspace)
+                .is_none_or(|keyspace| keyspace.durable_writes);
+        };
+        for write in &self.headers {
+            is_durable(&write.table);
+            engine.headers.add(&engine.store, write.table.number).await?;
+            let key = key::header_key(write.table.number, write.partition.token, &write.partition.bytes);
+            batch.merge(write.partition.token, key, write.header.encode());
+        }
+        for write in self.rows {
+            is_durable(&write.table);
+            let (table, partition) = (write.table.number, &write.partition);
+            let key = match write.kind {
+                KeyKind::Static => key::static_key(table, partition.token, &partition.bytes),
+                _ => key::row_key(table, partition.token, &partition.bytes, &write.clustering),
+            };
+            batch.merge(partition.token, key, write.operand);
+        }
+        engine.store.write(batch, durable).await.map_err(store_error)
+    }
+}
+
+impl WriteSet {
+    /// Adds the index entries that follow from the rows written. The partitions of indexed tables are locked.
+    async fn maintain_indexes(&self, engine: &Engine, batch: &mut WriteBatch) -> Result<(), CqlError> {
+        let mut by_row: BTreeMap<RowKey<'_>, (&RowWrite, Vec<Bytes>)> = BTreeMap::new();
+        for row in self.rows.iter().filter(|row| !row.table.indexes.is_empty()) {
+            let key = (
+                row.table.number.0,
+                &row.partition.bytes,
+                row.kind,
+                &row.clustering,
+            );
+            by_row
+                .entry(key)
+                .or_insert_with(|| (row, Vec::new()))
+                .1
+                .push(row.operand.clone());
+        }
+        let now_s = engine.clock.now_us().div_euclid(1_000_000);
+        for (row, operands) in by_row.into_values() {
+            let operand = merge(row.kind, None, &operands).map_err(corrupt)?;
+            let (table, partition) = (&row.table, &row.partition);
+            let before = read_header(engine, table, partition).await?.unwrap_or_default();
+            let old = match (index::reads_old_row(table, &operand)?, row.kind) {
+                (false, _) => None,
+                (true, KeyKind::Static) => {
+                    read_stored_static(engine, table, partition, Some(&before)).await?
+                }
+                (true, _) => {
+                    read_stored_row_under(engine, table, partition, &row.clustering, Some(&before)).await?
+                }
+            };
+            let after = self.header_after(before, table, partition);
+            let clustering = match row.kind {
+                KeyKind::Static => Vec::new(),
+                _ => table
+                    .layout
+                    .decode_clustering(&row.clustering)
+                    .map_err(corrupt_key)?,
+            };
+            let write = index::RowWrite {
+                partition,
+                kind: row.kind,
+                clustering: &clustering,
+                old: old.as_ref(),
+                shadow: match row.kind {
+                    KeyKind::Static => after.deletion,
+                    _ => after.deletion_at(&row.clustering),
+                },
+                operand: &operand,
+                now_s,
+            };
+            batch.ops.extend(index::entry_ops(engine, table, &write)?);
+        }
+        Ok(())
+    }
+
+    /// A partition's header with what is written to it.
+    fn header_after(
+        &self,
+        before: PartitionHeader,
+        table: &Table,
+        partition: &PartitionKey,
+    ) -> PartitionHeader {
+        self.headers
+            .iter()
+            .filter(|write| write.table.number == table.number && write.partition == *partition)
+            .fold(before, |header, write| header.merge(&write.header))
+    }
+}
+
+/// The stored row or static row, alive or not.
+pub async fn read_stored(
+    engine: &Engine,
+    table: &Table,
+    partition: &PartitionKey,
+    kind: KeyKind,
+    clustering: &[u8],
+) -> Result<Option<StoredRow>, CqlError> {
+    if kind == KeyKind::Static {
+        let header = read_header(engine, table, partition).await?;
+        return read_stored_static(engine, table, partition, header.as_ref()).await;
+    }
+    read_stored_row(engine, table, partition, clustering).await
+}
