@@ -206,10 +206,14 @@ impl StatementRestrictions {
         }
         let mut ranges = Vec::new();
         let bounds = match slice {
-            Some((restriction, slice)) => Some((
-                bind_bound(table, restriction, slice.start.as_ref(), ctx)?,
-                bind_bound(table, restriction, slice.end.as_ref(), ctx)?,
-            )),
+            Some((restriction, slice)) => {
+                // Null is before every value: nothing is below it, everything above.
+                let lower = bind_bound(table, restriction, slice.start.as_ref(), ctx)?.unwrap_or_default();
+                let Some(upper) = bind_bound(table, restriction, slice.end.as_ref(), ctx)? else {
+                    return Ok(Vec::new());
+                };
+                Some((lower, upper))
+            }
             None => None,
         };
         for prefix in &prefixes.rows {
@@ -228,23 +232,32 @@ impl StatementRestrictions {
     }
 }
 
+/// The bound, if there is one; nothing at all if it is null.
 fn bind_bound(
     table: &Table,
     restriction: &Restriction,
     bound: Option<&SliceBound>,
     ctx: &EvalContext<'_>,
-) -> Result<Option<TupleBound>, CqlError> {
-    let Some(bound) = bound else { return Ok(None) };
+) -> Result<Option<Option<TupleBound>>, CqlError> {
+    let Some(bound) = bound else {
+        return Ok(Some(None));
+    };
     let tuple = bound.tuple.bind(table, &restriction.columns, ctx)?;
     let mut values = Vec::with_capacity(tuple.len());
     for (at, value) in tuple.into_iter().enumerate() {
-        let column = restriction.columns.get(at..).unwrap_or(&restriction.columns);
-        values.push(value.ok_or_else(|| null_column(table, column))?);
+        match value {
+            Some(value) => values.push(value),
+            None if !restriction.is_multi => return Ok(None),
+            None => {
+                let column = restriction.columns.get(at..).unwrap_or(&restriction.columns);
+                return Err(null_column(table, column));
+            }
+        }
     }
-    Ok(Some(TupleBound {
+    Ok(Some(Some(TupleBound {
         values,
         inclusive: bound.is_inclusive,
-    }))
+    })))
 }
 
 /// The order of partition keys by their values, column by column.

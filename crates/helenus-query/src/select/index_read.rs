@@ -30,7 +30,7 @@ pub(super) struct IndexLookup {
 }
 
 /// The first index that is complete and answers one of the filter's expressions.
-pub(super) fn choose(table: &Table, filter: &Filter) -> Result<Option<IndexLookup>, CqlError> {
+pub(super) fn choose(table: &Table, filter: &Filter) -> Option<IndexLookup> {
     for expression in filter.expressions() {
         let Some(column) = table.columns.get(expression.column) else {
             continue;
@@ -41,15 +41,15 @@ pub(super) fn choose(table: &Table, filter: &Filter) -> Result<Option<IndexLooku
                 && fits(index, expression)
         };
         if let Some(index) = table.indexes.iter().find(usable)
-            && let Some(value) = looked_up(expression)?
+            && let Some(value) = looked_up(expression)
         {
-            return Ok(Some(IndexLookup {
+            return Some(IndexLookup {
                 index: index.clone(),
                 value,
-            }));
+            });
         }
     }
-    Ok(None)
+    None
 }
 
 /// Indexes on entries hold composites, the others values.
@@ -58,13 +58,14 @@ fn fits(index: &Index, expression: &Expression) -> bool {
     is_entry == (index.target.kind == IndexTargetKind::KeysAndValues)
 }
 
-fn looked_up(expression: &Expression) -> Result<Option<Bytes>, CqlError> {
+fn looked_up(expression: &Expression) -> Option<Bytes> {
     match (&expression.operand, expression.operator) {
         (Operand::Value(value), Operator::Eq | Operator::Contains | Operator::ContainsKey) => {
-            Ok(Some(value.clone()))
+            Some(value.clone())
         }
-        (Operand::Entry { key, value }, Operator::Eq) => entry_value(key, value).map(Some),
-        _ => Ok(None),
+        // A value too long for a key is in no index.
+        (Operand::Entry { key, value }, Operator::Eq) => entry_value(key, value).ok(),
+        _ => None,
     }
 }
 
@@ -190,7 +191,8 @@ impl IndexSource {
                 self.pending = Some((key, clustering));
                 return Ok(None);
             }
-            if !self.wanted.contains(&clustering) {
+            let is_static = clustering.is_empty() && table.clustering_count > 0;
+            if is_static || !self.wanted.contains(&clustering) {
                 continue;
             }
             let row = read_stored_row_under(engine, table, &key, &clustering, self.header.as_ref()).await?;

@@ -313,6 +313,9 @@ fn resolve_element(
         return Err(CqlError::invalid("LIKE can't be used with collections."));
     }
     let (place, column) = require_column(table, name)?;
+    if operator.is_slice() {
+        check_slice(column)?;
+    }
     check_operator(column, operator, true)?;
     let key = Term::prepare(ctx, key, &collection_part(table, column, true))?;
     let value = Term::prepare(ctx, term, &collection_part(table, column, false))?;

@@ -12,6 +12,9 @@ use crate::request::BoundValue;
 use crate::schema::Table;
 use crate::term::{EvalContext, Term};
 
+/// `VectorQueryContext`'s limit on how many rows are ranked.
+const ROWS_MAX: u32 = 1000;
+
 /// How an index on vectors measures (its option `similarity_function`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Measure {
@@ -149,6 +152,11 @@ impl Nearest {
             return Err(CqlError::invalid(
                 "Top-K queries do not support per-partition limits",
             ));
+        }
+        if limit > ROWS_MAX {
+            return Err(CqlError::invalid(format!(
+                "Use of ANN OF in an ORDER BY clause requires a LIMIT that is not greater than {ROWS_MAX}. LIMIT was {limit}"
+            )));
         }
         if let Some(page_size) = page_size.filter(|page_size| *page_size < limit) {
             warnings.push(format!(

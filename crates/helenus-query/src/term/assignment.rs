@@ -141,7 +141,12 @@ fn test_term(ctx: &PlanContext<'_>, term: &ast::Term, receiver: &ColumnSpec) -> 
                     Assignment::NotAssignable
                 }
             }
-            _ => Assignment::NotAssignable,
+            CqlType::Udt { .. } => Assignment::NotAssignable,
+            // A value in parentheses.
+            _ => match elements.as_slice() {
+                [value] => test_term(ctx, value, receiver),
+                _ => Assignment::NotAssignable,
+            },
         },
         ast::Term::Function { .. }
         | ast::Term::Cast { .. }

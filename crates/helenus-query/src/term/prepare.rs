@@ -45,6 +45,13 @@ impl Term {
             },
             ast::Term::Map(entries) => prepare_map(ctx, entries, receiver),
             ast::Term::UserType(fields) => prepare_user_type(ctx, fields, receiver),
+            // A value in parentheses.
+            ast::Term::Tuple(elements)
+                if elements.len() == 1 && !matches!(receiver.ty, CqlType::Tuple(_) | CqlType::Udt { .. }) =>
+            {
+                let value = elements.first().unwrap_or(&ast::Term::Null);
+                Term::prepare(ctx, value, receiver)
+            }
             ast::Term::Tuple(elements) => prepare_tuple(ctx, elements, receiver),
             ast::Term::Function { .. }
             | ast::Term::Cast { .. }
@@ -133,7 +140,10 @@ fn prepare_list(
     receiver: &ColumnSpec,
 ) -> Result<Term, CqlError> {
     let CqlType::List { element, .. } = &receiver.ty else {
-        return Err(not_of_kind("list", receiver));
+        return Err(CqlError::invalid(format!(
+            "Unexpected receiver type '{}'; only list and vector are expected",
+            receiver.ty
+        )));
     };
     let spec = part_spec(
         receiver,
