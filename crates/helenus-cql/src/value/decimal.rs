@@ -145,11 +145,28 @@ impl Decimal {
 
     /// The remainder, as `BigDecimal.remainder`: of the sign of the dividend. `None` for a zero divisor.
     pub fn remainder(&self, other: &Decimal) -> Option<Decimal> {
-        let (a, b, scale) = self.aligned(other)?;
+        let quotient = self.divide_to_integral(other)?;
+        self.subtract(&quotient.multiply(other)?)
+    }
+
+    /// The integer part of the quotient, as `BigDecimal.divideToIntegralValue`, whose scale is as near as can be to
+    /// the difference of the scales.
+    fn divide_to_integral(&self, other: &Decimal) -> Option<Decimal> {
+        let (a, b, _) = self.aligned(other)?;
         if b.is_zero() {
             return None;
         }
-        Some(Decimal::new(a % b, scale))
+        let preferred = i32::try_from(i64::from(self.scale) - i64::from(other.scale)).ok()?;
+        let quotient = Decimal::new(a / b, 0);
+        if quotient.unscaled.is_zero() {
+            return Some(Decimal::new(0, preferred));
+        }
+        if preferred >= 0 {
+            return Some(Decimal::new(quotient.scaled_up(i64::from(preferred))?, preferred));
+        }
+        let stripped = quotient.strip_trailing_zeros();
+        let scale = stripped.scale.max(preferred);
+        Some(Decimal::new(stripped.scaled_up(i64::from(scale))?, scale))
     }
 
     pub fn negate(&self) -> Decimal {

@@ -115,8 +115,12 @@ pub fn ln(value: &Decimal) -> Option<Decimal> {
 
 /// Decimal logarithm of a positive number.
 pub fn log10(value: &Decimal) -> Option<Decimal> {
+    // The quotients that come out exact have scales of their own.
     if value.compare(&Decimal::new(1, 0)).is_eq() {
-        return Some(Decimal::new(0, 0));
+        return Some(Decimal::new(0, -33));
+    }
+    if value.compare(&Decimal::new(10, 0)).is_eq() {
+        return Some(Decimal::new(1, 0));
     }
     let precision = precision_of(value);
     let decimals = precision + GUARD_DIGITS + digits_lost_near_one(value);

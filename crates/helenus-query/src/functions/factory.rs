@@ -89,7 +89,7 @@ fn any(infer_from_receiver: bool) -> Parameter {
 }
 
 fn fixed(ty: CqlType) -> Parameter {
-    Parameter::Fixed(vec![ty])
+    Parameter::Fixed(ty)
 }
 
 fn optional_text() -> Parameter {
@@ -217,8 +217,12 @@ fn masking_factories() -> Vec<Factory> {
         parameter: Box::new(any(true)),
     };
     let partial = || {
-        let string = Parameter::Fixed(vec![CqlType::TEXT, CqlType::TEXT, CqlType::ASCII]);
-        vec![string, fixed(CqlType::INT), fixed(CqlType::INT), optional_text()]
+        vec![
+            Parameter::String,
+            fixed(CqlType::INT),
+            fixed(CqlType::INT),
+            optional_text(),
+        ]
     };
     vec![
         Factory::new("mask_null", vec![any(false)], |_, types, _| {

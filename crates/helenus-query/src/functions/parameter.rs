@@ -14,8 +14,10 @@ use crate::term::Assignable;
 /// What a parameter accepts.
 #[derive(Clone, Debug)]
 pub enum Parameter {
-    /// Any of these types; the first where nothing tells.
-    Fixed(Vec<CqlType>),
+    /// This type, or one that fits it.
+    Fixed(CqlType),
+    /// Text or ascii.
+    String,
     Any {
         infer_from_receiver: bool,
     },
@@ -47,7 +49,8 @@ impl Parameter {
         others: &[Option<CqlType>],
     ) -> Option<CqlType> {
         match self {
-            Parameter::Fixed(types) => arg.compatible_type(ctx).or_else(|| types.first().cloned()),
+            Parameter::Fixed(ty) => arg.compatible_type(ctx).or_else(|| Some(ty.clone())),
+            Parameter::String => arg.compatible_type(ctx).or(Some(CqlType::TEXT)),
             Parameter::Any { infer_from_receiver } => arg
                 .compatible_type(ctx)
                 .or_else(|| receiver.filter(|_| *infer_from_receiver).cloned()),
@@ -84,8 +87,12 @@ impl Parameter {
         };
         let is_number = |ty: &CqlType| matches!(ty, CqlType::Native(native) if NUMERIC.contains(native));
         let (fits, wanted) = match self {
-            Parameter::Fixed(types) => (
-                types
+            Parameter::Fixed(allowed) => (
+                test_assignment(ty, allowed).is_assignable(),
+                format!("an argument of type {self}"),
+            ),
+            Parameter::String => (
+                [CqlType::TEXT, CqlType::ASCII]
                     .iter()
                     .any(|allowed| test_assignment(ty, allowed).is_assignable()),
                 format!("an argument of type {self}"),
@@ -119,13 +126,8 @@ impl Parameter {
 impl fmt::Display for Parameter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Parameter::Fixed(types) => {
-                let names: Vec<String> = types.iter().map(ToString::to_string).collect();
-                match names.as_slice() {
-                    [name] => f.write_str(name),
-                    names => write!(f, "[{}]", names.join("|")),
-                }
-            }
+            Parameter::Fixed(ty) => write!(f, "{ty}"),
+            Parameter::String => f.write_str("[text|varchar|ascii]"),
             Parameter::Any { .. } => f.write_str("any"),
             Parameter::SameAs { parameter, .. } => write!(f, "{parameter}"),
             Parameter::AnyCollection => f.write_str("collection"),

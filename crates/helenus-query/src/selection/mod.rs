@@ -10,6 +10,9 @@ mod selectable;
 mod stamps;
 mod typed;
 
+#[cfg(test)]
+mod selection_tests;
+
 use std::sync::Arc;
 
 use bytes::Bytes;

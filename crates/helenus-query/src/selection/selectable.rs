@@ -4,7 +4,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use helenus_cql::ast::{self, CellAttribute, FunctionName};
+use helenus_cql::ast::{self, CellAttribute, FunctionName, TypeName};
 use helenus_cql::error::CqlError;
 use helenus_cql::types::{CqlType, NativeType};
 use helenus_cql::value::{self, Assignment};
@@ -145,7 +145,7 @@ pub(super) fn prepare(
             let selectable = boxed(selector)?;
             let resolved = resolve_type(ctx.schema, &table.keyspace, ty)?.freeze();
             Selectable::TypeHint {
-                name: ty.to_string(),
+                name: hint_name(ty, &table.keyspace),
                 ty: resolved,
                 selectable,
             }
@@ -169,6 +169,24 @@ pub(super) fn prepare(
             Selectable::MapOrUserType(entries.iter().map(entry).collect::<Result<_, CqlError>>()?)
         }
     })
+}
+
+/// The type as written, but user types with their keyspace, as Cassandra shows it.
+fn hint_name(ty: &TypeName, keyspace: &str) -> String {
+    let nested = |ty: &TypeName| hint_name(ty, keyspace);
+    match ty {
+        TypeName::UserType(name) if name.keyspace.is_none() => format!("{keyspace}.{name}"),
+        TypeName::Frozen(inner) => format!("frozen<{}>", nested(inner)),
+        TypeName::List(element) => format!("list<{}>", nested(element)),
+        TypeName::Set(element) => format!("set<{}>", nested(element)),
+        TypeName::Map(key, value) => format!("map<{}, {}>", nested(key), nested(value)),
+        TypeName::Vector { element, dimension } => format!("vector<{}, {dimension}>", nested(element)),
+        TypeName::Tuple(elements) => {
+            let elements: Vec<String> = elements.iter().map(nested).collect();
+            format!("tuple<{}>", elements.join(", "))
+        }
+        other => other.to_string(),
+    }
 }
 
 fn column_of(table: &Table, name: &ast::Ident) -> Result<(usize, Arc<Column>), CqlError> {

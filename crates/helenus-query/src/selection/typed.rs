@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use helenus_cql::ast::{self, CellAttribute};
 use helenus_cql::error::CqlError;
-use helenus_cql::types::{CqlType, NativeType};
+use helenus_cql::types::{CqlType, NativeType, UserType, UserTypeField};
 
 use super::selectable::{Entry, Selectable, attribute_type, resolve};
 use crate::functions::{self, AggregateFunction, Function, ScalarFunction};
@@ -120,6 +120,25 @@ fn add_once(places: &mut Vec<usize>, place: usize) {
     if !places.contains(&place) {
         places.push(place);
     }
+}
+
+/// The field that an entry of a user type names.
+fn field_of<'d>(entry: &Entry, definition: &'d UserType) -> Result<(usize, &'d UserTypeField), CqlError> {
+    let type_name = &definition.name;
+    let Some(field) = &entry.field else {
+        let key = entry.key.as_ref().map(ToString::to_string).unwrap_or_default();
+        return Err(CqlError::invalid(format!(
+            "{key} is not a valid field identifier of type {type_name} "
+        )));
+    };
+    let position = definition.field_index(field);
+    position
+        .and_then(|at| Some((at, definition.fields.get(at)?)))
+        .ok_or_else(|| {
+            CqlError::invalid(format!(
+                "Unknown field '{field}' in value of user defined type {type_name}"
+            ))
+        })
 }
 
 impl Typer<'_, '_, '_> {
@@ -418,6 +437,11 @@ impl Typer<'_, '_, '_> {
         inner: &Selectable,
     ) -> Result<Typed, CqlError> {
         let spec = self.spec(&selectable.to_string(), ty.clone());
+        if let (Selectable::MapOrUserType(entries), CqlType::Udt { definition, .. }) = (inner, ty) {
+            entries
+                .iter()
+                .try_for_each(|entry| field_of(entry, definition).map(drop))?;
+        }
         if !inner.test(self.ctx, &spec).is_assignable() {
             return Err(CqlError::invalid(format!(
                 "Cannot assign value {selectable} to {} of type {ty}",
@@ -606,21 +630,8 @@ impl Typer<'_, '_, '_> {
         let mut fields: Vec<Option<Typed>> = definition.fields.iter().map(|_| None).collect();
         let mut shown = Vec::new();
         for entry in entries {
-            let Some(field) = &entry.field else {
-                return Err(CqlError::invalid(format!(
-                    "{} is not a valid field identifier of type {} ",
-                    entry.key.as_ref().map(ToString::to_string).unwrap_or_default(),
-                    definition.name
-                )));
-            };
-            let found = definition.field_index(field);
-            let Some((position, definition)) = found.and_then(|at| Some((at, definition.fields.get(at)?)))
-            else {
-                return Err(CqlError::invalid(format!(
-                    "Unknown field '{field}' in value of user defined type {}",
-                    definition.name
-                )));
-            };
+            let (position, definition) = field_of(entry, definition)?;
+            let field = &definition.name;
             let value = self.typed(&entry.value, Some(&definition.ty))?;
             shown.push(format!("{field}: {}", value.name));
             if let Some(slot) = fields.get_mut(position) {
