@@ -1,1 +1,18 @@
-//! See Cargo.toml.
+//! The native transport, HTTP, and what joins them to the query floor.
+//!
+//! [`listener::Server`] accepts connections; each is one task, [`connection`], which reads requests, runs them
+//! side by side and sends answers as they come. What runs a statement is behind [`backend::Backend`], so that
+//! the transport can be tested without a store. [`http`] answers `/health` and `/metrics`.
+
+pub mod backend;
+pub mod config;
+mod connection;
+mod events;
+pub mod http;
+pub mod listener;
+pub mod metrics;
+mod shared;
+
+pub use backend::Backend;
+pub use config::ServerConfig;
+pub use listener::Server;

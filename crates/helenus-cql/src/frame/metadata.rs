@@ -1,7 +1,7 @@
 //! What a result or a prepared statement says of its columns (spec v5, sections 4.2.5.2 and 4.2.5.4; Cassandra's
 //! `ResultSet.ResultMetadata` and `PreparedMetadata`).
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::{BufMut, Bytes, BytesMut};
 use md5::{Digest, Md5};
@@ -91,10 +91,20 @@ fn decode_columns(reader: &mut Reader, count: usize, global: bool) -> Result<Vec
 }
 
 /// The columns of a result. Shared by the pages and the executions of a statement.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct ResultMetadata {
+    /// Not to be changed once [`ResultMetadata::id`] was asked for.
     pub columns: Vec<ColumnSpec>,
+    id: OnceLock<[u8; 16]>,
 }
+
+impl PartialEq for ResultMetadata {
+    fn eq(&self, other: &ResultMetadata) -> bool {
+        self.columns == other.columns
+    }
+}
+
+impl Eq for ResultMetadata {}
 
 /// What goes with the metadata of one page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -109,22 +119,27 @@ pub struct PageMetadata {
 
 impl ResultMetadata {
     pub fn new(columns: Vec<ColumnSpec>) -> ResultMetadata {
-        ResultMetadata { columns }
+        ResultMetadata {
+            columns,
+            id: OnceLock::new(),
+        }
     }
 
     /// An id that changes when the columns do: the digest of their names and types. That of no columns is the md5 of
     /// nothing, as in Cassandra.
     pub fn id(&self) -> [u8; 16] {
-        let mut digest = Md5::new();
-        for column in &self.columns {
-            for part in [&column.keyspace, &column.table, &column.name] {
-                digest.update(part.as_bytes());
+        *self.id.get_or_init(|| {
+            let mut digest = Md5::new();
+            for column in &self.columns {
+                for part in [&column.keyspace, &column.table, &column.name] {
+                    digest.update(part.as_bytes());
+                    digest.update([0]);
+                }
+                digest.update(column.ty.to_string());
                 digest.update([0]);
             }
-            digest.update(column.ty.to_string());
-            digest.update([0]);
-        }
-        digest.finalize().into()
+            digest.finalize().into()
+        })
     }
 
     pub(crate) fn encode(&self, page: &PageMetadata, version: ProtocolVersion, out: &mut BytesMut) {
@@ -177,7 +192,7 @@ impl ResultMetadata {
         } else {
             decode_columns(reader, count, has(GLOBAL_TABLES_SPEC))?
         };
-        Ok((ResultMetadata { columns }, page, count))
+        Ok((ResultMetadata::new(columns), page, count))
     }
 }
 

@@ -1,0 +1,62 @@
+//! What the transport asks of the query floor.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use helenus_cql::error::CqlError;
+use helenus_cql::frame::ResultMetadata;
+use helenus_cql::frame::request::{BatchKind, BatchStatement};
+use helenus_cql::frame::response::{Prepared, SchemaChange};
+use helenus_query::request::{ClientState, QueryOptions};
+use helenus_query::response::Outcome;
+use tokio::sync::broadcast;
+
+/// Runs statements. A request that has begun is always run to its end, even when its connection is gone.
+pub trait Backend: Send + Sync + 'static {
+    /// A statement that was prepared.
+    type Prepared: Send + Sync + 'static;
+
+    /// The version of CQL that SUPPORTED names.
+    fn cql_version(&self) -> &str;
+
+    /// Runs a statement given as text.
+    fn query(
+        &self,
+        client: &ClientState,
+        text: &str,
+        options: &QueryOptions,
+    ) -> impl Future<Output = Result<Outcome, CqlError>> + Send;
+
+    /// Prepares a statement. The answer comes with warnings.
+    fn prepare(&self, keyspace: Option<&str>, text: &str) -> Result<(Prepared, Vec<String>), CqlError>;
+
+    /// The prepared statement of that id, or [`CqlError::Unprepared`].
+    fn prepared(&self, id: &[u8]) -> Result<Arc<Self::Prepared>, CqlError>;
+
+    /// The result metadata that clients were given when the statement was first prepared; without columns for
+    /// what is not a SELECT.
+    fn prepared_metadata(&self, prepared: &Self::Prepared) -> Arc<ResultMetadata>;
+
+    /// Runs a prepared statement.
+    fn execute(
+        &self,
+        client: &ClientState,
+        prepared: &Self::Prepared,
+        options: &QueryOptions,
+    ) -> impl Future<Output = Result<Outcome, CqlError>> + Send;
+
+    /// Runs a BATCH message.
+    fn batch(
+        &self,
+        client: &ClientState,
+        kind: BatchKind,
+        statements: Vec<BatchStatement>,
+        options: &QueryOptions,
+    ) -> impl Future<Output = Result<Outcome, CqlError>> + Send;
+
+    /// Schema changes as they happen.
+    fn schema_changes(&self) -> broadcast::Receiver<SchemaChange>;
+
+    /// Sets the gauges of the store, just before they are read.
+    fn record_stats(&self);
+}

@@ -1,0 +1,49 @@
+//! Settings of the transport.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use helenus_cql::frame::MAX_BODY_LEN;
+
+/// Limits of the native transport. What Cassandra calls a setting is named beside it.
+#[derive(Clone, Debug)]
+pub struct ServerConfig {
+    /// Where CQL is served.
+    pub listen: SocketAddr,
+    /// The longest body of a request, in bytes (`native_transport_max_frame_size`).
+    pub frame_bytes_max: usize,
+    /// Connections at a time; more are closed at once (`native_transport_max_concurrent_connections`).
+    pub connections_max: usize,
+    /// Bytes of requests being run for one connection
+    /// (`native_transport_max_request_data_in_flight_per_ip`). Above it the connection is not read, or, if it asked
+    /// for that in STARTUP, is answered OVERLOADED.
+    pub connection_in_flight_bytes: usize,
+    /// The same for all connections together (`native_transport_max_request_data_in_flight`).
+    pub node_in_flight_bytes: usize,
+    /// A connection without a request for that long is closed (`native_transport_idle_timeout`).
+    pub idle_timeout: Option<Duration>,
+    /// A connection that has not started up after that long is closed.
+    pub startup_timeout: Duration,
+    /// How long requests may still run when the server stops.
+    pub shutdown_timeout: Duration,
+}
+
+impl ServerConfig {
+    /// The defaults, with Cassandra's shares of the machine's memory.
+    pub fn new(listen: SocketAddr, memory_bytes: u64) -> ServerConfig {
+        let share = |part: u64, least: u64, most: u64| {
+            usize::try_from((memory_bytes / part).clamp(least, most)).unwrap_or(usize::MAX)
+        };
+        const MIB: u64 = 1 << 20;
+        ServerConfig {
+            listen,
+            frame_bytes_max: MAX_BODY_LEN,
+            connections_max: 16_384,
+            connection_in_flight_bytes: share(160, 16 * MIB, 256 * MIB),
+            node_in_flight_bytes: share(40, 64 * MIB, 2048 * MIB),
+            idle_timeout: None,
+            startup_timeout: Duration::from_secs(30),
+            shutdown_timeout: Duration::from_secs(10),
+        }
+    }
+}

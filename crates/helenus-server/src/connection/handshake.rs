@@ -1,0 +1,96 @@
+//! A connection before STARTUP (Cassandra's `InitialConnectionHandler` and `StartupMessage`).
+
+use helenus_cql::error::CqlError;
+use helenus_cql::frame::request::Startup;
+use helenus_cql::frame::response::{Ready, Supported};
+use helenus_cql::frame::{
+    Compression, Envelope, OutputEncoder, ProtocolVersion, Request, RequestMessage, Response,
+};
+
+use tokio::time::Instant;
+
+use super::{Connection, Phase};
+use crate::backend::Backend;
+
+/// What STARTUP agreed on.
+struct Agreement {
+    compression: Option<Compression>,
+    throw_on_overload: bool,
+}
+
+impl<B: Backend> Connection<B> {
+    /// Serves a request that comes before the connection has started up.
+    pub(super) fn start_up(&mut self, envelope: Envelope) {
+        let header = envelope.header;
+        let version = header.version;
+        let decoded = RequestMessage::decode(envelope);
+        let response = match decoded.map(|message| message.request) {
+            Ok(Request::Options(_)) => self.supported(),
+            Ok(Request::Startup(startup)) => match agree(&startup, version) {
+                Ok(agreement) => return self.started(version, header.stream, &startup, &agreement),
+                Err(error) => Response::Error(error),
+            },
+            Ok(request) => Response::Error(CqlError::Protocol(format!(
+                "Unexpected message {}, expecting STARTUP or OPTIONS",
+                request.opcode().name()
+            ))),
+            Err(error) => Response::Error(error),
+        };
+        self.send(version, header.stream, &response.into());
+    }
+
+    pub(super) fn supported(&self) -> Response {
+        Response::Supported(Supported::served(self.shared.backend.cql_version()))
+    }
+
+    fn started(&mut self, version: ProtocolVersion, stream: i16, startup: &Startup, agreement: &Agreement) {
+        // READY itself still goes without segments and uncompressed.
+        self.send(version, stream, &Response::Ready(Ready).into());
+        self.phase = Phase::Started(version);
+        self.decoder.start(version, agreement.compression);
+        self.encoder = OutputEncoder::started(version, agreement.compression);
+        if let Some(idle_timeout) = self.shared.config.idle_timeout {
+            self.deadline.as_mut().reset(Instant::now() + idle_timeout);
+        }
+        self.throw_on_overload = agreement.throw_on_overload;
+        tracing::debug!(
+            peer = %self.peer,
+            %version,
+            driver = startup.get(Startup::DRIVER_NAME),
+            driver_version = startup.get(Startup::DRIVER_VERSION),
+            "connection started up"
+        );
+    }
+}
+
+/// Checks the options; those that are not known are ignored.
+fn agree(startup: &Startup, version: ProtocolVersion) -> Result<Agreement, CqlError> {
+    let protocol = |message: String| Err(CqlError::Protocol(message));
+    let Some(cql_version) = startup.get(Startup::CQL_VERSION) else {
+        return protocol("Missing value CQL_VERSION in STARTUP message".to_owned());
+    };
+    let major: Option<u32> = cql_version
+        .split('.')
+        .next()
+        .and_then(|major| major.trim().parse().ok());
+    if major.is_none_or(|major| major < 3) {
+        return protocol(format!(
+            "CQL version {cql_version} is not supported by the binary protocol (supported version are >= 3.0.0)"
+        ));
+    }
+    let compression = match startup.get(Startup::COMPRESSION) {
+        None | Some("") => None,
+        Some(name) => match Compression::from_name(name) {
+            Some(Compression::Snappy) if version.is_segmented() => {
+                return protocol("Snappy compression is not supported in protocol V5".to_owned());
+            }
+            Some(compression) => Some(compression),
+            None => return protocol(format!("Unknown compression algorithm: {name}")),
+        },
+    };
+    let throw_on_overload = startup.get(Startup::THROW_ON_OVERLOAD) == Some("1");
+    Ok(Agreement {
+        compression,
+        throw_on_overload,
+    })
+}

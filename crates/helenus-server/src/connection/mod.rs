@@ -1,0 +1,393 @@
+//! One client's connection: a single task that reads, runs requests side by side, and writes.
+//!
+//! A request's future is polled as soon as it is decoded. What a store answers from memory is thus answered
+//! without any task switch; what has to wait joins the others of the connection in one set, and all answers that
+//! are ready together leave in one write. A request that keeps the thread for long is moved to a task of its own
+//! ([`in_flight`]), so that the others of the connection don't wait for it.
+//!
+//! Reading stops while too many bytes are in flight or the client does not take its answers: then TCP makes it wait.
+
+mod handshake;
+mod in_flight;
+mod requests;
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::{Buf, BytesMut};
+use futures::StreamExt;
+use futures::future::poll_fn;
+use futures::stream::FuturesUnordered;
+use helenus_cql::error::CqlError;
+use helenus_cql::frame::response::{Event, EventType, QueryResult};
+use helenus_cql::frame::{
+    Decoder, Direction, Envelope, EnvelopeError, OutputEncoder, ProtocolVersion, Response, ResponseMessage,
+};
+use helenus_query::request::ClientState;
+use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, Sleep};
+
+use self::in_flight::{Done, InFlight};
+use crate::backend::Backend;
+use crate::shared::Shared;
+
+/// Bytes of answers after which the socket is tried before more requests are begun.
+const FLUSH_LEN: usize = 64 * 1024;
+/// Bytes of answers that the client has not taken, above which it is not read any more.
+const OUTPUT_LEN_MAX: usize = 1024 * 1024;
+/// A buffer that a long answer has made larger than this is given back.
+const OUTPUT_KEPT_LEN: usize = 256 * 1024;
+const READ_LEN_MIN: usize = 4 * 1024;
+const READ_LEN_MAX: usize = 128 * 1024;
+/// What a request costs beyond its bytes, as far as limits on bytes in flight go.
+const REQUEST_OVERHEAD_BYTES: usize = 512;
+/// How often a connection looks again when others use up the node's bytes in flight.
+const ROOM_POLL_INTERVAL: Duration = Duration::from_millis(5);
+/// How long a client that was refused may take to read why.
+const LINGER: Duration = Duration::from_millis(500);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Before STARTUP.
+    Starting,
+    Started(ProtocolVersion),
+}
+
+pub(crate) struct Connection<B: Backend> {
+    shared: Arc<Shared<B>>,
+    socket: TcpStream,
+    peer: SocketAddr,
+    phase: Phase,
+    decoder: Decoder,
+    encoder: OutputEncoder,
+    client: Arc<ClientState>,
+    throw_on_overload: bool,
+    input: BytesMut,
+    read_len: usize,
+    /// Answers of a v5 connection before they are put in segments.
+    envelopes: BytesMut,
+    /// Bytes ready to be sent.
+    output: BytesMut,
+    in_flight: FuturesUnordered<InFlight>,
+    in_flight_bytes: usize,
+    events: Option<mpsc::Receiver<Event>>,
+    event_types: Vec<EventType>,
+    /// No more is read: what runs is answered, then the connection ends.
+    ending: bool,
+    /// Why the client was cut off, if it was.
+    refused: bool,
+    deadline: Pin<Box<Sleep>>,
+    room_timer: Option<Pin<Box<Sleep>>>,
+    last_request: Instant,
+}
+
+impl<B: Backend> Connection<B> {
+    pub fn new(socket: TcpStream, peer: SocketAddr, shared: Arc<Shared<B>>) -> Connection<B> {
+        let deadline = Box::pin(tokio::time::sleep(shared.config.startup_timeout));
+        Connection {
+            decoder: Decoder::new(Direction::Request, shared.config.frame_bytes_max),
+            encoder: OutputEncoder::unstarted(),
+            shared,
+            socket,
+            peer,
+            phase: Phase::Starting,
+            client: Arc::default(),
+            throw_on_overload: false,
+            input: BytesMut::new(),
+            read_len: READ_LEN_MIN,
+            envelopes: BytesMut::new(),
+            output: BytesMut::new(),
+            in_flight: FuturesUnordered::new(),
+            in_flight_bytes: 0,
+            events: None,
+            event_types: Vec::new(),
+            ending: false,
+            refused: false,
+            deadline,
+            room_timer: None,
+            last_request: Instant::now(),
+        }
+    }
+
+    /// Serves the connection until either side ends it.
+    pub async fn run(mut self, mut stopped: watch::Receiver<bool>) {
+        tracing::debug!(peer = %self.peer, "connection opened");
+        let served = tokio::select! {
+            biased;
+            served = poll_fn(|cx| self.poll(cx)) => Some(served),
+            _ = stopped.wait_for(|stopped| *stopped) => None,
+        };
+        let served = match served {
+            Some(served) => served,
+            None => {
+                self.ending = true;
+                poll_fn(|cx| self.poll(cx)).await
+            }
+        };
+        if let Err(error) = &served {
+            tracing::debug!(peer = %self.peer, %error, "connection broke");
+        } else if self.refused {
+            self.linger().await;
+        }
+        tracing::debug!(peer = %self.peer, "connection closed");
+    }
+
+    /// Does all that can be done now. Ready when the connection is over.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        loop {
+            let mut progress = self.collect_finished(cx);
+            progress |= self.collect_events(cx);
+            match self.serve_input(cx) {
+                Ok(served) => progress |= served,
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+            let flushed = match self.flush(cx) {
+                Poll::Ready(Ok(wrote)) => {
+                    progress |= wrote;
+                    true
+                }
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => false,
+            };
+            if self.ending && flushed && self.in_flight.is_empty() {
+                return Poll::Ready(Ok(()));
+            }
+            if !progress {
+                self.check_deadline(cx);
+                if self.ending && self.in_flight.is_empty() && flushed {
+                    return Poll::Ready(Ok(()));
+                }
+                return Poll::Pending;
+            }
+        }
+    }
+
+    fn collect_finished(&mut self, cx: &mut Context<'_>) -> bool {
+        let mut progress = false;
+        while !self.in_flight.is_empty()
+            && let Poll::Ready(Some(done)) = self.in_flight.poll_next_unpin(cx)
+        {
+            progress = true;
+            self.finish(done);
+        }
+        progress
+    }
+
+    fn collect_events(&mut self, cx: &mut Context<'_>) -> bool {
+        let Phase::Started(version) = self.phase else {
+            return false;
+        };
+        let mut progress = false;
+        while self.output_len() < OUTPUT_LEN_MAX
+            && let Some(events) = &mut self.events
+            && let Poll::Ready(Some(event)) = events.poll_recv(cx)
+        {
+            progress = true;
+            if self.event_types.contains(&event.event_type()) {
+                self.send(version, -1, &Response::Event(event).into());
+            }
+        }
+        progress
+    }
+
+    /// Begins requests from what was read, and reads.
+    fn serve_input(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
+        let mut progress = false;
+        while !self.ending && self.output_len() < OUTPUT_LEN_MAX && self.may_begin(cx) {
+            match self.decoder.decode(&mut self.input) {
+                Ok(Some(envelope)) => {
+                    progress = true;
+                    self.serve(envelope, cx);
+                    if self.output_len() >= FLUSH_LEN {
+                        break;
+                    }
+                }
+                Ok(None) => match self.fill(cx)? {
+                    Poll::Ready(0) => {
+                        self.ending = true;
+                        progress = true;
+                    }
+                    Poll::Ready(_) => progress = true,
+                    Poll::Pending => break,
+                },
+                Err(error) => {
+                    progress = true;
+                    self.refuse(error);
+                }
+            }
+        }
+        Ok(progress)
+    }
+
+    /// False while requests have to wait for others to finish. A connection that asked to be told is not held back.
+    fn may_begin(&mut self, cx: &mut Context<'_>) -> bool {
+        if self.has_room() || self.throw_on_overload {
+            self.room_timer = None;
+            return true;
+        }
+        if self.in_flight.is_empty() {
+            // Nothing of this connection's own will wake it.
+            let timer = self
+                .room_timer
+                .get_or_insert_with(|| Box::pin(tokio::time::sleep(ROOM_POLL_INTERVAL)));
+            if timer.as_mut().poll(cx).is_ready() {
+                self.room_timer = None;
+                cx.waker().wake_by_ref();
+            }
+        }
+        false
+    }
+
+    fn has_room(&self) -> bool {
+        self.in_flight_bytes < self.shared.config.connection_in_flight_bytes && self.shared.has_room()
+    }
+
+    fn fill(&mut self, cx: &mut Context<'_>) -> io::Result<Poll<usize>> {
+        self.input.reserve(self.read_len);
+        let read = pin!(self.socket.read_buf(&mut self.input)).poll(cx);
+        let Poll::Ready(len) = read else {
+            return Ok(Poll::Pending);
+        };
+        let len = len?;
+        self.shared.metrics.received(len);
+        // The next read is as long as this one suggests.
+        if len >= self.read_len {
+            self.read_len = (self.read_len * 2).min(READ_LEN_MAX);
+        } else if len < self.read_len / 8 {
+            self.read_len = (self.read_len / 2).max(READ_LEN_MIN);
+        }
+        Ok(Poll::Ready(len))
+    }
+
+    fn output_len(&self) -> usize {
+        self.envelopes.len() + self.output.len()
+    }
+
+    /// Sends what is ready to be sent. Ready when nothing is left: true if anything was sent.
+    fn flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<bool>> {
+        if !self.envelopes.is_empty() {
+            self.encoder.wrap(&self.envelopes, &mut self.output);
+            self.envelopes.clear();
+            give_back(&mut self.envelopes);
+        }
+        let mut wrote = false;
+        while !self.output.is_empty() {
+            let len = ready!(Pin::new(&mut self.socket).poll_write(cx, &self.output))?;
+            if len == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.output.advance(len);
+            self.shared.metrics.sent(len);
+            wrote = true;
+        }
+        give_back(&mut self.output);
+        Poll::Ready(Ok(wrote))
+    }
+
+    /// Puts a response where the next flush finds it.
+    fn send(&mut self, version: ProtocolVersion, stream: i16, message: &ResponseMessage) {
+        if let Response::Error(error) = &message.response {
+            self.shared.metrics.failed(error);
+        }
+        let out = if self.encoder.is_segmented() {
+            &mut self.envelopes
+        } else {
+            &mut self.output
+        };
+        self.encoder.response(version, stream, message, out);
+    }
+
+    fn send_error(&mut self, version: ProtocolVersion, stream: i16, error: CqlError) {
+        self.send(version, stream, &Response::Error(error).into());
+    }
+
+    /// Answers bytes that are no request, and reads no further: what follows them can't be trusted.
+    fn refuse(&mut self, error: EnvelopeError) {
+        tracing::debug!(peer = %self.peer, error = %error.error, "connection refused");
+        let version = match self.phase {
+            Phase::Starting => error.version,
+            Phase::Started(version) => version,
+        };
+        self.send_error(version, error.stream, error.error);
+        self.input.clear();
+        self.ending = true;
+        self.refused = true;
+    }
+
+    fn serve(&mut self, envelope: Envelope, cx: &mut Context<'_>) {
+        self.last_request = Instant::now();
+        match self.phase {
+            Phase::Starting => self.start_up(envelope),
+            Phase::Started(version) => self.begin(version, envelope, cx),
+        }
+    }
+
+    fn finish(&mut self, done: Done) {
+        self.in_flight_bytes = self.in_flight_bytes.saturating_sub(done.cost_bytes);
+        self.shared.release(done.cost_bytes);
+        if let Response::Result(QueryResult::SetKeyspace(keyspace)) = &done.message.response {
+            self.client = Arc::new(ClientState {
+                keyspace: Some(keyspace.clone()),
+            });
+        }
+        self.send(done.version, done.stream, &done.message);
+        self.shared.metrics.answered(done.kind, done.began.elapsed());
+    }
+
+    /// Ends a connection that has been silent for too long.
+    fn check_deadline(&mut self, cx: &mut Context<'_>) {
+        let idle_timeout = match self.phase {
+            Phase::Starting => Some(self.shared.config.startup_timeout),
+            Phase::Started(_) => self.shared.config.idle_timeout,
+        };
+        let Some(idle_timeout) = idle_timeout else {
+            return;
+        };
+        while !self.ending && self.deadline.as_mut().poll(cx).is_ready() {
+            let expires = self.last_request + idle_timeout;
+            if expires <= Instant::now() && self.in_flight.is_empty() {
+                self.ending = true;
+            } else {
+                self.deadline.as_mut().reset(expires.max(Instant::now() + LINGER));
+            }
+        }
+    }
+
+    /// Lets the client read why it was refused: closing with unread input would reset the connection, and the
+    /// answer could be lost.
+    async fn linger(&mut self) {
+        let drain = async {
+            let _ = self.socket.shutdown().await;
+            let mut discarded = [0u8; 4096];
+            while self.socket.read(&mut discarded).await.is_ok_and(|len| len > 0) {}
+        };
+        let _ = tokio::time::timeout(LINGER, drain).await;
+    }
+}
+
+impl<B: Backend> Drop for Connection<B> {
+    /// What has begun runs to its end: a client that goes away must not leave a change half made.
+    fn drop(&mut self) {
+        self.shared.release(self.in_flight_bytes);
+        if self.in_flight.is_empty() {
+            return;
+        }
+        let mut left = std::mem::take(&mut self.in_flight);
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move { while left.next().await.is_some() {} });
+        }
+    }
+}
+
+fn give_back(buffer: &mut BytesMut) {
+    if buffer.is_empty() && buffer.capacity() > OUTPUT_KEPT_LEN {
+        *buffer = BytesMut::new();
+    }
+}

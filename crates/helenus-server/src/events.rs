@@ -1,0 +1,38 @@
+//! Hands events to the connections that registered for them.
+
+use helenus_cql::frame::response::Event;
+use parking_lot::Mutex;
+use tokio::sync::mpsc;
+
+/// Events that wait for one connection; those that come while it is full are lost to it.
+const QUEUE_LEN: usize = 1024;
+
+/// The connections that listen.
+#[derive(Default)]
+pub(crate) struct EventHub {
+    listeners: Mutex<Vec<mpsc::Sender<Event>>>,
+}
+
+impl EventHub {
+    pub fn listen(&self) -> mpsc::Receiver<Event> {
+        let (sender, receiver) = mpsc::channel(QUEUE_LEN);
+        self.listeners.lock().push(sender);
+        receiver
+    }
+
+    pub fn send(&self, event: &Event) {
+        self.listeners
+            .lock()
+            .retain(|listener| match listener.try_send(event.clone()) {
+                Ok(()) => true,
+                Err(mpsc::error::TrySendError::Full(_)) => {
+                    tracing::warn!(
+                        ?event,
+                        "a connection does not read its events; this one is lost to it"
+                    );
+                    true
+                }
+                Err(mpsc::error::TrySendError::Closed(_)) => false,
+            });
+    }
+}

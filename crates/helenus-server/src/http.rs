@@ -1,0 +1,116 @@
+//! HTTP: `/health` and `/metrics`.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::IntoResponse;
+use axum::routing::get;
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+use crate::metrics::{LATENCY_BUCKETS_S, REQUEST_DURATION};
+
+/// How often samples are moved into their buckets, so that they don't pile up while nobody asks for them.
+const UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Installs the process's recorder of metrics. Call it once, before anything is measured.
+///
+/// Errors: another recorder is installed already.
+pub fn install_recorder() -> Result<PrometheusHandle, String> {
+    PrometheusBuilder::new()
+        .set_buckets_for_metric(Matcher::Full(REQUEST_DURATION.to_owned()), &LATENCY_BUCKETS_S)
+        .and_then(PrometheusBuilder::install_recorder)
+        .map_err(|error| error.to_string())
+}
+
+#[derive(Clone)]
+struct Context {
+    prometheus: PrometheusHandle,
+    record_stats: Arc<dyn Fn() + Send + Sync>,
+    stopped: watch::Receiver<bool>,
+}
+
+/// A running HTTP server.
+pub struct HttpServer {
+    address: SocketAddr,
+    stop: watch::Sender<bool>,
+}
+
+impl HttpServer {
+    /// Binds the address and begins to answer. `record_stats` is called before metrics are read.
+    ///
+    /// Errors: the address can't be bound.
+    pub async fn start(
+        listen: SocketAddr,
+        prometheus: PrometheusHandle,
+        record_stats: Arc<dyn Fn() + Send + Sync>,
+    ) -> io::Result<HttpServer> {
+        let listener = TcpListener::bind(listen).await?;
+        let address = listener.local_addr()?;
+        let (stop, stopped) = watch::channel(false);
+        tokio::spawn(upkeep(prometheus.clone(), stopped.clone()));
+        let context = Context {
+            prometheus,
+            record_stats,
+            stopped: stopped.clone(),
+        };
+        let router = Router::new()
+            .route("/health", get(health))
+            .route("/metrics", get(metrics))
+            .with_state(context);
+        tokio::spawn(async move {
+            let mut stopped = stopped;
+            let until = async move {
+                let _ = stopped.wait_for(|stopped| *stopped).await;
+            };
+            if let Err(error) = axum::serve(listener, router).with_graceful_shutdown(until).await {
+                tracing::error!(%error, "the HTTP server failed");
+            }
+        });
+        Ok(HttpServer { address, stop })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Answers no more.
+    pub fn stop(self) {
+        let _ = self.stop.send(true);
+    }
+}
+
+async fn upkeep(prometheus: PrometheusHandle, mut stopped: watch::Receiver<bool>) {
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(UPKEEP_INTERVAL) => prometheus.run_upkeep(),
+            _ = stopped.changed() => return,
+        }
+    }
+}
+
+async fn health(State(context): State<Context>) -> impl IntoResponse {
+    let json = [(header::CONTENT_TYPE, "application/json")];
+    if *context.stopped.borrow() {
+        (
+            StatusCode::SERVICE_UNAVAILABLE,
+            json,
+            "{\"status\":\"stopping\"}\n",
+        )
+    } else {
+        (StatusCode::OK, json, "{\"status\":\"up\"}\n")
+    }
+}
+
+async fn metrics(State(context): State<Context>) -> impl IntoResponse {
+    (context.record_stats)();
+    let text = [(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
+    (text, context.prometheus.render())
+}

@@ -1,0 +1,161 @@
+//! Accepts connections and ends them in order.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use helenus_cql::frame::response::Event;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{broadcast, watch};
+use tokio::task::JoinHandle;
+
+use crate::backend::Backend;
+use crate::config::ServerConfig;
+use crate::connection::Connection;
+use crate::events::EventHub;
+use crate::metrics::Metrics;
+use crate::shared::Shared;
+
+/// How long accepting pauses when the machine has no descriptor left for a connection.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// A running native transport. Dropped without [`Server::stop`], it goes on until the runtime ends.
+pub struct Server {
+    address: SocketAddr,
+    stop: watch::Sender<bool>,
+    accepting: JoinHandle<()>,
+    connections: Arc<AtomicUsize>,
+    shutdown_timeout: Duration,
+}
+
+impl Server {
+    /// Binds the address and begins to accept connections.
+    ///
+    /// Errors: the address can't be bound.
+    pub async fn start<B: Backend>(config: ServerConfig, backend: B) -> io::Result<Server> {
+        let listener = TcpListener::bind(config.listen).await?;
+        let address = listener.local_addr()?;
+        let shutdown_timeout = config.shutdown_timeout;
+        let events = Arc::new(EventHub::default());
+        let changes = backend.schema_changes();
+        let shared = Arc::new(Shared::new(
+            backend,
+            config,
+            Arc::new(Metrics::default()),
+            events.clone(),
+        ));
+        let (stop, stopped) = watch::channel(false);
+        tokio::spawn(forward_schema_changes(changes, events, stopped.clone()));
+        let connections = Arc::new(AtomicUsize::new(0));
+        let accepting = tokio::spawn(accept(listener, shared, connections.clone(), stopped));
+        Ok(Server {
+            address,
+            stop,
+            accepting,
+            connections,
+            shutdown_timeout,
+        })
+    }
+
+    /// Where it listens, with the port that was chosen if 0 was asked for.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Stops accepting, lets running requests finish and be answered, and closes the connections.
+    pub async fn stop(self) {
+        let _ = self.stop.send(true);
+        let _ = self.accepting.await;
+        let deadline = tokio::time::Instant::now() + self.shutdown_timeout;
+        while self.connections.load(Ordering::Acquire) > 0 && tokio::time::Instant::now() < deadline {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let left = self.connections.load(Ordering::Acquire);
+        if left > 0 {
+            tracing::warn!(left, "connections had requests running when the server stopped");
+        }
+    }
+}
+
+async fn forward_schema_changes(
+    mut changes: broadcast::Receiver<helenus_cql::frame::response::SchemaChange>,
+    events: Arc<EventHub>,
+    mut stopped: watch::Receiver<bool>,
+) {
+    loop {
+        tokio::select! {
+            change = changes.recv() => match change {
+                Ok(change) => events.send(&Event::SchemaChange(change)),
+                Err(broadcast::error::RecvError::Lagged(lost)) => {
+                    tracing::warn!(lost, "schema events were lost");
+                }
+                Err(broadcast::error::RecvError::Closed) => return,
+            },
+            _ = stopped.changed() => return,
+        }
+    }
+}
+
+/// Counts a connection for as long as it lives.
+struct Counted {
+    connections: Arc<AtomicUsize>,
+    metrics: Arc<Metrics>,
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        let before = self.connections.fetch_sub(1, Ordering::AcqRel);
+        self.metrics.connections(before.saturating_sub(1));
+    }
+}
+
+async fn accept<B: Backend>(
+    listener: TcpListener,
+    shared: Arc<Shared<B>>,
+    connections: Arc<AtomicUsize>,
+    mut stopped: watch::Receiver<bool>,
+) {
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = stopped.changed() => return,
+        };
+        match accepted {
+            Ok((socket, peer)) => begin(socket, peer, &shared, &connections, &stopped),
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept a connection");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+fn begin<B: Backend>(
+    socket: TcpStream,
+    peer: SocketAddr,
+    shared: &Arc<Shared<B>>,
+    connections: &Arc<AtomicUsize>,
+    stopped: &watch::Receiver<bool>,
+) {
+    let count = connections.fetch_add(1, Ordering::AcqRel) + 1;
+    let counted = Counted {
+        connections: connections.clone(),
+        metrics: shared.metrics.clone(),
+    };
+    let limit = shared.config.connections_max;
+    if count > limit {
+        shared.metrics.connection_refused();
+        tracing::warn!(%peer, limit, "connection refused: connections_max is reached");
+        return;
+    }
+    shared.metrics.connections(count);
+    let _ = socket.set_nodelay(true);
+    let connection = Connection::new(socket, peer, shared.clone());
+    let stopped = stopped.clone();
+    tokio::spawn(async move {
+        connection.run(stopped).await;
+        drop(counted);
+    });
+}

@@ -1,0 +1,189 @@
+//! A backend whose statements are instructions: `void`, `rows N`, `sleep MS`, `spin MS`, `fail`, `panic`, `use KS`, `create KS`,
+//! `keyspace`, `count`.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use helenus_cql::error::CqlError;
+use helenus_cql::frame::request::{BatchKind, BatchStatement};
+use helenus_cql::frame::response::{ChangeKind, Prepared, SchemaChange, SchemaTarget};
+use helenus_cql::frame::{ColumnSpec, PreparedMetadata, ResultMetadata, RowsBuilder};
+use helenus_cql::types::CqlType;
+use helenus_query::request::{ClientState, QueryOptions};
+use helenus_query::response::{Outcome, Response, Rows};
+use helenus_server::Backend;
+use tokio::sync::broadcast;
+
+#[derive(Clone)]
+pub struct Mock {
+    pub changes: broadcast::Sender<SchemaChange>,
+    /// Statements that have ended.
+    pub ended: Arc<AtomicUsize>,
+    /// Columns of `rows`.
+    pub columns: Arc<AtomicUsize>,
+}
+
+impl Default for Mock {
+    fn default() -> Mock {
+        Mock {
+            changes: broadcast::channel(16).0,
+            ended: Arc::default(),
+            columns: Arc::new(AtomicUsize::new(1)),
+        }
+    }
+}
+
+fn metadata(columns: usize) -> Arc<ResultMetadata> {
+    let columns = (0..columns)
+        .map(|i| ColumnSpec::new("ks", "t", format!("c{i}"), CqlType::TEXT))
+        .collect();
+    Arc::new(ResultMetadata::new(columns))
+}
+
+fn one_row(texts: &[String]) -> Response {
+    let mut builder = RowsBuilder::new(texts.len());
+    for text in texts {
+        builder.push(Some(text.as_bytes()));
+    }
+    Response::Rows(Rows {
+        metadata: metadata(texts.len()),
+        content: builder.finish(),
+        paging_state: None,
+    })
+}
+
+impl Mock {
+    async fn run(
+        &self,
+        client: &ClientState,
+        text: &str,
+        options: &QueryOptions,
+    ) -> Result<Outcome, CqlError> {
+        let (word, argument) = text.split_once(' ').unwrap_or((text, ""));
+        let number: u64 = argument.parse().unwrap_or(0);
+        let response = match word {
+            "void" => Response::Void,
+            "rows" => {
+                let columns = self.columns.load(Ordering::Relaxed);
+                let mut builder = RowsBuilder::new(columns);
+                for _ in 0..number * columns as u64 {
+                    builder.push(Some(&[b'x'; 1000]));
+                }
+                Response::Rows(Rows {
+                    metadata: metadata(columns),
+                    content: builder.finish(),
+                    paging_state: None,
+                })
+            }
+            "sleep" => {
+                tokio::time::sleep(Duration::from_millis(number)).await;
+                Response::Void
+            }
+            "spin" => {
+                let end = Instant::now() + Duration::from_millis(number);
+                while Instant::now() < end {
+                    let turn = Instant::now() + Duration::from_millis(20);
+                    while Instant::now() < turn {
+                        std::hint::spin_loop();
+                    }
+                    tokio::task::yield_now().await;
+                }
+                Response::Void
+            }
+            "keyspace" => one_row(&[client.keyspace.clone().unwrap_or_default()]),
+            "values" => one_row(&[format!("{:?}", options.values)]),
+            "use" => Response::SetKeyspace(argument.to_owned()),
+            "create" => {
+                let change = SchemaChange {
+                    change: ChangeKind::Created,
+                    keyspace: argument.to_owned(),
+                    target: SchemaTarget::Keyspace,
+                };
+                let _ = self.changes.send(change.clone());
+                Response::SchemaChange(change)
+            }
+            "panic" => panic!("as told"),
+            _ => return Err(CqlError::Syntax(format!("no {word}"))),
+        };
+        self.ended.fetch_add(1, Ordering::Relaxed);
+        let warnings = if word == "values" {
+            vec!["mind".to_owned()]
+        } else {
+            Vec::new()
+        };
+        Ok(Outcome { response, warnings })
+    }
+}
+
+impl Backend for Mock {
+    type Prepared = String;
+
+    fn cql_version(&self) -> &str {
+        "3.4.7"
+    }
+
+    async fn query(
+        &self,
+        client: &ClientState,
+        text: &str,
+        options: &QueryOptions,
+    ) -> Result<Outcome, CqlError> {
+        self.run(client, text, options).await
+    }
+
+    fn prepare(&self, _keyspace: Option<&str>, text: &str) -> Result<(Prepared, Vec<String>), CqlError> {
+        let result_metadata = if text.starts_with("rows") {
+            metadata(1)
+        } else {
+            Arc::default()
+        };
+        let prepared = Prepared {
+            id: text.as_bytes().to_vec().into(),
+            result_metadata_id: result_metadata.id().to_vec().into(),
+            metadata: Arc::new(PreparedMetadata::default()),
+            result_metadata,
+        };
+        Ok((prepared, Vec::new()))
+    }
+
+    fn prepared(&self, id: &[u8]) -> Result<Arc<String>, CqlError> {
+        if id.len() == 16 {
+            return Err(CqlError::Unprepared(id.to_vec()));
+        }
+        Ok(Arc::new(String::from_utf8_lossy(id).into_owned()))
+    }
+
+    fn prepared_metadata(&self, prepared: &String) -> Arc<ResultMetadata> {
+        if prepared.starts_with("rows") {
+            metadata(1)
+        } else {
+            Arc::default()
+        }
+    }
+
+    async fn execute(
+        &self,
+        client: &ClientState,
+        prepared: &String,
+        options: &QueryOptions,
+    ) -> Result<Outcome, CqlError> {
+        self.run(client, prepared, options).await
+    }
+
+    async fn batch(
+        &self,
+        _client: &ClientState,
+        _kind: BatchKind,
+        statements: Vec<BatchStatement>,
+        _options: &QueryOptions,
+    ) -> Result<Outcome, CqlError> {
+        Ok(one_row(&[format!("{} statements", statements.len())]).into())
+    }
+
+    fn schema_changes(&self) -> broadcast::Receiver<SchemaChange> {
+        self.changes.subscribe()
+    }
+
+    fn record_stats(&self) {}
+}
