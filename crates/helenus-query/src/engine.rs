@@ -5,14 +5,14 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use helenus_cql::ast;
 use helenus_cql::error::CqlError;
-use helenus_tablet::{Store, StoreConfig, StoreError};
+use helenus_tablet::{Store, StoreConfig, StoreError, StoreStats};
 use md5::{Digest, Md5};
 use tokio::sync::{Mutex, broadcast};
 
 use crate::clock::{Clock, TimestampSource};
 use crate::plan::{Plan, Planned};
 use crate::request::{BatchStatement, ClientState, QueryOptions};
-use crate::response::{Outcome, Response, SchemaChange};
+use crate::response::{Outcome, Response, ResultMetadata, SchemaChange};
 use crate::schema::Schema;
 use crate::storage::{HeaderTables, LiveTables, PartitionLocks, RowHooks, WriteEpochs};
 
@@ -64,6 +64,8 @@ pub struct Prepared {
     pub id: [u8; 16],
     pub query: String,
     pub keyspace: Option<String>,
+    /// The result's columns when the statement was first prepared; none if it answers without rows.
+    pub first_result: Arc<ResultMetadata>,
     parsed: ast::ParsedStatement,
     planned: ArcSwap<Planned>,
 }
@@ -187,6 +189,7 @@ impl Engine {
             id,
             query: text.to_owned(),
             keyspace: keyspace.map(str::to_owned),
+            first_result: planned.result.clone().unwrap_or_default(),
             parsed,
             planned: ArcSwap::from_pointee(planned),
         });
@@ -238,6 +241,11 @@ impl Engine {
     /// Schema changes as they happen.
     pub fn subscribe(&self) -> broadcast::Receiver<SchemaChange> {
         self.events.subscribe()
+    }
+
+    /// What the store counts.
+    pub fn store_stats(&self) -> StoreStats {
+        self.store.stats()
     }
 
     /// Today's schema.

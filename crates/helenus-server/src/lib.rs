@@ -7,6 +7,7 @@
 pub mod backend;
 pub mod config;
 mod connection;
+mod engine;
 mod events;
 pub mod http;
 pub mod listener;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use helenus_cql::error::CqlError;
 use helenus_cql::frame::Opcode;
+use helenus_tablet::StoreStats;
 use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
 
 /// Kinds of requests that are timed apart.
@@ -137,5 +138,55 @@ impl Metrics {
 
     pub(crate) fn sent(&self, bytes: usize) {
         self.sent_bytes.increment(bytes as u64);
+    }
+}
+
+/// Sets the gauges and counters of the store. Tablets are summed up: their number is not the reader's concern.
+pub(crate) fn record_store(stats: &StoreStats) {
+    let sum = |field: fn(&helenus_tablet::TabletStats) -> u64| stats.tablets.iter().map(field).sum::<u64>();
+    let gauges = [
+        ("helenus_store_tablets", stats.tablets.len() as u64),
+        ("helenus_store_in_flight_bytes", stats.in_flight_bytes),
+        ("helenus_store_memtable_bytes", stats.memtable_bytes),
+        ("helenus_store_data_bytes", sum(|tablet| tablet.data_bytes)),
+        ("helenus_store_level0_files", sum(|tablet| tablet.level0_files)),
+        ("helenus_store_sorted_runs", sum(|tablet| tablet.sorted_runs)),
+        ("helenus_store_compactions_running", stats.compactions_running),
+        ("helenus_store_disk_free_bytes", stats.disk_free_bytes),
+        ("helenus_log_segments", stats.log.segments),
+        ("helenus_log_bytes", stats.log.live_bytes),
+        ("helenus_block_cache_bytes", stats.block_cache_bytes),
+        ("helenus_row_cache_bytes", sum(|tablet| tablet.row_cache.bytes)),
+        ("helenus_row_cache_rows", sum(|tablet| tablet.row_cache.rows)),
+    ];
+    for (name, value) in gauges {
+        gauge!(name).set(value as f64);
+    }
+    let counters = [
+        ("helenus_store_batches_total", sum(|tablet| tablet.batches)),
+        ("helenus_store_operands_total", sum(|tablet| tablet.operands)),
+        ("helenus_store_gets_total", sum(|tablet| tablet.gets)),
+        ("helenus_store_scans_total", sum(|tablet| tablet.scans)),
+        ("helenus_store_flushes_total", stats.flushes),
+        ("helenus_store_compacted_bytes_total", stats.compacted_bytes),
+        ("helenus_store_back_pressure_total", stats.back_pressure),
+        ("helenus_log_groups_total", stats.log.groups),
+        ("helenus_log_records_total", stats.log.records),
+        ("helenus_log_syncs_total", stats.log.syncs),
+        ("helenus_log_written_bytes_total", stats.log.bytes),
+        ("helenus_log_failures_total", stats.log.failures),
+        ("helenus_block_cache_hits_total", stats.block_cache_hits),
+        ("helenus_block_cache_misses_total", stats.block_cache_misses),
+        (
+            "helenus_row_cache_hits_total",
+            sum(|tablet| tablet.row_cache.hits),
+        ),
+        (
+            "helenus_row_cache_misses_total",
+            sum(|tablet| tablet.row_cache.misses),
+        ),
+    ];
+    for (name, value) in counters {
+        counter!(name).absolute(value);
     }
 }

@@ -1,16 +1,21 @@
-//! The helenus binary.
+//! The helenus binary. Without a command it serves.
 
+mod serve;
 mod shell;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 #[derive(Parser, Debug)]
 #[command(
     name = "helenus",
     version,
-    about = "A wide-column database for Cassandra's drivers and tools"
+    about = "A wide-column database for Cassandra's drivers and tools",
+    after_help = "Without a command: serve, on 127.0.0.1:9042, with the data in ./helenus-data"
 )]
 struct Cli {
     #[command(subcommand)]
@@ -19,13 +24,16 @@ struct Cli {
 
 #[derive(Subcommand, Debug)]
 enum Command {
+    /// Run a node
+    Serve(Box<serve::ServeArgs>),
     /// Open a CQL prompt
     Shell(shell::ShellArgs),
 }
 
 fn main() -> anyhow::Result<ExitCode> {
     match Cli::parse().command {
+        Some(Command::Serve(args)) => serve::run(&args),
         Some(Command::Shell(args)) => shell::run(args),
-        None => Ok(ExitCode::SUCCESS),
+        None => serve::run(&serve::ServeArgs::default()),
     }
 }

@@ -12,7 +12,7 @@ use helenus_cql::frame::request::{Batch, Execute, Prepare, Query};
 use helenus_cql::frame::response::{AuthSuccess, PageMetadata, QueryResult, Ready};
 use helenus_cql::frame::{
     Envelope, Header, ProtocolVersion, QueryParameters, Request, RequestMessage, Response, ResponseMessage,
-    Rows,
+    ResultMetadata, Rows,
 };
 use helenus_query::request::{BoundValues, ClientState, QueryOptions};
 use helenus_query::response::{Outcome, Response as Answer};

@@ -1,0 +1,102 @@
+//! The query engine as the transport's [`Backend`].
+
+use std::sync::Arc;
+
+use helenus_cql::ast;
+use helenus_cql::error::CqlError;
+use helenus_cql::frame::request::{BatchKind, BatchStatement, StatementRef};
+use helenus_cql::frame::response::{Prepared, SchemaChange};
+use helenus_cql::frame::{PreparedMetadata, ResultMetadata};
+use helenus_query::engine::{self, Engine};
+use helenus_query::request::{self, ClientState, QueryOptions};
+use helenus_query::response::Outcome;
+use tokio::sync::broadcast;
+
+use crate::backend::Backend;
+use crate::metrics::record_store;
+
+/// The version of CQL of Cassandra 5.0.
+const CQL_VERSION: &str = "3.4.7";
+
+impl Backend for Arc<Engine> {
+    type Prepared = engine::Prepared;
+
+    fn cql_version(&self) -> &str {
+        CQL_VERSION
+    }
+
+    fn query(
+        &self,
+        client: &ClientState,
+        text: &str,
+        options: &QueryOptions,
+    ) -> impl Future<Output = Result<Outcome, CqlError>> + Send {
+        Engine::query(self, client, text, options)
+    }
+
+    fn prepare(&self, keyspace: Option<&str>, text: &str) -> Result<(Prepared, Vec<String>), CqlError> {
+        let prepared = Engine::prepare(self, keyspace, text)?;
+        let planned = self.current_plan(&prepared)?;
+        let result_metadata = planned.result.clone().unwrap_or_default();
+        let answer = Prepared {
+            id: prepared.id.to_vec().into(),
+            result_metadata_id: result_metadata.id().to_vec().into(),
+            metadata: Arc::new(PreparedMetadata {
+                columns: planned.markers.specs(),
+                partition_key_indexes: planned.partition_key_indexes.clone(),
+            }),
+            result_metadata,
+        };
+        Ok((answer, Vec::new()))
+    }
+
+    fn prepared(&self, id: &[u8]) -> Result<Arc<engine::Prepared>, CqlError> {
+        Engine::prepared(self, id)
+    }
+
+    fn prepared_metadata(&self, prepared: &engine::Prepared) -> Arc<ResultMetadata> {
+        prepared.first_result.clone()
+    }
+
+    fn execute(
+        &self,
+        client: &ClientState,
+        prepared: &engine::Prepared,
+        options: &QueryOptions,
+    ) -> impl Future<Output = Result<Outcome, CqlError>> + Send {
+        Engine::execute(self, client, prepared, options)
+    }
+
+    async fn batch(
+        &self,
+        client: &ClientState,
+        kind: BatchKind,
+        statements: Vec<BatchStatement>,
+        options: &QueryOptions,
+    ) -> Result<Outcome, CqlError> {
+        let resolve = |BatchStatement { statement, values }| {
+            Ok(match statement {
+                StatementRef::Query(text) => request::BatchStatement::Text(text, values),
+                StatementRef::Prepared(id) => request::BatchStatement::Prepared(self.prepared(&id)?, values),
+            })
+        };
+        let statements = statements
+            .into_iter()
+            .map(resolve)
+            .collect::<Result<Vec<_>, CqlError>>()?;
+        let kind = match kind {
+            BatchKind::Logged => ast::BatchKind::Logged,
+            BatchKind::Unlogged => ast::BatchKind::Unlogged,
+            BatchKind::Counter => ast::BatchKind::Counter,
+        };
+        Engine::batch(self, client, kind, &statements, options).await
+    }
+
+    fn schema_changes(&self) -> broadcast::Receiver<SchemaChange> {
+        self.subscribe()
+    }
+
+    fn record_stats(&self) {
+        record_store(&self.store_stats());
+    }
+}

@@ -1,0 +1,82 @@
+//! All settings of a node, with their defaults.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::path::PathBuf;
+
+use helenus_query::engine::Limits;
+use helenus_server::ServerConfig;
+use helenus_tablet::{StoreConfig, StoreUrl, machine_memory_bytes};
+
+/// The Cassandra version that drivers and tools are told.
+pub const CASSANDRA_VERSION: &str = "5.0.5";
+
+/// What a node runs with. [`super::settings`] names and checks each of these.
+#[derive(Clone)]
+pub struct Config {
+    pub store: StoreConfig,
+    pub server: ServerConfig,
+    pub limits: Limits,
+    pub http: Option<SocketAddr>,
+    pub rpc: Option<SocketAddr>,
+    /// Where drivers shall connect, if that is not where the node listens.
+    pub advertise: Option<SocketAddr>,
+    pub cluster_name: String,
+    pub data_center: String,
+    pub rack: String,
+    pub worker_threads: Option<usize>,
+    /// A filter of tracing.
+    pub log: String,
+}
+
+impl Config {
+    /// The defaults for a store.
+    pub fn new(store: StoreUrl) -> Config {
+        let local = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        Config {
+            store: StoreConfig::new(store),
+            server: ServerConfig::new(local(9042), machine_memory_bytes()),
+            limits: Limits::default(),
+            http: Some(local(9180)),
+            rpc: None,
+            advertise: None,
+            cluster_name: "Helenus".to_owned(),
+            data_center: "datacenter1".to_owned(),
+            rack: "rack1".to_owned(),
+            worker_threads: None,
+            log: "info,slatedb=warn".to_owned(),
+        }
+    }
+
+    /// Where the data lies if nothing is said.
+    pub fn default_store() -> StoreUrl {
+        StoreUrl::File(PathBuf::from("./helenus-data"))
+    }
+
+    /// The address that `system.local` gives.
+    pub fn advertised(&self) -> SocketAddr {
+        self.advertise
+            .unwrap_or_else(|| self.reachable(self.server.listen))
+    }
+
+    /// An address to connect to: that of the machine where the node listens on all of its addresses.
+    pub fn reachable(&self, listen: SocketAddr) -> SocketAddr {
+        if !listen.ip().is_unspecified() {
+            return listen;
+        }
+        SocketAddr::new(
+            machine_address().unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+            listen.port(),
+        )
+    }
+}
+
+/// The address that this machine would send from; nothing is sent to find out.
+fn machine_address() -> Option<IpAddr> {
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
+    socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9)).ok()?;
+    socket
+        .local_addr()
+        .ok()
+        .map(|address| address.ip())
+        .filter(|ip| !ip.is_unspecified())
+}

@@ -1,0 +1,296 @@
+//! The settings of a node by name: on the command line (`--set NAME=VALUE`, the commonest with an option of their
+//! own), in the environment (`HELENUS_NAME`) and in a TOML file (`name = value`), in this order of precedence.
+//!
+//! A setting that is unknown or wrong is refused with where it stands, why, and what is allowed.
+
+use std::fmt::Write;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::Path;
+use std::str::FromStr;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow, bail};
+use helenus_cql::frame::MAX_BODY_LEN;
+use helenus_tablet::StoreUrl;
+
+use super::config::Config;
+
+/// One setting.
+struct Setting {
+    name: &'static str,
+    /// What it is, for `--help`.
+    about: &'static str,
+    /// What its value may be, for `--help` and for refusals.
+    allowed: &'static str,
+    set: fn(&mut Config, &str) -> Result<(), String>,
+}
+
+const ADDRESS: &str = "HOST:PORT";
+const ADDRESS_OR_OFF: &str = "HOST:PORT or off";
+const SIZE: &str = "a number of bytes, also as 512KiB, 64MiB or 2GiB";
+const COUNT: &str = "a whole number from 1";
+const TIME: &str = "a time as 500ms, 10s or 5m";
+const TIME_OR_OFF: &str = "a time as 500ms, 10s or 5m, or off";
+const NAME: &str = "a name of 1 to 64 letters, digits, spaces, dashes, dots and underscores";
+
+const PREFIX: &str = "HELENUS_";
+
+/// Variables of the environment that begin like a setting and are not one: what tests and tools use.
+const NOT_SETTINGS: [&str; 3] = ["HELENUS_TEST", "HELENUS_FUZZ", "HELENUS_BIN"];
+
+#[rustfmt::skip]
+const SETTINGS: &[Setting] = &[
+    Setting { name: "store", about: "where the data lies", allowed: "file:///path or a path", set: |c, v| { c.store.url = StoreUrl::parse(v).map_err(|e| e.to_string())?; Ok(()) } },
+    Setting { name: "listen", about: "where CQL is served", allowed: ADDRESS, set: |c, v| put(&mut c.server.listen, address(v)) },
+    Setting { name: "http", about: "where /health and /metrics are served", allowed: ADDRESS_OR_OFF, set: |c, v| put(&mut c.http, or_off(v, address)) },
+    Setting { name: "rpc", about: "where other nodes will find this one; no port is opened in this version", allowed: ADDRESS, set: |c, v| put(&mut c.rpc, address(v).map(Some)) },
+    Setting { name: "advertise", about: "where drivers are told to connect, if not where it listens", allowed: ADDRESS, set: |c, v| put(&mut c.advertise, address(v).map(Some)) },
+    Setting { name: "cluster_name", about: "the name of the cluster", allowed: NAME, set: |c, v| put(&mut c.cluster_name, name(v)) },
+    Setting { name: "data_center", about: "the data center of this node", allowed: NAME, set: |c, v| put(&mut c.data_center, name(v)) },
+    Setting { name: "rack", about: "the rack of this node", allowed: NAME, set: |c, v| put(&mut c.rack, name(v)) },
+    Setting { name: "log", about: "what is logged", allowed: "error, warn, info, debug, trace, or a filter as info,helenus_server=debug", set: |c, v| { c.log = v.to_owned(); Ok(()) } },
+    Setting { name: "worker_threads", about: "threads that serve requests; one a core by default", allowed: COUNT, set: |c, v| put(&mut c.worker_threads, count(v).map(Some)) },
+
+    Setting { name: "connections_max", about: "connections at a time", allowed: COUNT, set: |c, v| put(&mut c.server.connections_max, count(v)) },
+    Setting { name: "frame_bytes_max", about: "the longest request", allowed: "a size from 64KiB to 256MiB", set: |c, v| put(&mut c.server.frame_bytes_max, between(size(v), 64 << 10, MAX_BODY_LEN)) },
+    Setting { name: "connection_in_flight_bytes", about: "bytes of requests that may run for one connection", allowed: SIZE, set: |c, v| put(&mut c.server.connection_in_flight_bytes, size(v)) },
+    Setting { name: "node_in_flight_bytes", about: "bytes of requests that may run for all connections", allowed: SIZE, set: |c, v| put(&mut c.server.node_in_flight_bytes, size(v)) },
+    Setting { name: "idle_timeout", about: "after which a silent connection is closed", allowed: TIME_OR_OFF, set: |c, v| put(&mut c.server.idle_timeout, or_off(v, time)) },
+    Setting { name: "startup_timeout", about: "after which a connection that does not start up is closed", allowed: TIME, set: |c, v| put(&mut c.server.startup_timeout, time(v)) },
+    Setting { name: "shutdown_timeout", about: "how long requests may still run when the node stops", allowed: TIME, set: |c, v| put(&mut c.server.shutdown_timeout, time(v)) },
+
+    Setting { name: "statement_len_max", about: "the longest statement, in bytes", allowed: SIZE, set: |c, v| put(&mut c.limits.statement_len_max, size(v)) },
+    Setting { name: "batch_size_warn_bytes", about: "a batch larger than this is warned of", allowed: SIZE, set: |c, v| put(&mut c.limits.batch_size_warn_bytes, size(v)) },
+    Setting { name: "batch_size_fail_bytes", about: "a batch larger than this is refused", allowed: SIZE, set: |c, v| put(&mut c.limits.batch_size_fail_bytes, size(v)) },
+    Setting { name: "tombstone_warn_threshold", about: "a read over more tombstones than this is warned of", allowed: COUNT, set: |c, v| put(&mut c.limits.tombstone_warn_threshold, count(v)) },
+    Setting { name: "tombstone_failure_threshold", about: "a read over more tombstones than this fails", allowed: COUNT, set: |c, v| put(&mut c.limits.tombstone_failure_threshold, count(v)) },
+    Setting { name: "prepared_cache_bytes", about: "memory for prepared statements", allowed: SIZE, set: |c, v| put(&mut c.limits.prepared_cache_bytes, size(v)) },
+    Setting { name: "page_bytes_max", about: "bytes of rows after which a page ends", allowed: SIZE, set: |c, v| put(&mut c.limits.page_bytes_max, size(v)) },
+
+    Setting { name: "tablet_count", about: "tablets of a new store", allowed: "1 to 1024", set: |c, v| put(&mut c.store.tablet_count, between(count(v), 1, 1024)) },
+    Setting { name: "block_cache_bytes", about: "memory for blocks of data files", allowed: SIZE, set: |c, v| put(&mut c.store.block_cache_bytes, size(v).map(wide)) },
+    Setting { name: "row_cache_bytes", about: "memory for rows that were read or written lately; 0 for none", allowed: SIZE, set: |c, v| put(&mut c.store.row_cache_bytes, size(v).map(wide)) },
+    Setting { name: "memtable_bytes", about: "memory for what is not yet in data files", allowed: "a size from 4MiB", set: |c, v| put(&mut c.store.memtable_bytes, between(size(v), 4 << 20, usize::MAX).map(wide)) },
+    Setting { name: "write_in_flight_bytes", about: "bytes of writes in the store above which new ones wait", allowed: SIZE, set: |c, v| put(&mut c.store.write_in_flight_bytes, size(v).map(wide)) },
+    Setting { name: "log_segment_bytes", about: "size of a file of the log", allowed: "a size from 64KiB to 1GiB", set: |c, v| put(&mut c.store.log_segment_bytes, between(size(v), 64 << 10, 1 << 30).map(wide)) },
+    Setting { name: "log_max_bytes", about: "size of the log above which memtables are flushed", allowed: SIZE, set: |c, v| put(&mut c.store.log_max_bytes, size(v).map(wide)) },
+    Setting { name: "disk_reserve_bytes", about: "writes are refused when less than this is free on the disk", allowed: SIZE, set: |c, v| put(&mut c.store.disk_reserve_bytes, size(v).map(wide)) },
+    Setting { name: "compaction_poll_interval", about: "how often the compactor looks for work", allowed: TIME, set: |c, v| put(&mut c.store.compaction_poll_interval, time(v)) },
+    Setting { name: "background_threads", about: "threads that flush and compact", allowed: COUNT, set: |c, v| put(&mut c.store.background_threads, count(v)) },
+];
+
+fn put<T>(target: &mut T, value: Result<T, String>) -> Result<(), String> {
+    *target = value?;
+    Ok(())
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    if let Ok(address) = SocketAddr::from_str(text) {
+        return Ok(address);
+    }
+    if !text.contains(':') {
+        return Err("the port is missing".to_owned());
+    }
+    let mut found = text.to_socket_addrs().map_err(|error| error.to_string())?;
+    found.next().ok_or_else(|| "no address has that name".to_owned())
+}
+
+fn or_off<T>(text: &str, read: fn(&str) -> Result<T, String>) -> Result<Option<T>, String> {
+    if text == "off" {
+        Ok(None)
+    } else {
+        read(text).map(Some)
+    }
+}
+
+fn name(text: &str) -> Result<String, String> {
+    let plain = |c: char| c.is_alphanumeric() || matches!(c, ' ' | '-' | '.' | '_');
+    if text.is_empty() || text.chars().count() > 64 || !text.chars().all(plain) {
+        return Err("not such a name".to_owned());
+    }
+    Ok(text.to_owned())
+}
+
+fn count(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) => Err("it must be at least 1".to_owned()),
+        Ok(count) => Ok(count),
+        Err(_) => Err("not a whole number".to_owned()),
+    }
+}
+
+/// A number and the unit behind it.
+fn measure<'a>(text: &'a str, what: &str) -> Result<(usize, &'a str), String> {
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (digits, unit) = text.split_at(end);
+    let number = digits.parse().map_err(|_| format!("not {what}"))?;
+    Ok((number, unit.trim()))
+}
+
+fn size(text: &str) -> Result<usize, String> {
+    let (number, unit) = measure(text, "a size")?;
+    let factor: usize = match unit {
+        "" | "B" => 1,
+        "KiB" => 1 << 10,
+        "MiB" => 1 << 20,
+        "GiB" => 1 << 30,
+        _ => return Err(format!("unknown unit {unit}")),
+    };
+    number.checked_mul(factor).ok_or_else(|| "too large".to_owned())
+}
+
+fn time(text: &str) -> Result<Duration, String> {
+    let (number, unit) = measure(text, "a time")?;
+    let millis: u64 = match unit {
+        "ms" => 1,
+        "s" => 1000,
+        "m" => 60_000,
+        "" => return Err("the unit is missing".to_owned()),
+        _ => return Err(format!("unknown unit {unit}")),
+    };
+    let millis = u64::try_from(number)
+        .ok()
+        .and_then(|number| number.checked_mul(millis));
+    match millis {
+        Some(0) => Err("it must be longer than nothing".to_owned()),
+        Some(millis) => Ok(Duration::from_millis(millis)),
+        None => Err("too long".to_owned()),
+    }
+}
+
+fn between(value: Result<usize, String>, least: usize, most: usize) -> Result<usize, String> {
+    match value? {
+        value if value < least => Err("too small".to_owned()),
+        value if value > most => Err("too large".to_owned()),
+        value => Ok(value),
+    }
+}
+
+fn wide(value: usize) -> u64 {
+    value as u64
+}
+
+fn find(setting: &str, place: &str) -> anyhow::Result<&'static Setting> {
+    if let Some(found) = SETTINGS.iter().find(|known| known.name == setting) {
+        return Ok(found);
+    }
+    let nearest = SETTINGS
+        .iter()
+        .map(|known| known.name)
+        .min_by_key(|known| distance(known, setting));
+    let hint = nearest
+        .filter(|known| distance(known, setting) <= 3)
+        .map(|known| format!(" Did you mean {known}?"));
+    let all: Vec<&str> = SETTINGS.iter().map(|known| known.name).collect();
+    bail!(
+        "{place}: there is no setting {setting}.{} Settings are: {}",
+        hint.unwrap_or_default(),
+        all.join(", ")
+    )
+}
+
+/// How many letters must be changed, added or removed to get from one word to the other.
+fn distance(from: &str, to: &str) -> usize {
+    let to: Vec<char> = to.chars().collect();
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (i, a) in from.chars().enumerate() {
+        let mut next = vec![i + 1];
+        for ((j, b), above) in to.iter().enumerate().zip(row.windows(2)) {
+            let [corner, up] = above else { continue };
+            let left = next.get(j).copied().unwrap_or_default();
+            next.push((corner + usize::from(a != *b)).min(up + 1).min(left + 1));
+        }
+        row = next;
+    }
+    row.last().copied().unwrap_or_default()
+}
+
+fn apply(config: &mut Config, setting: &str, value: &str, place: &str) -> anyhow::Result<()> {
+    let found = find(setting, place)?;
+    (found.set)(config, value).map_err(|why| {
+        anyhow!(
+            "{place}: {setting} = \"{value}\": {why}; allowed is {}",
+            found.allowed
+        )
+    })
+}
+
+/// The settings of a TOML file: names and values, no sections.
+fn read_file(path: &Path) -> anyhow::Result<Vec<(String, String)>> {
+    let place = path.display();
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {place}"))?;
+    let table: toml::Table = text.parse().map_err(|error| anyhow!("{place}: {error}"))?;
+    let mut settings = Vec::new();
+    for (name, value) in table {
+        let value = match value {
+            toml::Value::String(text) => text,
+            toml::Value::Integer(number) => number.to_string(),
+            toml::Value::Boolean(_)
+            | toml::Value::Float(_)
+            | toml::Value::Datetime(_)
+            | toml::Value::Array(_)
+            | toml::Value::Table(_) => {
+                let known = find(&name, &place.to_string())?;
+                bail!(
+                    "{place}: {name}: a {} can't be its value; allowed is {}",
+                    value.type_str(),
+                    known.allowed
+                )
+            }
+        };
+        settings.push((name, value));
+    }
+    Ok(settings)
+}
+
+/// The configuration that the command line, the environment and the file add up to.
+///
+/// Errors: the first setting that is unknown or wrong.
+pub fn load(
+    command_line: &[(String, String)],
+    file: Option<&Path>,
+    environment: &[(String, String)],
+) -> anyhow::Result<Config> {
+    let mut config = Config::new(Config::default_store());
+    let is_setting =
+        |name: &str| !NOT_SETTINGS.iter().any(|other| name.starts_with(other)) && name != "HELENUS_CONFIG";
+    let from_environment = |wanted: &str| environment.iter().find(|(name, _)| name == wanted);
+    let file = match file {
+        Some(path) => Some(path.to_owned()),
+        None => from_environment("HELENUS_CONFIG").map(|(_, path)| path.into()),
+    };
+    if let Some(path) = file {
+        for (name, value) in read_file(&path)? {
+            apply(&mut config, &name, &value, &path.display().to_string())?;
+        }
+    }
+    for (variable, value) in environment {
+        if let Some(name) = variable.strip_prefix(PREFIX).filter(|_| is_setting(variable)) {
+            apply(
+                &mut config,
+                &name.to_ascii_lowercase(),
+                value,
+                &format!("environment variable {variable}"),
+            )?;
+        }
+    }
+    for (name, value) in command_line {
+        apply(&mut config, name, value, "command line")?;
+    }
+    Ok(config)
+}
+
+/// All settings, for `--help`.
+pub fn help() -> String {
+    let mut text =
+        "Settings, for --set NAME=VALUE, HELENUS_NAME=VALUE and name = \"VALUE\" in the file of --config:\n"
+            .to_owned();
+    for setting in SETTINGS {
+        let _ = writeln!(
+            text,
+            "  {:<28} {} ({})",
+            setting.name, setting.about, setting.allowed
+        );
+    }
+    text
+}

@@ -1,0 +1,97 @@
+use std::time::Duration;
+
+use super::config::Config;
+use super::settings::load;
+
+fn pairs(settings: &[(&str, &str)]) -> Vec<(String, String)> {
+    settings
+        .iter()
+        .map(|(name, value)| (name.to_string(), value.to_string()))
+        .collect()
+}
+
+fn refusal(command_line: &[(&str, &str)]) -> String {
+    load(&pairs(command_line), None, &[])
+        .err()
+        .expect("accepted")
+        .to_string()
+}
+
+#[test]
+fn defaults() {
+    let config = load(&[], None, &[]).ok().unwrap();
+    assert_eq!(config.server.listen.to_string(), "127.0.0.1:9042");
+    assert_eq!(config.store.url, Config::default_store());
+}
+
+#[test]
+fn the_command_line_wins_over_the_environment_over_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("helenus.toml");
+    std::fs::write(
+        &file,
+        "rack = \"file\"\ndata_center = \"file\"\ncluster_name = \"file\"\ntablet_count = 7\n",
+    )
+    .unwrap();
+    let environment = pairs(&[
+        ("HELENUS_RACK", "env"),
+        ("HELENUS_DATA_CENTER", "env"),
+        ("HELENUS_TEST_X", "1"),
+    ]);
+    let config = load(&pairs(&[("rack", "line")]), Some(&file), &environment)
+        .ok()
+        .unwrap();
+    assert_eq!(config.rack, "line");
+    assert_eq!(config.data_center, "env");
+    assert_eq!(config.cluster_name, "file");
+    assert_eq!(config.store.tablet_count, 7);
+    let by_environment = pairs(&[("HELENUS_CONFIG", file.to_str().unwrap())]);
+    assert_eq!(load(&[], None, &by_environment).ok().unwrap().rack, "file");
+}
+
+#[test]
+fn values_have_units() {
+    let settings = pairs(&[
+        ("memtable_bytes", "64MiB"),
+        ("idle_timeout", "5m"),
+        ("http", "off"),
+        ("page_bytes_max", "1000"),
+    ]);
+    let config = load(&settings, None, &[]).ok().unwrap();
+    assert_eq!(config.store.memtable_bytes, 64 << 20);
+    assert_eq!(config.server.idle_timeout, Some(Duration::from_secs(300)));
+    assert_eq!(config.http, None);
+    assert_eq!(config.limits.page_bytes_max, 1000);
+}
+
+#[test]
+fn refusals_say_which_why_and_what_is_allowed() {
+    assert_eq!(
+        refusal(&[("listen", "here")]),
+        "command line: listen = \"here\": the port is missing; allowed is HOST:PORT"
+    );
+    assert_eq!(
+        refusal(&[("tablet_count", "5000")]),
+        "command line: tablet_count = \"5000\": too large; allowed is 1 to 1024"
+    );
+    let unknown = refusal(&[("tablet_counts", "5")]);
+    assert!(unknown.starts_with("command line: there is no setting tablet_counts. Did you mean tablet_count? Settings are: store, "), "{unknown}");
+    let ftp = refusal(&[("store", "ftp://x")]);
+    assert!(ftp.contains("unknown scheme ftp"), "{ftp}");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("h.toml");
+    std::fs::write(&file, "[store]\nurl = 1\n").unwrap();
+    let table = load(&[], Some(&file), &[]).err().unwrap().to_string();
+    assert!(
+        table.contains("store: a table can't be its value; allowed is file:///path"),
+        "{table}"
+    );
+    let variable = load(&[], None, &pairs(&[("HELENUS_RACKS", "x")]))
+        .err()
+        .unwrap()
+        .to_string();
+    assert!(
+        variable.starts_with("environment variable HELENUS_RACKS: there is no setting racks."),
+        "{variable}"
+    );
+}
