@@ -129,7 +129,7 @@ impl Selection {
             specs
         };
         Selection {
-            metadata: Arc::new(ResultMetadata { columns }),
+            metadata: Arc::new(ResultMetadata::new(columns)),
             names,
             selectors,
             parts,
