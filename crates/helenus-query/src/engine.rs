@@ -204,6 +204,11 @@ impl Engine {
         self.prepared.get(&key).ok_or_else(unknown)
     }
 
+    /// Every statement that is remembered.
+    pub(crate) fn prepared_statements(&self) -> Vec<Arc<Prepared>> {
+        self.prepared.iter().map(|(_, prepared)| prepared).collect()
+    }
+
     /// The statement's plan, made anew if the schema has changed since. A statement whose table is gone is forgotten
     /// and reported as unprepared, so that the driver prepares it again and sees the reason.
     pub fn current_plan(&self, prepared: &Prepared) -> Result<Arc<Planned>, CqlError> {

@@ -24,6 +24,7 @@ use crate::response::{ChangeKind, Outcome, Response, SchemaChange, SchemaTarget}
 use crate::schema::{Index, Keyspace, Schema, Table};
 
 pub use index::hidden_table;
+pub(crate) use options::{apply as table_options, java as java_number};
 
 /// What a statement does to the schema.
 pub(crate) struct Change {

@@ -99,7 +99,7 @@ fn replace<T>(option: &mut T, value: Option<T>) {
 }
 
 /// A double as Java prints it in messages.
-fn java(value: f64) -> String {
+pub fn java(value: f64) -> String {
     helenus_cql::value::java::double_to_string(value)
 }
 

@@ -1,20 +1,162 @@
-//! DESCRIBE, as the server answers it to cqlsh.
+//! DESCRIBE, as the server answers it to cqlsh (Cassandra's `DescribeStatement`).
+
+mod element;
+mod text;
 
 use std::sync::Arc;
 
-use helenus_cql::ast;
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use helenus_cql::ast::{self, DescribeTarget};
 use helenus_cql::error::CqlError;
+use helenus_cql::types::CqlType;
+use helenus_cql::value::{pack_list, pack_map};
 
 use crate::engine::Engine;
 use crate::request::{ClientState, QueryOptions};
-use crate::response::Outcome;
+use crate::response::{ColumnSpec, Outcome, Response, ResultMetadata, Rows, RowsBuilder};
+use crate::schema::Schema;
+use crate::system::SYSTEM_KEYSPACES;
+
+use element::Element;
 
 /// Answers a DESCRIBE statement.
 pub async fn execute(
-    _engine: &Arc<Engine>,
-    _client: &ClientState,
-    _statement: &ast::Describe,
-    _options: &QueryOptions,
+    engine: &Arc<Engine>,
+    client: &ClientState,
+    statement: &ast::Describe,
+    options: &QueryOptions,
 ) -> Result<Outcome, CqlError> {
-    Err(CqlError::invalid("DESCRIBE is not supported yet"))
+    let schema = engine.schema();
+    let keyspace = client.keyspace.as_deref();
+    let offset = offset(options, &schema)?;
+    let (metadata, rows) = match &statement.target {
+        DescribeTarget::Cluster => cluster(engine, keyspace),
+        target => {
+            let elements = element::describe(&schema, keyspace, target)?;
+            let is_list = is_list(target);
+            let rows = elements
+                .iter()
+                .skip(offset)
+                .take(page_size(options))
+                .map(|element| element_row(element, is_list, statement.with_internals))
+                .collect();
+            (element_columns(is_list), rows)
+        }
+    };
+    let more = rows.len() == page_size(options);
+    let next = more.then(|| paging_state(&schema, offset + rows.len()));
+    Ok(Response::Rows(to_rows(metadata, &rows, next)).into())
 }
+
+/// True for the forms that tell names only.
+fn is_list(target: &DescribeTarget) -> bool {
+    matches!(
+        target,
+        DescribeTarget::Keyspaces
+            | DescribeTarget::Tables
+            | DescribeTarget::Types
+            | DescribeTarget::Functions
+            | DescribeTarget::Aggregates
+    )
+}
+
+fn page_size(options: &QueryOptions) -> usize {
+    options
+        .page_size
+        .and_then(|size| usize::try_from(size).ok())
+        .filter(|size| *size > 0)
+        .unwrap_or(usize::MAX)
+}
+
+fn column(name: &str, ty: CqlType) -> ColumnSpec {
+    ColumnSpec::new("system", "describe", name, ty)
+}
+
+fn element_columns(is_list: bool) -> Vec<ColumnSpec> {
+    let mut names = vec!["keyspace_name", "type", "name"];
+    if !is_list {
+        names.push("create_statement");
+    }
+    names
+        .into_iter()
+        .map(|name| column(name, CqlType::TEXT))
+        .collect()
+}
+
+fn element_row(element: &Element<'_>, is_list: bool, with_internals: bool) -> Vec<Bytes> {
+    let mut row = vec![
+        Bytes::from(element.keyspace_name()),
+        Bytes::from(element.type_name()),
+        Bytes::from(element.quoted_name()),
+    ];
+    if !is_list {
+        row.push(Bytes::from(element.create_statement(with_internals)));
+    }
+    row
+}
+
+fn to_rows(columns: Vec<ColumnSpec>, rows: &[Vec<Bytes>], paging_state: Option<Bytes>) -> Rows {
+    let mut builder = RowsBuilder::new(columns.len());
+    for row in rows {
+        for value in row {
+            builder.push(Some(value));
+        }
+    }
+    Rows {
+        metadata: Arc::new(ResultMetadata::new(columns)),
+        content: builder.finish(),
+        paging_state,
+    }
+}
+
+/// DESCRIBE CLUSTER. With a keyspace of the user's in use, also who owns which range.
+fn cluster(engine: &Engine, keyspace: Option<&str>) -> (Vec<ColumnSpec>, Vec<Vec<Bytes>>) {
+    let mut columns: Vec<ColumnSpec> = ["cluster", "partitioner", "snitch"]
+        .into_iter()
+        .map(|name| column(name, CqlType::TEXT))
+        .collect();
+    let mut row = vec![
+        Bytes::from(engine.node.cluster_name.clone()),
+        Bytes::from("Murmur3Partitioner"),
+        Bytes::from("DynamicEndpointSnitch"),
+    ];
+    let is_system = |name: &str| SYSTEM_KEYSPACES.iter().any(|keyspace| keyspace.name == name);
+    if keyspace.is_some_and(|name| !is_system(name)) {
+        let ty = CqlType::map(CqlType::TEXT, CqlType::list(CqlType::TEXT, false), false);
+        columns.push(column("range_ownership", ty));
+        let address = engine.node.native_address.ip();
+        let owner = pack_list([format!("{address}/{address}:{}", crate::system::STORAGE_PORT)]);
+        let tokens = crate::system::tokens(engine);
+        let ranges = tokens.iter().map(|token| (token.to_string(), owner.clone()));
+        row.push(pack_map(&CqlType::TEXT, ranges));
+    }
+    (columns, vec![row])
+}
+
+/// The paging state: the schema's version and the number of elements told.
+fn paging_state(schema: &Schema, offset: usize) -> Bytes {
+    let mut state = BytesMut::with_capacity(24);
+    state.put_slice(schema.version.as_bytes());
+    state.put_u64(offset as u64);
+    state.freeze()
+}
+
+fn offset(options: &QueryOptions, schema: &Schema) -> Result<usize, CqlError> {
+    let Some(mut state) = options.paging_state.clone() else {
+        return Ok(0);
+    };
+    if state.len() != 24 {
+        return Err(CqlError::invalid("Invalid paging state."));
+    }
+    if state.split_to(16) != schema.version.as_bytes().as_slice() {
+        return Err(CqlError::invalid(
+            "The schema has changed since the previous page of the DESCRIBE statement result. \
+             Please retry the DESCRIBE statement.",
+        ));
+    }
+    usize::try_from(state.get_u64()).map_err(|_| CqlError::invalid("Invalid paging state."))
+}
+
+#[cfg(test)]
+#[path = "describe_tests.rs"]
+mod tests;

@@ -1,4 +1,11 @@
-//! The system keyspaces: tables that are computed when they are read.
+//! The system keyspaces: tables that are computed when they are read. Their columns, ids and options are those of
+//! Cassandra 5.0.5; what has no meaning here is empty.
+
+mod definition;
+mod local;
+mod row;
+mod schema_tables;
+mod views;
 
 use std::sync::Arc;
 
@@ -8,12 +15,30 @@ use helenus_cql::error::CqlError;
 use crate::engine::{Engine, NodeInfo};
 use crate::schema::{Keyspace, Table};
 
-/// Every row of a virtual table: a value for each of [`Table::columns`].
-pub fn rows(_engine: &Arc<Engine>, table: &Table) -> Result<Vec<Vec<Option<Bytes>>>, CqlError> {
-    Err(CqlError::Server(format!("{} has no source", table.full_name())))
+pub use definition::{SYSTEM_KEYSPACES, is_virtual_keyspace};
+pub(crate) use local::{STORAGE_PORT, tokens};
+
+/// A value for each of [`Table::columns`].
+pub type Row = Vec<Option<Bytes>>;
+
+/// Every row of a virtual table, in the order in which Cassandra reads them: by token (in the keyspaces that are
+/// virtual there too, by the partition key itself), then by the clustering columns.
+pub fn rows(engine: &Arc<Engine>, table: &Table) -> Result<Vec<Row>, CqlError> {
+    let mut rows = match table.keyspace.as_str() {
+        "system" => local::rows(engine, table),
+        "system_schema" | "system_virtual_schema" => schema_tables::rows(&engine.schema(), table),
+        "system_views" => views::rows(engine, table),
+        _ => Vec::new(),
+    };
+    row::sort(table, &mut rows);
+    Ok(rows)
 }
 
 /// The keyspaces that are computed.
 pub fn keyspaces(_node: &NodeInfo) -> Vec<Keyspace> {
-    Vec::new()
+    definition::keyspaces()
 }
+
+#[cfg(test)]
+#[path = "system_tests.rs"]
+mod tests;

@@ -1,0 +1,340 @@
+//! What a DESCRIBE statement is about: the elements of the schema, in Cassandra's order.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use helenus_cql::ast::{DescribeTarget, FunctionName, Ident, QualifiedName};
+use helenus_cql::error::CqlError;
+use helenus_cql::types::{CqlType, UserType, quote_identifier};
+
+use super::text;
+use crate::schema::{Index, Keyspace, Schema, Table};
+use crate::system::SYSTEM_KEYSPACES;
+
+/// An element of the schema (Cassandra's `SchemaElement`).
+pub(super) enum Element<'a> {
+    Keyspace(&'a Keyspace),
+    Type(&'a UserType),
+    /// A table or a materialized view.
+    Table(&'a Table),
+    Index(&'a Table, &'a Index),
+}
+
+impl Element<'_> {
+    pub(super) fn keyspace_name(&self) -> String {
+        quote_identifier(match self {
+            Element::Keyspace(keyspace) => &keyspace.name,
+            Element::Type(ty) => &ty.keyspace,
+            Element::Table(table) | Element::Index(table, _) => &table.keyspace,
+        })
+    }
+
+    pub(super) fn type_name(&self) -> &'static str {
+        match self {
+            Element::Keyspace(_) => "keyspace",
+            Element::Type(_) => "type",
+            Element::Table(table) if table.is_view() => "materialized_view",
+            Element::Table(_) => "table",
+            Element::Index(..) => "index",
+        }
+    }
+
+    fn name(&self) -> &str {
+        match self {
+            Element::Keyspace(keyspace) => &keyspace.name,
+            Element::Type(ty) => &ty.name,
+            Element::Table(table) => &table.name,
+            Element::Index(_, index) => &index.name,
+        }
+    }
+
+    pub(super) fn quoted_name(&self) -> String {
+        quote_identifier(self.name())
+    }
+
+    pub(super) fn create_statement(&self, with_internals: bool) -> String {
+        match self {
+            Element::Keyspace(keyspace) => text::keyspace(keyspace),
+            Element::Type(ty) => text::user_type(ty),
+            Element::Table(table) => text::table(table, with_internals),
+            Element::Index(table, index) => text::index(table, index),
+        }
+    }
+}
+
+/// Elements by name, whatever the case.
+fn sort(elements: &mut [Element<'_>]) {
+    elements.sort_by_cached_key(|element| (element.name().to_lowercase(), element.name().to_owned()));
+}
+
+/// The elements that a statement is about. `current` is the keyspace in use.
+pub(super) fn describe<'a>(
+    schema: &'a Schema,
+    current: Option<&str>,
+    target: &DescribeTarget,
+) -> Result<Vec<Element<'a>>, CqlError> {
+    let finder = Finder { schema, current };
+    match target {
+        DescribeTarget::Keyspaces => Ok(finder.keyspaces().into_iter().map(Element::Keyspace).collect()),
+        DescribeTarget::Schema { full } => Ok(finder
+            .keyspaces()
+            .into_iter()
+            .filter(|keyspace| *full || !is_system(&keyspace.name))
+            .flat_map(keyspace_elements)
+            .collect()),
+        DescribeTarget::Tables => finder.list(|keyspace| {
+            let tables = keyspace.tables.values().filter(|table| !table.is_view());
+            tables.map(|table| Element::Table(table)).collect()
+        }),
+        DescribeTarget::Types => {
+            finder.list(|keyspace| keyspace.types.values().map(|ty| Element::Type(ty)).collect())
+        }
+        DescribeTarget::Functions | DescribeTarget::Aggregates => finder.list(|_| Vec::new()),
+        DescribeTarget::Keyspace { name, only } => {
+            let keyspace = finder.keyspace_or_current(name.as_ref())?;
+            Ok(match only {
+                true => vec![Element::Keyspace(keyspace)],
+                false => keyspace_elements(keyspace),
+            })
+        }
+        DescribeTarget::Table(name) => finder.table(name),
+        DescribeTarget::Index(name) => finder.index(name),
+        DescribeTarget::View(name) => finder.view(name),
+        DescribeTarget::Type(name) => finder.user_type(name),
+        DescribeTarget::Function(name) => finder.function(name, "function"),
+        DescribeTarget::Aggregate(name) => finder.function(name, "aggregate"),
+        DescribeTarget::Generic(name) => finder.generic(name),
+        // Not made of elements.
+        DescribeTarget::Cluster => Ok(Vec::new()),
+    }
+}
+
+fn is_system(name: &str) -> bool {
+    SYSTEM_KEYSPACES.iter().any(|keyspace| keyspace.name == name)
+}
+
+/// A keyspace and all that is in it.
+fn keyspace_elements(keyspace: &Keyspace) -> Vec<Element<'_>> {
+    let mut elements = vec![Element::Keyspace(keyspace)];
+    elements.extend(types_by_dependency(keyspace));
+    let mut tables: Vec<Element<'_>> = keyspace
+        .tables
+        .values()
+        .filter(|table| !table.is_view())
+        .map(|table| Element::Table(table))
+        .collect();
+    sort(&mut tables);
+    for table in tables {
+        let Element::Table(table) = table else {
+            continue;
+        };
+        elements.push(Element::Table(table));
+        elements.extend(indexes(table));
+        elements.extend(views(keyspace, table));
+    }
+    elements
+}
+
+fn indexes(table: &Table) -> Vec<Element<'_>> {
+    let mut indexes: Vec<Element<'_>> = table
+        .indexes
+        .iter()
+        .map(|index| Element::Index(table, index))
+        .collect();
+    sort(&mut indexes);
+    indexes
+}
+
+fn views<'a>(keyspace: &'a Keyspace, table: &Table) -> Vec<Element<'a>> {
+    let of_table = |view: &&Arc<Table>| {
+        let base = view.view.as_ref().map(|view| view.base_table_id);
+        base == Some(table.id)
+    };
+    let mut views: Vec<Element<'a>> = keyspace
+        .tables
+        .values()
+        .filter(of_table)
+        .map(|view| Element::Table(view))
+        .collect();
+    sort(&mut views);
+    views
+}
+
+/// User types, each behind those that it is made of.
+fn types_by_dependency(keyspace: &Keyspace) -> Vec<Element<'_>> {
+    let mut done = BTreeSet::new();
+    let mut sorted = Vec::with_capacity(keyspace.types.len());
+    for ty in keyspace.types.values() {
+        add_type(keyspace, ty, &mut done, &mut sorted);
+    }
+    sorted
+}
+
+fn add_type<'a>(
+    keyspace: &'a Keyspace,
+    ty: &'a UserType,
+    done: &mut BTreeSet<&'a str>,
+    sorted: &mut Vec<Element<'a>>,
+) {
+    if !done.insert(&ty.name) {
+        return;
+    }
+    for field in &ty.fields {
+        add_types_in(keyspace, &field.ty, done, sorted);
+    }
+    sorted.push(Element::Type(ty));
+}
+
+fn add_types_in<'a>(
+    keyspace: &'a Keyspace,
+    ty: &'a CqlType,
+    done: &mut BTreeSet<&'a str>,
+    sorted: &mut Vec<Element<'a>>,
+) {
+    match ty {
+        CqlType::Native(_) => {}
+        CqlType::List { element, .. } | CqlType::Set { element, .. } | CqlType::Vector { element, .. } => {
+            add_types_in(keyspace, element, done, sorted);
+        }
+        CqlType::Map { key, value, .. } => {
+            add_types_in(keyspace, key, done, sorted);
+            add_types_in(keyspace, value, done, sorted);
+        }
+        CqlType::Tuple(elements) => {
+            for element in elements.iter() {
+                add_types_in(keyspace, element, done, sorted);
+            }
+        }
+        CqlType::Udt { definition, .. } => {
+            if let Some(ty) = keyspace.types.get(&definition.name) {
+                add_type(keyspace, ty, done, sorted);
+            }
+        }
+    }
+}
+
+/// Looks names up, with Cassandra's errors.
+struct Finder<'a, 'b> {
+    schema: &'a Schema,
+    current: Option<&'b str>,
+}
+
+type Found<'a> = Result<Vec<Element<'a>>, CqlError>;
+
+impl<'a> Finder<'a, '_> {
+    fn keyspaces(&self) -> Vec<&'a Keyspace> {
+        let mut keyspaces: Vec<&'a Keyspace> = self.schema.keyspaces.values().map(Arc::as_ref).collect();
+        keyspaces.sort_by_cached_key(|keyspace| keyspace.name.to_lowercase());
+        keyspaces
+    }
+
+    fn keyspace(&self, name: &str) -> Result<&'a Keyspace, CqlError> {
+        match self.schema.keyspace(name) {
+            Some(keyspace) => Ok(keyspace),
+            None => Err(CqlError::invalid(format!("'{name}' not found in keyspaces"))),
+        }
+    }
+
+    fn keyspace_or_current(&self, name: Option<&Ident>) -> Result<&'a Keyspace, CqlError> {
+        let name = name.map(Ident::as_str).or(self.current);
+        let name = name.ok_or_else(|| CqlError::invalid("No keyspace specified and no current keyspace"))?;
+        self.keyspace(name)
+    }
+
+    /// Elements of the keyspace in use, or of all.
+    fn list(&self, elements: impl Fn(&'a Keyspace) -> Vec<Element<'a>>) -> Found<'a> {
+        let keyspaces = match self.current {
+            Some(name) => vec![self.keyspace(name)?],
+            None => self.keyspaces(),
+        };
+        let mut all = Vec::new();
+        for keyspace in keyspaces {
+            let mut elements = elements(keyspace);
+            sort(&mut elements);
+            all.extend(elements);
+        }
+        Ok(all)
+    }
+
+    fn table(&self, name: &QualifiedName) -> Found<'a> {
+        let keyspace = self.keyspace_or_current(name.keyspace.as_ref())?;
+        let Some(table) = keyspace.tables.get(name.name.as_str()) else {
+            return Err(CqlError::invalid(format!(
+                "Table '{}' not found in keyspace '{}'",
+                name.name, keyspace.name
+            )));
+        };
+        let mut elements = vec![Element::Table(table)];
+        elements.extend(indexes(table));
+        Ok(elements)
+    }
+
+    fn index(&self, name: &QualifiedName) -> Found<'a> {
+        let keyspace = self.keyspace_or_current(name.keyspace.as_ref())?;
+        match keyspace.index(name.name.as_str()) {
+            Some((table, index)) => Ok(vec![Element::Index(table, index)]),
+            None => Err(CqlError::invalid(format!(
+                "Table for existing index '{}' not found in '{}'",
+                name.name, keyspace.name
+            ))),
+        }
+    }
+
+    fn view(&self, name: &QualifiedName) -> Found<'a> {
+        let keyspace = self.keyspace_or_current(name.keyspace.as_ref())?;
+        match keyspace.tables.get(name.name.as_str()) {
+            Some(view) if view.is_view() => Ok(vec![Element::Table(view)]),
+            _ => Err(CqlError::invalid(format!(
+                "Materialized view '{}' not found in '{}'",
+                name.name, keyspace.name
+            ))),
+        }
+    }
+
+    fn user_type(&self, name: &QualifiedName) -> Found<'a> {
+        let keyspace = self.keyspace_or_current(name.keyspace.as_ref())?;
+        match keyspace.types.get(name.name.as_str()) {
+            Some(ty) => Ok(vec![Element::Type(ty)]),
+            None => Err(CqlError::invalid(format!(
+                "User defined type '{}' not found in '{}'",
+                name.name, keyspace.name
+            ))),
+        }
+    }
+
+    /// There are no functions and no aggregates of users.
+    fn function(&self, name: &FunctionName, what: &str) -> Found<'a> {
+        let keyspace = self.keyspace_or_current(name.keyspace.as_ref())?;
+        Err(CqlError::invalid(format!(
+            "User defined {what} '{}' not found in '{}'",
+            name.name, keyspace.name
+        )))
+    }
+
+    /// A keyspace, or else a table, an index or a view.
+    fn generic(&self, name: &QualifiedName) -> Found<'a> {
+        let keyspace = match (&name.keyspace, self.current) {
+            (Some(keyspace), _) => keyspace.as_str(),
+            (None, current) => {
+                if let Some(keyspace) = self.schema.keyspace(name.name.as_str()) {
+                    return Ok(keyspace_elements(keyspace));
+                }
+                current.unwrap_or(name.name.as_str())
+            }
+        };
+        let found = self.keyspace(keyspace)?;
+        let qualified = QualifiedName {
+            keyspace: Some(Ident::from(keyspace)),
+            name: name.name.clone(),
+        };
+        match found.tables.get(name.name.as_str()) {
+            Some(table) if table.is_view() => self.view(&qualified),
+            Some(_) => self.table(&qualified),
+            None if found.index(name.name.as_str()).is_some() => self.index(&qualified),
+            None => Err(CqlError::invalid(format!(
+                "'{}' not found in keyspace '{keyspace}'",
+                name.name
+            ))),
+        }
+    }
+}

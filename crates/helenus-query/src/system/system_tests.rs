@@ -1,0 +1,29 @@
+use helenus_cql::types::CqlType;
+
+use super::definition::keyspaces;
+
+#[test]
+fn definitions_are_those_of_cassandra() {
+    let keyspaces = keyspaces();
+    let counts: Vec<(&str, usize)> = keyspaces
+        .iter()
+        .map(|keyspace| (keyspace.name.as_str(), keyspace.tables.len()))
+        .collect();
+    assert_eq!(
+        counts,
+        [
+            ("system", 23),
+            ("system_schema", 11),
+            ("system_auth", 8),
+            ("system_distributed", 4),
+            ("system_traces", 2),
+            ("system_views", 43),
+            ("system_virtual_schema", 3),
+        ]
+    );
+    let local = &keyspaces[0].tables["local"];
+    assert_eq!(local.id.to_string(), "7ad54392-bcdd-35a6-8417-4e047860b377");
+    assert_eq!(local.options.gc_grace_s, 0);
+    let (_, tokens) = local.column("tokens").unwrap();
+    assert_eq!(tokens.ty, CqlType::set(CqlType::TEXT, false));
+}
