@@ -119,8 +119,9 @@ pub fn log10(value: &Decimal) -> Option<Decimal> {
     if value.compare(&Decimal::new(1, 0)).is_eq() {
         return Some(Decimal::new(0, -33));
     }
-    if value.compare(&Decimal::new(10, 0)).is_eq() {
-        return Some(Decimal::new(1, 0));
+    let stripped = value.strip_trailing_zeros();
+    if stripped.unscaled.is_one() && stripped.scale < 0 {
+        return Some(Decimal::new(-stripped.scale, 0));
     }
     let precision = precision_of(value);
     let decimals = precision + GUARD_DIGITS + digits_lost_near_one(value);

@@ -43,6 +43,10 @@ pub fn from_json(name: &str, receiver: &CqlType) -> NativeFunction {
             ))
         })?;
         value::from_json(&to, &parsed).map_err(|reason| {
+            // Durations refuse in the words, and with the error, of a statement.
+            if reason.starts_with("Unable to convert '") || reason.starts_with("Invalid duration.") {
+                return CqlError::Invalid(reason);
+            }
             failure(format!(
                 "org.apache.cassandra.serializers.MarshalException: {reason}"
             ))

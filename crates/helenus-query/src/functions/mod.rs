@@ -161,18 +161,3 @@ pub fn count_rows() -> Arc<dyn AggregateFunction> {
 pub fn cast_function(to: NativeType) -> FunctionName {
     FunctionName::native(&cast::function_name(to))
 }
-
-/// The conversion that CAST makes between two types (Cassandra's `CastFcts`).
-///
-/// # Errors
-/// `int cannot be cast to uuid`.
-pub fn cast(from: &CqlType, to: &CqlType) -> Result<Arc<dyn ScalarFunction>, CqlError> {
-    let functions = cast::functions();
-    let found = functions
-        .into_iter()
-        .find(|function| function.return_type() == to && function.arg_types() == std::slice::from_ref(from));
-    match found {
-        Some(function) => Ok(Arc::new(function)),
-        None => Err(CqlError::invalid(format!("{from} cannot be cast to {to}"))),
-    }
-}

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use helenus_cql::ast::{self, CellAttribute, FunctionName, TypeName};
+use helenus_cql::ast::{self, CellAttribute, FunctionName};
 use helenus_cql::error::CqlError;
 use helenus_cql::types::{CqlType, NativeType};
 use helenus_cql::value::{self, Assignment};
@@ -14,7 +14,7 @@ use crate::plan::PlanContext;
 use crate::response::ColumnSpec;
 use crate::schema::{Column, Table};
 use crate::select::require_column;
-use crate::term::{Assignable, RawTerm, part_spec, resolve_type};
+use crate::term::{Assignable, RawTerm, common_type, part_spec, qualified_type_name, resolve_type};
 
 /// A selector whose names are those of the table.
 #[derive(Debug)]
@@ -145,7 +145,7 @@ pub(super) fn prepare(
             let selectable = boxed(selector)?;
             let resolved = resolve_type(ctx.schema, &table.keyspace, ty)?.freeze();
             Selectable::TypeHint {
-                name: hint_name(ty, &table.keyspace),
+                name: qualified_type_name(ty, &table.keyspace),
                 ty: resolved,
                 selectable,
             }
@@ -169,24 +169,6 @@ pub(super) fn prepare(
             Selectable::MapOrUserType(entries.iter().map(entry).collect::<Result<_, CqlError>>()?)
         }
     })
-}
-
-/// The type as written, but user types with their keyspace, as Cassandra shows it.
-fn hint_name(ty: &TypeName, keyspace: &str) -> String {
-    let nested = |ty: &TypeName| hint_name(ty, keyspace);
-    match ty {
-        TypeName::UserType(name) if name.keyspace.is_none() => format!("{keyspace}.{name}"),
-        TypeName::Frozen(inner) => format!("frozen<{}>", nested(inner)),
-        TypeName::List(element) => format!("list<{}>", nested(element)),
-        TypeName::Set(element) => format!("set<{}>", nested(element)),
-        TypeName::Map(key, value) => format!("map<{}, {}>", nested(key), nested(value)),
-        TypeName::Vector { element, dimension } => format!("vector<{}, {dimension}>", nested(element)),
-        TypeName::Tuple(elements) => {
-            let elements: Vec<String> = elements.iter().map(nested).collect();
-            format!("tuple<{}>", elements.join(", "))
-        }
-        other => other.to_string(),
-    }
 }
 
 fn column_of(table: &Table, name: &ast::Ident) -> Result<(usize, Arc<Column>), CqlError> {
@@ -237,17 +219,6 @@ pub(super) fn resolve(
         receiver: None,
     };
     functions::resolve(ctx, name, &args, site)
-}
-
-/// The type that all of the others can be taken for.
-fn common_type(types: impl Iterator<Item = Option<CqlType>>) -> Option<CqlType> {
-    let types: Vec<CqlType> = types.flatten().collect();
-    let takes_all = |ty: &&CqlType| {
-        types
-            .iter()
-            .all(|other| value::test_assignment(other, ty).is_assignable())
-    };
-    types.iter().find(takes_all).cloned()
 }
 
 fn element_type(collection: &CqlType) -> Option<CqlType> {

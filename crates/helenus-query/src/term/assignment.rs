@@ -51,15 +51,12 @@ impl Assignable for RawTerm<'_> {
         exact_term_type(ctx, self.0)
     }
 
-    fn text(&self) -> String {
-        self.0.to_string()
+    fn compatible_type(&self, ctx: &PlanContext<'_>) -> Option<CqlType> {
+        compatible_term_type(ctx, self.0)
     }
 
-    fn list_literal_len(&self) -> Option<usize> {
-        match self.0 {
-            ast::Term::List(elements) => Some(elements.len()),
-            _ => None,
-        }
+    fn text(&self) -> String {
+        self.0.to_string()
     }
 
     fn is_marker(&self) -> bool {
@@ -152,14 +149,25 @@ fn test_term(ctx: &PlanContext<'_>, term: &ast::Term, receiver: &ColumnSpec) -> 
         | ast::Term::Cast { .. }
         | ast::Term::Operation { .. }
         | ast::Term::Negation(_) => match super::prepare::call_return_type(ctx, term, Some(receiver)) {
-            Ok(ty) => value::test_assignment(&ty, &receiver.ty),
+            Ok(ty) => fit(&ty, &receiver.ty),
             // The error is reported when the term is prepared.
             Err(_) => Assignment::WeaklyAssignable,
         },
         ast::Term::TypeHint { ty, .. } => match resolve_type(ctx.schema, &receiver.keyspace, ty) {
-            Ok(ty) => value::test_assignment(&ty, &receiver.ty),
+            Ok(ty) => fit(&ty, &receiver.ty),
             Err(_) => Assignment::NotAssignable,
         },
+    }
+}
+
+/// How a value of a type fits a receiver, where frozen and not frozen are told apart.
+fn fit(ty: &CqlType, receiver: &CqlType) -> Assignment {
+    if ty == receiver {
+        Assignment::ExactMatch
+    } else if value::is_value_compatible_with(receiver, ty) {
+        Assignment::WeaklyAssignable
+    } else {
+        Assignment::NotAssignable
     }
 }
 
@@ -173,30 +181,21 @@ fn test_all(ctx: &PlanContext<'_>, elements: &[ast::Term], receiver: &ColumnSpec
 /// The type of a raw term where it needs no receiver (Cassandra's `Term.Raw.getExactTypeIfKnown`).
 pub fn exact_term_type(ctx: &PlanContext<'_>, term: &ast::Term) -> Option<CqlType> {
     let keyspace = ctx.keyspace.unwrap_or_default();
+    let exact = |term: &ast::Term| exact_term_type(ctx, term);
     match term {
-        ast::Term::Null | ast::Term::Marker(_) | ast::Term::UserType(_) => None,
-        ast::Term::Literal(literal) => Some(literal.kind.preferred_type(&literal.text)),
-        ast::Term::List(elements) => {
-            let element = elements
-                .iter()
-                .find_map(|element| exact_term_type(ctx, element))?;
-            Some(CqlType::list(element, false))
-        }
-        ast::Term::Set(elements) => {
-            let element = elements
-                .iter()
-                .find_map(|element| exact_term_type(ctx, element))?;
-            Some(CqlType::set(element, false))
-        }
+        ast::Term::Null
+        | ast::Term::Marker(_)
+        | ast::Term::UserType(_)
+        | ast::Term::Literal(_)
+        | ast::Term::List(_) => None,
+        ast::Term::Set(elements) => elements.iter().find_map(exact).map(|ty| CqlType::set(ty, true)),
         ast::Term::Map(entries) => {
-            let key = entries.iter().find_map(|(key, _)| exact_term_type(ctx, key))?;
-            let value = entries
-                .iter()
-                .find_map(|(_, value)| exact_term_type(ctx, value))?;
-            Some(CqlType::map(key, value, false))
+            let key = entries.iter().find_map(|(key, _)| exact(key))?;
+            let value = entries.iter().find_map(|(_, value)| exact(value))?;
+            Some(CqlType::map(key, value, true))
         }
         ast::Term::Tuple(elements) => {
-            let types = elements.iter().map(|element| exact_term_type(ctx, element));
+            let types = elements.iter().map(exact);
             Some(CqlType::tuple(types.collect::<Option<Vec<_>>>()?))
         }
         ast::Term::Function { .. }
@@ -205,4 +204,36 @@ pub fn exact_term_type(ctx: &PlanContext<'_>, term: &ast::Term) -> Option<CqlTyp
         | ast::Term::Negation(_) => super::prepare::call_return_type(ctx, term, None).ok(),
         ast::Term::TypeHint { ty, .. } => resolve_type(ctx.schema, keyspace, ty).ok(),
     }
+}
+
+/// The exact type of a raw term, or one that it would do as (`Term.Raw.getCompatibleTypeIfKnown`).
+fn compatible_term_type(ctx: &PlanContext<'_>, term: &ast::Term) -> Option<CqlType> {
+    let compatible = |term: &ast::Term| compatible_term_type(ctx, term);
+    match term {
+        ast::Term::Literal(literal) => Some(literal.kind.preferred_type(&literal.text)),
+        ast::Term::Set(elements) => {
+            common_type(elements.iter().map(compatible)).map(|ty| CqlType::set(ty, true))
+        }
+        ast::Term::Map(entries) => {
+            let key = common_type(entries.iter().map(|(key, _)| compatible(key)))?;
+            let value = common_type(entries.iter().map(|(_, value)| compatible(value)))?;
+            Some(CqlType::map(key, value, true))
+        }
+        ast::Term::Tuple(elements) => {
+            let types = elements.iter().map(compatible);
+            Some(CqlType::tuple(types.collect::<Option<Vec<_>>>()?))
+        }
+        other => exact_term_type(ctx, other),
+    }
+}
+
+/// The first of the types that all of the others can be taken for.
+pub fn common_type(types: impl Iterator<Item = Option<CqlType>>) -> Option<CqlType> {
+    let types: Vec<CqlType> = types.flatten().collect();
+    let takes_all = |ty: &&CqlType| {
+        types
+            .iter()
+            .all(|other| value::test_assignment(other, ty).is_assignable())
+    };
+    types.iter().find(takes_all).cloned()
 }

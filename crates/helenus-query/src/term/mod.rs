@@ -7,6 +7,9 @@ mod assignment;
 mod prepare;
 mod types;
 
+#[cfg(test)]
+mod term_tests;
+
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -14,8 +17,8 @@ use helenus_cql::error::CqlError;
 use helenus_cql::types::{CqlType, UserType};
 use helenus_cql::value;
 
-pub use assignment::{Assignable, Assignment, RawTerm, exact_term_type, part_spec};
-pub use types::resolve_type;
+pub use assignment::{Assignable, Assignment, RawTerm, common_type, exact_term_type, part_spec};
+pub use types::{qualified_type_name, resolve_type};
 
 use crate::clock::Clock;
 use crate::functions::ScalarFunction;

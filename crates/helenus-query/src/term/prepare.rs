@@ -1,6 +1,8 @@
 //! From raw terms to typed ones, with Cassandra's checks and words (`Constants`, `Lists`, `Sets`, `Maps`, `Tuples`,
 //! `UserTypes`, `Vectors`, `TypeCast`, `FunctionCall`).
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use helenus_cql::ast;
@@ -9,7 +11,7 @@ use helenus_cql::types::CqlType;
 use helenus_cql::value;
 
 use super::assignment::{Assignable, RawTerm, part_spec};
-use super::{EvalContext, Term, resolve_type};
+use super::{EvalContext, Term, qualified_type_name, resolve_type};
 use crate::clock::SystemClock;
 use crate::functions::{self, ScalarFunction};
 use crate::plan::PlanContext;
@@ -60,18 +62,21 @@ impl Term {
             ast::Term::TypeHint { ty, term: inner } => {
                 let hinted = resolve_type(ctx.schema, &receiver.keyspace, ty)?;
                 let spec = part_spec(receiver, term.to_string(), hinted.clone());
-                if !RawTerm(inner).test(ctx, &spec).is_assignable() {
+                if !is_assignable(ctx, inner, &spec)? {
                     return Err(CqlError::invalid(format!(
                         "Cannot cast value {inner} to type {ty}"
                     )));
                 }
                 if !RawTerm(term).test(ctx, receiver).is_assignable() {
                     return Err(CqlError::invalid(format!(
-                        "Cannot assign value {term} to {} of type {}",
-                        receiver.name, receiver.ty
+                        "Cannot assign value ({}){inner} to {} of type {}",
+                        qualified_type_name(ty, &receiver.keyspace),
+                        receiver.name,
+                        receiver.ty
                     )));
                 }
-                Term::prepare(ctx, inner, &spec)
+                // The hint only checks: the value is what it would be without one.
+                Term::prepare(ctx, inner, receiver)
             }
         }
     }
@@ -88,6 +93,22 @@ fn fold(term: Term, parts_are_constant: bool) -> Result<Term, CqlError> {
         protocol_version: 5,
     };
     Ok(Term::Constant(term.value(&ctx)?))
+}
+
+/// True if the term fits; a list in brackets says so itself where neither a list nor a vector is expected.
+fn is_assignable(ctx: &PlanContext<'_>, term: &ast::Term, receiver: &ColumnSpec) -> Result<bool, CqlError> {
+    let is_array = matches!(term, ast::Term::List(_));
+    if is_array && !matches!(receiver.ty, CqlType::List { .. } | CqlType::Vector { .. }) {
+        return Err(not_an_array(receiver));
+    }
+    Ok(RawTerm(term).test(ctx, receiver).is_assignable())
+}
+
+fn not_an_array(receiver: &ColumnSpec) -> CqlError {
+    CqlError::invalid(format!(
+        "Unexpected receiver type '{}'; only list and vector are expected",
+        receiver.ty
+    ))
 }
 
 fn prepare_literal(literal: &ast::Literal, receiver: &ColumnSpec) -> Result<Term, CqlError> {
@@ -107,7 +128,7 @@ fn prepare_elements<'t>(
 ) -> Result<Vec<Term>, CqlError> {
     let elements: Vec<&ast::Term> = elements.into_iter().collect();
     for term in &elements {
-        if !RawTerm(term).test(ctx, element).is_assignable() {
+        if !is_assignable(ctx, term, element)? {
             return Err(CqlError::invalid(format!(
                 "Invalid {kind} literal for {}: {role} {term} is not of type {}",
                 receiver.name, element.ty
@@ -140,10 +161,7 @@ fn prepare_list(
     receiver: &ColumnSpec,
 ) -> Result<Term, CqlError> {
     let CqlType::List { element, .. } = &receiver.ty else {
-        return Err(CqlError::invalid(format!(
-            "Unexpected receiver type '{}'; only list and vector are expected",
-            receiver.ty
-        )));
+        return Err(not_an_array(receiver));
     };
     let spec = part_spec(
         receiver,
@@ -246,12 +264,18 @@ fn prepare_tuple(
     elements: &[ast::Term],
     receiver: &ColumnSpec,
 ) -> Result<Term, CqlError> {
-    let CqlType::Tuple(types) = &receiver.ty else {
+    // A user type is a tuple too, as far as the checks go.
+    let types: Vec<CqlType> = match &receiver.ty {
+        CqlType::Tuple(types) => types.to_vec(),
+        CqlType::Udt { definition, .. } => definition.fields.iter().map(|field| field.ty.clone()).collect(),
+        _ => Vec::new(),
+    };
+    if !matches!(receiver.ty, CqlType::Tuple(_) | CqlType::Udt { .. }) {
         return Err(CqlError::invalid(format!(
             "Invalid tuple type literal for {} of type {}",
             receiver.name, receiver.ty
         )));
-    };
+    }
     if elements.len() > types.len() {
         return Err(CqlError::invalid(format!(
             "Invalid tuple literal for {}: too many elements. Type {} expects {} but got {}",
@@ -264,13 +288,19 @@ fn prepare_tuple(
     let mut terms = Vec::with_capacity(elements.len());
     for (position, (term, ty)) in elements.iter().zip(types.iter()).enumerate() {
         let spec = part_spec(receiver, format!("{}[{position}]", receiver.name), ty.clone());
-        if !RawTerm(term).test(ctx, &spec).is_assignable() {
+        if !is_assignable(ctx, term, &spec)? {
             return Err(CqlError::invalid(format!(
                 "Invalid tuple literal for {}: component {position} is not of type {ty}",
                 receiver.name
             )));
         }
         terms.push(Term::prepare(ctx, term, &spec)?);
+    }
+    if matches!(receiver.ty, CqlType::Udt { .. }) {
+        return Err(CqlError::invalid(format!(
+            "Invalid tuple type literal for {} of type {}",
+            receiver.name, receiver.ty
+        )));
     }
     let constant = terms.iter().all(Term::is_constant);
     fold(Term::Tuple(terms), constant)
@@ -300,7 +330,7 @@ fn prepare_user_type(
             format!("{}.{}", receiver.name, field.name),
             field.ty.clone(),
         );
-        if !RawTerm(term).test(ctx, &spec).is_assignable() {
+        if !is_assignable(ctx, term, &spec)? {
             return Err(CqlError::invalid(format!(
                 "Invalid user type literal for {}: field {} is not of type {}",
                 receiver.name, field.name, field.ty
@@ -331,8 +361,14 @@ fn prepare_call(
     term: &ast::Term,
     receiver: &ColumnSpec,
 ) -> Result<Term, CqlError> {
+    let _remembering = Remembering::start();
     let (function, args) = resolve_call(ctx, term, Some(receiver))?;
-    if !value::test_assignment(function.return_type(), &receiver.ty).is_assignable() {
+    // What is frozen takes what is not, but not the other way round.
+    let returned = match receiver.ty.is_multicell() {
+        true => function.return_type().clone(),
+        false => function.return_type().freeze(),
+    };
+    if returned != receiver.ty && !value::is_value_compatible_with(&receiver.ty, &returned) {
         return Err(call_type_error(term, function.as_ref(), receiver));
     }
     let mut prepared = Vec::with_capacity(args.len());
@@ -399,11 +435,10 @@ fn resolve_call<'t>(
             Ok((resolve_named(ctx, &name, &args, receiver)?, args))
         }
         ast::Term::Cast { term: inner, ty } => {
-            let from = super::exact_term_type(ctx, inner)
-                .ok_or_else(|| CqlError::invalid(format!("Cannot infer type for term {inner}")))?;
+            let args = vec![inner.as_ref()];
             Ok((
-                functions::cast(&from, &CqlType::Native(*ty))?,
-                vec![inner.as_ref()],
+                resolve_named(ctx, &functions::cast_function(*ty), &args, receiver)?,
+                args,
             ))
         }
         other => Err(CqlError::Server(format!("not a call: {other}"))),
@@ -421,11 +456,54 @@ fn resolve_named(
     functions::resolve_scalar(ctx, name, &assignable, receiver)
 }
 
+/// Result types of the calls under way, by the term's address and the receiver's type. Each overload that is tried
+/// asks for those of its arguments anew, which without this would take time exponential in the nesting.
+#[derive(Default)]
+struct ReturnTypes {
+    depth: usize,
+    known: HashMap<(usize, Option<CqlType>), Result<CqlType, CqlError>>,
+}
+
+thread_local! {
+    static RETURN_TYPES: RefCell<ReturnTypes> = RefCell::default();
+}
+
+/// While one of these lives, so do the terms whose addresses are remembered.
+struct Remembering;
+
+impl Remembering {
+    fn start() -> Remembering {
+        RETURN_TYPES.with_borrow_mut(|types| types.depth += 1);
+        Remembering
+    }
+}
+
+impl Drop for Remembering {
+    fn drop(&mut self) {
+        RETURN_TYPES.with_borrow_mut(|types| {
+            types.depth -= 1;
+            if types.depth == 0 {
+                types.known.clear();
+            }
+        });
+    }
+}
+
 /// The type that a call, a cast or an operation returns.
 pub(super) fn call_return_type(
     ctx: &PlanContext<'_>,
     term: &ast::Term,
     receiver: Option<&ColumnSpec>,
 ) -> Result<CqlType, CqlError> {
-    Ok(resolve_call(ctx, term, receiver)?.0.return_type().clone())
+    let _remembering = Remembering::start();
+    let key = (
+        std::ptr::from_ref(term) as usize,
+        receiver.map(|spec| spec.ty.clone()),
+    );
+    if let Some(known) = RETURN_TYPES.with_borrow(|types| types.known.get(&key).cloned()) {
+        return known;
+    }
+    let result = resolve_call(ctx, term, receiver).map(|(function, _)| function.return_type().clone());
+    RETURN_TYPES.with_borrow_mut(|types| types.known.insert(key, result.clone()));
+    result
 }

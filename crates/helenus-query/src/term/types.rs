@@ -151,3 +151,21 @@ fn refuse_duration(nested: &TypeName, outer: &TypeName, place: &str) -> Result<(
     }
     Ok(())
 }
+
+/// The type as written, but user types with their keyspace, as Cassandra shows it.
+pub fn qualified_type_name(ty: &TypeName, keyspace: &str) -> String {
+    let nested = |ty: &TypeName| qualified_type_name(ty, keyspace);
+    match ty {
+        TypeName::UserType(name) if name.keyspace.is_none() => format!("{keyspace}.{name}"),
+        TypeName::Frozen(inner) => format!("frozen<{}>", nested(inner)),
+        TypeName::List(element) => format!("list<{}>", nested(element)),
+        TypeName::Set(element) => format!("set<{}>", nested(element)),
+        TypeName::Map(key, value) => format!("map<{}, {}>", nested(key), nested(value)),
+        TypeName::Vector { element, dimension } => format!("vector<{}, {dimension}>", nested(element)),
+        TypeName::Tuple(elements) => {
+            let elements: Vec<String> = elements.iter().map(nested).collect();
+            format!("tuple<{}>", elements.join(", "))
+        }
+        other => other.to_string(),
+    }
+}
