@@ -10,7 +10,7 @@ use helenus_row::key::{TupleBound, compose_partition_key};
 use helenus_row::{ClusteringRange, KeyError};
 
 use super::restriction::{BoundTuple, Restriction, SliceBound, Test, column_name, null_column};
-use super::restrictions::{StatementRestrictions, is_filter};
+use super::restrictions::{StatementKind, StatementRestrictions, is_filter};
 use super::token::TokenBounds;
 use crate::schema::Table;
 use crate::storage::read::{PartitionKey, RowsWanted};
@@ -207,12 +207,16 @@ impl StatementRestrictions {
         let mut ranges = Vec::new();
         let bounds = match slice {
             Some((restriction, slice)) => {
+                let lower = bind_bound(table, restriction, slice.start.as_ref(), ctx)?;
+                let upper = bind_bound(table, restriction, slice.end.as_ref(), ctx)?;
+                if self.kind != StatementKind::Select && (lower.is_none() || upper.is_none()) {
+                    return Err(null_column(table, &restriction.columns));
+                }
                 // Null is before every value: nothing is below it, everything above.
-                let lower = bind_bound(table, restriction, slice.start.as_ref(), ctx)?.unwrap_or_default();
-                let Some(upper) = bind_bound(table, restriction, slice.end.as_ref(), ctx)? else {
+                let Some(upper) = upper else {
                     return Ok(Vec::new());
                 };
-                Some((lower, upper))
+                Some((lower.unwrap_or_default(), upper))
             }
             None => None,
         };

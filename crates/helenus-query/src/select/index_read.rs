@@ -23,6 +23,9 @@ use crate::storage::read::{
     read_stored_static,
 };
 
+/// Indexed values are no longer than this.
+const VALUE_LEN_MAX: usize = 65_535;
+
 /// An index and the value to look up.
 pub(super) struct IndexLookup {
     pub index: Arc<Index>,
@@ -30,7 +33,10 @@ pub(super) struct IndexLookup {
 }
 
 /// The first index that is complete and answers one of the filter's expressions.
-pub(super) fn choose(table: &Table, filter: &Filter) -> Option<IndexLookup> {
+///
+/// # Errors
+/// `Index expression values may not be larger than 64K`
+pub(super) fn choose(table: &Table, filter: &Filter) -> Result<Option<IndexLookup>, CqlError> {
     for expression in filter.expressions() {
         let Some(column) = table.columns.get(expression.column) else {
             continue;
@@ -43,13 +49,16 @@ pub(super) fn choose(table: &Table, filter: &Filter) -> Option<IndexLookup> {
         if let Some(index) = table.indexes.iter().find(usable)
             && let Some(value) = looked_up(expression)
         {
-            return Some(IndexLookup {
+            if value.len() > VALUE_LEN_MAX {
+                return Err(CqlError::invalid("Index expression values may not be larger than 64K"));
+            }
+            return Ok(Some(IndexLookup {
                 index: index.clone(),
                 value,
-            });
+            }));
         }
     }
-    None
+    Ok(None)
 }
 
 /// Indexes on entries hold composites, the others values.

@@ -165,7 +165,7 @@ impl Run<'_> {
             return Ok(None);
         }
         let lookup = match plan.restrictions.uses_index {
-            true => choose(table, filter),
+            true => choose(table, filter)?,
             false => None,
         };
         if plan.restrictions.is_key_range {
