@@ -35,3 +35,6 @@ pub use relation::{relation_text, require_column};
 pub use row_view::{CellView, RowView};
 pub use run::execute;
 pub use view::{Live, View};
+
+#[cfg(test)]
+mod select_tests;

@@ -79,3 +79,7 @@ impl PagingState {
         })
     }
 }
+
+#[cfg(test)]
+#[path = "paging_tests.rs"]
+mod tests;

@@ -7,6 +7,7 @@ use helenus_cql::error::CqlError;
 use helenus_cql::types::CqlType;
 
 use super::group::Grouping;
+use super::point::PointKey;
 use super::relation::require_column;
 use super::restrictions::{
     REQUIRES_ALLOW_FILTERING, RestrictionOptions, StatementKind, StatementRestrictions,
@@ -47,7 +48,7 @@ pub struct SelectPlan {
     /// The static row is needed whatever rows there are.
     pub(super) needs_static: bool,
     /// One row at most, by its whole primary key, and plain columns of it.
-    pub(super) is_point_read: bool,
+    pub(super) point: Option<PointKey>,
 }
 
 impl SelectPlan {
@@ -113,7 +114,10 @@ pub fn plan(ctx: &mut PlanContext<'_>, statement: &ast::Select) -> Result<Select
         false => Vec::new(),
     };
     let needs_static = needs_static(&table, &selection, &restrictions);
-    let is_point_read = is_point_read(&table, &selection, &restrictions, statement);
+    let point = match is_point_read(&table, &selection, &restrictions, statement) {
+        true => PointKey::of(&restrictions),
+        false => None,
+    };
     Ok(SelectPlan {
         table,
         selection,
@@ -126,7 +130,7 @@ pub fn plan(ctx: &mut PlanContext<'_>, statement: &ast::Select) -> Result<Select
         limit,
         per_partition_limit,
         needs_static,
-        is_point_read,
+        point,
     })
 }
 

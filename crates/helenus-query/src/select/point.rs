@@ -1,54 +1,94 @@
-//! The commonest read: one row by its whole primary key, plain columns of it.
+//! The commonest read: one row by its whole primary key, plain columns of it. What it needs is laid out when the
+//! statement is planned, so that a read is: bind, one look-up, write.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use helenus_cql::error::CqlError;
 
+use super::bounds::{invalid_key, partition_key};
 use super::plan::SelectPlan;
+use super::restriction::{Test, Tuple, null_column, unset_column};
+use super::restriction_set::RestrictionSet;
+use super::restrictions::StatementRestrictions;
 use super::row_view::RowView;
 use super::run::{builder, clustering_values};
 use super::view::{Live, View};
 use crate::engine::Engine;
-use crate::response::{Outcome, Response, Rows};
+use crate::request::BoundValue;
+use crate::response::{Outcome, Response, Rows, RowsBuilder};
+use crate::schema::Table;
 use crate::storage::read::{
-    PartitionKey, RowAt, RowsWanted, StoredRow, read_header, read_stored_row_under, read_stored_static,
+    RowAt, StoredRow, read_header, read_stored_row_under, read_stored_static,
 };
-use crate::term::EvalContext;
+use crate::term::{EvalContext, Term};
 
-/// Reads the row, if its key can be one.
+/// The values of a primary key, all given by `=`.
+#[derive(Debug)]
+pub(super) struct PointKey {
+    partition: Vec<Term>,
+    clustering: Vec<Term>,
+}
+
+impl PointKey {
+    /// The terms of the key, if each column has one of its own.
+    pub fn of(restrictions: &StatementRestrictions) -> Option<PointKey> {
+        let table = &restrictions.table;
+        Some(PointKey {
+            partition: terms(&restrictions.partition.set, table.partition_key_count)?,
+            clustering: terms(&restrictions.clustering, table.clustering_count)?,
+        })
+    }
+}
+
+fn terms(set: &RestrictionSet, count: usize) -> Option<Vec<Term>> {
+    let term = |restriction: &super::restriction::Restriction| match &restriction.test {
+        Test::Eq(Tuple::Value(term)) if !restriction.is_multi => Some(term.clone()),
+        _ => None,
+    };
+    let terms = set.iter().map(term).collect::<Option<Vec<Term>>>()?;
+    (terms.len() == count).then_some(terms)
+}
+
+/// Binds the values of key columns, the first of which is at `place`.
+fn bind(table: &Table, terms: &[Term], place: usize, ctx: &EvalContext<'_>) -> Result<Vec<Bytes>, CqlError> {
+    let mut values = Vec::with_capacity(terms.len());
+    for (at, term) in terms.iter().enumerate() {
+        match term.bind(ctx)? {
+            BoundValue::Set(value) => values.push(value),
+            BoundValue::Null => return Err(null_column(table, &[place + at])),
+            BoundValue::Unset => return Err(unset_column(table, &[place + at])),
+        }
+    }
+    Ok(values)
+}
+
+/// Reads the row.
 pub(super) async fn execute(
     engine: &Arc<Engine>,
     plan: &SelectPlan,
+    point: &PointKey,
     ctx: &EvalContext<'_>,
     now_s: i64,
 ) -> Result<Outcome, CqlError> {
     let table = &plan.table;
     let mut out = builder(plan);
-    let keys = plan.restrictions.partition_keys(ctx)?;
-    let wanted = plan.restrictions.rows_wanted(ctx)?;
-    if let ([partition], RowsWanted::Names(names)) = (keys.as_slice(), &wanted)
-        && let Some(clustering) = names.first()
-    {
-        let header = read_header(engine, table, partition).await?;
-        let row = read_stored_row_under(engine, table, partition, clustering, header.as_ref()).await?;
-        if let Some(row) = row {
-            let statics = match plan.needs_static {
-                true => read_stored_static(engine, table, partition, header.as_ref()).await?,
-                false => None,
-            };
-            write(
-                plan,
-                partition,
-                RowAt {
-                    clustering: clustering.clone(),
-                    row,
-                },
-                statics.as_ref(),
-                now_s,
-                &mut out,
-            )?;
-        }
+    let key = bind(table, &point.partition, 0, ctx)?;
+    let partition = partition_key(&key)?;
+    let values = bind(table, &point.clustering, table.partition_key_count, ctx)?;
+    let clustering = match values.is_empty() {
+        true => Bytes::new(),
+        false => table.layout.encode_clustering(&values).map_err(invalid_key)?.bytes,
+    };
+    let header = read_header(engine, table, &partition).await?;
+    let row = read_stored_row_under(engine, table, &partition, &clustering, header.as_ref()).await?;
+    if let Some(row) = row {
+        let statics = match plan.needs_static {
+            true => read_stored_static(engine, table, &partition, header.as_ref()).await?,
+            false => None,
+        };
+        let found = RowAt { clustering, row };
+        write(plan, &key, &found, statics.as_ref(), now_s, &mut out)?;
     }
     let rows = Rows {
         metadata: plan.metadata().clone(),
@@ -60,11 +100,11 @@ pub(super) async fn execute(
 
 fn write(
     plan: &SelectPlan,
-    partition: &PartitionKey,
-    found: RowAt,
+    key: &[Bytes],
+    found: &RowAt,
     statics: Option<&StoredRow>,
     now_s: i64,
-    out: &mut crate::response::RowsBuilder,
+    out: &mut RowsBuilder,
 ) -> Result<(), CqlError> {
     let table = &plan.table;
     let Some(row) = found.row.live(now_s)? else {
@@ -72,19 +112,17 @@ fn write(
     };
     let live_statics = statics.map_or(Ok(None), |stored| stored.live(now_s))?;
     let columns = plan.selection.plain_columns().unwrap_or_default();
-    let shows = |end: usize| columns.iter().any(|place| *place < end);
-    let key: Vec<Bytes> = match shows(table.partition_key_count) {
-        true => helenus_row::key::split_partition_key(&partition.bytes, table.partition_key_count)
-            .map_err(crate::storage::read::corrupt_key)?,
-        false => Vec::new(),
+    let is_clustering = |place: &usize| {
+        (table.partition_key_count..table.partition_key_count + table.clustering_count).contains(place)
     };
-    let clustering = match shows(table.partition_key_count + table.clustering_count) {
-        true => clustering_values(table, &found)?,
+    // As the writer gave them, which may differ from the bytes that were asked for.
+    let clustering = match columns.iter().any(is_clustering) {
+        true => clustering_values(table, found)?,
         false => Vec::new(),
     };
     let view = View {
         table,
-        key: &key,
+        key,
         clustering: &clustering,
         row: Some(Live {
             packed: &found.row.packed,

@@ -54,8 +54,8 @@ pub async fn execute(
         .now_s
         .unwrap_or_else(|| engine.clock.now_us().div_euclid(1_000_000));
     let limits = Limits::bind(plan, &ctx)?;
-    if plan.is_point_read && options.paging_state.is_none() {
-        return super::point::execute(engine, plan, &ctx, now_s).await;
+    if let (Some(point), None) = (&plan.point, &options.paging_state) {
+        return super::point::execute(engine, plan, point, &ctx, now_s).await;
     }
     let resume = options
         .paging_state
