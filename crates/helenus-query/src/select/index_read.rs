@@ -50,7 +50,9 @@ pub(super) fn choose(table: &Table, filter: &Filter) -> Result<Option<IndexLooku
             && let Some(value) = looked_up(expression)
         {
             if value.len() > VALUE_LEN_MAX {
-                return Err(CqlError::invalid("Index expression values may not be larger than 64K"));
+                return Err(CqlError::invalid(
+                    "Index expression values may not be larger than 64K",
+                ));
             }
             return Ok(Some(IndexLookup {
                 index: index.clone(),

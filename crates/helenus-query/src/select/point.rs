@@ -18,9 +18,7 @@ use crate::engine::Engine;
 use crate::request::BoundValue;
 use crate::response::{Outcome, Response, Rows, RowsBuilder};
 use crate::schema::Table;
-use crate::storage::read::{
-    RowAt, StoredRow, read_header, read_stored_row_under, read_stored_static,
-};
+use crate::storage::read::{RowAt, StoredRow, read_header, read_stored_row_under, read_stored_static};
 use crate::term::{EvalContext, Term};
 
 /// The values of a primary key, all given by `=`.
@@ -78,7 +76,13 @@ pub(super) async fn execute(
     let values = bind(table, &point.clustering, table.partition_key_count, ctx)?;
     let clustering = match values.is_empty() {
         true => Bytes::new(),
-        false => table.layout.encode_clustering(&values).map_err(invalid_key)?.bytes,
+        false => {
+            table
+                .layout
+                .encode_clustering(&values)
+                .map_err(invalid_key)?
+                .bytes
+        }
     };
     let header = read_header(engine, table, &partition).await?;
     let row = read_stored_row_under(engine, table, &partition, &clustering, header.as_ref()).await?;
