@@ -43,7 +43,8 @@ impl Config {
             data_center: "datacenter1".to_owned(),
             rack: "rack1".to_owned(),
             worker_threads: None,
-            log: "info,slatedb=warn".to_owned(),
+            // Each tablet registers the same metrics; SlateDB warns of every one.
+            log: "info,slatedb=warn,slatedb_common::metrics=error".to_owned(),
         }
     }
 

@@ -9,6 +9,7 @@ mod table;
 
 use std::io::{IsTerminal, Read};
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::Args;
@@ -37,7 +38,21 @@ pub struct ShellArgs {
 }
 
 /// Runs the shell. The exit code tells if any statement failed.
-pub fn run(args: ShellArgs) -> Result<std::process::ExitCode> {
+pub fn run(args: ShellArgs) -> Result<ExitCode> {
+    match run_session(args) {
+        // Whoever read the output has seen enough.
+        Err(error) if is_broken_pipe(&error) => Ok(ExitCode::SUCCESS),
+        result => result,
+    }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error
+        .downcast_ref::<std::io::Error>()
+        .is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+}
+
+fn run_session(args: ShellArgs) -> Result<ExitCode> {
     let mut session = Session::new(Client::connect(&with_port(&args.host))?);
     if let Some(keyspace) = &args.keyspace {
         session.run_text(&format!("USE {keyspace};"))?;
@@ -64,9 +79,9 @@ pub fn run(args: ShellArgs) -> Result<std::process::ExitCode> {
         }
     };
     Ok(if all_well {
-        std::process::ExitCode::SUCCESS
+        ExitCode::SUCCESS
     } else {
-        std::process::ExitCode::from(2)
+        ExitCode::from(2)
     })
 }
 

@@ -15,6 +15,11 @@ use super::command::{self, Command, HELP, Paging};
 use super::statement::Input;
 use super::table::Page;
 
+/// Writes a line to the standard output; one that is closed (a pager that was left) ends the shell without noise.
+macro_rules! say {
+    ($($arg:tt)*) => { writeln!(std::io::stdout(), $($arg)*)? };
+}
+
 const PAGE_SIZE: i32 = 100;
 /// Rows fetched at a time when paging is off.
 const FETCH_SIZE: i32 = 5000;
@@ -99,7 +104,7 @@ impl Session {
             Ok(spent) => {
                 if self.is_timing {
                     let total = started.elapsed();
-                    println!("Time: {:.3} ms (server {:.3} ms)", millis(total), millis(spent));
+                    say!("Time: {:.3} ms (server {:.3} ms)", millis(total), millis(spent));
                 }
                 Ok(true)
             }
@@ -131,15 +136,15 @@ impl Session {
                 eprintln!("Warning: {warning}");
             }
             if let Some(id) = message.tracing_id {
-                println!("Tracing session: {id}");
+                say!("Tracing session: {id}");
             }
             let Some(rows) = self.take_rows(message) else {
                 return Ok(Ok(spent));
             };
             paging_state = rows.page.paging_state.clone();
-            shown += self.show_page(&rows, &mut columns, shown);
+            shown += self.show_page(&rows, &mut columns, shown)?;
             if paging_state.is_none() {
-                println!("\n({shown} rows)");
+                say!("\n({shown} rows)");
                 return Ok(Ok(spent));
             }
             if self.page_size.is_some() && !ask_for_more()? {
@@ -170,7 +175,7 @@ impl Session {
         }
     }
 
-    fn show_page(&self, rows: &Rows, columns: &mut Vec<(String, CqlType)>, shown: usize) -> usize {
+    fn show_page(&self, rows: &Rows, columns: &mut Vec<(String, CqlType)>, shown: usize) -> Result<usize> {
         if columns.is_empty() {
             *columns = rows
                 .metadata
@@ -184,26 +189,26 @@ impl Session {
             rows: rows.content.iter().collect(),
         };
         if let Some(text) = page.as_description() {
-            println!("{text}");
+            say!("{text}");
         } else if self.is_expanding {
-            println!("{}", page.to_lines(shown));
+            say!("{}", page.to_lines(shown));
         } else {
-            println!("{}", page.to_table());
+            say!("{}", page.to_table());
         }
-        page.rows.len()
+        Ok(page.rows.len())
     }
 
     fn run_command(&mut self, command: Command) -> Result<bool> {
         match command {
-            Command::Help => println!("{HELP}"),
+            Command::Help => say!("{HELP}"),
             Command::Exit => self.should_exit = true,
-            Command::Clear => print!("\x1b[2J\x1b[H"),
+            Command::Clear => write!(std::io::stdout(), "\x1b[2J\x1b[H")?,
             Command::ShowVersion => {
                 return self.run_text(
                     "SELECT release_version, cql_version, native_protocol_version FROM system.local;",
                 );
             }
-            Command::ShowHost => println!("Connected to {}", self.address()),
+            Command::ShowHost => say!("Connected to {}", self.address()),
             Command::Source(path) => {
                 return match std::fs::read_to_string(&path) {
                     Ok(text) => self.run_text(&text),
@@ -215,7 +220,7 @@ impl Session {
             }
             Command::Consistency(level) => {
                 self.consistency = level.unwrap_or(self.consistency);
-                println!("Consistency level is {}", self.consistency);
+                say!("Consistency level is {}", self.consistency);
             }
             Command::SerialConsistency(Some(level)) if !level.is_serial() => {
                 eprintln!("the serial consistency level is SERIAL or LOCAL_SERIAL");
@@ -223,14 +228,14 @@ impl Session {
             }
             Command::SerialConsistency(level) => {
                 self.serial_consistency = level.or(self.serial_consistency);
-                println!(
+                say!(
                     "Serial consistency level is {}",
                     self.serial_consistency.unwrap_or(Consistency::Serial)
                 );
             }
-            Command::Timing(on) => switch("Timing", &mut self.is_timing, on),
-            Command::Expand(on) => switch("Expanded output", &mut self.is_expanding, on),
-            Command::Tracing(on) => switch("Tracing", &mut self.is_tracing, on),
+            Command::Timing(on) => switch("Timing", &mut self.is_timing, on)?,
+            Command::Expand(on) => switch("Expanded output", &mut self.is_expanding, on)?,
+            Command::Tracing(on) => switch("Tracing", &mut self.is_tracing, on)?,
             Command::Paging(paging) => {
                 match paging {
                     Some(Paging::On) => self.page_size = Some(PAGE_SIZE),
@@ -239,8 +244,8 @@ impl Session {
                     None => {}
                 }
                 match self.page_size {
-                    Some(size) => println!("Paging is on: {size} rows a page"),
-                    None => println!("Paging is off"),
+                    Some(size) => say!("Paging is on: {size} rows a page"),
+                    None => say!("Paging is off"),
                 }
             }
         }
@@ -265,9 +270,10 @@ impl Session {
     }
 }
 
-fn switch(what: &str, setting: &mut bool, on: Option<bool>) {
+fn switch(what: &str, setting: &mut bool, on: Option<bool>) -> Result<()> {
     *setting = on.unwrap_or(*setting);
-    println!("{what} is {}", if *setting { "on" } else { "off" });
+    say!("{what} is {}", if *setting { "on" } else { "off" });
+    Ok(())
 }
 
 fn millis(duration: Duration) -> f64 {

@@ -29,11 +29,6 @@ impl Input {
         self.text.trim().is_empty()
     }
 
-    /// What waits; used for commands of the shell, which need no `;`.
-    pub fn text(&self) -> &str {
-        self.text.trim()
-    }
-
     /// Forgets what waits.
     pub fn clear(&mut self) {
         self.text.clear();
@@ -177,7 +172,7 @@ mod tests {
         while let Some(statement) = input.next_statement() {
             statements.push(statement);
         }
-        (statements, input.text().to_owned())
+        (statements, input.text.trim().to_owned())
     }
 
     #[test]
