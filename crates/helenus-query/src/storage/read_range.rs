@@ -36,8 +36,10 @@ struct Entry {
 pub struct RangeCursor {
     table: TableId,
     wanted: RowsWanted,
-    /// What is left, as keys; nothing once the range is done.
+    /// What is left behind the scan under way, as keys; nothing once the last tablet was begun.
     rest: Option<ByteRange>,
+    /// Where the range ends; none is the end of all keys.
+    end: Option<Bytes>,
     scan: Option<Scan>,
     pending: Option<Entry>,
     current: Option<PartitionKey>,
@@ -49,10 +51,12 @@ pub struct RangeCursor {
 impl RangeCursor {
     /// All partitions with tokens within the bounds, and of each the wanted rows.
     pub fn new(table: &Table, start: Bound<i64>, end: Bound<i64>, wanted: RowsWanted) -> RangeCursor {
+        let range = key::token_range(table.number, start, end);
         RangeCursor {
             table: table.number,
             wanted,
-            rest: Some(key::token_range(table.number, start, end)),
+            end: range.end.clone(),
+            rest: Some(range),
             scan: None,
             pending: None,
             current: None,
@@ -75,16 +79,18 @@ impl RangeCursor {
         self.resume = Some((partition, clustering));
     }
 
+    /// Goes on at `start`, which lies in the tablet being scanned or in what is left.
     fn raise_start(&mut self, start: Option<Bytes>) {
-        self.scan = None;
         self.pending = None;
-        self.rest = match (self.rest.take(), start) {
-            (Some(rest), Some(start)) => Some(ByteRange {
-                start: rest.start.max(start),
-                end: rest.end,
-            }),
-            (_, None) | (None, _) => None,
-        };
+        let behind_scan = self.rest.take().map(|rest| rest.start);
+        let is_scanning = self.scan.take().is_some();
+        self.rest = start.map(|start| ByteRange {
+            start: match behind_scan {
+                Some(least) if !is_scanning => start.max(least),
+                _ => start,
+            },
+            end: self.end.clone(),
+        });
     }
 
     /// The next partition that holds anything at all, skipping what is left of the current one.
