@@ -1,6 +1,6 @@
 //! Measures the storage floor alone: durable writes and reads, with 64 tasks (or `--tasks N`), keys of 50 B, values of 256 B.
 //!
-//! `cargo run --release -p helenus-tablet --example tablet_bench -- [--seconds S] [--tasks N] [--rows N] [--path FOLDER] [--no-row-cache]`
+//! `cargo run --release -p helenus-tablet --example tablet_bench -- [--seconds S] [--tasks N] [--rows N] [--path FOLDER] [--no-row-cache] [--random]`
 //!
 //! CPU time is the whole process', load generation included.
 
@@ -47,6 +47,7 @@ struct Settings {
     rows: u64,
     path: std::path::PathBuf,
     row_cache: bool,
+    random: bool,
 }
 
 fn settings() -> Settings {
@@ -56,6 +57,7 @@ fn settings() -> Settings {
         rows: 1_000_000,
         path: std::env::temp_dir().join("helenus-tablet-bench"),
         row_cache: true,
+        random: false,
     };
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
@@ -65,6 +67,7 @@ fn settings() -> Settings {
             "--tasks" => settings.tasks = value().parse().unwrap(),
             "--rows" => settings.rows = value().parse().unwrap(),
             "--path" => settings.path = value().into(),
+            "--random" => settings.random = true,
             "--no-row-cache" => settings.row_cache = false,
             _ => panic!("unknown argument {arg}"),
         }
@@ -107,6 +110,32 @@ fn resident_mib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("VmRSS")).unwrap();
     line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() / 1024
+}
+
+/// Waits for compactions to end.
+async fn settle(store: &Store) {
+    let started = Instant::now();
+    let mut quiet = 0;
+    while quiet < 5 && started.elapsed() < Duration::from_secs(60) {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let stats = store.stats();
+        let busy =
+            stats.compactions_running > 0 || stats.tablets.iter().any(|tablet| tablet.level0_files >= 4);
+        quiet = if busy { 0 } else { quiet + 1 };
+    }
+    let cpu_before = cpu();
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    println!(
+        "    settled after {:?}; idle cpu {:.1} ms/s; level 0 files and runs {:?}",
+        started.elapsed(),
+        (cpu() - cpu_before).as_secs_f64() * 500.0,
+        store
+            .stats()
+            .tablets
+            .iter()
+            .map(|tablet| (tablet.level0_files, tablet.sorted_runs))
+            .collect::<Vec<_>>()
+    );
 }
 
 async fn run<F>(
@@ -176,11 +205,13 @@ async fn main() {
     let store = Store::open(config.clone(), Arc::new(LastWins)).await.unwrap();
     let (rows, seconds) = (settings.rows, settings.seconds);
 
-    let write = |store: Arc<Store>, rows: u64, durable: bool| {
+    // Each key once, until there are `rows` of them; random ones with `--random`.
+    let random = settings.random;
+    let write = move |store: Arc<Store>, rows: u64, durable: bool| {
         move |number: u64| {
             let store = store.clone();
             async move {
-                let (token, key) = key(mix(number) % rows);
+                let (token, key) = key(if random { mix(number) } else { number } % rows);
                 let mut batch = WriteBatch::new();
                 batch.merge(token, key, value(number));
                 store.write(batch, durable).await.unwrap();
@@ -221,7 +252,8 @@ async fn main() {
         async move {
             let mut batch = WriteBatch::new();
             for part in 0..100 {
-                let (token, key) = key(mix(number * 100 + part) % rows);
+                let number = number * 100 + part;
+                let (token, key) = key(if random { mix(number) } else { number } % rows);
                 batch.merge(token, key, value(number));
             }
             store.write(batch, true).await.unwrap();
@@ -229,6 +261,7 @@ async fn main() {
         }
     })
     .await;
+    settle(&store).await;
     let get = |store: Arc<Store>, rows: u64| {
         move |number: u64| {
             let store = store.clone();

@@ -14,6 +14,7 @@ use slatedb::config::WriteOptions;
 use tokio::sync::mpsc;
 
 use crate::cache::Known;
+use crate::disk::Space;
 use crate::error::{StoreError, from_slatedb};
 use crate::log::{Dispatch, Entry, Waiter};
 use crate::store::Op;
@@ -29,6 +30,9 @@ const WHOLE_SLACK: usize = 256;
 /// …or when so many operands lie above its last whole value.
 const OPERANDS_MAX: u32 = 32;
 
+/// How often a batch that does not get on looks at the disk.
+const STALL_POLL: std::time::Duration = std::time::Duration::from_millis(200);
+
 /// Waits for all tablets of a write.
 pub(crate) struct Shared {
     left: AtomicUsize,
@@ -38,11 +42,14 @@ pub(crate) struct Shared {
 pub(crate) enum Done {
     One(Waiter),
     Many(Arc<Shared>),
+    /// The writer has been told already.
+    Told,
 }
 
 impl Done {
     fn complete(self, result: Result<(), StoreError>) {
         match self {
+            Done::Told => {}
             Done::One(waiter) => waiter.done(result),
             Done::Many(shared) => {
                 if let Err(error) = result {
@@ -56,6 +63,13 @@ impl Done {
                 }
             }
         }
+    }
+}
+
+impl Done {
+    /// Tells the writer of an error although the write goes on.
+    fn give_up(&mut self, error: &StoreError) {
+        std::mem::replace(self, Done::Told).complete(Err(error.clone()));
     }
 }
 
@@ -165,20 +179,52 @@ impl Folded {
 
 struct Applier {
     tablet: Arc<Tablet>,
+    space: Arc<Space>,
     often: Often,
+    inbox: Inbox,
+}
+
+/// Writes that have arrived and are yet to be applied.
+struct Inbox {
+    groups: mpsc::UnboundedReceiver<Vec<Apply>>,
+    received: Vec<Vec<Apply>>,
+}
+
+impl Inbox {
+    /// Waits for groups and takes what is there, up to a limit; `None` once the log's end is dropped.
+    async fn take(&mut self) -> Option<impl Iterator<Item = Apply> + use<>> {
+        if self.received.is_empty() && self.groups.recv_many(&mut self.received, GROUPS_MAX).await == 0 {
+            return None;
+        }
+        Some(std::mem::take(&mut self.received).into_iter().flatten())
+    }
+
+    /// Tells all who wait here of an error.
+    fn give_up(&mut self, error: &StoreError) {
+        while let Ok(group) = self.groups.try_recv() {
+            self.received.push(group);
+        }
+        for apply in self.received.iter_mut().flatten() {
+            apply.done.give_up(error);
+        }
+    }
 }
 
 /// Runs until the log's end of the channel is dropped.
-pub(crate) async fn run(tablet: Arc<Tablet>, mut groups: mpsc::UnboundedReceiver<Vec<Apply>>) {
+pub(crate) async fn run(tablet: Arc<Tablet>, space: Arc<Space>, groups: mpsc::UnboundedReceiver<Vec<Apply>>) {
     let mut applier = Applier {
         tablet,
+        space,
         often: Often::new(),
+        inbox: Inbox {
+            groups,
+            received: Vec::new(),
+        },
     };
-    let mut inbox = Vec::new();
-    while groups.recv_many(&mut inbox, GROUPS_MAX).await > 0 {
+    while let Some(arrived) = applier.inbox.take().await {
         let mut batch: Vec<Apply> = Vec::new();
         let mut ops = 0;
-        for apply in inbox.drain(..).flatten() {
+        for apply in arrived {
             ops += apply.ops.len();
             batch.push(apply);
             if ops >= BATCH_OPS_MAX {
@@ -197,7 +243,8 @@ impl Applier {
         let Some(lsn) = batch.last().map(|apply| apply.lsn) else {
             return;
         };
-        let cache = &self.tablet.cache;
+        let tablet = self.tablet.clone();
+        let cache = &tablet.cache;
         let mut write = slatedb::WriteBatch::new();
         let mut plain: Vec<(u64, Bytes)> = Vec::new();
         let mut folded = FoldedRows::default();
@@ -209,10 +256,10 @@ impl Applier {
             for op in ops {
                 let hash = cache.hash(&op.key);
                 if let Some(row) = folded.find(hash, &op.key) {
-                    self.tablet.fold(row, op.operand);
+                    tablet.fold(row, op.operand);
                 } else if let Some(known) = cache.begin(hash, &op.key) {
                     let row = folded.insert(hash, op.key, known);
-                    self.tablet.fold(row, op.operand);
+                    tablet.fold(row, op.operand);
                 } else {
                     write.merge(&op.key, &op.operand);
                     if self.often.count(hash) {
@@ -236,7 +283,7 @@ impl Applier {
                     .for_each(|operand| write.merge(&row.key, operand)),
             }
         }
-        let result = self.tablet.write(write, lsn).await;
+        let result = self.write(write, lsn, &mut waiting).await;
         for (hash, key) in &plain {
             cache.finish(*hash, key, None);
         }
@@ -246,8 +293,7 @@ impl Applier {
             let known = row.value.flatten().filter(|_| result.is_ok());
             cache.finish(row.hash, &row.key, known.map(|value| (value, operands)));
         }
-        cache.settled.notify_waiters();
-        let counters = &self.tablet.counters;
+        let counters = &tablet.counters;
         counters.batches.fetch_add(1, Ordering::Relaxed);
         counters.operands.fetch_add(op_count, Ordering::Relaxed);
         counters.folded.fetch_add(written_whole, Ordering::Relaxed);
@@ -255,6 +301,26 @@ impl Applier {
             done.complete(result.clone());
         }
         self.promote(promote).await;
+    }
+
+    /// Writes a batch to the tree, however long that takes. When it takes long because the disk is full, those who wait are told.
+    async fn write(
+        &mut self,
+        batch: slatedb::WriteBatch,
+        lsn: u64,
+        waiting: &mut [Done],
+    ) -> Result<(), StoreError> {
+        let tablet = self.tablet.clone();
+        let mut writing = std::pin::pin!(tablet.write(batch, lsn));
+        loop {
+            if let Ok(result) = tokio::time::timeout(STALL_POLL, writing.as_mut()).await {
+                return result;
+            }
+            if let Err(error) = self.space.check() {
+                waiting.iter_mut().for_each(|done| done.give_up(&error));
+                self.inbox.give_up(&error);
+            }
+        }
     }
 
     /// Reads rows that are written often into the cache. Nothing else writes meanwhile, so what is read is current.

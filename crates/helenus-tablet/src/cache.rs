@@ -1,8 +1,8 @@
 //! Merged rows by key, written through: what is read or written again costs no walk of the LSM tree.
 //!
 //! One writer (the tablet's applier) and any number of readers. The writer announces the keys of a batch, writes the batch to the
-//! LSM tree, then settles the keys. In between, a reader of a cached key waits, since the tree may or may not show the batch yet to
-//! those who scan; and no reader's miss is filled in, since what it read may be older than the batch.
+//! LSM tree, then settles the keys. In between, readers of these keys go to the tree, as those who scan do, since it may or may not
+//! show the batch yet; and no reader's miss is filled in, since what it read may be older than the batch.
 //!
 //! Eviction is SIEVE: a hit marks the row; a hand that walks from old to new rows evicts the first unmarked one. One pass over much
 //! data does not displace the rows that are read again.
@@ -13,7 +13,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytes::Bytes;
 use hashbrown::{DefaultHashBuilder, HashTable};
 use parking_lot::Mutex;
-use tokio::sync::Notify;
 
 const SHARDS: usize = 64;
 /// Keys of a shard share this many fences; a fence keeps fills out while, and if, one of its keys is written.
@@ -36,8 +35,6 @@ pub struct RowCacheStats {
 pub(crate) enum Lookup {
     /// The merged row; `None` is known to be absent.
     Hit(Option<Bytes>),
-    /// The row is being written: ask again when [`RowCache::settled`] fires.
-    InFlux,
     /// Read the tree, then hand the ticket back with what was found.
     Miss(Ticket),
 }
@@ -96,8 +93,6 @@ pub(crate) struct RowCache {
     capacity: u64,
     hits: AtomicU64,
     misses: AtomicU64,
-    /// Fires when a batch has been settled.
-    pub settled: Notify,
 }
 
 impl RowCache {
@@ -111,7 +106,6 @@ impl RowCache {
             capacity,
             hits: AtomicU64::new(0),
             misses: AtomicU64::new(0),
-            settled: Notify::new(),
         }
     }
 
@@ -129,14 +123,13 @@ impl RowCache {
         let mut shard = self.shard(hash).lock();
         if let Some(index) = shard.find(hash, key) {
             let slot = &mut shard.slots[index as usize];
-            if slot.in_flux {
-                return Lookup::InFlux;
-            }
             slot.visited = true;
-            let value = slot.value.clone();
-            drop(shard);
-            self.hits.fetch_add(1, Ordering::Relaxed);
-            return Lookup::Hit(value);
+            if !slot.in_flux {
+                let value = slot.value.clone();
+                drop(shard);
+                self.hits.fetch_add(1, Ordering::Relaxed);
+                return Lookup::Hit(value);
+            }
         }
         let fence = *shard.fence(hash);
         drop(shard);

@@ -126,7 +126,7 @@ impl StoreConfig {
             disk_reserve_bytes: memtable_bytes + 64 * MIB,
             write_in_flight_bytes: (memtable_bytes / 4).max(16 * MIB),
             compaction_poll_interval: Duration::from_secs(1),
-            garbage_age: Duration::from_secs(300),
+            garbage_age: Duration::from_secs(120),
             fsync: true,
             background_threads: (cores / 2).clamp(1, 8),
             clock: None,

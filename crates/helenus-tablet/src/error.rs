@@ -7,7 +7,8 @@ use crate::hooks::HookError;
 /// An error of the storage floor.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
-    /// No room for this write. Nothing of it was applied; reads go on, and writes succeed again once there is room.
+    /// No room for this write. Reads go on, and writes succeed again once there is room. Nothing of the write was applied, unless the
+    /// disk ran full after it was in the log: then it takes effect later, whole.
     #[error("the disk that holds the data is full: {0}")]
     DiskFull(String),
     /// Stored bytes fail their checksum or cannot be parsed. Only what touches this file is affected.

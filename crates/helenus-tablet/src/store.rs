@@ -15,7 +15,7 @@ use slatedb::config::{
 use slatedb::db_cache::foyer::{FoyerCache, FoyerCacheOptions};
 use slatedb::{BloomFilterPolicy, CompactorBuilder, Db, FilterPolicy, RowEntry, ValueDeletable};
 use slatedb_common::metrics::{DefaultMetricsRecorder, MetricValue};
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 use crate::applier::{self, Router};
 use crate::cache::RowCache;
@@ -65,6 +65,8 @@ impl WriteBatch {
 
 /// The bytes that a permit of the in-flight limit stands for.
 const PERMIT_BYTES: usize = 1024;
+/// How often a write that waits for room looks at the disk.
+const ROOM_POLL: std::time::Duration = std::time::Duration::from_millis(200);
 /// Replayed frames that wait for a tablet at most.
 const REPLAY_QUEUE: usize = 64;
 
@@ -204,15 +206,7 @@ impl Store {
         let permits = (size.div_ceil(PERMIT_BYTES) as u32).min(self.in_flight_permits);
         let permit = match self.in_flight.clone().try_acquire_many_owned(permits) {
             Ok(permit) => permit,
-            Err(_) => {
-                // Waiting for room in memory can be waiting for room on disk.
-                self.space.check()?;
-                self.in_flight
-                    .clone()
-                    .acquire_many_owned(permits)
-                    .await
-                    .map_err(|_| StoreError::Closed)?
-            }
+            Err(_) => self.wait_for_room(permits).await?,
         };
         let (sender, receiver) = oneshot::channel();
         let waiter = Waiter {
@@ -221,6 +215,19 @@ impl Store {
         };
         self.log.submit(batch.ops, durable, waiter);
         receiver.await.unwrap_or(Err(StoreError::Closed))
+    }
+
+    /// Waits until writes in flight have ended; waiting for room in memory can be waiting for room on disk.
+    async fn wait_for_room(&self, permits: u32) -> Result<OwnedSemaphorePermit, StoreError> {
+        let acquire = self.in_flight.clone().acquire_many_owned(permits);
+        let mut acquire = std::pin::pin!(acquire);
+        loop {
+            self.space.check()?;
+            match tokio::time::timeout(ROOM_POLL, acquire.as_mut()).await {
+                Ok(permit) => return permit.map_err(|_| StoreError::Closed),
+                Err(_) => continue,
+            }
+        }
     }
 
     /// Reads a small document.
@@ -444,9 +451,11 @@ impl Opener {
         for tablet in &tablets {
             let (sender, receiver) = mpsc::unbounded_channel();
             senders.push(sender);
-            running
-                .appliers
-                .push(tokio::spawn(applier::run(tablet.clone(), receiver)));
+            running.appliers.push(tokio::spawn(applier::run(
+                tablet.clone(),
+                space.clone(),
+                receiver,
+            )));
         }
         let router = Arc::new(Router {
             tablets: tablets.clone(),

@@ -41,19 +41,9 @@ impl Tablet {
         if !self.row_cache_on {
             return self.read_tree(key).await;
         }
-        let ticket = loop {
-            match self.cache.lookup(key) {
-                Lookup::Hit(value) => return Ok(value),
-                Lookup::Miss(ticket) => break ticket,
-                Lookup::InFlux => {}
-            }
-            let mut settled = std::pin::pin!(self.cache.settled.notified());
-            settled.as_mut().enable();
-            match self.cache.lookup(key) {
-                Lookup::Hit(value) => return Ok(value),
-                Lookup::Miss(ticket) => break ticket,
-                Lookup::InFlux => settled.await,
-            }
+        let ticket = match self.cache.lookup(key) {
+            Lookup::Hit(value) => return Ok(value),
+            Lookup::Miss(ticket) => ticket,
         };
         let value = self.read_tree(key).await?;
         self.cache.fill(&ticket, key, value.as_ref());
@@ -70,7 +60,7 @@ impl Tablet {
                 self.counters.gets.fetch_add(1, Ordering::Relaxed);
                 Some(value)
             }
-            _ => None,
+            Lookup::Miss(_) => None,
         }
     }
 
