@@ -63,7 +63,7 @@ impl Markers {
             let index = self
                 .partition_key_positions
                 .iter()
-                .position(|at| *at == Some(position))?;
+                .rposition(|at| *at == Some(position))?;
             u16::try_from(index).ok()
         };
         (0..partition_key_count)

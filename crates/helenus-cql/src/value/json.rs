@@ -5,8 +5,8 @@ use bytes::Bytes;
 use serde_json::{Map, Value};
 
 use super::{
-    exactly, from_string, hex, is_null, java, pack_list, pack_map, pack_set, pack_tuple, pack_vector,
-    read_elements, read_map, read_tuple, read_vector, text, timestamp,
+    exactly, from_string, hex, is_null, java, json_reader, pack_list, pack_map, pack_set, pack_tuple,
+    pack_vector, read_elements, read_map, read_tuple, read_vector, text, timestamp,
 };
 use crate::types::{CqlType, NativeType, UserType};
 
@@ -108,38 +108,6 @@ fn native_to_json(native: NativeType, bytes: &[u8]) -> String {
         }
         N::Date | N::Time | N::Uuid | N::Timeuuid | N::Inet | N::Duration => format!("\"{}\"", text()),
     }
-}
-
-/// Reads JSON as Jackson does for Cassandra: the first value counts, what follows it does not.
-///
-/// # Errors
-/// Jackson's message where the text is no JSON from the start, else that of the parser here.
-pub fn parse_json(text: &str) -> Result<Value, String> {
-    let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
-    match values.next() {
-        Some(Ok(value)) => Ok(value),
-        Some(Err(error)) => Err(unrecognized_token(text).unwrap_or_else(|| error.to_string())),
-        None => {
-            let source = format!(" at [Source: (String)\"{text}\"; line: 1, column: 0]");
-            Err(format!("No content to map due to end-of-input\n{source}"))
-        }
-    }
-}
-
-fn unrecognized_token(text: &str) -> Option<String> {
-    let start = text.len() - text.trim_start().len();
-    let rest = text.get(start..)?;
-    let end = rest
-        .find(|c: char| !c.is_alphanumeric() && c != '_' && c != '$')
-        .unwrap_or(rest.len());
-    let token = rest
-        .get(..end)
-        .filter(|token| token.starts_with(char::is_alphabetic))?;
-    let expected = "(JSON String, Number, Array, Object or token 'null', 'true' or 'false')";
-    let column = start + end + 1;
-    Some(format!(
-        "Unrecognized token '{token}': was expecting {expected}\n at [Source: (String)\"{text}\"; line: 1, column: {column}]"
-    ))
 }
 
 /// What Jackson would have made of a JSON value.
@@ -245,7 +213,8 @@ pub fn from_json(ty: &CqlType, value: &Value) -> Result<Option<Bytes>, String> {
     let decoded;
     let value = match value {
         Value::String(text) => {
-            decoded = parse_json(text).map_err(|reason| format!("Error decoding JSON string: {reason}"))?;
+            decoded = json_reader::read(text)
+                .map_err(|error| format!("Error decoding JSON string: {}", error.message))?;
             &decoded
         }
         other => other,

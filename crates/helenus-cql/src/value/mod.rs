@@ -14,6 +14,7 @@ pub mod duration;
 pub mod inet;
 pub mod java;
 pub mod json;
+pub mod json_reader;
 pub mod literal;
 pub mod pack;
 pub mod text;
@@ -31,13 +32,14 @@ pub use compare::compare;
 pub use decimal::Decimal;
 pub use decoded::CqlValue;
 pub use duration::Duration;
-pub use json::{from_json, parse_json, to_json};
+pub use json::{from_json, to_json};
+pub use json_reader::{JsonError, read as parse_json};
 pub use literal::parse_literal;
 pub use pack::{
     pack_list, pack_map, pack_set, pack_tuple, pack_vector, read_elements, read_map, read_tuple, read_vector,
 };
 pub use text::{from_string, get_string, hex, to_cql_literal};
-pub use validate::validate;
+pub use validate::{validate, validate_list_with_nulls};
 
 use crate::types::{CqlType, NativeType};
 

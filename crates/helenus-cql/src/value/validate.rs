@@ -33,6 +33,29 @@ pub fn validate(ty: &CqlType, bytes: &[u8]) -> Result<(), String> {
     }
 }
 
+/// As [`validate`] for a list whose elements may be null (Cassandra's `ListSerializer.deserialize`).
+///
+/// # Errors
+/// As [`validate`].
+pub fn validate_list_with_nulls(element: &CqlType, bytes: &[u8]) -> Result<(), String> {
+    let short = || "Not enough bytes to read a list".to_owned();
+    let mut reader = Reader::new(bytes);
+    let count = reader.int().ok_or_else(short)?;
+    if count < 0 {
+        return Err("The data cannot be deserialized as a list".to_owned());
+    }
+    for _ in 0..count {
+        if let Some(value) = reader.value().ok_or_else(short)? {
+            validate(element, value)?;
+        }
+    }
+    if reader.rest.is_empty() {
+        Ok(())
+    } else {
+        Err("Unexpected extraneous bytes after list value".to_owned())
+    }
+}
+
 fn validate_native(native: NativeType, bytes: &[u8]) -> Result<(), String> {
     let size = bytes.len();
     let or_empty = |len: usize| size == len || size == 0;

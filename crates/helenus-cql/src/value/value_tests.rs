@@ -139,7 +139,7 @@ fn literal_answer(ty: &CqlType, argument: &str) -> Result<String, String> {
 fn answer(operation: &str, ty: &CqlType, argument: &str) -> Result<String, String> {
     match operation {
         "string" => hexed(from_string(ty, argument)),
-        "json" => match from_json(ty, &parse_json(argument)?)? {
+        "json" => match from_json(ty, &parse_json(argument).map_err(|error| error.message)?)? {
             Some(bytes) => hexed(Ok(bytes)),
             None => Ok("null".to_owned()),
         },

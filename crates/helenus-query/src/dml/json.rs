@@ -69,7 +69,7 @@ fn decode(table: &Table, text: &str, default_unset: bool) -> Result<JsonValues, 
             "Could not decode JSON string as a map: {error}. (String was: {text})"
         ))
     };
-    let document = match value::parse_json(text).map_err(|error| not_a_map(&error))? {
+    let document = match value::parse_json(text).map_err(|error| not_a_map(&error.to_string()))? {
         serde_json::Value::Object(map) => value::json::fold_names(&map),
         serde_json::Value::Null => return Err(CqlError::invalid("Got null for INSERT JSON values")),
         other => {

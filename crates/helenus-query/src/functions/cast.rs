@@ -1,10 +1,11 @@
 //! CAST (Cassandra's `CastFcts`).
 
 use bytes::Bytes;
+use helenus_cql::error::CqlError;
 use helenus_cql::types::{CqlType, NativeType};
-use helenus_cql::value::{Decimal, is_empty_meaningless, java, to_cql_literal};
+use helenus_cql::value::{Decimal, date, is_empty_meaningless, java, to_cql_literal};
 
-use super::native::{ColumnName, NativeFunction};
+use super::native::{ColumnName, NativeFunction, Output};
 use super::number::{NUMERIC, Number};
 use super::time;
 
@@ -24,7 +25,9 @@ pub fn functions() -> Vec<NativeFunction> {
         }
         functions.extend(as_text(from));
     }
-    functions.push(convert(NativeType::Ascii, NativeType::Text, Some));
+    functions.push(convert(NativeType::Ascii, NativeType::Text, |value| {
+        Ok(Some(value))
+    }));
     for from in [
         NativeType::Inet,
         NativeType::Boolean,
@@ -50,15 +53,16 @@ pub fn functions() -> Vec<NativeFunction> {
 fn convert(
     from: NativeType,
     to: NativeType,
-    body: impl Fn(Bytes) -> Option<Bytes> + Send + Sync + 'static,
+    body: impl Fn(Bytes) -> Output + Send + Sync + 'static,
 ) -> NativeFunction {
     let arg = CqlType::Native(from);
     let name = function_name(to);
     let function = NativeFunction::new(&name, [arg.clone()], CqlType::Native(to), move |args, _| {
         let value = args.first().cloned().flatten();
-        Ok(value
-            .filter(|value| !value.is_empty() || !is_empty_meaningless(&arg))
-            .and_then(&body))
+        match value.filter(|value| !value.is_empty() || !is_empty_meaningless(&arg)) {
+            Some(value) => body(value),
+            None => Ok(None),
+        }
     });
     function.named_as(ColumnName::Cast)
 }
@@ -66,13 +70,30 @@ fn convert(
 fn numeric(from: NativeType, to: NativeType) -> NativeFunction {
     let arg = CqlType::Native(from);
     convert(from, to, move |value| {
-        let number = Number::decode(&arg, Some(&value))?;
-        Some(convert_number(&number, to)?.encode())
+        let Some(number) = Number::decode(&arg, Some(&value)) else {
+            return Ok(None);
+        };
+        let digits = match number {
+            Number::Float(value) if to == NativeType::Decimal => java::float_to_string(value),
+            Number::Double(value) if to == NativeType::Decimal => java::double_to_string(value),
+            other => return Ok(Some(convert_number(&other, to).encode())),
+        };
+        let decimal = Decimal::parse(&digits).ok_or_else(|| not_a_number(&digits))?;
+        Ok(Some(decimal.to_bytes()))
     })
 }
 
-fn convert_number(number: &Number, to: NativeType) -> Option<Number> {
-    Some(match to {
+/// Java's exception for digits that are none, which clients see as a server error.
+fn not_a_number(digits: &str) -> CqlError {
+    let first = digits.trim_start_matches('-').chars().next().unwrap_or_default();
+    CqlError::Server(format!(
+        "java.lang.NumberFormatException: Character {first} is neither a decimal digit number, decimal point, \
+         nor \"e\" notation exponential mark."
+    ))
+}
+
+fn convert_number(number: &Number, to: NativeType) -> Number {
+    match to {
         NativeType::Tinyint => Number::Byte(number.to_byte()),
         NativeType::Smallint => Number::Short(number.to_short()),
         NativeType::Int => Number::Int(number.to_int()),
@@ -80,14 +101,12 @@ fn convert_number(number: &Number, to: NativeType) -> Option<Number> {
         NativeType::Double => Number::Double(number.to_double()),
         NativeType::Varint => Number::Varint(number.to_long().into()),
         NativeType::Decimal => Number::Decimal(match number {
-            Number::Float(value) => Decimal::parse(&java::float_to_string(*value))?,
-            Number::Double(value) => Decimal::from_double(*value)?,
             Number::Varint(value) => Decimal::new(value.clone(), 0),
             Number::Decimal(value) => value.clone(),
             other => Decimal::new(other.to_long(), 0),
         }),
         _ => Number::Long(number.to_long()),
-    })
+    }
 }
 
 /// To ascii and to text: what a CQL literal of the value shows, without its quotes.
@@ -96,8 +115,10 @@ fn as_text(from: NativeType) -> [NativeFunction; 2] {
     [NativeType::Ascii, NativeType::Text].map(|to| {
         let arg = arg.clone();
         convert(from, to, move |value| {
-            let literal = to_cql_literal(&arg, &value).ok()?;
-            Some(Bytes::copy_from_slice(literal.trim_matches('\'').as_bytes()))
+            let literal = to_cql_literal(&arg, &value).map_err(CqlError::Server)?;
+            Ok(Some(Bytes::copy_from_slice(
+                literal.trim_matches('\'').as_bytes(),
+            )))
         })
     })
 }
@@ -105,12 +126,9 @@ fn as_text(from: NativeType) -> [NativeFunction; 2] {
 fn temporal(from: NativeType, to: NativeType) -> NativeFunction {
     let arg = CqlType::Native(from);
     convert(from, to, move |value| {
-        let millis = time::millis_of(&arg, &value)?;
-        Some(match to {
-            NativeType::Date => {
-                Bytes::copy_from_slice(&helenus_cql::value::date::from_millis(millis).to_be_bytes())
-            }
+        Ok(time::millis_of(&arg, &value).map(|millis| match to {
+            NativeType::Date => Bytes::copy_from_slice(&date::from_millis(millis).to_be_bytes()),
             _ => Bytes::copy_from_slice(&millis.to_be_bytes()),
-        })
+        }))
     })
 }

@@ -38,8 +38,7 @@ pub fn from_json(name: &str, receiver: &CqlType) -> NativeFunction {
         };
         let parsed = parse_json(&json).map_err(|reason| {
             failure(format!(
-                "execution of 'system.{function}[text]' failed: Could not decode JSON string '{json}': \
-                 com.fasterxml.jackson.core.JsonParseException: {reason}"
+                "execution of 'system.{function}[text]' failed: Could not decode JSON string '{json}': {reason}"
             ))
         })?;
         value::from_json(&to, &parsed).map_err(|reason| {

@@ -99,7 +99,13 @@ impl Term {
             }
             Term::Tuple(elements) => bind_tuple(elements, ctx).map(Some),
             Term::UserType { fields, definition } => bind_user_type(fields, definition, ctx).map(Some),
-            Term::Vector { elements, ty } => Ok(Some(value::pack_vector(ty, bind_elements(elements, ctx)?))),
+            Term::Vector { elements, ty } => {
+                let elements = elements.iter().map(|element| bind_vector_element(element, ctx));
+                Ok(Some(value::pack_vector(
+                    ty,
+                    elements.collect::<Result<Vec<_>, _>>()?,
+                )))
+            }
             Term::Function { function, args } => {
                 let args = args.iter().map(|arg| bind_argument(arg, function.as_ref(), ctx));
                 function.call(&args.collect::<Result<Vec<_>, _>>()?, ctx)
@@ -143,9 +149,25 @@ fn bind_marker(index: usize, ty: &CqlType, ctx: &EvalContext<'_>) -> Result<Boun
         .get(index)
         .ok_or_else(|| CqlError::invalid("Invalid amount of bind variables"))?;
     if let BoundValue::Set(bytes) = bound {
-        value::validate(ty, bytes).map_err(CqlError::Invalid)?;
+        // A list that is bound whole may hold nulls, as Cassandra reads it.
+        let checked = match ty {
+            CqlType::List {
+                element,
+                frozen: true,
+            } => value::validate_list_with_nulls(element, bytes),
+            _ => value::validate(ty, bytes),
+        };
+        checked.map_err(CqlError::Invalid)?;
     }
     Ok(bound.clone())
+}
+
+fn bind_vector_element(element: &Term, ctx: &EvalContext<'_>) -> Result<Bytes, CqlError> {
+    match element.bind(ctx)? {
+        BoundValue::Set(value) => Ok(value),
+        BoundValue::Null => Err(CqlError::invalid("null is not supported inside vectors")),
+        BoundValue::Unset => Err(CqlError::invalid("unset value is not supported inside vectors")),
+    }
 }
 
 fn bind_element(element: &Term, ctx: &EvalContext<'_>) -> Result<Bytes, CqlError> {

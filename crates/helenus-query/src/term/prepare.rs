@@ -137,7 +137,7 @@ fn prepare_elements<'t>(
     }
     let prepare = |term: &ast::Term| {
         let prepared = Term::prepare(ctx, term, element)?;
-        if prepared.has_markers() {
+        if kind != "vector" && prepared.has_markers() {
             return Err(CqlError::invalid(format!(
                 "Invalid {kind} literal for {}: bind variables are not supported inside collection literals",
                 receiver.name
@@ -373,7 +373,8 @@ fn prepare_call(
     }
     let mut prepared = Vec::with_capacity(args.len());
     for (position, (arg, ty)) in args.iter().zip(function.arg_types()).enumerate() {
-        let spec = part_spec(receiver, format!("arg{position}"), ty.clone());
+        let name = format!("arg{position}({})", function.name().to_lowercase());
+        let spec = part_spec(receiver, name, ty.clone());
         prepared.push(Term::prepare(ctx, arg, &spec)?);
     }
     let constant = function.is_pure() && prepared.iter().all(Term::is_constant);

@@ -6,8 +6,8 @@ use helenus_cql::types::{CqlType, NativeType};
 
 use crate::schema::Schema;
 
-/// Elements of a vector at most (`VectorType.MAX_DIMENSIONS`).
-const VECTOR_DIMENSION_MAX: i32 = 8192;
+/// Elements of a vector at most; Cassandra has no limit but that of a value's size.
+const VECTOR_DIMENSION_MAX: i32 = u16::MAX as i32;
 
 /// Resolves a type as written in a statement on `keyspace`. What is nested must be frozen, or, for `frozen_nested`,
 /// is frozen without a word (as in type hints).
@@ -20,12 +20,12 @@ pub fn resolve_type(schema: &Schema, keyspace: &str, name: &TypeName) -> Result<
             Ok(CqlType::list(element, false))
         }
         TypeName::Set(element) => {
-            refuse_duration(element, name, "sets")?;
+            refuse_duration(element, name, "inside sets")?;
             let element = resolve_nested(schema, keyspace, element, name)?;
             Ok(CqlType::set(element, false))
         }
         TypeName::Map(key, value) => {
-            refuse_duration(key, name, "map keys")?;
+            refuse_duration(key, name, "as map keys")?;
             let key = resolve_nested(schema, keyspace, key, name)?;
             let value = resolve_nested(schema, keyspace, value, name)?;
             Ok(CqlType::map(key, value, false))
@@ -91,11 +91,11 @@ fn resolve_frozen(schema: &Schema, keyspace: &str, name: &TypeName) -> Result<Cq
     match name {
         TypeName::List(element) => Ok(CqlType::list(freeze(element)?, true)),
         TypeName::Set(element) => {
-            refuse_duration(element, name, "sets")?;
+            refuse_duration(element, name, "inside sets")?;
             Ok(CqlType::set(freeze(element)?, true))
         }
         TypeName::Map(key, value) => {
-            refuse_duration(key, name, "map keys")?;
+            refuse_duration(key, name, "as map keys")?;
             Ok(CqlType::map(freeze(key)?, freeze(value)?, true))
         }
         TypeName::Tuple(elements) => {
@@ -129,24 +129,25 @@ fn resolve_nested(
             "Counters are not allowed inside collections: {outer}"
         )));
     }
-    let ty = resolve_type(schema, keyspace, nested)?;
-    if !ty.is_multicell() {
-        return Ok(ty);
-    }
-    Err(match &ty {
-        CqlType::Udt { .. } => CqlError::invalid(format!(
+    match nested {
+        TypeName::UserType(_) => Err(CqlError::invalid(format!(
             "Non-frozen UDTs are not allowed inside collections: {outer}"
-        )),
-        _ => CqlError::invalid(format!(
+        ))),
+        TypeName::List(_) | TypeName::Set(_) | TypeName::Map(..) => Err(CqlError::invalid(format!(
             "Non-frozen collections are not allowed inside collections: {outer}"
-        )),
-    })
+        ))),
+        TypeName::Native(_)
+        | TypeName::Tuple(_)
+        | TypeName::Vector { .. }
+        | TypeName::Frozen(_)
+        | TypeName::Custom(_) => resolve_type(schema, keyspace, nested),
+    }
 }
 
 fn refuse_duration(nested: &TypeName, outer: &TypeName, place: &str) -> Result<(), CqlError> {
     if matches!(nested, TypeName::Native(NativeType::Duration)) {
         return Err(CqlError::invalid(format!(
-            "Durations are not allowed inside {place}: {outer}"
+            "Durations are not allowed {place}: {outer}"
         )));
     }
     Ok(())

@@ -1,0 +1,284 @@
+//! Reads JSON as Jackson does for Cassandra, with its messages: statements show them.
+
+use std::fmt;
+
+use serde_json::{Map, Number, Value};
+
+/// Nesting beyond this is refused (`StreamReadConstraints`).
+const DEPTH_MAX: usize = 500;
+/// Characters of the text that a message shows.
+const SHOWN_CHARS_MAX: usize = 500;
+
+/// Why a text is no JSON.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JsonError {
+    /// The Java class of the exception.
+    pub class: &'static str,
+    /// What `getMessage` says, place included.
+    pub message: String,
+}
+
+impl fmt::Display for JsonError {
+    /// What Java's `toString` says of the exception.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.class, self.message)
+    }
+}
+
+const PARSE: &str = "com.fasterxml.jackson.core.JsonParseException";
+const END: &str = "com.fasterxml.jackson.core.io.JsonEOFException";
+const EMPTY: &str = "com.fasterxml.jackson.databind.exc.MismatchedInputException";
+const VALUES: &str = "(JSON String, Number, Array, Object or token 'null', 'true' or 'false')";
+
+/// Reads the first value of the text; what follows it does not count.
+///
+/// # Errors
+/// [`JsonError`] if the text does not start with JSON.
+pub fn read(text: &str) -> Result<Value, JsonError> {
+    let mut reader = Reader {
+        text,
+        at: 0,
+        depth: 0,
+    };
+    reader.skip_blanks();
+    if reader.peek().is_none() {
+        // An empty text ends before its first column.
+        let column = if text.is_empty() { 0 } else { reader.column() };
+        let place = reader.place(column);
+        return Err(JsonError {
+            class: EMPTY,
+            message: format!("No content to map due to end-of-input\n {place}"),
+        });
+    }
+    reader.value()
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    /// Offset in bytes, always between characters.
+    at: usize,
+    depth: usize,
+}
+
+type Read<T> = Result<T, JsonError>;
+
+impl<'a> Reader<'a> {
+    fn rest(&self) -> &'a str {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+
+    fn peek(&self) -> Option<char> {
+        self.rest().chars().next()
+    }
+
+    fn advance(&mut self, c: char) {
+        self.at += c.len_utf8();
+    }
+
+    fn skip_blanks(&mut self) {
+        let rest = self.rest();
+        self.at += rest.len() - rest.trim_start_matches([' ', '\t', '\n', '\r']).len();
+    }
+
+    /// Number, from 1, of the character that comes next on its line.
+    fn column(&self) -> usize {
+        let before = self.text.get(..self.at).unwrap_or_default();
+        before.rsplit('\n').next().unwrap_or_default().chars().count() + 1
+    }
+
+    fn source(&self) -> String {
+        let count = self.text.chars().count();
+        if count <= SHOWN_CHARS_MAX {
+            return format!("(String)\"{}\"", self.text);
+        }
+        let shown: String = self.text.chars().take(SHOWN_CHARS_MAX).collect();
+        format!("(String)\"{shown}\"[truncated {} chars]", count - SHOWN_CHARS_MAX)
+    }
+
+    fn place(&self, column: usize) -> String {
+        let line = self.text.get(..self.at).unwrap_or_default().matches('\n').count() + 1;
+        format!("at [Source: {}; line: {line}, column: {column}]", self.source())
+    }
+
+    fn error<T>(&self, class: &'static str, message: String) -> Read<T> {
+        let place = self.place(self.column());
+        Err(JsonError {
+            class,
+            message: format!("{message}\n {place}"),
+        })
+    }
+
+    fn unexpected<T>(&mut self, c: char, wanted: &str) -> Read<T> {
+        self.advance(c);
+        self.error(
+            PARSE,
+            format!("Unexpected character ('{c}' (code {})): {wanted}", u32::from(c)),
+        )
+    }
+
+    fn open(&mut self) -> Read<String> {
+        let start = format!("start marker {}", self.place(self.column()));
+        self.at += 1;
+        self.depth += 1;
+        if self.depth > DEPTH_MAX {
+            return self.error(
+                PARSE,
+                format!("Document nesting depth exceeds the maximum allowed ({DEPTH_MAX})"),
+            );
+        }
+        Ok(start)
+    }
+
+    fn unclosed<T>(&self, what: &str, start: &str) -> Read<T> {
+        self.error(
+            END,
+            format!("Unexpected end-of-input: expected close marker for {what} ({start})"),
+        )
+    }
+
+    fn value(&mut self) -> Read<Value> {
+        self.skip_blanks();
+        match self.peek() {
+            Some('{') => self.object(),
+            Some('[') => self.array(),
+            Some('"') => self.string().map(Value::String),
+            Some(c) if c == '-' || c.is_ascii_digit() => self.number(),
+            Some(c) if c.is_alphabetic() || c == '_' || c == '$' => self.word(),
+            Some(c) => self.unexpected(c, &format!("expected a valid value {VALUES}")),
+            None => self.error(END, "Unexpected end-of-input".to_owned()),
+        }
+    }
+
+    fn object(&mut self) -> Read<Value> {
+        let start = self.open()?;
+        let mut map = Map::new();
+        self.skip_blanks();
+        if self.peek() == Some('}') {
+            self.at += 1;
+            self.depth -= 1;
+            return Ok(Value::Object(map));
+        }
+        loop {
+            self.skip_blanks();
+            let name = match self.peek() {
+                Some('"') => self.string()?,
+                Some(c) => return self.unexpected(c, "was expecting double-quote to start field name"),
+                None => return self.unclosed("Object", &start),
+            };
+            self.skip_blanks();
+            match self.peek() {
+                Some(':') => self.at += 1,
+                Some(c) => {
+                    return self.unexpected(c, "was expecting a colon to separate field name and value");
+                }
+                None => return self.unclosed("Object", &start),
+            }
+            self.skip_blanks();
+            if self.peek().is_none() {
+                return self.unclosed("Object", &start);
+            }
+            let value = self.value()?;
+            map.insert(name, value);
+            if self.is_closed('}', "Object", &start)? {
+                return Ok(Value::Object(map));
+            }
+        }
+    }
+
+    fn array(&mut self) -> Read<Value> {
+        let start = self.open()?;
+        let mut values = Vec::new();
+        self.skip_blanks();
+        if self.peek() == Some(']') {
+            self.at += 1;
+            self.depth -= 1;
+            return Ok(Value::Array(values));
+        }
+        loop {
+            self.skip_blanks();
+            if self.peek().is_none() {
+                return self.unclosed("Array", &start);
+            }
+            values.push(self.value()?);
+            if self.is_closed(']', "Array", &start)? {
+                return Ok(Value::Array(values));
+            }
+        }
+    }
+
+    /// Reads a comma, or the end.
+    fn is_closed(&mut self, end: char, what: &str, start: &str) -> Read<bool> {
+        self.skip_blanks();
+        match self.peek() {
+            Some(',') => {
+                self.at += 1;
+                Ok(false)
+            }
+            Some(c) if c == end => {
+                self.at += 1;
+                self.depth -= 1;
+                Ok(true)
+            }
+            Some(c) => self.unexpected(c, &format!("was expecting comma to separate {what} entries")),
+            None => self.unclosed(what, start),
+        }
+    }
+
+    fn string(&mut self) -> Read<String> {
+        let rest = self.rest();
+        let mut escaped = false;
+        let end = rest.char_indices().skip(1).find(|(_, c)| {
+            let is_end = *c == '"' && !escaped;
+            escaped = *c == '\\' && !escaped;
+            is_end
+        });
+        let Some((end, _)) = end else {
+            self.at = self.text.len();
+            return self.error(END, "Unexpected end-of-input in VALUE_STRING".to_owned());
+        };
+        let literal = rest.get(..=end).unwrap_or_default();
+        match serde_json::from_str(literal) {
+            Ok(text) => {
+                self.at += literal.len();
+                Ok(text)
+            }
+            Err(error) => self.error(PARSE, format!("Illegal string: {error}")),
+        }
+    }
+
+    fn number(&mut self) -> Read<Value> {
+        let rest = self.rest();
+        let is_part = |c: char| c.is_ascii_digit() || "+-.eE".contains(c);
+        let literal = rest
+            .get(..rest.find(|c: char| !is_part(c)).unwrap_or(rest.len()))
+            .unwrap_or_default();
+        match serde_json::from_str::<Number>(literal) {
+            Ok(number) => {
+                self.at += literal.len();
+                Ok(Value::Number(number))
+            }
+            Err(_) => {
+                self.at += literal.len();
+                self.error(PARSE, format!("Invalid numeric value: {literal}"))
+            }
+        }
+    }
+
+    fn word(&mut self) -> Read<Value> {
+        let rest = self.rest();
+        let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
+        let word = rest
+            .get(..rest.find(|c: char| !is_part(c)).unwrap_or(rest.len()))
+            .unwrap_or_default();
+        self.at += word.len();
+        match word {
+            "null" => Ok(Value::Null),
+            "true" => Ok(Value::Bool(true)),
+            "false" => Ok(Value::Bool(false)),
+            _ => self.error(
+                PARSE,
+                format!("Unrecognized token '{word}': was expecting {VALUES}"),
+            ),
+        }
+    }
+}
