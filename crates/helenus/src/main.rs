@@ -30,10 +30,14 @@ enum Command {
     Shell(shell::ShellArgs),
 }
 
-fn main() -> anyhow::Result<ExitCode> {
-    match Cli::parse().command {
+fn main() -> ExitCode {
+    let ended = match Cli::parse().command {
         Some(Command::Serve(args)) => serve::run(&args),
         Some(Command::Shell(args)) => shell::run(args),
         None => serve::run(&serve::ServeArgs::default()),
-    }
+    };
+    ended.unwrap_or_else(|error| {
+        eprintln!("helenus: {error:#}");
+        ExitCode::FAILURE
+    })
 }
