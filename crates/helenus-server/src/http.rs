@@ -3,6 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::Router;
@@ -33,12 +34,13 @@ pub fn install_recorder() -> Result<PrometheusHandle, String> {
 struct Context {
     prometheus: PrometheusHandle,
     record_stats: Arc<dyn Fn() + Send + Sync>,
-    stopped: watch::Receiver<bool>,
+    up: Arc<AtomicBool>,
 }
 
 /// A running HTTP server.
 pub struct HttpServer {
     address: SocketAddr,
+    up: Arc<AtomicBool>,
     stop: watch::Sender<bool>,
 }
 
@@ -55,10 +57,11 @@ impl HttpServer {
         let address = listener.local_addr()?;
         let (stop, stopped) = watch::channel(false);
         tokio::spawn(upkeep(prometheus.clone(), stopped.clone()));
+        let up = Arc::new(AtomicBool::new(true));
         let context = Context {
             prometheus,
             record_stats,
-            stopped: stopped.clone(),
+            up: up.clone(),
         };
         let router = Router::new()
             .route("/health", get(health))
@@ -73,12 +76,17 @@ impl HttpServer {
                 tracing::error!(%error, "the HTTP server failed");
             }
         });
-        Ok(HttpServer { address, stop })
+        Ok(HttpServer { address, up, stop })
     }
 
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// From now on `/health` says that the node is stopping.
+    pub fn set_stopping(&self) {
+        self.up.store(false, Ordering::Relaxed);
     }
 
     /// Answers no more.

@@ -123,6 +123,9 @@ async fn serve(config: Config, began: Instant) -> anyhow::Result<()> {
         _ = interrupt.recv() => "SIGINT",
     };
     tracing::info!(signal, "stopping");
+    if let Some(http) = &http {
+        http.set_stopping();
+    }
     server.stop().await;
     engine
         .close()
