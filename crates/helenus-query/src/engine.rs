@@ -209,8 +209,9 @@ impl Engine {
         self.prepared.iter().map(|(_, prepared)| prepared).collect()
     }
 
-    /// The statement's plan, made anew if the schema has changed since. A statement whose table is gone is forgotten
-    /// and reported as unprepared, so that the driver prepares it again and sees the reason.
+    /// The statement's plan, made anew if the schema has changed since. A statement whose table is gone, or whose
+    /// columns are no longer what clients were told, is forgotten and reported as unprepared, as in Cassandra: the
+    /// driver prepares it again, and learns the reason or the new columns.
     pub fn current_plan(&self, prepared: &Prepared) -> Result<Arc<Planned>, CqlError> {
         let planned = prepared.planned.load_full();
         let schema = self.schema.load();
@@ -218,12 +219,12 @@ impl Engine {
             return Ok(planned);
         }
         match crate::plan::plan(&schema, prepared.keyspace.as_deref(), &prepared.parsed) {
-            Ok(planned) => {
-                let planned = Arc::new(planned);
+            Ok(new) if new.result == planned.result && new.markers.specs() == planned.markers.specs() => {
+                let planned = Arc::new(new);
                 prepared.planned.store(planned.clone());
                 Ok(planned)
             }
-            Err(_) => {
+            Ok(_) | Err(_) => {
                 self.prepared.remove(&prepared.id);
                 Err(CqlError::Unprepared(prepared.id.to_vec()))
             }

@@ -106,14 +106,11 @@ async fn upkeep(prometheus: PrometheusHandle, mut stopped: watch::Receiver<bool>
 
 async fn health(State(context): State<Context>) -> impl IntoResponse {
     let json = [(header::CONTENT_TYPE, "application/json")];
-    if *context.stopped.borrow() {
-        (
-            StatusCode::SERVICE_UNAVAILABLE,
-            json,
-            "{\"status\":\"stopping\"}\n",
-        )
-    } else {
+    if context.up.load(Ordering::Relaxed) {
         (StatusCode::OK, json, "{\"status\":\"up\"}\n")
+    } else {
+        let stopping = "{\"status\":\"stopping\"}\n";
+        (StatusCode::SERVICE_UNAVAILABLE, json, stopping)
     }
 }
 
