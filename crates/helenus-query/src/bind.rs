@@ -79,28 +79,29 @@ impl Markers {
             BoundValues::None => Err(wrong_count(self.specs.len(), 0)),
             BoundValues::Positional(values) if values.len() == self.specs.len() => Ok(Cow::Borrowed(values)),
             BoundValues::Positional(values) => Err(wrong_count(self.specs.len(), values.len())),
-            BoundValues::Named(values) => self
-                .specs
-                .iter()
-                .flatten()
-                .map(|spec| named(spec, values))
-                .collect(),
+            BoundValues::Named(values) => {
+                let bound: Vec<BoundValue> = self
+                    .specs
+                    .iter()
+                    .flatten()
+                    .filter_map(|spec| named(spec, values))
+                    .collect();
+                match bound.len() == self.specs.len() {
+                    true => Ok(Cow::Owned(bound)),
+                    false => Err(wrong_count(self.specs.len(), bound.len())),
+                }
+            }
         }
     }
 }
 
-fn named(spec: &ColumnSpec, values: &[(String, BoundValue)]) -> Result<BoundValue, CqlError> {
-    match values.iter().find(|(name, _)| **name == *spec.name) {
-        Some((_, value)) => Ok(value.clone()),
-        None => Err(CqlError::invalid(format!(
-            "Invalid amount of bind variables: no value for the marker {}",
-            spec.name
-        ))),
-    }
+fn named(spec: &ColumnSpec, values: &[(String, BoundValue)]) -> Option<BoundValue> {
+    let found = values.iter().find(|(name, _)| **name == *spec.name);
+    found.map(|(_, value)| value.clone())
 }
 
 fn wrong_count(expected: usize, got: usize) -> CqlError {
     CqlError::invalid(format!(
-        "Invalid amount of bind variables: expected {expected}, but got {got}"
+        "there were {expected} markers(?) in CQL but {got} bound variables"
     ))
 }

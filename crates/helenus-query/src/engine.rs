@@ -172,6 +172,9 @@ impl Engine {
         let parsed = self.parse(text)?;
         let _epoch = writes(&parsed.statement).then(|| self.writes.enter(self.schema.load().generation));
         let planned = crate::plan::plan(&self.schema.load(), client.keyspace.as_deref(), &parsed)?;
+        if planned.markers.bind(&options.values).is_err() {
+            return Err(CqlError::invalid("Invalid amount of bind variables"));
+        }
         self.run(client, &planned, options).await
     }
 

@@ -66,7 +66,11 @@ impl QueryParameters {
         }
         parameters.skip_metadata = has(SKIP_METADATA);
         if has(PAGE_SIZE) {
-            parameters.page_size = Some(reader.i32()?);
+            let page_size = reader.i32()?;
+            if page_size == 0 {
+                return Err(CqlError::Protocol("The page size cannot be 0".to_owned()));
+            }
+            parameters.page_size = Some(page_size);
         }
         if has(PAGING_STATE) {
             parameters.paging_state = reader.bytes()?;

@@ -32,18 +32,18 @@ pub(super) fn invalid_key(error: KeyError) -> CqlError {
 /// # Errors
 /// `Key may not be empty`, `Key length of 70000 is longer than maximum of 65535`
 pub fn partition_key(components: &[Bytes]) -> Result<PartitionKey, CqlError> {
+    let len: usize = components.iter().map(Bytes::len).sum();
+    if len > KEY_LEN_MAX {
+        return Err(CqlError::invalid(format!(
+            "Key length of {len} is longer than maximum of {KEY_LEN_MAX}"
+        )));
+    }
     let bytes = match components {
         [only] => only.clone(),
         several => compose_partition_key(several).map_err(invalid_key)?,
     };
     if bytes.is_empty() {
         return Err(CqlError::invalid("Key may not be empty"));
-    }
-    if bytes.len() > KEY_LEN_MAX {
-        return Err(CqlError::invalid(format!(
-            "Key length of {} is longer than maximum of {KEY_LEN_MAX}",
-            bytes.len()
-        )));
     }
     Ok(PartitionKey::new(bytes))
 }

@@ -134,12 +134,19 @@ fn marker(ctx: &EvalContext<'_>, index: usize) -> Result<BoundValue, CqlError> {
         .ok_or_else(|| CqlError::invalid("Invalid amount of bind variables"))
 }
 
+/// The fields of a bound tuple; those that it leaves out at its end are left out here.
 fn split_tuple(ty: &CqlType, bytes: &Bytes) -> Result<BoundTuple, CqlError> {
     let fields = value::read_tuple(ty, bytes).map_err(CqlError::Invalid)?;
-    Ok(fields
-        .into_iter()
-        .map(|field| field.map(|part| bytes.slice_ref(part)))
-        .collect())
+    let mut left = bytes.len();
+    let mut values = Vec::with_capacity(fields.len());
+    for field in fields {
+        if left == 0 {
+            break;
+        }
+        left = left.saturating_sub(4 + field.map_or(0, <[u8]>::len));
+        values.push(field.map(|part| bytes.slice_ref(part)));
+    }
+    Ok(values)
 }
 
 /// `Invalid unset value for column c`

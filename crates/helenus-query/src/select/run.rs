@@ -124,18 +124,23 @@ impl Run<'_> {
         let Some(rows) = page_size.filter(|size| is_aggregate || *size < rows_max) else {
             return Ok(None);
         };
-        if sorts {
+        if sorts && (is_aggregate || !self.is_surely_empty()?) {
             return Err(CqlError::invalid(
                 "Cannot page queries with both ORDER BY and a IN restriction on the partition key; you must either remove the ORDER BY or the IN and sort client side, or disable paging for this query",
             ));
         }
-        if matches!(plan.aggregation, Aggregation::Everything) {
+        if sorts || matches!(plan.aggregation, Aggregation::Everything) {
             return Ok(None);
         }
         Ok(Some(PageLimit {
             rows,
             bytes: self.engine.limits.page_bytes_max,
         }))
+    }
+
+    /// True if the restrictions leave nothing to read.
+    fn is_surely_empty(&self) -> Result<bool, CqlError> {
+        Ok(self.rows_wanted()?.is_empty() || self.plan.restrictions.partition_keys(&self.ctx)?.is_empty())
     }
 
     fn warn_aggregate(&mut self) {
