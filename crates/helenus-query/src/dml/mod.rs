@@ -165,6 +165,7 @@ pub async fn execute(
         return cas::execute(engine, &bounds, options, now_s, false).await;
     }
     cas::check_plain_consistency(options.consistency)?;
+    crate::select::require_replicas(engine, &plan.table().keyspace, options.consistency)?;
     let [bound] = &bounds;
     let timestamp_us = match plan
         .attributes

@@ -209,7 +209,7 @@ impl StatementRestrictions {
             Some((restriction, slice)) => {
                 let lower = bind_bound(table, restriction, slice.start.as_ref(), ctx)?;
                 let upper = bind_bound(table, restriction, slice.end.as_ref(), ctx)?;
-                if self.kind != StatementKind::Select && (lower.is_none() || upper.is_none()) {
+                if self.kind != StatementKind::Select && lower.is_none() {
                     return Err(null_column(table, &restriction.columns));
                 }
                 // Null is before every value: nothing is below it, everything above.

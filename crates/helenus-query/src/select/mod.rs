@@ -34,6 +34,7 @@ pub use plan::{SelectPlan, plan};
 pub use relation::{relation_text, require_column};
 pub use row_view::{CellView, RowView};
 pub use run::execute;
+pub(crate) use run::require_replicas;
 pub use view::{Live, View};
 
 #[cfg(test)]

@@ -30,6 +30,7 @@ pub(super) struct Run<'a> {
     pub ctx: EvalContext<'a>,
     pub now_s: i64,
     pub resume: Option<PagingState>,
+    pub is_serial: bool,
     pub warnings: Vec<String>,
 }
 
@@ -45,6 +46,7 @@ pub async fn execute(
             "ANY ConsistencyLevel is only supported for writes",
         ));
     }
+    require_replicas(engine, &plan.table.keyspace, options.consistency)?;
     let ctx = EvalContext {
         values,
         clock: engine.clock.as_ref(),
@@ -69,6 +71,7 @@ pub async fn execute(
         ctx,
         now_s,
         resume,
+        is_serial: options.consistency.is_serial(),
         warnings: Vec::new(),
     };
     let page = run.page_limit(limits, options)?;
@@ -95,6 +98,43 @@ pub async fn execute(
     Ok(Outcome {
         response: Response::Rows(rows),
         warnings: run.warnings,
+    })
+}
+
+/// Refuses a level that counts more replicas than the keyspace has. The other levels are served by a partition's one
+/// owner, whatever the replication factor.
+///
+/// # Errors
+/// `Cannot achieve consistency level TWO`
+pub(crate) fn require_replicas(
+    engine: &Engine,
+    keyspace: &str,
+    consistency: Consistency,
+) -> Result<(), CqlError> {
+    let required = match consistency {
+        Consistency::Two => 2,
+        Consistency::Three => 3,
+        _ => return Ok(()),
+    };
+    let schema = engine.schema();
+    let factors = schema
+        .keyspace(keyspace)
+        .map(|keyspace| keyspace.replication.options.values());
+    let parse = |factor: &String| {
+        factor
+            .split('/')
+            .next()
+            .and_then(|factor| factor.parse::<i32>().ok())
+    };
+    let replicas: i32 = factors.into_iter().flatten().filter_map(parse).sum();
+    if replicas >= required {
+        return Ok(());
+    }
+    Err(CqlError::Unavailable {
+        message: format!("Cannot achieve consistency level {consistency}"),
+        consistency,
+        required,
+        alive: replicas.max(1),
     })
 }
 
@@ -188,6 +228,11 @@ impl Run<'_> {
             }));
         }
         let keys = plan.restrictions.partition_keys(&self.ctx)?;
+        if self.is_serial && keys.len() > 1 {
+            return Err(CqlError::invalid(
+                "SERIAL/LOCAL_SERIAL consistency may only be requested for one partition at a time",
+            ));
+        }
         if let (Some(lookup), [key]) = (&lookup, keys.as_slice()) {
             let range = BaseRange::Partition(key);
             return Ok(Some(Source::Index(IndexSource::new(
