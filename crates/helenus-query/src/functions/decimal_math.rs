@@ -8,10 +8,11 @@ use num_bigint::BigInt;
 use num_traits::{One, Signed, ToPrimitive, Zero};
 
 const PRECISION_MIN: i64 = 32;
-const PRECISION_MAX: i64 = 10_000;
+/// Cassandra computes up to 10,000 digits; a query that may not run long gets fewer.
+const PRECISION_MAX: i64 = 1_000;
 const GUARD_DIGITS: i64 = 12;
 /// Exponents beyond this would take the result out of the range of a decimal's scale.
-const EXPONENT_MAX: f64 = 1e6;
+const EXPONENT_MAX: f64 = 4e9;
 
 fn precision_of(value: &Decimal) -> i64 {
     value.precision().clamp(PRECISION_MIN, PRECISION_MAX)
@@ -31,25 +32,24 @@ fn fixed(value: &Decimal, decimals: i64) -> Option<BigInt> {
 }
 
 /// e to the power of the number; none if it is out of all range.
+///
+/// `e^x = 10^k * e^r` with r between 0 and ln 10, so that no more digits are computed than are kept.
 pub fn exp(value: &Decimal) -> Option<Decimal> {
     if value.unscaled.is_zero() {
         return Some(Decimal::new(1, 0));
     }
-    let precision = precision_of(value);
     let approximate = value.to_double();
     if !approximate.is_finite() || approximate.abs() > EXPONENT_MAX {
         return None;
     }
-    // e^x = (e^(x / 2^k))^(2^k), with x / 2^k small enough for the series to be short.
-    let halvings = approximate.abs().log2().ceil().max(0.0) as u32 + 8;
-    let magnitude = (approximate.abs() * std::f64::consts::LOG10_E).ceil() as i64;
-    let decimals = precision + GUARD_DIGITS + i64::from(halvings) + 2 * magnitude;
+    let precision = precision_of(value);
+    let decimals = precision + 2 * GUARD_DIGITS;
     let one = power_of_ten(decimals.unsigned_abs())?;
-    let mut result = exp_series(&(fixed(value, decimals)? >> halvings), &one);
-    for _ in 0..halvings {
-        result = &result * &result / &one;
-    }
-    Some(Decimal::new(result, i32::try_from(decimals).ok()?).round_to_precision(precision))
+    let ten = ln_small(&(&one * 10), &one, decimals)?;
+    let power = (approximate / std::f64::consts::LN_10).floor() as i64;
+    let rest = fixed(value, decimals)? - ten * power;
+    let scale = i32::try_from(decimals - power).ok()?;
+    Some(Decimal::new(exp_of_fixed(&rest, &one), scale).round_to_precision(precision))
 }
 
 fn exp_series(x: &BigInt, one: &BigInt) -> BigInt {

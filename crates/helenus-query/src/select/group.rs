@@ -142,7 +142,10 @@ fn plan_function(
         }
     };
     match table.columns.get(place) {
-        Some(column) if column.kind == ColumnKind::Clustering => Ok((selection, place)),
+        Some(column) if column.kind == ColumnKind::Clustering => {
+            selection.validate_for_group_by()?;
+            Ok((selection, place))
+        }
         column => Err(CqlError::invalid(format!(
             "Group by functions are only supported on clustering columns, got {}",
             column.map_or("", |column| column.name.as_str())
