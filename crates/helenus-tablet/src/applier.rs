@@ -389,10 +389,7 @@ impl Tablet {
     }
 
     async fn write(&self, batch: slatedb::WriteBatch, lsn: u64) -> Result<(), StoreError> {
-        let options = WriteOptions {
-            seqnum: lsn,
-            ..WriteOptions::default()
-        };
+        let options = WriteOptions { seqnum: lsn };
         match self.db.write_with_options(batch, &options).await {
             Ok(_) => Ok(()),
             Err(error) => {

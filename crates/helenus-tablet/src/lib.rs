@@ -26,6 +26,7 @@ mod layout;
 pub mod log;
 mod maintenance;
 mod meta;
+mod open;
 mod stats;
 mod store;
 mod tablet;

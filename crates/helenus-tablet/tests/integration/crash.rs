@@ -133,7 +133,7 @@ fn check(folder: &std::path::Path, acknowledged: &mut [Vec<String>]) {
             *acknowledged = found;
         }
         // Sometimes a clean end comes between two kills.
-        if acknowledged[0].len() % 2 == 0 {
+        if acknowledged[0].len().is_multiple_of(2) {
             store.close().await.unwrap();
         }
     });
