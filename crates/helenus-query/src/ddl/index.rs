@@ -21,6 +21,17 @@ use crate::storage::index_entry::hidden_columns;
 
 /// Longest name of an index.
 const INDEX_NAME_LEN_MAX: usize = 222;
+/// What Cassandra says when a vector is indexed.
+const VECTOR_INDEX_WARNING: &str = "\
+SAI ANN indexes on vector columns are experimental and are not recommended for production use.
+They don't yet support SELECT queries with:
+ * Consistency level higher than ONE/LOCAL_ONE.
+ * Paging.
+ * No LIMIT clauses.
+ * PER PARTITION LIMIT clauses.
+ * GROUP BY clauses.
+ * Aggregation functions.
+ * Filters on columns without a SAI index.";
 const SAI_CLASS: &str = "StorageAttachedIndex";
 
 pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateIndex) -> Applied {
@@ -108,7 +119,16 @@ fn add(
     let schema = schema.with_table(Table::clone(&changed));
     let target = SchemaTarget::Table(table.name.clone());
     let change = Change::new(schema, ChangeKind::Updated, &table.keyspace, target);
+    let is_on_vector = |index: &Arc<Index>| {
+        let indexed = changed.column(&index.target.column);
+        indexed.is_some_and(|(_, column)| matches!(column.ty, CqlType::Vector { .. }))
+    };
+    let warnings = match index.kind == IndexKind::Custom && changed.indexes.iter().any(is_on_vector) {
+        true => vec![VECTOR_INDEX_WARNING.to_owned()],
+        false => Vec::new(),
+    };
     Ok(Ok(Change {
+        warnings,
         index_to_build: Some((changed, index)),
         ..change
     }))

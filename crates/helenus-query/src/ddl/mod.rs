@@ -230,19 +230,46 @@ fn refuse(ctx: &DdlContext<'_>, statement: &ast::Statement) -> Applied {
         Statement::DropAggregate(statement) => {
             missing("Aggregate", statement.name.to_string(), statement.if_exists)
         }
-        Statement::CreateTrigger(statement) => Err(CqlError::Config(format!(
-            "Trigger class '{}' couldn't be loaded",
-            statement.using
-        ))),
+        Statement::CreateTrigger(statement) => create_trigger(ctx, statement),
         Statement::DropTrigger(statement) if statement.if_exists => unchanged(),
         Statement::DropTrigger(statement) => Err(CqlError::invalid(format!(
             "Trigger '{}' on '{}' doesn't exist",
             statement.name,
             qualified(ctx, &statement.table)?
         ))),
-        _ => Err(CqlError::invalid(
-            "Roles and permissions are not supported: this server knows no users yet",
+        Statement::CreateRole(ast::CreateRole { options, .. })
+        | Statement::AlterRole(ast::AlterRole { options, .. }) => Err(role_error(options)),
+        _ => Err(not_logged_in()),
+    }
+}
+
+/// No class can be loaded; but the table is looked for first.
+fn create_trigger(ctx: &DdlContext<'_>, statement: &ast::CreateTrigger) -> Applied {
+    let keyspace = ctx.keyspace_to_change(ctx.keyspace_of(&statement.table)?)?;
+    let name = &statement.table.name;
+    Err(CqlError::invalid(match keyspace.tables.get(name.as_str()) {
+        None => format!("Table '{name}' doesn't exist"),
+        Some(_) => format!("Trigger class '{}' couldn't be loaded", statement.using),
+    }))
+}
+
+/// Everybody is anonymous, as with Cassandra's `AllowAllAuthenticator`; so nobody may manage roles.
+fn not_logged_in() -> CqlError {
+    CqlError::Unauthorized("You have to be logged in and not anonymous to perform this request".to_owned())
+}
+
+/// Options that need an authenticator are refused before it is asked who asks.
+fn role_error(options: &ast::RoleOptions) -> CqlError {
+    let unsupported = [
+        ("PASSWORD", options.password.is_some()),
+        ("HASHED_PASSWORD", options.hashed_password.is_some()),
+        ("OPTIONS", options.options.is_some()),
+    ];
+    match unsupported.iter().find(|(_, given)| *given) {
+        Some((option, _)) => CqlError::invalid(format!(
+            "org.apache.cassandra.auth.CassandraRoleManager doesn't support {option}"
         )),
+        None => not_logged_in(),
     }
 }
 
@@ -285,3 +312,7 @@ pub(crate) async fn update(
 pub async fn load(store: &Store, node: &NodeInfo) -> Result<Schema, CqlError> {
     document::load(store, node).await
 }
+
+#[cfg(test)]
+#[path = "ddl_tests.rs"]
+mod tests;

@@ -326,7 +326,14 @@ const COMPRESSION_OPTIONS: [&str; 6] = [
     "min_compress_ratio",
 ];
 
+fn uncompressed() -> Options {
+    Options::from([("enabled".to_owned(), "false".to_owned())])
+}
+
 fn compression(mut declared: Options) -> Result<Options, CqlError> {
+    if declared.is_empty() {
+        return Ok(uncompressed());
+    }
     let enabled = declared.remove("enabled");
     if enabled
         .as_deref()
@@ -337,10 +344,7 @@ fn compression(mut declared: Options) -> Result<Options, CqlError> {
                 "If the 'enabled' option is set to false no other options must be specified".to_owned(),
             );
         }
-        return Ok(Options::from([("enabled".to_owned(), "false".to_owned())]));
-    }
-    if declared.is_empty() {
-        return Ok(TableOptions::default().compression);
+        return Ok(uncompressed());
     }
     let Some(class) = declared.get("class") else {
         return config("Missing sub-option 'class' for the 'compression' option.".to_owned());

@@ -84,7 +84,11 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateTable) -> Applied {
         view: None,
     };
     let table = builder.build();
-    check_counters(&table)?;
+    if check_counters(&table).is_err() {
+        return Err(CqlError::invalid(
+            "Cannot mix counter and non counter columns in the same table",
+        ));
+    }
     if table.is_counter && table.options.default_time_to_live_s > 0 {
         return Err(CqlError::invalid(
             "Cannot set default_time_to_live on a table with counters",
@@ -183,6 +187,7 @@ fn columns(
     let mut columns = Vec::with_capacity(statement.columns.len());
     for (number, definition) in statement.columns.iter().enumerate() {
         let ty = resolve_type(ctx.schema, &keyspace.name, &definition.ty)?;
+        refuse_nested_collections(&ty)?;
         refuse_mask(definition)?;
         let position = |columns: &[ast::Ident]| columns.iter().position(|column| *column == definition.name);
         let (kind, position) = match (position(keys.partition), position(keys.clustering)) {
@@ -214,6 +219,19 @@ fn columns(
     Ok(columns)
 }
 
+/// A user type whose fields are cells of their own can't hold collections whose elements are.
+fn refuse_nested_collections(ty: &CqlType) -> Result<(), CqlError> {
+    match ty {
+        CqlType::Udt {
+            definition,
+            frozen: false,
+        } if definition.fields.iter().any(|field| field.ty.is_multicell()) => Err(CqlError::invalid(
+            "Non-frozen UDTs with nested non-frozen collections are not supported",
+        )),
+        _ => Ok(()),
+    }
+}
+
 fn refuse_mask(definition: &ast::ColumnDefinition) -> Result<(), CqlError> {
     match &definition.mask {
         Some(_) => Err(CqlError::invalid(
@@ -235,7 +253,7 @@ fn check_key_type(
     let name = &definition.name;
     if definition.is_static {
         return Err(CqlError::invalid(format!(
-            "Static column {name} cannot be part of the PRIMARY KEY"
+            "Static column '{name}' cannot be part of the PRIMARY KEY"
         )));
     }
     if ty.is_counter() {
@@ -346,7 +364,7 @@ pub fn alter(ctx: &DdlContext<'_>, statement: &ast::AlterTable) -> Applied {
             columns,
             timestamp,
         } => drop_columns(ctx, table, *if_exists, columns, *timestamp)?,
-        ast::TableChange::Rename { if_exists, columns } => rename_columns(table, *if_exists, columns)?,
+        ast::TableChange::Rename { columns, .. } => rename_columns(table, columns)?,
         ast::TableChange::Properties(properties) => change_options(table, properties)?,
     };
     let Some(changed) = changed else {
@@ -372,6 +390,7 @@ fn add_columns(
     for definition in definitions {
         let name = definition.name.as_str();
         let ty = resolve_type(ctx.schema, &table.keyspace, &definition.ty)?;
+        refuse_nested_collections(&ty)?;
         refuse_mask(definition)?;
         if builder.columns.iter().any(|column| column.name == name) {
             if if_not_exists {
@@ -421,6 +440,11 @@ fn check_re_added(table: &Table, definition: &ast::ColumnDefinition, ty: &CqlTyp
     let Some(dropped) = table.dropped_columns.get(name) else {
         return Ok(());
     };
+    if dropped.ty.is_counter() {
+        return Err(CqlError::invalid(format!(
+            "Cannot re-add previously dropped counter column {name}"
+        )));
+    }
     if !value::is_value_compatible_with(ty, &dropped.ty) || ty.is_multicell() != dropped.ty.is_multicell() {
         return Err(CqlError::invalid(format!(
             "Cannot re-add previously dropped column '{name}' of type {ty}, incompatible with previous type {}",
@@ -487,18 +511,12 @@ fn drop_columns(
     Ok((builder.columns.len() != table.columns.len()).then(|| builder.build()))
 }
 
-fn rename_columns(
-    table: &Table,
-    if_exists: bool,
-    renames: &[(ast::Ident, ast::Ident)],
-) -> Result<Option<Table>, CqlError> {
+/// Cassandra parses IF EXISTS here, and fails all the same.
+fn rename_columns(table: &Table, renames: &[(ast::Ident, ast::Ident)]) -> Result<Option<Table>, CqlError> {
     let mut changed = table.clone();
     let mut has_changed = false;
     for (from, to) in renames {
         let Some((at, column)) = changed.column(from.as_str()) else {
-            if if_exists {
-                continue;
-            }
             return Err(CqlError::invalid(format!(
                 "Undefined column name {from} in table {}",
                 table.full_name()
@@ -531,6 +549,8 @@ fn rename_columns(
 }
 
 fn change_options(table: &Table, properties: &ast::Properties) -> Result<Option<Table>, CqlError> {
+    // Cassandra looks at what was given on its own first.
+    options::apply(properties, TableOptions::default())?;
     let changed = options::apply(properties, table.options.clone())?;
     if properties.get("id").is_some() {
         return Err(CqlError::Config("Cannot alter table id.".to_owned()));

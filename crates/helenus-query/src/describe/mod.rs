@@ -157,6 +157,39 @@ fn offset(options: &QueryOptions, schema: &Schema) -> Result<usize, CqlError> {
     usize::try_from(state.get_u64()).map_err(|_| CqlError::invalid("Invalid paging state."))
 }
 
+/// The answer as the conformance suite records it; None where it depends on the node.
+#[cfg(test)]
+pub(crate) fn recorded(
+    schema: &Schema,
+    keyspace: Option<&str>,
+    statement: &ast::Describe,
+) -> Option<Result<Vec<String>, CqlError>> {
+    if statement.target == DescribeTarget::Cluster {
+        return None;
+    }
+    let is_list = is_list(&statement.target);
+    let head = match is_list {
+        true => "rows system.describe | keyspace_name text | type text | name text",
+        false => "rows system.describe | keyspace_name text | type text | name text | create_statement text",
+    };
+    let line = |element: &Element<'_>| {
+        let values = element_row(element, is_list, statement.with_internals);
+        let quote = |value: &Bytes| {
+            let text = String::from_utf8_lossy(value)
+                .replace('\'', "''")
+                .replace('\n', "\\n");
+            format!("'{text}'")
+        };
+        format!("| {}", values.iter().map(quote).collect::<Vec<_>>().join(" | "))
+    };
+    let answer = element::describe(schema, keyspace, &statement.target).map(|elements| {
+        std::iter::once(head.to_owned())
+            .chain(elements.iter().map(line))
+            .collect()
+    });
+    Some(answer)
+}
+
 #[cfg(test)]
 #[path = "describe_tests.rs"]
 mod tests;

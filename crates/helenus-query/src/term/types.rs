@@ -2,11 +2,12 @@
 
 use helenus_cql::ast::TypeName;
 use helenus_cql::error::CqlError;
+use helenus_cql::frame::class_name::parse_class_name;
 use helenus_cql::types::{CqlType, NativeType};
 
 use crate::schema::Schema;
 
-/// Elements of a vector at most; Cassandra has no limit but that of a value's size.
+/// Elements of a vector at most. Cassandra has no limit of its own.
 const VECTOR_DIMENSION_MAX: i32 = u16::MAX as i32;
 
 /// Resolves a type as written in a statement on `keyspace`. What is nested must be frozen, or, for `frozen_nested`,
@@ -20,12 +21,12 @@ pub fn resolve_type(schema: &Schema, keyspace: &str, name: &TypeName) -> Result<
             Ok(CqlType::list(element, false))
         }
         TypeName::Set(element) => {
-            refuse_duration(element, name, "inside sets")?;
+            refuse_duration(element, &name.to_string(), "inside sets")?;
             let element = resolve_nested(schema, keyspace, element, name)?;
             Ok(CqlType::set(element, false))
         }
         TypeName::Map(key, value) => {
-            refuse_duration(key, name, "as map keys")?;
+            refuse_duration(key, &name.to_string(), "as map keys")?;
             let key = resolve_nested(schema, keyspace, key, name)?;
             let value = resolve_nested(schema, keyspace, value, name)?;
             Ok(CqlType::map(key, value, false))
@@ -77,9 +78,7 @@ pub fn resolve_type(schema: &Schema, keyspace: &str, name: &TypeName) -> Result<
                 frozen: false,
             })
         }
-        TypeName::Custom(class) => Err(CqlError::invalid(format!(
-            "Custom type {class} is not supported: use a CQL type"
-        ))),
+        TypeName::Custom(class) => parse_class_name(class).ok_or_else(|| unknown_class(class)),
     }
 }
 
@@ -89,18 +88,26 @@ fn resolve_frozen(schema: &Schema, keyspace: &str, name: &TypeName) -> Result<Cq
         Ok(resolve_frozen(schema, keyspace, inner)?.freeze())
     };
     match name {
-        TypeName::List(element) => Ok(CqlType::list(freeze(element)?, true)),
+        TypeName::List(element) => {
+            refuse_counter(element, &format!("frozen<{name}>"))?;
+            Ok(CqlType::list(freeze(element)?, true))
+        }
         TypeName::Set(element) => {
-            refuse_duration(element, name, "inside sets")?;
+            refuse_counter(element, &format!("frozen<{name}>"))?;
+            refuse_duration(element, &format!("frozen<{name}>"), "inside sets")?;
             Ok(CqlType::set(freeze(element)?, true))
         }
         TypeName::Map(key, value) => {
-            refuse_duration(key, name, "as map keys")?;
+            refuse_counter(key, &format!("frozen<{name}>"))?;
+            refuse_counter(value, &format!("frozen<{name}>"))?;
+            refuse_duration(key, &format!("frozen<{name}>"), "as map keys")?;
             Ok(CqlType::map(freeze(key)?, freeze(value)?, true))
         }
         TypeName::Tuple(elements) => {
-            let elements = elements.iter().map(freeze).collect::<Result<Vec<_>, _>>()?;
-            Ok(CqlType::tuple(elements))
+            let elements = elements
+                .iter()
+                .map(|element| resolve_in_tuple(schema, keyspace, element));
+            Ok(CqlType::tuple(elements.collect::<Result<Vec<_>, _>>()?))
         }
         TypeName::Native(_)
         | TypeName::Frozen(_)
@@ -124,11 +131,7 @@ fn resolve_nested(
     nested: &TypeName,
     outer: &TypeName,
 ) -> Result<CqlType, CqlError> {
-    if matches!(nested, TypeName::Native(NativeType::Counter)) {
-        return Err(CqlError::invalid(format!(
-            "Counters are not allowed inside collections: {outer}"
-        )));
-    }
+    refuse_counter(nested, &outer.to_string())?;
     match nested {
         TypeName::UserType(_) => Err(CqlError::invalid(format!(
             "Non-frozen UDTs are not allowed inside collections: {outer}"
@@ -136,21 +139,55 @@ fn resolve_nested(
         TypeName::List(_) | TypeName::Set(_) | TypeName::Map(..) => Err(CqlError::invalid(format!(
             "Non-frozen collections are not allowed inside collections: {outer}"
         ))),
-        TypeName::Native(_)
-        | TypeName::Tuple(_)
-        | TypeName::Vector { .. }
-        | TypeName::Frozen(_)
-        | TypeName::Custom(_) => resolve_type(schema, keyspace, nested),
+        _ => resolve_type(schema, keyspace, nested),
     }
 }
 
-fn refuse_duration(nested: &TypeName, outer: &TypeName, place: &str) -> Result<(), CqlError> {
+fn refuse_counter(nested: &TypeName, outer: &str) -> Result<(), CqlError> {
+    if matches!(nested, TypeName::Native(NativeType::Counter)) {
+        return Err(CqlError::invalid(format!(
+            "Counters are not allowed inside collections: {outer}"
+        )));
+    }
+    Ok(())
+}
+
+fn refuse_duration(nested: &TypeName, outer: &str, place: &str) -> Result<(), CqlError> {
     if matches!(nested, TypeName::Native(NativeType::Duration)) {
         return Err(CqlError::invalid(format!(
             "Durations are not allowed {place}: {outer}"
         )));
     }
     Ok(())
+}
+
+/// Why a Java class is no type here.
+fn unknown_class(class: &str) -> CqlError {
+    /// Cassandra's types that CQL cannot write.
+    const INTERNAL: [&str; 8] = [
+        "AbstractCompositeType",
+        "CompositeType",
+        "DateType",
+        "DynamicCompositeType",
+        "EmptyType",
+        "LegacyTimeUUIDType",
+        "LexicalUUIDType",
+        "PartitionerDefinedOrder",
+    ];
+    const PACKAGE: &str = "org.apache.cassandra.db.marshal.";
+    let short = class.strip_prefix(PACKAGE).unwrap_or(class);
+    let name = short.split('(').next().unwrap_or(short);
+    if INTERNAL.contains(&name) || name != short {
+        return CqlError::invalid(format!("Custom type {class} is not supported: use a CQL type"));
+    }
+    let full_name = if class.contains('.') {
+        class.to_owned()
+    } else {
+        format!("{PACKAGE}{class}")
+    };
+    CqlError::Syntax(format!(
+        "Error setting type {class}: Unable to find abstract-type class '{full_name}'"
+    ))
 }
 
 /// The type as written, but user types with their keyspace, as Cassandra shows it.

@@ -1,0 +1,256 @@
+//! Every DDL and DESCRIBE statement of the conformance suite, applied without a store, against what Cassandra answered.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use helenus_cql::parser::parse_statement;
+
+use super::*;
+
+/// Cases whose statements are not served, with the reason.
+const SKIPPED: [(&str, &str); 1] = [("materialized_views", "materialized views are refused")];
+
+/// Statements that are answered otherwise, with the reason.
+const KNOWN_DIFFERENCES: [(&str, &str); 2] = [
+    ("WITH COMPACT STORAGE", "compact storage is refused"),
+    (
+        "DESCRIBE TABLE system.paxos",
+        "Cassandra's index on its own Paxos table",
+    ),
+];
+
+fn node() -> NodeInfo {
+    NodeInfo {
+        cluster_name: "Peer".to_owned(),
+        data_center: "datacenter1".to_owned(),
+        rack: "rack1".to_owned(),
+        host_id: uuid::Uuid::nil(),
+        native_address: "127.0.0.2:9142".parse().unwrap(),
+        release_version: "5.0.5".to_owned(),
+    }
+}
+
+fn new_schema(node: &NodeInfo) -> Schema {
+    let keyspaces = crate::system::keyspaces(node).into_iter();
+    Schema {
+        version: uuid::Uuid::nil(),
+        generation: 1,
+        next_table_number: 1,
+        keyspaces: keyspaces
+            .map(|keyspace| (keyspace.name.clone(), Arc::new(keyspace)))
+            .collect(),
+    }
+}
+
+/// A case being replayed.
+struct Replay {
+    node: NodeInfo,
+    schema: Schema,
+    keyspace: Option<String>,
+}
+
+impl Replay {
+    fn new(case_keyspace: &str) -> Replay {
+        let node = node();
+        let schema = new_schema(&node);
+        let mut replay = Replay {
+            node,
+            schema,
+            keyspace: None,
+        };
+        replay.answer(&format!(
+            "CREATE KEYSPACE {case_keyspace} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}"
+        ));
+        replay.keyspace = Some(case_keyspace.to_owned());
+        replay
+    }
+
+    /// The answer as the suite records answers; None for statements that are no DDL.
+    fn answer(&mut self, text: &str) -> Option<Vec<String>> {
+        use ast::Statement;
+        let statement = match parse_statement(text) {
+            Ok(parsed) => parsed.statement,
+            Err(error) => return Some(vec![error_line(&error)]),
+        };
+        match &statement {
+            Statement::Select(_)
+            | Statement::Insert(_)
+            | Statement::InsertJson(_)
+            | Statement::Update(_)
+            | Statement::Delete(_)
+            | Statement::Batch(_)
+            | Statement::Truncate(_) => None,
+            Statement::Use(name) => {
+                self.schema.keyspace(name.as_str())?;
+                self.keyspace = Some(name.0.clone());
+                None
+            }
+            Statement::Describe(describe) => Some(self.describe(describe)?),
+            statement => Some(self.apply(statement)),
+        }
+    }
+
+    fn apply(&mut self, statement: &ast::Statement) -> Vec<String> {
+        let ctx = DdlContext {
+            schema: &self.schema,
+            node: &self.node,
+            keyspace: self.keyspace.as_deref(),
+            now_us: 1_700_000_000_000_000,
+        };
+        match super::apply(&ctx, statement) {
+            Err(error) => vec![error_line(&error)],
+            Ok(Err(warnings)) => with_warnings("void".to_owned(), warnings),
+            Ok(Ok(change)) => {
+                self.schema = change.schema;
+                with_warnings(change_line(&change.event), change.warnings)
+            }
+        }
+    }
+
+    fn describe(&self, statement: &ast::Describe) -> Option<Vec<String>> {
+        crate::describe::recorded(&self.schema, self.keyspace.as_deref(), statement)
+            .map(|answer| answer.unwrap_or_else(|error| vec![error_line(&error)]))
+    }
+}
+
+fn with_warnings(first: String, warnings: Vec<String>) -> Vec<String> {
+    let warnings = warnings
+        .into_iter()
+        .map(|warning| format!("warning: {}", warning.replace('\n', "\\n")));
+    std::iter::once(first).chain(warnings).collect()
+}
+
+fn change_line(event: &SchemaChange) -> String {
+    let change = match event.change {
+        ChangeKind::Created => "CREATED",
+        ChangeKind::Updated => "UPDATED",
+        ChangeKind::Dropped => "DROPPED",
+    };
+    let keyspace = &event.keyspace;
+    match &event.target {
+        SchemaTarget::Keyspace => format!("schema_change {change} KEYSPACE {keyspace}"),
+        SchemaTarget::Table(name) => format!("schema_change {change} TABLE {keyspace} {name}"),
+        SchemaTarget::Type(name) => format!("schema_change {change} TYPE {keyspace} {name}"),
+        other => format!("schema_change {change} {other:?}"),
+    }
+}
+
+fn error_line(error: &CqlError) -> String {
+    let kind = match error {
+        CqlError::Invalid(_) => "Invalid".to_owned(),
+        CqlError::Syntax(_) => "SyntaxError".to_owned(),
+        CqlError::Config(_) => "ConfigError".to_owned(),
+        CqlError::Unauthorized(_) => "Unauthorized".to_owned(),
+        CqlError::AlreadyExists { keyspace, table, .. } => {
+            format!("AlreadyExists [ks={keyspace} table={table}]")
+        }
+        other => format!("{other:?}"),
+    };
+    format!("error {kind}: {}", error.to_string().replace('\n', "\\n"))
+}
+
+fn cases() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/conformance/cases");
+    let mut cases = Vec::new();
+    for area in fs::read_dir(folder).unwrap() {
+        for file in fs::read_dir(area.unwrap().path()).unwrap() {
+            let path = file.unwrap().path();
+            if path.extension().is_some_and(|extension| extension == "out") {
+                cases.push(path);
+            }
+        }
+    }
+    cases.sort();
+    cases
+}
+
+/// Ids and times differ from run to run.
+fn masked(lines: &[String]) -> Vec<String> {
+    let mask = |line: &String| {
+        let mut line = line.clone();
+        for (before, length) in [("WITH ID = ", 36), ("USING TIMESTAMP ", 16)] {
+            let mut from = 0;
+            while let Some(at) = line.get(from..).and_then(|rest| rest.find(before)) {
+                let start = from + at + before.len();
+                let end = (start + length).min(line.len());
+                line.replace_range(start..end, "*");
+                from = start;
+            }
+        }
+        line
+    };
+    lines.iter().map(mask).collect()
+}
+
+/// True for schema statements, those aside that Cassandra answers with an exception of its own making.
+fn is_compared(statement: &str, expected: &[String]) -> bool {
+    let word = statement
+        .split_whitespace()
+        .next()
+        .unwrap_or_default()
+        .to_uppercase();
+    let is_schema = ["CREATE", "ALTER", "DROP", "USE", "DESCRIBE", "DESC"].contains(&word.as_str());
+    let is_bug = |line: &String| line.starts_with("error ServerError") || line.contains("Failed parsing");
+    let is_known = KNOWN_DIFFERENCES.iter().any(|(part, _)| statement.contains(part));
+    is_schema && !is_known && !statement.contains(" -- ") && !expected.iter().any(is_bug)
+}
+
+fn replay(path: &Path, differences: &mut Vec<String>) -> usize {
+    let text = fs::read_to_string(path).unwrap();
+    let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+    let area = path
+        .parent()
+        .unwrap()
+        .file_name()
+        .unwrap()
+        .to_string_lossy()
+        .into_owned();
+    let mut replay = Replay::new(&format!("c_{area}_{name}"));
+    let mut compared = 0;
+    for block in text.split("\n> ").skip(1) {
+        let mut lines = block.lines().map(str::to_owned);
+        let statement = lines.next().unwrap_or_default();
+        let expected: Vec<String> = lines
+            .filter(|line| !line.is_empty() && line != "-- more")
+            .collect();
+        if !is_compared(&statement, &expected) {
+            continue;
+        }
+        let Some(answer) = replay.answer(&statement.replace("\\n", "\n")) else {
+            continue;
+        };
+        compared += 1;
+        let (answer, expected) = (masked(&answer), masked(&expected));
+        let same = |(answer, expected): (&String, &String)| match expected.split_once("<masked>") {
+            Some((shown, _)) => answer.starts_with(shown),
+            None => answer == expected,
+        };
+        if answer.len() != expected.len() || !answer.iter().zip(&expected).all(same) {
+            differences.push(format!(
+                "{area}/{name}: {statement}\n  expected {}\n  found    {}",
+                expected.join("\n           "),
+                answer.join("\n           ")
+            ));
+        }
+    }
+    compared
+}
+
+#[test]
+fn ddl_is_answered_as_by_cassandra() {
+    let mut differences = Vec::new();
+    let mut compared = 0;
+    for path in cases() {
+        let is_skipped = |(area, _): &(&str, &str)| path.to_string_lossy().contains(&format!("/{area}/"));
+        if !SKIPPED.iter().any(is_skipped) {
+            compared += replay(&path, &mut differences);
+        }
+    }
+    assert!(compared > 500, "only {compared} statements");
+    assert!(
+        differences.is_empty(),
+        "{} of {compared} differ:\n{}",
+        differences.len(),
+        differences.join("\n")
+    );
+}
