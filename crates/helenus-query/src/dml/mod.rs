@@ -204,3 +204,6 @@ pub async fn execute_batch_message(
 ) -> Result<Outcome, CqlError> {
     batch::execute_message(engine, client, kind, statements, options).await
 }
+
+#[cfg(test)]
+mod dml_tests;
