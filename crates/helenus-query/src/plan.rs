@@ -109,10 +109,7 @@ pub fn plan(
         }
         ast::Statement::Batch(statement) => {
             let plan = crate::dml::plan_batch(&mut ctx, statement)?;
-            partition_key_count = plan
-                .statements()
-                .first()
-                .map_or(0, |first| first.table().partition_key_count);
+            partition_key_count = plan.routed_by().map_or(0, |table| table.partition_key_count);
             Plan::Batch(Box::new(plan))
         }
         other => Plan::Direct(Box::new(other.clone())),

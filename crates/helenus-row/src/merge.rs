@@ -142,7 +142,7 @@ fn merge_parts(left: &Packed<'_>, right: &Packed<'_>, capacity: usize) -> Result
             r = rights.next().transpose()?;
         }
     }
-    let exact = newest_clustering(left.exact_clustering()?, right.exact_clustering()?);
+    let exact = oldest_clustering(left.exact_clustering()?, right.exact_clustering()?);
     Ok(writer.finish(
         exact
             .as_ref()
@@ -150,8 +150,12 @@ fn merge_parts(left: &Packed<'_>, right: &Packed<'_>, capacity: usize) -> Result
     ))
 }
 
-fn newest_clustering<'a>(a: Option<ExactParts<'a>>, b: Option<ExactParts<'a>>) -> Option<ExactParts<'a>> {
-    a.max(b)
+/// A row that is written again under another form of its clustering keeps its name.
+fn oldest_clustering<'a>(a: Option<ExactParts<'a>>, b: Option<ExactParts<'a>>) -> Option<ExactParts<'a>> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (one, other) => one.or(other),
+    }
 }
 
 type Elements<'a> = Vec<(&'a [u8], CellRef<'a>)>;

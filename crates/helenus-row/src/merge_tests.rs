@@ -177,11 +177,7 @@ fn model(rows: &[Row]) -> Row {
     Row {
         liveness: liveness.filter(|liveness| !shadowed(deletion, liveness.timestamp_us)),
         deletion,
-        exact_clustering: rows
-            .iter()
-            .filter_map(|row| row.exact_clustering.clone())
-            .max()
-            .filter(|exact| !shadowed(deletion, exact.timestamp_us)),
+        exact_clustering: rows.iter().filter_map(|row| row.exact_clustering.clone()).min(),
         columns,
     }
 }

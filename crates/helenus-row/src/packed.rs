@@ -576,7 +576,6 @@ impl RowWriter {
 
     /// The packed row.
     pub(crate) fn finish(mut self, exact: Option<(i64, &[&[u8]])>) -> Bytes {
-        let exact = exact.filter(|(ts, _)| !self.deletion.is_some_and(|deletion| deletion.deletes(*ts)));
         let base = self.base.unwrap_or_else(|| Base {
             timestamp_us: self.deletion.map_or(0, |deletion| deletion.timestamp_us),
             expiry: None,

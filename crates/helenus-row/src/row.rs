@@ -143,7 +143,7 @@ pub enum ColumnData {
 }
 
 /// Clustering values whose bytes aren't those that the key decodes to (for example the decimal `1.0`, whose
-/// key is that of `1`). The newest writer's are kept.
+/// key is that of `1`). The oldest writer's are kept.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ExactClustering {
     pub timestamp_us: i64,
@@ -256,14 +256,17 @@ impl RowBuilder {
         self
     }
 
-    /// Remembers the clustering values as the client wrote them; needed only when
-    /// [`crate::key::EncodedClustering::canonical`] is false.
+    /// Remembers the clustering values as the client wrote them; needed when
+    /// [`crate::key::EncodedClustering::canonical`] is false, or may be in another write of the row.
     pub fn exact_clustering(&mut self, timestamp_us: i64, components: Vec<Bytes>) -> &mut Self {
-        let exact = Some(ExactClustering {
+        let exact = ExactClustering {
             timestamp_us,
             components,
+        };
+        self.row.exact_clustering = Some(match self.row.exact_clustering.take() {
+            Some(known) => known.min(exact),
+            None => exact,
         });
-        self.row.exact_clustering = self.row.exact_clustering.take().max(exact);
         self
     }
 

@@ -127,7 +127,7 @@ pub fn apply(
                 match key.bind(&params.eval)? {
                     BoundValue::Set(key) => key,
                     BoundValue::Null => return Err(CqlError::invalid("Invalid null set element")),
-                    BoundValue::Unset => return Err(CqlError::invalid("Invalid unset set element")),
+                    BoundValue::Unset => return Ok(()),
                 }
             };
             row.complex_cell(id, key, params.tombstone());

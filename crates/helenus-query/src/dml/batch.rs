@@ -14,6 +14,7 @@ use crate::engine::Engine;
 use crate::plan::{Plan, PlanContext, Planned};
 use crate::request::{BatchStatement, BoundValue, BoundValues, ClientState, QueryOptions};
 use crate::response::{Outcome, Response};
+use crate::schema::Table;
 
 /// Partitions of an unlogged batch beyond which the client is warned
 /// (`unlogged_batch_across_partitions_warn_threshold`).
@@ -28,9 +29,12 @@ pub struct BatchPlan {
 }
 
 impl BatchPlan {
-    /// The statements in the order written.
-    pub fn statements(&self) -> &[ModificationPlan] {
-        &self.statements
+    /// The table by whose partition key drivers may route the batch: the only one that it writes. Not if the batch has
+    /// a timestamp of its own, as in Cassandra.
+    pub fn routed_by(&self) -> Option<&Table> {
+        let (first, rest) = self.statements.split_first()?;
+        let is_alone = rest.iter().all(|other| other.table.number == first.table.number);
+        (is_alone && !self.attributes.has_timestamp()).then_some(first.table.as_ref())
     }
 }
 

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 use helenus_cql::error::CqlError;
+use helenus_cql::types::CqlType;
 use helenus_row::ClusteringRange;
 
 use super::ModificationPlan;
@@ -54,6 +55,16 @@ impl<'p> Bound<'p> {
                 partitions: vec![row.partition],
                 rows: RowsBound::Names(vec![name]),
                 operations: Cow::Owned(row.operations),
+            });
+        }
+        if let Some(point) = &plan.point {
+            let (partition, clustering) = point.bind(&plan.table, &eval)?;
+            return Ok(Bound {
+                plan,
+                eval,
+                partitions: vec![partition],
+                rows: RowsBound::Names(vec![row_name(plan, &clustering)?]),
+                operations: Cow::Borrowed(&plan.operations),
             });
         }
         Ok(Bound {
@@ -117,25 +128,19 @@ fn bind_rows(plan: &ModificationPlan, eval: &EvalContext<'_>) -> Result<RowsBoun
     if plan.restrictions.clustering.is_empty() {
         return Ok(RowsBound::None);
     }
-    if let Some(terms) = &plan.exact {
-        let values = terms
-            .iter()
-            .map(|term| term.value(eval))
-            .collect::<Result<Option<Vec<Bytes>>, _>>();
-        if let Ok(Some(values)) = values {
-            return Ok(RowsBound::Names(vec![row_name(plan, &values)?]));
-        }
-    }
     Ok(match plan.restrictions.rows_wanted(eval)? {
-        RowsWanted::Names(names) => RowsBound::Names(
-            names
-                .iter()
-                .map(|name| RowName {
-                    clustering: name.clone(),
+        RowsWanted::Names(names) => {
+            let mut rows = Vec::with_capacity(names.len());
+            for clustering in names.iter() {
+                let name = RowName {
+                    clustering: clustering.clone(),
                     exact: None,
-                })
-                .collect(),
-        ),
+                };
+                check_len(plan, &name)?;
+                rows.push(name);
+            }
+            RowsBound::Names(rows)
+        }
         RowsWanted::Slices(ranges) => {
             debug_assert_eq!(plan.kind, StatementKind::Delete);
             RowsBound::Ranges(ranges.iter().filter(|range| !range.is_empty()).cloned().collect())
@@ -144,20 +149,42 @@ fn bind_rows(plan: &ModificationPlan, eval: &EvalContext<'_>) -> Result<RowsBoun
 }
 
 fn row_name(plan: &ModificationPlan, values: &[Bytes]) -> Result<RowName, CqlError> {
-    let len: usize = values.iter().map(Bytes::len).sum();
-    if len > CLUSTERING_LEN_MAX {
-        return Err(CqlError::invalid(format!(
-            "The sum of all clustering columns is too long ({len} > {CLUSTERING_LEN_MAX})"
-        )));
-    }
     let encoded = plan
         .table
         .layout
         .encode_clustering(values)
         .map_err(|error| CqlError::invalid(error.to_string()))?;
-    let exact = (!encoded.canonical).then(|| values.to_vec());
-    Ok(RowName {
+    // Written with every decimal, so that the first form of a row stays its name.
+    let has_forms = !encoded.canonical
+        || plan
+            .table
+            .clustering()
+            .iter()
+            .any(|column| is_decimal(&column.ty));
+    let name = RowName {
         clustering: encoded.bytes,
-        exact,
-    })
+        exact: has_forms.then(|| values.to_vec()),
+    };
+    check_len(plan, &name)?;
+    Ok(name)
+}
+
+fn is_decimal(ty: &CqlType) -> bool {
+    *ty == CqlType::DECIMAL
+}
+
+/// Cassandra's limit is on the values; their encoded form is hardly ever shorter.
+fn check_len(plan: &ModificationPlan, name: &RowName) -> Result<(), CqlError> {
+    if name.clustering.len() <= CLUSTERING_LEN_MAX {
+        return Ok(());
+    }
+    let values = plan.table.layout.decode_clustering(&name.clustering);
+    let values = values.map_err(|error| CqlError::Server(error.to_string()))?;
+    let len: usize = values.iter().map(Bytes::len).sum();
+    if len > CLUSTERING_LEN_MAX {
+        return Err(CqlError::invalid(format!(
+            "Key length of {len} is longer than maximum of {CLUSTERING_LEN_MAX}"
+        )));
+    }
+    Ok(())
 }

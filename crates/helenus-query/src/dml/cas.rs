@@ -8,7 +8,7 @@ use bytes::Bytes;
 use helenus_cql::error::{Consistency, CqlError};
 use helenus_cql::types::CqlType;
 use helenus_row::key::split_partition_key;
-use helenus_row::read::LiveColumn;
+use helenus_row::read::{LiveColumn, LiveRow};
 
 use super::bound::{Bound, RowsBound};
 use super::conditions::{ColumnCondition, Conditions};
@@ -150,8 +150,10 @@ impl<'b> Request<'b> {
                 conditions.push((condition, eval));
                 Ok(())
             }
-            RowCondition::NotExists => invalid("Cannot mix IF conditions and IF NOT EXISTS for the same row"),
-            RowCondition::Exists => invalid("Cannot mix IF conditions and IF EXISTS for the same row"),
+            // Cassandra names NOT EXISTS for both.
+            RowCondition::NotExists | RowCondition::Exists => {
+                invalid("Cannot mix IF conditions and IF NOT EXISTS for the same row")
+            }
         }
     }
 
@@ -264,7 +266,8 @@ async fn read(
         }
     }
     if request.rows.is_empty()
-        && let Some((clustering, row)) = first_live_row(engine, table, partition, now_s).await?
+        && let Some((clustering, row)) =
+            first_live_row(engine, table, partition, request.updates_regular, now_s).await?
     {
         // A partition that has rows but no static content still exists.
         rows.insert(clustering, row);
@@ -282,16 +285,20 @@ async fn read(
     Ok(Current { rows, statics })
 }
 
+/// The first row that a read of the request's columns would give: without regular columns, rows live through
+/// their liveness alone.
 async fn first_live_row(
     engine: &Engine,
     table: &Table,
     partition: &PartitionKey,
+    reads_cells: bool,
     now_s: i64,
 ) -> Result<Option<(Bytes, OwnedRow)>, CqlError> {
     let header = read_header(engine, table, partition).await?;
     let mut cursor = RowCursor::new(table, partition.clone(), header, RowsWanted::all(), false);
     while let Some(found) = cursor.next(engine).await? {
-        if found.row.live(now_s)?.is_some()
+        let is_seen = |live: LiveRow<'_>| reads_cells || live.liveness.is_some();
+        if found.row.live(now_s)?.is_some_and(is_seen)
             && let Some(row) = read_row(engine, table, partition, &found.clustering, now_s).await?
         {
             return Ok(Some((found.clustering, row)));

@@ -170,7 +170,7 @@ fn entry(
     value: &Bytes,
     is_added: bool,
 ) -> Result<Op, CqlError> {
-    if value.len() > VALUE_LEN_MAX {
+    if value.len() >= VALUE_LEN_MAX {
         return Err(CqlError::invalid(format!(
             "Cannot index value of size {} for index {} on {}({}) (maximum allowed size={VALUE_LEN_MAX})",
             value.len(),
@@ -290,7 +290,12 @@ fn add_existing(
         operand,
         now_s,
     };
-    batch.ops.extend(entry_ops(engine, table, &write)?);
+    match entry_ops(engine, table, &write) {
+        Ok(ops) => batch.ops.extend(ops),
+        // What can't be indexed is left out: the row is there already.
+        Err(CqlError::Invalid(_)) => {}
+        Err(error) => return Err(error),
+    }
     Ok(())
 }
 

@@ -22,6 +22,9 @@ pub struct JsonSource {
     default_unset: bool,
 }
 
+/// What an unset document is.
+static NOTHING: Bytes = Bytes::new();
+
 /// A value for each column of the table, in the order of the table's columns.
 pub type JsonValues = Vec<BoundValue>;
 
@@ -54,9 +57,7 @@ impl JsonSource {
         let text = match bound {
             Some(BoundValue::Set(bytes)) => bytes,
             Some(BoundValue::Null) => return Err(CqlError::invalid("Got null for INSERT JSON values")),
-            Some(BoundValue::Unset) | None => {
-                return Err(CqlError::invalid("Invalid unset value for INSERT JSON values"));
-            }
+            Some(BoundValue::Unset) | None => &NOTHING,
         };
         let text = std::str::from_utf8(text).map_err(|_| CqlError::invalid("String didn't validate."))?;
         json_row(table, &decode(table, text, self.default_unset)?)
@@ -65,8 +66,15 @@ impl JsonSource {
 
 fn decode(table: &Table, text: &str, default_unset: bool) -> Result<JsonValues, CqlError> {
     let not_a_map = |error: &str| {
+        let class = match error {
+            _ if error.starts_with("No content to map") => {
+                "com.fasterxml.jackson.databind.exc.MismatchedInputException: "
+            }
+            _ if error.starts_with("Unrecognized token") => "com.fasterxml.jackson.core.JsonParseException: ",
+            _ => "",
+        };
         CqlError::invalid(format!(
-            "Could not decode JSON string as a map: {error}. (String was: {text})"
+            "Could not decode JSON string as a map: {class}{error}. (String was: {text})"
         ))
     };
     let document = match value::parse_json(text).map_err(|error| not_a_map(&error.to_string()))? {

@@ -29,9 +29,10 @@ use crate::plan::PlanContext;
 use crate::request::{BatchStatement, BoundValue, ClientState, QueryOptions};
 use crate::response::{Outcome, Response};
 use crate::schema::Table;
+use crate::select::PointKey;
 use crate::select::restrictions::{StatementKind, StatementRestrictions};
 use crate::storage::PartitionGuard;
-use crate::term::{EvalContext, Term};
+use crate::term::EvalContext;
 
 use attributes::{Attributes, check_timestamp};
 pub use batch::BatchPlan;
@@ -53,8 +54,8 @@ pub struct ModificationPlan {
     conditions: Conditions,
     /// INSERT JSON: keys and operations come from the document.
     json: Option<JsonSource>,
-    /// The clustering values as written, where equal values may differ in bytes.
-    exact: Option<Vec<Term>>,
+    /// The key, if each of its columns is given by `=`.
+    point: Option<PointKey>,
 }
 
 impl ModificationPlan {
@@ -68,6 +69,7 @@ impl ModificationPlan {
         json: Option<JsonSource>,
     ) -> ModificationPlan {
         ModificationPlan {
+            point: PointKey::of(&restrictions),
             table,
             kind,
             restrictions,
@@ -75,13 +77,7 @@ impl ModificationPlan {
             attributes,
             conditions,
             json,
-            exact: None,
         }
-    }
-
-    fn with_exact(mut self, exact: Option<Vec<Term>>) -> ModificationPlan {
-        self.exact = exact;
-        self
     }
 
     pub fn table(&self) -> &Arc<Table> {

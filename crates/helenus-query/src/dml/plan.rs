@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use helenus_cql::ast::{self, Ident, Operator, Relation};
 use helenus_cql::error::CqlError;
-use helenus_cql::types::CqlType;
+use helenus_cql::types::{CqlType, quote_identifier};
 
 use super::ModificationPlan;
 use super::attributes::Attributes;
@@ -16,7 +16,6 @@ use crate::plan::PlanContext;
 use crate::response::ColumnSpec;
 use crate::schema::{Column, Table, TableKind};
 use crate::select::restrictions::{RestrictionOptions, StatementKind, StatementRestrictions};
-use crate::term::Term;
 
 fn invalid<T>(message: impl Into<String>) -> Result<T, CqlError> {
     Err(CqlError::invalid(message))
@@ -26,9 +25,10 @@ fn invalid<T>(message: impl Into<String>) -> Result<T, CqlError> {
 pub(super) fn existing<'t>(table: &'t Table, name: &Ident) -> Result<(usize, &'t Arc<Column>), CqlError> {
     table.column(name.as_str()).ok_or_else(|| {
         CqlError::invalid(format!(
-            "Undefined column name {} in table {}",
+            "Undefined column name {} in table {}.{}",
             name.to_cql(),
-            table.full_name()
+            quote_identifier(&table.keyspace),
+            quote_identifier(&table.name)
         ))
     })
 }
@@ -180,8 +180,7 @@ fn plan_insert(ctx: &mut PlanContext<'_>, insert: &ast::Insert) -> Result<Modifi
     };
     let restrictions = StatementRestrictions::new(ctx, StatementKind::Insert, &table, &relations, options)?;
     mark_partition_key(ctx, &table, &relations);
-    let exact = exact_terms(ctx, &table, &relations)?;
-    Ok(draft.finish(restrictions, operations, None)?.with_exact(exact))
+    draft.finish(restrictions, operations, None)
 }
 
 fn plan_insert_json(
@@ -242,8 +241,7 @@ fn plan_update(ctx: &mut PlanContext<'_>, update: &ast::Update) -> Result<Modifi
         )?);
     }
     let restrictions = where_clause(ctx, &draft, &update.relations, &operations)?;
-    let exact = exact_terms(ctx, &table, &update.relations)?;
-    Ok(draft.finish(restrictions, operations, None)?.with_exact(exact))
+    draft.finish(restrictions, operations, None)
 }
 
 fn plan_delete(ctx: &mut PlanContext<'_>, delete: &ast::Delete) -> Result<ModificationPlan, CqlError> {
@@ -329,54 +327,5 @@ fn mark_partition_key(ctx: &mut PlanContext<'_>, table: &Table, relations: &[Rel
         {
             ctx.markers.set_partition_key(*index, place);
         }
-    }
-}
-
-/// The clustering values as the statement writes them, for tables in which equal values may differ in bytes
-/// (`1.0` and `1.00`). Only if each clustering column is given by an equality.
-fn exact_terms(
-    ctx: &mut PlanContext<'_>,
-    table: &Table,
-    relations: &[Relation],
-) -> Result<Option<Vec<Term>>, CqlError> {
-    if !table
-        .clustering()
-        .iter()
-        .any(|column| has_several_forms(&column.ty))
-    {
-        return Ok(None);
-    }
-    let mut terms = Vec::new();
-    for column in table.clustering() {
-        let equal = relations.iter().find_map(|relation| match relation {
-            Relation::Column {
-                column: name,
-                operator: Operator::Eq,
-                term,
-            } if *name == column.name.as_str() => Some(term),
-            _ => None,
-        });
-        let Some(term) = equal else { return Ok(None) };
-        terms.push(Term::prepare(
-            ctx,
-            term,
-            &crate::plan::column_spec(table, column),
-        )?);
-    }
-    Ok(Some(terms))
-}
-
-/// True if values of the type may be equal without being the same bytes.
-fn has_several_forms(ty: &CqlType) -> bool {
-    match ty {
-        CqlType::Native(native) => {
-            use helenus_cql::types::NativeType as N;
-            matches!(native, N::Decimal | N::Varint | N::Float | N::Double | N::Boolean)
-        }
-        CqlType::Tuple(_) | CqlType::Udt { .. } => true,
-        CqlType::List { element, .. } | CqlType::Set { element, .. } | CqlType::Vector { element, .. } => {
-            has_several_forms(element)
-        }
-        CqlType::Map { key, value, .. } => has_several_forms(key) || has_several_forms(value),
     }
 }

@@ -73,7 +73,10 @@ impl WriteSet {
             eval: bound.eval,
             timestamp_us,
             now_s,
-            expiry: plan.attributes.expiry(&bound.eval, &plan.table, now_s)?,
+            expiry: match plan.kind {
+                StatementKind::Delete => None,
+                _ => plan.attributes.expiry(&bound.eval, &plan.table, now_s)?,
+            },
         };
         for partition in &bound.partitions {
             if plan.kind == StatementKind::Delete {

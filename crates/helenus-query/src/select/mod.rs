@@ -31,6 +31,7 @@ mod virtual_read;
 pub use bounds::partition_key;
 pub use filter::{Expression, Filter, Operand};
 pub use plan::{SelectPlan, plan};
+pub use point::PointKey;
 pub use relation::{relation_text, require_column};
 pub use row_view::{CellView, RowView};
 pub use run::execute;

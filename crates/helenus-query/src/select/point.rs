@@ -18,12 +18,14 @@ use crate::engine::Engine;
 use crate::request::BoundValue;
 use crate::response::{Outcome, Response, Rows, RowsBuilder};
 use crate::schema::Table;
-use crate::storage::read::{RowAt, StoredRow, read_header, read_stored_row_under, read_stored_static};
+use crate::storage::read::{
+    PartitionKey, RowAt, StoredRow, read_header, read_stored_row_under, read_stored_static,
+};
 use crate::term::{EvalContext, Term};
 
 /// The values of a primary key, all given by `=`.
 #[derive(Debug)]
-pub(super) struct PointKey {
+pub struct PointKey {
     partition: Vec<Term>,
     clustering: Vec<Term>,
 }
@@ -36,6 +38,18 @@ impl PointKey {
             partition: terms(&restrictions.partition.set, table.partition_key_count)?,
             clustering: terms(&restrictions.clustering, table.clustering_count)?,
         })
+    }
+}
+
+impl PointKey {
+    /// The partition key and the clustering values.
+    ///
+    /// # Errors
+    /// For values that are null, unset, empty or too long.
+    pub fn bind(&self, table: &Table, ctx: &EvalContext<'_>) -> Result<(PartitionKey, Vec<Bytes>), CqlError> {
+        let partition = partition_key(&bind(table, &self.partition, 0, ctx)?)?;
+        let clustering = bind(table, &self.clustering, table.partition_key_count, ctx)?;
+        Ok((partition, clustering))
     }
 }
 
