@@ -14,6 +14,7 @@ use crate::plan::{Plan, Planned};
 use crate::request::{BatchStatement, ClientState, QueryOptions};
 use crate::response::{Outcome, Response, ResultMetadata, SchemaChange};
 use crate::schema::Schema;
+use crate::trace::Traces;
 use crate::storage::{HeaderTables, LiveTables, PartitionLocks, RowHooks, WriteEpochs};
 
 /// What the node says of itself in `system.local`.
@@ -92,6 +93,8 @@ pub struct Engine {
     pub(crate) live_tables: Arc<LiveTables>,
     pub(crate) headers: HeaderTables,
     pub(crate) locks: PartitionLocks,
+    /// Of requests that asked to be traced.
+    pub traces: Traces,
     pub(crate) writes: WriteEpochs,
     prepared: PreparedCache,
 }
@@ -145,6 +148,7 @@ impl Engine {
             events: broadcast::channel(EVENTS_MAX).0,
             live_tables,
             locks: PartitionLocks::default(),
+            traces: Traces::default(),
             writes: WriteEpochs::default(),
             prepared: quick_cache::sync::Cache::with_weighter(
                 config.limits.prepared_cache_bytes / 2048,

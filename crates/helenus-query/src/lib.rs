@@ -22,3 +22,4 @@ pub mod selection;
 pub mod storage;
 pub mod system;
 pub mod term;
+pub mod trace;

@@ -9,6 +9,7 @@ use helenus_cql::frame::request::{BatchKind, BatchStatement};
 use helenus_cql::frame::response::{Prepared, SchemaChange};
 use helenus_query::request::{ClientState, QueryOptions};
 use helenus_query::response::Outcome;
+use helenus_query::trace::Trace;
 use tokio::sync::broadcast;
 
 /// Runs statements. A request that has begun is always run to its end, even when its connection is gone.
@@ -56,6 +57,9 @@ pub trait Backend: Send + Sync + 'static {
 
     /// Schema changes as they happen.
     fn schema_changes(&self) -> broadcast::Receiver<SchemaChange>;
+
+    /// Keeps the trace of a request, before its answer is sent.
+    fn record_trace(&self, trace: Trace);
 
     /// Sets the gauges of the store, just before they are read.
     fn record_stats(&self);

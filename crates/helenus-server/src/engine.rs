@@ -10,6 +10,7 @@ use helenus_cql::frame::{PreparedMetadata, ResultMetadata};
 use helenus_query::engine::{self, Engine};
 use helenus_query::request::{self, ClientState, QueryOptions};
 use helenus_query::response::Outcome;
+use helenus_query::trace::Trace;
 use tokio::sync::broadcast;
 
 use crate::backend::Backend;
@@ -94,6 +95,10 @@ impl Backend for Arc<Engine> {
 
     fn schema_changes(&self) -> broadcast::Receiver<SchemaChange> {
         self.subscribe()
+    }
+
+    fn record_trace(&self, trace: Trace) {
+        self.traces.record(trace);
     }
 
     fn record_stats(&self) {

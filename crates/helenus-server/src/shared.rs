@@ -50,6 +50,11 @@ impl<B> Shared<B> {
     pub fn trace_id(&self) -> Uuid {
         self.trace_ids.next()
     }
+
+    /// Microseconds since the Unix epoch.
+    pub fn now_us(&self) -> i64 {
+        self.trace_ids.clock.now_us()
+    }
 }
 
 /// Makes time UUIDs that do not repeat within this process.

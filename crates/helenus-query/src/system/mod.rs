@@ -5,6 +5,7 @@ mod definition;
 mod local;
 mod row;
 mod schema_tables;
+mod traces;
 mod views;
 
 use std::sync::Arc;
@@ -28,6 +29,7 @@ pub fn rows(engine: &Arc<Engine>, table: &Table) -> Result<Vec<Row>, CqlError> {
         "system" => local::rows(engine, table),
         "system_schema" | "system_virtual_schema" => schema_tables::rows(&engine.schema(), table),
         "system_views" => views::rows(engine, table),
+        "system_traces" => traces::rows(engine, table),
         _ => Vec::new(),
     };
     row::sort(table, &mut rows);

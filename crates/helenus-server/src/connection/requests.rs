@@ -1,13 +1,14 @@
 //! Requests of a connection that has started up.
 
+use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures::FutureExt;
-use helenus_cql::error::CqlError;
+use helenus_cql::error::{Consistency, CqlError};
 use helenus_cql::frame::request::{Batch, Execute, Prepare, Query};
 use helenus_cql::frame::response::{AuthSuccess, PageMetadata, QueryResult, Ready};
 use helenus_cql::frame::{
@@ -16,6 +17,7 @@ use helenus_cql::frame::{
 };
 use helenus_query::request::{BoundValues, ClientState, QueryOptions};
 use helenus_query::response::{Outcome, Response as Answer};
+use helenus_query::trace::Trace;
 
 use super::in_flight::{InFlight, Ticket};
 use super::{Connection, REQUEST_OVERHEAD_BYTES};
@@ -44,26 +46,27 @@ impl<B: Backend> Connection<B> {
             Ok(message) => message,
             Err(error) => return self.send_error(version, header.stream, error),
         };
+        let trace = message.tracing.then(|| self.trace(&message.request));
         match message.request {
             Request::Query(query) => {
                 let keyspace = query.parameters.keyspace.clone();
                 let client = self.client_in(keyspace);
                 let run = run_query(self.shared.clone(), client, version, query);
-                self.run_request(header, cost_bytes, message.tracing, run, cx);
+                self.run_request(header, cost_bytes, trace, run, cx);
             }
             Request::Execute(execute) => {
                 let run = run_execute(self.shared.clone(), self.client.clone(), version, execute);
-                self.run_request(header, cost_bytes, message.tracing, run, cx);
+                self.run_request(header, cost_bytes, trace, run, cx);
             }
             Request::Batch(batch) => {
                 let keyspace = batch.parameters.keyspace.clone();
                 let client = self.client_in(keyspace);
                 let run = run_batch(self.shared.clone(), client, version, batch);
-                self.run_request(header, cost_bytes, message.tracing, run, cx);
+                self.run_request(header, cost_bytes, trace, run, cx);
             }
             Request::Prepare(prepare) => {
                 let run = run_prepare(self.shared.clone(), self.client.clone(), prepare);
-                self.run_request(header, cost_bytes, message.tracing, run, cx);
+                self.run_request(header, cost_bytes, trace, run, cx);
             }
             request => {
                 let response = self.answer(request);
@@ -103,11 +106,43 @@ impl<B: Backend> Connection<B> {
         }
     }
 
+    /// What the trace of a request begins with.
+    fn trace(&self, request: &Request) -> Trace {
+        let (what, query, parameters) = match request {
+            Request::Query(query) => ("Execute CQL3 query", Some(&query.query), Some(&query.parameters)),
+            Request::Execute(execute) => ("Execute CQL3 prepared query", None, Some(&execute.parameters)),
+            Request::Batch(batch) => ("Execute batch of CQL3 queries", None, Some(&batch.parameters)),
+            Request::Prepare(prepare) => ("Preparing CQL3 query", Some(&prepare.query), None),
+            _ => ("Request", None, None),
+        };
+        let mut shown = BTreeMap::new();
+        if let Some(query) = query {
+            shown.insert("query".to_owned(), query.clone());
+        }
+        if let Some(parameters) = parameters {
+            let serial = parameters.serial_consistency.unwrap_or(Consistency::Serial);
+            shown.insert("consistency_level".to_owned(), parameters.consistency.to_string());
+            shown.insert("serial_consistency_level".to_owned(), serial.to_string());
+            if let Some(page_size) = parameters.page_size {
+                shown.insert("page_size".to_owned(), page_size.to_string());
+            }
+        }
+        Trace {
+            id: self.shared.trace_id(),
+            client: self.peer.ip(),
+            command: "QUERY",
+            request: what,
+            parameters: shown,
+            started_at_us: self.shared.now_us(),
+            duration: Duration::ZERO,
+        }
+    }
+
     fn run_request(
         &mut self,
         header: Header,
         cost_bytes: usize,
-        tracing: bool,
+        trace: Option<Trace>,
         run: impl Future<Output = Result<ResponseMessage, CqlError>> + Send + 'static,
         cx: &mut Context<'_>,
     ) {
@@ -118,10 +153,14 @@ impl<B: Backend> Connection<B> {
             cost_bytes,
             began: Instant::now(),
         };
-        let tracing_id = tracing.then(|| self.shared.trace_id());
+        let shared = self.shared.clone();
         let answer = run.map(move |result| {
             let mut message = result.unwrap_or_else(|error| Response::Error(error).into());
-            message.tracing_id = tracing_id;
+            if let Some(mut trace) = trace {
+                message.tracing_id = Some(trace.id);
+                trace.duration = ticket.began.elapsed();
+                shared.backend.record_trace(trace);
+            }
             message
         });
         self.in_flight_bytes += cost_bytes;

@@ -185,5 +185,9 @@ impl Backend for Mock {
         self.changes.subscribe()
     }
 
+    fn record_trace(&self, trace: helenus_query::trace::Trace) {
+        assert_eq!(trace.request, "Execute CQL3 query");
+    }
+
     fn record_stats(&self) {}
 }
