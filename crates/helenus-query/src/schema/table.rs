@@ -240,6 +240,11 @@ impl Table {
     pub fn full_name(&self) -> String {
         format!("{}.{}", self.keyspace, self.name)
     }
+
+    /// `keyspace."Table"`: the same with quotes where CQL needs them.
+    pub fn cql_name(&self) -> String {
+        format!("{}.{}", quote_identifier(&self.keyspace), quote_identifier(&self.name))
+    }
 }
 
 /// `system_schema.indexes.kind`.

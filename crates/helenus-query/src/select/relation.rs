@@ -30,7 +30,7 @@ pub fn require_column<'t>(table: &'t Table, name: &Ident) -> Result<(usize, &'t 
             CqlError::invalid(format!(
                 "Undefined column name {} in table {}",
                 name.to_cql(),
-                table.full_name()
+                table.cql_name()
             ))
         })
 }
