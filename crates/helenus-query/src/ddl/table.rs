@@ -267,8 +267,12 @@ fn check_key_type(
         )));
     }
     match ty {
-        CqlType::Udt { frozen: false, .. } => Err(CqlError::invalid(format!(
-            "Invalid non-frozen user-defined type \"{ty}\" for PRIMARY KEY column '{name}'"
+        CqlType::Udt {
+            frozen: false,
+            definition,
+        } => Err(CqlError::invalid(format!(
+            "Invalid non-frozen user-defined type \"{}.{ty}\" for PRIMARY KEY column '{name}'",
+            definition.keyspace
         ))),
         ty if ty.is_multicell() => Err(CqlError::invalid(format!(
             "Invalid non-frozen collection type {ty} for PRIMARY KEY column '{name}'"

@@ -13,7 +13,10 @@ pub fn truncate(ctx: &DdlContext<'_>, name: &ast::QualifiedName) -> Result<Schem
         .schema
         .require_table(ctx.keyspace_of(name)?, name.name.as_str())?;
     match table.kind {
-        TableKind::Virtual => Err(CqlError::invalid("Cannot truncate virtual tables")),
+        TableKind::Virtual => Err(CqlError::invalid(format!(
+            "Truncation is not supported by table {}",
+            table.full_name()
+        ))),
         TableKind::View => Err(CqlError::invalid(
             "Cannot TRUNCATE materialized view directly; must truncate base table instead",
         )),

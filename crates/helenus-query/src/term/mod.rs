@@ -166,7 +166,8 @@ fn bind_vector_element(element: &Term, ctx: &EvalContext<'_>) -> Result<Bytes, C
     match element.bind(ctx)? {
         BoundValue::Set(value) => Ok(value),
         BoundValue::Null => Err(CqlError::invalid("null is not supported inside vectors")),
-        BoundValue::Unset => Err(CqlError::invalid("unset value is not supported inside vectors")),
+        // Cassandra words it as for a null.
+        BoundValue::Unset => Err(CqlError::invalid("null is not supported inside vectors")),
     }
 }
 
