@@ -12,6 +12,7 @@ use crate::storage::read::{
 };
 
 /// A stored table's rows, as a SELECT wants them.
+#[allow(clippy::large_enum_variant, reason = "one for a whole read")]
 pub(super) enum Source {
     Keys(KeySource),
     Range(RangeSource),
