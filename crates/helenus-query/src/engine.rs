@@ -14,8 +14,8 @@ use crate::plan::{Plan, Planned};
 use crate::request::{BatchStatement, ClientState, QueryOptions};
 use crate::response::{Outcome, Response, ResultMetadata, SchemaChange};
 use crate::schema::Schema;
-use crate::trace::Traces;
 use crate::storage::{HeaderTables, LiveTables, PartitionLocks, RowHooks, WriteEpochs};
+use crate::trace::Traces;
 
 /// What the node says of itself in `system.local`.
 #[derive(Clone, Debug)]

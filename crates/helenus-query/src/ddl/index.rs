@@ -42,13 +42,13 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateIndex) -> Applied {
         .get(statement.table.name.as_str())
         .ok_or_else(|| CqlError::invalid(format!("Table '{}' doesn't exist", statement.table.name)))?;
     let given_name = statement.name.as_ref().map(|name| name.0.clone());
-    if let Some(name) = &given_name {
-        if keyspace.index(name).is_some() {
-            return match statement.if_not_exists {
-                true => unchanged(),
-                false => Err(CqlError::invalid(format!("Index '{name}' already exists"))),
-            };
-        }
+    if let Some(name) = &given_name
+        && keyspace.index(name).is_some()
+    {
+        return match statement.if_not_exists {
+            true => unchanged(),
+            false => Err(CqlError::invalid(format!("Index '{name}' already exists"))),
+        };
     }
     let (kind, mut options) = index_kind(statement)?;
     if table.is_counter {

@@ -243,7 +243,11 @@ impl Table {
 
     /// `keyspace."Table"`: the same with quotes where CQL needs them.
     pub fn cql_name(&self) -> String {
-        format!("{}.{}", quote_identifier(&self.keyspace), quote_identifier(&self.name))
+        format!(
+            "{}.{}",
+            quote_identifier(&self.keyspace),
+            quote_identifier(&self.name)
+        )
     }
 }
 

@@ -344,6 +344,10 @@ impl Assignable for Selectable {
         }
     }
 
+    #[allow(
+        clippy::only_used_in_recursion,
+        reason = "the trait's other implementors need it"
+    )]
     fn exact_type(&self, ctx: &PlanContext<'_>) -> Option<CqlType> {
         match self {
             Selectable::Column { column, .. } => Some(column.ty.clone()),

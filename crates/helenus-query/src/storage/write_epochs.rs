@@ -23,7 +23,7 @@ pub struct WriteEpoch<'a> {
 impl WriteEpochs {
     fn counter(&self, generation: u64) -> &AtomicUsize {
         let [even, odd] = &self.under_way;
-        if generation % 2 == 0 { even } else { odd }
+        if generation.is_multiple_of(2) { even } else { odd }
     }
 
     /// Begins a write. The schema must be loaded for its plan after this.
