@@ -23,6 +23,8 @@ pub struct Trace {
     /// Microseconds since the Unix epoch.
     pub started_at_us: i64,
     pub duration: Duration,
+    /// The id of the trace's one event, that the answer is ready.
+    pub answered_id: Uuid,
 }
 
 /// The traces of a node.

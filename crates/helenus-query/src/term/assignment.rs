@@ -111,12 +111,13 @@ fn test_term(ctx: &PlanContext<'_>, term: &ast::Term, receiver: &ColumnSpec) -> 
         },
         ast::Term::UserType(fields) => match &receiver.ty {
             CqlType::Udt { definition, .. } => {
+                // A field that the type lacks is reported when the literal is prepared.
                 let fits = |(name, term): &(ast::Ident, ast::Term)| {
                     definition
                         .fields
                         .iter()
                         .find(|field| field.name == name.as_str())
-                        .is_some_and(|field| test_term(ctx, term, &part(&field.ty)).is_assignable())
+                        .is_none_or(|field| test_term(ctx, term, &part(&field.ty)).is_assignable())
                 };
                 if fields.iter().all(fits) {
                     Assignment::WeaklyAssignable

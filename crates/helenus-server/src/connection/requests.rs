@@ -18,6 +18,7 @@ use helenus_cql::frame::{
 use helenus_query::request::{BoundValues, ClientState, QueryOptions};
 use helenus_query::response::{Outcome, Response as Answer};
 use helenus_query::trace::Trace;
+use uuid::Uuid;
 
 use super::in_flight::{InFlight, Ticket};
 use super::{Connection, REQUEST_OVERHEAD_BYTES};
@@ -135,6 +136,7 @@ impl<B: Backend> Connection<B> {
             parameters: shown,
             started_at_us: self.shared.now_us(),
             duration: Duration::ZERO,
+            answered_id: Uuid::nil(),
         }
     }
 
@@ -159,6 +161,7 @@ impl<B: Backend> Connection<B> {
             if let Some(mut trace) = trace {
                 message.tracing_id = Some(trace.id);
                 trace.duration = ticket.began.elapsed();
+                trace.answered_id = shared.trace_id();
                 shared.backend.record_trace(trace);
             }
             message
