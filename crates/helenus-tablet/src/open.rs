@@ -112,9 +112,10 @@ impl Opener {
         })?;
         let mut tablets = Vec::new();
         for (entry, db) in self.format.tablets.iter().zip(opened) {
-            let db = db
-                .map_err(|error| StoreError::Unavailable(error.to_string()))?
-                .map_err(|error| from_slatedb(&error))?;
+            let db = match db.map_err(|error| StoreError::Unavailable(error.to_string()))? {
+                Ok(db) => db,
+                Err(error) => return Err(self.opening_error(entry.id, &error).await),
+            };
             tablets.push(Arc::new(self.tablet(entry, db)));
         }
         let last_lsn = wals
@@ -286,6 +287,35 @@ impl Opener {
             let _ = opened.set(db.clone());
             Ok(db)
         })
+    }
+
+    /// The error of opening a tablet. SlateDB does not say which of its documents it could not parse: it is one of
+    /// the newest, which it reads first.
+    async fn opening_error(&self, tablet: u32, error: &slatedb::Error) -> StoreError {
+        let error = from_slatedb(error);
+        let StoreError::Unavailable(detail) = &error else {
+            return error;
+        };
+        if !detail.contains("transactional object") {
+            return error;
+        }
+        let mut newest = Vec::new();
+        for kind in ["manifest", "compactions"] {
+            let folder = tablet_path(tablet).join(kind);
+            if let Ok(found) = self.store.list_with_delimiter(Some(&folder)).await {
+                newest.extend(
+                    found
+                        .objects
+                        .into_iter()
+                        .map(|object| object.location.to_string())
+                        .max(),
+                );
+            }
+        }
+        StoreError::Corrupt {
+            file: newest.join(" or "),
+            detail: detail.clone(),
+        }
     }
 
     fn settings(&self, compactor: CompactorOptions) -> Settings {
