@@ -22,7 +22,14 @@ impl Server {
     /// Starts the helenus binary with its defaults on a fresh folder.
     pub fn helenus(binary: &Path, data: &Path) -> Result<Server> {
         let address = "127.0.0.1:29042".to_owned();
-        let child = Command::new(binary)
+        let mut command = Command::new(binary);
+        // The server reads its settings from such variables, and refuses those that it doesn't know.
+        for (name, _) in
+            std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("HELENUS_"))
+        {
+            command.env_remove(name);
+        }
+        let child = command
             .args([
                 "serve",
                 "--store",
