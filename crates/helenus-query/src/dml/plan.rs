@@ -131,23 +131,28 @@ impl Draft {
     }
 }
 
-fn plan_insert(ctx: &mut PlanContext<'_>, insert: &ast::Insert) -> Result<ModificationPlan, CqlError> {
-    let condition = if insert.if_not_exists {
+/// What INSERT begins with, its values given one by one or as JSON.
+fn insert_draft(
+    ctx: &mut PlanContext<'_>,
+    table: &ast::QualifiedName,
+    using: &ast::UsingClause,
+    if_not_exists: bool,
+) -> Result<Draft, CqlError> {
+    let condition = if if_not_exists {
         ast::IfClause::NotExists
     } else {
         ast::IfClause::None
     };
-    let draft = Draft::new(
-        ctx,
-        &insert.table,
-        StatementKind::Insert,
-        &insert.using,
-        &condition,
-    )?;
-    let table = draft.table.clone();
-    if table.is_counter {
+    let draft = Draft::new(ctx, table, StatementKind::Insert, using, &condition)?;
+    if draft.table.is_counter {
         return invalid("INSERT statements are not allowed on counter tables, use UPDATE instead");
     }
+    Ok(draft)
+}
+
+fn plan_insert(ctx: &mut PlanContext<'_>, insert: &ast::Insert) -> Result<ModificationPlan, CqlError> {
+    let draft = insert_draft(ctx, &insert.table, &insert.using, insert.if_not_exists)?;
+    let table = draft.table.clone();
     if insert.columns.is_empty() {
         return invalid("No columns provided to INSERT");
     }
@@ -187,22 +192,8 @@ fn plan_insert_json(
     ctx: &mut PlanContext<'_>,
     insert: &ast::InsertJson,
 ) -> Result<ModificationPlan, CqlError> {
-    let condition = if insert.if_not_exists {
-        ast::IfClause::NotExists
-    } else {
-        ast::IfClause::None
-    };
-    let draft = Draft::new(
-        ctx,
-        &insert.table,
-        StatementKind::Insert,
-        &insert.using,
-        &condition,
-    )?;
+    let draft = insert_draft(ctx, &insert.table, &insert.using, insert.if_not_exists)?;
     let table = draft.table.clone();
-    if table.is_counter {
-        return invalid("INSERT statements are not allowed on counter tables, use UPDATE instead");
-    }
     if let ast::JsonValue::Marker(index) = &insert.json {
         let spec = ColumnSpec::new(
             table.keyspace.as_str(),
