@@ -1,0 +1,274 @@
+//! `compare.json`: two endpoints under the same load in alternating rounds.
+
+use std::path::PathBuf;
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::noise::{SIGNIFICANCE, mann_whitney, median, median_absolute_deviation};
+use super::run::{Endpoint, FORMAT, LoadModel, RunResult};
+
+/// Two endpoints, A and B, and every round's figures.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
+pub struct Comparison {
+    /// [`FORMAT`] at the time of writing.
+    pub format: u32,
+    pub tool_version: String,
+    pub workload: String,
+    /// The whole command line, program first.
+    pub command_line: Vec<String>,
+    /// The settings of the runs, as they took effect.
+    pub config: Map<String, Value>,
+    pub load: LoadModel,
+    pub started_at: DateTime<Utc>,
+    pub label_a: String,
+    pub label_b: String,
+    pub endpoint_a: Endpoint,
+    pub endpoint_b: Endpoint,
+    pub rounds: Vec<Round>,
+    /// In the order to be shown.
+    pub figures: Vec<ComparedFigure>,
+    /// Warnings and remarks for the reader, a sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+/// One run of each side, one after the other.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
+pub struct Round {
+    /// Which side ran first.
+    pub first: Side,
+    /// The runs' folders, relative to the comparison's.
+    pub directory_a: PathBuf,
+    pub directory_b: PathBuf,
+}
+
+/// One of the two endpoints.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum Side {
+    A,
+    B,
+}
+
+/// Which way a figure should go.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum Better {
+    Higher,
+    Lower,
+}
+
+/// One figure, measured in every round on both sides.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
+pub struct ComparedFigure {
+    /// `read rate`, `write response p99`, …
+    pub name: String,
+    /// `/s`, `µs`, `bytes`, `cores` or empty.
+    pub unit: String,
+    pub better: Better,
+    pub a: Spread,
+    pub b: Spread,
+    /// B's median over A's; none when A's is zero.
+    pub ratio: Option<f64>,
+    /// p value of the test that [`super::noise`] describes.
+    pub p_value: f64,
+    pub verdict: Verdict,
+}
+
+/// A side's rounds, in order, and how they spread.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+pub struct Spread {
+    pub rounds: Vec<f64>,
+    pub median: f64,
+    pub min: f64,
+    pub max: f64,
+    /// The median distance from the median.
+    pub deviation: f64,
+}
+
+/// What the rounds say of a difference.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// The rounds do not tell the two apart.
+    WithinNoise,
+    ABetter,
+    BBetter,
+}
+
+impl Comparison {
+    /// The workload, both endpoints and the load model in a line.
+    pub fn title(&self) -> String {
+        format!(
+            "{}: {} against {}, {}",
+            self.workload,
+            self.label_a,
+            self.label_b,
+            self.load.name()
+        )
+    }
+
+    /// Puts the rounds' runs together; `a` and `b` hold a run for each of `rounds`. None without rounds.
+    pub fn from_runs(
+        command_line: Vec<String>,
+        rounds: Vec<Round>,
+        a: &[RunResult],
+        b: &[RunResult],
+    ) -> Option<Self> {
+        let (first_a, first_b) = (a.first()?, b.first()?);
+        Some(Self {
+            format: FORMAT,
+            tool_version: first_a.tool_version.clone(),
+            workload: first_a.workload.clone(),
+            command_line,
+            config: first_a.config.clone(),
+            load: first_a.load,
+            started_at: first_a.started_at.min(first_b.started_at),
+            label_a: first_a.label.clone(),
+            label_b: first_b.label.clone(),
+            endpoint_a: first_a.endpoint.clone(),
+            endpoint_b: first_b.endpoint.clone(),
+            figures: compare(a, b),
+            rounds,
+            notes: Vec::new(),
+        })
+    }
+}
+
+/// How to get a figure out of a run.
+struct Probe {
+    name: String,
+    unit: &'static str,
+    better: Better,
+    of: Box<dyn Fn(&RunResult) -> Option<f64>>,
+}
+
+fn compare(a: &[RunResult], b: &[RunResult]) -> Vec<ComparedFigure> {
+    probes(a, b)
+        .iter()
+        .filter_map(|probe| {
+            let side = |runs: &[RunResult]| runs.iter().map(&probe.of).collect::<Option<Vec<f64>>>();
+            Some(ComparedFigure::new(
+                &probe.name,
+                probe.unit,
+                probe.better,
+                side(a)?,
+                side(b)?,
+            ))
+        })
+        .collect()
+}
+
+/// What can be compared: each operation's rate and latencies, errors, and the server's figures that both sides have.
+fn probes(a: &[RunResult], b: &[RunResult]) -> Vec<Probe> {
+    let mut probes = Vec::new();
+    for operation in a.first().map_or(&[][..], |run| &run.operations) {
+        probes.extend(operation_probes(&operation.name));
+    }
+    if a.iter().chain(b).any(|run| run.error_count() > 0) {
+        probes.push(Probe {
+            name: "errors".into(),
+            unit: "",
+            better: Better::Lower,
+            of: Box::new(|run| Some(run.error_count() as f64)),
+        });
+    }
+    for figure in a.first().map_or(&[][..], |run| &run.server) {
+        let name = figure.name.clone();
+        probes.push(Probe {
+            name: figure.name.clone(),
+            unit: unit_name(&figure.unit),
+            better: Better::Lower,
+            of: Box::new(move |run| Some(run.server.iter().find(|other| other.name == name)?.value)),
+        });
+    }
+    probes
+}
+
+fn unit_name(unit: &str) -> &'static str {
+    ["µs", "bytes", "cores"]
+        .into_iter()
+        .find(|known| *known == unit)
+        .unwrap_or("")
+}
+
+fn operation_probes(operation: &str) -> Vec<Probe> {
+    type Of = fn(&super::run::OperationResult) -> f64;
+    let latencies: [(&str, Of); 6] = [
+        ("response mean", |of| of.response.mean_us),
+        ("response p50", |of| of.response.p50_us as f64),
+        ("response p99", |of| of.response.p99_us as f64),
+        ("response p99.9", |of| of.response.p99_9_us as f64),
+        ("response max", |of| of.response.max_us as f64),
+        ("service p99", |of| of.service.p99_us as f64),
+    ];
+    let rate: (&str, &'static str, Better, Of) = ("rate", "/s", Better::Higher, |of| of.rate_per_s);
+    let latencies = latencies.map(|(figure, of)| (figure, "µs", Better::Lower, of));
+    std::iter::once(rate)
+        .chain(latencies)
+        .map(|(figure, unit, better, of)| {
+            let name = operation.to_owned();
+            Probe {
+                name: format!("{operation} {figure}"),
+                unit,
+                better,
+                of: Box::new(move |run| run.operation(&name).map(of)),
+            }
+        })
+        .collect()
+}
+
+impl ComparedFigure {
+    /// Compares a figure's rounds.
+    pub fn new(name: &str, unit: &str, better: Better, a: Vec<f64>, b: Vec<f64>) -> Self {
+        let p_value = mann_whitney(&a, &b);
+        let (a, b) = (Spread::new(a), Spread::new(b));
+        let verdict = verdict(better, p_value, a.median, b.median);
+        let ratio = (a.median != 0.0).then(|| b.median / a.median);
+        Self {
+            name: name.to_owned(),
+            unit: unit.to_owned(),
+            better,
+            a,
+            b,
+            ratio,
+            p_value,
+            verdict,
+        }
+    }
+}
+
+fn verdict(better: Better, p_value: f64, a: f64, b: f64) -> Verdict {
+    if p_value >= SIGNIFICANCE || a == b {
+        return Verdict::WithinNoise;
+    }
+    match (better, a > b) {
+        (Better::Higher, true) | (Better::Lower, false) => Verdict::ABetter,
+        (Better::Higher, false) | (Better::Lower, true) => Verdict::BBetter,
+    }
+}
+
+impl Spread {
+    /// The figures of a side, in the order of the rounds. All zero without rounds.
+    pub fn new(rounds: Vec<f64>) -> Self {
+        let Some(median) = median(&rounds) else {
+            return Self::default();
+        };
+        let min = rounds.iter().copied().fold(f64::INFINITY, f64::min);
+        let max = rounds.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let deviation = median_absolute_deviation(&rounds).unwrap_or_default();
+        Self {
+            rounds,
+            median,
+            min,
+            max,
+            deviation,
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "comparison_tests.rs"]
+mod tests;

@@ -1,0 +1,31 @@
+//! What a run leaves behind: its figures as types, and the files of its folder.
+//!
+//! | file | holds | module |
+//! |---|---|---|
+//! | `run.json` | the whole run: what was run against what, and the figures | [`run`] |
+//! | `intervals.csv` | a row for each second | [`interval`] |
+//! | `histograms.hlog` | an HdrHistogram interval log, a tag for each operation's response and service time | [`histograms`] |
+//! | `compare.json` | two endpoints in alternating rounds | [`comparison`] |
+//! | `report.html` | all of it for a browser | [`crate::report`] |
+//!
+//! Response time counts from when a request was due (open loop) or sent (closed loop); service time always from when it was sent.
+//! Latencies are whole microseconds everywhere.
+
+pub mod comparison;
+pub mod directory;
+pub mod histograms;
+pub mod interval;
+pub mod noise;
+pub mod run;
+
+pub use comparison::{ComparedFigure, Comparison, Round, Verdict};
+pub use directory::{IntervalHistograms, Loaded, LoadedRun, RunWriter, write_comparison};
+pub use histograms::{LatencyHistogram, LatencySummary, new_latency_histogram};
+pub use interval::{Interval, IntervalOperation, ServerSample};
+pub use run::{
+    Endpoint, ErrorCount, LoadModel, OperationResult, Pacing, Phase, PublishedFigure, ReadOutcome, RunKind,
+    RunResult, ServerFigure,
+};
+
+#[cfg(test)]
+pub(crate) mod samples;
