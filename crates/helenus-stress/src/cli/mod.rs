@@ -1,0 +1,71 @@
+//! The command line.
+
+pub mod dynamic;
+pub mod numbers;
+pub mod options;
+
+use std::ffi::OsString;
+
+use clap::{Parser, Subcommand};
+
+use crate::report::ReportArgs;
+use options::LoadArgs;
+
+const EXAMPLES: &str = "\
+Examples:
+  helenus-stress list
+  helenus-stress info KeyValue
+  helenus-stress run KeyValue -d 30m -p 10M -r 0.2 -t 8 -c 50
+  helenus-stress run kv -d 60 --rate 20k --populate all -p 1M       an open loop: latency from when a request was due
+  helenus-stress populate kv -p 5M -t 4                             each key once …
+  helenus-stress verify kv -p 5M -t 4                               … and each read back and checked
+  helenus-stress run many-tables --workload.tables=1000 -t 8 -c 50 -d 30m --server-pid $(pidof helenus)
+
+Exit status:
+  0  the load ran and nothing was wrong
+  1  it could not run: no connection, no such workload, a file that can't be written
+  2  the command line is not understood
+  3  operations failed
+  4  the rate that was asked for was missed by more than 1%
+  5  verification failed: values that are missing or corrupt
+  The greatest of those that apply.";
+
+/// A load generator for any CQL endpoint.
+#[derive(Parser, Debug)]
+#[command(name = "helenus-stress", version, after_help = EXAMPLES, max_term_width = 120)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// The workloads
+    List,
+    /// A workload's tables, operations, parameters and fields, and what was published of it
+    Info {
+        #[arg(value_name = "WORKLOAD")]
+        workload: String,
+    },
+    /// The generators that can fill a column
+    Fields,
+    /// Write every key of a workload exactly once
+    #[command(after_help = EXAMPLES)]
+    Populate(LoadArgs),
+    /// Put a server under a workload's load
+    #[command(after_help = EXAMPLES)]
+    Run(LoadArgs),
+    /// Read back every key that `populate` wrote, and check it
+    #[command(after_help = EXAMPLES)]
+    Verify(LoadArgs),
+    /// Make one page for the browser from the folders of one run, several, or a comparison
+    Report(ReportArgs),
+}
+
+/// Reads a command line, the program's name first; ends the process with a message when it can't.
+pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Cli {
+    Cli::parse_from(dynamic::rewrite(arguments))
+}
+
+#[cfg(test)]
+mod tests;

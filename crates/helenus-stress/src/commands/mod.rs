@@ -1,0 +1,57 @@
+//! The subcommands.
+
+mod execute;
+mod hdr;
+mod list;
+mod session;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use tokio::runtime::Runtime;
+
+use crate::cli::Command;
+use crate::cli::options::LoadArgs;
+use crate::report;
+use crate::results::RunKind;
+use session::Session;
+
+/// How a command ended, the worst of what it met. The numbers are the process's exit status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Ended {
+    Well = 0,
+    /// Operations failed.
+    WithErrors = 3,
+    /// An open loop that did not keep its rate.
+    RateMissed = 4,
+    /// Values that are missing or corrupt.
+    Unverified = 5,
+}
+
+/// Runs a command; the exit status.
+pub fn run(command: Command) -> ExitCode {
+    let ended = match command {
+        Command::List => list::list(),
+        Command::Info { workload } => list::info(&workload),
+        Command::Fields => list::fields(),
+        Command::Populate(args) => load(RunKind::Populate, &args),
+        Command::Run(args) => load(RunKind::Run, &args),
+        Command::Verify(args) => load(RunKind::Verify, &args),
+        Command::Report(args) => report::run(&args).map(|()| Ended::Well),
+    };
+    match ended {
+        Ok(ended) => ExitCode::from(ended as u8),
+        Err(error) => {
+            eprintln!("helenus-stress: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn load(kind: RunKind, args: &LoadArgs) -> Result<Ended> {
+    let runtime = Runtime::new()?;
+    let session = Session::open(&runtime, args, kind)?;
+    let run = execute::execute(&session, kind)?;
+    run.print()?;
+    Ok(run.ended)
+}

@@ -1,0 +1,98 @@
+//! A workload made ready on a server: connected, its tables there, its statements prepared.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use tokio::runtime::Runtime;
+
+use crate::cli::options::LoadArgs;
+use crate::db::{Db, schema};
+use crate::results::RunKind;
+use crate::workloads::{self, Info, Setup, Workload};
+
+/// What a load needs.
+pub struct Session<'a> {
+    pub runtime: &'a Runtime,
+    pub args: &'a LoadArgs,
+    pub info: &'static Info,
+    pub setup: Setup,
+    pub db: Arc<Db>,
+    pub workload: Arc<dyn Workload>,
+    pub took: Took,
+}
+
+/// How long it took to make ready.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Took {
+    pub connect: Duration,
+    /// To make all tables, and how many statements that were.
+    pub create: Duration,
+    pub created: usize,
+    pub prepare: Duration,
+}
+
+impl<'a> Session<'a> {
+    /// Connects and makes ready. Tables are made unless there is nothing to be written to them.
+    pub fn open(runtime: &'a Runtime, args: &'a LoadArgs, kind: RunKind) -> Result<Self> {
+        runtime.block_on(Self::open_on(runtime, args, kind))
+    }
+
+    async fn open_on(runtime: &'a Runtime, args: &'a LoadArgs, kind: RunKind) -> Result<Self> {
+        let info = workloads::find(&args.workload)?;
+        let setup = Setup::new(info, &args.load)?;
+        let mut took = Took::default();
+        let begun = Instant::now();
+        let db = Db::connect(&args.connect, &args.schema.keyspace).await?;
+        took.connect = begun.elapsed();
+        let begun = Instant::now();
+        took.created = make_schema(&db, args, kind, &(info.schema)(&setup)?).await?;
+        took.create = begun.elapsed();
+        let begun = Instant::now();
+        let workload = (info.prepare)(&setup, &db).await?;
+        took.prepare = begun.elapsed();
+        Ok(Self {
+            runtime,
+            args,
+            info,
+            setup,
+            db: Arc::new(db),
+            workload: workload.into(),
+            took,
+        })
+    }
+}
+
+/// Makes keyspace and tables, and enters the keyspace; returns how many statements that took.
+async fn make_schema(db: &Db, args: &LoadArgs, kind: RunKind, statements: &[String]) -> Result<usize> {
+    let keyspace = &args.schema.keyspace;
+    let make = kind != RunKind::Verify && !args.schema.no_schema;
+    let mut made = 0;
+    if make {
+        if args.schema.drop {
+            run(db, &format!("DROP KEYSPACE IF EXISTS {keyspace}")).await?;
+        }
+        run(db, &schema::create_keyspace(&args.schema, db.nodes)).await?;
+    }
+    db.use_keyspace(keyspace).await?;
+    if make {
+        for statement in statements {
+            run(db, &schema::with_options(statement, &args.schema)).await?;
+            made += 1;
+        }
+        for statement in &args.schema.cql {
+            run(db, statement).await?;
+        }
+    }
+    if db.nodes > 1 {
+        db.refresh().await?;
+    }
+    Ok(made)
+}
+
+async fn run(db: &Db, statement: &str) -> Result<()> {
+    db.query(statement)
+        .await
+        .with_context(|| format!("failed: {statement}"))?;
+    Ok(())
+}

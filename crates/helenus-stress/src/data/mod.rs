@@ -1,0 +1,6 @@
+//! What is written: keys, and values that can be checked when they are read.
+
+pub mod fields;
+pub mod keys;
+pub mod value;
+mod words;

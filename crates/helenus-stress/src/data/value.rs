@@ -1,0 +1,179 @@
+//! Values that tell on themselves: each carries a mark of its key, a version and a checksum.
+//!
+//! A value begins with 16 bytes, big-endian: CRC-32 of the key, version (8), CRC-32 of the version, the key and what follows; then
+//! comes the payload. In text each of those bytes is two letters from `a` to `p`. So a value that was torn, mixed up with that of
+//! another key, or changed in any bit is found by whoever reads it, without a record of what was written.
+
+use rand::RngCore;
+
+/// How a value's bytes are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Letters only.
+    Text,
+    /// Any bytes.
+    Blob,
+}
+
+const HEADER: usize = 16;
+
+impl Form {
+    /// Bytes that come before the payload; no value is shorter.
+    pub fn header_len(self) -> usize {
+        match self {
+            Form::Text => 2 * HEADER,
+            Form::Blob => HEADER,
+        }
+    }
+}
+
+/// Why a value is not what was written under its key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Corruption {
+    /// Too short to hold its header, or not letters.
+    Malformed,
+    /// Whole, or so it seems, but written under another key.
+    OtherKey,
+    /// The checksum does not fit.
+    Checksum,
+}
+
+/// Writes a value of `len` bytes (at least the header's) into `out`, which is emptied first. `payload` appends that many bytes.
+pub fn write(
+    out: &mut Vec<u8>,
+    form: Form,
+    key: &[u8],
+    version: u64,
+    len: usize,
+    payload: impl FnOnce(&mut Vec<u8>, usize),
+) {
+    out.clear();
+    let header_len = form.header_len();
+    out.resize(header_len, 0);
+    payload(out, len.saturating_sub(header_len));
+    let header = header(key, version, &out[header_len..]);
+    match form {
+        Form::Blob => out[..HEADER].copy_from_slice(&header),
+        Form::Text => {
+            for (pair, byte) in out.chunks_exact_mut(2).zip(header) {
+                pair.copy_from_slice(&[b'a' + (byte >> 4), b'a' + (byte & 15)]);
+            }
+        }
+    }
+}
+
+/// Checks a value that was read under `key`; returns its version.
+pub fn check(form: Form, key: &[u8], value: &[u8]) -> Result<u64, Corruption> {
+    let (head, payload) = value
+        .split_at_checked(form.header_len())
+        .ok_or(Corruption::Malformed)?;
+    let mut found = [0; HEADER];
+    match form {
+        Form::Blob => found.copy_from_slice(head),
+        Form::Text => {
+            for (byte, pair) in found.iter_mut().zip(head.chunks_exact(2)) {
+                *byte = nibble(pair[0])? << 4 | nibble(pair[1])?;
+            }
+        }
+    }
+    let version = u64::from_be_bytes(std::array::from_fn(|i| found[4 + i]));
+    if found == header(key, version, payload) {
+        return Ok(version);
+    }
+    if found[..4] == crc32fast::hash(key).to_be_bytes() {
+        return Err(Corruption::Checksum);
+    }
+    Err(Corruption::OtherKey)
+}
+
+fn nibble(letter: u8) -> Result<u8, Corruption> {
+    match letter {
+        b'a'..=b'p' => Ok(letter - b'a'),
+        _ => Err(Corruption::Malformed),
+    }
+}
+
+fn header(key: &[u8], version: u64, payload: &[u8]) -> [u8; HEADER] {
+    let mut all = crc32fast::Hasher::new();
+    all.update(&version.to_be_bytes());
+    all.update(key);
+    all.update(payload);
+    let mut header = [0; HEADER];
+    header[..4].copy_from_slice(&crc32fast::hash(key).to_be_bytes());
+    header[4..12].copy_from_slice(&version.to_be_bytes());
+    header[12..].copy_from_slice(&all.finalize().to_be_bytes());
+    header
+}
+
+/// Appends `len` random letters from `a` to `z`.
+pub fn random_letters(out: &mut Vec<u8>, len: usize, rng: &mut impl RngCore) {
+    let start = out.len();
+    random_bytes(out, len, rng);
+    for byte in &mut out[start..] {
+        *byte = b'a' + ((u16::from(*byte) * 26) >> 8) as u8;
+    }
+}
+
+/// Appends `len` random bytes, which don't compress.
+pub fn random_bytes(out: &mut Vec<u8>, len: usize, rng: &mut impl RngCore) {
+    let start = out.len();
+    out.resize(start + len, 0);
+    rng.fill_bytes(&mut out[start..]);
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::SeedableRng;
+    use rand::rngs::SmallRng;
+
+    use super::*;
+
+    fn value(form: Form, key: &str, len: usize) -> Vec<u8> {
+        let mut rng = SmallRng::seed_from_u64(7);
+        let mut out = b"left over".to_vec();
+        write(&mut out, form, key.as_bytes(), 42, len, |out, len| match form {
+            Form::Text => random_letters(out, len, &mut rng),
+            Form::Blob => random_bytes(out, len, &mut rng),
+        });
+        out
+    }
+
+    #[test]
+    fn a_value_has_the_length_that_was_asked_for_and_gives_its_version_back() {
+        for form in [Form::Text, Form::Blob] {
+            for len in [form.header_len(), 100, 1_000] {
+                let value = value(form, "001.0.1", len);
+                assert_eq!(value.len(), len);
+                assert_eq!(check(form, b"001.0.1", &value), Ok(42));
+            }
+            assert_eq!(
+                value(form, "k", 1).len(),
+                form.header_len(),
+                "no shorter than its header"
+            );
+        }
+    }
+
+    #[test]
+    fn text_is_letters() {
+        assert!(value(Form::Text, "k", 300).iter().all(u8::is_ascii_lowercase));
+    }
+
+    #[test]
+    fn any_changed_bit_is_found() {
+        for form in [Form::Text, Form::Blob] {
+            let whole = value(form, "k", 80);
+            for at in 0..whole.len() * 8 {
+                let mut broken = whole.clone();
+                broken[at / 8] ^= 1 << (at % 8);
+                assert!(check(form, b"k", &broken).is_err(), "{form:?}, bit {at}");
+            }
+            assert_eq!(
+                check(form, b"k", &whole[..whole.len() - 1]),
+                Err(Corruption::Checksum)
+            );
+            assert_eq!(check(form, b"k", &whole[..3]), Err(Corruption::Malformed));
+            assert_eq!(check(form, b"other", &whole), Err(Corruption::OtherKey));
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! The load itself: threads of requests, each with so many in flight, that follow a pace and are counted as they end.
+//!
+//! A thread (a [`Lane`]) is a task that polls its slots; a slot is a loop of one request after the other. Slots share nothing but
+//! their thread's counters and a recorder, whose figures are swapped out each second.
+
+pub mod job;
+pub mod lane;
+pub mod pace;
+pub mod slot;
+pub mod stats;
+pub mod watch;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use parking_lot::Mutex;
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+
+use crate::data::keys::KeyPicker;
+use crate::db::Db;
+use crate::workloads::{Found, Outcome, Workload};
+use job::{Keys, Mix};
+use lane::{Lane, Recorder};
+use pace::{Pace, Schedule, Stop};
+use slot::Slot;
+use stats::Stats;
+
+/// Tries of an operation that must succeed: that of `populate` and `verify`.
+const TRIES: u32 = 8;
+/// Keys that are named when they could not be written, or did not verify.
+const NAMED_KEYS: usize = 20;
+
+/// What the threads of a pool do.
+#[derive(Debug)]
+pub enum Job {
+    Mix(Mix),
+    /// Each key once: those that `numbering` makes of the numbers that `keys` deals out.
+    Populate {
+        keys: Arc<Keys>,
+        numbering: Numbering,
+    },
+    Verify {
+        keys: Arc<Keys>,
+        numbering: Numbering,
+    },
+}
+
+/// The keys of all threads, where only the first few of each thread's are meant, numbered through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Numbering {
+    /// Keys a thread that are meant; from 1 to all of them.
+    pub meant: u64,
+    /// Keys a thread.
+    pub all: u64,
+}
+
+impl Numbering {
+    /// The key of that number.
+    pub fn key(self, number: u64) -> u64 {
+        number / self.meant * self.all + number % self.meant
+    }
+}
+
+/// Threads that do the same.
+#[derive(Debug)]
+pub struct Pool {
+    pub threads: u32,
+    pub in_flight: u32,
+    pub job: Job,
+    pub pace: Pace,
+}
+
+/// A load, ready to be run.
+pub struct Load {
+    pub db: Arc<Db>,
+    pub workload: Arc<dyn Workload>,
+    pub pools: Vec<Pool>,
+    pub stop: Stop,
+    /// What was due before is not counted.
+    pub measure_from: Instant,
+    /// Kinds of operations that are counted apart.
+    pub kinds: usize,
+    /// Keys that could not be written, or did not verify, and why: the first few.
+    pub bad_keys: Mutex<Vec<(u64, String)>>,
+}
+
+impl Load {
+    /// The schedules of the pools that follow one.
+    pub fn schedules(&self) -> impl Iterator<Item = &Schedule> {
+        self.pools.iter().filter_map(|pool| match &pool.pace {
+            Pace::Open(schedule) => Some(schedule),
+            Pace::Closed => None,
+        })
+    }
+}
+
+/// How slots begin: their random numbers and the versions that they write.
+#[derive(Clone, Copy, Debug)]
+pub struct Seeds {
+    pub seed: u64,
+    /// Versions count from here on: microseconds since 1970, so that a later run's are greater.
+    pub version: u64,
+}
+
+/// Counters of all the threads of a load.
+pub fn recorders(load: &Load) -> Vec<Arc<Recorder>> {
+    let threads: usize = load.pools.iter().map(|pool| pool.threads as usize).sum();
+    let cores = std::thread::available_parallelism().map_or(4, usize::from);
+    let count = threads.clamp(1, 2 * cores);
+    (0..count).map(|_| Arc::new(Recorder::new(load.kinds))).collect()
+}
+
+/// Runs a load to its end. `picker` makes the key picker of each thread, by its number.
+pub async fn drive(
+    load: Arc<Load>,
+    recorders: &[Arc<Recorder>],
+    seeds: Seeds,
+    picker: impl Fn(u64) -> KeyPicker,
+) {
+    let mut lanes = Vec::new();
+    let mut index = 0;
+    for pool in 0..load.pools.len() {
+        for _ in 0..load.pools[pool].threads {
+            let recorder = recorders[index as usize % recorders.len()].clone();
+            let lane = Arc::new(Lane::new(index, picker(index), recorder));
+            lanes.push(tokio::spawn(run_lane(load.clone(), pool, lane, seeds)));
+            index += 1;
+        }
+    }
+    for lane in lanes {
+        if let Err(panic) = lane.await {
+            std::panic::resume_unwind(panic.into_panic());
+        }
+    }
+}
+
+async fn run_lane(load: Arc<Load>, pool: usize, lane: Arc<Lane>, seeds: Seeds) {
+    let in_flight = u64::from(load.pools[pool].in_flight);
+    let mut slots: FuturesUnordered<_> = (0..in_flight)
+        .map(|number| {
+            let number = lane.index * in_flight + number;
+            let rng = SmallRng::seed_from_u64(seeds.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ number);
+            run_slot(
+                &load,
+                &load.pools[pool],
+                Slot::new(lane.clone(), rng, seeds.version),
+            )
+        })
+        .collect();
+    while slots.next().await.is_some() {}
+}
+
+async fn run_slot(load: &Load, pool: &Pool, mut slot: Slot) {
+    match &pool.job {
+        Job::Mix(mix) => {
+            while let Some(due) = pool.pace.next(&slot.lane, &load.stop).await {
+                let operation = mix.pick(&mut slot.rng);
+                let sent = Instant::now();
+                let outcome = load.workload.perform(&load.db, operation, &mut slot).await;
+                record(load, &slot, operation, due, sent, outcome);
+            }
+        }
+        Job::Populate { keys, numbering } | Job::Verify { keys, numbering } => {
+            while let Some(piece) = keys.take() {
+                for number in piece.clone() {
+                    let Some(due) = pool.pace.next(&slot.lane, &load.stop).await else {
+                        return;
+                    };
+                    until_done(load, &pool.job, numbering.key(number), due, &mut slot).await;
+                }
+                keys.finish(piece.start);
+            }
+        }
+    }
+}
+
+/// Writes or verifies a key, again if it fails.
+async fn until_done(load: &Load, job: &Job, key: u64, due: Instant, slot: &mut Slot) {
+    for attempt in 1..=TRIES {
+        let sent = Instant::now();
+        let outcome = match job {
+            Job::Verify { .. } => load.workload.verify(&load.db, key, slot).await,
+            _ => load.workload.populate(&load.db, key, slot).await,
+        };
+        let failed = outcome.as_ref().err().map(ToString::to_string);
+        if let Some(why) = failed.clone().or_else(|| fault(&outcome)) {
+            let last = failed.is_none() || attempt == TRIES || load.stop.is_cancelled();
+            if last {
+                remember(load, key, why);
+            }
+        }
+        record(load, slot, 0, due, sent, outcome);
+        if failed.is_none() || load.stop.is_cancelled() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50) * 2_u32.pow(attempt)).await;
+    }
+}
+
+/// What is wrong with a value that was read.
+fn fault(outcome: &Outcome) -> Option<String> {
+    match outcome {
+        Ok(Found { corrupt, .. }) if *corrupt > 0 => Some("corrupt".into()),
+        Ok(Found { missing, .. }) if *missing > 0 => Some("missing".into()),
+        _ => None,
+    }
+}
+
+fn remember(load: &Load, key: u64, why: String) {
+    let mut bad_keys = load.bad_keys.lock();
+    if bad_keys.len() < NAMED_KEYS {
+        bad_keys.push((key, why));
+    }
+}
+
+fn record(load: &Load, slot: &Slot, kind: usize, due: Instant, sent: Instant, outcome: Outcome) {
+    let done = Instant::now();
+    if due < load.measure_from {
+        return;
+    }
+    slot.lane
+        .recorder
+        .record(|stats: &mut Stats| stats.record(kind, done - due, done - sent, outcome));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_keys_of_each_thread_are_numbered_through() {
+        let numbering = Numbering { meant: 2, all: 100 };
+        let keys: Vec<u64> = (0..6).map(|number| numbering.key(number)).collect();
+        assert_eq!(keys, [0, 1, 100, 101, 200, 201]);
+    }
+}

@@ -1,0 +1,266 @@
+//! When the next operation may be sent.
+//!
+//! Closed loop: at once. Open loop: a schedule of due times, `k / rate` after the start. A thread of its own hands out a permit for
+//! each operation as it falls due, and never holds one back: when all slots are busy the permits pile up, the operations are sent
+//! late, and how late is in their response times and in the lag that is shown.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use tokio::sync::Semaphore;
+
+use super::lane::Lane;
+
+/// The pacing thread wakes no more often; what fell due meanwhile is let go together.
+const TICK: Duration = Duration::from_micros(100);
+
+/// When to stop.
+#[derive(Debug)]
+pub struct Stop {
+    /// No operation begins after this.
+    pub deadline: Option<Instant>,
+    /// Operations a thread (closed loop), or a thread's part of all (open loop).
+    pub iterations: Option<u64>,
+    cancelled: AtomicBool,
+    /// All that was to be done is done.
+    ended: AtomicBool,
+}
+
+impl Stop {
+    pub fn new(deadline: Option<Instant>, iterations: Option<u64>) -> Self {
+        Self {
+            deadline,
+            iterations,
+            cancelled: AtomicBool::new(false),
+            ended: AtomicBool::new(false),
+        }
+    }
+
+    /// Ends the load early: what is in flight is awaited, nothing more is sent.
+    pub fn cancel(&self) {
+        self.cancelled.store(true, Ordering::Relaxed);
+    }
+
+    /// Tells the pacing thread that there is nobody left to pace.
+    pub fn end(&self) {
+        self.ended.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the load was ended early.
+    pub fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
+    }
+
+    fn is_over(&self, now: Instant) -> bool {
+        self.is_cancelled()
+            || self.ended.load(Ordering::Relaxed)
+            || self.deadline.is_some_and(|deadline| now >= deadline)
+    }
+}
+
+/// Says when the operations of a pool of threads are due.
+#[derive(Debug)]
+pub enum Pace {
+    Closed,
+    Open(Schedule),
+}
+
+impl Pace {
+    /// Waits until the next operation may be sent; returns when it was due. None when there is no more to send.
+    pub async fn next(&self, lane: &Lane, stop: &Stop) -> Option<Instant> {
+        match self {
+            Pace::Closed => {
+                let now = Instant::now();
+                let more = !stop.is_over(now) && stop.iterations.is_none_or(|limit| lane.begin(limit));
+                more.then_some(now)
+            }
+            Pace::Open(schedule) => schedule.next().await,
+        }
+    }
+}
+
+/// An open loop's schedule.
+#[derive(Debug)]
+pub struct Schedule {
+    start: Instant,
+    per_s: f64,
+    /// Operations in all, if that is limited.
+    total: Option<u64>,
+    permits: Semaphore,
+    handed_out: AtomicU64,
+    taken: AtomicU64,
+    lag_max_us: AtomicU64,
+    /// How far behind sending was when it ended.
+    lag_end: OnceLock<Duration>,
+}
+
+impl Schedule {
+    /// `per_s` operations a second (more than none) from `start` on.
+    pub fn new(start: Instant, per_s: f64, total: Option<u64>) -> Self {
+        Self {
+            start,
+            per_s,
+            total,
+            permits: Semaphore::new(0),
+            handed_out: AtomicU64::new(0),
+            taken: AtomicU64::new(0),
+            lag_max_us: AtomicU64::new(0),
+            lag_end: OnceLock::new(),
+        }
+    }
+
+    /// When the operation of that number, from 0, is due.
+    pub fn due(&self, number: u64) -> Instant {
+        self.start + Duration::from_secs_f64(number as f64 / self.per_s)
+    }
+
+    /// How many operations are due by then.
+    fn due_by(&self, now: Instant) -> u64 {
+        let elapsed = now.saturating_duration_since(self.start).as_secs_f64();
+        let due = (elapsed * self.per_s) as u64 + 1;
+        self.total.map_or(due, |total| due.min(total))
+    }
+
+    async fn next(&self) -> Option<Instant> {
+        self.permits.acquire().await.ok()?.forget();
+        let due = self.due(self.taken.fetch_add(1, Ordering::Relaxed));
+        let lag = due.elapsed().as_micros() as u64;
+        if lag > self.lag_max_us.load(Ordering::Relaxed) {
+            self.lag_max_us.fetch_max(lag, Ordering::Relaxed);
+        }
+        Some(due)
+    }
+
+    /// Operations that were due when the schedule ended, and not sent.
+    pub fn unsent(&self) -> u64 {
+        self.handed_out
+            .load(Ordering::Relaxed)
+            .saturating_sub(self.taken.load(Ordering::Relaxed))
+    }
+
+    /// How far behind sending is, or was when it ended: the time since the oldest operation that waits was due.
+    pub fn lag(&self) -> Duration {
+        if let Some(lag) = self.lag_end.get() {
+            return *lag;
+        }
+        let waiting = self.due(self.taken.load(Ordering::Relaxed));
+        Instant::now().saturating_duration_since(waiting)
+    }
+
+    /// How far behind sending ever was.
+    pub fn lag_max(&self) -> Duration {
+        Duration::from_micros(self.lag_max_us.load(Ordering::Relaxed)).max(self.lag())
+    }
+}
+
+/// Hands out the permits of all schedules as they fall due, until the load is to stop. Blocks: runs on a thread of its own.
+pub fn hand_out(schedules: &[&Schedule], stop: &Stop) {
+    loop {
+        let now = Instant::now();
+        let over = stop.is_over(now);
+        let mut next = now + Duration::from_millis(50);
+        let mut unsent = false;
+        for schedule in schedules {
+            let due = schedule.due_by(now);
+            let before = schedule.handed_out.swap(due, Ordering::Relaxed);
+            schedule.permits.add_permits((due - before) as usize);
+            if schedule.total.is_none_or(|total| due < total) {
+                next = next.min(schedule.due(due));
+            }
+            unsent |= schedule
+                .total
+                .is_none_or(|total| schedule.taken.load(Ordering::Relaxed) < total);
+        }
+        if over || !unsent {
+            break;
+        }
+        std::thread::sleep(next.saturating_duration_since(Instant::now()).max(TICK));
+    }
+    for schedule in schedules {
+        let _ = schedule.lag_end.set(schedule.lag());
+        schedule.permits.close();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::data::keys::{KeyPicker, Picking};
+    use crate::load::lane::Recorder;
+
+    fn lane() -> Lane {
+        let picker = KeyPicker::new(Picking::Random, 0, 1);
+        Lane::new(0, picker, Arc::new(Recorder::new(1)))
+    }
+
+    #[test]
+    fn due_times_are_evenly_spaced_and_counted() {
+        let start = Instant::now();
+        let schedule = Schedule::new(start, 1000.0, Some(5));
+        assert_eq!(schedule.due(3) - start, Duration::from_millis(3));
+        assert_eq!(schedule.due_by(start), 1, "the first is due at once");
+        assert_eq!(schedule.due_by(start + Duration::from_micros(3500)), 4);
+        assert_eq!(
+            schedule.due_by(start + Duration::from_secs(1)),
+            5,
+            "no more than all"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_closed_loop_ends_after_its_iterations_or_when_told() {
+        let (lane, stop) = (lane(), Stop::new(None, Some(2)));
+        assert!(Pace::Closed.next(&lane, &stop).await.is_some());
+        assert!(Pace::Closed.next(&lane, &stop).await.is_some());
+        assert!(Pace::Closed.next(&lane, &stop).await.is_none());
+        let stop = Stop::new(None, None);
+        assert!(Pace::Closed.next(&lane, &stop).await.is_some());
+        stop.cancel();
+        assert!(Pace::Closed.next(&lane, &stop).await.is_none());
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_slow_taker_sees_how_late_it_is_and_loses_no_operation() {
+        let stop = Arc::new(Stop::new(None, None));
+        let pace = Arc::new(Pace::Open(Schedule::new(Instant::now(), 1000.0, Some(100))));
+        let pacer = std::thread::spawn({
+            let (pace, stop) = (pace.clone(), stop.clone());
+            move || match &*pace {
+                Pace::Open(schedule) => hand_out(&[schedule], &stop),
+                Pace::Closed => {}
+            }
+        });
+        let lane = lane();
+        // All hundred fall due while the taker is away, so the first is the latest.
+        tokio::time::sleep(Duration::from_millis(150)).await;
+        let mut late = Vec::new();
+        while let Some(due) = pace.next(&lane, &stop).await {
+            late.push(due.elapsed());
+        }
+        assert_eq!(late.len(), 100);
+        assert!(late[0] >= Duration::from_millis(150), "{:?}", late[0]);
+        assert!(late[99] >= Duration::from_millis(51) && late[99] < late[0]);
+        let Pace::Open(schedule) = &*pace else {
+            panic!("open")
+        };
+        assert!(schedule.lag_max() >= Duration::from_millis(149));
+        pacer.join().unwrap();
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn after_the_deadline_nothing_is_sent_and_what_is_left_shows_as_lag() {
+        let start = Instant::now();
+        let stop = Stop::new(Some(start + Duration::from_millis(50)), None);
+        let schedule = Schedule::new(start, 1000.0, None);
+        hand_out(&[&schedule], &stop);
+        let pace = Pace::Open(schedule);
+        assert!(pace.next(&lane(), &stop).await.is_none());
+        let Pace::Open(schedule) = &pace else {
+            panic!("open")
+        };
+        assert!(schedule.lag() >= Duration::from_millis(50));
+    }
+}

@@ -1,0 +1,138 @@
+//! `kv`: a value under a key. tlp-stress's KeyValue.
+
+use anyhow::Result;
+use async_trait::async_trait;
+use scylla::statement::prepared::PreparedStatement;
+
+use super::{Class, Field, Found, Info, Operation, Outcome, Setup, Workload};
+use crate::data::fields::Generator;
+use crate::data::value::Form;
+use crate::db::{Db, OpError};
+use crate::load::slot::Slot;
+
+pub const INFO: Info = Info {
+    name: "kv",
+    aliases: &["KeyValue", "key-value"],
+    about: "A value under a key: write it, read it",
+    operations: &[
+        Operation {
+            name: "read",
+            class: Class::Read,
+            weight: 0.5,
+            about: "a random key's value",
+        },
+        Operation {
+            name: "write",
+            class: Class::Write,
+            weight: 0.5,
+            about: "a new value under a random key",
+        },
+        Operation {
+            name: "delete",
+            class: Class::Delete,
+            weight: 0.0,
+            about: "a random key",
+        },
+    ],
+    parameters: &[],
+    fields: &[Field {
+        name: "keyvalue.value",
+        default: "random(100,200)",
+    }],
+    shared_keys: false,
+    pools: None,
+    published: &[],
+    schema: |_| Ok(vec![create_table("keyvalue")]),
+    prepare: |setup, db| Box::pin(async move { Ok(Box::new(Kv::new(setup, db).await?) as _) }),
+};
+
+struct Kv {
+    setup: Setup,
+    value: Generator,
+    table: Table,
+}
+
+impl Kv {
+    async fn new(setup: &Setup, db: &Db) -> Result<Self> {
+        Ok(Self {
+            setup: setup.clone(),
+            value: setup.generator("keyvalue.value")?,
+            table: Table::prepare(db, "keyvalue").await?,
+        })
+    }
+}
+
+#[async_trait]
+impl Workload for Kv {
+    async fn perform(&self, db: &Db, operation: usize, slot: &mut Slot) -> Outcome {
+        let key = slot.pick();
+        slot.set_key(&self.setup.keys, key);
+        match INFO.operations[operation].class {
+            Class::Read => self.table.read(db, false, slot).await,
+            Class::Write => self.table.write(db, self.value, slot).await,
+            Class::Delete => self.table.delete(db, slot).await,
+        }
+    }
+
+    async fn populate(&self, db: &Db, key: u64, slot: &mut Slot) -> Outcome {
+        slot.set_key(&self.setup.keys, key);
+        self.table.write(db, self.value, slot).await
+    }
+
+    async fn verify(&self, db: &Db, key: u64, slot: &mut Slot) -> Outcome {
+        slot.set_key(&self.setup.keys, key);
+        self.table.read(db, true, slot).await
+    }
+}
+
+/// The statement that makes a table of texts under texts.
+pub(super) fn create_table(name: &str) -> String {
+    format!("CREATE TABLE IF NOT EXISTS {name} (key text PRIMARY KEY, value text)")
+}
+
+/// What writes, reads and deletes such a table's rows.
+pub(super) struct Table {
+    insert: PreparedStatement,
+    select: PreparedStatement,
+    delete: PreparedStatement,
+}
+
+impl Table {
+    pub async fn prepare(db: &Db, name: &str) -> Result<Self> {
+        Ok(Self {
+            insert: db
+                .prepare(&format!("INSERT INTO {name} (key, value) VALUES (?, ?)"))
+                .await?,
+            select: db
+                .prepare(&format!("SELECT value FROM {name} WHERE key = ?"))
+                .await?,
+            delete: db.prepare(&format!("DELETE FROM {name} WHERE key = ?")).await?,
+        })
+    }
+
+    /// Writes a fresh value under the slot's key.
+    pub async fn write(&self, db: &Db, value: Generator, slot: &mut Slot) -> Outcome {
+        slot.fill(value, Form::Text);
+        db.execute(&self.insert, (slot.key(), slot.text())).await?;
+        Ok(Found::rows(1))
+    }
+
+    /// Reads the value under the slot's key; `expected` says that there must be one.
+    pub async fn read(&self, db: &Db, expected: bool, slot: &Slot) -> Outcome {
+        let result = db.execute(&self.select, (slot.key(),)).await?;
+        let rows = result.into_rows_result().map_err(OpError::unreadable)?;
+        let row = rows
+            .maybe_first_row::<(Option<&str>,)>()
+            .map_err(OpError::unreadable)?;
+        Ok(match row {
+            None => Found::nothing(expected),
+            Some((value,)) => Found::row(slot.is_sound(Form::Text, value.unwrap_or_default().as_bytes())),
+        })
+    }
+
+    /// Deletes the slot's key.
+    pub async fn delete(&self, db: &Db, slot: &Slot) -> Outcome {
+        db.execute(&self.delete, (slot.key(),)).await?;
+        Ok(Found::rows(1))
+    }
+}
