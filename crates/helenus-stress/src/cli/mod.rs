@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use clap::{Parser, Subcommand};
 
 use crate::report::ReportArgs;
-use options::LoadArgs;
+use options::{CompareArgs, LoadArgs, ReproArgs};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -29,6 +29,13 @@ Exit status:
   4  the rate that was asked for was missed by more than 1%
   5  verification failed: values that are missing or corrupt
   The greatest of those that apply.";
+
+const COMPARE_EXAMPLES: &str = "\
+Example:
+  helenus-stress compare --a 127.0.0.1:9042 --b 127.0.0.1:9043 --label-a Cassandra --label-b Helenus \\
+      --pid-a 4711 --pid-b 4712 --pause -- kv -d 30 -t 4 -c 16 -r 0.5 --populate all -p 100k
+
+Each round runs the load on both, in a fresh keyspace that is dropped afterwards; the next round begins with the other.";
 
 /// A load generator for any CQL endpoint.
 #[derive(Parser, Debug)]
@@ -58,6 +65,11 @@ pub enum Command {
     /// Read back every key that `populate` wrote, and check it
     #[command(after_help = EXAMPLES)]
     Verify(LoadArgs),
+    /// Reproduce a published experiment at a scale, and print what was published beside what was measured
+    Repro(ReproArgs),
+    /// Put two servers under the same load in alternating rounds, and say where they differ by more than noise
+    #[command(after_help = COMPARE_EXAMPLES)]
+    Compare(CompareArgs),
     /// Make one page for the browser from the folders of one run, several, or a comparison
     Report(ReportArgs),
 }
@@ -65,6 +77,23 @@ pub enum Command {
 /// Reads a command line, the program's name first; ends the process with a message when it can't.
 pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Cli {
     Cli::parse_from(dynamic::rewrite(arguments))
+}
+
+/// The arguments of `run` alone.
+#[derive(Parser)]
+#[command(name = "run")]
+struct RunLine {
+    #[command(flatten)]
+    load: LoadArgs,
+}
+
+/// Reads the arguments of `run`; the word itself may come first.
+pub fn run_arguments(words: impl IntoIterator<Item = OsString>) -> Result<LoadArgs, clap::Error> {
+    let mut words = dynamic::rewrite(words);
+    if words.first().is_none_or(|first| first != "run") {
+        words.insert(0, "run".into());
+    }
+    RunLine::try_parse_from(words).map(|line| line.load)
 }
 
 #[cfg(test)]

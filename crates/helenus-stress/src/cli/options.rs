@@ -1,5 +1,6 @@
 //! Flags of the commands that send load. Names and meanings are tlp-stress's where it has them.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -157,12 +158,15 @@ pub struct RateArgs {
     /// was due. Without it (or with 0) the loop is closed: a thread sends when an answer has come
     #[arg(long, value_name = "N", default_value = "0", value_parser = numbers::rate)]
     pub rate: f64,
-    /// Keys a thread
-    #[arg(long, short, value_name = "N", default_value = "1M", value_parser = numbers::count)]
-    pub partitions: u64,
+    /// Keys a thread [default: the workload's]
+    #[arg(long, short, value_name = "N", value_parser = numbers::count)]
+    pub partitions: Option<u64>,
     /// The part of reads, 0 to 1 [default: the workload's]
     #[arg(long, short, visible_alias = "reads", alias = "read-rate", value_name = "PART", value_parser = numbers::ratio)]
     pub readrate: Option<f64>,
+    /// Only this operation of the workload; may be given several times
+    #[arg(long, value_name = "OPERATION")]
+    pub only: Vec<String>,
     /// The part of deletions, 0 to 1 [default: the workload's]
     #[arg(long, visible_alias = "deletes", value_name = "PART", value_parser = numbers::ratio)]
     pub deleterate: Option<f64>,
@@ -236,6 +240,65 @@ pub struct ServerArgs {
     /// A metric of that page to record, its series added up; may be given several times [default: a choice of Helenus's]
     #[arg(long, value_name = "NAME")]
     pub gauge: Vec<String>,
+}
+
+/// What `compare` takes.
+#[derive(clap::Args, Clone, Debug)]
+pub struct CompareArgs {
+    /// Contact points of the one
+    #[arg(long, value_name = "HOST[:PORT],…")]
+    pub a: String,
+    /// Contact points of the other
+    #[arg(long, value_name = "HOST[:PORT],…")]
+    pub b: String,
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    pub rounds: u32,
+    /// What they are called in tables and plots [default: their contact points]
+    #[arg(long, value_name = "NAME")]
+    pub label_a: Option<String>,
+    #[arg(long, value_name = "NAME")]
+    pub label_b: Option<String>,
+    /// Their processes on this machine: CPU time and memory are recorded
+    #[arg(long, value_name = "PID,…", value_delimiter = ',')]
+    pub pid_a: Vec<u32>,
+    #[arg(long, value_name = "PID,…", value_delimiter = ',')]
+    pub pid_b: Vec<u32>,
+    /// Their pages of metrics
+    #[arg(long, value_name = "URL")]
+    pub metrics_a: Option<String>,
+    #[arg(long, value_name = "URL")]
+    pub metrics_b: Option<String>,
+    /// Stop the processes of the one (SIGSTOP) while the other is measured
+    #[arg(long)]
+    pub pause: bool,
+    /// Folder of the results [default: stress-results/compare-TIME]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// The arguments of `run`, without host
+    #[arg(last = true, required = true, value_name = "RUN ARGUMENTS")]
+    pub run: Vec<OsString>,
+}
+
+/// What `repro` takes.
+#[derive(clap::Args, Clone, Debug)]
+pub struct ReproArgs {
+    /// The experiment: many-tables (A), dense-kv (B), batch-mutate (C), user-quorum (D) or tombstones (E)
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    /// Its size, 1 being that of the report
+    #[arg(long, value_name = "F", default_value_t = 0.01, value_parser = scale)]
+    pub scale: f64,
+    /// How long each of its steps takes, where it has no end of its own [default: by the scale]
+    #[arg(long, short, value_name = "TIME", value_parser = numbers::duration)]
+    pub duration: Option<Duration>,
+    #[command(flatten)]
+    pub connect: ConnectArgs,
+    #[command(flatten)]
+    pub schema: SchemaArgs,
+    #[command(flatten)]
+    pub output: OutputArgs,
+    #[command(flatten)]
+    pub server: ServerArgs,
 }
 
 /// Flags of tlp-stress that have no meaning here. They are taken, so that its command lines run.
@@ -339,6 +402,13 @@ fn keyspace_name(text: &str) -> Result<String, String> {
     Err(format!(
         "{text:?} is no name of a keyspace: at most 48 letters, digits and underscores, a letter first"
     ))
+}
+
+fn scale(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(scale) if scale > 0.0 && scale <= 100.0 => Ok(scale),
+        _ => Err(format!("{text:?} is not a scale, like 0.01")),
+    }
 }
 
 fn populate_count(text: &str) -> Result<u64, String> {

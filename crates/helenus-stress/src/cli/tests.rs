@@ -50,7 +50,7 @@ fn the_many_tables_reports_command_line_pastes_unchanged() {
     assert_eq!((args.load.threads, args.load.concurrency), (8, 50));
     assert_eq!(
         (args.load.partitions, args.load.readrate),
-        (10_000_000, Some(0.2))
+        (Some(10_000_000), Some(0.2))
     );
     assert_eq!(args.connect.cl, Level::LocalOne);
     assert!(args.schema.replication.is_some());

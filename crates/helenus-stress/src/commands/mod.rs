@@ -1,8 +1,13 @@
 //! The subcommands.
 
+mod assemble;
+mod compare;
 mod execute;
 mod hdr;
 mod list;
+mod plan;
+mod print;
+mod repro;
 mod session;
 
 use std::process::ExitCode;
@@ -37,6 +42,8 @@ pub fn run(command: Command) -> ExitCode {
         Command::Populate(args) => load(RunKind::Populate, &args),
         Command::Run(args) => load(RunKind::Run, &args),
         Command::Verify(args) => load(RunKind::Verify, &args),
+        Command::Compare(args) => compare::compare(&args),
+        Command::Repro(args) => repro::repro(&args),
         Command::Report(args) => report::run(&args).map(|()| Ended::Well),
     };
     match ended {
@@ -51,7 +58,7 @@ pub fn run(command: Command) -> ExitCode {
 fn load(kind: RunKind, args: &LoadArgs) -> Result<Ended> {
     let runtime = Runtime::new()?;
     let session = Session::open(&runtime, args, kind)?;
-    let run = execute::execute(&session, kind)?;
-    run.print()?;
+    let run = execute::execute(&session, kind, |_| {})?;
+    print::run(&run)?;
     Ok(run.ended)
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use rand::Rng;
 
 use super::keys::standard_normal;
-use super::value::{self, Form};
+use super::value::{self, Form, Place};
 use super::words::{CITIES, FIRST_NAMES, LAST_NAMES, WORDS};
 
 /// A generator of a column's content.
@@ -81,13 +81,13 @@ impl Generator {
         }
     }
 
-    /// Fills `out` with a value of `key`: header and checksum, then this generator's content.
-    pub fn fill(self, out: &mut Vec<u8>, form: Form, key: &[u8], version: u64, rng: &mut impl Rng) {
+    /// Fills `out` with a value for `place`: header and checksum, then this generator's content.
+    pub fn fill(self, out: &mut Vec<u8>, form: Form, place: Place<'_>, version: u64, rng: &mut impl Rng) {
         let len = match self {
             Self::Random { min, max } => rng.random_range(min..max),
             _ => 0,
         };
-        value::write(out, form, key, version, len, |out, rest| match (self, form) {
+        value::write(out, form, place, version, len, |out, rest| match (self, form) {
             (Self::Random { .. }, Form::Text) => value::random_letters(out, rest, rng),
             (Self::Random { .. }, Form::Blob) => value::random_bytes(out, rest, rng),
             _ => self.words(out, rng),
@@ -139,6 +139,8 @@ mod tests {
 
     use super::*;
 
+    const PLACE: Place<'_> = Place { key: b"key", part: 0 };
+
     #[test]
     fn generators_read_back_what_they_print() {
         for text in [
@@ -177,8 +179,8 @@ mod tests {
         for (call, _) in GENERATORS {
             let generator = Generator::parse(&call.replace("min", "40").replace("max", "60")).unwrap();
             for form in [Form::Text, Form::Blob] {
-                generator.fill(&mut out, form, b"key", 9, &mut rng);
-                assert_eq!(value::check(form, b"key", &out), Ok(9), "{call} {form:?}");
+                generator.fill(&mut out, form, PLACE, 9, &mut rng);
+                assert_eq!(value::check(form, PLACE, &out), Ok(9), "{call} {form:?}");
             }
             assert!(out.len() > Form::Blob.header_len(), "{call} has content");
         }
@@ -190,7 +192,7 @@ mod tests {
         let mut out = Vec::new();
         let sizes: Vec<usize> = (0..2000)
             .map(|_| {
-                Generator::Random { min: 100, max: 200 }.fill(&mut out, Form::Text, b"k", 0, &mut rng);
+                Generator::Random { min: 100, max: 200 }.fill(&mut out, Form::Text, PLACE, 0, &mut rng);
                 out.len()
             })
             .collect();

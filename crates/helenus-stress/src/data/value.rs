@@ -1,7 +1,7 @@
 //! Values that tell on themselves: each carries a mark of its key, a version and a checksum.
 //!
-//! A value begins with 16 bytes, big-endian: CRC-32 of the key, version (8), CRC-32 of the version, the key and what follows; then
-//! comes the payload. In text each of those bytes is two letters from `a` to `p`. So a value that was torn, mixed up with that of
+//! A value begins with 16 bytes, big-endian: CRC-32 of the key and part, version (8), CRC-32 of the version, key, part and what
+//! follows; then comes the payload. In text each of those bytes is two letters from `a` to `p`. So a value that was torn, mixed up with that of
 //! another key, or changed in any bit is found by whoever reads it, without a record of what was written.
 
 use rand::RngCore;
@@ -13,6 +13,27 @@ pub enum Form {
     Text,
     /// Any bytes.
     Blob,
+}
+
+/// Where a value belongs: a key, and one of several values under it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place<'a> {
+    pub key: &'a [u8],
+    /// 0 where a key has one value.
+    pub part: u64,
+}
+
+impl Place<'_> {
+    fn mark(&self) -> [u8; 4] {
+        let mut hasher = crc32fast::Hasher::new();
+        self.add_to(&mut hasher);
+        hasher.finalize().to_be_bytes()
+    }
+
+    fn add_to(&self, hasher: &mut crc32fast::Hasher) {
+        hasher.update(self.key);
+        hasher.update(&self.part.to_be_bytes());
+    }
 }
 
 const HEADER: usize = 16;
@@ -32,7 +53,7 @@ impl Form {
 pub enum Corruption {
     /// Too short to hold its header, or not letters.
     Malformed,
-    /// Whole, or so it seems, but written under another key.
+    /// Whole, or so it seems, but written elsewhere.
     OtherKey,
     /// The checksum does not fit.
     Checksum,
@@ -42,7 +63,7 @@ pub enum Corruption {
 pub fn write(
     out: &mut Vec<u8>,
     form: Form,
-    key: &[u8],
+    place: Place<'_>,
     version: u64,
     len: usize,
     payload: impl FnOnce(&mut Vec<u8>, usize),
@@ -51,7 +72,7 @@ pub fn write(
     let header_len = form.header_len();
     out.resize(header_len, 0);
     payload(out, len.saturating_sub(header_len));
-    let header = header(key, version, &out[header_len..]);
+    let header = header(place, version, &out[header_len..]);
     match form {
         Form::Blob => out[..HEADER].copy_from_slice(&header),
         Form::Text => {
@@ -62,8 +83,8 @@ pub fn write(
     }
 }
 
-/// Checks a value that was read under `key`; returns its version.
-pub fn check(form: Form, key: &[u8], value: &[u8]) -> Result<u64, Corruption> {
+/// Checks a value that was read at `place`; returns its version.
+pub fn check(form: Form, place: Place<'_>, value: &[u8]) -> Result<u64, Corruption> {
     let (head, payload) = value
         .split_at_checked(form.header_len())
         .ok_or(Corruption::Malformed)?;
@@ -77,10 +98,10 @@ pub fn check(form: Form, key: &[u8], value: &[u8]) -> Result<u64, Corruption> {
         }
     }
     let version = u64::from_be_bytes(std::array::from_fn(|i| found[4 + i]));
-    if found == header(key, version, payload) {
+    if found == header(place, version, payload) {
         return Ok(version);
     }
-    if found[..4] == crc32fast::hash(key).to_be_bytes() {
+    if found[..4] == place.mark() {
         return Err(Corruption::Checksum);
     }
     Err(Corruption::OtherKey)
@@ -93,13 +114,13 @@ fn nibble(letter: u8) -> Result<u8, Corruption> {
     }
 }
 
-fn header(key: &[u8], version: u64, payload: &[u8]) -> [u8; HEADER] {
+fn header(place: Place<'_>, version: u64, payload: &[u8]) -> [u8; HEADER] {
     let mut all = crc32fast::Hasher::new();
     all.update(&version.to_be_bytes());
-    all.update(key);
+    place.add_to(&mut all);
     all.update(payload);
     let mut header = [0; HEADER];
-    header[..4].copy_from_slice(&crc32fast::hash(key).to_be_bytes());
+    header[..4].copy_from_slice(&place.mark());
     header[4..12].copy_from_slice(&version.to_be_bytes());
     header[12..].copy_from_slice(&all.finalize().to_be_bytes());
     header
@@ -128,10 +149,17 @@ mod tests {
 
     use super::*;
 
+    fn place(key: &str) -> Place<'_> {
+        Place {
+            key: key.as_bytes(),
+            part: 3,
+        }
+    }
+
     fn value(form: Form, key: &str, len: usize) -> Vec<u8> {
         let mut rng = SmallRng::seed_from_u64(7);
         let mut out = b"left over".to_vec();
-        write(&mut out, form, key.as_bytes(), 42, len, |out, len| match form {
+        write(&mut out, form, place(key), 42, len, |out, len| match form {
             Form::Text => random_letters(out, len, &mut rng),
             Form::Blob => random_bytes(out, len, &mut rng),
         });
@@ -144,7 +172,7 @@ mod tests {
             for len in [form.header_len(), 100, 1_000] {
                 let value = value(form, "001.0.1", len);
                 assert_eq!(value.len(), len);
-                assert_eq!(check(form, b"001.0.1", &value), Ok(42));
+                assert_eq!(check(form, place("001.0.1"), &value), Ok(42));
             }
             assert_eq!(
                 value(form, "k", 1).len(),
@@ -166,14 +194,19 @@ mod tests {
             for at in 0..whole.len() * 8 {
                 let mut broken = whole.clone();
                 broken[at / 8] ^= 1 << (at % 8);
-                assert!(check(form, b"k", &broken).is_err(), "{form:?}, bit {at}");
+                assert!(check(form, place("k"), &broken).is_err(), "{form:?}, bit {at}");
             }
             assert_eq!(
-                check(form, b"k", &whole[..whole.len() - 1]),
+                check(form, place("k"), &whole[..whole.len() - 1]),
                 Err(Corruption::Checksum)
             );
-            assert_eq!(check(form, b"k", &whole[..3]), Err(Corruption::Malformed));
-            assert_eq!(check(form, b"other", &whole), Err(Corruption::OtherKey));
+            assert_eq!(check(form, place("k"), &whole[..3]), Err(Corruption::Malformed));
+            assert_eq!(check(form, place("other"), &whole), Err(Corruption::OtherKey));
+            let other_part = Place {
+                part: 4,
+                ..place("k")
+            };
+            assert_eq!(check(form, other_part, &whole), Err(Corruption::OtherKey));
         }
     }
 }

@@ -41,6 +41,28 @@ impl Mix {
         Self::of_parts(operations, &parts)
     }
 
+    /// Only the operations of those names, in the proportions of their weights.
+    pub fn named(operations: &[Operation], names: &[String]) -> Result<Self> {
+        for name in names {
+            if !operations.iter().any(|operation| operation.name == name) {
+                let known: Vec<&str> = operations.iter().map(|operation| operation.name).collect();
+                bail!("no operation {name:?} here; there are {}", known.join(", "));
+            }
+        }
+        let chosen = |operation: &&Operation| names.iter().any(|name| name == operation.name);
+        let all: f64 = operations
+            .iter()
+            .filter(chosen)
+            .map(|operation| operation.weight)
+            .sum();
+        let weight = |operation: &Operation| match (chosen(&operation), all > 0.0) {
+            (false, _) => 0.0,
+            (true, true) => operation.weight,
+            (true, false) => 1.0,
+        };
+        Ok(Self::of_weights(operations.iter().map(weight)))
+    }
+
     /// Operations of one class only.
     pub fn only(operations: &[Operation], class: Class) -> Result<Self> {
         Self::of_parts(operations, &[(class, 1.0)])
@@ -68,15 +90,19 @@ impl Mix {
                 }
             }
         }
+        Ok(Self::of_weights(weights))
+    }
+
+    fn of_weights(weights: impl IntoIterator<Item = f64>) -> Self {
         let mut sum = 0.0;
         let cumulative = weights
-            .iter()
+            .into_iter()
             .map(|weight| {
                 sum += weight;
                 sum
             })
             .collect();
-        Ok(Self { cumulative })
+        Self { cumulative }
     }
 
     /// The index of the next operation.
@@ -211,6 +237,14 @@ mod tests {
             parts(&Mix::only(OPERATIONS, Class::Read).unwrap()),
             [0.75, 0.25, 0.0, 0.0]
         );
+        let named = |names: &[&str]| {
+            Mix::named(
+                OPERATIONS,
+                &names.iter().map(|&name| name.into()).collect::<Vec<_>>(),
+            )
+        };
+        assert_eq!(parts(&named(&["put", "get"]).unwrap()), [3.0, 0.0, 1.0, 0.0]);
+        assert!(named(&["fly"]).is_err());
     }
 
     #[test]

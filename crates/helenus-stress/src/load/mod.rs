@@ -11,6 +11,7 @@ pub mod stats;
 pub mod watch;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
@@ -85,6 +86,8 @@ pub struct Load {
     pub kinds: usize,
     /// Keys that could not be written, or did not verify, and why: the first few.
     pub bad_keys: Mutex<Vec<(u64, String)>>,
+    /// Keys that could not be written or read.
+    pub given_up: AtomicU64,
 }
 
 impl Load {
@@ -146,7 +149,7 @@ async fn run_lane(load: Arc<Load>, pool: usize, lane: Arc<Lane>, seeds: Seeds) {
             run_slot(
                 &load,
                 &load.pools[pool],
-                Slot::new(lane.clone(), rng, seeds.version),
+                Slot::new(lane.clone(), number, rng, seeds.version),
             )
         })
         .collect();
@@ -157,10 +160,10 @@ async fn run_slot(load: &Load, pool: &Pool, mut slot: Slot) {
     match &pool.job {
         Job::Mix(mix) => {
             while let Some(due) = pool.pace.next(&slot.lane, &load.stop).await {
-                let operation = mix.pick(&mut slot.rng);
-                let sent = Instant::now();
+                let operation = load.workload.choose(mix.pick(&mut slot.rng), &mut slot);
+                slot.mark_sent();
                 let outcome = load.workload.perform(&load.db, operation, &mut slot).await;
-                record(load, &slot, operation, due, sent, outcome);
+                record(load, &slot, operation, due, outcome);
             }
         }
         Job::Populate { keys, numbering } | Job::Verify { keys, numbering } => {
@@ -178,9 +181,9 @@ async fn run_slot(load: &Load, pool: &Pool, mut slot: Slot) {
 }
 
 /// Writes or verifies a key, again if it fails.
-async fn until_done(load: &Load, job: &Job, key: u64, due: Instant, slot: &mut Slot) {
+async fn until_done(load: &Load, job: &Job, key: u64, due: Option<Instant>, slot: &mut Slot) {
     for attempt in 1..=TRIES {
-        let sent = Instant::now();
+        slot.mark_sent();
         let outcome = match job {
             Job::Verify { .. } => load.workload.verify(&load.db, key, slot).await,
             _ => load.workload.populate(&load.db, key, slot).await,
@@ -189,10 +192,12 @@ async fn until_done(load: &Load, job: &Job, key: u64, due: Instant, slot: &mut S
         if let Some(why) = failed.clone().or_else(|| fault(&outcome)) {
             let last = failed.is_none() || attempt == TRIES || load.stop.is_cancelled();
             if last {
+                load.given_up
+                    .fetch_add(u64::from(failed.is_some()), Ordering::Relaxed);
                 remember(load, key, why);
             }
         }
-        record(load, slot, 0, due, sent, outcome);
+        record(load, slot, 0, due, outcome);
         if failed.is_none() || load.stop.is_cancelled() {
             return;
         }
@@ -216,14 +221,16 @@ fn remember(load: &Load, key: u64, why: String) {
     }
 }
 
-fn record(load: &Load, slot: &Slot, kind: usize, due: Instant, sent: Instant, outcome: Outcome) {
+/// Counts an operation. Its response time counts from when it was due; in a closed loop that is when it is sent.
+fn record(load: &Load, slot: &Slot, kind: usize, due: Option<Instant>, outcome: Outcome) {
     let done = Instant::now();
-    if due < load.measure_from {
-        return;
+    let sent = slot.sent();
+    let due = due.unwrap_or(sent);
+    if due >= load.measure_from {
+        slot.lane
+            .recorder
+            .record(|stats: &mut Stats| stats.record(kind, done - due, done - sent, outcome));
     }
-    slot.lane
-        .recorder
-        .record(|stats: &mut Stats| stats.record(kind, done - due, done - sent, outcome));
 }
 
 #[cfg(test)]

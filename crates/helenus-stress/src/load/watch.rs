@@ -40,6 +40,8 @@ pub struct Seen {
     pub duration: Duration,
     /// CPU time that the server's processes took meanwhile.
     pub server_cpu: Option<Duration>,
+    /// CPU time that this process took meanwhile.
+    pub client_cpu: Option<Duration>,
     pub server_rss_max: Option<u64>,
     /// The server's memory when measuring began.
     pub server_rss_start: Option<u64>,
@@ -101,6 +103,7 @@ struct Collector<'a> {
     /// Of the interval.
     length: Duration,
     usage_start: Option<Usage>,
+    client_start: Option<Usage>,
     usage_before: Option<Usage>,
     rss_max: Option<u64>,
     first_page: Option<Page>,
@@ -125,6 +128,7 @@ impl<'a> Collector<'a> {
             before: load.measure_from,
             length: Duration::ZERO,
             usage_start: None,
+            client_start: None,
             usage_before: None,
             rss_max: None,
             first_page: None,
@@ -134,6 +138,8 @@ impl<'a> Collector<'a> {
     fn begin(&mut self, watched: &Watched) {
         self.usage_start = process::usage(&watched.pids);
         self.usage_before = self.usage_start;
+        self.client_start = process::usage(&[std::process::id()]);
+        self.first_page = watched.scraper.as_ref().and_then(|scraper| scraper.scrape().ok());
         self.rss_max = self.usage_start.map(|usage| usage.rss_bytes);
     }
 
@@ -200,9 +206,6 @@ impl<'a> Collector<'a> {
         });
         self.usage_before = usage.or(self.usage_before);
         self.rss_max = self.rss_max.max(usage.map(|usage| usage.rss_bytes));
-        let page = page.inspect(|page| {
-            self.first_page.get_or_insert_with(|| page.clone());
-        });
         ServerSample {
             cpu_cores,
             rss_bytes: usage.map(|usage| usage.rss_bytes),
@@ -242,11 +245,12 @@ impl<'a> Collector<'a> {
 
     fn end(self, last: Option<Page>) -> Seen {
         let usage = process::usage(self.pids).or(self.usage_before);
+        let client = process::usage(&[std::process::id()]);
+        let spent = |end: Option<Usage>, start: Option<Usage>| Some(end?.cpu.saturating_sub(start?.cpu));
         Seen {
             duration: self.before.saturating_duration_since(self.load.measure_from),
-            server_cpu: usage
-                .zip(self.usage_start)
-                .map(|(end, start)| end.cpu.saturating_sub(start.cpu)),
+            server_cpu: spent(usage, self.usage_start),
+            client_cpu: spent(client, self.client_start),
             server_rss_max: self.rss_max,
             server_rss_start: self.usage_start.map(|usage| usage.rss_bytes),
             pages: self.first_page.zip(last),

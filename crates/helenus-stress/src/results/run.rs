@@ -139,6 +139,9 @@ pub struct OperationResult {
     pub name: String,
     /// Operations that succeeded.
     pub count: u64,
+    /// Rows that they wrote, deleted or returned.
+    #[serde(default)]
+    pub rows: u64,
     /// Successes a second.
     pub rate_per_s: f64,
     /// From when the operation was due or sent to its answer. Successes only.

@@ -86,6 +86,7 @@ fn operation(name: &str, count: u64, factor: f64) -> OperationResult {
     OperationResult {
         name: name.into(),
         count,
+        rows: count,
         rate_per_s: count as f64 / 60.0 / factor,
         response: LatencySummary::from(&histogram),
         service: LatencySummary::from(&histogram),

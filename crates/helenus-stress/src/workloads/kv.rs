@@ -39,25 +39,33 @@ pub const INFO: Info = Info {
         name: "keyvalue.value",
         default: "random(100,200)",
     }],
+    partitions: 1_000_000,
+    pieces: None,
     shared_keys: false,
     pools: None,
     published: &[],
     schema: |_| Ok(vec![create_table("keyvalue")]),
-    prepare: |setup, db| Box::pin(async move { Ok(Box::new(Kv::new(setup, db).await?) as _) }),
+    prepare: |setup, db| {
+        Box::pin(async move { Ok(Box::new(Kv::new(setup, db, "keyvalue", &INFO).await?) as _) })
+    },
 };
 
-struct Kv {
+/// Reads and writes one such table.
+pub(super) struct Kv {
     setup: Setup,
+    operations: &'static [Operation],
     value: Generator,
     table: Table,
 }
 
 impl Kv {
-    async fn new(setup: &Setup, db: &Db) -> Result<Self> {
+    /// `info` is that of the workload that the table stands for.
+    pub async fn new(setup: &Setup, db: &Db, table: &str, info: &'static Info) -> Result<Self> {
         Ok(Self {
             setup: setup.clone(),
-            value: setup.generator("keyvalue.value")?,
-            table: Table::prepare(db, "keyvalue").await?,
+            operations: info.operations,
+            value: setup.generator(&format!("{table}.value"))?,
+            table: Table::prepare(db, table).await?,
         })
     }
 }
@@ -67,7 +75,7 @@ impl Workload for Kv {
     async fn perform(&self, db: &Db, operation: usize, slot: &mut Slot) -> Outcome {
         let key = slot.pick();
         slot.set_key(&self.setup.keys, key);
-        match INFO.operations[operation].class {
+        match self.operations[operation].class {
             Class::Read => self.table.read(db, false, slot).await,
             Class::Write => self.table.write(db, self.value, slot).await,
             Class::Delete => self.table.delete(db, slot).await,

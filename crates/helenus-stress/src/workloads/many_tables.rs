@@ -52,6 +52,8 @@ pub const INFO: Info = Info {
         name: "keyvalue.value",
         default: "random(100,200)",
     }],
+    partitions: 1_000_000,
+    pieces: None,
     shared_keys: false,
     pools: None,
     published: &[

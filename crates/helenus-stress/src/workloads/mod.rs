@@ -1,8 +1,21 @@
 //! Workloads: what is written and read. Each is a module with an [`Info`] and a [`Workload`].
 
+mod batch_mutate;
+mod collections;
+mod counters;
+mod create_drop;
+mod dense_kv;
+mod hot_keys;
 mod kv;
+mod lwt;
 mod many_tables;
+mod queue;
+mod scan;
 pub mod setup;
+mod timeseries;
+mod tombstones;
+mod user_quorum;
+mod wide_rows;
 
 use async_trait::async_trait;
 use futures::future::BoxFuture;
@@ -58,6 +71,10 @@ pub struct Info {
     pub operations: &'static [Operation],
     pub parameters: &'static [Parameter],
     pub fields: &'static [Field],
+    /// Keys a thread, unless told.
+    pub partitions: u64,
+    /// Into how many pieces `populate` and `verify` divide what belongs to a key; the key that they name is then a piece's number.
+    pub pieces: Option<fn(&Setup) -> anyhow::Result<u64>>,
     /// Whether all threads share the keys; otherwise each has its own.
     pub shared_keys: bool,
     /// The threads, where the workload has separate ones for separate things; otherwise those of the command line, doing it all.
@@ -134,6 +151,11 @@ pub trait Workload: Send + Sync {
     /// Does the operation of that index in [`Info::operations`].
     async fn perform(&self, db: &Db, operation: usize, slot: &mut Slot) -> Outcome;
 
+    /// The operation to do when the mix has picked one: another, where operations have an order.
+    fn choose(&self, picked: usize, _slot: &mut Slot) -> usize {
+        picked
+    }
+
     /// Writes all that belongs to a key. Called once for each key by `populate`.
     async fn populate(&self, db: &Db, key: u64, slot: &mut Slot) -> Outcome;
 
@@ -142,7 +164,23 @@ pub trait Workload: Send + Sync {
 }
 
 /// Every workload, in the order of `list`.
-pub const ALL: &[&Info] = &[&kv::INFO, &many_tables::INFO];
+pub const ALL: &[&Info] = &[
+    &kv::INFO,
+    &many_tables::INFO,
+    &dense_kv::INFO,
+    &batch_mutate::INFO,
+    &user_quorum::INFO,
+    &tombstones::INFO,
+    &timeseries::INFO,
+    &wide_rows::INFO,
+    &counters::INFO,
+    &lwt::INFO,
+    &collections::INFO,
+    &hot_keys::INFO,
+    &scan::INFO,
+    &create_drop::INFO,
+    &queue::INFO,
+];
 
 /// The workload of that name or alias, in any case.
 pub fn find(name: &str) -> anyhow::Result<&'static Info> {

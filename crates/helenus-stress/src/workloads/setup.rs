@@ -44,7 +44,7 @@ impl Setup {
         let keys = KeySpace {
             id: args.id.clone(),
             threads: if info.shared_keys { 1 } else { args.threads.into() },
-            partitions: args.partitions.max(1),
+            partitions: args.partitions.unwrap_or(info.partitions).max(1),
         };
         Ok(Self {
             keys,
@@ -74,11 +74,16 @@ impl Setup {
         }
     }
 
+    /// A parameter that is a whole number.
+    pub fn number(&self, name: &str) -> Result<u64> {
+        numbers::count(self.text(name))
+            .map_err(anyhow::Error::msg)
+            .with_context(|| format!("--workload.{name}"))
+    }
+
     /// A parameter that is a whole number from 1 on.
     pub fn count(&self, name: &str) -> Result<u64> {
-        let count = numbers::count(self.text(name))
-            .map_err(anyhow::Error::msg)
-            .with_context(|| format!("--workload.{name}"))?;
+        let count = self.number(name)?;
         if count == 0 {
             bail!("--workload.{name} must be 1 or more");
         }

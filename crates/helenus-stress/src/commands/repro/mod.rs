@@ -1,0 +1,213 @@
+//! `repro`: published experiments at a scale, what was published beside what was measured.
+
+mod batch_mutate;
+mod dense_kv;
+mod figures;
+mod many_tables;
+mod tombstones;
+mod user_quorum;
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use chrono::Local;
+use tokio::runtime::Runtime;
+
+use super::execute::{Run, execute};
+use super::session::Session;
+use super::{Ended, print};
+use crate::cli;
+use crate::cli::options::{LoadArgs, ReproArgs};
+use crate::results::{PublishedFigure, RunKind};
+
+/// An experiment that somebody published.
+struct Experiment {
+    /// The letter that the project's documents know it by.
+    letter: &'static str,
+    name: &'static str,
+    steps: fn(&Scale) -> Vec<Step>,
+    /// What a step says of what was published: the steps before it, its name, its run.
+    figures: fn(&[Done], &str, &Run) -> Vec<PublishedFigure>,
+}
+
+static ALL: [Experiment; 5] = [
+    many_tables::EXPERIMENT,
+    dense_kv::EXPERIMENT,
+    batch_mutate::EXPERIMENT,
+    user_quorum::EXPERIMENT,
+    tombstones::EXPERIMENT,
+];
+
+/// A part of an experiment: a load of its own.
+struct Step {
+    /// Letters, digits and hyphens; also the name of its folder.
+    name: String,
+    /// Steps of the same keyspace see each other's data; it is dropped with the last of them.
+    keyspace: &'static str,
+    kind: RunKind,
+    /// The command's arguments.
+    line: String,
+}
+
+/// A step that has ended.
+struct Done {
+    name: String,
+    run: Run,
+}
+
+/// How large an experiment is to be.
+#[derive(Clone, Copy, Debug)]
+struct Scale {
+    factor: f64,
+    duration: Option<Duration>,
+}
+
+impl Scale {
+    /// A number of the report at this scale, but no less than `least`.
+    fn count(self, full: f64, least: u64) -> u64 {
+        ((full * self.factor).round() as u64).max(least)
+    }
+
+    /// How many seconds a step takes that took `full` in the report, 5 at least; unless the command line says it.
+    fn seconds(self, full: f64) -> f64 {
+        self.duration
+            .map_or_else(|| (full * self.factor).max(5.0), |told| told.as_secs_f64())
+    }
+}
+
+/// Runs an experiment.
+pub fn repro(args: &ReproArgs) -> Result<Ended> {
+    let experiment = find(&args.name)?;
+    let scale = Scale {
+        factor: args.scale,
+        duration: args.duration,
+    };
+    let steps = (experiment.steps)(&scale);
+    let directory = args.output.out.clone().unwrap_or_else(|| {
+        let time = Local::now().format("%Y%m%d-%H%M%S");
+        PathBuf::from("stress-results").join(format!("repro-{}-{time}", experiment.name))
+    });
+    let runtime = Runtime::new()?;
+    let mut done: Vec<Done> = Vec::new();
+    for (number, step) in steps.iter().enumerate() {
+        let load = step_args(args, step, &directory)?;
+        println!(
+            "\n── {} of {}: helenus-stress {} {}",
+            number + 1,
+            steps.len(),
+            step.kind.name(),
+            step.line
+        );
+        let session = Session::open(&runtime, &load, step.kind)?;
+        let run = execute(&session, step.kind, |run| {
+            run.result.published = (experiment.figures)(&done, &step.name, run);
+        })?;
+        let next = steps.get(number + 1);
+        if run.interrupted || next.is_none_or(|next| next.keyspace != step.keyspace) {
+            runtime.block_on(session.drop_keyspace())?;
+        }
+        if run.interrupted {
+            bail!("interrupted in step {}", step.name);
+        }
+        print::run(&run)?;
+        done.push(Done {
+            name: step.name.clone(),
+            run,
+        });
+    }
+    summary(experiment, args.scale, &done)?;
+    println!("Results: {}", directory.display());
+    Ok(done
+        .iter()
+        .map(|done| done.run.ended)
+        .max()
+        .unwrap_or(Ended::Well))
+}
+
+fn find(name: &str) -> Result<&'static Experiment> {
+    let is = |known: &str| known.eq_ignore_ascii_case(name);
+    ALL.iter()
+        .find(|experiment| is(experiment.name) || is(experiment.letter))
+        .with_context(|| {
+            let names: Vec<String> = ALL
+                .iter()
+                .map(|known| format!("{} ({})", known.name, known.letter))
+                .collect();
+            format!("no experiment {name:?}; there are {}", names.join(", "))
+        })
+}
+
+/// The step's own arguments, with the connection, schema and server of the command line.
+fn step_args(args: &ReproArgs, step: &Step, directory: &Path) -> Result<LoadArgs> {
+    let mut load = cli::run_arguments(step.line.split_whitespace().map(OsString::from))?;
+    let level = load.connect.cl;
+    load.connect = args.connect.clone();
+    if step.line.contains("--cl ") {
+        load.connect.cl = level;
+    }
+    load.schema = args.schema.clone();
+    load.schema.keyspace = format!("{}_{}", args.schema.keyspace, step.keyspace);
+    load.server = args.server.clone();
+    load.output = args.output.clone();
+    load.output.out = Some(directory.join(&step.name));
+    Ok(load)
+}
+
+fn summary(experiment: &Experiment, scale: f64, done: &[Done]) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    writeln!(
+        out,
+        "\n{} ({}) at scale {scale}",
+        experiment.name, experiment.letter
+    )?;
+    writeln!(out, "{:<48} {:<28} measured", "", "published")?;
+    for figure in done.iter().flat_map(|done| &done.run.result.published) {
+        let note = figure
+            .note
+            .as_deref()
+            .map_or(String::new(), |note| format!("  ({note})"));
+        writeln!(
+            out,
+            "{:<48} {:<28} {}{note}",
+            figure.name, figure.published, figure.measured
+        )?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::plan;
+    use crate::workloads::{self, Setup};
+
+    #[test]
+    fn every_step_is_a_command_line_that_its_workload_understands() {
+        for factor in [1.0, 1e-6] {
+            let scale = Scale {
+                factor,
+                duration: None,
+            };
+            for experiment in &ALL {
+                for step in (experiment.steps)(&scale) {
+                    let words = step.line.split_whitespace().map(OsString::from);
+                    let load =
+                        cli::run_arguments(words).unwrap_or_else(|error| panic!("{}: {error}", step.line));
+                    let info = workloads::find(&load.workload).unwrap();
+                    let setup = Setup::new(info, &load.load).unwrap();
+                    plan::mixes(info, &setup, &load.load).unwrap();
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn experiments_are_known_by_name_and_letter() {
+        assert_eq!(find("a").unwrap().name, "many-tables");
+        assert_eq!(find("Tombstones").unwrap().letter, "E");
+        assert!(find("z").is_err());
+    }
+}

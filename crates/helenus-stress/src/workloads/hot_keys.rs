@@ -1,0 +1,48 @@
+//! `hot-keys`: a thousand keys, overwritten and read as fast as it goes.
+
+use anyhow::Result;
+
+use super::kv::{Kv, create_table};
+use super::{Class, Field, Info, Operation};
+
+pub const INFO: Info = Info {
+    name: "hot-keys",
+    aliases: &[],
+    about: "A thousand keys, overwritten and read at full speed",
+    operations: &[
+        Operation {
+            name: "read",
+            class: Class::Read,
+            weight: 0.5,
+            about: "a random key's value",
+        },
+        Operation {
+            name: "write",
+            class: Class::Write,
+            weight: 0.5,
+            about: "a new value under a random key",
+        },
+        Operation {
+            name: "delete",
+            class: Class::Delete,
+            weight: 0.0,
+            about: "a random key",
+        },
+    ],
+    parameters: &[],
+    fields: &[Field {
+        name: "hot.value",
+        default: "random(100,200)",
+    }],
+    partitions: 1000,
+    pieces: None,
+    shared_keys: true,
+    pools: None,
+    published: &[],
+    schema: |_| Ok(vec![create_table("hot")]),
+    prepare: |setup, db| Box::pin(async move { prepare(setup, db).await.map(|kv| Box::new(kv) as _) }),
+};
+
+async fn prepare(setup: &super::Setup, db: &crate::db::Db) -> Result<Kv> {
+    Kv::new(setup, db, "hot", &INFO).await
+}
