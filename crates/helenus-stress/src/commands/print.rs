@@ -26,6 +26,21 @@ pub fn run(run: &Run) -> Result<()> {
             operation.error_count(),
         )?;
     }
+    for (operation, error) in result
+        .operations
+        .iter()
+        .flat_map(|operation| operation.errors.iter().map(move |error| (operation, error)))
+    {
+        let code = error
+            .code
+            .map_or(String::new(), |code| format!(" (0x{code:04X})"));
+        let example = error.example.as_deref().unwrap_or_default();
+        writeln!(
+            out,
+            "{} × {}{code} of {}: {example}",
+            error.count, error.name, operation.name
+        )?;
+    }
     for figure in &result.server {
         writeln!(out, "{}: {:.1} {}", figure.name, figure.value, figure.unit)?;
     }
