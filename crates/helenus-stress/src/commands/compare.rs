@@ -153,6 +153,7 @@ fn print(comparison: &Comparison) {
             Verdict::WithinNoise => "within the noise".to_owned(),
             Verdict::ABetter => format!("{} better", comparison.label_a),
             Verdict::BBetter => format!("{} better", comparison.label_b),
+            Verdict::Differs => "differs".to_owned(),
         };
         let ratio = figure.ratio.map_or(String::new(), |ratio| format!("{ratio:.2}"));
         println!(

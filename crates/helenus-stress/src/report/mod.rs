@@ -1,10 +1,24 @@
-//! `helenus-stress report`: result folders as one page for a browser.
+//! `helenus-stress report`: result folders as one page for a browser, which needs nothing from the network.
+//!
+//! Rust decides what is shown ([`sections`], [`summary`]) and writes the tables; `assets/report.js` draws the charts with uPlot.
 
-use std::path::PathBuf;
+mod chart;
+mod lane;
+mod page;
+mod percentiles;
+mod sections;
+mod strip;
+mod summary;
 
-use anyhow::Result;
+use std::fs;
+use std::path::{Path, PathBuf};
 
-use crate::results::Loaded;
+use anyhow::{Context, Result, bail};
+
+use crate::results::directory::REPORT_FILE;
+use crate::results::{Comparison, Loaded, LoadedRun};
+use lane::Lane;
+use page::Page;
 
 /// Arguments of `helenus-stress report`.
 #[derive(clap::Args, Debug)]
@@ -12,15 +26,88 @@ pub struct ReportArgs {
     /// Folders of runs (several are laid over each other), or of one comparison
     #[arg(required = true, value_name = "DIR")]
     pub directories: Vec<PathBuf>,
+    /// Where the page goes [default: report.html in the folder when there is one, else in the current one]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
 }
 
-/// Reads the folders and says what they hold.
+/// Writes the page and says where it is.
 pub fn run(args: &ReportArgs) -> Result<()> {
-    for directory in &args.directories {
-        match Loaded::read(directory)? {
-            Loaded::Run(run) => println!("{}: {}", directory.display(), run.result.title()),
-            Loaded::Comparison(comparison) => println!("{}: {}", directory.display(), comparison.title()),
-        }
-    }
+    let output = match (&args.output, args.directories.as_slice()) {
+        (Some(output), _) => output.clone(),
+        (None, [directory]) => directory.join(REPORT_FILE),
+        (None, _) => PathBuf::from(REPORT_FILE),
+    };
+    write(&args.directories, &output)?;
+    println!("{}", output.display());
     Ok(())
 }
+
+/// Writes the page of one run's folder, of several, or of a comparison's.
+pub fn write(directories: &[PathBuf], output: &Path) -> Result<()> {
+    let page = render(directories)?;
+    fs::write(output, page).with_context(|| format!("can't write {}", output.display()))
+}
+
+fn render(directories: &[PathBuf]) -> Result<String> {
+    let mut runs = Vec::new();
+    for directory in directories {
+        match Loaded::read(directory)? {
+            Loaded::Run(run) => runs.push(*run),
+            Loaded::Comparison(comparison) if directories.len() == 1 => {
+                return render_comparison(directory, &comparison);
+            }
+            Loaded::Comparison(_) => {
+                bail!(
+                    "{} is a comparison: it makes a page of its own",
+                    directory.display()
+                )
+            }
+        }
+    }
+    let lanes: Vec<Lane<'_>> = runs
+        .iter()
+        .zip(labels(&runs))
+        .map(|(run, label)| Lane::new(label, vec![run]))
+        .collect();
+    Page::of_runs(&lanes).to_html()
+}
+
+/// The rounds' folders are asked for their intervals and histograms; the figures stand without them.
+fn render_comparison(directory: &Path, comparison: &Comparison) -> Result<String> {
+    let side = |of: fn(&crate::results::Round) -> &PathBuf| -> Result<Vec<LoadedRun>> {
+        let folders = comparison.rounds.iter().map(|round| directory.join(of(round)));
+        folders
+            .filter(|folder| folder.exists())
+            .map(|folder| LoadedRun::read(&folder))
+            .collect()
+    };
+    let (a, b) = (
+        side(|round| &round.directory_a)?,
+        side(|round| &round.directory_b)?,
+    );
+    let lanes = [
+        Lane::new(comparison.label_a.clone(), a.iter().collect()),
+        Lane::new(comparison.label_b.clone(), b.iter().collect()),
+    ];
+    Page::of_comparison(comparison, &lanes).to_html()
+}
+
+/// What each run is called: its label, with its folder where two share one.
+fn labels(runs: &[LoadedRun]) -> Vec<String> {
+    let shared = |label: &str| runs.iter().filter(|run| run.result.label == label).count() > 1;
+    runs.iter()
+        .map(|run| {
+            let label = &run.result.label;
+            let folder = run.directory.file_name().unwrap_or(run.directory.as_os_str());
+            if shared(label) {
+                format!("{label} ({})", folder.display())
+            } else {
+                label.clone()
+            }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

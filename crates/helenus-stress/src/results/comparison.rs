@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::noise::{SIGNIFICANCE, mann_whitney, median, median_absolute_deviation};
-use super::run::{Endpoint, FORMAT, LoadModel, RunResult};
+use super::run::{Endpoint, FORMAT, LoadModel, OperationResult, RunResult};
 
 /// Two endpoints, A and B, and every round's figures.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
@@ -67,7 +67,8 @@ pub struct ComparedFigure {
     pub name: String,
     /// `/s`, `µs`, `bytes`, `cores` or empty.
     pub unit: String,
-    pub better: Better,
+    /// None where we can't know, or where neither is.
+    pub better: Option<Better>,
     pub a: Spread,
     pub b: Spread,
     /// B's median over A's; none when A's is zero.
@@ -96,6 +97,8 @@ pub enum Verdict {
     WithinNoise,
     ABetter,
     BBetter,
+    /// They differ in a figure that is no better one way or the other.
+    Differs,
 }
 
 impl Comparison {
@@ -141,7 +144,7 @@ impl Comparison {
 struct Probe {
     name: String,
     unit: &'static str,
-    better: Better,
+    better: Option<Better>,
     of: Box<dyn Fn(&RunResult) -> Option<f64>>,
 }
 
@@ -171,7 +174,7 @@ fn probes(a: &[RunResult], b: &[RunResult]) -> Vec<Probe> {
         probes.push(Probe {
             name: "errors".into(),
             unit: "",
-            better: Better::Lower,
+            better: Some(Better::Lower),
             of: Box::new(|run| Some(run.error_count() as f64)),
         });
     }
@@ -180,11 +183,16 @@ fn probes(a: &[RunResult], b: &[RunResult]) -> Vec<Probe> {
         probes.push(Probe {
             name: figure.name.clone(),
             unit: unit_name(&figure.unit),
-            better: Better::Lower,
+            better: lower_is_better(&figure.unit).then_some(Better::Lower),
             of: Box::new(move |run| Some(run.server.iter().find(|other| other.name == name)?.value)),
         });
     }
     probes
+}
+
+/// Time, memory and CPU are costs; of other figures we can't know.
+fn lower_is_better(unit: &str) -> bool {
+    ["µs", "bytes", "cores"].contains(&unit)
 }
 
 fn unit_name(unit: &str) -> &'static str {
@@ -195,16 +203,18 @@ fn unit_name(unit: &str) -> &'static str {
 }
 
 fn operation_probes(operation: &str) -> Vec<Probe> {
-    type Of = fn(&super::run::OperationResult) -> f64;
+    type Of = fn(&OperationResult) -> Option<f64>;
     let latencies: [(&str, Of); 6] = [
-        ("response mean", |of| of.response.mean_us),
-        ("response p50", |of| of.response.p50_us as f64),
-        ("response p99", |of| of.response.p99_us as f64),
-        ("response p99.9", |of| of.response.p99_9_us as f64),
-        ("response max", |of| of.response.max_us as f64),
-        ("service p99", |of| of.service.p99_us as f64),
+        ("response mean", |of| Some(of.response.mean_us)),
+        ("response p50", |of| Some(of.response.p50_us as f64)),
+        ("response p99", |of| Some(of.response.p99_us as f64)),
+        ("response p99.9", |of| Some(of.response.p99_9_us as f64)),
+        ("response max", |of| Some(of.response.max_us as f64)),
+        ("service p99", |of| {
+            (of.service != of.response).then_some(of.service.p99_us as f64)
+        }),
     ];
-    let rate: (&str, &'static str, Better, Of) = ("rate", "/s", Better::Higher, |of| of.rate_per_s);
+    let rate: (&str, &'static str, Better, Of) = ("rate", "/s", Better::Higher, |of| Some(of.rate_per_s));
     let latencies = latencies.map(|(figure, of)| (figure, "µs", Better::Lower, of));
     std::iter::once(rate)
         .chain(latencies)
@@ -213,8 +223,8 @@ fn operation_probes(operation: &str) -> Vec<Probe> {
             Probe {
                 name: format!("{operation} {figure}"),
                 unit,
-                better,
-                of: Box::new(move |run| run.operation(&name).map(of)),
+                better: Some(better),
+                of: Box::new(move |run| run.operation(&name).and_then(of)),
             }
         })
         .collect()
@@ -222,7 +232,7 @@ fn operation_probes(operation: &str) -> Vec<Probe> {
 
 impl ComparedFigure {
     /// Compares a figure's rounds.
-    pub fn new(name: &str, unit: &str, better: Better, a: Vec<f64>, b: Vec<f64>) -> Self {
+    pub fn new(name: &str, unit: &str, better: Option<Better>, a: Vec<f64>, b: Vec<f64>) -> Self {
         let p_value = mann_whitney(&a, &b);
         let (a, b) = (Spread::new(a), Spread::new(b));
         let verdict = verdict(better, p_value, a.median, b.median);
@@ -240,13 +250,14 @@ impl ComparedFigure {
     }
 }
 
-fn verdict(better: Better, p_value: f64, a: f64, b: f64) -> Verdict {
+fn verdict(better: Option<Better>, p_value: f64, a: f64, b: f64) -> Verdict {
     if p_value >= SIGNIFICANCE || a == b {
         return Verdict::WithinNoise;
     }
     match (better, a > b) {
-        (Better::Higher, true) | (Better::Lower, false) => Verdict::ABetter,
-        (Better::Higher, false) | (Better::Lower, true) => Verdict::BBetter,
+        (None, _) => Verdict::Differs,
+        (Some(Better::Higher), true) | (Some(Better::Lower), false) => Verdict::ABetter,
+        (Some(Better::Higher), false) | (Some(Better::Lower), true) => Verdict::BBetter,
     }
 }
 

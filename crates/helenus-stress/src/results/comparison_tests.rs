@@ -1,4 +1,4 @@
-use super::super::{Loaded, samples, write_comparison};
+use super::super::{Loaded, ServerFigure, samples, write_comparison};
 use super::*;
 
 fn comparison(factors_a: [f64; 5], factors_b: [f64; 5]) -> Comparison {
@@ -37,6 +37,27 @@ fn a_slower_side_is_told_apart() {
     assert!((rate.ratio.unwrap() - 0.5).abs() < 1e-9);
     assert_eq!((rate.a.rounds.len(), rate.a.median), (5, 800.0));
     assert_eq!(figure(&comparison, "errors").verdict, Verdict::WithinNoise);
+}
+
+#[test]
+fn a_figure_of_unknown_direction_only_differs() {
+    let with_hits = |label, hits: f64| {
+        let mut run = samples::run(label, 1.0);
+        run.server[0] = ServerFigure {
+            name: "cache hits".into(),
+            value: hits,
+            unit: String::new(),
+        };
+        run
+    };
+    let runs = |label, hits: f64| {
+        (0..5)
+            .map(|i| with_hits(label, hits + f64::from(i)))
+            .collect::<Vec<_>>()
+    };
+    let comparison =
+        Comparison::from_runs(Vec::new(), Vec::new(), &runs("a", 10.0), &runs("b", 20.0)).unwrap();
+    assert_eq!(figure(&comparison, "cache hits").verdict, Verdict::Differs);
 }
 
 #[test]

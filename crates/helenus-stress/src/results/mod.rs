@@ -17,6 +17,7 @@ pub mod histograms;
 pub mod interval;
 pub mod noise;
 pub mod run;
+pub mod units;
 
 pub use comparison::{ComparedFigure, Comparison, Round, Verdict};
 pub use directory::{IntervalHistograms, Loaded, LoadedRun, RunWriter, write_comparison};

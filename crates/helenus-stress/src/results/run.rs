@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::histograms::LatencySummary;
+use super::units;
 
 /// The version of the folder's layout, raised when a reader of the old one would misunderstand the new one.
 pub const FORMAT: u32 = 1;
@@ -118,10 +119,10 @@ pub enum LoadModel {
 }
 
 impl LoadModel {
-    /// `closed loop, 8 × 50 in flight` or `open loop at 1200/s`.
+    /// `closed loop, 8 × 50 in flight` or `open loop at 1,200/s`.
     pub fn name(&self) -> String {
         match self {
-            LoadModel::Open { rate_per_s } => format!("open loop at {rate_per_s}/s"),
+            LoadModel::Open { rate_per_s } => format!("open loop at {}", units::rate(*rate_per_s)),
             LoadModel::Closed {
                 threads,
                 in_flight_per_thread,

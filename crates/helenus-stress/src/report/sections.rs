@@ -1,0 +1,476 @@
+//! Which charts a report has. One lane: its operations are told apart by colour. Several: the lanes are.
+
+use std::collections::BTreeSet;
+
+use super::chart::{Axis, Chart, ChartData, Ink, Line, Mark, Number, Series, Shade, Unit};
+use super::lane::{Lane, Row};
+use super::percentiles;
+use crate::results::histograms::{response_tag, service_tag};
+use crate::results::{IntervalOperation, LoadModel};
+
+/// Charts under one heading.
+pub struct Section {
+    pub id: &'static str,
+    pub title: &'static str,
+    /// A sentence on how to read them.
+    pub hint: &'static str,
+    /// What all its charts can be switched between; empty when there is nothing to switch.
+    pub switch: Vec<Choice>,
+    /// Each with its place in [`ChartData::charts`].
+    pub charts: Vec<(usize, Chart)>,
+    /// Said in place of charts when there are none.
+    pub empty: &'static str,
+}
+
+/// One position of a section's switch.
+pub struct Choice {
+    pub label: &'static str,
+    /// Whether the page opens with it.
+    pub chosen: bool,
+}
+
+/// Makes sections, sharing the axes between charts.
+pub struct Builder<'a> {
+    lanes: &'a [Lane<'a>],
+    operations: Vec<String>,
+    times: Vec<u64>,
+    /// Whether intervals differ in length between lanes.
+    span: bool,
+    data: ChartData,
+}
+
+type LatencyField = fn(&IntervalOperation) -> u64;
+
+const LATENCIES: [(&str, LatencyField, Shade); 4] = [
+    ("p50", |of| of.p50_us, Shade::Pale),
+    ("p99", |of| of.p99_us, Shade::Full),
+    ("p99.9", |of| of.p99_9_us, Shade::Deep),
+    ("max", |of| of.max_us, Shade::Grey),
+];
+
+/// The position among [`LATENCIES`] that several lanes are first compared by.
+const FIRST_LATENCY: &str = "p99";
+
+impl<'a> Builder<'a> {
+    /// Starts on the lanes, which are drawn in their order.
+    pub fn new(lanes: &'a [Lane<'a>]) -> Self {
+        let times: BTreeSet<u64> = lanes.iter().flat_map(Lane::times).collect();
+        let times: Vec<u64> = times.into_iter().collect();
+        let steps: BTreeSet<u64> = lanes.iter().map(Lane::step_ms).filter(|step| *step > 0).collect();
+        let time = times.iter().map(|ms| Number(*ms as f64 / 1000.0)).collect();
+        Self {
+            lanes,
+            operations: operations(lanes),
+            times,
+            span: steps.len() > 1,
+            data: ChartData {
+                time,
+                ..ChartData::default()
+            },
+        }
+    }
+
+    /// All sections, and what their charts are drawn from.
+    pub fn build(mut self) -> (Vec<Section>, ChartData) {
+        let mut sections = vec![
+            self.throughput(),
+            self.latency(),
+            self.percentiles(),
+            self.errors(),
+        ];
+        if self
+            .lanes
+            .iter()
+            .flat_map(Lane::results)
+            .any(|run| matches!(run.load, LoadModel::Open { .. }))
+        {
+            sections.push(self.lag());
+        }
+        sections.push(self.server());
+        (sections, self.data)
+    }
+
+    fn single(&self) -> bool {
+        self.lanes.len() == 1
+    }
+
+    fn throughput(&mut self) -> Section {
+        let mut charts = Vec::new();
+        if self.single() {
+            let mut series = self.by_operation(|row, name| row.rate(Some(name)));
+            if series.len() > 1 {
+                series.push(self.all_operations());
+            }
+            charts.push(
+                self.chart("Operations a second", Unit::Rate, series)
+                    .wide()
+                    .filled(),
+            );
+        } else {
+            if self.operations.len() > 1 {
+                let series = self.by_lane(|row| row.rate(None));
+                charts.push(self.chart("All operations", Unit::Rate, series).wide());
+            }
+            for name in self.operations.clone() {
+                let series = self.by_lane(|row| row.rate(Some(&name)));
+                charts.push(self.chart(&name, Unit::Rate, series));
+            }
+        }
+        if let (Some(target), Some(chart)) = (self.target_rate(), charts.first_mut()) {
+            chart.series.push(self.target_series(target));
+        }
+        self.section("throughput", "Throughput", "", charts, NO_INTERVALS)
+    }
+
+    fn all_operations(&self) -> Series {
+        Series {
+            label: "all".into(),
+            ink: Ink::new(0).shade(Shade::Grey),
+            variants: vec![self.lanes[0].line(&self.times, |row| row.rate(None))],
+        }
+    }
+
+    fn target_series(&self, rate: f64) -> Series {
+        Series {
+            label: "target".into(),
+            ink: Ink::new(0).shade(Shade::Grey).dashed(),
+            variants: vec![Line::plain(self.times.iter().map(|_| Some(rate)))],
+        }
+    }
+
+    /// The rate that all runs were asked for, if they were asked for the same.
+    fn target_rate(&self) -> Option<f64> {
+        let mut rates = self
+            .lanes
+            .iter()
+            .flat_map(Lane::results)
+            .map(|run| match run.load {
+                LoadModel::Open { rate_per_s } => Some(rate_per_s),
+                LoadModel::Closed { .. } => None,
+            });
+        let first = rates.next()??;
+        rates.all(|rate| rate == Some(first)).then_some(first)
+    }
+
+    fn latency(&mut self) -> Section {
+        let mut charts = Vec::new();
+        for (index, name) in self.operations.clone().iter().enumerate() {
+            let series = if self.single() {
+                self.by_latency(index, name)
+            } else {
+                self.latency_by_lane(name)
+            };
+            charts.push(self.chart(name, Unit::Micros, series).log());
+        }
+        let hint = "Response times of each interval, on a logarithmic scale.";
+        let mut section = self.section("latency", "Latency over time", hint, charts, NO_INTERVALS);
+        if !self.single() && !section.charts.is_empty() {
+            section.switch = LATENCIES
+                .map(|(label, ..)| Choice {
+                    label,
+                    chosen: label == FIRST_LATENCY,
+                })
+                .into();
+        }
+        section
+    }
+
+    fn by_latency(&self, colour: usize, name: &str) -> Vec<Series> {
+        let series = |(label, field, shade): (&str, LatencyField, Shade)| Series {
+            label: label.to_owned(),
+            ink: Ink::new(colour).shade(shade),
+            variants: vec![self.lanes[0].line(&self.times, |row| latency(row, name, field))],
+        };
+        LATENCIES.map(series).into()
+    }
+
+    fn latency_by_lane(&self, name: &str) -> Vec<Series> {
+        self.each_lane(|lane| {
+            LATENCIES
+                .map(|(_, field, _)| lane.line(&self.times, |row| latency(row, name, field)))
+                .into()
+        })
+    }
+
+    fn percentiles(&mut self) -> Section {
+        let tagged: Vec<_> = self
+            .operations
+            .iter()
+            .map(|name| [response_tag(name), service_tag(name)])
+            .map(|tags| {
+                tags.map(|tag| {
+                    self.lanes
+                        .iter()
+                        .map(|lane| lane.histogram(&tag))
+                        .collect::<Vec<_>>()
+                })
+            })
+            .collect();
+        let axis = percentiles::axis(tagged.iter().flatten().flatten().flatten());
+        let line = |histogram: &Option<_>| percentiles::line(histogram.as_ref(), &axis);
+        let mut charts = Vec::new();
+        let mut differ = false;
+        if self.single() {
+            let mut series = Vec::new();
+            for (colour, (name, [response, service])) in self.operations.iter().zip(&tagged).enumerate() {
+                let ink = Ink::new(colour);
+                let own = service[0].is_some() && service[0] != response[0];
+                let label = if own {
+                    format!("{name} response")
+                } else {
+                    name.clone()
+                };
+                series.push(Series {
+                    label,
+                    ink,
+                    variants: vec![line(&response[0])],
+                });
+                if own {
+                    let label = format!("{name} service");
+                    series.push(Series {
+                        label,
+                        ink: ink.dashed(),
+                        variants: vec![line(&service[0])],
+                    });
+                }
+            }
+            charts.push(
+                self.chart("All percentiles", Unit::Micros, series)
+                    .percentile()
+                    .log()
+                    .wide(),
+            );
+        } else {
+            for (name, [response, service]) in self.operations.iter().zip(&tagged) {
+                differ |= response != service;
+                let series = (self.lanes.iter().zip(response.iter().zip(service)).enumerate())
+                    .map(|(colour, (lane, (response, service)))| Series {
+                        label: lane.label.clone(),
+                        ink: Ink::new(colour),
+                        variants: vec![line(response), line(service)],
+                    })
+                    .collect();
+                charts.push(self.chart(name, Unit::Micros, series).percentile().log());
+            }
+        }
+        self.data.percentile = axis.into_iter().map(Number).collect();
+        let hint = "Over the whole run. Each step to the right is one nine more; a line ends at its slowest operation.";
+        let empty = "The folder holds no histograms.";
+        let mut section = self.section("percentiles", "Latency by percentile", hint, charts, empty);
+        if differ {
+            section.switch = vec![
+                Choice {
+                    label: "response time",
+                    chosen: true,
+                },
+                Choice {
+                    label: "service time",
+                    chosen: false,
+                },
+            ];
+        }
+        section
+    }
+
+    fn errors(&mut self) -> Section {
+        let any = self
+            .lanes
+            .iter()
+            .flat_map(Lane::results)
+            .any(|run| run.error_count() > 0);
+        let mut charts = Vec::new();
+        if any {
+            let series = if self.single() {
+                self.by_operation(|row, name| row.error_rate(Some(name)))
+            } else {
+                self.by_lane(|row| row.error_rate(None))
+            };
+            charts.push(self.chart("Errors a second", Unit::Rate, series).wide().filled());
+        }
+        let empty = if any { NO_INTERVALS } else { "No operation failed." };
+        self.section("errors", "Errors", "", charts, empty)
+    }
+
+    fn lag(&mut self) -> Section {
+        let series = self.by_lane(|row| row.interval.lag_ms.map(|ms| ms * 1000.0));
+        let charts = vec![self.chart("Lag", Unit::Micros, series).wide().filled()];
+        let hint = "How far the load generator was behind the schedule that the rate sets. It is part of response times.";
+        self.section("lag", "Lag", hint, charts, "No lag was recorded.")
+    }
+
+    fn server(&mut self) -> Section {
+        let cpu = self.by_lane(|row| row.interval.server.cpu_cores);
+        let memory = self.by_lane(|row| row.interval.server.rss_bytes.map(|bytes| bytes as f64));
+        let mut charts = vec![
+            self.chart("CPU cores in use", Unit::Cores, cpu).filled(),
+            self.chart("Resident memory", Unit::Bytes, memory).filled(),
+        ];
+        for name in self.gauges() {
+            let series = self.by_lane(|row| row.interval.server.gauges.get(&name).copied());
+            let unit = if name.ends_with("_bytes") {
+                Unit::Bytes
+            } else {
+                Unit::Plain
+            };
+            charts.push(self.chart(&name, unit, series).filled());
+        }
+        let hint = "What the server said of itself, scraped during the run.";
+        self.section(
+            "server",
+            "Server",
+            hint,
+            charts,
+            "The server's own figures were not scraped.",
+        )
+    }
+
+    fn gauges(&self) -> BTreeSet<String> {
+        let intervals = self
+            .lanes
+            .iter()
+            .flat_map(|lane| &lane.runs)
+            .flat_map(|run| &run.intervals);
+        intervals
+            .flat_map(|interval| interval.server.gauges.keys().cloned())
+            .collect()
+    }
+
+    /// A line for each operation of the only lane.
+    fn by_operation(&self, of: impl Fn(&Row, &str) -> Option<f64>) -> Vec<Series> {
+        let lane = &self.lanes[0];
+        let series = |(colour, name): (usize, &String)| Series {
+            label: name.clone(),
+            ink: Ink::new(colour),
+            variants: vec![lane.line(&self.times, |row| of(row, name))],
+        };
+        self.operations.iter().enumerate().map(series).collect()
+    }
+
+    /// A line for each lane.
+    fn by_lane(&self, of: impl Fn(&Row) -> Option<f64>) -> Vec<Series> {
+        self.each_lane(|lane| vec![lane.line(&self.times, &of)])
+    }
+
+    fn each_lane(&self, variants: impl Fn(&Lane<'a>) -> Vec<Line>) -> Vec<Series> {
+        let series = |(colour, lane): (usize, &Lane<'a>)| Series {
+            label: lane.label.clone(),
+            ink: Ink::new(colour),
+            variants: variants(lane),
+        };
+        self.lanes.iter().enumerate().map(series).collect()
+    }
+
+    fn chart(&self, title: &str, unit: Unit, series: Vec<Series>) -> Chart {
+        Chart {
+            title: title.to_owned(),
+            axis: Axis::Time,
+            unit,
+            log: false,
+            fill: false,
+            span: self.span,
+            marks: self.marks(),
+            series,
+            wide: false,
+        }
+    }
+
+    /// The beginnings of a single run's phases.
+    fn marks(&self) -> Vec<Mark> {
+        match self.lanes {
+            [lane] if lane.runs.len() == 1 => {
+                let phases = &lane.runs[0].result.phases;
+                phases
+                    .iter()
+                    .map(|phase| Mark {
+                        at: Number(phase.start_s),
+                        label: phase.name.clone(),
+                    })
+                    .collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Leaves out charts and lines that have nothing to show.
+    fn section(
+        &mut self,
+        id: &'static str,
+        title: &'static str,
+        hint: &'static str,
+        charts: Vec<Chart>,
+        empty: &'static str,
+    ) -> Section {
+        let mut kept = Vec::new();
+        for mut chart in charts.into_iter().filter(|chart| !chart.is_empty()) {
+            chart
+                .series
+                .retain(|series| !series.variants.iter().all(Line::is_empty));
+            self.data.charts.push(chart.clone());
+            kept.push((self.data.charts.len() - 1, chart));
+        }
+        // Two stand side by side; a last one without a neighbour takes the whole width.
+        if kept.iter().filter(|(_, chart)| !chart.wide).count() % 2 == 1
+            && let Some((_, last)) = kept.iter_mut().rfind(|(_, chart)| !chart.wide)
+        {
+            last.wide = true;
+        }
+        Section {
+            id,
+            title,
+            hint,
+            switch: Vec::new(),
+            charts: kept,
+            empty,
+        }
+    }
+}
+
+const NO_INTERVALS: &str = "The folder holds no intervals.";
+
+fn latency(row: &Row, name: &str, field: LatencyField) -> Option<f64> {
+    let of = row.interval.operations.get(name)?;
+    // A logarithmic scale has no zero.
+    (of.ops > 0).then(|| field(of).max(1) as f64)
+}
+
+/// The operations of all lanes, in the order in which they come.
+fn operations(lanes: &[Lane<'_>]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for operation in lanes
+        .iter()
+        .flat_map(Lane::results)
+        .flat_map(|run| &run.operations)
+    {
+        if !names.contains(&operation.name) {
+            names.push(operation.name.clone());
+        }
+    }
+    names
+}
+
+impl Chart {
+    fn wide(mut self) -> Self {
+        self.wide = true;
+        self
+    }
+
+    fn log(mut self) -> Self {
+        self.log = true;
+        self
+    }
+
+    fn filled(mut self) -> Self {
+        self.fill = true;
+        self
+    }
+
+    fn percentile(mut self) -> Self {
+        self.axis = Axis::Percentile;
+        self.marks.clear();
+        self
+    }
+}
+
+#[cfg(test)]
+#[path = "sections_tests.rs"]
+mod tests;

@@ -1,0 +1,311 @@
+//! The figures at the top of the page, and the tables.
+
+use super::chart::Ink;
+use super::lane::Lane;
+use crate::results::units::{count, duration, micros, percent, rate};
+use crate::results::{LatencySummary, LoadModel, OperationResult, RunResult};
+
+/// One large figure.
+pub struct Tile {
+    pub label: String,
+    pub value: String,
+    pub detail: String,
+    pub bad: bool,
+}
+
+/// Something that the reader should know before the figures.
+pub struct Notice {
+    pub level: Level,
+    pub text: String,
+}
+
+/// How much a notice matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    Info,
+    Warning,
+    Bad,
+}
+
+impl Level {
+    /// The CSS class.
+    pub fn class(self) -> &'static str {
+        match self {
+            Level::Info => "info",
+            Level::Warning => "warning",
+            Level::Bad => "bad",
+        }
+    }
+
+    /// A word for those who do not see the colour.
+    pub fn word(self) -> &'static str {
+        match self {
+            Level::Info => "Note",
+            Level::Warning => "Warning",
+            Level::Bad => "Failed",
+        }
+    }
+}
+
+/// A row of the summary table.
+pub struct SummaryRow {
+    /// The operation, and what was measured of it.
+    pub name: String,
+    /// Set when several lanes are shown.
+    pub lane: Option<(String, Ink)>,
+    pub cells: Vec<String>,
+    /// Service times where they differ: shown less prominently.
+    pub aside: bool,
+}
+
+/// Heads of [`SummaryRow::cells`].
+pub const SUMMARY_HEADS: [&str; 11] = [
+    "count", "rate", "mean", "p50", "p90", "p95", "p99", "p99.9", "p99.99", "max", "errors",
+];
+
+/// A row of the table of errors.
+pub struct ErrorRow {
+    pub lane: String,
+    pub operation: String,
+    pub name: String,
+    pub code: String,
+    pub count: String,
+    pub example: String,
+}
+
+const CLOSED_LOOP: &str = "Closed loop: a request is sent when one before it has been answered, so a slow server slows the \
+     load. The latencies are service times under a load that throttles itself; they leave out the waiting that clients with a \
+     schedule of their own would have seen.";
+
+/// A run whose rate stayed under this part of its target has missed it.
+const RATE_MET: f64 = 0.99;
+
+/// The large figures of a single run.
+pub fn tiles(run: &RunResult) -> Vec<Tile> {
+    let mut tiles = vec![throughput_tile(run)];
+    for operation in run
+        .operations
+        .iter()
+        .filter(|operation| operation.count > 0)
+        .take(3)
+    {
+        let response = &operation.response;
+        tiles.push(Tile {
+            label: format!("{} p99", operation.name),
+            value: micros(response.p99_us as f64),
+            detail: format!(
+                "p50 {}, max {}",
+                micros(response.p50_us as f64),
+                micros(response.max_us as f64)
+            ),
+            bad: false,
+        });
+    }
+    tiles.extend(run.pacing.map(|pacing| Tile {
+        label: "Lag".into(),
+        value: micros(pacing.lag_max_ms * 1000.0),
+        detail: format!("at most; {} at the end", micros(pacing.lag_end_ms * 1000.0)),
+        bad: false,
+    }));
+    tiles.extend(reads_tile(run));
+    tiles.push(errors_tile(run));
+    tiles
+}
+
+fn throughput_tile(run: &RunResult) -> Tile {
+    let done: u64 = run.operations.iter().map(|operation| operation.count).sum();
+    let all: f64 = run.operations.iter().map(|operation| operation.rate_per_s).sum();
+    let detail = match run.pacing {
+        Some(pacing) => format!("of {} asked for", rate(pacing.target_per_s)),
+        None => format!("{} in {}", count(done), duration(run.duration_s)),
+    };
+    Tile {
+        label: "Throughput".into(),
+        value: rate(all),
+        detail,
+        bad: rate_missed(run),
+    }
+}
+
+fn reads_tile(run: &RunResult) -> Option<Tile> {
+    let reads = run.reads?;
+    let detail = match (reads.missing, reads.corrupt) {
+        (0, 0) => format!("{} misses, none unexpected", count(reads.misses)),
+        (missing, corrupt) => format!("{} missing, {} corrupt", count(missing), count(corrupt)),
+    };
+    Some(Tile {
+        label: "Hit rate".into(),
+        value: percent(reads.hit_rate()?),
+        detail,
+        bad: reads.missing + reads.corrupt > 0,
+    })
+}
+
+fn errors_tile(run: &RunResult) -> Tile {
+    let errors = run.error_count();
+    let done: u64 = run.operations.iter().map(|operation| operation.count).sum();
+    let detail = match errors {
+        0 => "every operation succeeded".into(),
+        _ => format!(
+            "{} of all operations",
+            percent(errors as f64 / (errors + done) as f64)
+        ),
+    };
+    Tile {
+        label: "Errors".into(),
+        value: count(errors),
+        detail,
+        bad: errors > 0,
+    }
+}
+
+fn rate_missed(run: &RunResult) -> bool {
+    run.pacing
+        .is_some_and(|pacing| pacing.achieved_per_s < pacing.target_per_s * RATE_MET)
+}
+
+/// What to say before the figures, the worst first.
+pub fn notices(lanes: &[Lane<'_>]) -> Vec<Notice> {
+    let mut notices = Vec::new();
+    for lane in lanes {
+        let who = if lanes.len() > 1 {
+            format!("{}: ", lane.label)
+        } else {
+            String::new()
+        };
+        for run in lane.results() {
+            notices.extend(verification(run).map(|text| (Level::Bad, format!("{who}{text}"))));
+            notices.extend(missed_rate(run).map(|text| (Level::Warning, format!("{who}{text}"))));
+            notices.extend(
+                run.notes
+                    .iter()
+                    .map(|note| (Level::Warning, format!("{who}{note}"))),
+            );
+        }
+    }
+    let closed = |run: &RunResult| matches!(run.load, LoadModel::Closed { .. });
+    if lanes.iter().flat_map(Lane::results).any(closed) {
+        notices.push((Level::Info, CLOSED_LOOP.to_owned()));
+    }
+    notices.sort_by_key(|(level, _)| match level {
+        Level::Bad => 0,
+        Level::Warning => 1,
+        Level::Info => 2,
+    });
+    notices.dedup_by(|a, b| a.1 == b.1);
+    notices
+        .into_iter()
+        .map(|(level, text)| Notice { level, text })
+        .collect()
+}
+
+fn verification(run: &RunResult) -> Option<String> {
+    let reads = run.reads.filter(|reads| reads.missing + reads.corrupt > 0)?;
+    Some(format!(
+        "reads did not find what was written: {} missing, {} corrupt.",
+        count(reads.missing),
+        count(reads.corrupt)
+    ))
+}
+
+fn missed_rate(run: &RunResult) -> Option<String> {
+    let pacing = run.pacing.filter(|_| rate_missed(run))?;
+    Some(format!(
+        "the rate was missed: {} of {} asked for ({}).",
+        rate(pacing.achieved_per_s),
+        rate(pacing.target_per_s),
+        percent(pacing.achieved_per_s / pacing.target_per_s)
+    ))
+}
+
+/// The summary table: by operation, then by lane.
+pub fn summary(lanes: &[Lane<'_>]) -> Vec<SummaryRow> {
+    let mut names: Vec<&str> = Vec::new();
+    for operation in lanes
+        .iter()
+        .flat_map(Lane::results)
+        .flat_map(|run| &run.operations)
+    {
+        if !names.contains(&operation.name.as_str()) {
+            names.push(&operation.name);
+        }
+    }
+    let mut rows = Vec::new();
+    for name in names {
+        for (index, lane) in lanes.iter().enumerate() {
+            let shown = (lanes.len() > 1).then(|| (lane.label.clone(), Ink::new(index)));
+            for operation in lane.results().filter_map(|run| run.operation(name)) {
+                rows.extend(operation_rows(operation, &shown));
+            }
+        }
+    }
+    rows
+}
+
+fn operation_rows(operation: &OperationResult, lane: &Option<(String, Ink)>) -> Vec<SummaryRow> {
+    let mut cells = vec![count(operation.count), rate(operation.rate_per_s)];
+    cells.extend(latency_cells(operation.count, &operation.response));
+    cells.push(count(operation.error_count()));
+    let row = |name: String, cells, aside| SummaryRow {
+        name,
+        lane: lane.clone(),
+        cells,
+        aside,
+    };
+    let mut rows = vec![row(operation.name.clone(), cells, false)];
+    if operation.service != operation.response {
+        let mut cells = vec![String::new(), String::new()];
+        cells.extend(latency_cells(operation.count, &operation.service));
+        cells.push(String::new());
+        rows.push(row(format!("{} service time", operation.name), cells, true));
+    }
+    rows
+}
+
+fn latency_cells(count: u64, of: &LatencySummary) -> Vec<String> {
+    let percentiles = [
+        of.p50_us,
+        of.p90_us,
+        of.p95_us,
+        of.p99_us,
+        of.p99_9_us,
+        of.p99_99_us,
+        of.max_us,
+    ]
+    .map(|us| us as f64);
+    let figures = std::iter::once(of.mean_us).chain(percentiles);
+    figures
+        .map(|us| if count == 0 { "–".to_owned() } else { micros(us) })
+        .collect()
+}
+
+/// Errors of every lane by operation and code, the most frequent first.
+pub fn errors(lanes: &[Lane<'_>]) -> Vec<ErrorRow> {
+    let mut found = Vec::new();
+    for lane in lanes {
+        for run in lane.results() {
+            for operation in &run.operations {
+                found.extend(
+                    operation
+                        .errors
+                        .iter()
+                        .map(|error| (&lane.label, &operation.name, error)),
+                );
+            }
+        }
+    }
+    found.sort_by_key(|(.., error)| std::cmp::Reverse(error.count));
+    let row = |(lane, operation, error): (&String, &String, &crate::results::ErrorCount)| ErrorRow {
+        lane: lane.clone(),
+        operation: operation.clone(),
+        name: error.name.clone(),
+        code: error.code.map_or("–".into(), |code| format!("0x{code:04X}")),
+        count: count(error.count),
+        example: error.example.clone().unwrap_or_default(),
+    };
+    found.into_iter().map(row).collect()
+}
+
+#[cfg(test)]
+#[path = "summary_tests.rs"]
+mod tests;
