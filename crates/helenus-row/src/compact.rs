@@ -1,8 +1,8 @@
 //! What a compaction may forget.
 //!
 //! Rows that a partition's deletions cover go whenever the filter has seen the header, in any compaction: the header, which is
-//! merged on, keeps shadowing what lies elsewhere. Expired cells become tombstones. At the last run, with nothing older below,
-//! tombstones and deletions go too.
+//! merged on, keeps shadowing what lies elsewhere. Expired cells become tombstones. Where nothing older lies below, at the last run
+//! or because the runs below never had the row, tombstones and deletions go too. A header's go where nothing of its partition is below.
 //!
 //! The header comes before the rows that it covers, so when it is forgotten the same compaction removes those
 //! rows: they are in its inputs, as nothing older lies outside of them. But a job may be split into ranges, or resumed after a
@@ -24,7 +24,7 @@ use crate::row::{CellKind, ColumnId, Deletion, Liveness};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TableState {
     Live {
-        /// Tombstones younger than this are kept even at the last run, so that a write which is still under way with an older
+        /// Tombstones younger than this are kept whatever is below, so that a write which is still under way with an older
         /// timestamp stays deleted.
         purge_grace_s: i64,
         /// Columns whose cells are never read again; ascending.
@@ -37,11 +37,20 @@ pub enum TableState {
 /// A compaction job, as its filter is told.
 #[derive(Clone, Copy, Debug)]
 pub struct CompactionContext {
-    /// The output is the oldest run, and every older run takes part: nothing older lies below.
-    pub is_last_run: bool,
     /// The caller answers [`RowFilter::needs_header`]; otherwise deletions in headers are never forgotten.
     pub forgets_headers: bool,
     pub now_s: i64,
+}
+
+/// What older runs, which take no part in the compaction, may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Below {
+    /// No older version of the entry; of a header, nothing of its partition.
+    Nothing,
+    /// Older versions, which the entry hides whatever they are because it is a whole value.
+    Hidden,
+    /// Older versions.
+    Something,
 }
 
 /// What becomes of an entry.
@@ -50,6 +59,16 @@ pub enum Decision {
     Keep,
     Drop,
     Replace(Bytes),
+}
+
+/// What becomes of an entry, and what is to be known of what is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    pub decision: Decision,
+    /// A deletion was kept that would be forgotten with [`Below::Nothing`].
+    pub waits: bool,
+    /// Nothing of the entry is alive.
+    pub is_dead: bool,
 }
 
 /// The filter of one compaction job (or of one part of it): entries come in key order.
@@ -97,11 +116,11 @@ impl<T: FnMut(TableId) -> TableState> RowFilter<T> {
         Ok(())
     }
 
-    /// Decides on one entry; a merge operand and a whole value are treated alike.
+    /// Decides on one entry, a merge operand or a whole value. May be asked again when more is known of what is below.
     ///
     /// # Errors
     /// [`RowError`] if key or value is corrupt.
-    pub fn filter(&mut self, key: &[u8], value: &Bytes) -> Result<Decision, RowError> {
+    pub fn filter(&mut self, key: &[u8], value: &Bytes, below: Below) -> Result<Verdict, RowError> {
         let parts = split_key(key)?;
         self.enter(&parts);
         let Some((
@@ -112,26 +131,34 @@ impl<T: FnMut(TableId) -> TableState> RowFilter<T> {
             },
         )) = &self.table
         else {
-            return Ok(Decision::Drop);
+            return Ok(Verdict {
+                decision: Decision::Drop,
+                waits: false,
+                is_dead: true,
+            });
         };
-        let purge = Purge {
-            purges: self.context.is_last_run,
+        let mut purge = Purge {
+            purges: match parts.kind {
+                // A header's deletions are about rows, which nothing hides.
+                KeyKind::Header => below == Below::Nothing && self.context.forgets_headers,
+                KeyKind::Static | KeyKind::Row => below != Below::Something,
+            },
+            waits: false,
             now_s: self.context.now_s,
             before_s: self.context.now_s.saturating_sub(*purge_grace_s),
         };
         if parts.kind == KeyKind::Header {
             let header = PartitionHeader::decode(value)?;
-            let decision = if self.context.forgets_headers {
-                purge.header(&header)
-            } else {
-                Decision::Keep
-            };
+            let decision = purge.header(&header);
             match &mut self.partition {
                 // Several versions of one header come one after another.
                 Some((_, seen)) => *seen = seen.merge(&header),
                 None => self.partition = Some((parts.partition_prefix.to_vec(), header)),
             }
-            return Ok(decision);
+            return Ok(Verdict {
+                waits: purge.waits && self.context.forgets_headers,
+                ..purge.verdict(decision, false)
+            });
         }
         let shadow = self.partition.as_ref().and_then(|(_, header)| match parts.kind {
             KeyKind::Row => header.deletion_at(parts.clustering),
@@ -160,20 +187,24 @@ impl<T: FnMut(TableId) -> TableState> RowFilter<T> {
 /// When what is dead may be forgotten.
 #[derive(Clone, Copy, Debug)]
 struct Purge {
-    /// Nothing older lies below.
+    /// Nothing older lies below, or it stays hidden.
     purges: bool,
+    /// Something was kept only because of what is below.
+    waits: bool,
     now_s: i64,
     /// Deletions made before are old enough.
     before_s: i64,
 }
 
 impl Purge {
-    fn forgets(&self, local_deletion_s: i64) -> bool {
-        self.purges && local_deletion_s <= self.before_s
+    fn forgets(&mut self, local_deletion_s: i64) -> bool {
+        let is_old = local_deletion_s <= self.before_s;
+        self.waits |= is_old && !self.purges;
+        is_old && self.purges
     }
 
-    fn header(&self, header: &PartitionHeader) -> Decision {
-        let forgets = |deletion: &Deletion| self.forgets(deletion.local_deletion_s);
+    fn header(&mut self, header: &PartitionHeader) -> Decision {
+        let mut forgets = |deletion: &Deletion| self.forgets(deletion.local_deletion_s);
         let mut kept = header.clone();
         kept.deletion = kept.deletion.filter(|deletion| !forgets(deletion));
         kept.retain_ranges(|tombstone| !forgets(&tombstone.deletion));
@@ -187,11 +218,11 @@ impl Purge {
     }
 
     fn row(
-        &self,
+        &mut self,
         value: &Bytes,
         shadow: Option<Deletion>,
         dropped: &[ColumnId],
-    ) -> Result<Decision, RowError> {
+    ) -> Result<Verdict, RowError> {
         let row = Packed::parse(value)?;
         // A row deletion that the header's supersedes is of no more use.
         let deletion = row
@@ -205,6 +236,7 @@ impl Purge {
         let mut writer = RowWriter::new(liveness, deletion, value.len());
         let mut elements = Vec::new();
         let mut empty = liveness.is_none() && deletion.is_none();
+        let mut is_alive = liveness.is_some_and(|liveness| liveness.is_live(self.now_s));
         for column in row.columns() {
             let (id, column) = column?;
             if dropped.binary_search(&id).is_ok() {
@@ -216,6 +248,7 @@ impl Purge {
                     if let Some(cell) = self.cell(cell) {
                         writer.simple(id, &cell);
                         empty = false;
+                        is_alive |= cell.is_live(self.now_s);
                     }
                 }
                 ColumnRef::Complex(complex) => {
@@ -228,6 +261,7 @@ impl Purge {
                             elements.extend(self.cell(cell).map(|cell| (path, cell)));
                         }
                     }
+                    is_alive |= elements.iter().any(|(_, cell)| cell.is_live(self.now_s));
                     let kept = complex_deletion.filter(|d| !self.forgets(d.local_deletion_s));
                     empty &= kept.is_none() && elements.is_empty();
                     writer.complex(id, kept, &elements);
@@ -235,7 +269,7 @@ impl Purge {
             }
         }
         if empty {
-            return Ok(Decision::Drop);
+            return Ok(self.verdict(Decision::Drop, false));
         }
         let exact = row.exact_clustering()?;
         let packed = writer.finish(
@@ -243,15 +277,24 @@ impl Purge {
                 .as_ref()
                 .map(|(timestamp_us, parts)| (*timestamp_us, &**parts)),
         );
-        Ok(if packed == *value {
+        let decision = if packed == *value {
             Decision::Keep
         } else {
             Decision::Replace(packed)
-        })
+        };
+        Ok(self.verdict(decision, is_alive))
+    }
+
+    fn verdict(&self, decision: Decision, is_alive: bool) -> Verdict {
+        Verdict {
+            decision,
+            waits: self.waits,
+            is_dead: !is_alive,
+        }
     }
 
     /// An expired liveness still supersedes older ones.
-    fn forgets_liveness(&self, liveness: &Liveness) -> bool {
+    fn forgets_liveness(&mut self, liveness: &Liveness) -> bool {
         liveness.expiry.is_some_and(|expiry| {
             expiry.expires_at_s <= self.now_s
                 && self.forgets(expiry.expires_at_s.saturating_sub(i64::from(expiry.ttl_s)))
@@ -260,7 +303,7 @@ impl Purge {
 
     /// What is left of a cell: an expired one is the tombstone that was written when the cell was
     /// (`AbstractCell.purge`).
-    fn cell<'a>(&self, cell: CellRef<'a>) -> Option<CellRef<'a>> {
+    fn cell<'a>(&mut self, cell: CellRef<'a>) -> Option<CellRef<'a>> {
         let cell = match cell.kind {
             CellKind::Expiring(expiry) if expiry.expires_at_s <= self.now_s => CellRef {
                 timestamp_us: cell.timestamp_us,

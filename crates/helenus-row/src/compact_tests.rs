@@ -27,15 +27,12 @@ fn filter_with(
     RowFilter::new(context, move |_| state.clone())
 }
 
-const LAST: CompactionContext = CompactionContext {
-    is_last_run: true,
+const CONTEXT: CompactionContext = CompactionContext {
     forgets_headers: true,
     now_s: 100,
 };
-const UPPER: CompactionContext = CompactionContext {
-    is_last_run: false,
-    ..LAST
-};
+const LAST: Below = Below::Nothing;
+const UPPER: Below = Below::Something;
 
 fn deletion(timestamp_us: i64, local_deletion_s: i64) -> Deletion {
     Deletion {
@@ -50,10 +47,14 @@ fn row_with(cell: Cell) -> Bytes {
     builder.build()
 }
 
-fn decide(context: CompactionContext, value: &Bytes) -> Decision {
-    RowFilter::new(context, live_table)
-        .filter(&row_key(TABLE, 1, b"p", b"c"), value)
+fn verdict(below: Below, value: &Bytes) -> Verdict {
+    RowFilter::new(CONTEXT, live_table)
+        .filter(&row_key(TABLE, 1, b"p", b"c"), value, below)
         .unwrap()
+}
+
+fn decide(below: Below, value: &Bytes) -> Decision {
+    verdict(below, value).decision
 }
 
 #[test]
@@ -87,10 +88,27 @@ fn tombstones_last_for_the_grace() {
         dropped_columns: Arc::new([]),
     };
     let key = row_key(TABLE, 1, b"p", b"c");
-    assert_eq!(
-        filter_with(LAST, state).filter(&key, &tombstone).unwrap(),
-        Decision::Keep
-    );
+    let young = filter_with(CONTEXT, state)
+        .filter(&key, &tombstone, LAST)
+        .unwrap();
+    assert_eq!(young.decision, Decision::Keep);
+    assert!(!young.waits && young.is_dead);
+}
+
+#[test]
+fn what_waits_for_older_runs_is_told() {
+    let tombstone = row_with(Cell::tombstone(5, 90));
+    assert!(verdict(UPPER, &tombstone).waits);
+    assert!(!verdict(LAST, &tombstone).waits);
+    assert_eq!(decide(Below::Hidden, &tombstone), Decision::Drop);
+    let live = verdict(UPPER, &row_with(Cell::live(5, "v")));
+    assert!(!live.waits && !live.is_dead);
+    let key = header_key(TABLE, 1, b"p");
+    let header = PartitionHeader::deleting_partition(deletion(5, 10)).encode();
+    let hidden = RowFilter::new(CONTEXT, live_table)
+        .filter(&key, &header, Below::Hidden)
+        .unwrap();
+    assert!(hidden.waits && hidden.decision == Decision::Keep);
 }
 
 #[test]
@@ -111,18 +129,14 @@ fn row_and_complex_deletions_go_at_last() {
 fn gone_tables_and_dropped_columns_go() {
     let key = row_key(TABLE, 1, b"p", b"c");
     let value = row_with(Cell::live(5, "v"));
-    assert_eq!(
-        filter_with(UPPER, TableState::Gone).filter(&key, &value).unwrap(),
-        Decision::Drop
-    );
+    let gone = filter_with(CONTEXT, TableState::Gone).filter(&key, &value, UPPER);
+    assert_eq!(gone.unwrap().decision, Decision::Drop);
     let state = TableState::Live {
         purge_grace_s: 0,
         dropped_columns: Arc::new([ColumnId(1)]),
     };
-    assert_eq!(
-        filter_with(UPPER, state).filter(&key, &value).unwrap(),
-        Decision::Drop
-    );
+    let dropped = filter_with(CONTEXT, state).filter(&key, &value, UPPER);
+    assert_eq!(dropped.unwrap().decision, Decision::Drop);
 }
 
 #[test]
@@ -136,20 +150,19 @@ fn headers_cover_rows_and_are_forgotten_with_them() {
         deletion(7, 10),
     );
     let header = header.merge(&ranges);
-    for (context, of_header) in [(UPPER, Decision::Keep), (LAST, Decision::Drop)] {
-        let mut filter = RowFilter::new(context, live_table);
+    for (below, of_header) in [(UPPER, Decision::Keep), (LAST, Decision::Drop)] {
+        let mut filter = RowFilter::new(CONTEXT, live_table);
         assert_eq!(filter.needs_header(&header_key(TABLE, 1, b"p")), None);
-        assert_eq!(
-            filter
-                .filter(&header_key(TABLE, 1, b"p"), &header.encode())
-                .unwrap(),
-            of_header
-        );
+        let verdict = filter
+            .filter(&header_key(TABLE, 1, b"p"), &header.encode(), below)
+            .unwrap();
+        assert_eq!(verdict.decision, of_header);
         let mut decide = |key: &Bytes, timestamp_us| {
             assert_eq!(filter.needs_header(key), None);
             filter
-                .filter(key, &row_with(Cell::live(timestamp_us, "v")))
+                .filter(key, &row_with(Cell::live(timestamp_us, "v")), below)
                 .unwrap()
+                .decision
         };
         assert_eq!(decide(&static_key(TABLE, 1, b"p"), 5), Decision::Drop);
         assert_eq!(decide(&static_key(TABLE, 1, b"p"), 6), Decision::Keep);
@@ -160,55 +173,78 @@ fn headers_cover_rows_and_are_forgotten_with_them() {
     }
     let careful = CompactionContext {
         forgets_headers: false,
-        ..LAST
+        ..CONTEXT
     };
     let mut filter = RowFilter::new(careful, live_table);
-    assert_eq!(
-        filter
-            .filter(&header_key(TABLE, 1, b"p"), &header.encode())
-            .unwrap(),
-        Decision::Keep
-    );
+    let kept = filter
+        .filter(&header_key(TABLE, 1, b"p"), &header.encode(), LAST)
+        .unwrap();
+    assert!(kept.decision == Decision::Keep && !kept.waits);
 }
 
 #[test]
 fn a_job_that_starts_within_a_partition_asks_for_its_header() {
     let header = PartitionHeader::deleting_partition(deletion(5, 10)).encode();
-    let mut filter = RowFilter::new(LAST, live_table);
+    let mut filter = RowFilter::new(CONTEXT, live_table);
     let key = row_key(TABLE, 1, b"p", b"c");
     let needed = filter.needs_header(&key).unwrap();
     assert_eq!(needed, header_key(TABLE, 1, b"p"));
     filter.set_header(&needed, Some(&header)).unwrap();
     assert_eq!(filter.needs_header(&key), None);
-    assert_eq!(
-        filter.filter(&key, &row_with(Cell::live(5, "v"))).unwrap(),
-        Decision::Drop
-    );
+    let covered = filter.filter(&key, &row_with(Cell::live(5, "v")), LAST).unwrap();
+    assert_eq!(covered.decision, Decision::Drop);
 }
 
 /// A store of runs, each sorted, the newest first; a run holds what was merged of one key.
-type Run = BTreeMap<Bytes, Bytes>;
+type Run = BTreeMap<Bytes, Entry>;
+
+#[derive(Clone, Debug)]
+struct Entry {
+    /// Nothing, for a key that was deleted whole.
+    value: Option<Bytes>,
+    /// Hides what older runs have of the key.
+    is_whole: bool,
+}
 
 fn kind_of(key: &[u8]) -> KeyKind {
     split_key(key).unwrap().kind
 }
 
 fn add(run: &mut Run, key: Bytes, value: Bytes) {
-    let merged = merge(kind_of(&key), run.get(&key), &[value]).unwrap();
-    run.insert(key, merged);
+    let entry = run.entry(key.clone()).or_insert(Entry {
+        value: None,
+        is_whole: false,
+    });
+    entry.value = Some(merge(kind_of(&key), entry.value.as_ref(), &[value]).unwrap());
 }
 
+/// Of each key what the runs amount to, down to the first whole value.
 fn fold(runs: &[Run]) -> Run {
     let mut folded = Run::new();
-    for (key, value) in runs.iter().flatten() {
-        add(&mut folded, key.clone(), value.clone());
+    for (key, entry) in runs.iter().flatten() {
+        let done = folded.get(key).is_some_and(|entry: &Entry| entry.is_whole);
+        if done {
+            continue;
+        }
+        if let Some(value) = &entry.value {
+            add(&mut folded, key.clone(), value.clone());
+        }
+        let is_whole = entry.is_whole;
+        let nothing = Entry {
+            value: None,
+            is_whole,
+        };
+        folded.entry(key.clone()).or_insert(nothing).is_whole = is_whole;
     }
     folded
 }
 
 /// What a reader sees of all rows.
 fn view(runs: &[Run], now_s: i64) -> Vec<(Bytes, Row)> {
-    let all = fold(runs);
+    let all: BTreeMap<Bytes, Bytes> = fold(runs)
+        .into_iter()
+        .filter_map(|(key, entry)| Some((key, entry.value?)))
+        .collect();
     let mut seen = Vec::new();
     for (key, value) in &all {
         let parts = split_key(key).unwrap();
@@ -244,30 +280,52 @@ fn view(runs: &[Run], now_s: i64) -> Vec<(Bytes, Row)> {
     seen
 }
 
+/// What older runs may have of a key, or of a header's partition.
+fn below(older: &[Run], key: &Bytes, is_whole: bool) -> Below {
+    let is_there = match kind_of(key) {
+        KeyKind::Header => older.iter().any(|run| !run.is_empty()),
+        _ => older.iter().any(|run| run.contains_key(key)),
+    };
+    match (is_there, is_whole) {
+        (false, _) => Below::Nothing,
+        (true, true) => Below::Hidden,
+        (true, false) => Below::Something,
+    }
+}
+
 /// Compacts the oldest or other neighbouring runs, in parts that begin anywhere.
 fn compact(runs: &mut Vec<Run>, from: usize, to: usize, cuts: &[usize], now_s: i64) {
-    let context = CompactionContext {
-        is_last_run: to == runs.len(),
-        forgets_headers: true,
-        now_s,
-    };
+    let context = CompactionContext { now_s, ..CONTEXT };
     let current = fold(runs);
+    let (inputs, older) = runs.split_at(to);
     let mut output = Run::new();
     let mut filter = RowFilter::new(context, live_table);
-    for (position, (key, value)) in fold(&runs[from..to]).into_iter().enumerate() {
+    for (position, (key, entry)) in fold(&inputs[from..]).into_iter().enumerate() {
         if cuts.contains(&position) {
             filter = RowFilter::new(context, live_table);
         }
         if let Some(header) = filter.needs_header(&key) {
-            filter
-                .set_header(&header, current.get(&header).map(|value| &**value))
-                .unwrap();
+            let value = current.get(&header).and_then(|entry| entry.value.as_deref());
+            filter.set_header(&header, value).unwrap();
         }
-        match filter.filter(&key, &value).unwrap() {
-            Decision::Keep => output.insert(key, value),
-            Decision::Replace(value) => output.insert(key, value),
-            Decision::Drop => None,
+        let below = below(older, &key, entry.is_whole);
+        let decision = match &entry.value {
+            Some(value) => filter.filter(&key, value, below).unwrap().decision,
+            None => Decision::Drop,
         };
+        match decision {
+            Decision::Keep => {
+                output.insert(key, entry);
+            }
+            Decision::Replace(value) => {
+                let value = Some(value);
+                output.insert(key, Entry { value, ..entry });
+            }
+            Decision::Drop if below == Below::Hidden => {
+                output.insert(key, Entry { value: None, ..entry });
+            }
+            Decision::Drop => {}
+        }
     }
     runs.splice(from..to, [output]);
 }
@@ -287,6 +345,7 @@ proptest! {
     #[test]
     fn compaction_does_not_change_what_is_seen(
         runs in prop::collection::vec(prop::collection::vec(operand(), 0..8), 1..5),
+        whole in prop::collection::vec((0..4usize, any::<prop::sample::Index>()), 0..4),
         jobs in prop::collection::vec((0..4usize, 1..5usize, prop::collection::vec(0..12usize, 0..3)), 1..5),
     ) {
         let mut stored: Vec<Run> = Vec::new();
@@ -322,6 +381,17 @@ proptest! {
                 }
             }
             stored.push(run);
+        }
+        for (run, key) in whole {
+            let run = run % stored.len();
+            let mut folded = fold(&stored[run..]);
+            // A copy of what a header deletes would outlive the header.
+            let has_header = folded.contains_key(&header_key(TABLE, 1, b"p"));
+            if !stored[run].is_empty() && !has_header {
+                let key = key.get(&stored[run].keys().cloned().collect::<Vec<_>>()).clone();
+                let value = folded.remove(&key).and_then(|entry| entry.value);
+                stored[run].insert(key, Entry { value, is_whole: true });
+            }
         }
         let now_s = 3;
         let before = view(&stored, now_s);

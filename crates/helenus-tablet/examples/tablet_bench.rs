@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use helenus_tablet::{
-    CompactFilter, CompactionContext, Decision, HookError, Hooks, Store, StoreConfig, StoreUrl, WriteBatch,
+    Below, CompactFilter, CompactionContext, Decision, HookError, Hooks, Store, StoreConfig, StoreUrl,
+    Verdict, WriteBatch,
 };
 
 #[global_allocator]
@@ -36,8 +37,12 @@ impl Hooks for LastWins {
 }
 
 impl CompactFilter for KeepAll {
-    fn entry(&mut self, _key: &[u8], _value: &Bytes) -> Result<Decision, HookError> {
-        Ok(Decision::Keep)
+    fn entry(&mut self, _key: &[u8], _value: &Bytes, _below: Below) -> Result<Verdict, HookError> {
+        Ok(Verdict {
+            decision: Decision::Keep,
+            waits: false,
+            is_dead: false,
+        })
     }
 }
 

@@ -96,7 +96,7 @@ pub struct StoreConfig {
     pub write_in_flight_bytes: u64,
     /// How often the compactor looks for work.
     pub compaction_poll_interval: Duration,
-    /// How long files that nothing refers to are kept, for reads that still use them.
+    /// How long files that a compaction has replaced are kept, for reads that still use them. Longer scans are waited for.
     pub garbage_age: Duration,
     /// fsync of data files and of the log. Off only in tests that need no durability.
     pub fsync: bool,
@@ -126,7 +126,7 @@ impl StoreConfig {
             disk_reserve_bytes: memtable_bytes + 64 * MIB,
             write_in_flight_bytes: (memtable_bytes / 4).max(16 * MIB),
             compaction_poll_interval: Duration::from_secs(1),
-            garbage_age: Duration::from_secs(120),
+            garbage_age: Duration::from_secs(5),
             fsync: true,
             background_threads: (cores / 2).clamp(1, 8),
             clock: None,
@@ -146,6 +146,7 @@ impl StoreConfig {
             disk_reserve_bytes: 8 * MIB,
             write_in_flight_bytes: 16 * MIB,
             compaction_poll_interval: Duration::from_millis(200),
+            garbage_age: Duration::from_secs(3),
             background_threads: 1,
             ..StoreConfig::new(StoreUrl::File(path.to_path_buf()))
         }

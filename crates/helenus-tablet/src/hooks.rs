@@ -1,14 +1,9 @@
 //! What rows mean: merge and compaction, passed in by the floors above, and their adapters to SlateDB.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use async_trait::async_trait;
 use bytes::Bytes;
-use slatedb::{
-    CompactionFilter, CompactionFilterDecision, CompactionFilterError, CompactionFilterSupplier,
-    CompactionJobContext, Db, MergeOperator, MergeOperatorError, PrefixExtractor, PrefixTarget, RowEntry,
-    ValueDeletable,
-};
+use slatedb::{MergeOperator, MergeOperatorError, PrefixExtractor, PrefixTarget};
 
 /// A stored row cannot be understood; the text says why.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -35,19 +30,38 @@ pub trait Hooks: Send + Sync + 'static {
 /// One run of a compaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CompactionContext {
-    /// Nothing older than what is compacted lies below.
-    pub is_last_run: bool,
     /// Wall-clock time of the compaction, in ms.
     pub now_ms: i64,
+}
+
+/// What lies below an entry, in runs that do not take part in the compaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Below {
+    /// Nothing that the entry could be about.
+    Nothing,
+    /// Perhaps older versions of the entry, which it hides whatever they are. What else it is about may be there too.
+    Hidden,
+    /// Perhaps older versions of it, or of what it deletes.
+    Something,
 }
 
 /// What becomes of an entry in a compaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
     Keep,
-    /// The entry is nothing, now and with everything older. Before the last run what is older stays below.
+    /// The entry is nothing, now and with everything older. Where something is below, that stays.
     Drop,
     Replace(Bytes),
+}
+
+/// A decision on an entry, and what is to be known of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verdict {
+    pub decision: Decision,
+    /// Some of it would be forgotten if nothing were below.
+    pub waits: bool,
+    /// Nothing of it is alive.
+    pub is_dead: bool,
 }
 
 /// State of one run of a compaction, such as the partition deletion seen at the partition's header.
@@ -63,8 +77,15 @@ pub trait CompactFilter: Send + Sync {
         let _ = (key, row);
         Ok(())
     }
-    /// Decides on the next key. An error abandons the compaction, which is tried again later.
-    fn entry(&mut self, key: &[u8], value: &Bytes) -> Result<Decision, HookError>;
+    /// Decides on the next key, or on the same one again when more is known of what is below. An error abandons the compaction,
+    /// which is tried again later.
+    fn entry(&mut self, key: &[u8], value: &Bytes, below: Below) -> Result<Verdict, HookError>;
+    /// The keys that deletions in the entry at `key` are about, if there are others than the key itself: their prefix, and the
+    /// least key behind those with it.
+    fn covers(&self, key: &Bytes) -> Option<(Bytes, Option<Bytes>)> {
+        let _ = key;
+        None
+    }
     /// All entries have been seen.
     fn end(&mut self) {}
 }
@@ -91,86 +112,6 @@ impl MergeOperator for Merge {
         self.0
             .merge(key, existing.as_ref(), operands)
             .map_err(|error| MergeOperatorError::Callback { message: error.0 })
-    }
-}
-
-/// Makes the filters of a tablet's compactions. The database is known only once it is open.
-pub(crate) struct Filters {
-    pub hooks: Arc<dyn Hooks>,
-    pub db: Arc<OnceLock<Db>>,
-}
-
-#[async_trait]
-impl CompactionFilterSupplier for Filters {
-    async fn create_compaction_filter(
-        &self,
-        context: &CompactionJobContext,
-    ) -> Result<Box<dyn CompactionFilter>, CompactionFilterError> {
-        let filter = self.hooks.compaction(&CompactionContext {
-            is_last_run: context.is_dest_last_run,
-            now_ms: context.compaction_clock_tick,
-        });
-        Ok(Box::new(Filter {
-            filter,
-            db: self.db.clone(),
-            is_last_run: context.is_dest_last_run,
-        }))
-    }
-}
-
-struct Filter {
-    filter: Box<dyn CompactFilter>,
-    db: Arc<OnceLock<Db>>,
-    is_last_run: bool,
-}
-
-impl Filter {
-    async fn look_up(&mut self, key: Bytes) -> Result<(), CompactionFilterError> {
-        let failed =
-            |error: Box<dyn std::error::Error + Send + Sync>| CompactionFilterError::FilterError(error);
-        let db = self
-            .db
-            .get()
-            .ok_or_else(|| failed("the tablet is still being opened".into()))?;
-        let row = db.get(&key).await.map_err(|error| failed(Box::new(error)))?;
-        self.filter
-            .provide(&key, row.as_ref())
-            .map_err(|error| failed(Box::new(error)))
-    }
-}
-
-#[async_trait]
-impl CompactionFilter for Filter {
-    async fn filter(&mut self, entry: &RowEntry) -> Result<CompactionFilterDecision, CompactionFilterError> {
-        let (value, is_fold_of_all) = match &entry.value {
-            ValueDeletable::Value(value) => (value, true),
-            ValueDeletable::Merge(value) => (value, false),
-            ValueDeletable::Tombstone => return Ok(CompactionFilterDecision::Keep),
-        };
-        if let Some(needed) = self.filter.needs(&entry.key) {
-            self.look_up(needed).await?;
-        }
-        let decision = self
-            .filter
-            .entry(&entry.key, value)
-            .map_err(|error| CompactionFilterError::FilterError(Box::new(error)))?;
-        Ok(match decision {
-            Decision::Keep => CompactionFilterDecision::Keep,
-            // A whole value hides the older operands below it: dropped, it would uncover them.
-            Decision::Drop if is_fold_of_all && !self.is_last_run => {
-                CompactionFilterDecision::Modify(ValueDeletable::Tombstone)
-            }
-            Decision::Drop => CompactionFilterDecision::Drop,
-            Decision::Replace(bytes) if is_fold_of_all => {
-                CompactionFilterDecision::Modify(ValueDeletable::Value(bytes))
-            }
-            Decision::Replace(bytes) => CompactionFilterDecision::Modify(ValueDeletable::Merge(bytes)),
-        })
-    }
-
-    async fn on_compaction_end(&mut self) -> Result<(), CompactionFilterError> {
-        self.filter.end();
-        Ok(())
     }
 }
 

@@ -17,6 +17,7 @@
 mod applier;
 mod cache;
 mod clock;
+mod compaction;
 mod config;
 mod disk;
 mod error;
@@ -29,13 +30,14 @@ mod meta;
 mod open;
 mod stats;
 mod store;
+mod sweep;
 mod tablet;
 mod wal;
 
 pub use cache::RowCacheStats;
 pub use config::{StoreConfig, StoreUrl, machine_memory_bytes};
 pub use error::StoreError;
-pub use hooks::{CompactFilter, CompactionContext, Decision, HookError, Hooks};
+pub use hooks::{Below, CompactFilter, CompactionContext, Decision, HookError, Hooks, Verdict};
 pub use layout::{FORMAT_VERSION, TokenRange};
 pub use meta::{MetaDoc, MetaExpect, MetaVersion};
 pub use stats::{LogStats, StoreStats, TabletStats};

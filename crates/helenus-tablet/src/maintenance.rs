@@ -1,14 +1,18 @@
 //! Keeps the log short: cuts off segments whose records are in SSTables, flushes the tablets that hold it back, prepares spare files.
+//! Has the tablets' tombstones compacted and their garbage deleted.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use object_store::ObjectStore;
 use slatedb::admin::Admin;
+use slatedb_common::clock::SystemClock;
 
+use crate::compaction::Watch;
 use crate::disk::Space;
 use crate::log::segment::Folder;
 use crate::log::{Log, SegmentInfo};
+use crate::sweep::Sweep;
 use crate::tablet::Tablet;
 
 const INTERVAL: Duration = Duration::from_millis(500);
@@ -23,15 +27,29 @@ pub(crate) struct Maintenance {
     pub store: Arc<dyn ObjectStore>,
     pub space: Arc<Space>,
     pub wake: Arc<tokio::sync::Notify>,
+    pub clock: Arc<dyn SystemClock>,
+    pub garbage_age: Duration,
 }
 
 impl Maintenance {
     /// Runs until it is aborted.
     pub async fn run(self: Arc<Self>) {
+        let mut watches: Vec<Watch> = self.tablets.iter().map(|_| Watch::new()).collect();
+        let mut sweeps: Vec<Sweep> = self
+            .tablets
+            .iter()
+            .map(|_| Sweep::new(self.garbage_age))
+            .collect();
         loop {
             let _ = tokio::time::timeout(INTERVAL, self.wake.notified()).await;
             self.trim().await;
             self.flush_laggards().await;
+            self.clean(&mut watches).await;
+            for (tablet, sweep) in self.tablets.iter().zip(&mut sweeps) {
+                sweep
+                    .run(tablet, &self.store, &self.clock, self.garbage_age)
+                    .await;
+            }
             if self.space.check().is_err() {
                 self.folder.drop_spares();
             } else {
@@ -105,6 +123,20 @@ impl Maintenance {
             {
                 tracing::warn!(tablet = tablet.id(), %error, "a tablet could not be flushed");
             }
+        }
+    }
+
+    /// Has the tablets compacted whose reads meet too much that is dead, what is in memory included.
+    async fn clean(&self, watches: &mut [Watch]) {
+        for (tablet, watch) in self.tablets.iter().zip(watches) {
+            if !watch.is_due(&tablet.compactions) {
+                continue;
+            }
+            if let Err(error) = tablet.flush().await {
+                tracing::warn!(tablet = tablet.id(), %error, "a tablet could not be flushed");
+                continue;
+            }
+            tablet.compactions.ask();
         }
     }
 

@@ -3,12 +3,12 @@
 use std::fs::File;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use object_store::ObjectStore;
 use parking_lot::Mutex;
 use slatedb::config::{
-    CompactionWorkerOptions, CompactorOptions, CompressionCodec, GarbageCollectorDirectoryOptions,
-    GarbageCollectorOptions, Settings,
+    CompactorOptions, CompressionCodec, GarbageCollectorDirectoryOptions, GarbageCollectorOptions, Settings,
 };
 use slatedb::db_cache::foyer::FoyerCache;
 use slatedb::{BloomFilterPolicy, CompactorBuilder, Db, FilterPolicy, RowEntry, ValueDeletable};
@@ -18,10 +18,11 @@ use tokio::sync::{Semaphore, mpsc};
 use crate::applier::{self, Router};
 use crate::cache::RowCache;
 use crate::clock::StoreClock;
+use crate::compaction::{self, Compactions, Supplier, Tables};
 use crate::config::StoreConfig;
 use crate::disk::Space;
 use crate::error::{StoreError, from_slatedb};
-use crate::hooks::{Filters, Hooks, Merge, Partitions};
+use crate::hooks::{Hooks, Merge, Partitions};
 use crate::layout::{Folders, Format, TabletEntry};
 use crate::log::segment::Folder;
 use crate::log::{self, Log, Record};
@@ -29,11 +30,16 @@ use crate::maintenance::{Maintenance, tablet_path};
 use crate::meta::Meta;
 use crate::stats::TabletCounters;
 use crate::store::{PERMIT_BYTES, Running, Store};
+use crate::sweep::Scans;
 use crate::tablet::Tablet;
 use crate::wal::{Init, ReplayMessage, TabletWal};
 
 /// Replayed frames that wait for a tablet at most.
 const REPLAY_QUEUE: usize = 64;
+
+/// How often SlateDB's old manifests and lists of compactions are deleted, and how old they are then.
+const DOCUMENTS_INTERVAL: Duration = Duration::from_secs(60);
+const DOCUMENTS_AGE: Duration = Duration::from_secs(120);
 
 /// The runtime of flushes, compactions and garbage collection. Unlike a bare one it may be dropped anywhere: it is not waited for.
 pub(crate) struct Background {
@@ -90,6 +96,8 @@ impl Opener {
         let mut wals = Vec::new();
         let mut senders = Vec::new();
         let mut opening = Vec::new();
+        let mut known = Vec::new();
+        let slots = Arc::new(Semaphore::new(compaction::slots(&self.config)));
         for entry in &self.format.tablets {
             let wal = TabletWal::new();
             let (sender, receiver) = mpsc::channel(REPLAY_QUEUE);
@@ -99,9 +107,12 @@ impl Opener {
                 clock: self.clock.clone(),
             };
             // Built there, SlateDB's own tasks live on the background runtime; its writer is set to run on this one.
-            opening.push(self.background.handle.spawn(self.database(entry, init)?));
+            let compactions = Arc::<Compactions>::default();
+            let database = self.database(entry, init, compactions.clone(), slots.clone())?;
+            opening.push(self.background.handle.spawn(database));
             wals.push(wal);
             senders.push(sender);
+            known.push(compactions);
         }
         let reading = self.replay(&folders, senders);
         let opened = futures::future::join_all(opening).await;
@@ -111,12 +122,12 @@ impl Opener {
             )))
         })?;
         let mut tablets = Vec::new();
-        for (entry, db) in self.format.tablets.iter().zip(opened) {
+        for ((entry, db), compactions) in self.format.tablets.iter().zip(opened).zip(known) {
             let db = match db.map_err(|error| StoreError::Unavailable(error.to_string()))? {
                 Ok(db) => db,
                 Err(error) => return Err(self.opening_error(entry.id, &error).await),
             };
-            tablets.push(Arc::new(self.tablet(entry, db)));
+            tablets.push(Arc::new(self.tablet(entry, db, compactions)));
         }
         let last_lsn = wals
             .iter()
@@ -178,6 +189,8 @@ impl Opener {
             store: self.store.clone(),
             space: space.clone(),
             wake,
+            clock: self.clock.clone(),
+            garbage_age: config.garbage_age,
         });
         running.maintenance = Some(self.background.handle.spawn(maintenance.clone().run()));
         running.background = Some(self.background);
@@ -202,7 +215,7 @@ impl Opener {
         }))
     }
 
-    fn tablet(&self, entry: &TabletEntry, db: Db) -> Tablet {
+    fn tablet(&self, entry: &TabletEntry, db: Db, compactions: Arc<Compactions>) -> Tablet {
         Tablet {
             id: entry.id,
             tokens: entry.tokens,
@@ -211,6 +224,8 @@ impl Opener {
             row_cache_on: self.config.row_cache_bytes > 0,
             hooks: self.hooks.clone(),
             counters: TabletCounters::default(),
+            compactions,
+            scans: Scans::new(),
         }
     }
 
@@ -253,21 +268,35 @@ impl Opener {
         &self,
         entry: &TabletEntry,
         init: Init,
+        compactions: Arc<Compactions>,
+        slots: Arc<Semaphore>,
     ) -> Result<impl Future<Output = Result<Db, slatedb::Error>> + Send + 'static, StoreError> {
         let opened = Arc::new(OnceLock::new());
         let path = tablet_path(entry.id);
         let merge = Arc::new(Merge(self.hooks.clone()));
-        let filters: Vec<Arc<dyn FilterPolicy>> = vec![Arc::new(
+        let policy: Arc<dyn FilterPolicy> = Arc::new(
             BloomFilterPolicy::new(10).with_prefix_extractor(Arc::new(Partitions(self.hooks.clone()))),
-        )];
-        let options = self.compactor_options();
+        );
+        let filters = vec![policy.clone()];
+        let options = compaction::options(&self.config);
         let compactor = CompactorBuilder::new(path.clone(), self.store.clone())
             .with_runtime(self.background.handle.clone())
             .with_options(options.clone())
             .with_filter_policies(filters.clone())
-            .with_compaction_filter_supplier(Arc::new(Filters {
+            .with_scheduler_supplier(Arc::new(Supplier {
+                compactions: compactions.clone(),
+                clock: self.clock.clone(),
+            }))
+            .with_compaction_filter_supplier(Arc::new(compaction::Filters {
                 hooks: self.hooks.clone(),
                 db: opened.clone(),
+                compactions,
+                tables: Arc::new(Tables {
+                    store: self.store.clone(),
+                    root: path.clone(),
+                    policy,
+                }),
+                slots,
             }));
         let mut builder = Db::builder(path, self.store.clone())
             .with_settings(self.settings(options))
@@ -320,9 +349,10 @@ impl Opener {
 
     fn settings(&self, compactor: CompactorOptions) -> Settings {
         let share = self.config.memtable_bytes / self.format.tablets.len().max(1) as u64;
+        // Small documents; SSTables are deleted by `crate::sweep`.
         let directory = GarbageCollectorDirectoryOptions {
-            interval: Some((self.config.garbage_age / 2).max(std::time::Duration::from_secs(1))),
-            min_age: self.config.garbage_age,
+            interval: Some(DOCUMENTS_INTERVAL),
+            min_age: DOCUMENTS_AGE,
             dry_run: false,
         };
         Settings {
@@ -333,13 +363,14 @@ impl Opener {
             l0_max_ssts: 16,
             l0_max_ssts_per_key: 16,
             l0_flush_parallelism: 1,
+            min_filter_keys: compaction::MIN_FILTER_KEYS,
             compression_codec: Some(CompressionCodec::Lz4),
             compactor_options: Some(compactor),
             garbage_collector_options: Some(GarbageCollectorOptions {
                 manifest_options: Some(directory),
                 wal_options: None,
                 wal_fence_options: None,
-                compacted_options: Some(directory),
+                compacted_options: None,
                 compactions_options: Some(directory),
                 detach_options: None,
                 // A local file system cannot overwrite on condition; the folder's lock takes its place.
@@ -347,25 +378,6 @@ impl Opener {
                 ..GarbageCollectorOptions::default()
             }),
             ..Settings::default()
-        }
-    }
-
-    fn compactor_options(&self) -> CompactorOptions {
-        CompactorOptions {
-            poll_interval: self.config.compaction_poll_interval,
-            commit_compacted_interval: self
-                .config
-                .compaction_poll_interval
-                .min(std::time::Duration::from_secs(1)),
-            max_concurrent_compactions: 2,
-            worker: Some(CompactionWorkerOptions {
-                max_concurrent_compactions: 2,
-                compactions_poll_interval: self.config.compaction_poll_interval,
-                max_subcompactions: self.config.background_threads.clamp(1, 4),
-                compression_codec: Some(CompressionCodec::Lz4),
-                ..CompactionWorkerOptions::default()
-            }),
-            ..CompactorOptions::default()
         }
     }
 }

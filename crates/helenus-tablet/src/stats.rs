@@ -73,6 +73,10 @@ pub struct TabletStats {
     pub level0_files: u64,
     pub sorted_runs: u64,
     pub data_bytes: u64,
+    /// Reads of slices of partitions, the rows that they gave, and the rows that they stepped over because nothing of them is alive.
+    pub slices: u64,
+    pub rows_live: u64,
+    pub rows_dead: u64,
     pub row_cache: RowCacheStats,
 }
 

@@ -9,10 +9,12 @@ use slatedb::config::{ReadOptions, ScanOptions};
 use slatedb::{Db, DbIterator, IterationOrder};
 
 use crate::cache::{Lookup, RowCache};
+use crate::compaction::Compactions;
 use crate::error::{StoreError, from_slatedb};
 use crate::hooks::Hooks;
 use crate::layout::TokenRange;
 use crate::stats::{TabletCounters, TabletStats};
+use crate::sweep::{ScanGuard, Scans};
 
 /// A tablet of the store.
 pub struct Tablet {
@@ -23,6 +25,8 @@ pub struct Tablet {
     pub(crate) row_cache_on: bool,
     pub(crate) hooks: Arc<dyn Hooks>,
     pub(crate) counters: TabletCounters,
+    pub(crate) compactions: Arc<Compactions>,
+    pub(crate) scans: Arc<Scans>,
 }
 
 impl Tablet {
@@ -78,7 +82,10 @@ impl Tablet {
         let start = range.start_bound().cloned();
         let end = range.end_bound().cloned();
         if is_empty(&start, &end) {
-            return Ok(Scan { iterator: None });
+            return Ok(Scan {
+                iterator: None,
+                _guard: None,
+            });
         }
         let options = ScanOptions {
             cache_blocks: true,
@@ -89,6 +96,7 @@ impl Tablet {
             },
             ..ScanOptions::default()
         };
+        let guard = self.scans.begin();
         let iterator = match self.partition_of(&start, &end) {
             Some((prefix, start, end)) => {
                 self.db
@@ -99,6 +107,7 @@ impl Tablet {
         };
         Ok(Scan {
             iterator: Some(iterator.map_err(|error| from_slatedb(&error))?),
+            _guard: Some(guard),
         })
     }
 
@@ -125,6 +134,11 @@ impl Tablet {
             _ => Bound::Included(from.slice(len..)),
         };
         Some((from.slice(..len), start, end))
+    }
+
+    /// Takes note of what a slice of a partition met: rows, and what is dead and has yet to be forgotten.
+    pub fn passed(&self, live: u64, dead: u64) {
+        self.compactions.reads.add(live, dead);
     }
 
     /// Writes what is in memory to SSTables.
@@ -159,6 +173,9 @@ impl Tablet {
             level0_files: manifest.l0().len() as u64,
             sorted_runs: manifest.compacted().len() as u64,
             data_bytes,
+            slices: get(&self.compactions.reads.slices),
+            rows_live: get(&self.compactions.reads.live),
+            rows_dead: get(&self.compactions.reads.dead),
             row_cache: self.cache.stats(),
         }
     }
@@ -188,6 +205,7 @@ fn successor(prefix: &[u8]) -> Option<Vec<u8>> {
 /// Rows of a range, one after the other.
 pub struct Scan {
     iterator: Option<DbIterator>,
+    _guard: Option<ScanGuard>,
 }
 
 impl Scan {

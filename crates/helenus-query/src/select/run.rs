@@ -267,7 +267,11 @@ impl Run<'_> {
                 needs_clustering,
                 is_resumed: resumed.is_some(),
             };
+            let (live, dead) = tombstones.counts();
             let step = reader.read(&mut source, output, &mut tombstones).await?;
+            let (live_after, dead_after) = tombstones.counts();
+            let tablet = self.engine.store.tablet(partition.token);
+            tablet.passed((live_after - live) as u64, (dead_after - dead) as u64);
             tombstones.check(self.plan, &partition)?;
             if step == Step::Stop {
                 break;

@@ -29,6 +29,11 @@ impl TombstoneCount {
         }
     }
 
+    /// The live and the dead rows so far.
+    pub fn counts(&self) -> (usize, usize) {
+        (self.live, self.dead)
+    }
+
     /// A row that is there and not alive.
     pub fn dead(&mut self, plan: &SelectPlan, partition: &PartitionKey) -> Result<(), CqlError> {
         self.dead += 1;

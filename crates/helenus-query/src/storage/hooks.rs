@@ -6,12 +6,12 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use helenus_row::compact::{self, RowFilter, TableState};
-use helenus_row::{ColumnId, TableId, key, merge};
-use helenus_tablet::{CompactFilter, CompactionContext, Decision, HookError, Hooks};
+use helenus_row::{ByteRange, ColumnId, KeyKind, TableId, key, merge};
+use helenus_tablet::{Below, CompactFilter, CompactionContext, Decision, HookError, Hooks, Verdict};
 
 use crate::schema::Schema;
 
-/// Tombstones are kept this long at the last run, so that a write that is still under way with an older timestamp
+/// Tombstones are kept this long whatever is below, so that a write that is still under way with an older timestamp
 /// stays deleted.
 const PURGE_GRACE_S: i64 = 10;
 
@@ -63,7 +63,6 @@ impl Hooks for RowHooks {
 
     fn compaction(&self, context: &CompactionContext) -> Box<dyn CompactFilter> {
         let context = compact::CompactionContext {
-            is_last_run: context.is_last_run,
             forgets_headers: true,
             now_s: context.now_ms.div_euclid(1000),
         };
@@ -92,15 +91,31 @@ impl CompactFilter for Filter {
             .map_err(|error| HookError(error.to_string()))
     }
 
-    fn entry(&mut self, key: &[u8], value: &Bytes) -> Result<Decision, HookError> {
-        let decision = self
+    fn entry(&mut self, key: &[u8], value: &Bytes, below: Below) -> Result<Verdict, HookError> {
+        let below = match below {
+            Below::Nothing => compact::Below::Nothing,
+            Below::Hidden => compact::Below::Hidden,
+            Below::Something => compact::Below::Something,
+        };
+        let verdict = self
             .rows
-            .filter(key, value)
+            .filter(key, value, below)
             .map_err(|error| HookError(error.to_string()))?;
-        Ok(match decision {
-            compact::Decision::Keep => Decision::Keep,
-            compact::Decision::Drop => Decision::Drop,
-            compact::Decision::Replace(bytes) => Decision::Replace(bytes),
+        Ok(Verdict {
+            decision: match verdict.decision {
+                compact::Decision::Keep => Decision::Keep,
+                compact::Decision::Drop => Decision::Drop,
+                compact::Decision::Replace(bytes) => Decision::Replace(bytes),
+            },
+            waits: verdict.waits,
+            is_dead: verdict.is_dead,
         })
+    }
+
+    fn covers(&self, key: &Bytes) -> Option<(Bytes, Option<Bytes>)> {
+        let parts = key::split_key(key).ok()?;
+        let prefix = (parts.kind == KeyKind::Header).then(|| key.slice_ref(parts.partition_prefix))?;
+        let range = ByteRange::with_prefix(&prefix);
+        Some((prefix, range.end))
     }
 }

@@ -3,7 +3,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use helenus_tablet::{
-    CompactFilter, CompactionContext, Decision, HookError, Hooks, Store, StoreConfig, WriteBatch,
+    Below, CompactFilter, CompactionContext, Decision, HookError, Hooks, Store, StoreConfig, Verdict,
+    WriteBatch,
 };
 
 /// Rows are what was written, one after the other: neither order nor repetition goes unnoticed.
@@ -18,8 +19,8 @@ impl Hooks for Append {
         Ok(all.into())
     }
 
-    fn compaction(&self, context: &CompactionContext) -> Box<dyn CompactFilter> {
-        Box::new(Sweep(*context))
+    fn compaction(&self, _context: &CompactionContext) -> Box<dyn CompactFilter> {
+        Box::new(Sweep)
     }
 
     /// Keys are `partition/clustering`.
@@ -28,16 +29,26 @@ impl Hooks for Append {
     }
 }
 
-struct Sweep(CompactionContext);
+/// What a tombstone ends with.
+pub const DEAD: &str = "[dead]";
+
+/// Drops `gone…` always, and values that end with [`DEAD`] where nothing is below; makes `upper…` upper case there.
+struct Sweep;
 
 impl CompactFilter for Sweep {
-    fn entry(&mut self, key: &[u8], value: &Bytes) -> Result<Decision, HookError> {
-        Ok(if key.starts_with(b"gone") {
+    fn entry(&mut self, key: &[u8], value: &Bytes, below: Below) -> Result<Verdict, HookError> {
+        let is_tombstone = value.ends_with(DEAD.as_bytes());
+        let decision = if key.starts_with(b"gone") || is_tombstone && below != Below::Something {
             Decision::Drop
-        } else if key.starts_with(b"upper") && self.0.is_last_run {
+        } else if key.starts_with(b"upper") && below == Below::Nothing {
             Decision::Replace(value.to_ascii_uppercase().into())
         } else {
             Decision::Keep
+        };
+        Ok(Verdict {
+            decision,
+            waits: is_tombstone && below == Below::Something,
+            is_dead: is_tombstone,
         })
     }
 }

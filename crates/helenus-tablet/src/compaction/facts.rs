@@ -1,0 +1,211 @@
+//! What is known of a tablet's compactions, shared by those who read, schedule and compact.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use hashbrown::HashMap;
+use parking_lot::Mutex;
+use slatedb::compactor::{CompactionSpec, CompactorStateView, SourceId};
+use slatedb::manifest::{SortedRun, SsTableId};
+
+/// Counts of one compaction's output, added to by each of its parts.
+#[derive(Debug, Default)]
+pub(crate) struct Facts {
+    pub rows: AtomicU64,
+    /// Rows of which nothing is alive, kept for what they delete.
+    pub dead: AtomicU64,
+    /// About as many rows as there are with an older version below.
+    pub covering: AtomicU64,
+    /// Time spent, in ns.
+    pub busy_nanos: AtomicU64,
+}
+
+impl Facts {
+    pub fn add(&self, rows: u64, dead: u64, covering: u64) {
+        self.rows.fetch_add(rows, Ordering::Relaxed);
+        self.dead.fetch_add(dead, Ordering::Relaxed);
+        self.covering.fetch_add(covering, Ordering::Relaxed);
+    }
+
+    fn busy(&self) -> Duration {
+        Duration::from_nanos(self.busy_nanos.load(Ordering::Relaxed))
+    }
+}
+
+/// A compaction from its proposal to its end.
+pub(crate) struct Job {
+    pub facts: Arc<Facts>,
+    /// The runs older than the output; unknown while another compaction may add one.
+    pub older: Option<Arc<[SortedRun]>>,
+    pub input_bytes: u64,
+    /// The tables of the destination before, to tell whether the job came to its end.
+    before: Vec<SsTableId>,
+}
+
+/// When the last compaction ended, and how long it worked.
+#[derive(Clone, Copy)]
+struct Last {
+    ended: Instant,
+    took: Duration,
+}
+
+#[derive(Default)]
+struct State {
+    jobs: HashMap<u32, Arc<Job>>,
+    /// Of the runs that were written since the tablet was opened.
+    runs: HashMap<u32, Arc<Facts>>,
+    last: Option<Last>,
+}
+
+/// What slices of partitions have met since the tablet was opened.
+#[derive(Debug, Default)]
+pub(crate) struct Reads {
+    pub slices: AtomicU64,
+    pub live: AtomicU64,
+    pub dead: AtomicU64,
+}
+
+impl Reads {
+    pub fn add(&self, live: u64, dead: u64) {
+        self.slices.fetch_add(1, Ordering::Relaxed);
+        self.live.fetch_add(live, Ordering::Relaxed);
+        if dead > 0 {
+            self.dead.fetch_add(dead, Ordering::Relaxed);
+        }
+    }
+}
+
+/// One tablet's.
+#[derive(Default)]
+pub(crate) struct Compactions {
+    pub reads: Reads,
+    /// Reads pass too much that is dead: what is young is to be compacted, and then perhaps all.
+    asked_young: AtomicBool,
+    asked_all: AtomicBool,
+    ended: AtomicU64,
+    state: Mutex<State>,
+}
+
+impl Compactions {
+    /// Asks for compactions because of what reads pass.
+    pub fn ask(&self) {
+        self.asked_all.store(true, Ordering::Release);
+        self.asked_young.store(true, Ordering::Release);
+    }
+
+    /// True once after it was asked for.
+    pub fn take_asked_young(&self) -> bool {
+        self.asked_young.swap(false, Ordering::AcqRel)
+    }
+
+    /// True once after it was asked for.
+    pub fn take_asked_all(&self) -> bool {
+        self.asked_all.swap(false, Ordering::AcqRel)
+    }
+
+    /// True if nothing runs, and so much time has passed since the last compaction that no more than a third is spent on them.
+    pub fn is_rested(&self, least: Duration) -> bool {
+        let state = self.state.lock();
+        state.jobs.is_empty()
+            && state
+                .last
+                .is_none_or(|last| last.ended.elapsed() >= (last.took * 2).max(least))
+    }
+
+    /// How many compactions have ended.
+    pub fn ended(&self) -> u64 {
+        self.ended.load(Ordering::Relaxed)
+    }
+
+    /// What is known of a run.
+    pub fn run(&self, id: u32) -> Option<Arc<Facts>> {
+        self.state.lock().runs.get(&id).cloned()
+    }
+
+    /// The job with that destination.
+    pub fn job(&self, destination: u32) -> Option<Arc<Job>> {
+        self.state.lock().jobs.get(&destination).cloned()
+    }
+
+    /// Takes note of a proposal that was made on `view`. `is_alone` says that no other compaction is under way.
+    pub fn propose(&self, spec: &CompactionSpec, view: &CompactorStateView, is_alone: bool) {
+        let Some(destination) = spec.destination() else {
+            return;
+        };
+        let manifest = view.manifest();
+        let runs = manifest.compacted();
+        let input_bytes = spec
+            .sources()
+            .iter()
+            .map(|source| match source {
+                SourceId::SortedRun(id) => runs
+                    .iter()
+                    .filter(|run| run.id == *id)
+                    .map(SortedRun::estimate_size)
+                    .sum::<u64>(),
+                SourceId::SstView(id) => manifest
+                    .l0()
+                    .iter()
+                    .filter(|table| table.id == *id)
+                    .map(|table| table.estimate_size())
+                    .sum(),
+            })
+            .sum();
+        // Runs are numbered by age, and compactions only join neighbours. A run that another compaction is about to add could
+        // have a number below this one's only if both took files of level 0.
+        let older = (is_alone || !spec.has_l0_sources()).then(|| {
+            runs.iter()
+                .filter(|run| run.id < destination)
+                .cloned()
+                .collect::<Arc<[SortedRun]>>()
+        });
+        let job = Job {
+            facts: Arc::default(),
+            older,
+            input_bytes,
+            before: tables_of(runs, destination),
+        };
+        self.state.lock().jobs.insert(destination, Arc::new(job));
+    }
+
+    /// Forgets the jobs that are over; what they wrote is known from now on.
+    pub fn update(&self, view: &CompactorStateView) {
+        let runs = view.manifest().compacted();
+        let is_active = |destination: u32| {
+            view.compactions().is_some_and(|compactions| {
+                compactions
+                    .recent_compactions()
+                    .any(|job| job.active() && job.spec().destination() == Some(destination))
+            })
+        };
+        let mut state = self.state.lock();
+        let State {
+            jobs,
+            runs: known,
+            last,
+        } = &mut *state;
+        jobs.retain(|destination, job| {
+            if is_active(*destination) {
+                return true;
+            }
+            if tables_of(runs, *destination) != job.before {
+                known.insert(*destination, job.facts.clone());
+            }
+            self.ended.fetch_add(1, Ordering::Relaxed);
+            *last = Some(Last {
+                ended: Instant::now(),
+                took: job.facts.busy(),
+            });
+            false
+        });
+        known.retain(|id, _| runs.iter().any(|run| run.id == *id));
+    }
+}
+
+fn tables_of(runs: &[SortedRun], id: u32) -> Vec<SsTableId> {
+    runs.iter()
+        .filter(|run| run.id == id)
+        .flat_map(|run| run.sst_views().iter().map(|view| view.sst.id))
+        .collect()
+}

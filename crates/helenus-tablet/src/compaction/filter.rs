@@ -1,0 +1,208 @@
+//! What a compaction keeps: the data model's [`CompactFilter`], plugged into SlateDB, with what lies below the compacted runs.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use slatedb::{
+    CompactionFilter, CompactionFilterDecision, CompactionFilterError, CompactionFilterSupplier,
+    CompactionJobContext, Db, RowEntry, ValueDeletable,
+};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::older::{Older, Tables};
+use super::{Compactions, Facts};
+use crate::hooks::{Below, CompactFilter, CompactionContext, Decision, Hooks, Verdict};
+
+/// Of so many rows one is looked for in the runs below, to estimate how many they cover.
+const SAMPLE: u64 = 8;
+/// Filters that are read for a compaction, at least.
+const FILTER_BYTES_MIN: u64 = 8 << 20;
+
+/// Makes the filters of a tablet's compactions. The database is known only once it is open.
+pub(crate) struct Filters {
+    pub hooks: Arc<dyn Hooks>,
+    pub db: Arc<OnceLock<Db>>,
+    pub compactions: Arc<Compactions>,
+    pub tables: Arc<Tables>,
+    /// Parts of compactions that run at a time, of all tablets.
+    pub slots: Arc<Semaphore>,
+}
+
+#[async_trait]
+impl CompactionFilterSupplier for Filters {
+    async fn create_compaction_filter(
+        &self,
+        context: &CompactionJobContext,
+    ) -> Result<Box<dyn CompactionFilter>, CompactionFilterError> {
+        let failed = |error| CompactionFilterError::CreationError(Box::new(error));
+        let slot = self.slots.clone().acquire_owned().await.map_err(failed)?;
+        let filter = self.hooks.compaction(&CompactionContext {
+            now_ms: context.compaction_clock_tick,
+        });
+        let job = self.compactions.job(context.destination);
+        let older = job.as_ref().and_then(|job| {
+            let budget = (job.input_bytes / 2).max(FILTER_BYTES_MIN);
+            Some(Older::new(self.tables.clone(), job.older.clone()?, budget))
+        });
+        Ok(Box::new(Filter {
+            filter,
+            db: self.db.clone(),
+            lowest: context.is_dest_last_run,
+            folded_up_to: context.retention_min_seq.unwrap_or(u64::MAX),
+            older,
+            counts: Counts::default(),
+            facts: job.map(|job| job.facts.clone()),
+            began: Instant::now(),
+            _slot: slot,
+        }))
+    }
+}
+
+#[derive(Default)]
+struct Counts {
+    rows: u64,
+    dead: u64,
+    covering: u64,
+}
+
+struct Filter {
+    filter: Box<dyn CompactFilter>,
+    db: Arc<OnceLock<Db>>,
+    /// No run is older than the output.
+    lowest: bool,
+    /// Above that sequence number a key may have several versions, as snapshots see them: those stay as they are.
+    folded_up_to: u64,
+    older: Option<Older>,
+    counts: Counts,
+    facts: Option<Arc<Facts>>,
+    began: Instant,
+    _slot: OwnedSemaphorePermit,
+}
+
+impl Drop for Filter {
+    fn drop(&mut self) {
+        if let Some(facts) = &self.facts {
+            let nanos = self.began.elapsed().as_nanos() as u64;
+            facts.busy_nanos.fetch_add(nanos, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Filter {
+    async fn look_up(&mut self, key: Bytes) -> Result<(), CompactionFilterError> {
+        let failed =
+            |error: Box<dyn std::error::Error + Send + Sync>| CompactionFilterError::FilterError(error);
+        let db = self
+            .db
+            .get()
+            .ok_or_else(|| failed("the tablet is still being opened".into()))?;
+        let row = db.get(&key).await.map_err(|error| failed(Box::new(error)))?;
+        self.filter
+            .provide(&key, row.as_ref())
+            .map_err(|error| failed(Box::new(error)))
+    }
+
+    /// True if an older run may have the key, as far as is known.
+    async fn is_below(&mut self, key: &Bytes) -> bool {
+        match &mut self.older {
+            _ if self.lowest => false,
+            Some(older) => older.may_have_key(key).await,
+            None => true,
+        }
+    }
+
+    /// True if an older run may have what the entry's deletions cover.
+    async fn is_covered_below(&mut self, key: &Bytes) -> bool {
+        let covered = self.filter.covers(key);
+        match &mut self.older {
+            _ if self.lowest => false,
+            Some(older) => match covered {
+                None => older.may_have_key(key).await,
+                Some((prefix, end)) => older.may_have_prefix(&prefix, end.as_ref()).await,
+            },
+            None => true,
+        }
+    }
+
+    fn entry(&mut self, key: &Bytes, value: &Bytes, below: Below) -> Result<Verdict, CompactionFilterError> {
+        self.filter
+            .entry(key, value, below)
+            .map_err(|error| CompactionFilterError::FilterError(Box::new(error)))
+    }
+
+    async fn decide(
+        &mut self,
+        key: &Bytes,
+        value: &Bytes,
+        is_whole: bool,
+    ) -> Result<Verdict, CompactionFilterError> {
+        let below = match is_whole {
+            _ if self.lowest => Below::Nothing,
+            true => Below::Hidden,
+            false => Below::Something,
+        };
+        let verdict = self.entry(key, value, below)?;
+        if verdict.waits && !self.is_covered_below(key).await {
+            return self.entry(key, value, Below::Nothing);
+        }
+        Ok(verdict)
+    }
+
+    async fn count(&mut self, key: &Bytes, verdict: &Verdict) {
+        self.counts.rows += 1;
+        self.counts.dead += u64::from(verdict.is_dead);
+        if !self.lowest && self.counts.rows.is_multiple_of(SAMPLE) && self.is_below(key).await {
+            self.counts.covering += SAMPLE;
+        }
+    }
+}
+
+#[async_trait]
+impl CompactionFilter for Filter {
+    async fn filter(&mut self, entry: &RowEntry) -> Result<CompactionFilterDecision, CompactionFilterError> {
+        if entry.seq > self.folded_up_to {
+            return Ok(CompactionFilterDecision::Keep);
+        }
+        let (value, is_whole) = match &entry.value {
+            ValueDeletable::Value(value) => (value, true),
+            ValueDeletable::Merge(value) => (value, false),
+            ValueDeletable::Tombstone => {
+                return Ok(match self.is_below(&entry.key).await {
+                    true => CompactionFilterDecision::Keep,
+                    false => CompactionFilterDecision::Drop,
+                });
+            }
+        };
+        if let Some(needed) = self.filter.needs(&entry.key) {
+            self.look_up(needed).await?;
+        }
+        let verdict = self.decide(&entry.key, value, is_whole).await?;
+        if verdict.decision != Decision::Drop {
+            self.count(&entry.key, &verdict).await;
+        }
+        Ok(match verdict.decision {
+            Decision::Keep => CompactionFilterDecision::Keep,
+            // A whole value hides the older operands below it: dropped, it would uncover them.
+            Decision::Drop if is_whole && self.is_below(&entry.key).await => {
+                CompactionFilterDecision::Modify(ValueDeletable::Tombstone)
+            }
+            Decision::Drop => CompactionFilterDecision::Drop,
+            Decision::Replace(bytes) if is_whole => {
+                CompactionFilterDecision::Modify(ValueDeletable::Value(bytes))
+            }
+            Decision::Replace(bytes) => CompactionFilterDecision::Modify(ValueDeletable::Merge(bytes)),
+        })
+    }
+
+    async fn on_compaction_end(&mut self) -> Result<(), CompactionFilterError> {
+        self.filter.end();
+        let counts = std::mem::take(&mut self.counts);
+        if let Some(facts) = &self.facts {
+            facts.add(counts.rows, counts.dead, counts.covering);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,60 @@
+//! Compaction of a tablet: which runs, when, and what is forgotten on the way.
+//!
+//! SlateDB's size-tiered scheduler keeps the number of runs low. [`scheduler`] adds what tombstones need: what is young is compacted
+//! when reads pass too much that is dead, and all of it when the young runs cover enough of what lies below. [`filter`] forgets a
+//! tombstone not only at the last run but wherever the filters of the runs below ([`older`]) say that they never had its key.
+//!
+//! What [`Compactions`] holds is the bridge between them; it is not stored. After a restart the runs' facts are unknown until they are
+//! compacted again.
+
+mod facts;
+mod filter;
+mod older;
+mod scheduler;
+mod sst_filter;
+mod watch;
+
+use std::time::Duration;
+
+use slatedb::config::{CompactionWorkerOptions, CompactorOptions, CompressionCodec};
+
+use crate::config::StoreConfig;
+pub(crate) use facts::{Compactions, Facts};
+pub(crate) use filter::Filters;
+pub(crate) use older::Tables;
+pub(crate) use scheduler::Supplier;
+pub(crate) use watch::Watch;
+
+/// SSTables of fewer keys have no filter. Each has one, since what is not in a filter is not looked for, and not waited for.
+pub(crate) const MIN_FILTER_KEYS: u32 = 1;
+/// Bytes that a compaction reads ahead of each of its inputs, twice.
+const READ_AHEAD_BYTES: usize = 512 << 10;
+/// Compactions' output is cut into files of this size. Of one its filter and its index are in memory until it is whole.
+const FILE_BYTES: usize = 128 << 20;
+
+/// Parts of compactions that run at a time, of all tablets.
+pub(crate) fn slots(config: &StoreConfig) -> usize {
+    config.background_threads + 1
+}
+
+/// How compactions run.
+pub(crate) fn options(config: &StoreConfig) -> CompactorOptions {
+    CompactorOptions {
+        poll_interval: config.compaction_poll_interval,
+        commit_compacted_interval: config.compaction_poll_interval.min(Duration::from_secs(1)),
+        max_concurrent_compactions: 2,
+        checkpoint_lifetime: config.garbage_age,
+        worker: Some(CompactionWorkerOptions {
+            max_concurrent_compactions: 2,
+            compactions_poll_interval: config.compaction_poll_interval,
+            max_subcompactions: config.background_threads.clamp(1, 4),
+            max_sst_size: FILE_BYTES,
+            bytes_to_fetch: READ_AHEAD_BYTES,
+            max_fetch_tasks: 2,
+            min_filter_keys: MIN_FILTER_KEYS,
+            compression_codec: Some(CompressionCodec::Lz4),
+            ..CompactionWorkerOptions::default()
+        }),
+        ..CompactorOptions::default()
+    }
+}

@@ -1,0 +1,221 @@
+//! When to compact what. SlateDB's size-tiered scheduler goes first; where it sees nothing to do, there may be garbage.
+//!
+//! - *Asked by reads* that pass too much that is dead: level 0 and the young runs that are not much larger are joined. Tombstones of
+//!   what the runs below never had are forgotten in that.
+//! - *Covered*: when the young runs cover enough of the rows below, or hold enough tombstones that reads meet, all runs are joined.
+//! - *At rest*: files of level 0 that nothing has joined for a while are joined too, so that what they cover is known.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use slatedb::compactor::{
+    CompactionScheduler, CompactionSchedulerSupplier, CompactionSpec, CompactorStateView,
+    SizeTieredCompactionSchedulerSupplier, SourceId,
+};
+use slatedb::config::CompactorOptions;
+use slatedb::manifest::SortedRun;
+use slatedb_common::clock::SystemClock;
+
+use super::Compactions;
+
+/// Covered rows, of all bytes, from which on all runs are joined: the disk then holds about a quarter more than is alive.
+const GARBAGE_PERCENT: u64 = 20;
+/// Dead rows in young runs, of the rows of the oldest, from which on reads that ask have all runs joined.
+const DEAD_PERCENT: u64 = 1;
+/// A young run is joined with what is younger when it is at most this much larger.
+const GROWTH: u64 = 4;
+/// Runs of this size are joined whatever the others are.
+const SMALL_BYTES: u64 = 16 << 20;
+/// What a row takes about, where it is not known.
+const ROW_BYTES: u64 = 256;
+/// Files of level 0 that are older are joined.
+const REST: Duration = Duration::from_secs(30);
+
+/// Gives a tablet's compactor its scheduler.
+pub(crate) struct Supplier {
+    pub compactions: Arc<Compactions>,
+    pub clock: Arc<dyn SystemClock>,
+}
+
+impl CompactionSchedulerSupplier for Supplier {
+    fn compaction_scheduler(&self, options: &CompactorOptions) -> Box<dyn CompactionScheduler + Send + Sync> {
+        Box::new(Scheduler {
+            tiered: SizeTieredCompactionSchedulerSupplier::new().compaction_scheduler(options),
+            compactions: self.compactions.clone(),
+            clock: self.clock.clone(),
+        })
+    }
+}
+
+struct Scheduler {
+    tiered: Box<dyn CompactionScheduler + Send + Sync>,
+    compactions: Arc<Compactions>,
+    clock: Arc<dyn SystemClock>,
+}
+
+impl CompactionScheduler for Scheduler {
+    fn propose(&self, view: &CompactorStateView) -> Vec<CompactionSpec> {
+        self.compactions.update(view);
+        let active: Vec<&CompactionSpec> = view
+            .compactions()
+            .into_iter()
+            .flat_map(|compactions| compactions.recent_compactions())
+            .filter(|job| job.active())
+            .map(|job| job.spec())
+            .collect();
+        let mut specs = self.tiered.propose(view);
+        if specs.is_empty() && active.is_empty() {
+            specs.extend(self.clean(&Tree::new(view)));
+        }
+        let takes_level0 = active.iter().any(|spec| spec.has_l0_sources());
+        for spec in &specs {
+            self.compactions.propose(spec, view, !takes_level0);
+        }
+        specs
+    }
+
+    fn validate(&self, view: &CompactorStateView, spec: &CompactionSpec) -> Result<(), slatedb::Error> {
+        self.tiered.validate(view, spec)
+    }
+}
+
+impl Scheduler {
+    fn clean(&self, tree: &Tree<'_>) -> Option<CompactionSpec> {
+        if self.compactions.take_asked_young()
+            && let Some(spec) = tree.join_young()
+        {
+            return Some(spec);
+        }
+        let garbage = Garbage::of(tree, &self.compactions);
+        if self.compactions.take_asked_all() && garbage.is_met() || garbage.is_much() {
+            return tree.join_all();
+        }
+        let since = |newest: u64| {
+            let now = u64::try_from(self.clock.now().timestamp_millis()).unwrap_or(0);
+            now.saturating_sub(newest)
+        };
+        let is_at_rest = tree
+            .newest_level0_ms()
+            .is_some_and(|newest| since(newest) > REST.as_millis() as u64);
+        is_at_rest.then(|| tree.join_young()).flatten()
+    }
+}
+
+/// What could be gained by joining all runs.
+struct Garbage {
+    bytes: u64,
+    total_bytes: u64,
+    dead_rows: u64,
+    oldest_rows: u64,
+}
+
+impl Garbage {
+    fn of(tree: &Tree<'_>, compactions: &Compactions) -> Garbage {
+        let mut garbage = Garbage {
+            bytes: 0,
+            total_bytes: tree.run_bytes(),
+            dead_rows: 0,
+            oldest_rows: 0,
+        };
+        let Some((oldest, young)) = tree.runs.split_last() else {
+            return garbage;
+        };
+        let known = |run: &SortedRun| {
+            compactions
+                .run(run.id)
+                .map(|facts| {
+                    let get = |count: &std::sync::atomic::AtomicU64| count.load(Ordering::Relaxed);
+                    (get(&facts.rows), get(&facts.dead), get(&facts.covering))
+                })
+                .filter(|(rows, ..)| *rows > 0)
+        };
+        let oldest_facts = known(oldest);
+        garbage.oldest_rows = oldest_facts.map_or(oldest.estimate_size() / ROW_BYTES, |(rows, ..)| rows);
+        for run in young {
+            match known(run) {
+                Some((rows, dead, covering)) => {
+                    let (bytes, of_rows) = match oldest_facts {
+                        Some((rows, ..)) => (oldest.estimate_size(), rows),
+                        None => (run.estimate_size(), rows),
+                    };
+                    garbage.bytes += covering * bytes / of_rows.max(1);
+                    garbage.bytes += dead * run.estimate_size() / rows.max(1);
+                    garbage.dead_rows += dead;
+                }
+                // Of an unknown run the worst is expected.
+                None => garbage.bytes += run.estimate_size(),
+            }
+        }
+        garbage
+    }
+
+    fn is_much(&self) -> bool {
+        self.bytes > self.total_bytes / 100 * GARBAGE_PERCENT
+    }
+
+    fn is_met(&self) -> bool {
+        self.dead_rows > self.oldest_rows / 100 * DEAD_PERCENT
+    }
+}
+
+/// A tablet's files and runs, the newest first.
+struct Tree<'a> {
+    level0: Vec<(SourceId, u64, u64)>,
+    runs: &'a [SortedRun],
+}
+
+impl<'a> Tree<'a> {
+    fn new(view: &'a CompactorStateView) -> Tree<'a> {
+        let manifest = view.manifest();
+        Tree {
+            level0: manifest
+                .l0()
+                .iter()
+                .map(|table| {
+                    let made_ms = table.sst.id.value().timestamp_ms();
+                    (SourceId::SstView(table.id), table.estimate_size(), made_ms)
+                })
+                .collect(),
+            runs: manifest.compacted(),
+        }
+    }
+
+    fn run_bytes(&self) -> u64 {
+        self.runs.iter().map(SortedRun::estimate_size).sum()
+    }
+
+    fn newest_level0_ms(&self) -> Option<u64> {
+        self.level0.iter().map(|(_, _, made_ms)| *made_ms).max()
+    }
+
+    /// Level 0 and the runs that are not much larger than all that is younger.
+    fn join_young(&self) -> Option<CompactionSpec> {
+        if self.level0.is_empty() {
+            return None;
+        }
+        let mut bytes: u64 = self.level0.iter().map(|(_, bytes, _)| *bytes).sum();
+        let mut sources: Vec<SourceId> = self.level0.iter().map(|(source, ..)| *source).collect();
+        let mut destination = self.runs.first().map_or(0, |run| run.id.saturating_add(1));
+        for run in self.runs {
+            let size = run.estimate_size();
+            if size > (bytes * GROWTH).max(SMALL_BYTES) {
+                break;
+            }
+            bytes += size;
+            sources.push(SourceId::SortedRun(run.id));
+            destination = run.id;
+        }
+        Some(CompactionSpec::new(sources, destination))
+    }
+
+    /// All runs, which become one.
+    fn join_all(&self) -> Option<CompactionSpec> {
+        let (oldest, young) = self.runs.split_last()?;
+        if young.is_empty() {
+            return None;
+        }
+        let sources = self.runs.iter().map(|run| SourceId::SortedRun(run.id)).collect();
+        Some(CompactionSpec::new(sources, oldest.id))
+    }
+}

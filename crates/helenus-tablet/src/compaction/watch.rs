@@ -1,0 +1,48 @@
+//! Sees from a tablet's reads when its tombstones are in the way.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use super::Compactions;
+
+/// A dead row in so many slices is too much.
+const SLICES_PER_DEAD: u64 = 20;
+/// Fewer dead rows are not worth a compaction.
+const DEAD_MIN: u64 = 100;
+/// Compactions rest for so long at least. Tombstones are kept for a grace, so compacting more often would forget little.
+const INTERVAL: Duration = Duration::from_secs(4);
+/// Reads are looked at over so long.
+const WINDOW: Duration = Duration::from_secs(2);
+
+/// One tablet's reads when they were last looked at.
+pub(crate) struct Watch {
+    slices: u64,
+    dead: u64,
+    at: Instant,
+}
+
+impl Watch {
+    pub fn new() -> Watch {
+        Watch {
+            slices: 0,
+            dead: 0,
+            at: Instant::now(),
+        }
+    }
+
+    /// True if reads have met too much that is dead, and compactions have rested.
+    pub fn is_due(&mut self, compactions: &Compactions) -> bool {
+        if self.at.elapsed() < WINDOW || !compactions.is_rested(INTERVAL) {
+            return false;
+        }
+        let slices = compactions.reads.slices.load(Ordering::Relaxed);
+        let dead = compactions.reads.dead.load(Ordering::Relaxed);
+        let (new_slices, new_dead) = (slices - self.slices, dead - self.dead);
+        *self = Watch {
+            slices,
+            dead,
+            at: Instant::now(),
+        };
+        new_dead >= DEAD_MIN && new_dead * SLICES_PER_DEAD > new_slices
+    }
+}
