@@ -2,7 +2,9 @@
 
 use anyhow::{Context, Result, bail};
 use bytes::{Bytes, BytesMut};
-use helenus_cql::frame::request::{Execute, Prepare, Query, Startup};
+use helenus_cql::frame::request::{
+    Batch, BatchKind, BatchStatement, Execute, Prepare, Query, Startup, StatementRef,
+};
 use helenus_cql::frame::response::QueryResult;
 use helenus_cql::frame::{
     BoundValue, Decoder, Direction, MAX_BODY_LEN, OutputEncoder, ProtocolVersion, QueryParameters, Request,
@@ -10,6 +12,8 @@ use helenus_cql::frame::{
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+
+use crate::operation::{INDEXES, TABLES};
 
 const VERSION: ProtocolVersion = ProtocolVersion::V4;
 
@@ -61,20 +65,32 @@ impl Connection {
         }
     }
 
-    /// Puts an execution on its way; [`Connection::flush`] sends it.
-    pub fn execute(&mut self, stream: i16, id: &Bytes, values: Vec<Bytes>) {
-        let values = values.into_iter().map(BoundValue::Set).collect();
-        let parameters = QueryParameters {
-            values,
-            skip_metadata: true,
-            ..QueryParameters::default()
+    /// Puts an execution on its way, as a BATCH if there are several rows; [`Connection::flush`] sends it.
+    pub fn execute(&mut self, stream: i16, id: &Bytes, rows: Vec<Vec<Bytes>>) {
+        let bound = |values: Vec<Bytes>| values.into_iter().map(BoundValue::Set).collect();
+        let request = match <[Vec<Bytes>; 1]>::try_from(rows) {
+            Ok([values]) => Request::Execute(Box::new(Execute {
+                id: id.clone(),
+                result_metadata_id: None,
+                parameters: QueryParameters {
+                    values: bound(values),
+                    skip_metadata: true,
+                    ..QueryParameters::default()
+                },
+            })),
+            Err(rows) => Request::Batch(Box::new(Batch {
+                kind: BatchKind::Unlogged,
+                statements: rows
+                    .into_iter()
+                    .map(|values| BatchStatement {
+                        statement: StatementRef::Prepared(id.clone()),
+                        values: bound(values),
+                    })
+                    .collect(),
+                parameters: QueryParameters::default(),
+            })),
         };
-        let execute = Execute {
-            id: id.clone(),
-            result_metadata_id: None,
-            parameters,
-        };
-        let message = RequestMessage::new(Request::Execute(Box::new(execute)));
+        let message = RequestMessage::new(request);
         OutputEncoder::unstarted().request(VERSION, stream, &message, &mut self.output);
     }
 
@@ -116,16 +132,16 @@ impl Connection {
     }
 }
 
-/// Makes the table of the load.
-pub async fn prepare_table(address: &str) -> Result<()> {
+/// Makes the keyspace, the tables and the indexes of all operations.
+pub async fn prepare_tables(address: &str) -> Result<()> {
     let mut connection = Connection::open(address).await?;
-    connection
-        .query(
-            "CREATE KEYSPACE IF NOT EXISTS compare WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
-        )
-        .await
-        .context("can't create the keyspace")?;
-    connection
-        .query("CREATE TABLE IF NOT EXISTS compare.kv (k text PRIMARY KEY, v blob)")
-        .await
+    let keyspace = "CREATE KEYSPACE IF NOT EXISTS compare \
+                    WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}";
+    for statement in [keyspace].iter().chain(&TABLES).chain(&INDEXES) {
+        connection
+            .query(statement)
+            .await
+            .with_context(|| statement.to_string())?;
+    }
+    Ok(())
 }

@@ -6,6 +6,7 @@
 
 mod client;
 mod load;
+mod operation;
 mod report;
 mod server;
 
@@ -15,12 +16,13 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use clap::Parser;
 
-use load::{Load, Operation};
+use load::Load;
+use operation::{Operation, Sizes};
 use report::Figures;
 use server::Server;
 
 #[derive(Parser, Debug)]
-#[command(about = "Helenus against Apache Cassandra: single-row writes and reads, side by side")]
+#[command(about = "Helenus against Apache Cassandra: the same operations on both, in alternating rounds")]
 struct Args {
     /// Alternating rounds; medians are taken over them
     #[arg(long, default_value_t = 5)]
@@ -31,6 +33,9 @@ struct Args {
     /// Seconds of warming up, for each server and phase, before the first round
     #[arg(long, default_value_t = 20)]
     warmup: u64,
+    /// What to measure
+    #[arg(long, value_enum, value_delimiter = ',', default_values = ["write", "read"])]
+    operations: Vec<Operation>,
     /// Requests in flight
     #[arg(long, default_value_t = 64)]
     in_flight: usize,
@@ -58,6 +63,9 @@ struct Args {
     /// Measure Helenus alone
     #[arg(long)]
     alone: bool,
+    /// Turn Helenus' row cache off, so that rows are read from blocks
+    #[arg(long)]
+    no_row_cache: bool,
 }
 
 fn main() -> Result<()> {
@@ -70,32 +78,28 @@ fn main() -> Result<()> {
 
 async fn run(args: Args) -> Result<()> {
     let data = tempfile::tempdir().context("can't make a folder for the servers' data")?;
-    let mut servers = vec![Server::helenus(&args.helenus, data.path())?];
+    let mut servers = vec![Server::helenus(&args.helenus, data.path(), args.no_row_cache)?];
     if !args.alone {
         servers.push(Server::cassandra(&args.cassandra, data.path(), &args.heap)?);
     }
     for server in &mut servers {
         server.wait_until_ready().await?;
-        client::prepare_table(server.address()).await?;
+        client::prepare_tables(server.address()).await?;
         println!("{} is up", server.name());
     }
     let load = Load {
         connections: args.connections,
         in_flight: args.in_flight,
-        keys: args.keys,
-        key_bytes: args.key_bytes,
-        value_bytes: args.value_bytes,
+        sizes: Sizes {
+            keys: args.keys,
+            key_bytes: args.key_bytes,
+            value_bytes: args.value_bytes,
+        },
     };
     servers.iter().try_for_each(Server::pause)?;
     for server in &servers {
         server.resume()?;
-        load.fill(server.address())
-            .await
-            .with_context(|| format!("can't fill {}", server.name()))?;
-        for operation in Operation::ALL {
-            load.run(server.address(), operation, Duration::from_secs(args.warmup))
-                .await?;
-        }
+        warm_up(server, &load, &args).await?;
         server.pause()?;
         println!("{} is filled and warm", server.name());
     }
@@ -103,7 +107,7 @@ async fn run(args: Args) -> Result<()> {
     for round in 1..=args.rounds {
         for server in &servers {
             server.resume()?;
-            for operation in Operation::ALL {
+            for &operation in &args.operations {
                 let measured = measure(server, &load, operation, Duration::from_secs(args.seconds)).await?;
                 println!("round {round} {measured}");
                 figures.push(measured);
@@ -111,7 +115,28 @@ async fn run(args: Args) -> Result<()> {
             server.pause()?;
         }
     }
-    report::print(&figures);
+    report::print(&figures, &args.operations);
+    Ok(())
+}
+
+/// Puts in place what the operations need, and runs each for a while.
+async fn warm_up(server: &Server, load: &Load, args: &Args) -> Result<()> {
+    let mut filled = Vec::new();
+    for operation in &args.operations {
+        for fill in operation.fills(&load.sizes) {
+            if filled.contains(&fill.statement) {
+                continue;
+            }
+            filled.push(fill.statement);
+            load.fill(server.address(), &fill)
+                .await
+                .with_context(|| format!("can't fill {}", server.name()))?;
+        }
+    }
+    for &operation in &args.operations {
+        load.run(server.address(), operation, Duration::from_secs(args.warmup))
+            .await?;
+    }
     Ok(())
 }
 

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::load::{Operation, Outcome};
+use crate::load::Outcome;
+use crate::operation::Operation;
 
 /// What one phase against one server came to.
 #[derive(Clone, Debug)]
@@ -34,7 +35,7 @@ impl Figures {
         resident_bytes: u64,
     ) -> Figures {
         let histogram = &outcome.latency_us;
-        let count = histogram.len().max(1) as f64;
+        let count = (histogram.len() as usize * operation.per_request()).max(1) as f64;
         let at = |quantile: f64| histogram.value_at_quantile(quantile) as f64 / 1e3;
         Figures {
             server,
@@ -55,7 +56,7 @@ impl Figures {
 
 impl fmt::Display for Figures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:<9} {:<5}", self.server, self.operation.name())?;
+        write!(f, "{:<9} {:<13}", self.server, self.operation.name())?;
         for (name, value) in COLUMNS.iter().zip(self.values) {
             write!(f, "  {name} {}", number(value))?;
         }
@@ -72,12 +73,12 @@ fn number(value: f64) -> String {
 }
 
 /// Prints the medians over the rounds, and Helenus over Cassandra.
-pub fn print(figures: &[Figures]) {
+pub fn print(figures: &[Figures], operations: &[Operation]) {
     println!("\nmedians over the rounds; one server runs at a time, the other is stopped (SIGSTOP)");
-    print!("{:<16}", "");
+    print!("{:<24}", "");
     COLUMNS.iter().for_each(|name| print!("{name:>14}"));
     println!();
-    for operation in Operation::ALL {
+    for &operation in operations {
         let helenus = medians(figures, "helenus", operation);
         let cassandra = medians(figures, "cassandra", operation);
         for (server, values) in [("helenus", &helenus), ("cassandra", &cassandra)] {
@@ -93,7 +94,7 @@ pub fn print(figures: &[Figures]) {
 }
 
 fn row(name: &str, values: &[f64]) {
-    print!("{name:<16}");
+    print!("{name:<24}");
     values.iter().for_each(|value| print!("{:>14}", number(*value)));
     println!();
 }

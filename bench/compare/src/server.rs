@@ -19,8 +19,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts the helenus binary with its defaults on a fresh folder.
-    pub fn helenus(binary: &Path, data: &Path) -> Result<Server> {
+    /// Starts the helenus binary with its defaults on a fresh folder, but for the row cache if it is to be off.
+    pub fn helenus(binary: &Path, data: &Path, no_row_cache: bool) -> Result<Server> {
         let address = "127.0.0.1:29042".to_owned();
         let mut command = Command::new(binary);
         // The server reads its settings from such variables, and refuses those that it doesn't know.
@@ -36,6 +36,7 @@ impl Server {
                 &format!("file://{}", data.join("helenus").display()),
             ])
             .args(["--listen", &address, "--http", "127.0.0.1:29043"])
+            .args(no_row_cache.then_some("--row-cache-bytes=0"))
             .stdout(Stdio::null())
             .spawn()
             .with_context(|| {

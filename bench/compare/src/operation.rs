@@ -1,0 +1,204 @@
+//! What is measured: each operation with its table, what lies in it beforehand, its statement and its values.
+
+use anyhow::{Result, bail};
+use bytes::{BufMut, Bytes, BytesMut};
+use clap::ValueEnum;
+use helenus_cql::frame::Response;
+use helenus_cql::frame::response::QueryResult;
+use rand::rngs::SmallRng;
+use rand::{Rng, RngCore};
+
+/// Rows of one BATCH.
+pub const BATCH_ROWS: usize = 20;
+/// Rows written to a queue, deleted from its front, and read from there.
+const QUEUE_ROWS: u64 = 2_000;
+const QUEUE_DELETED: u64 = 1_900;
+const QUEUES: u64 = 100;
+const QUEUE_READ: usize = 100;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Operation {
+    /// A row written whole
+    Write,
+    /// A row read by its key
+    Read,
+    /// A lightweight transaction that applies: UPDATE … IF EXISTS
+    Lwt,
+    /// A row written into a table of four secondary indexes
+    IndexedWrite,
+    /// A row read by a secondary index
+    IndexRead,
+    /// The first 100 rows of a queue: 2,000 were written, 1,900 deleted from its front
+    Queue,
+    /// A row, written in an UNLOGGED BATCH of 20
+    Batch,
+}
+
+/// Sizes of keys and values, and how many keys there are.
+#[derive(Clone, Debug)]
+pub struct Sizes {
+    pub keys: u64,
+    pub key_bytes: usize,
+    pub value_bytes: usize,
+}
+
+/// Something to be run for each number of `0..count` before measuring.
+pub struct Fill {
+    pub statement: &'static str,
+    pub count: u64,
+    pub values: fn(&Sizes, u64, &mut SmallRng) -> Vec<Bytes>,
+}
+
+/// The tables of all operations.
+pub const TABLES: [&str; 5] = [
+    "CREATE TABLE IF NOT EXISTS compare.kv (k text PRIMARY KEY, v blob)",
+    "CREATE TABLE IF NOT EXISTS compare.batched (k text PRIMARY KEY, v blob)",
+    "CREATE TABLE IF NOT EXISTS compare.indexed (id text PRIMARY KEY, a text, b text, c text, d text)",
+    "CREATE TABLE IF NOT EXISTS compare.users (id text PRIMARY KEY, email text, v blob)",
+    "CREATE TABLE IF NOT EXISTS compare.queue (q int, n int, v blob, PRIMARY KEY (q, n))",
+];
+
+/// The indexes of these tables.
+pub const INDEXES: [&str; 5] = [
+    "CREATE INDEX IF NOT EXISTS indexed_a ON compare.indexed (a)",
+    "CREATE INDEX IF NOT EXISTS indexed_b ON compare.indexed (b)",
+    "CREATE INDEX IF NOT EXISTS indexed_c ON compare.indexed (c)",
+    "CREATE INDEX IF NOT EXISTS indexed_d ON compare.indexed (d)",
+    "CREATE INDEX IF NOT EXISTS users_email ON compare.users (email)",
+];
+
+const INSERT: &str = "INSERT INTO compare.kv (k, v) VALUES (?, ?)";
+
+impl Operation {
+    pub fn name(self) -> &'static str {
+        match self {
+            Operation::Write => "write",
+            Operation::Read => "read",
+            Operation::Lwt => "lwt",
+            Operation::IndexedWrite => "indexed-write",
+            Operation::IndexRead => "index-read",
+            Operation::Queue => "queue",
+            Operation::Batch => "batch",
+        }
+    }
+
+    pub fn statement(self) -> &'static str {
+        match self {
+            Operation::Write => INSERT,
+            Operation::Read => "SELECT v FROM compare.kv WHERE k = ?",
+            Operation::Lwt => "UPDATE compare.kv SET v = ? WHERE k = ? IF EXISTS",
+            Operation::IndexedWrite => "INSERT INTO compare.indexed (id, a, b, c, d) VALUES (?, ?, ?, ?, ?)",
+            Operation::IndexRead => "SELECT id, v FROM compare.users WHERE email = ?",
+            Operation::Queue => "SELECT n, v FROM compare.queue WHERE q = ? LIMIT 100",
+            Operation::Batch => "INSERT INTO compare.batched (k, v) VALUES (?, ?)",
+        }
+    }
+
+    /// Operations that one request counts for.
+    pub fn per_request(self) -> usize {
+        match self {
+            Operation::Batch => BATCH_ROWS,
+            _ => 1,
+        }
+    }
+
+    /// What must lie in the tables.
+    pub fn fills(self, sizes: &Sizes) -> Vec<Fill> {
+        let kv = || Fill {
+            statement: INSERT,
+            count: sizes.keys,
+            values: |sizes, number, random| vec![sizes.key(number), sizes.value(random)],
+        };
+        match self {
+            Operation::Read | Operation::Lwt => vec![kv()],
+            Operation::Write | Operation::IndexedWrite | Operation::Batch => Vec::new(),
+            Operation::IndexRead => vec![Fill {
+                statement: "INSERT INTO compare.users (id, email, v) VALUES (?, ?, ?)",
+                count: sizes.keys / 5,
+                values: |sizes, number, random| vec![sizes.key(number), email(number), sizes.value(random)],
+            }],
+            Operation::Queue => vec![
+                Fill {
+                    statement: "INSERT INTO compare.queue (q, n, v) VALUES (?, ?, ?)",
+                    count: QUEUES * QUEUE_ROWS,
+                    values: |sizes, number, random| {
+                        let [queue, position] = queue_key(number % QUEUES, number / QUEUES);
+                        vec![queue, position, sizes.value(random)]
+                    },
+                },
+                Fill {
+                    statement: "DELETE FROM compare.queue WHERE q = ? AND n = ?",
+                    count: QUEUES * QUEUE_DELETED,
+                    values: |_, number, _| queue_key(number % QUEUES, number / QUEUES).to_vec(),
+                },
+            ],
+        }
+    }
+
+    /// Values to execute the statement with.
+    pub fn values(self, sizes: &Sizes, random: &mut SmallRng) -> Vec<Bytes> {
+        let number = random.random_range(0..sizes.keys);
+        match self {
+            Operation::Write | Operation::Batch => vec![sizes.key(number), sizes.value(random)],
+            Operation::Read => vec![sizes.key(number)],
+            Operation::Lwt => vec![sizes.value(random), sizes.key(number)],
+            Operation::IndexedWrite => {
+                let mut values = vec![sizes.key(number)];
+                values.extend(('a'..='d').map(|column| {
+                    let value = random.random_range(0..sizes.keys);
+                    Bytes::from(format!("{column}{value}"))
+                }));
+                values
+            }
+            Operation::IndexRead => vec![email(number % (sizes.keys / 5).max(1))],
+            Operation::Queue => {
+                let queue = random.random_range(0..QUEUES) as i32;
+                vec![Bytes::copy_from_slice(&queue.to_be_bytes())]
+            }
+        }
+    }
+
+    /// Everything that is read was written before, so an answer without it is an error.
+    pub fn check(self, response: Response) -> Result<()> {
+        let wanted = match self {
+            Operation::Write | Operation::IndexedWrite | Operation::Batch => 0,
+            Operation::Read | Operation::Lwt | Operation::IndexRead => 1,
+            Operation::Queue => QUEUE_READ,
+        };
+        match response {
+            Response::Result(QueryResult::Void) if wanted == 0 => Ok(()),
+            Response::Result(QueryResult::Rows(rows)) if rows.content.row_count() == wanted => Ok(()),
+            Response::Result(QueryResult::Rows(rows)) => bail!(
+                "{}: {wanted} rows were expected, {} came",
+                self.name(),
+                rows.content.row_count()
+            ),
+            Response::Error(error) => Err(error.into()),
+            other => bail!("{}: unexpected answer {:?}", self.name(), other.opcode()),
+        }
+    }
+}
+
+fn queue_key(queue: u64, position: u64) -> [Bytes; 2] {
+    [queue, position].map(|number| Bytes::copy_from_slice(&(number as i32).to_be_bytes()))
+}
+
+fn email(number: u64) -> Bytes {
+    Bytes::from(format!("user{number}@example.com"))
+}
+
+impl Sizes {
+    fn key(&self, number: u64) -> Bytes {
+        Bytes::from(format!("{number:0width$}", width = self.key_bytes))
+    }
+
+    /// Bytes that don't compress.
+    fn value(&self, random: &mut SmallRng) -> Bytes {
+        let mut value = BytesMut::with_capacity(self.value_bytes + 8);
+        while value.len() < self.value_bytes {
+            value.put_u64(random.next_u64());
+        }
+        value.truncate(self.value_bytes);
+        value.freeze()
+    }
+}
