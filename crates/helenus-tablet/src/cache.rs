@@ -1,8 +1,7 @@
 //! Merged rows by key, written through: what is read or written again costs no walk of the LSM tree.
 //!
-//! One writer (the tablet's applier) and any number of readers. The writer announces the keys of a batch, writes the batch to the
-//! LSM tree, then settles the keys. In between, readers of these keys go to the tree, as those who scan do, since it may or may not
-//! show the batch yet; and no reader's miss is filled in, since what it read may be older than the batch.
+//! One writer (the log's thread, as it stages a group) and any number of readers. The writer folds each operation into the row if it
+//! is cached; no reader's miss that began before is filled in, since what it read may be older.
 //!
 //! Eviction is SIEVE: a hit marks the row; a hand that walks from old to new rows evicts the first unmarked one. One pass over much
 //! data does not displace the rows that are read again.
@@ -15,11 +14,16 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 use parking_lot::Mutex;
 
 const SHARDS: usize = 64;
-/// Keys of a shard share this many fences; a fence keeps fills out while, and if, one of its keys is written.
+/// Keys of a shard share this many fences; a fence keeps fills out that began before one of its keys was written.
 const FENCES: usize = 128;
 /// What an entry takes beside its key and value.
 const ENTRY_OVERHEAD: usize = 128;
 const NIL: u32 = u32::MAX;
+/// A row is written whole when it is at most this much larger than the operation…
+const WHOLE_FACTOR: usize = 4;
+const WHOLE_SLACK: usize = 256;
+/// …or when so many operations lie above its last whole value in the tree.
+const OPERANDS_MAX: u32 = 32;
 
 /// What the row cache has done and holds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -42,20 +46,18 @@ pub(crate) enum Lookup {
 /// Leave to fill in what a miss found, void if the key was written meanwhile.
 pub(crate) struct Ticket {
     hash: u64,
-    version: Option<u32>,
-}
-
-/// A cached row as its writer sees it.
-pub(crate) struct Known {
-    pub value: Option<Bytes>,
-    /// Operands in the tree since the row was last written there as a whole.
-    pub operands: u32,
-}
-
-#[derive(Clone, Copy, Default)]
-struct Fence {
-    writers: u32,
     version: u32,
+}
+
+/// What became of an operation in the cache.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Folded {
+    /// The row is not cached.
+    Unknown,
+    /// It was folded into the cached row, which is much larger than the operation.
+    Cached,
+    /// The cached row, the operation in it, that should be written whole.
+    Whole(Bytes),
 }
 
 struct Slot {
@@ -64,7 +66,6 @@ struct Slot {
     hash: u64,
     operands: u32,
     visited: bool,
-    in_flux: bool,
     newer: u32,
     older: u32,
 }
@@ -84,7 +85,7 @@ struct Shard {
     hand: u32,
     bytes: usize,
     capacity: usize,
-    fences: [Fence; FENCES],
+    fences: [u32; FENCES],
 }
 
 pub(crate) struct RowCache {
@@ -124,64 +125,58 @@ impl RowCache {
         if let Some(index) = shard.find(hash, key) {
             let slot = &mut shard.slots[index as usize];
             slot.visited = true;
-            if !slot.in_flux {
-                let value = slot.value.clone();
-                drop(shard);
-                self.hits.fetch_add(1, Ordering::Relaxed);
-                return Lookup::Hit(value);
-            }
+            let value = slot.value.clone();
+            drop(shard);
+            self.hits.fetch_add(1, Ordering::Relaxed);
+            return Lookup::Hit(value);
         }
-        let fence = *shard.fence(hash);
+        let version = *shard.fence(hash);
         drop(shard);
         self.misses.fetch_add(1, Ordering::Relaxed);
-        Lookup::Miss(Ticket {
-            hash,
-            version: (fence.writers == 0).then_some(fence.version),
-        })
+        Lookup::Miss(Ticket { hash, version })
     }
 
     /// Keeps what a miss found, unless the key may have been written since.
     pub fn fill(&self, ticket: &Ticket, key: &[u8], value: Option<&Bytes>) {
-        let Some(version) = ticket.version else { return };
         let mut shard = self.shard(ticket.hash).lock();
-        let fence = *shard.fence(ticket.hash);
-        if fence.writers == 0 && fence.version == version {
+        if *shard.fence(ticket.hash) == ticket.version {
             shard.insert(ticket.hash, key, value, 0);
         }
     }
 
-    /// The writer is about to write `key`. Each call is followed by one of `finish`.
-    pub fn begin(&self, hash: u64, key: &[u8]) -> Option<Known> {
-        let mut shard = self.shard(hash).lock();
-        shard.fence(hash).writers += 1;
-        let index = shard.find(hash, key)?;
-        let slot = &mut shard.slots[index as usize];
-        slot.in_flux = true;
-        slot.visited = true;
-        Some(Known {
-            value: slot.value.clone(),
-            operands: slot.operands,
-        })
-    }
-
-    /// The tree shows the write of `key`. The row is now `known`, or not known.
-    pub fn finish(&self, hash: u64, key: &[u8], known: Option<(Bytes, u32)>) {
+    /// Folds an operation into the row, if it is cached. `merge` gives the row with the operation in it, or nothing if that fails:
+    /// then the row is cached no more.
+    pub fn fold(
+        &self,
+        hash: u64,
+        key: &[u8],
+        operand: &Bytes,
+        merge: impl FnOnce(&Bytes) -> Option<Bytes>,
+    ) -> Folded {
         let mut shard = self.shard(hash).lock();
         let fence = shard.fence(hash);
-        fence.writers -= 1;
-        fence.version = fence.version.wrapping_add(1);
+        *fence = fence.wrapping_add(1);
         let Some(index) = shard.find(hash, key) else {
-            return;
+            return Folded::Unknown;
         };
-        match known {
-            Some((value, operands)) => shard.replace(index, value, operands),
-            None => shard.remove(index),
+        let slot = &mut shard.slots[index as usize];
+        slot.visited = true;
+        let merged = match &slot.value {
+            None => Some(operand.clone()),
+            Some(value) => merge(value),
+        };
+        let Some(value) = merged else {
+            shard.remove(index);
+            return Folded::Unknown;
+        };
+        let operands = slot.operands + 1;
+        if value.len() <= WHOLE_FACTOR * operand.len() + WHOLE_SLACK || operands > OPERANDS_MAX {
+            shard.replace(index, value.clone(), 0);
+            Folded::Whole(value)
+        } else {
+            shard.replace(index, value, operands);
+            Folded::Cached
         }
-    }
-
-    /// The writer knows a row whole. No batch may be under way.
-    pub fn insert(&self, hash: u64, key: &[u8], value: Option<&Bytes>) {
-        self.shard(hash).lock().insert(hash, key, value, 0);
     }
 
     pub fn stats(&self) -> RowCacheStats {
@@ -211,11 +206,11 @@ impl Shard {
             hand: NIL,
             bytes: 0,
             capacity,
-            fences: [Fence::default(); FENCES],
+            fences: [0; FENCES],
         }
     }
 
-    fn fence(&mut self, hash: u64) -> &mut Fence {
+    fn fence(&mut self, hash: u64) -> &mut u32 {
         &mut self.fences[(hash >> 40) as usize % FENCES]
     }
 
@@ -236,7 +231,6 @@ impl Shard {
             hash,
             operands,
             visited: false,
-            in_flux: false,
             newer: NIL,
             older: self.newest,
         };
@@ -271,7 +265,6 @@ impl Shard {
         self.bytes -= slot.bytes();
         slot.value = Some(value);
         slot.operands = operands;
-        slot.in_flux = false;
         let bytes = slot.bytes();
         self.bytes += bytes;
         if bytes > self.capacity / 8 {

@@ -30,38 +30,51 @@ fn fills_and_hits() {
     assert_eq!(cache.stats().rows, 2);
 }
 
+fn put(cache: &RowCache, key: &[u8], value: &Bytes) {
+    if let Lookup::Miss(ticket) = cache.lookup(key) {
+        cache.fill(&ticket, key, Some(value));
+    }
+}
+
+/// Folds an operation that is appended to the row.
+fn append(cache: &RowCache, key: &[u8], operand: &str) -> Folded {
+    cache.fold(cache.hash(key), key, &bytes(operand), |value| {
+        Some([value.as_ref(), operand.as_bytes()].concat().into())
+    })
+}
+
 #[test]
 fn a_fill_begun_before_a_write_is_void() {
     let cache = RowCache::new(1 << 20);
-    let hash = cache.hash(b"a");
     let before = miss(&cache, b"a");
-    assert!(cache.begin(hash, b"a").is_none());
-    let during = miss(&cache, b"a");
+    assert_eq!(append(&cache, b"a", "new"), Folded::Unknown);
     cache.fill(&before, b"a", Some(&bytes("old")));
-    cache.fill(&during, b"a", Some(&bytes("old")));
-    let _ = miss(&cache, b"a");
-    cache.finish(hash, b"a", None);
-    cache.fill(&before, b"a", Some(&bytes("old")));
-    cache.fill(&during, b"a", Some(&bytes("old")));
     let after = miss(&cache, b"a");
     cache.fill(&after, b"a", Some(&bytes("new")));
     assert_eq!(hit(&cache, b"a"), Some(bytes("new")));
 }
 
 #[test]
-fn a_row_being_written_is_read_from_the_tree() {
+fn a_write_is_folded_into_a_cached_row() {
     let cache = RowCache::new(1 << 20);
-    let hash = cache.hash(b"a");
-    cache.insert(hash, b"a", Some(&bytes("1")));
-    let known = cache.begin(hash, b"a").unwrap();
-    assert_eq!(known.value, Some(bytes("1")));
-    let ticket = miss(&cache, b"a");
-    cache.fill(&ticket, b"a", Some(&bytes("1")));
-    cache.finish(hash, b"a", Some((bytes("2"), 1)));
-    assert_eq!(hit(&cache, b"a"), Some(bytes("2")));
-    cache.begin(hash, b"a").unwrap();
-    cache.finish(hash, b"a", None);
+    put(&cache, b"a", &bytes("1"));
+    assert_eq!(append(&cache, b"a", "2"), Folded::Whole(bytes("12")));
+    assert_eq!(hit(&cache, b"a"), Some(bytes("12")));
+    let absent = miss(&cache, b"b");
+    cache.fill(&absent, b"b", None);
+    assert_eq!(append(&cache, b"b", "1"), Folded::Whole(bytes("1")));
+    let failed = cache.fold(cache.hash(b"a"), b"a", &bytes("3"), |_| None);
+    assert_eq!(failed, Folded::Unknown);
     let _ = miss(&cache, b"a");
+}
+
+#[test]
+fn a_large_row_is_written_whole_now_and_then() {
+    let cache = RowCache::new(1 << 20);
+    put(&cache, b"a", &Bytes::from(vec![b'x'; 1000]));
+    let folded: Vec<Folded> = (0..70).map(|_| append(&cache, b"a", "y")).collect();
+    let wholes: Vec<usize> = (0..70).filter(|&at| folded[at] != Folded::Cached).collect();
+    assert_eq!(wholes, [32, 65]);
 }
 
 #[test]
@@ -69,10 +82,10 @@ fn stays_within_its_capacity_and_keeps_what_is_read() {
     let cache = RowCache::new(1 << 20);
     let value = Bytes::from(vec![0; 100]);
     let hot = b"hot".as_slice();
-    cache.insert(cache.hash(hot), hot, Some(&value));
+    put(&cache, hot, &value);
     for index in 0..100_000u32 {
         let key = index.to_be_bytes();
-        cache.insert(cache.hash(&key), &key, Some(&value));
+        put(&cache, &key, &value);
         if index % 16 == 0 {
             assert_eq!(hit(&cache, hot), Some(value.clone()));
         }
@@ -89,11 +102,9 @@ fn removed_slots_are_used_again() {
     for round in 0..50u32 {
         for index in 0..100u32 {
             let key = index.to_be_bytes();
-            let hash = cache.hash(&key);
-            cache.insert(hash, &key, Some(&bytes("x")));
+            put(&cache, &key, &bytes("x"));
             if (index + round) % 3 == 0 {
-                cache.begin(hash, &key);
-                cache.finish(hash, &key, None);
+                cache.fold(cache.hash(&key), &key, &bytes("x"), |_| None);
             }
         }
     }
@@ -105,12 +116,12 @@ fn removed_slots_are_used_again() {
 #[test]
 fn too_large_rows_are_left_out() {
     let cache = RowCache::new(1 << 20);
-    let hash = cache.hash(b"a");
-    cache.insert(hash, b"a", Some(&Bytes::from(vec![0; 1 << 19])));
+    let large = Bytes::from(vec![0; 1 << 19]);
+    put(&cache, b"a", &large);
     let _ = miss(&cache, b"a");
-    cache.insert(hash, b"a", Some(&bytes("small")));
-    cache.begin(hash, b"a");
-    cache.finish(hash, b"a", Some((Bytes::from(vec![0; 1 << 19]), 0)));
+    put(&cache, b"a", &bytes("small"));
+    let grown = cache.fold(cache.hash(b"a"), b"a", &large, |_| Some(large.clone()));
+    assert_eq!(grown, Folded::Whole(large.clone()));
     let _ = miss(&cache, b"a");
     assert_eq!(cache.stats().bytes, 0);
 }

@@ -2,11 +2,12 @@
 //!
 //! A [`Store`] holds every tablet of the node. A [`Tablet`] is a range of Murmur3 tokens kept in one SlateDB database. Writes are
 //! blind merge operands. They become durable in one node-wide log ([`log`]) that all tablets share, and only then reach the
-//! tablets' memtables, so that a failed write is never seen and an acknowledged one never lost:
+//! tablets, so that a failed write is never seen and an acknowledged one never lost:
 //!
 //! ```text
 //! Store::write → log queue → log thread (append, one fdatasync for the group)
-//!              → each tablet's applier (one SlateDB batch for what arrived together, row cache) → the writer is woken
+//!              → each tablet's stage and row cache → the writer is woken
+//!              … later, in the background: stage → one sorted SlateDB batch
 //! ```
 //!
 //! A record's log sequence number is also its SlateDB sequence number and its "WAL file id", which makes replay exact: a tablet
@@ -14,12 +15,13 @@
 //!
 //! What rows mean (merge, compaction) is passed in as [`Hooks`]. The bytes on disk are described in `docs/data-layout.md`.
 
-mod applier;
 mod cache;
 mod clock;
 mod compaction;
 mod config;
 mod disk;
+mod dispatch;
+mod drain;
 mod error;
 mod files;
 mod hooks;
@@ -27,7 +29,10 @@ mod layout;
 pub mod log;
 mod maintenance;
 mod meta;
+mod often;
 mod open;
+mod scan;
+mod stage;
 mod stats;
 mod store;
 mod sweep;
@@ -40,6 +45,7 @@ pub use error::StoreError;
 pub use hooks::{Below, CompactFilter, CompactionContext, Decision, HookError, Hooks, Verdict};
 pub use layout::{FORMAT_VERSION, TokenRange};
 pub use meta::{MetaDoc, MetaExpect, MetaVersion};
+pub use scan::Scan;
 pub use stats::{LogStats, StoreStats, TabletStats};
 pub use store::{Op, Store, WriteBatch};
-pub use tablet::{Scan, Tablet};
+pub use tablet::Tablet;

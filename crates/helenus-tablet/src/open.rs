@@ -15,12 +15,13 @@ use slatedb::{BloomFilterPolicy, CompactorBuilder, Db, FilterPolicy, RowEntry, V
 use slatedb_common::metrics::DefaultMetricsRecorder;
 use tokio::sync::{Semaphore, mpsc};
 
-use crate::applier::{self, Router};
 use crate::cache::RowCache;
 use crate::clock::StoreClock;
 use crate::compaction::{self, Compactions, Supplier, Tables};
 use crate::config::StoreConfig;
 use crate::disk::Space;
+use crate::dispatch::Router;
+use crate::drain;
 use crate::error::{StoreError, from_slatedb};
 use crate::hooks::{Hooks, Merge, Partitions};
 use crate::layout::{Folders, Format, TabletEntry};
@@ -28,6 +29,7 @@ use crate::log::segment::Folder;
 use crate::log::{self, Log, Record};
 use crate::maintenance::{Maintenance, tablet_path};
 use crate::meta::Meta;
+use crate::stage::{Stage, StageLimits};
 use crate::stats::TabletCounters;
 use crate::store::{PERMIT_BYTES, Running, Store};
 use crate::sweep::Scans;
@@ -67,10 +69,26 @@ impl Background {
             .enable_all()
             .build()
             .map_err(|error| StoreError::Unavailable(format!("cannot start threads: {error}")))?;
-        Ok(Background {
+        Ok(Background::new(runtime))
+    }
+
+    /// The runtime on which stages are drained into memtables, and nothing else, so that nothing holds that up.
+    pub fn start_writing() -> Result<Self, StoreError> {
+        let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads((cores / 4).max(1))
+            .thread_name("helenus-drain")
+            .enable_time()
+            .build()
+            .map_err(|error| StoreError::Unavailable(format!("cannot start threads: {error}")))?;
+        Ok(Background::new(runtime))
+    }
+
+    fn new(runtime: tokio::runtime::Runtime) -> Self {
+        Background {
             handle: runtime.handle().clone(),
             runtime: Some(runtime),
-        })
+        }
     }
 }
 
@@ -84,6 +102,7 @@ pub(crate) struct Opener {
     pub block_cache: Arc<FoyerCache>,
     pub metrics: Arc<DefaultMetricsRecorder>,
     pub background: Background,
+    pub writing: Background,
 }
 
 impl Opener {
@@ -106,7 +125,7 @@ impl Opener {
                 messages: Mutex::new(Some(receiver)),
                 clock: self.clock.clone(),
             };
-            // Built there, SlateDB's own tasks live on the background runtime; its writer is set to run on this one.
+            // Built there, SlateDB's own tasks live on the background runtime, but for its writer.
             let compactions = Arc::<Compactions>::default();
             let database = self.database(entry, init, compactions.clone(), slots.clone())?;
             opening.push(self.background.handle.spawn(database));
@@ -127,7 +146,7 @@ impl Opener {
                 Ok(db) => db,
                 Err(error) => return Err(self.opening_error(entry.id, &error).await),
             };
-            tablets.push(Arc::new(self.tablet(entry, db, compactions)));
+            tablets.push(Arc::new(self.tablet(entry, db, compactions)?));
         }
         let last_lsn = wals
             .iter()
@@ -156,19 +175,15 @@ impl Opener {
             fsync: config.fsync,
         };
         let mut running = Running::default();
-        let mut senders = Vec::new();
         for tablet in &tablets {
-            let (sender, receiver) = mpsc::unbounded_channel();
-            senders.push(sender);
-            running.appliers.push(tokio::spawn(applier::run(
-                tablet.clone(),
-                space.clone(),
-                receiver,
-            )));
+            running
+                .drains
+                .push(self.writing.handle.spawn(drain::run(tablet.clone())));
         }
         let router = Arc::new(Router {
             tablets: tablets.clone(),
-            senders,
+            log: log.clone(),
+            space: space.clone(),
             maintenance: wake.clone(),
         });
         let thread = log::start(
@@ -194,6 +209,7 @@ impl Opener {
         });
         running.maintenance = Some(self.background.handle.spawn(maintenance.clone().run()));
         running.background = Some(self.background);
+        running.writing = Some(self.writing);
         let in_flight_permits = u32::try_from(config.write_in_flight_bytes / PERMIT_BYTES as u64)
             .unwrap_or(u32::MAX)
             .clamp(1, 1 << 28);
@@ -215,18 +231,31 @@ impl Opener {
         }))
     }
 
-    fn tablet(&self, entry: &TabletEntry, db: Db, compactions: Arc<Compactions>) -> Tablet {
-        Tablet {
+    fn tablet(
+        &self,
+        entry: &TabletEntry,
+        db: Db,
+        compactions: Arc<Compactions>,
+    ) -> Result<Tablet, StoreError> {
+        let tree = db.snapshot().map_err(|error| from_slatedb(&error))?;
+        let limits = StageLimits::new(self.memtable_share());
+        Ok(Tablet {
             id: entry.id,
             tokens: entry.tokens,
             db,
             cache: RowCache::new(self.config.row_cache_bytes / self.format.tablets.len().max(1) as u64),
+            stage: Stage::new(tree, limits, self.hooks.clone()),
             row_cache_on: self.config.row_cache_bytes > 0,
             hooks: self.hooks.clone(),
             counters: TabletCounters::default(),
             compactions,
             scans: Scans::new(),
-        }
+        })
+    }
+
+    /// Bytes of memtables for each tablet.
+    fn memtable_share(&self) -> u64 {
+        self.config.memtable_bytes / self.format.tablets.len().max(1) as u64
     }
 
     /// Reads the log on a thread of its own and hands each tablet its rows.
@@ -307,7 +336,7 @@ impl Opener {
             .with_db_cache(self.block_cache.clone(), u64::from(entry.id))
             .with_system_clock(self.clock.clone())
             .with_metrics_recorder(self.metrics.clone())
-            .with_write_runtime(tokio::runtime::Handle::current());
+            .with_write_runtime(self.writing.handle.clone());
         if let Some(seed) = self.config.seed {
             builder = builder.with_seed(seed.wrapping_add(u64::from(entry.id)));
         }
@@ -348,7 +377,7 @@ impl Opener {
     }
 
     fn settings(&self, compactor: CompactorOptions) -> Settings {
-        let share = self.config.memtable_bytes / self.format.tablets.len().max(1) as u64;
+        let share = self.memtable_share();
         // Small documents; SSTables are deleted by `crate::sweep`.
         let directory = GarbageCollectorDirectoryOptions {
             interval: Some(DOCUMENTS_INTERVAL),

@@ -87,7 +87,7 @@ pub struct StoreStats {
     pub tablets: Vec<TabletStats>,
     /// Bytes of writes between their submission and their acknowledgement.
     pub in_flight_bytes: u64,
-    /// Bytes in memtables, flushed or not, as of the last write.
+    /// Bytes that are staged or in memtables, about.
     pub memtable_bytes: u64,
     pub flushes: u64,
     pub compactions_running: u64,

@@ -12,10 +12,10 @@ use slatedb::db_cache::foyer::{FoyerCache, FoyerCacheOptions};
 use slatedb_common::metrics::{DefaultMetricsRecorder, MetricValue};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-use crate::applier;
 use crate::clock::StoreClock;
 use crate::config::{StoreConfig, StoreUrl};
 use crate::disk::{LocalStore, Space};
+use crate::dispatch::tablet_of;
 use crate::error::{StoreError, from_slatedb};
 use crate::hooks::Hooks;
 use crate::layout::Folders;
@@ -84,9 +84,10 @@ pub struct Store {
 #[derive(Default)]
 pub(crate) struct Running {
     pub(crate) log_thread: Option<JoinHandle<()>>,
-    pub(crate) appliers: Vec<tokio::task::JoinHandle<()>>,
+    pub(crate) drains: Vec<tokio::task::JoinHandle<()>>,
     pub(crate) maintenance: Option<tokio::task::JoinHandle<()>>,
     pub(crate) background: Option<Background>,
+    pub(crate) writing: Option<Background>,
 }
 
 impl Drop for Running {
@@ -100,6 +101,7 @@ impl Drop for Running {
 impl Drop for Store {
     fn drop(&mut self) {
         self.log.close();
+        self.tablets.iter().for_each(|tablet| tablet.stage.close());
     }
 }
 
@@ -136,6 +138,7 @@ impl Store {
             metrics: Arc::new(DefaultMetricsRecorder::new()),
             store: object_store.clone(),
             background: Background::start(config.background_threads)?,
+            writing: Background::start_writing()?,
             config,
             hooks,
             format,
@@ -145,7 +148,7 @@ impl Store {
 
     /// The tablet that owns a token.
     pub fn tablet(&self, token: i64) -> &Arc<Tablet> {
-        &self.tablets[applier::tablet_of(&self.tablets, token)]
+        &self.tablets[tablet_of(&self.tablets, token)]
     }
 
     /// All tablets, by token range.
@@ -241,6 +244,13 @@ impl Store {
         Ok(())
     }
 
+    fn staged_bytes(&self) -> u64 {
+        self.tablets
+            .iter()
+            .map(|tablet| tablet.stage.bytes() as u64)
+            .sum()
+    }
+
     /// What the store counts.
     pub fn stats(&self) -> StoreStats {
         let mut log = self.log.counters.read();
@@ -256,7 +266,7 @@ impl Store {
             in_flight_bytes: u64::from(self.in_flight_permits)
                 .saturating_sub(self.in_flight.available_permits() as u64)
                 .saturating_mul(PERMIT_BYTES as u64),
-            memtable_bytes: metrics.sum("slatedb.db.total_mem_size_bytes"),
+            memtable_bytes: metrics.sum("slatedb.db.total_mem_size_bytes") + self.staged_bytes(),
             flushes: metrics.sum("slatedb.db.immutable_memtable_flushes"),
             compactions_running: metrics.sum("slatedb.compactor.running_compactions"),
             compacted_bytes: metrics.sum("slatedb.compactor.bytes_compacted"),
@@ -285,8 +295,11 @@ impl Store {
         if let Some(thread) = running.log_thread.take() {
             let _ = tokio::task::spawn_blocking(move || thread.join()).await;
         }
-        for applier in running.appliers.drain(..) {
-            let _ = applier.await;
+        for tablet in &self.tablets {
+            tablet.stage.close();
+        }
+        for drain in running.drains.drain(..) {
+            let _ = drain.await;
         }
         if let Some(maintenance) = running.maintenance.take() {
             maintenance.abort();

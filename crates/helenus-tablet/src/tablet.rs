@@ -6,15 +6,17 @@ use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use slatedb::config::{ReadOptions, ScanOptions};
-use slatedb::{Db, DbIterator, IterationOrder};
+use slatedb::{Db, IterationOrder};
 
 use crate::cache::{Lookup, RowCache};
 use crate::compaction::Compactions;
 use crate::error::{StoreError, from_slatedb};
 use crate::hooks::Hooks;
 use crate::layout::TokenRange;
+use crate::scan::Scan;
+use crate::stage::{Change, Stage, View};
 use crate::stats::{TabletCounters, TabletStats};
-use crate::sweep::{ScanGuard, Scans};
+use crate::sweep::Scans;
 
 /// A tablet of the store.
 pub struct Tablet {
@@ -22,6 +24,7 @@ pub struct Tablet {
     pub(crate) tokens: TokenRange,
     pub(crate) db: Db,
     pub(crate) cache: RowCache,
+    pub(crate) stage: Stage,
     pub(crate) row_cache_on: bool,
     pub(crate) hooks: Arc<dyn Hooks>,
     pub(crate) counters: TabletCounters,
@@ -43,13 +46,13 @@ impl Tablet {
     pub async fn get(&self, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
         self.counters.gets.fetch_add(1, Ordering::Relaxed);
         if !self.row_cache_on {
-            return self.read_tree(key).await;
+            return self.read(key).await;
         }
         let ticket = match self.cache.lookup(key) {
             Lookup::Hit(value) => return Ok(value),
             Lookup::Miss(ticket) => ticket,
         };
-        let value = self.read_tree(key).await?;
+        let value = self.read(key).await?;
         self.cache.fill(&ticket, key, value.as_ref());
         Ok(value)
     }
@@ -68,11 +71,19 @@ impl Tablet {
         }
     }
 
-    pub(crate) async fn read_tree(&self, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
-        self.db
+    async fn read(&self, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
+        let View { change, tree } = self.stage.view(key)?;
+        if let Some(Change::Whole(row)) = change {
+            return Ok(Some(row));
+        }
+        let below = tree
             .get_with_options(key, &ReadOptions::default())
             .await
-            .map_err(|error| from_slatedb(&error))
+            .map_err(|error| from_slatedb(&error))?;
+        match change {
+            None => Ok(below),
+            Some(change) => Ok(Some(change.over(self.hooks.as_ref(), key, below.as_ref())?)),
+        }
     }
 
     /// The merged rows in a range of keys, in order or in reverse. Sees every write that was acknowledged before the call, and each
@@ -82,10 +93,7 @@ impl Tablet {
         let start = range.start_bound().cloned();
         let end = range.end_bound().cloned();
         if is_empty(&start, &end) {
-            return Ok(Scan {
-                iterator: None,
-                _guard: None,
-            });
+            return Ok(Scan::empty());
         }
         let options = ScanOptions {
             cache_blocks: true,
@@ -97,18 +105,16 @@ impl Tablet {
             ..ScanOptions::default()
         };
         let guard = self.scans.begin();
-        let iterator = match self.partition_of(&start, &end) {
+        let (staged, tree) = self.stage.range(&start, &end)?;
+        let rows = match self.partition_of(&start, &end) {
             Some((prefix, start, end)) => {
-                self.db
-                    .scan_prefix_with_options(prefix, (start, end), &options)
+                tree.scan_prefix_with_options(prefix, (start, end), &options)
                     .await
             }
-            None => self.db.scan_with_options((start, end), &options).await,
+            None => tree.scan_with_options((start, end), &options).await,
         };
-        Ok(Scan {
-            iterator: Some(iterator.map_err(|error| from_slatedb(&error))?),
-            _guard: Some(guard),
-        })
+        let rows = rows.map_err(|error| from_slatedb(&error))?;
+        Ok(Scan::new(rows, staged, reversed, self.hooks.clone(), guard))
     }
 
     /// If the range lies within one partition: its prefix, and the bounds behind it. SSTables without the partition are then skipped.
@@ -143,6 +149,7 @@ impl Tablet {
 
     /// Writes what is in memory to SSTables.
     pub async fn flush(&self) -> Result<(), StoreError> {
+        self.stage.drained().await?;
         let options = slatedb::config::FlushOptions {
             flush_type: slatedb::config::FlushType::MemTable,
         };
@@ -200,32 +207,6 @@ fn successor(prefix: &[u8]) -> Option<Vec<u8>> {
         }
     }
     None
-}
-
-/// Rows of a range, one after the other.
-pub struct Scan {
-    iterator: Option<DbIterator>,
-    _guard: Option<ScanGuard>,
-}
-
-impl Scan {
-    /// The next key and merged row. After an error the scan is over.
-    pub async fn next(&mut self) -> Result<Option<(Bytes, Bytes)>, StoreError> {
-        let Some(iterator) = &mut self.iterator else {
-            return Ok(None);
-        };
-        match iterator.next().await {
-            Ok(Some(row)) => Ok(Some((row.key, row.value))),
-            Ok(None) => {
-                self.iterator = None;
-                Ok(None)
-            }
-            Err(error) => {
-                self.iterator = None;
-                Err(from_slatedb(&error))
-            }
-        }
-    }
 }
 
 #[cfg(test)]

@@ -45,7 +45,8 @@ impl Waiter {
 pub(crate) struct Entry {
     pub lsn: u64,
     pub ops: Vec<Op>,
-    pub waiter: Waiter,
+    /// `None` once the writer has been told.
+    pub waiter: Option<Waiter>,
 }
 
 /// What has gathered for the next group commit.
@@ -96,11 +97,24 @@ impl Log {
         if durable {
             encode_record(lsn, &ops, &mut gathered.frame);
         }
+        let waiter = Some(waiter);
         gathered.entries.push(Entry { lsn, ops, waiter });
         let wake = std::mem::take(&mut gathered.writer_waits);
         drop(gathered);
         if wake {
             self.ready.notify_one();
+        }
+    }
+
+    /// Refuses the writes that wait for the log.
+    pub fn refuse_gathered(&self, error: &StoreError) {
+        let refused = {
+            let mut gathered = self.gathered.lock();
+            gathered.frame = writer::empty_frame();
+            std::mem::take(&mut gathered.entries)
+        };
+        for waiter in refused.into_iter().filter_map(|entry| entry.waiter) {
+            waiter.done(Err(error.clone()));
         }
     }
 

@@ -81,8 +81,8 @@ impl Writer {
                 }
                 Err(error) => {
                     self.log.counters.failures.fetch_add(1, Ordering::Relaxed);
-                    for entry in entries {
-                        entry.waiter.done(Err(error.clone()));
+                    for waiter in entries.into_iter().filter_map(|entry| entry.waiter) {
+                        waiter.done(Err(error.clone()));
                     }
                 }
             }

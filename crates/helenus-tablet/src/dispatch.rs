@@ -1,0 +1,80 @@
+//! Hands the log's groups to the tablets' stages, and tells the writers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::disk::Space;
+use crate::error::StoreError;
+use crate::log::{Dispatch, Entry, Log};
+use crate::store::Op;
+use crate::tablet::Tablet;
+
+/// How often a group that does not find room looks at the disk.
+const STALL_POLL: Duration = Duration::from_millis(200);
+
+/// Knows which tablet gets what.
+pub(crate) struct Router {
+    pub tablets: Vec<Arc<Tablet>>,
+    pub log: Arc<Log>,
+    pub space: Arc<Space>,
+    pub maintenance: Arc<tokio::sync::Notify>,
+}
+
+impl Dispatch for Router {
+    fn tablet_count(&self) -> usize {
+        self.tablets.len()
+    }
+
+    fn tablet_of(&self, token: i64) -> usize {
+        tablet_of(&self.tablets, token)
+    }
+
+    fn apply(&self, mut entries: Vec<Entry>) {
+        let mut parts: Vec<Vec<(u64, Op)>> = self.tablets.iter().map(|_| Vec::new()).collect();
+        for entry in &mut entries {
+            for op in std::mem::take(&mut entry.ops) {
+                if let Some(part) = parts.get_mut(self.tablet_of(op.token)) {
+                    part.push((entry.lsn, op));
+                }
+            }
+        }
+        let mut result = Ok(());
+        for (part, tablet) in parts.into_iter().zip(&self.tablets) {
+            if part.is_empty() {
+                continue;
+            }
+            match self.wait_for_room(tablet, &mut entries) {
+                Ok(()) => tablet.stage.apply(&tablet.cache, part.into_iter()),
+                Err(error) => result = Err(error),
+            }
+        }
+        for waiter in entries.into_iter().filter_map(|entry| entry.waiter) {
+            waiter.done(result.clone());
+        }
+    }
+
+    fn rolled(&self) {
+        self.maintenance.notify_one();
+    }
+}
+
+impl Router {
+    /// Waits until a tablet can take more, however long that takes. When it takes long because the disk is full, those who wait are
+    /// told; what is in the log takes effect later.
+    fn wait_for_room(&self, tablet: &Tablet, entries: &mut [Entry]) -> Result<(), StoreError> {
+        while !tablet.stage.wait_for_room(STALL_POLL)? {
+            if let Err(error) = self.space.check() {
+                for waiter in entries.iter_mut().filter_map(|entry| entry.waiter.take()) {
+                    waiter.done(Err(error.clone()));
+                }
+                self.log.refuse_gathered(&error);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The index of the tablet that owns a token; `tablets` cover the ring in order.
+pub(crate) fn tablet_of(tablets: &[Arc<Tablet>], token: i64) -> usize {
+    tablets.partition_point(|tablet| tablet.token_range().last < token)
+}

@@ -1,0 +1,349 @@
+//! What a tablet has in the log and not yet in its LSM tree.
+//!
+//! A write is seen, and acknowledged, as soon as it lies here. The tree gets it later, with thousands of others in one sorted batch
+//! ([`crate::drain`]): that costs a fraction of what small batches would, and no writer waits for the tree. A key that is written
+//! several times in between reaches the tree once.
+//!
+//! Readers see the stage above a snapshot of the tree that was taken when the stage was last drained, so that nothing is seen twice
+//! or not at all while a batch is on its way.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::ops::Bound;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use parking_lot::{Condvar, Mutex};
+use slatedb::DbSnapshot;
+use tokio::sync::{Notify, watch};
+
+use crate::cache::{Folded, RowCache};
+use crate::error::StoreError;
+use crate::hooks::{HookError, Hooks};
+use crate::often::Often;
+use crate::store::Op;
+
+/// What an entry takes beside its key and value, about.
+const ENTRY_OVERHEAD_BYTES: usize = 64;
+
+/// What the stage knows of a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// The merged row. Whatever the tree holds is in it.
+    Whole(Bytes),
+    /// To be merged into what the tree holds.
+    Operand(Bytes),
+}
+
+impl Change {
+    fn len(&self) -> usize {
+        match self {
+            Change::Whole(value) | Change::Operand(value) => value.len(),
+        }
+    }
+
+    /// This change, then a later one.
+    fn then(&self, hooks: &dyn Hooks, key: &[u8], later: &Change) -> Result<Change, HookError> {
+        match (self, later) {
+            (_, Change::Whole(value)) => Ok(Change::Whole(value.clone())),
+            (Change::Whole(value), Change::Operand(operand)) => hooks
+                .merge(key, Some(value), std::slice::from_ref(operand))
+                .map(Change::Whole),
+            (Change::Operand(first), Change::Operand(second)) => hooks
+                .merge(key, None, &[first.clone(), second.clone()])
+                .map(Change::Operand),
+        }
+    }
+
+    /// The row, given what the tree holds.
+    pub fn over(self, hooks: &dyn Hooks, key: &[u8], below: Option<&Bytes>) -> Result<Bytes, HookError> {
+        match (self, below) {
+            (Change::Whole(value), _) | (Change::Operand(value), None) => Ok(value),
+            (Change::Operand(operand), Some(_)) => hooks.merge(key, below, &[operand]),
+        }
+    }
+}
+
+/// Changes by key, from consecutive writes.
+#[derive(Default)]
+pub(crate) struct Table {
+    pub rows: BTreeMap<Bytes, Change>,
+    /// Keys that are written often and not cached.
+    pub hot: Vec<Bytes>,
+    /// The last record of the log that is in here.
+    pub last_lsn: u64,
+    pub operands: u64,
+    /// Rows that are whole because the row cache knew them.
+    pub folded: u64,
+    bytes: usize,
+}
+
+impl Table {
+    fn add(&mut self, hooks: &dyn Hooks, key: Bytes, change: Change) {
+        self.bytes += change.len();
+        match self.rows.entry(key) {
+            Entry::Vacant(vacant) => {
+                self.bytes += vacant.key().len() + ENTRY_OVERHEAD_BYTES;
+                vacant.insert(change);
+            }
+            Entry::Occupied(mut occupied) => {
+                let before = occupied.get().len();
+                match occupied.get().then(hooks, occupied.key(), &change) {
+                    Ok(merged) => {
+                        self.bytes = (self.bytes + merged.len()).saturating_sub(before + change.len());
+                        occupied.insert(merged);
+                    }
+                    // Both were made by this process just now.
+                    Err(error) => tracing::error!(%error, "a staged row could not be merged"),
+                }
+            }
+        }
+    }
+}
+
+struct Inner {
+    active: Table,
+    draining: Option<Arc<Table>>,
+    tree: Arc<DbSnapshot>,
+    often: Often,
+    /// Why nothing gets into the tree any more.
+    failed: Option<StoreError>,
+    closed: bool,
+}
+
+/// Bounds of a stage.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StageLimits {
+    /// From here on the stage is drained without waiting for more.
+    pub drain_bytes: usize,
+    /// From here on writers wait.
+    pub full_bytes: usize,
+}
+
+impl StageLimits {
+    /// For a tablet that has `memtable_bytes` for its memtables.
+    pub fn new(memtable_bytes: u64) -> StageLimits {
+        let full_bytes = (memtable_bytes / 4).max(1 << 18) as usize;
+        StageLimits {
+            drain_bytes: (full_bytes / 8).clamp(1 << 17, 2 << 20),
+            full_bytes,
+        }
+    }
+}
+
+/// The stage of one tablet. One thread writes (the log's), one task drains, any number read.
+pub(crate) struct Stage {
+    inner: Mutex<Inner>,
+    room: Condvar,
+    /// Something has been staged, much has been staged.
+    pub begun: Notify,
+    pub due: Notify,
+    /// The log record up to which the tree has all.
+    drained: watch::Sender<u64>,
+    limits: StageLimits,
+    hooks: Arc<dyn Hooks>,
+}
+
+/// A key as readers find it: what is staged, above which tree.
+pub(crate) struct View {
+    pub change: Option<Change>,
+    pub tree: Arc<DbSnapshot>,
+}
+
+impl Stage {
+    pub fn new(tree: Arc<DbSnapshot>, limits: StageLimits, hooks: Arc<dyn Hooks>) -> Stage {
+        Stage {
+            inner: Mutex::new(Inner {
+                active: Table::default(),
+                draining: None,
+                tree,
+                often: Often::new(),
+                failed: None,
+                closed: false,
+            }),
+            room: Condvar::new(),
+            begun: Notify::new(),
+            due: Notify::new(),
+            drained: watch::Sender::new(0),
+            limits,
+            hooks,
+        }
+    }
+
+    /// Waits until there is room, but no longer than that.
+    ///
+    /// # Errors
+    /// Why there will never be room again.
+    pub fn wait_for_room(&self, longest: Duration) -> Result<bool, StoreError> {
+        let mut inner = self.inner.lock();
+        let is_full = |inner: &Inner| inner.failed.is_none() && inner.active.bytes >= self.limits.full_bytes;
+        if is_full(&inner) {
+            self.room
+                .wait_while_for(&mut inner, |inner| is_full(inner), longest);
+        }
+        match &inner.failed {
+            Some(error) => Err(error.clone()),
+            None => Ok(inner.active.bytes < self.limits.full_bytes),
+        }
+    }
+
+    /// Takes in operations with the numbers of their records, all at once for readers. What the row cache knows is changed with them.
+    pub fn apply(&self, cache: &RowCache, ops: impl Iterator<Item = (u64, Op)>) {
+        let mut inner = self.inner.lock();
+        let inner = &mut *inner;
+        let was_empty = inner.active.rows.is_empty();
+        for (lsn, Op { key, operand, .. }) in ops {
+            inner.active.last_lsn = lsn;
+            inner.active.operands += 1;
+            let hash = cache.hash(&key);
+            let whole = cache.fold(hash, &key, &operand, |value| {
+                let merged = self
+                    .hooks
+                    .merge(&key, Some(value), std::slice::from_ref(&operand));
+                merged
+                    .inspect_err(|error| tracing::error!(%error, "a cached row could not be merged"))
+                    .ok()
+            });
+            let change = match whole {
+                Folded::Whole(value) => {
+                    inner.active.folded += 1;
+                    Change::Whole(value)
+                }
+                Folded::Cached => Change::Operand(operand),
+                Folded::Unknown => {
+                    if inner.often.count(hash) {
+                        inner.active.hot.push(key.clone());
+                    }
+                    Change::Operand(operand)
+                }
+            };
+            inner.active.add(self.hooks.as_ref(), key, change);
+        }
+        if was_empty {
+            self.begun.notify_one();
+        }
+        if inner.active.bytes >= self.limits.drain_bytes {
+            self.due.notify_one();
+        }
+    }
+
+    /// What is staged for a key, and the tree below.
+    pub fn view(&self, key: &[u8]) -> Result<View, HookError> {
+        let inner = self.inner.lock();
+        let change = inner.change(self.hooks.as_ref(), key)?;
+        Ok(View {
+            change,
+            tree: inner.tree.clone(),
+        })
+    }
+
+    /// What is staged in a range that is not empty, in order, and the tree below.
+    pub fn range(
+        &self,
+        start: &Bound<Bytes>,
+        end: &Bound<Bytes>,
+    ) -> Result<(Vec<(Bytes, Change)>, Arc<DbSnapshot>), HookError> {
+        let inner = self.inner.lock();
+        let bounds = (start.clone(), end.clone());
+        let mut staged: Vec<(Bytes, Change)> = Vec::new();
+        let own = |(key, change): (&Bytes, &Change)| (key.clone(), change.clone());
+        let Some(draining) = &inner.draining else {
+            staged.extend(inner.active.rows.range(bounds).map(own));
+            return Ok((staged, inner.tree.clone()));
+        };
+        let mut older = draining.rows.range(bounds.clone()).map(own).peekable();
+        for (key, change) in inner.active.rows.range(bounds) {
+            while let Some(before) = older.next_if(|(before, _)| before < key) {
+                staged.push(before);
+            }
+            let change = match older.next_if(|(before, _)| before == key) {
+                Some((_, before)) => before.then(self.hooks.as_ref(), key, change)?,
+                None => change.clone(),
+            };
+            staged.push((key.clone(), change));
+        }
+        staged.extend(older);
+        Ok((staged, inner.tree.clone()))
+    }
+
+    /// Takes what has been staged, to be put into the tree; `None` if there is nothing.
+    pub fn begin_drain(&self) -> Option<Arc<Table>> {
+        let mut inner = self.inner.lock();
+        if inner.active.rows.is_empty() || inner.failed.is_some() {
+            return None;
+        }
+        let table = Arc::new(std::mem::take(&mut inner.active));
+        inner.draining = Some(table.clone());
+        self.room.notify_all();
+        Some(table)
+    }
+
+    /// The tree has what was taken, as `tree` shows.
+    pub fn end_drain(&self, table: &Table, tree: Arc<DbSnapshot>) {
+        let drained = {
+            let mut inner = self.inner.lock();
+            inner.tree = tree;
+            inner.draining.take()
+        };
+        self.drained.send_replace(table.last_lsn);
+        drop(drained);
+    }
+
+    /// The tree takes nothing any more. What is staged stays readable; it is in the log.
+    pub fn fail(&self, error: StoreError) {
+        self.inner.lock().failed = Some(error);
+        self.room.notify_all();
+        self.drained.send_modify(|_| {});
+    }
+
+    /// Waits until everything that is staged now is in the tree.
+    pub async fn drained(&self) -> Result<(), StoreError> {
+        let target = {
+            let inner = self.inner.lock();
+            match (&inner.draining, inner.active.rows.is_empty()) {
+                (None, true) => return Ok(()),
+                (Some(draining), true) => draining.last_lsn,
+                _ => inner.active.last_lsn,
+            }
+        };
+        let mut drained = self.drained.subscribe();
+        self.begun.notify_one();
+        self.due.notify_one();
+        let failed = || self.inner.lock().failed.clone();
+        let waited = drained.wait_for(|lsn| *lsn >= target || failed().is_some()).await;
+        match (waited.is_ok(), failed()) {
+            (_, Some(error)) => Err(error),
+            (true, None) => Ok(()),
+            (false, None) => Err(StoreError::Closed),
+        }
+    }
+
+    /// Nothing more will be staged.
+    pub fn close(&self) {
+        self.inner.lock().closed = true;
+        self.begun.notify_one();
+        self.due.notify_one();
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.inner.lock().closed
+    }
+
+    /// Bytes that are staged, about.
+    pub fn bytes(&self) -> usize {
+        let inner = self.inner.lock();
+        inner.active.bytes + inner.draining.as_ref().map_or(0, |draining| draining.bytes)
+    }
+}
+
+impl Inner {
+    fn change(&self, hooks: &dyn Hooks, key: &[u8]) -> Result<Option<Change>, HookError> {
+        let newer = self.active.rows.get(key);
+        let older = self.draining.as_ref().and_then(|draining| draining.rows.get(key));
+        match (older, newer) {
+            (Some(older), Some(newer)) => older.then(hooks, key, newer).map(Some),
+            (older, newer) => Ok(newer.or(older).cloned()),
+        }
+    }
+}
