@@ -126,7 +126,7 @@ impl StageLimits {
     pub fn new(memtable_bytes: u64) -> StageLimits {
         let full_bytes = (memtable_bytes / 4).max(1 << 18) as usize;
         StageLimits {
-            drain_bytes: (full_bytes / 8).clamp(1 << 17, 2 << 20),
+            drain_bytes: (full_bytes / 8).clamp(1 << 17, 1 << 20),
             full_bytes,
         }
     }
