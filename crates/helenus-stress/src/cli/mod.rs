@@ -31,9 +31,11 @@ Exit status:
   The greatest of those that apply.";
 
 const COMPARE_EXAMPLES: &str = "\
-Example:
+Examples:
   helenus-stress compare --a 127.0.0.1:9042 --b 127.0.0.1:9043 --label-a Cassandra --label-b Helenus \\
       --pid-a 4711 --pid-b 4712 --pause -- kv -d 30 -t 4 -c 16 -r 0.5 --populate all -p 100k
+  helenus-stress compare --a 127.0.0.1 --b 127.0.0.1 --args-a --workload.tables=10 --args-b --workload.tables=1000 \\
+      -- many-tables -d 30 -t 8 -c 8 -p 100k
 
 Each round runs the load on both, in a fresh keyspace that is dropped afterwards; the next round begins with the other.";
 

@@ -184,6 +184,7 @@ pub struct RateArgs {
     pub id: String,
     /// Write so many keys a thread before starting, each once (`all`: as many as -p says)
     #[arg(long, value_name = "N", value_parser = populate_count)]
+    #[serde(serialize_with = "populate_text")]
     pub populate: Option<u64>,
     /// Of `populate` and `verify`: only these of the keys, FROM..TO, numbered through all threads
     #[arg(long, value_name = "FROM..TO", value_parser = numbers::range)]
@@ -268,6 +269,21 @@ pub struct CompareArgs {
     pub metrics_a: Option<String>,
     #[arg(long, value_name = "URL")]
     pub metrics_b: Option<String>,
+    /// More arguments of `run` for the one side, in one word: two settings of one server compare as well as two servers
+    #[arg(
+        long,
+        value_name = "ARGUMENTS",
+        default_value = "",
+        allow_hyphen_values = true
+    )]
+    pub args_a: String,
+    #[arg(
+        long,
+        value_name = "ARGUMENTS",
+        default_value = "",
+        allow_hyphen_values = true
+    )]
+    pub args_b: String,
     /// Stop the processes of the one (SIGSTOP) while the other is measured
     #[arg(long)]
     pub pause: bool,
@@ -416,6 +432,13 @@ fn populate_count(text: &str) -> Result<u64, String> {
         Ok(POPULATE_ALL)
     } else {
         numbers::count(text)
+    }
+}
+
+fn populate_text<S: Serializer>(count: &Option<u64>, serializer: S) -> Result<S::Ok, S::Error> {
+    match count {
+        Some(POPULATE_ALL) => serializer.serialize_str("all"),
+        count => count.serialize(serializer),
     }
 }
 

@@ -209,6 +209,11 @@ fn server_figures(session: &Session<'_>, seen: &Seen) -> Vec<ServerFigure> {
             took.connect_with_schema.map(micros),
             "µs",
         );
+        add(
+            "memory that making them took",
+            took.memory_bytes.map(|bytes| bytes as f64),
+            "bytes",
+        );
     }
     figures
 }

@@ -1,5 +1,6 @@
 //! `compare`: two servers under the same load in alternating rounds.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -25,13 +26,20 @@ pub fn compare(args: &CompareArgs) -> Result<Ended> {
         PathBuf::from("stress-results").join(format!("compare-{time}"))
     });
     let runtime = Runtime::new()?;
-    let load = cli::run_arguments(args.run.iter().cloned()).unwrap_or_else(|error| error.exit());
+    let sides = [&args.args_a, &args.args_b].map(|more| {
+        let words = args
+            .run
+            .iter()
+            .cloned()
+            .chain(more.split_whitespace().map(OsString::from));
+        cli::run_arguments(words).unwrap_or_else(|error| error.exit())
+    });
     let (mut rounds, mut a, mut b) = (Vec::new(), Vec::new(), Vec::new());
     let mut ended = Ended::Well;
     for number in 1..=args.rounds {
         let first = if number % 2 == 1 { Side::A } else { Side::B };
         for side in order(first) {
-            let run = one(&runtime, args, &load, side, number, &directory)?;
+            let run = one(&runtime, args, &sides[side as usize], side, number, &directory)?;
             ended = ended.max(run.ended);
             if run.interrupted {
                 bail!("interrupted in round {number}");
@@ -96,7 +104,12 @@ fn one(
     load.schema.keyspace = format!("{}_{}{round}", load.schema.keyspace, name(side));
     load.schema.drop = true;
     load.output.out = Some(directory.join(folder(round, side)));
-    load.output.label = Some(label.clone().unwrap_or_else(|| host.clone()));
+    let own = match side {
+        Side::A => &args.args_a,
+        Side::B => &args.args_b,
+    };
+    let named = || format!("{host} {own}").trim_end().to_owned();
+    load.output.label = Some(label.clone().unwrap_or_else(named));
     load.server.server_pid = pids.clone();
     load.server.metrics = metrics.clone();
     let _paused = args.pause.then(|| Paused::new(others)).transpose()?;
@@ -173,8 +186,6 @@ fn print(comparison: &Comparison) {
 
 #[cfg(test)]
 mod tests {
-    use std::ffi::OsString;
-
     use super::*;
 
     #[test]

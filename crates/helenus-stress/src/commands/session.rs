@@ -8,6 +8,7 @@ use tokio::runtime::Runtime;
 
 use crate::cli::options::LoadArgs;
 use crate::db::{Db, connect_with_schema, schema};
+use crate::monitor::process;
 use crate::results::RunKind;
 use crate::workloads::{self, Info, Setup, Workload};
 
@@ -31,6 +32,8 @@ pub struct Took {
     pub prepare: Duration,
     /// To connect as an application does, which reads the whole schema. Only where there is more than one table.
     pub connect_with_schema: Option<Duration>,
+    /// By how much the server's memory grew meanwhile. Likewise.
+    pub memory_bytes: Option<u64>,
 }
 
 impl<'a> Session<'a> {
@@ -44,6 +47,8 @@ impl<'a> Session<'a> {
         let setup = Setup::new(info, &args.load)?;
         let mut took = Took::default();
         let db = Db::connect(&args.connect, &args.schema.keyspace).await?;
+        let memory = || process::usage(&args.server.server_pid).map(|usage| usage.rss_bytes);
+        let memory_before = memory();
         let begun = Instant::now();
         took.created = make_schema(&db, args, kind, &(info.schema)(&setup)?).await?;
         took.create = begun.elapsed();
@@ -54,6 +59,9 @@ impl<'a> Session<'a> {
             let begun = Instant::now();
             connect_with_schema(&args.connect).await?;
             took.connect_with_schema = Some(begun.elapsed());
+            took.memory_bytes = memory_before
+                .zip(memory())
+                .map(|(before, after)| after.saturating_sub(before));
         }
         Ok(Self {
             runtime,

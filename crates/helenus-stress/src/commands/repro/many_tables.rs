@@ -11,7 +11,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     figures,
 };
 
-/// Each number of tables with its keyspace, and the writes in 30 minutes that were published.
+/// Numbers of tables, each with its keyspace, and the writes in 30 minutes that were published.
 const TABLES: [(u64, &str, Option<f64>); 4] = [
     (10, "t10", Some(68e6)),
     (100, "t100", None),
@@ -19,18 +19,23 @@ const TABLES: [(u64, &str, Option<f64>); 4] = [
     (1000, "t1000", Some(48e6)),
 ];
 const MINUTES_30_S: f64 = 1800.0;
+/// Ten tables once more at the end: what a server that has run for a while does differently is not the tables' doing.
+const AGAIN: &str = "tables-10-again";
 
 fn steps(scale: &Scale) -> Vec<Step> {
     let (keys, seconds) = (scale.count(10e6, 1000), scale.seconds(MINUTES_30_S));
-    let step = |tables: u64, keyspace| Step {
-        name: name(tables),
+    let step = |name: String, tables: u64, keyspace| Step {
+        name,
         keyspace,
         kind: RunKind::Run,
         line: format!("many-tables --workload.tables={tables} -t 8 -c 50 -p {keys} -r 0.2 -d {seconds}"),
     };
-    TABLES
+    let all = TABLES
         .iter()
-        .map(|&(tables, keyspace, _)| step(tables, keyspace))
+        .map(|&(tables, keyspace, _)| step(name(tables), tables, keyspace));
+    std::iter::once(step("warm-up".into(), 10, "warm"))
+        .chain(all)
+        .chain([step(AGAIN.into(), 10, "again")])
         .collect()
 }
 
@@ -38,34 +43,35 @@ fn name(tables: u64) -> String {
     format!("tables-{tables}")
 }
 
+/// Writes that half an hour at the run's rate makes.
+fn writes(run: &Run) -> Option<f64> {
+    run.result
+        .operation("write")
+        .map(|of| of.rate_per_s * MINUTES_30_S)
+}
+
 fn figures(done: &[Done], step_name: &str, run: &Run) -> Vec<PublishedFigure> {
-    let Some((tables, _, published)) = TABLES.iter().find(|(tables, ..)| name(*tables) == step_name) else {
-        return Vec::new();
-    };
+    if step_name == AGAIN {
+        return against_ten(done, run);
+    }
+    let known = TABLES.iter().find(|(tables, ..)| name(*tables) == step_name);
+    known.map_or_else(Vec::new, |(tables, _, published)| {
+        of_step(*tables, *published, run)
+    })
+}
+
+fn of_step(tables: u64, published: Option<f64>, run: &Run) -> Vec<PublishedFigure> {
     let mut figures = Vec::new();
     let mut add = |what: &str, published: &str, measured: Option<String>| {
         figures
             .extend(measured.map(|measured| figure(format!("{what}, {tables} tables"), published, measured)));
     };
     let published = published.map_or("-".to_owned(), count);
-    let writes = |run: &Run| {
-        run.result
-            .operation("write")
-            .map(|of| of.rate_per_s * MINUTES_30_S)
-    };
     add(
         "writes in 30 min",
         &published,
         writes(run).map(|writes| format!("{} at this rate", count(writes))),
     );
-    if let Some((few, many)) = step(done, &name(10)).and_then(writes).zip(writes(run)) {
-        let published = if *tables == 1000 { "-29%" } else { "-" };
-        add(
-            "writes against 10 tables",
-            published,
-            Some(format!("{:+.1}%", (many / few - 1.0) * 100.0)),
-        );
-    }
     let hit_rate = run.result.reads.and_then(|reads| reads.hit_rate());
     add(
         "reads that found something",
@@ -87,22 +93,56 @@ fn figures(done: &[Done], step_name: &str, run: &Run) -> Vec<PublishedFigure> {
         "-",
         server(run, "preparing their statements").map(time),
     );
-    let lost = if *tables >= 500 { "lost" } else { "-" };
+    let lost = if tables >= 500 { "lost" } else { "-" };
     let page = server(run, "page of metrics").zip(server(run, "reading that page"));
     add(
         "metrics",
         lost,
         page.map(|(size, took)| format!("{} in {}", bytes(size), time(took))),
     );
-    let at_rest = |run: &Run| server(run, "memory at the start");
-    add("memory before the load", "-", at_rest(run).map(bytes));
-    if let Some((few, many)) = step(done, &name(10)).and_then(at_rest).zip(at_rest(run)) {
-        let each = (many - few) / (*tables - 10) as f64;
-        add(
-            "memory a table, against 10",
-            "1 MB of heap",
-            Some(bytes(each.max(0.0))),
-        );
-    }
+    let grown = server(run, "memory that making them took");
+    add(
+        "memory a table",
+        "1 MB of heap",
+        grown.map(|grown| bytes(grown / tables as f64)),
+    );
     figures
+}
+
+/// Each number of tables against ten, as they were before and after.
+fn against_ten(done: &[Done], again: &Run) -> Vec<PublishedFigure> {
+    let before = step(done, &name(10)).and_then(writes);
+    let Some(ten) = before
+        .zip(writes(again))
+        .map(|(before, after)| (before + after) / 2.0)
+    else {
+        return Vec::new();
+    };
+    let drift = before
+        .zip(writes(again))
+        .map(|(before, after)| after / before - 1.0);
+    let mut figures: Vec<PublishedFigure> = TABLES[1..]
+        .iter()
+        .filter_map(|(tables, _, published)| {
+            let change = step(done, &name(*tables)).and_then(writes)? / ten - 1.0;
+            let published = published.map_or("-", |_| "-29%");
+            Some(figure(
+                format!("writes, {tables} tables against 10"),
+                published,
+                percent(change),
+            ))
+        })
+        .collect();
+    figures.extend(drift.map(|drift| {
+        figure(
+            "writes, 10 tables at the end against the beginning",
+            "-",
+            percent(drift),
+        )
+    }));
+    figures
+}
+
+fn percent(change: f64) -> String {
+    format!("{:+.1}%", change * 100.0)
 }
