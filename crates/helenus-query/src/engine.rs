@@ -15,7 +15,7 @@ use crate::request::{BatchStatement, ClientState, QueryOptions};
 use crate::response::{Outcome, Response, ResultMetadata, SchemaChange};
 use crate::schema::Schema;
 use crate::storage::{HeaderTables, LiveTables, PartitionLocks, RowHooks, WriteEpochs};
-use crate::trace::Traces;
+use crate::trace::{self, Traces};
 
 /// What the node says of itself in `system.local`.
 #[derive(Clone, Debug)]
@@ -173,9 +173,11 @@ impl Engine {
         text: &str,
         options: &QueryOptions,
     ) -> Result<Outcome, CqlError> {
-        let parsed = self.parse(text)?;
-        let _epoch = writes(&parsed.statement).then(|| self.writes.enter(self.schema.load().generation));
-        let planned = crate::plan::plan(&self.schema.load(), client.keyspace.as_deref(), &parsed)?;
+        let (planned, _epoch) = trace::parsing(|| {
+            let parsed = self.parse(text)?;
+            let epoch = writes(&parsed.statement).then(|| self.writes.enter(self.schema.load().generation));
+            Ok((self.plan(client.keyspace.as_deref(), &parsed)?, epoch))
+        })?;
         if planned.markers.bind(&options.values).is_err() {
             return Err(CqlError::invalid("Invalid amount of bind variables"));
         }
@@ -190,8 +192,11 @@ impl Engine {
         {
             return Ok(prepared);
         }
-        let parsed = self.parse(text)?;
-        let planned = crate::plan::plan(&self.schema.load(), keyspace, &parsed)?;
+        let (parsed, planned) = trace::parsing(|| {
+            let parsed = self.parse(text)?;
+            let planned = self.plan(keyspace, &parsed)?;
+            Ok((parsed, planned))
+        })?;
         let prepared = Arc::new(Prepared {
             id,
             query: text.to_owned(),
@@ -225,7 +230,8 @@ impl Engine {
         if planned.generation == schema.generation {
             return Ok(planned);
         }
-        match crate::plan::plan(&schema, prepared.keyspace.as_deref(), &prepared.parsed) {
+        let replan = || crate::plan::plan(&schema, prepared.keyspace.as_deref(), &prepared.parsed);
+        match trace::parsing(replan) {
             Ok(new) if new.result == planned.result && new.markers.specs() == planned.markers.specs() => {
                 let planned = Arc::new(new);
                 prepared.planned.store(planned.clone());
@@ -266,7 +272,18 @@ impl Engine {
         self.schema.load_full()
     }
 
+    /// The plan of a statement that is run once. Call it within [`trace::parsing`].
+    pub(crate) fn plan(
+        &self,
+        keyspace: Option<&str>,
+        parsed: &ast::ParsedStatement,
+    ) -> Result<Planned, CqlError> {
+        trace::step(|| "Preparing statement");
+        crate::plan::plan(&self.schema.load(), keyspace, parsed)
+    }
+
     pub(crate) fn parse(&self, text: &str) -> Result<ast::ParsedStatement, CqlError> {
+        trace::step(|| format!("Parsing {}", trace::shorten(text)));
         if text.len() > self.limits.statement_len_max {
             return Err(CqlError::invalid(format!(
                 "Statement of {} bytes is longer than the limit of {} bytes",

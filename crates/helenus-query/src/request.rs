@@ -36,6 +36,21 @@ pub enum BoundValues {
     Named(Vec<(String, BoundValue)>),
 }
 
+impl BoundValues {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        match self {
+            BoundValues::None => 0,
+            BoundValues::Positional(values) => values.len(),
+            BoundValues::Named(values) => values.len(),
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
 /// The options of one request (spec v5, section 4.1.4, `<query_parameters>`).
 #[derive(Clone, Debug)]
 pub struct QueryOptions {

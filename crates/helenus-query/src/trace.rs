@@ -1,14 +1,117 @@
-//! Traces of the requests that asked for one, as `system_traces.sessions` shows them: the latest, in memory.
+//! Where a request's time goes: what is counted for every request ([`Work`]), and the traces of those that asked for one, as
+//! `system_traces` shows them: the latest, in memory.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use helenus_cql::value::to_cql_literal;
+pub use helenus_tablet::trace::{Recording, Step, step};
+use helenus_tablet::{StoreWork, nanos};
 use parking_lot::Mutex;
 use uuid::Uuid;
 
-/// Traces that are kept; older ones are forgotten.
+use crate::bind::Markers;
+use crate::request::{BoundValue, BoundValues};
+use crate::response::ColumnSpec;
+
+/// Traces that are kept at most, and steps in all of them; older ones are forgotten.
 const KEPT_MAX: usize = 1024;
+const STEPS_MAX: usize = 50_000;
+/// Bytes of a statement that a trace or the log shows.
+const SHOWN_MAX: usize = 1000;
+
+/// What a request's statements did outside the store. Times are in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StatementWork {
+    /// Lexing, parsing and planning.
+    pub parsing_ns: u64,
+    /// Waiting for the locks of partitions that are read before they are written.
+    pub lock_ns: u64,
+    pub live_rows: u64,
+    pub tombstones: u64,
+}
+
+/// What a request has done so far. While the request is polled it lies in the thread, where those who do the work find it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Work {
+    pub statement: StatementWork,
+    pub store: StoreWork,
+}
+
+thread_local! {
+    static CURRENT: RefCell<StatementWork> = const {
+        RefCell::new(StatementWork {
+            parsing_ns: 0,
+            lock_ns: 0,
+            live_rows: 0,
+            tombstones: 0,
+        })
+    };
+}
+
+impl Work {
+    /// Puts this work into the thread, or takes it out again.
+    pub fn swap(&mut self) {
+        CURRENT.with_borrow_mut(|current| std::mem::swap(current, &mut self.statement));
+        self.store.swap();
+    }
+}
+
+fn count(count: impl FnOnce(&mut StatementWork)) {
+    CURRENT.with_borrow_mut(count);
+}
+
+/// Makes a plan, and counts the time.
+pub(crate) fn parsing<T>(plan: impl FnOnce() -> T) -> T {
+    let began = Instant::now();
+    let planned = plan();
+    count(|work| work.parsing_ns += nanos(began.elapsed()));
+    planned
+}
+
+/// Counts time spent in waiting for locks.
+pub(crate) fn waited_for_locks(time: Duration) {
+    count(|work| work.lock_ns += nanos(time));
+    step(|| "Waited for the partition's lock");
+}
+
+/// Counts what a read has seen.
+pub(crate) fn read(live_rows: usize, tombstones: usize) {
+    count(|work| {
+        work.live_rows += live_rows as u64;
+        work.tombstones += tombstones as u64;
+    });
+    step(|| format!("Read {live_rows} live rows and {tombstones} tombstone cells"));
+}
+
+/// As much of a statement as is shown.
+pub fn shorten(statement: &str) -> &str {
+    let mut end = SHOWN_MAX.min(statement.len());
+    while !statement.is_char_boundary(end) {
+        end -= 1;
+    }
+    statement.get(..end).unwrap_or(statement)
+}
+
+/// The values of a prepared statement's markers as a trace shows them: `bound_var_0_id` and so on.
+pub fn bound_variables(markers: &Markers, values: &BoundValues) -> Vec<(String, String)> {
+    let Ok(values) = markers.bind(values) else {
+        return Vec::new();
+    };
+    let specs = markers.specs();
+    let shown = |(at, (spec, value)): (usize, (&ColumnSpec, &BoundValue))| {
+        let value = match value {
+            BoundValue::Set(bytes) => to_cql_literal(&spec.ty, bytes).unwrap_or_else(|error| error),
+            BoundValue::Null => "null".to_owned(),
+            BoundValue::Unset => "unset".to_owned(),
+        };
+        let name = format!("bound_var_{at}_{}", spec.name);
+        (name, shorten(&value).to_owned())
+    };
+    specs.iter().zip(values.iter()).enumerate().map(shown).collect()
+}
 
 /// One traced request.
 #[derive(Clone, Debug)]
@@ -23,8 +126,18 @@ pub struct Trace {
     /// Microseconds since the Unix epoch.
     pub started_at_us: i64,
     pub duration: Duration,
-    /// The id of the trace's one event, that the answer is ready.
-    pub answered_id: Uuid,
+    /// What was done, in order.
+    pub events: Vec<TraceEvent>,
+}
+
+/// A step of a trace.
+#[derive(Clone, Debug)]
+pub struct TraceEvent {
+    /// Time UUID; none of the trace's others.
+    pub id: Uuid,
+    pub activity: String,
+    pub elapsed: Duration,
+    pub thread: String,
 }
 
 /// The traces of a node.
@@ -36,10 +149,19 @@ pub struct Traces {
 impl Traces {
     pub fn record(&self, trace: Trace) {
         let mut kept = self.kept.lock();
-        if kept.len() >= KEPT_MAX {
-            kept.pop_front();
-        }
         kept.push_back(trace);
+        let mut steps: usize = kept.iter().map(|trace| trace.events.len()).sum();
+        while kept.len() > KEPT_MAX || (steps > STEPS_MAX && kept.len() > 1) {
+            steps -= kept.pop_front().map_or(0, |oldest| oldest.events.len());
+        }
+    }
+
+    /// Adds what happened after the answer was ready.
+    pub fn add(&self, id: Uuid, event: TraceEvent) {
+        let mut kept = self.kept.lock();
+        if let Some(trace) = kept.iter_mut().rev().find(|trace| trace.id == id) {
+            trace.events.push(event);
+        }
     }
 
     /// The traces kept, oldest first.
@@ -47,3 +169,7 @@ impl Traces {
         self.kept.lock().iter().cloned().collect()
     }
 }
+
+#[cfg(test)]
+#[path = "trace_tests.rs"]
+mod tests;

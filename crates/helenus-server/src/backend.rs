@@ -7,10 +7,11 @@ use helenus_cql::error::CqlError;
 use helenus_cql::frame::ResultMetadata;
 use helenus_cql::frame::request::{BatchKind, BatchStatement};
 use helenus_cql::frame::response::{Prepared, SchemaChange};
-use helenus_query::request::{ClientState, QueryOptions};
+use helenus_query::request::{BoundValues, ClientState, QueryOptions};
 use helenus_query::response::Outcome;
-use helenus_query::trace::Trace;
+use helenus_query::trace::{Trace, TraceEvent};
 use tokio::sync::broadcast;
+use uuid::Uuid;
 
 /// Runs statements. A request that has begun is always run to its end, even when its connection is gone.
 pub trait Backend: Send + Sync + 'static {
@@ -33,6 +34,12 @@ pub trait Backend: Send + Sync + 'static {
 
     /// The prepared statement of that id, or [`CqlError::Unprepared`].
     fn prepared(&self, id: &[u8]) -> Result<Arc<Self::Prepared>, CqlError>;
+
+    /// The text of a prepared statement.
+    fn statement<'p>(&self, prepared: &'p Self::Prepared) -> &'p str;
+
+    /// Names and values of its markers, as a trace shows them.
+    fn bound_variables(&self, prepared: &Self::Prepared, values: &BoundValues) -> Vec<(String, String)>;
 
     /// The result metadata that clients were given when the statement was first prepared; without columns for
     /// what is not a SELECT.
@@ -60,6 +67,9 @@ pub trait Backend: Send + Sync + 'static {
 
     /// Keeps the trace of a request, before its answer is sent.
     fn record_trace(&self, trace: Trace);
+
+    /// Adds to a trace what happened after that.
+    fn add_to_trace(&self, id: Uuid, event: TraceEvent);
 
     /// Sets the gauges of the store, just before they are read.
     fn record_stats(&self);

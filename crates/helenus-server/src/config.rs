@@ -24,6 +24,8 @@ pub struct ServerConfig {
     pub idle_timeout: Option<Duration>,
     /// A connection that has not started up after that long is closed.
     pub startup_timeout: Duration,
+    /// A request that takes longer is logged, with where its time went (`slow_query_log_timeout`).
+    pub slow_request_log_timeout: Option<Duration>,
     /// How long requests may still run when the server stops.
     pub shutdown_timeout: Duration,
 }
@@ -43,6 +45,7 @@ impl ServerConfig {
             node_in_flight_bytes: share(40, 64 * MIB, 2048 * MIB),
             idle_timeout: None,
             startup_timeout: Duration::from_secs(30),
+            slow_request_log_timeout: Some(Duration::from_millis(500)),
             shutdown_timeout: Duration::from_secs(10),
         }
     }

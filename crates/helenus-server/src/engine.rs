@@ -8,10 +8,11 @@ use helenus_cql::frame::request::{BatchKind, BatchStatement, StatementRef};
 use helenus_cql::frame::response::{Prepared, SchemaChange};
 use helenus_cql::frame::{PreparedMetadata, ResultMetadata};
 use helenus_query::engine::{self, Engine};
-use helenus_query::request::{self, ClientState, QueryOptions};
+use helenus_query::request::{self, BoundValues, ClientState, QueryOptions};
 use helenus_query::response::Outcome;
-use helenus_query::trace::Trace;
+use helenus_query::trace::{self, Trace, TraceEvent};
 use tokio::sync::broadcast;
+use uuid::Uuid;
 
 use crate::backend::Backend;
 use crate::metrics::record_store;
@@ -53,6 +54,17 @@ impl Backend for Arc<Engine> {
 
     fn prepared(&self, id: &[u8]) -> Result<Arc<engine::Prepared>, CqlError> {
         Engine::prepared(self, id)
+    }
+
+    fn statement<'p>(&self, prepared: &'p engine::Prepared) -> &'p str {
+        &prepared.query
+    }
+
+    fn bound_variables(&self, prepared: &engine::Prepared, values: &BoundValues) -> Vec<(String, String)> {
+        match self.current_plan(prepared) {
+            Ok(planned) => trace::bound_variables(&planned.markers, values),
+            Err(_) => Vec::new(),
+        }
     }
 
     fn prepared_metadata(&self, prepared: &engine::Prepared) -> Arc<ResultMetadata> {
@@ -99,6 +111,10 @@ impl Backend for Arc<Engine> {
 
     fn record_trace(&self, trace: Trace) {
         self.traces.record(trace);
+    }
+
+    fn add_to_trace(&self, id: Uuid, event: TraceEvent) {
+        self.traces.add(id, event);
     }
 
     fn record_stats(&self) {

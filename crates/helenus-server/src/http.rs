@@ -15,7 +15,7 @@ use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use crate::metrics::{LATENCY_BUCKETS_S, REQUEST_DURATION};
+use crate::metrics::{LATENCY_BUCKETS_S, REQUEST_DURATION, STAGE_DURATION};
 
 /// How often samples are moved into their buckets, so that they don't pile up while nobody asks for them.
 const UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
@@ -26,6 +26,10 @@ const UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
 pub fn install_recorder() -> Result<PrometheusHandle, String> {
     PrometheusBuilder::new()
         .set_buckets_for_metric(Matcher::Full(REQUEST_DURATION.to_owned()), &LATENCY_BUCKETS_S)
+        .and_then(|builder| {
+            let stages = Matcher::Full(STAGE_DURATION.to_owned());
+            builder.set_buckets_for_metric(stages, &LATENCY_BUCKETS_S)
+        })
         .and_then(PrometheusBuilder::install_recorder)
         .map_err(|error| error.to_string())
 }

@@ -5,6 +5,7 @@
 //! the transport can be tested without a store. [`http`] answers `/health` and `/metrics`.
 
 pub mod backend;
+mod breakdown;
 pub mod config;
 mod connection;
 mod engine;
@@ -13,6 +14,7 @@ pub mod http;
 pub mod listener;
 pub mod metrics;
 mod shared;
+mod slow;
 
 pub use backend::Backend;
 pub use config::ServerConfig;

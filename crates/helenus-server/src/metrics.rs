@@ -7,6 +7,8 @@ use helenus_cql::frame::Opcode;
 use helenus_tablet::StoreStats;
 use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
 
+use crate::breakdown::{Breakdown, Stage};
+
 /// Kinds of requests that are timed apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestKind {
@@ -79,10 +81,14 @@ pub const LATENCY_BUCKETS_S: [f64; 16] = [
 ];
 
 pub const REQUEST_DURATION: &str = "helenus_request_duration_seconds";
+/// Where the time of requests goes, of a sample of them.
+pub const STAGE_DURATION: &str = "helenus_request_stage_seconds";
 
 /// The handles of the transport's metrics: looked up once, since requests are many.
 pub struct Metrics {
     durations: [Histogram; 5],
+    stages: [Histogram; Stage::ALL.len()],
+    slow: Counter,
     in_flight_bytes: Gauge,
     connections: Gauge,
     connections_refused: Counter,
@@ -94,6 +100,8 @@ impl Default for Metrics {
     fn default() -> Metrics {
         Metrics {
             durations: RequestKind::ALL.map(|kind| histogram!(REQUEST_DURATION, "kind" => kind.name())),
+            stages: Stage::ALL.map(|stage| histogram!(STAGE_DURATION, "stage" => stage.name())),
+            slow: counter!("helenus_slow_requests_total"),
             in_flight_bytes: gauge!("helenus_request_in_flight_bytes"),
             connections: gauge!("helenus_connections"),
             connections_refused: counter!("helenus_connections_refused_total"),
@@ -114,6 +122,19 @@ impl Metrics {
             RequestKind::Other => other,
         }
         .record(took);
+    }
+
+    /// Enters the stages that a request has passed.
+    pub(crate) fn stages(&self, breakdown: &Breakdown) {
+        for ((_, took), histogram) in breakdown.stages().zip(&self.stages) {
+            if !took.is_zero() {
+                histogram.record(took);
+            }
+        }
+    }
+
+    pub(crate) fn slow(&self) {
+        self.slow.increment(1);
     }
 
     pub(crate) fn failed(&self, error: &CqlError) {

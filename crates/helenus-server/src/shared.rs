@@ -9,12 +9,14 @@ use uuid::Uuid;
 use crate::config::ServerConfig;
 use crate::events::EventHub;
 use crate::metrics::Metrics;
+use crate::slow::SlowLog;
 
 pub(crate) struct Shared<B> {
     pub backend: B,
     pub config: ServerConfig,
     pub metrics: Arc<Metrics>,
     pub events: Arc<EventHub>,
+    pub slow: SlowLog,
     in_flight_bytes: AtomicUsize,
     trace_ids: TraceIds,
 }
@@ -22,6 +24,7 @@ pub(crate) struct Shared<B> {
 impl<B> Shared<B> {
     pub fn new(backend: B, config: ServerConfig, metrics: Arc<Metrics>, events: Arc<EventHub>) -> Shared<B> {
         Shared {
+            slow: SlowLog::new(config.slow_request_log_timeout),
             backend,
             config,
             metrics,
@@ -84,12 +87,20 @@ impl Default for TraceIds {
 
 impl TraceIds {
     fn next(&self) -> Uuid {
-        let now_us = self.timestamps.next_us(&self.clock as &dyn Clock);
-        let ticks = u64::try_from(now_us)
-            .unwrap_or(0)
-            .saturating_mul(10)
-            .saturating_add(GREGORIAN_OFFSET_TICKS);
-        let timestamp = uuid::Timestamp::from_gregorian_time(ticks, 0);
-        Uuid::new_v1(timestamp, &self.node)
+        uuid_at(self.timestamps.next_us(&self.clock as &dyn Clock), &self.node)
     }
+}
+
+/// The time UUID of an event in a trace; it tells it from the trace's other events only.
+pub(crate) fn time_uuid(at_us: i64) -> Uuid {
+    // Multicast, as above.
+    uuid_at(at_us, &[1, 0, 0, 0, 0, 0])
+}
+
+fn uuid_at(at_us: i64, node: &[u8; 6]) -> Uuid {
+    let ticks = u64::try_from(at_us)
+        .unwrap_or(0)
+        .saturating_mul(10)
+        .saturating_add(GREGORIAN_OFFSET_TICKS);
+    Uuid::new_v1(uuid::Timestamp::from_gregorian_time(ticks, 0), node)
 }

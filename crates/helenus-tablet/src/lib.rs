@@ -37,7 +37,9 @@ mod stats;
 mod store;
 mod sweep;
 mod tablet;
+pub mod trace;
 mod wal;
+mod work;
 
 pub use cache::RowCacheStats;
 pub use config::{StoreConfig, StoreUrl, machine_memory_bytes};
@@ -49,3 +51,4 @@ pub use scan::Scan;
 pub use stats::{LogStats, StoreStats, TabletStats};
 pub use store::{Op, Store, WriteBatch};
 pub use tablet::Tablet;
+pub use work::{StoreWork, nanos};

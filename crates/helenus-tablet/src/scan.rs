@@ -10,6 +10,7 @@ use crate::error::{StoreError, from_slatedb};
 use crate::hooks::Hooks;
 use crate::stage::Change;
 use crate::sweep::ScanGuard;
+use crate::work;
 
 /// Rows of a range, one after the other.
 pub struct Scan {
@@ -70,7 +71,10 @@ impl Scan {
         if self.ahead.is_none()
             && let Some(tree) = &mut self.tree
         {
-            match tree.next().await.map_err(|error| from_slatedb(&error))? {
+            match work::read_wait(tree.next())
+                .await
+                .map_err(|error| from_slatedb(&error))?
+            {
                 Some(row) => self.ahead = Some((row.key, row.value)),
                 None => self.tree = None,
             }

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
+use std::time::Instant;
 
 use bytes::Bytes;
 use object_store::ObjectStore;
@@ -25,6 +26,8 @@ use crate::meta::{Meta, MetaDoc, MetaExpect, MetaVersion};
 use crate::open::{Background, Opener};
 use crate::stats::StoreStats;
 use crate::tablet::Tablet;
+use crate::trace;
+use crate::work::{self, nanos};
 
 /// One blind write: `operand` is to be merged into the row at `key`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -183,6 +186,7 @@ impl Store {
         if size > limit {
             return Err(StoreError::TooLarge { size, limit });
         }
+        let operands = u32::try_from(batch.ops.len()).unwrap_or(u32::MAX);
         let permits = (size.div_ceil(PERMIT_BYTES) as u32).min(self.in_flight_permits);
         let permit = match self.in_flight.clone().try_acquire_many_owned(permits) {
             Ok(permit) => permit,
@@ -193,12 +197,23 @@ impl Store {
             sender,
             _permit: permit,
         };
+        let submitted = Instant::now();
         self.log.submit(batch.ops, durable, waiter);
-        receiver.await.unwrap_or(Err(StoreError::Closed))
+        let result = receiver.await.unwrap_or(Err(StoreError::Closed));
+        account(submitted, operands);
+        result
     }
 
     /// Waits until writes in flight have ended; waiting for room in memory can be waiting for room on disk.
     async fn wait_for_room(&self, permits: u32) -> Result<OwnedSemaphorePermit, StoreError> {
+        trace::step(|| "Waiting until the writes in flight leave room");
+        let since = Instant::now();
+        let permit = self.poll_for_room(permits).await;
+        work::count(|work| work.admission_ns += nanos(since.elapsed()));
+        permit
+    }
+
+    async fn poll_for_room(&self, permits: u32) -> Result<OwnedSemaphorePermit, StoreError> {
         let acquire = self.in_flight.clone().acquire_many_owned(permits);
         let mut acquire = std::pin::pin!(acquire);
         loop {
@@ -316,6 +331,19 @@ impl Store {
             }
         }
         Ok(())
+    }
+}
+
+/// Enters a write into the work of its request.
+fn account(submitted: Instant, operands: u32) {
+    let written = Instant::now();
+    work::count(|work| {
+        work.operands = work.operands.saturating_add(operands);
+        work.log_ns += nanos(written.saturating_duration_since(submitted));
+    });
+    if trace::is_recording() {
+        trace::step_at(submitted, "Appending to commitlog".into());
+        trace::step_at(written, "Commitlog synced; added to memtable".into());
     }
 }
 

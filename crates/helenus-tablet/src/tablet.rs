@@ -17,6 +17,8 @@ use crate::scan::Scan;
 use crate::stage::{Change, Stage, View};
 use crate::stats::{TabletCounters, TabletStats};
 use crate::sweep::Scans;
+use crate::trace;
+use crate::work;
 
 /// A tablet of the store.
 pub struct Tablet {
@@ -49,7 +51,10 @@ impl Tablet {
             return self.read(key).await;
         }
         let ticket = match self.cache.lookup(key) {
-            Lookup::Hit(value) => return Ok(value),
+            Lookup::Hit(value) => {
+                count_hit();
+                return Ok(value);
+            }
             Lookup::Miss(ticket) => ticket,
         };
         let value = self.read(key).await?;
@@ -65,6 +70,7 @@ impl Tablet {
         match self.cache.lookup(key) {
             Lookup::Hit(value) => {
                 self.counters.gets.fetch_add(1, Ordering::Relaxed);
+                count_hit();
                 Some(value)
             }
             Lookup::Miss(_) => None,
@@ -72,12 +78,14 @@ impl Tablet {
     }
 
     async fn read(&self, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
+        work::count(|work| work.row_cache_misses += 1);
+        trace::step(|| "Row cache miss: reading memtable and runs");
         let View { change, tree } = self.stage.view(key)?;
         if let Some(Change::Whole(row)) = change {
             return Ok(Some(row));
         }
-        let below = tree
-            .get_with_options(key, &ReadOptions::default())
+        let options = ReadOptions::default().with_tracing_options(trace::read_options());
+        let below = work::read_wait(tree.get_with_options(key, &options))
             .await
             .map_err(|error| from_slatedb(&error))?;
         match change {
@@ -102,16 +110,17 @@ impl Tablet {
             } else {
                 IterationOrder::Ascending
             },
+            tracing_options: trace::read_options(),
             ..ScanOptions::default()
         };
         let guard = self.scans.begin();
+        work::count(|work| work.scans += 1);
         let (staged, tree) = self.stage.range(&start, &end)?;
         let rows = match self.partition_of(&start, &end) {
             Some((prefix, start, end)) => {
-                tree.scan_prefix_with_options(prefix, (start, end), &options)
-                    .await
+                work::read_wait(tree.scan_prefix_with_options(prefix, (start, end), &options)).await
             }
-            None => tree.scan_with_options((start, end), &options).await,
+            None => work::read_wait(tree.scan_with_options((start, end), &options)).await,
         };
         let rows = rows.map_err(|error| from_slatedb(&error))?;
         Ok(Scan::new(rows, staged, reversed, self.hooks.clone(), guard))
@@ -195,6 +204,11 @@ fn is_empty(start: &Bound<Bytes>, end: &Bound<Bytes>) -> bool {
         (Bound::Included(from) | Bound::Excluded(from), Bound::Excluded(to))
         | (Bound::Excluded(from), Bound::Included(to)) => from >= to,
     }
+}
+
+fn count_hit() {
+    work::count(|work| work.row_cache_hits += 1);
+    trace::step(|| "Row cache hit");
 }
 
 /// The least byte string above all that begin with `prefix`.

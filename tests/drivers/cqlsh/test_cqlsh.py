@@ -183,6 +183,14 @@ def test_tracing(cqlsh, schema):
     assert code == 0 and "local" in out, err
 
 
+def test_a_trace_tells_what_was_done(cqlsh, schema):
+    out = ok(cqlsh(f"USE {schema}; CREATE TABLE traced (k int, c int, PRIMARY KEY (k, c)); "
+                   "INSERT INTO traced (k, c) VALUES (1, 1); TRACING ON; SELECT c FROM traced WHERE k = 1"))
+    for step in ("Execute CQL3 query", "Parsing SELECT c FROM traced WHERE k = 1", "Preparing statement",
+                 "Executing single-partition query on traced", "Read 1 live rows and 0 tombstone cells", "Request complete"):
+        assert step in out, out
+
+
 def test_lightweight_transaction_output(cqlsh, schema):
     out = ok(cqlsh(f"USE {schema}; CREATE TABLE cas (k int PRIMARY KEY, v int); "
                    "INSERT INTO cas (k, v) VALUES (1, 1) IF NOT EXISTS; INSERT INTO cas (k, v) VALUES (1, 2) IF NOT EXISTS"))

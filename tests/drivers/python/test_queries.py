@@ -217,6 +217,12 @@ def test_tracing_is_accepted(ks):
     assert result.response_future._query_traces
     assert result.response_future._query_traces[0].trace_id is not None
     assert ks.execute("SELECT * FROM t", trace=True).one().k == 1
+    prepared = ks.prepare("SELECT * FROM t WHERE k = ?")
+    trace = ks.execute(prepared, (1,), trace=True).get_query_trace()
+    assert trace.request_type == "Execute CQL3 prepared query" and trace.duration is not None
+    assert trace.parameters["query"] == "SELECT * FROM t WHERE k = ?" and trace.parameters["bound_var_0_k"] == "1"
+    elapsed = [event.source_elapsed for event in trace.events if event.source_elapsed is not None]
+    assert elapsed == sorted(elapsed)
 
 
 def test_warnings(rows):

@@ -15,6 +15,7 @@ use crate::plan::{Plan, PlanContext, Planned};
 use crate::request::{BatchStatement, BoundValue, BoundValues, ClientState, QueryOptions};
 use crate::response::{Outcome, Response};
 use crate::schema::Table;
+use crate::trace;
 
 /// Partitions of an unlogged batch beyond which the client is warned
 /// (`unlogged_batch_across_partitions_warn_threshold`).
@@ -134,8 +135,10 @@ pub async fn execute_message(
     for statement in statements {
         let (plan, values) = match statement {
             BatchStatement::Text(text, values) => {
-                let parsed = engine.parse(text)?;
-                let plan = crate::plan::plan(&engine.schema.load(), client.keyspace.as_deref(), &parsed)?;
+                let plan = trace::parsing(|| {
+                    let parsed = engine.parse(text)?;
+                    engine.plan(client.keyspace.as_deref(), &parsed)
+                })?;
                 (Arc::new(plan), values)
             }
             BatchStatement::Prepared(prepared, values) => (engine.current_plan(prepared)?, values),

@@ -23,6 +23,7 @@ use crate::storage::read::{
     OwnedRow, PartitionKey, RowCursor, RowsWanted, read_header, read_row, read_static,
 };
 use crate::term::EvalContext;
+use crate::trace;
 
 /// What is asked of one row.
 enum RowCondition<'b> {
@@ -196,10 +197,13 @@ pub async fn execute(
     for bound in bounds {
         request.add(bound)?;
     }
+    trace::step(|| "Reading existing values for CAS precondition");
     let current = read(engine, table, &partition, &request, now_s).await?;
     if !holds(table, &request, &current)? {
+        trace::step(|| "CAS precondition does not match current values");
         return failure(table, &partition, bounds, &request, &current, is_batch);
     }
+    trace::step(|| "CAS precondition is met");
     let timestamp_us = engine.timestamps.next_us(engine.clock.as_ref());
     let mut writes = WriteSet::default();
     for bound in bounds {

@@ -22,6 +22,7 @@ use crate::storage::read::{
     PartitionKey, RowAt, RowCursor, RowsWanted, StoredRow, read_header, read_stored_row_under,
     read_stored_static,
 };
+use crate::trace;
 
 /// Indexed values are no longer than this.
 const VALUE_LEN_MAX: usize = 65_535;
@@ -112,6 +113,13 @@ impl IndexSource {
         resume: Option<&PagingState>,
     ) -> Result<IndexSource, CqlError> {
         let index = lookup.index.clone();
+        trace::step(|| {
+            format!(
+                "Executing read on {} using index {}",
+                table.full_name(),
+                index.name
+            )
+        });
         let is_by_partition = is_by_partition(&index, table);
         let mut slices = entry_slices(&index, range)?;
         if let Some(state) = resume {

@@ -22,6 +22,7 @@ use crate::storage::read::{
     PartitionKey, RowAt, StoredRow, read_header, read_stored_row_under, read_stored_static,
 };
 use crate::term::{EvalContext, Term};
+use crate::trace;
 
 /// The values of a primary key, all given by `=`.
 #[derive(Debug)]
@@ -98,6 +99,7 @@ pub(super) async fn execute(
                 .bytes
         }
     };
+    trace::step(|| format!("Executing single-partition query on {}", table.name));
     let header = read_header(engine, table, &partition).await?;
     let row = read_stored_row_under(engine, table, &partition, &clustering, header.as_ref()).await?;
     if let Some(row) = row {

@@ -277,7 +277,7 @@ impl Run<'_> {
                 break;
             }
         }
-        self.warnings.extend(tombstones.warning(self.plan));
+        self.warnings.extend(tombstones.finish(self.plan));
         Ok(())
     }
 

@@ -10,6 +10,7 @@ use crate::schema::Table;
 use crate::storage::read::{
     PartitionKey, RangeCursor, RowAt, RowCursor, RowsWanted, StoredRow, read_header, read_stored_static,
 };
+use crate::trace;
 
 /// A stored table's rows, as a SELECT wants them.
 #[allow(clippy::large_enum_variant, reason = "one for a whole read")]
@@ -106,6 +107,7 @@ impl KeySource {
             Some(clustering) => self.wanted.after(&clustering, self.reversed),
             None => self.wanted.clone(),
         };
+        trace::step(|| format!("Executing single-partition query on {}", table.name));
         let header = read_header(engine, table, &key).await?;
         self.rows = Some(RowCursor::new(table, key.clone(), header, wanted, self.reversed));
         self.current = Some(key.clone());
@@ -133,6 +135,7 @@ impl RangeSource {
         wanted: RowsWanted,
         resume: Option<&PagingState>,
     ) -> RangeSource {
+        trace::step(|| format!("Executing seq scan on {}", table.name));
         let mut cursor = RangeCursor::new(table, bounds.start, bounds.end, wanted);
         if let Some(state) = resume {
             let key = PartitionKey::new(state.partition_key.clone());

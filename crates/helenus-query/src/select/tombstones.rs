@@ -5,6 +5,7 @@ use helenus_cql::error::{Consistency, CqlError, Failure};
 use super::plan::SelectPlan;
 use crate::engine::Limits;
 use crate::storage::read::PartitionKey;
+use crate::trace;
 
 /// `RequestFailureReason.READ_TOO_MANY_TOMBSTONES`
 const READ_TOO_MANY_TOMBSTONES: u16 = 1;
@@ -69,8 +70,9 @@ impl TombstoneCount {
         })
     }
 
-    /// The warning that the client gets, if there were many.
-    pub fn warning(&self, plan: &SelectPlan) -> Option<String> {
+    /// Ends the count; gives the warning that the client gets, if there were many.
+    pub fn finish(&self, plan: &SelectPlan) -> Option<String> {
+        trace::read(self.live, self.dead);
         (self.dead > self.warn_threshold).then(|| {
             format!(
                 "Read {} live rows and {} tombstone cells for query SELECT * FROM {}; token {} (see tombstone_warn_threshold)",

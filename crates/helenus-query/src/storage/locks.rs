@@ -3,9 +3,12 @@
 
 use std::hash::BuildHasher;
 use std::sync::Arc;
+use std::time::Instant;
 
 use helenus_row::TableId;
 use tokio::sync::{Mutex, OwnedMutexGuard};
+
+use crate::trace;
 
 /// Locks are striped: two partitions may share one, which costs waiting and nothing else.
 const STRIPES: usize = 4096;
@@ -41,7 +44,15 @@ impl PartitionLocks {
         stripes.dedup();
         let mut held = Vec::with_capacity(stripes.len());
         for stripe in stripes.into_iter().filter_map(|at| self.stripes.get(at)) {
-            held.push(stripe.clone().lock_owned().await);
+            held.push(match stripe.clone().try_lock_owned() {
+                Ok(guard) => guard,
+                Err(_) => {
+                    let since = Instant::now();
+                    let guard = stripe.clone().lock_owned().await;
+                    trace::waited_for_locks(since.elapsed());
+                    guard
+                }
+            });
         }
         PartitionGuard { _held: held }
     }

@@ -1,13 +1,13 @@
-//! The keyspace `system_traces`. A session tells how long a request took; its one event is that
-//! the answer is ready.
+//! The keyspace `system_traces`: a session for each traced request, an event for each thing that it did.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::Row;
 use super::row::{bigint, inet, int, row, text, text_map, uuid};
 use crate::engine::Engine;
 use crate::schema::Table;
-use crate::trace::Trace;
+use crate::trace::{Trace, TraceEvent};
 
 pub(super) fn rows(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     match table.name.as_str() {
@@ -17,27 +17,34 @@ pub(super) fn rows(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
         }
         "events" => {
             let traces = engine.traces.all();
-            traces.iter().map(|trace| event(engine, table, trace)).collect()
+            let of_trace = |trace: &Trace| -> Vec<Row> {
+                trace
+                    .events
+                    .iter()
+                    .map(|step| event(engine, table, trace, step))
+                    .collect()
+            };
+            traces.iter().flat_map(of_trace).collect()
         }
         _ => Vec::new(),
     }
 }
 
-fn elapsed_us(trace: &Trace) -> i32 {
-    i32::try_from(trace.duration.as_micros()).unwrap_or(i32::MAX)
+fn elapsed_us(time: Duration) -> i32 {
+    i32::try_from(time.as_micros()).unwrap_or(i32::MAX)
 }
 
-fn event(engine: &Arc<Engine>, table: &Table, trace: &Trace) -> Row {
+fn event(engine: &Arc<Engine>, table: &Table, trace: &Trace, event: &TraceEvent) -> Row {
     row(
         table,
         [
             ("session_id", uuid(trace.id)),
-            ("event_id", uuid(trace.answered_id)),
-            ("activity", text("Answer is ready")),
+            ("event_id", uuid(event.id)),
+            ("activity", text(&event.activity)),
             ("source", inet(engine.node.native_address.ip())),
-            ("source_elapsed", int(elapsed_us(trace))),
+            ("source_elapsed", int(elapsed_us(event.elapsed))),
             ("source_port", int(super::STORAGE_PORT)),
-            ("thread", text("helenus")),
+            ("thread", text(&event.thread)),
         ],
     )
 }
@@ -52,7 +59,7 @@ fn session(engine: &Arc<Engine>, table: &Table, trace: &Trace) -> Row {
             ("command", text(trace.command)),
             ("coordinator", inet(node.ip())),
             ("coordinator_port", int(super::STORAGE_PORT)),
-            ("duration", int(elapsed_us(trace))),
+            ("duration", int(elapsed_us(trace.duration))),
             ("request", text(trace.request)),
             ("started_at", bigint(trace.started_at_us / 1000)),
             ("parameters", text_map(&trace.parameters)),

@@ -1,13 +1,13 @@
 //! A connection before STARTUP (Cassandra's `InitialConnectionHandler` and `StartupMessage`).
 
+use std::time::Instant;
+
 use helenus_cql::error::CqlError;
 use helenus_cql::frame::request::Startup;
 use helenus_cql::frame::response::{Ready, Supported};
 use helenus_cql::frame::{
     Compression, Envelope, OutputEncoder, ProtocolVersion, Request, RequestMessage, Response,
 };
-
-use tokio::time::Instant;
 
 use super::{Connection, Phase};
 use crate::backend::Backend;
@@ -50,7 +50,9 @@ impl<B: Backend> Connection<B> {
         self.decoder.start(version, agreement.compression);
         self.encoder = OutputEncoder::started(version, agreement.compression);
         if let Some(idle_timeout) = self.shared.config.idle_timeout {
-            self.deadline.as_mut().reset(Instant::now() + idle_timeout);
+            self.deadline
+                .as_mut()
+                .reset((Instant::now() + idle_timeout).into());
         }
         self.throw_on_overload = agreement.throw_on_overload;
         tracing::debug!(

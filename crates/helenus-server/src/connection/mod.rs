@@ -9,43 +9,44 @@
 
 mod handshake;
 mod in_flight;
+mod report;
 mod requests;
+mod socket;
+mod subject;
+mod traced;
 
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
-use std::time::Duration;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
 
-use bytes::{Buf, BytesMut};
+use bytes::BytesMut;
 use futures::StreamExt;
 use futures::future::poll_fn;
 use futures::stream::FuturesUnordered;
-use helenus_cql::error::CqlError;
 use helenus_cql::frame::response::{Event, EventType, QueryResult};
 use helenus_cql::frame::{
-    Decoder, Direction, Envelope, EnvelopeError, OutputEncoder, ProtocolVersion, Response, ResponseMessage,
+    Decoder, Direction, Envelope, EnvelopeError, OutputEncoder, ProtocolVersion, Response,
 };
 use helenus_query::request::ClientState;
-use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, watch};
-use tokio::time::{Instant, Sleep};
+use tokio::time::Sleep;
 
 use self::in_flight::{Done, InFlight};
+use self::report::Unsent;
 use crate::backend::Backend;
+use crate::breakdown::Arrival;
 use crate::shared::Shared;
 
 /// Bytes of answers after which the socket is tried before more requests are begun.
 const FLUSH_LEN: usize = 64 * 1024;
 /// Bytes of answers that the client has not taken, above which it is not read any more.
 const OUTPUT_LEN_MAX: usize = 1024 * 1024;
-/// A buffer that a long answer has made larger than this is given back.
-const OUTPUT_KEPT_LEN: usize = 256 * 1024;
 const READ_LEN_MIN: usize = 4 * 1024;
-const READ_LEN_MAX: usize = 128 * 1024;
 /// What a request costs beyond its bytes, as far as limits on bytes in flight go.
 const REQUEST_OVERHEAD_BYTES: usize = 512;
 /// How often a connection looks again when others use up the node's bytes in flight.
@@ -86,6 +87,14 @@ pub(crate) struct Connection<B: Backend> {
     deadline: Pin<Box<Sleep>>,
     room_timer: Option<Pin<Box<Sleep>>>,
     last_request: Instant,
+    /// When the client was last read from.
+    last_read: Instant,
+    /// When the first bytes came of a request that is not yet there as a whole.
+    partial_since: Option<Instant>,
+    /// Counts answers.
+    answered: u32,
+    /// What is to be told once the answers have left.
+    unsent: Vec<Unsent>,
 }
 
 impl<B: Backend> Connection<B> {
@@ -113,6 +122,10 @@ impl<B: Backend> Connection<B> {
             deadline,
             room_timer: None,
             last_request: Instant::now(),
+            last_read: Instant::now(),
+            partial_since: None,
+            answered: 0,
+            unsent: Vec::new(),
         }
     }
 
@@ -209,7 +222,7 @@ impl<B: Backend> Connection<B> {
                         break;
                     }
                 }
-                Ok(None) => match self.fill(cx)? {
+                Ok(None) => match self.read_more(cx)? {
                     Poll::Ready(0) => {
                         self.ending = true;
                         progress = true;
@@ -249,65 +262,6 @@ impl<B: Backend> Connection<B> {
         self.in_flight_bytes < self.shared.config.connection_in_flight_bytes && self.shared.has_room()
     }
 
-    fn fill(&mut self, cx: &mut Context<'_>) -> io::Result<Poll<usize>> {
-        self.input.reserve(self.read_len);
-        let read = pin!(self.socket.read_buf(&mut self.input)).poll(cx);
-        let Poll::Ready(len) = read else {
-            return Ok(Poll::Pending);
-        };
-        let len = len?;
-        self.shared.metrics.received(len);
-        // The next read is as long as this one suggests.
-        if len >= self.read_len {
-            self.read_len = (self.read_len * 2).min(READ_LEN_MAX);
-        } else if len < self.read_len / 8 {
-            self.read_len = (self.read_len / 2).max(READ_LEN_MIN);
-        }
-        Ok(Poll::Ready(len))
-    }
-
-    fn output_len(&self) -> usize {
-        self.envelopes.len() + self.output.len()
-    }
-
-    /// Sends what is ready to be sent. Ready when nothing is left: true if anything was sent.
-    fn flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<bool>> {
-        if !self.envelopes.is_empty() {
-            self.encoder.wrap(&self.envelopes, &mut self.output);
-            self.envelopes.clear();
-            give_back(&mut self.envelopes);
-        }
-        let mut wrote = false;
-        while !self.output.is_empty() {
-            let len = ready!(Pin::new(&mut self.socket).poll_write(cx, &self.output))?;
-            if len == 0 {
-                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
-            }
-            self.output.advance(len);
-            self.shared.metrics.sent(len);
-            wrote = true;
-        }
-        give_back(&mut self.output);
-        Poll::Ready(Ok(wrote))
-    }
-
-    /// Puts a response where the next flush finds it.
-    fn send(&mut self, version: ProtocolVersion, stream: i16, message: &ResponseMessage) {
-        if let Response::Error(error) = &message.response {
-            self.shared.metrics.failed(error);
-        }
-        let out = if self.encoder.is_segmented() {
-            &mut self.envelopes
-        } else {
-            &mut self.output
-        };
-        self.encoder.response(version, stream, message, out);
-    }
-
-    fn send_error(&mut self, version: ProtocolVersion, stream: i16, error: CqlError) {
-        self.send(version, stream, &Response::Error(error).into());
-    }
-
     /// Answers bytes that are no request, and reads no further: what follows them can't be trusted.
     fn refuse(&mut self, error: EnvelopeError) {
         tracing::debug!(peer = %self.peer, error = %error.error, "connection refused");
@@ -322,23 +276,35 @@ impl<B: Backend> Connection<B> {
     }
 
     fn serve(&mut self, envelope: Envelope, cx: &mut Context<'_>) {
-        self.last_request = Instant::now();
+        let begun = Instant::now();
+        self.last_request = begun;
+        let arrival = Arrival {
+            first_byte: self.partial_since.take().unwrap_or(self.last_read),
+            last_byte: self.last_read,
+            begun,
+        };
         match self.phase {
             Phase::Starting => self.start_up(envelope),
-            Phase::Started(version) => self.begin(version, envelope, cx),
+            Phase::Started(version) => self.begin(version, envelope, arrival, cx),
         }
     }
 
-    fn finish(&mut self, done: Done) {
-        self.in_flight_bytes = self.in_flight_bytes.saturating_sub(done.cost_bytes);
-        self.shared.release(done.cost_bytes);
-        if let Response::Result(QueryResult::SetKeyspace(keyspace)) = &done.message.response {
+    fn finish(&mut self, mut done: Done) {
+        let ticket = done.ticket;
+        self.in_flight_bytes = self.in_flight_bytes.saturating_sub(ticket.cost_bytes);
+        self.shared.release(ticket.cost_bytes);
+        let message = &done.answered.message;
+        if let Response::Result(QueryResult::SetKeyspace(keyspace)) = &message.response {
             self.client = Arc::new(ClientState {
                 keyspace: Some(keyspace.clone()),
             });
         }
-        self.send(done.version, done.stream, &done.message);
-        self.shared.metrics.answered(done.kind, done.began.elapsed());
+        let before = self.output_len();
+        self.send(ticket.version, ticket.stream, message);
+        self.measure(&done);
+        if let Some(remarks) = done.answered.remarks.take() {
+            self.remember(*remarks, &done, self.output_len() - before);
+        }
     }
 
     /// Ends a connection that has been silent for too long.
@@ -355,20 +321,10 @@ impl<B: Backend> Connection<B> {
             if expires <= Instant::now() && self.in_flight.is_empty() {
                 self.ending = true;
             } else {
-                self.deadline.as_mut().reset(expires.max(Instant::now() + LINGER));
+                let again = expires.max(Instant::now() + LINGER);
+                self.deadline.as_mut().reset(again.into());
             }
         }
-    }
-
-    /// Lets the client read why it was refused: closing with unread input would reset the connection, and the
-    /// answer could be lost.
-    async fn linger(&mut self) {
-        let drain = async {
-            let _ = self.socket.shutdown().await;
-            let mut discarded = [0u8; 4096];
-            while self.socket.read(&mut discarded).await.is_ok_and(|len| len > 0) {}
-        };
-        let _ = tokio::time::timeout(LINGER, drain).await;
     }
 }
 
@@ -383,11 +339,5 @@ impl<B: Backend> Drop for Connection<B> {
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move { while left.next().await.is_some() {} });
         }
-    }
-}
-
-fn give_back(buffer: &mut BytesMut) {
-    if buffer.is_empty() && buffer.capacity() > OUTPUT_KEPT_LEN {
-        *buffer = BytesMut::new();
     }
 }

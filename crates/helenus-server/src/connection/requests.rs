@@ -1,36 +1,44 @@
 //! Requests of a connection that has started up.
 
-use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bytes::Bytes;
 use futures::FutureExt;
-use helenus_cql::error::{Consistency, CqlError};
+use helenus_cql::error::CqlError;
 use helenus_cql::frame::request::{Batch, Execute, Prepare, Query};
 use helenus_cql::frame::response::{AuthSuccess, PageMetadata, QueryResult, Ready};
 use helenus_cql::frame::{
-    Envelope, Header, ProtocolVersion, QueryParameters, Request, RequestMessage, Response, ResponseMessage,
+    Envelope, ProtocolVersion, QueryParameters, Request, RequestMessage, Response, ResponseMessage,
     ResultMetadata, Rows,
 };
 use helenus_query::request::{BoundValues, ClientState, QueryOptions};
 use helenus_query::response::{Outcome, Response as Answer};
-use helenus_query::trace::Trace;
-use uuid::Uuid;
+use helenus_query::trace::Work;
 
-use super::in_flight::{InFlight, Ticket};
+use super::in_flight::{Answered, InFlight, Remarks, Ticket};
+use super::subject::Subject;
+use super::traced::Traced;
 use super::{Connection, REQUEST_OVERHEAD_BYTES};
 use crate::backend::Backend;
+use crate::breakdown::Arrival;
 use crate::metrics::RequestKind;
 use crate::shared::Shared;
 
 impl<B: Backend> Connection<B> {
     /// Begins a request: answers it at once if that is possible.
-    pub(super) fn begin(&mut self, version: ProtocolVersion, envelope: Envelope, cx: &mut Context<'_>) {
+    pub(super) fn begin(
+        &mut self,
+        version: ProtocolVersion,
+        envelope: Envelope,
+        arrival: Arrival,
+        cx: &mut Context<'_>,
+    ) {
         let header = envelope.header;
-        let cost_bytes = envelope.body.len() + REQUEST_OVERHEAD_BYTES;
+        let request_len = envelope.body.len();
+        let cost_bytes = request_len + REQUEST_OVERHEAD_BYTES;
         if header.version != version {
             let message = format!(
                 "Invalid message version. Got {} but previous messages on this connection had version {version}",
@@ -47,27 +55,39 @@ impl<B: Backend> Connection<B> {
             Ok(message) => message,
             Err(error) => return self.send_error(version, header.stream, error),
         };
-        let trace = message.tracing.then(|| self.trace(&message.request));
+        let mut work = Work::default();
+        let shared = self.shared.clone();
+        let traced = message.tracing.then(|| {
+            let request = &message.request;
+            Traced::begin(&shared, self.peer, request, request_len, &arrival, &mut work)
+        });
+        let begun = Begun {
+            ticket: Ticket {
+                version,
+                stream: header.stream,
+                kind: RequestKind::of(header.opcode),
+                cost_bytes,
+                arrival,
+            },
+            traced,
+            work,
+        };
         match message.request {
             Request::Query(query) => {
-                let keyspace = query.parameters.keyspace.clone();
-                let client = self.client_in(keyspace);
-                let run = run_query(self.shared.clone(), client, version, query);
-                self.run_request(header, cost_bytes, trace, run, cx);
+                let client = self.client_in(query.parameters.keyspace.clone());
+                self.run_request(begun, run_query(shared, client, version, query), cx);
             }
             Request::Execute(execute) => {
-                let run = run_execute(self.shared.clone(), self.client.clone(), version, execute);
-                self.run_request(header, cost_bytes, trace, run, cx);
+                let client = self.client.clone();
+                self.run_request(begun, run_execute(shared, client, version, execute), cx);
             }
             Request::Batch(batch) => {
-                let keyspace = batch.parameters.keyspace.clone();
-                let client = self.client_in(keyspace);
-                let run = run_batch(self.shared.clone(), client, version, batch);
-                self.run_request(header, cost_bytes, trace, run, cx);
+                let client = self.client_in(batch.parameters.keyspace.clone());
+                self.run_request(begun, run_batch(shared, client, version, batch), cx);
             }
             Request::Prepare(prepare) => {
-                let run = run_prepare(self.shared.clone(), self.client.clone(), prepare);
-                self.run_request(header, cost_bytes, trace, run, cx);
+                let client = self.client.clone();
+                self.run_request(begun, run_prepare(shared, client, prepare), cx);
             }
             request => {
                 let response = self.answer(request);
@@ -107,68 +127,29 @@ impl<B: Backend> Connection<B> {
         }
     }
 
-    /// What the trace of a request begins with.
-    fn trace(&self, request: &Request) -> Trace {
-        let (what, query, parameters) = match request {
-            Request::Query(query) => ("Execute CQL3 query", Some(&query.query), Some(&query.parameters)),
-            Request::Execute(execute) => ("Execute CQL3 prepared query", None, Some(&execute.parameters)),
-            Request::Batch(batch) => ("Execute batch of CQL3 queries", None, Some(&batch.parameters)),
-            Request::Prepare(prepare) => ("Preparing CQL3 query", Some(&prepare.query), None),
-            _ => ("Request", None, None),
-        };
-        let mut shown = BTreeMap::new();
-        if let Some(query) = query {
-            shown.insert("query".to_owned(), query.clone());
-        }
-        if let Some(parameters) = parameters {
-            let serial = parameters.serial_consistency.unwrap_or(Consistency::Serial);
-            shown.insert("consistency_level".to_owned(), parameters.consistency.to_string());
-            shown.insert("serial_consistency_level".to_owned(), serial.to_string());
-            if let Some(page_size) = parameters.page_size {
-                shown.insert("page_size".to_owned(), page_size.to_string());
-            }
-        }
-        Trace {
-            id: self.shared.trace_id(),
-            client: self.peer.ip(),
-            command: "QUERY",
-            request: what,
-            parameters: shown,
-            started_at_us: self.shared.now_us(),
-            duration: Duration::ZERO,
-            answered_id: Uuid::nil(),
-        }
-    }
-
     fn run_request(
         &mut self,
-        header: Header,
-        cost_bytes: usize,
-        trace: Option<Trace>,
-        run: impl Future<Output = Result<ResponseMessage, CqlError>> + Send + 'static,
+        begun: Begun,
+        run: impl Future<Output = Ran<B::Prepared>> + Send + 'static,
         cx: &mut Context<'_>,
     ) {
-        let ticket = Ticket {
-            version: header.version,
-            stream: header.stream,
-            kind: RequestKind::of(header.opcode),
-            cost_bytes,
-            began: Instant::now(),
-        };
+        let Begun { ticket, traced, work } = begun;
         let shared = self.shared.clone();
-        let answer = run.map(move |result| {
+        let answer = run.map(move |Ran { subject, result }| {
             let mut message = result.unwrap_or_else(|error| Response::Error(error).into());
-            if let Some(mut trace) = trace {
-                message.tracing_id = Some(trace.id);
-                trace.duration = ticket.began.elapsed();
-                trace.answered_id = shared.trace_id();
-                shared.backend.record_trace(trace);
-            }
-            message
+            let at = Instant::now();
+            let traced = traced.map(|traced| traced.finish(&shared, at));
+            message.tracing_id = traced.map(|traced| traced.id);
+            let is_slow = shared
+                .slow
+                .is_slow(at.saturating_duration_since(ticket.arrival.first_byte));
+            let slow = is_slow.then(|| (subject.text(&shared.backend), subject.values()));
+            let remarks = (is_slow || traced.is_some()).then(|| Box::new(Remarks { slow, traced }));
+            Answered { message, at, remarks }
         });
-        self.in_flight_bytes += cost_bytes;
-        self.shared.acquire(cost_bytes);
-        let mut request = InFlight::new(ticket, answer);
+        self.in_flight_bytes += ticket.cost_bytes;
+        self.shared.acquire(ticket.cost_bytes);
+        let mut request = InFlight::new(ticket, work, answer);
         match pin!(&mut request).poll(cx) {
             Poll::Ready(done) => self.finish(done),
             Poll::Pending => self.in_flight.push(request),
@@ -176,21 +157,38 @@ impl<B: Backend> Connection<B> {
     }
 }
 
-/// The options of a request, without what is answered by the transport itself.
-fn options(parameters: QueryParameters, version: ProtocolVersion) -> QueryOptions {
-    let values = match parameters.names {
+/// A request that is about to run.
+struct Begun {
+    ticket: Ticket,
+    traced: Option<Box<Traced>>,
+    work: Work,
+}
+
+/// A request that has run.
+struct Ran<P> {
+    subject: Subject<P>,
+    result: Result<ResponseMessage, CqlError>,
+}
+
+/// The values of a request.
+pub(super) fn values(parameters: QueryParameters) -> BoundValues {
+    match parameters.names {
         Some(names) => BoundValues::Named(names.into_iter().zip(parameters.values).collect()),
         None if parameters.values.is_empty() => BoundValues::None,
         None => BoundValues::Positional(parameters.values),
-    };
+    }
+}
+
+/// The options of a request, without what is answered by the transport itself.
+fn options(mut parameters: QueryParameters, version: ProtocolVersion) -> QueryOptions {
     QueryOptions {
         consistency: parameters.consistency,
         serial_consistency: parameters.serial_consistency,
         page_size: parameters.page_size,
-        paging_state: parameters.paging_state,
+        paging_state: parameters.paging_state.take(),
         timestamp_us: parameters.default_timestamp,
         now_s: parameters.now_in_seconds.map(i64::from),
-        values,
+        values: values(parameters),
         protocol_version: version.number(),
     }
 }
@@ -223,15 +221,22 @@ async fn run_query<B: Backend>(
     client: Arc<ClientState>,
     version: ProtocolVersion,
     query: Box<Query>,
-) -> Result<ResponseMessage, CqlError> {
+) -> Ran<B::Prepared> {
     let Query { query, parameters } = *query;
     let skip = parameters.skip_metadata;
     let options = options(parameters, version);
-    let outcome = shared.backend.query(&client, &query, &options).await?;
-    Ok(answer(outcome, |_| PageMetadata {
+    let outcome = shared.backend.query(&client, &query, &options).await;
+    let page = |_: &Rows| PageMetadata {
         skip,
         ..PageMetadata::default()
-    }))
+    };
+    Ran {
+        subject: Subject::Text {
+            text: query,
+            values: options.values.len(),
+        },
+        result: outcome.map(|outcome| answer(outcome, page)),
+    }
 }
 
 async fn run_execute<B: Backend>(
@@ -239,20 +244,33 @@ async fn run_execute<B: Backend>(
     client: Arc<ClientState>,
     version: ProtocolVersion,
     execute: Box<Execute>,
-) -> Result<ResponseMessage, CqlError> {
+) -> Ran<B::Prepared> {
     let Execute {
         id,
         result_metadata_id,
         parameters,
     } = *execute;
-    let prepared = shared.backend.prepared(&id)?;
+    let prepared = match shared.backend.prepared(&id) {
+        Ok(prepared) => prepared,
+        Err(error) => {
+            return Ran {
+                subject: Subject::Unknown,
+                result: Err(error),
+            };
+        }
+    };
     let skip = parameters.skip_metadata;
     let options = options(parameters, version);
-    let outcome = shared.backend.execute(&client, &prepared, &options).await?;
+    let outcome = shared.backend.execute(&client, &prepared, &options).await;
     let known = || shared.backend.prepared_metadata(&prepared);
-    Ok(answer(outcome, |rows| {
-        executed_metadata(rows, skip, result_metadata_id, version, known)
-    }))
+    let page = |rows: &Rows| executed_metadata(rows, skip, result_metadata_id, version, known);
+    Ran {
+        result: outcome.map(|outcome| answer(outcome, page)),
+        subject: Subject::Prepared {
+            prepared,
+            values: options.values.len(),
+        },
+    }
 }
 
 /// What a client that executes a prepared statement is told of its columns (Cassandra's `ExecuteMessage`).
@@ -297,28 +315,39 @@ async fn run_batch<B: Backend>(
     client: Arc<ClientState>,
     version: ProtocolVersion,
     batch: Box<Batch>,
-) -> Result<ResponseMessage, CqlError> {
+) -> Ran<B::Prepared> {
+    let subject = Subject::batch(&batch);
     let Batch {
         kind,
         statements,
         parameters,
     } = *batch;
     let options = options(parameters, version);
-    let outcome = shared.backend.batch(&client, kind, statements, &options).await?;
-    Ok(answer(outcome, |_| PageMetadata::default()))
+    let outcome = shared.backend.batch(&client, kind, statements, &options).await;
+    Ran {
+        subject,
+        result: outcome.map(|outcome| answer(outcome, |_| PageMetadata::default())),
+    }
 }
 
 async fn run_prepare<B: Backend>(
     shared: Arc<Shared<B>>,
     client: Arc<ClientState>,
     prepare: Prepare,
-) -> Result<ResponseMessage, CqlError> {
+) -> Ran<B::Prepared> {
     let keyspace = prepare.keyspace.as_deref().or(client.keyspace.as_deref());
-    let (prepared, warnings) = shared.backend.prepare(keyspace, &prepare.query)?;
-    Ok(ResponseMessage {
+    let prepared = shared.backend.prepare(keyspace, &prepare.query);
+    let message = |(prepared, warnings)| ResponseMessage {
         tracing_id: None,
         warnings,
         custom_payload: None,
         response: Response::Result(QueryResult::Prepared(prepared)),
-    })
+    };
+    Ran {
+        result: prepared.map(message),
+        subject: Subject::Text {
+            text: prepare.query,
+            values: 0,
+        },
+    }
 }

@@ -251,6 +251,52 @@ async fn values_warnings_and_traces() {
 }
 
 #[tokio::test]
+async fn a_trace_tells_what_was_done() {
+    let (server, mock) = server().await;
+    let mut client = Client::connect(server.address(), V5, None, &[]).await;
+    let mut message = RequestMessage::new(query("void"));
+    message.tracing = true;
+    let mut envelope = bytes::BytesMut::new();
+    client.encoder.request(V5, 7, &message, &mut envelope);
+    let mut out = bytes::BytesMut::new();
+    client.encoder.wrap(&envelope, &mut out);
+    // In two pieces: the time between them is spent in receiving.
+    let tail = out.split_off(out.len() - 1);
+    client.socket.write_all(&out).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    client.socket.write_all(&tail).await.unwrap();
+    let (_, answer) = client.receive().await.unwrap();
+    // The last event is added when the answer has left.
+    for _ in 0..200 {
+        if mock.traces.lock().iter().any(|trace| trace.events.len() == 3) {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let traces = mock.traces.lock();
+    let [trace] = traces.as_slice() else {
+        panic!("{traces:?}")
+    };
+    assert_eq!(Some(trace.id), answer.tracing_id);
+    assert_eq!(trace.request, "Execute CQL3 query");
+    assert_eq!(trace.parameters["query"], "void");
+    let activities: Vec<&str> = trace.events.iter().map(|event| event.activity.as_str()).collect();
+    let [received, done, sent] = activities.as_slice() else {
+        panic!("{activities:?}")
+    };
+    assert!(received.starts_with("Received a request of "), "{received}");
+    assert_eq!(*done, "Doing nothing");
+    assert!(sent.starts_with("Sent an answer of "), "{sent}");
+    assert!(trace.events[0].elapsed >= Duration::from_millis(50), "{trace:?}");
+    assert!(trace.duration >= trace.events[1].elapsed, "{trace:?}");
+    let ids: Vec<_> = trace.events.iter().map(|event| event.id).collect();
+    assert!(
+        ids.is_sorted_by_key(|id| id.get_timestamp().unwrap().to_gregorian().0),
+        "{ids:?}"
+    );
+}
+
+#[tokio::test]
 async fn prepared_statements() {
     let (server, mock) = server().await;
     let mut client = Client::connect(server.address(), V5, None, &[]).await;

@@ -10,10 +10,13 @@ use helenus_cql::frame::request::{BatchKind, BatchStatement};
 use helenus_cql::frame::response::{ChangeKind, Prepared, SchemaChange, SchemaTarget};
 use helenus_cql::frame::{ColumnSpec, PreparedMetadata, ResultMetadata, RowsBuilder};
 use helenus_cql::types::CqlType;
-use helenus_query::request::{ClientState, QueryOptions};
+use helenus_query::request::{BoundValues, ClientState, QueryOptions};
 use helenus_query::response::{Outcome, Response, Rows};
+use helenus_query::trace::{Trace, TraceEvent, step};
 use helenus_server::Backend;
+use parking_lot::Mutex;
 use tokio::sync::broadcast;
+use uuid::Uuid;
 
 #[derive(Clone)]
 pub struct Mock {
@@ -22,6 +25,7 @@ pub struct Mock {
     pub ended: Arc<AtomicUsize>,
     /// Columns of `rows`.
     pub columns: Arc<AtomicUsize>,
+    pub traces: Arc<Mutex<Vec<Trace>>>,
 }
 
 impl Default for Mock {
@@ -30,6 +34,7 @@ impl Default for Mock {
             changes: broadcast::channel(16).0,
             ended: Arc::default(),
             columns: Arc::new(AtomicUsize::new(1)),
+            traces: Arc::default(),
         }
     }
 }
@@ -63,7 +68,10 @@ impl Mock {
         let (word, argument) = text.split_once(' ').unwrap_or((text, ""));
         let number: u64 = argument.parse().unwrap_or(0);
         let response = match word {
-            "void" => Response::Void,
+            "void" => {
+                step(|| "Doing nothing");
+                Response::Void
+            }
             "rows" => {
                 let columns = self.columns.load(Ordering::Relaxed);
                 let mut builder = RowsBuilder::new(columns);
@@ -154,6 +162,14 @@ impl Backend for Mock {
         Ok(Arc::new(String::from_utf8_lossy(id).into_owned()))
     }
 
+    fn statement<'p>(&self, prepared: &'p String) -> &'p str {
+        prepared
+    }
+
+    fn bound_variables(&self, _prepared: &String, values: &BoundValues) -> Vec<(String, String)> {
+        vec![("bound_var_0_x".to_owned(), format!("{values:?}"))]
+    }
+
     fn prepared_metadata(&self, prepared: &String) -> Arc<ResultMetadata> {
         if prepared.starts_with("rows") {
             metadata(1)
@@ -185,8 +201,14 @@ impl Backend for Mock {
         self.changes.subscribe()
     }
 
-    fn record_trace(&self, trace: helenus_query::trace::Trace) {
-        assert_eq!(trace.request, "Execute CQL3 query");
+    fn record_trace(&self, trace: Trace) {
+        self.traces.lock().push(trace);
+    }
+
+    fn add_to_trace(&self, id: Uuid, event: TraceEvent) {
+        let mut traces = self.traces.lock();
+        let trace = traces.iter_mut().find(|trace| trace.id == id);
+        trace.expect("a known trace").events.push(event);
     }
 
     fn record_stats(&self) {}

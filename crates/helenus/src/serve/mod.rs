@@ -19,6 +19,7 @@ use helenus_server::http::{self, HttpServer};
 use helenus_server::{Backend, Server};
 use helenus_tablet::StoreUrl;
 use tokio::signal::unix::{SignalKind, signal};
+use tracing_subscriber::prelude::*;
 
 use self::config::{CASSANDRA_VERSION, Config};
 
@@ -80,10 +81,13 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
             config.log
         )
     })?;
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let lines = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
+        .with_filter(filter);
+    tracing_subscriber::registry()
+        .with(lines)
+        .with(helenus_tablet::trace::layer())
         .init();
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     runtime.enable_all().thread_name("helenus");

@@ -57,6 +57,7 @@ const SETTINGS: &[Setting] = &[
     Setting { name: "node_in_flight_bytes", about: "bytes of requests that may run for all connections", allowed: SIZE, set: |c, v| put(&mut c.server.node_in_flight_bytes, size(v)) },
     Setting { name: "idle_timeout", about: "after which a silent connection is closed", allowed: TIME_OR_OFF, set: |c, v| put(&mut c.server.idle_timeout, or_off(v, time)) },
     Setting { name: "startup_timeout", about: "after which a connection that does not start up is closed", allowed: TIME, set: |c, v| put(&mut c.server.startup_timeout, time(v)) },
+    Setting { name: "slow_request_log_timeout", about: "a request that takes longer is logged with where its time went", allowed: TIME_OR_OFF, set: |c, v| put(&mut c.server.slow_request_log_timeout, or_off(v, time)) },
     Setting { name: "shutdown_timeout", about: "how long requests may still run when the node stops", allowed: TIME, set: |c, v| put(&mut c.server.shutdown_timeout, time(v)) },
 
     Setting { name: "statement_len_max", about: "the longest statement, in bytes", allowed: SIZE, set: |c, v| put(&mut c.limits.statement_len_max, size(v)) },

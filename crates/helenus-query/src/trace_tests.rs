@@ -1,0 +1,59 @@
+use super::*;
+
+fn trace(number: u128, steps: usize) -> Trace {
+    let event = TraceEvent {
+        id: Uuid::nil(),
+        activity: "step".to_owned(),
+        elapsed: Duration::ZERO,
+        thread: String::new(),
+    };
+    Trace {
+        id: Uuid::from_u128(number),
+        client: IpAddr::from([127, 0, 0, 1]),
+        command: "QUERY",
+        request: "Execute CQL3 query",
+        parameters: BTreeMap::new(),
+        started_at_us: 0,
+        duration: Duration::ZERO,
+        events: vec![event; steps],
+    }
+}
+
+#[test]
+fn the_latest_traces_are_kept() {
+    let traces = Traces::default();
+    for number in 0..KEPT_MAX + 5 {
+        traces.record(trace(number as u128, 1));
+    }
+    let kept = traces.all();
+    assert_eq!((kept.len(), kept[0].id), (KEPT_MAX, Uuid::from_u128(5)));
+    traces.record(trace(9_999, STEPS_MAX));
+    let kept = traces.all();
+    assert_eq!((kept.len(), kept[0].id), (1, Uuid::from_u128(9_999)));
+}
+
+#[test]
+fn steps_go_to_the_request_that_is_polled() {
+    let (mut one, mut two) = (Work::default(), Work::default());
+    let recording = Recording::begin(&mut one.store);
+    one.swap();
+    read(3, 4);
+    one.swap();
+    two.swap();
+    read(5, 6);
+    two.swap();
+    let steps = recording.finish();
+    let [step] = steps.as_slice() else {
+        panic!("{steps:?}")
+    };
+    assert_eq!(step.what, "Read 3 live rows and 4 tombstone cells");
+    assert_eq!((one.statement.live_rows, two.statement.live_rows), (3, 5));
+}
+
+#[test]
+fn shortened_statements_end_between_characters() {
+    let long = "é".repeat(SHOWN_MAX);
+    assert_eq!(shorten(&long).len(), SHOWN_MAX);
+    assert_eq!(shorten(&format!("x{long}")).len(), SHOWN_MAX - 1);
+    assert_eq!(shorten("SELECT"), "SELECT");
+}

@@ -1,0 +1,109 @@
+//! What goes through a connection's socket.
+
+use std::future::Future;
+use std::io;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, ready};
+use std::time::Instant;
+
+use bytes::{Buf, BytesMut};
+use helenus_cql::error::CqlError;
+use helenus_cql::frame::{ProtocolVersion, Response, ResponseMessage};
+use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+use super::{Connection, LINGER, READ_LEN_MIN};
+use crate::backend::Backend;
+
+const READ_LEN_MAX: usize = 128 * 1024;
+/// A buffer that a long answer has made larger than this is given back.
+const OUTPUT_KEPT_LEN: usize = 256 * 1024;
+
+impl<B: Backend> Connection<B> {
+    /// Reads, when what was read before is no whole request.
+    pub(super) fn read_more(&mut self, cx: &mut Context<'_>) -> io::Result<Poll<usize>> {
+        let is_partial = !self.input.is_empty() || self.decoder.buffered_len() > 0;
+        let partial_since = self.partial_since.take().unwrap_or(self.last_read);
+        self.partial_since = is_partial.then_some(partial_since);
+        self.fill(cx)
+    }
+
+    fn fill(&mut self, cx: &mut Context<'_>) -> io::Result<Poll<usize>> {
+        self.input.reserve(self.read_len);
+        let read = pin!(self.socket.read_buf(&mut self.input)).poll(cx);
+        let Poll::Ready(len) = read else {
+            return Ok(Poll::Pending);
+        };
+        let len = len?;
+        self.last_read = Instant::now();
+        self.shared.metrics.received(len);
+        // The next read is as long as this one suggests.
+        if len >= self.read_len {
+            self.read_len = (self.read_len * 2).min(READ_LEN_MAX);
+        } else if len < self.read_len / 8 {
+            self.read_len = (self.read_len / 2).max(READ_LEN_MIN);
+        }
+        Ok(Poll::Ready(len))
+    }
+
+    pub(super) fn output_len(&self) -> usize {
+        self.envelopes.len() + self.output.len()
+    }
+
+    /// Sends what is ready to be sent. Ready when nothing is left: true if anything was sent.
+    pub(super) fn flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<bool>> {
+        if !self.envelopes.is_empty() {
+            self.encoder.wrap(&self.envelopes, &mut self.output);
+            self.envelopes.clear();
+            give_back(&mut self.envelopes);
+        }
+        let mut wrote = false;
+        while !self.output.is_empty() {
+            let len = ready!(Pin::new(&mut self.socket).poll_write(cx, &self.output))?;
+            if len == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.output.advance(len);
+            self.shared.metrics.sent(len);
+            wrote = true;
+        }
+        give_back(&mut self.output);
+        if !self.unsent.is_empty() {
+            self.tell_sent();
+        }
+        Poll::Ready(Ok(wrote))
+    }
+
+    /// Puts a response where the next flush finds it.
+    pub(super) fn send(&mut self, version: ProtocolVersion, stream: i16, message: &ResponseMessage) {
+        if let Response::Error(error) = &message.response {
+            self.shared.metrics.failed(error);
+        }
+        let out = if self.encoder.is_segmented() {
+            &mut self.envelopes
+        } else {
+            &mut self.output
+        };
+        self.encoder.response(version, stream, message, out);
+    }
+
+    pub(super) fn send_error(&mut self, version: ProtocolVersion, stream: i16, error: CqlError) {
+        self.send(version, stream, &Response::Error(error).into());
+    }
+
+    /// Lets the client read why it was refused: closing with unread input would reset the connection, and the
+    /// answer could be lost.
+    pub(super) async fn linger(&mut self) {
+        let drain = async {
+            let _ = self.socket.shutdown().await;
+            let mut discarded = [0u8; 4096];
+            while self.socket.read(&mut discarded).await.is_ok_and(|len| len > 0) {}
+        };
+        let _ = tokio::time::timeout(LINGER, drain).await;
+    }
+}
+
+fn give_back(buffer: &mut BytesMut) {
+    if buffer.is_empty() && buffer.capacity() > OUTPUT_KEPT_LEN {
+        *buffer = BytesMut::new();
+    }
+}

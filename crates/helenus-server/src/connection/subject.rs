@@ -1,0 +1,74 @@
+//! What a request asks for, kept while it runs so that the log of slow requests can name it.
+
+use std::sync::Arc;
+
+use helenus_cql::frame::request::{Batch, StatementRef};
+use helenus_query::trace::shorten;
+
+use crate::backend::Backend;
+
+/// A request's statements.
+pub(super) enum Subject<P> {
+    Text {
+        text: String,
+        values: usize,
+    },
+    Prepared {
+        prepared: Arc<P>,
+        values: usize,
+    },
+    Batch {
+        statements: usize,
+        first: Option<StatementRef>,
+        values: usize,
+    },
+    /// A statement that is not known here.
+    Unknown,
+}
+
+impl<P> Subject<P> {
+    /// A batch, by its first statement.
+    pub fn batch(batch: &Batch) -> Subject<P> {
+        let first = batch.statements.first().map(|first| match &first.statement {
+            StatementRef::Query(text) => StatementRef::Query(shorten(text).to_owned()),
+            StatementRef::Prepared(id) => StatementRef::Prepared(id.clone()),
+        });
+        Subject::Batch {
+            statements: batch.statements.len(),
+            first,
+            values: batch.statements.iter().map(|one| one.values.len()).sum(),
+        }
+    }
+
+    /// How many values are bound.
+    pub fn values(&self) -> usize {
+        match self {
+            Subject::Text { values, .. }
+            | Subject::Prepared { values, .. }
+            | Subject::Batch { values, .. } => *values,
+            Subject::Unknown => 0,
+        }
+    }
+
+    /// The statement's text.
+    pub fn text<B: Backend<Prepared = P>>(&self, backend: &B) -> String {
+        match self {
+            Subject::Text { text, .. } => shorten(text).to_owned(),
+            Subject::Prepared { prepared, .. } => shorten(backend.statement(prepared)).to_owned(),
+            Subject::Batch {
+                statements, first, ..
+            } => {
+                let first = match first {
+                    Some(StatementRef::Query(text)) => text.clone(),
+                    Some(StatementRef::Prepared(id)) => match backend.prepared(id) {
+                        Ok(prepared) => shorten(backend.statement(&prepared)).to_owned(),
+                        Err(_) => String::new(),
+                    },
+                    None => String::new(),
+                };
+                format!("BATCH of {statements} statements: {first}")
+            }
+            Subject::Unknown => String::new(),
+        }
+    }
+}

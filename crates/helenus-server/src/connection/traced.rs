@@ -1,0 +1,176 @@
+//! A request that asked to be traced.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use helenus_cql::error::Consistency;
+use helenus_cql::frame::request::StatementRef;
+use helenus_cql::frame::{QueryParameters, Request};
+use helenus_query::trace::{Recording, Step, Trace, TraceEvent, Work, shorten};
+use uuid::Uuid;
+
+use crate::backend::Backend;
+use crate::breakdown::Arrival;
+use crate::shared::{Shared, time_uuid};
+
+/// A trace under way.
+pub(super) struct Traced {
+    trace: Trace,
+    recording: Recording,
+    first_byte: Instant,
+}
+
+/// A trace whose answer is about to be sent.
+#[derive(Clone, Copy)]
+pub(super) struct TracedAnswer {
+    pub id: Uuid,
+    first_byte: Instant,
+    started_at_us: i64,
+    /// Of its last event, from the first byte on.
+    last_us: i64,
+}
+
+impl Traced {
+    /// Begins the trace of a request: from now on what is done for that work is recorded.
+    pub fn begin<B: Backend>(
+        shared: &Shared<B>,
+        client: SocketAddr,
+        request: &Request,
+        request_len: usize,
+        arrival: &Arrival,
+        work: &mut Work,
+    ) -> Box<Traced> {
+        let (what, parameters) = describe(shared, request);
+        let since_first = arrival.begun.saturating_duration_since(arrival.first_byte);
+        let received = TraceEvent {
+            id: Uuid::nil(),
+            activity: format!("Received a request of {request_len} bytes"),
+            elapsed: arrival.last_byte.saturating_duration_since(arrival.first_byte),
+            thread: thread_name(),
+        };
+        let trace = Trace {
+            id: shared.trace_id(),
+            client: client.ip(),
+            command: "QUERY",
+            request: what,
+            parameters,
+            started_at_us: shared.now_us() - micros(since_first),
+            duration: Duration::ZERO,
+            events: vec![received],
+        };
+        Box::new(Traced {
+            trace,
+            recording: Recording::begin(&mut work.store),
+            first_byte: arrival.first_byte,
+        })
+    }
+
+    /// Keeps the trace of a request whose answer is ready.
+    pub fn finish<B: Backend>(self, shared: &Shared<B>, answered: Instant) -> TracedAnswer {
+        let Traced {
+            mut trace,
+            recording,
+            first_byte,
+        } = self;
+        let event = |step: Step| TraceEvent {
+            id: Uuid::nil(),
+            activity: step.what.into_owned(),
+            elapsed: step.at.saturating_duration_since(first_byte),
+            thread: step.thread.into(),
+        };
+        trace.events.extend(recording.finish().into_iter().map(event));
+        trace.duration = answered.saturating_duration_since(first_byte);
+        let mut last_us = -1;
+        for event in &mut trace.events {
+            last_us = micros(event.elapsed).max(last_us + 1);
+            event.id = time_uuid(trace.started_at_us + last_us);
+        }
+        let answer = TracedAnswer {
+            id: trace.id,
+            first_byte,
+            started_at_us: trace.started_at_us,
+            last_us,
+        };
+        shared.backend.record_trace(trace);
+        answer
+    }
+}
+
+impl TracedAnswer {
+    /// What is added when the answer has left.
+    pub fn sent(&self, answer_len: usize, now: Instant) -> TraceEvent {
+        let elapsed = now.saturating_duration_since(self.first_byte);
+        TraceEvent {
+            id: time_uuid(self.started_at_us + micros(elapsed).max(self.last_us + 1)),
+            activity: format!("Sent an answer of {answer_len} bytes"),
+            elapsed,
+            thread: thread_name(),
+        }
+    }
+}
+
+fn micros(time: Duration) -> i64 {
+    i64::try_from(time.as_micros()).unwrap_or(i64::MAX)
+}
+
+fn thread_name() -> String {
+    std::thread::current().name().unwrap_or_default().to_owned()
+}
+
+/// What the request does, and its parameters, in Cassandra's words.
+fn describe<B: Backend>(shared: &Shared<B>, request: &Request) -> (&'static str, BTreeMap<String, String>) {
+    let mut shown = BTreeMap::new();
+    let mut show = |name: &str, value: String| shown.insert(name.to_owned(), value);
+    let (what, parameters) = match request {
+        Request::Query(query) => {
+            show("query", shorten(&query.query).to_owned());
+            ("Execute CQL3 query", Some(&query.parameters))
+        }
+        Request::Execute(execute) => {
+            if let Ok(prepared) = shared.backend.prepared(&execute.id) {
+                show("query", shorten(shared.backend.statement(&prepared)).to_owned());
+                let values = super::requests::values(execute.parameters.clone());
+                for (name, value) in shared.backend.bound_variables(&prepared, &values) {
+                    show(&name, value);
+                }
+            }
+            ("Execute CQL3 prepared query", Some(&execute.parameters))
+        }
+        Request::Batch(batch) => {
+            for (at, statement) in batch.statements.iter().take(BATCH_SHOWN).enumerate() {
+                let text = match &statement.statement {
+                    StatementRef::Query(text) => shorten(text).to_owned(),
+                    StatementRef::Prepared(id) => match shared.backend.prepared(id) {
+                        Ok(prepared) => shorten(shared.backend.statement(&prepared)).to_owned(),
+                        Err(_) => continue,
+                    },
+                };
+                show(&format!("query_{at}"), text);
+            }
+            ("Execute batch of CQL3 queries", Some(&batch.parameters))
+        }
+        Request::Prepare(prepare) => {
+            show("query", shorten(&prepare.query).to_owned());
+            ("Preparing CQL3 query", None)
+        }
+        _ => ("Request", None),
+    };
+    if let Some(parameters) = parameters {
+        show_levels(parameters, &mut shown);
+    }
+    (what, shown)
+}
+
+/// Statements of a batch that its trace shows.
+const BATCH_SHOWN: usize = 10;
+
+fn show_levels(parameters: &QueryParameters, shown: &mut BTreeMap<String, String>) {
+    let mut show = |name: &str, value: String| shown.insert(name.to_owned(), value);
+    let serial = parameters.serial_consistency.unwrap_or(Consistency::Serial);
+    show("consistency_level", parameters.consistency.to_string());
+    show("serial_consistency_level", serial.to_string());
+    if let Some(page_size) = parameters.page_size {
+        show("page_size", page_size.to_string());
+    }
+}

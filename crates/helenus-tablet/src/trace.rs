@@ -1,0 +1,261 @@
+//! Steps of the requests that are traced: what [`step`] is told while such a request is polled, and what SlateDB says of its reads.
+//!
+//! SlateDB names a read's filters, indexes and blocks in spans of `tracing` that carry the read's id, if it was given one; [`layer`]
+//! turns them into steps. A program that does not install the layer has traces without them.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use hashbrown::HashMap;
+use parking_lot::Mutex;
+use slatedb::config::TracingOptions;
+use tracing::field::{Field, Visit};
+use tracing::level_filters::LevelFilter;
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Metadata, Subscriber};
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::layer::Context;
+use tracing_subscriber::registry::LookupSpan;
+
+use crate::work::{self, StoreWork};
+
+/// Steps of one request that are kept; the others are counted.
+const STEPS_MAX: usize = 400;
+/// What the names of SlateDB's spans of reads begin with.
+const SPANS: &str = "slatedb.read.";
+
+/// Something that a traced request did.
+#[derive(Clone, Debug)]
+pub struct Step {
+    pub at: Instant,
+    pub what: Cow<'static, str>,
+    /// The thread that did it.
+    pub thread: Box<str>,
+}
+
+/// What has been recorded of one request.
+#[derive(Debug, Default)]
+struct Steps {
+    kept: Vec<Step>,
+    left_out: usize,
+    blocks_from_cache: u64,
+    blocks_from_disk: u64,
+}
+
+impl Steps {
+    fn add(&mut self, at: Instant, what: Cow<'static, str>) {
+        if self.kept.len() >= STEPS_MAX {
+            self.left_out += 1;
+            return;
+        }
+        let thread = std::thread::current();
+        self.kept.push(Step {
+            at,
+            what,
+            thread: thread.name().unwrap_or_default().into(),
+        });
+    }
+}
+
+static RECORDINGS: LazyLock<Mutex<HashMap<u64, Steps>>> = LazyLock::new(Mutex::default);
+static LAST_RECORDING: AtomicU64 = AtomicU64::new(0);
+
+/// A traced request's steps while it runs.
+#[derive(Debug)]
+pub struct Recording {
+    id: u64,
+}
+
+impl Recording {
+    /// Begins to record what is done while that work is in the thread.
+    pub fn begin(work: &mut StoreWork) -> Recording {
+        let id = LAST_RECORDING.fetch_add(1, Ordering::Relaxed) + 1;
+        RECORDINGS.lock().insert(id, Steps::default());
+        work.recording = id;
+        Recording { id }
+    }
+
+    /// The steps, in order of time.
+    pub fn finish(self) -> Vec<Step> {
+        let steps = RECORDINGS.lock().remove(&self.id).unwrap_or_default();
+        let blocks = steps.blocks_from_cache + steps.blocks_from_disk;
+        let (from_cache, from_disk, left_out) =
+            (steps.blocks_from_cache, steps.blocks_from_disk, steps.left_out);
+        let sums = [
+            (blocks > 0)
+                .then(|| format!("Blocks in all: {from_cache} from the block cache, {from_disk} from disk")),
+            (left_out > 0).then(|| format!("{left_out} more steps are not shown")),
+        ];
+        let mut kept = steps.kept;
+        kept.sort_by_key(|step| step.at);
+        for sum in sums.into_iter().flatten() {
+            if let Some(last) = kept.last().cloned() {
+                let what = sum.into();
+                kept.push(Step { what, ..last });
+            }
+        }
+        kept
+    }
+}
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        RECORDINGS.lock().remove(&self.id);
+    }
+}
+
+/// Adds a step to the request that this thread polls, if it is traced.
+pub fn step<T: Into<Cow<'static, str>>>(what: impl FnOnce() -> T) {
+    if is_recording() {
+        step_at(Instant::now(), what().into());
+    }
+}
+
+/// True if the request that this thread polls is traced.
+pub fn is_recording() -> bool {
+    work::recording() != 0
+}
+
+/// Adds a step that was taken then.
+pub(crate) fn step_at(at: Instant, what: Cow<'static, str>) {
+    if let Some(steps) = RECORDINGS.lock().get_mut(&work::recording()) {
+        steps.add(at, what);
+    }
+}
+
+/// What makes SlateDB speak of a read, if the request is traced.
+pub(crate) fn read_options() -> Option<TracingOptions> {
+    match work::recording() {
+        0 => None,
+        recording => Some(TracingOptions::new(recording.to_string())),
+    }
+}
+
+/// Takes the steps of reads from SlateDB's spans. All other spans and events pass it by.
+pub fn layer<S>() -> impl Layer<S>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+{
+    let is_read = |metadata: &Metadata<'_>| metadata.is_span() && metadata.name().starts_with(SPANS);
+    ReadSpans.with_filter(filter_fn(is_read).with_max_level_hint(LevelFilter::INFO))
+}
+
+struct ReadSpans;
+
+/// The fields of a span, as far as they are of use.
+#[derive(Debug, Default)]
+struct ReadSpan {
+    recording: u64,
+    sst: String,
+    level: String,
+    /// The filter says that the key may be there.
+    may_be_there: bool,
+    cached: bool,
+    cache_hits: u64,
+    cache_misses: u64,
+}
+
+impl Visit for ReadSpan {
+    fn record_debug(&mut self, _field: &Field, _value: &dyn fmt::Debug) {}
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        match field.name() {
+            "trace_id" => self.recording = value.parse().unwrap_or(0),
+            "sst_id" => value.clone_into(&mut self.sst),
+            "sst_level" => value.clone_into(&mut self.level),
+            _ => {}
+        }
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        match field.name() {
+            "result" => self.may_be_there = value,
+            "cached" => self.cached = value,
+            _ => {}
+        }
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        match field.name() {
+            "cache_hits" => self.cache_hits = value,
+            "cache_misses" => self.cache_misses = value,
+            _ => {}
+        }
+    }
+}
+
+impl ReadSpan {
+    /// What the span's end means; nothing if it is not worth a step.
+    fn step(&self, name: &str) -> Option<String> {
+        let sstable = Sstable(self);
+        match name.strip_prefix(SPANS)? {
+            "read_filters" if !self.cached => Some(format!("Read the filter of {sstable} from disk")),
+            "evaluate_filter" if !self.may_be_there => {
+                Some(format!("Bloom filter allows skipping {sstable}"))
+            }
+            "read_index" if !self.cached => Some(format!("Read the index of {sstable} from disk")),
+            "read_blocks" => Some(match (self.cache_hits, self.cache_misses) {
+                (1, 0) => format!("Read a block of {sstable} from the block cache"),
+                (0, 1) => format!("Read a block of {sstable} from disk"),
+                (cached, read) => format!(
+                    "Read {} blocks of {sstable}: {cached} from the block cache, {read} from disk",
+                    cached + read
+                ),
+            }),
+            _ => None,
+        }
+    }
+}
+
+/// Names an SSTable by its level and id.
+struct Sstable<'a>(&'a ReadSpan);
+
+impl fmt::Display for Sstable<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.level.strip_prefix("sorted_run:") {
+            Some(run) => write!(f, "SSTable {} of run {run}", self.0.sst),
+            None => write!(f, "SSTable {} of level 0", self.0.sst),
+        }
+    }
+}
+
+impl<S> Layer<S> for ReadSpans
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+{
+    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, ctx: Context<'_, S>) {
+        let mut fields = ReadSpan::default();
+        attributes.record(&mut fields);
+        if let Some(span) = ctx.span(id) {
+            span.extensions_mut().insert(fields);
+        }
+    }
+
+    fn on_record(&self, id: &Id, values: &Record<'_>, ctx: Context<'_, S>) {
+        if let Some(span) = ctx.span(id)
+            && let Some(fields) = span.extensions_mut().get_mut::<ReadSpan>()
+        {
+            values.record(fields);
+        }
+    }
+
+    fn on_close(&self, id: Id, ctx: Context<'_, S>) {
+        let Some(span) = ctx.span(&id) else { return };
+        let extensions = span.extensions();
+        let Some(fields) = extensions.get::<ReadSpan>() else {
+            return;
+        };
+        let step = fields.step(span.name());
+        if let Some(steps) = RECORDINGS.lock().get_mut(&fields.recording) {
+            steps.blocks_from_cache += fields.cache_hits;
+            steps.blocks_from_disk += fields.cache_misses;
+            if let Some(what) = step {
+                steps.add(Instant::now(), what.into());
+            }
+        }
+    }
+}

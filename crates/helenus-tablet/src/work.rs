@@ -1,0 +1,90 @@
+//! What the store does for one request, counted where it happens.
+//!
+//! Whoever polls a request puts the request's [`StoreWork`] into the thread for as long as the poll lasts, so that the places which
+//! count need no handle on the request, and an answer from memory costs no look at the clock. What is done while no request is
+//! polled is counted for nobody.
+
+use std::cell::RefCell;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+/// What the store did for one request. Times are in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StoreWork {
+    /// Waiting until the writes in flight leave room for this one.
+    pub admission_ns: u64,
+    /// From the log's queue until the log is synced and reads see the write.
+    pub log_ns: u64,
+    /// Waiting for blocks of SSTables.
+    pub read_wait_ns: u64,
+    /// Rows that the row cache held, those known to be absent too.
+    pub row_cache_hits: u32,
+    /// Rows that were looked for in the memtable and the runs.
+    pub row_cache_misses: u32,
+    /// Ranges that were scanned.
+    pub scans: u32,
+    /// Rows that were written.
+    pub operands: u32,
+    /// The recording ([`crate::trace`]) of a request that is traced; 0 for the others.
+    pub(crate) recording: u64,
+}
+
+thread_local! {
+    static CURRENT: RefCell<StoreWork> = const {
+        RefCell::new(StoreWork {
+            admission_ns: 0,
+            log_ns: 0,
+            read_wait_ns: 0,
+            row_cache_hits: 0,
+            row_cache_misses: 0,
+            scans: 0,
+            operands: 0,
+            recording: 0,
+        })
+    };
+}
+
+impl StoreWork {
+    /// Puts this work into the thread, or takes it out again.
+    pub fn swap(&mut self) {
+        CURRENT.with_borrow_mut(|current| std::mem::swap(current, self));
+    }
+}
+
+/// The time in nanoseconds, as counted here.
+pub fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+pub(crate) fn count(count: impl FnOnce(&mut StoreWork)) {
+    CURRENT.with_borrow_mut(count);
+}
+
+/// The recording of the request that this thread polls.
+pub(crate) fn recording() -> u64 {
+    CURRENT.with_borrow(|work| work.recording)
+}
+
+/// Awaits a read, and counts the time for which it was not ready.
+pub(crate) async fn read_wait<T>(read: impl Future<Output = T>) -> T {
+    let mut read = pin!(read);
+    let mut since: Option<Instant> = None;
+    let output = poll_fn(|cx| match read.as_mut().poll(cx) {
+        Poll::Ready(output) => Poll::Ready(output),
+        Poll::Pending => {
+            since.get_or_insert_with(Instant::now);
+            Poll::Pending
+        }
+    })
+    .await;
+    if let Some(since) = since {
+        count(|work| work.read_wait_ns += nanos(since.elapsed()));
+    }
+    output
+}
+
+#[cfg(test)]
+#[path = "work_tests.rs"]
+mod tests;

@@ -1,0 +1,73 @@
+"""The log of slow requests: one line for each, with its statement and where its time went."""
+
+import re
+import time
+
+import pytest
+from cassandra.concurrent import execute_concurrent_with_args
+
+import helenus
+
+pytestmark = pytest.mark.process
+
+KEYSPACE = "CREATE KEYSPACE s WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}"
+
+
+def slow_lines(node):
+    return [line for line in node.log(10_000).splitlines() if "slow request" in line]
+
+
+def test_a_slow_request_is_logged(tmp_path):
+    node = helenus.Node(tmp_path, args=["--set", "slow_request_log_timeout=1ms"]).start()
+    try:
+        session = node.connect()
+        session.execute(KEYSPACE)
+        session.execute("CREATE TABLE s.t (k int, c int, v blob, PRIMARY KEY (k, c))")
+        insert = session.prepare("INSERT INTO s.t (k, c, v) VALUES (?, ?, ?)")
+        for c in range(50):
+            session.execute(insert, (1, c, bytes(200_000)))
+        session.execute("SELECT * FROM s.t WHERE k = 1 AND c >= 10")
+        lines = helenus.wait_until(lambda: [l for l in slow_lines(node) if "SELECT * FROM s.t WHERE k = 1 AND c >= 10" in l],
+                                   what="the line")
+        assert len(lines) == 1, lines
+        assert "live_rows=40" in lines[0] and "tombstones=0" in lines[0] and "client=127.0.0.1:" in lines[0]
+        total = float(re.search(r"total_ms=([0-9.]+)", lines[0])[1])
+        stages = dict(part.split() for part in re.search(r"stages_ms=(.*?) client=", lines[0])[1].split(", "))
+        assert stages.keys() <= {"receive", "wait", "parse", "lock", "admission", "log", "read", "run", "send"}, stages
+        assert total > 1 and abs(total - sum(map(float, stages.values()))) < 0.1 * len(stages) + 0.5, lines[0]
+        metrics = node.http("/metrics")[1]
+        assert int(re.search(r"^helenus_slow_requests_total (\d+)", metrics, re.M)[1]) >= 1
+    finally:
+        node.close()
+
+
+def test_lines_are_limited_and_the_others_counted(tmp_path):
+    node = helenus.Node(tmp_path, args=["--set", "slow_request_log_timeout=1ms"]).start()
+    try:
+        session = node.connect()
+        session.execute(KEYSPACE)
+        session.execute("CREATE TABLE s.t (k int PRIMARY KEY)")
+        insert = session.prepare("INSERT INTO s.t (k) VALUES (?)")
+        execute_concurrent_with_args(session, insert, [(k,) for k in range(10_000)])
+        began = time.monotonic()
+        for _ in range(60):
+            session.execute("SELECT count(*) FROM s.t")
+        took = time.monotonic() - began
+        assert len(slow_lines(node)) <= 20 * (1 + took // 5 + 1)
+        time.sleep(5)
+        session.execute("SELECT count(*) FROM s.t")
+        last = helenus.wait_until(lambda: [l for l in slow_lines(node) if "suppressed=0" not in l], what="a count of the others")
+        assert int(re.search(r"suppressed=(\d+)", last[-1])[1]) > 0
+    finally:
+        node.close()
+
+
+def test_it_can_be_off(tmp_path):
+    node = helenus.Node(tmp_path, args=["--set", "slow_request_log_timeout=off"]).start()
+    try:
+        session = node.connect()
+        session.execute(KEYSPACE)
+        session.execute("CREATE TABLE s.t (k int PRIMARY KEY)")
+        assert slow_lines(node) == []
+    finally:
+        node.close()
