@@ -91,7 +91,7 @@ pub struct Engine {
     pub(crate) ddl: Mutex<()>,
     pub(crate) events: broadcast::Sender<SchemaChange>,
     pub(crate) live_tables: Arc<LiveTables>,
-    pub(crate) headers: HeaderTables,
+    pub(crate) headers: Arc<HeaderTables>,
     pub(crate) locks: PartitionLocks,
     /// Of requests that asked to be traced.
     pub traces: Traces,
@@ -131,14 +131,17 @@ impl Engine {
     /// Opens the store and reads the schema from it.
     pub async fn open(config: EngineConfig) -> Result<Arc<Engine>, CqlError> {
         let live_tables = Arc::new(LiveTables::default());
+        let headers = Arc::new(HeaderTables::default());
         let hooks = Arc::new(RowHooks {
             live_tables: live_tables.clone(),
+            headers: headers.clone(),
         });
         let store = Store::open(config.store, hooks).await.map_err(store_error)?;
+        headers.load(&store).await?;
         let schema = crate::ddl::load(&store, &config.node).await?;
         live_tables.set(&schema);
         Ok(Arc::new(Engine {
-            headers: HeaderTables::load(&store).await?,
+            headers,
             store,
             node: config.node,
             clock: config.clock,

@@ -19,6 +19,13 @@ pub trait Hooks: Send + Sync + 'static {
     /// A run may begin and end anywhere in a partition, and its other keys may be in another run at the same time.
     fn compaction(&self, context: &CompactionContext) -> Box<dyn CompactFilter>;
 
+    /// False if the row at `key` may hold what another key's deletion covers. It must then not be copied into newer files as a
+    /// whole: a compaction that forgets the deletion removes what lies below it, and the copy would come back.
+    fn may_copy(&self, key: &[u8]) -> bool {
+        let _ = key;
+        true
+    }
+
     /// How many leading bytes of `key` name its partition. `complete` tells a stored key from the prefix of a scan, for which the
     /// answer must hold for each key that begins with it. Partitions are filtered by it when SSTables are read.
     fn partition_prefix_len(&self, key: &[u8], complete: bool) -> Option<usize> {

@@ -206,11 +206,11 @@ impl Stage {
                     .ok()
             });
             let change = match whole {
-                Folded::Whole(value) => {
+                Folded::Whole(value) if self.hooks.may_copy(&key) => {
                     inner.active.folded += 1;
                     Change::Whole(value)
                 }
-                Folded::Cached => Change::Operand(operand),
+                Folded::Whole(_) | Folded::Cached => Change::Operand(operand),
                 Folded::Unknown => {
                     if inner.often.count(hash) {
                         inner.active.hot.push(key.clone());

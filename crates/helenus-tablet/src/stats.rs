@@ -97,5 +97,8 @@ pub struct StoreStats {
     pub block_cache_bytes: u64,
     pub block_cache_hits: u64,
     pub block_cache_misses: u64,
+    /// Blocks of data that were read from files, and indexes and filters of SSTables.
+    pub block_reads: u64,
+    pub index_reads: u64,
     pub disk_free_bytes: u64,
 }

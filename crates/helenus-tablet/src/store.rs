@@ -287,8 +287,11 @@ impl Store {
             compacted_bytes: metrics.sum("slatedb.compactor.bytes_compacted"),
             back_pressure: metrics.sum("slatedb.db.backpressure_count"),
             block_cache_bytes: self.block_cache_bytes,
-            block_cache_hits: metrics.sum_with("slatedb.db_cache.access_count", "hit"),
-            block_cache_misses: metrics.sum_with("slatedb.db_cache.access_count", "miss"),
+            block_cache_hits: metrics.sum_with("slatedb.db_cache.access_count", &["hit"]),
+            block_cache_misses: metrics.sum_with("slatedb.db_cache.access_count", &["miss"]),
+            block_reads: metrics.sum_with("slatedb.db_cache.access_count", &["miss", "data_block"]),
+            index_reads: metrics.sum_with("slatedb.db_cache.access_count", &["miss", "index"])
+                + metrics.sum_with("slatedb.db_cache.access_count", &["miss", "filter"]),
             disk_free_bytes: self.space.free_bytes(),
         }
     }
@@ -356,15 +359,18 @@ impl Metrics {
     }
 
     fn sum(&self, name: &str) -> u64 {
-        self.sum_with(name, "")
+        self.sum_with(name, &[])
     }
 
-    /// The sum over the metrics of that name that have a label of that value, or all with an empty one.
-    fn sum_with(&self, name: &str, label: &str) -> u64 {
+    /// The sum over the metrics of that name that have labels of all these values.
+    fn sum_with(&self, name: &str, labels: &[&str]) -> u64 {
         self.0
             .by_name(name)
             .iter()
-            .filter(|metric| label.is_empty() || metric.labels.iter().any(|(_, value)| value == label))
+            .filter(|metric| {
+                let has = |label: &&str| metric.labels.iter().any(|(_, value)| value == label);
+                labels.iter().all(has)
+            })
             .map(|metric| match &metric.value {
                 MetricValue::Counter(value) => *value,
                 MetricValue::Gauge(value) | MetricValue::UpDownCounter(value) => {

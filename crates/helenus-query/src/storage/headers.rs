@@ -1,6 +1,7 @@
 //! Which tables have ever had a partition header. Reads of the others skip the header's look-up.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use helenus_cql::error::CqlError;
@@ -22,16 +23,14 @@ pub struct HeaderTables {
 
 impl HeaderTables {
     /// Reads the set from the store.
-    pub async fn load(store: &Store) -> Result<HeaderTables, CqlError> {
+    pub async fn load(&self, store: &Store) -> Result<(), CqlError> {
         let tables = match store.meta_get(DOCUMENT).await.map_err(store_error)? {
             Some(document) => serde_json::from_slice(&document.content)
                 .map_err(|error| CqlError::Server(format!("the document {DOCUMENT} is damaged: {error}")))?,
             None => BTreeSet::new(),
         };
-        Ok(HeaderTables {
-            tables: ArcSwap::from_pointee(tables),
-            changing: Mutex::default(),
-        })
+        self.tables.store(Arc::new(tables));
+        Ok(())
     }
 
     /// True if a partition of the table may have a header.

@@ -9,6 +9,7 @@ use helenus_row::compact::{self, RowFilter, TableState};
 use helenus_row::{ByteRange, ColumnId, KeyKind, TableId, key, merge};
 use helenus_tablet::{Below, CompactFilter, CompactionContext, Decision, HookError, Hooks, Verdict};
 
+use super::HeaderTables;
 use crate::schema::Schema;
 
 /// Tombstones are kept this long whatever is below, so that a write that is still under way with an older timestamp
@@ -49,12 +50,18 @@ impl LiveTables {
 #[derive(Debug)]
 pub struct RowHooks {
     pub live_tables: Arc<LiveTables>,
+    pub headers: Arc<HeaderTables>,
 }
 
 impl Hooks for RowHooks {
     fn merge(&self, key: &[u8], existing: Option<&Bytes>, operands: &[Bytes]) -> Result<Bytes, HookError> {
         let kind = key::key_kind(key).map_err(|error| HookError(error.to_string()))?;
         merge::merge(kind, existing, operands).map_err(|error| HookError(error.to_string()))
+    }
+
+    fn may_copy(&self, key: &[u8]) -> bool {
+        key.first_chunk()
+            .is_none_or(|table| !self.headers.contains(TableId(u32::from_be_bytes(*table))))
     }
 
     fn partition_prefix_len(&self, key: &[u8], _complete: bool) -> Option<usize> {

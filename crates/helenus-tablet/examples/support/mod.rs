@@ -103,6 +103,11 @@ impl Partition {
         key::key_in_partition(&self.prefix, key::KeyKind::Row, &encoded)
     }
 
+    /// The key of the one row of a partition without clustering columns.
+    pub fn single_row(&self) -> Bytes {
+        key::key_in_partition(&self.prefix, key::KeyKind::Row, &[])
+    }
+
     /// Where the partition ends.
     pub fn end(&self) -> Bytes {
         key::successor(&self.prefix).unwrap_or_default()

@@ -1,0 +1,78 @@
+//! The queue pattern: rows are written to a partition, most are deleted from the front, the first ones left are read. Beside it, a
+//! partition from which nothing was deleted.
+//!
+//! `cargo run --release -p helenus-tablet --example queue -- [--rows N] [--deleted N] [--limit N] [--reads N] [--path FOLDER]`
+
+mod support;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use helenus_tablet::{Store, StoreConfig, StoreUrl, WriteBatch};
+use support::{Args, Latencies, Partition, RowHooks, delete, noise, now_us, upsert};
+
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
+async fn read(name: &str, store: &Store, partition: &str, limit: usize, reads: usize) {
+    let partition = Partition::new(partition);
+    let mut latencies = Latencies::default();
+    let (cpu, now_s) = (support::cpu(), now_us().div_euclid(1_000_000));
+    let mut found = (0, 0);
+    for _ in 0..reads {
+        let called = Instant::now();
+        found = partition.slice(store, limit, now_s).await;
+        latencies.add(called.elapsed());
+    }
+    println!(
+        "{name:44} {:>3} rows, {:>5} tombstones  cpu {:>7.1} us  p50 {:>7.1}  p99 {:>7.1} us",
+        found.0,
+        found.1,
+        (support::cpu() - cpu).as_secs_f64() * 1e6 / reads as f64,
+        latencies.at(0.5),
+        latencies.at(0.99)
+    );
+}
+
+#[tokio::main]
+async fn main() {
+    let mut args = Args::parse();
+    let path: PathBuf = args.get("--path", std::env::temp_dir().join("helenus-queue"));
+    let rows: u32 = args.get("--rows", 2000);
+    let deleted: u32 = args.get("--deleted", 1900);
+    let limit = args.get("--limit", 100);
+    let reads = args.get("--reads", 1000);
+    args.end();
+    let _ = std::fs::remove_dir_all(&path);
+    let config = StoreConfig::new(StoreUrl::File(path.clone()));
+    let store = Store::open(config, Arc::new(RowHooks)).await.unwrap();
+    for name in ["queue", "plain"] {
+        let partition = Partition::new(name);
+        for row in 0..rows {
+            let mut batch = WriteBatch::new();
+            let value = upsert(now_us(), noise(u64::from(row), 100));
+            batch.merge(partition.token, partition.row(row), value);
+            store.write(batch, true).await.unwrap();
+        }
+    }
+    let queue = Partition::new("queue");
+    for row in 0..deleted {
+        let mut batch = WriteBatch::new();
+        batch.merge(queue.token, queue.row(row), delete(now_us()));
+        store.write(batch, true).await.unwrap();
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    read("nothing deleted", &store, "plain", limit, reads).await;
+    read("queue, in memory", &store, "queue", limit, reads).await;
+    let started = Instant::now();
+    while started.elapsed() < Duration::from_secs(40) {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        let name = format!("queue, read for {} s", started.elapsed().as_secs());
+        read(&name, &store, "queue", limit, reads.min(100)).await;
+    }
+    read("queue, compacted", &store, "queue", limit, reads).await;
+    read("nothing deleted, compacted", &store, "plain", limit, reads).await;
+    store.close().await.unwrap();
+    let _ = std::fs::remove_dir_all(&path);
+}
