@@ -39,6 +39,7 @@ def test_a_run_leaves_its_figures_behind(target, tmp_path):
     rows = ended.intervals()
     assert len(rows) == 3 and sum(int(row["read_ops"]) for row in rows) == read["count"]
     assert "closed loop" in ended.out and "p99.9" in ended.out
+    assert "<html" in (ended.folder / "report.html").read_text()
     assert (tmp_path / "c.csv").read_text() == (ended.folder / "intervals.csv").read_text()
     assert "1.000000000000" in (tmp_path / "h-read.txt").read_text()
     assert "ops/s" in ended.err, "plain lines where there is no terminal"
@@ -133,7 +134,7 @@ def test_a_comparison_runs_alternating_rounds_in_fresh_keyspaces(target, tmp_pat
     rate = next(figure for figure in comparison["figures"] if figure["name"] == "read rate")
     assert len(rate["a"]["rounds"]) == len(rate["b"]["rounds"]) == 3
     assert rate["verdict"] == "within_noise", "three rounds can't tell"
-    assert "within the noise" in out
+    assert "within the noise" in out and (tmp_path / "report.html").exists()
     for round_ in comparison["rounds"]:
         assert (tmp_path / round_["directory_b"] / "run.json").exists()
     keyspaces = [row.keyspace_name for row in target.connect().execute("SELECT keyspace_name FROM system_schema.keyspaces")]

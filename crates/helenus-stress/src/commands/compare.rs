@@ -13,7 +13,9 @@ use super::execute::{Run, execute};
 use super::session::Session;
 use crate::cli;
 use crate::cli::options::{CompareArgs, LoadArgs};
+use crate::report;
 use crate::results::comparison::{Side, Verdict};
+use crate::results::directory::REPORT_FILE;
 use crate::results::{Comparison, Round, RunKind, RunResult, write_comparison};
 
 /// Rounds under which no difference can be told from noise.
@@ -63,6 +65,7 @@ pub fn compare(args: &CompareArgs) -> Result<Ended> {
         comparison.notes.push(note);
     }
     write_comparison(&directory, &comparison)?;
+    report::write(std::slice::from_ref(&directory), &directory.join(REPORT_FILE))?;
     print(&comparison);
     println!("Results: {}", directory.display());
     Ok(ended)

@@ -21,6 +21,8 @@ use crate::load::{Load, Seeds, drive, recorders};
 use crate::monitor::metrics::{Page, Scraper};
 use crate::monitor::process;
 use crate::monitor::progress::Progress;
+use crate::report;
+use crate::results::directory::REPORT_FILE;
 use crate::results::{RunKind, RunResult, RunWriter};
 
 /// A load that has ended.
@@ -74,6 +76,10 @@ pub fn execute(session: &Session<'_>, kind: RunKind, complete: impl FnOnce(&mut 
     complete(&mut run);
     writer.finish(&run.result)?;
     also_write(args, &run.directory, &seen, &names)?;
+    report::write(
+        std::slice::from_ref(&run.directory),
+        &run.directory.join(REPORT_FILE),
+    )?;
     Ok(run)
 }
 
