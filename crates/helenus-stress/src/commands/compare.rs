@@ -14,9 +14,9 @@ use super::session::Session;
 use crate::cli;
 use crate::cli::options::{CompareArgs, LoadArgs};
 use crate::report;
-use crate::results::comparison::{Side, Verdict};
+use crate::results::comparison::Side;
 use crate::results::directory::REPORT_FILE;
-use crate::results::{Comparison, Round, RunKind, RunResult, write_comparison};
+use crate::results::{Comparison, Round, RunKind, RunResult, table, write_comparison};
 
 /// Rounds under which no difference can be told from noise.
 const ROUNDS_TO_TELL: u32 = 5;
@@ -66,7 +66,7 @@ pub fn compare(args: &CompareArgs) -> Result<Ended> {
     }
     write_comparison(&directory, &comparison)?;
     report::write(std::slice::from_ref(&directory), &directory.join(REPORT_FILE))?;
-    print(&comparison);
+    print!("\n{}", table::comparison(&comparison));
     println!("Results: {}", directory.display());
     Ok(ended)
 }
@@ -159,31 +159,6 @@ fn print_round(round: u32, side: Side, result: &RunResult) {
             operation.response.max_us,
             operation.error_count(),
         );
-    }
-}
-
-fn print(comparison: &Comparison) {
-    println!("\n{}", comparison.title());
-    for figure in &comparison.figures {
-        let verdict = match figure.verdict {
-            Verdict::WithinNoise => "within the noise".to_owned(),
-            Verdict::ABetter => format!("{} better", comparison.label_a),
-            Verdict::BBetter => format!("{} better", comparison.label_b),
-            Verdict::Differs => "differs".to_owned(),
-        };
-        let ratio = figure.ratio.map_or(String::new(), |ratio| format!("{ratio:.2}"));
-        println!(
-            "{:<32} {:>12.1} ± {:<8.1} {:>12.1} ± {:<8.1} {:<6} {ratio:>6}  {verdict}",
-            figure.name,
-            figure.a.median,
-            figure.a.deviation,
-            figure.b.median,
-            figure.b.deviation,
-            figure.unit,
-        );
-    }
-    for note in &comparison.notes {
-        println!("{note}");
     }
 }
 

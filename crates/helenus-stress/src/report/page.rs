@@ -8,7 +8,7 @@ use super::chart::{ChartData, Ink};
 use super::lane::Lane;
 use super::sections::{Builder, Section};
 use super::strip::{self, WIDTH};
-use super::summary::{self, ErrorRow, Notice, SUMMARY_HEADS, SummaryRow, Tile};
+use super::summary::{self, ErrorRow, Notice, SummaryRow, Tile};
 use crate::results::units::{count, digits, duration, figure, rate};
 use crate::results::{ComparedFigure, Comparison, Endpoint, RunResult, Verdict};
 
@@ -30,6 +30,8 @@ pub struct Page {
     /// The lanes and their colours, when there are several.
     lanes: Vec<(String, Ink)>,
     compared: Option<Compared>,
+    /// Heads of the summary's cells.
+    heads: Vec<&'static str>,
     summary: Vec<SummaryRow>,
     published: Vec<PublishedRow>,
     phases: Vec<PhaseRow>,
@@ -122,7 +124,7 @@ impl Page {
             );
         }
         page.load = unique(runs.iter().map(|run| capitalised(&run.load.name()))).join(" / ");
-        page.summary = summary::summary(lanes);
+        (page.heads, page.summary) = summary::summary(lanes);
         page.published = published(lanes);
         page.server = server(lanes);
         page.setups = lanes
@@ -179,6 +181,7 @@ impl Page {
             tiles: Vec::new(),
             lanes: if several { inks.collect() } else { Vec::new() },
             compared: None,
+            heads: Vec::new(),
             summary: Vec::new(),
             published: Vec::new(),
             phases: Vec::new(),
@@ -354,12 +357,7 @@ fn compared(comparison: &Comparison) -> Compared {
         a: side_cells(&of.a, &of.unit),
         b: side_cells(&of.b, &of.unit),
         ratio: of.ratio.map_or("–".into(), |ratio| format!("{}×", digits(ratio))),
-        verdict: match of.verdict {
-            Verdict::WithinNoise => "within the noise".into(),
-            Verdict::ABetter => format!("{} better", comparison.label_a),
-            Verdict::BBetter => format!("{} better", comparison.label_b),
-            Verdict::Differs => "differs".into(),
-        },
+        verdict: comparison.verdict(of),
         class: match of.verdict {
             Verdict::WithinNoise => "noise",
             Verdict::ABetter => "a-better",

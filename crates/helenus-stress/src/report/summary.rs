@@ -2,8 +2,9 @@
 
 use super::chart::Ink;
 use super::lane::Lane;
+use crate::results::cells::OperationColumns;
 use crate::results::units::{count, duration, micros, percent, rate};
-use crate::results::{LatencySummary, LoadModel, OperationResult, RunResult};
+use crate::results::{LoadModel, OperationResult, RunResult};
 
 /// One large figure.
 pub struct Tile {
@@ -57,11 +58,6 @@ pub struct SummaryRow {
     /// Service times where they differ: shown less prominently.
     pub aside: bool,
 }
-
-/// Heads of [`SummaryRow::cells`].
-pub const SUMMARY_HEADS: [&str; 11] = [
-    "count", "rate", "mean", "p50", "p90", "p95", "p99", "p99.9", "p99.99", "max", "errors",
-];
 
 /// A row of the table of errors.
 pub struct ErrorRow {
@@ -218,14 +214,17 @@ fn missed_rate(run: &RunResult) -> Option<String> {
     ))
 }
 
-/// The summary table: by operation, then by lane.
-pub fn summary(lanes: &[Lane<'_>]) -> Vec<SummaryRow> {
+/// The summary table: its heads, and its rows by operation, then by lane.
+pub fn summary(lanes: &[Lane<'_>]) -> (Vec<&'static str>, Vec<SummaryRow>) {
+    let all = || {
+        lanes
+            .iter()
+            .flat_map(Lane::results)
+            .flat_map(|run| &run.operations)
+    };
+    let columns = OperationColumns::of(all());
     let mut names: Vec<&str> = Vec::new();
-    for operation in lanes
-        .iter()
-        .flat_map(Lane::results)
-        .flat_map(|run| &run.operations)
-    {
+    for operation in all() {
         if !names.contains(&operation.name.as_str()) {
             names.push(&operation.name);
         }
@@ -235,48 +234,31 @@ pub fn summary(lanes: &[Lane<'_>]) -> Vec<SummaryRow> {
         for (index, lane) in lanes.iter().enumerate() {
             let shown = (lanes.len() > 1).then(|| (lane.label.clone(), Ink::new(index)));
             for operation in lane.results().filter_map(|run| run.operation(name)) {
-                rows.extend(operation_rows(operation, &shown));
+                rows.extend(operation_rows(operation, &columns, &shown));
             }
         }
     }
-    rows
+    (columns.heads(), rows)
 }
 
-fn operation_rows(operation: &OperationResult, lane: &Option<(String, Ink)>) -> Vec<SummaryRow> {
-    let mut cells = vec![count(operation.count), rate(operation.rate_per_s)];
-    cells.extend(latency_cells(operation.count, &operation.response));
-    cells.push(count(operation.error_count()));
+fn operation_rows(
+    of: &OperationResult,
+    columns: &OperationColumns,
+    lane: &Option<(String, Ink)>,
+) -> Vec<SummaryRow> {
     let row = |name: String, cells, aside| SummaryRow {
         name,
         lane: lane.clone(),
         cells,
         aside,
     };
-    let mut rows = vec![row(operation.name.clone(), cells, false)];
-    if operation.service != operation.response {
-        let mut cells = vec![String::new(), String::new()];
-        cells.extend(latency_cells(operation.count, &operation.service));
-        cells.push(String::new());
-        rows.push(row(format!("{} service time", operation.name), cells, true));
-    }
+    let mut rows = vec![row(of.name.clone(), columns.response(of), false)];
+    rows.extend(
+        columns
+            .service(of)
+            .map(|cells| row(format!("{} service time", of.name), cells, true)),
+    );
     rows
-}
-
-fn latency_cells(count: u64, of: &LatencySummary) -> Vec<String> {
-    let percentiles = [
-        of.p50_us,
-        of.p90_us,
-        of.p95_us,
-        of.p99_us,
-        of.p99_9_us,
-        of.p99_99_us,
-        of.max_us,
-    ]
-    .map(|us| us as f64);
-    let figures = std::iter::once(of.mean_us).chain(percentiles);
-    figures
-        .map(|us| if count == 0 { "–".to_owned() } else { micros(us) })
-        .collect()
 }
 
 /// Errors of every lane by operation and code, the most frequent first.
@@ -299,7 +281,7 @@ pub fn errors(lanes: &[Lane<'_>]) -> Vec<ErrorRow> {
         lane: lane.clone(),
         operation: operation.clone(),
         name: error.name.clone(),
-        code: error.code.map_or("–".into(), |code| format!("0x{code:04X}")),
+        code: error.code_text(),
         count: count(error.count),
         example: error.example.clone().unwrap_or_default(),
     };

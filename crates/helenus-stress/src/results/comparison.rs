@@ -113,6 +113,16 @@ impl Comparison {
         )
     }
 
+    /// A figure's verdict in words.
+    pub fn verdict(&self, figure: &ComparedFigure) -> String {
+        match figure.verdict {
+            Verdict::WithinNoise => "within the noise".to_owned(),
+            Verdict::ABetter => format!("{} better", self.label_a),
+            Verdict::BBetter => format!("{} better", self.label_b),
+            Verdict::Differs => "differs".to_owned(),
+        }
+    }
+
     /// Puts the rounds' runs together; `a` and `b` hold a run for each of `rounds`. None without rounds.
     pub fn from_runs(
         command_line: Vec<String>,

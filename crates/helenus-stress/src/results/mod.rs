@@ -11,12 +11,14 @@
 //! Response time counts from when a request was due (open loop) or sent (closed loop); service time always from when it was sent.
 //! Latencies are whole microseconds everywhere.
 
+pub mod cells;
 pub mod comparison;
 pub mod directory;
 pub mod histograms;
 pub mod interval;
 pub mod noise;
 pub mod run;
+pub mod table;
 pub mod units;
 
 pub use comparison::{ComparedFigure, Comparison, Round, Verdict};

@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::cells::NONE;
 use super::histograms::LatencySummary;
 use super::units;
 
@@ -172,6 +173,13 @@ pub struct ErrorCount {
     /// One of the messages, as it came.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub example: Option<String>,
+}
+
+impl ErrorCount {
+    /// `0x1001`, or a dash for errors of the client's side.
+    pub fn code_text(&self) -> String {
+        self.code.map_or(NONE.to_owned(), |code| format!("0x{code:04X}"))
+    }
 }
 
 /// What reads found.

@@ -1,14 +1,26 @@
 //! Figures as people read them: three or four digits and a unit.
 
-/// Microseconds as `312 µs`, `1.24 ms`, `45.1 s`.
+/// Microseconds as `312 µs`, `1.24 ms`, `45.0 s`.
 pub fn micros(us: f64) -> String {
     if us < 999.5 {
         return format!("{} µs", digits(us));
     }
     if us < 999_500.0 {
-        return format!("{} ms", digits(us / 1e3));
+        return format!("{} ms", three_digits(us / 1e3));
     }
-    format!("{} s", digits(us / 1e6))
+    format!("{} s", three_digits(us / 1e6))
+}
+
+/// From 1 to 1,000: always three digits, so that columns line up.
+fn three_digits(value: f64) -> String {
+    let decimals = if value >= 99.95 {
+        0
+    } else if value >= 9.995 {
+        1
+    } else {
+        2
+    };
+    format!("{value:.decimals$}")
 }
 
 /// A whole number in groups of three: `12,345,678`.
@@ -131,7 +143,8 @@ mod tests {
         assert_eq!(
             shown,
             [
-                "0 µs", "1 µs", "312 µs", "999 µs", "1 ms", "1.24 ms", "12.4 ms", "999 ms", "1 s", "75 s"
+                "0 µs", "1 µs", "312 µs", "999 µs", "1.00 ms", "1.24 ms", "12.4 ms", "999 ms", "1.00 s",
+                "75.0 s"
             ]
         );
     }
