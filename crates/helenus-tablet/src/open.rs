@@ -324,6 +324,7 @@ impl Opener {
             }))
             .with_compaction_filter_supplier(Arc::new(compaction::Filters {
                 hooks: self.hooks.clone(),
+                clock: self.clock.clone(),
                 db: opened.clone(),
                 compactions,
                 tables: Arc::new(Tables {

@@ -14,6 +14,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::older::{Older, Tables};
 use super::{Compactions, Facts};
+use crate::clock::StoreClock;
 use crate::hooks::{Below, CompactFilter, CompactionContext, Decision, Hooks, Verdict};
 
 /// Of so many rows one is looked for in the runs below, to estimate how many they cover.
@@ -27,6 +28,7 @@ pub(crate) struct Filters {
     pub db: Arc<OnceLock<Db>>,
     pub compactions: Arc<Compactions>,
     pub tables: Arc<Tables>,
+    pub clock: Arc<StoreClock>,
     /// Parts of compactions that run at a time, of all tablets.
     pub slots: Arc<Semaphore>,
 }
@@ -40,7 +42,8 @@ impl CompactionFilterSupplier for Filters {
         let failed = |error| CompactionFilterError::CreationError(Box::new(error));
         let slot = self.slots.clone().acquire_owned().await.map_err(failed)?;
         let filter = self.hooks.compaction(&CompactionContext {
-            now_ms: context.compaction_clock_tick,
+            // The tick is of the last flush: it stands still while nothing is written.
+            now_ms: context.compaction_clock_tick.max(self.clock.now_ms()),
         });
         let job = self.compactions.job(context.destination);
         let older = job.as_ref().and_then(|job| {

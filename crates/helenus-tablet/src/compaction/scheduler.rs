@@ -23,6 +23,8 @@ use super::Compactions;
 const GARBAGE_PERCENT: u64 = 20;
 /// Dead rows in young runs, of the rows of the oldest, from which on reads that ask have all runs joined.
 const DEAD_PERCENT: u64 = 1;
+/// Dead rows in the oldest run, of its rows, from which on reads that ask have it written anew.
+const OLDEST_DEAD_PERCENT: u64 = 20;
 /// A young run is joined with what is younger when it is at most this much larger.
 const GROWTH: u64 = 4;
 /// Runs of this size are joined whatever the others are.
@@ -88,8 +90,12 @@ impl Scheduler {
             return Some(spec);
         }
         let garbage = Garbage::of(tree, &self.compactions);
-        if self.compactions.take_asked_all() && garbage.is_met() || garbage.is_much() {
+        let is_asked = self.compactions.take_asked_all();
+        if is_asked && garbage.is_met() || garbage.is_much() {
             return tree.join_all();
+        }
+        if is_asked && garbage.fills_oldest() {
+            return tree.write_oldest_anew();
         }
         let since = |newest: u64| {
             let now = u64::try_from(self.clock.now().timestamp_millis()).unwrap_or(0);
@@ -108,6 +114,7 @@ struct Garbage {
     total_bytes: u64,
     dead_rows: u64,
     oldest_rows: u64,
+    oldest_dead_rows: u64,
 }
 
 impl Garbage {
@@ -117,6 +124,7 @@ impl Garbage {
             total_bytes: tree.run_bytes(),
             dead_rows: 0,
             oldest_rows: 0,
+            oldest_dead_rows: 0,
         };
         let Some((oldest, young)) = tree.runs.split_last() else {
             return garbage;
@@ -132,6 +140,7 @@ impl Garbage {
         };
         let oldest_facts = known(oldest);
         garbage.oldest_rows = oldest_facts.map_or(oldest.estimate_size() / ROW_BYTES, |(rows, ..)| rows);
+        garbage.oldest_dead_rows = oldest_facts.map_or(0, |(_, dead, _)| dead);
         for run in young {
             match known(run) {
                 Some((rows, dead, covering)) => {
@@ -152,6 +161,11 @@ impl Garbage {
 
     fn is_much(&self) -> bool {
         self.bytes > self.total_bytes / 100 * GARBAGE_PERCENT
+    }
+
+    /// The oldest run, which was written before its tombstones could go, holds enough of them to be written again.
+    fn fills_oldest(&self) -> bool {
+        self.oldest_dead_rows > self.oldest_rows / 100 * OLDEST_DEAD_PERCENT
     }
 
     fn is_met(&self) -> bool {
@@ -207,6 +221,14 @@ impl<'a> Tree<'a> {
             destination = run.id;
         }
         Some(CompactionSpec::new(sources, destination))
+    }
+
+    fn write_oldest_anew(&self) -> Option<CompactionSpec> {
+        let oldest = self.runs.last()?;
+        Some(CompactionSpec::new(
+            vec![SourceId::SortedRun(oldest.id)],
+            oldest.id,
+        ))
     }
 
     /// All runs, which become one.
