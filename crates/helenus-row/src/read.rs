@@ -19,6 +19,8 @@ pub struct LiveRow<'a> {
     pub liveness: Option<Liveness>,
     /// Ascending by column; a column without live cells is absent.
     pub columns: Vec<(ColumnId, LiveColumn<'a>)>,
+    /// Cells that are tombstones or have expired, and that no deletion covers.
+    pub dead_cells: usize,
 }
 
 /// Elements of a column of many cells: path and cell.
@@ -85,43 +87,74 @@ pub fn live_row(row: &RowRef, shadow: Option<Deletion>, now_s: i64) -> Result<Op
         .liveness()
         .filter(|liveness| !shadows(liveness.timestamp_us) && liveness.is_live(now_s));
     let mut columns = Vec::new();
+    let mut dead_cells = 0;
     for column in row.columns() {
         let (id, column) = column?;
         match column {
-            ColumnRef::Simple(cell) => {
-                if cell.is_live(now_s) && !shadows(cell.timestamp_us) {
-                    columns.push((id, LiveColumn::Simple(cell)));
-                }
-            }
+            ColumnRef::Simple(cell) if shadows(cell.timestamp_us) => {}
+            ColumnRef::Simple(cell) if cell.is_live(now_s) => columns.push((id, LiveColumn::Simple(cell))),
+            ColumnRef::Simple(_) => dead_cells += 1,
             ColumnRef::Complex(complex) => {
-                if let Some(elements) = live_elements(&complex, shadow, now_s)? {
-                    columns.push((id, LiveColumn::Complex(elements)));
-                }
+                let (elements, dead) = live_elements(&complex, shadow, now_s)?;
+                dead_cells += dead;
+                columns.extend(elements.map(|elements| (id, LiveColumn::Complex(elements))));
             }
         }
     }
     if liveness.is_none() && columns.is_empty() {
         return Ok(None);
     }
-    Ok(Some(LiveRow { liveness, columns }))
+    Ok(Some(LiveRow {
+        liveness,
+        columns,
+        dead_cells,
+    }))
 }
 
+/// The tombstones that a read of a row meets which [`live_row`] says is dead, as Cassandra counts them: its dead cells,
+/// or one for a row that is deleted, or has expired, without any. What the partition's deletions cover counts for nothing.
+///
+/// # Errors
+/// [`RowError`] if the row is corrupt.
+pub fn tombstones_of_dead(row: &RowRef, shadow: Option<Deletion>, now_s: i64) -> Result<usize, RowError> {
+    let covered = |timestamp_us: i64| shadow.is_some_and(|shadow| shadow.deletes(timestamp_us));
+    let deletion = row.deletion().filter(|deletion| !covered(deletion.timestamp_us));
+    let shadow = Deletion::max(shadow, row.deletion());
+    let shadows = |timestamp_us: i64| shadow.is_some_and(|shadow| shadow.deletes(timestamp_us));
+    let mut dead = 0;
+    for column in row.columns() {
+        match column?.1 {
+            ColumnRef::Simple(cell) => dead += usize::from(!shadows(cell.timestamp_us)),
+            ColumnRef::Complex(complex) => dead += live_elements(&complex, shadow, now_s)?.1,
+        }
+    }
+    let expired = row
+        .liveness()
+        .is_some_and(|liveness| !shadows(liveness.timestamp_us));
+    Ok(match dead {
+        0 => usize::from(deletion.is_some() || expired),
+        dead => dead,
+    })
+}
+
+/// The live elements, and how many are dead and not shadowed.
 fn live_elements<'a>(
     complex: &ComplexRef<'a>,
     shadow: Option<Deletion>,
     now_s: i64,
-) -> Result<Option<LiveElements<'a>>, RowError> {
+) -> Result<(Option<LiveElements<'a>>, usize), RowError> {
     let shadow = Deletion::max(shadow, complex.deletion);
     let mut elements = Vec::new();
-    let mut alive = false;
+    let mut dead = 0;
     for element in complex.cells() {
         let (path, cell) = element?;
         if !shadow.is_some_and(|shadow| shadow.deletes(cell.timestamp_us)) {
-            alive |= cell.is_live(now_s);
+            dead += usize::from(!cell.is_live(now_s));
             elements.push((path, cell));
         }
     }
-    Ok(alive.then_some(LiveElements { elements, now_s }))
+    let alive = elements.len() > dead;
+    Ok((alive.then_some(LiveElements { elements, now_s }), dead))
 }
 
 /// Puts elements into the order that CQL gives them, and of those that compare as equal keeps the one that reconciles

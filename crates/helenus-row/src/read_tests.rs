@@ -51,6 +51,48 @@ fn a_row_lives_through_its_liveness_or_any_cell() {
     assert!(!is_alive(&RowBuilder::new(), None, 0));
 }
 
+#[test]
+fn tombstones_are_counted_as_in_cassandra() {
+    let dead = |builder: &RowBuilder, shadow: Option<i64>| {
+        let row = RowRef::parse(builder.build()).unwrap();
+        let shadow = shadow.map(|timestamp_us| Deletion {
+            timestamp_us,
+            local_deletion_s: 0,
+        });
+        match live_row(&row, shadow, 100).unwrap() {
+            Some(live) => live.dead_cells,
+            None => tombstones_of_dead(&row, shadow, 100).unwrap(),
+        }
+    };
+    let mut cells = RowBuilder::new();
+    cells
+        .cell(ColumnId(1), Cell::tombstone(10, 1))
+        .cell(ColumnId(2), expiring(10, 100))
+        .complex_cell(ColumnId(3), Bytes::from_static(b"a"), Cell::tombstone(10, 1));
+    assert_eq!(dead(&cells, None), 3);
+    assert_eq!(dead(&cells, Some(10)), 0);
+    cells.cell(ColumnId(4), Cell::live(10, "v"));
+    assert_eq!(dead(&cells, None), 3);
+    let mut deleted = RowBuilder::new();
+    deleted.delete_row(Deletion {
+        timestamp_us: 10,
+        local_deletion_s: 1,
+    });
+    assert_eq!(dead(&deleted, None), 1);
+    deleted.cell(ColumnId(1), Cell::tombstone(9, 1));
+    assert_eq!(dead(&deleted, None), 1);
+    assert_eq!(dead(&deleted, Some(10)), 0);
+    let mut expired = RowBuilder::new();
+    expired.liveness(Liveness {
+        timestamp_us: 10,
+        expiry: Some(Expiry {
+            ttl_s: 5,
+            expires_at_s: 100,
+        }),
+    });
+    assert_eq!(dead(&expired, None), 1);
+}
+
 fn elements_of(ty: &CqlType, paths: &[(&[u8], Cell)]) -> Vec<Vec<u8>> {
     let mut builder = RowBuilder::new();
     for (path, cell) in paths {

@@ -109,6 +109,8 @@ pub(super) async fn execute(
         };
         let found = RowAt { clustering, row };
         write(plan, &key, &found, statics.as_ref(), now_s, &mut out)?;
+    } else {
+        trace::read(0, 0);
     }
     let rows = Rows {
         metadata: plan.metadata().clone(),
@@ -128,8 +130,10 @@ fn write(
 ) -> Result<(), CqlError> {
     let table = &plan.table;
     let Some(row) = found.row.live(now_s)? else {
+        trace::read(0, found.row.tombstones_of_dead(now_s)?);
         return Ok(());
     };
+    trace::read(1, row.dead_cells);
     let live_statics = statics.map_or(Ok(None), |stored| stored.live(now_s))?;
     let columns = plan.selection.plain_columns().unwrap_or_default();
     let is_clustering = |place: &usize| {

@@ -345,10 +345,11 @@ impl PartitionReader<'_, '_> {
         let mut has_rows = false;
         while let Some(found) = source.next_row(run.engine, table).await? {
             let Some(row) = found.row.live(run.now_s)? else {
-                tombstones.dead(self.run.plan, self.partition)?;
+                let met = found.row.tombstones_of_dead(run.now_s)?;
+                tombstones.dead(run.plan, self.partition, met)?;
                 continue;
             };
-            tombstones.live += 1;
+            tombstones.live(run.plan, self.partition, row.dead_cells)?;
             let clustering = self.clustering(&found)?;
             let live = Live {
                 packed: &found.row.packed,

@@ -12,8 +12,10 @@ const READ_TOO_MANY_TOMBSTONES: u16 = 1;
 
 /// Dead and live rows of one read.
 pub(super) struct TombstoneCount {
-    pub live: usize,
+    live: usize,
     dead: usize,
+    /// Dead cells, and dead rows without any.
+    tombstones: usize,
     warn_threshold: usize,
     failure_threshold: usize,
     last_token: i64,
@@ -24,6 +26,7 @@ impl TombstoneCount {
         TombstoneCount {
             live: 0,
             dead: 0,
+            tombstones: 0,
             warn_threshold: limits.tombstone_warn_threshold,
             failure_threshold: limits.tombstone_failure_threshold,
             last_token: 0,
@@ -36,8 +39,26 @@ impl TombstoneCount {
     }
 
     /// A row that is there and not alive.
-    pub fn dead(&mut self, plan: &SelectPlan, partition: &PartitionKey) -> Result<(), CqlError> {
+    pub fn dead(
+        &mut self,
+        plan: &SelectPlan,
+        partition: &PartitionKey,
+        tombstones: usize,
+    ) -> Result<(), CqlError> {
         self.dead += 1;
+        self.tombstones += tombstones;
+        self.check(plan, partition)
+    }
+
+    /// A row that is alive, with so many dead cells.
+    pub fn live(
+        &mut self,
+        plan: &SelectPlan,
+        partition: &PartitionKey,
+        dead_cells: usize,
+    ) -> Result<(), CqlError> {
+        self.live += 1;
+        self.tombstones += dead_cells;
         self.check(plan, partition)
     }
 
@@ -45,16 +66,22 @@ impl TombstoneCount {
     /// A read failure when there are too many.
     pub fn check(&mut self, plan: &SelectPlan, partition: &PartitionKey) -> Result<(), CqlError> {
         self.last_token = partition.token;
-        if self.dead <= self.failure_threshold {
+        if self.tombstones <= self.failure_threshold {
             return Ok(());
         }
         let address = std::net::IpAddr::from([127, 0, 0, 1]);
         tracing::warn!(
             table = plan.table.full_name(),
-            tombstones = self.dead,
+            tombstones = self.tombstones,
             token = partition.token,
             "a read was ended: it met too many tombstones"
         );
+        trace::step(|| {
+            format!(
+                "Scanned over {} tombstones; query aborted (see tombstone_failure_threshold)",
+                self.failure_threshold
+            )
+        });
         Err(CqlError::ReadFailure {
             message: format!(
                 "Operation failed - received 0 responses and 1 failures: READ_TOO_MANY_TOMBSTONES from /{address}"
@@ -72,12 +99,12 @@ impl TombstoneCount {
 
     /// Ends the count; gives the warning that the client gets, if there were many.
     pub fn finish(&self, plan: &SelectPlan) -> Option<String> {
-        trace::read(self.live, self.dead);
-        (self.dead > self.warn_threshold).then(|| {
+        trace::read(self.live, self.tombstones);
+        (self.tombstones > self.warn_threshold).then(|| {
             format!(
                 "Read {} live rows and {} tombstone cells for query SELECT * FROM {}; token {} (see tombstone_warn_threshold)",
                 self.live,
-                self.dead,
+                self.tombstones,
                 plan.table.full_name(),
                 self.last_token
             )

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use helenus_cql::error::CqlError;
 use helenus_row::header::PartitionHeader;
 use helenus_row::packed::RowRef;
-use helenus_row::read::{LiveRow, live_row};
+use helenus_row::read::{LiveRow, live_row, tombstones_of_dead};
 use helenus_row::row::Deletion;
 use helenus_row::{ByteRange, ClusteringRange, RowError, key, murmur3_token};
 use helenus_tablet::{Scan, Tablet};
@@ -54,6 +54,11 @@ impl StoredRow {
     /// What is alive of it; nothing if it is all gone.
     pub fn live(&self, now_s: i64) -> Result<Option<LiveRow<'_>>, CqlError> {
         live_row(&self.packed, self.shadow, now_s).map_err(corrupt)
+    }
+
+    /// The tombstones that it is made of, if nothing of it is alive.
+    pub fn tombstones_of_dead(&self, now_s: i64) -> Result<usize, CqlError> {
+        tombstones_of_dead(&self.packed, self.shadow, now_s).map_err(corrupt)
     }
 
     pub(crate) fn parse(packed: Bytes, shadow: Option<Deletion>) -> Result<StoredRow, CqlError> {
