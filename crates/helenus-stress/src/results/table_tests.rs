@@ -5,7 +5,9 @@ use super::*;
 
 /// Compares with a file of testdata. `GOLDEN=write` writes it anew.
 fn golden(name: &str, text: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata").join(name);
+    let path = Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo"))
+        .join("testdata")
+        .join(name);
     if std::env::var("GOLDEN").is_ok_and(|value| value == "write") {
         std::fs::write(&path, text).unwrap();
     }
