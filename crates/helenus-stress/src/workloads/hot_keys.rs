@@ -2,33 +2,14 @@
 
 use anyhow::Result;
 
-use super::kv::{Kv, create_table};
-use super::{Class, Field, Info, Operation};
+use super::kv::{Kv, OPERATIONS, create_table};
+use super::{Field, Info};
 
 pub const INFO: Info = Info {
     name: "hot-keys",
     aliases: &[],
     about: "A thousand keys, overwritten and read at full speed",
-    operations: &[
-        Operation {
-            name: "read",
-            class: Class::Read,
-            weight: 0.5,
-            about: "a random key's value",
-        },
-        Operation {
-            name: "write",
-            class: Class::Write,
-            weight: 0.5,
-            about: "a new value under a random key",
-        },
-        Operation {
-            name: "delete",
-            class: Class::Delete,
-            weight: 0.0,
-            about: "a random key",
-        },
-    ],
+    operations: OPERATIONS,
     parameters: &[],
     fields: &[Field {
         name: "hot.value",

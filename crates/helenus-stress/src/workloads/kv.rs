@@ -10,30 +10,33 @@ use crate::data::value::Form;
 use crate::db::{Db, OpError};
 use crate::load::slot::Slot;
 
+/// What such a table is asked, half reads and half writes if nothing else is said.
+pub(super) const OPERATIONS: &[Operation] = &[
+    Operation {
+        name: "read",
+        class: Class::Read,
+        weight: 0.5,
+        about: "a random key's value",
+    },
+    Operation {
+        name: "write",
+        class: Class::Write,
+        weight: 0.5,
+        about: "a new value under a random key",
+    },
+    Operation {
+        name: "delete",
+        class: Class::Delete,
+        weight: 0.0,
+        about: "a random key",
+    },
+];
+
 pub const INFO: Info = Info {
     name: "kv",
     aliases: &["KeyValue", "key-value"],
     about: "A value under a key: write it, read it",
-    operations: &[
-        Operation {
-            name: "read",
-            class: Class::Read,
-            weight: 0.5,
-            about: "a random key's value",
-        },
-        Operation {
-            name: "write",
-            class: Class::Write,
-            weight: 0.5,
-            about: "a new value under a random key",
-        },
-        Operation {
-            name: "delete",
-            class: Class::Delete,
-            weight: 0.0,
-            about: "a random key",
-        },
-    ],
+    operations: OPERATIONS,
     parameters: &[],
     fields: &[Field {
         name: "keyvalue.value",
