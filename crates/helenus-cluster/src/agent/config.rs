@@ -1,0 +1,73 @@
+//! What an agent is told of its node and of how to behave.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use crate::ids::HostId;
+use crate::policy::ReshapeLimits;
+
+/// The lease that makes every partition answer again within 5 s of a node's death: up to [`renewal_interval`] passes before others have
+/// seen its last renewal, [`AgentConfig::expiry`] until they give it up, and the rest is theirs to open its tablets.
+///
+/// [`renewal_interval`]: AgentConfig::renewal_interval
+pub const LEASE_DEFAULT: Duration = Duration::from_secs(2);
+
+#[derive(Debug, Clone)]
+pub struct AgentConfig {
+    pub cluster_name: String,
+    pub host_id: HostId,
+    pub name: String,
+    /// Where drivers connect.
+    pub cql_address: SocketAddr,
+    /// Where peers connect: `host:port`.
+    pub rpc_address: String,
+    pub data_center: String,
+    pub rack: String,
+    pub software_version: String,
+    /// How long this node may serve after the start of a successful renewal.
+    pub lease: Duration,
+    /// How much longer than the lease, in percent, others wait before they expel a node: more than two nodes' clocks differ in rate.
+    pub lease_margin_percent: u32,
+    /// How many tablets a new cluster starts with.
+    pub initial_tablets: u32,
+    pub limits: ReshapeLimits,
+    /// No other process with this host id can still be running (it held a lock that this one holds now, say), so that the lease of
+    /// this node's previous life need not be waited for.
+    pub predecessor_is_gone: bool,
+}
+
+impl AgentConfig {
+    /// A node with the defaults for all but its identity.
+    pub fn new(
+        host_id: HostId,
+        name: impl Into<String>,
+        cql_address: SocketAddr,
+        rpc_address: impl Into<String>,
+    ) -> Self {
+        AgentConfig {
+            cluster_name: "helenus".into(),
+            host_id,
+            name: name.into(),
+            cql_address,
+            rpc_address: rpc_address.into(),
+            data_center: "datacenter1".into(),
+            rack: "rack1".into(),
+            software_version: env!("CARGO_PKG_VERSION").into(),
+            lease: LEASE_DEFAULT,
+            lease_margin_percent: 10,
+            initial_tablets: 16,
+            limits: ReshapeLimits::default(),
+            predecessor_is_gone: false,
+        }
+    }
+
+    /// From the start of one renewal to the start of the next.
+    pub fn renewal_interval(&self) -> Duration {
+        self.lease / 4
+    }
+
+    /// How long a node with this `lease` may stay silent before it is expelled.
+    pub fn expiry(&self, lease: Duration) -> Duration {
+        lease + lease * self.lease_margin_percent / 100
+    }
+}

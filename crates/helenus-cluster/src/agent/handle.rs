@@ -1,0 +1,188 @@
+//! What the rest of the node asks of its agent.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::sync::{Notify, mpsc, oneshot, watch};
+
+use crate::effects::Clock;
+use crate::error::ClusterError;
+use crate::ids::{HostId, TabletId};
+use crate::view::{ClusterView, NodeStatus};
+
+/// Where the agent stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AgentState {
+    /// Not in the cluster yet, or not any more after it lost its lease; why it is still waiting, for people.
+    Joining(String),
+    /// In the cluster. It has opened the tablets that were its own when it joined.
+    Serving,
+    /// Hands its tablets over.
+    Leaving,
+    /// Out of the cluster, all tablets closed: the process may end.
+    Left,
+    /// Stopped for a reason that waiting does not cure.
+    Failed(ClusterError),
+}
+
+/// What a handle asks the agent to do.
+#[derive(Debug)]
+pub(crate) enum Request {
+    TabletLost(TabletId),
+    Drain,
+    Change(Change, oneshot::Sender<Result<(), ClusterError>>),
+}
+
+/// A change that an operator asks for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Change {
+    Move { tablet: TabletId, to: HostId },
+    Split { tablet: TabletId },
+    Merge { left: TabletId },
+}
+
+/// What the agent and its handles share.
+pub(crate) struct Shared {
+    pub clock: Arc<dyn Clock>,
+    /// Nanoseconds of the monotonic clock; 0 when there is no lease.
+    deadline_ns: AtomicU64,
+    pub view: watch::Sender<Arc<ClusterView>>,
+    pub state: watch::Sender<AgentState>,
+    /// Wakes the agent up to look at the cluster document at once.
+    pub refresh: Notify,
+    requests: mpsc::UnboundedSender<Request>,
+}
+
+impl Shared {
+    pub fn new(clock: Arc<dyn Clock>) -> (Arc<Self>, mpsc::UnboundedReceiver<Request>) {
+        let (requests, receiver) = mpsc::unbounded_channel();
+        let shared = Shared {
+            clock,
+            deadline_ns: AtomicU64::new(0),
+            view: watch::Sender::new(Arc::default()),
+            state: watch::Sender::new(AgentState::Joining("the agent has not started".into())),
+            refresh: Notify::new(),
+            requests,
+        };
+        (Arc::new(shared), receiver)
+    }
+
+    /// A renewal that began at `start` has succeeded.
+    pub fn extend_lease(&self, start: Duration, lease: Duration) {
+        let deadline = (start + lease).as_nanos() as u64;
+        self.deadline_ns.fetch_max(deadline, Ordering::AcqRel);
+    }
+
+    /// Ends the lease now.
+    pub fn end_lease(&self) {
+        self.deadline_ns.store(0, Ordering::Release);
+    }
+
+    pub fn may_serve(&self) -> bool {
+        let deadline_ns = self.deadline_ns.load(Ordering::Acquire);
+        u128::from(deadline_ns) > self.clock.monotonic().as_nanos()
+    }
+}
+
+/// The rest of the node's side of an agent. Cheap to clone; outlives the agent.
+#[derive(Clone)]
+pub struct AgentHandle {
+    shared: Arc<Shared>,
+}
+
+impl AgentHandle {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        AgentHandle { shared }
+    }
+
+    /// A handle without an agent, for tests of what stands above: it shows `view`, its lease never ends, and nothing is done on request.
+    pub fn detached(view: ClusterView, clock: Arc<dyn Clock>) -> Self {
+        let (shared, _) = Shared::new(clock);
+        shared.extend_lease(Duration::ZERO, Duration::from_nanos(u64::MAX));
+        shared.view.send_replace(Arc::new(view));
+        shared.state.send_replace(AgentState::Serving);
+        AgentHandle { shared }
+    }
+
+    /// Whether this node's lease is valid by its own clock. Compare this when an answer is ready, before it is sent: what was read while
+    /// the lease was valid is then what every other node would have read.
+    pub fn may_serve(&self) -> bool {
+        self.shared.may_serve()
+    }
+
+    /// The cluster as this node knows it now.
+    pub fn view(&self) -> Arc<ClusterView> {
+        self.shared.view.borrow().clone()
+    }
+
+    /// Each new view, as it is published.
+    pub fn views(&self) -> watch::Receiver<Arc<ClusterView>> {
+        self.shared.view.subscribe()
+    }
+
+    /// What `nodetool status` shows.
+    pub fn status(&self) -> Vec<NodeStatus> {
+        self.view().status()
+    }
+
+    pub fn state(&self) -> AgentState {
+        self.shared.state.borrow().clone()
+    }
+
+    pub fn states(&self) -> watch::Receiver<AgentState> {
+        self.shared.state.subscribe()
+    }
+
+    /// Has the agent look at the cluster document now: a peer said "not mine", or that it has changed the document.
+    pub fn refresh(&self) {
+        self.shared.refresh.notify_one();
+    }
+
+    /// The host found an open tablet fenced and has closed it.
+    pub fn tablet_lost(&self, tablet: TabletId) {
+        self.request(Request::TabletLost(tablet));
+    }
+
+    /// Hands all tablets over and leaves the cluster. Returns when the process may end; asking twice is fine.
+    pub async fn drain(&self) -> Result<(), ClusterError> {
+        let mut states = self.shared.state.subscribe();
+        self.request(Request::Drain);
+        let last = states
+            .wait_for(|state| matches!(state, AgentState::Left | AgentState::Failed(_)))
+            .await
+            .map(|state| state.clone());
+        match last {
+            Ok(AgentState::Failed(error)) => Err(error),
+            Ok(_) => Ok(()),
+            Err(_) => Err(ClusterError::Stopped),
+        }
+    }
+
+    /// Begins a planned hand-over of a tablet. Returns when the document says so; the view shows the rest.
+    pub async fn move_tablet(&self, tablet: TabletId, to: HostId) -> Result<(), ClusterError> {
+        self.change(Change::Move { tablet, to }).await
+    }
+
+    /// Begins to split a tablet in two equal ranges, otherwise as [`AgentHandle::move_tablet`].
+    pub async fn split_tablet(&self, tablet: TabletId) -> Result<(), ClusterError> {
+        self.change(Change::Split { tablet }).await
+    }
+
+    /// Begins to merge a tablet with the next one in token order, which must have the same owner; otherwise as
+    /// [`AgentHandle::move_tablet`].
+    pub async fn merge_tablet(&self, left: TabletId) -> Result<(), ClusterError> {
+        self.change(Change::Merge { left }).await
+    }
+
+    async fn change(&self, change: Change) -> Result<(), ClusterError> {
+        let (reply, answer) = oneshot::channel();
+        self.request(Request::Change(change, reply));
+        answer.await.unwrap_or(Err(ClusterError::Stopped))
+    }
+
+    /// An agent that has stopped hears nothing, and who waits for an answer learns it by the dropped sender.
+    fn request(&self, request: Request) {
+        let _ = self.shared.requests.send(request);
+    }
+}

@@ -1,0 +1,56 @@
+//! Errors, worded for whoever runs a node.
+
+use thiserror::Error;
+
+use crate::ids::{HostId, TabletId};
+
+/// Why a document operation failed.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum DocumentError {
+    /// The document is not at the version that was expected: nothing was written.
+    #[error("the document was changed by someone else")]
+    Conflict,
+    /// The store did not answer, or answered with an error. A write may have taken effect, or may yet do so.
+    #[error("the store is unavailable: {0}")]
+    Unavailable(String),
+}
+
+/// Why a [`TabletHost`](crate::TabletHost) could not do what it was asked.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum HostError {
+    /// Worth another attempt.
+    #[error("{0}")]
+    Failed(String),
+    /// This host can't do it at all.
+    #[error("not supported: {0}")]
+    Unsupported(String),
+}
+
+/// Why a document was refused, or a change of the cluster can't be made.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ClusterError {
+    #[error(
+        "the {document} document has format {found}, and this version of Helenus understands formats up to {supported}: \
+         upgrade this node first"
+    )]
+    NewerFormat {
+        document: &'static str,
+        found: u64,
+        supported: u64,
+    },
+    #[error("the {document} document can't be read: {detail}")]
+    Corrupt { document: &'static str, detail: String },
+    #[error("the store belongs to cluster {found:?}, and this node is configured for cluster {configured:?}")]
+    WrongCluster { found: String, configured: String },
+    #[error("there is no node {0} in the cluster")]
+    UnknownNode(HostId),
+    #[error("there is no tablet {0}")]
+    UnknownTablet(TabletId),
+    #[error("{0}")]
+    Refused(String),
+    #[error(transparent)]
+    Document(#[from] DocumentError),
+    /// The agent was stopped before it could do what was asked.
+    #[error("this node's cluster agent has stopped")]
+    Stopped,
+}

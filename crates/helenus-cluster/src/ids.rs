@@ -1,0 +1,126 @@
+//! What names nodes, tablets and ranges.
+
+use std::fmt;
+
+use rand::RngCore;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+/// A node, for as long as its operator calls it the same node: it survives restarts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct HostId(pub Uuid);
+
+impl fmt::Display for HostId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// One stay of a node in the cluster, from joining until it leaves or is expelled. It never comes back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Incarnation(pub Uuid);
+
+impl Incarnation {
+    pub fn random(rng: &mut dyn RngCore) -> Self {
+        let mut bytes = [0; 16];
+        rng.fill_bytes(&mut bytes);
+        Incarnation(uuid::Builder::from_random_bytes(bytes).into_uuid())
+    }
+}
+
+impl fmt::Display for Incarnation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A node in one of its stays: what holds a lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Member {
+    pub host_id: HostId,
+    pub incarnation: Incarnation,
+}
+
+impl fmt::Display for Member {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (incarnation {})", self.host_id, self.incarnation)
+    }
+}
+
+/// A tablet. Numbers are given once and never again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct TabletId(pub u32);
+
+impl fmt::Display for TabletId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Counts the changes of a tablet's owner, from 1.
+pub type Epoch = u64;
+
+/// Counts the changes of a document, from 1.
+pub type Version = u64;
+
+/// A closed range of Murmur3 tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct TokenRange {
+    pub first: i64,
+    pub last: i64,
+}
+
+impl TokenRange {
+    pub const RING: TokenRange = TokenRange {
+        first: i64::MIN,
+        last: i64::MAX,
+    };
+
+    pub fn contains(&self, token: i64) -> bool {
+        (self.first..=self.last).contains(&token)
+    }
+
+    /// How many tokens lie in the range.
+    pub fn width(&self) -> u128 {
+        (i128::from(self.last) - i128::from(self.first) + 1).max(0) as u128
+    }
+
+    /// The share of the ring that the range is, from 0 to 1.
+    pub fn share(&self) -> f64 {
+        self.width() as f64 / TokenRange::RING.width() as f64
+    }
+
+    /// Cuts the range before token `at`; `None` if a half would be empty.
+    pub fn split_at(&self, at: i64) -> Option<[TokenRange; 2]> {
+        let (first, last) = (self.first, self.last);
+        (first < at && at <= last)
+            .then(|| [TokenRange { first, last: at - 1 }, TokenRange { first: at, last }])
+    }
+
+    /// The token before which a cut leaves two equal halves; `None` if there is only one token.
+    pub fn middle(&self) -> Option<i64> {
+        let middle = i128::from(self.first) + (self.width() / 2) as i128;
+        (self.first < self.last).then_some(middle as i64)
+    }
+
+    /// Cuts the whole ring into `count` ranges of equal size.
+    pub fn split_ring(count: u32) -> Vec<TokenRange> {
+        let count = i128::from(count.max(1));
+        let start = |index: i128| i128::from(i64::MIN) + (index << 64) / count;
+        (0..count)
+            .map(|index| TokenRange {
+                first: start(index) as i64,
+                last: (start(index + 1) - 1) as i64,
+            })
+            .collect()
+    }
+}
+
+impl fmt::Display for TokenRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "[{}, {}]", self.first, self.last)
+    }
+}

@@ -1,0 +1,152 @@
+//! The cluster as a node knows it: an immutable snapshot, swapped whole.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{Epoch, HostId, Incarnation, TabletId, TokenRange, Version};
+
+/// A node's place in its life in the cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NodeState {
+    Normal,
+    /// Hands its tablets over and takes none.
+    Leaving,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeInfo {
+    pub host_id: HostId,
+    pub incarnation: Incarnation,
+    pub name: String,
+    /// Where drivers connect.
+    pub cql_address: SocketAddr,
+    /// Where peers connect: `host:port`.
+    pub rpc_address: String,
+    pub data_center: String,
+    pub rack: String,
+    pub software_version: String,
+    pub state: NodeState,
+    /// Whether its heartbeat was seen to move of late, by the node whose view this is.
+    pub alive: bool,
+}
+
+/// What a tablet is going through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TabletState {
+    Stable,
+    /// Its owner, which still serves it, is about to hand it over.
+    Moving {
+        to: HostId,
+    },
+    Splitting,
+    Merging,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TabletInfo {
+    pub id: TabletId,
+    pub tokens: TokenRange,
+    /// Who serves it, or opens it just now; `None` when no node could take it.
+    pub owner: Option<HostId>,
+    pub epoch: Epoch,
+    pub state: TabletState,
+}
+
+/// What `nodetool status` shows of a node.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NodeStatus {
+    pub node: NodeInfo,
+    pub tablet_count: usize,
+    /// The share of the ring that it owns, from 0 to 1.
+    pub owned_share: f64,
+}
+
+/// The nodes and tablets of one version of the cluster document.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ClusterView {
+    version: Version,
+    cluster_name: String,
+    nodes: Vec<Arc<NodeInfo>>,
+    tablets: Vec<TabletInfo>,
+}
+
+impl ClusterView {
+    /// Tablets may come in any order; their ranges must not overlap.
+    pub fn new(
+        version: Version,
+        cluster_name: impl Into<String>,
+        nodes: Vec<NodeInfo>,
+        mut tablets: Vec<TabletInfo>,
+    ) -> Self {
+        tablets.sort_by_key(|tablet| tablet.tokens);
+        ClusterView {
+            version,
+            cluster_name: cluster_name.into(),
+            nodes: nodes.into_iter().map(Arc::new).collect(),
+            tablets,
+        }
+    }
+
+    /// The version of the cluster document; 0 before the node has read it.
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    pub fn cluster_name(&self) -> &str {
+        &self.cluster_name
+    }
+
+    /// In the order in which they joined.
+    pub fn nodes(&self) -> &[Arc<NodeInfo>] {
+        &self.nodes
+    }
+
+    pub fn node(&self, host_id: HostId) -> Option<&Arc<NodeInfo>> {
+        self.nodes.iter().find(|node| node.host_id == host_id)
+    }
+
+    /// Ordered by range. Together they cover the ring, except in the empty view.
+    pub fn tablets(&self) -> &[TabletInfo] {
+        &self.tablets
+    }
+
+    pub fn tablet_of(&self, token: i64) -> Option<&TabletInfo> {
+        let index = self.tablets.partition_point(|tablet| tablet.tokens.last < token);
+        self.tablets
+            .get(index)
+            .filter(|tablet| tablet.tokens.contains(token))
+    }
+
+    /// The node to ask for a token's partitions.
+    pub fn owner_of(&self, token: i64) -> Option<&Arc<NodeInfo>> {
+        self.node(self.tablet_of(token)?.owner?)
+    }
+
+    pub fn tablets_of(&self, host_id: HostId) -> impl Iterator<Item = &TabletInfo> {
+        self.tablets
+            .iter()
+            .filter(move |tablet| tablet.owner == Some(host_id))
+    }
+
+    /// What `nodetool status` shows, in the order in which the nodes joined.
+    pub fn status(&self) -> Vec<NodeStatus> {
+        self.nodes
+            .iter()
+            .map(|node| NodeStatus {
+                node: NodeInfo::clone(node),
+                tablet_count: self.tablets_of(node.host_id).count(),
+                owned_share: self
+                    .tablets_of(node.host_id)
+                    .map(|tablet| tablet.tokens.share())
+                    .sum(),
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+#[path = "view_tests.rs"]
+mod tests;
