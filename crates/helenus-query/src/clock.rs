@@ -26,17 +26,36 @@ impl Clock for SystemClock {
     }
 }
 
+/// A clock that is further ahead is taken for broken.
+const AHEAD_MAX_US: i64 = 10 * 60 * 1_000_000;
+
 /// Hands out write timestamps in microseconds that never repeat and never go back, however the clock moves
 /// (Cassandra's `ClientState.getTimestamp`).
 #[derive(Debug, Default)]
 pub struct TimestampSource {
     last_us: AtomicI64,
+    /// How far the fastest clock of the cluster is ahead of this node's.
+    ahead_us: AtomicI64,
 }
 
 impl TimestampSource {
+    /// Another node's clock shows that time: this node's timestamps are not to be behind it, so that writes are newer than what they follow
+    /// when a partition has changed hands. A clock that is far ahead is not followed.
+    pub fn observe(&self, clock: &dyn Clock, other_us: i64) {
+        let ahead_us = other_us.saturating_sub(clock.now_us());
+        if ahead_us <= AHEAD_MAX_US {
+            self.ahead_us.fetch_max(ahead_us, Ordering::Relaxed);
+        } else {
+            tracing::warn!(
+                ahead_us,
+                "another node's clock is far ahead of this one's; set them both"
+            );
+        }
+    }
+
     /// The next timestamp: now, or one more than the last one.
     pub fn next_us(&self, clock: &dyn Clock) -> i64 {
-        let now_us = clock.now_us();
+        let now_us = clock.now_us() + self.ahead_us.load(Ordering::Relaxed);
         let bump = |last_us: i64| Some(now_us.max(last_us.saturating_add(1)));
         match self
             .last_us

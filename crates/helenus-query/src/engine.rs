@@ -1,6 +1,7 @@
 //! The query engine of a node: the facade that the server calls.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use helenus_cql::ast;
@@ -10,8 +11,10 @@ use md5::{Digest, Md5};
 use tokio::sync::{Mutex, broadcast};
 
 use crate::clock::{Clock, TimestampSource};
+use crate::cluster::{Cluster, Source, coordinate};
+use crate::dml::PlannedBatch;
 use crate::plan::{Plan, Planned};
-use crate::request::{BatchStatement, ClientState, QueryOptions};
+use crate::request::{BatchStatement, BoundValue, ClientState, QueryOptions};
 use crate::response::{Outcome, Response, ResultMetadata, SchemaChange};
 use crate::schema::Schema;
 use crate::storage::{HeaderTables, LiveTables, PartitionLocks, RowHooks, WriteEpochs};
@@ -42,6 +45,8 @@ pub struct Limits {
     pub prepared_cache_bytes: usize,
     /// Bytes of rows after which a page ends early, whatever its size in rows.
     pub page_bytes_max: usize,
+    /// How long a request may take when other nodes are asked.
+    pub request_timeout: Duration,
 }
 
 impl Default for Limits {
@@ -54,6 +59,7 @@ impl Default for Limits {
             tombstone_failure_threshold: 100_000,
             prepared_cache_bytes: 64 << 20,
             page_bytes_max: 64 << 20,
+            request_timeout: Duration::from_secs(10),
         }
     }
 }
@@ -96,6 +102,10 @@ pub struct Engine {
     /// Of requests that asked to be traced.
     pub traces: Traces,
     pub(crate) writes: WriteEpochs,
+    /// Held while a schema is put in place.
+    pub(crate) installing: Mutex<()>,
+    /// Set once the node is one of several.
+    pub(crate) cluster: OnceLock<Arc<dyn Cluster>>,
     prepared: PreparedCache,
 }
 
@@ -116,7 +126,11 @@ const EVENTS_MAX: usize = 1024;
 
 /// A store's error as a client sees it.
 pub(crate) fn store_error(error: StoreError) -> CqlError {
-    CqlError::Server(error.to_string())
+    match error {
+        // Another node has taken over.
+        StoreError::Fenced => crate::cluster::moved(),
+        other => CqlError::Server(other.to_string()),
+    }
 }
 
 /// md5 of keyspace and text (Cassandra's `QueryProcessor.computeId`).
@@ -153,6 +167,8 @@ impl Engine {
             locks: PartitionLocks::default(),
             traces: Traces::default(),
             writes: WriteEpochs::default(),
+            installing: Mutex::default(),
+            cluster: OnceLock::new(),
             prepared: quick_cache::sync::Cache::with_weighter(
                 config.limits.prepared_cache_bytes / 2048,
                 config.limits.prepared_cache_bytes as u64,
@@ -184,7 +200,9 @@ impl Engine {
         if planned.markers.bind(&options.values).is_err() {
             return Err(CqlError::invalid("Invalid amount of bind variables"));
         }
-        self.run(client, &planned, options).await
+        let keyspace = client.keyspace.as_deref();
+        self.run(client, keyspace, Source::Text(text), &planned, options)
+            .await
     }
 
     /// Prepares a statement and remembers it; the same text in the same keyspace gives the same id.
@@ -257,7 +275,9 @@ impl Engine {
         let _epoch =
             writes(&prepared.parsed.statement).then(|| self.writes.enter(self.schema.load().generation));
         let planned = self.current_plan(prepared)?;
-        self.run(client, &planned, options).await
+        let keyspace = prepared.keyspace.as_deref();
+        self.run(client, keyspace, Source::Prepared(prepared), &planned, options)
+            .await
     }
 
     /// Schema changes as they happen.
@@ -300,14 +320,40 @@ impl Engine {
     async fn run(
         self: &Arc<Self>,
         client: &ClientState,
+        keyspace: Option<&str>,
+        source: Source<'_>,
         planned: &Planned,
         options: &QueryOptions,
     ) -> Result<Outcome, CqlError> {
         let values = planned.markers.bind(&options.values)?;
+        let Some(cluster) = self.cluster() else {
+            return self.run_here(client, planned, &values, options).await;
+        };
+        let request = coordinate::Request {
+            client,
+            keyspace,
+            source,
+            work: coordinate::Work::Statement {
+                planned,
+                values: &values,
+            },
+            options,
+        };
+        coordinate::run(self, cluster.as_ref(), request).await
+    }
+
+    /// Runs a statement on this node, whoever owns what it is about.
+    pub(crate) async fn run_here(
+        self: &Arc<Self>,
+        client: &ClientState,
+        planned: &Planned,
+        values: &[BoundValue],
+        options: &QueryOptions,
+    ) -> Result<Outcome, CqlError> {
         match &planned.plan {
-            Plan::Select(plan) => crate::select::execute(self, plan, &values, options).await,
-            Plan::Modification(plan) => crate::dml::execute(self, plan, &values, options).await,
-            Plan::Batch(plan) => crate::dml::execute_batch(self, plan, &values, options).await,
+            Plan::Select(plan) => crate::select::execute(self, plan, values, options).await,
+            Plan::Modification(plan) => crate::dml::execute(self, plan, values, options).await,
+            Plan::Batch(plan) => crate::dml::execute_batch(self, plan, values, options).await,
             Plan::Direct(statement) => self.run_direct(client, statement, options).await,
         }
     }
@@ -321,7 +367,18 @@ impl Engine {
         options: &QueryOptions,
     ) -> Result<Outcome, CqlError> {
         let _epoch = self.writes.enter(self.schema.load().generation);
-        crate::dml::execute_batch_message(self, client, kind, statements, options).await
+        let batch = PlannedBatch::plan(self, client, kind, statements)?;
+        let Some(cluster) = self.cluster() else {
+            return crate::dml::run_batch_message(self, &batch, options).await;
+        };
+        let request = coordinate::Request {
+            client,
+            keyspace: client.keyspace.as_deref(),
+            source: Source::Batch(kind, statements),
+            work: coordinate::Work::Batch(&batch),
+            options,
+        };
+        coordinate::run(self, cluster.as_ref(), request).await
     }
 
     async fn run_direct(

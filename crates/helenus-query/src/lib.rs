@@ -8,6 +8,7 @@
 
 pub mod bind;
 pub mod clock;
+pub mod cluster;
 pub mod ddl;
 pub mod describe;
 pub mod dml;

@@ -1,5 +1,7 @@
 //! What comes with a statement: the connection's state and the options of one request.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use helenus_cql::error::{Consistency, CqlError};
 
@@ -51,6 +53,21 @@ impl BoundValues {
     }
 }
 
+/// For each modification of a request some of the partitions that it names.
+pub type Parts = Arc<[Vec<Bytes>]>;
+
+/// As what a node runs a request.
+#[derive(Clone, Debug, Default)]
+pub enum Place {
+    /// The node that the client asked: it passes on what belongs to others.
+    #[default]
+    Coordinator,
+    /// The owner of what the request is about.
+    Owner,
+    /// The owner of these partitions, who modifies no others.
+    Part(Parts),
+}
+
 /// The options of one request (spec v5, section 4.1.4, `<query_parameters>`).
 #[derive(Clone, Debug)]
 pub struct QueryOptions {
@@ -66,6 +83,7 @@ pub struct QueryOptions {
     pub now_s: Option<i64>,
     pub values: BoundValues,
     pub protocol_version: u8,
+    pub place: Place,
 }
 
 impl Default for QueryOptions {
@@ -79,6 +97,7 @@ impl Default for QueryOptions {
             now_s: None,
             values: BoundValues::None,
             protocol_version: 5,
+            place: Place::Coordinator,
         }
     }
 }
@@ -87,5 +106,5 @@ impl Default for QueryOptions {
 #[derive(Clone, Debug)]
 pub enum BatchStatement {
     Text(String, Vec<BoundValue>),
-    Prepared(std::sync::Arc<crate::engine::Prepared>, Vec<BoundValue>),
+    Prepared(Arc<crate::engine::Prepared>, Vec<BoundValue>),
 }

@@ -35,6 +35,7 @@ fn new_schema(node: &NodeInfo) -> Schema {
     Schema {
         version: uuid::Uuid::nil(),
         generation: 1,
+        document_version: 0,
         next_table_number: 1,
         keyspaces: keyspaces
             .map(|keyspace| (keyspace.name.clone(), Arc::new(keyspace)))

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use helenus_cql::error::CqlError;
 use helenus_cql::types::{CqlType, NativeType, UserType, UserTypeField};
 use helenus_row::{ColumnId, Order, TableId};
-use helenus_tablet::{MetaExpect, Store};
+use helenus_tablet::{MetaExpect, Store, StoreError};
 use md5::{Digest, Md5};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -276,13 +276,17 @@ pub fn version(document: &[u8]) -> Uuid {
     uuid::Builder::from_md5_bytes(digest).into_uuid()
 }
 
-/// Writes the document, durably.
-pub async fn store(store: &Store, document: &[u8]) -> Result<(), CqlError> {
-    store
-        .meta_put(NAME, document, MetaExpect::Any)
-        .await
-        .map_err(store_error)?;
-    Ok(())
+/// Writes the document, durably, if it is at the version that the change was made to; gives the new one. None if another node was first.
+pub async fn store(store: &Store, document: &[u8], replaced: u64) -> Result<Option<u64>, CqlError> {
+    let expect = match replaced {
+        0 => MetaExpect::Absent,
+        version => MetaExpect::Version(version),
+    };
+    match store.meta_put(NAME, document, expect).await {
+        Ok(version) => Ok(Some(version)),
+        Err(StoreError::MetaConflict(_)) => Ok(None),
+        Err(error) => Err(store_error(error)),
+    }
 }
 
 /// Reads the schema.
@@ -290,11 +294,13 @@ pub async fn load(store: &Store, node: &NodeInfo) -> Result<Schema, CqlError> {
     let mut schema = Schema {
         version: Uuid::nil(),
         generation: 1,
+        document_version: 0,
         next_table_number: 1,
         keyspaces: BTreeMap::new(),
     };
     if let Some(document) = store.meta_get(NAME).await.map_err(store_error)? {
         read(&document.content, &mut schema)?;
+        schema.document_version = document.version;
     }
     for keyspace in crate::system::keyspaces(node) {
         schema.keyspaces.insert(keyspace.name.clone(), Arc::new(keyspace));

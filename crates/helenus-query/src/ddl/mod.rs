@@ -3,6 +3,7 @@
 //! Each statement is a pure function from a [`Schema`] to a [`Change`]; [`execute`] runs them one at a time, writes
 //! the new schema down ([`document`]), swaps it in and tells the subscribers.
 
+mod difference;
 mod document;
 mod index;
 mod keyspace;
@@ -14,10 +15,12 @@ mod user_type;
 
 use std::sync::Arc;
 
+use futures::future::join_all;
 use helenus_cql::ast;
 use helenus_cql::error::CqlError;
 use helenus_tablet::Store;
 
+use crate::cluster::{Backoff, Cluster, Node, Versions};
 use crate::engine::{Engine, NodeInfo};
 use crate::request::{ClientState, no_keyspace};
 use crate::response::{ChangeKind, Outcome, Response, SchemaChange, SchemaTarget};
@@ -150,37 +153,47 @@ pub async fn execute(
     statement: &ast::Statement,
 ) -> Result<Outcome, CqlError> {
     let changing = engine.ddl.lock().await;
-    let current = engine.schema();
-    let ctx = DdlContext {
-        schema: &current,
-        node: &engine.node,
-        keyspace: client.keyspace.as_deref(),
-        now_us: engine.clock.now_us(),
-    };
-    if let ast::Statement::Truncate(name) = statement {
-        let schema = truncate::truncate(&ctx, name)?;
-        commit(engine, schema, false).await?;
-        return Ok(Response::Void.into());
-    }
-    let change = match apply(&ctx, statement)? {
-        Ok(change) => change,
-        Err(warnings) => {
-            return Ok(Outcome {
-                response: Response::Void,
-                warnings,
-            });
+    let (event, mut warnings, index_to_build) = loop {
+        let current = engine.schema();
+        let ctx = DdlContext {
+            schema: &current,
+            node: &engine.node,
+            keyspace: client.keyspace.as_deref(),
+            now_us: engine.clock.now_us(),
+        };
+        if let ast::Statement::Truncate(name) = statement {
+            let schema = truncate::truncate(&ctx, name)?;
+            if commit(engine, schema).await? {
+                break (None, Vec::new(), None);
+            }
+            continue;
+        }
+        let change = match apply(&ctx, statement)? {
+            Ok(change) => change,
+            Err(warnings) => {
+                return Ok(Outcome {
+                    response: Response::Void,
+                    warnings,
+                });
+            }
+        };
+        if commit(engine, change.schema).await? {
+            break (Some(change.event), change.warnings, change.index_to_build);
         }
     };
-    commit(engine, change.schema, change.index_to_build.is_some()).await?;
     drop(changing);
-    if let Some((table, index)) = change.index_to_build {
+    warnings.extend(agree(engine).await?);
+    if let Some((table, index)) = index_to_build {
         crate::dml::build_index(engine, &table, &index).await?;
     }
+    let Some(event) = event else {
+        return Ok(Response::Void.into());
+    };
     // No one may be listening.
-    let _ = engine.events.send(change.event.clone());
+    let _ = engine.events.send(event.clone());
     Ok(Outcome {
-        response: Response::SchemaChange(change.event),
-        warnings: change.warnings,
+        response: Response::SchemaChange(event),
+        warnings,
     })
 }
 
@@ -278,13 +291,37 @@ fn qualified(ctx: &DdlContext<'_>, name: &ast::QualifiedName) -> Result<String, 
     Ok(format!("{}.{}", ctx.keyspace_of(name)?, name.name))
 }
 
-/// Writes the schema down and swaps it in. With a new index, returns when every write under way maintains it.
-async fn commit(engine: &Arc<Engine>, mut schema: Schema, has_new_index: bool) -> Result<(), CqlError> {
-    let replaced = schema.generation;
-    schema.generation += 1;
+/// Writes the schema down and puts it in place. False if another node has changed the document meanwhile: then that change is in place.
+async fn commit(engine: &Arc<Engine>, mut schema: Schema) -> Result<bool, CqlError> {
     let document = document::encode(&schema)?;
     schema.version = document::version(&document);
-    document::store(&engine.store, &document).await?;
+    match document::store(&engine.store, &document, schema.document_version).await? {
+        Some(version) => {
+            schema.document_version = version;
+            install(engine, schema).await;
+            Ok(true)
+        }
+        None => {
+            let tried = schema.version;
+            reload(engine).await?;
+            // A put that failed and took effect all the same: the ids in the document are nobody else's.
+            Ok(engine.schema().version == tried)
+        }
+    }
+}
+
+/// Swaps a schema in, if it is newer. Returns when every write under way knows the indexes of the new one.
+async fn install(engine: &Engine, mut schema: Schema) -> bool {
+    let _installing = engine.installing.lock().await;
+    let current = engine.schema();
+    if schema.document_version <= current.document_version {
+        return false;
+    }
+    let replaced = current.generation;
+    schema.generation = replaced + 1;
+    let has_new_index = schema
+        .stored_tables()
+        .any(|table| table.indexes.iter().any(|index| !index.is_complete));
     // Counters are shared by every other generation.
     engine.writes.drained(schema.generation).await;
     // The sweep may only begin once nobody reads the old rows any more; it needs the new set to see the new tables.
@@ -293,19 +330,74 @@ async fn commit(engine: &Arc<Engine>, mut schema: Schema, has_new_index: bool) -
     if has_new_index {
         engine.writes.drained(replaced).await;
     }
+    true
+}
+
+/// Puts the schema of the store in place, if it is newer, and tells the subscribers what has changed.
+pub(crate) async fn reload(engine: &Engine) -> Result<(), CqlError> {
+    let before = engine.schema();
+    let schema = document::load(&engine.store, &engine.node).await?;
+    if install(engine, schema).await {
+        for event in difference::events(&before, &engine.schema()) {
+            let _ = engine.events.send(event);
+        }
+    }
     Ok(())
+}
+
+/// Returns when every node that takes part serves by the documents that this node has loaded. What could not be found out in time is told in
+/// warnings: a node looks by itself every now and then.
+pub(crate) async fn agree(engine: &Engine) -> Result<Vec<String>, CqlError> {
+    let Some(cluster) = engine.cluster() else {
+        return Ok(Vec::new());
+    };
+    // A node that joined before the documents were written may have read the old ones; it stands in the view then.
+    cluster.refresh().await;
+    let versions = engine.versions();
+    let others = cluster.nodes().into_iter().map(|node| node.host_id);
+    let others = others.filter(|node| *node != cluster.here());
+    let asked = others.map(|node| ask_to_load(engine, cluster.as_ref(), node, versions));
+    Ok(join_all(asked).await.into_iter().flatten().collect())
+}
+
+/// Tries until the node has loaded the documents or has left.
+async fn ask_to_load(
+    engine: &Engine,
+    cluster: &dyn Cluster,
+    node: uuid::Uuid,
+    versions: Versions,
+) -> Option<String> {
+    let deadline = engine.deadline();
+    let mut backoff = Backoff::until(deadline);
+    loop {
+        match cluster.load(node, versions, deadline).await {
+            Ok(()) => return None,
+            Err(error) => tracing::debug!(%node, ?error, "a node has not loaded the schema"),
+        }
+        let takes_part = |known: &Node| known.host_id == node;
+        if !cluster.nodes().iter().any(takes_part) {
+            return None;
+        }
+        if !backoff.wait(cluster).await {
+            return Some(format!("Node {node} has not yet agreed to the change"));
+        }
+    }
 }
 
 /// Changes the schema outside a statement, for example when an index has been built.
 pub(crate) async fn update(
     engine: &Arc<Engine>,
-    change: impl FnOnce(&Schema) -> Option<Schema>,
+    change: impl Fn(&Schema) -> Option<Schema>,
 ) -> Result<(), CqlError> {
-    let _changing = engine.ddl.lock().await;
-    match change(&engine.schema()) {
-        Some(schema) => commit(engine, schema, false).await,
-        None => Ok(()),
+    let changing = engine.ddl.lock().await;
+    while let Some(schema) = change(&engine.schema()) {
+        if commit(engine, schema).await? {
+            drop(changing);
+            agree(engine).await?;
+            return Ok(());
+        }
     }
+    Ok(())
 }
 
 /// Reads the schema from the store; a new store has the system keyspaces only.

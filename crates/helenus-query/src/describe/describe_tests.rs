@@ -23,6 +23,7 @@ fn schema() -> Schema {
     Schema {
         version: Uuid::nil(),
         generation: 1,
+        document_version: 0,
         next_table_number: 1,
         keyspaces,
     }

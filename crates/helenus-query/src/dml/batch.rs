@@ -9,12 +9,14 @@ use helenus_cql::error::CqlError;
 use super::attributes::{Attributes, check_timestamp};
 use super::bound::Bound;
 use super::writes::WriteSet;
-use super::{ModificationPlan, cas, eval_context, lock, now_s};
+use super::{ModificationPlan, cas, eval_context, keep_part, lock, now_s, require_own};
+use crate::cluster::writes::Together;
 use crate::engine::Engine;
 use crate::plan::{Plan, PlanContext, Planned};
 use crate::request::{BatchStatement, BoundValue, BoundValues, ClientState, QueryOptions};
 use crate::response::{Outcome, Response};
 use crate::schema::Table;
+use crate::storage::read::PartitionKey;
 use crate::trace;
 
 /// Partitions of an unlogged batch beyond which the client is warned
@@ -30,6 +32,15 @@ pub struct BatchPlan {
 }
 
 impl BatchPlan {
+    pub fn kind(&self) -> BatchKind {
+        self.kind
+    }
+
+    /// The statements.
+    pub fn modifications(&self) -> impl Iterator<Item = &ModificationPlan> {
+        self.statements.iter()
+    }
+
     /// The table by whose partition key drivers may route the batch: the only one that it writes. Not if the batch has
     /// a timestamp of its own, as in Cassandra.
     pub fn routed_by(&self) -> Option<&Table> {
@@ -120,61 +131,114 @@ pub async fn execute(
         .iter()
         .map(|statement| Bound::new(statement, eval));
     let bounds = bounds.collect::<Result<Vec<_>, _>>()?;
-    run(engine, plan.kind, &bounds, timestamp_us, options).await
+    run(engine, plan.kind, bounds, timestamp_us, options).await
 }
 
-/// Runs a BATCH message of the protocol, whose statements come prepared or as text, each with its own values.
-pub async fn execute_message(
-    engine: &Arc<Engine>,
-    client: &ClientState,
-    kind: BatchKind,
-    statements: &[BatchStatement],
-    options: &QueryOptions,
-) -> Result<Outcome, CqlError> {
-    let mut planned: Vec<(Arc<Planned>, Arc<[BoundValue]>)> = Vec::with_capacity(statements.len());
-    for statement in statements {
-        let (plan, values) = match statement {
-            BatchStatement::Text(text, values) => {
-                let plan = trace::parsing(|| {
-                    let parsed = engine.parse(text)?;
-                    engine.plan(client.keyspace.as_deref(), &parsed)
-                })?;
-                (Arc::new(plan), values)
-            }
-            BatchStatement::Prepared(prepared, values) => (engine.current_plan(prepared)?, values),
-        };
-        let values = plan
-            .markers
-            .bind(&BoundValues::Positional(values.clone()))?
-            .into_owned()
-            .into();
-        planned.push((plan, values));
-    }
-    let mut modifications = Vec::with_capacity(planned.len());
-    for (plan, values) in &planned {
-        let Plan::Modification(plan) = &plan.plan else {
+/// The statements of a BATCH message with their plans, each with its own values.
+#[derive(Debug)]
+pub struct PlannedBatch {
+    pub(crate) kind: BatchKind,
+    statements: Vec<(Arc<Planned>, Arc<[BoundValue]>)>,
+}
+
+impl PlannedBatch {
+    /// Plans the statements of a message, which come prepared or as text.
+    ///
+    /// # Errors
+    /// Cassandra's, for statements that make no sense or can't go together.
+    pub fn plan(
+        engine: &Engine,
+        client: &ClientState,
+        kind: BatchKind,
+        statements: &[BatchStatement],
+    ) -> Result<PlannedBatch, CqlError> {
+        let mut planned: Vec<(Arc<Planned>, Arc<[BoundValue]>)> = Vec::with_capacity(statements.len());
+        for statement in statements {
+            let (plan, values) = match statement {
+                BatchStatement::Text(text, values) => {
+                    let plan = trace::parsing(|| {
+                        let parsed = engine.parse(text)?;
+                        engine.plan(client.keyspace.as_deref(), &parsed)
+                    })?;
+                    (Arc::new(plan), values)
+                }
+                BatchStatement::Prepared(prepared, values) => (engine.current_plan(prepared)?, values),
+            };
+            let values = plan
+                .markers
+                .bind(&BoundValues::Positional(values.clone()))?
+                .into_owned()
+                .into();
+            planned.push((plan, values));
+        }
+        if planned
+            .iter()
+            .any(|(plan, _)| !matches!(plan.plan, Plan::Modification(_)))
+        {
             return invalid(
                 "Invalid statement in batch: only UPDATE, INSERT and DELETE statements are allowed.",
             );
+        }
+        let batch = PlannedBatch {
+            kind,
+            statements: planned,
         };
-        modifications.push((plan.as_ref(), values));
+        check(
+            kind,
+            &Attributes::default(),
+            &batch.modifications().collect::<Vec<_>>(),
+        )?;
+        Ok(batch)
     }
-    let plans: Vec<&ModificationPlan> = modifications.iter().map(|(plan, _)| *plan).collect();
-    check(kind, &Attributes::default(), &plans)?;
-    let mut bounds = Vec::with_capacity(modifications.len());
-    for (plan, values) in modifications {
-        bounds.push(Bound::new(plan, eval_context(engine, values, options))?);
+
+    fn bound(&self) -> impl Iterator<Item = (&ModificationPlan, &[BoundValue])> {
+        self.statements
+            .iter()
+            .filter_map(|(planned, values)| match &planned.plan {
+                Plan::Modification(plan) => Some((plan.as_ref(), values.as_ref())),
+                _ => None,
+            })
     }
-    run(engine, kind, &bounds, None, options).await
+
+    /// The statements' plans.
+    pub(crate) fn modifications(&self) -> impl Iterator<Item = &ModificationPlan> {
+        self.bound().map(|(plan, _)| plan)
+    }
+
+    /// The partitions that each statement names.
+    pub(crate) fn partitions(
+        &self,
+        engine: &Engine,
+        options: &QueryOptions,
+    ) -> Result<Vec<Vec<PartitionKey>>, CqlError> {
+        self.bound()
+            .map(|(plan, values)| super::partitions(engine, plan, values, options))
+            .collect()
+    }
+}
+
+/// Runs a BATCH message of the protocol.
+pub async fn execute_message(
+    engine: &Arc<Engine>,
+    batch: &PlannedBatch,
+    options: &QueryOptions,
+) -> Result<Outcome, CqlError> {
+    let bounds = batch
+        .bound()
+        .map(|(plan, values)| Bound::new(plan, eval_context(engine, values, options)));
+    let bounds = bounds.collect::<Result<Vec<_>, _>>()?;
+    run(engine, batch.kind, bounds, None, options).await
 }
 
 async fn run(
     engine: &Arc<Engine>,
     kind: BatchKind,
-    bounds: &[Bound<'_>],
+    mut bounds: Vec<Bound<'_>>,
     timestamp_us: Option<i64>,
     options: &QueryOptions,
 ) -> Result<Outcome, CqlError> {
+    keep_part(&mut bounds, &options.place);
+    let bounds = bounds.as_slice();
     if bounds.is_empty() {
         return Ok(Response::Void.into());
     }
@@ -188,7 +252,14 @@ async fn run(
         None => engine.timestamps.next_us(engine.clock.as_ref()),
     };
     check_timestamp(default_us)?;
-    let guard = lock(engine, bounds).await;
+    // Locks are not held while other nodes take theirs.
+    let guard = match is_in_one_tablet(engine, bounds) {
+        true => lock(engine, bounds).await,
+        false => None,
+    };
+    if guard.is_some() {
+        require_own(engine, bounds)?;
+    }
     let mut writes = WriteSet::default();
     for bound in bounds {
         let own = bound.plan.attributes.timestamp_us(&bound.eval)?;
@@ -197,12 +268,29 @@ async fn run(
             .await?;
     }
     let warnings = check_size(engine, kind, &writes)?;
-    writes.commit(engine).await?;
+    let together = Together {
+        is_logged: kind == BatchKind::Logged,
+        is_locked: guard.is_some(),
+    };
+    writes.commit(engine, together).await?;
     drop(guard);
     Ok(Outcome {
         response: Response::Void,
         warnings,
     })
+}
+
+/// True if all that is written is one tablet's, or the node is alone, where one log record holds all tablets' writes.
+fn is_in_one_tablet(engine: &Engine, bounds: &[Bound<'_>]) -> bool {
+    let Some(cluster) = engine.cluster() else {
+        return true;
+    };
+    let mut tokens = bounds
+        .iter()
+        .flat_map(|bound| bound.partitions.iter().map(|key| key.token));
+    let Some(first) = tokens.next() else { return true };
+    let tablet = cluster.tablet(first);
+    tokens.all(|token| tablet.contains(token))
 }
 
 /// Warns of a batch that is large, and refuses one that is too large; only batches of several partitions.

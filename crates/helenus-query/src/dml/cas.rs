@@ -12,7 +12,9 @@ use helenus_row::read::{LiveColumn, LiveRow};
 
 use super::bound::{Bound, RowsBound};
 use super::conditions::{ColumnCondition, Conditions};
+use super::require_own;
 use super::writes::WriteSet;
+use crate::cluster::writes::Together;
 use crate::engine::Engine;
 use crate::plan::column_spec;
 use crate::request::QueryOptions;
@@ -20,7 +22,7 @@ use crate::response::{ColumnSpec, Outcome, Response, ResultMetadata, Rows, RowsB
 use crate::schema::{Column, ColumnKind, Table};
 use crate::select::restrictions::StatementKind;
 use crate::storage::read::{
-    OwnedRow, PartitionKey, RowCursor, RowsWanted, read_header, read_row, read_static,
+    OwnedRow, PartitionKey, RowCursor, RowsWanted, read_header, read_row, read_static, read_stored_row,
 };
 use crate::term::EvalContext;
 use crate::trace;
@@ -40,6 +42,9 @@ struct Request<'b> {
     updates_regular: bool,
     updates_static: bool,
 }
+
+/// How far the clocks of nodes may be apart.
+const CLOCK_SKEW_MAX_US: i64 = 60_000_000;
 
 fn invalid<T>(message: &str) -> Result<T, CqlError> {
     Err(CqlError::invalid(message))
@@ -193,6 +198,7 @@ pub async fn execute(
     check_consistency(options)?;
     let (table, partition) = single_partition(bounds)?;
     let _guard = engine.locks.lock([(table.number, partition.token)]).await;
+    require_own(engine, bounds)?;
     let mut request = Request::default();
     for bound in bounds {
         request.add(bound)?;
@@ -204,16 +210,42 @@ pub async fn execute(
         return failure(table, &partition, bounds, &request, &current, is_batch);
     }
     trace::step(|| "CAS precondition is met");
-    let timestamp_us = engine.timestamps.next_us(engine.clock.as_ref());
+    let timestamp_us = timestamp_us(engine, table, &partition, &request).await?;
     let mut writes = WriteSet::default();
     for bound in bounds {
         writes.add(engine, bound, timestamp_us, now_s).await?;
     }
-    writes.commit(engine).await?;
+    let together = Together {
+        is_logged: false,
+        is_locked: true,
+    };
+    writes.commit(engine, together).await?;
     Ok(answer(
         vec![applied_spec(table)],
         [vec![Some(Bytes::from_static(&[1]))]],
     ))
+}
+
+/// A timestamp newer than that of the rows in question, which a node with a faster clock may have written.
+async fn timestamp_us(
+    engine: &Engine,
+    table: &Table,
+    partition: &PartitionKey,
+    request: &Request<'_>,
+) -> Result<i64, CqlError> {
+    let now_us = engine.timestamps.next_us(engine.clock.as_ref());
+    if engine.cluster().is_none() {
+        return Ok(now_us);
+    }
+    let mut newest_us = i64::MIN;
+    for clustering in request.rows.keys() {
+        if let Some(row) = read_stored_row(engine, table, partition, clustering).await? {
+            newest_us = newest_us.max(row.newest_us()?);
+        }
+    }
+    // What lies further ahead was dated by a client.
+    let is_skewed = newest_us >= now_us && newest_us - now_us <= CLOCK_SKEW_MAX_US;
+    Ok(if is_skewed { newest_us + 1 } else { now_us })
 }
 
 fn single_partition<'b>(bounds: &'b [Bound<'_>]) -> Result<(&'b Arc<Table>, PartitionKey), CqlError> {

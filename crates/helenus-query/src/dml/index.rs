@@ -1,6 +1,7 @@
 //! Index maintenance: which entries of the hidden tables a write adds and removes, and bringing old rows into a new index.
 //!
-//! The entries go into the same log record as the row, under the partition's lock, so that they are there together or not at all.
+//! On a node alone the entries go into the same log record as the row, under the partition's lock, so that they are there together or not
+//! at all. In a cluster an entry may be another node's: it is added before the row is written and removed after.
 //! Entries carry the server's own timestamps, which follow the order of the locks, whatever the clients' are.
 //! An entry may outlive its row (by TTL, by a deletion of a range): readers check each entry against the row.
 
@@ -16,6 +17,7 @@ use helenus_row::row::{Deletion, Liveness};
 use helenus_row::{KeyKind, RowBuilder, key, merge};
 use helenus_tablet::{Op, WriteBatch};
 
+use crate::cluster::writes::write_ops;
 use crate::engine::{Engine, store_error};
 use crate::schema::{Column, ColumnKind, Index, IndexTargetKind, Table};
 use crate::storage::index_entry::{entry_clustering, entry_key, entry_value, is_by_partition};
@@ -61,8 +63,15 @@ pub fn reads_old_row(table: &Table, operand: &Bytes) -> Result<bool, CqlError> {
     Ok(false)
 }
 
+/// Entries to add and to remove.
+#[derive(Debug, Default)]
+pub struct EntryOps {
+    pub added: Vec<Op>,
+    pub removed: Vec<Op>,
+}
+
 /// The entries to add and to remove so that the table's indexes follow the write.
-pub fn entry_ops(engine: &Engine, table: &Table, write: &RowWrite<'_>) -> Result<Vec<Op>, CqlError> {
+pub fn entry_ops(engine: &Engine, table: &Table, write: &RowWrite<'_>) -> Result<EntryOps, CqlError> {
     let old_packed = write.old.map(|old| old.packed.bytes());
     let merged =
         merge::merge(write.kind, old_packed, std::slice::from_ref(write.operand)).map_err(corrupt)?;
@@ -72,7 +81,7 @@ pub fn entry_ops(engine: &Engine, table: &Table, write: &RowWrite<'_>) -> Result
         Some(old) => old.live(write.now_s)?,
         None => None,
     };
-    let mut ops = Vec::new();
+    let mut ops = EntryOps::default();
     for index in &table.indexes {
         let Some((_, column)) = table.column(&index.target.column) else {
             continue;
@@ -80,7 +89,7 @@ pub fn entry_ops(engine: &Engine, table: &Table, write: &RowWrite<'_>) -> Result
         let before = values(table, index, column, write, old.as_ref())?;
         let after = values(table, index, column, write, new.as_ref())?;
         for value in after.difference(&before) {
-            ops.push(entry(
+            ops.added.push(entry(
                 engine,
                 table,
                 index,
@@ -95,7 +104,7 @@ pub fn entry_ops(engine: &Engine, table: &Table, write: &RowWrite<'_>) -> Result
             continue;
         }
         for value in before.difference(&after) {
-            ops.push(entry(
+            ops.removed.push(entry(
                 engine,
                 table,
                 index,
@@ -257,16 +266,20 @@ pub async fn build_index(
                 &mut batch,
             )?;
             if batch.ops.len() >= BUILD_BATCH {
-                engine
-                    .store
-                    .write(std::mem::take(&mut batch), true)
-                    .await
-                    .map_err(store_error)?;
+                write_entries(engine, std::mem::take(&mut batch)).await?;
             }
         }
     }
-    engine.store.write(batch, true).await.map_err(store_error)?;
+    write_entries(engine, batch).await?;
     mark_complete(engine, table, index).await
+}
+
+/// Writes entries wherever they belong.
+async fn write_entries(engine: &Engine, batch: WriteBatch) -> Result<(), CqlError> {
+    match engine.cluster() {
+        Some(cluster) => write_ops(engine, cluster, batch.ops, true, engine.deadline()).await,
+        None => engine.store.write(batch, true).await.map_err(store_error),
+    }
 }
 
 #[allow(clippy::too_many_arguments, reason = "a row and its place")]
@@ -291,7 +304,7 @@ fn add_existing(
         now_s,
     };
     match entry_ops(engine, table, &write) {
-        Ok(ops) => batch.ops.extend(ops),
+        Ok(ops) => batch.ops.extend(ops.added),
         // What can't be indexed is left out: the row is there already.
         Err(CqlError::Invalid(_)) => {}
         Err(error) => return Err(error),

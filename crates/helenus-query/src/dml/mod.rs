@@ -24,24 +24,27 @@ use std::sync::Arc;
 use helenus_cql::ast;
 use helenus_cql::error::CqlError;
 
+use crate::cluster::writes::Together;
+use crate::cluster::{Owner, moved};
 use crate::engine::Engine;
 use crate::plan::PlanContext;
-use crate::request::{BatchStatement, BoundValue, ClientState, QueryOptions};
+use crate::request::{BoundValue, Place, QueryOptions};
 use crate::response::{Outcome, Response};
 use crate::schema::Table;
 use crate::select::PointKey;
 use crate::select::restrictions::{StatementKind, StatementRestrictions};
 use crate::storage::PartitionGuard;
+use crate::storage::read::PartitionKey;
 use crate::term::EvalContext;
 
 use attributes::{Attributes, check_timestamp};
-pub use batch::BatchPlan;
+pub use batch::{BatchPlan, PlannedBatch};
 use bound::Bound;
 use conditions::Conditions;
 pub use index::build_index;
 use json::JsonSource;
 use operation::Operation;
-use writes::WriteSet;
+pub(crate) use writes::{IndexedOps, WriteSet};
 
 /// A modification ready to run.
 #[derive(Debug)]
@@ -82,6 +85,11 @@ impl ModificationPlan {
 
     pub fn table(&self) -> &Arc<Table> {
         &self.table
+    }
+
+    /// True if it has an IF.
+    pub fn is_conditional(&self) -> bool {
+        !self.conditions.is_empty()
     }
 
     /// Whether there are operations on static columns, and on regular ones.
@@ -148,6 +156,54 @@ async fn lock(engine: &Engine, bounds: &[Bound<'_>]) -> Option<PartitionGuard> {
     Some(engine.locks.lock(partitions).await)
 }
 
+/// The partitions that a modification names.
+///
+/// # Errors
+/// Cassandra's, for keys that make no sense.
+pub(crate) fn partitions(
+    engine: &Engine,
+    plan: &ModificationPlan,
+    values: &[BoundValue],
+    options: &QueryOptions,
+) -> Result<Vec<PartitionKey>, CqlError> {
+    Ok(Bound::new(plan, eval_context(engine, values, options))?.partitions)
+}
+
+/// The partitions that each statement of a batch names.
+///
+/// # Errors
+/// Cassandra's, for keys that make no sense.
+pub(crate) fn batch_partitions(
+    engine: &Engine,
+    plan: &BatchPlan,
+    values: &[BoundValue],
+    options: &QueryOptions,
+) -> Result<Vec<Vec<PartitionKey>>, CqlError> {
+    plan.modifications()
+        .map(|one| partitions(engine, one, values, options))
+        .collect()
+}
+
+/// In a cluster, what is written under locks must be this node's own.
+fn require_own(engine: &Engine, bounds: &[Bound<'_>]) -> Result<(), CqlError> {
+    let Some(cluster) = engine.cluster() else {
+        return Ok(());
+    };
+    let mut partitions = bounds.iter().flat_map(|bound| &bound.partitions);
+    match partitions.all(|key| cluster.owner(key.token) == Owner::Here) {
+        true => Ok(()),
+        false => Err(moved()),
+    }
+}
+
+/// Leaves only the partitions that this node is to modify.
+fn keep_part(bounds: &mut [Bound<'_>], place: &Place) {
+    let Place::Part(parts) = place else { return };
+    for (bound, keys) in bounds.iter_mut().zip(parts.iter()) {
+        bound.partitions = keys.iter().cloned().map(PartitionKey::new).collect();
+    }
+}
+
 /// Runs a modification.
 pub async fn execute(
     engine: &Arc<Engine>,
@@ -156,7 +212,8 @@ pub async fn execute(
     options: &QueryOptions,
 ) -> Result<Outcome, CqlError> {
     let now_s = now_s(engine, options);
-    let bounds = [Bound::new(plan, eval_context(engine, values, options))?];
+    let mut bounds = [Bound::new(plan, eval_context(engine, values, options))?];
+    keep_part(&mut bounds, &options.place);
     if !plan.conditions.is_empty() {
         return cas::execute(engine, &bounds, options, now_s, false).await;
     }
@@ -173,9 +230,16 @@ pub async fn execute(
     };
     check_timestamp(timestamp_us)?;
     let guard = lock(engine, &bounds).await;
+    if guard.is_some() {
+        require_own(engine, &bounds)?;
+    }
     let mut writes = WriteSet::default();
     writes.add(engine, bound, timestamp_us, now_s).await?;
-    writes.commit(engine).await?;
+    let together = Together {
+        is_logged: false,
+        is_locked: guard.is_some(),
+    };
+    writes.commit(engine, together).await?;
     drop(guard);
     Ok(Response::Void.into())
 }
@@ -191,14 +255,12 @@ pub async fn execute_batch(
 }
 
 /// Runs a BATCH message of the protocol, whose statements come prepared or as text, each with its own values.
-pub async fn execute_batch_message(
+pub async fn run_batch_message(
     engine: &Arc<Engine>,
-    client: &ClientState,
-    kind: ast::BatchKind,
-    statements: &[BatchStatement],
+    batch: &PlannedBatch,
     options: &QueryOptions,
 ) -> Result<Outcome, CqlError> {
-    batch::execute_message(engine, client, kind, statements, options).await
+    batch::execute_message(engine, batch, options).await
 }
 
 #[cfg(test)]

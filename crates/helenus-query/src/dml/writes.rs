@@ -10,21 +10,24 @@ use helenus_row::header::PartitionHeader;
 use helenus_row::merge::merge;
 use helenus_row::row::Liveness;
 use helenus_row::{Cell, ColumnId, KeyKind, RowBuilder, key};
-use helenus_tablet::WriteBatch;
+use helenus_tablet::{Op, WriteBatch};
 
 use super::apply::{CounterState, WriteParams, apply, counter_delta, counter_state};
 use super::bound::{Bound, RowName, RowsBound};
 use super::index;
 use super::operation::{Action, Operation};
+use crate::cluster::writes::{self, Together};
 use crate::engine::{Engine, store_error};
-use crate::schema::Table;
+use crate::schema::{Schema, Table};
 use crate::select::restrictions::StatementKind;
+use crate::storage::PartitionGuard;
 use crate::storage::read::{
     OwnedRow, PartitionKey, StoredRow, corrupt, corrupt_key, read_header, read_row, read_static,
     read_stored_row, read_stored_row_under, read_stored_static,
 };
 
 /// What is written to one row.
+#[derive(Clone)]
 pub struct RowWrite {
     pub table: Arc<Table>,
     pub partition: PartitionKey,
@@ -35,6 +38,7 @@ pub struct RowWrite {
 }
 
 /// A partition deletion, or range tombstones.
+#[derive(Clone)]
 pub struct HeaderWrite {
     pub table: Arc<Table>,
     pub partition: PartitionKey,
@@ -47,7 +51,7 @@ type RowKey<'w> = (u32, &'w Bytes, KeyKind, &'w Bytes);
 type CounterKey = (u32, Bytes, KeyKind, Bytes, ColumnId);
 
 /// Everything that one request writes.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct WriteSet {
     pub rows: Vec<RowWrite>,
     pub headers: Vec<HeaderWrite>,
@@ -368,27 +372,97 @@ impl WriteSet {
     }
 
     /// Writes everything, and the index entries that follow.
-    pub async fn commit(self, engine: &Engine) -> Result<(), CqlError> {
+    pub async fn commit(self, engine: &Arc<Engine>, together: Together) -> Result<(), CqlError> {
         if self.is_empty() {
             return Ok(());
         }
-        let mut batch = WriteBatch::new();
-        self.maintain_indexes(engine, &mut batch).await?;
-        let mut durable = false;
-        let schema = engine.schema.load();
-        let mut is_durable = |table: &Table| {
-            durable |= schema
-                .keyspace(&table.keyspace)
-                .is_none_or(|keyspace| keyspace.durable_writes);
-        };
+        if let Some(cluster) = engine.cluster() {
+            return writes::commit(engine, cluster, self, together).await;
+        }
+        self.note_headers(engine).await?;
+        let durable = self.is_durable(&engine.schema.load());
+        let IndexedOps { rows, added, removed } = self.indexed_ops(engine).await?;
+        let mut batch = WriteBatch { ops: added };
+        batch.ops.extend(removed);
+        batch.ops.extend(rows);
+        engine.store.write(batch, durable).await.map_err(store_error)
+    }
+}
+
+/// The operands of rows, and of the index entries that follow from them.
+pub struct IndexedOps {
+    pub rows: Vec<Op>,
+    pub added: Vec<Op>,
+    pub removed: Vec<Op>,
+}
+
+impl WriteSet {
+    /// Makes known that partitions of these tables may have headers, before the first one is written.
+    pub(crate) async fn note_headers(&self, engine: &Engine) -> Result<(), CqlError> {
         for write in &self.headers {
-            is_durable(&write.table);
-            engine.headers.add(&engine.store, write.table.number).await?;
+            engine.headers.add(engine, write.table.number).await?;
+        }
+        Ok(())
+    }
+
+    /// True if any of it is in a keyspace with durable writes.
+    pub(crate) fn is_durable(&self, schema: &Schema) -> bool {
+        let is_durable = |table: &Table| {
+            schema
+                .keyspace(&table.keyspace)
+                .is_none_or(|keyspace| keyspace.durable_writes)
+        };
+        self.rows.iter().any(|write| is_durable(&write.table))
+            || self.headers.iter().any(|write| is_durable(&write.table))
+    }
+
+    /// The tokens of what is written.
+    pub(crate) fn tokens(&self) -> Vec<i64> {
+        let rows = self.rows.iter().map(|write| write.partition.token);
+        rows.chain(self.headers.iter().map(|write| write.partition.token))
+            .collect()
+    }
+
+    /// The parts of it by what `tablet` gives for their tokens, each with a token of its own.
+    pub(crate) fn by_tablet(self, tablet: impl Fn(i64) -> i64) -> Vec<(i64, WriteSet)> {
+        let mut parts: BTreeMap<i64, (i64, WriteSet)> = BTreeMap::new();
+        for write in self.headers {
+            let token = write.partition.token;
+            let (_, part) = parts
+                .entry(tablet(token))
+                .or_insert_with(|| (token, WriteSet::default()));
+            part.headers.push(write);
+        }
+        for write in self.rows {
+            let token = write.partition.token;
+            let (_, part) = parts
+                .entry(tablet(token))
+                .or_insert_with(|| (token, WriteSet::default()));
+            part.rows.push(write);
+        }
+        parts.into_values().collect()
+    }
+
+    /// Locks the partitions whose indexes follow.
+    pub(crate) async fn lock_indexed(&self, engine: &Engine) -> Option<PartitionGuard> {
+        let mut partitions = Vec::new();
+        for write in self.rows.iter().filter(|write| !write.table.indexes.is_empty()) {
+            partitions.push((write.table.number, write.partition.token));
+        }
+        if partitions.is_empty() {
+            return None;
+        }
+        Some(engine.locks.lock(partitions).await)
+    }
+
+    /// The merge operands of the headers and the rows.
+    pub(crate) fn into_ops(self) -> Vec<Op> {
+        let mut batch = WriteBatch::new();
+        for write in &self.headers {
             let key = key::header_key(write.table.number, write.partition.token, &write.partition.bytes);
             batch.merge(write.partition.token, key, write.header.encode());
         }
         for write in self.rows {
-            is_durable(&write.table);
             let (table, partition) = (write.table.number, &write.partition);
             let key = match write.kind {
                 KeyKind::Static => key::static_key(table, partition.token, &partition.bytes),
@@ -396,13 +470,50 @@ impl WriteSet {
             };
             batch.merge(partition.token, key, write.operand);
         }
-        engine.store.write(batch, durable).await.map_err(store_error)
+        batch.ops
     }
-}
 
-impl WriteSet {
-    /// Adds the index entries that follow from the rows written. The partitions of indexed tables are locked.
-    async fn maintain_indexes(&self, engine: &Engine, batch: &mut WriteBatch) -> Result<(), CqlError> {
+    /// What [`WriteSet::into_ops`] was made of. What belongs to a table that is gone is left out.
+    ///
+    /// # Errors
+    /// For keys and headers that are none.
+    pub(crate) fn from_ops(schema: &Schema, ops: Vec<Op>) -> Result<WriteSet, CqlError> {
+        let mut writes = WriteSet::default();
+        let mut known: Option<Arc<Table>> = None;
+        for op in ops {
+            let parts = key::decode_key(&op.key).map_err(corrupt_key)?;
+            if known.as_ref().is_none_or(|table| table.number != parts.table) {
+                known = schema
+                    .stored_tables()
+                    .find(|table| table.number == parts.table)
+                    .cloned();
+            }
+            let Some(table) = known.clone() else { continue };
+            let partition = PartitionKey {
+                token: parts.token,
+                bytes: Bytes::copy_from_slice(&parts.partition_key),
+            };
+            match parts.kind {
+                KeyKind::Header => writes.headers.push(HeaderWrite {
+                    table,
+                    partition,
+                    header: PartitionHeader::decode(&op.operand).map_err(corrupt)?,
+                }),
+                kind => writes.rows.push(RowWrite {
+                    table,
+                    partition,
+                    kind,
+                    clustering: op.key.slice_ref(parts.clustering),
+                    operand: op.operand,
+                }),
+            }
+        }
+        Ok(writes)
+    }
+
+    /// The operands, with the index entries that follow from them. The partitions of indexed tables are locked.
+    pub(crate) async fn indexed_ops(self, engine: &Engine) -> Result<IndexedOps, CqlError> {
+        let (mut added, mut removed) = (Vec::new(), Vec::new());
         let mut by_row: BTreeMap<RowKey<'_>, (&RowWrite, Vec<Bytes>)> = BTreeMap::new();
         for row in self.rows.iter().filter(|row| !row.table.indexes.is_empty()) {
             let key = (
@@ -451,9 +562,15 @@ impl WriteSet {
                 operand: &operand,
                 now_s,
             };
-            batch.ops.extend(index::entry_ops(engine, table, &write)?);
+            let entries = index::entry_ops(engine, table, &write)?;
+            added.extend(entries.added);
+            removed.extend(entries.removed);
         }
-        Ok(())
+        Ok(IndexedOps {
+            rows: self.into_ops(),
+            added,
+            removed,
+        })
     }
 
     /// A partition's header with what is written to it.

@@ -27,6 +27,8 @@ pub struct Schema {
     pub version: Uuid,
     /// Counts the changes on this node; cheap to compare when a prepared statement checks that it is still current.
     pub generation: u64,
+    /// The version of the document that it was read from or written to; 0 if there is none yet.
+    pub document_version: u64,
     /// The number that the next table takes in stored keys.
     pub next_table_number: u32,
     pub keyspaces: BTreeMap<String, Arc<Keyspace>>,

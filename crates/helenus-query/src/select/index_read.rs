@@ -33,6 +33,13 @@ pub(super) struct IndexLookup {
     value: Bytes,
 }
 
+impl IndexLookup {
+    /// The token of the value's entries.
+    pub fn token(&self) -> i64 {
+        entry_key(self.value.clone()).token
+    }
+}
+
 /// The first index that is complete and answers one of the filter's expressions.
 ///
 /// # Errors

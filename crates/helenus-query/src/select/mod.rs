@@ -35,7 +35,7 @@ pub use point::PointKey;
 pub use relation::{relation_text, require_column};
 pub use row_view::{CellView, RowView};
 pub use run::execute;
-pub(crate) use run::require_replicas;
+pub(crate) use run::{require_replicas, tokens};
 pub use view::{Live, View};
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use super::plan::{Aggregation, SelectPlan};
 use super::source::{KeySource, RangeSource, Source};
 use super::tombstones::TombstoneCount;
 use super::view::{Live, View};
+use crate::cluster::Owner;
 use crate::engine::Engine;
 use crate::request::{BoundValue, QueryOptions};
 use crate::response::{Outcome, Response, Rows, RowsBuilder};
@@ -99,6 +100,40 @@ pub async fn execute(
         response: Response::Rows(rows),
         warnings: run.warnings,
     })
+}
+
+/// The tokens by which a read is passed on to their owner: those of the partitions that it names, or of the index entries that it begins
+/// with. None if it is about a range.
+///
+/// # Errors
+/// Cassandra's, for keys that make no sense.
+pub(crate) fn tokens(
+    engine: &Engine,
+    plan: &SelectPlan,
+    values: &[BoundValue],
+    options: &QueryOptions,
+) -> Result<Vec<i64>, CqlError> {
+    let ctx = EvalContext {
+        values,
+        clock: engine.clock.as_ref(),
+        protocol_version: options.protocol_version,
+    };
+    if plan.table.kind == TableKind::Virtual {
+        return Ok(Vec::new());
+    }
+    if let Some(point) = &plan.point {
+        return Ok(vec![point.bind(&plan.table, &ctx)?.0.token]);
+    }
+    let restrictions = &plan.restrictions;
+    if !restrictions.is_key_range {
+        let keys = restrictions.partition_keys(&ctx)?;
+        return Ok(keys.iter().map(|key| key.token).collect());
+    }
+    if !restrictions.uses_index {
+        return Ok(Vec::new());
+    }
+    let lookup = choose(&plan.table, &restrictions.filter(&ctx)?)?;
+    Ok(lookup.map(|lookup| lookup.token()).into_iter().collect())
 }
 
 /// Refuses a level that counts more replicas than the keyspace has. The other levels are served by a partition's one
@@ -270,8 +305,10 @@ impl Run<'_> {
             let (live, dead) = tombstones.counts();
             let step = reader.read(&mut source, output, &mut tombstones).await?;
             let (live_after, dead_after) = tombstones.counts();
-            let tablet = self.engine.store.tablet(partition.token);
-            tablet.passed((live_after - live) as u64, (dead_after - dead) as u64);
+            if is_here(self.engine, partition.token) {
+                let tablet = self.engine.store.tablet(partition.token);
+                tablet.passed((live_after - live) as u64, (dead_after - dead) as u64);
+            }
             tombstones.check(self.plan, &partition)?;
             if step == Step::Stop {
                 break;
@@ -438,6 +475,11 @@ pub(super) fn clustering_values(table: &crate::schema::Table, found: &RowAt) -> 
             .decode_clustering(&found.clustering)
             .map_err(corrupt_key),
     }
+}
+
+fn is_here(engine: &Engine, token: i64) -> bool {
+    let owner = engine.cluster().map(|cluster| cluster.owner(token));
+    owner.is_none_or(|owner| owner == Owner::Here)
 }
 
 fn live(stored: Option<&StoredRow>, now_s: i64) -> Result<Option<LiveRow<'_>>, CqlError> {

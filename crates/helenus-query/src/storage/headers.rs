@@ -2,14 +2,15 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use helenus_cql::error::CqlError;
 use helenus_row::TableId;
-use helenus_tablet::Store;
+use helenus_tablet::{MetaExpect, Store, StoreError};
 use tokio::sync::Mutex;
 
-use super::super::engine::store_error;
+use super::super::engine::{Engine, store_error};
 
 /// Name of the document in the store.
 const DOCUMENT: &str = "header-tables";
@@ -18,19 +19,37 @@ const DOCUMENT: &str = "header-tables";
 #[derive(Debug, Default)]
 pub struct HeaderTables {
     tables: ArcSwap<BTreeSet<u32>>,
+    /// Those that every node is known to know, so that headers may be written.
+    agreed: ArcSwap<BTreeSet<u32>>,
+    version: AtomicU64,
     changing: Mutex<()>,
 }
 
 impl HeaderTables {
     /// Reads the set from the store.
     pub async fn load(&self, store: &Store) -> Result<(), CqlError> {
-        let tables = match store.meta_get(DOCUMENT).await.map_err(store_error)? {
-            Some(document) => serde_json::from_slice(&document.content)
-                .map_err(|error| CqlError::Server(format!("the document {DOCUMENT} is damaged: {error}")))?,
-            None => BTreeSet::new(),
+        let _changing = self.changing.lock().await;
+        self.read(store).await
+    }
+
+    async fn read(&self, store: &Store) -> Result<(), CqlError> {
+        let (tables, version) = match store.meta_get(DOCUMENT).await.map_err(store_error)? {
+            Some(document) => {
+                let tables: BTreeSet<u32> = serde_json::from_slice(&document.content).map_err(|error| {
+                    CqlError::Server(format!("the document {DOCUMENT} is damaged: {error}"))
+                })?;
+                (tables, document.version)
+            }
+            None => (BTreeSet::new(), 0),
         };
         self.tables.store(Arc::new(tables));
+        self.version.store(version, Ordering::Release);
         Ok(())
+    }
+
+    /// The version of the document that is loaded.
+    pub fn version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
     }
 
     /// True if a partition of the table may have a header.
@@ -38,22 +57,43 @@ impl HeaderTables {
         self.tables.load().contains(&table.0)
     }
 
-    /// Makes the table one of the set, durably, before its first header is written.
-    pub async fn add(&self, store: &Store, table: TableId) -> Result<(), CqlError> {
-        if self.contains(table) {
+    /// Makes the table one of the set, durably and on every node, before its first header is written.
+    pub async fn add(&self, engine: &Engine, table: TableId) -> Result<(), CqlError> {
+        if self.agreed.load().contains(&table.0) {
             return Ok(());
         }
-        let _changing = self.changing.lock().await;
-        let mut tables = BTreeSet::clone(&self.tables.load());
-        if !tables.insert(table.0) {
-            return Ok(());
-        }
-        let bytes = serde_json::to_vec(&tables).map_err(|error| CqlError::Server(error.to_string()))?;
-        store
-            .meta_put(DOCUMENT, &bytes, helenus_tablet::MetaExpect::Any)
-            .await
-            .map_err(store_error)?;
-        self.tables.store(tables.into());
+        self.write(&engine.store, table).await?;
+        crate::ddl::agree(engine).await?;
+        self.agreed.rcu(|agreed| {
+            let mut agreed = BTreeSet::clone(agreed);
+            agreed.insert(table.0);
+            agreed
+        });
         Ok(())
+    }
+
+    async fn write(&self, store: &Store, table: TableId) -> Result<(), CqlError> {
+        let _changing = self.changing.lock().await;
+        loop {
+            let mut tables = BTreeSet::clone(&self.tables.load());
+            if !tables.insert(table.0) {
+                return Ok(());
+            }
+            let bytes = serde_json::to_vec(&tables).map_err(|error| CqlError::Server(error.to_string()))?;
+            let expect = match self.version() {
+                0 => MetaExpect::Absent,
+                version => MetaExpect::Version(version),
+            };
+            match store.meta_put(DOCUMENT, &bytes, expect).await {
+                Ok(version) => {
+                    self.tables.store(tables.into());
+                    self.version.store(version, Ordering::Release);
+                    return Ok(());
+                }
+                // Another node has added a table.
+                Err(StoreError::MetaConflict(_)) => self.read(store).await?,
+                Err(error) => return Err(store_error(error)),
+            }
+        }
     }
 }

@@ -20,7 +20,14 @@ const PURGE_GRACE_S: i64 = 10;
 /// table and the cells of those columns. Unknown until the schema is read, and then nothing is swept.
 #[derive(Debug, Default)]
 pub struct LiveTables {
-    tables: ArcSwap<Option<HashMap<TableId, Arc<[ColumnId]>>>>,
+    known: ArcSwap<Option<Known>>,
+}
+
+#[derive(Debug)]
+struct Known {
+    tables: HashMap<TableId, Arc<[ColumnId]>>,
+    /// Tables of this number and above are made by schemas that are newer than the one known.
+    next_number: u32,
 }
 
 impl LiveTables {
@@ -31,7 +38,10 @@ impl LiveTables {
             .flat_map(|table| table.indexes.iter().map(|index| &index.table).chain([table]))
             .map(|table| (table.number, table.dropped_column_ids()))
             .collect();
-        self.tables.store(Arc::new(Some(tables)));
+        self.known.store(Arc::new(Some(Known {
+            tables,
+            next_number: schema.next_table_number,
+        })));
     }
 
     fn state(&self, table: TableId) -> TableState {
@@ -39,9 +49,11 @@ impl LiveTables {
             purge_grace_s: PURGE_GRACE_S,
             dropped_columns,
         };
-        match self.tables.load().as_ref() {
-            Some(tables) => tables.get(&table).cloned().map_or(TableState::Gone, live),
-            None => live(Arc::default()),
+        match self.known.load().as_ref() {
+            Some(known) if table.0 < known.next_number => {
+                known.tables.get(&table).cloned().map_or(TableState::Gone, live)
+            }
+            _ => live(Arc::default()),
         }
     }
 }

@@ -16,12 +16,14 @@ use helenus_row::header::PartitionHeader;
 use helenus_row::packed::RowRef;
 use helenus_row::read::{LiveRow, live_row, tombstones_of_dead};
 use helenus_row::row::Deletion;
-use helenus_row::{ByteRange, ClusteringRange, RowError, key, murmur3_token};
-use helenus_tablet::{Scan, Tablet};
+use helenus_row::{ByteRange, ClusteringRange, ColumnRef, RowError, key, murmur3_token};
+use helenus_tablet::{Scan, Tablet, TokenRange};
 
 pub use range::{FoundPartition, RangeCursor};
 pub use rows::{RowCursor, RowsWanted};
 
+use crate::cluster::ScanRange;
+use crate::cluster::reads::{self, TabletScan};
 use crate::engine::{Engine, store_error};
 use crate::schema::Table;
 
@@ -59,6 +61,28 @@ impl StoredRow {
     /// The tombstones that it is made of, if nothing of it is alive.
     pub fn tombstones_of_dead(&self, now_s: i64) -> Result<usize, CqlError> {
         tombstones_of_dead(&self.packed, self.shadow, now_s).map_err(corrupt)
+    }
+
+    /// The newest timestamp of anything in it, deletions included.
+    pub fn newest_us(&self) -> Result<i64, CqlError> {
+        let row = &self.packed;
+        let mut newest_us = i64::MIN;
+        let mut see = |timestamp_us: Option<i64>| newest_us = newest_us.max(timestamp_us.unwrap_or(i64::MIN));
+        see(row.liveness().map(|liveness| liveness.timestamp_us));
+        see(row.deletion().map(|deletion| deletion.timestamp_us));
+        see(self.shadow.map(|deletion| deletion.timestamp_us));
+        for column in row.columns() {
+            match column.map_err(corrupt)?.1 {
+                ColumnRef::Simple(cell) => see(Some(cell.timestamp_us)),
+                ColumnRef::Complex(complex) => {
+                    see(complex.deletion.map(|deletion| deletion.timestamp_us));
+                    for element in complex.cells() {
+                        see(Some(element.map_err(corrupt)?.1.timestamp_us));
+                    }
+                }
+            }
+        }
+        Ok(newest_us)
     }
 
     pub(crate) fn parse(packed: Bytes, shadow: Option<Deletion>) -> Result<StoredRow, CqlError> {
@@ -114,14 +138,35 @@ pub(crate) fn corrupt_key(error: helenus_row::KeyError) -> CqlError {
 }
 
 async fn get(engine: &Engine, token: i64, key: &[u8]) -> Result<Option<Bytes>, CqlError> {
-    let tablet = engine.store.tablet(token);
-    if let Some(cached) = tablet.get_cached(key) {
-        return Ok(cached);
+    match engine.cluster() {
+        None => reads::get_here(engine, token, key).await,
+        Some(cluster) => reads::get(engine, cluster.as_ref(), token, key).await,
     }
-    tablet.get(key).await.map_err(store_error)
 }
 
-async fn scan(tablet: &Tablet, range: ByteRange, reversed: bool) -> Result<Scan, CqlError> {
+/// A scan of keys of one partition.
+async fn scan_partition(
+    engine: &Engine,
+    token: i64,
+    range: ByteRange,
+    reversed: bool,
+) -> Result<TabletScan, CqlError> {
+    let range = ScanRange {
+        tokens: TokenRange {
+            first: token,
+            last: token,
+        },
+        start: range.start,
+        end: range.end,
+        reversed,
+    };
+    match engine.cluster() {
+        None => reads::scan_here(engine, &range).await.map(TabletScan::Local),
+        Some(cluster) => reads::scan(engine, cluster.as_ref(), &range).await,
+    }
+}
+
+pub(crate) async fn scan_tablet(tablet: &Tablet, range: ByteRange, reversed: bool) -> Result<Scan, CqlError> {
     let end = range.end.map_or(Bound::Unbounded, Bound::Excluded);
     tablet
         .scan((Bound::Included(range.start), end), reversed)

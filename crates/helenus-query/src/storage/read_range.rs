@@ -1,21 +1,27 @@
 //! The partitions of a range of tokens, over all tablets, in the order of tokens.
 
 use std::ops::Bound;
+use std::time::Duration;
 
 use bytes::Bytes;
 use helenus_cql::error::CqlError;
 use helenus_row::header::PartitionHeader;
 use helenus_row::{ByteRange, KeyKind, TableId, key};
-use helenus_tablet::Scan;
 
 use super::{
-    PartitionKey, RowAt, RowsWanted, StoredRow, corrupt, corrupt_key, read_header, read_stored_static, scan,
+    PartitionKey, RowAt, RowsWanted, StoredRow, corrupt, corrupt_key, read_header, read_stored_static,
+    scan_tablet,
 };
-use crate::engine::{Engine, store_error};
+use crate::cluster::reads::{self, TabletScan};
+use crate::cluster::{Cluster, ScanRange, is_moved};
+use crate::engine::Engine;
 use crate::schema::Table;
 
 /// Rows of a partition that are stepped over, before a new scan behind the partition is cheaper.
 const STEPS_MAX: usize = 32;
+
+/// How long a scan waits for the tablet that went away under it, before it looks where it is.
+const MOVED_WAIT: Duration = Duration::from_millis(5);
 
 /// A partition that a range scan has come to.
 #[derive(Clone, Debug)]
@@ -40,7 +46,11 @@ pub struct RangeCursor {
     rest: Option<ByteRange>,
     /// Where the range ends; none is the end of all keys.
     end: Option<Bytes>,
-    scan: Option<Scan>,
+    scan: Option<TabletScan>,
+    /// The key that the scan has given last.
+    last: Option<Bytes>,
+    /// Where the scan under way has begun.
+    begun_at: Bytes,
     pending: Option<Entry>,
     current: Option<PartitionKey>,
     header: Option<PartitionHeader>,
@@ -58,6 +68,8 @@ impl RangeCursor {
             end: range.end.clone(),
             rest: Some(range),
             scan: None,
+            last: None,
+            begun_at: Bytes::new(),
             pending: None,
             current: None,
             header: None,
@@ -200,10 +212,17 @@ impl RangeCursor {
         }
         loop {
             if let Some(scan) = &mut self.scan {
-                if let Some((key, packed)) = scan.next().await.map_err(store_error)? {
-                    return entry(&key, packed).map(Some);
+                match scan.next().await {
+                    Ok(Some((key, packed))) => {
+                        self.last = Some(key.clone());
+                        return entry(&key, packed).map(Some);
+                    }
+                    Ok(None) => self.scan = None,
+                    Err(error) if is_moved(&error) && engine.cluster().is_some() => {
+                        self.begin_again(engine).await;
+                    }
+                    Err(error) => return Err(error),
                 }
-                self.scan = None;
             }
             if !self.begin_tablet(engine).await? {
                 return Ok(None);
@@ -218,6 +237,9 @@ impl RangeCursor {
         };
         if rest.end.as_ref().is_some_and(|end| *end <= rest.start) {
             return Ok(false);
+        }
+        if let Some(cluster) = engine.cluster() {
+            return self.begin_owned_tablet(engine, cluster.as_ref(), rest).await;
         }
         let table = key::table_range(self.table);
         for tablet in engine.store.tablets() {
@@ -238,11 +260,58 @@ impl RangeCursor {
             if this.end.as_ref().is_some_and(|end| *end <= this.start) {
                 return Ok(false);
             }
-            self.scan = Some(scan(tablet, this, false).await?);
+            self.scan = Some(TabletScan::Local(scan_tablet(tablet, this, false).await?));
             self.rest = end.map(|start| ByteRange { start, end: rest.end });
             return Ok(true);
         }
         Ok(false)
+    }
+}
+
+impl RangeCursor {
+    /// The same in a cluster, where another node may have the tablet.
+    async fn begin_owned_tablet(
+        &mut self,
+        engine: &Engine,
+        cluster: &dyn Cluster,
+        rest: ByteRange,
+    ) -> Result<bool, CqlError> {
+        let tokens = reads::tokens_of(cluster, &rest.start);
+        let covered = key::token_range(
+            self.table,
+            Bound::Included(tokens.first),
+            Bound::Included(tokens.last),
+        );
+        let end = covered.end;
+        let range = ScanRange {
+            tokens,
+            start: rest.start.clone(),
+            end: min_end(rest.end.clone(), end.clone()),
+            reversed: false,
+        };
+        self.begun_at = rest.start;
+        self.last = None;
+        self.scan = Some(reads::scan(engine, cluster, &range).await?);
+        self.rest = end
+            .filter(|_| tokens.last != i64::MAX)
+            .map(|start| ByteRange { start, end: rest.end });
+        Ok(true)
+    }
+
+    /// Gives up the scan under way, to begin another behind what it has given.
+    async fn begin_again(&mut self, engine: &Engine) {
+        self.scan = None;
+        if let Some(cluster) = engine.cluster() {
+            cluster.changed(MOVED_WAIT).await;
+        }
+        let start = match self.last.take() {
+            Some(last) => [last.as_ref(), &[0]].concat().into(),
+            None => self.begun_at.clone(),
+        };
+        self.rest = Some(ByteRange {
+            start,
+            end: self.end.clone(),
+        });
     }
 }
 

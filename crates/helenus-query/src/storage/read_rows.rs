@@ -6,9 +6,9 @@ use bytes::Bytes;
 use helenus_cql::error::CqlError;
 use helenus_row::header::PartitionHeader;
 use helenus_row::{ClusteringRange, KeyKind, TableId, key};
-use helenus_tablet::Scan;
 
-use super::{PartitionKey, RowAt, StoredRow, corrupt_key, get, scan};
+use super::{PartitionKey, RowAt, StoredRow, corrupt_key, get, scan_partition};
+use crate::cluster::reads::TabletScan;
 use crate::engine::Engine;
 use crate::schema::Table;
 
@@ -94,7 +94,7 @@ pub struct RowCursor {
     reversed: bool,
     /// How many names or ranges were begun.
     begun: usize,
-    scan: Option<Scan>,
+    scan: Option<TabletScan>,
 }
 
 impl RowCursor {
@@ -168,7 +168,7 @@ impl RowCursor {
     ) -> Result<Option<RowAt>, CqlError> {
         loop {
             if let Some(scan) = &mut self.scan {
-                if let Some((key, packed)) = scan.next().await.map_err(crate::engine::store_error)? {
+                if let Some((key, packed)) = scan.next().await? {
                     let parts = key::decode_key(&key).map_err(corrupt_key)?;
                     if parts.kind != KeyKind::Row {
                         continue;
@@ -187,8 +187,8 @@ impl RowCursor {
             }
             let partition = &self.partition;
             let prefix = key::partition_prefix(self.table, partition.token, &partition.bytes);
-            let tablet = engine.store.tablet(partition.token);
-            self.scan = Some(scan(tablet, range.in_partition(&prefix), self.reversed).await?);
+            let keys = range.in_partition(&prefix);
+            self.scan = Some(scan_partition(engine, partition.token, keys, self.reversed).await?);
         }
     }
 

@@ -124,6 +124,7 @@ fn table(keyspace: &str, statement: &ast::CreateTable) -> Result<Table, CqlError
     let no_types = Schema {
         version: Uuid::nil(),
         generation: 0,
+        document_version: 0,
         next_table_number: 0,
         keyspaces: BTreeMap::new(),
     };

@@ -3,8 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
+use bytes::Bytes;
+
 use super::Row;
 use super::row::{blob, inet, int, row, text, text_set, uuid};
+use crate::cluster::Node;
 use crate::engine::Engine;
 use crate::schema::Table;
 
@@ -18,6 +21,8 @@ pub(crate) const STORAGE_PORT: i32 = 7000;
 pub(super) fn rows(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     match table.name.as_str() {
         "local" => vec![local(engine, table)],
+        "peers" => peers(engine, table),
+        "peers_v2" => peers_v2(engine, table),
         "IndexInfo" => built_indexes(engine, table),
         "built_views" => built_views(engine, table),
         "prepared_statements" => prepared_statements(engine, table),
@@ -27,6 +32,11 @@ pub(super) fn rows(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
 
 /// The tokens at which the node's ranges end, as drivers place it on the ring.
 pub(crate) fn tokens(engine: &Engine) -> Vec<i64> {
+    if let Some(cluster) = engine.cluster() {
+        let here = cluster.here();
+        let node = cluster.nodes().into_iter().find(|node| node.host_id == here);
+        return node.map(|node| node.tokens).unwrap_or_default();
+    }
     let tablets = engine.store.tablets();
     tablets.iter().map(|tablet| tablet.token_range().last).collect()
 }
@@ -63,6 +73,73 @@ fn local(engine: &Arc<Engine>, table: &Table) -> Row {
             ("tokens", text_set(tokens)),
         ],
     )
+}
+
+/// The other nodes that take part.
+fn others(engine: &Engine) -> Vec<Node> {
+    let Some(cluster) = engine.cluster() else {
+        return Vec::new();
+    };
+    let here = cluster.here();
+    let mut nodes = cluster.nodes();
+    nodes.retain(|node| node.host_id != here);
+    nodes
+}
+
+fn token_set(node: &Node) -> Option<Bytes> {
+    let mut tokens: Vec<String> = node.tokens.iter().map(i64::to_string).collect();
+    tokens.sort_unstable();
+    text_set(tokens)
+}
+
+/// Nodes that share an address show as one here, as in Cassandra; `peers_v2` tells them apart.
+fn peers(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
+    let version = engine.schema().version;
+    let one = |node: &Node| {
+        let address = inet(node.native_address.ip());
+        row(
+            table,
+            [
+                ("peer", address.clone()),
+                ("data_center", text(&node.data_center)),
+                ("host_id", uuid(node.host_id)),
+                ("rack", text(&node.rack)),
+                ("release_version", text(&engine.node.release_version)),
+                ("rpc_address", address),
+                ("schema_version", uuid(version)),
+                ("tokens", token_set(node)),
+            ],
+        )
+    };
+    let mut rows: Vec<Row> = others(engine).iter().map(one).collect();
+    rows.sort();
+    rows.dedup_by(|a, b| a.first() == b.first());
+    rows
+}
+
+fn peers_v2(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
+    let version = engine.schema().version;
+    let one = |node: &Node| {
+        let address = inet(node.native_address.ip());
+        let port = i32::from(node.native_address.port());
+        row(
+            table,
+            [
+                ("peer", address.clone()),
+                // The port of nodes among themselves tells those of one address apart.
+                ("peer_port", int(port)),
+                ("data_center", text(&node.data_center)),
+                ("host_id", uuid(node.host_id)),
+                ("native_address", address),
+                ("native_port", int(port)),
+                ("rack", text(&node.rack)),
+                ("release_version", text(&engine.node.release_version)),
+                ("schema_version", uuid(version)),
+                ("tokens", token_set(node)),
+            ],
+        )
+    };
+    others(engine).iter().map(one).collect()
 }
 
 /// The indexes that are complete. What the column calls a table is the keyspace, as in Cassandra.

@@ -103,6 +103,7 @@ fn schema() -> Schema {
     Schema {
         version: Uuid::nil(),
         generation: 1,
+        document_version: 0,
         next_table_number: 2,
         keyspaces: BTreeMap::from([(KEYSPACE.to_owned(), Arc::new(keyspace))]),
     }

@@ -14,7 +14,7 @@ use helenus_cql::frame::{
     Envelope, ProtocolVersion, QueryParameters, Request, RequestMessage, Response, ResponseMessage,
     ResultMetadata, Rows,
 };
-use helenus_query::request::{BoundValues, ClientState, QueryOptions};
+use helenus_query::request::{BoundValues, ClientState, Place, QueryOptions};
 use helenus_query::response::{Outcome, Response as Answer};
 use helenus_query::trace::Work;
 
@@ -190,6 +190,7 @@ fn options(mut parameters: QueryParameters, version: ProtocolVersion) -> QueryOp
         now_s: parameters.now_in_seconds.map(i64::from),
         values: values(parameters),
         protocol_version: version.number(),
+        place: Place::Coordinator,
     }
 }
 

@@ -1,0 +1,338 @@
+//! Runs a client's request: here, at the owner of its partitions, or cut into parts.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use futures::future::{BoxFuture, join_all};
+use helenus_cql::ast::BatchKind;
+use helenus_cql::error::{CqlError, WriteType};
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use super::route::{Route, Target, route};
+use super::{
+    Backoff, Cluster, Forwarded, Owner, RemoteError, Source, is_moved, moved, read_timeout, unavailable,
+    write_timeout,
+};
+use crate::dml::PlannedBatch;
+use crate::engine::Engine;
+use crate::plan::{Plan, Planned};
+use crate::request::{BoundValue, ClientState, Place, QueryOptions};
+use crate::response::{Outcome, Response};
+use crate::schema::TableKind;
+use crate::trace;
+
+/// A request whose statements have plans.
+#[derive(Clone, Copy)]
+pub(crate) struct Request<'a> {
+    pub client: &'a ClientState,
+    /// The keyspace of unqualified names.
+    pub keyspace: Option<&'a str>,
+    pub source: Source<'a>,
+    pub work: Work<'a>,
+    pub options: &'a QueryOptions,
+}
+
+/// What is to be run.
+#[derive(Clone, Copy)]
+pub(crate) enum Work<'a> {
+    Statement {
+        planned: &'a Planned,
+        values: &'a [BoundValue],
+    },
+    /// A BATCH message.
+    Batch(&'a PlannedBatch),
+}
+
+impl Work<'_> {
+    /// What kind of write it is; none if it only reads.
+    fn write_type(&self) -> Option<WriteType> {
+        let batch = |kind: BatchKind| match kind {
+            BatchKind::Logged => WriteType::Batch,
+            BatchKind::Unlogged => WriteType::UnloggedBatch,
+            BatchKind::Counter => WriteType::Counter,
+        };
+        match self {
+            Work::Statement { planned, .. } => match &planned.plan {
+                Plan::Select(_) | Plan::Direct(_) => None,
+                Plan::Modification(plan) if plan.is_conditional() => Some(WriteType::Cas),
+                Plan::Modification(plan) if plan.table().is_counter => Some(WriteType::Counter),
+                Plan::Modification(_) => Some(WriteType::Simple),
+                Plan::Batch(plan) if plan.modifications().any(|one| one.is_conditional()) => {
+                    Some(WriteType::Cas)
+                }
+                Plan::Batch(plan) => Some(batch(plan.kind())),
+            },
+            Work::Batch(plan) if plan.modifications().any(|one| one.is_conditional()) => Some(WriteType::Cas),
+            Work::Batch(plan) => Some(batch(plan.kind)),
+        }
+    }
+
+    /// True if its answer says what is in the store.
+    fn reads(&self) -> bool {
+        matches!(self.write_type(), None | Some(WriteType::Cas))
+    }
+
+    fn is_counter(&self) -> bool {
+        self.write_type() == Some(WriteType::Counter)
+    }
+}
+
+/// What came of one try.
+enum Tried {
+    Done(Result<Outcome, CqlError>),
+    /// Nothing was done; another try may find the owner.
+    Moved,
+}
+
+impl From<Result<Outcome, CqlError>> for Tried {
+    fn from(result: Result<Outcome, CqlError>) -> Tried {
+        match result {
+            Err(error) if is_moved(&error) => Tried::Moved,
+            done => Tried::Done(done),
+        }
+    }
+}
+
+impl Request<'_> {
+    /// The error as this request's client is told it: what failed below did not know who asked.
+    fn told(&self, error: CqlError) -> CqlError {
+        let consistency = self.options.consistency;
+        match error {
+            CqlError::WriteTimeout { .. } => {
+                write_timeout(consistency, self.work.write_type().unwrap_or(WriteType::Simple))
+            }
+            CqlError::ReadTimeout { .. } => match self.work.write_type() {
+                None => read_timeout(consistency),
+                Some(_) => unavailable(consistency),
+            },
+            other => other,
+        }
+    }
+
+    /// Runs it on this node.
+    async fn run_here(&self, engine: &Arc<Engine>, place: &Place) -> Result<Outcome, CqlError> {
+        let options = match place {
+            Place::Coordinator => Cow::Borrowed(self.options),
+            place => Cow::Owned(QueryOptions {
+                place: place.clone(),
+                ..self.options.clone()
+            }),
+        };
+        match self.work {
+            Work::Statement { planned, values } => {
+                engine.run_here(self.client, planned, values, &options).await
+            }
+            Work::Batch(batch) => crate::dml::run_batch_message(engine, batch, &options).await,
+        }
+    }
+
+    /// Runs it here, and answers only what is surely not old.
+    pub async fn serve(
+        &self,
+        engine: &Arc<Engine>,
+        cluster: &dyn Cluster,
+        place: &Place,
+        deadline: Instant,
+    ) -> Result<Outcome, CqlError> {
+        if !self.work.reads() {
+            return self.run_here(engine, place).await;
+        }
+        let outcome = match self.work.write_type() {
+            // A read may be given up.
+            None => tokio::time::timeout_at(deadline, self.run_here(engine, place))
+                .await
+                .unwrap_or_else(|_| Err(read_timeout(self.options.consistency)))?,
+            Some(_) => self.run_here(engine, place).await?,
+        };
+        let has_read = match &outcome.response {
+            Response::Rows(_) => !is_applied(&outcome),
+            _ => false,
+        };
+        if has_read && self.reads_tablets() && !cluster.may_serve() {
+            return Err(moved());
+        }
+        Ok(outcome)
+    }
+
+    fn reads_tablets(&self) -> bool {
+        match self.work {
+            Work::Statement { planned, .. } => match &planned.plan {
+                Plan::Select(plan) => plan.table().kind != TableKind::Virtual,
+                Plan::Direct(_) => false,
+                Plan::Modification(_) | Plan::Batch(_) => true,
+            },
+            Work::Batch(_) => true,
+        }
+    }
+}
+
+/// True for a condition that was met: its write would have failed if another owner had written.
+fn is_applied(outcome: &Outcome) -> bool {
+    let Response::Rows(rows) = &outcome.response else {
+        return false;
+    };
+    let is_verdict = rows
+        .metadata
+        .columns
+        .first()
+        .is_some_and(|column| &*column.name == "[applied]");
+    is_verdict
+        && rows.content.column_count() == 1
+        && rows
+            .content
+            .iter()
+            .next()
+            .and_then(|row| row.into_iter().next().flatten())
+            .as_deref()
+            == Some(&[1])
+}
+
+/// Runs a request of a client.
+pub(crate) async fn run(
+    engine: &Arc<Engine>,
+    cluster: &dyn Cluster,
+    request: Request<'_>,
+) -> Result<Outcome, CqlError> {
+    let deadline = engine.deadline();
+    run_part(engine, cluster, request, Place::Coordinator, deadline)
+        .await
+        .map_err(|error| request.told(error))
+}
+
+/// Tries until it is done, has failed, or the time is over.
+fn run_part<'a>(
+    engine: &'a Arc<Engine>,
+    cluster: &'a dyn Cluster,
+    request: Request<'a>,
+    place: Place,
+    deadline: Instant,
+) -> BoxFuture<'a, Result<Outcome, CqlError>> {
+    Box::pin(async move {
+        let mut backoff = Backoff::until(deadline);
+        loop {
+            let tried = match route(engine, cluster, &request, &place)? {
+                Route::Anywhere => request.serve(engine, cluster, &place, deadline).await.into(),
+                Route::Owner(target) => at_owner(engine, cluster, &request, &place, target, deadline).await,
+                Route::Several(targets) => {
+                    return run_parts(engine, cluster, request, targets, deadline).await;
+                }
+            };
+            match tried {
+                Tried::Done(result) => return result,
+                Tried::Moved => {
+                    if !backoff.wait(cluster).await {
+                        return Err(unavailable(request.options.consistency));
+                    }
+                }
+            }
+        }
+    })
+}
+
+async fn at_owner(
+    engine: &Arc<Engine>,
+    cluster: &dyn Cluster,
+    request: &Request<'_>,
+    place: &Place,
+    target: Target,
+    deadline: Instant,
+) -> Tried {
+    match cluster.owner(target.token) {
+        Owner::Here => request.serve(engine, cluster, place, deadline).await.into(),
+        Owner::Nobody => Tried::Moved,
+        Owner::Peer(node) => {
+            let place = match target.parts {
+                Some(parts) => Place::Part(parts),
+                None => Place::Owner,
+            };
+            forward(engine, cluster, request, place, node, deadline).await
+        }
+    }
+}
+
+async fn forward(
+    engine: &Engine,
+    cluster: &dyn Cluster,
+    request: &Request<'_>,
+    place: Place,
+    node: Uuid,
+    deadline: Instant,
+) -> Tried {
+    trace::step(|| format!("Passing the request on to node {node}"));
+    let options = QueryOptions {
+        place,
+        ..request.options.clone()
+    };
+    let forwarded = Forwarded {
+        keyspace: request.keyspace,
+        source: request.source,
+        options: &options,
+        schema_version: engine.schema().document_version,
+    };
+    match cluster.execute(node, &forwarded, deadline).await {
+        Ok(outcome) => Tried::Done(Ok(outcome)),
+        Err(RemoteError::NotMine | RemoteError::Unreachable(_)) => Tried::Moved,
+        Err(RemoteError::Failed(error)) => Tried::Done(Err(error)),
+        Err(RemoteError::NoAnswer(why)) => match request.work.write_type() {
+            None => Tried::Moved,
+            Some(write_type) => {
+                tracing::debug!(%node, why, "a write that was passed on has no answer");
+                Tried::Done(Err(write_timeout(options.consistency, write_type)))
+            }
+        },
+    }
+}
+
+/// Runs the parts of a request side by side.
+async fn run_parts(
+    engine: &Arc<Engine>,
+    cluster: &dyn Cluster,
+    request: Request<'_>,
+    targets: Vec<Target>,
+    deadline: Instant,
+) -> Result<Outcome, CqlError> {
+    let timestamp_us = match request.options.timestamp_us {
+        None if !request.work.is_counter() => Some(engine.timestamps.next_us(engine.clock.as_ref())),
+        given => given,
+    };
+    let options = QueryOptions {
+        timestamp_us,
+        ..request.options.clone()
+    };
+    let request = Request {
+        options: &options,
+        ..request
+    };
+    let part = |target: Target| {
+        let place = Place::Part(target.parts.unwrap_or_default());
+        run_part(engine, cluster, request, place, deadline)
+    };
+    let mut warnings = Vec::new();
+    let mut begun = false;
+    let mut failed = None;
+    for result in join_all(targets.into_iter().map(part)).await {
+        match result {
+            Ok(outcome) => {
+                begun = true;
+                warnings.extend(outcome.warnings);
+            }
+            Err(error) => failed = Some(error),
+        }
+    }
+    match failed {
+        // Some of it was done.
+        Some(CqlError::Unavailable { .. }) if begun => Err(write_timeout(
+            options.consistency,
+            request.work.write_type().unwrap_or(WriteType::Simple),
+        )),
+        Some(error) => Err(error),
+        None => {
+            warnings.dedup();
+            Ok(Outcome {
+                response: Response::Void,
+                warnings,
+            })
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! Several nodes as one: a request comes to any of them, and each partition is its owner's.
+//!
+//! [`Cluster`] is what the query floor asks of the floors above: who owns a token, and to carry a question to that node. An engine
+//! without one is alone, and none of this is on its way.
+//!
+//! - A statement whose rows lie in one tablet is run whole by the tablet's owner ([`coordinate`]): conditions, counters and indexes need
+//!   its locks. What spans several tablets is cut: modifications by the partitions that they name, reads row by row and range by range
+//!   ([`reads`]), batches by their operands ([`writes`]).
+//! - A node that does not own what it is asked for says so, having done nothing. Then, and where no connection was had, the question is
+//!   put again to whoever owns it by then. A write that was sent and not answered is not sent again: the client is told that its outcome
+//!   is unknown.
+//! - What a read gives is answered only while the node may serve, which it asks after it has read.
+
+pub(crate) mod batch_log;
+pub(crate) mod coordinate;
+pub(crate) mod reads;
+mod route;
+pub(crate) mod serve;
+pub(crate) mod writes;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use helenus_cql::ast::BatchKind;
+use helenus_cql::error::{Consistency, CqlError, WriteType};
+use helenus_tablet::{Op, TokenRange};
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use crate::engine::{Engine, Prepared};
+use crate::request::{BatchStatement, QueryOptions};
+use crate::response::Outcome;
+
+pub use serve::{Refused, ServedScan};
+
+/// Who serves a tablet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Owner {
+    Here,
+    Peer(Uuid),
+    /// Nobody for now: its owner is gone, or it is on its way.
+    Nobody,
+}
+
+/// A node, as drivers are told of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    pub host_id: Uuid,
+    /// Where drivers connect.
+    pub native_address: SocketAddr,
+    pub data_center: String,
+    pub rack: String,
+    pub is_alive: bool,
+    /// The last tokens of its tablets.
+    pub tokens: Vec<i64>,
+}
+
+/// The documents that all nodes must have loaded alike, by their versions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Versions {
+    pub schema: u64,
+    /// Of the set of tables that ever had a partition header.
+    pub headers: u64,
+}
+
+/// The text of a request.
+#[derive(Clone, Copy)]
+pub enum Source<'a> {
+    Text(&'a str),
+    Prepared(&'a Prepared),
+    Batch(BatchKind, &'a [BatchStatement]),
+}
+
+/// A statement on its way to its owner. [`QueryOptions::place`] says what of it is to be done there.
+pub struct Forwarded<'a> {
+    pub keyspace: Option<&'a str>,
+    pub source: Source<'a>,
+    pub options: &'a QueryOptions,
+    /// The schema that it was planned with; its owner's must not be older.
+    pub schema_version: u64,
+}
+
+/// A range of keys of one tablet.
+#[derive(Clone, Debug)]
+pub struct ScanRange {
+    /// The tokens that it spans.
+    pub tokens: TokenRange,
+    pub start: Bytes,
+    /// The first key behind it; none is the end of the tablet.
+    pub end: Option<Bytes>,
+    pub reversed: bool,
+}
+
+/// Merge operands for one node.
+#[derive(Clone, Debug)]
+pub struct RemoteWrite {
+    pub ops: Vec<Op>,
+    pub durable: bool,
+    /// They are rows of tables, whose indexes follow.
+    pub maintains_indexes: bool,
+    pub schema_version: u64,
+}
+
+/// Why another node did not do what it was asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RemoteError {
+    /// It does not own that, and has done nothing.
+    NotMine,
+    /// It was not reached, and nothing was sent.
+    Unreachable(String),
+    /// It was asked, and has not answered.
+    NoAnswer(String),
+    /// It has failed in a way that the client is told of.
+    Failed(CqlError),
+}
+
+/// Rows that come from another node.
+#[async_trait]
+pub trait RemoteScan: Send {
+    /// The next key and merged row.
+    async fn next(&mut self) -> Result<Option<(Bytes, Bytes)>, RemoteError>;
+}
+
+/// The other nodes, and who owns what. Answers are given by the newest view that the node has.
+#[async_trait]
+pub trait Cluster: Send + Sync + 'static {
+    /// The owner of a token.
+    fn owner(&self, token: i64) -> Owner;
+    /// The range of the tablet that a token lies in.
+    fn tablet(&self, token: i64) -> TokenRange;
+    /// Every node that takes part, this one included.
+    fn nodes(&self) -> Vec<Node>;
+    /// This node's id.
+    fn here(&self) -> Uuid;
+    /// False once others may own what this node owned: what it reads may be old.
+    fn may_serve(&self) -> bool;
+    /// Returns when the view has changed, or after that time.
+    async fn changed(&self, at_most: Duration);
+    /// Reads the view anew.
+    async fn refresh(&self);
+
+    async fn execute(
+        &self,
+        node: Uuid,
+        statement: &Forwarded<'_>,
+        deadline: Instant,
+    ) -> Result<Outcome, RemoteError>;
+    async fn get(
+        &self,
+        node: Uuid,
+        keys: &[(i64, Bytes)],
+        deadline: Instant,
+    ) -> Result<Vec<Option<Bytes>>, RemoteError>;
+    async fn scan(
+        &self,
+        node: Uuid,
+        range: &ScanRange,
+        deadline: Instant,
+    ) -> Result<Box<dyn RemoteScan>, RemoteError>;
+    async fn write(&self, node: Uuid, write: &RemoteWrite, deadline: Instant) -> Result<(), RemoteError>;
+    async fn load(&self, node: Uuid, versions: Versions, deadline: Instant) -> Result<(), RemoteError>;
+}
+
+impl Engine {
+    /// Makes the node one of several. Done once, before it serves.
+    pub fn join(&self, cluster: Arc<dyn Cluster>) {
+        if self.cluster.set(cluster).is_err() {
+            tracing::error!("the node has joined a cluster already");
+        }
+    }
+
+    /// The cluster that the node is in.
+    pub(crate) fn cluster(&self) -> Option<&Arc<dyn Cluster>> {
+        self.cluster.get()
+    }
+
+    /// When a request that begins now is given up.
+    pub(crate) fn deadline(&self) -> Instant {
+        Instant::now() + self.limits.request_timeout
+    }
+}
+
+/// What a node says of rows that are on their way to another: nothing was done, and another try may find them.
+pub(crate) fn moved() -> CqlError {
+    CqlError::IsBootstrapping("The partition is moving to another node".to_owned())
+}
+
+/// True if nothing was done, because the rows are elsewhere or on their way.
+pub(crate) fn is_moved(error: &CqlError) -> bool {
+    matches!(error, CqlError::IsBootstrapping(_))
+}
+
+/// Waits between tries, longer each time, and no longer than until the view changes.
+pub(crate) struct Backoff {
+    wait: Duration,
+    deadline: Instant,
+}
+
+/// The first wait between tries, and the longest.
+const WAIT_MIN: Duration = Duration::from_millis(2);
+const WAIT_MAX: Duration = Duration::from_millis(100);
+
+impl Backoff {
+    pub fn until(deadline: Instant) -> Backoff {
+        Backoff {
+            wait: WAIT_MIN,
+            deadline,
+        }
+    }
+
+    /// False if the time is over.
+    pub async fn wait(&mut self, cluster: &dyn Cluster) -> bool {
+        if Instant::now() + self.wait >= self.deadline {
+            return false;
+        }
+        cluster.changed(self.wait).await;
+        self.wait = (self.wait * 2).min(WAIT_MAX);
+        true
+    }
+}
+
+/// Nothing was done in time.
+pub(crate) fn unavailable(consistency: Consistency) -> CqlError {
+    CqlError::Unavailable {
+        message: format!("Cannot achieve consistency level {consistency}"),
+        consistency,
+        required: 1,
+        alive: 0,
+    }
+}
+
+/// No answer to a read in time.
+pub(crate) fn read_timeout(consistency: Consistency) -> CqlError {
+    CqlError::ReadTimeout {
+        message: "Operation timed out - received only 0 responses.".to_owned(),
+        consistency,
+        received: 0,
+        block_for: 1,
+        data_present: false,
+    }
+}
+
+/// No answer to a write in time: it may or may not have happened.
+pub(crate) fn write_timeout(consistency: Consistency, write_type: WriteType) -> CqlError {
+    CqlError::WriteTimeout {
+        message: "Operation timed out - received only 0 responses.".to_owned(),
+        consistency,
+        received: 0,
+        block_for: 1,
+        write_type,
+    }
+}

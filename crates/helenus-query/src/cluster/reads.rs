@@ -1,0 +1,141 @@
+//! Rows by key and by range, wherever they are.
+
+use bytes::Bytes;
+use helenus_cql::error::{Consistency, CqlError};
+use helenus_row::ByteRange;
+use helenus_tablet::{Scan, TokenRange};
+use tokio::time::Instant;
+
+use super::{Backoff, Cluster, Owner, RemoteError, RemoteScan, ScanRange, is_moved, moved, read_timeout};
+use crate::engine::{Engine, store_error};
+
+/// A scan of one tablet.
+#[allow(clippy::large_enum_variant, reason = "one for a whole read")]
+pub(crate) enum TabletScan {
+    Local(Scan),
+    Remote(Box<dyn RemoteScan>),
+}
+
+impl TabletScan {
+    /// The next key and merged row.
+    pub async fn next(&mut self) -> Result<Option<(Bytes, Bytes)>, CqlError> {
+        match self {
+            TabletScan::Local(scan) => scan.next().await.map_err(store_error),
+            TabletScan::Remote(scan) => scan.next().await.map_err(read_error),
+        }
+    }
+}
+
+/// A read can always be tried again.
+fn read_error(error: RemoteError) -> CqlError {
+    match error {
+        RemoteError::Failed(error) => error,
+        RemoteError::NotMine | RemoteError::Unreachable(_) | RemoteError::NoAnswer(_) => moved(),
+    }
+}
+
+/// The merged row of a key.
+pub(crate) async fn get(
+    engine: &Engine,
+    cluster: &dyn Cluster,
+    token: i64,
+    key: &[u8],
+) -> Result<Option<Bytes>, CqlError> {
+    let deadline = engine.deadline();
+    let mut backoff = Backoff::until(deadline);
+    loop {
+        let tried = match cluster.owner(token) {
+            Owner::Here => get_here(engine, token, key).await,
+            Owner::Peer(node) => {
+                let keys = [(token, Bytes::copy_from_slice(key))];
+                let rows = cluster.get(node, &keys, deadline).await;
+                rows.map(|mut rows| rows.pop().flatten()).map_err(read_error)
+            }
+            Owner::Nobody => Err(moved()),
+        };
+        match tried {
+            Err(error) if is_moved(&error) => {
+                if !backoff.wait(cluster).await {
+                    return Err(read_timeout(Consistency::One));
+                }
+            }
+            done => return done,
+        }
+    }
+}
+
+/// The same of a tablet of this node.
+pub(crate) async fn get_here(engine: &Engine, token: i64, key: &[u8]) -> Result<Option<Bytes>, CqlError> {
+    let tablet = engine.store.tablet(token);
+    if let Some(cached) = tablet.get_cached(key) {
+        return Ok(cached);
+    }
+    tablet.get(key).await.map_err(store_error)
+}
+
+/// Begins a scan of keys that lie in one tablet.
+pub(crate) async fn scan(
+    engine: &Engine,
+    cluster: &dyn Cluster,
+    range: &ScanRange,
+) -> Result<TabletScan, CqlError> {
+    let deadline = engine.deadline();
+    let mut backoff = Backoff::until(deadline);
+    loop {
+        match try_scan(engine, cluster, range, deadline).await {
+            Err(error) if is_moved(&error) => {
+                if !backoff.wait(cluster).await {
+                    return Err(read_timeout(Consistency::One));
+                }
+            }
+            done => return done,
+        }
+    }
+}
+
+async fn try_scan(
+    engine: &Engine,
+    cluster: &dyn Cluster,
+    range: &ScanRange,
+    deadline: Instant,
+) -> Result<TabletScan, CqlError> {
+    let tablet = cluster.tablet(range.tokens.first);
+    if !tablet.contains(range.tokens.last) {
+        // It was split since the range was cut.
+        return Err(moved());
+    }
+    match cluster.owner(range.tokens.first) {
+        Owner::Here => scan_here(engine, range).await.map(TabletScan::Local),
+        Owner::Peer(node) => {
+            let scan = cluster.scan(node, range, deadline).await.map_err(read_error)?;
+            Ok(TabletScan::Remote(scan))
+        }
+        Owner::Nobody => Err(moved()),
+    }
+}
+
+/// The same of a tablet of this node.
+pub(crate) async fn scan_here(engine: &Engine, range: &ScanRange) -> Result<Scan, CqlError> {
+    let tablet = engine.store.tablet(range.tokens.first);
+    if !tablet.token_range().contains(range.tokens.last) {
+        return Err(moved());
+    }
+    let keys = ByteRange {
+        start: range.start.clone(),
+        end: range.end.clone(),
+    };
+    crate::storage::read::scan_tablet(tablet, keys, range.reversed).await
+}
+
+/// The part of a range of keys of a table that lies in the tablet where the range begins: its keys, its tokens, and whether more follows.
+pub(crate) fn tokens_of(cluster: &dyn Cluster, start: &[u8]) -> TokenRange {
+    cluster.tablet(first_token(start))
+}
+
+/// The least token that a key at or above `start` can have, in the table that `start` begins with.
+fn first_token(start: &[u8]) -> i64 {
+    let mut token = [0; 8];
+    let given = start.get(4..).unwrap_or_default();
+    token.iter_mut().zip(given).for_each(|(to, from)| *to = *from);
+    i64::from_be_bytes(token) ^ i64::MIN
+}
