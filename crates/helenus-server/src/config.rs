@@ -5,6 +5,27 @@ use std::time::Duration;
 
 use helenus_cql::frame::MAX_BODY_LEN;
 
+/// When a request that waits for its turn is refused with OVERLOADED instead of being run.
+#[derive(Clone, Debug)]
+pub struct OverloadConfig {
+    /// It has waited for longer than this. None: no request is refused for having waited.
+    pub wait_target: Option<Duration>,
+    /// And the queue of its connection has not been empty for that long.
+    pub interval: Duration,
+    /// And more requests than this wait on the node.
+    pub waiting_min: usize,
+}
+
+impl Default for OverloadConfig {
+    fn default() -> OverloadConfig {
+        OverloadConfig {
+            wait_target: Some(Duration::from_millis(50)),
+            interval: Duration::from_millis(250),
+            waiting_min: 1024,
+        }
+    }
+}
+
 /// Limits of the native transport. What Cassandra calls a setting is named beside it.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
@@ -20,6 +41,11 @@ pub struct ServerConfig {
     pub connection_in_flight_bytes: usize,
     /// The same for all connections together (`native_transport_max_request_data_in_flight`).
     pub node_in_flight_bytes: usize,
+    /// Requests running at a time, of all connections together; more wait (`native_transport_max_threads`). Each
+    /// connection may always have a few.
+    pub requests_running_max: usize,
+    /// When requests that wait are refused.
+    pub overload: OverloadConfig,
     /// A connection without a request for that long is closed (`native_transport_idle_timeout`).
     pub idle_timeout: Option<Duration>,
     /// A connection that has not started up after that long is closed.
@@ -43,6 +69,8 @@ impl ServerConfig {
             connections_max: 16_384,
             connection_in_flight_bytes: share(160, 16 * MIB, 256 * MIB),
             node_in_flight_bytes: share(40, 64 * MIB, 2048 * MIB),
+            requests_running_max: 4096,
+            overload: OverloadConfig::default(),
             idle_timeout: None,
             startup_timeout: Duration::from_secs(30),
             slow_request_log_timeout: Some(Duration::from_millis(500)),

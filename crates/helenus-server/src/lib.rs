@@ -17,5 +17,5 @@ mod shared;
 mod slow;
 
 pub use backend::Backend;
-pub use config::ServerConfig;
+pub use config::{OverloadConfig, ServerConfig};
 pub use listener::Server;

@@ -81,6 +81,7 @@ pub const LATENCY_BUCKETS_S: [f64; 16] = [
 ];
 
 pub const REQUEST_DURATION: &str = "helenus_request_duration_seconds";
+const ERRORS: &str = "helenus_request_errors_total";
 /// Where the time of requests goes, of a sample of them.
 pub const STAGE_DURATION: &str = "helenus_request_stage_seconds";
 
@@ -90,6 +91,10 @@ pub struct Metrics {
     stages: [Histogram; Stage::ALL.len()],
     slow: Counter,
     in_flight_bytes: Gauge,
+    running: Gauge,
+    waiting: Gauge,
+    overloaded: Counter,
+    shed: Counter,
     connections: Gauge,
     connections_refused: Counter,
     received_bytes: Counter,
@@ -103,6 +108,11 @@ impl Default for Metrics {
             stages: Stage::ALL.map(|stage| histogram!(STAGE_DURATION, "stage" => stage.name())),
             slow: counter!("helenus_slow_requests_total"),
             in_flight_bytes: gauge!("helenus_request_in_flight_bytes"),
+            running: gauge!("helenus_requests_running"),
+            waiting: gauge!("helenus_requests_waiting"),
+            // Looked up once, unlike other errors: a node that is overloaded must refuse at little cost.
+            overloaded: counter!(ERRORS, "error" => "overloaded"),
+            shed: counter!("helenus_requests_shed_total"),
             connections: gauge!("helenus_connections"),
             connections_refused: counter!("helenus_connections_refused_total"),
             received_bytes: counter!("helenus_received_bytes_total"),
@@ -138,11 +148,24 @@ impl Metrics {
     }
 
     pub(crate) fn failed(&self, error: &CqlError) {
-        counter!("helenus_request_errors_total", "error" => error_name(error)).increment(1);
+        match error {
+            CqlError::Overloaded(_) => self.overloaded.increment(1),
+            error => counter!(ERRORS, "error" => error_name(error)).increment(1),
+        }
     }
 
-    pub(crate) fn in_flight_bytes(&self, bytes: usize) {
+    /// A request was refused for having waited too long.
+    pub(crate) fn shed(&self) {
+        self.shed.increment(1);
+    }
+
+    pub(crate) fn in_flight(&self, requests: usize, bytes: usize) {
+        self.running.set(requests as f64);
         self.in_flight_bytes.set(bytes as f64);
+    }
+
+    pub(crate) fn waiting(&self, requests: usize) {
+        self.waiting.set(requests as f64);
     }
 
     pub(crate) fn connections(&self, count: usize) {

@@ -1,12 +1,13 @@
 //! What the connections of a server share.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use helenus_query::clock::{Clock, SystemClock, TimestampSource};
 use uuid::Uuid;
 
 use crate::config::ServerConfig;
+use crate::connection::{Backlog, Busy};
 use crate::events::EventHub;
 use crate::metrics::Metrics;
 use crate::slow::SlowLog;
@@ -17,7 +18,10 @@ pub(crate) struct Shared<B> {
     pub metrics: Arc<Metrics>,
     pub events: Arc<EventHub>,
     pub slow: SlowLog,
-    in_flight_bytes: AtomicUsize,
+    pub busy: Arc<Busy>,
+    in_flight: InFlight,
+    waiting_requests: AtomicUsize,
+    waiting_bytes: AtomicUsize,
     trace_ids: TraceIds,
 }
 
@@ -29,24 +33,52 @@ impl<B> Shared<B> {
             config,
             metrics,
             events,
-            in_flight_bytes: AtomicUsize::new(0),
+            busy: Arc::default(),
+            in_flight: InFlight::default(),
+            waiting_requests: AtomicUsize::new(0),
+            waiting_bytes: AtomicUsize::new(0),
             trace_ids: TraceIds::default(),
         }
     }
 
-    /// True if another request may begin: one may overshoot the limit, so that any size of request gets its turn.
+    /// True if another request may begin as far as memory goes: one may overshoot the limit, so that any size of
+    /// request gets its turn.
     pub fn has_room(&self) -> bool {
-        self.in_flight_bytes.load(Ordering::Relaxed) < self.config.node_in_flight_bytes
+        self.in_flight.load().1 < self.config.node_in_flight_bytes
     }
 
+    /// True if not as many requests run as may run.
+    pub fn may_run_more(&self) -> bool {
+        self.in_flight.load().0 < self.config.requests_running_max
+    }
+
+    /// True if waiting requests leave room for more of them.
+    pub fn may_wait_more(&self) -> bool {
+        self.waiting_bytes.load(Ordering::Relaxed) < self.config.node_in_flight_bytes
+    }
+
+    /// Requests that wait on the node, as far as their connections have told.
+    pub fn waiting_requests(&self) -> usize {
+        self.waiting_requests.load(Ordering::Relaxed)
+    }
+
+    /// A request of that size begins.
     pub fn acquire(&self, bytes: usize) {
-        let before = self.in_flight_bytes.fetch_add(bytes, Ordering::Relaxed);
-        self.metrics.in_flight_bytes(before + bytes);
+        let (requests, bytes) = self.in_flight.add(1, bytes);
+        self.metrics.in_flight(requests, bytes);
     }
 
-    pub fn release(&self, bytes: usize) {
-        let before = self.in_flight_bytes.fetch_sub(bytes, Ordering::Relaxed);
-        self.metrics.in_flight_bytes(before.saturating_sub(bytes));
+    /// So many requests, with so many bytes in all, have ended.
+    pub fn release(&self, requests: usize, bytes: usize) {
+        let (requests, bytes) = self.in_flight.sub(requests, bytes);
+        self.metrics.in_flight(requests, bytes);
+    }
+
+    /// So much waits on a connection, where it was `before`.
+    pub fn now_waiting(&self, before: Backlog, now: Backlog) {
+        let requests = change(&self.waiting_requests, before.requests, now.requests);
+        change(&self.waiting_bytes, before.bytes, now.bytes);
+        self.metrics.waiting(requests);
     }
 
     /// The id of a new trace: a time UUID.
@@ -58,6 +90,47 @@ impl<B> Shared<B> {
     pub fn now_us(&self) -> i64 {
         self.trace_ids.clock.now_us()
     }
+}
+
+/// Requests that run and their bytes, in one word, so that a request costs one change of it.
+#[derive(Default)]
+struct InFlight(AtomicU64);
+
+/// Low bits, for bytes: 16 TiB.
+const BYTES_BITS: u32 = 44;
+
+impl InFlight {
+    fn load(&self) -> (usize, usize) {
+        unpack(self.0.load(Ordering::Relaxed))
+    }
+
+    /// Returns what there is now.
+    fn add(&self, requests: usize, bytes: usize) -> (usize, usize) {
+        let added = pack(requests, bytes);
+        unpack(self.0.fetch_add(added, Ordering::Relaxed).wrapping_add(added))
+    }
+
+    /// Returns what is left. Nothing is taken that was not added.
+    fn sub(&self, requests: usize, bytes: usize) -> (usize, usize) {
+        let taken = pack(requests, bytes);
+        unpack(self.0.fetch_sub(taken, Ordering::Relaxed).wrapping_sub(taken))
+    }
+}
+
+fn pack(requests: usize, bytes: usize) -> u64 {
+    ((requests as u64) << BYTES_BITS) + bytes as u64
+}
+
+fn unpack(packed: u64) -> (usize, usize) {
+    let bytes = packed & ((1 << BYTES_BITS) - 1);
+    ((packed >> BYTES_BITS) as usize, bytes as usize)
+}
+
+/// Replaces one's part of a sum by another; returns the sum.
+fn change(sum: &AtomicUsize, before: usize, now: usize) -> usize {
+    let difference = now.wrapping_sub(before);
+    sum.fetch_add(difference, Ordering::Relaxed)
+        .wrapping_add(difference)
 }
 
 /// Makes time UUIDs that do not repeat within this process.

@@ -9,11 +9,13 @@
 
 mod handshake;
 mod in_flight;
+mod input;
 mod report;
 mod requests;
 mod socket;
 mod subject;
 mod traced;
+mod waiting;
 
 use std::future::Future;
 use std::io;
@@ -28,29 +30,27 @@ use futures::StreamExt;
 use futures::future::poll_fn;
 use futures::stream::FuturesUnordered;
 use helenus_cql::frame::response::{Event, EventType, QueryResult};
-use helenus_cql::frame::{
-    Decoder, Direction, Envelope, EnvelopeError, OutputEncoder, ProtocolVersion, Response,
-};
+use helenus_cql::frame::{Decoder, Direction, EnvelopeError, OutputEncoder, ProtocolVersion, Response};
 use helenus_query::request::ClientState;
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, watch};
+use tokio::task::coop;
 use tokio::time::Sleep;
 
+pub(crate) use self::in_flight::Busy;
 use self::in_flight::{Done, InFlight};
 use self::report::Unsent;
+pub(crate) use self::waiting::Backlog;
+use self::waiting::{Queue, Waiting};
 use crate::backend::Backend;
 use crate::breakdown::Arrival;
 use crate::shared::Shared;
 
-/// Bytes of answers after which the socket is tried before more requests are begun.
-const FLUSH_LEN: usize = 64 * 1024;
 /// Bytes of answers that the client has not taken, above which it is not read any more.
 const OUTPUT_LEN_MAX: usize = 1024 * 1024;
 const READ_LEN_MIN: usize = 4 * 1024;
 /// What a request costs beyond its bytes, as far as limits on bytes in flight go.
 const REQUEST_OVERHEAD_BYTES: usize = 512;
-/// How often a connection looks again when others use up the node's bytes in flight.
-const ROOM_POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// How long a client that was refused may take to read why.
 const LINGER: Duration = Duration::from_millis(500);
 
@@ -76,6 +76,7 @@ pub(crate) struct Connection<B: Backend> {
     envelopes: BytesMut,
     /// Bytes ready to be sent.
     output: BytesMut,
+    waiting: Queue,
     in_flight: FuturesUnordered<InFlight>,
     in_flight_bytes: usize,
     events: Option<mpsc::Receiver<Event>>,
@@ -86,6 +87,9 @@ pub(crate) struct Connection<B: Backend> {
     refused: bool,
     deadline: Pin<Box<Sleep>>,
     room_timer: Option<Pin<Box<Sleep>>>,
+    /// When others shall get their turn; none when nothing was served since they had it.
+    slice_end: Option<Instant>,
+    slice_is_over: bool,
     last_request: Instant,
     /// When the client was last read from.
     last_read: Instant,
@@ -113,6 +117,7 @@ impl<B: Backend> Connection<B> {
             read_len: READ_LEN_MIN,
             envelopes: BytesMut::new(),
             output: BytesMut::new(),
+            waiting: Queue::default(),
             in_flight: FuturesUnordered::new(),
             in_flight_bytes: 0,
             events: None,
@@ -121,6 +126,8 @@ impl<B: Backend> Connection<B> {
             refused: false,
             deadline,
             room_timer: None,
+            slice_end: None,
+            slice_is_over: false,
             last_request: Instant::now(),
             last_read: Instant::now(),
             partial_since: None,
@@ -152,8 +159,18 @@ impl<B: Backend> Connection<B> {
         tracing::debug!(peer = %self.peer, "connection closed");
     }
 
-    /// Does all that can be done now. Ready when the connection is over.
+    /// Does what can be done now, for a slice of time. Ready when the connection is over.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.slice_end = None;
+        self.slice_is_over = false;
+        let served = self.serve_slice(cx);
+        if let Some((before, now)) = self.waiting.tell() {
+            self.shared.now_waiting(before, now);
+        }
+        served
+    }
+
+    fn serve_slice(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
             let mut progress = self.collect_finished(cx);
             progress |= self.collect_events(cx);
@@ -172,6 +189,10 @@ impl<B: Backend> Connection<B> {
             if self.ending && flushed && self.in_flight.is_empty() {
                 return Poll::Ready(Ok(()));
             }
+            if self.slice_is_over || !coop::has_budget_remaining() {
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
             if !progress {
                 self.check_deadline(cx);
                 if self.ending && self.in_flight.is_empty() && flushed {
@@ -185,6 +206,7 @@ impl<B: Backend> Connection<B> {
     fn collect_finished(&mut self, cx: &mut Context<'_>) -> bool {
         let mut progress = false;
         while !self.in_flight.is_empty()
+            && coop::has_budget_remaining()
             && let Poll::Ready(Some(done)) = self.in_flight.poll_next_unpin(cx)
         {
             progress = true;
@@ -210,58 +232,6 @@ impl<B: Backend> Connection<B> {
         progress
     }
 
-    /// Begins requests from what was read, and reads.
-    fn serve_input(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
-        let mut progress = false;
-        while !self.ending && self.output_len() < OUTPUT_LEN_MAX && self.may_begin(cx) {
-            match self.decoder.decode(&mut self.input) {
-                Ok(Some(envelope)) => {
-                    progress = true;
-                    self.serve(envelope, cx);
-                    if self.output_len() >= FLUSH_LEN {
-                        break;
-                    }
-                }
-                Ok(None) => match self.read_more(cx)? {
-                    Poll::Ready(0) => {
-                        self.ending = true;
-                        progress = true;
-                    }
-                    Poll::Ready(_) => progress = true,
-                    Poll::Pending => break,
-                },
-                Err(error) => {
-                    progress = true;
-                    self.refuse(error);
-                }
-            }
-        }
-        Ok(progress)
-    }
-
-    /// False while requests have to wait for others to finish. A connection that asked to be told is not held back.
-    fn may_begin(&mut self, cx: &mut Context<'_>) -> bool {
-        if self.has_room() || self.throw_on_overload {
-            self.room_timer = None;
-            return true;
-        }
-        if self.in_flight.is_empty() {
-            // Nothing of this connection's own will wake it.
-            let timer = self
-                .room_timer
-                .get_or_insert_with(|| Box::pin(tokio::time::sleep(ROOM_POLL_INTERVAL)));
-            if timer.as_mut().poll(cx).is_ready() {
-                self.room_timer = None;
-                cx.waker().wake_by_ref();
-            }
-        }
-        false
-    }
-
-    fn has_room(&self) -> bool {
-        self.in_flight_bytes < self.shared.config.connection_in_flight_bytes && self.shared.has_room()
-    }
-
     /// Answers bytes that are no request, and reads no further: what follows them can't be trusted.
     fn refuse(&mut self, error: EnvelopeError) {
         tracing::debug!(peer = %self.peer, error = %error.error, "connection refused");
@@ -275,12 +245,16 @@ impl<B: Backend> Connection<B> {
         self.refused = true;
     }
 
-    fn serve(&mut self, envelope: Envelope, cx: &mut Context<'_>) {
-        let begun = Instant::now();
+    fn serve(&mut self, waiting: Waiting, begun: Instant, cx: &mut Context<'_>) {
+        let Waiting {
+            envelope,
+            first_byte,
+            last_byte,
+        } = waiting;
         self.last_request = begun;
         let arrival = Arrival {
-            first_byte: self.partial_since.take().unwrap_or(self.last_read),
-            last_byte: self.last_read,
+            first_byte,
+            last_byte,
             begun,
         };
         match self.phase {
@@ -292,7 +266,7 @@ impl<B: Backend> Connection<B> {
     fn finish(&mut self, mut done: Done) {
         let ticket = done.ticket;
         self.in_flight_bytes = self.in_flight_bytes.saturating_sub(ticket.cost_bytes);
-        self.shared.release(ticket.cost_bytes);
+        self.shared.release(1, ticket.cost_bytes);
         let message = &done.answered.message;
         if let Response::Result(QueryResult::SetKeyspace(keyspace)) = &message.response {
             self.client = Arc::new(ClientState {
@@ -331,7 +305,11 @@ impl<B: Backend> Connection<B> {
 impl<B: Backend> Drop for Connection<B> {
     /// What has begun runs to its end: a client that goes away must not leave a change half made.
     fn drop(&mut self) {
-        self.shared.release(self.in_flight_bytes);
+        self.shared.release(self.in_flight.len(), self.in_flight_bytes);
+        self.waiting.clear();
+        if let Some((before, now)) = self.waiting.tell() {
+            self.shared.now_waiting(before, now);
+        }
         if self.in_flight.is_empty() {
             return;
         }

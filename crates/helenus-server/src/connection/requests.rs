@@ -1,8 +1,7 @@
 //! Requests of a connection that has started up.
 
-use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::Context;
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -18,7 +17,8 @@ use helenus_query::request::{BoundValues, ClientState, Place, QueryOptions};
 use helenus_query::response::{Outcome, Response as Answer};
 use helenus_query::trace::Work;
 
-use super::in_flight::{Answered, InFlight, Remarks, Ticket};
+use super::in_flight::{self, Answered, InFlight, Remarks, Ticket};
+use super::input::overloaded;
 use super::subject::Subject;
 use super::traced::Traced;
 use super::{Connection, REQUEST_OVERHEAD_BYTES};
@@ -47,9 +47,7 @@ impl<B: Backend> Connection<B> {
             return self.send_error(version, header.stream, CqlError::Protocol(message));
         }
         if self.throw_on_overload && !self.has_room() {
-            let message =
-                "Server is in overloaded state. Cannot accept more requests at this point".to_owned();
-            return self.send_error(version, header.stream, CqlError::Overloaded(message));
+            return self.send_error(version, header.stream, overloaded());
         }
         let message = match RequestMessage::decode(envelope) {
             Ok(message) => message,
@@ -61,7 +59,7 @@ impl<B: Backend> Connection<B> {
             let request = &message.request;
             Traced::begin(&shared, self.peer, request, request_len, &arrival, &mut work)
         });
-        let begun = Begun {
+        let begun = Accepted {
             ticket: Ticket {
                 version,
                 stream: header.stream,
@@ -129,11 +127,11 @@ impl<B: Backend> Connection<B> {
 
     fn run_request(
         &mut self,
-        begun: Begun,
+        begun: Accepted,
         run: impl Future<Output = Ran<B::Prepared>> + Send + 'static,
         cx: &mut Context<'_>,
     ) {
-        let Begun { ticket, traced, work } = begun;
+        let Accepted { ticket, traced, work } = begun;
         let shared = self.shared.clone();
         let answer = run.map(move |Ran { subject, result }| {
             let mut message = result.unwrap_or_else(|error| Response::Error(error).into());
@@ -149,16 +147,15 @@ impl<B: Backend> Connection<B> {
         });
         self.in_flight_bytes += ticket.cost_bytes;
         self.shared.acquire(ticket.cost_bytes);
-        let mut request = InFlight::new(ticket, work, answer);
-        match pin!(&mut request).poll(cx) {
-            Poll::Ready(done) => self.finish(done),
-            Poll::Pending => self.in_flight.push(request),
+        match InFlight::begin(ticket, work, answer, &self.shared.busy, cx) {
+            in_flight::Begun::Done(done) => self.finish(done),
+            in_flight::Begun::Running(request) => self.in_flight.push(request),
         }
     }
 }
 
 /// A request that is about to run.
-struct Begun {
+struct Accepted {
     ticket: Ticket,
     traced: Option<Box<Traced>>,
     work: Work,

@@ -2,6 +2,7 @@
 
 mod client;
 mod mock;
+mod overload;
 
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;

@@ -1,0 +1,157 @@
+//! What a connection takes in, and when it begins.
+
+use std::future::Future;
+use std::io;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use helenus_cql::error::CqlError;
+use tokio::task::coop;
+
+use super::waiting::{Last, Waiting};
+use super::{Connection, OUTPUT_LEN_MAX, Phase};
+use crate::backend::Backend;
+
+/// Bytes of answers after which the socket is tried before more requests are begun.
+const FLUSH_LEN: usize = 64 * 1024;
+/// How long a connection serves requests before others get their turn.
+const SLICE: Duration = Duration::from_millis(1);
+/// Requests that a connection may always run, however many others run.
+const RUNNING_ALWAYS: usize = 32;
+/// Requests that compute for long, on the whole node, above which a connection begins no second one: they would only take the
+/// threads from each other.
+const BUSY_MAX: usize = 128;
+/// How often a connection looks again when others use up what the node can run.
+const ROOM_POLL_INTERVAL: Duration = Duration::from_millis(5);
+
+impl<B: Backend> Connection<B> {
+    /// Takes in what has arrived, and begins what may begin.
+    pub(super) fn serve_input(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
+        let mut progress = self.take_in(cx)?;
+        while !self.ending && self.output_len() < OUTPUT_LEN_MAX {
+            let now = Instant::now();
+            if self.slice_end.is_some_and(|end| now >= end) || !coop::has_budget_remaining() {
+                self.slice_is_over = true;
+                break;
+            }
+            let on_node = || self.shared.waiting_requests();
+            let is_stale = self
+                .waiting
+                .is_next_stale(&self.shared.config.overload, on_node, now);
+            let may_go_on = is_stale || self.waiting.is_empty() || self.may_begin(cx);
+            if !may_go_on {
+                break;
+            }
+            match self.waiting.pop() {
+                Some(waiting) if is_stale => self.shed(&waiting),
+                Some(waiting) => self.serve(waiting, now, cx),
+                None => {
+                    progress |= self.end();
+                    break;
+                }
+            }
+            progress = true;
+            self.slice_end.get_or_insert(now + SLICE);
+            if self.output_len() >= FLUSH_LEN {
+                break;
+            }
+        }
+        Ok(progress)
+    }
+
+    /// Reads and decodes what there is. True if anything came, be it the end.
+    fn take_in(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
+        let mut progress = false;
+        while self.may_take_in() {
+            match self.decoder.decode(&mut self.input) {
+                Ok(Some(envelope)) => {
+                    progress = true;
+                    self.waiting.push(Waiting {
+                        envelope,
+                        first_byte: self.partial_since.take().unwrap_or(self.last_read),
+                        last_byte: self.last_read,
+                    });
+                }
+                Ok(None) => match self.read_more(cx)? {
+                    Poll::Ready(0) => {
+                        progress = true;
+                        self.waiting.last = Some(Last::Closed);
+                    }
+                    Poll::Ready(_) => progress = true,
+                    Poll::Pending => {
+                        // Without budget left, the socket was not even asked.
+                        if coop::has_budget_remaining() {
+                            self.waiting.has_all();
+                        }
+                        break;
+                    }
+                },
+                Err(error) => {
+                    progress = true;
+                    self.waiting.last = Some(Last::Garbage(error));
+                }
+            }
+        }
+        Ok(progress)
+    }
+
+    fn may_take_in(&self) -> bool {
+        let is_patient = self.waiting.is_empty() || (!self.waiting.is_full() && self.shared.may_wait_more());
+        // How the bytes behind STARTUP are to be read is known when it has been served.
+        let is_readable = self.waiting.is_empty() || self.phase != Phase::Starting;
+        !self.ending
+            && self.waiting.last.is_none()
+            && is_patient
+            && is_readable
+            && self.output_len() < OUTPUT_LEN_MAX
+    }
+
+    /// False while requests have to wait for others to finish. One that asked to be told of a lack of room is not held back for it.
+    fn may_begin(&mut self, cx: &mut Context<'_>) -> bool {
+        let has_room = self.throw_on_overload || self.has_room();
+        let own = self.in_flight.len();
+        let may_run = own < RUNNING_ALWAYS || self.shared.may_run_more();
+        let may_compute = own == 0 || self.shared.busy.count() < BUSY_MAX;
+        if has_room && may_run && may_compute {
+            self.room_timer = None;
+            return true;
+        }
+        // Others may make room, of which nobody tells this connection; and what waits becomes stale.
+        let timer = self
+            .room_timer
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep(ROOM_POLL_INTERVAL)));
+        if timer.as_mut().poll(cx).is_ready() {
+            self.room_timer = None;
+            cx.waker().wake_by_ref();
+        }
+        false
+    }
+
+    pub(super) fn has_room(&self) -> bool {
+        self.in_flight_bytes < self.shared.config.connection_in_flight_bytes && self.shared.has_room()
+    }
+
+    /// Refuses a request that has waited for too long.
+    fn shed(&mut self, waiting: &Waiting) {
+        let header = &waiting.envelope.header;
+        self.shared.metrics.shed();
+        self.send_error(header.version, header.stream, overloaded());
+    }
+
+    /// Does what comes behind the last request, if that has come.
+    fn end(&mut self) -> bool {
+        match self.waiting.last.take() {
+            Some(Last::Garbage(error)) => self.refuse(error),
+            Some(Last::Closed) => self.ending = true,
+            None => return false,
+        }
+        true
+    }
+}
+
+/// As Cassandra says it.
+pub(super) fn overloaded() -> CqlError {
+    CqlError::Overloaded(
+        "Server is in overloaded state. Cannot accept more requests at this point".to_owned(),
+    )
+}
