@@ -36,7 +36,7 @@ impl Server {
                 &format!("file://{}", data.join("helenus").display()),
             ])
             .args(["--listen", &address, "--http", "127.0.0.1:29043"])
-            .args(no_row_cache.then_some("--row-cache-bytes=0"))
+            .args(no_row_cache.then_some("--set=row_cache_bytes=0"))
             .stdout(Stdio::null())
             .spawn()
             .with_context(|| {
