@@ -7,7 +7,7 @@ import pytest
 import loader
 
 WORKLOADS = ["kv", "many-tables", "dense-kv", "batch-mutate", "user-quorum", "tombstones", "timeseries", "wide-rows",
-             "counters", "lwt", "collections", "hot-keys", "scan", "create-drop", "queue"]
+             "counters", "lwt", "collections", "hot-keys", "scan", "create-drop", "queue", "surge"]
 
 
 def test_list_names_every_workload():

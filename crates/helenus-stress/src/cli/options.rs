@@ -298,7 +298,7 @@ pub struct CompareArgs {
 /// What `repro` takes.
 #[derive(clap::Args, Clone, Debug)]
 pub struct ReproArgs {
-    /// The experiment: many-tables (A), dense-kv (B), batch-mutate (C), user-quorum (D) or tombstones (E)
+    /// The experiment: many-tables (A), dense-kv (B), batch-mutate (C), user-quorum (D), tombstones (E) or overload (F)
     #[arg(value_name = "NAME")]
     pub name: String,
     /// Its size, 1 being that of the report

@@ -23,6 +23,14 @@ pub struct Session<'a> {
     pub took: Took,
 }
 
+/// What a session can leave to the next one of the same workload.
+pub struct Ready {
+    info: &'static Info,
+    setup: Setup,
+    db: Arc<Db>,
+    workload: Arc<dyn Workload>,
+}
+
 /// How long it took to make ready.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Took {
@@ -72,6 +80,37 @@ impl<'a> Session<'a> {
             workload: workload.into(),
             took,
         })
+    }
+}
+
+impl<'a> Session<'a> {
+    /// Goes on with what another session has made ready, with other arguments for the load. The workload and its keys are the same.
+    pub fn over(ready: Ready, runtime: &'a Runtime, args: &'a LoadArgs) -> Self {
+        let Ready {
+            info,
+            setup,
+            db,
+            workload,
+        } = ready;
+        Self {
+            runtime,
+            args,
+            info,
+            setup,
+            db,
+            workload,
+            took: Took::default(),
+        }
+    }
+
+    /// Leaves to another session what is ready.
+    pub fn into_ready(self) -> Ready {
+        Ready {
+            info: self.info,
+            setup: self.setup,
+            db: self.db,
+            workload: self.workload,
+        }
     }
 }
 

@@ -12,6 +12,7 @@ mod many_tables;
 mod queue;
 mod scan;
 pub mod setup;
+mod surge;
 mod timeseries;
 mod tombstones;
 mod user_quorum;
@@ -180,6 +181,7 @@ pub const ALL: &[&Info] = &[
     &scan::INFO,
     &create_drop::INFO,
     &queue::INFO,
+    &surge::INFO,
 ];
 
 /// The workload of that name or alias, in any case.

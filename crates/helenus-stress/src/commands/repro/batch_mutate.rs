@@ -16,12 +16,12 @@ const BATCHES_A_ROUND: f64 = 15.0;
 
 fn steps(scale: &Scale) -> Vec<Step> {
     let batches = scale.count(10.0 * BATCHES_A_ROUND, BATCHES_A_ROUND as u64);
-    vec![Step {
-        name: "batches".into(),
-        keyspace: "batches",
-        kind: RunKind::Run,
-        line: format!("batch-mutate -p 150k -t 1 -c 1 -n {batches}"),
-    }]
+    vec![Step::new(
+        "batches",
+        "batches",
+        RunKind::Run,
+        format!("batch-mutate -p 150k -t 1 -c 1 -n {batches}"),
+    )]
 }
 
 fn figures(_: &[Done], _: &str, run: &Run) -> Vec<PublishedFigure> {

@@ -16,12 +16,7 @@ const PHASE_S: f64 = 6000.0;
 
 fn steps(scale: &Scale) -> Vec<Step> {
     let (keys, seconds) = (scale.count(20e9, 1000), scale.seconds(PHASE_S));
-    let step = |name: &str, kind, line: String| Step {
-        name: name.into(),
-        keyspace: "dense",
-        kind,
-        line,
-    };
+    let step = |name: &str, kind, line: String| Step::new(name, "dense", kind, line);
     vec![
         step(
             "load",

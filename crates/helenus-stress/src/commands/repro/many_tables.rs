@@ -24,11 +24,9 @@ const AGAIN: &str = "tables-10-again";
 
 fn steps(scale: &Scale) -> Vec<Step> {
     let (keys, seconds) = (scale.count(10e6, 1000), scale.seconds(MINUTES_30_S));
-    let step = |name: String, tables: u64, keyspace| Step {
-        name,
-        keyspace,
-        kind: RunKind::Run,
-        line: format!("many-tables --workload.tables={tables} -t 8 -c 50 -p {keys} -r 0.2 -d {seconds}"),
+    let step = |name: String, tables: u64, keyspace| {
+        let line = format!("many-tables --workload.tables={tables} -t 8 -c 50 -p {keys} -r 0.2 -d {seconds}");
+        Step::new(name, keyspace, RunKind::Run, line)
     };
     let all = TABLES
         .iter()

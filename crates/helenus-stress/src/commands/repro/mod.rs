@@ -4,6 +4,7 @@ mod batch_mutate;
 mod dense_kv;
 mod figures;
 mod many_tables;
+mod overload;
 mod tombstones;
 mod user_quorum;
 
@@ -17,13 +18,13 @@ use chrono::Local;
 use tokio::runtime::Runtime;
 
 use super::execute::{Run, execute};
-use super::session::Session;
+use super::session::{Ready, Session};
 use super::{Ended, print};
 use crate::cli;
 use crate::cli::options::{LoadArgs, ReproArgs};
 use crate::results::{PublishedFigure, RunKind};
 
-/// An experiment that somebody published.
+/// An experiment: one that somebody published, or one of the project's own.
 struct Experiment {
     /// The letter that the project's documents know it by.
     letter: &'static str,
@@ -33,12 +34,13 @@ struct Experiment {
     figures: fn(&[Done], &str, &Run) -> Vec<PublishedFigure>,
 }
 
-static ALL: [Experiment; 5] = [
+static ALL: [Experiment; 6] = [
     many_tables::EXPERIMENT,
     dense_kv::EXPERIMENT,
     batch_mutate::EXPERIMENT,
     user_quorum::EXPERIMENT,
     tombstones::EXPERIMENT,
+    overload::EXPERIMENT,
 ];
 
 /// A part of an experiment: a load of its own.
@@ -50,12 +52,70 @@ struct Step {
     kind: RunKind,
     /// The command's arguments.
     line: String,
+    /// Its rate, where that depends on what was measured before.
+    rate: Option<Rate>,
+    /// It goes on with the connections, the statements and the memory of the step before, which has the same workload and keys.
+    goes_on: bool,
+    /// More is asked for than can be done: to be told OVERLOADED, and to fall short of the rate, is no failure.
+    sheds: bool,
 }
+
+/// So many times the rate of an earlier step.
+#[derive(Clone, Copy, Debug)]
+struct Rate {
+    of: &'static str,
+    factor: f64,
+}
+
+impl Step {
+    /// A step of its own, at full speed.
+    fn new(name: impl Into<String>, keyspace: &'static str, kind: RunKind, line: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            keyspace,
+            kind,
+            line: line.into(),
+            rate: None,
+            goes_on: false,
+            sheds: false,
+        }
+    }
+
+    /// The command's arguments, with the rate.
+    fn arguments(&self, done: &[Done]) -> Result<String> {
+        let Some(Rate { of, factor }) = self.rate else {
+            return Ok(self.line.clone());
+        };
+        let before = figures::step(done, of).with_context(|| format!("there was no step {of}"))?;
+        let per_s: f64 = before.result.operations.iter().map(|of| of.rate_per_s).sum();
+        if per_s < 1.0 {
+            bail!("nothing was done in step {of}");
+        }
+        Ok(format!("{} --rate {:.0}", self.line, per_s * factor))
+    }
+
+    /// How it ended, given what it is for.
+    fn judge(&self, run: &Run) -> Ended {
+        let mut errors = run.result.operations.iter().flat_map(|of| &of.errors);
+        match run.ended {
+            Ended::WithErrors | Ended::RateMissed
+                if self.sheds && errors.all(|error| error.code == Some(OVERLOADED)) =>
+            {
+                Ended::Well
+            }
+            ended => ended,
+        }
+    }
+}
+
+/// The protocol's code of an answer that says so.
+const OVERLOADED: u32 = 0x1001;
 
 /// A step that has ended.
 struct Done {
     name: String,
     run: Run,
+    ended: Ended,
 }
 
 /// How large an experiment is to be.
@@ -92,16 +152,20 @@ pub fn repro(args: &ReproArgs) -> Result<Ended> {
     });
     let runtime = Runtime::new()?;
     let mut done: Vec<Done> = Vec::new();
+    let mut ready: Option<Ready> = None;
     for (number, step) in steps.iter().enumerate() {
-        let load = step_args(args, step, &directory)?;
+        let line = step.arguments(&done)?;
+        let load = step_args(args, step, &line, &directory)?;
         println!(
-            "\n── {} of {}: helenus-stress {} {}",
+            "\n── {} of {}: helenus-stress {} {line}",
             number + 1,
             steps.len(),
             step.kind.name(),
-            step.line
         );
-        let session = Session::open(&runtime, &load, step.kind)?;
+        let session = match ready.take().filter(|_| step.goes_on) {
+            Some(ready) => Session::over(ready, &runtime, &load),
+            None => Session::open(&runtime, &load, step.kind)?,
+        };
         let run = execute(&session, step.kind, |run| {
             run.result.published = (experiment.figures)(&done, &step.name, run);
         })?;
@@ -113,18 +177,16 @@ pub fn repro(args: &ReproArgs) -> Result<Ended> {
             bail!("interrupted in step {}", step.name);
         }
         print::run(&run)?;
+        ready = Some(session.into_ready());
         done.push(Done {
             name: step.name.clone(),
+            ended: step.judge(&run),
             run,
         });
     }
     summary(experiment, args.scale, &done)?;
     println!("Results: {}", directory.display());
-    Ok(done
-        .iter()
-        .map(|done| done.run.ended)
-        .max()
-        .unwrap_or(Ended::Well))
+    Ok(done.iter().map(|done| done.ended).max().unwrap_or(Ended::Well))
 }
 
 fn find(name: &str) -> Result<&'static Experiment> {
@@ -141,8 +203,8 @@ fn find(name: &str) -> Result<&'static Experiment> {
 }
 
 /// The step's own arguments, with the connection, schema and server of the command line.
-fn step_args(args: &ReproArgs, step: &Step, directory: &Path) -> Result<LoadArgs> {
-    let mut load = cli::run_arguments(step.line.split_whitespace().map(OsString::from))?;
+fn step_args(args: &ReproArgs, step: &Step, line: &str, directory: &Path) -> Result<LoadArgs> {
+    let mut load = cli::run_arguments(line.split_whitespace().map(OsString::from))?;
     let level = load.connect.cl;
     load.connect = args.connect.clone();
     if step.line.contains("--cl ") {

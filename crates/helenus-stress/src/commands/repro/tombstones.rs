@@ -20,11 +20,8 @@ const ROW_BYTES: f64 = 11.0 + 4.0 + 4.0 + 150.0;
 
 fn steps(scale: &Scale) -> Vec<Step> {
     let (products, seconds) = (scale.count(PRODUCTS, 1000), scale.seconds(PHASE_S));
-    let step = |name: &str, keyspace, kind, rest: &str| Step {
-        name: name.into(),
-        keyspace,
-        kind,
-        line: format!("tombstones -p {products} {rest}"),
+    let step = |name: &str, keyspace, kind, rest: &str| {
+        Step::new(name, keyspace, kind, format!("tombstones -p {products} {rest}"))
     };
     let for_seconds = |rest: &str| format!("-t 8 -c 8 {rest} -d {seconds}");
     vec![

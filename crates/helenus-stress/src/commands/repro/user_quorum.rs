@@ -25,12 +25,7 @@ const TESTS: [(&str, &str); 4] = [
 
 fn steps(scale: &Scale) -> Vec<Step> {
     let (users, seconds) = (scale.count(USERS, 1000), scale.seconds(PHASE_S));
-    let step = |name: String, kind, line: String| Step {
-        name,
-        keyspace: "users",
-        kind,
-        line,
-    };
+    let step = |name: String, kind, line: String| Step::new(name, "users", kind, line);
     let load = format!("user-quorum -p {users} -t 8 -c 16 --cl quorum");
     let test = |operation: &str| {
         let line = format!("user-quorum -p {users} -t 100 -c 10 --only {operation} -d {seconds} --cl quorum");

@@ -1,0 +1,57 @@
+"""Ten times what a node can do: it refuses, its memory stays bounded, and nothing that it acknowledged is lost."""
+
+import json
+import re
+
+import pytest
+
+import helenus
+import loader
+
+OVERLOADED = 0x1001
+MIB = 1 << 20
+
+
+def step(folder, name):
+    return json.loads((folder / name / "run.json").read_text())
+
+
+def server(result, name):
+    return next(figure["value"] for figure in result["server"] if figure["name"] == name)
+
+
+@pytest.mark.process
+def test_ten_times_the_sustainable_rate(tmp_path):
+    caches = ["row_cache_bytes=16MiB", "block_cache_bytes=32MiB", "memtable_bytes=32MiB"]
+    node = helenus.Node(tmp_path / "node", args=[f"--set={cache}" for cache in caches]).start()
+    try:
+        ended = loader.load(node, tmp_path / "out", "repro", "overload", "-d", 4, "--server-pid", node.process.pid,
+                            "--metrics", f"http://{node.host}:{node.http_port}/metrics", timeout_s=180)
+        sustainable = sum(of["rate_per_s"] for of in step(ended.folder, "sustainable")["operations"])
+
+        surge = step(ended.folder, "surge")
+        assert surge["pacing"]["target_per_s"] == pytest.approx(10 * sustainable, rel=0.01)
+        errors = [error for of in surge["operations"] for error in of.get("errors", [])]
+        assert {error.get("code") for error in errors} == {OVERLOADED}, errors
+        assert sum(error["count"] for error in errors) > sustainable
+        done = {of["name"]: of for of in surge["operations"]}
+        assert sum(of["count"] for of in done.values()) / surge["duration_s"] > 0.2 * sustainable
+        assert all(of["service"]["p99_us"] < 3e6 for of in done.values()), "what is served is served soon"
+        grown = server(surge, "memory at most") - server(surge, "memory at the start")
+        assert grown < 128 * MIB
+
+        figures = {figure["name"]: figure["measured"] for figure in step(ended.folder, "after")["published"]}
+        back = re.fullmatch(r"within (\d+) s", figures["their median at most twice that before"])
+        assert back and int(back[1]) <= 5, figures
+
+        verified = step(ended.folder, "verify")["reads"]
+        acknowledged = sum(of["count"] for name in ["before", "surge", "after"]
+                           for of in step(ended.folder, name)["operations"] if of["name"] == "write")
+        assert verified["missing"] == verified["corrupt"] == 0
+        assert verified["hits"] >= acknowledged > 0
+
+        status, page = node.http("/metrics")
+        shed = re.search(r"^helenus_requests_shed_total (\d+)", page, re.MULTILINE)
+        assert status == 200 and int(shed[1]) >= sum(error["count"] for error in errors)
+    finally:
+        node.close()
