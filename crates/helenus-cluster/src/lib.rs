@@ -1,20 +1,24 @@
 //! Who owns what, in a cluster of nodes that share an object store and nothing else.
 //!
 //! One *cluster document* says which nodes there are and which of them owns each tablet; it is changed by compare-and-set. Each
-//! node keeps a *lease* by rewriting its own *heartbeat* document. All decisions are pure functions; an agent makes them happen through
+//! node keeps a *lease* by rewriting its own *heartbeat* document. All decisions are pure functions; an [`Agent`] makes them happen through
 //! three traits: [`Documents`], [`Clock`] and [`TabletHost`]. `docs/cluster.md` tells the whole story.
 
-#[allow(dead_code)]
 mod agent;
 mod clock;
+mod decide;
+mod document;
 mod effects;
 mod error;
-#[allow(dead_code)]
+mod heartbeat;
 mod ids;
+mod placement;
 mod policy;
+mod reconcile;
 mod view;
+mod watch;
 
-pub use agent::{AgentConfig, AgentHandle, AgentState, LEASE_DEFAULT};
+pub use agent::{Agent, AgentConfig, AgentHandle, AgentState, LEASE_DEFAULT, Mailbox};
 pub use clock::SystemClock;
 pub use effects::{Clock, Document, Documents, Expect, Listed, Removal, TabletHost, TabletLoad, TabletSpec};
 pub use error::{ClusterError, DocumentError, HostError};

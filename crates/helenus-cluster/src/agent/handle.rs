@@ -28,7 +28,7 @@ pub enum AgentState {
 
 /// What a handle asks the agent to do.
 #[derive(Debug)]
-pub(crate) enum Request {
+pub(super) enum Request {
     TabletLost(TabletId),
     Drain,
     Change(Change, oneshot::Sender<Result<(), ClusterError>>),
@@ -36,14 +36,14 @@ pub(crate) enum Request {
 
 /// A change that an operator asks for.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Change {
+pub(super) enum Change {
     Move { tablet: TabletId, to: HostId },
     Split { tablet: TabletId },
     Merge { left: TabletId },
 }
 
 /// What the agent and its handles share.
-pub(crate) struct Shared {
+pub(super) struct Shared {
     pub clock: Arc<dyn Clock>,
     /// Nanoseconds of the monotonic clock; 0 when there is no lease.
     deadline_ns: AtomicU64,
@@ -85,15 +85,40 @@ impl Shared {
     }
 }
 
-/// The rest of the node's side of an agent. Cheap to clone; outlives the agent.
+/// The rest of the node's side of an [`Agent`](crate::Agent). Cheap to clone; outlives the agent.
 #[derive(Clone)]
 pub struct AgentHandle {
     shared: Arc<Shared>,
 }
 
+/// The agent's end of its handles' requests.
+pub struct Mailbox {
+    pub(super) shared: Arc<Shared>,
+    pub(super) requests: mpsc::UnboundedReceiver<Request>,
+}
+
+/// Whoever waits for an agent that is gone is told.
+impl Drop for Mailbox {
+    fn drop(&mut self) {
+        self.shared.end_lease();
+        self.shared.state.send_if_modified(|state| {
+            let ended = matches!(state, AgentState::Left | AgentState::Failed(_));
+            if !ended {
+                *state = AgentState::Failed(ClusterError::Stopped);
+            }
+            !ended
+        });
+    }
+}
+
 impl AgentHandle {
-    pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        AgentHandle { shared }
+    /// A handle, which the tablet host and all others can have at once, and the mailbox that an [`Agent`](crate::Agent) is then made with.
+    pub fn channel(clock: Arc<dyn Clock>) -> (Self, Mailbox) {
+        let (shared, requests) = Shared::new(clock);
+        let handle = AgentHandle {
+            shared: shared.clone(),
+        };
+        (handle, Mailbox { shared, requests })
     }
 
     /// A handle without an agent, for tests of what stands above: it shows `view`, its lease never ends, and nothing is done on request.

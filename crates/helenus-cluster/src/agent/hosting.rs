@@ -1,0 +1,230 @@
+//! The tender's hands: what this node hosts, and what it has the worker do about it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+
+use super::Context;
+use super::worker::{Command, Event};
+use crate::document::ClusterDocument;
+use crate::effects::Removal;
+use crate::error::HostError;
+use crate::ids::{Epoch, HostId, TabletId};
+use crate::reconcile::{Action, Hosted, reconcile};
+
+/// Retired tablets that are looked after in one round.
+const REMOVALS_MAX: usize = 4;
+
+pub(super) struct Hosting {
+    context: Context,
+    me: HostId,
+    commands: mpsc::UnboundedSender<Command>,
+    hosted: BTreeMap<TabletId, Hosted>,
+    /// Splits and merges done (true) or failed at, by first child.
+    pub reshaped: BTreeMap<TabletId, bool>,
+    removing: BTreeSet<TabletId>,
+    /// Retired tablets whose data is gone.
+    pub removed: BTreeSet<TabletId>,
+}
+
+impl Hosting {
+    pub fn new(context: Context, me: HostId, commands: mpsc::UnboundedSender<Command>) -> Self {
+        Hosting {
+            context,
+            me,
+            commands,
+            hosted: BTreeMap::new(),
+            reshaped: BTreeMap::new(),
+            removing: BTreeSet::new(),
+            removed: BTreeSet::new(),
+        }
+    }
+
+    /// The tablets of which this node may hold something.
+    pub fn tablets(&self) -> Vec<TabletId> {
+        self.hosted.keys().copied().collect()
+    }
+
+    /// Tablets that were closed to be handed over.
+    pub fn closed(&self) -> BTreeMap<TabletId, Epoch> {
+        let closed = self.hosted.iter().filter_map(|(id, state)| match state {
+            Hosted::Closed { epoch } => Some((*id, *epoch)),
+            _ => None,
+        });
+        closed.collect()
+    }
+
+    /// Whether every tablet that is this node's has been opened, or is on its way elsewhere.
+    pub fn has_opened_all(&self, document: &ClusterDocument) -> bool {
+        document
+            .tablets_of(self.me)
+            .all(|tablet| !matches!(self.hosted.get(&tablet.id), None | Some(Hosted::Opening { .. })))
+    }
+
+    /// Drops the facts that the document has taken in.
+    pub fn learn(&mut self, document: &ClusterDocument) {
+        let pending: BTreeSet<_> = document
+            .reshapes
+            .iter()
+            .map(|reshape| reshape.children[0].id)
+            .collect();
+        self.reshaped.retain(|child, _| pending.contains(child));
+        self.removed.retain(|tablet| document.retired.contains(tablet));
+    }
+
+    /// Has the worker do what the document asks of this node.
+    pub fn act(&mut self, document: &ClusterDocument) {
+        loop {
+            let now = self.context.now();
+            let actions = reconcile(document, self.me, &self.hosted, &self.reshaped, now);
+            if actions.is_empty() {
+                return;
+            }
+            actions.into_iter().for_each(|action| self.begin(action));
+        }
+    }
+
+    fn begin(&mut self, action: Action) {
+        match action {
+            Action::Open {
+                tablet,
+                tokens,
+                epoch,
+            } => {
+                self.hosted.insert(tablet, Hosted::Opening { epoch });
+                self.command(Command::Open {
+                    tablet,
+                    tokens,
+                    epoch,
+                });
+            }
+            Action::Close { tablet, epoch } => {
+                self.hosted.insert(tablet, Hosted::Closing { epoch });
+                self.command(Command::Close { tablet });
+            }
+            Action::MarkClosed { tablet, epoch } => {
+                self.hosted.insert(tablet, Hosted::Closed { epoch });
+                // It goes through the door by which closed tablets come, so that the document is written at once.
+                self.context.shared.refresh.notify_one();
+            }
+            Action::Abandon { tablet } => {
+                self.hosted.insert(tablet, Hosted::Abandoning);
+                self.command(Command::Abandon { tablet });
+            }
+            Action::Forget { tablet } => {
+                self.hosted.remove(&tablet);
+            }
+            Action::Reshape { parents, children } => {
+                let child = children[0].id;
+                for (parent, _) in &parents {
+                    self.hosted.insert(*parent, Hosted::Reshaping { child });
+                }
+                self.command(Command::Reshape { parents, children });
+            }
+        }
+    }
+
+    /// The worker lives as long as this does.
+    fn command(&self, command: Command) {
+        let _ = self.commands.send(command);
+    }
+
+    /// Has some of the retired tablets' data deleted, if nothing needs it any more.
+    pub fn remove_retired(&mut self, document: &ClusterDocument) {
+        let due: Vec<_> = document
+            .retired
+            .iter()
+            .filter(|tablet| !self.removed.contains(tablet) && !self.removing.contains(tablet))
+            .take(REMOVALS_MAX)
+            .copied()
+            .collect();
+        for tablet in due {
+            self.removing.insert(tablet);
+            self.command(Command::Remove { tablet });
+        }
+    }
+
+    pub fn handle_event(&mut self, event: Event) {
+        match event {
+            Event::Opened(tablet, result) => self.opened(tablet, result),
+            Event::Closed(tablet) => {
+                if let Some(Hosted::Closing { epoch }) = self.hosted.get(&tablet).copied() {
+                    self.hosted.insert(tablet, Hosted::Closed { epoch });
+                }
+            }
+            Event::Abandoned(tablet) => {
+                self.hosted.remove(&tablet);
+            }
+            Event::Reshaped(parents, child, result) => {
+                if let Err(error) = &result {
+                    tracing::warn!(%child, %error, "a split or merge did not succeed: it is undone");
+                }
+                self.reshaping_ended(&parents, child, result.is_ok());
+            }
+            Event::Removed(tablet, result) => {
+                self.removing.remove(&tablet);
+                match result {
+                    Ok(Removal::Gone) => {
+                        self.removed.insert(tablet);
+                    }
+                    Ok(Removal::StillNeeded) => {}
+                    Err(error) => {
+                        tracing::info!(%tablet, %error, "a retired tablet could not be removed yet")
+                    }
+                }
+            }
+        }
+    }
+
+    fn opened(&mut self, tablet: TabletId, result: Result<(), HostError>) {
+        let Some(Hosted::Opening { epoch }) = self.hosted.get(&tablet).copied() else {
+            return;
+        };
+        let state = match result {
+            Ok(()) => Hosted::Open { epoch },
+            Err(error) => {
+                tracing::warn!(%tablet, %error, "the tablet could not be opened; trying again");
+                self.waiting()
+            }
+        };
+        self.hosted.insert(tablet, state);
+    }
+
+    /// The parents of a failed attempt are open as before.
+    fn reshaping_ended(&mut self, parents: &[(TabletId, Epoch)], child: TabletId, done: bool) {
+        for (parent, epoch) in parents {
+            let state = match done {
+                true => Hosted::Reshaped { child },
+                false => Hosted::Open { epoch: *epoch },
+            };
+            self.hosted.insert(*parent, state);
+        }
+        self.reshaped.insert(child, done);
+    }
+
+    /// The host found the tablet fenced and closed it; returns whether that was news.
+    pub fn lost(&mut self, tablet: TabletId) -> bool {
+        let was_open = matches!(self.hosted.get(&tablet), Some(Hosted::Open { .. }));
+        if was_open {
+            tracing::warn!(%tablet, "another node has opened the tablet: looking whose it is");
+            self.hosted.insert(tablet, self.waiting());
+        }
+        was_open
+    }
+
+    fn waiting(&self) -> Hosted {
+        Hosted::Waiting {
+            until: self.context.now() + self.context.config.renewal_interval() / 4,
+        }
+    }
+
+    /// When a tablet that could not be opened is due again.
+    pub fn next_time(&self) -> Option<Duration> {
+        let waiting = self.hosted.values().filter_map(|state| match state {
+            Hosted::Waiting { until } => Some(*until),
+            _ => None,
+        });
+        waiting.min()
+    }
+}

@@ -1,0 +1,169 @@
+//! Carries out what the tablet host is asked, several things at a time.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::future::{Either, select};
+use futures::stream::FuturesUnordered;
+use tokio::sync::mpsc;
+
+use super::Context;
+use crate::effects::{Removal, TabletSpec};
+use crate::error::HostError;
+use crate::ids::{Epoch, TabletId, TokenRange};
+
+/// Tablets that are closed at a time: each flushes, and a few that finish soon keep their clients waiting less than many that share the way.
+const CLOSES_MAX: usize = 4;
+const CLOSE_ATTEMPTS_MAX: u32 = 3;
+
+#[derive(Debug)]
+pub(super) enum Command {
+    Open {
+        tablet: TabletId,
+        tokens: TokenRange,
+        epoch: Epoch,
+    },
+    Close {
+        tablet: TabletId,
+    },
+    Abandon {
+        tablet: TabletId,
+    },
+    Reshape {
+        /// With the epochs at which they are open.
+        parents: Vec<(TabletId, Epoch)>,
+        children: Vec<TabletSpec>,
+    },
+    Remove {
+        tablet: TabletId,
+    },
+}
+
+#[derive(Debug)]
+pub(super) enum Event {
+    Opened(TabletId, Result<(), HostError>),
+    Closed(TabletId),
+    Abandoned(TabletId),
+    /// The parents, with the epochs at which they were open, and the first child.
+    Reshaped(Vec<(TabletId, Epoch)>, TabletId, Result<(), HostError>),
+    Removed(TabletId, Result<Removal, HostError>),
+}
+
+type Running = FuturesUnordered<Pin<Box<dyn Future<Output = Event> + Send>>>;
+
+pub(super) struct Worker {
+    context: Context,
+    commands: mpsc::UnboundedReceiver<Command>,
+    events: mpsc::UnboundedSender<Event>,
+    running: Running,
+    closing: Running,
+    /// Tablets that are to be closed when others have been.
+    to_close: VecDeque<TabletId>,
+}
+
+impl Worker {
+    pub fn new(
+        context: Context,
+        commands: mpsc::UnboundedReceiver<Command>,
+        events: mpsc::UnboundedSender<Event>,
+    ) -> Self {
+        Worker {
+            context,
+            commands,
+            events,
+            running: Running::new(),
+            closing: Running::new(),
+            to_close: VecDeque::new(),
+        }
+    }
+
+    /// Runs until nobody gives commands any more.
+    pub async fn run(&mut self) {
+        loop {
+            let event = tokio::select! {
+                biased;
+                Some(event) = self.closing.next() => event,
+                Some(event) = self.running.next() => event,
+                command = self.commands.recv() => match command {
+                    Some(command) => {
+                        self.begin(command);
+                        continue;
+                    }
+                    None => return,
+                },
+            };
+            // Who does not listen any more needs no events.
+            let _ = self.events.send(event);
+            self.begin_closes();
+        }
+    }
+
+    fn begin(&mut self, command: Command) {
+        let host = self.context.host.clone();
+        match command {
+            Command::Open {
+                tablet,
+                tokens,
+                epoch,
+            } => self.running.push(Box::pin(async move {
+                Event::Opened(tablet, host.open(tablet, tokens, epoch).await)
+            })),
+            Command::Abandon { tablet } => self.running.push(Box::pin(async move {
+                host.abandon(tablet).await;
+                Event::Abandoned(tablet)
+            })),
+            Command::Remove { tablet } => self.running.push(Box::pin(async move {
+                Event::Removed(tablet, host.remove(tablet).await)
+            })),
+            Command::Reshape { parents, children } => self.running.push(Box::pin(async move {
+                let ids: Vec<_> = parents.iter().map(|(id, _)| *id).collect();
+                let result = match children[..] {
+                    [child] => host.merge(&ids, child).await,
+                    [left, right] => host.split(ids[0], [left, right]).await,
+                    _ => Err(HostError::Unsupported("a tablet is split in two".into())),
+                };
+                Event::Reshaped(parents, children[0].id, result)
+            })),
+            Command::Close { tablet } => {
+                self.to_close.push_back(tablet);
+                self.begin_closes();
+            }
+        }
+    }
+
+    fn begin_closes(&mut self) {
+        while self.closing.len() < CLOSES_MAX
+            && let Some(tablet) = self.to_close.pop_front()
+        {
+            self.closing.push(Box::pin(close(self.context.clone(), tablet)));
+        }
+    }
+}
+
+/// Closes the tablet, and gives flushing up if the store does not let it: the next owner then replays the log.
+async fn close(context: Context, tablet: TabletId) -> Event {
+    let lease = context.config.lease;
+    for attempt in 1..=CLOSE_ATTEMPTS_MAX {
+        let close = context.host.close(tablet);
+        match select(close, context.clock.sleep(lease * 4)).await {
+            Either::Left((Ok(()), _)) => return Event::Closed(tablet),
+            Either::Left((Err(error), _)) => {
+                tracing::warn!(%tablet, %error, attempt, "the tablet could not be flushed and closed");
+            }
+            Either::Right(_) => {
+                tracing::warn!(%tablet, "flushing and closing the tablet took too long");
+                break;
+            }
+        }
+        context.clock.sleep(pause_after(attempt, lease)).await;
+    }
+    context.host.abandon(tablet).await;
+    Event::Closed(tablet)
+}
+
+fn pause_after(attempt: u32, lease: Duration) -> Duration {
+    lease / 16 * attempt
+}

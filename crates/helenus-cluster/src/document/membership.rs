@@ -1,0 +1,80 @@
+//! Nodes come and go.
+
+use super::{ClusterDocument, NodeRecord};
+use crate::error::ClusterError;
+use crate::ids::{HostId, Member};
+use crate::view::NodeState;
+
+impl ClusterDocument {
+    /// Adds a node. If it is there with another incarnation, it replaces its old self and keeps its tablets; the caller knows then that
+    /// the old self's lease has ended.
+    pub fn join(&mut self, node: NodeRecord) {
+        let host_id = node.host_id;
+        if self.node(host_id).is_some() {
+            self.undo_reshapes_of(host_id);
+            for tablet in &mut self.tablets {
+                if tablet.owner == Some(host_id) {
+                    tablet.epoch += 1;
+                }
+            }
+            self.nodes.retain(|other| other.host_id != host_id);
+        }
+        self.nodes.push(node);
+    }
+
+    /// Removes a node whose lease has ended. Its tablets have no owner until they are assigned.
+    pub fn expel(&mut self, member: Member) -> Result<(), ClusterError> {
+        self.check_member(member)?;
+        self.undo_reshapes_of(member.host_id);
+        for tablet in &mut self.tablets {
+            if tablet.owner == Some(member.host_id) {
+                tablet.give(None);
+            }
+        }
+        self.remove(member.host_id);
+        Ok(())
+    }
+
+    /// The node takes no tablets any more. Moves to it are called off.
+    pub fn begin_leaving(&mut self, member: Member) -> Result<(), ClusterError> {
+        self.check_member(member)?;
+        for node in &mut self.nodes {
+            if node.host_id == member.host_id {
+                node.state = NodeState::Leaving;
+            }
+        }
+        self.call_off_moves_to(member.host_id);
+        Ok(())
+    }
+
+    /// Removes a node that has handed everything over.
+    pub fn leave(&mut self, member: Member) -> Result<(), ClusterError> {
+        self.check_member(member)?;
+        if let Some(tablet) = self.tablets_of(member.host_id).next() {
+            return Err(ClusterError::Refused(format!(
+                "node {} still owns tablet {}",
+                member.host_id, tablet.id
+            )));
+        }
+        self.remove(member.host_id);
+        Ok(())
+    }
+
+    fn check_member(&self, member: Member) -> Result<(), ClusterError> {
+        match self.has(member) {
+            true => Ok(()),
+            false => Err(ClusterError::UnknownNode(member.host_id)),
+        }
+    }
+
+    fn remove(&mut self, host_id: HostId) {
+        self.call_off_moves_to(host_id);
+        self.nodes.retain(|node| node.host_id != host_id);
+    }
+
+    fn call_off_moves_to(&mut self, host_id: HostId) {
+        for tablet in &mut self.tablets {
+            tablet.moving_to.take_if(|to| *to == host_id);
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Heartbeat documents: what holds a node's lease.
+//!
+//! A lease is a compare-and-set register. Its node renews it by writing the next counter over the version it wrote last. Whoever expels
+//! the node first writes *expelled* over the version that it saw unchanged for longer than the lease. So exactly one of them
+//! succeeds: a node that renews was not expelled before, and a node that was expelled can't renew.
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::document::{NAME, decode, encode};
+use crate::effects::TabletLoad;
+use crate::error::ClusterError;
+use crate::ids::{HostId, Incarnation, Member, TabletId};
+
+pub(crate) const FORMAT: u64 = 1;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Heartbeat {
+    pub format: u64,
+    pub host_id: HostId,
+    pub incarnation: Incarnation,
+    pub state: HeartbeatState,
+    /// Counts renewals.
+    pub counter: u64,
+    pub written_at_ms: i64,
+    pub lease_ms: u64,
+    pub cql_address: String,
+    pub rpc_address: String,
+    pub tablets: Vec<LoadRecord>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum HeartbeatState {
+    Live,
+    /// Its lease was ended by another node.
+    Expelled,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct LoadRecord {
+    pub id: TabletId,
+    pub bytes: u64,
+    pub ops_per_s: u64,
+}
+
+impl LoadRecord {
+    pub fn new((id, load): (TabletId, TabletLoad)) -> Self {
+        LoadRecord {
+            id,
+            bytes: load.bytes,
+            ops_per_s: load.ops_per_s,
+        }
+    }
+
+    pub fn load(&self) -> (TabletId, TabletLoad) {
+        let load = TabletLoad {
+            bytes: self.bytes,
+            ops_per_s: self.ops_per_s,
+        };
+        (self.id, load)
+    }
+}
+
+impl Heartbeat {
+    pub fn encode(&self) -> Vec<u8> {
+        encode(self)
+    }
+
+    pub fn decode(bytes: &[u8]) -> Result<Self, ClusterError> {
+        decode(bytes, "heartbeat", FORMAT)
+    }
+}
+
+const PREFIX: &str = "node";
+
+/// The document that holds the member's lease. Each incarnation has its own, so that a name has one life.
+pub(crate) fn name_of(member: Member) -> String {
+    format!("{NAME}.{PREFIX}.{}.{}", member.host_id, member.incarnation)
+}
+
+pub(crate) fn member_of(name: &str) -> Option<Member> {
+    let rest = name.strip_prefix(NAME)?.strip_prefix('.')?;
+    let (host_id, incarnation) = rest.strip_prefix(PREFIX)?.strip_prefix('.')?.split_once('.')?;
+    Some(Member {
+        host_id: HostId(Uuid::parse_str(host_id).ok()?),
+        incarnation: Incarnation(Uuid::parse_str(incarnation).ok()?),
+    })
+}

@@ -1,0 +1,258 @@
+//! Which node should own which tablet: a pure function, with few moves.
+//!
+//! Each tablet has a weight: its share of the tablets, of the bytes and of the operations of the cluster, added up. A tablet without an
+//! owner goes to the node that has least, the heaviest tablet first. Beyond that, an [`Intent`] says who may be given tablets that others
+//! have now, so that an event moves only what it must.
+
+use std::collections::BTreeMap;
+
+use crate::effects::TabletLoad;
+use crate::ids::{HostId, TabletId};
+
+/// A node that may be given tablets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PlacementNode {
+    pub host_id: HostId,
+    pub rack: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PlacementTablet {
+    pub id: TabletId,
+    /// `None`, or a node that may not be given tablets: it needs a new owner.
+    pub owner: Option<HostId>,
+    pub weight: u64,
+    /// It has an owner and must stay there, since it is moved, split or merged just now.
+    pub pinned: bool,
+}
+
+/// What may move besides the tablets that need a new owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Intent {
+    /// Nothing.
+    Settle,
+    /// From all others to this newcomer, up to its share.
+    Fill(HostId),
+    /// From those with more to those with less, until they differ by less than this part (in percent) of the mean.
+    Balance { tolerance_percent: u64 },
+}
+
+/// A tablet's next owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Placed {
+    pub tablet: TabletId,
+    pub owner: HostId,
+}
+
+/// The changes of owners that `intent` asks for. Without nodes there are none.
+pub(crate) fn place(nodes: &[PlacementNode], tablets: &[PlacementTablet], intent: Intent) -> Vec<Placed> {
+    let mut plan = Plan::new(nodes, tablets);
+    plan.settle();
+    match intent {
+        Intent::Settle => {}
+        Intent::Fill(newcomer) => plan.fill(newcomer),
+        Intent::Balance { tolerance_percent } => plan.balance(tolerance_percent),
+    }
+    plan.changes()
+}
+
+/// The weights of tablets, which add up to at most [`WEIGHT_SUM`] for each of the three figures.
+pub(crate) fn weights(
+    tablets: &[TabletId],
+    loads: &BTreeMap<TabletId, TabletLoad>,
+) -> BTreeMap<TabletId, u64> {
+    let load = |id: &TabletId| loads.get(id).copied().unwrap_or_default();
+    let bytes_sum: u64 = tablets
+        .iter()
+        .map(|id| load(id).bytes)
+        .fold(0, u64::saturating_add);
+    let ops_sum: u64 = tablets
+        .iter()
+        .map(|id| load(id).ops_per_s)
+        .fold(0, u64::saturating_add);
+    let part = |figure: u64, sum: u64| u128::from(figure) * u128::from(WEIGHT_SUM) / u128::from(sum.max(1));
+    tablets
+        .iter()
+        .map(|id| {
+            let shares = part(1, tablets.len() as u64)
+                + part(load(id).bytes, bytes_sum)
+                + part(load(id).ops_per_s, ops_sum);
+            (*id, shares as u64)
+        })
+        .collect()
+}
+
+const WEIGHT_SUM: u64 = 1 << 40;
+
+struct Slot<'a> {
+    node: &'a PlacementNode,
+    weight: u64,
+    tablet_count: usize,
+}
+
+struct Plan<'a> {
+    slots: Vec<Slot<'a>>,
+    tablets: &'a [PlacementTablet],
+    /// The slot that each tablet is in, beside `tablets`.
+    slot_of: Vec<Option<usize>>,
+}
+
+impl<'a> Plan<'a> {
+    fn new(nodes: &'a [PlacementNode], tablets: &'a [PlacementTablet]) -> Self {
+        let mut slots: Vec<_> = nodes
+            .iter()
+            .map(|node| Slot {
+                node,
+                weight: 0,
+                tablet_count: 0,
+            })
+            .collect();
+        let mut slot_of = Vec::new();
+        for tablet in tablets {
+            let slot = tablet
+                .owner
+                .and_then(|owner| slots.iter().position(|slot| slot.node.host_id == owner));
+            if let Some(index) = slot {
+                slots[index].weight += tablet.weight;
+                slots[index].tablet_count += 1;
+            }
+            slot_of.push(slot);
+        }
+        Plan {
+            slots,
+            tablets,
+            slot_of,
+        }
+    }
+
+    fn settle(&mut self) {
+        let mut homeless: Vec<_> = (0..self.tablets.len())
+            .filter(|index| self.slot_of[*index].is_none() && !self.tablets[*index].pinned)
+            .collect();
+        homeless.sort_by_key(|index| {
+            (
+                std::cmp::Reverse(self.tablets[*index].weight),
+                self.tablets[*index].id,
+            )
+        });
+        for tablet in homeless {
+            if let Some(slot) = self.lightest() {
+                self.put(tablet, slot);
+            }
+        }
+    }
+
+    fn fill(&mut self, newcomer: HostId) {
+        let Some(to) = self.slots.iter().position(|slot| slot.node.host_id == newcomer) else {
+            return;
+        };
+        let mean = self.mean();
+        while let Some(tablet) = self.best_for(to, mean) {
+            self.put(tablet, to);
+        }
+    }
+
+    /// The tablet that brings the newcomer closest to the mean, from the node that has most.
+    fn best_for(&self, to: usize, mean: u64) -> Option<usize> {
+        let room = mean.saturating_sub(self.slots[to].weight);
+        let mut givers: Vec<_> = (0..self.slots.len()).filter(|slot| *slot != to).collect();
+        givers.sort_by_key(|slot| {
+            std::cmp::Reverse((self.slots[*slot].weight, self.slots[*slot].tablet_count))
+        });
+        givers.into_iter().find_map(|giver| {
+            let excess = self.slots[giver].weight.saturating_sub(mean);
+            let wanted = excess.min(room).max(1);
+            // Half of a tablet too much is as good as half of one too little. Giving must also leave the giver with more than the
+            // newcomer had.
+            self.movable(giver)
+                .filter(|(_, weight)| {
+                    *weight <= room * 2 && self.slots[to].weight + weight < self.slots[giver].weight
+                })
+                .min_by_key(|(tablet, weight)| (weight.abs_diff(wanted), self.tablets[*tablet].id))
+                .map(|(tablet, _)| tablet)
+        })
+    }
+
+    fn balance(&mut self, tolerance_percent: u64) {
+        let tolerance = (u128::from(self.mean()) * u128::from(tolerance_percent) / 100) as u64;
+        while let (Some(from), Some(to)) = (self.heaviest(), self.lightest()) {
+            let gap = self.slots[from].weight - self.slots[to].weight;
+            if gap <= tolerance {
+                return;
+            }
+            // A tablet of half the gap would make them equal; one as heavy as the gap would only swap them.
+            let best = self
+                .movable(from)
+                .filter(|(_, weight)| *weight > 0 && *weight < gap)
+                .min_by_key(|(tablet, weight)| (weight.abs_diff(gap / 2), self.tablets[*tablet].id));
+            match best {
+                Some((tablet, _)) => self.put(tablet, to),
+                None => return,
+            }
+        }
+    }
+
+    fn movable(&self, slot: usize) -> impl Iterator<Item = (usize, u64)> {
+        (0..self.tablets.len())
+            .filter(move |index| self.slot_of[*index] == Some(slot) && !self.tablets[*index].pinned)
+            .map(|index| (index, self.tablets[index].weight))
+    }
+
+    fn put(&mut self, tablet: usize, slot: usize) {
+        let weight = self.tablets[tablet].weight;
+        if let Some(from) = self.slot_of[tablet].replace(slot) {
+            self.slots[from].weight -= weight;
+            self.slots[from].tablet_count -= 1;
+        }
+        self.slots[slot].weight += weight;
+        self.slots[slot].tablet_count += 1;
+    }
+
+    fn mean(&self) -> u64 {
+        let sum: u64 = self.slots.iter().map(|slot| slot.weight).sum();
+        sum / (self.slots.len() as u64).max(1)
+    }
+
+    /// The node with least; among equals one in the rack with least, for then the loss of a rack costs less.
+    fn lightest(&self) -> Option<usize> {
+        let rack_weight = |rack: &str| -> u64 {
+            let in_rack = self.slots.iter().filter(|slot| slot.node.rack == rack);
+            in_rack.map(|slot| slot.weight).sum()
+        };
+        (0..self.slots.len()).min_by_key(|index| {
+            let slot = &self.slots[*index];
+            (
+                slot.weight,
+                slot.tablet_count,
+                rack_weight(&slot.node.rack),
+                slot.node.host_id,
+            )
+        })
+    }
+
+    fn heaviest(&self) -> Option<usize> {
+        (0..self.slots.len()).max_by_key(|index| {
+            let slot = &self.slots[*index];
+            (slot.weight, slot.tablet_count, slot.node.host_id)
+        })
+    }
+
+    fn changes(&self) -> Vec<Placed> {
+        let placed = self
+            .tablets
+            .iter()
+            .zip(&self.slot_of)
+            .filter_map(|(tablet, slot)| {
+                let owner = self.slots[(*slot)?].node.host_id;
+                (tablet.owner != Some(owner)).then_some(Placed {
+                    tablet: tablet.id,
+                    owner,
+                })
+            });
+        placed.collect()
+    }
+}
+
+#[cfg(test)]
+#[path = "placement_tests.rs"]
+mod tests;

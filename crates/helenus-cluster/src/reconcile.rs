@@ -1,0 +1,174 @@
+//! What a node does to bring the tablets that it hosts in line with those that it owns: a pure function of both.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::decide::must_let_go;
+use crate::document::{ClusterDocument, Reshape, TabletRecord};
+use crate::effects::TabletSpec;
+use crate::ids::{Epoch, HostId, TabletId, TokenRange};
+
+/// A tablet on this node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Hosted {
+    Opening {
+        epoch: Epoch,
+    },
+    Open {
+        epoch: Epoch,
+    },
+    Closing {
+        epoch: Epoch,
+    },
+    /// Closed to be handed over. It stays so until the document says that it is another's, or not to be handed over after all: a write that
+    /// hands it over may be on its way.
+    Closed {
+        epoch: Epoch,
+    },
+    /// Being split or merged; `child` is the first of the tablets to come.
+    Reshaping {
+        child: TabletId,
+    },
+    /// Closed, since its children are there.
+    Reshaped {
+        child: TabletId,
+    },
+    Abandoning,
+    /// Not open, and not to be opened before this time of the monotonic clock.
+    Waiting {
+        until: Duration,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Action {
+    Open {
+        tablet: TabletId,
+        tokens: TokenRange,
+        epoch: Epoch,
+    },
+    Close {
+        tablet: TabletId,
+        epoch: Epoch,
+    },
+    /// There is nothing to close: the tablet can be handed over as it is.
+    MarkClosed {
+        tablet: TabletId,
+        epoch: Epoch,
+    },
+    Abandon {
+        tablet: TabletId,
+    },
+    /// Nothing of it is left here.
+    Forget {
+        tablet: TabletId,
+    },
+    Reshape {
+        /// With the epochs at which they are open.
+        parents: Vec<(TabletId, Epoch)>,
+        children: Vec<TabletSpec>,
+    },
+}
+
+/// What to do next; nothing when all is in line or under way. `reshaped` are the splits and merges done or failed at, by first child.
+pub(crate) fn reconcile(
+    document: &ClusterDocument,
+    me: HostId,
+    hosted: &BTreeMap<TabletId, Hosted>,
+    reshaped: &BTreeMap<TabletId, bool>,
+    now: Duration,
+) -> Vec<Action> {
+    let lets_go = must_let_go(document, me);
+    let mut actions: Vec<_> = document
+        .tablets_of(me)
+        .filter_map(|tablet| {
+            let goes = (lets_go || tablet.moving_to.is_some()) && document.reshape_of(tablet.id).is_none();
+            own(document, tablet, goes, hosted, reshaped, now)
+        })
+        .collect();
+    for (id, state) in hosted {
+        let mine = document.tablet(*id).is_ok_and(|tablet| tablet.owner == Some(me));
+        if !mine {
+            actions.extend(foreign(*id, *state));
+        }
+    }
+    actions
+}
+
+fn own(
+    document: &ClusterDocument,
+    record: &TabletRecord,
+    goes: bool,
+    hosted: &BTreeMap<TabletId, Hosted>,
+    reshaped: &BTreeMap<TabletId, bool>,
+    now: Duration,
+) -> Option<Action> {
+    let TabletRecord {
+        id, tokens, epoch, ..
+    } = *record;
+    let tablet = id;
+    let reshape = document.reshape_of(tablet);
+    match hosted.get(&tablet) {
+        Some(Hosted::Waiting { until }) if *until > now && !goes => None,
+        None | Some(Hosted::Waiting { .. }) if goes => Some(Action::MarkClosed { tablet, epoch }),
+        None | Some(Hosted::Waiting { .. }) => Some(Action::Open {
+            tablet,
+            tokens,
+            epoch,
+        }),
+        Some(Hosted::Open { epoch: had }) if *had != epoch => Some(Action::Abandon { tablet }),
+        Some(Hosted::Open { .. }) if goes => Some(Action::Close { tablet, epoch }),
+        Some(Hosted::Open { .. }) => carry_out(reshape?, tablet, hosted, reshaped),
+        Some(Hosted::Closed { epoch: had }) if *had != epoch || !goes => Some(Action::Forget { tablet }),
+        Some(Hosted::Reshaped { child })
+            if reshape.is_none_or(|reshape| reshape.children[0].id != *child) =>
+        {
+            Some(Action::Forget { tablet })
+        }
+        Some(_) => None,
+    }
+}
+
+/// The split or merge is begun when all its parents are open, and once for all of them.
+fn carry_out(
+    reshape: &Reshape,
+    tablet: TabletId,
+    hosted: &BTreeMap<TabletId, Hosted>,
+    reshaped: &BTreeMap<TabletId, bool>,
+) -> Option<Action> {
+    let mut parents = Vec::new();
+    for parent in &reshape.parents {
+        let Some(Hosted::Open { epoch }) = hosted.get(parent) else {
+            return None;
+        };
+        parents.push((*parent, *epoch));
+    }
+    let tried = reshaped.contains_key(&reshape.children[0].id);
+    (!tried && reshape.parents[0] == tablet).then(|| Action::Reshape {
+        parents,
+        children: reshape
+            .children
+            .iter()
+            .map(|child| TabletSpec {
+                id: child.id,
+                tokens: child.tokens,
+            })
+            .collect(),
+    })
+}
+
+fn foreign(tablet: TabletId, state: Hosted) -> Option<Action> {
+    match state {
+        Hosted::Open { .. } => Some(Action::Abandon { tablet }),
+        Hosted::Closed { .. } | Hosted::Reshaped { .. } | Hosted::Waiting { .. } => {
+            Some(Action::Forget { tablet })
+        }
+        Hosted::Opening { .. } | Hosted::Closing { .. } | Hosted::Reshaping { .. } | Hosted::Abandoning => {
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "reconcile_tests.rs"]
+mod tests;
