@@ -285,6 +285,16 @@ impl Engine {
         self.events.subscribe()
     }
 
+    /// This node's clock of write timestamps, in microseconds.
+    pub fn clock_us(&self) -> i64 {
+        self.timestamps.next_us(self.clock.as_ref())
+    }
+
+    /// Takes note of another node's clock of write timestamps.
+    pub fn observe_clock(&self, clock_us: i64) {
+        self.timestamps.observe(self.clock.as_ref(), clock_us);
+    }
+
     /// What the store counts.
     pub fn store_stats(&self) -> StoreStats {
         self.store.stats()

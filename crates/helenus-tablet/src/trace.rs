@@ -121,7 +121,7 @@ pub fn is_recording() -> bool {
 }
 
 /// Adds a step that was taken then.
-pub(crate) fn step_at(at: Instant, what: Cow<'static, str>) {
+pub fn step_at(at: Instant, what: Cow<'static, str>) {
     if let Some(steps) = RECORDINGS.lock().get_mut(&work::recording()) {
         steps.add(at, what);
     }

@@ -1,0 +1,278 @@
+//! Calls to other nodes.
+//!
+//! A connection is made when it is first needed and kept; one that is silent is asked whether it is alive. What matters of a call that
+//! fails is whether it may have been done: it has not if no connection was had.
+
+use std::collections::HashMap;
+use std::error::Error;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use helenus_cql::error::CqlError;
+use helenus_query::cluster::{Forwarded, RemoteError, RemoteScan, RemoteWrite, ScanRange, Versions};
+use helenus_query::response::Outcome;
+use helenus_query::trace;
+use parking_lot::Mutex;
+use tokio::time::Instant;
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Code, ConnectError, Status, Streaming};
+
+use super::auth::{Prover, Secret};
+use super::codec;
+use super::proto::node_client::NodeClient;
+use super::proto::{
+    Entry, GetRequest, GreetRequest, GreetResponse, Key, LoadRequest, Operand, ScanChunk, ScanRequest,
+    WriteRequest,
+};
+use super::{MESSAGE_BYTES_MAX, Tls};
+
+/// How long a connection may take to be made.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+/// How often a connection is asked whether it is alive, and for how long.
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(1);
+const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The other nodes, by their addresses.
+pub struct Peers {
+    prover: Prover,
+    tls: Option<Tls>,
+    clients: Mutex<HashMap<String, NodeClient<Channel>>>,
+}
+
+/// Where in its way a call has failed.
+fn failure(status: &Status) -> RemoteError {
+    let mut source: Option<&(dyn Error + 'static)> = status.source();
+    while let Some(error) = source {
+        if error.is::<ConnectError>() {
+            return RemoteError::Unreachable(error.to_string());
+        }
+        source = error.source();
+    }
+    match status.code() {
+        Code::Unauthenticated | Code::FailedPrecondition => RemoteError::Failed(CqlError::Server(format!(
+            "another node has refused: {}",
+            status.message()
+        ))),
+        _ => RemoteError::NoAnswer(status.to_string()),
+    }
+}
+
+impl Peers {
+    pub fn new(secret: Secret, tls: Option<Tls>) -> Peers {
+        Peers {
+            prover: Prover::new(secret),
+            tls,
+            clients: Mutex::default(),
+        }
+    }
+
+    /// Forgets connections to all but these addresses.
+    pub fn keep_only(&self, addresses: &[&str]) {
+        self.clients
+            .lock()
+            .retain(|address, _| addresses.contains(&address.as_str()));
+    }
+
+    fn client(&self, address: &str) -> Result<NodeClient<Channel>, RemoteError> {
+        let mut clients = self.clients.lock();
+        if let Some(client) = clients.get(address) {
+            return Ok(client.clone());
+        }
+        let channel = self
+            .connect(address)
+            .map_err(|error| RemoteError::Unreachable(format!("{address}: {error}")))?;
+        let client = NodeClient::new(channel)
+            .max_decoding_message_size(MESSAGE_BYTES_MAX)
+            .max_encoding_message_size(MESSAGE_BYTES_MAX);
+        clients.insert(address.to_owned(), client.clone());
+        Ok(client)
+    }
+
+    fn connect(&self, address: &str) -> Result<Channel, tonic::transport::Error> {
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        let mut endpoint = Endpoint::from_shared(format!("{scheme}://{address}"))?
+            .connect_timeout(CONNECT_TIMEOUT)
+            .tcp_nodelay(true)
+            .http2_keep_alive_interval(KEEP_ALIVE_INTERVAL)
+            .keep_alive_timeout(KEEP_ALIVE_TIMEOUT)
+            .http2_adaptive_window(true);
+        if let Some(tls) = &self.tls {
+            endpoint = endpoint.tls_config(tls.client())?;
+        }
+        Ok(endpoint.connect_lazy())
+    }
+
+    fn request<T>(&self, message: T, deadline: Instant) -> tonic::Request<T> {
+        let left = deadline.saturating_duration_since(Instant::now());
+        self.prover.request(message, left)
+    }
+
+    pub async fn greet(
+        &self,
+        address: &str,
+        message: GreetRequest,
+        timeout: Duration,
+    ) -> Result<GreetResponse, Status> {
+        let mut client = self
+            .client(address)
+            .map_err(|error| Status::unavailable(format!("{error:?}")))?;
+        let answer = client.greet(self.prover.request(message, timeout)).await?;
+        Ok(answer.into_inner())
+    }
+
+    pub async fn execute(
+        &self,
+        address: &str,
+        forwarded: &Forwarded<'_>,
+        deadline: Instant,
+    ) -> Result<Outcome, RemoteError> {
+        let began = std::time::Instant::now();
+        let message = codec::statement(forwarded, trace::is_recording());
+        let request = self.request(message, deadline);
+        let answer = self.client(address)?.execute(request).await;
+        let answer = answer.map_err(|status| failure(&status))?.into_inner();
+        for step in answer.steps {
+            let at = began + Duration::from_micros(step.elapsed_us);
+            trace::step_at(at, format!("{} (on {address})", step.activity).into());
+        }
+        match answer.not_mine {
+            true => Err(RemoteError::NotMine),
+            false => codec::outcome(&answer.message).map_err(RemoteError::Failed),
+        }
+    }
+
+    pub async fn get(
+        &self,
+        address: &str,
+        keys: &[(i64, Bytes)],
+        deadline: Instant,
+    ) -> Result<Vec<Option<Bytes>>, RemoteError> {
+        let key = |(token, key): &(i64, Bytes)| Key {
+            token: *token,
+            key: key.clone(),
+        };
+        let message = GetRequest {
+            keys: keys.iter().map(key).collect(),
+        };
+        let request = self.request(message, deadline);
+        let answer = self.client(address)?.get(request).await;
+        let answer = answer.map_err(|status| failure(&status))?.into_inner();
+        if answer.not_mine {
+            return Err(RemoteError::NotMine);
+        }
+        if answer.rows.len() != keys.len() {
+            return Err(RemoteError::NoAnswer(
+                "as many rows as keys were expected".to_owned(),
+            ));
+        }
+        Ok(answer.rows.into_iter().map(|row| row.value).collect())
+    }
+
+    pub async fn scan(
+        &self,
+        address: &str,
+        range: &ScanRange,
+        deadline: Instant,
+    ) -> Result<Box<dyn RemoteScan>, RemoteError> {
+        let message = ScanRequest {
+            first_token: range.tokens.first,
+            last_token: range.tokens.last,
+            start: range.start.clone(),
+            end: range.end.clone(),
+            reversed: range.reversed,
+        };
+        let request = self.request(message, deadline);
+        let chunks = self.client(address)?.scan(request).await;
+        let chunks = chunks.map_err(|status| failure(&status))?.into_inner();
+        Ok(Box::new(Chunks {
+            chunks,
+            entries: Vec::new().into_iter(),
+            is_last: false,
+        }))
+    }
+
+    pub async fn write(
+        &self,
+        address: &str,
+        write: &RemoteWrite,
+        deadline: Instant,
+    ) -> Result<(), RemoteError> {
+        let operand = |op: &helenus_tablet::Op| Operand {
+            token: op.token,
+            key: op.key.clone(),
+            operand: op.operand.clone(),
+        };
+        let message = WriteRequest {
+            operands: write.ops.iter().map(operand).collect(),
+            durable: write.durable,
+            maintain_indexes: write.maintains_indexes,
+            schema_version: write.schema_version,
+        };
+        let request = self.request(message, deadline);
+        let answer = self.client(address)?.write(request).await;
+        let answer = answer.map_err(|status| failure(&status))?.into_inner();
+        match (answer.not_mine, answer.error.is_empty()) {
+            (true, _) => Err(RemoteError::NotMine),
+            (false, true) => Ok(()),
+            (false, false) => {
+                let error = codec::outcome(&answer.error).err();
+                Err(error.map_or_else(
+                    || RemoteError::NoAnswer("an error was expected".to_owned()),
+                    RemoteError::Failed,
+                ))
+            }
+        }
+    }
+
+    pub async fn load(
+        &self,
+        address: &str,
+        versions: Versions,
+        deadline: Instant,
+    ) -> Result<(), RemoteError> {
+        let message = LoadRequest {
+            schema_version: versions.schema,
+            headers_version: versions.headers,
+        };
+        let request = self.request(message, deadline);
+        let answer = self.client(address)?.load(request).await;
+        let loaded = answer.map_err(|status| failure(&status))?.into_inner();
+        match loaded.schema_version >= versions.schema && loaded.headers_version >= versions.headers {
+            true => Ok(()),
+            false => Err(RemoteError::NoAnswer(
+                "it does not see the newest documents".to_owned(),
+            )),
+        }
+    }
+}
+
+/// Rows as they come.
+struct Chunks {
+    chunks: Streaming<ScanChunk>,
+    entries: std::vec::IntoIter<Entry>,
+    is_last: bool,
+}
+
+#[async_trait]
+impl RemoteScan for Chunks {
+    async fn next(&mut self) -> Result<Option<(Bytes, Bytes)>, RemoteError> {
+        loop {
+            if let Some(entry) = self.entries.next() {
+                return Ok(Some((entry.key, entry.value)));
+            }
+            if self.is_last {
+                return Ok(None);
+            }
+            let chunk = self.chunks.message().await.map_err(|status| failure(&status))?;
+            let Some(chunk) = chunk else {
+                return Err(RemoteError::NoAnswer("a scan was cut off".to_owned()));
+            };
+            if chunk.not_mine {
+                return Err(RemoteError::NotMine);
+            }
+            self.entries = chunk.entries.into_iter();
+            self.is_last = chunk.is_last;
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! Statements and their answers as nodes send them: in envelopes of the native protocol, version 5.
+
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use helenus_cql::ast;
+use helenus_cql::error::CqlError;
+use helenus_cql::frame::request::{Batch, BatchKind, BatchStatement as BatchEntry, Query, StatementRef};
+use helenus_cql::frame::response::{PageMetadata, QueryResult};
+use helenus_cql::frame::{
+    self, Decoder, Direction, OutputEncoder, ProtocolVersion, QueryParameters, Request, RequestMessage,
+    ResponseMessage,
+};
+use helenus_query::cluster::{Forwarded, Source};
+use helenus_query::engine::{Engine, Prepared};
+use helenus_query::request::{BatchStatement, BoundValues, ClientState, Parts, Place, QueryOptions};
+use helenus_query::response::{Outcome, Response, Rows};
+
+use super::proto::{ExecuteRequest, Partitions, Share};
+
+const VERSION: ProtocolVersion = ProtocolVersion::V5;
+
+/// A statement as it is sent to its owner.
+pub(super) fn statement(forwarded: &Forwarded<'_>, is_traced: bool) -> ExecuteRequest {
+    let options = forwarded.options;
+    let parameters = parameters(options, forwarded.keyspace);
+    let query = |text: &str| {
+        let query = text.to_owned();
+        Request::Query(Box::new(Query {
+            query,
+            parameters: parameters.clone(),
+        }))
+    };
+    let (request, is_prepared) = match forwarded.source {
+        Source::Text(text) => (query(text), vec![false]),
+        Source::Prepared(prepared) => (query(&prepared.query), vec![true]),
+        Source::Batch(kind, statements) => {
+            let is_prepared = |one: &BatchStatement| matches!(one, BatchStatement::Prepared(..));
+            let batch = Batch {
+                kind: match kind {
+                    ast::BatchKind::Logged => BatchKind::Logged,
+                    ast::BatchKind::Unlogged => BatchKind::Unlogged,
+                    ast::BatchKind::Counter => BatchKind::Counter,
+                },
+                statements: statements.iter().map(batch_entry).collect(),
+                parameters,
+            };
+            let is_prepared = statements.iter().map(is_prepared).collect();
+            (Request::Batch(Box::new(batch)), is_prepared)
+        }
+    };
+    let mut message = BytesMut::new();
+    OutputEncoder::unstarted().request(VERSION, 0, &RequestMessage::new(request), &mut message);
+    ExecuteRequest {
+        message: message.freeze(),
+        is_prepared,
+        protocol_version: u32::from(options.protocol_version),
+        share: match &options.place {
+            Place::Part(parts) => Some(share(parts)),
+            Place::Coordinator | Place::Owner => None,
+        },
+        schema_version: forwarded.schema_version,
+        is_traced,
+        now_s: options.now_s,
+    }
+}
+
+fn batch_entry(statement: &BatchStatement) -> BatchEntry {
+    let (text, values) = match statement {
+        BatchStatement::Text(text, values) => (text, values),
+        BatchStatement::Prepared(prepared, values) => (&prepared.query, values),
+    };
+    BatchEntry {
+        statement: StatementRef::Query(text.clone()),
+        values: values.clone(),
+    }
+}
+
+fn share(parts: &Parts) -> Share {
+    let partitions = |keys: &Vec<Bytes>| Partitions { keys: keys.clone() };
+    Share {
+        modifications: parts.iter().map(partitions).collect(),
+    }
+}
+
+fn parameters(options: &QueryOptions, keyspace: Option<&str>) -> QueryParameters {
+    let (names, values) = match &options.values {
+        BoundValues::None => (None, Vec::new()),
+        BoundValues::Positional(values) => (None, values.clone()),
+        BoundValues::Named(values) => {
+            let (names, values) = values.iter().cloned().unzip();
+            (Some(names), values)
+        }
+    };
+    QueryParameters {
+        consistency: options.consistency,
+        values,
+        names,
+        skip_metadata: false,
+        page_size: options.page_size.filter(|size| *size > 0),
+        paging_state: options.paging_state.clone(),
+        serial_consistency: options.serial_consistency,
+        default_timestamp: options.timestamp_us,
+        keyspace: keyspace.map(str::to_owned),
+        now_in_seconds: None,
+    }
+}
+
+/// A statement as its owner runs it.
+pub(super) struct Received {
+    pub client: ClientState,
+    pub options: QueryOptions,
+    what: What,
+}
+
+enum What {
+    Text(String),
+    Prepared(Arc<Prepared>),
+    Batch(ast::BatchKind, Vec<BatchStatement>),
+}
+
+impl Received {
+    pub fn source(&self) -> Source<'_> {
+        match &self.what {
+            What::Text(text) => Source::Text(text),
+            What::Prepared(prepared) => Source::Prepared(prepared),
+            What::Batch(kind, statements) => Source::Batch(*kind, statements),
+        }
+    }
+
+    /// Reads what [`statement`] wrote, and prepares what is worth it.
+    ///
+    /// # Errors
+    /// Cassandra's, for statements that make no sense in this node's schema.
+    pub fn read(engine: &Engine, request: ExecuteRequest) -> Result<Received, CqlError> {
+        let place = match &request.share {
+            Some(share) => Place::Part(parts(share)),
+            None => Place::Owner,
+        };
+        let envelope = envelope(&request.message, Direction::Request)?;
+        let mut prepared = request.is_prepared.iter().copied();
+        let mut is_prepared = move || prepared.next().unwrap_or(false);
+        let (what, keyspace, parameters) = match RequestMessage::decode(envelope)?.request {
+            Request::Query(query) => {
+                let Query {
+                    query,
+                    mut parameters,
+                } = *query;
+                let keyspace = parameters.keyspace.take();
+                let what = match is_prepared() {
+                    true => What::Prepared(engine.prepare(keyspace.as_deref(), &query)?),
+                    false => What::Text(query),
+                };
+                (what, keyspace, parameters)
+            }
+            Request::Batch(batch) => {
+                let Batch {
+                    kind,
+                    statements,
+                    mut parameters,
+                } = *batch;
+                let keyspace = parameters.keyspace.take();
+                let mut read = Vec::with_capacity(statements.len());
+                for BatchEntry { statement, values } in statements {
+                    let StatementRef::Query(text) = statement else {
+                        return Err(CqlError::Protocol("statements travel as text".to_owned()));
+                    };
+                    read.push(match is_prepared() {
+                        true => BatchStatement::Prepared(engine.prepare(keyspace.as_deref(), &text)?, values),
+                        false => BatchStatement::Text(text, values),
+                    });
+                }
+                let kind = match kind {
+                    BatchKind::Logged => ast::BatchKind::Logged,
+                    BatchKind::Unlogged => ast::BatchKind::Unlogged,
+                    BatchKind::Counter => ast::BatchKind::Counter,
+                };
+                (What::Batch(kind, read), keyspace, parameters)
+            }
+            other => {
+                let name = other.opcode().name();
+                return Err(CqlError::Protocol(format!(
+                    "{name} does not travel between nodes"
+                )));
+            }
+        };
+        let options = QueryOptions {
+            consistency: parameters.consistency,
+            serial_consistency: parameters.serial_consistency,
+            page_size: parameters.page_size,
+            paging_state: parameters.paging_state,
+            timestamp_us: parameters.default_timestamp,
+            now_s: request.now_s,
+            values: match parameters.names {
+                Some(names) => BoundValues::Named(names.into_iter().zip(parameters.values).collect()),
+                None if parameters.values.is_empty() => BoundValues::None,
+                None => BoundValues::Positional(parameters.values),
+            },
+            protocol_version: u8::try_from(request.protocol_version).unwrap_or(u8::MAX),
+            place,
+        };
+        Ok(Received {
+            client: ClientState { keyspace },
+            options,
+            what,
+        })
+    }
+}
+
+fn parts(share: &Share) -> Parts {
+    share.modifications.iter().map(|part| part.keys.clone()).collect()
+}
+
+fn envelope(bytes: &Bytes, direction: Direction) -> Result<frame::Envelope, CqlError> {
+    let mut input = BytesMut::from(bytes.as_ref());
+    let mut decoder = Decoder::new(direction, frame::MAX_BODY_LEN);
+    match decoder.decode(&mut input) {
+        Ok(Some(envelope)) => Ok(envelope),
+        Ok(None) => Err(CqlError::Protocol(
+            "a message between nodes is cut off".to_owned(),
+        )),
+        Err(error) => Err(error.error),
+    }
+}
+
+/// An answer as it is sent back.
+pub(super) fn answer(result: Result<Outcome, CqlError>) -> Bytes {
+    let message = match result {
+        Ok(outcome) => ResponseMessage {
+            tracing_id: None,
+            warnings: outcome.warnings,
+            custom_payload: None,
+            response: frame::Response::Result(query_result(outcome.response)),
+        },
+        Err(error) => frame::Response::Error(error).into(),
+    };
+    let mut out = BytesMut::new();
+    OutputEncoder::unstarted().response(VERSION, 0, &message, &mut out);
+    out.freeze()
+}
+
+fn query_result(response: Response) -> QueryResult {
+    match response {
+        Response::Void => QueryResult::Void,
+        Response::SetKeyspace(keyspace) => QueryResult::SetKeyspace(keyspace),
+        Response::SchemaChange(change) => QueryResult::SchemaChange(change),
+        Response::Rows(rows) => {
+            let mut sent = frame::Rows::new(rows.metadata, rows.content);
+            sent.page = PageMetadata {
+                paging_state: rows.paging_state,
+                ..PageMetadata::default()
+            };
+            QueryResult::Rows(sent)
+        }
+    }
+}
+
+/// Reads what [`answer`] wrote.
+///
+/// # Errors
+/// The error that was sent, or that it can't be read.
+pub(super) fn outcome(message: &Bytes) -> Result<Outcome, CqlError> {
+    let message = ResponseMessage::decode(envelope(message, Direction::Response)?)?;
+    let response = match message.response {
+        frame::Response::Error(error) => return Err(error),
+        frame::Response::Result(QueryResult::Void) => Response::Void,
+        frame::Response::Result(QueryResult::SetKeyspace(keyspace)) => Response::SetKeyspace(keyspace),
+        frame::Response::Result(QueryResult::SchemaChange(change)) => Response::SchemaChange(change),
+        frame::Response::Result(QueryResult::Rows(rows)) => Response::Rows(Rows {
+            metadata: rows.metadata,
+            content: rows.content,
+            paging_state: rows.page.paging_state,
+        }),
+        other => {
+            let name = other.opcode().name();
+            return Err(CqlError::Server(format!("a node has answered with {name}")));
+        }
+    };
+    Ok(Outcome {
+        response,
+        warnings: message.warnings,
+    })
+}

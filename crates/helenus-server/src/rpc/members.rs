@@ -1,0 +1,221 @@
+//! The cluster as the engine sees it: owners by the agent's view, the others through [`Peers`].
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use helenus_cluster::{AgentHandle, HostId, NodeInfo};
+use helenus_query::cluster::{
+    Cluster, Forwarded, Node, Owner, RemoteError, RemoteScan, RemoteWrite, ScanRange, Versions,
+};
+use helenus_query::engine::Engine;
+use helenus_query::response::Outcome;
+use helenus_tablet::TokenRange;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use super::proto::GreetRequest;
+use super::{PROTOCOL, PROTOCOL_MIN, Peers};
+
+/// At most so often the agent is told to look at the cluster document.
+const REFRESH_INTERVAL_MS: u64 = 50;
+/// How long a view is waited for that another node may have changed.
+const REFRESH_WAIT: Duration = Duration::from_millis(30);
+/// How often the others are greeted, and how long they may take.
+const GREET_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The nodes that take part.
+pub struct Members {
+    agent: AgentHandle,
+    here: HostId,
+    peers: Peers,
+    began: Instant,
+    refreshed_ms: AtomicU64,
+}
+
+impl Members {
+    /// `here` is this node's id.
+    pub fn new(agent: AgentHandle, here: HostId, peers: Peers) -> Arc<Members> {
+        Arc::new(Members {
+            agent,
+            here,
+            peers,
+            began: Instant::now(),
+            refreshed_ms: AtomicU64::new(0),
+        })
+    }
+
+    fn peer(&self, node: Uuid) -> Result<Arc<NodeInfo>, RemoteError> {
+        let view = self.agent.view();
+        match view.node(HostId(node)) {
+            Some(known) => Ok(known.clone()),
+            None => Err(RemoteError::Unreachable(format!("node {node} has left"))),
+        }
+    }
+
+    /// Has the agent look at the cluster document, unless it did a moment ago.
+    fn look(&self) {
+        let now_ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let last_ms = self.refreshed_ms.load(Ordering::Relaxed);
+        let is_due = now_ms.saturating_sub(last_ms) >= REFRESH_INTERVAL_MS;
+        let is_first = || {
+            let (set, fetch) = (Ordering::Relaxed, Ordering::Relaxed);
+            self.refreshed_ms
+                .compare_exchange(last_ms, now_ms, set, fetch)
+                .is_ok()
+        };
+        if is_due && is_first() {
+            self.agent.refresh();
+        }
+    }
+
+    /// Greets the others every now and then, so that clocks stay together and connections warm, until the task is aborted.
+    pub fn keep_in_touch(self: &Arc<Self>, engine: Arc<Engine>) -> JoinHandle<()> {
+        let members = self.clone();
+        tokio::spawn(async move {
+            loop {
+                members.greet_all(&engine).await;
+                tokio::time::sleep(GREET_INTERVAL).await;
+            }
+        })
+    }
+
+    async fn greet_all(&self, engine: &Engine) {
+        let view = self.agent.view();
+        let others = view.nodes().iter().filter(|node| node.host_id != self.here);
+        let addresses: Vec<&str> = others.map(|node| node.rpc_address.as_str()).collect();
+        self.peers.keep_only(&addresses);
+        let greetings = addresses
+            .into_iter()
+            .map(|address| self.greet(address, view.cluster_name(), engine));
+        futures::future::join_all(greetings).await;
+    }
+
+    async fn greet(&self, address: &str, cluster_name: &str, engine: &Engine) {
+        let message = GreetRequest {
+            cluster_name: cluster_name.to_owned(),
+            host_id: Bytes::copy_from_slice(self.here.0.as_bytes()),
+            clock_us: engine.clock_us(),
+            protocol: PROTOCOL,
+            software: env!("CARGO_PKG_VERSION").to_owned(),
+        };
+        match self.peers.greet(address, message, GREET_INTERVAL).await {
+            Ok(answer) if answer.protocol < PROTOCOL_MIN => tracing::warn!(
+                address,
+                software = answer.software,
+                "a node speaks a protocol between nodes that is too old for this one"
+            ),
+            Ok(answer) => engine.observe_clock(answer.clock_us),
+            Err(status) => match status.code() {
+                tonic::Code::Unauthenticated | tonic::Code::FailedPrecondition => {
+                    tracing::warn!(address, error = status.message(), "a node has refused this one");
+                }
+                _ => tracing::debug!(address, error = %status, "a node does not answer"),
+            },
+        }
+    }
+}
+
+#[async_trait]
+impl Cluster for Members {
+    fn owner(&self, token: i64) -> Owner {
+        match self.agent.view().tablet_of(token).and_then(|tablet| tablet.owner) {
+            Some(owner) if owner == self.here => Owner::Here,
+            Some(owner) => Owner::Peer(owner.0),
+            None => Owner::Nobody,
+        }
+    }
+
+    fn tablet(&self, token: i64) -> TokenRange {
+        let view = self.agent.view();
+        match view.tablet_of(token) {
+            Some(tablet) => TokenRange {
+                first: tablet.tokens.first,
+                last: tablet.tokens.last,
+            },
+            None => TokenRange {
+                first: i64::MIN,
+                last: i64::MAX,
+            },
+        }
+    }
+
+    fn nodes(&self) -> Vec<Node> {
+        let view = self.agent.view();
+        let node = |node: &Arc<NodeInfo>| Node {
+            host_id: node.host_id.0,
+            native_address: node.cql_address,
+            data_center: node.data_center.clone(),
+            rack: node.rack.clone(),
+            is_alive: node.alive,
+            tokens: view
+                .tablets_of(node.host_id)
+                .map(|tablet| tablet.tokens.last)
+                .collect(),
+        };
+        view.nodes().iter().map(node).collect()
+    }
+
+    fn here(&self) -> Uuid {
+        self.here.0
+    }
+
+    fn may_serve(&self) -> bool {
+        self.agent.may_serve()
+    }
+
+    async fn changed(&self, at_most: Duration) {
+        let mut views = self.agent.views();
+        self.look();
+        let _ = tokio::time::timeout(at_most, views.changed()).await;
+    }
+
+    async fn refresh(&self) {
+        let mut views = self.agent.views();
+        self.agent.refresh();
+        let _ = tokio::time::timeout(REFRESH_WAIT, views.changed()).await;
+    }
+
+    async fn execute(
+        &self,
+        node: Uuid,
+        statement: &Forwarded<'_>,
+        deadline: Instant,
+    ) -> Result<Outcome, RemoteError> {
+        let peer = self.peer(node)?;
+        self.peers.execute(&peer.rpc_address, statement, deadline).await
+    }
+
+    async fn get(
+        &self,
+        node: Uuid,
+        keys: &[(i64, Bytes)],
+        deadline: Instant,
+    ) -> Result<Vec<Option<Bytes>>, RemoteError> {
+        let peer = self.peer(node)?;
+        self.peers.get(&peer.rpc_address, keys, deadline).await
+    }
+
+    async fn scan(
+        &self,
+        node: Uuid,
+        range: &ScanRange,
+        deadline: Instant,
+    ) -> Result<Box<dyn RemoteScan>, RemoteError> {
+        let peer = self.peer(node)?;
+        self.peers.scan(&peer.rpc_address, range, deadline).await
+    }
+
+    async fn write(&self, node: Uuid, write: &RemoteWrite, deadline: Instant) -> Result<(), RemoteError> {
+        let peer = self.peer(node)?;
+        self.peers.write(&peer.rpc_address, write, deadline).await
+    }
+
+    async fn load(&self, node: Uuid, versions: Versions, deadline: Instant) -> Result<(), RemoteError> {
+        let peer = self.peer(node)?;
+        self.peers.load(&peer.rpc_address, versions, deadline).await
+    }
+}

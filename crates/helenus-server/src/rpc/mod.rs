@@ -1,0 +1,29 @@
+//! What nodes of a cluster say to each other: gRPC, as `proto/node.proto` has it.
+//!
+//! [`RpcServer`] serves the engine to the others, [`Members`] is the engine's [`Cluster`](helenus_query::cluster::Cluster): it finds owners
+//! in the agent's view and asks them through [`Peers`]. Every call carries a proof that its sender knows the cluster's secret ([`auth`]) and
+//! a deadline.
+
+pub mod auth;
+mod client;
+mod codec;
+mod members;
+mod server;
+mod tls;
+
+#[allow(clippy::all, missing_docs, reason = "generated")]
+mod proto {
+    tonic::include_proto!("helenus.rpc.v1");
+}
+
+pub use client::Peers;
+pub use members::Members;
+pub use server::RpcServer;
+pub use tls::{Tls, TlsFiles};
+
+/// The version of the protocol between nodes that this binary speaks, and the oldest that it understands.
+pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL_MIN: u32 = 1;
+
+/// The largest message: a page of rows with room to spare.
+const MESSAGE_BYTES_MAX: usize = 512 << 20;

@@ -1,0 +1,344 @@
+//! The engine, served to the other nodes.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use helenus_query::cluster::{Refused, RemoteWrite, ScanRange, ServedScan, Versions};
+use helenus_query::engine::Engine;
+use helenus_query::trace::{Recording, Work};
+use helenus_tablet::{Op, TokenRange};
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::service::interceptor::InterceptedService;
+use tonic::transport::Server;
+use tonic::transport::server::TcpIncoming;
+use tonic::{Request, Response, Status};
+use uuid::Uuid;
+
+use super::auth::{Guard, Secret};
+use super::codec::{self, Received};
+use super::proto::node_server::{Node, NodeServer};
+use super::proto::{
+    Entry, ExecuteRequest, ExecuteResponse, GetRequest, GetResponse, GreetRequest, GreetResponse,
+    LoadRequest, LoadResponse, Row, ScanChunk, ScanRequest, Step, WriteRequest, WriteResponse,
+};
+use super::{MESSAGE_BYTES_MAX, PROTOCOL, PROTOCOL_MIN, Tls};
+
+/// Bytes of rows in a chunk of a scan, and chunks that wait to be sent.
+const CHUNK_BYTES: usize = 256 << 10;
+const CHUNKS_AHEAD: usize = 2;
+/// How often a silent connection is asked whether it is alive, and for how long.
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(2);
+const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(4);
+
+/// A running server for the other nodes.
+pub struct RpcServer {
+    address: SocketAddr,
+    stop: oneshot::Sender<()>,
+    serving: JoinHandle<()>,
+}
+
+impl RpcServer {
+    /// Binds the address and begins to serve.
+    ///
+    /// # Errors
+    /// The address can't be bound, or the certificates make no sense.
+    pub async fn start(
+        address: SocketAddr,
+        engine: Arc<Engine>,
+        cluster_name: String,
+        host_id: Uuid,
+        secret: Secret,
+        tls: Option<&Tls>,
+    ) -> io::Result<RpcServer> {
+        let listener = TcpListener::bind(address).await?;
+        let address = listener.local_addr()?;
+        let service = NodeService {
+            engine,
+            cluster_name,
+            host_id,
+        };
+        let service = NodeServer::new(service)
+            .max_decoding_message_size(MESSAGE_BYTES_MAX)
+            .max_encoding_message_size(MESSAGE_BYTES_MAX);
+        let mut server = Server::builder()
+            .tcp_nodelay(true)
+            .http2_keepalive_interval(Some(KEEP_ALIVE_INTERVAL))
+            .http2_keepalive_timeout(Some(KEEP_ALIVE_TIMEOUT))
+            .http2_adaptive_window(Some(true));
+        if let Some(tls) = tls {
+            server = server.tls_config(tls.server()).map_err(io::Error::other)?;
+        }
+        let router = server.add_service(InterceptedService::new(service, Guard(secret)));
+        let (stop, stopped) = oneshot::channel::<()>();
+        let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+        let serving = tokio::spawn(async move {
+            let stopped = async {
+                let _ = stopped.await;
+            };
+            if let Err(error) = router.serve_with_incoming_shutdown(incoming, stopped).await {
+                tracing::error!(%error, "the port for other nodes has failed");
+            }
+        });
+        Ok(RpcServer {
+            address,
+            stop,
+            serving,
+        })
+    }
+
+    /// Where it listens, with the port that was chosen if 0 was asked for.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Lets running calls end, for that long at most, and closes the port.
+    pub async fn stop(self, at_most: Duration) {
+        let _ = self.stop.send(());
+        let mut serving = pin!(self.serving);
+        if tokio::time::timeout(at_most, serving.as_mut()).await.is_err() {
+            serving.abort();
+        }
+    }
+}
+
+struct NodeService {
+    engine: Arc<Engine>,
+    cluster_name: String,
+    host_id: Uuid,
+}
+
+/// Runs it to its end, also when the caller has gone.
+async fn to_the_end<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> Result<T, Status> {
+    tokio::spawn(work)
+        .await
+        .map_err(|_| Status::internal("the request could not be completed; see the node's log"))
+}
+
+impl NodeService {
+    async fn catch_up(&self, schema: u64) -> Result<(), helenus_cql::error::CqlError> {
+        let versions = Versions { schema, headers: 0 };
+        self.engine.load(versions).await.map(|_| ())
+    }
+}
+
+#[tonic::async_trait]
+impl Node for NodeService {
+    async fn greet(&self, request: Request<GreetRequest>) -> Result<Response<GreetResponse>, Status> {
+        let request = request.into_inner();
+        if request.cluster_name != self.cluster_name {
+            return Err(Status::failed_precondition(format!(
+                "this node is of the cluster {:?}",
+                self.cluster_name
+            )));
+        }
+        if request.protocol < PROTOCOL_MIN {
+            return Err(Status::failed_precondition(format!(
+                "version {} of the protocol between nodes is too old for this node, which is of version {}",
+                request.protocol,
+                env!("CARGO_PKG_VERSION")
+            )));
+        }
+        self.engine.observe_clock(request.clock_us);
+        Ok(Response::new(GreetResponse {
+            host_id: Bytes::copy_from_slice(self.host_id.as_bytes()),
+            clock_us: self.engine.clock_us(),
+            protocol: PROTOCOL,
+            software: env!("CARGO_PKG_VERSION").to_owned(),
+        }))
+    }
+
+    async fn execute(&self, request: Request<ExecuteRequest>) -> Result<Response<ExecuteResponse>, Status> {
+        let request = request.into_inner();
+        let is_traced = request.is_traced;
+        if let Err(error) = self.catch_up(request.schema_version).await {
+            return Ok(Response::new(failed(error)));
+        }
+        let engine = self.engine.clone();
+        let run = async move {
+            let received = match Received::read(&engine, request) {
+                Ok(received) => received,
+                Err(error) => return Err(Refused::Failed(error)),
+            };
+            let Received { client, options, .. } = &received;
+            engine.serve_statement(client, received.source(), options).await
+        };
+        let (result, steps) = match is_traced {
+            true => to_the_end(recorded(run)).await?,
+            false => (to_the_end(run).await?, Vec::new()),
+        };
+        Ok(Response::new(match result {
+            Ok(outcome) => ExecuteResponse {
+                not_mine: false,
+                message: codec::answer(Ok(outcome)),
+                steps,
+            },
+            Err(Refused::Failed(error)) => failed(error),
+            Err(Refused::NotMine) => ExecuteResponse {
+                not_mine: true,
+                ..ExecuteResponse::default()
+            },
+        }))
+    }
+
+    async fn get(&self, request: Request<GetRequest>) -> Result<Response<GetResponse>, Status> {
+        let keys = request.into_inner().keys;
+        let keys: Vec<(i64, Bytes)> = keys.into_iter().map(|key| (key.token, key.key)).collect();
+        match self.engine.serve_get(&keys).await {
+            Ok(rows) => Ok(Response::new(GetResponse {
+                not_mine: false,
+                rows: rows.into_iter().map(|value| Row { value }).collect(),
+            })),
+            Err(Refused::NotMine) => Ok(Response::new(GetResponse {
+                not_mine: true,
+                rows: Vec::new(),
+            })),
+            Err(Refused::Failed(error)) => Err(Status::internal(error.to_string())),
+        }
+    }
+
+    type ScanStream = ReceiverStream<Result<ScanChunk, Status>>;
+
+    async fn scan(&self, request: Request<ScanRequest>) -> Result<Response<Self::ScanStream>, Status> {
+        let request = request.into_inner();
+        let range = ScanRange {
+            tokens: TokenRange {
+                first: request.first_token,
+                last: request.last_token,
+            },
+            start: request.start,
+            end: request.end,
+            reversed: request.reversed,
+        };
+        let scan = self.engine.serve_scan(&range).await;
+        let (sender, receiver) = mpsc::channel(CHUNKS_AHEAD);
+        tokio::spawn(async move {
+            let mut scan = match scan {
+                Ok(scan) => scan,
+                Err(refused) => {
+                    let _ = sender.send(refusal(refused)).await;
+                    return;
+                }
+            };
+            loop {
+                let chunk = next_chunk(&mut scan).await;
+                let is_last = chunk
+                    .as_ref()
+                    .map_or(true, |chunk| chunk.is_last || chunk.not_mine);
+                if sender.send(chunk).await.is_err() || is_last {
+                    return;
+                }
+            }
+        });
+        Ok(Response::new(ReceiverStream::new(receiver)))
+    }
+
+    async fn write(&self, request: Request<WriteRequest>) -> Result<Response<WriteResponse>, Status> {
+        let request = request.into_inner();
+        self.catch_up(request.schema_version)
+            .await
+            .map_err(|error| Status::internal(error.to_string()))?;
+        let write = RemoteWrite {
+            ops: request
+                .operands
+                .into_iter()
+                .map(|op| Op {
+                    token: op.token,
+                    key: op.key,
+                    operand: op.operand,
+                })
+                .collect(),
+            durable: request.durable,
+            maintains_indexes: request.maintain_indexes,
+            schema_version: request.schema_version,
+        };
+        let engine = self.engine.clone();
+        match to_the_end(async move { engine.serve_write(write).await }).await? {
+            Ok(()) => Ok(Response::new(WriteResponse::default())),
+            Err(Refused::NotMine) => Ok(Response::new(WriteResponse {
+                not_mine: true,
+                error: Bytes::new(),
+            })),
+            Err(Refused::Failed(error)) => Ok(Response::new(WriteResponse {
+                not_mine: false,
+                error: codec::answer(Err(error)),
+            })),
+        }
+    }
+
+    async fn load(&self, request: Request<LoadRequest>) -> Result<Response<LoadResponse>, Status> {
+        let request = request.into_inner();
+        let versions = Versions {
+            schema: request.schema_version,
+            headers: request.headers_version,
+        };
+        let engine = self.engine.clone();
+        let loaded = to_the_end(async move { engine.load(versions).await }).await?;
+        let loaded = loaded.map_err(|error| Status::internal(error.to_string()))?;
+        Ok(Response::new(LoadResponse {
+            schema_version: loaded.schema,
+            headers_version: loaded.headers,
+        }))
+    }
+}
+
+fn failed(error: helenus_cql::error::CqlError) -> ExecuteResponse {
+    ExecuteResponse {
+        not_mine: false,
+        message: codec::answer(Err(error)),
+        steps: Vec::new(),
+    }
+}
+
+fn refusal(refused: Refused) -> Result<ScanChunk, Status> {
+    match refused {
+        Refused::NotMine => Ok(ScanChunk {
+            not_mine: true,
+            ..ScanChunk::default()
+        }),
+        Refused::Failed(error) => Err(Status::internal(error.to_string())),
+    }
+}
+
+async fn next_chunk(scan: &mut ServedScan) -> Result<ScanChunk, Status> {
+    match scan.next_chunk(CHUNK_BYTES).await {
+        Ok((rows, is_last)) => Ok(ScanChunk {
+            not_mine: false,
+            entries: rows
+                .into_iter()
+                .map(|(key, value)| Entry { key, value })
+                .collect(),
+            is_last,
+        }),
+        Err(refused) => refusal(refused),
+    }
+}
+
+/// Runs it and tells its steps.
+async fn recorded<T>(run: impl Future<Output = T>) -> (T, Vec<Step>) {
+    let began = Instant::now();
+    let mut work = Work::default();
+    let recording = Recording::begin(&mut work.store);
+    let mut run = pin!(run);
+    let result = std::future::poll_fn(|cx| {
+        work.swap();
+        let polled = run.as_mut().poll(cx);
+        work.swap();
+        polled
+    })
+    .await;
+    let step = |step: helenus_query::trace::Step| {
+        let elapsed = step.at.saturating_duration_since(began);
+        Step {
+            activity: step.what.into_owned(),
+            elapsed_us: u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX),
+        }
+    };
+    (result, recording.finish().into_iter().map(step).collect())
+}

@@ -1,0 +1,54 @@
+//! TLS between nodes: each shows a certificate of the cluster's own authority.
+
+use std::path::{Path, PathBuf};
+
+use tonic::transport::{Certificate, ClientTlsConfig, Identity, ServerTlsConfig};
+
+/// The name that every node's certificate must have among its alternative names: nodes come and go, and so do their addresses.
+pub const NAME_DEFAULT: &str = "helenus";
+
+/// Where the certificates lie, as PEM files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// The node's own certificate, and its key.
+    pub certificate: PathBuf,
+    pub key: PathBuf,
+    /// The authority that has signed those of all nodes.
+    pub authority: PathBuf,
+}
+
+/// What both sides of a connection show and check.
+#[derive(Clone)]
+pub struct Tls {
+    identity: Identity,
+    authority: Certificate,
+}
+
+impl Tls {
+    /// Reads the files.
+    ///
+    /// # Errors
+    /// With the file that can't be read.
+    pub fn load(files: &TlsFiles) -> Result<Tls, String> {
+        let read = |path: &Path| {
+            std::fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
+        };
+        Ok(Tls {
+            identity: Identity::from_pem(read(&files.certificate)?, read(&files.key)?),
+            authority: Certificate::from_pem(read(&files.authority)?),
+        })
+    }
+
+    pub(super) fn server(&self) -> ServerTlsConfig {
+        ServerTlsConfig::new()
+            .identity(self.identity.clone())
+            .client_ca_root(self.authority.clone())
+    }
+
+    pub(super) fn client(&self) -> ClientTlsConfig {
+        ClientTlsConfig::new()
+            .identity(self.identity.clone())
+            .ca_certificate(self.authority.clone())
+            .domain_name(NAME_DEFAULT)
+    }
+}

@@ -1,0 +1,180 @@
+//! Three nodes in one process: an engine each, joined by the real ports. Ownership stands still; each has a store of its own, but the
+//! documents, which they share.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use helenus_cluster::{
+    AgentHandle, ClusterView, HostId, Incarnation, NodeInfo, NodeState, SystemClock, TabletId, TabletInfo,
+    TabletState, TokenRange,
+};
+use helenus_query::engine::{self, Engine, EngineConfig, Limits};
+use helenus_query::request::{BoundValue, BoundValues, ClientState, QueryOptions};
+use helenus_query::response::{Outcome, Response};
+use helenus_server::rpc::auth::Secret;
+use helenus_server::rpc::{Members, Peers, RpcServer};
+use helenus_tablet::StoreConfig;
+use uuid::Uuid;
+
+pub const NODES: usize = 3;
+/// A power of two: then the stores have the same ranges.
+const TABLETS: u32 = 8;
+
+pub struct Nodes {
+    pub engines: Vec<Arc<Engine>>,
+    pub addresses: Vec<SocketAddr>,
+    _servers: Vec<RpcServer>,
+    _folder: tempfile::TempDir,
+}
+
+fn host(number: usize) -> HostId {
+    HostId(Uuid::from_u128(number as u128 + 1))
+}
+
+async fn open(folder: &Path, number: usize) -> Arc<Engine> {
+    let own = folder.join(number.to_string());
+    std::fs::create_dir_all(&own).unwrap();
+    let shared = folder.join("meta");
+    std::fs::create_dir_all(&shared).unwrap();
+    std::os::unix::fs::symlink(&shared, own.join("meta")).unwrap();
+    let mut store = StoreConfig::small(&own);
+    store.fsync = false;
+    store.tablet_count = TABLETS as usize;
+    let config = EngineConfig {
+        store,
+        node: engine::NodeInfo {
+            cluster_name: "test".to_owned(),
+            data_center: "dc1".to_owned(),
+            rack: "r1".to_owned(),
+            host_id: host(number).0,
+            native_address: SocketAddr::from(([127, 0, 0, number as u8 + 1], 9042)),
+            release_version: "5.0.5".to_owned(),
+        },
+        limits: Limits {
+            request_timeout: Duration::from_secs(5),
+            ..Limits::default()
+        },
+        clock: Arc::new(helenus_query::clock::SystemClock),
+    };
+    Engine::open(config).await.unwrap()
+}
+
+fn view(addresses: &[SocketAddr]) -> ClusterView {
+    let node = |(number, address): (usize, &SocketAddr)| NodeInfo {
+        host_id: host(number),
+        incarnation: Incarnation(Uuid::from_u128(number as u128 + 100)),
+        name: format!("node{number}"),
+        cql_address: SocketAddr::from(([127, 0, 0, number as u8 + 1], 9042)),
+        rpc_address: address.to_string(),
+        data_center: "dc1".to_owned(),
+        rack: "r1".to_owned(),
+        software_version: "test".to_owned(),
+        state: NodeState::Normal,
+        alive: true,
+    };
+    let tablet = |(number, tokens): (usize, TokenRange)| TabletInfo {
+        id: TabletId(number as u32 + 1),
+        tokens,
+        owner: Some(host(number % NODES)),
+        epoch: 1,
+        state: TabletState::Stable,
+    };
+    ClusterView::new(
+        1,
+        "test",
+        addresses.iter().enumerate().map(node).collect(),
+        TokenRange::split_ring(TABLETS)
+            .into_iter()
+            .enumerate()
+            .map(tablet)
+            .collect(),
+    )
+}
+
+impl Nodes {
+    pub async fn start() -> Nodes {
+        let folder = tempfile::tempdir().unwrap();
+        let mut engines = Vec::new();
+        let mut servers = Vec::new();
+        for number in 0..NODES {
+            let engine = open(folder.path(), number).await;
+            let local = SocketAddr::from(([127, 0, 0, 1], 0));
+            let secret = Secret::new("secret");
+            let name = "test".to_owned();
+            let server = RpcServer::start(local, engine.clone(), name, host(number).0, secret, None);
+            servers.push(server.await.unwrap());
+            engines.push(engine);
+        }
+        let addresses: Vec<SocketAddr> = servers.iter().map(RpcServer::address).collect();
+        for (number, engine) in engines.iter().enumerate() {
+            let agent = AgentHandle::detached(view(&addresses), Arc::new(SystemClock));
+            let peers = Peers::new(Secret::new("secret"), None);
+            let members = Members::new(agent, host(number), peers);
+            members.keep_in_touch(engine.clone());
+            engine.join(members);
+        }
+        let nodes = Nodes {
+            engines,
+            addresses,
+            _servers: servers,
+            _folder: folder,
+        };
+        let keyspace =
+            "CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}";
+        nodes.run(0, keyspace).await;
+        nodes
+    }
+
+    pub fn client() -> ClientState {
+        ClientState {
+            keyspace: Some("ks".to_owned()),
+        }
+    }
+
+    pub async fn outcome(&self, node: usize, text: &str, options: &QueryOptions) -> Result<Outcome, String> {
+        let engine = &self.engines[node % NODES];
+        let outcome = engine.query(&Nodes::client(), text, options).await;
+        outcome.map_err(|error| format!("error: {error}"))
+    }
+
+    /// The answer as text: rows by `; `, values by `, `, or the error.
+    pub async fn run(&self, node: usize, text: &str) -> String {
+        match self.outcome(node, text, &QueryOptions::default()).await {
+            Ok(outcome) => shown(&outcome),
+            Err(error) => error,
+        }
+    }
+
+    /// The same for a statement that is prepared on the node, with int values.
+    pub async fn execute(&self, node: usize, text: &str, values: &[i32]) -> String {
+        let engine = &self.engines[node % NODES];
+        let prepared = engine.prepare(Some("ks"), text).unwrap();
+        let set = |value: &i32| BoundValue::Set(Bytes::copy_from_slice(&value.to_be_bytes()));
+        let options = QueryOptions {
+            values: BoundValues::Positional(values.iter().map(set).collect()),
+            ..QueryOptions::default()
+        };
+        match engine.execute(&Nodes::client(), &prepared, &options).await {
+            Ok(outcome) => shown(&outcome),
+            Err(error) => format!("error: {error}"),
+        }
+    }
+}
+
+pub fn shown(outcome: &Outcome) -> String {
+    let Response::Rows(rows) = &outcome.response else {
+        return String::new();
+    };
+    let line = |row: Vec<Option<Bytes>>| -> String {
+        let shown = |(value, column): (&Option<Bytes>, &helenus_query::response::ColumnSpec)| match value {
+            Some(value) => helenus_cql::value::to_cql_literal(&column.ty, value).unwrap(),
+            None => "null".to_owned(),
+        };
+        let values: Vec<String> = row.iter().zip(&rows.metadata.columns).map(shown).collect();
+        values.join(", ")
+    };
+    rows.content.iter().map(line).collect::<Vec<_>>().join("; ")
+}
