@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use helenus_cql::ast;
-use helenus_cql::error::CqlError;
+use helenus_cql::error::{Consistency, CqlError, WriteType};
 use helenus_tablet::{Store, StoreConfig, StoreError, StoreStats};
 use md5::{Digest, Md5};
 use tokio::sync::{Mutex, broadcast};
@@ -124,13 +124,51 @@ impl quick_cache::Weighter<[u8; 16], Arc<Prepared>> for PreparedWeight {
 /// Events that a slow subscriber may lag behind before it loses some.
 const EVENTS_MAX: usize = 1024;
 
-/// A store's error as a client sees it.
+/// A store's error as a client sees it. [`at_consistency`] puts the request's consistency in.
 pub(crate) fn store_error(error: StoreError) -> CqlError {
+    let message = error.to_string();
     match error {
-        // Another node has taken over.
-        StoreError::Fenced => crate::cluster::moved(),
-        other => CqlError::Server(other.to_string()),
+        StoreError::Unknown(_) => CqlError::WriteTimeout {
+            message,
+            consistency: Consistency::One,
+            received: 0,
+            block_for: 1,
+            write_type: WriteType::Simple,
+        },
+        StoreError::ReadTimeout(_) => CqlError::ReadTimeout {
+            message,
+            consistency: Consistency::One,
+            received: 0,
+            block_for: 1,
+            data_present: false,
+        },
+        StoreError::Overloaded(_) => CqlError::Overloaded(message),
+        // Another node has it, or will.
+        StoreError::NotOwned(_) | StoreError::Fenced => crate::cluster::moved(),
+        StoreError::DiskFull(_)
+        | StoreError::Corrupt { .. }
+        | StoreError::Locked { .. }
+        | StoreError::NewerFormat { .. }
+        | StoreError::Closed
+        | StoreError::InvalidConfig(_)
+        | StoreError::MetaConflict(_)
+        | StoreError::TooLarge { .. }
+        | StoreError::Unavailable(_) => CqlError::Server(message),
     }
+}
+
+/// Puts a request's consistency, and what kind of write it is, into the error of a store that knows of neither.
+fn at_consistency(mut error: CqlError, asked: Consistency, kind: WriteType) -> CqlError {
+    match &mut error {
+        CqlError::WriteTimeout {
+            consistency,
+            write_type,
+            ..
+        } => (*consistency, *write_type) = (asked, kind),
+        CqlError::ReadTimeout { consistency, .. } => *consistency = asked,
+        _ => {}
+    }
+    error
 }
 
 /// md5 of keyspace and text (Cassandra's `QueryProcessor.computeId`).
@@ -360,12 +398,22 @@ impl Engine {
         values: &[BoundValue],
         options: &QueryOptions,
     ) -> Result<Outcome, CqlError> {
-        match &planned.plan {
-            Plan::Select(plan) => crate::select::execute(self, plan, values, options).await,
-            Plan::Modification(plan) => crate::dml::execute(self, plan, values, options).await,
-            Plan::Batch(plan) => crate::dml::execute_batch(self, plan, values, options).await,
-            Plan::Direct(statement) => self.run_direct(client, statement, options).await,
-        }
+        let (outcome, kind) = match &planned.plan {
+            Plan::Select(plan) => (
+                crate::select::execute(self, plan, values, options).await,
+                WriteType::Simple,
+            ),
+            Plan::Modification(plan) => (
+                crate::dml::execute(self, plan, values, options).await,
+                plan.write_type(),
+            ),
+            Plan::Batch(plan) => (
+                crate::dml::execute_batch(self, plan, values, options).await,
+                plan.write_type(),
+            ),
+            Plan::Direct(statement) => return self.run_direct(client, statement, options).await,
+        };
+        outcome.map_err(|error| at_consistency(error, options.consistency, kind))
     }
 
     /// Runs a BATCH message.
@@ -379,7 +427,9 @@ impl Engine {
         let _epoch = self.writes.enter(self.schema.load().generation);
         let batch = PlannedBatch::plan(self, client, kind, statements)?;
         let Some(cluster) = self.cluster() else {
-            return crate::dml::run_batch_message(self, &batch, options).await;
+            let outcome = crate::dml::run_batch_message(self, &batch, options).await;
+            let kind = crate::dml::batch_write_type(kind);
+            return outcome.map_err(|error| at_consistency(error, options.consistency, kind));
         };
         let request = coordinate::Request {
             client,

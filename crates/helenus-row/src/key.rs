@@ -163,6 +163,12 @@ pub fn decode_key(key: &[u8]) -> Result<KeyRef<'_>, KeyError> {
     })
 }
 
+/// The token in a key; none if it is too short for one.
+pub fn token_of(key: &[u8]) -> Option<i64> {
+    let token = key.get(4..12)?.first_chunk()?;
+    Some(i64::from_be_bytes(*token) ^ i64::MIN)
+}
+
 /// Token and partition key of what [`partition_prefix`] gives.
 ///
 /// # Errors

@@ -196,7 +196,6 @@ pub(crate) fn record_store(stats: &StoreStats) {
         ("helenus_store_level0_files", sum(|tablet| tablet.level0_files)),
         ("helenus_store_sorted_runs", sum(|tablet| tablet.sorted_runs)),
         ("helenus_store_compactions_running", stats.compactions_running),
-        ("helenus_store_disk_free_bytes", stats.disk_free_bytes),
         ("helenus_log_segments", stats.log.segments),
         ("helenus_log_bytes", stats.log.live_bytes),
         ("helenus_block_cache_bytes", stats.block_cache_bytes),
@@ -205,6 +204,9 @@ pub(crate) fn record_store(stats: &StoreStats) {
     ];
     for (name, value) in gauges {
         gauge!(name).set(value as f64);
+    }
+    if let Some(free_bytes) = stats.disk_free_bytes {
+        gauge!("helenus_store_disk_free_bytes").set(free_bytes as f64);
     }
     let counters = [
         ("helenus_store_batches_total", sum(|tablet| tablet.batches)),

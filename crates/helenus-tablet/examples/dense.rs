@@ -88,7 +88,7 @@ impl Load {
                 break;
             }
             let (token, key) = row(mix(turn * TASKS + task + (1 << 40)) % self.rows);
-            let found = self.store.tablet(token).get(&key).await.unwrap();
+            let found = self.store.tablet(token).unwrap().get(&key).await.unwrap();
             assert!(found.is_some(), "a row is missing");
             latencies.add(called.elapsed());
         }

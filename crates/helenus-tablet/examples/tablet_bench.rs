@@ -274,7 +274,7 @@ async fn main() {
                 // Several a call, so that the clock and the counters do not show.
                 for part in 0..10 {
                     let (token, key) = key(mix(number * 10 + part) % rows);
-                    std::hint::black_box(store.tablet(token).get(&key).await.unwrap());
+                    std::hint::black_box(store.tablet(token).unwrap().get(&key).await.unwrap());
                 }
                 10
             }
@@ -288,7 +288,7 @@ async fn main() {
         async move {
             let (token, key) = key(mix(number) % rows);
             let end = Bytes::from([key.as_ref(), b"\xff"].concat());
-            let mut scan = store.tablet(token).scan(key..end, false).await.unwrap();
+            let mut scan = store.tablet(token).unwrap().scan(key..end, false).await.unwrap();
             while scan.next().await.unwrap().is_some() {}
             1
         }

@@ -60,6 +60,24 @@ pub(crate) enum Folded {
     Whole(Bytes),
 }
 
+/// What [`RowCache::peek`] finds.
+pub(crate) struct Peeked {
+    pub value: Option<Bytes>,
+    operands: u32,
+}
+
+impl Peeked {
+    /// Whether the row should be written whole once an operation of that length has made it `value`.
+    pub fn is_whole(&self, value: &Bytes, operand_len: usize) -> bool {
+        is_whole(value, operand_len, self.operands + 1)
+    }
+}
+
+/// Whether a row should be written whole after an operation, the so-many-th since it last was.
+fn is_whole(value: &Bytes, operand_len: usize, operands: u32) -> bool {
+    value.len() <= WHOLE_FACTOR * operand_len + WHOLE_SLACK || operands > OPERANDS_MAX
+}
+
 struct Slot {
     key: Bytes,
     value: Option<Bytes>,
@@ -170,13 +188,24 @@ impl RowCache {
             return Folded::Unknown;
         };
         let operands = slot.operands + 1;
-        if value.len() <= WHOLE_FACTOR * operand.len() + WHOLE_SLACK || operands > OPERANDS_MAX {
+        if is_whole(&value, operand.len(), operands) {
             shard.replace(index, value.clone(), 0);
             Folded::Whole(value)
         } else {
             shard.replace(index, value, operands);
             Folded::Cached
         }
+    }
+
+    /// The row as it is cached (`None` in it: known to be absent), for a writer that has yet to make the write durable.
+    pub fn peek(&self, hash: u64, key: &[u8]) -> Option<Peeked> {
+        let shard = self.shard(hash).lock();
+        let index = shard.find(hash, key)?;
+        let slot = shard.slots.get(index as usize)?;
+        Some(Peeked {
+            value: slot.value.clone(),
+            operands: slot.operands,
+        })
     }
 
     pub fn stats(&self) -> RowCacheStats {

@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use object_store::ObjectStore;
 use slatedb_common::clock::SystemClock;
 
 use crate::error::StoreError;
@@ -16,7 +15,7 @@ const MIB: u64 = 1 << 20;
 pub enum StoreUrl {
     /// A local folder: data in it, and the log beside the data.
     File(PathBuf),
-    /// A bucket (`s3://`, `gs://`, `az://`) with a prefix.
+    /// A bucket (`s3://`, `gs://`, `az://`) with a prefix, or `memory://name`, which lasts as long as the process.
     Remote(url::Url),
 }
 
@@ -31,7 +30,7 @@ impl StoreUrl {
         }
         let bad = |why: &str| {
             StoreError::InvalidConfig(format!(
-                "store = \"{text}\": {why}; allowed are file:///path, s3://bucket/prefix, gs://bucket/prefix and az://container/prefix"
+                "store = \"{text}\": {why}; allowed are file:///path, s3://bucket/prefix, gs://bucket/prefix, az://container/prefix and memory://name"
             ))
         };
         let url = url::Url::parse(text).map_err(|error| bad(&error.to_string()))?;
@@ -40,6 +39,7 @@ impl StoreUrl {
                 .to_file_path()
                 .map(StoreUrl::File)
                 .map_err(|()| bad("a file URL needs an absolute path")),
+            "memory" => Ok(StoreUrl::Remote(url)),
             "s3" | "s3a" | "gs" | "az" | "azure" | "abfs" | "abfss" => {
                 if url.host_str().is_none_or(str::is_empty) {
                     return Err(bad("the bucket is missing"));
@@ -48,20 +48,6 @@ impl StoreUrl {
             }
             other => Err(bad(&format!("unknown scheme {other}"))),
         }
-    }
-
-    /// The object store and the prefix in it that a remote URL names; credentials come from the environment.
-    pub fn remote(url: &url::Url) -> Result<(Arc<dyn ObjectStore>, object_store::path::Path), StoreError> {
-        let options = std::env::vars().filter_map(|(key, value)| {
-            let key = key.to_ascii_lowercase();
-            ["aws_", "google_", "azure_"]
-                .iter()
-                .any(|prefix| key.starts_with(prefix))
-                .then_some((key, value))
-        });
-        let (store, path) = object_store::parse_url_opts(url, options)
-            .map_err(|error| StoreError::InvalidConfig(format!("store = \"{url}\": {error}")))?;
-        Ok((Arc::from(store), path))
     }
 }
 
@@ -100,6 +86,12 @@ pub struct StoreConfig {
     pub garbage_age: Duration,
     /// fsync of data files and of the log. Off only in tests that need no durability.
     pub fsync: bool,
+    /// A write that an object store has not confirmed by then fails; its outcome is unknown.
+    pub write_timeout: Duration,
+    /// A read that an object store has not answered by then fails.
+    pub read_timeout: Duration,
+    /// Whether all tablets of a store in a bucket are opened with it. In a cluster each node opens those that it owns.
+    pub open_all_tablets: bool,
     /// Threads of the background runtime (flushes, compactions, garbage collection).
     pub background_threads: usize,
     /// Wall-clock source; the machine's when `None`.
@@ -115,6 +107,11 @@ impl StoreConfig {
         let cores = std::thread::available_parallelism().map_or(2, |n| n.get());
         let tablet_count = cores.clamp(2, 16);
         let memtable_bytes = (memory / 96).clamp(64 * MIB, 2048 * MIB);
+        // Looking for work costs requests in a bucket.
+        let compaction_poll_interval = match &url {
+            StoreUrl::File(_) => Duration::from_secs(1),
+            StoreUrl::Remote(_) => Duration::from_secs(5),
+        };
         StoreConfig {
             url,
             tablet_count,
@@ -125,7 +122,10 @@ impl StoreConfig {
             log_max_bytes: (2 * memtable_bytes).max(256 * MIB),
             disk_reserve_bytes: memtable_bytes + 64 * MIB,
             write_in_flight_bytes: (memtable_bytes / 4).max(16 * MIB),
-            compaction_poll_interval: Duration::from_secs(1),
+            compaction_poll_interval,
+            write_timeout: Duration::from_secs(2),
+            read_timeout: Duration::from_secs(5),
+            open_all_tablets: true,
             garbage_age: Duration::from_secs(5),
             fsync: true,
             background_threads: (cores / 2).clamp(1, 8),

@@ -22,9 +22,23 @@ pub enum StoreError {
         "this store was written by format {found}, this binary understands up to {supported}: upgrade Helenus to open it"
     )]
     NewerFormat { found: u64, supported: u64 },
-    /// Another writer has taken over the tablet.
+    /// Another writer has taken over the tablet. Nothing of the write was applied.
     #[error("another writer has taken over this tablet")]
     Fenced,
+    /// This node does not serve the tablet of that token. Nothing was done. Never so on a local store, which has all tablets.
+    #[error("this node does not serve the tablet of token {0}")]
+    NotOwned(i64),
+    /// A write that was begun has not been confirmed: it may take effect, now or later, or never; whole or not at all.
+    #[error("the outcome of the write is unknown: {0}")]
+    Unknown(String),
+    /// Nothing was begun: other writes waited for the object store all the time.
+    #[error(
+        "the writes in flight left no room within {0} ms: the object store is slower than what is written"
+    )]
+    Overloaded(u64),
+    /// A read was given up for want of an answer from the object store.
+    #[error("the object store did not answer a read within {0} ms")]
+    ReadTimeout(u64),
     /// The store is closed or closing.
     #[error("the store is closed")]
     Closed,

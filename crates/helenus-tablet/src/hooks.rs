@@ -26,6 +26,12 @@ pub trait Hooks: Send + Sync + 'static {
         true
     }
 
+    /// The token in a stored key. Tablets that were split drop the other half's rows by it; without it they keep them.
+    fn token_of(&self, key: &[u8]) -> Option<i64> {
+        let _ = key;
+        None
+    }
+
     /// How many leading bytes of `key` name its partition. `complete` tells a stored key from the prefix of a scan, for which the
     /// answer must hold for each key that begins with it. Partitions are filtered by it when SSTables are read.
     fn partition_prefix_len(&self, key: &[u8], complete: bool) -> Option<usize> {

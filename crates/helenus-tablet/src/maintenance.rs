@@ -9,6 +9,7 @@ use slatedb::admin::Admin;
 use slatedb_common::clock::SystemClock;
 
 use crate::compaction::Watch;
+use crate::database::tablet_path;
 use crate::disk::Space;
 use crate::log::segment::Folder;
 use crate::log::{Log, SegmentInfo};
@@ -161,9 +162,4 @@ impl Maintenance {
         })
         .await;
     }
-}
-
-/// Where a tablet's database lies in the object store.
-pub(crate) fn tablet_path(id: u32) -> object_store::path::Path {
-    object_store::path::Path::from(format!("tablets/{id}"))
 }

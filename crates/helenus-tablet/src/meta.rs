@@ -2,11 +2,16 @@
 //!
 //! A document lies at `meta/<name>`: eight bytes of magic, its version and length, a CRC-32C, then the content.
 
+use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::{Buf, Bytes};
 use object_store::path::Path;
-use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutOptions, UpdateVersion};
+use object_store::{
+    Attribute, AttributeValue, GetOptions, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload,
+    UpdateVersion,
+};
 
 use crate::error::{StoreError, chain, has_no_space};
 use crate::log::crc32c;
@@ -14,6 +19,11 @@ use crate::log::crc32c;
 const MAGIC: [u8; 8] = *b"HLNSMET1";
 const HEADER_LEN: usize = 24;
 const DOCUMENT_LEN_MAX: usize = 256 << 20;
+/// Tells one PUT of a document from another.
+const PUT_ID: Attribute = Attribute::Metadata(Cow::Borrowed("helenusputid"));
+/// A bucket is asked so often to take a document, with a longer pause each time.
+const ATTEMPTS: u32 = 5;
+const PAUSE: Duration = Duration::from_millis(200);
 
 /// Counts the changes of a document, from 1.
 pub type MetaVersion = u64;
@@ -106,35 +116,79 @@ impl Meta {
         }
         let path = self.path(name)?;
         let _guard = self.lock.lock().await;
-        let found = self.find(name).await?;
-        let current = found.as_ref().map_or(0, |found| found.doc.version);
-        let conflict = || StoreError::MetaConflict(name.to_string());
-        match expect {
-            MetaExpect::Any => {}
-            MetaExpect::Absent if current == 0 => {}
-            MetaExpect::Version(version) if current == version => {}
-            _ => return Err(conflict()),
+        loop {
+            let found = self.find(name).await?;
+            let current = found.as_ref().map_or(0, |found| found.doc.version);
+            let conflict = || StoreError::MetaConflict(name.to_string());
+            match expect {
+                MetaExpect::Any => {}
+                MetaExpect::Absent if current == 0 => {}
+                MetaExpect::Version(version) if current == version => {}
+                _ => return Err(conflict()),
+            }
+            let mode = match found {
+                _ if self.local => PutMode::Overwrite,
+                None => PutMode::Create,
+                Some(found) => PutMode::Update(found.update),
+            };
+            let version = current + 1;
+            match self.put_if(&path, encode(version, content), mode).await {
+                Ok(true) => return Ok(version),
+                // Someone else was faster, and nothing was expected of what is there.
+                Ok(false) if expect == MetaExpect::Any => continue,
+                Ok(false) => return Err(conflict()),
+                Err(error) => return Err(failed(&error)),
+            }
         }
-        let mode = match found {
-            _ if self.local => PutMode::Overwrite,
-            None => PutMode::Create,
-            Some(found) => PutMode::Update(found.update),
-        };
-        let version = current + 1;
-        let options = PutOptions {
+    }
+
+    /// Writes an object on a condition; false if that does not hold. In a bucket an attempt that seemed to fail may have taken effect:
+    /// an id in the object's metadata tells.
+    async fn put_if(&self, path: &Path, bytes: Vec<u8>, mode: PutMode) -> object_store::Result<bool> {
+        let id = uuid::Uuid::new_v4().to_string();
+        let mut options = PutOptions {
             mode,
             ..PutOptions::default()
         };
-        match self
-            .store
-            .put_opts(&path, encode(version, content).into(), options)
-            .await
-        {
-            Ok(_) => Ok(version),
-            Err(object_store::Error::AlreadyExists { .. } | object_store::Error::Precondition { .. }) => {
-                Err(conflict())
+        if !self.local {
+            let id = AttributeValue::from(id.clone());
+            options.attributes.insert(PUT_ID, id);
+        }
+        let payload = PutPayload::from(bytes);
+        let mut attempt = 1;
+        loop {
+            let put = self.store.put_opts(path, payload.clone(), options.clone());
+            match put.await {
+                Ok(_) => return Ok(true),
+                Err(object_store::Error::AlreadyExists { .. } | object_store::Error::Precondition { .. }) => {
+                    return self.is_put(path, &id).await;
+                }
+                Err(error @ object_store::Error::Generic { .. }) if !self.local && attempt < ATTEMPTS => {
+                    tracing::debug!(object = %path, %error, "a document could not be written; trying again");
+                    tokio::time::sleep(PAUSE * attempt).await;
+                    attempt += 1;
+                }
+                Err(error) => return Err(error),
             }
-            Err(error) => Err(failed(&error)),
+        }
+    }
+
+    /// True if the object that is there was put with that id.
+    async fn is_put(&self, path: &Path, id: &str) -> object_store::Result<bool> {
+        if self.local {
+            return Ok(false);
+        }
+        let options = GetOptions {
+            head: true,
+            ..GetOptions::default()
+        };
+        match self.store.get_opts(path, options).await {
+            Ok(found) => Ok(found
+                .attributes
+                .get(&PUT_ID)
+                .is_some_and(|found| found.as_ref() == id)),
+            Err(object_store::Error::NotFound { .. }) => Ok(false),
+            Err(error) => Err(error),
         }
     }
 

@@ -1,37 +1,39 @@
 //! Opens a store: its tablets' databases, and the replay of the log into them.
 
 use std::fs::File;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use object_store::ObjectStore;
 use parking_lot::Mutex;
 use slatedb::config::{
     CompactorOptions, CompressionCodec, GarbageCollectorDirectoryOptions, GarbageCollectorOptions, Settings,
 };
 use slatedb::db_cache::foyer::FoyerCache;
-use slatedb::{BloomFilterPolicy, CompactorBuilder, Db, FilterPolicy, RowEntry, ValueDeletable};
+use slatedb::{Db, RowEntry, ValueDeletable};
 use slatedb_common::metrics::DefaultMetricsRecorder;
 use tokio::sync::{Semaphore, mpsc};
 
 use crate::cache::RowCache;
 use crate::clock::StoreClock;
-use crate::compaction::{self, Compactions, Supplier, Tables};
+use crate::compaction::{self, Compactions};
 use crate::config::StoreConfig;
+use crate::database::{Database, Databases, tablet_path};
 use crate::disk::Space;
 use crate::dispatch::Router;
 use crate::drain;
 use crate::error::{StoreError, from_slatedb};
-use crate::hooks::{Hooks, Merge, Partitions};
+use crate::hooks::Hooks;
 use crate::layout::{Folders, Format, TabletEntry};
 use crate::log::segment::Folder;
 use crate::log::{self, Log, Record};
-use crate::maintenance::{Maintenance, tablet_path};
+use crate::maintenance::Maintenance;
 use crate::meta::Meta;
 use crate::stage::{Stage, StageLimits};
 use crate::stats::TabletCounters;
-use crate::store::{PERMIT_BYTES, Running, Store};
+use crate::store::{Local, PERMIT_BYTES, Place, Running, Store};
 use crate::sweep::Scans;
 use crate::tablet::Tablet;
 use crate::wal::{Init, ReplayMessage, TabletWal};
@@ -40,13 +42,13 @@ use crate::wal::{Init, ReplayMessage, TabletWal};
 const REPLAY_QUEUE: usize = 64;
 
 /// How often SlateDB's old manifests and lists of compactions are deleted, and how old they are then.
-const DOCUMENTS_INTERVAL: Duration = Duration::from_secs(60);
-const DOCUMENTS_AGE: Duration = Duration::from_secs(120);
+pub(crate) const DOCUMENTS_INTERVAL: Duration = Duration::from_secs(60);
+pub(crate) const DOCUMENTS_AGE: Duration = Duration::from_secs(120);
 
 /// The runtime of flushes, compactions and garbage collection. Unlike a bare one it may be dropped anywhere: it is not waited for.
 pub(crate) struct Background {
     runtime: Option<tokio::runtime::Runtime>,
-    handle: tokio::runtime::Handle,
+    pub handle: tokio::runtime::Handle,
 }
 
 /// How much the threads of the background give way to those that answer requests, from 0 to 19. It must be much: a kernel that does not
@@ -122,7 +124,7 @@ impl Opener {
         let mut senders = Vec::new();
         let mut opening = Vec::new();
         let mut known = Vec::new();
-        let slots = Arc::new(Semaphore::new(compaction::slots(&self.config)));
+        let databases = self.databases();
         for entry in &self.format.tablets {
             let wal = TabletWal::new();
             let (sender, receiver) = mpsc::channel(REPLAY_QUEUE);
@@ -133,7 +135,7 @@ impl Opener {
             };
             // Built there, SlateDB's own tasks live on the background runtime, but for its writer.
             let compactions = Arc::<Compactions>::default();
-            let database = self.database(entry, init, compactions.clone(), slots.clone())?;
+            let database = self.database(&databases, entry, init, compactions.clone());
             opening.push(self.background.handle.spawn(database));
             wals.push(wal);
             senders.push(sender);
@@ -161,6 +163,18 @@ impl Opener {
             .unwrap_or(0)
             .max(replayed.last_lsn);
         self.start(folders, space, lock, tablets, replayed, last_lsn)
+    }
+
+    fn databases(&self) -> Databases {
+        Databases {
+            config: self.config.clone(),
+            hooks: self.hooks.clone(),
+            clock: self.clock.clone(),
+            block_cache: self.block_cache.clone(),
+            metrics: self.metrics.clone(),
+            background: self.background.handle.clone(),
+            slots: Arc::new(Semaphore::new(compaction::slots(&self.config))),
+        }
     }
 
     fn start(
@@ -216,24 +230,24 @@ impl Opener {
         running.maintenance = Some(self.background.handle.spawn(maintenance.clone().run()));
         running.background = Some(self.background);
         running.writing = Some(self.writing);
-        let in_flight_permits = u32::try_from(config.write_in_flight_bytes / PERMIT_BYTES as u64)
-            .unwrap_or(u32::MAX)
-            .clamp(1, 1 << 28);
+        let in_flight_permits = in_flight_permits(config);
         Ok(Arc::new(Store {
-            tablets,
-            log,
+            tablets: ArcSwap::from_pointee(tablets),
             in_flight: Arc::new(Semaphore::new(in_flight_permits as usize)),
             in_flight_permits,
             meta: Meta::new(self.store.clone(), object_store::path::Path::default(), true),
             metrics: self.metrics,
-            space,
-            maintenance,
             block_cache_bytes: config.block_cache_bytes,
             store_id: self.format.store_id,
-            replayed_records: replayed.records,
             closed: AtomicBool::new(false),
-            running: Mutex::new(running),
-            _lock: lock,
+            place: Place::Local(Box::new(Local {
+                log,
+                space,
+                maintenance,
+                replayed_records: replayed.records,
+                running: Mutex::new(running),
+                _lock: lock,
+            })),
         }))
     }
 
@@ -256,6 +270,7 @@ impl Opener {
             counters: TabletCounters::default(),
             compactions,
             scans: Scans::new(),
+            remote: None,
         })
     }
 
@@ -301,57 +316,27 @@ impl Opener {
     /// The future that opens one tablet's database.
     fn database(
         &self,
+        databases: &Databases,
         entry: &TabletEntry,
         init: Init,
         compactions: Arc<Compactions>,
-        slots: Arc<Semaphore>,
-    ) -> Result<impl Future<Output = Result<Db, slatedb::Error>> + Send + 'static, StoreError> {
-        let opened = Arc::new(OnceLock::new());
-        let path = tablet_path(entry.id);
-        let merge = Arc::new(Merge(self.hooks.clone()));
-        let policy: Arc<dyn FilterPolicy> = Arc::new(
-            BloomFilterPolicy::new(10).with_prefix_extractor(Arc::new(Partitions(self.hooks.clone()))),
-        );
-        let filters = vec![policy.clone()];
-        let options = compaction::options(&self.config);
-        let compactor = CompactorBuilder::new(path.clone(), self.store.clone())
-            .with_runtime(self.background.handle.clone())
-            .with_options(options.clone())
-            .with_filter_policies(filters.clone())
-            .with_scheduler_supplier(Arc::new(Supplier {
-                compactions: compactions.clone(),
-                clock: self.clock.clone(),
-            }))
-            .with_compaction_filter_supplier(Arc::new(compaction::Filters {
-                hooks: self.hooks.clone(),
-                clock: self.clock.clone(),
-                db: opened.clone(),
-                compactions,
-                tables: Arc::new(Tables {
-                    store: self.store.clone(),
-                    root: path.clone(),
-                    policy,
-                }),
-                slots,
-            }));
-        let mut builder = Db::builder(path, self.store.clone())
-            .with_settings(self.settings(options))
+    ) -> impl Future<Output = Result<Db, slatedb::Error>> + Send + 'static {
+        let database = Database {
+            id: entry.id,
+            only: None,
+            store: self.store.clone(),
+            compactions,
+        };
+        let settings = self.settings(compaction::options(&self.config));
+        let (builder, opened) = databases.builder(database, settings);
+        let builder = builder
             .with_wal_writer(Box::new(init))
-            .with_merge_operator(merge)
-            .with_compactor_builder(compactor)
-            .with_filter_policies(filters)
-            .with_db_cache(self.block_cache.clone(), u64::from(entry.id))
-            .with_system_clock(self.clock.clone())
-            .with_metrics_recorder(self.metrics.clone())
             .with_write_runtime(self.writing.handle.clone());
-        if let Some(seed) = self.config.seed {
-            builder = builder.with_seed(seed.wrapping_add(u64::from(entry.id)));
-        }
-        Ok(async move {
+        async move {
             let db = builder.build().await?;
             let _ = opened.set(db.clone());
             Ok(db)
-        })
+        }
     }
 
     /// The error of opening a tablet. SlateDB does not say which of its documents it could not parse: it is one of
@@ -416,6 +401,13 @@ impl Opener {
             ..Settings::default()
         }
     }
+}
+
+/// What the bytes of writes in flight amount to in permits.
+pub(crate) fn in_flight_permits(config: &StoreConfig) -> u32 {
+    u32::try_from(config.write_in_flight_bytes / PERMIT_BYTES as u64)
+        .unwrap_or(u32::MAX)
+        .clamp(1, 1 << 28)
 }
 
 /// A record's rows by tablet. All of a record's operands of one key become one row, as when it was first applied.

@@ -2,6 +2,7 @@
 
 use std::iter::Peekable;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use slatedb::DbIterator;
@@ -12,6 +13,33 @@ use crate::stage::Change;
 use crate::sweep::ScanGuard;
 use crate::work;
 
+/// How long the tree is waited for, and what its errors mean.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct ReadLimits {
+    /// On an object store: the longest wait, and a token of the tablet.
+    pub remote: Option<(Duration, i64)>,
+}
+
+impl ReadLimits {
+    /// Waits for an answer of the tree.
+    pub async fn wait<T>(
+        &self,
+        read: impl Future<Output = Result<T, slatedb::Error>>,
+    ) -> Result<T, StoreError> {
+        let Some((longest, token)) = self.remote else {
+            return work::read_wait(read).await.map_err(|error| from_slatedb(&error));
+        };
+        match tokio::time::timeout(longest, work::read_wait(read)).await {
+            Err(_) => Err(StoreError::ReadTimeout(longest.as_millis() as u64)),
+            Ok(read) => read.map_err(|error| match from_slatedb(&error) {
+                // The tablet has gone elsewhere.
+                StoreError::Fenced | StoreError::Closed => StoreError::NotOwned(token),
+                error => error,
+            }),
+        }
+    }
+}
+
 /// Rows of a range, one after the other.
 pub struct Scan {
     tree: Option<DbIterator>,
@@ -20,6 +48,7 @@ pub struct Scan {
     staged: Peekable<std::vec::IntoIter<(Bytes, Change)>>,
     reversed: bool,
     hooks: Option<Arc<dyn Hooks>>,
+    limits: ReadLimits,
     /// Keeps the files that the tree reads.
     _guard: Option<ScanGuard>,
 }
@@ -33,6 +62,7 @@ impl Scan {
             staged: Vec::new().into_iter().peekable(),
             reversed: false,
             hooks: None,
+            limits: ReadLimits::default(),
             _guard: None,
         }
     }
@@ -44,6 +74,7 @@ impl Scan {
         reversed: bool,
         hooks: Arc<dyn Hooks>,
         guard: ScanGuard,
+        limits: ReadLimits,
     ) -> Scan {
         if reversed {
             staged.reverse();
@@ -54,6 +85,7 @@ impl Scan {
             staged: staged.into_iter().peekable(),
             reversed,
             hooks: Some(hooks),
+            limits,
             _guard: Some(guard),
         }
     }
@@ -71,10 +103,7 @@ impl Scan {
         if self.ahead.is_none()
             && let Some(tree) = &mut self.tree
         {
-            match work::read_wait(tree.next())
-                .await
-                .map_err(|error| from_slatedb(&error))?
-            {
+            match self.limits.wait(tree.next()).await? {
                 Some(row) => self.ahead = Some((row.key, row.value)),
                 None => self.tree = None,
             }

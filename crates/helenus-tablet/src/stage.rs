@@ -290,6 +290,15 @@ impl Stage {
         drop(drained);
     }
 
+    /// The tree has changed by itself, as on an object store; `fold` changes what the row cache knows, in the same moment for readers.
+    pub fn publish(&self, tree: Arc<DbSnapshot>, fold: impl FnOnce()) {
+        let mut inner = self.inner.lock();
+        let before = std::mem::replace(&mut inner.tree, tree);
+        fold();
+        drop(inner);
+        drop(before);
+    }
+
     /// The tree takes nothing any more. What is staged stays readable; it is in the log.
     pub fn fail(&self, error: StoreError) {
         self.inner.lock().failed = Some(error);

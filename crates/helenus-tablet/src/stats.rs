@@ -100,5 +100,6 @@ pub struct StoreStats {
     /// Blocks of data that were read from files, and indexes and filters of SSTables.
     pub block_reads: u64,
     pub index_reads: u64,
-    pub disk_free_bytes: u64,
+    /// Of a local store.
+    pub disk_free_bytes: Option<u64>,
 }

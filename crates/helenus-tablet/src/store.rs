@@ -1,11 +1,13 @@
 //! All tablets of a node and their log.
 
+use std::any::Any;
 use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use arc_swap::ArcSwap;
 use bytes::Bytes;
 use object_store::ObjectStore;
 use parking_lot::Mutex;
@@ -24,7 +26,8 @@ use crate::log::{FRAME_LEN_MAX, Log, Waiter, record_len};
 use crate::maintenance::Maintenance;
 use crate::meta::{Meta, MetaDoc, MetaExpect, MetaVersion};
 use crate::open::{Background, Opener};
-use crate::stats::StoreStats;
+use crate::remote::{self, Bucket, Remote};
+use crate::stats::{LogStats, StoreStats};
 use crate::tablet::Tablet;
 use crate::trace;
 use crate::work::{self, nanos};
@@ -39,9 +42,12 @@ pub struct Op {
 }
 
 /// Writes that become durable and visible together.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct WriteBatch {
     pub ops: Vec<Op>,
+    /// Kept until the outcome of the write is known, even when its writer is told before that it is not: a lock under which was read
+    /// what the write follows from.
+    pub hold: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 impl WriteBatch {
@@ -62,25 +68,37 @@ impl WriteBatch {
 /// The bytes that a permit of the in-flight limit stands for.
 pub(crate) const PERMIT_BYTES: usize = 1024;
 /// How often a write that waits for room looks at the disk.
-const ROOM_POLL: std::time::Duration = std::time::Duration::from_millis(200);
+const ROOM_POLL: Duration = Duration::from_millis(200);
 
 /// All tablets of the node.
 pub struct Store {
-    pub(crate) tablets: Vec<Arc<Tablet>>,
-    pub(crate) log: Arc<Log>,
+    /// Those that are open, by token range.
+    pub(crate) tablets: ArcSwap<Vec<Arc<Tablet>>>,
     pub(crate) in_flight: Arc<Semaphore>,
     pub(crate) in_flight_permits: u32,
     pub(crate) meta: Meta,
     pub(crate) metrics: Arc<DefaultMetricsRecorder>,
-    pub(crate) space: Arc<Space>,
-    pub(crate) maintenance: Arc<Maintenance>,
     pub(crate) block_cache_bytes: u64,
     pub(crate) store_id: uuid::Uuid,
-    pub(crate) replayed_records: u64,
     pub(crate) closed: AtomicBool,
-    pub(crate) running: Mutex<Running>,
+    pub(crate) place: Place,
+}
+
+/// What depends on where the store lies.
+pub(crate) enum Place {
+    Local(Box<Local>),
+    Remote(Box<Remote>),
+}
+
+/// A store in a folder: one log for all tablets, which are open as long as the store is.
+pub(crate) struct Local {
+    pub log: Arc<Log>,
+    pub space: Arc<Space>,
+    pub maintenance: Arc<Maintenance>,
+    pub replayed_records: u64,
+    pub running: Mutex<Running>,
     /// Keeps other processes out.
-    pub(crate) _lock: File,
+    pub _lock: File,
 }
 
 /// What is stopped by `close`.
@@ -103,25 +121,41 @@ impl Drop for Running {
 
 impl Drop for Store {
     fn drop(&mut self) {
-        self.log.close();
-        self.tablets.iter().for_each(|tablet| tablet.stage.close());
+        let tablets = self.tablets.load_full();
+        match &self.place {
+            Place::Local(local) => {
+                local.log.close();
+                tablets.iter().for_each(|tablet| tablet.stage.close());
+            }
+            Place::Remote(remote) => remote.stop(),
+        }
     }
 }
 
 impl Store {
-    /// Opens the store, or makes a new one, and replays its log. Call it from the runtime that is to serve reads and writes.
+    /// Opens the store, or makes a new one. Call it from the runtime that is to serve reads and writes.
+    ///
+    /// A store in a folder replays its log, and all of its tablets are open from then on. One in a bucket opens none but with
+    /// `open_all_tablets`; see [`Store::open_tablet`].
     pub async fn open(config: StoreConfig, hooks: Arc<dyn Hooks>) -> Result<Arc<Store>, StoreError> {
         config.validate()?;
-        let root = match &config.url {
-            StoreUrl::File(path) => path.clone(),
-            StoreUrl::Remote(url) => {
-                StoreUrl::remote(url)?;
-                return Err(StoreError::InvalidConfig(format!(
-                    "store = \"{url}\": this version keeps its data in a local folder only (file:///path)"
-                )));
+        match &config.url {
+            StoreUrl::File(path) => {
+                let root = path.clone();
+                Self::open_folder(Folders { root }, config, hooks).await
             }
-        };
-        let folders = Folders { root };
+            StoreUrl::Remote(url) => {
+                let bucket = Bucket::connect(url)?;
+                remote::open(bucket, config, hooks).await
+            }
+        }
+    }
+
+    async fn open_folder(
+        folders: Folders,
+        config: StoreConfig,
+        hooks: Arc<dyn Hooks>,
+    ) -> Result<Arc<Store>, StoreError> {
         let lock = folders.lock()?;
         let format = folders.load_format(config.tablet_count, config.fsync)?;
         folders.remove_unfinished();
@@ -134,10 +168,7 @@ impl Store {
             Arc::new(LocalStore::open(&folders.root, space.clone(), config.fsync)?);
         let opener = Opener {
             clock: Arc::new(StoreClock::new(config.clock.clone())),
-            block_cache: Arc::new(FoyerCache::new_with_opts(FoyerCacheOptions {
-                max_capacity: config.block_cache_bytes,
-                shards: 16,
-            })),
+            block_cache: block_cache(&config),
             metrics: Arc::new(DefaultMetricsRecorder::new()),
             store: object_store.clone(),
             background: Background::start(config.background_threads)?,
@@ -150,13 +181,17 @@ impl Store {
     }
 
     /// The tablet that owns a token.
-    pub fn tablet(&self, token: i64) -> &Arc<Tablet> {
-        &self.tablets[tablet_of(&self.tablets, token)]
+    ///
+    /// # Errors
+    /// [`StoreError::NotOwned`] if it is not open here; never so on a local store.
+    pub fn tablet(&self, token: i64) -> Result<Arc<Tablet>, StoreError> {
+        let tablets = self.tablets.load();
+        find(&tablets, token).ok_or(StoreError::NotOwned(token))
     }
 
-    /// All tablets, by token range.
-    pub fn tablets(&self) -> &[Arc<Tablet>] {
-        &self.tablets
+    /// All tablets that are open, by token range.
+    pub fn tablets(&self) -> Arc<Vec<Arc<Tablet>>> {
+        self.tablets.load_full()
     }
 
     /// Identifies the store; made with it.
@@ -164,17 +199,53 @@ impl Store {
         self.store_id
     }
 
-    /// How many log records were read when the store was opened.
-    pub fn replayed_records(&self) -> u64 {
-        self.replayed_records
+    /// How long a write is waited for at most; a local store has no such limit.
+    pub fn write_timeout(&self) -> Option<Duration> {
+        match &self.place {
+            Place::Local(_) => None,
+            Place::Remote(remote) => Some(remote.write_timeout()),
+        }
     }
 
-    /// Writes the batch, in one or several tablets: all of it or, after a crash or an error, nothing. Returns when it is on disk and
-    /// seen by reads; with `durable` off it need not be on disk. A write that was begun goes on when the future is dropped.
+    /// How many log records were read when a local store was opened.
+    pub fn replayed_records(&self) -> u64 {
+        match &self.place {
+            Place::Local(local) => local.replayed_records,
+            Place::Remote(_) => 0,
+        }
+    }
+
+    /// Writes the batch, in one or several tablets: all of it or, after a crash or an error, nothing. Returns when it is durable and
+    /// seen by reads; with `durable` off it need not be on a local store's disk. A write that was begun goes on when the future is
+    /// dropped.
     pub async fn write(&self, batch: WriteBatch, durable: bool) -> Result<(), StoreError> {
         if batch.ops.is_empty() {
             return Ok(());
         }
+        let (size, operands) = self.check(&batch)?;
+        let (submitted, result) = match &self.place {
+            Place::Local(local) => {
+                let permit = self.permit(local, size).await?;
+                let submitted = Instant::now();
+                let (sender, receiver) = oneshot::channel();
+                let waiter = Waiter {
+                    sender,
+                    _permit: permit,
+                };
+                local.log.submit(batch.ops, durable, waiter);
+                (submitted, receiver.await.unwrap_or(Err(StoreError::Closed)))
+            }
+            Place::Remote(remote) => {
+                let submitted = Instant::now();
+                (submitted, remote.write(self, batch, size).await)
+            }
+        };
+        account(submitted, operands);
+        result
+    }
+
+    /// The size of a batch as a record, and its number of operations, if it may be written.
+    pub(crate) fn check(&self, batch: &WriteBatch) -> Result<(usize, u32), StoreError> {
         if self.closed.load(Ordering::Acquire) {
             return Err(StoreError::Closed);
         }
@@ -186,38 +257,35 @@ impl Store {
         if size > limit {
             return Err(StoreError::TooLarge { size, limit });
         }
-        let operands = u32::try_from(batch.ops.len()).unwrap_or(u32::MAX);
-        let permits = (size.div_ceil(PERMIT_BYTES) as u32).min(self.in_flight_permits);
-        let permit = match self.in_flight.clone().try_acquire_many_owned(permits) {
-            Ok(permit) => permit,
-            Err(_) => self.wait_for_room(permits).await?,
-        };
-        let (sender, receiver) = oneshot::channel();
-        let waiter = Waiter {
-            sender,
-            _permit: permit,
-        };
-        let submitted = Instant::now();
-        self.log.submit(batch.ops, durable, waiter);
-        let result = receiver.await.unwrap_or(Err(StoreError::Closed));
-        account(submitted, operands);
-        result
+        Ok((size, u32::try_from(batch.ops.len()).unwrap_or(u32::MAX)))
+    }
+
+    async fn permit(&self, local: &Local, size: usize) -> Result<OwnedSemaphorePermit, StoreError> {
+        let permits = self.permits_for(size);
+        match self.in_flight.clone().try_acquire_many_owned(permits) {
+            Ok(permit) => Ok(permit),
+            Err(_) => self.wait_for_room(local, permits).await,
+        }
+    }
+
+    pub(crate) fn permits_for(&self, size: usize) -> u32 {
+        (size.div_ceil(PERMIT_BYTES) as u32).min(self.in_flight_permits)
     }
 
     /// Waits until writes in flight have ended; waiting for room in memory can be waiting for room on disk.
-    async fn wait_for_room(&self, permits: u32) -> Result<OwnedSemaphorePermit, StoreError> {
+    async fn wait_for_room(&self, local: &Local, permits: u32) -> Result<OwnedSemaphorePermit, StoreError> {
         trace::step(|| "Waiting until the writes in flight leave room");
         let since = Instant::now();
-        let permit = self.poll_for_room(permits).await;
+        let permit = self.poll_for_room(local, permits).await;
         work::count(|work| work.admission_ns += nanos(since.elapsed()));
         permit
     }
 
-    async fn poll_for_room(&self, permits: u32) -> Result<OwnedSemaphorePermit, StoreError> {
+    async fn poll_for_room(&self, local: &Local, permits: u32) -> Result<OwnedSemaphorePermit, StoreError> {
         let acquire = self.in_flight.clone().acquire_many_owned(permits);
         let mut acquire = std::pin::pin!(acquire);
         loop {
-            self.space.check()?;
+            local.space.check()?;
             match tokio::time::timeout(ROOM_POLL, acquire.as_mut()).await {
                 Ok(permit) => return permit.map_err(|_| StoreError::Closed),
                 Err(_) => continue,
@@ -252,36 +320,31 @@ impl Store {
 
     /// Writes what is in memory to SSTables, and cuts the log.
     pub async fn flush(&self) -> Result<(), StoreError> {
-        for tablet in &self.tablets {
+        for tablet in self.tablets().iter() {
             tablet.flush().await?;
         }
-        self.maintenance.trim().await;
+        if let Place::Local(local) = &self.place {
+            local.maintenance.trim().await;
+        }
         Ok(())
-    }
-
-    fn staged_bytes(&self) -> u64 {
-        self.tablets
-            .iter()
-            .map(|tablet| tablet.stage.bytes() as u64)
-            .sum()
     }
 
     /// What the store counts.
     pub fn stats(&self) -> StoreStats {
-        let mut log = self.log.counters.read();
-        {
-            let segments = self.log.segments.lock();
-            log.segments = segments.len() as u64;
-            log.live_bytes = segments.iter().map(|segment| segment.bytes).sum();
-        }
+        let tablets = self.tablets();
         let metrics = Metrics::read(&self.metrics);
+        let staged: u64 = tablets.iter().map(|tablet| tablet.stage.bytes() as u64).sum();
+        let (log, disk_free_bytes) = match &self.place {
+            Place::Local(local) => (local.log_stats(), Some(local.space.free_bytes())),
+            Place::Remote(remote) => (remote.log_stats(), None),
+        };
         StoreStats {
             log,
-            tablets: self.tablets.iter().map(|tablet| tablet.stats()).collect(),
+            tablets: tablets.iter().map(|tablet| tablet.stats()).collect(),
             in_flight_bytes: u64::from(self.in_flight_permits)
                 .saturating_sub(self.in_flight.available_permits() as u64)
                 .saturating_mul(PERMIT_BYTES as u64),
-            memtable_bytes: metrics.sum("slatedb.db.total_mem_size_bytes") + self.staged_bytes(),
+            memtable_bytes: metrics.sum("slatedb.db.total_mem_size_bytes") + staged,
             flushes: metrics.sum("slatedb.db.immutable_memtable_flushes"),
             compactions_running: metrics.sum("slatedb.compactor.running_compactions"),
             compacted_bytes: metrics.sum("slatedb.compactor.bytes_compacted"),
@@ -292,28 +355,47 @@ impl Store {
             block_reads: metrics.sum_with("slatedb.db_cache.access_count", &["miss", "data_block"]),
             index_reads: metrics.sum_with("slatedb.db_cache.access_count", &["miss", "index"])
                 + metrics.sum_with("slatedb.db_cache.access_count", &["miss", "filter"]),
-            disk_free_bytes: self.space.free_bytes(),
+            disk_free_bytes,
         }
     }
 
-    /// Makes the disk look as if `free` bytes were free; `None` ends it. For tests.
+    /// Makes a local store's disk look as if `free` bytes were free; `None` ends it. For tests.
     #[doc(hidden)]
     pub fn simulate_free_disk_bytes(&self, free: Option<u64>) {
         let free = free.and_then(|free| i64::try_from(free).ok()).unwrap_or(-1);
-        self.space.simulated_free.store(free, Ordering::Relaxed);
+        if let Place::Local(local) = &self.place {
+            local.space.simulated_free.store(free, Ordering::Relaxed);
+        }
     }
 
-    /// Ends writes, flushes memtables so that the next start has nothing to replay, and releases the folder's files.
+    /// Ends writes, flushes memtables so that the next start has nothing to replay, and releases what the store holds.
     pub async fn close(&self) -> Result<(), StoreError> {
         if self.closed.swap(true, Ordering::AcqRel) {
             return Ok(());
         }
+        match &self.place {
+            Place::Local(local) => local.close(&self.tablets()).await,
+            Place::Remote(remote) => remote.close(self).await,
+        }
+    }
+}
+
+impl Local {
+    fn log_stats(&self) -> LogStats {
+        let mut log = self.log.counters.read();
+        let segments = self.log.segments.lock();
+        log.segments = segments.len() as u64;
+        log.live_bytes = segments.iter().map(|segment| segment.bytes).sum();
+        log
+    }
+
+    async fn close(&self, tablets: &[Arc<Tablet>]) -> Result<(), StoreError> {
         self.log.close();
         let mut running = std::mem::take(&mut *self.running.lock());
         if let Some(thread) = running.log_thread.take() {
             let _ = tokio::task::spawn_blocking(move || thread.join()).await;
         }
-        for tablet in &self.tablets {
+        for tablet in tablets {
             tablet.stage.close();
         }
         for drain in running.drains.drain(..) {
@@ -323,7 +405,7 @@ impl Store {
             maintenance.abort();
             let _ = maintenance.await;
         }
-        let closing = self.tablets.iter().map(|tablet| tablet.db.close());
+        let closing = tablets.iter().map(|tablet| tablet.db.close());
         let results = futures::future::join_all(closing).await;
         self.maintenance.trim().await;
         drop(running);
@@ -335,6 +417,20 @@ impl Store {
         }
         Ok(())
     }
+}
+
+/// The tablet of a token among `tablets`, which ascend and may leave gaps.
+pub(crate) fn find(tablets: &[Arc<Tablet>], token: i64) -> Option<Arc<Tablet>> {
+    let tablet = tablets.get(tablet_of(tablets, token))?;
+    tablet.token_range().contains(token).then(|| tablet.clone())
+}
+
+/// The cache of blocks that all tablets share.
+pub(crate) fn block_cache(config: &StoreConfig) -> Arc<FoyerCache> {
+    Arc::new(FoyerCache::new_with_opts(FoyerCacheOptions {
+        max_capacity: config.block_cache_bytes,
+        shards: 16,
+    }))
 }
 
 /// Enters a write into the work of its request.

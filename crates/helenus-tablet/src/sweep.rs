@@ -12,7 +12,7 @@ use slatedb::GarbageCollectorBuilder;
 use slatedb::config::{GarbageCollectorDirectoryOptions, GarbageCollectorOptions};
 use slatedb_common::clock::SystemClock;
 
-use crate::maintenance::tablet_path;
+use crate::database::tablet_path;
 use crate::tablet::Tablet;
 
 /// A scan may see SSTables that were replaced so long before it began, since the tablet looks for its new manifest each second.

@@ -13,7 +13,8 @@ use crate::compaction::Compactions;
 use crate::error::{StoreError, from_slatedb};
 use crate::hooks::Hooks;
 use crate::layout::TokenRange;
-use crate::scan::Scan;
+use crate::remote::Hosted;
+use crate::scan::{ReadLimits, Scan};
 use crate::stage::{Change, Stage, View};
 use crate::stats::{TabletCounters, TabletStats};
 use crate::sweep::Scans;
@@ -32,6 +33,8 @@ pub struct Tablet {
     pub(crate) counters: TabletCounters,
     pub(crate) compactions: Arc<Compactions>,
     pub(crate) scans: Arc<Scans>,
+    /// On an object store.
+    pub(crate) remote: Option<Arc<Hosted>>,
 }
 
 impl Tablet {
@@ -77,7 +80,8 @@ impl Tablet {
         }
     }
 
-    async fn read(&self, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
+    /// The merged row, past the row cache.
+    pub(crate) async fn read(&self, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
         work::count(|work| work.row_cache_misses += 1);
         trace::step(|| "Row cache miss: reading memtable and runs");
         let View { change, tree } = self.stage.view(key)?;
@@ -85,9 +89,7 @@ impl Tablet {
             return Ok(Some(row));
         }
         let options = ReadOptions::default().with_tracing_options(trace::read_options());
-        let below = work::read_wait(tree.get_with_options(key, &options))
-            .await
-            .map_err(|error| from_slatedb(&error))?;
+        let below = self.limits().wait(tree.get_with_options(key, &options)).await?;
         match change {
             None => Ok(below),
             Some(change) => Ok(Some(change.over(self.hooks.as_ref(), key, below.as_ref())?)),
@@ -116,14 +118,35 @@ impl Tablet {
         let guard = self.scans.begin();
         work::count(|work| work.scans += 1);
         let (staged, tree) = self.stage.range(&start, &end)?;
+        let limits = self.limits();
         let rows = match self.partition_of(&start, &end) {
             Some((prefix, start, end)) => {
-                work::read_wait(tree.scan_prefix_with_options(prefix, (start, end), &options)).await
+                let rows = tree.scan_prefix_with_options(prefix, (start, end), &options);
+                limits.wait(rows).await?
             }
-            None => work::read_wait(tree.scan_with_options((start, end), &options)).await,
+            None => {
+                limits
+                    .wait(tree.scan_with_options((start, end), &options))
+                    .await?
+            }
         };
-        let rows = rows.map_err(|error| from_slatedb(&error))?;
-        Ok(Scan::new(rows, staged, reversed, self.hooks.clone(), guard))
+        Ok(Scan::new(
+            rows,
+            staged,
+            reversed,
+            self.hooks.clone(),
+            guard,
+            limits,
+        ))
+    }
+
+    fn limits(&self) -> ReadLimits {
+        ReadLimits {
+            remote: self
+                .remote
+                .as_ref()
+                .map(|hosted| (hosted.read_timeout, self.tokens.first)),
+        }
     }
 
     /// If the range lies within one partition: its prefix, and the bounds behind it. SSTables without the partition are then skipped.

@@ -66,7 +66,7 @@ pub(crate) async fn get(
 
 /// The same of a tablet of this node.
 pub(crate) async fn get_here(engine: &Engine, token: i64, key: &[u8]) -> Result<Option<Bytes>, CqlError> {
-    let tablet = engine.store.tablet(token);
+    let tablet = engine.store.tablet(token).map_err(store_error)?;
     if let Some(cached) = tablet.get_cached(key) {
         return Ok(cached);
     }
@@ -116,7 +116,7 @@ async fn try_scan(
 
 /// The same of a tablet of this node.
 pub(crate) async fn scan_here(engine: &Engine, range: &ScanRange) -> Result<Scan, CqlError> {
-    let tablet = engine.store.tablet(range.tokens.first);
+    let tablet = engine.store.tablet(range.tokens.first).map_err(store_error)?;
     if !tablet.token_range().contains(range.tokens.last) {
         return Err(moved());
     }
@@ -124,7 +124,7 @@ pub(crate) async fn scan_here(engine: &Engine, range: &ScanRange) -> Result<Scan
         start: range.start.clone(),
         end: range.end.clone(),
     };
-    crate::storage::read::scan_tablet(tablet, keys, range.reversed).await
+    crate::storage::read::scan_tablet(&tablet, keys, range.reversed).await
 }
 
 /// The part of a range of keys of a table that lies in the tablet where the range begins: its keys, its tokens, and whether more follows.

@@ -150,13 +150,16 @@ impl Engine {
             return Err(Refused::NotMine);
         }
         if !write.maintains_indexes {
-            let batch = WriteBatch { ops: write.ops };
+            let batch = WriteBatch {
+                ops: write.ops,
+                hold: None,
+            };
             return Ok(self.store.write(batch, write.durable).await.map_err(failed)?);
         }
         let schema = self.schema();
         let _epoch = self.writes.enter(schema.generation);
-        let writes = WriteSet::from_ops(&self.schema(), write.ops)?;
-        let _guard = writes.lock_indexed(self).await;
+        let mut writes = WriteSet::from_ops(&self.schema(), write.ops)?;
+        writes.lock_indexed(self).await?;
         Ok(apply_here(self, &cluster, writes).await?)
     }
 

@@ -32,7 +32,7 @@ fn unknown() -> CqlError {
 /// What a write to a tablet of this node has failed with.
 pub(super) fn failed(error: StoreError) -> CqlError {
     match error {
-        StoreError::Fenced | StoreError::Closed | StoreError::Unavailable(_) => {
+        StoreError::Closed | StoreError::Unavailable(_) => {
             tracing::debug!(%error, "a write has an unknown outcome");
             unknown()
         }
@@ -110,11 +110,11 @@ async fn apply(
     loop {
         let tried = match cluster.owner(token) {
             Owner::Here => {
-                let _guard = match locks {
-                    true => writes.lock_indexed(engine).await,
-                    false => None,
-                };
-                apply_here(engine, cluster, writes.clone()).await
+                let mut writes = writes.clone();
+                if locks {
+                    writes.lock_indexed(engine).await?;
+                }
+                apply_here(engine, cluster, writes).await
             }
             Owner::Peer(node) => {
                 writes.note_headers(engine).await?;
@@ -158,6 +158,7 @@ pub(crate) async fn apply_here(
 ) -> Result<(), CqlError> {
     writes.note_headers(engine).await?;
     let durable = writes.is_durable(&engine.schema());
+    let hold = writes.hold();
     let IndexedOps {
         mut rows,
         added,
@@ -171,7 +172,7 @@ pub(crate) async fn apply_here(
         removed.into_iter().partition(|op| tablet.contains(op.token));
     rows.extend(near);
     rows.extend(gone_near);
-    let batch = WriteBatch { ops: rows };
+    let batch = WriteBatch { ops: rows, hold };
     engine.store.write(batch, durable).await.map_err(failed)?;
     if !gone_far.is_empty() {
         // Readers check each entry against its row: nobody need wait for these.
@@ -224,6 +225,7 @@ async fn write_part(
             Owner::Here => {
                 let batch = WriteBatch {
                     ops: write.ops.clone(),
+                    hold: None,
                 };
                 engine.store.write(batch, durable).await.map_err(failed)
             }

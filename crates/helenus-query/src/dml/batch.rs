@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use helenus_cql::ast::{self, BatchKind};
-use helenus_cql::error::CqlError;
+use helenus_cql::error::{CqlError, WriteType};
 
 use super::attributes::{Attributes, check_timestamp};
 use super::bound::Bound;
@@ -31,6 +31,15 @@ pub struct BatchPlan {
     statements: Vec<ModificationPlan>,
 }
 
+/// What Cassandra calls the write of such a batch.
+pub fn write_type(kind: BatchKind) -> WriteType {
+    match kind {
+        BatchKind::Logged => WriteType::Batch,
+        BatchKind::Unlogged => WriteType::UnloggedBatch,
+        BatchKind::Counter => WriteType::Counter,
+    }
+}
+
 impl BatchPlan {
     pub fn kind(&self) -> BatchKind {
         self.kind
@@ -39,6 +48,11 @@ impl BatchPlan {
     /// The statements.
     pub fn modifications(&self) -> impl Iterator<Item = &ModificationPlan> {
         self.statements.iter()
+    }
+
+    /// What Cassandra calls the batch's write.
+    pub fn write_type(&self) -> WriteType {
+        write_type(self.kind)
     }
 
     /// The table by whose partition key drivers may route the batch: the only one that it writes. Not if the batch has
@@ -254,13 +268,14 @@ async fn run(
     check_timestamp(default_us)?;
     // Locks are not held while other nodes take theirs.
     let guard = match is_in_one_tablet(engine, bounds) {
-        true => lock(engine, bounds).await,
+        true => lock(engine, bounds).await?,
         false => None,
     };
     if guard.is_some() {
         require_own(engine, bounds)?;
     }
-    let mut writes = WriteSet::default();
+    let is_locked = guard.is_some();
+    let mut writes = WriteSet::under(guard);
     for bound in bounds {
         let own = bound.plan.attributes.timestamp_us(&bound.eval)?;
         writes
@@ -270,10 +285,9 @@ async fn run(
     let warnings = check_size(engine, kind, &writes)?;
     let together = Together {
         is_logged: kind == BatchKind::Logged,
-        is_locked: guard.is_some(),
+        is_locked,
     };
     writes.commit(engine, together).await?;
-    drop(guard);
     Ok(Outcome {
         response: Response::Void,
         warnings,

@@ -197,7 +197,11 @@ pub async fn execute(
 ) -> Result<Outcome, CqlError> {
     check_consistency(options)?;
     let (table, partition) = single_partition(bounds)?;
-    let _guard = engine.locks.lock([(table.number, partition.token)]).await;
+    let longest = engine.store.write_timeout();
+    let guard = engine
+        .locks
+        .lock_within([(table.number, partition.token)], longest)
+        .await?;
     require_own(engine, bounds)?;
     let mut request = Request::default();
     for bound in bounds {
@@ -211,7 +215,7 @@ pub async fn execute(
     }
     trace::step(|| "CAS precondition is met");
     let timestamp_us = timestamp_us(engine, table, &partition, &request).await?;
-    let mut writes = WriteSet::default();
+    let mut writes = WriteSet::under(Some(guard));
     for bound in bounds {
         writes.add(engine, bound, timestamp_us, now_s).await?;
     }

@@ -22,7 +22,7 @@ mod writes;
 use std::sync::Arc;
 
 use helenus_cql::ast;
-use helenus_cql::error::CqlError;
+use helenus_cql::error::{CqlError, WriteType};
 
 use crate::cluster::writes::Together;
 use crate::cluster::{Owner, moved};
@@ -38,7 +38,7 @@ use crate::storage::read::PartitionKey;
 use crate::term::EvalContext;
 
 use attributes::{Attributes, check_timestamp};
-pub use batch::{BatchPlan, PlannedBatch};
+pub use batch::{BatchPlan, PlannedBatch, write_type as batch_write_type};
 use bound::Bound;
 use conditions::Conditions;
 pub use index::build_index;
@@ -62,6 +62,15 @@ pub struct ModificationPlan {
 }
 
 impl ModificationPlan {
+    /// What Cassandra calls such a write.
+    pub fn write_type(&self) -> WriteType {
+        match (self.conditions.is_empty(), self.table.is_counter) {
+            (false, _) => WriteType::Cas,
+            (true, true) => WriteType::Counter,
+            (true, false) => WriteType::Simple,
+        }
+    }
+
     fn new(
         table: Arc<Table>,
         kind: StatementKind,
@@ -139,7 +148,7 @@ fn now_s(engine: &Engine, options: &QueryOptions) -> i64 {
 }
 
 /// Locks the partitions of the statements that need it.
-async fn lock(engine: &Engine, bounds: &[Bound<'_>]) -> Option<PartitionGuard> {
+async fn lock(engine: &Engine, bounds: &[Bound<'_>]) -> Result<Option<Arc<PartitionGuard>>, CqlError> {
     let partitions: Vec<_> = bounds
         .iter()
         .filter(|bound| bound.needs_lock())
@@ -151,9 +160,10 @@ async fn lock(engine: &Engine, bounds: &[Bound<'_>]) -> Option<PartitionGuard> {
         })
         .collect();
     if partitions.is_empty() {
-        return None;
+        return Ok(None);
     }
-    Some(engine.locks.lock(partitions).await)
+    let longest = engine.store.write_timeout();
+    engine.locks.lock_within(partitions, longest).await.map(Some)
 }
 
 /// The partitions that a modification names.
@@ -229,18 +239,18 @@ pub async fn execute(
         None => engine.timestamps.next_us(engine.clock.as_ref()),
     };
     check_timestamp(timestamp_us)?;
-    let guard = lock(engine, &bounds).await;
+    let guard = lock(engine, &bounds).await?;
     if guard.is_some() {
         require_own(engine, &bounds)?;
     }
-    let mut writes = WriteSet::default();
+    let is_locked = guard.is_some();
+    let mut writes = WriteSet::under(guard);
     writes.add(engine, bound, timestamp_us, now_s).await?;
     let together = Together {
         is_logged: false,
-        is_locked: guard.is_some(),
+        is_locked,
     };
     writes.commit(engine, together).await?;
-    drop(guard);
     Ok(Response::Void.into())
 }
 

@@ -1,6 +1,7 @@
 //! What statements write, gathered: rows, partition headers, and what follows from them for indexes. All of it becomes one
 //! batch of the store, so that it happens as a whole or not at all.
 
+use std::any::Any;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
@@ -57,9 +58,19 @@ pub struct WriteSet {
     pub headers: Vec<HeaderWrite>,
     /// Totals that this request has already made, for counters that it increments more than once.
     counters: HashMap<CounterKey, (i64, i64)>,
+    /// Held until the outcome of the write is known.
+    guard: Option<Arc<PartitionGuard>>,
 }
 
 impl WriteSet {
+    /// What is written under these locks.
+    pub fn under(guard: Option<Arc<PartitionGuard>>) -> WriteSet {
+        WriteSet {
+            guard,
+            ..WriteSet::default()
+        }
+    }
+
     /// Adds what a statement does. Partitions are locked if [`Bound::needs_lock`].
     ///
     /// # Errors
@@ -381,8 +392,9 @@ impl WriteSet {
         }
         self.note_headers(engine).await?;
         let durable = self.is_durable(&engine.schema.load());
+        let hold = self.hold();
         let IndexedOps { rows, added, removed } = self.indexed_ops(engine).await?;
-        let mut batch = WriteBatch { ops: added };
+        let mut batch = WriteBatch { ops: added, hold };
         batch.ops.extend(removed);
         batch.ops.extend(rows);
         engine.store.write(batch, durable).await.map_err(store_error)
@@ -443,16 +455,22 @@ impl WriteSet {
         parts.into_values().collect()
     }
 
+    /// What the store is to keep until the outcome of the write is known.
+    pub(crate) fn hold(&self) -> Option<Arc<dyn Any + Send + Sync>> {
+        self.guard.clone().map(|guard| guard as _)
+    }
+
     /// Locks the partitions whose indexes follow.
-    pub(crate) async fn lock_indexed(&self, engine: &Engine) -> Option<PartitionGuard> {
+    pub(crate) async fn lock_indexed(&mut self, engine: &Engine) -> Result<(), CqlError> {
         let mut partitions = Vec::new();
         for write in self.rows.iter().filter(|write| !write.table.indexes.is_empty()) {
             partitions.push((write.table.number, write.partition.token));
         }
-        if partitions.is_empty() {
-            return None;
+        if !partitions.is_empty() {
+            let longest = engine.store.write_timeout();
+            self.guard = Some(engine.locks.lock_within(partitions, longest).await?);
         }
-        Some(engine.locks.lock(partitions).await)
+        Ok(())
     }
 
     /// The merge operands of the headers and the rows.

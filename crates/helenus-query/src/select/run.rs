@@ -305,8 +305,9 @@ impl Run<'_> {
             let (live, dead) = tombstones.counts();
             let step = reader.read(&mut source, output, &mut tombstones).await?;
             let (live_after, dead_after) = tombstones.counts();
-            if is_here(self.engine, partition.token) {
-                let tablet = self.engine.store.tablet(partition.token);
+            if is_here(self.engine, partition.token)
+                && let Ok(tablet) = self.engine.store.tablet(partition.token)
+            {
                 tablet.passed((live_after - live) as u64, (dead_after - dead) as u64);
             }
             tombstones.check(self.plan, &partition)?;

@@ -76,6 +76,10 @@ impl Hooks for RowHooks {
             .is_none_or(|table| !self.headers.contains(TableId(u32::from_be_bytes(*table))))
     }
 
+    fn token_of(&self, key: &[u8]) -> Option<i64> {
+        key::token_of(key)
+    }
+
     fn partition_prefix_len(&self, key: &[u8], _complete: bool) -> Option<usize> {
         key::partition_prefix_len(key)
     }

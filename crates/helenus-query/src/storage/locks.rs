@@ -3,8 +3,9 @@
 
 use std::hash::BuildHasher;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use helenus_cql::error::{Consistency, CqlError, WriteType};
 use helenus_row::TableId;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
@@ -34,6 +35,33 @@ impl Default for PartitionLocks {
 }
 
 impl PartitionLocks {
+    /// Like [`PartitionLocks::lock`], but waits no longer than that, where there is a limit: the holder may be waiting for an object
+    /// store that does not answer.
+    ///
+    /// # Errors
+    /// Cassandra's, of lightweight transactions that are in each other's way.
+    pub async fn lock_within(
+        &self,
+        partitions: impl IntoIterator<Item = (TableId, i64)>,
+        longest: Option<Duration>,
+    ) -> Result<Arc<PartitionGuard>, CqlError> {
+        let lock = self.lock(partitions);
+        let Some(longest) = longest else {
+            return Ok(Arc::new(lock.await));
+        };
+        let locked = tokio::time::timeout(longest, lock).await;
+        locked.map(Arc::new).map_err(|_| CqlError::WriteTimeout {
+            message: format!(
+                "another write to this partition was not confirmed within {} ms; nothing of this one was done",
+                longest.as_millis()
+            ),
+            consistency: Consistency::One,
+            received: 0,
+            block_for: 1,
+            write_type: WriteType::Simple,
+        })
+    }
+
     /// Locks every partition given, in an order that can't deadlock.
     pub async fn lock(&self, partitions: impl IntoIterator<Item = (TableId, i64)>) -> PartitionGuard {
         let mut stripes: Vec<usize> = partitions

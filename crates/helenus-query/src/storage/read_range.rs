@@ -7,6 +7,7 @@ use bytes::Bytes;
 use helenus_cql::error::CqlError;
 use helenus_row::header::PartitionHeader;
 use helenus_row::{ByteRange, KeyKind, TableId, key};
+use helenus_tablet::StoreError;
 
 use super::{
     PartitionKey, RowAt, RowsWanted, StoredRow, corrupt, corrupt_key, read_header, read_stored_static,
@@ -14,7 +15,7 @@ use super::{
 };
 use crate::cluster::reads::{self, TabletScan};
 use crate::cluster::{Cluster, ScanRange, is_moved};
-use crate::engine::Engine;
+use crate::engine::{Engine, store_error};
 use crate::schema::Table;
 
 /// Rows of a partition that are stepped over, before a new scan behind the partition is cheaper.
@@ -242,8 +243,11 @@ impl RangeCursor {
             return self.begin_owned_tablet(engine, cluster.as_ref(), rest).await;
         }
         let table = key::table_range(self.table);
-        for tablet in engine.store.tablets() {
+        let mut next = Some(i64::MIN);
+        for tablet in engine.store.tablets().iter() {
             let tokens = tablet.token_range();
+            let gap = next.filter(|next| *next < tokens.first);
+            next = tokens.last.checked_add(1);
             let covered = key::token_range(
                 self.table,
                 Bound::Included(tokens.first),
@@ -252,6 +256,12 @@ impl RangeCursor {
             let end = covered.end.clone().or_else(|| table.end.clone());
             if end.as_ref().is_some_and(|end| *end <= rest.start) {
                 continue;
+            }
+            // The tablets before this one end where the rest begins.
+            if let Some(token) = gap
+                && rest.start < covered.start
+            {
+                return Err(store_error(StoreError::NotOwned(token)));
             }
             let this = ByteRange {
                 start: rest.start.clone().max(covered.start),
@@ -264,7 +274,10 @@ impl RangeCursor {
             self.rest = end.map(|start| ByteRange { start, end: rest.end });
             return Ok(true);
         }
-        Ok(false)
+        match next {
+            Some(token) => Err(store_error(StoreError::NotOwned(token))),
+            None => Ok(false),
+        }
     }
 }
 

@@ -116,7 +116,12 @@ impl Partition {
     /// Reads the rows from the first on, until `limit` are alive; returns how many were alive and how many dead.
     pub async fn slice(&self, store: &Store, limit: usize, now_s: i64) -> (usize, usize) {
         let range = self.prefix.clone()..self.end();
-        let mut scan = store.tablet(self.token).scan(range, false).await.unwrap();
+        let mut scan = store
+            .tablet(self.token)
+            .unwrap()
+            .scan(range, false)
+            .await
+            .unwrap();
         let (mut live, mut dead) = (0, 0);
         while live < limit
             && let Some((_, packed)) = scan.next().await.unwrap()
@@ -127,7 +132,7 @@ impl Partition {
                 None => dead += 1,
             }
         }
-        store.tablet(self.token).passed(live as u64, dead as u64);
+        store.tablet(self.token).unwrap().passed(live as u64, dead as u64);
         (live, dead)
     }
 }

@@ -16,6 +16,8 @@ use super::older::{Older, Tables};
 use super::{Compactions, Facts};
 use crate::clock::StoreClock;
 use crate::hooks::{Below, CompactFilter, CompactionContext, Decision, Hooks, Verdict};
+use crate::layout::TokenRange;
+use crate::remote::marks;
 
 /// Of so many rows one is looked for in the runs below, to estimate how many they cover.
 const SAMPLE: u64 = 8;
@@ -31,6 +33,8 @@ pub(crate) struct Filters {
     pub clock: Arc<StoreClock>,
     /// Parts of compactions that run at a time, of all tablets.
     pub slots: Arc<Semaphore>,
+    /// Rows of other tokens are dropped.
+    pub only: Option<TokenRange>,
 }
 
 #[async_trait]
@@ -59,6 +63,7 @@ impl CompactionFilterSupplier for Filters {
             counts: Counts::default(),
             facts: job.map(|job| job.facts.clone()),
             began: Instant::now(),
+            only: self.only.map(|tokens| (tokens, self.hooks.clone())),
             _slot: slot,
         }))
     }
@@ -82,6 +87,7 @@ struct Filter {
     counts: Counts,
     facts: Option<Arc<Facts>>,
     began: Instant,
+    only: Option<(TokenRange, Arc<dyn Hooks>)>,
     _slot: OwnedSemaphorePermit,
 }
 
@@ -95,6 +101,13 @@ impl Drop for Filter {
 }
 
 impl Filter {
+    /// True for what the tablet no longer owns, since its split: no one asks it for that.
+    fn is_foreign(&self, key: &[u8]) -> bool {
+        self.only
+            .as_ref()
+            .is_some_and(|(tokens, hooks)| hooks.token_of(key).is_some_and(|token| !tokens.contains(token)))
+    }
+
     async fn look_up(&mut self, key: Bytes) -> Result<(), CompactionFilterError> {
         let failed =
             |error: Box<dyn std::error::Error + Send + Sync>| CompactionFilterError::FilterError(error);
@@ -166,6 +179,12 @@ impl Filter {
 #[async_trait]
 impl CompactionFilter for Filter {
     async fn filter(&mut self, entry: &RowEntry) -> Result<CompactionFilterDecision, CompactionFilterError> {
+        if marks::is_mark(&entry.key) && !matches!(entry.value, ValueDeletable::Tombstone) {
+            return Ok(CompactionFilterDecision::Keep);
+        }
+        if self.is_foreign(&entry.key) {
+            return Ok(CompactionFilterDecision::Drop);
+        }
         if entry.seq > self.folded_up_to {
             return Ok(CompactionFilterDecision::Keep);
         }

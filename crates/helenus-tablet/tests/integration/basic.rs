@@ -28,7 +28,7 @@ async fn what_is_written_is_read() {
 async fn scans_are_in_order_both_ways_and_within_bounds() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path()).await;
-    let tablet = store.tablet(0).clone();
+    let tablet = store.tablet(0).unwrap();
     let mut batch = WriteBatch::new();
     for partition in ["p1", "p2", "p3"] {
         for row in 0..10 {
@@ -75,13 +75,29 @@ async fn a_batch_is_seen_whole_and_its_operands_in_order() {
         batch.merge(i64::MAX, key("high"), key(part));
     }
     store.write(batch, true).await.unwrap();
-    let get = async |token: i64, name: &str| store.tablet(token).get(name.as_bytes()).await.unwrap().unwrap();
+    let get = async |token: i64, name: &str| {
+        store
+            .tablet(token)
+            .unwrap()
+            .get(name.as_bytes())
+            .await
+            .unwrap()
+            .unwrap()
+    };
     assert_eq!(get(i64::MIN, "low").await, "abc");
     assert_eq!(get(i64::MAX, "high").await, "abc");
     drop(store);
     let store = open(folder.path()).await;
     assert_eq!(store.replayed_records(), 1);
-    let get = async |token: i64, name: &str| store.tablet(token).get(name.as_bytes()).await.unwrap().unwrap();
+    let get = async |token: i64, name: &str| {
+        store
+            .tablet(token)
+            .unwrap()
+            .get(name.as_bytes())
+            .await
+            .unwrap()
+            .unwrap()
+    };
     assert_eq!(get(i64::MIN, "low").await, "abc");
     assert_eq!(get(i64::MAX, "high").await, "abc");
     store.close().await.unwrap();
@@ -180,7 +196,7 @@ async fn reads_never_go_back() {
             while done.load(Ordering::SeqCst) == 0 {
                 let at = reads as usize % seen.len();
                 let name = key(format!("k{at}/"));
-                let tablet = store.tablet(token(&name));
+                let tablet = store.tablet(token(&name)).unwrap();
                 let before = seen[at].load(Ordering::SeqCst);
                 let len = if reader % 2 == 0 {
                     tablet.get(&name).await.unwrap().map_or(0, |row| row.len())
@@ -264,17 +280,17 @@ async fn writes_that_need_not_be_durable_are_seen_at_once() {
     let mut batch = WriteBatch::new();
     batch.merge(1, key("a/"), key("1"));
     store.write(batch.clone(), false).await.unwrap();
-    assert_eq!(store.tablet(1).get(b"a/").await.unwrap().unwrap(), "1");
+    assert_eq!(store.tablet(1).unwrap().get(b"a/").await.unwrap().unwrap(), "1");
     assert_eq!(store.stats().log.syncs, 0);
     store.write(batch, true).await.unwrap();
     drop(store);
     // Only the durable one is sure to be there; new writes go on from there.
     let store = open(folder.path()).await;
-    assert_eq!(store.tablet(1).get(b"a/").await.unwrap().unwrap(), "1");
+    assert_eq!(store.tablet(1).unwrap().get(b"a/").await.unwrap().unwrap(), "1");
     let mut batch = WriteBatch::new();
     batch.merge(1, key("a/"), key("2"));
     store.write(batch, true).await.unwrap();
-    assert_eq!(store.tablet(1).get(b"a/").await.unwrap().unwrap(), "12");
+    assert_eq!(store.tablet(1).unwrap().get(b"a/").await.unwrap().unwrap(), "12");
     store.close().await.unwrap();
 }
 
@@ -344,7 +360,7 @@ async fn rows_written_over_and_over_stay_quick_to_read() {
         }
         store.flush().await.unwrap();
     }
-    let stats = &store.tablet(token(b"hot/")).stats();
+    let stats = &store.tablet(token(b"hot/")).unwrap().stats();
     assert!(stats.folded > 100, "{stats:?}");
     assert_eq!(read(&store, "hot/").await.unwrap().len(), 200);
     drop(store);

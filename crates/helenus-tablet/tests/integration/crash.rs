@@ -105,6 +105,7 @@ fn check(folder: &std::path::Path, acknowledged: &mut [Vec<String>]) {
             let get = async |token: i64, name: String| {
                 let row = store
                     .tablet(token)
+                    .unwrap()
                     .get(name.as_bytes())
                     .await
                     .unwrap()

@@ -97,7 +97,7 @@ async fn a_damaged_table_fails_its_reads_only() {
     let mut damaged = 0;
     for index in 0..2000 {
         let name = key(format!("k{index:05}/"));
-        match store.tablet(token(&name)).get(&name).await {
+        match store.tablet(token(&name)).unwrap().get(&name).await {
             Ok(Some(row)) => assert!(row.starts_with(format!("{index}-").as_bytes())),
             Ok(None) => panic!("a row is missing without an error"),
             Err(StoreError::Corrupt { file, detail }) => {

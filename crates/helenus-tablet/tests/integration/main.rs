@@ -5,4 +5,6 @@ mod compaction;
 mod crash;
 mod damage;
 mod disk_full;
+mod faulty;
+mod remote;
 mod support;

@@ -93,14 +93,14 @@ pub async fn try_write(
 
 pub async fn read(store: &Store, name: impl AsRef<str>) -> Option<String> {
     let key = key(name);
-    let row = store.tablet(token(&key)).get(&key).await.unwrap();
+    let row = store.tablet(token(&key)).unwrap().get(&key).await.unwrap();
     row.map(|row| String::from_utf8(row.to_vec()).unwrap())
 }
 
 /// All rows of the store by key, in the order of the tablets.
 pub async fn dump(store: &Store) -> Vec<(String, String)> {
     let mut rows = Vec::new();
-    for tablet in store.tablets() {
+    for tablet in store.tablets().iter() {
         let mut scan = tablet.scan(.., false).await.unwrap();
         while let Some((key, value)) = scan.next().await.unwrap() {
             rows.push((

@@ -1,0 +1,97 @@
+//! How a tablet's database is put together, wherever it lies.
+
+use std::sync::{Arc, OnceLock};
+
+use object_store::ObjectStore;
+use object_store::path::Path;
+use slatedb::config::Settings;
+use slatedb::db_cache::foyer::FoyerCache;
+use slatedb::{BloomFilterPolicy, CompactorBuilder, Db, DbBuilder, FilterPolicy};
+use slatedb_common::metrics::DefaultMetricsRecorder;
+use tokio::sync::Semaphore;
+
+use crate::clock::StoreClock;
+use crate::compaction::{self, Compactions, Supplier, Tables};
+use crate::config::StoreConfig;
+use crate::hooks::{Hooks, Merge, Partitions};
+use crate::layout::TokenRange;
+
+/// What the databases of a store have in common.
+#[derive(Clone)]
+pub(crate) struct Databases {
+    pub config: StoreConfig,
+    pub hooks: Arc<dyn Hooks>,
+    pub clock: Arc<StoreClock>,
+    pub block_cache: Arc<FoyerCache>,
+    pub metrics: Arc<DefaultMetricsRecorder>,
+    /// Where flushes and compactions run.
+    pub background: tokio::runtime::Handle,
+    /// Parts of compactions that run at a time, of all tablets.
+    pub slots: Arc<Semaphore>,
+}
+
+/// One database.
+pub(crate) struct Database {
+    pub id: u32,
+    /// Rows of other tokens are dropped, as those of the other half after a split.
+    pub only: Option<TokenRange>,
+    pub store: Arc<dyn ObjectStore>,
+    pub compactions: Arc<Compactions>,
+}
+
+/// Where a tablet's database lies in the object store.
+pub(crate) fn tablet_path(id: u32) -> Path {
+    Path::from(format!("tablets/{id}"))
+}
+
+impl Databases {
+    /// Where flushes go, and compactions: a builder that lacks only its log. The cell is to be filled with the database once it is
+    /// open, for the compactions that have to ask it.
+    pub fn builder(&self, database: Database, settings: Settings) -> (DbBuilder<Path>, Arc<OnceLock<Db>>) {
+        let Database {
+            id,
+            only,
+            store,
+            compactions,
+        } = database;
+        let opened = Arc::new(OnceLock::new());
+        let path = tablet_path(id);
+        let policy: Arc<dyn FilterPolicy> = Arc::new(
+            BloomFilterPolicy::new(10).with_prefix_extractor(Arc::new(Partitions(self.hooks.clone()))),
+        );
+        let filters = vec![policy.clone()];
+        let compactor = CompactorBuilder::new(path.clone(), store.clone())
+            .with_runtime(self.background.clone())
+            .with_options(compaction::options(&self.config))
+            .with_filter_policies(filters.clone())
+            .with_scheduler_supplier(Arc::new(Supplier {
+                compactions: compactions.clone(),
+                clock: self.clock.clone(),
+            }))
+            .with_compaction_filter_supplier(Arc::new(compaction::Filters {
+                hooks: self.hooks.clone(),
+                clock: self.clock.clone(),
+                db: opened.clone(),
+                compactions,
+                tables: Arc::new(Tables {
+                    store: store.clone(),
+                    root: path.clone(),
+                    policy,
+                }),
+                slots: self.slots.clone(),
+                only,
+            }));
+        let mut builder = Db::builder(path, store)
+            .with_settings(settings)
+            .with_merge_operator(Arc::new(Merge(self.hooks.clone())))
+            .with_compactor_builder(compactor)
+            .with_filter_policies(filters)
+            .with_db_cache(self.block_cache.clone(), u64::from(id))
+            .with_system_clock(self.clock.clone())
+            .with_metrics_recorder(self.metrics.clone());
+        if let Some(seed) = self.config.seed {
+            builder = builder.with_seed(seed.wrapping_add(u64::from(id)));
+        }
+        (builder, opened)
+    }
+}

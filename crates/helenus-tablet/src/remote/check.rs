@@ -1,0 +1,152 @@
+//! Finds out at the start whether a bucket can carry a store, and says in words what is wrong if not.
+
+use std::future::Future;
+use std::time::Duration;
+
+use object_store::path::Path;
+use object_store::{Error, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload, UpdateVersion};
+
+use super::Bucket;
+use crate::error::{StoreError, chain};
+
+/// The start waits for the object store no longer than this.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Writes, rewrites and deletes a small object, each on a condition that holds and on one that does not.
+pub(super) async fn check(bucket: &Bucket) -> Result<(), StoreError> {
+    let path = Path::from(format!("checks/{}", uuid::Uuid::new_v4()));
+    let created = put(bucket, &path, PutMode::Create)
+        .await?
+        .map_err(|error| explain(bucket, &error))?;
+    let result = conditions(bucket, &path, created).await;
+    let deleted = patiently(bucket, bucket.store.delete(&path)).await?;
+    result?;
+    deleted.map_err(|error| explain(bucket, &error))
+}
+
+async fn conditions(bucket: &Bucket, path: &Path, created: UpdateVersion) -> Result<(), StoreError> {
+    match put(bucket, path, PutMode::Create).await? {
+        Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => {}
+        Err(error) => return Err(explain(bucket, &error)),
+        Ok(_) => {
+            return Err(unfit(
+                bucket,
+                "If-None-Match: it created an object that was there already",
+            ));
+        }
+    }
+    let wrong = UpdateVersion {
+        e_tag: created
+            .e_tag
+            .as_ref()
+            .map(|_| "\"00000000000000000000000000000000\"".into()),
+        version: created.version.as_ref().map(|_| "1".into()),
+    };
+    match put(bucket, path, PutMode::Update(wrong)).await? {
+        Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => {}
+        Err(error) => return Err(explain(bucket, &error)),
+        Ok(_) => {
+            return Err(unfit(
+                bucket,
+                "If-Match: it replaced an object although the condition did not hold",
+            ));
+        }
+    }
+    match put(bucket, path, PutMode::Update(created)).await? {
+        Ok(_) => Ok(()),
+        Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => Err(unfit(
+            bucket,
+            "If-Match: it refused a replacement although the condition held",
+        )),
+        Err(error) => Err(explain(bucket, &error)),
+    }
+}
+
+type Put = Result<UpdateVersion, Error>;
+
+async fn put(bucket: &Bucket, path: &Path, mode: PutMode) -> Result<Put, StoreError> {
+    let options = PutOptions {
+        mode,
+        ..PutOptions::default()
+    };
+    let payload = PutPayload::from_static(b"helenus");
+    let result = patiently(bucket, bucket.store.put_opts(path, payload, options)).await?;
+    Ok(result.map(UpdateVersion::from))
+}
+
+/// Waits for an answer, but not for ever.
+pub(super) async fn patiently<T>(bucket: &Bucket, answer: impl Future<Output = T>) -> Result<T, StoreError> {
+    tokio::time::timeout(PATIENCE, answer).await.map_err(|_| {
+        refuse(
+            bucket,
+            &format!("no answer within {} s; {}", PATIENCE.as_secs(), reachable(bucket)),
+        )
+    })
+}
+
+fn unfit(bucket: &Bucket, detail: &str) -> StoreError {
+    refuse(
+        bucket,
+        &format!(
+            "this object store does not honour {detail}. Two nodes could both own a tablet there; use a store with conditional writes"
+        ),
+    )
+}
+
+fn refuse(bucket: &Bucket, why: &str) -> StoreError {
+    StoreError::InvalidConfig(format!("store = \"{}\": {why}", bucket.url))
+}
+
+fn is_s3(bucket: &Bucket) -> bool {
+    matches!(bucket.url.scheme(), "s3" | "s3a")
+}
+
+fn reachable(bucket: &Bucket) -> &'static str {
+    if is_s3(bucket) {
+        "is AWS_ENDPOINT_URL right, and is it reachable from here?"
+    } else {
+        "is it reachable from here?"
+    }
+}
+
+fn credentials(bucket: &Bucket) -> &'static str {
+    match bucket.url.scheme() {
+        "gs" => "GOOGLE_SERVICE_ACCOUNT or GOOGLE_APPLICATION_CREDENTIALS",
+        "s3" | "s3a" => {
+            "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile in ~/.aws, or the role of this machine"
+        }
+        _ => "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY, or a managed identity",
+    }
+}
+
+/// What an error of the first requests means, and what to do about it.
+pub(super) fn explain(bucket: &Bucket, error: &Error) -> StoreError {
+    let text = chain(error);
+    let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
+    let name = bucket.url.host_str().unwrap_or_default();
+    let why = if has(&["169.254.169.254", "169.254.170.2", "metadata.google.internal"]) {
+        format!("no credentials were found: set {}", credentials(bucket))
+    } else if has(&[
+        "InvalidAccessKeyId",
+        "SignatureDoesNotMatch",
+        "InvalidAuthenticationInfo",
+    ]) || matches!(error, Error::Unauthenticated { .. })
+    {
+        format!("the credentials are wrong: check {}", credentials(bucket))
+    } else if matches!(error, Error::PermissionDenied { .. }) {
+        format!("access denied: the credentials must allow to list, get, put and delete objects of {name}")
+    } else if matches!(error, Error::NotFound { .. }) || has(&["NoSuchBucket", "ContainerNotFound"]) {
+        format!("there is no bucket {name}: make it, or correct the name")
+    } else if has(&[
+        "incorrectly configured region",
+        "PermanentRedirect",
+        "AuthorizationHeaderMalformed",
+    ]) {
+        "the bucket is in another region: set AWS_REGION".to_owned()
+    } else if has(&["error sending request", "dns error", "connect", "timed out"]) {
+        format!("it cannot be reached; {}", reachable(bucket))
+    } else {
+        return refuse(bucket, &format!("it answered: {text}"));
+    };
+    refuse(bucket, &format!("{why} ({text})"))
+}

@@ -1,0 +1,364 @@
+//! Group commit of one tablet in a bucket: what gathers while a PUT is under way is the next one.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use bytes::Bytes;
+use hashbrown::HashMap;
+use hashbrown::hash_map::Entry as Slot;
+use parking_lot::Mutex;
+use slatedb::DbSnapshot;
+use slatedb::config::{FlushOptions, FlushType};
+use tokio::sync::{Notify, OwnedSemaphorePermit, oneshot, watch};
+use uuid::Uuid;
+
+use super::guard::LogPuts;
+use super::marks;
+use crate::error::{StoreError, from_slatedb};
+use crate::log::record_len;
+use crate::often::Often;
+use crate::stats::LogCounters;
+use crate::store::Op;
+use crate::tablet::Tablet;
+
+/// One object of the log holds so much, about, and at least one write.
+const GROUP_BYTES_MAX: usize = 4 << 20;
+
+/// What is released when the outcome of a write is known: its share of the bytes in flight, and its writer's locks.
+pub(crate) type Hold = Arc<(OwnedSemaphorePermit, Option<Arc<dyn Any + Send + Sync>>)>;
+
+/// What a writer is told.
+pub(crate) type Answer = Result<(), StoreError>;
+
+/// A write on its way, or its part for this tablet.
+pub(crate) struct Entry {
+    pub ops: Vec<Op>,
+    /// The batch that it is a part of.
+    pub batch: Option<Uuid>,
+    pub sender: oneshot::Sender<Answer>,
+    pub hold: Option<Hold>,
+}
+
+impl Entry {
+    fn done(self, answer: Answer) {
+        drop(self.hold);
+        // The writer may have stopped waiting.
+        let _ = self.sender.send(answer);
+    }
+}
+
+#[derive(Default)]
+struct Queue {
+    entries: Vec<Entry>,
+    /// Batches whose marks are of no more use; they go with the next group.
+    unmarks: Vec<Uuid>,
+    /// Why no more is taken.
+    closed: Option<StoreError>,
+}
+
+/// What a tablet in a bucket has beside its database.
+pub(crate) struct Hosted {
+    queue: Mutex<Queue>,
+    ready: Notify,
+    puts: Arc<LogPuts>,
+    counters: Arc<LogCounters>,
+    pub read_timeout: Duration,
+    /// Set when the last group has ended.
+    ended: watch::Sender<bool>,
+}
+
+impl Hosted {
+    pub fn new(puts: Arc<LogPuts>, counters: Arc<LogCounters>, read_timeout: Duration) -> Hosted {
+        Hosted {
+            queue: Mutex::default(),
+            ready: Notify::new(),
+            puts,
+            counters,
+            read_timeout,
+            ended: watch::Sender::new(false),
+        }
+    }
+
+    /// Queues a write.
+    pub fn submit(&self, entry: Entry) {
+        let mut queue = self.queue.lock();
+        match queue.closed.clone() {
+            None => queue.entries.push(entry),
+            Some(error) => {
+                drop(queue);
+                entry.done(Err(error));
+                return;
+            }
+        }
+        drop(queue);
+        self.ready.notify_one();
+    }
+
+    /// Has the marks of a batch removed, some time.
+    pub fn unmark(&self, batch: Uuid) {
+        self.queue.lock().unmarks.push(batch);
+    }
+
+    /// Takes no more writes; those that are queued are still written. The first reason stays.
+    pub fn close(&self, error: StoreError) {
+        self.queue.lock().closed.get_or_insert(error);
+        self.ready.notify_one();
+    }
+
+    /// Waits until nothing is written any more.
+    pub async fn ended(&self) {
+        let _ = self.ended.subscribe().wait_for(|ended| *ended).await;
+    }
+
+    pub fn has_ended(&self) -> bool {
+        *self.ended.borrow()
+    }
+
+    /// The next group; `None` once the queue is closed and empty.
+    fn take(&self) -> Option<Option<(Vec<Entry>, Vec<Uuid>)>> {
+        let mut queue = self.queue.lock();
+        if queue.entries.is_empty() {
+            return queue.closed.is_some().then_some(None);
+        }
+        let mut bytes = 0;
+        let count = queue
+            .entries
+            .iter()
+            .take_while(|entry| {
+                let before = bytes;
+                bytes += record_len(&entry.ops);
+                before == 0 || bytes <= GROUP_BYTES_MAX
+            })
+            .count();
+        let rest = queue.entries.split_off(count);
+        let entries = std::mem::replace(&mut queue.entries, rest);
+        let unmarks = std::mem::take(&mut queue.unmarks);
+        Some(Some((entries, unmarks)))
+    }
+
+    /// Refuses what is queued, of which nothing was begun.
+    fn refuse(&self, error: &StoreError) {
+        self.close(error.clone());
+        let entries = std::mem::take(&mut self.queue.lock().entries);
+        for entry in entries {
+            entry.done(Err(error.clone()));
+        }
+    }
+}
+
+/// A row of a group.
+struct Row {
+    hash: u64,
+    /// All operands of the group, merged.
+    operand: Bytes,
+    /// The row with the operand in it, if the row cache knew it.
+    merged: Option<Bytes>,
+}
+
+/// Writes groups until the tablet takes no more, or cannot.
+pub(crate) async fn run(tablet: Arc<Tablet>, hosted: Arc<Hosted>) -> Result<(), StoreError> {
+    let result = write_all(&tablet, &hosted).await;
+    if let Err(error) = &result {
+        hosted.refuse(error);
+    }
+    hosted.ended.send_replace(true);
+    result
+}
+
+async fn write_all(tablet: &Arc<Tablet>, hosted: &Hosted) -> Result<(), StoreError> {
+    let mut often = Often::new();
+    let mut status = tablet.db.subscribe();
+    loop {
+        let (entries, unmarks) = match hosted.take() {
+            Some(Some(group)) => group,
+            Some(None) => return Ok(()),
+            None => {
+                tokio::select! {
+                    () = hosted.ready.notified() => {}
+                    _ = status.wait_for(|status| status.close_reason.is_some()) => return Err(closed(tablet)),
+                }
+                continue;
+            }
+        };
+        write_group(tablet, hosted, entries, unmarks, &mut often).await?;
+    }
+}
+
+/// Why a tablet's database has closed itself.
+fn closed(tablet: &Tablet) -> StoreError {
+    match tablet.db.snapshot() {
+        Err(error) => from_slatedb(&error),
+        Ok(_) => StoreError::Closed,
+    }
+}
+
+/// Writes a group and tells its writers.
+///
+/// # Errors
+/// Why the tablet can write no more.
+async fn write_group(
+    tablet: &Arc<Tablet>,
+    hosted: &Hosted,
+    entries: Vec<Entry>,
+    unmarks: Vec<Uuid>,
+    often: &mut Often,
+) -> Result<(), StoreError> {
+    if tablet.db.status().close_reason.is_some() {
+        let error = closed(tablet);
+        answer(entries, &Err(error.clone()));
+        return Err(error);
+    }
+    let (batch, rows) = prepare(tablet, &entries, &unmarks);
+    hosted.puts.begin();
+    if let Err(error) = put(tablet, batch).await {
+        let told = match &error {
+            StoreError::Fenced if hosted.puts.is_refused_for_sure() => StoreError::Fenced,
+            error => StoreError::Unknown(error.to_string()),
+        };
+        answer(entries, &Err(told));
+        return Err(error);
+    }
+    hosted.counters.groups.fetch_add(1, Ordering::Relaxed);
+    hosted
+        .counters
+        .records
+        .fetch_add(entries.len() as u64, Ordering::Relaxed);
+    let counters = &tablet.counters;
+    counters.batches.fetch_add(1, Ordering::Relaxed);
+    counters.operands.fetch_add(rows.len() as u64, Ordering::Relaxed);
+    // It is durable: writers may be told even where nothing can be read from here any more.
+    let tree = tablet.db.snapshot().map_err(|error| from_slatedb(&error));
+    let hot = match &tree {
+        Ok(tree) => publish(tablet, tree.clone(), rows, often),
+        Err(_) => Vec::new(),
+    };
+    answer(entries, &Ok(()));
+    cache(tablet, hot);
+    tree.map(|_| ())
+}
+
+fn answer(entries: Vec<Entry>, answer: &Answer) {
+    for entry in entries {
+        entry.done(answer.clone());
+    }
+}
+
+/// One batch of all entries' operations; and its rows, for the row cache.
+fn prepare(
+    tablet: &Tablet,
+    entries: &[Entry],
+    unmarks: &[Uuid],
+) -> (slatedb::WriteBatch, HashMap<Bytes, Row>) {
+    let (hooks, cache) = (tablet.hooks.as_ref(), &tablet.cache);
+    let mut rows: HashMap<Bytes, Row> = HashMap::new();
+    for op in entries.iter().flat_map(|entry| &entry.ops) {
+        match rows.entry(op.key.clone()) {
+            Slot::Vacant(vacant) => {
+                vacant.insert(Row {
+                    hash: cache.hash(&op.key),
+                    operand: op.operand.clone(),
+                    merged: None,
+                });
+            }
+            Slot::Occupied(mut occupied) => {
+                let operands = [occupied.get().operand.clone(), op.operand.clone()];
+                match hooks.merge(&op.key, None, &operands) {
+                    Ok(operand) => occupied.get_mut().operand = operand,
+                    // Both were made by this process just now.
+                    Err(error) => tracing::error!(%error, "a row's operands could not be merged"),
+                }
+            }
+        }
+    }
+    let mut batch = slatedb::WriteBatch::new();
+    for (key, row) in &mut rows {
+        if tablet.row_cache_on
+            && let Some(peeked) = cache.peek(row.hash, key)
+        {
+            row.merged = match &peeked.value {
+                None => Some(row.operand.clone()),
+                Some(value) => hooks
+                    .merge(key, Some(value), std::slice::from_ref(&row.operand))
+                    .inspect_err(|error| tracing::error!(%error, "a cached row could not be merged"))
+                    .ok(),
+            };
+            if let Some(merged) = &row.merged
+                && peeked.is_whole(merged, row.operand.len())
+                && hooks.may_copy(key)
+            {
+                tablet.counters.folded.fetch_add(1, Ordering::Relaxed);
+                batch.put_bytes(key.clone(), merged.clone());
+                continue;
+            }
+        }
+        batch.merge(key, &row.operand);
+    }
+    for id in entries.iter().filter_map(|entry| entry.batch) {
+        batch.put_bytes(marks::mark(id), Bytes::new());
+    }
+    for id in unmarks {
+        batch.delete(marks::mark(*id));
+    }
+    (batch, rows)
+}
+
+/// Makes a batch durable.
+async fn put(tablet: &Tablet, batch: slatedb::WriteBatch) -> Result<(), StoreError> {
+    let flush = FlushOptions {
+        flush_type: FlushType::Wal,
+    };
+    let written = match tablet.db.write(batch).await {
+        Ok(_) => tablet.db.flush_with_options(flush).await,
+        Err(error) => Err(error),
+    };
+    written.map_err(|error| from_slatedb(&error))
+}
+
+/// Shows readers what is durable now; the keys that are written often and not cached.
+fn publish(
+    tablet: &Tablet,
+    tree: Arc<DbSnapshot>,
+    rows: HashMap<Bytes, Row>,
+    often: &mut Often,
+) -> Vec<Bytes> {
+    let mut hot = Vec::new();
+    tablet.stage.publish(tree, || {
+        if !tablet.row_cache_on {
+            return;
+        }
+        for (key, row) in rows {
+            let Row {
+                hash,
+                operand,
+                merged,
+            } = row;
+            let merge = |value: &Bytes| {
+                merged.or_else(|| {
+                    let operands = std::slice::from_ref(&operand);
+                    tablet.hooks.merge(&key, Some(value), operands).ok()
+                })
+            };
+            let folded = tablet.cache.fold(hash, &key, &operand, merge);
+            if folded == crate::cache::Folded::Unknown && often.count(hash) {
+                hot.push(key);
+            }
+        }
+    });
+    hot
+}
+
+/// Reads keys into the row cache, beside what goes on.
+fn cache(tablet: &Arc<Tablet>, keys: Vec<Bytes>) {
+    if keys.is_empty() {
+        return;
+    }
+    let tablet = tablet.clone();
+    tokio::spawn(async move {
+        for key in keys {
+            // If that fails the next reader will be told.
+            let _ = tablet.get(&key).await;
+        }
+    });
+}

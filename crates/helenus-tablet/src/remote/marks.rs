@@ -1,0 +1,31 @@
+//! What tells that a tablet has its part of a batch over several tablets: an empty value beside the rows, until the batch's object is
+//! gone.
+
+use bytes::Bytes;
+use uuid::Uuid;
+
+/// Table ids do not get there, so no read of rows comes across a mark.
+const PREFIX: [u8; 10] = *b"\xFF\xFF\xFF\xFFbatch\0";
+
+/// The key of a batch's mark.
+pub(crate) fn mark(batch: Uuid) -> Bytes {
+    [PREFIX.as_slice(), batch.as_bytes()].concat().into()
+}
+
+pub(crate) fn is_mark(key: &[u8]) -> bool {
+    key.starts_with(&PREFIX)
+}
+
+/// The batch of a mark.
+pub(crate) fn batch_of(key: &[u8]) -> Option<Uuid> {
+    Uuid::from_slice(key.strip_prefix(&PREFIX)?).ok()
+}
+
+/// Where marks lie.
+pub(crate) fn range() -> std::ops::Range<Bytes> {
+    let mut end = PREFIX.to_vec();
+    if let Some(last) = end.last_mut() {
+        *last += 1;
+    }
+    Bytes::from_static(&PREFIX)..end.into()
+}

@@ -1,0 +1,160 @@
+//! A store in a bucket: tablets without a disk of their own, opened and closed while the store runs.
+//!
+//! A tablet's database keeps its log in the bucket too. What writers bring is gathered ([`group`]); the group is one batch of the
+//! database and one object of its log, whose PUT acknowledges it; only then do readers see it. While that PUT is under way the next
+//! group gathers.
+//!
+//! Whoever opens a tablet fences the one who had it: the number of the latter's next log object is taken, so its PUT fails. A
+//! tablet that finds itself fenced closes itself and says so ([`TabletEvent`]).
+//!
+//! A batch over several tablets is written to an object of its own first ([`batch_log`]), since no log holds all of it.
+//!
+//! ```text
+//! FORMAT            what made the bucket a store: format version, id, the tablets that it began with
+//! tablets/<id>/     one SlateDB database a tablet, its log in wal/
+//! batches/<uuid>    batches over several tablets that are under way
+//! meta/<name>       small documents, changed by compare-and-set
+//! ```
+
+mod aws;
+mod batch_log;
+mod bucket;
+mod care;
+mod check;
+mod format;
+mod group;
+mod guard;
+pub(crate) mod marks;
+mod open;
+mod solo;
+mod tablets;
+mod tick;
+mod write;
+
+use std::sync::Arc;
+
+use hashbrown::HashMap;
+use object_store::ObjectStore;
+use parking_lot::Mutex;
+use tokio::sync::broadcast;
+
+pub(crate) use bucket::Bucket;
+#[doc(hidden)]
+pub use bucket::set_memory_store;
+pub(crate) use group::Hosted;
+pub(crate) use open::open;
+
+use crate::database::Databases;
+use crate::error::StoreError;
+use crate::layout::{Format, TokenRange};
+use crate::open::Background;
+use crate::stats::{LogCounters, LogStats};
+use crate::store::Store;
+use batch_log::BatchLog;
+
+/// What became of a tablet without anyone here having asked for it.
+#[derive(Debug, Clone)]
+pub enum TabletEvent {
+    /// It is closed. [`StoreError::Fenced`]: someone else has opened it. With any other error it may help to open it again.
+    Lost { id: u32, error: StoreError },
+}
+
+/// Events that a slow listener may lag behind.
+const EVENTS_MAX: usize = 1024;
+
+/// What a store in a bucket has beside its open tablets.
+pub(crate) struct Remote {
+    databases: Databases,
+    store: Arc<dyn ObjectStore>,
+    batches: Arc<BatchLog>,
+    /// Where requests are served, and groups written.
+    serving: tokio::runtime::Handle,
+    counters: Arc<LogCounters>,
+    events: broadcast::Sender<TabletEvent>,
+    /// A tablet is opened or closed by one task at a time.
+    changing: Mutex<HashMap<u32, Arc<tokio::sync::Mutex<()>>>>,
+    tasks: Mutex<Vec<tokio::task::JoinHandle<()>>>,
+    background: Mutex<Option<Background>>,
+    /// The tablets that the store began with.
+    initial: Vec<(u32, TokenRange)>,
+}
+
+impl Remote {
+    fn new(
+        databases: Databases,
+        store: Arc<dyn ObjectStore>,
+        background: Background,
+        format: &Format,
+    ) -> Remote {
+        let initial = format.tablets.iter().map(|entry| (entry.id, entry.tokens));
+        Remote {
+            batches: Arc::new(BatchLog::new(store.clone())),
+            databases,
+            store,
+            serving: tokio::runtime::Handle::current(),
+            counters: Arc::default(),
+            events: broadcast::channel(EVENTS_MAX).0,
+            changing: Mutex::default(),
+            tasks: Mutex::default(),
+            background: Mutex::new(Some(background)),
+            initial: initial.collect(),
+        }
+    }
+
+    pub fn write_timeout(&self) -> std::time::Duration {
+        self.databases.config.write_timeout
+    }
+
+    /// The log objects of all tablets since the store was opened.
+    pub fn log_stats(&self) -> LogStats {
+        self.counters.read()
+    }
+
+    /// Ends what runs by itself; tablets are left as they are.
+    pub fn stop(&self) {
+        for task in self.tasks.lock().drain(..) {
+            task.abort();
+        }
+    }
+
+    pub async fn close(&self, store: &Store) -> Result<(), StoreError> {
+        self.stop();
+        let closing = store.tablets();
+        let closing = closing.iter().map(|tablet| self.close_tablet(store, tablet.id()));
+        let results = futures::future::join_all(closing).await;
+        drop(self.background.lock().take());
+        results.into_iter().collect()
+    }
+}
+
+impl Store {
+    /// Tablets that were lost, as it happens; nothing of a local store.
+    pub fn tablet_events(&self) -> broadcast::Receiver<TabletEvent> {
+        match self.remote() {
+            Ok(remote) => remote.events.subscribe(),
+            Err(_) => broadcast::channel(1).1,
+        }
+    }
+
+    /// The tablets that a store in a bucket began with, by id.
+    pub fn initial_tablets(&self) -> Vec<(u32, TokenRange)> {
+        match self.remote() {
+            Ok(remote) => remote.initial.clone(),
+            Err(_) => Vec::new(),
+        }
+    }
+
+    /// The object store of a store in a bucket, below the prefix of its URL.
+    pub fn objects(&self) -> Result<Arc<dyn ObjectStore>, StoreError> {
+        Ok(self.remote()?.store.clone())
+    }
+
+    pub(crate) fn remote(&self) -> Result<&Remote, StoreError> {
+        match &self.place {
+            crate::store::Place::Remote(remote) => Ok(remote),
+            crate::store::Place::Local(_) => Err(StoreError::InvalidConfig(
+                "a store in a local folder has all of its tablets, always".into(),
+            )),
+        }
+    }
+}

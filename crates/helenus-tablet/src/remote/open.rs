@@ -1,0 +1,77 @@
+//! Opens a store in a bucket.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Weak};
+
+use arc_swap::ArcSwap;
+use hashbrown::HashSet;
+use object_store::path::Path;
+use slatedb_common::metrics::DefaultMetricsRecorder;
+use tokio::sync::Semaphore;
+
+use super::batch_log::SWEEP_INTERVAL;
+use super::{Bucket, Remote, check, format, solo};
+use crate::clock::StoreClock;
+use crate::compaction;
+use crate::config::StoreConfig;
+use crate::database::Databases;
+use crate::error::StoreError;
+use crate::hooks::Hooks;
+use crate::meta::Meta;
+use crate::open::{Background, in_flight_permits};
+use crate::store::{Place, Store, block_cache};
+
+/// Opens the store of a bucket, or makes one there.
+pub(crate) async fn open(
+    bucket: Bucket,
+    config: StoreConfig,
+    hooks: Arc<dyn Hooks>,
+) -> Result<Arc<Store>, StoreError> {
+    check::check(&bucket).await?;
+    let format = format::load_or_create(&bucket, config.tablet_count).await?;
+    let background = Background::start(config.background_threads)?;
+    let permits = in_flight_permits(&config);
+    let (block_cache_bytes, open_all) = (config.block_cache_bytes, config.open_all_tablets);
+    let metrics = Arc::new(DefaultMetricsRecorder::new());
+    let databases = Databases {
+        hooks,
+        clock: Arc::new(StoreClock::new(config.clock.clone())),
+        block_cache: block_cache(&config),
+        metrics: metrics.clone(),
+        background: background.handle.clone(),
+        slots: Arc::new(Semaphore::new(compaction::slots(&config))),
+        config,
+    };
+    let remote = Remote::new(databases, bucket.store.clone(), background, &format);
+    let store = Arc::new(Store {
+        tablets: ArcSwap::default(),
+        in_flight: Arc::new(Semaphore::new(permits as usize)),
+        in_flight_permits: permits,
+        meta: Meta::new(bucket.store, Path::default(), false),
+        metrics,
+        block_cache_bytes,
+        store_id: format.store_id,
+        closed: AtomicBool::new(false),
+        place: Place::Remote(Box::new(remote)),
+    });
+    let sweep = tokio::spawn(sweep(Arc::downgrade(&store)));
+    store.remote()?.tasks.lock().push(sweep);
+    if open_all {
+        solo::open_all(&store).await?;
+    }
+    Ok(store)
+}
+
+/// Finishes the batches that were left half-way, as far as their tablets are open here.
+async fn sweep(store: Weak<Store>) {
+    let mut seen = HashSet::new();
+    loop {
+        tokio::time::sleep(SWEEP_INTERVAL).await;
+        let Some(store) = store.upgrade() else { return };
+        match store.finish_batches(&mut seen).await {
+            Ok(0) => {}
+            Ok(count) => tracing::info!(count, "batches that were left half-way are finished"),
+            Err(error) => tracing::warn!(%error, "batches that were left half-way could not be finished"),
+        }
+    }
+}

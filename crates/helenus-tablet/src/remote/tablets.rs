@@ -1,0 +1,284 @@
+//! Tablets of a store in a bucket come and go while it runs.
+
+use std::future::Future;
+use std::sync::{Arc, Weak};
+
+use object_store::ObjectStore;
+use slatedb::Db;
+use slatedb::config::{
+    CompressionCodec, GarbageCollectorDirectoryOptions, GarbageCollectorOptions,
+    GarbageCollectorScheduleOptions, Settings,
+};
+
+use super::guard::{Guarded, LogPuts};
+use super::{Hosted, Remote, TabletEvent, care, group, tick};
+use crate::cache::RowCache;
+use crate::compaction::{self, Compactions};
+use crate::database::Database;
+use crate::error::{StoreError, from_slatedb};
+use crate::layout::TokenRange;
+use crate::open::{DOCUMENTS_AGE, DOCUMENTS_INTERVAL};
+use crate::stage::{Stage, StageLimits};
+use crate::stats::TabletCounters;
+use crate::store::Store;
+use crate::sweep::Scans;
+use crate::tablet::Tablet;
+
+/// Tablets that a node is taken to have at least when memory is shared out.
+const SHARES_MIN: usize = 8;
+
+impl Store {
+    /// Opens a tablet of a store in a bucket, and serves it. Whoever had it open is fenced: nothing that they write from now on takes
+    /// effect, and all that they acknowledged is there. A tablet without a database gets an empty one.
+    ///
+    /// It goes on when the future is dropped; [`Store::close_tablet`] ends it then.
+    pub async fn open_tablet(
+        self: &Arc<Self>,
+        id: u32,
+        tokens: TokenRange,
+    ) -> Result<Arc<Tablet>, StoreError> {
+        self.open_tablet_then(id, tokens, std::future::ready(Ok(())))
+            .await
+    }
+
+    /// The same, with something to be done between the fencing of the former owner and the first request.
+    pub async fn open_tablet_then(
+        self: &Arc<Self>,
+        id: u32,
+        tokens: TokenRange,
+        before_serving: impl Future<Output = Result<(), StoreError>> + Send + 'static,
+    ) -> Result<Arc<Tablet>, StoreError> {
+        let store = self.clone();
+        let open = async move { store.open_now(id, tokens, before_serving).await };
+        let opened = self.remote()?.serving.spawn(open).await;
+        opened.unwrap_or_else(|error| Err(StoreError::Unavailable(error.to_string())))
+    }
+
+    /// Writes what is in memory to the bucket and closes a tablet, so that its next owner has nothing to replay. It is served until
+    /// almost all is written. A tablet that is not open is none to close.
+    pub async fn close_tablet(&self, id: u32) -> Result<(), StoreError> {
+        self.remote()?.close_tablet(self, id).await
+    }
+
+    async fn open_now(
+        self: Arc<Self>,
+        id: u32,
+        tokens: TokenRange,
+        before_serving: impl Future<Output = Result<(), StoreError>>,
+    ) -> Result<Arc<Tablet>, StoreError> {
+        let remote = self.remote()?;
+        let _changing = remote.lock(id).await;
+        if self.closed.load(std::sync::atomic::Ordering::Acquire) {
+            return Err(StoreError::Closed);
+        }
+        if let Some(tablet) = self.open_already(id, tokens)? {
+            return Ok(tablet);
+        }
+        let tablet = remote.build(id, tokens, self.tablets.load().len()).await?;
+        let Some(hosted) = tablet.remote.clone() else {
+            return Err(StoreError::Closed);
+        };
+        tokio::spawn(watch(Arc::downgrade(&self), tablet.clone(), hosted.clone()));
+        let ready = async {
+            remote.batches.replay(&tablet).await?;
+            before_serving.await?;
+            self.open_already(id, tokens)
+        };
+        if let Err(error) = ready.await {
+            hosted.close(StoreError::Closed);
+            hosted.ended().await;
+            let _ = tablet.db.close().await;
+            return Err(error);
+        }
+        self.tablets.rcu(|tablets| {
+            let mut tablets = Vec::clone(tablets);
+            let at = tablets.partition_point(|other| other.token_range().first < tokens.first);
+            tablets.insert(at, tablet.clone());
+            tablets
+        });
+        let garbage_age = remote.databases.config.garbage_age;
+        let clock = remote.databases.clock.clone();
+        let care = care::run(tablet.clone(), remote.store.clone(), clock, garbage_age);
+        remote.databases.background.spawn(care);
+        // It may have been lost before it was to be found.
+        if hosted.has_ended() {
+            self.remove(&tablet);
+            return Err(StoreError::Fenced);
+        }
+        Ok(tablet)
+    }
+
+    /// The tablet, if it is open.
+    ///
+    /// # Errors
+    /// Another tablet that is open has some of its tokens.
+    fn open_already(&self, id: u32, tokens: TokenRange) -> Result<Option<Arc<Tablet>>, StoreError> {
+        for tablet in self.tablets.load().iter() {
+            let theirs = tablet.token_range();
+            if tablet.id() == id && theirs == tokens {
+                return Ok(Some(tablet.clone()));
+            }
+            if theirs.first <= tokens.last && tokens.first <= theirs.last || tablet.id() == id {
+                return Err(StoreError::InvalidConfig(format!(
+                    "tablet {id} of tokens {} to {}: tablet {} of tokens {} to {} is open",
+                    tokens.first,
+                    tokens.last,
+                    tablet.id(),
+                    theirs.first,
+                    theirs.last
+                )));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Serves a tablet no more.
+    fn remove(&self, tablet: &Arc<Tablet>) {
+        self.tablets.rcu(|tablets| {
+            let mut tablets = Vec::clone(tablets);
+            tablets.retain(|other| !Arc::ptr_eq(other, tablet));
+            tablets
+        });
+    }
+}
+
+/// Writes a tablet's groups; when it can write no more, closes it.
+async fn watch(store: Weak<Store>, tablet: Arc<Tablet>, hosted: Arc<Hosted>) {
+    let Err(error) = group::run(tablet.clone(), hosted).await else {
+        return;
+    };
+    match &error {
+        StoreError::Fenced => {
+            tracing::warn!(
+                tablet = tablet.id(),
+                "another process has opened this tablet; it is closed here"
+            );
+        }
+        error => tracing::error!(tablet = tablet.id(), %error, "a tablet has failed and is closed"),
+    }
+    if let Some(store) = store.upgrade() {
+        store.remove(&tablet);
+        if let Ok(remote) = store.remote() {
+            let id = tablet.id();
+            // Nobody may be listening.
+            let _ = remote.events.send(TabletEvent::Lost { id, error });
+        }
+    }
+    let _ = tablet.db.close().await;
+}
+
+impl Remote {
+    /// Waits until nobody else opens or closes the tablet.
+    async fn lock(&self, id: u32) -> tokio::sync::OwnedMutexGuard<()> {
+        let lock = self.changing.lock().entry(id).or_default().clone();
+        lock.lock_owned().await
+    }
+
+    pub(super) async fn close_tablet(&self, store: &Store, id: u32) -> Result<(), StoreError> {
+        let _changing = self.lock(id).await;
+        let open = store.tablets().iter().find(|tablet| tablet.id() == id).cloned();
+        let Some(tablet) = open else { return Ok(()) };
+        let Some(hosted) = tablet.remote.clone() else {
+            return Ok(());
+        };
+        // Most of it while it is still served.
+        let _ = tablet.flush().await;
+        hosted.close(StoreError::NotOwned(tablet.token_range().first));
+        hosted.ended().await;
+        let flushed = tablet.flush().await;
+        store.remove(&tablet);
+        let closed = tablet.db.close().await.map_err(|error| from_slatedb(&error));
+        match flushed.and(closed) {
+            // Someone else has it: there is nothing to hand over.
+            Ok(()) | Err(StoreError::Fenced | StoreError::Closed | StoreError::NotOwned(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Opens a tablet's database.
+    async fn build(&self, id: u32, tokens: TokenRange, open: usize) -> Result<Arc<Tablet>, StoreError> {
+        let (databases, config) = (&self.databases, &self.databases.config);
+        tick::raise(&databases.clock, &self.store, id).await?;
+        let shares = if config.open_all_tablets {
+            self.initial.len().max(1)
+        } else {
+            (open + 1).max(self.initial.len().min(SHARES_MIN))
+        } as u64;
+        let memtable_bytes = config.memtable_bytes / shares;
+        let puts = Arc::<LogPuts>::default();
+        let store: Arc<dyn ObjectStore> = Arc::new(Guarded::new(
+            self.store.clone(),
+            puts.clone(),
+            self.counters.clone(),
+        ));
+        let compactions = Arc::<Compactions>::default();
+        let database = Database {
+            id,
+            only: Some(tokens),
+            store,
+            compactions: compactions.clone(),
+        };
+        let (builder, opened) = databases.builder(database, self.settings(memtable_bytes));
+        let db: Db = builder
+            .with_gc_runtime(databases.background.clone())
+            .build()
+            .await
+            .map_err(|error| from_slatedb(&error))?;
+        let _ = opened.set(db.clone());
+        let tree = db.snapshot().map_err(|error| from_slatedb(&error))?;
+        Ok(Arc::new(Tablet {
+            id,
+            tokens,
+            db,
+            cache: RowCache::new(config.row_cache_bytes / shares),
+            stage: Stage::new(tree, StageLimits::new(memtable_bytes), databases.hooks.clone()),
+            row_cache_on: config.row_cache_bytes > 0,
+            hooks: databases.hooks.clone(),
+            counters: TabletCounters::default(),
+            compactions,
+            scans: Scans::new(),
+            remote: Some(Arc::new(Hosted::new(
+                puts,
+                self.counters.clone(),
+                config.read_timeout,
+            ))),
+        }))
+    }
+
+    fn settings(&self, memtable_bytes: u64) -> Settings {
+        let config = &self.databases.config;
+        let directory = GarbageCollectorDirectoryOptions {
+            interval: Some(DOCUMENTS_INTERVAL),
+            min_age: DOCUMENTS_AGE,
+            dry_run: false,
+        };
+        Settings {
+            // Groups are flushed as they come.
+            flush_interval: None,
+            manifest_poll_interval: config.compaction_poll_interval,
+            l0_sst_size_bytes: (memtable_bytes / 4).clamp(1 << 20, 64 << 20) as usize,
+            max_unflushed_bytes: memtable_bytes.max(2 << 20) as usize,
+            l0_max_ssts: 16,
+            l0_max_ssts_per_key: 16,
+            l0_flush_parallelism: 1,
+            min_filter_keys: compaction::MIN_FILTER_KEYS,
+            compression_codec: Some(CompressionCodec::Lz4),
+            compactor_options: Some(compaction::options(config)),
+            garbage_collector_options: Some(GarbageCollectorOptions {
+                manifest_options: Some(directory),
+                wal_options: Some(directory),
+                // They are empty, and keep a writer that slept for days from going on.
+                wal_fence_options: None,
+                // SSTables are deleted by `crate::sweep`.
+                compacted_options: None,
+                compactions_options: Some(directory),
+                detach_options: Some(GarbageCollectorScheduleOptions {
+                    interval: Some(DOCUMENTS_INTERVAL),
+                }),
+                boundary_files_enabled: true,
+                ..GarbageCollectorOptions::default()
+            }),
+            ..Settings::default()
+        }
+    }
+}
