@@ -99,14 +99,15 @@ class Target:
 
 
 class Node(Target):
-    """One helenus process on free ports over a local folder."""
+    """One helenus process on free ports over a local folder, or the object store that a URL names."""
 
     owned = True
 
     def __init__(self, folder=None, store=None, args=(), env=None):
         self.folder = pathlib.Path(folder or tempfile.mkdtemp(prefix="helenus-test-"))
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.store = pathlib.Path(store or self.folder / "store")
+        self.url = store if "://" in str(store) else None
+        self.store = None if self.url else pathlib.Path(store or self.folder / "store")
         super().__init__("127.0.0.1", free_port())
         self.http_port, self.rpc_port = free_port(), free_port()
         self.args, self.env = list(args), dict(env or {})
@@ -117,7 +118,7 @@ class Node(Target):
         """The command line of the process."""
         return [
             str(binary()), "serve",
-            "--store", f"file://{self.store}",
+            "--store", self.url or f"file://{self.store}",
             "--listen", f"{self.host}:{self.port}",
             "--http", f"{self.host}:{self.http_port}",
             "--rpc", f"{self.host}:{self.rpc_port}",

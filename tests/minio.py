@@ -1,0 +1,99 @@
+"""A real S3 server for tests: MinIO, built once by the Go toolchain, run in a folder of the test's own."""
+
+import fcntl
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+import urllib.error
+import urllib.request
+
+import helenus
+import toolchains
+
+# The module has no release tags that Go understands; this is its last commit.
+VERSION = "v0.0.0-20260212201848-7aac2a2c5b7c"
+USER, SECRET = "helenus", "helenus-secret"
+
+
+def build():
+    """The server's binary; built the first time."""
+    toolchains.require("MinIO", "go")
+    folder = toolchains.CACHE / "minio" / VERSION
+    binary = folder / "minio"
+    if binary.exists():
+        return binary
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not binary.exists():
+            with tempfile.TemporaryDirectory(dir=folder) as made:
+                environment = {"GOBIN": made, "CGO_ENABLED": "0"}
+                toolchains.run(["go", "install", "-ldflags=-s -w", f"github.com/minio/minio@{VERSION}"], folder, environment)
+                os.rename(pathlib.Path(made) / "minio", binary)
+    return binary
+
+
+class Minio:
+    """One server on a free port."""
+
+    def __init__(self, folder=None):
+        self.folder = pathlib.Path(folder or tempfile.mkdtemp(prefix="helenus-minio-"))
+        self.host, self.port = "127.0.0.1", helenus.free_port()
+        self.console_port = helenus.free_port()
+        self.process = None
+
+    @property
+    def endpoint(self):
+        return f"http://{self.host}:{self.port}"
+
+    def start(self):
+        """Starts the server; returns when it serves."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        log = open(self.folder.parent / f"{self.folder.name}.log", "ab")
+        self.process = subprocess.Popen(
+            [str(build()), "server", "--quiet", "--address", f"{self.host}:{self.port}",
+             "--console-address", f"{self.host}:{self.console_port}", str(self.folder)],
+            stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+            env={**helenus.clean_environment(), "MINIO_ROOT_USER": USER, "MINIO_ROOT_PASSWORD": SECRET,
+                 "MINIO_BROWSER": "off", "MINIO_UPDATE": "off"},
+        )
+        log.close()
+        helenus.wait_until(self.ready, 60, "MinIO ready")
+        return self
+
+    def ready(self):
+        if self.process.poll() is not None:
+            raise RuntimeError(f"MinIO ended with {self.process.returncode}")
+        try:
+            with urllib.request.urlopen(f"{self.endpoint}/minio/health/live", timeout=2) as answer:
+                return answer.status == 200
+        except (OSError, urllib.error.URLError):
+            return False
+
+    def bucket(self, name):
+        """Makes a bucket, which is a folder here; its name."""
+        (self.folder / name).mkdir(exist_ok=True)
+        return name
+
+    def environment(self, endpoint=None):
+        """What a client finds the server with."""
+        return {
+            "AWS_ENDPOINT_URL": endpoint or self.endpoint, "AWS_ACCESS_KEY_ID": USER, "AWS_SECRET_ACCESS_KEY": SECRET,
+            "AWS_REGION": "us-east-1",
+        }
+
+    def pause(self):
+        """From now on it answers nothing; connections stay open."""
+        self.process.send_signal(signal.SIGSTOP)
+
+    def resume(self):
+        self.process.send_signal(signal.SIGCONT)
+
+    def close(self):
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
