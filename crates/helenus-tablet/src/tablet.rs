@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
+use hashbrown::HashMap;
 use slatedb::config::{ReadOptions, ScanOptions};
+use slatedb::manifest::{SsTableId, VersionedManifest};
 use slatedb::{Db, IterationOrder};
 
 use crate::cache::{Lookup, RowCache};
@@ -194,12 +196,7 @@ impl Tablet {
     /// What this tablet counts.
     pub fn stats(&self) -> TabletStats {
         let manifest = self.db.manifest();
-        let data_bytes = manifest.l0().iter().map(|view| view.estimate_size()).sum::<u64>()
-            + manifest
-                .compacted()
-                .iter()
-                .map(|run| run.estimate_size())
-                .sum::<u64>();
+        let data_bytes = data_bytes(&manifest);
         let get = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
         TabletStats {
             id: self.id,
@@ -218,6 +215,26 @@ impl Tablet {
             row_cache: self.cache.stats(),
         }
     }
+}
+
+/// Bytes of the tree. Of what a clone has from the tablet that it was split off half is its own, of what that had from another, a
+/// quarter; the rest is its sibling's.
+fn data_bytes(manifest: &VersionedManifest) -> u64 {
+    let inherited: HashMap<SsTableId, usize> = manifest
+        .external_dbs()
+        .iter()
+        .rev()
+        .zip(1..)
+        .flat_map(|(ancestor, generation)| ancestor.sst_ids.iter().map(move |id| (*id, generation)))
+        .collect();
+    let runs = manifest.compacted().iter().flat_map(|run| run.sst_views());
+    let tables = manifest.l0().iter().chain(runs);
+    tables
+        .map(|view| {
+            let generation = inherited.get(&view.sst.id).copied().unwrap_or(0);
+            view.estimate_size() >> generation.min(63)
+        })
+        .sum()
 }
 
 fn is_empty(start: &Bound<Bytes>, end: &Bound<Bytes>) -> bool {

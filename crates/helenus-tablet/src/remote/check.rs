@@ -146,7 +146,29 @@ pub(super) fn explain(bucket: &Bucket, error: &Error) -> StoreError {
     } else if has(&["error sending request", "dns error", "connect", "timed out"]) {
         format!("it cannot be reached; {}", reachable(bucket))
     } else {
-        return refuse(bucket, &format!("it answered: {text}"));
+        return refuse(bucket, &format!("it answered: {}", brief(&text)));
     };
-    refuse(bucket, &format!("{why} ({text})"))
+    refuse(bucket, &format!("{why} ({})", brief(&text)))
+}
+
+/// An error in S3's words, if they are in the text: its code and message, without the page around them.
+fn brief(text: &str) -> String {
+    let element = |name: &str| {
+        let (_, rest) = text.split_once(&format!("<{name}>"))?;
+        rest.split_once(&format!("</{name}>")).map(|(content, _)| content)
+    };
+    match (element("Code"), element("Message")) {
+        (Some(code), Some(message)) => format!("{code}: {message}"),
+        _ => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn of_a_page_the_code_and_the_message_are_told() {
+        let page = "404: <?xml?><Error><Code>NoSuchBucket</Code><Message>No such bucket</Message><Key>k</Key></Error>";
+        assert_eq!(super::brief(page), "NoSuchBucket: No such bucket");
+        assert_eq!(super::brief("connection refused"), "connection refused");
+    }
 }

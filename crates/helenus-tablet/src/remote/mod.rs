@@ -26,6 +26,7 @@ mod group;
 mod guard;
 pub(crate) mod marks;
 mod open;
+mod reshape;
 mod solo;
 mod tablets;
 mod tick;

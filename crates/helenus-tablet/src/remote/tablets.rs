@@ -133,7 +133,7 @@ impl Store {
     }
 
     /// Serves a tablet no more.
-    fn remove(&self, tablet: &Arc<Tablet>) {
+    pub(super) fn remove(&self, tablet: &Arc<Tablet>) {
         self.tablets.rcu(|tablets| {
             let mut tablets = Vec::clone(tablets);
             tablets.retain(|other| !Arc::ptr_eq(other, tablet));
@@ -196,7 +196,12 @@ impl Remote {
     }
 
     /// Opens a tablet's database.
-    async fn build(&self, id: u32, tokens: TokenRange, open: usize) -> Result<Arc<Tablet>, StoreError> {
+    pub(super) async fn build(
+        &self,
+        id: u32,
+        tokens: TokenRange,
+        open: usize,
+    ) -> Result<Arc<Tablet>, StoreError> {
         let (databases, config) = (&self.databases, &self.databases.config);
         tick::raise(&databases.clock, &self.store, id).await?;
         let shares = if config.open_all_tablets {

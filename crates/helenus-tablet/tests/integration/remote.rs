@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use helenus_tablet::{
-    MetaExpect, Store, StoreConfig, StoreError, StoreUrl, TabletEvent, TokenRange, WriteBatch,
+    MetaExpect, Store, StoreConfig, StoreError, StoreUrl, Tablet, TabletEvent, TokenRange, WriteBatch,
     set_memory_store,
 };
 use object_store::ObjectStore;
@@ -375,4 +375,127 @@ async fn a_bucket_that_cannot_carry_a_store_is_refused() {
         matches!(error, StoreError::NewerFormat { found: 99, .. }),
         "{error}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tablet_is_split_under_writes_without_copying_and_merged_again() {
+    let bucket = faulty("split");
+    let store = open("split").await;
+    let parent = store.tablet(i64::MAX).unwrap();
+    let (id, tokens) = (parent.id(), parent.token_range());
+    let middle = tokens.first + (tokens.last - tokens.first) / 2;
+    let children = [
+        (
+            11,
+            TokenRange {
+                last: middle,
+                ..tokens
+            },
+        ),
+        (
+            12,
+            TokenRange {
+                first: middle + 1,
+                ..tokens
+            },
+        ),
+    ];
+    let wrong = [(11, tokens), children[1]];
+    assert!(store.split_tablet(id, wrong).await.is_err());
+
+    // Writers go on all the time; what they are refused they try again.
+    let done = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let writers: Vec<_> = (0..4)
+        .map(|writer| {
+            let (store, done) = (store.clone(), done.clone());
+            tokio::spawn(async move {
+                let mut written = Vec::new();
+                while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                    let name = format!("{writer}/{}", written.len());
+                    while let Err(error) = try_write(&store, &name, "x").await {
+                        assert!(matches!(error, StoreError::NotOwned(_)), "{error}");
+                        tokio::time::sleep(Duration::from_millis(1)).await;
+                    }
+                    written.push(name);
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
+                written
+            })
+        })
+        .collect();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    store.split_tablet(id, children).await.unwrap();
+    assert!(store.tablet(tokens.last).is_err(), "the parent is closed");
+    assert_eq!(
+        count(&bucket, "prefix/tablets/11/compacted").await,
+        0,
+        "no row is copied"
+    );
+    for (child, tokens) in children {
+        store.open_tablet(child, tokens).await.unwrap();
+    }
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    done.store(true, std::sync::atomic::Ordering::Relaxed);
+    let mut written: Vec<String> = Vec::new();
+    for writer in writers {
+        written.extend(writer.await.unwrap());
+    }
+    for name in &written {
+        assert_eq!(read(&store, name).await.as_deref(), Some("x"), "{name}");
+    }
+    assert!(written.len() > 100);
+
+    // The children have the parent's files until they have compacted them: what is not theirs goes on the way.
+    assert!(!store.remove_tablet(id).await.unwrap(), "it is still needed");
+    let until = Instant::now() + Duration::from_secs(30);
+    for (child, range) in children {
+        let tablet = store.tablet(range.first).unwrap();
+        assert_eq!(tablet.id(), child);
+        let fillers = (0..).map(|n| format!("gone{n}"));
+        let fillers: Vec<_> = fillers
+            .filter(|name| range.contains(token(name.as_bytes())))
+            .take(4)
+            .collect();
+        while keys(&tablet).await.iter().any(|key| !range.contains(token(key))) {
+            assert!(Instant::now() < until, "foreign rows stay in tablet {child}");
+            for name in &fillers {
+                write(&store, name, "y").await;
+                tablet.flush().await.unwrap();
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    // Again one.
+    store.merge_tablets(&[11, 12], (13, tokens)).await.unwrap();
+    let again = store.open_tablet(13, tokens).await.unwrap();
+    let own = written
+        .iter()
+        .filter(|name| tokens.contains(token(name.as_bytes())));
+    let found = keys(&again).await;
+    assert_eq!(
+        found.iter().filter(|key| !key.starts_with(b"gone")).count(),
+        own.count()
+    );
+    for name in &written {
+        assert_eq!(read(&store, name).await.as_deref(), Some("x"), "{name}");
+    }
+    for child in [11, 12] {
+        // Compactions keep their inputs for a while.
+        while !store.remove_tablet(child).await.unwrap() {
+            assert!(Instant::now() < until, "tablet {child} stays");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        assert_eq!(count(&bucket, &format!("prefix/tablets/{child}")).await, 0);
+    }
+}
+
+/// All keys that a tablet has, whoever's they are.
+async fn keys(tablet: &Tablet) -> Vec<Bytes> {
+    let mut scan = tablet.scan(.., false).await.unwrap();
+    let mut keys = Vec::new();
+    while let Some((key, _)) = scan.next().await.unwrap() {
+        keys.push(key);
+    }
+    keys
 }

@@ -23,6 +23,10 @@ impl Hooks for Append {
         Box::new(Sweep)
     }
 
+    fn token_of(&self, key: &[u8]) -> Option<i64> {
+        Some(token(key))
+    }
+
     /// Keys are `partition/clustering`.
     fn partition_prefix_len(&self, key: &[u8], _complete: bool) -> Option<usize> {
         key.iter().position(|&byte| byte == b'/').map(|at| at + 1)

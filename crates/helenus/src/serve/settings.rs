@@ -40,7 +40,7 @@ const NOT_SETTINGS: [&str; 3] = ["HELENUS_TEST", "HELENUS_FUZZ", "HELENUS_BIN"];
 
 #[rustfmt::skip]
 const SETTINGS: &[Setting] = &[
-    Setting { name: "store", about: "where the data lies", allowed: "file:///path or a path", set: |c, v| { c.store.url = StoreUrl::parse(v).map_err(|e| e.to_string())?; Ok(()) } },
+    Setting { name: "store", about: "where the data lies", allowed: "file:///path, a path, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix", set: |c, v| { c.store.url = StoreUrl::parse(v).map_err(|e| e.to_string())?; Ok(()) } },
     Setting { name: "listen", about: "where CQL is served", allowed: ADDRESS, set: |c, v| put(&mut c.server.listen, address(v)) },
     Setting { name: "http", about: "where /health and /metrics are served", allowed: ADDRESS_OR_OFF, set: |c, v| put(&mut c.http, or_off(v, address)) },
     Setting { name: "rpc", about: "where other nodes will find this one; no port is opened in this version", allowed: ADDRESS, set: |c, v| put(&mut c.rpc, address(v).map(Some)) },
@@ -80,6 +80,8 @@ const SETTINGS: &[Setting] = &[
     Setting { name: "log_segment_bytes", about: "size of a file of the log", allowed: "a size from 64KiB to 1GiB", set: |c, v| put(&mut c.store.log_segment_bytes, between(size(v), 64 << 10, 1 << 30).map(wide)) },
     Setting { name: "log_max_bytes", about: "size of the log above which memtables are flushed", allowed: SIZE, set: |c, v| put(&mut c.store.log_max_bytes, size(v).map(wide)) },
     Setting { name: "disk_reserve_bytes", about: "writes are refused when less than this is free on the disk", allowed: SIZE, set: |c, v| put(&mut c.store.disk_reserve_bytes, size(v).map(wide)) },
+    Setting { name: "write_timeout", about: "after which a write that a bucket has not confirmed fails", allowed: TIME, set: |c, v| put(&mut c.store.write_timeout, time(v)) },
+    Setting { name: "read_timeout", about: "after which a read that a bucket has not answered fails", allowed: TIME, set: |c, v| put(&mut c.store.read_timeout, time(v)) },
     Setting { name: "compaction_poll_interval", about: "how often the compactor looks for work", allowed: TIME, set: |c, v| put(&mut c.store.compaction_poll_interval, time(v)) },
     Setting { name: "background_threads", about: "threads that flush and compact", allowed: COUNT, set: |c, v| put(&mut c.store.background_threads, count(v)) },
 ];
