@@ -1,6 +1,9 @@
 //! Measures the storage floor alone: durable writes and reads, with 64 tasks (or `--tasks N`), keys of 50 B, values of 256 B.
 //!
-//! `cargo run --release -p helenus-tablet --example tablet_bench -- [--seconds S] [--tasks N] [--rows N] [--path FOLDER] [--no-row-cache] [--random]`
+//! `cargo run --release -p helenus-tablet --example tablet_bench -- [--seconds S] [--tasks N] [--rows N] [--path FOLDER] [--no-row-cache] [--random]
+//! [--bucket-ms MS]`
+//!
+//! With `--bucket-ms` the store lies in an object store in memory that takes so many milliseconds for each request.
 //!
 //! CPU time is the whole process', load generation included.
 
@@ -11,8 +14,10 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use helenus_tablet::{
     Below, CompactFilter, CompactionContext, Decision, HookError, Hooks, Store, StoreConfig, StoreUrl,
-    Verdict, WriteBatch,
+    Verdict, WriteBatch, set_memory_store,
 };
+use object_store::memory::InMemory;
+use object_store::throttle::{ThrottleConfig, ThrottledStore};
 
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
@@ -53,6 +58,7 @@ struct Settings {
     path: std::path::PathBuf,
     row_cache: bool,
     random: bool,
+    bucket_ms: Option<u64>,
 }
 
 fn settings() -> Settings {
@@ -63,6 +69,7 @@ fn settings() -> Settings {
         path: std::env::temp_dir().join("helenus-tablet-bench"),
         row_cache: true,
         random: false,
+        bucket_ms: None,
     };
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
@@ -73,6 +80,7 @@ fn settings() -> Settings {
             "--rows" => settings.rows = value().parse().unwrap(),
             "--path" => settings.path = value().into(),
             "--random" => settings.random = true,
+            "--bucket-ms" => settings.bucket_ms = Some(value().parse().unwrap()),
             "--no-row-cache" => settings.row_cache = false,
             _ => panic!("unknown argument {arg}"),
         }
@@ -199,11 +207,29 @@ async fn run<F>(
     );
 }
 
+/// A bucket in memory that takes so long for each request.
+fn bucket(wait: Duration) -> StoreUrl {
+    let slow = ThrottleConfig {
+        wait_delete_per_call: wait,
+        wait_get_per_call: wait,
+        wait_list_per_call: wait,
+        wait_list_with_delimiter_per_call: wait,
+        wait_put_per_call: wait,
+        ..ThrottleConfig::default()
+    };
+    set_memory_store("bench", Arc::new(ThrottledStore::new(InMemory::new(), slow)));
+    StoreUrl::parse("memory://bench").unwrap()
+}
+
 #[tokio::main]
 async fn main() {
     let settings = Arc::new(settings());
     let _ = std::fs::remove_dir_all(&settings.path);
-    let mut config = StoreConfig::new(StoreUrl::File(settings.path.clone()));
+    let url = match settings.bucket_ms {
+        Some(ms) => bucket(Duration::from_millis(ms)),
+        None => StoreUrl::File(settings.path.clone()),
+    };
+    let mut config = StoreConfig::new(url);
     if !settings.row_cache {
         config.row_cache_bytes = 0;
     }

@@ -69,16 +69,23 @@ pub(crate) struct Format {
 
 impl Format {
     pub fn new(store_id: uuid::Uuid, tablet_count: usize) -> Self {
-        let tablets = TokenRange::split_ring(tablet_count)
-            .into_iter()
-            .zip(1..)
-            .map(|(tokens, id)| TabletEntry { id, tokens })
-            .collect();
+        let ranges = TokenRange::split_ring(tablet_count).into_iter();
+        Format {
+            store_id,
+            ..Format::of(ranges.zip(1..).map(|(tokens, id)| (id, tokens)))
+        }
+    }
+
+    /// A store with these tablets, which ascend and cover the ring.
+    pub fn of(tablets: impl IntoIterator<Item = (u32, TokenRange)>) -> Self {
         Format {
             format: FORMAT_VERSION,
-            store_id,
+            store_id: uuid::Uuid::new_v4(),
             written_by: concat!("helenus ", env!("CARGO_PKG_VERSION")).into(),
-            tablets,
+            tablets: tablets
+                .into_iter()
+                .map(|(id, tokens)| TabletEntry { id, tokens })
+                .collect(),
         }
     }
 

@@ -49,9 +49,9 @@ pub use error::StoreError;
 pub use hooks::{Below, CompactFilter, CompactionContext, Decision, HookError, Hooks, Verdict};
 pub use layout::{FORMAT_VERSION, TokenRange};
 pub use meta::{MetaDoc, MetaExpect, MetaVersion};
-pub use remote::TabletEvent;
 #[doc(hidden)]
 pub use remote::set_memory_store;
+pub use remote::{Copied, TabletEvent, migrate};
 pub use scan::Scan;
 pub use stats::{LogStats, StoreStats, TabletStats};
 pub use store::{Op, Store, WriteBatch};

@@ -1,5 +1,6 @@
 //! The helenus binary. Without a command it serves.
 
+mod migrate;
 mod serve;
 mod shell;
 
@@ -28,12 +29,15 @@ enum Command {
     Serve(Box<serve::ServeArgs>),
     /// Open a CQL prompt
     Shell(shell::ShellArgs),
+    /// Copy a local store into a bucket
+    Migrate(migrate::MigrateArgs),
 }
 
 fn main() -> ExitCode {
     let ended = match Cli::parse().command {
         Some(Command::Serve(args)) => serve::run(&args),
         Some(Command::Shell(args)) => shell::run(args),
+        Some(Command::Migrate(args)) => migrate::run(&args),
         None => serve::run(&serve::ServeArgs::default()),
     };
     ended.unwrap_or_else(|error| {

@@ -65,6 +65,16 @@ pub struct RowHooks {
     pub headers: Arc<HeaderTables>,
 }
 
+impl RowHooks {
+    /// For tools that read a store without its schema: rows merge, and compactions sweep no table.
+    pub fn without_schema() -> Arc<RowHooks> {
+        Arc::new(RowHooks {
+            live_tables: Arc::default(),
+            headers: Arc::default(),
+        })
+    }
+}
+
 impl Hooks for RowHooks {
     fn merge(&self, key: &[u8], existing: Option<&Bytes>, operands: &[Bytes]) -> Result<Bytes, HookError> {
         let kind = key::key_kind(key).map_err(|error| HookError(error.to_string()))?;

@@ -17,6 +17,17 @@ pub(super) async fn load_or_create(bucket: &Bucket, tablet_count: usize) -> Resu
     }
     refuse_remains(bucket).await?;
     let format = Format::new(uuid::Uuid::new_v4(), tablet_count);
+    if create(bucket, &format).await? {
+        return Ok(format);
+    }
+    load(bucket).await?.ok_or_else(|| StoreError::Corrupt {
+        file: NAME.into(),
+        detail: "it was there, and is gone".into(),
+    })
+}
+
+/// Makes a store of the bucket; false if it is one.
+pub(super) async fn create(bucket: &Bucket, format: &Format) -> Result<bool, StoreError> {
     let options = PutOptions {
         mode: PutMode::Create,
         ..PutOptions::default()
@@ -24,13 +35,8 @@ pub(super) async fn load_or_create(bucket: &Bucket, tablet_count: usize) -> Resu
     let path = Path::from(NAME);
     let put = bucket.store.put_opts(&path, format.encode().into(), options);
     match patiently(bucket, put).await? {
-        Ok(_) => Ok(format),
-        Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => {
-            load(bucket).await?.ok_or_else(|| StoreError::Corrupt {
-                file: NAME.into(),
-                detail: "it was there, and is gone".into(),
-            })
-        }
+        Ok(_) => Ok(true),
+        Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => Ok(false),
         Err(error) => Err(explain(bucket, &error)),
     }
 }
@@ -53,7 +59,7 @@ pub(super) async fn load(bucket: &Bucket) -> Result<Option<Format>, StoreError> 
 }
 
 /// Tablets without the object that lists them are what is left of a store, and none of ours to write over.
-async fn refuse_remains(bucket: &Bucket) -> Result<(), StoreError> {
+pub(super) async fn refuse_remains(bucket: &Bucket) -> Result<(), StoreError> {
     let folder = Path::from("tablets");
     let list = bucket.store.list_with_delimiter(Some(&folder));
     let found = patiently(bucket, list).await?;
@@ -63,6 +69,6 @@ async fn refuse_remains(bucket: &Bucket) -> Result<(), StoreError> {
     }
     Err(StoreError::Corrupt {
         file: format!("{}/{NAME}", bucket.url),
-        detail: "the object is missing, yet there are tablets below the prefix".into(),
+        detail: "the object is missing, yet there are tablets below the prefix: delete what is left there, or take another prefix".into(),
     })
 }

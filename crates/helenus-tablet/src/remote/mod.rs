@@ -25,6 +25,7 @@ mod format;
 mod group;
 mod guard;
 pub(crate) mod marks;
+mod migrate;
 mod open;
 mod reshape;
 mod solo;
@@ -43,6 +44,7 @@ pub(crate) use bucket::Bucket;
 #[doc(hidden)]
 pub use bucket::set_memory_store;
 pub(crate) use group::Hosted;
+pub use migrate::{Copied, migrate};
 pub(crate) use open::open;
 
 use crate::database::Databases;
@@ -74,6 +76,8 @@ pub(crate) struct Remote {
     events: broadcast::Sender<TabletEvent>,
     /// A tablet is opened or closed by one task at a time.
     changing: Mutex<HashMap<u32, Arc<tokio::sync::Mutex<()>>>>,
+    /// How often each tablet was abandoned: what was begun before is not to be served.
+    abandoned: Mutex<HashMap<u32, u64>>,
     tasks: Mutex<Vec<tokio::task::JoinHandle<()>>>,
     background: Mutex<Option<Background>>,
     /// The tablets that the store began with.
@@ -96,6 +100,7 @@ impl Remote {
             counters: Arc::default(),
             events: broadcast::channel(EVENTS_MAX).0,
             changing: Mutex::default(),
+            abandoned: Mutex::default(),
             tasks: Mutex::default(),
             background: Mutex::new(Some(background)),
             initial: initial.collect(),

@@ -17,6 +17,7 @@ use crate::config::StoreConfig;
 use crate::database::Databases;
 use crate::error::StoreError;
 use crate::hooks::Hooks;
+use crate::layout::Format;
 use crate::meta::Meta;
 use crate::open::{Background, in_flight_permits};
 use crate::store::{Place, Store, block_cache};
@@ -29,9 +30,26 @@ pub(crate) async fn open(
 ) -> Result<Arc<Store>, StoreError> {
     check::check(&bucket).await?;
     let format = format::load_or_create(&bucket, config.tablet_count).await?;
+    let open_all = config.open_all_tablets;
+    let store = assemble(&bucket, config, hooks, &format)?;
+    let sweep = tokio::spawn(sweep(Arc::downgrade(&store)));
+    store.remote()?.tasks.lock().push(sweep);
+    if open_all {
+        solo::open_all(&store).await?;
+    }
+    Ok(store)
+}
+
+/// The store of a bucket, with no tablet open and nothing running.
+pub(super) fn assemble(
+    bucket: &Bucket,
+    config: StoreConfig,
+    hooks: Arc<dyn Hooks>,
+    format: &Format,
+) -> Result<Arc<Store>, StoreError> {
     let background = Background::start(config.background_threads)?;
     let permits = in_flight_permits(&config);
-    let (block_cache_bytes, open_all) = (config.block_cache_bytes, config.open_all_tablets);
+    let block_cache_bytes = config.block_cache_bytes;
     let metrics = Arc::new(DefaultMetricsRecorder::new());
     let databases = Databases {
         hooks,
@@ -42,24 +60,18 @@ pub(crate) async fn open(
         slots: Arc::new(Semaphore::new(compaction::slots(&config))),
         config,
     };
-    let remote = Remote::new(databases, bucket.store.clone(), background, &format);
-    let store = Arc::new(Store {
+    let remote = Remote::new(databases, bucket.store.clone(), background, format);
+    Ok(Arc::new(Store {
         tablets: ArcSwap::default(),
         in_flight: Arc::new(Semaphore::new(permits as usize)),
         in_flight_permits: permits,
-        meta: Meta::new(bucket.store, Path::default(), false),
+        meta: Meta::new(bucket.store.clone(), Path::default(), false),
         metrics,
         block_cache_bytes,
         store_id: format.store_id,
         closed: AtomicBool::new(false),
         place: Place::Remote(Box::new(remote)),
-    });
-    let sweep = tokio::spawn(sweep(Arc::downgrade(&store)));
-    store.remote()?.tasks.lock().push(sweep);
-    if open_all {
-        solo::open_all(&store).await?;
-    }
-    Ok(store)
+    }))
 }
 
 /// Finishes the batches that were left half-way, as far as their tablets are open here.

@@ -13,6 +13,7 @@
 use std::sync::Arc;
 
 use slatedb::admin::{Admin, CloneSourceSpec};
+use tokio::task::JoinSet;
 
 use super::Remote;
 use super::batch_log::Part;
@@ -132,8 +133,10 @@ impl Store {
     }
 
     /// Serves a tablet no more, whatever state it is in, without waiting for the object store. Writes under way fail with an unknown
-    /// outcome, or take effect.
+    /// outcome, or take effect. One that is being opened will not be served.
     pub fn abandon_tablet(&self, id: u32) -> Result<(), StoreError> {
+        let mut times = self.remote()?.abandoned.lock();
+        *times.entry(id).or_default() += 1;
         if let Ok(tablet) = self.open_tablet_of(id) {
             if let Some(hosted) = &tablet.remote {
                 hosted.close(StoreError::NotOwned(tablet.token_range().first));
@@ -206,16 +209,26 @@ impl Remote {
     }
 
     /// Copies the rows of tablets that are written no more into a new one.
-    async fn copy(&self, sources: &[Arc<Tablet>], id: u32, tokens: TokenRange) -> Result<(), StoreError> {
+    pub(super) async fn copy(
+        &self,
+        sources: &[Arc<Tablet>],
+        id: u32,
+        tokens: TokenRange,
+    ) -> Result<(), StoreError> {
         let target = self.build(id, tokens, self.initial.len()).await?;
         let Some(hosted) = target.remote.clone() else {
             return Err(StoreError::Closed);
         };
-        let writing = tokio::spawn(super::group::run(target.clone(), hosted.clone()));
+        // Ends with this future, whatever becomes of that.
+        let mut writing = JoinSet::new();
+        writing.spawn(super::group::run(target.clone(), hosted.clone()));
         let copied = copy_rows(sources, &target).await;
         hosted.close(StoreError::Closed);
         hosted.ended().await;
-        let written = writing.await.unwrap_or(Err(StoreError::Closed));
+        let written = match writing.join_next().await {
+            Some(Ok(written)) => written,
+            Some(Err(_)) | None => Err(StoreError::Closed),
+        };
         let closed = target.db.close().await.map_err(|error| from_slatedb(&error));
         copied.and(written).and(closed)
     }

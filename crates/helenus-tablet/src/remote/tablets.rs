@@ -49,8 +49,10 @@ impl Store {
         before_serving: impl Future<Output = Result<(), StoreError>> + Send + 'static,
     ) -> Result<Arc<Tablet>, StoreError> {
         let store = self.clone();
-        let open = async move { store.open_now(id, tokens, before_serving).await };
-        let opened = self.remote()?.serving.spawn(open).await;
+        let remote = self.remote()?;
+        let abandoned = remote.times_abandoned(id);
+        let open = async move { store.open_now(id, tokens, abandoned, before_serving).await };
+        let opened = remote.serving.spawn(open).await;
         opened.unwrap_or_else(|error| Err(StoreError::Unavailable(error.to_string())))
     }
 
@@ -64,6 +66,7 @@ impl Store {
         self: Arc<Self>,
         id: u32,
         tokens: TokenRange,
+        abandoned: u64,
         before_serving: impl Future<Output = Result<(), StoreError>>,
     ) -> Result<Arc<Tablet>, StoreError> {
         let remote = self.remote()?;
@@ -82,7 +85,7 @@ impl Store {
         let ready = async {
             remote.batches.replay(&tablet).await?;
             before_serving.await?;
-            self.open_already(id, tokens)
+            self.serve(&tablet, abandoned)
         };
         if let Err(error) = ready.await {
             hosted.close(StoreError::Closed);
@@ -90,12 +93,6 @@ impl Store {
             let _ = tablet.db.close().await;
             return Err(error);
         }
-        self.tablets.rcu(|tablets| {
-            let mut tablets = Vec::clone(tablets);
-            let at = tablets.partition_point(|other| other.token_range().first < tokens.first);
-            tablets.insert(at, tablet.clone());
-            tablets
-        });
         let garbage_age = remote.databases.config.garbage_age;
         let clock = remote.databases.clock.clone();
         let care = care::run(tablet.clone(), remote.store.clone(), clock, garbage_age);
@@ -106,6 +103,23 @@ impl Store {
             return Err(StoreError::Fenced);
         }
         Ok(tablet)
+    }
+
+    /// Shows an open tablet to requests, unless it was abandoned meanwhile.
+    fn serve(&self, tablet: &Arc<Tablet>, abandoned: u64) -> Result<(), StoreError> {
+        let (id, tokens) = (tablet.id(), tablet.token_range());
+        let times = self.remote()?.abandoned.lock();
+        if times.get(&id).copied().unwrap_or(0) != abandoned {
+            return Err(StoreError::NotOwned(tokens.first));
+        }
+        self.open_already(id, tokens)?;
+        self.tablets.rcu(|tablets| {
+            let mut tablets = Vec::clone(tablets);
+            let at = tablets.partition_point(|other| other.token_range().first < tokens.first);
+            tablets.insert(at, tablet.clone());
+            tablets
+        });
+        Ok(())
     }
 
     /// The tablet, if it is open.
@@ -168,6 +182,10 @@ async fn watch(store: Weak<Store>, tablet: Arc<Tablet>, hosted: Arc<Hosted>) {
 }
 
 impl Remote {
+    fn times_abandoned(&self, id: u32) -> u64 {
+        self.abandoned.lock().get(&id).copied().unwrap_or(0)
+    }
+
     /// Waits until nobody else opens or closes the tablet.
     async fn lock(&self, id: u32) -> tokio::sync::OwnedMutexGuard<()> {
         let lock = self.changing.lock().entry(id).or_default().clone();

@@ -292,6 +292,22 @@ async fn tablets_come_and_go() {
     let error = here.open_tablet(9, everything).await.err().unwrap();
     assert!(error.to_string().contains("is open"), "{error}");
 
+    // What is abandoned while it is opened is not served.
+    let opening = {
+        let here = here.clone();
+        tokio::spawn(async move {
+            let slowly = async {
+                tokio::time::sleep(Duration::from_millis(200)).await;
+                Ok(())
+            };
+            here.open_tablet_then(7, right_tokens, slowly).await
+        })
+    };
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    here.abandon_tablet(7).unwrap();
+    assert!(opening.await.unwrap().is_err());
+    assert!(here.tablet(i64::MAX).is_err());
+
     let names = names(20);
     let owner = |name: &str| if token(name.as_bytes()) < 0 { &here } else { &there };
     for name in &names {

@@ -1,0 +1,62 @@
+//! `helenus migrate`: from a laptop's folder to a bucket.
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow};
+use clap::Args;
+use helenus_query::storage::RowHooks;
+use helenus_tablet::{StoreConfig, StoreUrl};
+
+/// Copies a stopped node's store from a local folder into an empty bucket, and compares the two.
+#[derive(Args, Clone, Debug)]
+pub struct MigrateArgs {
+    /// The local store: file:///path or a path
+    #[arg(long, value_name = "URL")]
+    from: String,
+    /// Where it goes: s3://bucket/prefix, gs://bucket/prefix or az://container/prefix
+    #[arg(long, value_name = "URL")]
+    to: String,
+}
+
+/// No compaction shall begin while the store is copied.
+const NEVER: Duration = Duration::from_secs(24 * 3600);
+
+/// Copies, and says what was copied.
+pub fn run(args: &MigrateArgs) -> anyhow::Result<ExitCode> {
+    let parse = |name: &str, text: &str| StoreUrl::parse(text).with_context(|| format!("--{name}"));
+    let from = StoreConfig {
+        compaction_poll_interval: NEVER,
+        ..StoreConfig::new(parse("from", &args.from)?)
+    };
+    let to = StoreConfig {
+        compaction_poll_interval: NEVER,
+        // Rows are written once, and each is large.
+        row_cache_bytes: 0,
+        open_all_tablets: false,
+        ..StoreConfig::new(parse("to", &args.to)?)
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")?;
+    let began = Instant::now();
+    let (mut rows, mut bytes) = (0, 0);
+    let migrated = helenus_tablet::migrate(from, to, RowHooks::without_schema(), |copied| {
+        rows += copied.rows;
+        bytes += copied.bytes;
+        println!(
+            "tokens {} to {}: {} rows, {} bytes, checksum {:016x}",
+            copied.tokens.first, copied.tokens.last, copied.rows, copied.bytes, copied.checksum
+        );
+    });
+    runtime
+        .block_on(migrated)
+        .map_err(|error| anyhow!("cannot copy {} to {}: {error}", args.from, args.to))?;
+    println!(
+        "{rows} rows, {bytes} bytes copied and compared in {:.1} s. Start with",
+        began.elapsed().as_secs_f64()
+    );
+    println!("  helenus serve --store {}", args.to);
+    Ok(ExitCode::SUCCESS)
+}
