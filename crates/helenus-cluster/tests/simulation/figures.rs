@@ -1,0 +1,114 @@
+//! How long things take when the store is well, and how much moves.
+
+use std::time::Duration;
+
+use crate::bucket::Broken;
+use crate::world::{World, host_id};
+
+const SEEDS: u64 = 100;
+
+/// A cluster of so many nodes, settled, and one more that has not started.
+fn settled(seed: u64, nodes: usize, tablets: u32) -> World {
+    let world = World::new(seed, nodes + 1, tablets, Broken::default());
+    (0..nodes).for_each(|node| world.start(node));
+    settle(&world, 30);
+    world
+}
+
+fn settle(world: &World, limit_s: u64) {
+    let deadline = world.sim.now() + Duration::from_secs(limit_s);
+    let settled = world.sim.run_while(deadline, || !world.is_settled());
+    assert!(settled, "the cluster did not settle");
+}
+
+/// Each tablet's owner, as a node that stays sees it.
+fn owners(world: &World) -> Vec<(u32, usize)> {
+    let view = world.process(0).unwrap().handle.view();
+    let node_of = |owner| {
+        (0..world.node_count())
+            .find(|node| host_id(*node) == owner)
+            .unwrap()
+    };
+    let tablets = view.tablets().iter();
+    tablets
+        .map(|tablet| (tablet.id.0, node_of(tablet.owner.unwrap())))
+        .collect()
+}
+
+#[test]
+fn after_a_kill_every_partition_answers_within_five_seconds() {
+    let mut slowest = Duration::ZERO;
+    for seed in 0..SEEDS {
+        let world = settled(seed, 3, 12);
+        world.sim.run_for(world.sim.millis(0..1000));
+        let begin = world.sim.now();
+        world.crash(world.sim.range(0..3) as usize);
+        assert!(world.all_answer_within(Duration::from_secs(5)), "seed {seed}");
+        slowest = slowest.max(world.sim.now() - begin);
+    }
+    println!("slowest: {slowest:?}");
+}
+
+#[test]
+fn one_survivor_serves_everything() {
+    for seed in 0..SEEDS {
+        let world = settled(seed, 5, 12);
+        (1..5).for_each(|node| world.crash(node));
+        assert!(world.all_answer_within(Duration::from_secs(5)), "seed {seed}");
+    }
+}
+
+#[test]
+fn a_newcomer_takes_its_share_and_nothing_else_moves() {
+    for seed in 0..SEEDS {
+        let nodes = 1 + (seed % 6) as usize;
+        let tablets = 4 * nodes as u32 + 8;
+        let world = settled(seed, nodes, tablets);
+        let before = owners(&world);
+        world.start(nodes);
+        settle(&world, 30);
+        let after = owners(&world);
+        let moved: Vec<_> = before
+            .iter()
+            .zip(&after)
+            .filter(|(old, new)| old != new)
+            .collect();
+        assert!(
+            moved.iter().all(|(_, (_, owner))| *owner == nodes),
+            "seed {seed}: {moved:?}"
+        );
+        let share = f64::from(tablets) / (nodes + 1) as f64;
+        assert!(
+            (moved.len() as f64 - share).abs() <= 1.0,
+            "seed {seed}: {} moves of {share}",
+            moved.len()
+        );
+    }
+}
+
+#[test]
+fn a_planned_hand_over_fails_nothing_and_adds_less_than_200_ms() {
+    let (mut slowest_before, mut slowest) = (Duration::ZERO, Duration::ZERO);
+    for seed in 0..SEEDS {
+        let world = settled(seed, 3, 12);
+        let drain = world.sim.now() + Duration::from_secs(5);
+        world.start_clients(3, drain + Duration::from_secs(5));
+        world.sim.run_for(Duration::from_secs(5));
+        world.drain(2);
+        world.sim.run_for(Duration::from_secs(10));
+        assert!(world.process(2).is_none(), "seed {seed}: it did not leave");
+        for operation in world.witness.operations() {
+            let end = operation
+                .end
+                .unwrap_or_else(|| panic!("seed {seed}: {operation:?} failed"));
+            let slowest = if end < drain {
+                &mut slowest_before
+            } else {
+                &mut slowest
+            };
+            *slowest = (*slowest).max(end - operation.begin);
+        }
+    }
+    println!("slowest: {slowest_before:?}, with a hand-over {slowest:?}");
+    assert!(slowest < slowest_before + Duration::from_millis(200));
+}

@@ -1,0 +1,175 @@
+//! What clients did and saw, and whether one register per key explains it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::bucket::Key;
+
+/// The value of a key that was never written. Every write has a value of its own above it.
+pub const NOTHING: u64 = 0;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Read,
+    Write,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Operation {
+    pub key: Key,
+    pub kind: Kind,
+    pub value: u64,
+    pub begin: Duration,
+    /// `None`: it may have taken effect at any time since, or never.
+    pub end: Option<Duration>,
+}
+
+/// A value's life as clients saw it: its write and all its reads.
+#[derive(Debug, Clone, Copy)]
+struct Cluster {
+    write_begin: Duration,
+    /// The earliest end of all its operations: the value was there by then.
+    first_end: Duration,
+    /// The latest begin of all its operations: the value was still there.
+    last_begin: Duration,
+}
+
+impl Cluster {
+    fn is_forward(&self) -> bool {
+        self.first_end < self.last_begin
+    }
+
+    /// The time during which the value must have been there (forward), or during which it must have been for a moment (backward).
+    fn zone(&self) -> (Duration, Duration) {
+        let (a, b) = (self.first_end, self.last_begin);
+        (a.min(b), a.max(b))
+    }
+}
+
+/// Says what can't be explained, if there is something.
+///
+/// For registers whose values are written once each this is easy (Gibbons and Korach, "Testing shared memories"): no two values may both be needed
+/// at one time, and none may be there only within a time that needs another.
+pub fn check(operations: &[Operation]) -> Result<(), String> {
+    let mut keys: BTreeMap<Key, Vec<&Operation>> = BTreeMap::new();
+    for operation in operations {
+        keys.entry(operation.key).or_default().push(operation);
+    }
+    keys.into_iter().try_for_each(|(key, operations)| {
+        check_key(&operations).map_err(|error| format!("key {key}: {error}"))
+    })
+}
+
+fn check_key(operations: &[&Operation]) -> Result<(), String> {
+    let clusters = clusters(operations)?;
+    let (forward, backward): (Vec<_>, Vec<_>) = clusters.into_iter().partition(Cluster::is_forward);
+    let mut forward = forward;
+    forward.sort_by_key(Cluster::zone);
+    for pair in forward.windows(2) {
+        if pair[1].zone().0 < pair[0].zone().1 {
+            return Err(format!("two values at one time: {:?} and {:?}", pair[0], pair[1]));
+        }
+    }
+    for inner in &backward {
+        let (begin, end) = inner.zone();
+        let around = |outer: &&Cluster| outer.zone().0 < begin && end < outer.zone().1;
+        if let Some(outer) = forward.iter().find(around) {
+            return Err(format!("{inner:?} can only have been within {outer:?}"));
+        }
+    }
+    Ok(())
+}
+
+fn clusters(operations: &[&Operation]) -> Result<Vec<Cluster>, String> {
+    let mut clusters = BTreeMap::from([(
+        NOTHING,
+        Cluster {
+            write_begin: Duration::ZERO,
+            first_end: Duration::ZERO,
+            last_begin: Duration::ZERO,
+        },
+    )]);
+    for write in operations
+        .iter()
+        .filter(|operation| operation.kind == Kind::Write)
+    {
+        let cluster = Cluster {
+            write_begin: write.begin,
+            first_end: write.end.unwrap_or(Duration::MAX),
+            last_begin: write.begin,
+        };
+        clusters.insert(write.value, cluster);
+    }
+    for read in operations.iter().filter(|operation| operation.kind == Kind::Read) {
+        // One that was never answered says nothing.
+        let Some(end) = read.end else { continue };
+        let cluster = clusters
+            .get_mut(&read.value)
+            .ok_or_else(|| format!("value {} was read and never written", read.value))?;
+        if end < cluster.write_begin {
+            return Err(format!("value {} was read before it was written", read.value));
+        }
+        cluster.first_end = cluster.first_end.min(end);
+        cluster.last_begin = cluster.last_begin.max(read.begin);
+    }
+    // A write that was never acknowledged and never read need not have been.
+    Ok(clusters
+        .into_values()
+        .filter(|cluster| cluster.first_end != Duration::MAX)
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn operation(kind: Kind, value: u64, begin: u64, end: Option<u64>) -> Operation {
+        Operation {
+            key: 1,
+            kind,
+            value,
+            begin: Duration::from_secs(begin),
+            end: end.map(Duration::from_secs),
+        }
+    }
+
+    fn write(value: u64, begin: u64, end: u64) -> Operation {
+        operation(Kind::Write, value, begin, Some(end))
+    }
+
+    fn read(value: u64, begin: u64, end: u64) -> Operation {
+        operation(Kind::Read, value, begin, Some(end))
+    }
+
+    #[test]
+    fn what_one_register_explains_passes() {
+        let unknown = operation(Kind::Write, 9, 1, None);
+        for history in [
+            vec![read(NOTHING, 1, 2), write(1, 3, 4), read(1, 5, 6)],
+            vec![write(1, 1, 10), write(2, 1, 10), read(2, 2, 3), read(1, 4, 5)],
+            vec![write(1, 1, 5), read(NOTHING, 2, 3), read(1, 3, 4), read(1, 6, 7)],
+            vec![unknown, write(1, 2, 3), read(1, 4, 5), read(9, 6, 7)],
+            vec![unknown, write(1, 2, 3), read(1, 4, 5)],
+        ] {
+            check(&history).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_no_register_explains_is_found() {
+        let unknown = operation(Kind::Write, 9, 1, None);
+        for history in [
+            // A lost write.
+            vec![write(1, 1, 2), read(NOTHING, 3, 4)],
+            vec![write(1, 1, 2), write(2, 3, 4), read(1, 5, 6)],
+            // A write that un-happens.
+            vec![write(1, 1, 2), unknown, read(9, 3, 4), read(1, 5, 6)],
+            vec![write(1, 1, 10), read(1, 2, 3), read(NOTHING, 4, 5)],
+            // From nowhere, and from the future.
+            vec![read(5, 1, 2)],
+            vec![read(1, 1, 2), write(1, 3, 4)],
+        ] {
+            check(&history).unwrap_err();
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! A node's tablets: what `TabletHost` asks for, and reads and writes of rows.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use helenus_cluster::{
+    AgentHandle, Epoch, HostError, Removal, TabletHost, TabletId, TabletLoad, TabletSpec, TokenRange,
+};
+
+use crate::bucket::{Broken, Bucket, Fenced, Key};
+use crate::executor::Sim;
+use crate::history::NOTHING;
+use crate::witness::Witness;
+
+/// Keys' tokens lie evenly on the ring.
+pub const KEYS: u64 = 12;
+
+pub fn token_of(key: Key) -> i64 {
+    let step = u64::MAX / KEYS;
+    (step * key + step / 2).wrapping_add(i64::MIN as u64) as i64
+}
+
+/// What a node answers to a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reply {
+    Value(u64),
+    Written,
+    /// Nothing was done.
+    NotMine,
+    /// It may have been done.
+    Unknown,
+}
+
+struct Open {
+    tokens: TokenRange,
+    epoch: Epoch,
+    fence: u64,
+    rows: BTreeMap<Key, u64>,
+    next_wal: u64,
+    serving: bool,
+    /// Held by the write under way.
+    writing: Arc<tokio::sync::Mutex<()>>,
+}
+
+#[derive(Clone)]
+pub struct Host {
+    sim: Sim,
+    bucket: Bucket,
+    broken: Broken,
+    witness: Witness,
+    open: Arc<Mutex<BTreeMap<TabletId, Open>>>,
+    handle: Arc<OnceLock<AgentHandle>>,
+}
+
+impl Host {
+    pub fn new(sim: Sim, bucket: Bucket, broken: Broken, witness: Witness) -> Self {
+        Host {
+            sim,
+            bucket,
+            broken,
+            witness,
+            open: Arc::default(),
+            handle: Arc::default(),
+        }
+    }
+
+    pub fn set_handle(&self, handle: AgentHandle) {
+        assert!(self.handle.set(handle).is_ok());
+    }
+
+    fn handle(&self) -> &AgentHandle {
+        self.handle.get().unwrap()
+    }
+
+    fn open_tablets(&self) -> MutexGuard<'_, BTreeMap<TabletId, Open>> {
+        self.open.lock().unwrap()
+    }
+
+    fn may_answer(&self, key: Key, epoch: Epoch) -> bool {
+        let may = self.handle().may_serve() || self.broken.lease;
+        if may {
+            self.witness.answered(key, epoch);
+        }
+        may
+    }
+
+    pub async fn read(&self, key: Key) -> Reply {
+        let token = token_of(key);
+        let found = self
+            .open_tablets()
+            .values()
+            .find(|tablet| tablet.serving && tablet.tokens.contains(token))
+            .map(|tablet| (tablet.epoch, tablet.rows.get(&key).copied().unwrap_or(NOTHING)));
+        let Some((epoch, value)) = found else {
+            return Reply::NotMine;
+        };
+        self.sim.sleep(self.sim.millis(0..2)).await;
+        match self.may_answer(key, epoch) {
+            true => Reply::Value(value),
+            false => Reply::NotMine,
+        }
+    }
+
+    pub async fn write(&self, key: Key, value: u64) -> Reply {
+        let token = token_of(key);
+        let found = self
+            .open_tablets()
+            .iter()
+            .find(|(_, tablet)| tablet.serving && tablet.tokens.contains(token))
+            .map(|(id, tablet)| (*id, tablet.epoch, tablet.fence, tablet.writing.clone()));
+        let Some((id, epoch, fence, writing)) = found else {
+            return Reply::NotMine;
+        };
+        let _guard = writing.lock().await;
+        let wal = match self.open_tablets().get(&id) {
+            Some(tablet) if tablet.serving && tablet.fence == fence => tablet.next_wal,
+            _ => return Reply::NotMine,
+        };
+        let put = || {
+            self.bucket
+                .call(move |contents| contents.write(id, fence, wal, (key, value)))
+        };
+        loop {
+            match put().await {
+                Ok(Ok(())) => break,
+                Ok(Err(Fenced)) => {
+                    if self.forget(id, fence) {
+                        self.handle().tablet_lost(id);
+                    }
+                    return Reply::Unknown;
+                }
+                Err(_) => self.sim.sleep(Duration::from_millis(20)).await,
+            }
+            if !self.has(id, fence) {
+                return Reply::Unknown;
+            }
+        }
+        match self.open_tablets().get_mut(&id) {
+            Some(tablet) if tablet.fence == fence => {
+                tablet.rows.insert(key, value);
+                tablet.next_wal = wal + 1;
+            }
+            _ => return Reply::Unknown,
+        }
+        match self.may_answer(key, epoch) {
+            true => Reply::Written,
+            false => Reply::Unknown,
+        }
+    }
+
+    fn has(&self, id: TabletId, fence: u64) -> bool {
+        self.open_tablets()
+            .get(&id)
+            .is_some_and(|tablet| tablet.fence == fence)
+    }
+
+    fn forget(&self, id: TabletId, fence: u64) -> bool {
+        let had = self.has(id, fence);
+        if had {
+            self.open_tablets().remove(&id);
+        }
+        had
+    }
+
+    /// No new reads and writes, and none under way.
+    async fn stop(&self, id: TabletId) -> Result<u64, HostError> {
+        let (writing, fence) = match self.open_tablets().get_mut(&id) {
+            Some(tablet) => {
+                tablet.serving = false;
+                (tablet.writing.clone(), tablet.fence)
+            }
+            None => return Err(HostError::Failed("it is not open".into())),
+        };
+        drop(writing.lock().await);
+        Ok(fence)
+    }
+
+    fn resume(&self, id: TabletId) {
+        if let Some(tablet) = self.open_tablets().get_mut(&id) {
+            tablet.serving = true;
+        }
+    }
+
+    async fn make(&self, parents: &[(TabletId, u64)], children: &[TabletSpec]) -> Result<(), HostError> {
+        for child in children.iter().copied() {
+            for parent in parents.iter().copied() {
+                self.sim.sleep(self.sim.millis(0..20)).await;
+                self.bucket
+                    .call(move |contents| contents.clone_part(parent, child.id, child.tokens, token_of))
+                    .await
+                    .map_err(|error| HostError::Failed(error.to_string()))?
+                    .map_err(|Fenced| HostError::Failed("fenced".into()))?;
+            }
+        }
+        match self.sim.chance(10) {
+            true => Err(HostError::Failed("an injected failure".into())),
+            false => Ok(()),
+        }
+    }
+
+    async fn reshape(&self, parents: &[TabletId], children: &[TabletSpec]) -> Result<(), HostError> {
+        let mut fences = Vec::new();
+        for parent in parents {
+            fences.push((*parent, self.stop(*parent).await?));
+        }
+        let result = self.make(&fences, children).await;
+        for parent in parents {
+            match result {
+                Ok(()) => drop(self.open_tablets().remove(parent)),
+                Err(_) => self.resume(*parent),
+            }
+        }
+        result
+    }
+}
+
+#[async_trait]
+impl TabletHost for Host {
+    async fn open(&self, tablet: TabletId, tokens: TokenRange, epoch: Epoch) -> Result<(), HostError> {
+        let failed = |error: helenus_cluster::DocumentError| HostError::Failed(error.to_string());
+        let opening = self.bucket.call(move |contents| contents.open(tablet));
+        let fence = opening.await.map_err(failed)?;
+        let reading = self.bucket.call(move |contents| {
+            let database = contents.databases.get(&tablet)?;
+            Some((database.rows(), database.next_wal()))
+        });
+        let read = reading.await.map_err(failed)?;
+        let (rows, next_wal) = read.ok_or_else(|| HostError::Failed("it is gone".into()))?;
+        self.sim.sleep(self.sim.millis(0..100)).await;
+        let open = Open {
+            tokens,
+            epoch,
+            fence,
+            rows,
+            next_wal,
+            serving: true,
+            writing: Arc::default(),
+        };
+        self.open_tablets().insert(tablet, open);
+        Ok(())
+    }
+
+    async fn close(&self, tablet: TabletId) -> Result<(), HostError> {
+        let Ok(fence) = self.stop(tablet).await else {
+            return Ok(());
+        };
+        let flush = self.bucket.call(move |contents| contents.flush(tablet, fence));
+        let flushed = flush
+            .await
+            .map_err(|error| HostError::Failed(error.to_string()))?;
+        self.open_tablets().remove(&tablet);
+        // Whoever fenced this node will replay the log.
+        flushed.or(Ok(()))
+    }
+
+    async fn abandon(&self, tablet: TabletId) {
+        self.open_tablets().remove(&tablet);
+    }
+
+    async fn split(&self, parent: TabletId, children: [TabletSpec; 2]) -> Result<(), HostError> {
+        self.reshape(&[parent], &children).await
+    }
+
+    async fn merge(&self, parents: &[TabletId], child: TabletSpec) -> Result<(), HostError> {
+        self.reshape(parents, &[child]).await
+    }
+
+    async fn remove(&self, tablet: TabletId) -> Result<Removal, HostError> {
+        if self.sim.chance(30) {
+            return Ok(Removal::StillNeeded);
+        }
+        let removing = self
+            .bucket
+            .call(move |contents| drop(contents.databases.remove(&tablet)));
+        removing
+            .await
+            .map_err(|error| HostError::Failed(error.to_string()))?;
+        Ok(Removal::Gone)
+    }
+
+    fn load(&self) -> Vec<(TabletId, TabletLoad)> {
+        let load = |tablet: &Open| TabletLoad {
+            bytes: tablet.rows.len() as u64,
+            ops_per_s: 0,
+        };
+        let open = self.open_tablets();
+        open.iter().map(|(id, tablet)| (*id, load(tablet))).collect()
+    }
+}

@@ -1,0 +1,315 @@
+//! Nodes, the store, and clients.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use helenus_cluster::{Agent, AgentConfig, AgentHandle, AgentState, Clock, ClusterView, HostId};
+use uuid::Uuid;
+
+use crate::bucket::{Broken, Bucket, Key};
+use crate::executor::{Group, Sim, WORLD};
+use crate::history::{Kind, Operation};
+use crate::host::{Host, KEYS, Reply, token_of};
+use crate::witness::Witness;
+
+/// One node's clock: it starts anywhere and runs a little fast or slow.
+#[derive(Clone)]
+struct NodeClock {
+    sim: Sim,
+    origin: Duration,
+    rate_permille: u32,
+}
+
+#[async_trait]
+impl Clock for NodeClock {
+    fn monotonic(&self) -> Duration {
+        self.origin + self.sim.now() * self.rate_permille / 1000
+    }
+
+    fn wall_ms(&self) -> i64 {
+        self.monotonic().as_millis() as i64
+    }
+
+    async fn sleep(&self, duration: Duration) {
+        // Rounded up: a sleeper must not wake before its time.
+        let duration = duration * 1000 / self.rate_permille + Duration::from_micros(1);
+        self.sim.sleep(duration).await;
+    }
+}
+
+/// A running `helenus serve`.
+#[derive(Clone)]
+pub struct Process {
+    pub group: Group,
+    pub handle: AgentHandle,
+    pub host: Host,
+    /// It has left, and takes no requests any more.
+    refuses: Arc<AtomicBool>,
+}
+
+#[derive(Clone)]
+pub struct World {
+    pub sim: Sim,
+    pub bucket: Bucket,
+    pub witness: Witness,
+    broken: Broken,
+    initial_tablets: u32,
+    clocks: Vec<NodeClock>,
+    processes: Arc<Mutex<Vec<Option<Process>>>>,
+    values: Arc<Mutex<u64>>,
+}
+
+pub fn host_id(node: usize) -> HostId {
+    HostId(Uuid::from_u128(node as u128 + 1))
+}
+
+impl World {
+    pub fn new(seed: u64, node_count: usize, initial_tablets: u32, broken: Broken) -> Self {
+        let sim = Sim::new(seed);
+        let clocks = (0..node_count)
+            .map(|_| NodeClock {
+                sim: sim.clone(),
+                origin: sim.millis(0..1_000_000),
+                rate_permille: sim.range(980..1020) as u32,
+            })
+            .collect();
+        World {
+            bucket: Bucket::new(sim.clone(), broken),
+            witness: Witness::default(),
+            broken,
+            initial_tablets,
+            clocks,
+            processes: Arc::new(Mutex::new(vec![None; node_count])),
+            values: Arc::default(),
+            sim,
+        }
+    }
+
+    pub fn node_count(&self) -> usize {
+        self.clocks.len()
+    }
+
+    /// The node's process, if it is alive; it may be paused.
+    pub fn process(&self, node: usize) -> Option<Process> {
+        let process = self.processes.lock().unwrap()[node].clone()?;
+        self.sim.is_alive(process.group).then_some(process)
+    }
+
+    pub fn alive(&self) -> Vec<usize> {
+        (0..self.node_count())
+            .filter(|node| self.process(*node).is_some())
+            .collect()
+    }
+
+    pub fn start(&self, node: usize) {
+        if self.process(node).is_some() {
+            return;
+        }
+        let group = self.sim.new_group();
+        let bucket = self.bucket.of_node(node);
+        let host = Host::new(
+            self.sim.clone(),
+            bucket.clone(),
+            self.broken,
+            self.witness.clone(),
+        );
+        let (handle, mailbox) = AgentHandle::channel(Arc::new(self.clocks[node].clone()));
+        host.set_handle(handle.clone());
+        let address = ([127, 0, 0, node as u8 + 1], 9042).into();
+        let mut config = AgentConfig::new(host_id(node), format!("node{node}"), address, "node:7000");
+        config.initial_tablets = self.initial_tablets;
+        config.limits.tablets_per_node_min = 1;
+        let agent = Agent::new(
+            mailbox,
+            config,
+            Arc::new(bucket),
+            Arc::new(host.clone()),
+            self.sim.random(),
+        );
+        let (sim, refuses) = (self.sim.clone(), Arc::new(AtomicBool::new(false)));
+        let process = Process {
+            group,
+            handle,
+            host,
+            refuses: refuses.clone(),
+        };
+        self.sim.spawn(group, async move {
+            let result = agent.run().await;
+            assert!(result.is_ok(), "an agent failed: {result:?}");
+            // What is being answered still is.
+            refuses.store(true, Ordering::Relaxed);
+            sim.sleep(Duration::from_millis(100)).await;
+            sim.kill(group);
+        });
+        self.processes.lock().unwrap()[node] = Some(process);
+    }
+
+    pub fn crash(&self, node: usize) {
+        if let Some(process) = self.process(node) {
+            self.sim.kill(process.group);
+        }
+    }
+
+    pub fn drain(&self, node: usize) {
+        if let Some(process) = self.process(node) {
+            let handle = process.handle;
+            self.sim.spawn(process.group, async move {
+                // The process ends before this does.
+                let _ = handle.drain().await;
+            });
+        }
+    }
+
+    pub fn start_clients(&self, count: usize, until: Duration) {
+        for _ in 0..count {
+            let world = self.clone();
+            self.sim.spawn(WORLD, async move {
+                while world.sim.now() < until {
+                    world.sim.sleep(world.sim.millis(5..100)).await;
+                    let key = world.sim.range(0..KEYS);
+                    let kind = if world.sim.chance(50) {
+                        Kind::Read
+                    } else {
+                        Kind::Write
+                    };
+                    world.operation(key, kind, Duration::from_secs(4)).await;
+                }
+            });
+        }
+    }
+
+    /// One operation of a client, who tries again as long as that is safe. Returns whether it was answered.
+    pub async fn operation(&self, key: Key, kind: Kind, patience: Duration) -> bool {
+        let begin = self.sim.now();
+        let value = match kind {
+            Kind::Read => 0,
+            Kind::Write => self.new_value(),
+        };
+        let operation = Operation {
+            key,
+            kind,
+            value,
+            begin,
+            end: None,
+        };
+        let number = self.witness.begins(operation);
+        while self.sim.now() < begin + patience {
+            match self.attempt(operation).await {
+                Reply::Value(value) => {
+                    self.witness.ends(number, value, self.sim.now());
+                    return true;
+                }
+                Reply::Written => {
+                    self.witness.ends(number, value, self.sim.now());
+                    return true;
+                }
+                Reply::Unknown if kind == Kind::Write => return false,
+                Reply::Unknown | Reply::NotMine => self.sim.sleep(self.sim.millis(2..20)).await,
+            }
+        }
+        false
+    }
+
+    fn new_value(&self) -> u64 {
+        let mut values = self.values.lock().unwrap();
+        *values += 1;
+        *values
+    }
+
+    /// Asks the node that some coordinator thinks is the owner.
+    async fn attempt(&self, operation: Operation) -> Reply {
+        let running: Vec<_> = self
+            .alive()
+            .into_iter()
+            .filter_map(|node| self.process(node))
+            .filter(|process| self.sim.is_running(process.group))
+            .collect();
+        let Some(coordinator) = self.sim.pick(&running) else {
+            return Reply::NotMine;
+        };
+        let owner = coordinator
+            .handle
+            .view()
+            .owner_of(token_of(operation.key))
+            .map(|node| node.host_id);
+        let owner = (0..self.node_count())
+            .find(|node| Some(host_id(*node)) == owner)
+            .and_then(|node| self.process(node));
+        let Some(owner) = owner else {
+            coordinator.handle.refresh();
+            return Reply::NotMine;
+        };
+        let reply = self.ask(&owner, operation).await;
+        if reply == Reply::NotMine {
+            coordinator.handle.refresh();
+        }
+        reply
+    }
+
+    async fn ask(&self, owner: &Process, operation: Operation) -> Reply {
+        if owner.refuses.load(Ordering::Relaxed) {
+            return Reply::NotMine;
+        }
+        let (reply, answer) = tokio::sync::oneshot::channel();
+        let (there, back) = (self.sim.millis(0..2), self.sim.millis(0..2));
+        let (sim, host) = (self.sim.clone(), owner.host.clone());
+        self.sim.spawn(owner.group, async move {
+            sim.sleep(there).await;
+            let result = match operation.kind {
+                Kind::Read => host.read(operation.key).await,
+                Kind::Write => host.write(operation.key, operation.value).await,
+            };
+            sim.sleep(back).await;
+            // A client that gave up hears nothing.
+            let _ = reply.send(result);
+        });
+        let patience = self.sim.sleep(Duration::from_millis(1500));
+        match futures::future::select(answer, patience).await {
+            futures::future::Either::Left((Ok(reply), _)) => reply,
+            _ => Reply::Unknown,
+        }
+    }
+
+    /// Whether every node that should be there serves, all have the same view, and every tablet is with one of them, at rest.
+    pub fn is_settled(&self) -> bool {
+        let processes: Vec<_> = self
+            .alive()
+            .into_iter()
+            .filter_map(|node| self.process(node))
+            .collect();
+        let Some(first) = processes.first() else {
+            return false;
+        };
+        let view = first.handle.view();
+        let same = |process: &Process| {
+            process.handle.state() == AgentState::Serving
+                && process.handle.may_serve()
+                && process.handle.view().version() == view.version()
+        };
+        view.nodes().len() == processes.len() && processes.iter().all(same) && at_rest(&view)
+    }
+
+    /// Reads every key once; returns whether all were answered within `patience`.
+    pub fn all_answer_within(&self, patience: Duration) -> bool {
+        let left = Arc::new(Mutex::new(KEYS));
+        for key in 0..KEYS {
+            let (world, left) = (self.clone(), left.clone());
+            self.sim.spawn(WORLD, async move {
+                if world.operation(key, Kind::Read, patience).await {
+                    *left.lock().unwrap() -= 1;
+                }
+            });
+        }
+        let until = self.sim.now() + patience;
+        self.sim.run_while(until, || *left.lock().unwrap() > 0)
+    }
+}
+
+fn at_rest(view: &ClusterView) -> bool {
+    view.tablets().iter().all(|tablet| {
+        let owned = tablet.owner.is_some_and(|owner| view.node(owner).is_some());
+        owned && tablet.state == helenus_cluster::TabletState::Stable
+    })
+}
