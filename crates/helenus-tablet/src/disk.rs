@@ -21,6 +21,7 @@ use slatedb_common::retry::NonRetryable;
 
 use crate::error::{StoreError, has_no_space};
 use crate::files::Files;
+use crate::upload::{self, StagedUpload};
 
 /// How often the free space is asked for, at most.
 const PROBE_INTERVAL_MS: u128 = 100;
@@ -117,6 +118,7 @@ pub(crate) struct LocalStore {
     inner: object_store::local::LocalFileSystem,
     space: Arc<Space>,
     files: Arc<Files>,
+    fsync: bool,
 }
 
 impl LocalStore {
@@ -128,7 +130,14 @@ impl LocalStore {
             inner,
             space,
             files: Arc::default(),
+            fsync,
         })
+    }
+
+    /// The path of an SSTable: no two are ever written under one name.
+    fn table_path(&self, location: &Path) -> Option<PathBuf> {
+        let is_table = location.as_ref().ends_with(".sst");
+        is_table.then(|| self.inner.path_to_filesystem(location).ok())?
     }
 }
 
@@ -152,8 +161,11 @@ fn final_on_read<T>(result: Result<T>) -> Result<T> {
 #[async_trait]
 impl ObjectStore for LocalStore {
     async fn put_opts(&self, location: &Path, payload: PutPayload, opts: PutOptions) -> Result<PutResult> {
-        self.space
-            .uploaded(self.inner.put_opts(location, payload, opts).await)
+        let result = match self.table_path(location) {
+            Some(path) => upload::put(path, payload, self.fsync).await,
+            None => self.inner.put_opts(location, payload, opts).await,
+        };
+        self.space.uploaded(result)
     }
 
     async fn put_multipart_opts(
@@ -161,7 +173,12 @@ impl ObjectStore for LocalStore {
         location: &Path,
         opts: PutMultipartOptions,
     ) -> Result<Box<dyn MultipartUpload>> {
-        let result = self.inner.put_multipart_opts(location, opts).await;
+        let result: Result<Box<dyn MultipartUpload>> = match self.table_path(location) {
+            Some(path) => StagedUpload::begin(path, self.fsync)
+                .await
+                .map(|upload| Box::new(upload) as _),
+            None => self.inner.put_multipart_opts(location, opts).await,
+        };
         // Creating the file is not yet a success: room shows when it is filled.
         let inner = match result {
             Ok(inner) => inner,

@@ -53,6 +53,11 @@ impl Dispatch for Router {
         }
     }
 
+    fn pause(&self) -> Duration {
+        let pauses = self.tablets.iter().map(|tablet| tablet.debt.pause());
+        pauses.max().unwrap_or_default()
+    }
+
     fn rolled(&self) {
         self.maintenance.notify_one();
     }

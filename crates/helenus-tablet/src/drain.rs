@@ -35,7 +35,13 @@ impl Tablet {
             return;
         };
         match self.put(&table).await {
-            Ok(tree) => self.stage.end_drain(&table, tree),
+            Ok(tree) => {
+                self.stage.end_drain(&table, tree);
+                let manifest = self.db.manifest();
+                let flushed = manifest.replay_after_wal_id();
+                self.debt
+                    .drained(table.last_lsn, table.bytes as u64, flushed, manifest.l0().len());
+            }
             Err(error) => {
                 tracing::error!(tablet = self.id(), %error, "what is in the log could not be applied");
                 self.stage.fail(error);

@@ -31,6 +31,8 @@ use crate::log::segment::Folder;
 use crate::log::{self, Log, Record};
 use crate::maintenance::Maintenance;
 use crate::meta::Meta;
+use crate::pace::Debt;
+use crate::priority::give_way;
 use crate::stage::{Stage, StageLimits};
 use crate::stats::TabletCounters;
 use crate::store::{Local, PERMIT_BYTES, Place, Running, Store};
@@ -41,6 +43,9 @@ use crate::wal::{Init, ReplayMessage, TabletWal};
 /// Replayed frames that wait for a tablet at most.
 const REPLAY_QUEUE: usize = 64;
 
+/// Files at level 0 at most; SlateDB writes no more of them until some are compacted.
+pub(crate) const LEVEL0_MAX: usize = 16;
+
 /// How often SlateDB's old manifests and lists of compactions are deleted, and how old they are then.
 pub(crate) const DOCUMENTS_INTERVAL: Duration = Duration::from_secs(60);
 pub(crate) const DOCUMENTS_AGE: Duration = Duration::from_secs(120);
@@ -49,14 +54,6 @@ pub(crate) const DOCUMENTS_AGE: Duration = Duration::from_secs(120);
 pub(crate) struct Background {
     runtime: Option<tokio::runtime::Runtime>,
     pub handle: tokio::runtime::Handle,
-}
-
-/// How much the threads of the background give way to those that answer requests, from 0 to 19. It must be much: a kernel that does not
-/// preempt lets a thread of like weight run on to the next tick, 4 ms, while a request waits.
-const BACKGROUND_NICENESS: i32 = 15;
-
-fn give_way() {
-    let _ = rustix::process::setpriority_process(None, BACKGROUND_NICENESS);
 }
 
 impl Drop for Background {
@@ -265,6 +262,7 @@ impl Opener {
             db,
             cache: RowCache::new(self.config.row_cache_bytes / self.format.tablets.len().max(1) as u64),
             stage: Stage::new(tree, limits, self.hooks.clone()),
+            debt: Debt::new(self.memtable_share(), LEVEL0_MAX),
             row_cache_on: self.config.row_cache_bytes > 0,
             hooks: self.hooks.clone(),
             counters: TabletCounters::default(),
@@ -381,8 +379,8 @@ impl Opener {
             // A quarter each: one filled, one or two written to disk, and slack before writes have to wait.
             l0_sst_size_bytes: (share / 4).clamp(1 << 20, 64 << 20) as usize,
             max_unflushed_bytes: share.max(2 << 20) as usize,
-            l0_max_ssts: 16,
-            l0_max_ssts_per_key: 16,
+            l0_max_ssts: LEVEL0_MAX,
+            l0_max_ssts_per_key: LEVEL0_MAX,
             l0_flush_parallelism: 1,
             min_filter_keys: compaction::MIN_FILTER_KEYS,
             compression_codec: Some(CompressionCodec::Lz4),

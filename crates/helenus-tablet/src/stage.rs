@@ -76,7 +76,7 @@ pub(crate) struct Table {
     pub operands: u64,
     /// Rows that are whole because the row cache knew them.
     pub folded: u64,
-    bytes: usize,
+    pub bytes: usize,
 }
 
 impl Table {

@@ -4,7 +4,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::frame::{FRAME_HEADER_LEN, FrameHeader, SegmentHeader};
 use super::segment::{ActiveSegment, BLOCK, Folder, SegmentInfo};
@@ -12,6 +12,7 @@ use super::{Entry, Log};
 use crate::clock::StoreClock;
 use crate::disk::Space;
 use crate::error::StoreError;
+use crate::priority::go_ahead;
 
 /// Where a group goes once it is in the log.
 pub(crate) trait Dispatch: Send + Sync + 'static {
@@ -19,6 +20,8 @@ pub(crate) trait Dispatch: Send + Sync + 'static {
     fn tablet_of(&self, token: i64) -> usize;
     /// Applies the entries, in order.
     fn apply(&self, entries: Vec<Entry>);
+    /// How long to wait before the next group, so that the background can follow.
+    fn pause(&self) -> Duration;
     /// The log has moved on to another segment, and may be cut.
     fn rolled(&self);
 }
@@ -67,6 +70,7 @@ pub(crate) fn start(
 
 impl Writer {
     fn run(mut self) {
+        go_ahead();
         let mut frame = empty_frame();
         while let Some(entries) = self.take(&mut frame) {
             let result = if frame.len() > FRAME_HEADER_LEN {
@@ -78,6 +82,7 @@ impl Writer {
                 Ok(()) => {
                     self.note(&entries);
                     self.dispatch.apply(entries);
+                    self.pause();
                 }
                 Err(error) => {
                     self.log.counters.failures.fetch_add(1, Ordering::Relaxed);
@@ -88,6 +93,13 @@ impl Writer {
             }
             frame.truncate(FRAME_HEADER_LEN);
             frame.shrink_to(KEPT_BUFFER_MAX);
+        }
+    }
+
+    fn pause(&self) {
+        let pause = self.dispatch.pause();
+        if !pause.is_zero() {
+            std::thread::sleep(pause);
         }
     }
 

@@ -18,6 +18,8 @@ use crate::database::Database;
 use crate::error::{StoreError, from_slatedb};
 use crate::layout::TokenRange;
 use crate::open::{DOCUMENTS_AGE, DOCUMENTS_INTERVAL};
+use crate::open::LEVEL0_MAX;
+use crate::pace::Debt;
 use crate::stage::{Stage, StageLimits};
 use crate::stats::TabletCounters;
 use crate::store::Store;
@@ -255,6 +257,7 @@ impl Remote {
             db,
             cache: RowCache::new(config.row_cache_bytes / shares),
             stage: Stage::new(tree, StageLimits::new(memtable_bytes), databases.hooks.clone()),
+            debt: Debt::new(memtable_bytes, LEVEL0_MAX),
             row_cache_on: config.row_cache_bytes > 0,
             hooks: databases.hooks.clone(),
             counters: TabletCounters::default(),
