@@ -56,7 +56,6 @@ pub use meta::{MetaDoc, MetaExpect, MetaVersion};
 pub use remote::set_memory_store;
 pub use remote::{Copied, TabletEvent, migrate};
 pub use scan::Scan;
-pub use priority::answer_requests;
 pub use stats::{LogStats, StoreStats, TabletStats};
 pub use store::{Op, Store, WriteBatch};
 pub use tablet::Tablet;

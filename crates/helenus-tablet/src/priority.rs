@@ -13,23 +13,20 @@ const BACKGROUND_NICENESS: i32 = 15;
 /// Makes the calling thread one of the background, which anyone may interrupt.
 pub(crate) fn give_way() {
     let _ = rustix::process::setpriority_process(None, BACKGROUND_NICENESS);
-    set_slice(BACKGROUND_NICENESS, Duration::from_millis(100));
-}
-
-/// Makes the calling thread one that answers requests: it interrupts the background, and may be interrupted by the log and by threads
-/// that have asked for nothing, such as the kernel's and the clients'.
-pub fn answer_requests() {
-    set_slice(0, Duration::from_millis(5));
+    set_slice(Duration::from_millis(100));
 }
 
 /// Makes the calling thread one that others wait for and that is soon done.
 pub(crate) fn go_ahead() {
-    set_slice(0, Duration::from_micros(100));
+    set_slice(Duration::from_micros(100));
 }
 
 #[cfg(target_os = "linux")]
 #[allow(unsafe_code)]
-fn set_slice(niceness: i32, slice: Duration) {
+fn set_slice(slice: Duration) {
+    let Ok(niceness) = rustix::process::getpriority_process(None) else {
+        return;
+    };
     let attr = libc::sched_attr {
         size: size_of::<libc::sched_attr>() as u32,
         sched_policy: libc::SCHED_OTHER as u32,
@@ -47,4 +44,4 @@ fn set_slice(niceness: i32, slice: Duration) {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn set_slice(_: i32, _: Duration) {}
+fn set_slice(_: Duration) {}

@@ -17,8 +17,8 @@ use crate::compaction::{self, Compactions};
 use crate::database::Database;
 use crate::error::{StoreError, from_slatedb};
 use crate::layout::TokenRange;
-use crate::open::{DOCUMENTS_AGE, DOCUMENTS_INTERVAL};
 use crate::open::LEVEL0_MAX;
+use crate::open::{DOCUMENTS_AGE, DOCUMENTS_INTERVAL};
 use crate::pace::Debt;
 use crate::stage::{Stage, StageLimits};
 use crate::stats::TabletCounters;
@@ -284,8 +284,8 @@ impl Remote {
             manifest_poll_interval: config.compaction_poll_interval,
             l0_sst_size_bytes: (memtable_bytes / 4).clamp(1 << 20, 64 << 20) as usize,
             max_unflushed_bytes: memtable_bytes.max(2 << 20) as usize,
-            l0_max_ssts: 16,
-            l0_max_ssts_per_key: 16,
+            l0_max_ssts: LEVEL0_MAX,
+            l0_max_ssts_per_key: LEVEL0_MAX,
             l0_flush_parallelism: 1,
             min_filter_keys: compaction::MIN_FILTER_KEYS,
             compression_codec: Some(CompressionCodec::Lz4),

@@ -90,7 +90,7 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
         .with(helenus_tablet::trace::layer())
         .init();
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
-    runtime.enable_all().thread_name("helenus").on_thread_start(helenus_tablet::answer_requests);
+    runtime.enable_all().thread_name("helenus");
     if let Some(threads) = config.worker_threads {
         runtime.worker_threads(threads);
     }
