@@ -17,6 +17,15 @@ use crate::operation::{INDEXES, TABLES};
 
 const VERSION: ProtocolVersion = ProtocolVersion::V4;
 
+/// What to execute a prepared statement with.
+pub struct Execution {
+    /// The values, row by row.
+    pub rows: Vec<Vec<Bytes>>,
+    pub page_rows: Option<i32>,
+    /// Where the page begins, if it isn't the first one.
+    pub page: Option<Bytes>,
+}
+
 /// A started connection.
 pub struct Connection {
     stream: TcpStream,
@@ -66,15 +75,17 @@ impl Connection {
     }
 
     /// Puts an execution on its way, as a BATCH if there are several rows; [`Connection::flush`] sends it.
-    pub fn execute(&mut self, stream: i16, id: &Bytes, rows: Vec<Vec<Bytes>>) {
+    pub fn execute(&mut self, stream: i16, id: &Bytes, execution: &Execution) {
         let bound = |values: Vec<Bytes>| values.into_iter().map(BoundValue::Set).collect();
-        let request = match <[Vec<Bytes>; 1]>::try_from(rows) {
+        let request = match <[Vec<Bytes>; 1]>::try_from(execution.rows.clone()) {
             Ok([values]) => Request::Execute(Box::new(Execute {
                 id: id.clone(),
                 result_metadata_id: None,
                 parameters: QueryParameters {
                     values: bound(values),
                     skip_metadata: true,
+                    page_size: execution.page_rows,
+                    paging_state: execution.page.clone(),
                     ..QueryParameters::default()
                 },
             })),

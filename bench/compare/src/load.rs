@@ -2,14 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
-use bytes::Bytes;
+use anyhow::{Context, Result};
 use hdrhistogram::Histogram;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
-use crate::client::Connection;
-use crate::operation::{Fill, Operation, Sizes};
+use crate::client::{Connection, Execution};
+use crate::operation::{Answer, Fill, Operation, Sizes};
 
 /// How the load is spread.
 #[derive(Clone, Debug)]
@@ -23,7 +22,15 @@ pub struct Load {
 pub struct Outcome {
     /// Response times in µs.
     pub latency_us: Histogram<u64>,
+    /// What the requests count for.
+    pub operations: u64,
     pub elapsed: Duration,
+}
+
+/// What one connection came to.
+struct Seen {
+    latency_us: Histogram<u64>,
+    operations: u64,
 }
 
 /// What one connection sends, request by request.
@@ -33,18 +40,26 @@ enum Source<'a> {
 }
 
 impl Source<'_> {
-    /// The values of each row of the next request; none when it is over.
-    fn next(&mut self, sizes: &Sizes, random: &mut SmallRng) -> Option<Vec<Vec<Bytes>>> {
-        match self {
-            Source::Fill(fill, range) => range
-                .next()
-                .map(|number| vec![(fill.values)(sizes, number, random)]),
-            Source::Run(operation, until) => (Instant::now() < *until).then(|| {
-                (0..operation.per_request())
+    /// The next request; none when it is over.
+    fn next(&mut self, sizes: &Sizes, random: &mut SmallRng) -> Option<Execution> {
+        let (rows, page_rows) = match self {
+            Source::Fill(fill, range) => {
+                let number = range.next()?;
+                (vec![(fill.values)(sizes, number, random)], None)
+            }
+            Source::Run(operation, until) if Instant::now() < *until => {
+                let rows = (0..operation.rows_sent())
                     .map(|_| operation.values(sizes, random))
-                    .collect()
-            }),
-        }
+                    .collect();
+                (rows, operation.page_rows())
+            }
+            Source::Run(..) => return None,
+        };
+        Some(Execution {
+            rows,
+            page_rows,
+            page: None,
+        })
     }
 
     fn statement(&self) -> &'static str {
@@ -54,7 +69,7 @@ impl Source<'_> {
         }
     }
 
-    fn check(&self, response: helenus_cql::frame::Response) -> Result<()> {
+    fn check(&self, response: helenus_cql::frame::Response) -> Result<Answer> {
         match self {
             Source::Fill(..) => Operation::Write.check(response),
             Source::Run(operation, _) => operation.check(response),
@@ -81,44 +96,63 @@ impl Load {
         let tasks =
             (0..self.connections as u64).map(|at| self.drive(address, Source::Run(operation, until), at));
         let mut latency_us = new_histogram()?;
+        let mut operations = 0;
         for seen in futures::future::try_join_all(tasks).await? {
-            latency_us.add(&seen)?;
+            latency_us.add(&seen.latency_us)?;
+            operations += seen.operations;
         }
         Ok(Outcome {
             latency_us,
+            operations,
             elapsed: started.elapsed(),
         })
     }
 
-    async fn drive(&self, address: &str, mut source: Source<'_>, seed: u64) -> Result<Histogram<u64>> {
+    async fn drive(&self, address: &str, mut source: Source<'_>, seed: u64) -> Result<Seen> {
         let mut connection = Connection::open(address).await?;
         let id = connection.prepare(source.statement()).await?;
         let mut random = SmallRng::seed_from_u64(seed);
         let slots = (self.in_flight / self.connections).max(1);
-        let mut sent: Vec<Instant> = vec![Instant::now(); slots];
-        let mut latency_us = new_histogram()?;
+        let mut sent: Vec<Option<(Execution, Instant)>> = (0..slots).map(|_| None).collect();
+        let mut seen = Seen {
+            latency_us: new_histogram()?,
+            operations: 0,
+        };
         let mut waiting = 0;
         let mut free: Vec<usize> = (0..slots).collect();
         loop {
             for slot in free.drain(..) {
-                if let Some(rows) = source.next(&self.sizes, &mut random) {
-                    connection.execute(slot as i16, &id, rows);
-                    sent[slot] = Instant::now();
+                if let Some(execution) = source.next(&self.sizes, &mut random) {
+                    connection.execute(slot as i16, &id, &execution);
+                    sent[slot] = Some((execution, Instant::now()));
                     waiting += 1;
                 }
             }
             connection.flush().await?;
             if waiting == 0 {
-                return Ok(latency_us);
+                return Ok(seen);
             }
             connection.fill().await?;
             while let Some((stream, response)) = connection.next_arrived()? {
-                source.check(response)?;
+                let answer = source.check(response)?;
                 let slot = usize::try_from(stream)?;
-                let latency = sent.get(slot).map_or(Duration::ZERO, Instant::elapsed);
-                latency_us.saturating_record(latency.as_micros() as u64);
-                waiting -= 1;
-                free.push(slot);
+                let (execution, at) = sent
+                    .get_mut(slot)
+                    .and_then(Option::take)
+                    .context("an answer to nothing that was asked")?;
+                seen.latency_us.saturating_record(at.elapsed().as_micros() as u64);
+                seen.operations += answer.operations;
+                if let Some(page) = answer.next_page {
+                    let rest = Execution {
+                        page: Some(page),
+                        ..execution
+                    };
+                    connection.execute(stream, &id, &rest);
+                    sent[slot] = Some((rest, Instant::now()));
+                } else {
+                    waiting -= 1;
+                    free.push(slot);
+                }
             }
         }
     }

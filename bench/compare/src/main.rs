@@ -63,10 +63,19 @@ struct Args {
     /// Measure Helenus alone
     #[arg(long)]
     alone: bool,
-    /// Turn Helenus' row cache off, so that rows are read from blocks
+    /// Turn Helenus' row cache off, and give it little memory for what is not in data files, so that rows are read from blocks
     #[arg(long)]
     no_row_cache: bool,
+    /// A setting of Helenus; may be given several times
+    #[arg(long, value_name = "NAME=VALUE")]
+    set: Vec<String>,
+    /// Measure also a server that answers without storage: the binary `no-storage` of helenus-floor
+    #[arg(long, value_name = "PATH")]
+    floor: Option<PathBuf>,
 }
+
+/// What `--no-row-cache` stands for.
+const FROM_BLOCKS: [&str; 2] = ["row_cache_bytes=0", "memtable_bytes=8MiB"];
 
 fn main() -> Result<()> {
     let args = Args::parse();
@@ -78,9 +87,17 @@ fn main() -> Result<()> {
 
 async fn run(args: Args) -> Result<()> {
     let data = tempfile::tempdir().context("can't make a folder for the servers' data")?;
-    let mut servers = vec![Server::helenus(&args.helenus, data.path(), args.no_row_cache)?];
+    let from_blocks = FROM_BLOCKS.iter().filter(|_| args.no_row_cache);
+    let settings: Vec<String> = from_blocks
+        .map(|&setting| setting.to_owned())
+        .chain(args.set.clone())
+        .collect();
+    let mut servers = vec![Server::helenus(&args.helenus, data.path(), &settings)?];
     if !args.alone {
         servers.push(Server::cassandra(&args.cassandra, data.path(), &args.heap)?);
+    }
+    if let Some(floor) = &args.floor {
+        servers.push(Server::floor(floor)?);
     }
     for server in &mut servers {
         server.wait_until_ready().await?;

@@ -15,6 +15,14 @@ const QUEUE_ROWS: u64 = 2_000;
 const QUEUE_DELETED: u64 = 1_900;
 const QUEUES: u64 = 100;
 const QUEUE_READ: usize = 100;
+/// Rows that are overwritten again and again.
+const HOT_KEYS: u64 = 1_000;
+/// Rows of a slice of the wide partition.
+const SLICE_ROWS: u64 = 100;
+/// Parts of the ring that a scan reads one by one.
+const SCAN_RANGES: u64 = 32;
+/// Rows of a page of a scan.
+const PAGE_ROWS: i32 = 5_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Operation {
@@ -32,6 +40,28 @@ pub enum Operation {
     Queue,
     /// A row, written in an UNLOGGED BATCH of 20
     Batch,
+    /// One of 1,000 rows, overwritten
+    HotWrite,
+    /// One of those rows, read
+    HotRead,
+    /// 100 rows at the beginning of a partition that holds as many rows as there are keys
+    SliceStart,
+    /// 100 rows in its middle
+    SliceMiddle,
+    /// Its last 100 rows, in order
+    SliceEnd,
+    /// 100 rows from its middle backwards
+    SliceReversed,
+    /// A row of a full scan by ranges of tokens, in pages of 5,000
+    Scan,
+}
+
+/// What an answer was worth.
+pub struct Answer {
+    /// Operations that the request counts for.
+    pub operations: u64,
+    /// Where the next page begins.
+    pub next_page: Option<Bytes>,
 }
 
 /// Sizes of keys and values, and how many keys there are.
@@ -50,12 +80,14 @@ pub struct Fill {
 }
 
 /// The tables of all operations.
-pub const TABLES: [&str; 5] = [
+pub const TABLES: [&str; 7] = [
     "CREATE TABLE IF NOT EXISTS compare.kv (k text PRIMARY KEY, v blob)",
     "CREATE TABLE IF NOT EXISTS compare.batched (k text PRIMARY KEY, v blob)",
     "CREATE TABLE IF NOT EXISTS compare.indexed (id text PRIMARY KEY, a text, b text, c text, d text)",
     "CREATE TABLE IF NOT EXISTS compare.users (id text PRIMARY KEY, email text, v blob)",
     "CREATE TABLE IF NOT EXISTS compare.queue (q int, n int, v blob, PRIMARY KEY (q, n))",
+    "CREATE TABLE IF NOT EXISTS compare.hot (k text PRIMARY KEY, v blob)",
+    "CREATE TABLE IF NOT EXISTS compare.wide (p int, c int, v blob, PRIMARY KEY (p, c))",
 ];
 
 /// The indexes of these tables.
@@ -68,6 +100,7 @@ pub const INDEXES: [&str; 5] = [
 ];
 
 const INSERT: &str = "INSERT INTO compare.kv (k, v) VALUES (?, ?)";
+const HOT_INSERT: &str = "INSERT INTO compare.hot (k, v) VALUES (?, ?)";
 
 impl Operation {
     pub fn name(self) -> &'static str {
@@ -79,6 +112,13 @@ impl Operation {
             Operation::IndexRead => "index-read",
             Operation::Queue => "queue",
             Operation::Batch => "batch",
+            Operation::HotWrite => "hot-write",
+            Operation::HotRead => "hot-read",
+            Operation::SliceStart => "slice-start",
+            Operation::SliceMiddle => "slice-middle",
+            Operation::SliceEnd => "slice-end",
+            Operation::SliceReversed => "slice-reversed",
+            Operation::Scan => "scan",
         }
     }
 
@@ -91,11 +131,25 @@ impl Operation {
             Operation::IndexRead => "SELECT id, v FROM compare.users WHERE email = ?",
             Operation::Queue => "SELECT n, v FROM compare.queue WHERE q = ? LIMIT 100",
             Operation::Batch => "INSERT INTO compare.batched (k, v) VALUES (?, ?)",
+            Operation::HotWrite => HOT_INSERT,
+            Operation::HotRead => "SELECT v FROM compare.hot WHERE k = ?",
+            Operation::SliceStart | Operation::SliceMiddle | Operation::SliceEnd => {
+                "SELECT c, v FROM compare.wide WHERE p = 1 AND c >= ? LIMIT 100"
+            }
+            Operation::SliceReversed => {
+                "SELECT c, v FROM compare.wide WHERE p = 1 AND c <= ? ORDER BY c DESC LIMIT 100"
+            }
+            Operation::Scan => "SELECT k, v FROM compare.kv WHERE token(k) > ? AND token(k) <= ?",
         }
     }
 
-    /// Operations that one request counts for.
-    pub fn per_request(self) -> usize {
+    /// Rows of a page, where there may be several pages.
+    pub fn page_rows(self) -> Option<i32> {
+        (self == Operation::Scan).then_some(PAGE_ROWS)
+    }
+
+    /// Rows of one request.
+    pub fn rows_sent(self) -> usize {
         match self {
             Operation::Batch => BATCH_ROWS,
             _ => 1,
@@ -110,8 +164,23 @@ impl Operation {
             values: |sizes, number, random| vec![sizes.key(number), sizes.value(random)],
         };
         match self {
-            Operation::Read | Operation::Lwt => vec![kv()],
-            Operation::Write | Operation::IndexedWrite | Operation::Batch => Vec::new(),
+            Operation::Read | Operation::Lwt | Operation::Scan => vec![kv()],
+            Operation::Write | Operation::IndexedWrite | Operation::Batch | Operation::HotWrite => Vec::new(),
+            Operation::HotRead => vec![Fill {
+                statement: HOT_INSERT,
+                count: HOT_KEYS,
+                values: |sizes, number, random| vec![sizes.key(number), sizes.value(random)],
+            }],
+            Operation::SliceStart
+            | Operation::SliceMiddle
+            | Operation::SliceEnd
+            | Operation::SliceReversed => {
+                vec![Fill {
+                    statement: "INSERT INTO compare.wide (p, c, v) VALUES (1, ?, ?)",
+                    count: sizes.keys,
+                    values: |sizes, number, random| vec![position(number), sizes.value(random)],
+                }]
+            }
             Operation::IndexRead => vec![Fill {
                 statement: "INSERT INTO compare.users (id, email, v) VALUES (?, ?, ?)",
                 count: sizes.keys / 5,
@@ -151,36 +220,73 @@ impl Operation {
                 values
             }
             Operation::IndexRead => vec![email(number % (sizes.keys / 5).max(1))],
-            Operation::Queue => {
-                let queue = random.random_range(0..QUEUES) as i32;
-                vec![Bytes::copy_from_slice(&queue.to_be_bytes())]
-            }
+            Operation::Queue => vec![position(random.random_range(0..QUEUES))],
+            Operation::HotWrite => vec![sizes.key(number % HOT_KEYS), sizes.value(random)],
+            Operation::HotRead => vec![sizes.key(number % HOT_KEYS)],
+            Operation::SliceStart => vec![position(0)],
+            Operation::SliceMiddle | Operation::SliceReversed => vec![position(sizes.keys / 2)],
+            Operation::SliceEnd => vec![position(sizes.keys.saturating_sub(SLICE_ROWS))],
+            Operation::Scan => scan_range(random.random_range(0..SCAN_RANGES)).to_vec(),
         }
     }
 
     /// Everything that is read was written before, so an answer without it is an error.
-    pub fn check(self, response: Response) -> Result<()> {
+    pub fn check(self, response: Response) -> Result<Answer> {
         let wanted = match self {
-            Operation::Write | Operation::IndexedWrite | Operation::Batch => 0,
-            Operation::Read | Operation::Lwt | Operation::IndexRead => 1,
+            Operation::Write | Operation::IndexedWrite | Operation::Batch | Operation::HotWrite => 0,
+            Operation::Read | Operation::Lwt | Operation::IndexRead | Operation::HotRead => 1,
             Operation::Queue => QUEUE_READ,
+            Operation::SliceStart
+            | Operation::SliceMiddle
+            | Operation::SliceEnd
+            | Operation::SliceReversed => SLICE_ROWS as usize,
+            Operation::Scan => return self.check_page(response),
         };
         match response {
-            Response::Result(QueryResult::Void) if wanted == 0 => Ok(()),
-            Response::Result(QueryResult::Rows(rows)) if rows.content.row_count() == wanted => Ok(()),
+            Response::Result(QueryResult::Void) if wanted == 0 => {}
+            Response::Result(QueryResult::Rows(rows)) if rows.content.row_count() == wanted => {}
             Response::Result(QueryResult::Rows(rows)) => bail!(
                 "{}: {wanted} rows were expected, {} came",
                 self.name(),
                 rows.content.row_count()
             ),
+            Response::Error(error) => return Err(error.into()),
+            other => bail!("{}: unexpected answer {:?}", self.name(), other.opcode()),
+        }
+        Ok(Answer {
+            operations: self.rows_sent() as u64,
+            next_page: None,
+        })
+    }
+
+    fn check_page(self, response: Response) -> Result<Answer> {
+        match response {
+            Response::Result(QueryResult::Rows(rows)) => Ok(Answer {
+                operations: rows.content.row_count() as u64,
+                next_page: rows.page.paging_state,
+            }),
             Response::Error(error) => Err(error.into()),
             other => bail!("{}: unexpected answer {:?}", self.name(), other.opcode()),
         }
     }
 }
 
+/// A number as an `int`.
+fn position(number: u64) -> Bytes {
+    Bytes::copy_from_slice(&(number as i32).to_be_bytes())
+}
+
+/// The tokens between which a part of the ring lies.
+fn scan_range(range: u64) -> [Bytes; 2] {
+    [range, range + 1].map(|end| {
+        let offset = (u128::from(u64::MAX) * u128::from(end) / u128::from(SCAN_RANGES)) as u64;
+        let token = (offset as i64).wrapping_add(i64::MIN);
+        Bytes::copy_from_slice(&token.to_be_bytes())
+    })
+}
+
 fn queue_key(queue: u64, position: u64) -> [Bytes; 2] {
-    [queue, position].map(|number| Bytes::copy_from_slice(&(number as i32).to_be_bytes()))
+    [queue, position].map(self::position)
 }
 
 fn email(number: u64) -> Bytes {

@@ -35,7 +35,7 @@ impl Figures {
         resident_bytes: u64,
     ) -> Figures {
         let histogram = &outcome.latency_us;
-        let count = (histogram.len() as usize * operation.per_request()).max(1) as f64;
+        let count = outcome.operations.max(1) as f64;
         let at = |quantile: f64| histogram.value_at_quantile(quantile) as f64 / 1e3;
         Figures {
             server,
@@ -72,23 +72,26 @@ fn number(value: f64) -> String {
     }
 }
 
-/// Prints the medians over the rounds, and Helenus over Cassandra.
+/// Prints the medians over the rounds, and Helenus over each of the others.
 pub fn print(figures: &[Figures], operations: &[Operation]) {
     println!("\nmedians over the rounds; one server runs at a time, the other is stopped (SIGSTOP)");
     print!("{:<24}", "");
     COLUMNS.iter().for_each(|name| print!("{name:>14}"));
     println!();
     for &operation in operations {
-        let helenus = medians(figures, "helenus", operation);
-        let cassandra = medians(figures, "cassandra", operation);
-        for (server, values) in [("helenus", &helenus), ("cassandra", &cassandra)] {
-            if let Some(values) = values {
-                row(&format!("{server} {}", operation.name()), values);
+        let of = |server| medians(figures, server, operation);
+        let helenus = of("helenus");
+        for (server, values) in [
+            ("helenus", &helenus),
+            ("cassandra", &of("cassandra")),
+            ("floor", &of("floor")),
+        ] {
+            let Some(values) = values else { continue };
+            row(&format!("{server} {}", operation.name()), values);
+            if let Some(helenus) = helenus.as_ref().filter(|_| server != "helenus") {
+                let ratios: Vec<f64> = helenus.iter().zip(values).map(|(a, b)| a / b).collect();
+                row(&format!("  helenus over {server}"), &ratios);
             }
-        }
-        if let (Some(helenus), Some(cassandra)) = (helenus, cassandra) {
-            let ratios: Vec<f64> = helenus.iter().zip(&cassandra).map(|(a, b)| a / b).collect();
-            row(&format!("ratio {}", operation.name()), &ratios);
         }
     }
 }

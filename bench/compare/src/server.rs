@@ -19,34 +19,37 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts the helenus binary with its defaults on a fresh folder, but for the row cache if it is to be off.
-    pub fn helenus(binary: &Path, data: &Path, no_row_cache: bool) -> Result<Server> {
+    /// Starts the helenus binary with its defaults on a fresh folder, but for these settings.
+    pub fn helenus(binary: &Path, data: &Path, settings: &[String]) -> Result<Server> {
         let address = "127.0.0.1:29042".to_owned();
-        let mut command = Command::new(binary);
-        // The server reads its settings from such variables, and refuses those that it doesn't know.
-        for (name, _) in
-            std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("HELENUS_"))
-        {
-            command.env_remove(name);
-        }
-        let child = command
+        let child = command(binary)
             .args([
                 "serve",
                 "--store",
                 &format!("file://{}", data.join("helenus").display()),
             ])
             .args(["--listen", &address, "--http", "127.0.0.1:29043"])
-            .args(no_row_cache.then_some("--set=row_cache_bytes=0"))
+            .args(settings.iter().map(|setting| format!("--set={setting}")))
             .stdout(Stdio::null())
             .spawn()
-            .with_context(|| {
-                format!(
-                    "can't start {}; build it with `cargo build --release`",
-                    binary.display()
-                )
-            })?;
+            .with_context(|| not_there(binary, "helenus"))?;
         Ok(Server {
             name: "helenus",
+            address,
+            child,
+        })
+    }
+
+    /// Starts the server that answers without storage.
+    pub fn floor(binary: &Path) -> Result<Server> {
+        let address = "127.0.0.1:29046".to_owned();
+        let child = command(binary)
+            .args(["--listen", &address])
+            .stdout(Stdio::null())
+            .spawn()
+            .with_context(|| not_there(binary, "helenus-floor"))?;
+        Ok(Server {
+            name: "floor",
             address,
             child,
         })
@@ -136,6 +139,22 @@ impl Server {
         }
         Ok(())
     }
+}
+
+/// A command without variables that Helenus reads settings from: it refuses those that it doesn't know.
+fn command(binary: &Path) -> Command {
+    let mut command = Command::new(binary);
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("HELENUS_")) {
+        command.env_remove(name);
+    }
+    command
+}
+
+fn not_there(binary: &Path, package: &str) -> String {
+    format!(
+        "can't start {}; build it with `cargo build --release -p {package}`",
+        binary.display()
+    )
 }
 
 impl Drop for Server {

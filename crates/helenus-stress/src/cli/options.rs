@@ -298,7 +298,8 @@ pub struct CompareArgs {
 /// What `repro` takes.
 #[derive(clap::Args, Clone, Debug)]
 pub struct ReproArgs {
-    /// The experiment: many-tables (A), dense-kv (B), batch-mutate (C), user-quorum (D), tombstones (E) or overload (F)
+    /// The experiment: many-tables (A), dense-kv (B), batch-mutate (C), user-quorum (D), tombstones (E), overload (F) or
+    /// table-count (G)
     #[arg(value_name = "NAME")]
     pub name: String,
     /// Its size, 1 being that of the report

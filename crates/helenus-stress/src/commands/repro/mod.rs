@@ -5,9 +5,11 @@ mod dense_kv;
 mod figures;
 mod many_tables;
 mod overload;
+mod table_count;
 mod tombstones;
 mod user_quorum;
 
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -34,13 +36,14 @@ struct Experiment {
     figures: fn(&[Done], &str, &Run) -> Vec<PublishedFigure>,
 }
 
-static ALL: [Experiment; 6] = [
+static ALL: [Experiment; 7] = [
     many_tables::EXPERIMENT,
     dense_kv::EXPERIMENT,
     batch_mutate::EXPERIMENT,
     user_quorum::EXPERIMENT,
     tombstones::EXPERIMENT,
     overload::EXPERIMENT,
+    table_count::EXPERIMENT,
 ];
 
 /// A part of an experiment: a load of its own.
@@ -54,7 +57,8 @@ struct Step {
     line: String,
     /// Its rate, where that depends on what was measured before.
     rate: Option<Rate>,
-    /// It goes on with the connections, the statements and the memory of the step before, which has the same workload and keys.
+    /// It goes on with the connections, the statements and the memory of the keyspace's step before, which has the same workload
+    /// and keys.
     goes_on: bool,
     /// More is asked for than can be done: to be told OVERLOADED, and to fall short of the rate, is no failure.
     sheds: bool,
@@ -152,7 +156,7 @@ pub fn repro(args: &ReproArgs) -> Result<Ended> {
     });
     let runtime = Runtime::new()?;
     let mut done: Vec<Done> = Vec::new();
-    let mut ready: Option<Ready> = None;
+    let mut ready: HashMap<&str, Ready> = HashMap::new();
     for (number, step) in steps.iter().enumerate() {
         let line = step.arguments(&done)?;
         let load = step_args(args, step, &line, &directory)?;
@@ -162,22 +166,24 @@ pub fn repro(args: &ReproArgs) -> Result<Ended> {
             steps.len(),
             step.kind.name(),
         );
-        let session = match ready.take().filter(|_| step.goes_on) {
+        let session = match ready.remove(step.keyspace).filter(|_| step.goes_on) {
             Some(ready) => Session::over(ready, &runtime, &load),
             None => Session::open(&runtime, &load, step.kind)?,
         };
         let run = execute(&session, step.kind, |run| {
             run.result.published = (experiment.figures)(&done, &step.name, run);
         })?;
-        let next = steps.get(number + 1);
-        if run.interrupted || next.is_none_or(|next| next.keyspace != step.keyspace) {
+        let is_last = steps[number + 1..]
+            .iter()
+            .all(|next| next.keyspace != step.keyspace);
+        if run.interrupted || is_last {
             runtime.block_on(session.drop_keyspace())?;
         }
         if run.interrupted {
             bail!("interrupted in step {}", step.name);
         }
         print::run(&run)?;
-        ready = Some(session.into_ready());
+        ready.insert(step.keyspace, session.into_ready());
         done.push(Done {
             name: step.name.clone(),
             ended: step.judge(&run),
