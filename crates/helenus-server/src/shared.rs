@@ -64,13 +64,17 @@ impl<B> Shared<B> {
 
     /// A request of that size begins.
     pub fn acquire(&self, bytes: usize) {
-        let (requests, bytes) = self.in_flight.add(1, bytes);
-        self.metrics.in_flight(requests, bytes);
+        self.in_flight.add(1, bytes);
     }
 
     /// So many requests, with so many bytes in all, have ended.
     pub fn release(&self, requests: usize, bytes: usize) {
-        let (requests, bytes) = self.in_flight.sub(requests, bytes);
+        self.in_flight.sub(requests, bytes);
+    }
+
+    /// Shows what runs in the metrics. Not done for each request: a gauge is a store that the threads take from each other.
+    pub fn show_in_flight(&self) {
+        let (requests, bytes) = self.in_flight.load();
         self.metrics.in_flight(requests, bytes);
     }
 
@@ -104,16 +108,13 @@ impl InFlight {
         unpack(self.0.load(Ordering::Relaxed))
     }
 
-    /// Returns what there is now.
-    fn add(&self, requests: usize, bytes: usize) -> (usize, usize) {
-        let added = pack(requests, bytes);
-        unpack(self.0.fetch_add(added, Ordering::Relaxed).wrapping_add(added))
+    fn add(&self, requests: usize, bytes: usize) {
+        self.0.fetch_add(pack(requests, bytes), Ordering::Relaxed);
     }
 
-    /// Returns what is left. Nothing is taken that was not added.
-    fn sub(&self, requests: usize, bytes: usize) -> (usize, usize) {
-        let taken = pack(requests, bytes);
-        unpack(self.0.fetch_sub(taken, Ordering::Relaxed).wrapping_sub(taken))
+    /// Nothing is taken that was not added.
+    fn sub(&self, requests: usize, bytes: usize) {
+        self.0.fetch_sub(pack(requests, bytes), Ordering::Relaxed);
     }
 }
 

@@ -167,6 +167,7 @@ impl<B: Backend> Connection<B> {
         if let Some((before, now)) = self.waiting.tell() {
             self.shared.now_waiting(before, now);
         }
+        self.shared.show_in_flight();
         served
     }
 
