@@ -256,3 +256,20 @@ fn ddl_is_answered_as_by_cassandra() {
         differences.join("\n")
     );
 }
+
+#[test]
+fn tables_read_back_with_their_options_and_default_ones_take_no_room() {
+    let mut replay = Replay::new("kept");
+    replay.answer("CREATE TABLE plain (k int PRIMARY KEY, v text)");
+    let plain = document::encode(&replay.schema).unwrap();
+    replay.answer("CREATE TABLE told (k int PRIMARY KEY) WITH gc_grace_seconds = 7 AND comment = 'c'");
+    let written = document::encode(&replay.schema).unwrap();
+    assert!(plain.len() < 700, "{}", String::from_utf8_lossy(&plain));
+    let mut found = new_schema(&replay.node);
+    document::read(&written, &mut found).unwrap();
+    for name in ["plain", "told"] {
+        let of = |schema: &Schema| schema.keyspace("kept").unwrap().tables[name].options.clone();
+        assert_eq!(of(&found), of(&replay.schema), "{name}");
+    }
+    assert_eq!(document::encode(&found).unwrap(), written);
+}

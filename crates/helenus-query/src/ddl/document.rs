@@ -64,7 +64,9 @@ struct TableDoc {
     number: u32,
     next_column_id: u32,
     columns: Vec<ColumnDoc>,
-    options: OptionsDoc,
+    /// Left out where they are all Cassandra 5.0's defaults, since they would be most of the document.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    options: Option<OptionsDoc>,
     #[serde(default)]
     dropped_columns: Vec<DroppedColumnDoc>,
     #[serde(default)]
@@ -248,7 +250,8 @@ fn table_doc(table: &Table) -> TableDoc {
         number: table.number.0,
         next_column_id: table.next_column_id.0,
         columns: table.columns.iter().map(column).collect(),
-        options: copy_options!(OptionsDoc, &table.options),
+        options: (table.options != TableOptions::default())
+            .then(|| copy_options!(OptionsDoc, &table.options)),
         dropped_columns: table.dropped_columns.values().map(dropped).collect(),
         indexes: table.indexes.iter().map(index).collect(),
     }
@@ -309,7 +312,7 @@ pub async fn load(store: &Store, node: &NodeInfo) -> Result<Schema, CqlError> {
     Ok(schema)
 }
 
-fn read(bytes: &[u8], schema: &mut Schema) -> Result<(), CqlError> {
+pub(super) fn read(bytes: &[u8], schema: &mut Schema) -> Result<(), CqlError> {
     let damaged = |error: String| CqlError::Server(format!("the schema document is damaged: {error}"));
     let document: SchemaDoc = serde_json::from_slice(bytes).map_err(|error| damaged(error.to_string()))?;
     if document.format > FORMAT {
@@ -445,7 +448,10 @@ fn read_table(keyspace: &str, document: &TableDoc, types: &mut TypeReader<'_>) -
         id: document.id,
         number: TableId(document.number),
         kind: TableKind::Stored,
-        options: copy_options!(TableOptions, &document.options),
+        options: match &document.options {
+            Some(options) => copy_options!(TableOptions, options),
+            None => TableOptions::default(),
+        },
         columns,
         next_column_id: ColumnId(document.next_column_id),
         dropped_columns,
