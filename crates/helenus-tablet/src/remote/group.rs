@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use hashbrown::HashMap;
@@ -25,6 +25,10 @@ use crate::tablet::Tablet;
 
 /// One object of the log holds so much, about, and at least one write.
 const GROUP_BYTES_MAX: usize = 4 << 20;
+
+/// How long a group waits for those who have just been answered, as a part of what the last one took; shorter waits are left out.
+const LINGER_PART: u32 = 8;
+const LINGER_MIN: Duration = Duration::from_micros(250);
 
 /// What is released when the outcome of a write is known: its share of the bytes in flight, and its writer's locks.
 pub(crate) type Hold = Arc<(OwnedSemaphorePermit, Option<Arc<dyn Any + Send + Sync>>)>;
@@ -138,6 +142,29 @@ impl Hosted {
         Some(Some((entries, unmarks)))
     }
 
+    /// Waits a moment for the writers that have just been answered: those who write one after the other would else fall into two halves,
+    /// each of which waits for the other's PUT before its own.
+    async fn linger(&self, answered: usize, longest: Duration) {
+        if longest < LINGER_MIN {
+            return;
+        }
+        let expected = self.queue.lock().entries.len() + answered;
+        let all_back = async {
+            loop {
+                {
+                    let queue = self.queue.lock();
+                    if queue.entries.len() >= expected || queue.closed.is_some() {
+                        return;
+                    }
+                }
+                self.ready.notified().await;
+            }
+        };
+        let _ = tokio::time::timeout(longest, all_back).await;
+        // What was heard here is for the next group.
+        self.ready.notify_one();
+    }
+
     /// Refuses what is queued, of which nothing was begun.
     fn refuse(&self, error: &StoreError) {
         self.close(error.clone());
@@ -182,7 +209,11 @@ async fn write_all(tablet: &Arc<Tablet>, hosted: &Hosted) -> Result<(), StoreErr
                 continue;
             }
         };
+        let (began, count) = (Instant::now(), entries.len());
         write_group(tablet, hosted, entries, unmarks, &mut often).await?;
+        if count > 1 {
+            hosted.linger(count, began.elapsed() / LINGER_PART).await;
+        }
     }
 }
 
