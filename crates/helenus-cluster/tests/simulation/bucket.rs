@@ -30,6 +30,8 @@ pub enum Mood {
     Flaky,
     /// All calls fail, and some have an effect all the same.
     Failing,
+    /// Nothing gets through.
+    Away,
 }
 
 /// One tablet's database.
@@ -200,15 +202,20 @@ impl Bucket {
         self.shared.cut_off.lock().unwrap().insert(node, cut_off);
     }
 
+    pub fn document_names(&self) -> Vec<String> {
+        let contents = self.shared.contents.lock().unwrap();
+        contents.documents.keys().cloned().collect()
+    }
+
     fn fate(&self) -> Fate {
         let cut_off = self.shared.cut_off.lock().unwrap().get(&self.node) == Some(&true);
         let mood = *self.shared.mood.lock().unwrap();
         let failures_percent = match mood {
-            _ if cut_off => return Fate::Lost,
+            _ if cut_off || mood == Mood::Away => return Fate::Lost,
             Mood::Healthy => return Fate::Answered,
             Mood::Slow => 2,
             Mood::Flaky => 30,
-            Mood::Failing => 100,
+            Mood::Failing | Mood::Away => 100,
         };
         match self.sim.chance(failures_percent) {
             false => Fate::Answered,

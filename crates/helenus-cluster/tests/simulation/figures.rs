@@ -1,8 +1,11 @@
-//! How long things take when the store is well, and how much moves.
+//! How long single events take, how much moves, and what is refused.
 
 use std::time::Duration;
 
-use crate::bucket::Broken;
+use helenus_cluster::{AgentState, Documents, Expect};
+
+use crate::bucket::{Broken, Mood};
+use crate::executor::WORLD;
 use crate::world::{World, host_id};
 
 const SEEDS: u64 = 100;
@@ -111,4 +114,52 @@ fn a_planned_hand_over_fails_nothing_and_adds_less_than_200_ms() {
     }
     println!("slowest: {slowest_before:?}, with a hand-over {slowest:?}");
     assert!(slowest < slowest_before + Duration::from_millis(200));
+}
+
+#[test]
+fn a_store_that_is_away_for_a_minute_moves_nothing() {
+    for seed in 0..SEEDS {
+        let world = settled(seed, 3, 12);
+        let before = world.process(0).unwrap().handle.view();
+        world.bucket.set_mood(Mood::Away);
+        world.sim.run_for(Duration::from_secs(60));
+        let may_serve = |node| world.process(node).unwrap().handle.may_serve();
+        assert!(
+            !(0..3).any(may_serve),
+            "seed {seed}: a node serves without a lease"
+        );
+        world.bucket.set_mood(Mood::Healthy);
+        assert!(world.all_answer_within(Duration::from_secs(5)), "seed {seed}");
+        settle(&world, 10);
+        let after = world.process(0).unwrap().handle.view();
+        assert_eq!(before.tablets(), after.tablets(), "seed {seed}");
+    }
+}
+
+#[test]
+fn a_node_refuses_documents_that_it_does_not_understand_and_other_clusters() {
+    for (content, expected) in [
+        (&br#"{"format":2}"#[..], "has format 2"),
+        (b"\xff", "can't be read"),
+        (
+            br#"{"format":1,"cluster_name":"other","next_tablet":2,"nodes":[],"tablets":[{"id":1,"tokens":{"first":-9223372036854775808,"last":9223372036854775807},"owner":null,"epoch":0}],"reshapes":[],"retired":[]}"#,
+            "belongs to cluster \"other\"",
+        ),
+    ] {
+        let world = World::new(1, 1, 4, Broken::default());
+        let bucket = world.bucket.clone();
+        let put = async move {
+            bucket.put("cluster", content, Expect::Absent).await.unwrap();
+        };
+        world.sim.spawn(WORLD, put);
+        world.sim.run_for(Duration::from_secs(1));
+        world.start(0);
+        let handle = world.process(0).unwrap().handle;
+        world.sim.run_for(Duration::from_secs(5));
+        match handle.state() {
+            AgentState::Failed(error) => assert!(error.to_string().contains(expected), "{error}"),
+            state => panic!("{state:?}"),
+        }
+        assert!(world.bucket.document_names().iter().eq(["cluster"]), "it left something behind");
+    }
 }

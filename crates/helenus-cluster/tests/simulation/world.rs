@@ -137,7 +137,10 @@ impl World {
         };
         self.sim.spawn(group, async move {
             let result = agent.run().await;
-            assert!(result.is_ok(), "an agent failed: {result:?}");
+            // One that failed is looked at by the test.
+            if result.is_err() {
+                return;
+            }
             // What is being answered still is.
             refuses.store(true, Ordering::Relaxed);
             sim.sleep(Duration::from_millis(100)).await;
