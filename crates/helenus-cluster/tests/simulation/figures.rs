@@ -163,3 +163,25 @@ fn a_node_refuses_documents_that_it_does_not_understand_and_other_clusters() {
         assert!(world.bucket.document_names().iter().eq(["cluster"]), "it left something behind");
     }
 }
+
+#[test]
+fn a_node_that_is_killed_and_started_again_has_its_share() {
+    for seed in 0..SEEDS / 2 {
+        let world = settled(seed, 3, 12);
+        world.crash(1);
+        world.sim.run_for(world.sim.millis(10..500));
+        world.start(1);
+        settle(&world, 30);
+        // What nodes that joined at one time left uneven is balanced a little later.
+        world.sim.run_for(Duration::from_secs(10));
+        settle(&world, 10);
+        let status = world.process(0).unwrap().handle.status();
+        assert_eq!(status.len(), 3, "seed {seed}");
+        assert!(
+            status
+                .iter()
+                .all(|status| status.node.alive && status.tablet_count == 4),
+            "seed {seed}"
+        );
+    }
+}
