@@ -87,22 +87,34 @@ def test_acknowledged_rows_survive_kill(bucket, nodes):
     check_all_there(node, acknowledged)
 
 
-def test_a_second_process_takes_over(bucket, nodes):
-    first = nodes(bucket).start()
-    session = session_on(first)
-    for k in range(50):
-        session.execute("INSERT INTO o.t (k, v) VALUES (%s, %s)", (k, k))
-    second = nodes(bucket).start()
-    check_all_there(second, range(50))
-    # The first one acknowledges nothing more, and says that it is not to be asked.
-    for k in range(50, 60):
-        with pytest.raises((NoHostAvailable, Unavailable, WriteTimeout)):
-            session.execute("INSERT INTO o.t (k, v) VALUES (%s, %s)", (k, k))
-    helenus.wait_until(lambda: "another process has opened this tablet" in first.log(), what="the first node's words")
-    there = second.connect()
-    assert there.execute("SELECT count(*) FROM o.t").one()[0] == 50
-    there.execute("INSERT INTO o.t (k, v) VALUES (60, 60)")
-    check_all_there(second, [*range(50), 60])
+def rows(session):
+    return session.execute("SELECT count(*) FROM o.t").one()[0]
+
+
+def peers(session):
+    return len(session.execute("SELECT host_id FROM system.peers_v2").all())
+
+
+def test_three_nodes_share_a_bucket(bucket, nodes):
+    cluster = [nodes(bucket).start() for _ in range(3)]
+    sessions = [session_on(node) for node in cluster]
+    for session in sessions:
+        helenus.wait_until(lambda: peers(session) == 2, what="all nodes own tablets")
+    for k in range(90):
+        sessions[k % 3].execute("INSERT INTO o.t (k, v) VALUES (%s, %s)", (k, k))
+    assert [rows(session) for session in sessions] == [90, 90, 90]
+    # One is told to leave: it hands its tablets over.
+    assert cluster[0].terminate() == 0
+    cluster[0].close_clients()
+    for k in range(90, 120):
+        sessions[1 + k % 2].execute("INSERT INTO o.t (k, v) VALUES (%s, %s)", (k, k))
+    assert [rows(session) for session in sessions[1:]] == [120, 120]
+    # Another dies: the last one takes its tablets over.
+    cluster[1].kill()
+    cluster[1].close_clients()
+    helenus.wait_until(lambda: peers(sessions[2]) == 0, what="the dead node is given up")
+    assert rows(sessions[2]) == 120
+    check_all_there(cluster[2], range(120))
 
 
 def test_a_store_that_stops_answering(bucket, nodes, minio):

@@ -323,6 +323,11 @@ impl Engine {
         self.events.subscribe()
     }
 
+    /// The store of this node.
+    pub fn store(&self) -> &Arc<Store> {
+        &self.store
+    }
+
     /// This node's clock of write timestamps, in microseconds.
     pub fn clock_us(&self) -> i64 {
         self.timestamps.next_us(self.clock.as_ref())

@@ -1,4 +1,4 @@
-//! HTTP: `/health` and `/metrics`.
+//! HTTP: `/health` and `/metrics`, and `/cluster` for a node among others.
 
 use std::io;
 use std::net::SocketAddr;
@@ -16,6 +16,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use crate::metrics::{LATENCY_BUCKETS_S, REQUEST_DURATION, STAGE_DURATION};
+use crate::node::Control;
 
 /// How often samples are moved into their buckets, so that they don't pile up while nobody asks for them.
 const UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
@@ -49,13 +50,15 @@ pub struct HttpServer {
 }
 
 impl HttpServer {
-    /// Binds the address and begins to answer. `record_stats` is called before metrics are read.
+    /// Binds the address and begins to answer. `record_stats` is called before metrics are read; `control` is there for a node among
+    /// others.
     ///
     /// Errors: the address can't be bound.
     pub async fn start(
         listen: SocketAddr,
         prometheus: PrometheusHandle,
         record_stats: Arc<dyn Fn() + Send + Sync>,
+        control: Option<Control>,
     ) -> io::Result<HttpServer> {
         let listener = TcpListener::bind(listen).await?;
         let address = listener.local_addr()?;
@@ -70,7 +73,8 @@ impl HttpServer {
         let router = Router::new()
             .route("/health", get(health))
             .route("/metrics", get(metrics))
-            .with_state(context);
+            .with_state(context)
+            .merge(control.map(Control::router).unwrap_or_default());
         tokio::spawn(async move {
             let mut stopped = stopped;
             let until = async move {

@@ -13,6 +13,7 @@ mod events;
 pub mod http;
 pub mod listener;
 pub mod metrics;
+pub mod node;
 pub mod rpc;
 mod shared;
 mod slow;

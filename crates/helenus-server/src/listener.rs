@@ -28,6 +28,18 @@ pub struct Server {
     accepting: JoinHandle<()>,
     connections: Arc<AtomicUsize>,
     shutdown_timeout: Duration,
+    events: Arc<EventHub>,
+}
+
+/// Tells a server's clients of events.
+#[derive(Clone)]
+pub struct Announcer(Arc<EventHub>);
+
+impl Announcer {
+    /// Tells the connections that registered for such events.
+    pub fn send(&self, event: &Event) {
+        self.0.send(event);
+    }
 }
 
 impl Server {
@@ -47,7 +59,7 @@ impl Server {
             events.clone(),
         ));
         let (stop, stopped) = watch::channel(false);
-        tokio::spawn(forward_schema_changes(changes, events, stopped.clone()));
+        tokio::spawn(forward_schema_changes(changes, events.clone(), stopped.clone()));
         let connections = Arc::new(AtomicUsize::new(0));
         let accepting = tokio::spawn(accept(listener, shared, connections.clone(), stopped));
         Ok(Server {
@@ -56,12 +68,18 @@ impl Server {
             accepting,
             connections,
             shutdown_timeout,
+            events,
         })
     }
 
     /// Where it listens, with the port that was chosen if 0 was asked for.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// For events beside those of the schema, which are told by themselves.
+    pub fn announcer(&self) -> Announcer {
+        Announcer(self.events.clone())
     }
 
     /// Stops accepting, lets running requests finish and be answered, and closes the connections.

@@ -1,6 +1,7 @@
 //! The helenus binary. Without a command it serves.
 
 mod migrate;
+mod nodetool;
 mod serve;
 mod shell;
 
@@ -27,6 +28,8 @@ struct Cli {
 enum Command {
     /// Run a node
     Serve(Box<serve::ServeArgs>),
+    /// Look at a cluster, and have a node leave it
+    Nodetool(nodetool::NodetoolArgs),
     /// Open a CQL prompt
     Shell(shell::ShellArgs),
     /// Copy a local store into a bucket
@@ -36,6 +39,7 @@ enum Command {
 fn main() -> ExitCode {
     let ended = match Cli::parse().command {
         Some(Command::Serve(args)) => serve::run(&args),
+        Some(Command::Nodetool(args)) => nodetool::run(&args),
         Some(Command::Shell(args)) => shell::run(args),
         Some(Command::Migrate(args)) => migrate::run(&args),
         None => serve::run(&serve::ServeArgs::default()),

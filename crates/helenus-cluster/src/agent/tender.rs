@@ -83,6 +83,8 @@ impl Tender {
         loop {
             self.look().await;
             if let Some(end) = self.settle().await? {
+                // A node that has left still passes requests on, for a while.
+                self.publish();
                 return Ok(end);
             }
             if let Some(document) = self.document()

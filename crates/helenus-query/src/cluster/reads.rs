@@ -1,10 +1,14 @@
 //! Rows by key and by range, wherever they are.
 
+use std::collections::HashMap;
+
 use bytes::Bytes;
+use futures::future::join_all;
 use helenus_cql::error::{Consistency, CqlError};
 use helenus_row::ByteRange;
 use helenus_tablet::{Scan, TokenRange};
 use tokio::time::Instant;
+use uuid::Uuid;
 
 use super::{Backoff, Cluster, Owner, RemoteError, RemoteScan, ScanRange, is_moved, moved, read_timeout};
 use crate::engine::{Engine, store_error};
@@ -62,6 +66,36 @@ pub(crate) async fn get(
             done => return done,
         }
     }
+}
+
+/// The merged rows of several keys, as far as they can be had at the first try.
+pub(crate) async fn get_many(
+    engine: &Engine,
+    cluster: &dyn Cluster,
+    keys: &[(i64, Bytes)],
+) -> HashMap<Bytes, Option<Bytes>> {
+    let deadline = engine.deadline();
+    let mut far: HashMap<Uuid, Vec<(i64, Bytes)>> = HashMap::new();
+    let mut rows = HashMap::new();
+    for (token, key) in keys {
+        match cluster.owner(*token) {
+            Owner::Peer(node) => far.entry(node).or_default().push((*token, key.clone())),
+            Owner::Here => {
+                if let Ok(row) = get_here(engine, *token, key).await {
+                    rows.insert(key.clone(), row);
+                }
+            }
+            Owner::Nobody => {}
+        }
+    }
+    let asked = far
+        .iter()
+        .map(|(node, keys)| async move { (keys, cluster.get(*node, keys, deadline).await) });
+    for (keys, answer) in join_all(asked).await {
+        let keys = keys.iter().map(|(_, key)| key.clone());
+        rows.extend(keys.zip(answer.unwrap_or_default()));
+    }
+    rows
 }
 
 /// The same of a tablet of this node.

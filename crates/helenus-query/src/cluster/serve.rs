@@ -174,6 +174,12 @@ impl Engine {
         Ok(self.versions())
     }
 
+    /// Loads the documents as they are in the store now.
+    pub async fn load_newest(&self) -> Result<(), CqlError> {
+        crate::ddl::reload(self).await?;
+        self.headers.load(&self.store).await
+    }
+
     /// The versions of the documents that are loaded.
     pub fn versions(&self) -> Versions {
         Versions {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use helenus_cql::error::CqlError;
 use helenus_cql::types::{CqlType, NativeType, UserType, UserTypeField};
 use helenus_row::{ColumnId, Order, TableId};
-use helenus_tablet::{MetaExpect, Store, StoreError};
+use helenus_tablet::{MetaDoc, MetaExpect, Store, StoreError};
 use md5::{Digest, Md5};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -294,6 +294,19 @@ pub async fn store(store: &Store, document: &[u8], replaced: u64) -> Result<Opti
 
 /// Reads the schema.
 pub async fn load(store: &Store, node: &NodeInfo) -> Result<Schema, CqlError> {
+    let document = store.meta_get(NAME).await.map_err(store_error)?;
+    parse(document, node)
+}
+
+/// Reads the schema if it is newer than that version of the document.
+pub async fn load_newer(store: &Store, node: &NodeInfo, version: u64) -> Result<Option<Schema>, CqlError> {
+    match store.meta_get(NAME).await.map_err(store_error)? {
+        Some(document) if document.version > version => parse(Some(document), node).map(Some),
+        _ => Ok(None),
+    }
+}
+
+fn parse(document: Option<MetaDoc>, node: &NodeInfo) -> Result<Schema, CqlError> {
     let mut schema = Schema {
         version: Uuid::nil(),
         generation: 1,
@@ -301,7 +314,7 @@ pub async fn load(store: &Store, node: &NodeInfo) -> Result<Schema, CqlError> {
         next_table_number: 1,
         keyspaces: BTreeMap::new(),
     };
-    if let Some(document) = store.meta_get(NAME).await.map_err(store_error)? {
+    if let Some(document) = document {
         read(&document.content, &mut schema)?;
         schema.document_version = document.version;
     }

@@ -336,7 +336,8 @@ async fn install(engine: &Engine, mut schema: Schema) -> bool {
 /// Puts the schema of the store in place, if it is newer, and tells the subscribers what has changed.
 pub(crate) async fn reload(engine: &Engine) -> Result<(), CqlError> {
     let before = engine.schema();
-    let schema = document::load(&engine.store, &engine.node).await?;
+    let newer = document::load_newer(&engine.store, &engine.node, before.document_version).await?;
+    let Some(schema) = newer else { return Ok(()) };
     if install(engine, schema).await {
         for event in difference::events(&before, &engine.schema()) {
             let _ = engine.events.send(event);

@@ -1,13 +1,14 @@
 //! Reading through an index: its entries for a value lead to base rows, each of which is read and checked.
 
+use std::collections::{HashMap, VecDeque};
 use std::ops::Bound;
 
 use bytes::Bytes;
 use helenus_cql::ast::Operator;
 use helenus_cql::error::CqlError;
-use helenus_row::ClusteringRange;
 use helenus_row::header::PartitionHeader;
 use helenus_row::key::TupleBound;
+use helenus_row::{ClusteringRange, key};
 use std::sync::Arc;
 
 use super::bounds::invalid_key;
@@ -15,6 +16,7 @@ use super::filter::{Expression, Filter, Operand};
 use super::index_choice;
 use super::paging::PagingState;
 use super::token::TokenBounds;
+use crate::cluster::reads;
 use crate::engine::Engine;
 use crate::schema::{Index, IndexTargetKind, Table};
 use crate::storage::index_entry::{decode_entry, entry_clustering, entry_key, entry_value, is_by_partition};
@@ -26,6 +28,10 @@ use crate::trace;
 
 /// Indexed values are no longer than this.
 const VALUE_LEN_MAX: usize = 65_535;
+
+/// Entries that are read ahead in a cluster, at first and at most.
+const AHEAD_MIN: usize = 8;
+const AHEAD_MAX: usize = 128;
 
 /// An index and the value to look up.
 pub(super) struct IndexLookup {
@@ -96,6 +102,10 @@ pub(super) struct IndexSource {
     wanted: RowsWanted,
     now_s: i64,
     resume: Option<PagingState>,
+    /// Entries that were read ahead, how many are next, and the base rows that were read with them.
+    ahead: VecDeque<(PartitionKey, Bytes)>,
+    ahead_count: usize,
+    rows_ahead: HashMap<Bytes, Option<Bytes>>,
     /// An entry of the next partition, found while leaving the current one.
     pending: Option<(PartitionKey, Bytes)>,
     current: Option<PartitionKey>,
@@ -140,6 +150,9 @@ impl IndexSource {
             wanted,
             now_s,
             resume: resume.filter(|state| state.clustering.is_some()).cloned(),
+            ahead: VecDeque::new(),
+            ahead_count: AHEAD_MIN,
+            rows_ahead: HashMap::new(),
             pending: None,
             current: None,
             header: None,
@@ -147,16 +160,58 @@ impl IndexSource {
         })
     }
 
-    async fn next_entry(&mut self, engine: &Engine) -> Result<Option<(PartitionKey, Bytes)>, CqlError> {
+    async fn next_entry(
+        &mut self,
+        engine: &Engine,
+        table: &Table,
+    ) -> Result<Option<(PartitionKey, Bytes)>, CqlError> {
         if let Some(entry) = self.pending.take() {
             return Ok(Some(entry));
         }
-        while let Some(entry) = self.entries.next(engine).await? {
+        if self.ahead.is_empty() {
+            self.look_ahead(engine, table).await?;
+        }
+        Ok(self.ahead.pop_front())
+    }
+
+    /// Reads the next entries. In a cluster, where base rows may be far, several at a time, and the rows of all of them at once.
+    async fn look_ahead(&mut self, engine: &Engine, table: &Table) -> Result<(), CqlError> {
+        let cluster = engine.cluster().filter(|_| !self.is_by_partition);
+        let count = cluster.map_or(1, |_| self.ahead_count);
+        while self.ahead.len() < count
+            && let Some(entry) = self.entries.next(engine).await?
+        {
             if entry.row.live(self.now_s)?.is_some() {
-                return decode_entry(&self.index, &entry.clustering).map(Some);
+                self.ahead
+                    .push_back(decode_entry(&self.index, &entry.clustering)?);
             }
         }
-        Ok(None)
+        self.ahead_count = (self.ahead_count * 2).min(AHEAD_MAX);
+        let Some(cluster) = cluster else { return Ok(()) };
+        let row_key = |(base, clustering): &(PartitionKey, Bytes)| {
+            let key = key::row_key(table.number, base.token, &base.bytes, clustering);
+            (base.token, key)
+        };
+        let keys: Vec<(i64, Bytes)> = self.ahead.iter().map(row_key).collect();
+        self.rows_ahead = reads::get_many(engine, cluster.as_ref(), &keys).await;
+        Ok(())
+    }
+
+    /// The base row of an entry.
+    async fn base_row(
+        &mut self,
+        engine: &Engine,
+        table: &Table,
+        base: &PartitionKey,
+        clustering: &[u8],
+    ) -> Result<Option<StoredRow>, CqlError> {
+        let header = self.header.as_ref();
+        let key = key::row_key(table.number, base.token, &base.bytes, clustering);
+        let Some(found) = self.rows_ahead.remove(&key) else {
+            return read_stored_row_under(engine, table, base, clustering, header).await;
+        };
+        let shadow = header.and_then(|header| header.deletion_at(clustering));
+        found.map(|packed| StoredRow::parse(packed, shadow)).transpose()
     }
 
     pub async fn next_partition(
@@ -166,7 +221,7 @@ impl IndexSource {
     ) -> Result<Option<PartitionKey>, CqlError> {
         let left = self.current.take();
         let (key, clustering) = loop {
-            match self.next_entry(engine).await? {
+            match self.next_entry(engine, table).await? {
                 Some((key, _)) if left.as_ref() == Some(&key) => {}
                 Some(entry) => break entry,
                 None => return Ok(None),
@@ -212,7 +267,7 @@ impl IndexSource {
         let Some(current) = self.current.clone() else {
             return Ok(None);
         };
-        while let Some((key, clustering)) = self.next_entry(engine).await? {
+        while let Some((key, clustering)) = self.next_entry(engine, table).await? {
             if key != current {
                 self.pending = Some((key, clustering));
                 return Ok(None);
@@ -221,7 +276,7 @@ impl IndexSource {
             if is_static || !self.wanted.contains(&clustering) {
                 continue;
             }
-            let row = read_stored_row_under(engine, table, &key, &clustering, self.header.as_ref()).await?;
+            let row = self.base_row(engine, table, &key, &clustering).await?;
             if let Some(row) = row {
                 return Ok(Some(RowAt { clustering, row }));
             }

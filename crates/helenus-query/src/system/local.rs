@@ -82,7 +82,8 @@ fn others(engine: &Engine) -> Vec<Node> {
     };
     let here = cluster.here();
     let mut nodes = cluster.nodes();
-    nodes.retain(|node| node.host_id != here);
+    // Drivers can't place a node without tokens.
+    nodes.retain(|node| node.host_id != here && !node.tokens.is_empty());
     nodes
 }
 

@@ -1,5 +1,6 @@
 //! Any node coordinates any request: statements through each of three nodes, over the ports that they speak to each other by.
 
+mod joined;
 mod nodes;
 
 use std::time::Duration;

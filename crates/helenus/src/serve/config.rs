@@ -2,13 +2,18 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::PathBuf;
+use std::time::Duration;
 
+use helenus_cluster::LEASE_DEFAULT;
 use helenus_query::engine::Limits;
 use helenus_server::ServerConfig;
 use helenus_tablet::{StoreConfig, StoreUrl, machine_memory_bytes};
 
 /// The Cassandra version that drivers and tools are told.
 pub const CASSANDRA_VERSION: &str = "5.0.5";
+
+/// Where nodes speak to each other, as in Cassandra.
+const RPC_PORT: u16 = 7000;
 
 /// What a node runs with. [`super::settings`] names and checks each of these.
 #[derive(Clone)]
@@ -17,7 +22,17 @@ pub struct Config {
     pub server: ServerConfig,
     pub limits: Limits,
     pub http: Option<SocketAddr>,
+    /// Where other nodes are served, if the store is shared.
     pub rpc: Option<SocketAddr>,
+    /// Where other nodes shall connect, if that is not where the node listens.
+    pub rpc_advertise: Option<String>,
+    /// The name of this node; its id is made of it.
+    pub name: Option<String>,
+    pub cluster_secret: Option<String>,
+    pub rpc_tls_certificate: Option<PathBuf>,
+    pub rpc_tls_key: Option<PathBuf>,
+    pub rpc_tls_authority: Option<PathBuf>,
+    pub lease: Duration,
     /// Where drivers shall connect, if that is not where the node listens.
     pub advertise: Option<SocketAddr>,
     pub cluster_name: String,
@@ -38,6 +53,13 @@ impl Config {
             limits: Limits::default(),
             http: Some(local(9180)),
             rpc: None,
+            rpc_advertise: None,
+            name: None,
+            cluster_secret: None,
+            rpc_tls_certificate: None,
+            rpc_tls_key: None,
+            rpc_tls_authority: None,
+            lease: LEASE_DEFAULT,
             advertise: None,
             cluster_name: "Helenus".to_owned(),
             data_center: "datacenter1".to_owned(),
@@ -57,6 +79,12 @@ impl Config {
     pub fn advertised(&self) -> SocketAddr {
         self.advertise
             .unwrap_or_else(|| self.reachable(self.server.listen))
+    }
+
+    /// Where other nodes are served: beside the clients unless something else is said.
+    pub fn rpc_listen(&self) -> SocketAddr {
+        let ip = self.server.listen.ip();
+        self.rpc.unwrap_or_else(|| SocketAddr::new(ip, RPC_PORT))
     }
 
     /// An address to connect to: that of the machine where the node listens on all of its addresses.

@@ -1,5 +1,6 @@
 //! `helenus serve`: one node.
 
+mod cluster;
 mod config;
 mod host_id;
 mod settings;
@@ -16,11 +17,13 @@ use clap::Args;
 use helenus_query::clock::SystemClock;
 use helenus_query::engine::{Engine, EngineConfig, NodeInfo};
 use helenus_server::http::{self, HttpServer};
+use helenus_server::node::ClusterNode;
 use helenus_server::{Backend, Server};
-use helenus_tablet::StoreUrl;
+use helenus_tablet::{StoreConfig, StoreUrl};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::prelude::*;
 
+use self::cluster::Identity;
 use self::config::{CASSANDRA_VERSION, Config};
 
 /// Runs a node. Every setting can also stand in the file of --config and in the environment.
@@ -36,9 +39,15 @@ pub struct ServeArgs {
     /// Where /health and /metrics are served; "off" for nowhere [default: 127.0.0.1:9180]
     #[arg(long, value_name = "HOST:PORT")]
     http: Option<String>,
-    /// Where other nodes will find this one. A node of this version stands alone and opens no such port
+    /// Where other nodes of a shared store are served [default: port 7000 beside the clients]
     #[arg(long, value_name = "HOST:PORT")]
     rpc: Option<String>,
+    /// The name of this node among those of a shared store
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// The rack of this node [default: rack1]
+    #[arg(long, value_name = "NAME")]
+    rack: Option<String>,
     /// A TOML file of settings
     #[arg(long, value_name = "FILE")]
     config: Option<std::path::PathBuf>,
@@ -55,6 +64,8 @@ impl ServeArgs {
             ("listen", &self.listen),
             ("http", &self.http),
             ("rpc", &self.rpc),
+            ("name", &self.name),
+            ("rack", &self.rack),
         ];
         let mut all: Vec<(String, String)> = named
             .into_iter()
@@ -107,30 +118,43 @@ async fn serve(config: Config, began: Instant) -> anyhow::Result<()> {
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen for signals")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for signals")?;
 
-    let engine = open_engine(&config).await?;
+    let identity = cluster::identity(&config)?;
+    let engine = open_engine(&config, &identity).await?;
+    let node = cluster::join(&config, &identity, &engine).await?;
     let server = Server::start(config.server.clone(), engine.clone())
         .await
         .with_context(|| format!("listen = \"{}\": cannot listen there", config.server.listen))?;
     let http = match config.http {
         Some(address) => {
             let stats = engine.clone();
-            let started =
-                HttpServer::start(address, prometheus, Arc::new(move || stats.record_stats())).await;
+            let record = Arc::new(move || stats.record_stats());
+            let control = node.as_ref().map(|node| node.control(&engine));
+            let started = HttpServer::start(address, prometheus, record, control).await;
             Some(started.with_context(|| format!("http = \"{address}\": cannot listen there"))?)
         }
         None => None,
     };
-    greet(&config, &server, http.as_ref(), began);
+    if let Some(node) = &node {
+        node.announce(server.announcer());
+    }
+    greet(&config, &server, http.as_ref(), node.as_ref(), began);
 
-    let signal = tokio::select! {
+    let reason = tokio::select! {
         _ = terminate.recv() => "SIGTERM",
         _ = interrupt.recv() => "SIGINT",
+        () = cluster::left(node.as_ref()) => "the node has left the cluster",
     };
-    tracing::info!(signal, "stopping");
+    tracing::info!(reason, "stopping");
     if let Some(http) = &http {
         http.set_stopping();
     }
+    if let Some(node) = &node {
+        cluster::drain(node, &mut terminate, &mut interrupt).await;
+    }
     server.stop().await;
+    if let Some(node) = node {
+        node.stop(config.server.shutdown_timeout).await;
+    }
     engine
         .close()
         .await
@@ -142,22 +166,22 @@ async fn serve(config: Config, began: Instant) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn open_engine(config: &Config) -> anyhow::Result<Arc<Engine>> {
-    let host_id = match &config.store.url {
-        StoreUrl::File(folder) => host_id::load(folder)?,
-        StoreUrl::Remote(_) => uuid::Uuid::new_v4(),
-    };
+async fn open_engine(config: &Config, identity: &Identity) -> anyhow::Result<Arc<Engine>> {
     let node = NodeInfo {
         cluster_name: config.cluster_name.clone(),
         data_center: config.data_center.clone(),
         rack: config.rack.clone(),
-        host_id,
+        host_id: identity.host_id,
         native_address: config.advertised(),
         release_version: CASSANDRA_VERSION.to_owned(),
     };
     let url = config.store.url.to_string();
     let engine_config = EngineConfig {
-        store: config.store.clone(),
+        // Of a shared store the agent says which.
+        store: StoreConfig {
+            open_all_tablets: false,
+            ..config.store.clone()
+        },
         node,
         limits: config.limits.clone(),
         clock: Arc::new(SystemClock),
@@ -168,7 +192,13 @@ async fn open_engine(config: &Config) -> anyhow::Result<Arc<Engine>> {
 }
 
 /// Says where everything is and how to connect.
-fn greet(config: &Config, server: &Server, http: Option<&HttpServer>, began: Instant) {
+fn greet(
+    config: &Config,
+    server: &Server,
+    http: Option<&HttpServer>,
+    node: Option<&ClusterNode>,
+    began: Instant,
+) {
     let address = server.address();
     let reachable = config.reachable(address);
     let (host, port) = (reachable.ip(), reachable.port());
@@ -187,6 +217,17 @@ fn greet(config: &Config, server: &Server, http: Option<&HttpServer>, began: Ins
             http.address()
         );
     }
+    if let Some(node) = node {
+        let tablets = node.agent().view();
+        println!(
+            "  other nodes   {}   ({} tablets here, {} nodes)",
+            node.rpc_address(),
+            tablets.tablets_of(node.host_id()).count(),
+            tablets.nodes().len()
+        );
+    } else if let Some(rpc) = config.rpc {
+        println!("Note: rpc = {rpc}: a store in a local folder has one node; no port is opened for others.");
+    }
     println!("Connect with");
     println!("  helenus shell {reachable}");
     println!("  cqlsh {host} {port}");
@@ -194,9 +235,6 @@ fn greet(config: &Config, server: &Server, http: Option<&HttpServer>, began: Ins
         "  a driver: contact point {reachable}, local data center {}",
         config.data_center
     );
-    if let Some(rpc) = config.rpc {
-        println!("Note: rpc = {rpc}: a node of this version stands alone; it opens no port for other nodes.");
-    }
 }
 
 /// Where a store lies, in full.

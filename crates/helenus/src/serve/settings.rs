@@ -43,7 +43,15 @@ const SETTINGS: &[Setting] = &[
     Setting { name: "store", about: "where the data lies", allowed: "file:///path, a path, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix", set: |c, v| { c.store.url = StoreUrl::parse(v).map_err(|e| e.to_string())?; Ok(()) } },
     Setting { name: "listen", about: "where CQL is served", allowed: ADDRESS, set: |c, v| put(&mut c.server.listen, address(v)) },
     Setting { name: "http", about: "where /health and /metrics are served", allowed: ADDRESS_OR_OFF, set: |c, v| put(&mut c.http, or_off(v, address)) },
-    Setting { name: "rpc", about: "where other nodes will find this one; no port is opened in this version", allowed: ADDRESS, set: |c, v| put(&mut c.rpc, address(v).map(Some)) },
+    Setting { name: "rpc", about: "where other nodes are served, if the store is shared; port 7000 beside the clients by default", allowed: ADDRESS, set: |c, v| put(&mut c.rpc, address(v).map(Some)) },
+    Setting { name: "rpc_advertise", about: "where other nodes are told to connect, if not where it listens", allowed: ADDRESS, set: |c, v| { address(v)?; c.rpc_advertise = Some(v.to_owned()); Ok(()) } },
+    Setting { name: "name", about: "the name of this node in its cluster, the same after a restart; the host's name and the address for other nodes by default", allowed: NAME, set: |c, v| put(&mut c.name, name(v).map(Some)) },
+    Setting { name: "cluster_secret", about: "what the nodes of a cluster know and no one else; kept in the store by default", allowed: "a text of at least 8 characters", set: |c, v| put(&mut c.cluster_secret, secret(v).map(Some)) },
+    Setting { name: "rpc_tls_certificate", about: "this node's certificate for TLS between nodes, for the name helenus", allowed: "a PEM file", set: |c, v| { c.rpc_tls_certificate = Some(v.into()); Ok(()) } },
+    Setting { name: "rpc_tls_key", about: "the certificate's key", allowed: "a PEM file", set: |c, v| { c.rpc_tls_key = Some(v.into()); Ok(()) } },
+    Setting { name: "rpc_tls_authority", about: "who has signed the certificates of all nodes", allowed: "a PEM file", set: |c, v| { c.rpc_tls_authority = Some(v.into()); Ok(()) } },
+    Setting { name: "lease", about: "how long a node may be silent before others take its tablets", allowed: "a time from 500ms to 60s", set: |c, v| put(&mut c.lease, lease(v)) },
+    Setting { name: "request_timeout", about: "how long a request may take when other nodes are asked", allowed: TIME, set: |c, v| put(&mut c.limits.request_timeout, time(v)) },
     Setting { name: "advertise", about: "where drivers are told to connect, if not where it listens", allowed: ADDRESS, set: |c, v| put(&mut c.advertise, address(v).map(Some)) },
     Setting { name: "cluster_name", about: "the name of the cluster", allowed: NAME, set: |c, v| put(&mut c.cluster_name, name(v)) },
     Setting { name: "data_center", about: "the data center of this node", allowed: NAME, set: |c, v| put(&mut c.data_center, name(v)) },
@@ -116,6 +124,21 @@ fn name(text: &str) -> Result<String, String> {
         return Err("not such a name".to_owned());
     }
     Ok(text.to_owned())
+}
+
+fn secret(text: &str) -> Result<String, String> {
+    match text.len() {
+        0..8 => Err("too short".to_owned()),
+        _ => Ok(text.to_owned()),
+    }
+}
+
+fn lease(text: &str) -> Result<Duration, String> {
+    match time(text)? {
+        short if short < Duration::from_millis(500) => Err("too short".to_owned()),
+        long if long > Duration::from_secs(60) => Err("too long".to_owned()),
+        lease => Ok(lease),
+    }
 }
 
 fn count(text: &str) -> Result<usize, String> {

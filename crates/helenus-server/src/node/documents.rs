@@ -1,0 +1,83 @@
+//! The cluster's documents, beside the schema in the store.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures::TryStreamExt;
+use helenus_cluster::{Document, DocumentError, Documents, Expect, Listed, Version};
+use helenus_tablet::{MetaExpect, Store, StoreError};
+use object_store::ObjectStore;
+use object_store::path::Path;
+
+/// Where the store keeps its documents.
+const FOLDER: &str = "meta";
+
+/// Documents of a store in a bucket.
+pub struct StoreDocuments {
+    store: Arc<Store>,
+}
+
+impl StoreDocuments {
+    pub fn new(store: Arc<Store>) -> StoreDocuments {
+        StoreDocuments { store }
+    }
+}
+
+fn unavailable(error: impl std::fmt::Display) -> DocumentError {
+    DocumentError::Unavailable(error.to_string())
+}
+
+fn failed(error: StoreError) -> DocumentError {
+    match error {
+        StoreError::MetaConflict(_) => DocumentError::Conflict,
+        other => unavailable(other),
+    }
+}
+
+#[async_trait]
+impl Documents for StoreDocuments {
+    async fn get(&self, name: &str) -> Result<Option<Document>, DocumentError> {
+        let found = self.store.meta_get(name).await.map_err(failed)?;
+        Ok(found.map(|document| Document {
+            version: document.version,
+            content: document.content.to_vec(),
+        }))
+    }
+
+    async fn put(&self, name: &str, content: &[u8], expect: Expect) -> Result<Version, DocumentError> {
+        let expect = match expect {
+            Expect::Absent => MetaExpect::Absent,
+            Expect::Version(version) => MetaExpect::Version(version),
+        };
+        self.store.meta_put(name, content, expect).await.map_err(failed)
+    }
+
+    async fn list(&self, prefix: &str) -> Result<Vec<Listed>, DocumentError> {
+        let objects = self.store.objects().map_err(failed)?;
+        let folder = Path::from(FOLDER);
+        let found: Vec<_> = objects
+            .list(Some(&folder))
+            .try_collect()
+            .await
+            .map_err(unavailable)?;
+        let listed = |object: object_store::ObjectMeta| {
+            let name = object
+                .location
+                .filename()
+                .filter(|name| name.starts_with(prefix))?;
+            let stamp = match object.e_tag.or(object.version) {
+                Some(stamp) => stamp,
+                None => object.last_modified.to_rfc3339(),
+            };
+            Some(Listed {
+                name: name.to_owned(),
+                stamp,
+            })
+        };
+        Ok(found.into_iter().filter_map(listed).collect())
+    }
+
+    async fn delete(&self, name: &str) -> Result<(), DocumentError> {
+        self.store.meta_delete(name).await.map_err(failed)
+    }
+}

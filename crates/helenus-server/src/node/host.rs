@@ -1,0 +1,112 @@
+//! Tablets, opened and closed as the agent says.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use async_trait::async_trait;
+use helenus_cluster::{Epoch, HostError, Removal, TabletHost, TabletId, TabletLoad, TabletSpec, TokenRange};
+use helenus_query::engine::Engine;
+use parking_lot::Mutex;
+
+/// The tablets of an engine's store.
+pub struct StoreHost {
+    engine: Arc<Engine>,
+    /// What each tablet had done when its load was last asked for.
+    counted: Mutex<HashMap<u32, (u64, Instant)>>,
+}
+
+impl StoreHost {
+    pub fn new(engine: Arc<Engine>) -> StoreHost {
+        StoreHost {
+            engine,
+            counted: Mutex::default(),
+        }
+    }
+}
+
+fn failed(error: impl std::fmt::Display) -> HostError {
+    HostError::Failed(error.to_string())
+}
+
+fn range(tokens: TokenRange) -> helenus_tablet::TokenRange {
+    helenus_tablet::TokenRange {
+        first: tokens.first,
+        last: tokens.last,
+    }
+}
+
+#[async_trait]
+impl TabletHost for StoreHost {
+    async fn open(&self, tablet: TabletId, tokens: TokenRange, _epoch: Epoch) -> Result<(), HostError> {
+        // What was agreed while this node did not take part.
+        self.engine.load_newest().await.map_err(failed)?;
+        let store = self.engine.store();
+        store.open_tablet(tablet.0, range(tokens)).await.map_err(failed)?;
+        let unfinished = self.engine.recover_batches(range(tokens)).await.map_err(failed)?;
+        tracing::info!(%tablet, %tokens, unfinished, "tablet open");
+        Ok(())
+    }
+
+    async fn close(&self, tablet: TabletId) -> Result<(), HostError> {
+        self.engine.store().close_tablet(tablet.0).await.map_err(failed)?;
+        tracing::info!(%tablet, "tablet closed");
+        Ok(())
+    }
+
+    async fn abandon(&self, tablet: TabletId) {
+        if let Err(error) = self.engine.store().abandon_tablet(tablet.0) {
+            tracing::warn!(%tablet, %error, "cannot give a tablet up");
+        }
+    }
+
+    async fn split(&self, parent: TabletId, children: [TabletSpec; 2]) -> Result<(), HostError> {
+        let children = children.map(|child| (child.id.0, range(child.tokens)));
+        let store = self.engine.store();
+        store.split_tablet(parent.0, children).await.map_err(failed)
+    }
+
+    async fn merge(&self, parents: &[TabletId], child: TabletSpec) -> Result<(), HostError> {
+        let parents: Vec<u32> = parents.iter().map(|parent| parent.0).collect();
+        let child = (child.id.0, range(child.tokens));
+        let store = self.engine.store();
+        store.merge_tablets(&parents, child).await.map_err(failed)
+    }
+
+    async fn remove(&self, tablet: TabletId) -> Result<Removal, HostError> {
+        let is_gone = self.engine.store().remove_tablet(tablet.0).await;
+        Ok(match is_gone.map_err(failed)? {
+            true => Removal::Gone,
+            false => Removal::StillNeeded,
+        })
+    }
+
+    fn load(&self) -> Vec<(TabletId, TabletLoad)> {
+        let now = Instant::now();
+        let mut counted = self.counted.lock();
+        let stats: Vec<_> = self
+            .engine
+            .store()
+            .tablets()
+            .iter()
+            .map(|tablet| tablet.stats())
+            .collect();
+        counted.retain(|id, _| stats.iter().any(|stats| stats.id == *id));
+        let load = |stats: &helenus_tablet::TabletStats| {
+            let ops = stats.operands + stats.gets + stats.scans;
+            let ops_per_s = match counted.insert(stats.id, (ops, now)) {
+                Some((before, at)) => {
+                    let seconds = now.saturating_duration_since(at).as_secs_f64().max(0.001);
+                    (ops.saturating_sub(before) as f64 / seconds) as u64
+                }
+                None => 0,
+            };
+            let load = TabletLoad {
+                bytes: stats.data_bytes,
+                ops_per_s,
+            };
+            (TabletId(stats.id), load)
+        };
+        stats.iter().map(load).collect()
+    }
+}

@@ -1,0 +1,217 @@
+//! A node among others: the agent, what it is told of the store and of tablets, and the port for the other nodes.
+//!
+//! The agent has a thread of its own, since a lease that is renewed late ends.
+
+mod control;
+mod documents;
+mod events;
+mod host;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use helenus_cluster::{Agent, AgentConfig, AgentHandle, AgentState, HostId, SystemClock};
+use helenus_query::engine::Engine;
+use helenus_tablet::{MetaExpect, Store, StoreError, TabletEvent};
+use tokio::task::JoinHandle;
+
+pub use control::Control;
+pub use documents::StoreDocuments;
+pub use host::StoreHost;
+
+use crate::listener::Announcer;
+use crate::rpc::auth::Secret;
+use crate::rpc::{Members, Peers, RpcServer, Tls};
+
+/// The document that holds the cluster's secret, if none is configured: who can read the store is one of the cluster.
+const SECRET: &str = "cluster-secret";
+/// How often a node looks for documents that others have changed.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How a node takes part.
+pub struct NodeConfig {
+    pub agent: AgentConfig,
+    /// Where the other nodes are served.
+    pub rpc: SocketAddr,
+    /// None takes the one that is kept in the store.
+    pub secret: Option<Secret>,
+    pub tls: Option<Tls>,
+}
+
+/// A node that takes part.
+pub struct ClusterNode {
+    agent: AgentHandle,
+    here: HostId,
+    rpc: RpcServer,
+    tasks: Vec<JoinHandle<()>>,
+    running: Option<std::thread::JoinHandle<()>>,
+}
+
+/// Why a node can't take part.
+#[derive(Debug, thiserror::Error)]
+pub enum NodeError {
+    #[error("rpc = \"{0}\": cannot listen there: {1}")]
+    Rpc(SocketAddr, std::io::Error),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Cluster(#[from] helenus_cluster::ClusterError),
+    #[error("cannot start a thread for the cluster agent: {0}")]
+    Thread(std::io::Error),
+}
+
+impl ClusterNode {
+    /// Opens the port for the other nodes and begins to join. The address that the others are told is the agent's.
+    pub async fn start(engine: &Arc<Engine>, config: NodeConfig) -> Result<ClusterNode, NodeError> {
+        let NodeConfig {
+            agent: agent_config,
+            rpc,
+            secret,
+            tls,
+        } = config;
+        let store = engine.store().clone();
+        let secret = match secret {
+            Some(secret) => secret,
+            None => kept_secret(&store).await?,
+        };
+        let here = agent_config.host_id;
+        let (handle, mailbox) = AgentHandle::channel(Arc::new(SystemClock));
+        let peers = Peers::new(secret.clone(), tls.clone());
+        let members = Members::new(handle.clone(), here, peers);
+        let cluster_name = agent_config.cluster_name.clone();
+        let server = RpcServer::start(rpc, engine.clone(), cluster_name, here.0, secret, tls.as_ref());
+        let server = server.await.map_err(|error| NodeError::Rpc(rpc, error))?;
+        engine.join(members.clone());
+        let tasks = vec![
+            members.keep_in_touch(engine.clone()),
+            tokio::spawn(look(engine.clone())),
+            tokio::spawn(report_losses(store.clone(), handle.clone())),
+        ];
+        let documents = Arc::new(StoreDocuments::new(store));
+        let host = Arc::new(StoreHost::new(engine.clone()));
+        let agent = Agent::new(mailbox, agent_config, documents, host, rand::random());
+        Ok(ClusterNode {
+            agent: handle,
+            here,
+            rpc: server,
+            tasks,
+            running: Some(run(agent).map_err(NodeError::Thread)?),
+        })
+    }
+
+    pub fn agent(&self) -> &AgentHandle {
+        &self.agent
+    }
+
+    /// This node's id.
+    pub fn host_id(&self) -> HostId {
+        self.here
+    }
+
+    /// Where the other nodes are served.
+    pub fn rpc_address(&self) -> SocketAddr {
+        self.rpc.address()
+    }
+
+    /// Tells clients of nodes that come and go.
+    pub fn announce(&self, announcer: Announcer) {
+        let announcing = events::announce(self.agent.clone(), self.here, announcer);
+        tokio::spawn(announcing);
+    }
+
+    /// What HTTP offers of the cluster.
+    pub fn control(&self, engine: &Arc<Engine>) -> Control {
+        Control::new(self.agent.clone(), self.here, engine.clone())
+    }
+
+    /// Returns when the node is in the cluster and has its tablets open.
+    ///
+    /// # Errors
+    /// The node can't take part, and waiting would not help.
+    pub async fn joined(&self) -> Result<(), NodeError> {
+        let mut states = self.agent.states();
+        let ready = |state: &AgentState| !matches!(state, AgentState::Joining(_));
+        let state = match states.wait_for(ready).await {
+            Ok(state) => state.clone(),
+            Err(_) => AgentState::Failed(helenus_cluster::ClusterError::Stopped),
+        };
+        match state {
+            AgentState::Failed(error) => Err(error.into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Hands all tablets over and leaves the cluster. The node still coordinates requests.
+    pub async fn drain(&self) -> Result<(), NodeError> {
+        Ok(self.agent.drain().await?)
+    }
+
+    /// Closes the port for the other nodes, once what they have asked for is done.
+    pub async fn stop(mut self, at_most: Duration) {
+        self.tasks.iter().for_each(JoinHandle::abort);
+        self.rpc.stop(at_most).await;
+        if let Some(running) = self.running.take() {
+            let _ = tokio::task::spawn_blocking(move || running.join()).await;
+        }
+    }
+}
+
+/// Runs the agent in a thread of its own.
+fn run(agent: Agent) -> std::io::Result<std::thread::JoinHandle<()>> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    std::thread::Builder::new()
+        .name("helenus-agent".to_owned())
+        .spawn(move || {
+            if let Err(error) = runtime.block_on(agent.run()) {
+                tracing::error!(%error, "this node takes no part in the cluster any more");
+            }
+        })
+}
+
+/// The secret that is kept in the store; the first node makes it.
+async fn kept_secret(store: &Store) -> Result<Secret, StoreError> {
+    loop {
+        if let Some(document) = store.meta_get(SECRET).await? {
+            return Ok(Secret::new(document.content.to_vec()));
+        }
+        let secret = Secret::random();
+        match store
+            .meta_put(SECRET, secret.as_bytes(), MetaExpect::Absent)
+            .await
+        {
+            Ok(_) => return Ok(secret),
+            Err(StoreError::MetaConflict(_)) => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Loads the documents that others have changed, should nobody have said so.
+async fn look(engine: Arc<Engine>) {
+    loop {
+        tokio::time::sleep(LOOK_INTERVAL).await;
+        if let Err(error) = engine.load_newest().await {
+            tracing::warn!(%error, "cannot look for a newer schema");
+        }
+    }
+}
+
+/// Tells the agent of tablets that others have opened.
+async fn report_losses(store: Arc<Store>, agent: AgentHandle) {
+    let mut events = store.tablet_events();
+    loop {
+        match events.recv().await {
+            Ok(TabletEvent::Lost { id, error }) => {
+                tracing::info!(tablet = id, %error, "a tablet is not served here any more");
+                agent.tablet_lost(helenus_cluster::TabletId(id));
+            }
+            Err(tokio::sync::broadcast::error::RecvError::Lagged(lost)) => {
+                tracing::warn!(lost, "events of tablets were lost");
+            }
+            Err(tokio::sync::broadcast::error::RecvError::Closed) => return,
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Nodes that find each other through a store in memory, with agents of their own: they join, agree, hand over and leave.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::join_all;
+use helenus_cluster::{AgentConfig, HostId};
+use helenus_query::clock::SystemClock;
+use helenus_query::engine::{Engine, EngineConfig, Limits, NodeInfo};
+use helenus_query::request::{ClientState, QueryOptions};
+use helenus_server::node::{ClusterNode, NodeConfig};
+use helenus_tablet::{StoreConfig, StoreUrl};
+use uuid::Uuid;
+
+use crate::nodes::shown;
+
+struct Joined {
+    engine: Arc<Engine>,
+    node: ClusterNode,
+}
+
+/// A node of the store of that name in memory.
+async fn join(store: &str, number: u8) -> Joined {
+    let host_id = Uuid::from_u128(u128::from(number));
+    let native_address = SocketAddr::from(([127, 0, 0, number], 9042));
+    let mut store = StoreConfig::new(StoreUrl::parse(&format!("memory://{store}/")).unwrap());
+    store.open_all_tablets = false;
+    store.memtable_bytes = 16 << 20;
+    store.block_cache_bytes = 16 << 20;
+    store.row_cache_bytes = 4 << 20;
+    let config = EngineConfig {
+        store,
+        node: NodeInfo {
+            cluster_name: "test".to_owned(),
+            data_center: "dc1".to_owned(),
+            rack: "r1".to_owned(),
+            host_id,
+            native_address,
+            release_version: "5.0.5".to_owned(),
+        },
+        limits: Limits::default(),
+        clock: Arc::new(SystemClock),
+    };
+    let engine = Engine::open(config).await.unwrap();
+    // The port is chosen here, so that the agent can tell it.
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let rpc = free.local_addr().unwrap();
+    drop(free);
+    let mut agent = AgentConfig::new(
+        HostId(host_id),
+        format!("node{number}"),
+        native_address,
+        rpc.to_string(),
+    );
+    agent.cluster_name = "test".to_owned();
+    agent.initial_tablets = 6;
+    let config = NodeConfig {
+        agent,
+        rpc,
+        secret: None,
+        tls: None,
+    };
+    let node = ClusterNode::start(&engine, config).await.unwrap();
+    node.joined().await.unwrap();
+    Joined { engine, node }
+}
+
+impl Joined {
+    async fn run(&self, text: &str) -> String {
+        let client = ClientState {
+            keyspace: Some("ks".to_owned()),
+        };
+        match self.engine.query(&client, text, &QueryOptions::default()).await {
+            Ok(outcome) => shown(&outcome),
+            Err(error) => format!("error: {error}"),
+        }
+    }
+
+    fn tablets(&self) -> usize {
+        self.node.agent().view().tablets_of(self.node.host_id()).count()
+    }
+
+    /// Waits until this node's view shows that many nodes and each of them owns something.
+    async fn sees(&self, nodes: usize) {
+        let mut views = self.node.agent().views();
+        let is_shared = |view: &Arc<helenus_cluster::ClusterView>| {
+            let owns = |node: &Arc<helenus_cluster::NodeInfo>| view.tablets_of(node.host_id).next().is_some();
+            view.nodes().len() == nodes && view.nodes().iter().all(owns)
+        };
+        let shared = views.wait_for(is_shared);
+        tokio::time::timeout(Duration::from_secs(30), shared)
+            .await
+            .expect("the nodes do not share the tablets")
+            .unwrap();
+    }
+}
+
+async fn create(node: &Joined) {
+    let keyspace =
+        "CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}";
+    assert_eq!(node.run(keyspace).await, "");
+    assert_eq!(node.run("CREATE TABLE t (k int PRIMARY KEY, v int)").await, "");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_node_takes_its_share_and_a_drained_one_gives_it_back() {
+    let first = join("share", 1).await;
+    create(&first).await;
+    for k in 0..50 {
+        assert_eq!(
+            first
+                .run(&format!("INSERT INTO t (k, v) VALUES ({k}, {k})"))
+                .await,
+            ""
+        );
+    }
+    let second = join("share", 2).await;
+    first.sees(2).await;
+    second.sees(2).await;
+    assert!(second.tablets() > 0);
+    for node in [&first, &second] {
+        assert_eq!(node.run("SELECT count(*), sum(v) FROM t").await, "50, 1225");
+    }
+    for k in 50..100 {
+        let node = if k % 2 == 0 { &first } else { &second };
+        assert_eq!(
+            node.run(&format!("INSERT INTO t (k, v) VALUES ({k}, {k})")).await,
+            ""
+        );
+    }
+    // Requests go on while the tablets move; none may fail.
+    let writing = async {
+        for k in 100..200 {
+            let text = format!("INSERT INTO t (k, v) VALUES ({k}, {k})");
+            assert_eq!(second.run(&text).await, "", "{k}");
+        }
+    };
+    let (drained, ()) = tokio::join!(first.node.drain(), writing);
+    drained.unwrap();
+    assert_eq!(second.run("SELECT count(*), sum(v) FROM t").await, "200, 19900");
+    assert_eq!(first.tablets(), 0);
+    first.node.stop(Duration::from_secs(5)).await;
+    first.engine.close().await.unwrap();
+    assert_eq!(second.run("SELECT count(*), sum(v) FROM t").await, "200, 19900");
+    second.node.drain().await.unwrap();
+    second.node.stop(Duration::from_secs(5)).await;
+    second.engine.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tables_made_by_all_nodes_at_once_are_all_there() {
+    let nodes = [join("ddl", 1).await, join("ddl", 2).await, join("ddl", 3).await];
+    create(&nodes[0]).await;
+    let make = |at: usize| {
+        let nodes = &nodes;
+        async move {
+            let text = format!("CREATE TABLE t{at} (k int PRIMARY KEY)");
+            assert_eq!(nodes[at % 3].run(&text).await, "", "{text}");
+        }
+    };
+    join_all((0..90).map(make)).await;
+    let versions = join_all(
+        nodes
+            .iter()
+            .map(|node| node.run("SELECT schema_version FROM system.local")),
+    )
+    .await;
+    assert_eq!(versions[0], versions[1]);
+    assert_eq!(versions[0], versions[2]);
+    for node in &nodes {
+        let text = "SELECT count(*) FROM system_schema.tables WHERE keyspace_name = 'ks'";
+        assert_eq!(node.run(text).await, "91");
+        assert_eq!(node.run("SELECT count(*) FROM t89").await, "0");
+    }
+    for node in nodes {
+        node.node.drain().await.unwrap();
+        node.node.stop(Duration::from_secs(5)).await;
+    }
+}

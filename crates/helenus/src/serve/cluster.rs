@@ -1,0 +1,146 @@
+//! A node of a store that several share.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow, bail};
+use helenus_cluster::{AgentConfig, AgentState, HostId};
+use helenus_query::engine::Engine;
+use helenus_server::node::{ClusterNode, NodeConfig};
+use helenus_server::rpc::auth::Secret;
+use helenus_server::rpc::{Tls, TlsFiles};
+use helenus_tablet::StoreUrl;
+use sha2::{Digest, Sha256};
+use tokio::signal::unix::Signal;
+use uuid::Uuid;
+
+use super::config::Config;
+use super::host_id;
+
+/// How long a node that was told to stop may take to hand its tablets over.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Who the node is.
+pub struct Identity {
+    pub host_id: Uuid,
+    pub name: String,
+    /// Where other nodes connect.
+    rpc_address: String,
+}
+
+/// The node's identity: with a local folder it is kept there; a node of a shared store has nothing of its own, so it is made of its name,
+/// or of where it is.
+pub fn identity(config: &Config) -> anyhow::Result<Identity> {
+    let listen = config.reachable(config.rpc_listen());
+    let rpc_address = config.rpc_advertise.clone().unwrap_or_else(|| listen.to_string());
+    let named = |name: &String| (name.clone(), name.clone());
+    let (name, seed) = match &config.name {
+        Some(name) => named(name),
+        None => {
+            let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+            let seed = format!("{host} {rpc_address}");
+            (host, seed)
+        }
+    };
+    let host_id = match &config.store.url {
+        StoreUrl::File(folder) => host_id::load(folder)?,
+        StoreUrl::Remote(_) => derived(&seed),
+    };
+    Ok(Identity {
+        host_id,
+        name,
+        rpc_address,
+    })
+}
+
+/// An id that is the same whenever it is made of the same text.
+fn derived(seed: &str) -> Uuid {
+    let digest = Sha256::digest(format!("helenus node {seed}"));
+    let mut bytes = [0; 16];
+    bytes.iter_mut().zip(digest).for_each(|(to, from)| *to = from);
+    uuid::Builder::from_custom_bytes(bytes).into_uuid()
+}
+
+fn tls(config: &Config) -> anyhow::Result<Option<Tls>> {
+    let files = (
+        &config.rpc_tls_certificate,
+        &config.rpc_tls_key,
+        &config.rpc_tls_authority,
+    );
+    match files {
+        (None, None, None) => Ok(None),
+        (Some(certificate), Some(key), Some(authority)) => {
+            let files = TlsFiles {
+                certificate: certificate.clone(),
+                key: key.clone(),
+                authority: authority.clone(),
+            };
+            Ok(Some(Tls::load(&files).map_err(|error| anyhow!(error))?))
+        }
+        _ => bail!("TLS between nodes takes all of rpc_tls_certificate, rpc_tls_key and rpc_tls_authority"),
+    }
+}
+
+/// Joins the other nodes of a shared store, and returns when this one serves its tablets. A local store has one node.
+pub async fn join(
+    config: &Config,
+    identity: &Identity,
+    engine: &Arc<Engine>,
+) -> anyhow::Result<Option<ClusterNode>> {
+    if matches!(config.store.url, StoreUrl::File(_)) {
+        return Ok(None);
+    }
+    let mut agent = AgentConfig::new(
+        HostId(identity.host_id),
+        identity.name.clone(),
+        config.advertised(),
+        identity.rpc_address.clone(),
+    );
+    agent.cluster_name = config.cluster_name.clone();
+    agent.data_center = config.data_center.clone();
+    agent.rack = config.rack.clone();
+    agent.lease = config.lease;
+    let rpc = config.rpc_listen();
+    let tls = tls(config)?;
+    if tls.is_none() && !rpc.ip().is_loopback() {
+        tracing::warn!(%rpc, "what nodes say to each other is not encrypted; see rpc_tls_certificate");
+    }
+    let node_config = NodeConfig {
+        agent,
+        rpc,
+        secret: config.cluster_secret.as_deref().map(Secret::new),
+        tls,
+    };
+    let node = ClusterNode::start(engine, node_config)
+        .await
+        .context("cannot join the cluster")?;
+    if let AgentState::Joining(why) = node.agent().state() {
+        tracing::info!(why, "joining");
+    }
+    node.joined().await.context("cannot join the cluster")?;
+    Ok(Some(node))
+}
+
+/// Returns when the node is no longer one of the cluster; never for a node alone.
+pub async fn left(node: Option<&ClusterNode>) {
+    let Some(node) = node else {
+        return std::future::pending().await;
+    };
+    let mut states = node.agent().states();
+    let is_over = |state: &AgentState| matches!(state, AgentState::Left | AgentState::Failed(_));
+    let _ = states.wait_for(is_over).await;
+}
+
+/// Hands the tablets over, unless that takes too long or a second signal comes.
+pub async fn drain(node: &ClusterNode, terminate: &mut Signal, interrupt: &mut Signal) {
+    let drained = tokio::select! {
+        drained = node.drain() => drained.map_err(|error| error.to_string()),
+        () = tokio::time::sleep(DRAIN_TIMEOUT) => Err("it takes too long".to_owned()),
+        _ = terminate.recv() => Err("told to stop at once".to_owned()),
+        _ = interrupt.recv() => Err("told to stop at once".to_owned()),
+    };
+    match drained {
+        Ok(()) => tracing::info!("all tablets are handed over"),
+        Err(why) => tracing::warn!(why, "tablets are left to be taken over"),
+    }
+}
