@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::document::{ClusterDocument, NodeRecord};
-use crate::effects::TabletLoad;
+use crate::effects::{TabletLoad, TabletSpec};
 use crate::error::ClusterError;
 use crate::ids::{Epoch, HostId, Member, TabletId};
 use crate::placement::{Intent, PlacementNode, PlacementTablet, place, weights};
@@ -21,7 +21,7 @@ const BALANCE_MOVES_MAX: usize = 4;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Facts<'a> {
     pub cluster_name: &'a str,
-    pub initial_tablets: u32,
+    pub initial_tablets: &'a [TabletSpec],
     pub limits: &'a ReshapeLimits,
     /// This node, as it would join.
     pub me: &'a NodeRecord,
@@ -249,7 +249,7 @@ pub(crate) fn leads(document: &ClusterDocument, facts: &Facts) -> bool {
 }
 
 fn reshape(document: &mut ClusterDocument, facts: &Facts) -> Result<(), ClusterError> {
-    match next_reshape(document, facts.loads, facts.limits, facts.initial_tablets) {
+    match next_reshape(document, facts.loads, facts.limits, facts.initial_tablets.len()) {
         Some(Wish::Split { tablet, at }) => document.begin_split(tablet, at),
         Some(Wish::Merge { left }) => document.begin_merge(left),
         Some(Wish::Gather { tablet, to }) => document.begin_move(tablet, to),

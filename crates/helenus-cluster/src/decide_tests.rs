@@ -1,5 +1,6 @@
 use super::*;
 use crate::document::tests::{cluster, host, record};
+use crate::effects::TabletSpec;
 use crate::ids::Incarnation;
 use crate::view::NodeState;
 
@@ -37,7 +38,7 @@ impl Known {
     fn decide(&self, document: Option<&ClusterDocument>) -> Decision {
         let facts = Facts {
             cluster_name: "test",
-            initial_tablets: 8,
+            initial_tablets: &TabletSpec::ring(8),
             limits: &ReshapeLimits::default(),
             me: &self.me,
             joined: self.joined,
@@ -101,7 +102,7 @@ fn another_clusters_store_is_refused() {
     let known = node(1);
     let facts = Facts {
         cluster_name: "test",
-        initial_tablets: 1,
+        initial_tablets: &TabletSpec::ring(1),
         limits: &ReshapeLimits::default(),
         me: &known.me,
         joined: true,

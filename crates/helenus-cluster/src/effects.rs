@@ -59,11 +59,25 @@ pub trait Clock: Send + Sync {
     async fn sleep(&self, duration: Duration);
 }
 
-/// A tablet to be made by a split or a merge.
+/// A tablet that a cluster begins with, or that a split or a merge is to make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TabletSpec {
     pub id: TabletId,
     pub tokens: TokenRange,
+}
+
+impl TabletSpec {
+    /// So many tablets of equal size, numbered from 1: the whole ring.
+    pub fn ring(tablet_count: u32) -> Vec<TabletSpec> {
+        TokenRange::split_ring(tablet_count)
+            .into_iter()
+            .zip(1..)
+            .map(|(tokens, id)| TabletSpec {
+                id: TabletId(id),
+                tokens,
+            })
+            .collect()
+    }
 }
 
 /// What a tablet costs its owner.

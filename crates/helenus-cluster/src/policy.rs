@@ -57,7 +57,7 @@ pub(crate) fn next_reshape(
     document: &ClusterDocument,
     loads: &BTreeMap<TabletId, TabletLoad>,
     limits: &ReshapeLimits,
-    initial_tablets: u32,
+    initial_tablets: usize,
 ) -> Option<Wish> {
     let at_rest = |tablet: &TabletRecord| tablet.owner.is_some() && tablet.moving_to.is_none();
     if !document.reshapes.is_empty() || !document.tablets.iter().all(at_rest) {
@@ -66,7 +66,7 @@ pub(crate) fn next_reshape(
     let load = |tablet: &TabletRecord| loads.get(&tablet.id).copied().unwrap_or_default();
     let node_count = document.nodes.len() as u64;
     let tablet_count = document.tablets.len() as u64;
-    let floor = (node_count * u64::from(limits.tablets_per_node_min)).max(u64::from(initial_tablets));
+    let floor = (node_count * u64::from(limits.tablets_per_node_min)).max(initial_tablets as u64);
     if tablet_count < node_count * u64::from(limits.tablets_per_node_min) {
         let widest = document
             .tablets

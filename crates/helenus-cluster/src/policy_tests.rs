@@ -11,7 +11,7 @@ fn loads(bytes: &[u64]) -> BTreeMap<TabletId, TabletLoad> {
     (1..).map(TabletId).zip(bytes.iter().map(load)).collect()
 }
 
-fn wish(document: &ClusterDocument, bytes: &[u64], initial_tablets: u32) -> Option<Wish> {
+fn wish(document: &ClusterDocument, bytes: &[u64], initial_tablets: usize) -> Option<Wish> {
     next_reshape(
         document,
         &loads(bytes),

@@ -101,11 +101,15 @@ pub struct StoreConfig {
 }
 
 impl StoreConfig {
-    /// Defaults for this machine: about a twentieth of its memory, in sum, and one tablet a core.
+    /// Defaults for this machine: about a twentieth of its memory, in sum, and one tablet a core; 16 in a bucket.
     pub fn new(url: StoreUrl) -> Self {
         let memory = machine_memory_bytes();
         let cores = std::thread::available_parallelism().map_or(2, |n| n.get());
-        let tablet_count = cores.clamp(2, 16);
+        let tablet_count = match url {
+            StoreUrl::File(_) => cores.clamp(2, 16),
+            // They are shared out among nodes that are yet to come.
+            StoreUrl::Remote(_) => 16,
+        };
         let memtable_bytes = (memory / 96).clamp(64 * MIB, 2048 * MIB);
         // Looking for work costs requests in a bucket.
         let compaction_poll_interval = match &url {

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use crate::effects::TabletSpec;
 use crate::ids::HostId;
 use crate::policy::ReshapeLimits;
 
@@ -28,8 +29,8 @@ pub struct AgentConfig {
     pub lease: Duration,
     /// How much longer than the lease, in percent, others wait before they expel a node: more than two nodes' clocks differ in rate.
     pub lease_margin_percent: u32,
-    /// How many tablets a new cluster starts with.
-    pub initial_tablets: u32,
+    /// The tablets that a new cluster begins with: all that the store holds. They cover the ring, in order.
+    pub initial_tablets: Vec<TabletSpec>,
     pub limits: ReshapeLimits,
     /// No other process with this host id can still be running (it held a lock that this one holds now, say), so that the lease of
     /// this node's previous life need not be waited for.
@@ -55,7 +56,7 @@ impl AgentConfig {
             software_version: env!("CARGO_PKG_VERSION").into(),
             lease: LEASE_DEFAULT,
             lease_margin_percent: 10,
-            initial_tablets: 16,
+            initial_tablets: TabletSpec::ring(16),
             limits: ReshapeLimits::default(),
             predecessor_is_gone: false,
         }

@@ -13,7 +13,7 @@ use super::worker::{Command, Event};
 use super::{Context, End};
 use crate::decide::{Decision, Facts, decide, leads};
 use crate::document::{self, ClusterDocument, NodeRecord};
-use crate::effects::{Expect, TabletLoad};
+use crate::effects::{Expect, TabletLoad, TabletSpec};
 use crate::error::{ClusterError, DocumentError};
 use crate::ids::{Epoch, TabletId, Version};
 use crate::view::NodeState;
@@ -196,7 +196,7 @@ impl Tender {
         let config = &self.context.config;
         use_facts(&Facts {
             cluster_name: &config.cluster_name,
-            initial_tablets: config.initial_tablets,
+            initial_tablets: &config.initial_tablets,
             limits: &config.limits,
             me: &self.me,
             joined: self.joined,
@@ -219,7 +219,7 @@ impl Tender {
         }
         for _ in 0..WRITES_IN_A_ROW_MAX {
             let document = self.document();
-            let empty = ClusterDocument::create(&self.context.config.cluster_name, 1);
+            let empty = ClusterDocument::create(&self.context.config.cluster_name, &TabletSpec::ring(1));
             let closed = self.hosting.closed();
             let decision = self.with_facts(document.as_deref().unwrap_or(&empty), &closed, |facts| {
                 decide(document.as_deref(), facts)

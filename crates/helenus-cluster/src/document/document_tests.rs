@@ -25,7 +25,7 @@ pub(crate) fn record(number: u128) -> NodeRecord {
 
 /// Nodes 1 to `node_count`, and tablets that go round.
 pub(crate) fn cluster(node_count: u128, tablet_count: u32) -> ClusterDocument {
-    let mut document = ClusterDocument::create("test", tablet_count);
+    let mut document = ClusterDocument::create("test", &TabletSpec::ring(tablet_count));
     (1..=node_count).for_each(|number| document.join(record(number)));
     for id in 1..=tablet_count {
         let owner = host(u128::from(id - 1) % node_count + 1);
@@ -308,7 +308,7 @@ proptest! {
     /// Whatever is done, in whatever order: what comes out is valid, what is refused changes nothing, and no owner changes without an epoch.
     #[test]
     fn every_transition_keeps_the_document_valid(steps in prop::collection::vec(step(), 1..60)) {
-        let mut document = ClusterDocument::create("test", 3);
+        let mut document = ClusterDocument::create("test", &TabletSpec::ring(3));
         for step in steps {
             let before = document.clone();
             let result = apply(&mut document, step.clone());

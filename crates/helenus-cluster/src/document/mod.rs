@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::effects::TabletSpec;
 use crate::error::ClusterError;
 use crate::ids::{Epoch, HostId, Incarnation, Member, TabletId, TokenRange, Version};
 use crate::view::{ClusterView, NodeInfo, NodeState, TabletInfo, TabletState};
@@ -107,12 +108,11 @@ pub(crate) struct ChildRecord {
 
 impl ClusterDocument {
     /// A cluster without nodes, whose tablets nobody owns yet.
-    pub fn create(cluster_name: &str, tablet_count: u32) -> Self {
-        let tablets: Vec<_> = TokenRange::split_ring(tablet_count)
-            .into_iter()
-            .zip(1..)
-            .map(|(tokens, id)| TabletRecord {
-                id: TabletId(id),
+    pub fn create(cluster_name: &str, tablets: &[TabletSpec]) -> Self {
+        let tablets: Vec<_> = tablets
+            .iter()
+            .map(|&TabletSpec { id, tokens }| TabletRecord {
+                id,
                 tokens,
                 owner: None,
                 epoch: 0,
@@ -122,7 +122,7 @@ impl ClusterDocument {
         ClusterDocument {
             format: FORMAT,
             cluster_name: cluster_name.into(),
-            next_tablet: tablets.len() as u32 + 1,
+            next_tablet: tablets.iter().map(|tablet| tablet.id.0).max().unwrap_or(0) + 1,
             nodes: Vec::new(),
             tablets,
             reshapes: Vec::new(),

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use helenus_cluster::{Agent, AgentConfig, AgentHandle, AgentState, Clock, ClusterView, HostId};
+use helenus_cluster::{Agent, AgentConfig, AgentHandle, AgentState, Clock, ClusterView, HostId, TabletSpec};
 use uuid::Uuid;
 
 use crate::bucket::{Broken, Bucket, Key};
@@ -119,7 +119,7 @@ impl World {
         host.set_handle(handle.clone());
         let address = ([127, 0, 0, node as u8 + 1], 9042).into();
         let mut config = AgentConfig::new(host_id(node), format!("node{node}"), address, "node:7000");
-        config.initial_tablets = self.initial_tablets;
+        config.initial_tablets = TabletSpec::ring(self.initial_tablets);
         config.limits.tablets_per_node_min = 1;
         let agent = Agent::new(
             mailbox,

@@ -7,6 +7,7 @@ use std::time::Instant;
 use async_trait::async_trait;
 use helenus_cluster::{Epoch, HostError, Removal, TabletHost, TabletId, TabletLoad, TabletSpec, TokenRange};
 use helenus_query::engine::Engine;
+use helenus_tablet::Store;
 use parking_lot::Mutex;
 
 /// The tablets of an engine's store.
@@ -34,6 +35,18 @@ fn range(tokens: TokenRange) -> helenus_tablet::TokenRange {
         first: tokens.first,
         last: tokens.last,
     }
+}
+
+/// The tablets that a store in a bucket began with.
+pub(super) fn tablets(store: &Store) -> Vec<TabletSpec> {
+    let spec = |(id, tokens): (u32, helenus_tablet::TokenRange)| TabletSpec {
+        id: TabletId(id),
+        tokens: TokenRange {
+            first: tokens.first,
+            last: tokens.last,
+        },
+    };
+    store.initial_tablets().into_iter().map(spec).collect()
 }
 
 #[async_trait]

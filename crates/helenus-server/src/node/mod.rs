@@ -65,7 +65,7 @@ impl ClusterNode {
     /// Opens the port for the other nodes and begins to join. The address that the others are told is the agent's.
     pub async fn start(engine: &Arc<Engine>, config: NodeConfig) -> Result<ClusterNode, NodeError> {
         let NodeConfig {
-            agent: agent_config,
+            agent: mut agent_config,
             rpc,
             secret,
             tls,
@@ -76,6 +76,7 @@ impl ClusterNode {
             None => kept_secret(&store).await?,
         };
         let here = agent_config.host_id;
+        agent_config.initial_tablets = host::tablets(&store);
         let (handle, mailbox) = AgentHandle::channel(Arc::new(SystemClock));
         let peers = Peers::new(secret.clone(), tls.clone());
         let members = Members::new(handle.clone(), here, peers);

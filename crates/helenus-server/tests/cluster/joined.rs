@@ -26,6 +26,7 @@ async fn join(store: &str, number: u8) -> Joined {
     let native_address = SocketAddr::from(([127, 0, 0, number], 9042));
     let mut store = StoreConfig::new(StoreUrl::parse(&format!("memory://{store}/")).unwrap());
     store.open_all_tablets = false;
+    store.tablet_count = 6;
     store.memtable_bytes = 16 << 20;
     store.block_cache_bytes = 16 << 20;
     store.row_cache_bytes = 4 << 20;
@@ -54,7 +55,6 @@ async fn join(store: &str, number: u8) -> Joined {
         rpc.to_string(),
     );
     agent.cluster_name = "test".to_owned();
-    agent.initial_tablets = 6;
     let config = NodeConfig {
         agent,
         rpc,
