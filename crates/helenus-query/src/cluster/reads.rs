@@ -107,24 +107,25 @@ pub(crate) async fn get_here(engine: &Engine, token: i64, key: &[u8]) -> Result<
     tablet.get(key).await.map_err(store_error)
 }
 
-/// Begins a scan of keys that lie in one tablet.
+/// Begins a scan of keys that lie in one tablet; `None` if they no longer do, because it was split since the range was cut.
 pub(crate) async fn scan(
     engine: &Engine,
     cluster: &dyn Cluster,
     range: &ScanRange,
-) -> Result<TabletScan, CqlError> {
+) -> Result<Option<TabletScan>, CqlError> {
     let deadline = engine.deadline();
     let mut backoff = Backoff::until(deadline);
-    loop {
+    while cluster.tablet(range.tokens.first).contains(range.tokens.last) {
         match try_scan(engine, cluster, range, deadline).await {
             Err(error) if is_moved(&error) => {
                 if !backoff.wait(cluster).await {
                     return Err(read_timeout(Consistency::One));
                 }
             }
-            done => return done,
+            done => return done.map(Some),
         }
     }
+    Ok(None)
 }
 
 async fn try_scan(
@@ -133,11 +134,6 @@ async fn try_scan(
     range: &ScanRange,
     deadline: Instant,
 ) -> Result<TabletScan, CqlError> {
-    let tablet = cluster.tablet(range.tokens.first);
-    if !tablet.contains(range.tokens.last) {
-        // It was split since the range was cut.
-        return Err(moved());
-    }
     match cluster.owner(range.tokens.first) {
         Owner::Here => scan_here(engine, range).await.map(TabletScan::Local),
         Owner::Peer(node) => {

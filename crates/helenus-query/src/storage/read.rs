@@ -22,8 +22,8 @@ use helenus_tablet::{Scan, Tablet, TokenRange};
 pub use range::{FoundPartition, RangeCursor};
 pub use rows::{RowCursor, RowsWanted};
 
-use crate::cluster::ScanRange;
 use crate::cluster::reads::{self, TabletScan};
+use crate::cluster::{ScanRange, moved};
 use crate::engine::{Engine, store_error};
 use crate::schema::Table;
 
@@ -162,7 +162,11 @@ async fn scan_partition(
     };
     match engine.cluster() {
         None => reads::scan_here(engine, &range).await.map(TabletScan::Local),
-        Some(cluster) => reads::scan(engine, cluster.as_ref(), &range).await,
+        Some(cluster) => {
+            let scan = reads::scan(engine, cluster.as_ref(), &range).await?;
+            // A single token stays whole however often its tablet is split.
+            scan.ok_or_else(moved)
+        }
     }
 }
 

@@ -289,22 +289,26 @@ impl RangeCursor {
         cluster: &dyn Cluster,
         rest: ByteRange,
     ) -> Result<bool, CqlError> {
-        let tokens = reads::tokens_of(cluster, &rest.start);
-        let covered = key::token_range(
-            self.table,
-            Bound::Included(tokens.first),
-            Bound::Included(tokens.last),
-        );
-        let end = covered.end;
-        let range = ScanRange {
-            tokens,
-            start: rest.start.clone(),
-            end: min_end(rest.end.clone(), end.clone()),
-            reversed: false,
+        let (scan, tokens, end) = loop {
+            let tokens = reads::tokens_of(cluster, &rest.start);
+            let covered = key::token_range(
+                self.table,
+                Bound::Included(tokens.first),
+                Bound::Included(tokens.last),
+            );
+            let range = ScanRange {
+                tokens,
+                start: rest.start.clone(),
+                end: min_end(rest.end.clone(), covered.end.clone()),
+                reversed: false,
+            };
+            if let Some(scan) = reads::scan(engine, cluster, &range).await? {
+                break (scan, tokens, covered.end);
+            }
         };
         self.begun_at = rest.start;
         self.last = None;
-        self.scan = Some(reads::scan(engine, cluster, &range).await?);
+        self.scan = Some(scan);
         self.rest = end
             .filter(|_| tokens.last != i64::MAX)
             .map(|start| ByteRange { start, end: rest.end });
