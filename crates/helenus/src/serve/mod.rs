@@ -10,7 +10,7 @@ mod settings_tests;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use clap::Args;
@@ -81,6 +81,9 @@ impl ServeArgs {
     }
 }
 
+/// How long a node of a shared store that stops waits for it.
+const END_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// Runs a node until it is told to stop.
 pub fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     let began = Instant::now();
@@ -105,11 +108,11 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     if let Some(threads) = config.worker_threads {
         runtime.worker_threads(threads);
     }
-    runtime
-        .build()
-        .context("cannot start the runtime")?
-        .block_on(serve(config, began))?;
-    Ok(ExitCode::SUCCESS)
+    let runtime = runtime.build().context("cannot start the runtime")?;
+    let served = runtime.block_on(serve(config, began));
+    // What still waits for a store that is away is not waited for.
+    runtime.shutdown_background();
+    served.map(|()| ExitCode::SUCCESS)
 }
 
 async fn serve(config: Config, began: Instant) -> anyhow::Result<()> {
@@ -152,18 +155,29 @@ async fn serve(config: Config, began: Instant) -> anyhow::Result<()> {
         cluster::drain(node, &mut terminate, &mut interrupt).await;
     }
     server.stop().await;
-    if let Some(node) = node {
-        node.stop(config.server.shutdown_timeout).await;
+    let is_shared = node.is_some();
+    let ending = end(node, &engine, &config);
+    if !is_shared {
+        ending.await?;
+    } else if let Ok(ended) = tokio::time::timeout(END_TIMEOUT, ending).await {
+        ended?;
+    } else {
+        tracing::warn!("the store does not answer; stopping without it, what was acknowledged is there");
     }
-    engine
-        .close()
-        .await
-        .map_err(|error| anyhow!("cannot close the store: {error}"))?;
     if let Some(http) = http {
         http.stop();
     }
     tracing::info!("stopped");
     Ok(())
+}
+
+/// Takes no more part in the cluster, and closes the store.
+async fn end(node: Option<ClusterNode>, engine: &Engine, config: &Config) -> anyhow::Result<()> {
+    if let Some(node) = node {
+        node.stop(config.server.shutdown_timeout).await;
+    }
+    let closed = engine.close().await;
+    closed.map_err(|error| anyhow!("cannot close the store: {error}"))
 }
 
 async fn open_engine(config: &Config, identity: &Identity) -> anyhow::Result<Arc<Engine>> {
