@@ -1,10 +1,13 @@
 //! How a tablet's database is put together, wherever it lies.
 
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use object_store::ObjectStore;
 use object_store::path::Path;
-use slatedb::config::Settings;
+use slatedb::config::{
+    CompressionCodec, GarbageCollectorDirectoryOptions, GarbageCollectorOptions, Settings,
+};
 use slatedb::db_cache::foyer::FoyerCache;
 use slatedb::{BloomFilterPolicy, CompactorBuilder, Db, DbBuilder, FilterPolicy};
 use slatedb_common::metrics::DefaultMetricsRecorder;
@@ -15,6 +18,16 @@ use crate::compaction::{self, Compactions, Supplier, Tables};
 use crate::config::StoreConfig;
 use crate::hooks::{Hooks, Merge, Partitions};
 use crate::layout::TokenRange;
+
+/// Files at level 0 at most; SlateDB writes no more of them until some are compacted.
+pub(crate) const LEVEL0_MAX: usize = 16;
+
+/// How SlateDB deletes its small documents: old manifests, lists of compactions.
+pub(crate) const DOCUMENTS: GarbageCollectorDirectoryOptions = GarbageCollectorDirectoryOptions {
+    interval: Some(Duration::from_secs(60)),
+    min_age: Duration::from_secs(120),
+    dry_run: false,
+};
 
 /// What the databases of a store have in common.
 #[derive(Clone)]
@@ -45,6 +58,36 @@ pub(crate) fn tablet_path(id: u32) -> Path {
 }
 
 impl Databases {
+    /// The settings of a database that has `memtable_bytes` for its memtables, as they are on a local disk.
+    pub fn settings(&self, memtable_bytes: u64) -> Settings {
+        Settings {
+            // What gathers is made durable as it comes.
+            flush_interval: None,
+            // A quarter each: one filled, one or two written to disk, and slack before writes have to wait.
+            l0_sst_size_bytes: (memtable_bytes / 4).clamp(1 << 20, 64 << 20) as usize,
+            max_unflushed_bytes: memtable_bytes.max(2 << 20) as usize,
+            l0_max_ssts: LEVEL0_MAX,
+            l0_max_ssts_per_key: LEVEL0_MAX,
+            l0_flush_parallelism: 1,
+            min_filter_keys: compaction::MIN_FILTER_KEYS,
+            compression_codec: Some(CompressionCodec::Lz4),
+            compactor_options: Some(compaction::options(&self.config)),
+            garbage_collector_options: Some(GarbageCollectorOptions {
+                manifest_options: Some(DOCUMENTS),
+                wal_options: None,
+                wal_fence_options: None,
+                // SSTables are deleted by `crate::sweep`.
+                compacted_options: None,
+                compactions_options: Some(DOCUMENTS),
+                detach_options: None,
+                // A local file system cannot overwrite on condition; the folder's lock takes its place.
+                boundary_files_enabled: false,
+                ..GarbageCollectorOptions::default()
+            }),
+            ..Settings::default()
+        }
+    }
+
     /// Where flushes go, and compactions: a builder that lacks only its log. The cell is to be filled with the database once it is
     /// open, for the compactions that have to ask it.
     pub fn builder(&self, database: Database, settings: Settings) -> (DbBuilder<Path>, Arc<OnceLock<Db>>) {

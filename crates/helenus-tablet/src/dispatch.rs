@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::disk::Space;
 use crate::error::StoreError;
 use crate::log::{Dispatch, Entry, Log};
+use crate::pace::Debt;
 use crate::store::Op;
 use crate::tablet::Tablet;
 
@@ -15,6 +16,8 @@ const STALL_POLL: Duration = Duration::from_millis(200);
 /// Knows which tablet gets what.
 pub(crate) struct Router {
     pub tablets: Vec<Arc<Tablet>>,
+    /// What each has yet to flush and to compact.
+    pub debts: Vec<Arc<Debt>>,
     pub log: Arc<Log>,
     pub space: Arc<Space>,
     pub maintenance: Arc<tokio::sync::Notify>,
@@ -54,7 +57,7 @@ impl Dispatch for Router {
     }
 
     fn pause(&self) -> Duration {
-        let pauses = self.tablets.iter().map(|tablet| tablet.debt.pause());
+        let pauses = self.debts.iter().map(|debt| debt.pause());
         pauses.max().unwrap_or_default()
     }
 

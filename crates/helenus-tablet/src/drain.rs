@@ -7,14 +7,15 @@ use std::time::Duration;
 use slatedb::config::WriteOptions;
 
 use crate::error::{StoreError, from_slatedb};
+use crate::pace::Debt;
 use crate::stage::{Change, Table};
 use crate::tablet::Tablet;
 
 /// How long a write lies in the stage at most while the tree takes writes.
 const INTERVAL: Duration = Duration::from_millis(200);
 
-/// Runs until the stage is closed and empty.
-pub(crate) async fn run(tablet: Arc<Tablet>) {
+/// Runs until the stage is closed and empty, and keeps the tablet's `debt`.
+pub(crate) async fn run(tablet: Arc<Tablet>, debt: Arc<Debt>) {
     let stage = &tablet.stage;
     loop {
         stage.begun.notified().await;
@@ -22,7 +23,7 @@ pub(crate) async fn run(tablet: Arc<Tablet>) {
         if !is_last {
             let _ = tokio::time::timeout(INTERVAL, stage.due.notified()).await;
         }
-        tablet.drain().await;
+        tablet.drain(&debt).await;
         if is_last {
             return;
         }
@@ -30,7 +31,7 @@ pub(crate) async fn run(tablet: Arc<Tablet>) {
 }
 
 impl Tablet {
-    async fn drain(&self) {
+    async fn drain(&self, debt: &Debt) {
         let Some(table) = self.stage.begin_drain() else {
             return;
         };
@@ -39,8 +40,7 @@ impl Tablet {
                 self.stage.end_drain(&table, tree);
                 let manifest = self.db.manifest();
                 let flushed = manifest.replay_after_wal_id();
-                self.debt
-                    .drained(table.last_lsn, table.bytes as u64, flushed, manifest.l0().len());
+                debt.drained(table.last_lsn, table.bytes as u64, flushed, manifest.l0().len());
             }
             Err(error) => {
                 tracing::error!(tablet = self.id(), %error, "what is in the log could not be applied");

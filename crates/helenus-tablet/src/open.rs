@@ -3,14 +3,10 @@
 use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use object_store::ObjectStore;
 use parking_lot::Mutex;
-use slatedb::config::{
-    CompactorOptions, CompressionCodec, GarbageCollectorDirectoryOptions, GarbageCollectorOptions, Settings,
-};
 use slatedb::db_cache::foyer::FoyerCache;
 use slatedb::{Db, RowEntry, ValueDeletable};
 use slatedb_common::metrics::DefaultMetricsRecorder;
@@ -20,7 +16,7 @@ use crate::cache::RowCache;
 use crate::clock::StoreClock;
 use crate::compaction::{self, Compactions};
 use crate::config::StoreConfig;
-use crate::database::{Database, Databases, tablet_path};
+use crate::database::{Database, Databases, LEVEL0_MAX, tablet_path};
 use crate::disk::Space;
 use crate::dispatch::Router;
 use crate::drain;
@@ -42,13 +38,6 @@ use crate::wal::{Init, ReplayMessage, TabletWal};
 
 /// Replayed frames that wait for a tablet at most.
 const REPLAY_QUEUE: usize = 64;
-
-/// Files at level 0 at most; SlateDB writes no more of them until some are compacted.
-pub(crate) const LEVEL0_MAX: usize = 16;
-
-/// How often SlateDB's old manifests and lists of compactions are deleted, and how old they are then.
-pub(crate) const DOCUMENTS_INTERVAL: Duration = Duration::from_secs(60);
-pub(crate) const DOCUMENTS_AGE: Duration = Duration::from_secs(120);
 
 /// The runtime of flushes, compactions and garbage collection. Unlike a bare one it may be dropped anywhere: it is not waited for.
 pub(crate) struct Background {
@@ -192,13 +181,16 @@ impl Opener {
             fsync: config.fsync,
         };
         let mut running = Running::default();
+        let mut debts = Vec::new();
         for tablet in &tablets {
-            running
-                .drains
-                .push(self.writing.handle.spawn(drain::run(tablet.clone())));
+            let debt = Arc::new(Debt::new(self.memtable_share(), LEVEL0_MAX));
+            let drain = drain::run(tablet.clone(), debt.clone());
+            running.drains.push(self.writing.handle.spawn(drain));
+            debts.push(debt);
         }
         let router = Arc::new(Router {
             tablets: tablets.clone(),
+            debts,
             log: log.clone(),
             space: space.clone(),
             maintenance: wake.clone(),
@@ -262,7 +254,6 @@ impl Opener {
             db,
             cache: RowCache::new(self.config.row_cache_bytes / self.format.tablets.len().max(1) as u64),
             stage: Stage::new(tree, limits, self.hooks.clone()),
-            debt: Debt::new(self.memtable_share(), LEVEL0_MAX),
             row_cache_on: self.config.row_cache_bytes > 0,
             hooks: self.hooks.clone(),
             counters: TabletCounters::default(),
@@ -325,7 +316,7 @@ impl Opener {
             store: self.store.clone(),
             compactions,
         };
-        let settings = self.settings(compaction::options(&self.config));
+        let settings = databases.settings(self.memtable_share());
         let (builder, opened) = databases.builder(database, settings);
         let builder = builder
             .with_wal_writer(Box::new(init))
@@ -363,40 +354,6 @@ impl Opener {
         StoreError::Corrupt {
             file: newest.join(" or "),
             detail: detail.clone(),
-        }
-    }
-
-    fn settings(&self, compactor: CompactorOptions) -> Settings {
-        let share = self.memtable_share();
-        // Small documents; SSTables are deleted by `crate::sweep`.
-        let directory = GarbageCollectorDirectoryOptions {
-            interval: Some(DOCUMENTS_INTERVAL),
-            min_age: DOCUMENTS_AGE,
-            dry_run: false,
-        };
-        Settings {
-            flush_interval: None,
-            // A quarter each: one filled, one or two written to disk, and slack before writes have to wait.
-            l0_sst_size_bytes: (share / 4).clamp(1 << 20, 64 << 20) as usize,
-            max_unflushed_bytes: share.max(2 << 20) as usize,
-            l0_max_ssts: LEVEL0_MAX,
-            l0_max_ssts_per_key: LEVEL0_MAX,
-            l0_flush_parallelism: 1,
-            min_filter_keys: compaction::MIN_FILTER_KEYS,
-            compression_codec: Some(CompressionCodec::Lz4),
-            compactor_options: Some(compactor),
-            garbage_collector_options: Some(GarbageCollectorOptions {
-                manifest_options: Some(directory),
-                wal_options: None,
-                wal_fence_options: None,
-                compacted_options: None,
-                compactions_options: Some(directory),
-                detach_options: None,
-                // A local file system cannot overwrite on condition; the folder's lock takes its place.
-                boundary_files_enabled: false,
-                ..GarbageCollectorOptions::default()
-            }),
-            ..Settings::default()
         }
     }
 }

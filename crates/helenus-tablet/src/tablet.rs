@@ -15,7 +15,6 @@ use crate::compaction::Compactions;
 use crate::error::{StoreError, from_slatedb};
 use crate::hooks::Hooks;
 use crate::layout::TokenRange;
-use crate::pace::Debt;
 use crate::remote::Hosted;
 use crate::scan::{ReadLimits, Scan};
 use crate::stage::{Change, Stage, View};
@@ -31,7 +30,6 @@ pub struct Tablet {
     pub(crate) db: Db,
     pub(crate) cache: RowCache,
     pub(crate) stage: Stage,
-    pub(crate) debt: Debt,
     pub(crate) row_cache_on: bool,
     pub(crate) hooks: Arc<dyn Hooks>,
     pub(crate) counters: TabletCounters,

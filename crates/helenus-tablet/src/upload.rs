@@ -60,21 +60,17 @@ impl Staged {
                 stride.extend_from_slice(part);
                 bytes = rest;
                 if stride.len() == STRIDE {
-                    self.write_stride(&mut stride, &mut offset)?;
+                    self.file.write_all_at(&stride, offset)?;
+                    offset += STRIDE as u64;
+                    stride.clear();
+                    if self.fsync {
+                        self.file.sync_data()?;
+                    }
                 }
             }
         }
-        self.write_stride(&mut stride, &mut offset)
-    }
-
-    fn write_stride(&self, stride: &mut Vec<u8>, offset: &mut u64) -> io::Result<()> {
-        self.file.write_all_at(stride, *offset)?;
-        *offset += stride.len() as u64;
-        stride.clear();
-        match self.fsync {
-            true => self.file.sync_data(),
-            false => Ok(()),
-        }
+        // Less than a stride: what syncs next syncs it too.
+        self.file.write_all_at(&stride, offset)
     }
 
     /// Gives the file its name, with all of it on disk.

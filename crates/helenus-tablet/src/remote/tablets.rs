@@ -5,21 +5,15 @@ use std::sync::{Arc, Weak};
 
 use object_store::ObjectStore;
 use slatedb::Db;
-use slatedb::config::{
-    CompressionCodec, GarbageCollectorDirectoryOptions, GarbageCollectorOptions,
-    GarbageCollectorScheduleOptions, Settings,
-};
+use slatedb::config::{GarbageCollectorOptions, GarbageCollectorScheduleOptions, Settings};
 
 use super::guard::{Guarded, LogPuts};
 use super::{Hosted, Remote, TabletEvent, care, group, tick};
 use crate::cache::RowCache;
-use crate::compaction::{self, Compactions};
-use crate::database::Database;
+use crate::compaction::Compactions;
+use crate::database::{DOCUMENTS, Database};
 use crate::error::{StoreError, from_slatedb};
 use crate::layout::TokenRange;
-use crate::open::LEVEL0_MAX;
-use crate::open::{DOCUMENTS_AGE, DOCUMENTS_INTERVAL};
-use crate::pace::Debt;
 use crate::stage::{Stage, StageLimits};
 use crate::stats::TabletCounters;
 use crate::store::Store;
@@ -257,7 +251,6 @@ impl Remote {
             db,
             cache: RowCache::new(config.row_cache_bytes / shares),
             stage: Stage::new(tree, StageLimits::new(memtable_bytes), databases.hooks.clone()),
-            debt: Debt::new(memtable_bytes, LEVEL0_MAX),
             row_cache_on: config.row_cache_bytes > 0,
             hooks: databases.hooks.clone(),
             counters: TabletCounters::default(),
@@ -272,39 +265,21 @@ impl Remote {
     }
 
     fn settings(&self, memtable_bytes: u64) -> Settings {
-        let config = &self.databases.config;
-        let directory = GarbageCollectorDirectoryOptions {
-            interval: Some(DOCUMENTS_INTERVAL),
-            min_age: DOCUMENTS_AGE,
-            dry_run: false,
-        };
+        let settings = self.databases.settings(memtable_bytes);
         Settings {
-            // Groups are flushed as they come.
-            flush_interval: None,
-            manifest_poll_interval: config.compaction_poll_interval,
-            l0_sst_size_bytes: (memtable_bytes / 4).clamp(1 << 20, 64 << 20) as usize,
-            max_unflushed_bytes: memtable_bytes.max(2 << 20) as usize,
-            l0_max_ssts: LEVEL0_MAX,
-            l0_max_ssts_per_key: LEVEL0_MAX,
-            l0_flush_parallelism: 1,
-            min_filter_keys: compaction::MIN_FILTER_KEYS,
-            compression_codec: Some(CompressionCodec::Lz4),
-            compactor_options: Some(compaction::options(config)),
-            garbage_collector_options: Some(GarbageCollectorOptions {
-                manifest_options: Some(directory),
-                wal_options: Some(directory),
-                // They are empty, and keep a writer that slept for days from going on.
-                wal_fence_options: None,
-                // SSTables are deleted by `crate::sweep`.
-                compacted_options: None,
-                compactions_options: Some(directory),
-                detach_options: Some(GarbageCollectorScheduleOptions {
-                    interval: Some(DOCUMENTS_INTERVAL),
-                }),
-                boundary_files_enabled: true,
-                ..GarbageCollectorOptions::default()
+            manifest_poll_interval: self.databases.config.compaction_poll_interval,
+            garbage_collector_options: settings.garbage_collector_options.map(|options| {
+                GarbageCollectorOptions {
+                    // Those of fences are empty, and keep a writer that slept for days from going on.
+                    wal_options: Some(DOCUMENTS),
+                    detach_options: Some(GarbageCollectorScheduleOptions {
+                        interval: DOCUMENTS.interval,
+                    }),
+                    boundary_files_enabled: true,
+                    ..options
+                }
             }),
-            ..Settings::default()
+            ..settings
         }
     }
 }
