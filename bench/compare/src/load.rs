@@ -1,4 +1,4 @@
-//! The load: a fixed number of prepared requests in flight (closed loop).
+//! The load: a fixed number of prepared requests in flight (closed loop), or requests at a fixed rate (open loop).
 
 use std::time::{Duration, Instant};
 
@@ -15,12 +15,30 @@ use crate::operation::{Answer, Fill, Operation, Sizes};
 pub struct Load {
     pub connections: usize,
     pub in_flight: usize,
+    /// Requests a second; without it, as many as the server answers.
+    pub rate: Option<f64>,
     pub sizes: Sizes,
+}
+
+/// When the requests of a connection are due.
+struct Schedule {
+    begun: Instant,
+    /// Time from one request to the next; none in a closed loop.
+    interval: Option<Duration>,
+    sent: u32,
+}
+
+impl Schedule {
+    /// When the next request is due. The clock that wakes the client counts milliseconds, so those of one fall due together.
+    fn next_due(&self) -> Option<Instant> {
+        let due = (self.interval? * self.sent).as_micros().div_ceil(1000);
+        Some(self.begun + Duration::from_millis(due as u64))
+    }
 }
 
 /// What one phase came to.
 pub struct Outcome {
-    /// Response times in µs.
+    /// Response times in µs, from when a request was due in an open loop, else from when it was sent.
     pub latency_us: Histogram<u64>,
     /// What the requests count for.
     pub operations: u64,
@@ -83,7 +101,7 @@ impl Load {
         let share = fill.count.div_ceil(self.connections as u64);
         let tasks = (0..self.connections as u64).map(|at| {
             let range = (at * share)..((at + 1) * share).min(fill.count);
-            self.drive(address, Source::Fill(fill, range), at)
+            self.drive(address, Source::Fill(fill, range), None, at)
         });
         futures::future::try_join_all(tasks).await?;
         Ok(())
@@ -93,8 +111,11 @@ impl Load {
     pub async fn run(&self, address: &str, operation: Operation, length: Duration) -> Result<Outcome> {
         let started = Instant::now();
         let until = started + length;
-        let tasks =
-            (0..self.connections as u64).map(|at| self.drive(address, Source::Run(operation, until), at));
+        let interval = self
+            .rate
+            .map(|rate| Duration::from_secs_f64(self.connections as f64 / rate));
+        let tasks = (0..self.connections as u64)
+            .map(|at| self.drive(address, Source::Run(operation, until), interval, at));
         let mut latency_us = new_histogram()?;
         let mut operations = 0;
         for seen in futures::future::try_join_all(tasks).await? {
@@ -108,7 +129,13 @@ impl Load {
         })
     }
 
-    async fn drive(&self, address: &str, mut source: Source<'_>, seed: u64) -> Result<Seen> {
+    async fn drive(
+        &self,
+        address: &str,
+        mut source: Source<'_>,
+        interval: Option<Duration>,
+        seed: u64,
+    ) -> Result<Seen> {
         let mut connection = Connection::open(address).await?;
         let id = connection.prepare(source.statement()).await?;
         let mut random = SmallRng::seed_from_u64(seed);
@@ -120,19 +147,40 @@ impl Load {
         };
         let mut waiting = 0;
         let mut free: Vec<usize> = (0..slots).collect();
+        let mut over = false;
+        let mut schedule = Schedule {
+            begun: Instant::now(),
+            interval,
+            sent: 0,
+        };
         loop {
-            for slot in free.drain(..) {
-                if let Some(execution) = source.next(&self.sizes, &mut random) {
-                    connection.execute(slot as i16, &id, &execution);
-                    sent[slot] = Some((execution, Instant::now()));
-                    waiting += 1;
+            while let Some(&slot) = free.last().filter(|_| !over) {
+                let now = Instant::now();
+                let due = schedule.next_due().unwrap_or(now);
+                if due > now {
+                    break;
+                }
+                match source.next(&self.sizes, &mut random) {
+                    Some(execution) => {
+                        connection.execute(slot as i16, &id, &execution);
+                        sent[slot] = Some((execution, due));
+                        schedule.sent += 1;
+                        waiting += 1;
+                        free.pop();
+                    }
+                    None => over = true,
                 }
             }
             connection.flush().await?;
-            if waiting == 0 {
-                return Ok(seen);
+            match schedule.next_due().filter(|_| !over && !free.is_empty()) {
+                // Reading may be given up at any point: what has arrived stays in the buffer.
+                Some(due) => tokio::select! {
+                    filled = connection.fill(), if waiting > 0 => filled?,
+                    () = tokio::time::sleep_until(due.into()) => {}
+                },
+                None if waiting == 0 => return Ok(seen),
+                None => connection.fill().await?,
             }
-            connection.fill().await?;
             while let Some((stream, response)) = connection.next_arrived()? {
                 let answer = source.check(response)?;
                 let slot = usize::try_from(stream)?;

@@ -39,6 +39,9 @@ struct Args {
     /// Requests in flight
     #[arg(long, default_value_t = 64)]
     in_flight: usize,
+    /// Requests a second (open loop: latency counts from when a request was due); without it, as many as the server answers
+    #[arg(long)]
+    rate: Option<f64>,
     /// Connections they are spread over
     #[arg(long, default_value_t = 4)]
     connections: usize,
@@ -107,6 +110,7 @@ async fn run(args: Args) -> Result<()> {
     let load = Load {
         connections: args.connections,
         in_flight: args.in_flight,
+        rate: args.rate,
         sizes: Sizes {
             keys: args.keys,
             key_bytes: args.key_bytes,
@@ -151,7 +155,12 @@ async fn warm_up(server: &Server, load: &Load, args: &Args) -> Result<()> {
         }
     }
     for &operation in &args.operations {
-        load.run(server.address(), operation, Duration::from_secs(args.warmup))
+        let at_full_speed = Load {
+            rate: None,
+            ..load.clone()
+        };
+        at_full_speed
+            .run(server.address(), operation, Duration::from_secs(args.warmup))
             .await?;
     }
     Ok(())
