@@ -205,6 +205,19 @@ pub(crate) fn record_store(stats: &StoreStats) {
     for (name, value) in gauges {
         gauge!(name).set(value as f64);
     }
+    if let Some(bucket) = stats.bucket {
+        let requests = [
+            ("get", bucket.gets),
+            ("put", bucket.puts),
+            ("list", bucket.lists),
+            ("delete", bucket.deletes),
+        ];
+        for (kind, count) in requests {
+            counter!("helenus_bucket_requests_total", "kind" => kind).absolute(count);
+        }
+        counter!("helenus_bucket_read_bytes_total").absolute(bucket.read_bytes);
+        counter!("helenus_bucket_written_bytes_total").absolute(bucket.written_bytes);
+    }
     if let Some(free_bytes) = stats.disk_free_bytes {
         gauge!("helenus_store_disk_free_bytes").set(free_bytes as f64);
     }

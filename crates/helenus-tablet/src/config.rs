@@ -15,7 +15,7 @@ const MIB: u64 = 1 << 20;
 pub enum StoreUrl {
     /// A local folder: data in it, and the log beside the data.
     File(PathBuf),
-    /// A bucket (`s3://`, `gs://`, `az://`) with a prefix, or `memory://name`, which lasts as long as the process.
+    /// A bucket (`s3://`, `s3express://`, `gs://`, `az://`) with a prefix, or `memory://name`, which lasts as long as the process.
     Remote(url::Url),
 }
 
@@ -40,7 +40,7 @@ impl StoreUrl {
                 .map(StoreUrl::File)
                 .map_err(|()| bad("a file URL needs an absolute path")),
             "memory" => Ok(StoreUrl::Remote(url)),
-            "s3" | "s3a" | "gs" | "az" | "azure" | "abfs" | "abfss" => {
+            "s3" | "s3a" | "s3express" | "gs" | "az" | "azure" | "abfs" | "abfss" => {
                 if url.host_str().is_none_or(str::is_empty) {
                     return Err(bad("the bucket is missing"));
                 }
@@ -64,6 +64,11 @@ impl std::fmt::Display for StoreUrl {
 #[derive(Clone)]
 pub struct StoreConfig {
     pub url: StoreUrl,
+    /// Where the log of a store in a bucket lies, if not beside its data: another bucket, or a folder that all nodes share. A store has one
+    /// from its beginning, or never.
+    pub log_store: Option<StoreUrl>,
+    /// Where that bucket is served, if not where the environment says.
+    pub log_store_endpoint: Option<String>,
     /// Tablets of a new store; an existing store keeps the ones that it has.
     pub tablet_count: usize,
     /// Blocks, indexes and filters of SSTables, for all tablets together.
@@ -118,6 +123,8 @@ impl StoreConfig {
         };
         StoreConfig {
             url,
+            log_store: None,
+            log_store_endpoint: None,
             tablet_count,
             block_cache_bytes: (memory / 64).clamp(32 * MIB, 16 << 30),
             memtable_bytes,
@@ -158,6 +165,11 @@ impl StoreConfig {
 
     pub(crate) fn validate(&self) -> Result<(), StoreError> {
         let bad = |text: String| Err(StoreError::InvalidConfig(text));
+        if let (StoreUrl::File(_), Some(log)) = (&self.url, &self.log_store) {
+            return bad(format!(
+                "log_store = \"{log}\": a store in a local folder has its log there; a log store is for stores in a bucket"
+            ));
+        }
         if !(1..=1024).contains(&self.tablet_count) {
             return bad(format!(
                 "tablet_count = {}: allowed are 1 to 1024",

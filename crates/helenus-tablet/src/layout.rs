@@ -16,8 +16,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::StoreError;
 
-/// The newest store format that this code reads, and the one that it writes.
-pub const FORMAT_VERSION: u64 = 1;
+/// The newest store format that this code reads: that of stores whose log lies apart.
+pub const FORMAT_VERSION: u64 = 2;
+/// What all other stores are written in.
+const FORMAT_PLAIN: u64 = 1;
 
 /// A closed range of tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,6 +65,9 @@ pub(crate) struct Format {
     pub format: u64,
     pub store_id: uuid::Uuid,
     pub written_by: String,
+    /// Where the log lies, if not beside the data. Format 2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log_store: Option<String>,
     /// Ordered by tokens; together they cover the ring without overlap.
     pub tablets: Vec<TabletEntry>,
 }
@@ -79,13 +84,23 @@ impl Format {
     /// A store with these tablets, which ascend and cover the ring.
     pub fn of(tablets: impl IntoIterator<Item = (u32, TokenRange)>) -> Self {
         Format {
-            format: FORMAT_VERSION,
+            format: FORMAT_PLAIN,
             store_id: uuid::Uuid::new_v4(),
             written_by: concat!("helenus ", env!("CARGO_PKG_VERSION")).into(),
+            log_store: None,
             tablets: tablets
                 .into_iter()
                 .map(|(id, tokens)| TabletEntry { id, tokens })
                 .collect(),
+        }
+    }
+
+    /// The same store with its log elsewhere.
+    pub fn with_log_store(self, url: String) -> Self {
+        Format {
+            format: FORMAT_VERSION,
+            log_store: Some(url),
+            ..self
         }
     }
 

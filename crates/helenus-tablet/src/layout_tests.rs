@@ -43,11 +43,27 @@ fn format_bytes() {
 }
 
 #[test]
+fn a_log_apart_makes_another_format() {
+    let plain = Format::new(uuid::Uuid::from_u128(1), 2);
+    let apart = plain.clone().with_log_store("s3://log/here".into());
+    let text = String::from_utf8(apart.encode()).unwrap();
+    let expected = String::from_utf8(plain.encode())
+        .unwrap()
+        .replace("\"format\": 1", "\"format\": 2")
+        .replace(
+            "  \"tablets\"",
+            "  \"log_store\": \"s3://log/here\",\n  \"tablets\"",
+        );
+    assert_eq!(text, expected);
+    assert_eq!(Format::decode(text.as_bytes(), "FORMAT").unwrap(), apart);
+}
+
+#[test]
 fn newer_format_is_refused_in_words() {
     let error = Format::decode(br#"{"format": 9, "what": "ever"}"#, "FORMAT").unwrap_err();
     assert_eq!(
         error.to_string(),
-        "this store was written by format 9, this binary understands up to 1: upgrade Helenus to open it"
+        "this store was written by format 9, this binary understands up to 2: upgrade Helenus to open it"
     );
 }
 

@@ -54,7 +54,7 @@ pub use layout::{FORMAT_VERSION, TokenRange};
 pub use meta::{MetaDoc, MetaExpect, MetaVersion};
 #[doc(hidden)]
 pub use remote::set_memory_store;
-pub use remote::{Copied, TabletEvent, migrate};
+pub use remote::{BucketStats, Copied, TabletEvent, migrate};
 pub use scan::Scan;
 pub use stats::{LogStats, StoreStats, TabletStats};
 pub use store::{Op, Store, WriteBatch};

@@ -314,6 +314,7 @@ impl Opener {
             id: entry.id,
             only: None,
             store: self.store.clone(),
+            log: None,
             compactions,
         };
         let settings = databases.settings(self.memtable_share());

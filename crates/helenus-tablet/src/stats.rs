@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::cache::RowCacheStats;
 use crate::layout::TokenRange;
+use crate::remote::BucketStats;
 
 #[derive(Debug, Default)]
 pub(crate) struct LogCounters {
@@ -102,4 +103,6 @@ pub struct StoreStats {
     pub index_reads: u64,
     /// Of a local store.
     pub disk_free_bytes: Option<u64>,
+    /// Of a store in a bucket.
+    pub bucket: Option<BucketStats>,
 }

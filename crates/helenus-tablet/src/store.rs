@@ -334,9 +334,9 @@ impl Store {
         let tablets = self.tablets();
         let metrics = Metrics::read(&self.metrics);
         let staged: u64 = tablets.iter().map(|tablet| tablet.stage.bytes() as u64).sum();
-        let (log, disk_free_bytes) = match &self.place {
-            Place::Local(local) => (local.log_stats(), Some(local.space.free_bytes())),
-            Place::Remote(remote) => (remote.log_stats(), None),
+        let (log, disk_free_bytes, bucket) = match &self.place {
+            Place::Local(local) => (local.log_stats(), Some(local.space.free_bytes()), None),
+            Place::Remote(remote) => (remote.log_stats(), None, Some(remote.bucket_stats())),
         };
         StoreStats {
             log,
@@ -356,6 +356,7 @@ impl Store {
             index_reads: metrics.sum_with("slatedb.db_cache.access_count", &["miss", "index"])
                 + metrics.sum_with("slatedb.db_cache.access_count", &["miss", "filter"]),
             disk_free_bytes,
+            bucket,
         }
     }
 

@@ -57,7 +57,9 @@ impl TabletHost for StoreHost {
         let store = self.engine.store();
         store.open_tablet(tablet.0, range(tokens)).await.map_err(failed)?;
         let unfinished = self.engine.recover_batches(range(tokens)).await.map_err(failed)?;
-        tracing::info!(%tablet, %tokens, unfinished, "tablet open");
+        // All that this node has read so far, for whatever tablet.
+        let read_bytes = store.stats().bucket.map_or(0, |bucket| bucket.read_bytes);
+        tracing::info!(%tablet, %tokens, unfinished, read_bytes, "tablet open");
         Ok(())
     }
 

@@ -1,5 +1,6 @@
 //! The object store that a URL names, with settings and credentials from the environment.
 
+use std::path::Path as FilePath;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -7,6 +8,7 @@ use hashbrown::HashMap;
 use object_store::aws::{AmazonS3Builder, S3ConditionalPut};
 use object_store::azure::MicrosoftAzureBuilder;
 use object_store::gcp::GoogleCloudStorageBuilder;
+use object_store::local::LocalFileSystem;
 use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::prefix::PrefixStore;
@@ -15,6 +17,7 @@ use parking_lot::Mutex;
 use url::Url;
 
 use super::aws;
+use super::counted::{Counted, Requests};
 use crate::error::{StoreError, chain};
 
 /// A request without an answer for so long is given up, and tried again by those who need it.
@@ -36,14 +39,27 @@ pub fn set_memory_store(name: &str, store: Arc<dyn ObjectStore>) {
 /// A place in an object store.
 pub(crate) struct Bucket {
     pub url: Url,
+    /// The setting that names it.
+    pub setting: &'static str,
     /// Its paths are below the URL's prefix.
     pub store: Arc<dyn ObjectStore>,
+    pub requests: Arc<Requests>,
 }
 
 impl Bucket {
     /// Makes a client; nothing is sent yet.
     pub fn connect(url: &Url) -> Result<Bucket, StoreError> {
-        let bad = |why: String| StoreError::InvalidConfig(format!("store = \"{url}\": {why}"));
+        Bucket::connect_as("store", url, None, Arc::default())
+    }
+
+    /// The same for what another setting names, perhaps at an endpoint of its own; what is asked of it is counted with `requests`.
+    pub fn connect_as(
+        setting: &'static str,
+        url: &Url,
+        endpoint: Option<&str>,
+        requests: Arc<Requests>,
+    ) -> Result<Bucket, StoreError> {
+        let bad = |why: String| StoreError::InvalidConfig(format!("{setting} = \"{url}\": {why}"));
         if url.query().is_some() || url.fragment().is_some() {
             return Err(bad(
                 "what follows ? or # is not understood; endpoint, region and credentials come from the environment".into(),
@@ -53,7 +69,7 @@ impl Bucket {
             "memory" => Ok(memory(url)),
             "gs" => google(url),
             "az" | "azure" | "abfs" | "abfss" => azure(url),
-            _ => s3(url),
+            _ => s3(url, endpoint),
         };
         let root = root.map_err(|error| bad(chain(&error)))?;
         let prefix = Path::from_url_path(url.path()).map_err(|error| bad(error.to_string()))?;
@@ -64,7 +80,26 @@ impl Bucket {
         };
         Ok(Bucket {
             url: url.clone(),
-            store,
+            setting,
+            store: Arc::new(Counted::new(store, requests.clone())),
+            requests,
+        })
+    }
+
+    /// A folder for the log.
+    pub fn folder(path: &FilePath, fsync: bool, requests: Arc<Requests>) -> Result<Bucket, StoreError> {
+        let failed = |error: std::io::Error| StoreError::io("cannot create", path, &error);
+        let root = std::path::absolute(path).map_err(failed)?;
+        std::fs::create_dir_all(&root).map_err(failed)?;
+        let refused =
+            |why: String| StoreError::InvalidConfig(format!("log_store = \"{}\": {why}", root.display()));
+        let url = Url::from_file_path(&root).map_err(|()| refused("not a path".to_owned()))?;
+        let files = LocalFileSystem::new_with_prefix(&root).map_err(|error| refused(chain(&error)))?;
+        Ok(Bucket {
+            url,
+            setting: "log_store",
+            store: Arc::new(Counted::new(Arc::new(files.with_fsync(fsync)), requests.clone())),
+            requests,
         })
     }
 }
@@ -91,15 +126,25 @@ fn memory(url: &Url) -> Arc<dyn ObjectStore> {
     store.clone()
 }
 
-fn s3(url: &Url) -> object_store::Result<Arc<dyn ObjectStore>> {
+/// `s3express://` is S3's other kind of bucket, which is served in one zone.
+fn s3(url: &Url, endpoint: Option<&str>) -> object_store::Result<Arc<dyn ObjectStore>> {
+    let express = url.scheme() == "s3express";
     let profile = aws::Profile::load();
     let mut client = client();
     let mut builder = AmazonS3Builder::from_env();
     let from_env = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let endpoint = ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"]
-        .into_iter()
-        .find_map(from_env)
-        .or_else(|| profile.get("endpoint_url"));
+    let usual = || {
+        ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"]
+            .into_iter()
+            .find_map(from_env)
+            .or_else(|| profile.get("endpoint_url"))
+    };
+    let endpoint = match endpoint {
+        Some(endpoint) => Some(endpoint.to_owned()),
+        // That of a zone goes by the bucket's name.
+        None if express => None,
+        None => usual(),
+    };
     if let Some(endpoint) = endpoint {
         // Whoever writes http:// means it.
         client = client.with_allow_http(endpoint.starts_with("http://"));
@@ -119,7 +164,8 @@ fn s3(url: &Url) -> object_store::Result<Arc<dyn ObjectStore>> {
         builder = builder.with_credentials(provider);
     }
     let store = builder
-        .with_url(url.as_str())
+        .with_url(url.as_str().replacen("s3express:", "s3:", 1))
+        .with_s3_express(express)
         .with_client_options(client)
         .with_retry(retries())
         .with_conditional_put(S3ConditionalPut::ETagMatch)

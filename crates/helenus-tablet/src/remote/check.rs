@@ -18,23 +18,36 @@ pub(super) async fn check(bucket: &Bucket) -> Result<(), StoreError> {
     let created = put(bucket, &path, PutMode::Create)
         .await?
         .map_err(|error| explain(bucket, &error))?;
-    let result = conditions(bucket, &path, created).await;
+    let result = async {
+        creates_once(bucket, &path).await?;
+        // Nothing of a log is ever rewritten.
+        match bucket.setting {
+            "log_store" => Ok(()),
+            _ => replaces_on_condition(bucket, &path, created).await,
+        }
+    };
+    let result = result.await;
     let deleted = patiently(bucket, bucket.store.delete(&path)).await?;
     result?;
     deleted.map_err(|error| explain(bucket, &error))
 }
 
-async fn conditions(bucket: &Bucket, path: &Path, created: UpdateVersion) -> Result<(), StoreError> {
+async fn creates_once(bucket: &Bucket, path: &Path) -> Result<(), StoreError> {
     match put(bucket, path, PutMode::Create).await? {
-        Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => {}
-        Err(error) => return Err(explain(bucket, &error)),
-        Ok(_) => {
-            return Err(unfit(
-                bucket,
-                "If-None-Match: it created an object that was there already",
-            ));
-        }
+        Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => Ok(()),
+        Err(error) => Err(explain(bucket, &error)),
+        Ok(_) => Err(unfit(
+            bucket,
+            "If-None-Match: it created an object that was there already",
+        )),
     }
+}
+
+async fn replaces_on_condition(
+    bucket: &Bucket,
+    path: &Path,
+    created: UpdateVersion,
+) -> Result<(), StoreError> {
     let wrong = UpdateVersion {
         e_tag: created
             .e_tag
@@ -94,11 +107,11 @@ fn unfit(bucket: &Bucket, detail: &str) -> StoreError {
 }
 
 fn refuse(bucket: &Bucket, why: &str) -> StoreError {
-    StoreError::InvalidConfig(format!("store = \"{}\": {why}", bucket.url))
+    StoreError::InvalidConfig(format!("{} = \"{}\": {why}", bucket.setting, bucket.url))
 }
 
 fn is_s3(bucket: &Bucket) -> bool {
-    matches!(bucket.url.scheme(), "s3" | "s3a")
+    matches!(bucket.url.scheme(), "s3" | "s3a" | "s3express")
 }
 
 fn reachable(bucket: &Bucket) -> &'static str {
@@ -112,7 +125,7 @@ fn reachable(bucket: &Bucket) -> &'static str {
 fn credentials(bucket: &Bucket) -> &'static str {
     match bucket.url.scheme() {
         "gs" => "GOOGLE_SERVICE_ACCOUNT or GOOGLE_APPLICATION_CREDENTIALS",
-        "s3" | "s3a" => {
+        "s3" | "s3a" | "s3express" => {
             "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile in ~/.aws, or the role of this machine"
         }
         _ => "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY, or a managed identity",

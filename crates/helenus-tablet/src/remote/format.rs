@@ -3,20 +3,29 @@
 use object_store::path::Path;
 use object_store::{Error, ObjectStore, ObjectStoreExt, PutMode, PutOptions};
 
-use super::Bucket;
 use super::check::{explain, patiently};
+use super::{Bucket, log_store};
 use crate::error::StoreError;
 use crate::layout::Format;
 
 const NAME: &str = "FORMAT";
 
 /// Reads the format, or makes a store with so many tablets of an empty bucket. Of several that try at once, one makes it.
-pub(super) async fn load_or_create(bucket: &Bucket, tablet_count: usize) -> Result<Format, StoreError> {
+/// Its log lies in `log`, if there is one.
+pub(super) async fn load_or_create(
+    bucket: &Bucket,
+    log: Option<&Bucket>,
+    tablet_count: usize,
+) -> Result<Format, StoreError> {
     if let Some(format) = load(bucket).await? {
         return Ok(format);
     }
     refuse_remains(bucket).await?;
-    let format = Format::new(uuid::Uuid::new_v4(), tablet_count);
+    let mut format = Format::new(uuid::Uuid::new_v4(), tablet_count);
+    if let Some(log) = log {
+        log_store::begin(log, format.store_id).await?;
+        format = format.with_log_store(log.url.to_string());
+    }
     if create(bucket, &format).await? {
         return Ok(format);
     }

@@ -48,7 +48,12 @@ impl LogPuts {
         self.refused.load(Ordering::Acquire) && !self.unclear.load(Ordering::Acquire)
     }
 
-    fn note(&self, location: &Path, error: &Error) {
+    fn note(&self, location: &Path, error: &Error, counters: &LogCounters) {
+        // A folder keeps no metadata: nothing was begun, and SlateDB does without.
+        if matches!(error, Error::NotImplemented { .. } | Error::NotSupported { .. }) {
+            return;
+        }
+        counters.failures.fetch_add(1, Ordering::Relaxed);
         if matches!(error, Error::AlreadyExists { .. }) {
             self.refused.store(true, Ordering::Release);
             return;
@@ -107,8 +112,7 @@ impl Guarded {
                     .fetch_add(nanos(began.elapsed()), Ordering::Relaxed);
             }
             Err(error) => {
-                self.counters.failures.fetch_add(1, Ordering::Relaxed);
-                self.puts.note(location, error);
+                self.puts.note(location, error, &self.counters);
             }
         }
         result

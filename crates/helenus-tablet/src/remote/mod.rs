@@ -10,20 +10,24 @@
 //! A batch over several tablets is written to an object of its own first ([`batch_log`]), since no log holds all of it.
 //!
 //! ```text
-//! FORMAT            what made the bucket a store: format version, id, the tablets that it began with
+//! FORMAT            what made the bucket a store: format version, id, the tablets that it began with, where its log lies if apart
 //! tablets/<id>/     one SlateDB database a tablet, its log in wal/
 //! batches/<uuid>    batches over several tablets that are under way
 //! meta/<name>       small documents, changed by compare-and-set
 //! ```
+//!
+//! The log, `tablets/<id>/wal/` and `batches/`, may lie in a store of its own ([`log_store`]).
 
 mod aws;
 mod batch_log;
 mod bucket;
 mod care;
 mod check;
+mod counted;
 mod format;
 mod group;
 mod guard;
+mod log_store;
 pub(crate) mod marks;
 mod migrate;
 mod open;
@@ -43,6 +47,7 @@ use tokio::sync::broadcast;
 pub(crate) use bucket::Bucket;
 #[doc(hidden)]
 pub use bucket::set_memory_store;
+pub use counted::BucketStats;
 pub(crate) use group::Hosted;
 pub use migrate::{Copied, migrate};
 pub(crate) use open::open;
@@ -54,6 +59,7 @@ use crate::open::Background;
 use crate::stats::{LogCounters, LogStats};
 use crate::store::Store;
 use batch_log::BatchLog;
+use counted::Requests;
 
 /// What became of a tablet without anyone here having asked for it.
 #[derive(Debug, Clone)]
@@ -69,6 +75,9 @@ const EVENTS_MAX: usize = 1024;
 pub(crate) struct Remote {
     databases: Databases,
     store: Arc<dyn ObjectStore>,
+    /// Where the log lies, if not in the store.
+    log_store: Option<Arc<dyn ObjectStore>>,
+    requests: Arc<Requests>,
     batches: Arc<BatchLog>,
     /// Where requests are served, and groups written.
     serving: tokio::runtime::Handle,
@@ -87,15 +96,19 @@ pub(crate) struct Remote {
 impl Remote {
     fn new(
         databases: Databases,
-        store: Arc<dyn ObjectStore>,
+        bucket: &Bucket,
+        log_store: Option<Arc<dyn ObjectStore>>,
         background: Background,
         format: &Format,
     ) -> Remote {
         let initial = format.tablets.iter().map(|entry| (entry.id, entry.tokens));
+        let store = bucket.store.clone();
         Remote {
-            batches: Arc::new(BatchLog::new(store.clone())),
+            batches: Arc::new(BatchLog::new(log_store.as_ref().unwrap_or(&store).clone())),
             databases,
             store,
+            log_store,
+            requests: bucket.requests.clone(),
             serving: tokio::runtime::Handle::current(),
             counters: Arc::default(),
             events: broadcast::channel(EVENTS_MAX).0,
@@ -109,6 +122,16 @@ impl Remote {
 
     pub fn write_timeout(&self) -> std::time::Duration {
         self.databases.config.write_timeout
+    }
+
+    /// Where the log lies.
+    fn log(&self) -> &Arc<dyn ObjectStore> {
+        self.log_store.as_ref().unwrap_or(&self.store)
+    }
+
+    /// What was asked of the bucket, and of that of the log, since the store was opened.
+    pub fn bucket_stats(&self) -> BucketStats {
+        self.requests.read()
     }
 
     /// The log objects of all tablets since the store was opened.

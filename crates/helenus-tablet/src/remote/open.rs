@@ -5,12 +5,13 @@ use std::sync::{Arc, Weak};
 
 use arc_swap::ArcSwap;
 use hashbrown::HashSet;
+use object_store::ObjectStore;
 use object_store::path::Path;
 use slatedb_common::metrics::DefaultMetricsRecorder;
 use tokio::sync::Semaphore;
 
 use super::batch_log::SWEEP_INTERVAL;
-use super::{Bucket, Remote, check, format, solo};
+use super::{Bucket, Remote, check, format, log_store, solo};
 use crate::clock::StoreClock;
 use crate::compaction;
 use crate::config::StoreConfig;
@@ -29,9 +30,11 @@ pub(crate) async fn open(
     hooks: Arc<dyn Hooks>,
 ) -> Result<Arc<Store>, StoreError> {
     check::check(&bucket).await?;
-    let format = format::load_or_create(&bucket, config.tablet_count).await?;
+    let log = log_store::connect(&bucket, &config)?;
+    let format = format::load_or_create(&bucket, log.as_ref(), config.tablet_count).await?;
+    let log = log_store::of_store(&bucket, log, &format).await?;
     let open_all = config.open_all_tablets;
-    let store = assemble(&bucket, config, hooks, &format)?;
+    let store = assemble(&bucket, log, config, hooks, &format)?;
     let sweep = tokio::spawn(sweep(Arc::downgrade(&store)));
     store.remote()?.tasks.lock().push(sweep);
     if open_all {
@@ -43,6 +46,7 @@ pub(crate) async fn open(
 /// The store of a bucket, with no tablet open and nothing running.
 pub(super) fn assemble(
     bucket: &Bucket,
+    log_store: Option<Arc<dyn ObjectStore>>,
     config: StoreConfig,
     hooks: Arc<dyn Hooks>,
     format: &Format,
@@ -60,7 +64,7 @@ pub(super) fn assemble(
         slots: Arc::new(Semaphore::new(compaction::slots(&config))),
         config,
     };
-    let remote = Remote::new(databases, bucket.store.clone(), background, format);
+    let remote = Remote::new(databases, bucket, log_store, background, format);
     Ok(Arc::new(Store {
         tablets: ArcSwap::default(),
         in_flight: Arc::new(Semaphore::new(permits as usize)),

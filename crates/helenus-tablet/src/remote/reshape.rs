@@ -174,7 +174,11 @@ impl Store {
 
 impl Remote {
     fn admin(&self, id: u32) -> Admin {
-        Admin::builder(tablet_path(id), self.store.clone()).build()
+        let mut admin = Admin::builder(tablet_path(id), self.store.clone());
+        if let Some(log) = &self.log_store {
+            admin = admin.with_wal_object_store(log.clone());
+        }
+        admin.build()
     }
 
     async fn delete(&self, id: u32) -> Result<(), StoreError> {

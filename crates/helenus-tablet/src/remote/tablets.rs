@@ -217,7 +217,7 @@ impl Remote {
         open: usize,
     ) -> Result<Arc<Tablet>, StoreError> {
         let (databases, config) = (&self.databases, &self.databases.config);
-        tick::raise(&databases.clock, &self.store, id).await?;
+        tick::raise(&databases.clock, &self.store, self.log(), id).await?;
         let shares = if config.open_all_tablets {
             self.initial.len().max(1)
         } else {
@@ -225,16 +225,15 @@ impl Remote {
         } as u64;
         let memtable_bytes = config.memtable_bytes / shares;
         let puts = Arc::<LogPuts>::default();
-        let store: Arc<dyn ObjectStore> = Arc::new(Guarded::new(
-            self.store.clone(),
-            puts.clone(),
-            self.counters.clone(),
-        ));
+        let guarded = |store: &Arc<dyn ObjectStore>| -> Arc<dyn ObjectStore> {
+            Arc::new(Guarded::new(store.clone(), puts.clone(), self.counters.clone()))
+        };
         let compactions = Arc::<Compactions>::default();
         let database = Database {
             id,
             only: Some(tokens),
-            store,
+            store: guarded(&self.store),
+            log: self.log_store.as_ref().map(guarded),
             compactions: compactions.clone(),
         };
         let (builder, opened) = databases.builder(database, self.settings(memtable_bytes));

@@ -17,6 +17,7 @@ use crate::error::StoreError;
 pub(super) async fn raise(
     clock: &StoreClock,
     store: &Arc<dyn ObjectStore>,
+    log: &Arc<dyn ObjectStore>,
     id: u32,
 ) -> Result<(), StoreError> {
     let admin = Admin::builder(tablet_path(id), store.clone()).build();
@@ -32,6 +33,7 @@ pub(super) async fn raise(
     let reader = SlateDbWalReaderBuilder::new()
         .with_path(tablet_path(id))
         .with_object_store(store.clone())
+        .with_wal_object_store(log.clone())
         .build()
         .map_err(|error| crate::error::from_slatedb(&error))?;
     let failed = |error: slatedb::wal::WalError| StoreError::Unavailable(error.to_string());

@@ -6,5 +6,6 @@ mod crash;
 mod damage;
 mod disk_full;
 mod faulty;
+mod log_store;
 mod remote;
 mod support;

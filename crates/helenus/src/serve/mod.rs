@@ -33,6 +33,9 @@ pub struct ServeArgs {
     /// Where the data lies [default: file://./helenus-data]
     #[arg(long, value_name = "URL")]
     store: Option<String>,
+    /// Where the log of a store in a bucket lies, if not beside its data
+    #[arg(long, value_name = "URL")]
+    log_store: Option<String>,
     /// Where CQL is served [default: 127.0.0.1:9042]
     #[arg(long, value_name = "HOST:PORT")]
     listen: Option<String>,
@@ -61,6 +64,7 @@ impl ServeArgs {
     fn settings(&self) -> anyhow::Result<Vec<(String, String)>> {
         let named = [
             ("store", &self.store),
+            ("log_store", &self.log_store),
             ("listen", &self.listen),
             ("http", &self.http),
             ("rpc", &self.rpc),

@@ -41,6 +41,8 @@ const NOT_SETTINGS: [&str; 3] = ["HELENUS_TEST", "HELENUS_FUZZ", "HELENUS_BIN"];
 #[rustfmt::skip]
 const SETTINGS: &[Setting] = &[
     Setting { name: "store", about: "where the data lies", allowed: "file:///path, a path, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix", set: |c, v| { c.store.url = StoreUrl::parse(v).map_err(|e| e.to_string())?; Ok(()) } },
+    Setting { name: "log_store", about: "where the log of a store in a bucket lies, if not beside its data", allowed: "s3://bucket/prefix, s3express://bucket, gs://bucket/prefix, az://container/prefix, or a folder that all nodes share", set: |c, v| { c.store.log_store = Some(StoreUrl::parse(v).map_err(|e| e.to_string())?); Ok(()) } },
+    Setting { name: "log_store_endpoint", about: "where the log store's bucket is served, if not where AWS_ENDPOINT_URL says", allowed: "a URL", set: |c, v| { c.store.log_store_endpoint = Some(v.to_owned()); Ok(()) } },
     Setting { name: "listen", about: "where CQL is served", allowed: ADDRESS, set: |c, v| put(&mut c.server.listen, address(v)) },
     Setting { name: "http", about: "where /health and /metrics are served", allowed: ADDRESS_OR_OFF, set: |c, v| put(&mut c.http, or_off(v, address)) },
     Setting { name: "rpc", about: "where other nodes are served, if the store is shared; port 7000 beside the clients by default", allowed: ADDRESS, set: |c, v| put(&mut c.rpc, address(v).map(Some)) },

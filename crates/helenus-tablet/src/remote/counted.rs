@@ -1,0 +1,188 @@
+//! What is asked of a bucket, counted: requests cost money, and bytes time.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use object_store::path::Path;
+use object_store::{
+    CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
+    PutMultipartOptions, PutOptions, PutPayload, PutResult, RenameOptions, Result, UploadPart,
+};
+
+/// Requests and bytes since the store was opened. Retries within the client count once.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct BucketStats {
+    pub gets: u64,
+    /// Parts of large objects too.
+    pub puts: u64,
+    /// However many pages each has.
+    pub lists: u64,
+    pub deletes: u64,
+    pub read_bytes: u64,
+    pub written_bytes: u64,
+}
+
+/// Counters of one bucket, or of two that belong together.
+#[derive(Debug, Default)]
+pub(crate) struct Requests {
+    gets: AtomicU64,
+    puts: AtomicU64,
+    lists: AtomicU64,
+    deletes: AtomicU64,
+    read_bytes: AtomicU64,
+    written_bytes: AtomicU64,
+}
+
+impl Requests {
+    pub fn read(&self) -> BucketStats {
+        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        BucketStats {
+            gets: get(&self.gets),
+            puts: get(&self.puts),
+            lists: get(&self.lists),
+            deletes: get(&self.deletes),
+            read_bytes: get(&self.read_bytes),
+            written_bytes: get(&self.written_bytes),
+        }
+    }
+
+    fn got(&self, bytes: u64) {
+        self.gets.fetch_add(1, Ordering::Relaxed);
+        self.read_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    fn put(&self, bytes: usize) {
+        self.puts.fetch_add(1, Ordering::Relaxed);
+        self.written_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    fn listed(&self) {
+        self.lists.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// A bucket whose requests are counted.
+#[derive(Debug)]
+pub(super) struct Counted {
+    inner: Arc<dyn ObjectStore>,
+    requests: Arc<Requests>,
+}
+
+impl Counted {
+    pub fn new(inner: Arc<dyn ObjectStore>, requests: Arc<Requests>) -> Counted {
+        Counted { inner, requests }
+    }
+}
+
+impl fmt::Display for Counted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.inner)
+    }
+}
+
+#[async_trait]
+impl ObjectStore for Counted {
+    async fn put_opts(&self, location: &Path, payload: PutPayload, opts: PutOptions) -> Result<PutResult> {
+        self.requests.put(payload.content_length());
+        self.inner.put_opts(location, payload, opts).await
+    }
+
+    async fn put_multipart_opts(
+        &self,
+        location: &Path,
+        opts: PutMultipartOptions,
+    ) -> Result<Box<dyn MultipartUpload>> {
+        let upload = self.inner.put_multipart_opts(location, opts).await?;
+        self.requests.put(0);
+        Ok(Box::new(CountedUpload {
+            inner: upload,
+            requests: self.requests.clone(),
+        }))
+    }
+
+    async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
+        let head = options.head;
+        let result = self.inner.get_opts(location, options).await;
+        let bytes = match &result {
+            // What its reader leaves unread is counted too.
+            Ok(got) if !head => got.range.end.saturating_sub(got.range.start),
+            _ => 0,
+        };
+        self.requests.got(bytes);
+        result
+    }
+
+    async fn get_ranges(&self, location: &Path, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        let result = self.inner.get_ranges(location, ranges).await;
+        let parts = result.as_deref().unwrap_or_default();
+        self.requests
+            .got(parts.iter().map(|part| part.len() as u64).sum());
+        result
+    }
+
+    fn delete_stream(&self, locations: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
+        let requests = self.requests.clone();
+        let counted = locations.inspect(move |_| {
+            requests.deletes.fetch_add(1, Ordering::Relaxed);
+        });
+        self.inner.delete_stream(counted.boxed())
+    }
+
+    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
+        self.requests.listed();
+        self.inner.list(prefix)
+    }
+
+    fn list_with_offset(
+        &self,
+        prefix: Option<&Path>,
+        offset: &Path,
+    ) -> BoxStream<'static, Result<ObjectMeta>> {
+        self.requests.listed();
+        self.inner.list_with_offset(prefix, offset)
+    }
+
+    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
+        self.requests.listed();
+        self.inner.list_with_delimiter(prefix).await
+    }
+
+    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
+        self.requests.put(0);
+        self.inner.copy_opts(from, to, options).await
+    }
+
+    async fn rename_opts(&self, from: &Path, to: &Path, options: RenameOptions) -> Result<()> {
+        self.requests.put(0);
+        self.inner.rename_opts(from, to, options).await
+    }
+}
+
+#[derive(Debug)]
+struct CountedUpload {
+    inner: Box<dyn MultipartUpload>,
+    requests: Arc<Requests>,
+}
+
+#[async_trait]
+impl MultipartUpload for CountedUpload {
+    fn put_part(&mut self, data: PutPayload) -> UploadPart {
+        self.requests.put(data.content_length());
+        self.inner.put_part(data)
+    }
+
+    async fn complete(&mut self) -> Result<PutResult> {
+        self.requests.put(0);
+        self.inner.complete().await
+    }
+
+    async fn abort(&mut self) -> Result<()> {
+        self.inner.abort().await
+    }
+}
