@@ -39,6 +39,19 @@ def free_port(host="127.0.0.1"):
         return s.getsockname()[1]
 
 
+def free_port_on(*hosts):
+    """A TCP port that nothing listens on at any of these addresses."""
+    while True:
+        port = free_port(hosts[0])
+        try:
+            for host in hosts[1:]:
+                with socket.socket() as s:
+                    s.bind((host, port))
+            return port
+        except OSError:
+            continue
+
+
 def wait_until(condition, timeout_s=30, what="condition", interval_s=0.02):
     """Polls `condition` until it returns something true, and returns that."""
     deadline = time.monotonic() + timeout_s
@@ -103,13 +116,13 @@ class Node(Target):
 
     owned = True
 
-    def __init__(self, folder=None, store=None, args=(), env=None):
+    def __init__(self, folder=None, store=None, args=(), env=None, host="127.0.0.1", port=None):
         self.folder = pathlib.Path(folder or tempfile.mkdtemp(prefix="helenus-test-"))
         self.folder.mkdir(parents=True, exist_ok=True)
         self.url = store if "://" in str(store) else None
         self.store = None if self.url else pathlib.Path(store or self.folder / "store")
-        super().__init__("127.0.0.1", free_port())
-        self.http_port, self.rpc_port = free_port(), free_port()
+        super().__init__(host, port or free_port(host))
+        self.http_port, self.rpc_port = free_port(host), free_port(host)
         self.args, self.env = list(args), dict(env or {})
         self.process = None
         self.log_path = self.folder / "helenus.log"
@@ -161,6 +174,11 @@ class Node(Target):
             return self.http("/health")[0]
         except OSError:
             return None
+
+    def metrics(self):
+        """The figures of /metrics by name and labels, as they are written there."""
+        lines = [line.rsplit(" ", 1) for line in self.http("/metrics")[1].splitlines() if line and line[0] != "#"]
+        return {name: float(value) for name, value in lines}
 
     def alive(self):
         return self.process is not None and self.process.poll() is None

@@ -1,6 +1,7 @@
 //! Which node should own which tablet: a pure function, with few moves.
 //!
-//! Each tablet has a weight: its share of the tablets, of the bytes and of the operations of the cluster, added up. A tablet without an
+//! Each tablet has a weight: its share of the tablets, of the bytes and of the operations of the cluster, added up; bytes and operations
+//! weigh less while there are few. A tablet without an
 //! owner goes to the node that has least, the heaviest tablet first. Beyond that, an [`Intent`] says who may be given tablets that others
 //! have now, so that an event moves only what it must.
 
@@ -70,6 +71,7 @@ pub(crate) fn weights(
         .iter()
         .map(|id| load(id).ops_per_s)
         .fold(0, u64::saturating_add);
+    let (bytes_sum, ops_sum) = (bytes_sum.max(NOTABLE_BYTES), ops_sum.max(NOTABLE_OPS_PER_S));
     let part = |figure: u64, sum: u64| u128::from(figure) * u128::from(WEIGHT_SUM) / u128::from(sum.max(1));
     tablets
         .iter()
@@ -83,6 +85,10 @@ pub(crate) fn weights(
 }
 
 const WEIGHT_SUM: u64 = 1 << 40;
+/// A cluster with less than this in all has little to share out: the less, the less it weighs. Otherwise the chance of a few requests would
+/// move tablets.
+const NOTABLE_BYTES: u64 = 16 << 30;
+const NOTABLE_OPS_PER_S: u64 = 10_000;
 
 struct Slot<'a> {
     node: &'a PlacementNode,

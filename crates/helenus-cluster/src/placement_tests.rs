@@ -186,9 +186,30 @@ fn a_hot_tablet_weighs_as_much_as_many_cold_ones() {
     let ids: Vec<_> = (1..=10).map(TabletId).collect();
     let hot = TabletLoad {
         bytes: 0,
-        ops_per_s: 1000,
+        ops_per_s: 10_000,
     };
     let weights = weights(&ids, &BTreeMap::from([(TabletId(3), hot)]));
     assert!(weights[&TabletId(3)] > 10 * weights[&TabletId(1)]);
     assert_eq!(weights[&TabletId(1)], WEIGHT_SUM / 10);
+}
+
+#[test]
+fn a_few_requests_move_nothing() {
+    let (nodes, mut tablets) = settled(3, &[1; 12]);
+    let ids: Vec<_> = tablets.iter().map(|tablet| tablet.id).collect();
+    let touched = TabletLoad {
+        bytes: 1 << 20,
+        ops_per_s: 40,
+    };
+    let weights = weights(
+        &ids,
+        &BTreeMap::from([(TabletId(1), touched), (TabletId(5), touched)]),
+    );
+    for tablet in &mut tablets {
+        tablet.weight = weights[&tablet.id];
+    }
+    let intent = Intent::Balance {
+        tolerance_percent: 25,
+    };
+    assert_eq!(place(&nodes, &tablets, intent), []);
 }

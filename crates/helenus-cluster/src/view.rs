@@ -1,5 +1,6 @@
 //! The cluster as a node knows it: an immutable snapshot, swapped whole.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -43,6 +44,17 @@ pub enum TabletState {
     },
     Splitting,
     Merging,
+}
+
+impl fmt::Display for TabletState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TabletState::Stable => f.write_str("stable"),
+            TabletState::Moving { to } => write!(f, "moving to {to}"),
+            TabletState::Splitting => f.write_str("splitting"),
+            TabletState::Merging => f.write_str("merging"),
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

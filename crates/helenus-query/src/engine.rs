@@ -11,7 +11,7 @@ use md5::{Digest, Md5};
 use tokio::sync::{Mutex, broadcast};
 
 use crate::clock::{Clock, TimestampSource};
-use crate::cluster::{Cluster, Source, coordinate};
+use crate::cluster::{Cluster, Source, coordinate, read_timeout};
 use crate::dml::PlannedBatch;
 use crate::plan::{Plan, Planned};
 use crate::request::{BatchStatement, BoundValue, ClientState, QueryOptions};
@@ -190,7 +190,7 @@ impl Engine {
         });
         let store = Store::open(config.store, hooks).await.map_err(store_error)?;
         headers.load(&store).await?;
-        let schema = crate::ddl::load(&store, &config.node).await?;
+        let schema = crate::ddl::load(&store).await?;
         live_tables.set(&schema);
         Ok(Arc::new(Engine {
             headers,
@@ -371,6 +371,27 @@ impl Engine {
     }
 
     async fn run(
+        self: &Arc<Self>,
+        client: &ClientState,
+        keyspace: Option<&str>,
+        source: Source<'_>,
+        planned: &Planned,
+        options: &QueryOptions,
+    ) -> Result<Outcome, CqlError> {
+        let timeout = match &planned.plan {
+            Plan::Select(plan) => plan.timeout(),
+            Plan::Modification(_) | Plan::Batch(_) | Plan::Direct(_) => None,
+        };
+        let run = self.run_anywhere(client, keyspace, source, planned, options);
+        match timeout {
+            None => run.await,
+            Some(timeout) => tokio::time::timeout(timeout, run)
+                .await
+                .unwrap_or_else(|_| Err(read_timeout(options.consistency))),
+        }
+    }
+
+    async fn run_anywhere(
         self: &Arc<Self>,
         client: &ClientState,
         keyspace: Option<&str>,

@@ -42,6 +42,8 @@ pub struct PlanContext<'a> {
     /// The keyspace of unqualified names.
     pub keyspace: Option<&'a str>,
     pub markers: Markers,
+    /// A function was met whose result is not a matter of its arguments alone.
+    pub is_volatile: bool,
 }
 
 impl<'a> PlanContext<'a> {
@@ -50,6 +52,7 @@ impl<'a> PlanContext<'a> {
             schema,
             keyspace,
             markers,
+            is_volatile: false,
         }
     }
 

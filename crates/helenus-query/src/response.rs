@@ -4,6 +4,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use helenus_tablet::TokenRange;
+use uuid::Uuid;
 
 pub use helenus_cql::frame::response::{ChangeKind, RowsBuilder, RowsContent, SchemaChange, SchemaTarget};
 pub use helenus_cql::frame::{ColumnSpec, ResultMetadata};
@@ -25,18 +27,36 @@ pub enum Response {
     SchemaChange(SchemaChange),
 }
 
-/// A result and the warnings that go with it.
+/// The tablet of another node that a request was about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PassedOn {
+    pub tokens: TokenRange,
+    /// The tablet's owner.
+    pub node: Uuid,
+}
+
+/// A result and what goes with it.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     pub response: Response,
     pub warnings: Vec<String>,
+    /// Where the request was passed on to, if this node was not the one to ask: clients that know tablets are told.
+    pub passed_on: Option<Box<PassedOn>>,
+}
+
+impl Response {
+    /// The result with warnings.
+    pub fn with(self, warnings: Vec<String>) -> Outcome {
+        Outcome {
+            response: self,
+            warnings,
+            passed_on: None,
+        }
+    }
 }
 
 impl From<Response> for Outcome {
     fn from(response: Response) -> Outcome {
-        Outcome {
-            response,
-            warnings: Vec::new(),
-        }
+        response.with(Vec::new())
     }
 }

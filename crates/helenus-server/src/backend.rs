@@ -21,6 +21,11 @@ pub trait Backend: Send + Sync + 'static {
     /// The version of CQL that SUPPORTED names.
     fn cql_version(&self) -> &str;
 
+    /// True if answers may say which node a request should have gone to, so that the protocol's extension for it is offered.
+    fn has_tablets(&self) -> bool {
+        false
+    }
+
     /// Runs a statement given as text.
     fn query(
         &self,

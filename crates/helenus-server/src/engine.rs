@@ -27,6 +27,10 @@ impl Backend for Arc<Engine> {
         CQL_VERSION
     }
 
+    fn has_tablets(&self) -> bool {
+        self.is_clustered()
+    }
+
     fn query(
         &self,
         client: &ClientState,

@@ -80,7 +80,8 @@ impl HttpServer {
             let until = async move {
                 let _ = stopped.wait_for(|stopped| *stopped).await;
             };
-            if let Err(error) = axum::serve(listener, router).with_graceful_shutdown(until).await {
+            let service = router.into_make_service_with_connect_info::<SocketAddr>();
+            if let Err(error) = axum::serve(listener, service).with_graceful_shutdown(until).await {
                 tracing::error!(%error, "the HTTP server failed");
             }
         });

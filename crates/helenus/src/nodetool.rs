@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use clap::{Args, Subcommand};
+use helenus_server::rpc::auth::{Purpose, Secret};
 use serde_json::Value;
 use tabled::builder::Builder;
 use tabled::settings::Style;
@@ -23,6 +24,15 @@ pub struct NodetoolArgs {
         global = true
     )]
     http: String,
+    /// The cluster's secret, for commands to a node on another machine
+    #[arg(
+        long,
+        value_name = "SECRET",
+        env = "HELENUS_CLUSTER_SECRET",
+        hide_env_values = true,
+        global = true
+    )]
+    secret: Option<String>,
     #[command(subcommand)]
     command: Command,
 }
@@ -46,13 +56,7 @@ enum Command {
 /// Runs a command.
 pub fn run(args: &NodetoolArgs) -> anyhow::Result<ExitCode> {
     if matches!(args.command, Command::Drain | Command::Decommission) {
-        let told = agent(DRAIN_TIMEOUT)
-            .post(format!("http://{}/cluster/drain", args.http))
-            .send_empty()
-            .with_context(|| format!("the node at {} has not handed its tablets over", args.http))?;
-        drop(told);
-        println!("The node has handed its tablets over and leaves.");
-        return Ok(ExitCode::SUCCESS);
+        return drain(args);
     }
     let cluster = read(&args.http)?;
     match args.command {
@@ -65,6 +69,32 @@ pub fn run(args: &NodetoolArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+fn drain(args: &NodetoolArgs) -> anyhow::Result<ExitCode> {
+    let mut command = agent(DRAIN_TIMEOUT).post(format!("http://{}/cluster/drain", args.http));
+    if let Some(secret) = &args.secret {
+        let proof = Secret::new(secret.as_str()).proof(Purpose::Command);
+        command = command.header("authorization", proof);
+    }
+    match command.send_empty() {
+        Ok(_) => {
+            println!("The node has handed its tablets over and leaves.");
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(ureq::Error::StatusCode(403)) => Err(anyhow!(
+            "the node at {} takes commands from its own machine, or with the cluster's secret: give it by --secret or HELENUS_CLUSTER_SECRET",
+            args.http
+        )),
+        Err(ureq::Error::StatusCode(404)) => Err(alone(&args.http)),
+        Err(error) => {
+            Err(error).with_context(|| format!("the node at {} has not handed its tablets over", args.http))
+        }
+    }
+}
+
+fn alone(http: &str) -> anyhow::Error {
+    anyhow!("the node at {http} is alone: its store is a local folder")
+}
+
 fn agent(timeout: Duration) -> ureq::Agent {
     ureq::Agent::config_builder()
         .timeout_global(Some(timeout))
@@ -75,11 +105,7 @@ fn agent(timeout: Duration) -> ureq::Agent {
 fn read(http: &str) -> anyhow::Result<Value> {
     let url = format!("http://{http}/cluster");
     let mut answer = match agent(TIMEOUT).get(&url).call() {
-        Err(ureq::Error::StatusCode(404)) => {
-            return Err(anyhow!(
-                "the node at {http} is alone: its store is a local folder"
-            ));
-        }
+        Err(ureq::Error::StatusCode(404)) => return Err(alone(http)),
         answer => answer.with_context(|| format!("no answer from {url}"))?,
     };
     let text = answer.body_mut().read_to_string()?;

@@ -98,6 +98,12 @@ func compressorName(c gocql.Compressor) string {
 }
 
 func main() {
+	if len(os.Args) == 5 && os.Args[1] == "cluster" {
+		port, err := strconv.Atoi(os.Args[3])
+		must(err)
+		cluster(os.Args[2], port, os.Args[4])
+		return
+	}
 	port, err := strconv.Atoi(os.Args[2])
 	must(err)
 	s := &suite{host: os.Args[1], port: port}

@@ -42,6 +42,51 @@ pub(super) enum Change {
     Merge { left: TabletId },
 }
 
+/// What an agent has done since it started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct AgentCounts {
+    /// Tablets opened, and closed to be handed over.
+    pub opened: u64,
+    pub closed: u64,
+    /// Splits and merges carried out.
+    pub reshaped: u64,
+    /// Nodes whose leases this one has ended.
+    pub expulsions: u64,
+    /// Times that this node lost its own.
+    pub leases_lost: u64,
+    /// Renewals of the lease.
+    pub renewals: u64,
+}
+
+#[derive(Default)]
+pub(super) struct Counters {
+    pub opened: AtomicU64,
+    pub closed: AtomicU64,
+    pub reshaped: AtomicU64,
+    pub expulsions: AtomicU64,
+    pub leases_lost: AtomicU64,
+    pub renewals: AtomicU64,
+}
+
+impl Counters {
+    fn read(&self) -> AgentCounts {
+        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        AgentCounts {
+            opened: get(&self.opened),
+            closed: get(&self.closed),
+            reshaped: get(&self.reshaped),
+            expulsions: get(&self.expulsions),
+            leases_lost: get(&self.leases_lost),
+            renewals: get(&self.renewals),
+        }
+    }
+}
+
+/// One more.
+pub(super) fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
 /// What the agent and its handles share.
 pub(super) struct Shared {
     pub clock: Arc<dyn Clock>,
@@ -51,6 +96,7 @@ pub(super) struct Shared {
     pub state: watch::Sender<AgentState>,
     /// Wakes the agent up to look at the cluster document at once.
     pub refresh: Notify,
+    pub counters: Counters,
     requests: mpsc::UnboundedSender<Request>,
 }
 
@@ -63,6 +109,7 @@ impl Shared {
             view: watch::Sender::new(Arc::default()),
             state: watch::Sender::new(AgentState::Joining("the agent has not started".into())),
             refresh: Notify::new(),
+            counters: Counters::default(),
             requests,
         };
         (Arc::new(shared), receiver)
@@ -70,6 +117,7 @@ impl Shared {
 
     /// A renewal that began at `start` has succeeded.
     pub fn extend_lease(&self, start: Duration, lease: Duration) {
+        count(&self.counters.renewals);
         let deadline = (start + lease).as_nanos() as u64;
         self.deadline_ns.fetch_max(deadline, Ordering::AcqRel);
     }
@@ -128,6 +176,11 @@ impl AgentHandle {
         shared.view.send_replace(Arc::new(view));
         shared.state.send_replace(AgentState::Serving);
         AgentHandle { shared }
+    }
+
+    /// What the agent has done.
+    pub fn counts(&self) -> AgentCounts {
+        self.shared.counters.read()
     }
 
     /// Whether this node's lease is valid by its own clock. Compare this when an answer is ready, before it is sent: what was read while

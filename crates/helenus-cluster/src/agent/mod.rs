@@ -22,7 +22,7 @@ use rand::rngs::StdRng;
 use tokio::sync::mpsc;
 
 pub use config::{AgentConfig, LEASE_DEFAULT};
-pub use handle::{AgentHandle, AgentState, Mailbox};
+pub use handle::{AgentCounts, AgentHandle, AgentState, Mailbox};
 
 use crate::document::{self, ClusterDocument, NodeRecord};
 use crate::effects::{Clock, Documents, TabletHost};
@@ -112,6 +112,7 @@ impl Agent {
             match self.stay(former_self_is_gone).await {
                 Ok(End::Left) => break Ok(()),
                 Ok(End::LostLease(reason)) => {
+                    handle::count(&self.context.shared.counters.leases_lost);
                     tracing::warn!(%reason, "this node lost its lease: it has given up its tablets and joins again");
                     self.context
                         .shared

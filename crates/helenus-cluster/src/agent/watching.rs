@@ -150,6 +150,7 @@ impl Watching {
         match self.context.within(self.context.config.lease, put).await {
             Ok(_) => {
                 tracing::warn!(node = %node.name, %member, "the node's lease has ended: it is expelled");
+                super::handle::count(&self.context.shared.counters.expulsions);
                 self.dead.insert(member);
             }
             // It renewed its lease after all, or someone else was faster, or nobody knows: look again.

@@ -11,6 +11,7 @@ use futures::stream::FuturesUnordered;
 use tokio::sync::mpsc;
 
 use super::Context;
+use super::handle::count;
 use crate::effects::{Removal, TabletSpec};
 use crate::error::HostError;
 use crate::ids::{Epoch, TabletId, TokenRange};
@@ -95,9 +96,20 @@ impl Worker {
                     None => return,
                 },
             };
+            self.count(&event);
             // Who does not listen any more needs no events.
             let _ = self.events.send(event);
             self.begin_closes();
+        }
+    }
+
+    fn count(&self, event: &Event) {
+        let counters = &self.context.shared.counters;
+        match event {
+            Event::Opened(_, Ok(())) => count(&counters.opened),
+            Event::Closed(_) => count(&counters.closed),
+            Event::Reshaped(_, _, Ok(())) => count(&counters.reshaped),
+            Event::Opened(..) | Event::Reshaped(..) | Event::Abandoned(_) | Event::Removed(..) => {}
         }
     }
 

@@ -1,5 +1,7 @@
 //! SELECT and its clauses.
 
+use std::time::Duration;
+
 use super::{ArithmeticOperator, FunctionName, Ident, InValues, Operator, QualifiedName, Term, TypeName};
 use crate::types::NativeType;
 
@@ -19,6 +21,8 @@ pub struct Select {
     /// An integer literal or a marker.
     pub limit: Option<Term>,
     pub allow_filtering: bool,
+    /// After which it is given up (`USING TIMEOUT`, which Cassandra does not have).
+    pub timeout: Option<Duration>,
 }
 
 /// One selector of the select clause, and its alias.

@@ -57,6 +57,29 @@ fn errors_read_as_those_of_cassandra() {
 }
 
 #[test]
+fn select_with_a_timeout() {
+    assert_eq!(
+        select("SELECT a FROM t USING TIMEOUT 1500ms").timeout,
+        Some(std::time::Duration::from_millis(1500))
+    );
+    let where_clause = select("SELECT a FROM t WHERE a = 'x' AND b IN ? USING TIMEOUT 2s");
+    assert_eq!(where_clause.timeout, Some(std::time::Duration::from_secs(2)));
+    assert_eq!(select("SELECT a FROM t LIMIT 1").timeout, None);
+    for refused in [
+        "USING TIMEOUT -1s",
+        "USING TIMEOUT 1d",
+        "USING TTL 1s",
+        "USING TIMEOUT",
+        "USING TIMEOUT 1",
+    ] {
+        assert!(
+            parse_statement(&format!("SELECT a FROM t {refused}")).is_err(),
+            "{refused}"
+        );
+    }
+}
+
+#[test]
 fn select_with_all_its_clauses() {
     let select = select(
         "SELECT JSON DISTINCT a AS \"B\", count(*), writetime(m['k']) FROM Ks.\"T\" WHERE Token(a) > ? AND (b, c) IN ((1, 2), (3, 4)) \

@@ -2,7 +2,9 @@
 
 use super::{Parsed, Parser};
 use crate::ast::{Ordering, Select, SelectItem};
+use crate::error::CqlError;
 use crate::lexer::Kind;
+use crate::value::Duration;
 
 impl Parser<'_> {
     /// Rule `selectStatement`.
@@ -26,6 +28,7 @@ impl Parser<'_> {
             per_partition_limit: None,
             limit: None,
             allow_filtering: false,
+            timeout: None,
         };
         self.select_options(&mut select)?;
         Ok(select)
@@ -54,7 +57,32 @@ impl Parser<'_> {
             self.expect(Kind::Filtering)?;
             select.allow_filtering = true;
         }
+        if self.begins_timeout() {
+            select.timeout = Some(self.timeout()?);
+        }
         Ok(())
+    }
+
+    /// True at ScyllaDB's `USING TIMEOUT`, which its drivers add to what they read of a server that knows tablets. Anything else is left
+    /// where it is, for Cassandra's error.
+    pub(super) fn begins_timeout(&self) -> bool {
+        let word = || self.slice(self.token_at(self.position + 1));
+        self.at(Kind::Using)
+            && self.kind_at(2) == Kind::DurationLiteral
+            && word().eq_ignore_ascii_case("timeout")
+    }
+
+    fn timeout(&mut self) -> Parsed<std::time::Duration> {
+        self.advance();
+        self.advance();
+        let token = self.advance();
+        let parsed = Duration::parse(self.slice(token)).map_err(CqlError::invalid)?;
+        match (parsed.months, parsed.days, u64::try_from(parsed.nanoseconds)) {
+            (0, 0, Ok(nanoseconds)) => Ok(std::time::Duration::from_nanos(nanoseconds)),
+            _ => Err(CqlError::invalid(
+                "A timeout can't be negative, or of days or months",
+            )),
+        }
     }
 
     /// Takes JSON or DISTINCT, unless it is a column of that name.

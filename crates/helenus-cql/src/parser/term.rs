@@ -65,7 +65,7 @@ impl Parser<'_> {
                 parser.link()?;
                 term = operation(operator, term, parser.term_product()?);
             }
-            if follows_term(parser.kind()) {
+            if follows_term(parser.kind()) || parser.begins_timeout() {
                 parser.reads(1);
                 Ok(term)
             } else {

@@ -14,11 +14,11 @@ use super::{
     Backoff, Cluster, Forwarded, Owner, RemoteError, Source, is_moved, moved, read_timeout, unavailable,
     write_timeout,
 };
-use crate::dml::PlannedBatch;
+use crate::dml::{ModificationPlan, PlannedBatch};
 use crate::engine::Engine;
 use crate::plan::{Plan, Planned};
 use crate::request::{BoundValue, ClientState, Place, QueryOptions};
-use crate::response::{Outcome, Response};
+use crate::response::{Outcome, PassedOn, Response};
 use crate::schema::TableKind;
 use crate::trace;
 
@@ -76,6 +76,21 @@ impl Work<'_> {
     fn is_counter(&self) -> bool {
         self.write_type() == Some(WriteType::Counter)
     }
+
+    /// True for writes that are the same however often they are made: all of their cells are known, and so is their timestamp, which the
+    /// client has given.
+    fn is_repeatable(&self, options: &QueryOptions) -> bool {
+        let has_time = |one: &ModificationPlan| options.timestamp_us.is_some() || one.has_timestamp();
+        let is_repeatable = |one: &ModificationPlan| one.is_repeatable() && has_time(one);
+        match self {
+            Work::Statement { planned, .. } => match &planned.plan {
+                Plan::Select(_) | Plan::Direct(_) => false,
+                Plan::Modification(plan) => is_repeatable(plan),
+                Plan::Batch(plan) => plan.modifications().all(is_repeatable),
+            },
+            Work::Batch(batch) => batch.modifications().all(is_repeatable),
+        }
+    }
 }
 
 /// What came of one try.
@@ -83,6 +98,8 @@ enum Tried {
     Done(Result<Outcome, CqlError>),
     /// Nothing was done; another try may find the owner.
     Moved,
+    /// It may have been done, and may be done again.
+    Unanswered(WriteType),
 }
 
 impl From<Result<Outcome, CqlError>> for Tried {
@@ -210,6 +227,8 @@ fn run_part<'a>(
 ) -> BoxFuture<'a, Result<Outcome, CqlError>> {
     Box::pin(async move {
         let mut backoff = Backoff::until(deadline);
+        let consistency = request.options.consistency;
+        let mut in_the_end = unavailable(consistency);
         loop {
             let tried = match route(engine, cluster, &request, &place)? {
                 Route::Anywhere => request.serve(engine, cluster, &place, deadline).await.into(),
@@ -220,11 +239,11 @@ fn run_part<'a>(
             };
             match tried {
                 Tried::Done(result) => return result,
-                Tried::Moved => {
-                    if !backoff.wait(cluster).await {
-                        return Err(unavailable(request.options.consistency));
-                    }
-                }
+                Tried::Moved => {}
+                Tried::Unanswered(write_type) => in_the_end = write_timeout(consistency, write_type),
+            }
+            if !backoff.wait(cluster).await {
+                return Err(in_the_end);
             }
         }
     })
@@ -246,7 +265,12 @@ async fn at_owner(
                 Some(parts) => Place::Part(parts),
                 None => Place::Owner,
             };
-            forward(engine, cluster, request, place, node, deadline).await
+            let mut tried = forward(engine, cluster, request, place, node, deadline).await;
+            if let Tried::Done(Ok(outcome)) = &mut tried {
+                let tokens = cluster.tablet(target.token);
+                outcome.passed_on = Some(Box::new(PassedOn { tokens, node }));
+            }
+            tried
         }
     }
 }
@@ -276,6 +300,7 @@ async fn forward(
         Err(RemoteError::Failed(error)) => Tried::Done(Err(error)),
         Err(RemoteError::NoAnswer(why)) => match request.work.write_type() {
             None => Tried::Moved,
+            Some(write_type) if request.work.is_repeatable(&options) => Tried::Unanswered(write_type),
             Some(write_type) => {
                 tracing::debug!(%node, why, "a write that was passed on has no answer");
                 Tried::Done(Err(write_timeout(options.consistency, write_type)))
@@ -329,10 +354,7 @@ async fn run_parts(
         Some(error) => Err(error),
         None => {
             warnings.dedup();
-            Ok(Outcome {
-                response: Response::Void,
-                warnings,
-            })
+            Ok(Response::Void.with(warnings))
         }
     }
 }

@@ -7,8 +7,8 @@
 //!   its locks. What spans several tablets is cut: modifications by the partitions that they name, reads row by row and range by range
 //!   ([`reads`]), batches by their operands ([`writes`]).
 //! - A node that does not own what it is asked for says so, having done nothing. Then, and where no connection was had, the question is
-//!   put again to whoever owns it by then. A write that was sent and not answered is not sent again: the client is told that its outcome
-//!   is unknown.
+//!   put again to whoever owns it by then. A write that was sent and not answered is sent again if that comes to the same; otherwise the
+//!   client is told that its outcome is unknown.
 //! - What a read gives is answered only while the node may serve, which it asks after it has read.
 
 pub(crate) mod batch_log;
@@ -56,6 +56,30 @@ pub struct Node {
     pub is_alive: bool,
     /// The last tokens of its tablets.
     pub tokens: Vec<i64>,
+    pub name: String,
+    /// Where the other nodes connect: `host:port`.
+    pub rpc_address: String,
+    pub software_version: String,
+    /// It hands its tablets over.
+    pub is_leaving: bool,
+}
+
+/// A tablet, as operators are told of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tablet {
+    pub id: u32,
+    pub tokens: TokenRange,
+    pub owner: Option<Uuid>,
+    pub epoch: u64,
+    /// What it goes through, for people.
+    pub state: String,
+}
+
+impl Tablet {
+    /// Its part of the ring, from 0 to 1.
+    pub fn share(&self) -> f64 {
+        (self.tokens.last as f64 - self.tokens.first as f64 + 1.0) / 2f64.powi(64)
+    }
 }
 
 /// The documents that all nodes must have loaded alike, by their versions.
@@ -133,6 +157,8 @@ pub trait Cluster: Send + Sync + 'static {
     fn tablet(&self, token: i64) -> TokenRange;
     /// Every node that takes part, this one included.
     fn nodes(&self) -> Vec<Node>;
+    /// Every tablet, in the order of tokens.
+    fn tablets(&self) -> Vec<Tablet>;
     /// This node's id.
     fn here(&self) -> Uuid;
     /// False once others may own what this node owned: what it reads may be old.
@@ -170,6 +196,11 @@ impl Engine {
         if self.cluster.set(cluster).is_err() {
             tracing::error!("the node has joined a cluster already");
         }
+    }
+
+    /// True of a node that is one of several.
+    pub fn is_clustered(&self) -> bool {
+        self.cluster.get().is_some()
     }
 
     /// The cluster that the node is in.

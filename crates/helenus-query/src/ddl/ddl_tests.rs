@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use helenus_cql::parser::parse_statement;
 
 use super::*;
+use crate::engine::NodeInfo;
 
 /// Cases whose statements are not served, with the reason.
 const SKIPPED: [(&str, &str); 1] = [("materialized_views", "materialized views are refused")];
@@ -30,8 +31,8 @@ fn node() -> NodeInfo {
     }
 }
 
-fn new_schema(node: &NodeInfo) -> Schema {
-    let keyspaces = crate::system::keyspaces(node).into_iter();
+fn new_schema() -> Schema {
+    let keyspaces = crate::system::keyspaces(false).into_iter();
     Schema {
         version: uuid::Uuid::nil(),
         generation: 1,
@@ -53,7 +54,7 @@ struct Replay {
 impl Replay {
     fn new(case_keyspace: &str) -> Replay {
         let node = node();
-        let schema = new_schema(&node);
+        let schema = new_schema();
         let mut replay = Replay {
             node,
             schema,
@@ -94,7 +95,7 @@ impl Replay {
     fn apply(&mut self, statement: &ast::Statement) -> Vec<String> {
         let ctx = DdlContext {
             schema: &self.schema,
-            node: &self.node,
+            data_centers: vec![self.node.data_center.clone()],
             keyspace: self.keyspace.as_deref(),
             now_us: 1_700_000_000_000_000,
         };
@@ -265,7 +266,7 @@ fn tables_read_back_with_their_options_and_default_ones_take_no_room() {
     replay.answer("CREATE TABLE told (k int PRIMARY KEY) WITH gc_grace_seconds = 7 AND comment = 'c'");
     let written = document::encode(&replay.schema).unwrap();
     assert!(plain.len() < 700, "{}", String::from_utf8_lossy(&plain));
-    let mut found = new_schema(&replay.node);
+    let mut found = new_schema();
     document::read(&written, &mut found).unwrap();
     for name in ["plain", "told"] {
         let of = |schema: &Schema| schema.keyspace("kept").unwrap().tables[name].options.clone();

@@ -11,7 +11,7 @@ use md5::{Digest, Md5};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::engine::{NodeInfo, store_error};
+use crate::engine::store_error;
 use crate::schema::{
     Column, ColumnKind, DroppedColumn, Index, IndexKind, IndexTarget, IndexTargetKind, Keyspace, Replication,
     Schema, Table, TableBuilder, TableKind, TableOptions,
@@ -293,20 +293,20 @@ pub async fn store(store: &Store, document: &[u8], replaced: u64) -> Result<Opti
 }
 
 /// Reads the schema.
-pub async fn load(store: &Store, node: &NodeInfo) -> Result<Schema, CqlError> {
+pub async fn load(store: &Store) -> Result<Schema, CqlError> {
     let document = store.meta_get(NAME).await.map_err(store_error)?;
-    parse(document, node)
+    parse(document, store.is_shared())
 }
 
 /// Reads the schema if it is newer than that version of the document.
-pub async fn load_newer(store: &Store, node: &NodeInfo, version: u64) -> Result<Option<Schema>, CqlError> {
+pub async fn load_newer(store: &Store, version: u64) -> Result<Option<Schema>, CqlError> {
     match store.meta_get(NAME).await.map_err(store_error)? {
-        Some(document) if document.version > version => parse(Some(document), node).map(Some),
+        Some(document) if document.version > version => parse(Some(document), store.is_shared()).map(Some),
         _ => Ok(None),
     }
 }
 
-fn parse(document: Option<MetaDoc>, node: &NodeInfo) -> Result<Schema, CqlError> {
+fn parse(document: Option<MetaDoc>, is_shared: bool) -> Result<Schema, CqlError> {
     let mut schema = Schema {
         version: Uuid::nil(),
         generation: 1,
@@ -318,7 +318,7 @@ fn parse(document: Option<MetaDoc>, node: &NodeInfo) -> Result<Schema, CqlError>
         read(&document.content, &mut schema)?;
         schema.document_version = document.version;
     }
-    for keyspace in crate::system::keyspaces(node) {
+    for keyspace in crate::system::keyspaces(is_shared) {
         schema.keyspaces.insert(keyspace.name.clone(), Arc::new(keyspace));
     }
     schema.version = version(&encode(&schema)?);

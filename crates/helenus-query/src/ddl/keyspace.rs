@@ -43,7 +43,7 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateKeyspace) -> Applied 
         return Err(CqlError::invalid("Missing mandatory option 'replication'"));
     };
     let replication = replication(ctx, name, declared, None)?;
-    let warnings = factor_warning(name, &replication);
+    let warnings = factor_warning(ctx, name, &replication);
     let keyspace = Keyspace {
         name: name.to_owned(),
         replication,
@@ -71,7 +71,7 @@ pub fn alter(ctx: &DdlContext<'_>, statement: &ast::AlterKeyspace) -> Applied {
     if let Some(durable_writes) = properties::boolean(&statement.properties, "durable_writes")? {
         keyspace.durable_writes = durable_writes;
     }
-    let mut warnings = factor_warning(name, &keyspace.replication);
+    let mut warnings = factor_warning(ctx, name, &keyspace.replication);
     if total_factor(&keyspace.replication) > total_factor(&current.replication) {
         warnings.push(
             "When increasing replication factor you need to run a full (-full) repair to distribute the data."
@@ -137,21 +137,23 @@ fn replication(
             })
         }
         "NetworkTopologyStrategy" => {
-            let data_center = ctx.node.data_center.as_str();
-            let known = |option: &str| option == data_center || option == "replication_factor";
+            let is_data_center = |option: &str| ctx.data_centers.iter().any(|known| known == option);
+            let known = |option: &str| is_data_center(option) || option == "replication_factor";
             refuse_unknown(&declared, known, &short, keyspace)?;
             let mut options = Options::new();
-            let factor = declared
-                .get(data_center)
-                .or_else(|| declared.get("replication_factor"));
-            let factor = match (factor, previous) {
-                (None, None) => Some("1"),
-                (factor, _) => factor.map(String::as_str),
-            };
-            if let Some(factor) = factor {
-                let factor = factor_text(factor)?;
-                if factor != "0" {
-                    options.insert(data_center.to_owned(), factor);
+            for data_center in &ctx.data_centers {
+                let factor = declared
+                    .get(data_center)
+                    .or_else(|| declared.get("replication_factor"));
+                let factor = match (factor, previous) {
+                    (None, None) if declared.is_empty() => Some("1"),
+                    (factor, _) => factor.map(String::as_str),
+                };
+                if let Some(factor) = factor {
+                    let factor = factor_text(factor)?;
+                    if factor != "0" {
+                        options.insert(data_center.clone(), factor);
+                    }
                 }
             }
             Ok(Replication {
@@ -216,19 +218,19 @@ fn total_factor(replication: &Replication) -> i64 {
 }
 
 /// What Cassandra says when there are fewer nodes than copies.
-fn factor_warning(keyspace: &str, replication: &Replication) -> Vec<String> {
-    const NODES: i64 = 1;
-    let too_high = |(data_center, factor): (&String, &String)| {
-        let factor = factor.parse::<i64>().ok().filter(|factor| *factor > NODES)?;
-        Some(match data_center.as_str() {
-            "replication_factor" => format!(
-                "Your replication factor {factor} for keyspace {keyspace} is higher than the number of nodes {NODES}"
-            ),
-            data_center => format!(
-                "Your replication factor {factor} for keyspace {keyspace} is higher than the number of nodes {NODES} \
-                 in datacenter {data_center}"
-            ),
-        })
+fn factor_warning(ctx: &DdlContext<'_>, keyspace: &str, replication: &Replication) -> Vec<String> {
+    let too_high = |(option, factor): (&String, &String)| {
+        let (nodes, place) = match option.as_str() {
+            "replication_factor" => (ctx.data_centers.len(), String::new()),
+            data_center => {
+                let nodes = ctx.data_centers.iter().filter(|known| *known == data_center);
+                (nodes.count(), format!(" in datacenter {data_center}"))
+            }
+        };
+        let factor = factor.parse::<usize>().ok().filter(|factor| *factor > nodes)?;
+        Some(format!(
+            "Your replication factor {factor} for keyspace {keyspace} is higher than the number of nodes {nodes}{place}"
+        ))
     };
     replication.options.iter().filter_map(too_high).collect()
 }

@@ -21,7 +21,7 @@ use helenus_cql::error::CqlError;
 use helenus_tablet::Store;
 
 use crate::cluster::{Backoff, Cluster, Node, Versions};
-use crate::engine::{Engine, NodeInfo};
+use crate::engine::Engine;
 use crate::request::{ClientState, no_keyspace};
 use crate::response::{ChangeKind, Outcome, Response, SchemaChange, SchemaTarget};
 use crate::schema::{Index, Keyspace, Schema, Table};
@@ -64,7 +64,8 @@ fn unchanged() -> Applied {
 /// What a statement is applied to.
 pub(crate) struct DdlContext<'a> {
     pub schema: &'a Schema,
-    pub node: &'a NodeInfo,
+    /// The data center of each node.
+    pub data_centers: Vec<String>,
     /// The keyspace in use.
     pub keyspace: Option<&'a str>,
     pub now_us: i64,
@@ -157,7 +158,7 @@ pub async fn execute(
         let current = engine.schema();
         let ctx = DdlContext {
             schema: &current,
-            node: &engine.node,
+            data_centers: data_centers(engine),
             keyspace: client.keyspace.as_deref(),
             now_us: engine.clock.now_us(),
         };
@@ -171,10 +172,7 @@ pub async fn execute(
         let change = match apply(&ctx, statement)? {
             Ok(change) => change,
             Err(warnings) => {
-                return Ok(Outcome {
-                    response: Response::Void,
-                    warnings,
-                });
+                return Ok(Response::Void.with(warnings));
             }
         };
         if commit(engine, change.schema).await? {
@@ -191,10 +189,14 @@ pub async fn execute(
     };
     // No one may be listening.
     let _ = engine.events.send(event.clone());
-    Ok(Outcome {
-        response: Response::SchemaChange(event),
-        warnings,
-    })
+    Ok(Response::SchemaChange(event).with(warnings))
+}
+
+fn data_centers(engine: &Engine) -> Vec<String> {
+    match engine.cluster() {
+        Some(cluster) => cluster.nodes().into_iter().map(|node| node.data_center).collect(),
+        None => vec![engine.node.data_center.clone()],
+    }
 }
 
 fn apply(ctx: &DdlContext<'_>, statement: &ast::Statement) -> Applied {
@@ -336,7 +338,7 @@ async fn install(engine: &Engine, mut schema: Schema) -> bool {
 /// Puts the schema of the store in place, if it is newer, and tells the subscribers what has changed.
 pub(crate) async fn reload(engine: &Engine) -> Result<(), CqlError> {
     let before = engine.schema();
-    let newer = document::load_newer(&engine.store, &engine.node, before.document_version).await?;
+    let newer = document::load_newer(&engine.store, before.document_version).await?;
     let Some(schema) = newer else { return Ok(()) };
     if install(engine, schema).await {
         for event in difference::events(&before, &engine.schema()) {
@@ -402,8 +404,8 @@ pub(crate) async fn update(
 }
 
 /// Reads the schema from the store; a new store has the system keyspaces only.
-pub async fn load(store: &Store, node: &NodeInfo) -> Result<Schema, CqlError> {
-    document::load(store, node).await
+pub async fn load(store: &Store) -> Result<Schema, CqlError> {
+    document::load(store).await
 }
 
 #[cfg(test)]

@@ -8,15 +8,7 @@ use super::*;
 const SYSTEM_KEYSPACES_DESCRIBED: &str = include_str!("system_keyspaces.txt");
 
 fn schema() -> Schema {
-    let node = crate::engine::NodeInfo {
-        cluster_name: "Test".to_owned(),
-        data_center: "datacenter1".to_owned(),
-        rack: "rack1".to_owned(),
-        host_id: Uuid::nil(),
-        native_address: "127.0.0.1:9042".parse().unwrap(),
-        release_version: "5.0.5".to_owned(),
-    };
-    let keyspaces: BTreeMap<_, _> = crate::system::keyspaces(&node)
+    let keyspaces: BTreeMap<_, _> = crate::system::keyspaces(false)
         .into_iter()
         .map(|keyspace| (keyspace.name.clone(), Arc::new(keyspace)))
         .collect();

@@ -124,10 +124,11 @@ fn cluster(engine: &Engine, keyspace: Option<&str>) -> (Vec<ColumnSpec>, Vec<Vec
     if keyspace.is_some_and(|name| !is_system(name)) {
         let ty = CqlType::map(CqlType::TEXT, CqlType::list(CqlType::TEXT, false), false);
         columns.push(column("range_ownership", ty));
-        let address = engine.node.native_address.ip();
-        let owner = pack_list([format!("{address}/{address}:{}", crate::system::STORAGE_PORT)]);
-        let tokens = crate::system::tokens(engine);
-        let ranges = tokens.iter().map(|token| (token.to_string(), owner.clone()));
+        let ring = crate::system::ring(engine);
+        let ranges = ring.iter().map(|(token, address, port)| {
+            let owner = pack_list([format!("{address}/{address}:{port}")]);
+            (token.to_string(), owner)
+        });
         row.push(pack_map(&CqlType::TEXT, ranges));
     }
     (columns, vec![row])

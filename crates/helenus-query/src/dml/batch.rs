@@ -288,10 +288,7 @@ async fn run(
         is_locked,
     };
     writes.commit(engine, together).await?;
-    Ok(Outcome {
-        response: Response::Void,
-        warnings,
-    })
+    Ok(Response::Void.with(warnings))
 }
 
 /// True if all that is written is one tablet's, or the node is alone, where one log record holds all tablets' writes.

@@ -23,6 +23,7 @@ use std::sync::Arc;
 
 use helenus_cql::ast;
 use helenus_cql::error::{CqlError, WriteType};
+use helenus_cql::types::CqlType;
 
 use crate::cluster::writes::Together;
 use crate::cluster::{Owner, moved};
@@ -59,6 +60,8 @@ pub struct ModificationPlan {
     json: Option<JsonSource>,
     /// The key, if each of its columns is given by `=`.
     point: Option<PointKey>,
+    /// A function gives something else each time.
+    is_volatile: bool,
 }
 
 impl ModificationPlan {
@@ -89,7 +92,27 @@ impl ModificationPlan {
             attributes,
             conditions,
             json,
+            is_volatile: false,
         }
+    }
+
+    /// True if making it again, at the same timestamp, changes nothing.
+    pub(crate) fn is_repeatable(&self) -> bool {
+        let is_list = |operation: &Operation| {
+            let column = self.table.columns.get(operation.column);
+            // Its elements have ids that are made anew.
+            column.is_none_or(|column| matches!(column.ty, CqlType::List { frozen: false, .. }))
+        };
+        !self.is_volatile
+            && !self.table.is_counter
+            && self.conditions.is_empty()
+            && self.json.is_none()
+            && !self.operations.iter().any(is_list)
+    }
+
+    /// True if it says USING TIMESTAMP.
+    pub(crate) fn has_timestamp(&self) -> bool {
+        self.attributes.has_timestamp()
     }
 
     pub fn table(&self) -> &Arc<Table> {

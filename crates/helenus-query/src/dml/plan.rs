@@ -35,12 +35,14 @@ pub(super) fn existing<'t>(table: &'t Table, name: &Ident) -> Result<(usize, &'t
 
 /// Plans one modification.
 pub fn plan(ctx: &mut PlanContext<'_>, statement: &ast::Modification) -> Result<ModificationPlan, CqlError> {
-    match statement {
+    let mut plan = match statement {
         ast::Modification::Insert(insert) => plan_insert(ctx, insert),
         ast::Modification::InsertJson(insert) => plan_insert_json(ctx, insert),
         ast::Modification::Update(update) => plan_update(ctx, update),
         ast::Modification::Delete(delete) => plan_delete(ctx, delete),
-    }
+    }?;
+    plan.is_volatile = ctx.is_volatile;
+    Ok(plan)
 }
 
 /// What all kinds of modifications have; the rest is filled in.

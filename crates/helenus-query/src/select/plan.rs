@@ -1,6 +1,7 @@
 //! Planning a SELECT (Cassandra's `SelectStatement.RawStatement.prepare`).
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use helenus_cql::ast;
 use helenus_cql::error::CqlError;
@@ -49,9 +50,15 @@ pub struct SelectPlan {
     pub(super) needs_static: bool,
     /// One row at most, by its whole primary key, and plain columns of it.
     pub(super) point: Option<PointKey>,
+    timeout: Option<Duration>,
 }
 
 impl SelectPlan {
+    /// After which it is given up, if it says so.
+    pub fn timeout(&self) -> Option<Duration> {
+        self.timeout
+    }
+
     pub fn table(&self) -> &Arc<Table> {
         &self.table
     }
@@ -131,6 +138,7 @@ pub fn plan(ctx: &mut PlanContext<'_>, statement: &ast::Select) -> Result<Select
         per_partition_limit,
         needs_static,
         point,
+        timeout: statement.timeout,
     })
 }
 

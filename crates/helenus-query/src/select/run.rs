@@ -96,10 +96,7 @@ pub async fn execute(
         content,
         paging_state,
     };
-    Ok(Outcome {
-        response: Response::Rows(rows),
-        warnings: run.warnings,
-    })
+    Ok(Response::Rows(rows).with(run.warnings))
 }
 
 /// The tokens by which a read is passed on to their owner: those of the partitions that it names, or of the index entries that it begins

@@ -75,24 +75,40 @@ pub fn is_virtual_keyspace(name: &str) -> bool {
         .any(|keyspace| keyspace.name == name && keyspace.strategy.is_empty())
 }
 
-/// All system keyspaces with their tables.
-pub(super) fn keyspaces() -> Vec<Keyspace> {
-    static READ: LazyLock<Vec<Keyspace>> = LazyLock::new(|| {
-        SYSTEM_KEYSPACES
-            .iter()
-            .map(|keyspace| read(keyspace).expect("the definitions are part of the program"))
-            .collect()
-    });
-    READ.clone()
+/// Tables of these keyspaces that Cassandra does not have: they are about the nodes of a shared store, and are there only then.
+const SHARED_DEFINITIONS: &str = include_str!("definitions/shared.cql");
+
+/// All system keyspaces with their tables, of a node alone or of one on a shared store.
+pub(super) fn keyspaces(is_shared: bool) -> Vec<Keyspace> {
+    static ALONE: LazyLock<Vec<Keyspace>> = LazyLock::new(|| read_all(""));
+    static SHARED: LazyLock<Vec<Keyspace>> = LazyLock::new(|| read_all(SHARED_DEFINITIONS));
+    match is_shared {
+        true => SHARED.clone(),
+        false => ALONE.clone(),
+    }
 }
 
-fn read(keyspace: &SystemKeyspace) -> Result<Keyspace, CqlError> {
+fn read_all(more: &str) -> Vec<Keyspace> {
+    SYSTEM_KEYSPACES
+        .iter()
+        .map(|keyspace| read(keyspace, more).expect("the definitions are part of the program"))
+        .collect()
+}
+
+fn read(keyspace: &SystemKeyspace, more: &str) -> Result<Keyspace, CqlError> {
     let mut tables = BTreeMap::new();
-    for text in keyspace.definitions.split_inclusive(';') {
+    let texts = keyspace.definitions.split_inclusive(';');
+    for text in texts.chain(more.split_inclusive(';')) {
         if text.trim().is_empty() {
             continue;
         }
-        if let Statement::CreateTable(statement) = parse_statement(text)?.statement {
+        if let Statement::CreateTable(statement) = parse_statement(text)?.statement
+            && statement
+                .table
+                .keyspace
+                .as_ref()
+                .is_some_and(|name| name.as_str() == keyspace.name)
+        {
             let table = table(keyspace.name, &statement)?;
             tables.insert(table.name.clone(), Arc::new(table));
         }

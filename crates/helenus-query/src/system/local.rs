@@ -1,6 +1,7 @@
 //! The keyspace `system`: the node itself (Cassandra's `SystemKeyspace`).
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
@@ -15,8 +16,8 @@ pub(super) const PARTITIONER: &str = "org.apache.cassandra.dht.Murmur3Partitione
 /// The language that drivers are told.
 const CQL_VERSION: &str = "3.4.7";
 const NATIVE_PROTOCOL_VERSION: &str = "5";
-/// Where Cassandra's nodes talk to each other; told for tools that expect a port.
-pub(crate) const STORAGE_PORT: i32 = 7000;
+/// Where Cassandra's nodes talk to each other; told of a node alone, for tools that expect a port.
+const STORAGE_PORT: i32 = 7000;
 
 pub(super) fn rows(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     match table.name.as_str() {
@@ -30,8 +31,25 @@ pub(super) fn rows(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     }
 }
 
+/// The tokens at which ranges end, and where their owners talk to other nodes.
+pub(crate) fn ring(engine: &Engine) -> Vec<(i64, IpAddr, i32)> {
+    let here = engine.node.native_address.ip();
+    let Some(cluster) = engine.cluster() else {
+        return tokens(engine)
+            .into_iter()
+            .map(|token| (token, here, STORAGE_PORT))
+            .collect();
+    };
+    let of_node = |node: &Node| {
+        let (address, port) = (node.native_address.ip(), rpc_port(node));
+        let ranges = node.tokens.iter().map(|token| (*token, address, port));
+        ranges.collect::<Vec<_>>()
+    };
+    cluster.nodes().iter().flat_map(of_node).collect()
+}
+
 /// The tokens at which the node's ranges end, as drivers place it on the ring.
-pub(crate) fn tokens(engine: &Engine) -> Vec<i64> {
+fn tokens(engine: &Engine) -> Vec<i64> {
     if let Some(cluster) = engine.cluster() {
         let here = cluster.here();
         let node = cluster.nodes().into_iter().find(|node| node.host_id == here);
@@ -39,6 +57,25 @@ pub(crate) fn tokens(engine: &Engine) -> Vec<i64> {
     }
     let tablets = engine.store.tablets();
     tablets.iter().map(|tablet| tablet.token_range().last).collect()
+}
+
+/// Where this node talks to the others.
+pub(crate) fn storage_port(engine: &Engine) -> i32 {
+    let port = engine.cluster().and_then(|cluster| {
+        let here = cluster.here();
+        let nodes = cluster.nodes();
+        nodes.iter().find(|node| node.host_id == here).map(rpc_port)
+    });
+    port.unwrap_or(STORAGE_PORT)
+}
+
+/// Where a node talks to others.
+fn rpc_port(node: &Node) -> i32 {
+    let port = node
+        .rpc_address
+        .rsplit_once(':')
+        .and_then(|(_, port)| port.parse().ok());
+    port.unwrap_or(STORAGE_PORT)
 }
 
 fn local(engine: &Arc<Engine>, table: &Table) -> Row {
@@ -55,14 +92,14 @@ fn local(engine: &Arc<Engine>, table: &Table) -> Row {
             ("key", text("local")),
             ("bootstrapped", text("COMPLETED")),
             ("broadcast_address", address.clone()),
-            ("broadcast_port", int(STORAGE_PORT)),
+            ("broadcast_port", int(storage_port(engine))),
             ("cluster_name", text(&node.cluster_name)),
             ("cql_version", text(CQL_VERSION)),
             ("data_center", text(&node.data_center)),
             ("gossip_generation", int(generation)),
             ("host_id", uuid(node.host_id)),
             ("listen_address", address.clone()),
-            ("listen_port", int(STORAGE_PORT)),
+            ("listen_port", int(storage_port(engine))),
             ("native_protocol_version", text(NATIVE_PROTOCOL_VERSION)),
             ("partitioner", text(PARTITIONER)),
             ("rack", text(&node.rack)),
@@ -127,8 +164,7 @@ fn peers_v2(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
             table,
             [
                 ("peer", address.clone()),
-                // The port of nodes among themselves tells those of one address apart.
-                ("peer_port", int(port)),
+                ("peer_port", int(rpc_port(node))),
                 ("data_center", text(&node.data_center)),
                 ("host_id", uuid(node.host_id)),
                 ("native_address", address),

@@ -3,6 +3,7 @@
 
 mod definition;
 mod local;
+mod nodes;
 mod row;
 mod schema_tables;
 mod traces;
@@ -13,11 +14,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use helenus_cql::error::CqlError;
 
-use crate::engine::{Engine, NodeInfo};
+use crate::engine::Engine;
 use crate::schema::{Keyspace, Table};
 
 pub use definition::{SYSTEM_KEYSPACES, is_virtual_keyspace};
-pub(crate) use local::{STORAGE_PORT, tokens};
+pub(crate) use local::{ring, storage_port};
 
 /// A value for each of [`Table::columns`].
 pub type Row = Vec<Option<Bytes>>;
@@ -28,6 +29,7 @@ pub fn rows(engine: &Arc<Engine>, table: &Table) -> Result<Vec<Row>, CqlError> {
     let mut rows = match table.keyspace.as_str() {
         "system" => local::rows(engine, table),
         "system_schema" | "system_virtual_schema" => schema_tables::rows(&engine.schema(), table),
+        "system_views" if nodes::is_mine(table) => nodes::rows(engine, table),
         "system_views" => views::rows(engine, table),
         "system_traces" => traces::rows(engine, table),
         _ => Vec::new(),
@@ -36,9 +38,9 @@ pub fn rows(engine: &Arc<Engine>, table: &Table) -> Result<Vec<Row>, CqlError> {
     Ok(rows)
 }
 
-/// The keyspaces that are computed.
-pub fn keyspaces(_node: &NodeInfo) -> Vec<Keyspace> {
-    definition::keyspaces()
+/// The keyspaces that are computed, of a node alone or of one on a shared store.
+pub fn keyspaces(is_shared: bool) -> Vec<Keyspace> {
+    definition::keyspaces(is_shared)
 }
 
 #[cfg(test)]

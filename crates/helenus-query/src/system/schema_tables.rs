@@ -24,6 +24,7 @@ pub(super) fn rows(schema: &Schema, table: &Table) -> Vec<Row> {
                 .map(|of| virtual_table_row(table, of))
                 .collect()
         },
+        ("scylla_keyspaces", _) => |table, keyspace| scylla_keyspace(table, keyspace).into_iter().collect(),
         ("columns", _) => |table, keyspace| columns(table, keyspace),
         ("dropped_columns", _) => |table, keyspace| dropped_columns(table, keyspace),
         ("indexes", _) => |table, keyspace| indexes(table, keyspace),
@@ -40,6 +41,15 @@ fn tables(keyspace: &Keyspace, views: bool) -> impl Iterator<Item = &Arc<Table>>
         .tables
         .values()
         .filter(move |table| (table.kind == TableKind::View) == views)
+}
+
+/// What tells ScyllaDB's drivers to find rows by tablets: true of every keyspace whose rows lie in tablets.
+fn scylla_keyspace(table: &Table, keyspace: &Keyspace) -> Option<Row> {
+    let values = [
+        ("keyspace_name", text(&keyspace.name)),
+        ("initial_tablets", int(0)),
+    ];
+    (!keyspace.is_virtual).then(|| row(table, values))
 }
 
 fn keyspace_row(table: &Table, keyspace: &Keyspace) -> Row {

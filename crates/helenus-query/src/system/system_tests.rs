@@ -4,7 +4,7 @@ use super::definition::keyspaces;
 
 #[test]
 fn definitions_are_those_of_cassandra() {
-    let keyspaces = keyspaces();
+    let keyspaces = keyspaces(false);
     let counts: Vec<(&str, usize)> = keyspaces
         .iter()
         .map(|keyspace| (keyspace.name.as_str(), keyspace.tables.len()))
@@ -26,4 +26,23 @@ fn definitions_are_those_of_cassandra() {
     assert_eq!(local.options.gc_grace_s, 0);
     let (_, tokens) = local.column("tokens").unwrap();
     assert_eq!(tokens.ty, CqlType::set(CqlType::TEXT, false));
+}
+
+#[test]
+fn tables_about_several_nodes_are_those_of_a_shared_store() {
+    let (alone, shared) = (keyspaces(false), keyspaces(true));
+    let mut more = Vec::new();
+    for (alone, shared) in alone.iter().zip(&shared) {
+        let added = shared
+            .tables
+            .keys()
+            .filter(|name| !alone.tables.contains_key(*name));
+        more.extend(added.map(|name| format!("{}.{name}", shared.name)));
+    }
+    let expected = [
+        "system_schema.scylla_keyspaces",
+        "system_views.cluster_nodes",
+        "system_views.tablets",
+    ];
+    assert_eq!(more, expected);
 }

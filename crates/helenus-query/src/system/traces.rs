@@ -43,7 +43,7 @@ fn event(engine: &Arc<Engine>, table: &Table, trace: &Trace, event: &TraceEvent)
             ("activity", text(&event.activity)),
             ("source", inet(engine.node.native_address.ip())),
             ("source_elapsed", int(elapsed_us(event.elapsed))),
-            ("source_port", int(super::STORAGE_PORT)),
+            ("source_port", int(super::storage_port(engine))),
             ("thread", text(&event.thread)),
         ],
     )
@@ -58,7 +58,7 @@ fn session(engine: &Arc<Engine>, table: &Table, trace: &Trace) -> Row {
             ("client", inet(trace.client)),
             ("command", text(trace.command)),
             ("coordinator", inet(node.ip())),
-            ("coordinator_port", int(super::STORAGE_PORT)),
+            ("coordinator_port", int(super::storage_port(engine))),
             ("duration", int(elapsed_us(trace.duration))),
             ("request", text(trace.request)),
             ("started_at", bigint(trace.started_at_us / 1000)),

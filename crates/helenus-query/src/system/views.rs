@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Row;
-use super::local::{PARTITIONER, STORAGE_PORT};
+use super::local::{PARTITIONER, storage_port};
 use super::row::{bigint, boolean, double, int, row, text};
 use crate::engine::Engine;
 use crate::schema::{IndexKind, Table, TableKind};
@@ -34,7 +34,7 @@ fn settings(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
         ("native_transport_port", node.native_address.port().to_string()),
         ("partitioner", PARTITIONER.to_owned()),
         ("rpc_address", node.native_address.ip().to_string()),
-        ("storage_port", STORAGE_PORT.to_string()),
+        ("storage_port", storage_port(engine).to_string()),
         (
             "tombstone_failure_threshold",
             limits.tombstone_failure_threshold.to_string(),
@@ -94,7 +94,7 @@ fn gossip_info(engine: &Arc<Engine>, table: &Table) -> Row {
         table,
         [
             ("address", super::row::inet(node.native_address.ip())),
-            ("port", int(STORAGE_PORT)),
+            ("port", int(storage_port(engine))),
             ("dc", text(&node.data_center)),
             ("host_id", text(node.host_id.to_string())),
             ("hostname", text(node.native_address.ip().to_string())),

@@ -377,6 +377,7 @@ fn prepare_call(
         let spec = part_spec(receiver, name, ty.clone());
         prepared.push(Term::prepare(ctx, arg, &spec)?);
     }
+    ctx.is_volatile |= !function.is_pure();
     let constant = function.is_pure() && prepared.iter().all(Term::is_constant);
     fold(
         Term::Function {

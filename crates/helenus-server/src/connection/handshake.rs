@@ -16,6 +16,8 @@ use crate::backend::Backend;
 struct Agreement {
     compression: Option<Compression>,
     throw_on_overload: bool,
+    /// The client wants to know where it should have asked. Only versions from 4 on can tell it.
+    knows_tablets: bool,
 }
 
 impl<B: Backend> Connection<B> {
@@ -40,7 +42,12 @@ impl<B: Backend> Connection<B> {
     }
 
     pub(super) fn supported(&self) -> Response {
-        Response::Supported(Supported::served(self.shared.backend.cql_version()))
+        let backend = &self.shared.backend;
+        let supported = Supported::served(backend.cql_version());
+        Response::Supported(match backend.has_tablets() {
+            true => supported.with_extension(Startup::TABLETS_ROUTING_V1),
+            false => supported,
+        })
     }
 
     fn started(&mut self, version: ProtocolVersion, stream: i16, startup: &Startup, agreement: &Agreement) {
@@ -55,6 +62,7 @@ impl<B: Backend> Connection<B> {
                 .reset((Instant::now() + idle_timeout).into());
         }
         self.throw_on_overload = agreement.throw_on_overload;
+        self.knows_tablets = agreement.knows_tablets;
         tracing::debug!(
             peer = %self.peer,
             %version,
@@ -94,5 +102,6 @@ fn agree(startup: &Startup, version: ProtocolVersion) -> Result<Agreement, CqlEr
     Ok(Agreement {
         compression,
         throw_on_overload,
+        knows_tablets: startup.get(Startup::TABLETS_ROUTING_V1).is_some() && version >= ProtocolVersion::V4,
     })
 }

@@ -14,6 +14,7 @@ mod report;
 mod requests;
 mod socket;
 mod subject;
+mod tablets;
 mod traced;
 mod waiting;
 
@@ -70,6 +71,7 @@ pub(crate) struct Connection<B: Backend> {
     encoder: OutputEncoder,
     client: Arc<ClientState>,
     throw_on_overload: bool,
+    knows_tablets: bool,
     input: BytesMut,
     read_len: usize,
     /// Answers of a v5 connection before they are put in segments.
@@ -113,6 +115,7 @@ impl<B: Backend> Connection<B> {
             phase: Phase::Starting,
             client: Arc::default(),
             throw_on_overload: false,
+            knows_tablets: false,
             input: BytesMut::new(),
             read_len: READ_LEN_MIN,
             envelopes: BytesMut::new(),

@@ -20,6 +20,7 @@ use helenus_query::trace::Work;
 use super::in_flight::{self, Answered, InFlight, Remarks, Ticket};
 use super::input::overloaded;
 use super::subject::Subject;
+use super::tablets;
 use super::traced::Traced;
 use super::{Connection, REQUEST_OVERHEAD_BYTES};
 use crate::backend::Backend;
@@ -77,7 +78,8 @@ impl<B: Backend> Connection<B> {
             }
             Request::Execute(execute) => {
                 let client = self.client.clone();
-                self.run_request(begun, run_execute(shared, client, version, execute), cx);
+                let run = run_execute(shared, client, version, execute, self.knows_tablets);
+                self.run_request(begun, run, cx);
             }
             Request::Batch(batch) => {
                 let client = self.client_in(batch.parameters.keyspace.clone());
@@ -242,6 +244,7 @@ async fn run_execute<B: Backend>(
     client: Arc<ClientState>,
     version: ProtocolVersion,
     execute: Box<Execute>,
+    knows_tablets: bool,
 ) -> Ran<B::Prepared> {
     let Execute {
         id,
@@ -262,8 +265,15 @@ async fn run_execute<B: Backend>(
     let outcome = shared.backend.execute(&client, &prepared, &options).await;
     let known = || shared.backend.prepared_metadata(&prepared);
     let page = |rows: &Rows| executed_metadata(rows, skip, result_metadata_id, version, known);
+    let answer = |outcome: Outcome| {
+        let passed_on = outcome.passed_on.clone().filter(|_| knows_tablets);
+        ResponseMessage {
+            custom_payload: passed_on.map(|passed_on| tablets::payload(&passed_on)),
+            ..answer(outcome, page)
+        }
+    };
     Ran {
-        result: outcome.map(|outcome| answer(outcome, page)),
+        result: outcome.map(answer),
         subject: Subject::Prepared {
             prepared,
             values: options.values.len(),

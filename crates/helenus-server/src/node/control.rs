@@ -1,17 +1,25 @@
 //! The cluster over HTTP, for `nodetool`: `GET /cluster` shows it in JSON, `POST /cluster/drain` has this node hand its tablets over and
 //! leave.
+//!
+//! A command is taken from this machine, though not from a page in its browser, and from elsewhere if it proves that its sender knows the
+//! cluster's secret.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::State;
-use axum::http::{StatusCode, header};
+use axum::extract::{ConnectInfo, State};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::{get, post};
 
-use helenus_cluster::{AgentHandle, AgentState, HostId, NodeState, TabletInfo, TabletState};
+use helenus_cluster::{AgentHandle, AgentState, HostId, NodeState, TabletInfo};
 use helenus_query::engine::Engine;
 use serde_json::{Value, json};
+
+use crate::rpc::auth::{Purpose, Secret};
+
+const REFUSAL: &str = "commands are taken from this machine, or with the cluster's secret: nodetool takes it from HELENUS_CLUSTER_SECRET\n";
 
 /// The cluster as this node knows it.
 #[derive(Clone)]
@@ -19,11 +27,28 @@ pub struct Control {
     agent: AgentHandle,
     here: HostId,
     engine: Arc<Engine>,
+    secret: Secret,
 }
 
 impl Control {
-    pub(super) fn new(agent: AgentHandle, here: HostId, engine: Arc<Engine>) -> Control {
-        Control { agent, here, engine }
+    pub(super) fn new(agent: AgentHandle, here: HostId, engine: Arc<Engine>, secret: Secret) -> Control {
+        Control {
+            agent,
+            here,
+            engine,
+            secret,
+        }
+    }
+
+    /// Whether a command may come from there.
+    fn allows(&self, peer: SocketAddr, headers: &HeaderMap) -> bool {
+        let proof = headers
+            .get(header::AUTHORIZATION)
+            .and_then(|proof| proof.to_str().ok());
+        match proof {
+            Some(proof) => self.secret.accepts(Purpose::Command, proof),
+            None => peer.ip().to_canonical().is_loopback() && !headers.contains_key(header::ORIGIN),
+        }
     }
 
     pub(crate) fn router(self) -> Router {
@@ -41,7 +66,16 @@ async fn show(State(control): State<Control>) -> impl IntoResponse {
     (json, format!("{report:#}\n"))
 }
 
-async fn drain(State(control): State<Control>) -> (StatusCode, String) {
+async fn drain(
+    State(control): State<Control>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    headers: HeaderMap,
+) -> (StatusCode, String) {
+    if !control.allows(peer, &headers) {
+        tracing::warn!(%peer, "a command was refused");
+        return (StatusCode::FORBIDDEN, REFUSAL.to_owned());
+    }
+    tracing::info!(%peer, "told to hand the tablets over");
     match control.agent.drain().await {
         Ok(()) => (StatusCode::OK, "drained\n".to_owned()),
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")),
@@ -86,12 +120,6 @@ fn report(agent: &AgentHandle, here: HostId, schema_version: &str) -> Value {
 }
 
 fn tablet(tablet: &TabletInfo) -> Value {
-    let state = match &tablet.state {
-        TabletState::Stable => "stable".to_owned(),
-        TabletState::Moving { to } => format!("moving to {to}"),
-        TabletState::Splitting => "splitting".to_owned(),
-        TabletState::Merging => "merging".to_owned(),
-    };
     json!({
         "id": tablet.id.0,
         // As text: JSON's numbers lose such large ones.
@@ -99,7 +127,7 @@ fn tablet(tablet: &TabletInfo) -> Value {
         "last_token": tablet.tokens.last.to_string(),
         "owner": tablet.owner.map(|owner| owner.to_string()),
         "epoch": tablet.epoch,
-        "state": state,
+        "state": tablet.state.to_string(),
     })
 }
 

@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use futures::TryStreamExt;
 use helenus_cluster::{Document, DocumentError, Documents, Expect, Listed, Version};
 use helenus_tablet::{MetaExpect, Store, StoreError};
+use metrics::{Counter, counter};
 use object_store::ObjectStore;
 use object_store::path::Path;
 
@@ -15,11 +16,28 @@ const FOLDER: &str = "meta";
 /// Documents of a store in a bucket.
 pub struct StoreDocuments {
     store: Arc<Store>,
+    requests: Requests,
+}
+
+/// What is asked of the store for the cluster's sake: it costs money.
+struct Requests {
+    get: Counter,
+    put: Counter,
+    list: Counter,
+    delete: Counter,
 }
 
 impl StoreDocuments {
     pub fn new(store: Arc<Store>) -> StoreDocuments {
-        StoreDocuments { store }
+        let counter =
+            |kind: &'static str| counter!("helenus_cluster_document_requests_total", "kind" => kind);
+        let requests = Requests {
+            get: counter("get"),
+            put: counter("put"),
+            list: counter("list"),
+            delete: counter("delete"),
+        };
+        StoreDocuments { store, requests }
     }
 }
 
@@ -37,6 +55,7 @@ fn failed(error: StoreError) -> DocumentError {
 #[async_trait]
 impl Documents for StoreDocuments {
     async fn get(&self, name: &str) -> Result<Option<Document>, DocumentError> {
+        self.requests.get.increment(1);
         let found = self.store.meta_get(name).await.map_err(failed)?;
         Ok(found.map(|document| Document {
             version: document.version,
@@ -45,6 +64,7 @@ impl Documents for StoreDocuments {
     }
 
     async fn put(&self, name: &str, content: &[u8], expect: Expect) -> Result<Version, DocumentError> {
+        self.requests.put.increment(1);
         let expect = match expect {
             Expect::Absent => MetaExpect::Absent,
             Expect::Version(version) => MetaExpect::Version(version),
@@ -53,6 +73,7 @@ impl Documents for StoreDocuments {
     }
 
     async fn list(&self, prefix: &str) -> Result<Vec<Listed>, DocumentError> {
+        self.requests.list.increment(1);
         let objects = self.store.objects().map_err(failed)?;
         let folder = Path::from(FOLDER);
         let found: Vec<_> = objects
@@ -78,6 +99,7 @@ impl Documents for StoreDocuments {
     }
 
     async fn delete(&self, name: &str) -> Result<(), DocumentError> {
+        self.requests.delete.increment(1);
         self.store.meta_delete(name).await.map_err(failed)
     }
 }

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::Arc;
 
-use helenus_cluster::{AgentHandle, ClusterView, HostId};
+use helenus_cluster::{AgentHandle, ClusterView, HostId, TabletInfo, TabletState};
 use helenus_cql::frame::response::{Event, StatusChange, TopologyChange};
 
 use crate::listener::Announcer;
@@ -12,13 +11,12 @@ use crate::listener::Announcer;
 /// Announces changes until the agent is gone.
 pub(super) async fn announce(agent: AgentHandle, here: HostId, announcer: Announcer) {
     let mut views = agent.views();
-    let mut before = views.borrow_and_update().clone();
+    let mut told = Told::new(&views.borrow_and_update().clone(), here);
     while views.changed().await.is_ok() {
         let now = views.borrow_and_update().clone();
-        for event in events(&before, &now, here) {
+        for event in told.update(&now) {
             announcer.send(&event);
         }
-        before = now;
     }
 }
 
@@ -28,52 +26,76 @@ struct Seen {
     tokens: Vec<i64>,
 }
 
-fn seen(view: &ClusterView, here: HostId) -> BTreeMap<HostId, Seen> {
-    let others = view.nodes().iter().filter(|node| node.host_id != here);
-    let seen = |node: &Arc<helenus_cluster::NodeInfo>| {
-        let tokens = view.tablets_of(node.host_id).map(|tablet| tablet.tokens.last);
-        let seen = Seen {
-            address: node.cql_address,
-            alive: node.alive,
-            tokens: tokens.collect(),
-        };
-        (node.host_id, seen)
-    };
-    others.map(seen).collect()
+fn status(alive: bool) -> StatusChange {
+    match alive {
+        true => StatusChange::Up,
+        false => StatusChange::Down,
+    }
 }
 
-/// The events that lead from one view to the other. A node without tablets is not yet spoken of: drivers could not place it.
-fn events(before: &ClusterView, now: &ClusterView, here: HostId) -> Vec<Event> {
-    let (before, now) = (seen(before, here), seen(now, here));
-    let mut events = Vec::new();
-    for (host_id, node) in &now {
-        let old = before.get(host_id);
-        let status = if node.alive {
-            StatusChange::Up
-        } else {
-            StatusChange::Down
+/// The other nodes as drivers have been told of them.
+struct Told {
+    here: HostId,
+    nodes: BTreeMap<HostId, Seen>,
+}
+
+impl Told {
+    /// Drivers that connect now read of all nodes that have tablets.
+    fn new(view: &ClusterView, here: HostId) -> Told {
+        let mut told = Told {
+            here,
+            nodes: BTreeMap::new(),
         };
-        let had_tokens = old.is_some_and(|old| !old.tokens.is_empty());
-        let was_alive = old.is_some_and(|old| old.alive);
-        if !had_tokens && !node.tokens.is_empty() {
-            events.push(Event::TopologyChange(TopologyChange::NewNode, node.address));
-            events.push(Event::StatusChange(status, node.address));
-            continue;
-        }
-        if old.is_some_and(|old| old.tokens != node.tokens) {
-            events.push(Event::TopologyChange(TopologyChange::MovedNode, node.address));
-        }
-        if old.is_some() && was_alive != node.alive {
-            events.push(Event::StatusChange(status, node.address));
-        }
+        told.update(view);
+        told
     }
-    for (host_id, node) in &before {
-        if !now.contains_key(host_id) {
-            events.push(Event::StatusChange(StatusChange::Down, node.address));
-            events.push(Event::TopologyChange(TopologyChange::RemovedNode, node.address));
+
+    /// The events that lead to this view. A node that joins is not spoken of before it has the tablets that it was to be given: drivers read
+    /// a node's tokens when they first hear of it, and some of them never again.
+    fn update(&mut self, view: &ClusterView) -> Vec<Event> {
+        let mut events = Vec::new();
+        for node in view.nodes().iter().filter(|node| node.host_id != self.here) {
+            let now = Seen {
+                address: node.cql_address,
+                alive: node.alive,
+                tokens: view
+                    .tablets_of(node.host_id)
+                    .map(|tablet| tablet.tokens.last)
+                    .collect(),
+            };
+            let (address, status) = (now.address, status(now.alive));
+            match self.nodes.get(&node.host_id) {
+                None if now.tokens.is_empty() || has_more_to_come(view, node.host_id) => continue,
+                None => {
+                    events.push(Event::TopologyChange(TopologyChange::NewNode, address));
+                    events.push(Event::StatusChange(status, address));
+                }
+                Some(before) => {
+                    if before.tokens != now.tokens {
+                        events.push(Event::TopologyChange(TopologyChange::MovedNode, address));
+                    }
+                    if before.alive != now.alive {
+                        events.push(Event::StatusChange(status, address));
+                    }
+                }
+            }
+            self.nodes.insert(node.host_id, now);
         }
+        self.nodes.retain(|host_id, node| {
+            let stays = view.node(*host_id).is_some();
+            if !stays {
+                events.push(Event::StatusChange(StatusChange::Down, node.address));
+                events.push(Event::TopologyChange(TopologyChange::RemovedNode, node.address));
+            }
+            stays
+        });
+        events
     }
-    events
+}
+
+fn has_more_to_come(view: &ClusterView, host_id: HostId) -> bool {
+    let is_coming = |tablet: &TabletInfo| tablet.state == TabletState::Moving { to: host_id };
+    view.tablets().iter().any(is_coming)
 }
 
 #[cfg(test)]
@@ -91,8 +113,8 @@ mod tests {
         SocketAddr::from(([127, 0, 0, number], 9042))
     }
 
-    /// Nodes by number and whether they are alive, and who owns each half of the ring.
-    fn view(nodes: &[(u8, bool)], owners: [u8; 2]) -> ClusterView {
+    /// Nodes by number and whether they are alive, who owns each half of the ring, and to whom the second is to go.
+    fn view(nodes: &[(u8, bool)], owners: [u8; 2], heir: Option<u8>) -> ClusterView {
         let node = |(number, alive): &(u8, bool)| NodeInfo {
             host_id: host(*number),
             incarnation: Incarnation(Uuid::nil()),
@@ -105,13 +127,21 @@ mod tests {
             state: NodeState::Normal,
             alive: *alive,
         };
-        let tablets = TokenRange::split_ring(2).into_iter().zip(owners).zip(1..);
-        let tablet = |((tokens, owner), id)| TabletInfo {
+        let states = [None, heir].map(|heir| match heir {
+            Some(heir) => TabletState::Moving { to: host(heir) },
+            None => TabletState::Stable,
+        });
+        let tablets = TokenRange::split_ring(2)
+            .into_iter()
+            .zip(owners)
+            .zip(states)
+            .zip(1..);
+        let tablet = |(((tokens, owner), state), id)| TabletInfo {
             id: TabletId(id),
             tokens,
             owner: Some(host(owner)),
             epoch: 1,
-            state: TabletState::Stable,
+            state,
         };
         ClusterView::new(
             1,
@@ -123,23 +153,33 @@ mod tests {
 
     #[test]
     fn nodes_come_move_and_go() {
-        let alone = view(&[(1, true)], [1, 1]);
-        let joined = view(&[(1, true), (2, true)], [1, 1]);
-        let serving = view(&[(1, true), (2, true)], [1, 2]);
-        let silent = view(&[(1, true), (2, false)], [1, 2]);
+        let both = [(1, true), (2, true)];
+        let alone = view(&[(1, true)], [1, 1], None);
+        let serving = view(&both, [1, 2], None);
+        let mut told = Told::new(&alone, host(1));
         let two = address(2);
-        assert_eq!(events(&alone, &joined, host(1)), [], "no tablets yet");
+        assert_eq!(told.update(&view(&both, [1, 1], None)), [], "no tablets yet");
+        assert_eq!(
+            told.update(&view(&both, [2, 1], Some(2))),
+            [],
+            "not all of its tablets yet"
+        );
         let up = Event::StatusChange(StatusChange::Up, two);
         let down = Event::StatusChange(StatusChange::Down, two);
         let new = Event::TopologyChange(TopologyChange::NewNode, two);
-        assert_eq!(events(&joined, &serving, host(1)), [new, up.clone()]);
-        assert_eq!(events(&serving, &silent, host(1)), std::slice::from_ref(&down));
-        assert_eq!(events(&silent, &serving, host(1)), [up]);
-        let more = view(&[(1, true), (2, true)], [2, 2]);
         let moved = Event::TopologyChange(TopologyChange::MovedNode, two);
-        assert_eq!(events(&serving, &more, host(1)), [moved]);
         let removed = Event::TopologyChange(TopologyChange::RemovedNode, two);
-        assert_eq!(events(&silent, &alone, host(1)), [down, removed]);
-        assert_eq!(events(&serving, &serving, host(1)), []);
+        assert_eq!(told.update(&serving), [new, up.clone()]);
+        assert_eq!(told.update(&serving), []);
+        let silent = view(&[(1, true), (2, false)], [1, 2], None);
+        assert_eq!(told.update(&silent), std::slice::from_ref(&down));
+        assert_eq!(told.update(&serving), [up]);
+        let more = view(&both, [2, 1], Some(2));
+        assert_eq!(
+            told.update(&more),
+            [moved],
+            "one that is known is told of at once"
+        );
+        assert_eq!(told.update(&alone), [down, removed]);
     }
 }

@@ -5,6 +5,7 @@
 mod control;
 mod documents;
 mod events;
+mod figures;
 mod host;
 
 use std::net::SocketAddr;
@@ -43,6 +44,7 @@ pub struct NodeConfig {
 pub struct ClusterNode {
     agent: AgentHandle,
     here: HostId,
+    secret: Secret,
     rpc: RpcServer,
     tasks: Vec<JoinHandle<()>>,
     running: Option<std::thread::JoinHandle<()>>,
@@ -81,7 +83,14 @@ impl ClusterNode {
         let peers = Peers::new(secret.clone(), tls.clone());
         let members = Members::new(handle.clone(), here, peers);
         let cluster_name = agent_config.cluster_name.clone();
-        let server = RpcServer::start(rpc, engine.clone(), cluster_name, here.0, secret, tls.as_ref());
+        let server = RpcServer::start(
+            rpc,
+            engine.clone(),
+            cluster_name,
+            here.0,
+            secret.clone(),
+            tls.as_ref(),
+        );
         let server = server.await.map_err(|error| NodeError::Rpc(rpc, error))?;
         engine.join(members.clone());
         let tasks = vec![
@@ -95,6 +104,7 @@ impl ClusterNode {
         Ok(ClusterNode {
             agent: handle,
             here,
+            secret,
             rpc: server,
             tasks,
             running: Some(run(agent).map_err(NodeError::Thread)?),
@@ -123,7 +133,13 @@ impl ClusterNode {
 
     /// What HTTP offers of the cluster.
     pub fn control(&self, engine: &Arc<Engine>) -> Control {
-        Control::new(self.agent.clone(), self.here, engine.clone())
+        Control::new(self.agent.clone(), self.here, engine.clone(), self.secret.clone())
+    }
+
+    /// Sets the cluster's metrics when it is called.
+    pub fn figures(&self) -> impl Fn() + Send + Sync + 'static {
+        let (agent, here) = (self.agent.clone(), self.here);
+        move || figures::record(&agent, here)
     }
 
     /// Returns when the node is in the cluster and has its tablets open.

@@ -20,8 +20,24 @@ const SCHEME: &str = "helenus ";
 const AGE_MAX_S: u64 = 300;
 /// How long a proof is used before another is made.
 const REUSE: Duration = Duration::from_secs(20);
-/// What the MAC is about, so that the secret proves nothing else.
-const CONTEXT: &[u8] = b"helenus-rpc-1";
+
+/// What a proof is for: it proves nothing else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// A call between nodes.
+    Rpc,
+    /// An operator's command.
+    Command,
+}
+
+impl Purpose {
+    fn context(self) -> &'static [u8] {
+        match self {
+            Purpose::Rpc => b"helenus-rpc-1",
+            Purpose::Command => b"helenus-command-1",
+        }
+    }
+}
 
 /// What the nodes of a cluster know and no one else does.
 #[derive(Clone, PartialEq, Eq)]
@@ -47,21 +63,31 @@ impl Secret {
         &self.0
     }
 
-    fn mac(&self, claim: &str) -> Hmac<Sha256> {
+    fn mac(&self, purpose: Purpose, claim: &str) -> Hmac<Sha256> {
         // A key may be of any length: there is no error.
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).unwrap_or_else(|_| unreachable!());
-        mac.update(CONTEXT);
+        mac.update(purpose.context());
         mac.update(claim.as_bytes());
         mac
     }
 
-    fn prove(&self, now_s: u64) -> String {
+    /// What the header `authorization` has to be now.
+    pub fn proof(&self, purpose: Purpose) -> String {
+        self.prove(purpose, now_s())
+    }
+
+    /// Whether that header comes from someone who knows the secret.
+    pub fn accepts(&self, purpose: Purpose, proof: &str) -> bool {
+        self.verify(purpose, proof, now_s()).is_some()
+    }
+
+    fn prove(&self, purpose: Purpose, now_s: u64) -> String {
         let claim = format!("{now_s}.{:016x}", rand::random::<u64>());
-        let mac = self.mac(&claim).finalize().into_bytes();
+        let mac = self.mac(purpose, &claim).finalize().into_bytes();
         format!("{SCHEME}{claim}.{}", hex(&mac))
     }
 
-    fn verify(&self, proof: &str, now_s: u64) -> Option<()> {
+    fn verify(&self, purpose: Purpose, proof: &str, now_s: u64) -> Option<()> {
         let proof = proof.strip_prefix(SCHEME)?;
         let (claim, mac) = proof.rsplit_once('.')?;
         let (time, _) = claim.split_once('.')?;
@@ -69,7 +95,7 @@ impl Secret {
         if time.abs_diff(now_s) > AGE_MAX_S {
             return None;
         }
-        self.mac(claim).verify_slice(&unhex(mac)?).ok()
+        self.mac(purpose, claim).verify_slice(&unhex(mac)?).ok()
     }
 }
 
@@ -99,9 +125,9 @@ impl Interceptor for Guard {
             .metadata()
             .get(HEADER)
             .and_then(|proof| proof.to_str().ok());
-        match proof.and_then(|proof| self.0.verify(proof, now_s())) {
-            Some(()) => Ok(request),
-            None => Err(Status::unauthenticated("this port is for the nodes of a cluster")),
+        match proof.is_some_and(|proof| self.0.accepts(Purpose::Rpc, proof)) {
+            true => Ok(request),
+            false => Err(Status::unauthenticated("this port is for the nodes of a cluster")),
         }
     }
 }
@@ -127,7 +153,7 @@ impl Prover {
         {
             return Some(proof.clone());
         }
-        let proof: MetadataValue<Ascii> = self.secret.prove(now_s()).parse().ok()?;
+        let proof: MetadataValue<Ascii> = self.secret.proof(Purpose::Rpc).parse().ok()?;
         *kept = Some((Instant::now(), proof.clone()));
         Some(proof)
     }
@@ -150,16 +176,26 @@ mod tests {
     #[test]
     fn a_proof_is_of_one_secret_and_does_not_last() {
         let secret = Secret::new("one");
-        let proof = secret.prove(1000);
-        assert!(secret.verify(&proof, 1000 + AGE_MAX_S).is_some());
-        assert!(secret.verify(&proof, 1001 + AGE_MAX_S).is_none(), "too old");
+        let proof = secret.prove(Purpose::Rpc, 1000);
+        assert!(secret.verify(Purpose::Rpc, &proof, 1000 + AGE_MAX_S).is_some());
         assert!(
-            secret.verify(&proof, 999 - AGE_MAX_S).is_none(),
+            secret.verify(Purpose::Rpc, &proof, 1001 + AGE_MAX_S).is_none(),
+            "too old"
+        );
+        assert!(
+            secret.verify(Purpose::Rpc, &proof, 999 - AGE_MAX_S).is_none(),
             "from the future"
         );
-        assert!(Secret::new("two").verify(&proof, 1000).is_none());
+        assert!(Secret::new("two").verify(Purpose::Rpc, &proof, 1000).is_none());
+        assert!(
+            secret.verify(Purpose::Command, &proof, 1000).is_none(),
+            "another purpose"
+        );
         let later = proof.replacen("1000", "1001", 1);
-        assert!(secret.verify(&later, 1000).is_none(), "the time is part of it");
+        assert!(
+            secret.verify(Purpose::Rpc, &later, 1000).is_none(),
+            "the time is part of it"
+        );
         for broken in [
             "",
             "helenus ",
@@ -167,7 +203,7 @@ mod tests {
             "helenus 1000.x.zz",
             "Bearer one",
         ] {
-            assert!(secret.verify(broken, 1000).is_none(), "{broken}");
+            assert!(secret.verify(Purpose::Rpc, broken, 1000).is_none(), "{broken}");
         }
     }
 

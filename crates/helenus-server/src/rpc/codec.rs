@@ -276,8 +276,5 @@ pub(super) fn outcome(message: &Bytes) -> Result<Outcome, CqlError> {
             return Err(CqlError::Server(format!("a node has answered with {name}")));
         }
     };
-    Ok(Outcome {
-        response,
-        warnings: message.warnings,
-    })
+    Ok(response.with(message.warnings))
 }

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use helenus_cluster::{AgentHandle, HostId, NodeInfo};
+use helenus_cluster::{AgentHandle, HostId, NodeInfo, NodeState, TabletInfo};
 use helenus_query::cluster::{
-    Cluster, Forwarded, Node, Owner, RemoteError, RemoteScan, RemoteWrite, ScanRange, Versions,
+    Cluster, Forwarded, Node, Owner, RemoteError, RemoteScan, RemoteWrite, ScanRange, Tablet, Versions,
 };
 use helenus_query::engine::Engine;
 use helenus_query::response::Outcome;
@@ -17,6 +17,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use uuid::Uuid;
 
+use super::counts::Counts;
 use super::proto::GreetRequest;
 use super::{PROTOCOL, PROTOCOL_MIN, Peers};
 
@@ -32,6 +33,7 @@ pub struct Members {
     agent: AgentHandle,
     here: HostId,
     peers: Peers,
+    counts: Counts,
     began: Instant,
     refreshed_ms: AtomicU64,
 }
@@ -43,6 +45,7 @@ impl Members {
             agent,
             here,
             peers,
+            counts: Counts::default(),
             began: Instant::now(),
             refreshed_ms: AtomicU64::new(0),
         })
@@ -155,8 +158,26 @@ impl Cluster for Members {
                 .tablets_of(node.host_id)
                 .map(|tablet| tablet.tokens.last)
                 .collect(),
+            name: node.name.clone(),
+            rpc_address: node.rpc_address.clone(),
+            software_version: node.software_version.clone(),
+            is_leaving: node.state == NodeState::Leaving,
         };
         view.nodes().iter().map(node).collect()
+    }
+
+    fn tablets(&self) -> Vec<Tablet> {
+        let tablet = |tablet: &TabletInfo| Tablet {
+            id: tablet.id.0,
+            tokens: TokenRange {
+                first: tablet.tokens.first,
+                last: tablet.tokens.last,
+            },
+            owner: tablet.owner.map(|owner| owner.0),
+            epoch: tablet.epoch,
+            state: tablet.state.to_string(),
+        };
+        self.agent.view().tablets().iter().map(tablet).collect()
     }
 
     fn here(&self) -> Uuid {
@@ -186,7 +207,8 @@ impl Cluster for Members {
         deadline: Instant,
     ) -> Result<Outcome, RemoteError> {
         let peer = self.peer(node)?;
-        self.peers.execute(&peer.rpc_address, statement, deadline).await
+        let asked = self.peers.execute(&peer.rpc_address, statement, deadline);
+        self.counts.statements.count(asked.await)
     }
 
     async fn get(
@@ -196,7 +218,8 @@ impl Cluster for Members {
         deadline: Instant,
     ) -> Result<Vec<Option<Bytes>>, RemoteError> {
         let peer = self.peer(node)?;
-        self.peers.get(&peer.rpc_address, keys, deadline).await
+        let asked = self.peers.get(&peer.rpc_address, keys, deadline);
+        self.counts.gets.count(asked.await)
     }
 
     async fn scan(
@@ -206,12 +229,14 @@ impl Cluster for Members {
         deadline: Instant,
     ) -> Result<Box<dyn RemoteScan>, RemoteError> {
         let peer = self.peer(node)?;
-        self.peers.scan(&peer.rpc_address, range, deadline).await
+        let asked = self.peers.scan(&peer.rpc_address, range, deadline);
+        self.counts.scans.count(asked.await)
     }
 
     async fn write(&self, node: Uuid, write: &RemoteWrite, deadline: Instant) -> Result<(), RemoteError> {
         let peer = self.peer(node)?;
-        self.peers.write(&peer.rpc_address, write, deadline).await
+        let asked = self.peers.write(&peer.rpc_address, write, deadline);
+        self.counts.writes.count(asked.await)
     }
 
     async fn load(&self, node: Uuid, versions: Versions, deadline: Instant) -> Result<(), RemoteError> {

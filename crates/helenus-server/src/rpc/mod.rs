@@ -7,6 +7,7 @@
 pub mod auth;
 mod client;
 mod codec;
+mod counts;
 mod members;
 mod server;
 mod tls;

@@ -120,7 +120,7 @@ impl Mock {
         } else {
             Vec::new()
         };
-        Ok(Outcome { response, warnings })
+        Ok(response.with(warnings))
     }
 }
 

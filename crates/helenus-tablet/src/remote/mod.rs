@@ -173,6 +173,11 @@ impl Store {
         }
     }
 
+    /// True of a store in a bucket, which several nodes can share.
+    pub fn is_shared(&self) -> bool {
+        self.remote().is_ok()
+    }
+
     /// The object store of a store in a bucket, below the prefix of its URL.
     pub fn objects(&self) -> Result<Arc<dyn ObjectStore>, StoreError> {
         Ok(self.remote()?.store.clone())

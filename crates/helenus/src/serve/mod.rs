@@ -134,7 +134,13 @@ async fn serve(config: Config, began: Instant) -> anyhow::Result<()> {
     let http = match config.http {
         Some(address) => {
             let stats = engine.clone();
-            let record = Arc::new(move || stats.record_stats());
+            let figures = node.as_ref().map(ClusterNode::figures);
+            let record = Arc::new(move || {
+                stats.record_stats();
+                if let Some(figures) = &figures {
+                    figures();
+                }
+            });
             let control = node.as_ref().map(|node| node.control(&engine));
             let started = HttpServer::start(address, prometheus, record, control).await;
             Some(started.with_context(|| format!("http = \"{address}\": cannot listen there"))?)

@@ -283,7 +283,7 @@ pub fn load(
     file: Option<&Path>,
     environment: &[(String, String)],
 ) -> anyhow::Result<Config> {
-    let mut config = Config::new(Config::default_store());
+    let mut given: Vec<(String, String, String)> = Vec::new();
     let is_setting =
         |name: &str| !NOT_SETTINGS.iter().any(|other| name.starts_with(other)) && name != "HELENUS_CONFIG";
     let from_environment = |wanted: &str| environment.iter().find(|(name, _)| name == wanted);
@@ -293,21 +293,26 @@ pub fn load(
     };
     if let Some(path) = file {
         for (name, value) in read_file(&path)? {
-            apply(&mut config, &name, &value, &path.display().to_string())?;
+            given.push((name, value, path.display().to_string()));
         }
     }
     for (variable, value) in environment {
         if let Some(name) = variable.strip_prefix(PREFIX).filter(|_| is_setting(variable)) {
-            apply(
-                &mut config,
-                &name.to_ascii_lowercase(),
-                value,
-                &format!("environment variable {variable}"),
-            )?;
+            let place = format!("environment variable {variable}");
+            given.push((name.to_ascii_lowercase(), value.clone(), place));
         }
     }
     for (name, value) in command_line {
-        apply(&mut config, name, value, "command line")?;
+        given.push((name.clone(), value.clone(), "command line".to_owned()));
+    }
+    // Where the store lies decides on other defaults.
+    let mut config = Config::new(Config::default_store());
+    for (_, url, place) in given.iter().filter(|(name, ..)| name == "store") {
+        apply(&mut config, "store", url, place)?;
+        config = Config::new(config.store.url);
+    }
+    for (name, value, place) in &given {
+        apply(&mut config, name, value, place)?;
     }
     Ok(config)
 }

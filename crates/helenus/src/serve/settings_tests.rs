@@ -65,6 +65,28 @@ fn values_have_units() {
 }
 
 #[test]
+fn a_store_in_a_bucket_has_defaults_of_its_own() {
+    let settings = |given| {
+        load(
+            &pairs(given),
+            None,
+            &pairs(&[("HELENUS_STORE", "s3://bucket/prefix")]),
+        )
+    };
+    let bucket = settings(&[]).unwrap();
+    assert_eq!(bucket.store.tablet_count, 16);
+    let few = settings(&[("tablet_count", "3")]).unwrap();
+    assert_eq!(few.store.tablet_count, 3);
+    assert_eq!(few.store.url.to_string(), bucket.store.url.to_string());
+    let folder = settings(&[("store", "/tmp/x")]).unwrap();
+    let alone = Config::new(folder.store.url.clone());
+    assert_eq!(
+        folder.store.compaction_poll_interval,
+        alone.store.compaction_poll_interval
+    );
+}
+
+#[test]
 fn refusals_say_which_why_and_what_is_allowed() {
     assert_eq!(
         refusal(&[("listen", "here")]),

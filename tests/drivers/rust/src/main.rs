@@ -3,6 +3,7 @@
 //! Prints a line for each check, `ok NAME` or `FAIL NAME: why`, and exits 1 if one failed.
 
 mod checks;
+mod cluster;
 
 use std::num::NonZeroUsize;
 use std::process::ExitCode;
@@ -104,7 +105,19 @@ async fn recreate_keyspace(address: &str) -> Outcome {
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let mut arguments = std::env::args().skip(1);
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [command, host, port, keyspace] = &arguments[..]
+        && command == "cluster"
+    {
+        return match cluster::main(&format!("{host}:{port}"), keyspace).await {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("{error}");
+                ExitCode::FAILURE
+            }
+        };
+    }
+    let mut arguments = arguments.into_iter();
     let (Some(host), Some(port)) = (arguments.next(), arguments.next()) else {
         eprintln!("usage: helenus-driver-test HOST PORT");
         return ExitCode::from(2);

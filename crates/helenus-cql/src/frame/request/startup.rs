@@ -15,6 +15,8 @@ impl Startup {
     pub const CQL_VERSION: &'static str = "CQL_VERSION";
     pub const COMPRESSION: &'static str = "COMPRESSION";
     pub const THROW_ON_OVERLOAD: &'static str = "THROW_ON_OVERLOAD";
+    /// ScyllaDB's extension: answers say which node a prepared statement should have gone to.
+    pub const TABLETS_ROUTING_V1: &'static str = "TABLETS_ROUTING_V1";
     pub const DRIVER_NAME: &'static str = "DRIVER_NAME";
     pub const DRIVER_VERSION: &'static str = "DRIVER_VERSION";
 

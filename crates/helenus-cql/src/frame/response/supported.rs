@@ -31,6 +31,12 @@ impl Supported {
         }
     }
 
+    /// The same with an extension of the protocol, which STARTUP may ask for by its name.
+    pub fn with_extension(mut self, name: &str) -> Supported {
+        self.options.push((name.to_owned(), vec![String::new()]));
+        self
+    }
+
     pub(crate) fn decode(reader: &mut Reader) -> Result<Supported, CqlError> {
         Ok(Supported {
             options: reader.string_multimap()?,
