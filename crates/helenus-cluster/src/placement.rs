@@ -186,10 +186,11 @@ impl<'a> Plan<'a> {
             if gap <= tolerance {
                 return;
             }
-            // A tablet of half the gap would make them equal; one as heavy as the gap would only swap them.
+            // A tablet of half the gap would make them equal; one as heavy as the gap would only swap them, and one that is almost so
+            // would come back when the loads have changed a little.
             let best = self
                 .movable(from)
-                .filter(|(_, weight)| *weight > 0 && *weight < gap)
+                .filter(|(_, weight)| *weight > 0 && *weight <= gap / 3 * 2)
                 .min_by_key(|(tablet, weight)| (weight.abs_diff(gap / 2), self.tablets[*tablet].id));
             match best {
                 Some((tablet, _)) => self.put(tablet, to),

@@ -153,6 +153,20 @@ proptest! {
 }
 
 #[test]
+fn loads_that_waver_move_nothing_to_and_fro() {
+    let (nodes, mut tablets) = settled(3, &[100, 100, 100, 100]);
+    let intent = Intent::Balance {
+        tolerance_percent: 25,
+    };
+    for weights in [[90, 110, 100, 100], [110, 90, 105, 95], [95, 105, 110, 90]] {
+        for (tablet, weight) in tablets.iter_mut().zip(weights) {
+            tablet.weight = weight;
+        }
+        assert_eq!(place(&nodes, &tablets, intent), []);
+    }
+}
+
+#[test]
 fn nobody_gets_anything_without_nodes() {
     assert_eq!(place(&[], &tablets(&[1, 2]), Intent::Settle), []);
 }
