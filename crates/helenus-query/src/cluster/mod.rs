@@ -163,8 +163,8 @@ pub trait Cluster: Send + Sync + 'static {
     fn here(&self) -> Uuid;
     /// False once others may own what this node owned: what it reads may be old.
     fn may_serve(&self) -> bool;
-    /// Returns when the view has changed, or after that time.
-    async fn changed(&self, at_most: Duration);
+    /// Returns when the view has changed, or after that time; false if it will not change any more, since the node has left.
+    async fn changed(&self, at_most: Duration) -> bool;
     /// Reads the view anew.
     async fn refresh(&self);
 
@@ -242,14 +242,14 @@ impl Backoff {
         }
     }
 
-    /// False if the time is over.
+    /// False if the time is over, or waiting would not help.
     pub async fn wait(&mut self, cluster: &dyn Cluster) -> bool {
         if Instant::now() + self.wait >= self.deadline {
             return false;
         }
-        cluster.changed(self.wait).await;
+        let goes_on = cluster.changed(self.wait).await;
         self.wait = (self.wait * 2).min(WAIT_MAX);
-        true
+        goes_on
     }
 }
 

@@ -38,11 +38,12 @@ impl<B: Backend> Connection<B> {
             let is_stale = self
                 .waiting
                 .is_next_stale(&self.shared.config.overload, on_node, now);
-            let may_go_on = is_stale || self.waiting.is_empty() || self.may_begin(cx);
+            let may_go_on = is_stale || self.stopping || self.waiting.is_empty() || self.may_begin(cx);
             if !may_go_on {
                 break;
             }
             match self.waiting.pop() {
+                Some(waiting) if self.stopping => self.turn_away(&waiting),
                 Some(waiting) if is_stale => self.shed(&waiting),
                 Some(waiting) => self.serve(waiting, now, cx),
                 None => {
@@ -136,6 +137,13 @@ impl<B: Backend> Connection<B> {
         let header = &waiting.envelope.header;
         self.shared.metrics.shed();
         self.send_error(header.version, header.stream, overloaded());
+    }
+
+    /// Refuses a request so that the driver asks another node.
+    fn turn_away(&mut self, waiting: &Waiting) {
+        let header = &waiting.envelope.header;
+        let stopping = CqlError::IsBootstrapping("This node is being stopped".to_owned());
+        self.send_error(header.version, header.stream, stopping);
     }
 
     /// Does what comes behind the last request, if that has come.

@@ -85,6 +85,8 @@ pub(crate) struct Connection<B: Backend> {
     event_types: Vec<EventType>,
     /// No more is read: what runs is answered, then the connection ends.
     ending: bool,
+    /// The node stops: what runs is answered, what comes is turned away, and when nothing runs the connection ends.
+    stopping: bool,
     /// Why the client was cut off, if it was.
     refused: bool,
     deadline: Pin<Box<Sleep>>,
@@ -126,6 +128,7 @@ impl<B: Backend> Connection<B> {
             events: None,
             event_types: Vec::new(),
             ending: false,
+            stopping: false,
             refused: false,
             deadline,
             room_timer: None,
@@ -150,13 +153,14 @@ impl<B: Backend> Connection<B> {
         let served = match served {
             Some(served) => served,
             None => {
-                self.ending = true;
+                self.stopping = true;
+                self.ending |= self.phase == Phase::Starting;
                 poll_fn(|cx| self.poll(cx)).await
             }
         };
         if let Err(error) = &served {
             tracing::debug!(peer = %self.peer, %error, "connection broke");
-        } else if self.refused {
+        } else if self.refused || self.stopping {
             self.linger().await;
         }
         tracing::debug!(peer = %self.peer, "connection closed");
@@ -190,7 +194,7 @@ impl<B: Backend> Connection<B> {
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
                 Poll::Pending => false,
             };
-            if self.ending && flushed && self.in_flight.is_empty() {
+            if self.is_over() && flushed {
                 return Poll::Ready(Ok(()));
             }
             if self.slice_is_over || !coop::has_budget_remaining() {
@@ -199,12 +203,17 @@ impl<B: Backend> Connection<B> {
             }
             if !progress {
                 self.check_deadline(cx);
-                if self.ending && self.in_flight.is_empty() && flushed {
+                if self.is_over() && flushed {
                     return Poll::Ready(Ok(()));
                 }
                 return Poll::Pending;
             }
         }
+    }
+
+    /// True if nothing is left to be answered and nothing more will be.
+    fn is_over(&self) -> bool {
+        (self.ending || self.stopping && self.waiting.is_empty()) && self.in_flight.is_empty()
     }
 
     fn collect_finished(&mut self, cx: &mut Context<'_>) -> bool {

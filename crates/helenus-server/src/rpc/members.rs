@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use helenus_cluster::{AgentHandle, HostId, NodeInfo, NodeState, TabletInfo};
+use helenus_cluster::{AgentHandle, AgentState, HostId, NodeInfo, NodeState, TabletInfo};
 use helenus_query::cluster::{
     Cluster, Forwarded, Node, Owner, RemoteError, RemoteScan, RemoteWrite, ScanRange, Tablet, Versions,
 };
@@ -188,10 +188,11 @@ impl Cluster for Members {
         self.agent.may_serve()
     }
 
-    async fn changed(&self, at_most: Duration) {
+    async fn changed(&self, at_most: Duration) -> bool {
         let mut views = self.agent.views();
         self.look();
         let _ = tokio::time::timeout(at_most, views.changed()).await;
+        !matches!(self.agent.state(), AgentState::Left | AgentState::Failed(_))
     }
 
     async fn refresh(&self) {

@@ -482,7 +482,7 @@ async fn a_lost_clients_requests_run_to_their_end() {
 }
 
 #[tokio::test]
-async fn stopping_answers_what_runs() {
+async fn stopping_answers_what_runs_and_turns_away_what_comes() {
     let (server, _) = server().await;
     let mut client = Client::connect(server.address(), V5, None, &[]).await;
     let mut idle = Client::connect(server.address(), V4, None, &[]).await;
@@ -490,11 +490,17 @@ async fn stopping_answers_what_runs() {
     tokio::time::sleep(Duration::from_millis(50)).await;
     let address = server.address();
     let began = Instant::now();
-    server.stop().await;
-    assert!(began.elapsed() < Duration::from_secs(5));
+    let stopping = tokio::spawn(server.stop());
+    assert!(idle.receive().await.is_none());
+    client.send(2, query("void")).await;
+    let (stream, answer) = client.receive().await.unwrap();
+    let turned_away = matches!(answer.response, Response::Error(CqlError::IsBootstrapping(_)));
+    assert!(stream == 2 && turned_away, "{stream}: {answer:?}");
     assert_eq!(client.receive().await.unwrap().1.response, void());
     assert!(client.receive().await.is_none());
-    assert!(idle.receive().await.is_none());
+    drop((client, idle));
+    stopping.await.unwrap();
+    assert!(began.elapsed() < Duration::from_secs(5));
     assert!(tokio::net::TcpStream::connect(address).await.is_err());
 }
 

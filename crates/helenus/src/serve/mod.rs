@@ -161,10 +161,16 @@ async fn serve(config: Config, began: Instant) -> anyhow::Result<()> {
     if let Some(http) = &http {
         http.set_stopping();
     }
-    if let Some(node) = &node {
-        cluster::drain(node, &mut terminate, &mut interrupt).await;
+    // Clients turn to other nodes while the tablets do so too: their requests need a node that takes part.
+    match &node {
+        Some(node) => {
+            tokio::join!(
+                server.stop(),
+                cluster::drain(node, &mut terminate, &mut interrupt)
+            );
+        }
+        None => server.stop().await,
     }
-    server.stop().await;
     let is_shared = node.is_some();
     let ending = end(node, &engine, &config);
     if !is_shared {
