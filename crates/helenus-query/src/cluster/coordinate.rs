@@ -229,10 +229,19 @@ fn run_part<'a>(
         let mut backoff = Backoff::until(deadline);
         let consistency = request.options.consistency;
         let mut in_the_end = unavailable(consistency);
+        let mut place = place;
         loop {
             let tried = match route(engine, cluster, &request, &place)? {
                 Route::Anywhere => request.serve(engine, cluster, &place, deadline).await.into(),
-                Route::Owner(target) => at_owner(engine, cluster, &request, &place, target, deadline).await,
+                Route::Owner(target) => {
+                    let parts = target.parts.clone();
+                    let tried = at_owner(engine, cluster, &request, &place, target, deadline).await;
+                    // A key that the statement computes is another one each time, and may be another node's.
+                    if let (Tried::Moved, Place::Coordinator, Some(parts)) = (&tried, &place, parts) {
+                        place = Place::Part(parts);
+                    }
+                    tried
+                }
                 Route::Several(targets) => {
                     return run_parts(engine, cluster, request, targets, deadline).await;
                 }

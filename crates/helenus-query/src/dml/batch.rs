@@ -9,7 +9,7 @@ use helenus_cql::error::{CqlError, WriteType};
 use super::attributes::{Attributes, check_timestamp};
 use super::bound::Bound;
 use super::writes::WriteSet;
-use super::{ModificationPlan, cas, eval_context, keep_part, lock, now_s, require_own};
+use super::{ModificationPlan, cas, eval_context, keep_part, lock, now_s};
 use crate::cluster::writes::Together;
 use crate::engine::Engine;
 use crate::plan::{Plan, PlanContext, Planned};
@@ -261,21 +261,18 @@ async fn run(
         return cas::execute(engine, bounds, options, now_s, true).await;
     }
     cas::check_plain_consistency(options.consistency)?;
+    // Locks are not held while other nodes take theirs.
+    let locked = match is_in_one_tablet(engine, bounds) {
+        true => Some(lock(engine, bounds).await?),
+        false => None,
+    };
     let default_us = match timestamp_us.or(options.timestamp_us) {
         Some(timestamp_us) => timestamp_us,
         None => engine.timestamps.next_us(engine.clock.as_ref()),
     };
     check_timestamp(default_us)?;
-    // Locks are not held while other nodes take theirs.
-    let guard = match is_in_one_tablet(engine, bounds) {
-        true => lock(engine, bounds).await?,
-        false => None,
-    };
-    if guard.is_some() {
-        require_own(engine, bounds)?;
-    }
-    let is_locked = guard.is_some();
-    let mut writes = WriteSet::under(guard);
+    let is_locked = locked.as_ref().is_some_and(|locked| locked.is_alone);
+    let mut writes = WriteSet::under(locked.map(|locked| locked.guard));
     for bound in bounds {
         let own = bound.plan.attributes.timestamp_us(&bound.eval)?;
         writes

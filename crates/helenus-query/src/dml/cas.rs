@@ -21,6 +21,7 @@ use crate::request::QueryOptions;
 use crate::response::{ColumnSpec, Outcome, Response, ResultMetadata, Rows, RowsBuilder};
 use crate::schema::{Column, ColumnKind, Table};
 use crate::select::restrictions::StatementKind;
+use crate::storage::Access;
 use crate::storage::read::{
     OwnedRow, PartitionKey, RowCursor, RowsWanted, read_header, read_row, read_static, read_stored_row,
 };
@@ -200,7 +201,7 @@ pub async fn execute(
     let longest = engine.store.write_timeout();
     let guard = engine
         .locks
-        .lock_within([(table.number, partition.token)], longest)
+        .lock_within([(table.number, partition.token, Access::Alone)], longest)
         .await?;
     require_own(engine, bounds)?;
     let mut request = Request::default();

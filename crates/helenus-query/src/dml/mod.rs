@@ -34,8 +34,8 @@ use crate::response::{Outcome, Response};
 use crate::schema::Table;
 use crate::select::PointKey;
 use crate::select::restrictions::{StatementKind, StatementRestrictions};
-use crate::storage::PartitionGuard;
 use crate::storage::read::PartitionKey;
+use crate::storage::{Access, PartitionGuard};
 use crate::term::EvalContext;
 
 use attributes::{Attributes, check_timestamp};
@@ -170,23 +170,34 @@ fn now_s(engine: &Engine, options: &QueryOptions) -> i64 {
         .unwrap_or_else(|| engine.clock.now_us().div_euclid(1_000_000))
 }
 
-/// Locks the partitions of the statements that need it.
-async fn lock(engine: &Engine, bounds: &[Bound<'_>]) -> Result<Option<Arc<PartitionGuard>>, CqlError> {
-    let partitions: Vec<_> = bounds
-        .iter()
-        .filter(|bound| bound.needs_lock())
-        .flat_map(|bound| {
-            bound
-                .partitions
-                .iter()
-                .map(|key| (bound.plan.table.number, key.token))
-        })
-        .collect();
-    if partitions.is_empty() {
-        return Ok(None);
+/// Locks held for statements.
+struct Locked {
+    guard: Arc<PartitionGuard>,
+    /// Some of what is written depends on what was there.
+    is_alone: bool,
+}
+
+/// Locks the partitions of the statements, each as it needs.
+async fn lock(engine: &Engine, bounds: &[Bound<'_>]) -> Result<Locked, CqlError> {
+    let mut partitions = Vec::new();
+    for bound in bounds {
+        let access = if bound.needs_lock() {
+            Access::Alone
+        } else {
+            Access::Shared
+        };
+        let table = bound.plan.table.number;
+        partitions.extend(bound.partitions.iter().map(|key| (table, key.token, access)));
     }
     let longest = engine.store.write_timeout();
-    engine.locks.lock_within(partitions, longest).await.map(Some)
+    let locked = Locked {
+        guard: engine.locks.lock_within(partitions, longest).await?,
+        is_alone: bounds.iter().any(Bound::needs_lock),
+    };
+    if locked.is_alone {
+        require_own(engine, bounds)?;
+    }
+    Ok(locked)
 }
 
 /// The partitions that a modification names.
@@ -252,7 +263,9 @@ pub async fn execute(
     }
     cas::check_plain_consistency(options.consistency)?;
     crate::select::require_replicas(engine, &plan.table().keyspace, options.consistency)?;
+    let locked = lock(engine, &bounds).await?;
     let [bound] = &bounds;
+    // Dated under the lock: what comes after a condition is newer than what that wrote.
     let timestamp_us = match plan
         .attributes
         .timestamp_us(&bound.eval)?
@@ -262,16 +275,11 @@ pub async fn execute(
         None => engine.timestamps.next_us(engine.clock.as_ref()),
     };
     check_timestamp(timestamp_us)?;
-    let guard = lock(engine, &bounds).await?;
-    if guard.is_some() {
-        require_own(engine, &bounds)?;
-    }
-    let is_locked = guard.is_some();
-    let mut writes = WriteSet::under(guard);
+    let mut writes = WriteSet::under(Some(locked.guard));
     writes.add(engine, bound, timestamp_us, now_s).await?;
     let together = Together {
         is_logged: false,
-        is_locked,
+        is_locked: locked.is_alone,
     };
     writes.commit(engine, together).await?;
     Ok(Response::Void.into())

@@ -21,11 +21,11 @@ use crate::cluster::writes::{self, Together};
 use crate::engine::{Engine, store_error};
 use crate::schema::{Schema, Table};
 use crate::select::restrictions::StatementKind;
-use crate::storage::PartitionGuard;
 use crate::storage::read::{
     OwnedRow, PartitionKey, StoredRow, corrupt, corrupt_key, read_header, read_row, read_static,
     read_stored_row, read_stored_row_under, read_stored_static,
 };
+use crate::storage::{Access, PartitionGuard};
 
 /// What is written to one row.
 #[derive(Clone)]
@@ -464,7 +464,7 @@ impl WriteSet {
     pub(crate) async fn lock_indexed(&mut self, engine: &Engine) -> Result<(), CqlError> {
         let mut partitions = Vec::new();
         for write in self.rows.iter().filter(|write| !write.table.indexes.is_empty()) {
-            partitions.push((write.table.number, write.partition.token));
+            partitions.push((write.table.number, write.partition.token, Access::Alone));
         }
         if !partitions.is_empty() {
             let longest = engine.store.write_timeout();

@@ -1,5 +1,6 @@
 //! Partition locks: whoever reads before it writes (lightweight transactions, counters, index maintenance) holds
-//! its partitions' locks in between. Blind writes take none.
+//! its partitions' locks in between. Blind writes share them: what has a timestamp already and is not yet to be read
+//! would be hidden under a condition that was tested without it.
 
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -7,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use helenus_cql::error::{Consistency, CqlError, WriteType};
 use helenus_row::TableId;
-use tokio::sync::{Mutex, OwnedMutexGuard};
+use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 
 use crate::trace;
 
@@ -16,13 +17,48 @@ const STRIPES: usize = 4096;
 
 /// The locks of a node.
 pub struct PartitionLocks {
-    stripes: Vec<Arc<Mutex<()>>>,
+    stripes: Vec<Arc<RwLock<()>>>,
     hasher: std::collections::hash_map::RandomState,
 }
 
+/// How a partition is locked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Access {
+    /// Nobody else writes to it.
+    Alone,
+    /// Others that share it may write to it.
+    Shared,
+}
+
+/// A partition and how it is to be locked.
+pub type Wanted = (TableId, i64, Access);
+
 /// Held locks; released when dropped.
 pub struct PartitionGuard {
-    _held: Vec<OwnedMutexGuard<()>>,
+    _held: Vec<Held>,
+}
+
+/// One stripe's lock.
+#[allow(dead_code, reason = "held to be dropped")]
+enum Held {
+    Alone(OwnedRwLockWriteGuard<()>),
+    Shared(OwnedRwLockReadGuard<()>),
+}
+
+impl Held {
+    fn now(stripe: &Arc<RwLock<()>>, access: Access) -> Option<Held> {
+        match access {
+            Access::Alone => stripe.clone().try_write_owned().ok().map(Held::Alone),
+            Access::Shared => stripe.clone().try_read_owned().ok().map(Held::Shared),
+        }
+    }
+
+    async fn wait(stripe: &Arc<RwLock<()>>, access: Access) -> Held {
+        match access {
+            Access::Alone => Held::Alone(stripe.clone().write_owned().await),
+            Access::Shared => Held::Shared(stripe.clone().read_owned().await),
+        }
+    }
 }
 
 impl Default for PartitionLocks {
@@ -42,7 +78,7 @@ impl PartitionLocks {
     /// Cassandra's, of lightweight transactions that are in each other's way.
     pub async fn lock_within(
         &self,
-        partitions: impl IntoIterator<Item = (TableId, i64)>,
+        partitions: impl IntoIterator<Item = Wanted>,
         longest: Option<Duration>,
     ) -> Result<Arc<PartitionGuard>, CqlError> {
         let lock = self.lock(partitions);
@@ -63,25 +99,54 @@ impl PartitionLocks {
     }
 
     /// Locks every partition given, in an order that can't deadlock.
-    pub async fn lock(&self, partitions: impl IntoIterator<Item = (TableId, i64)>) -> PartitionGuard {
-        let mut stripes: Vec<usize> = partitions
-            .into_iter()
-            .map(|partition| (self.hasher.hash_one(partition) % STRIPES as u64) as usize)
-            .collect();
-        stripes.sort_unstable();
-        stripes.dedup();
-        let mut held = Vec::with_capacity(stripes.len());
-        for stripe in stripes.into_iter().filter_map(|at| self.stripes.get(at)) {
-            held.push(match stripe.clone().try_lock_owned() {
-                Ok(guard) => guard,
-                Err(_) => {
+    pub async fn lock(&self, partitions: impl IntoIterator<Item = Wanted>) -> PartitionGuard {
+        let stripe = |(table, token, access): Wanted| {
+            let hash = self.hasher.hash_one((table, token));
+            ((hash % STRIPES as u64) as usize, access)
+        };
+        let mut wanted: Vec<(usize, Access)> = partitions.into_iter().map(stripe).collect();
+        // A stripe that is wanted both ways is taken alone, which comes first.
+        wanted.sort_unstable();
+        wanted.dedup_by_key(|(at, _)| *at);
+        let mut held = Vec::with_capacity(wanted.len());
+        for (at, access) in wanted {
+            let Some(stripe) = self.stripes.get(at) else {
+                continue;
+            };
+            held.push(match Held::now(stripe, access) {
+                Some(lock) => lock,
+                None => {
                     let since = Instant::now();
-                    let guard = stripe.clone().lock_owned().await;
+                    let lock = Held::wait(stripe, access).await;
                     trace::waited_for_locks(since.elapsed());
-                    guard
+                    lock
                 }
             });
         }
         PartitionGuard { _held: held }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt;
+
+    use super::*;
+
+    const TABLE: TableId = TableId(1);
+
+    #[tokio::test]
+    async fn blind_writes_go_side_by_side_and_conditions_alone() {
+        let locks = PartitionLocks::default();
+        let one = locks.lock([(TABLE, 7, Access::Shared)]).await;
+        let two = locks.lock([(TABLE, 7, Access::Shared)]).await;
+        assert!(locks.lock([(TABLE, 7, Access::Alone)]).now_or_never().is_none());
+        drop((one, two));
+        let alone = locks
+            .lock([(TABLE, 7, Access::Shared), (TABLE, 7, Access::Alone)])
+            .await;
+        assert!(locks.lock([(TABLE, 7, Access::Shared)]).now_or_never().is_none());
+        drop(alone);
+        assert!(locks.lock([(TABLE, 7, Access::Shared)]).now_or_never().is_some());
     }
 }
