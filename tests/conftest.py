@@ -19,6 +19,11 @@ def pytest_addoption(parser):
                      help="kill -9 rounds of the durability test")
     parser.addoption("--examples", type=int, default=100 if CI else 300,
                      help="random rows a type in the property tests")
+    parser.addoption("--minutes", type=float, default=1 if CI else 3,
+                     help="how long the cluster's nodes are tormented; every fault comes once in any case")
+    parser.addoption("--rate", type=float, default=200, help="operations a second of the cluster's clients")
+    parser.addoption("--seed", type=int, default=None, help="of the faults and of the cluster's clients")
+    parser.addoption("--keep", metavar="FOLDER", default=None, help="where the cluster's history, report and logs stay")
 
 
 def pytest_collection_modifyitems(config, items):

@@ -43,6 +43,16 @@ def content_hash(folder, names):
     return digest.hexdigest()[:16]
 
 
+def go_program(client, source, name):
+    """The command of a Go program, built if it has changed."""
+    require(client, "go")
+    out = CACHE / "go" / content_hash(source, ["go.mod", "go.sum", *[p.name for p in sorted(source.glob("*.go"))]])
+    if not (out / name).exists():
+        out.mkdir(parents=True, exist_ok=True)
+        run(["go", "build", "-o", str(out / name), "."], source)
+    return [str(out / name)]
+
+
 class Toolchains:
     """Each method returns the command that runs the program, without host and port."""
 
@@ -58,13 +68,10 @@ class Toolchains:
         return ["java", "-cp", f"{out}/target/classes:{out}/target/lib/*", "helenus.tests.Main"]
 
     def go(self):
-        require("Go driver", "go")
-        source = HERE / "drivers" / "go"
-        out = CACHE / "go" / content_hash(source, ["go.mod", "go.sum", *[p.name for p in sorted(source.glob("*.go"))]])
-        if not (out / "drivertest").exists():
-            out.mkdir(parents=True, exist_ok=True)
-            run(["go", "build", "-o", str(out / "drivertest"), "."], source)
-        return [str(out / "drivertest")]
+        return go_program("Go driver", HERE / "drivers" / "go", "drivertest")
+
+    def checker(self):
+        return go_program("the checker of clusters", HERE / "cluster" / "checker", "checker")
 
     def node(self):
         require("Node driver", "node", "npm")

@@ -1,0 +1,171 @@
+"""What clients saw of three nodes on a real object store, through everything that can happen to them, is linearizable and complete."""
+
+import json
+import subprocess
+
+import pytest
+
+pytestmark = [pytest.mark.process, pytest.mark.timeout(0)]
+
+
+def judge(checker, run, history, *more):
+    return subprocess.run([*checker, "check", "--history", str(history), *more], text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+
+def test_what_clients_saw(checker, run, request):
+    report = run.folder / "report.md"
+    done = judge(checker, run, run.history, "--faults", str(run.faults), "--report", str(report),
+                 "--pictures", str(run.folder / "pictures"))
+    run.say(f"report in {report}\n\n{done.stdout}")
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_cluster_was_well_after_every_fault(run):
+    if run.trouble:
+        raise run.trouble
+
+
+def test_tablets_were_split_and_merged(run):
+    steps = list(zip(run.tablet_counts, run.tablet_counts[1:]))
+    assert any(after < before for before, after in steps) and any(after > before for before, after in steps), run.tablet_counts
+
+
+class History:
+    """A recorded history, to be changed."""
+
+    def __init__(self, path):
+        with open(path) as file:
+            self.header, *self.lines = file.readlines()
+        self.ops = [json.loads(line) for line in self.lines]
+
+    def of(self, kind, call=None, **fields):
+        """Operations that succeeded, in the order of their beginning."""
+        fits = lambda op: (op["kind"] == kind and call in (None, op["call"]) and op["outcome"] == "ok"
+                           and all(op.get(name) == value for name, value in fields.items()))
+        return sorted(filter(fits, self.ops), key=lambda op: op["invoke"])
+
+    def clean_keys(self, kind):
+        """The operations of keys of which nothing is unknown, in the order of their beginning."""
+        keys = {}
+        for op in self.ops:
+            if op["kind"] == kind:
+                keys.setdefault(op["key"], []).append(op)
+        for ops in keys.values():
+            if all(op["outcome"] == "ok" for op in ops):
+                yield sorted(ops, key=lambda op: op["invoke"])
+
+    def write(self, path):
+        with open(path, "w") as file:
+            file.write(self.header)
+            file.writelines(json.dumps(op) + "\n" for op in self.ops)
+
+
+def alone(op, ops):
+    """True if nothing else happened to the key at the time."""
+    return all(other is op or other["return"] < op["invoke"] or other["invoke"] > op["return"] for other in ops)
+
+
+def stale_read(history):
+    """The last read gives what was overwritten."""
+    for ops in history.clean_keys("register"):
+        writes = [op for op in ops if op["call"] == "write" and alone(op, ops)]
+        if len(writes) > 1:
+            read = next(op for op in ops if op.get("final"))
+            assert read.get("found") != writes[0]["value"]
+            read["found"] = writes[0]["value"]
+            return "not linearizable"
+
+
+def lost_write(history):
+    """An acknowledged write has not happened: what it wrote is read as what was there before."""
+    for ops in history.clean_keys("register"):
+        for at, (write, read) in enumerate(zip(ops, ops[1:])):
+            before = next((op["found"] for op in reversed(ops[:at]) if op["call"] == "read" and op.get("found")), 0)
+            if write["call"] == "write" and read["call"] == "read" and alone(write, ops) and alone(read, ops) and before:
+                read["found"] = before
+                return "not linearizable"
+
+
+def two_winners(history):
+    """A condition that did not hold is said to have held."""
+    for ops in history.clean_keys("cas"):
+        for op in ops:
+            if op["call"] == "insert" and not op.get("applied") and alone(op, ops):
+                op["applied"], op["found"] = True, 0
+                return "not linearizable"
+
+
+def lost_condition(history):
+    """A condition that held is said not to have held, and what it wrote is there."""
+    for ops in history.clean_keys("cas"):
+        for op, after in zip(ops, ops[1:]):
+            if op["call"] == "insert" and op.get("applied") and alone(op, ops) and after.get("found") == op["value"]:
+                op["applied"], op["found"] = False, 1 << 40
+                return "not linearizable"
+
+
+def counted_twice(history):
+    read = next(ops for ops in history.clean_keys("counter"))[-1]
+    assert read["final"]
+    read["found"] = read.get("found", 0) + 1
+    return "in the end, not"
+
+
+def lost_row(history):
+    history.of("row", "read", final=True)[0]["found"] = 0
+    return "was written (ok) and reads 0"
+
+
+def row_missed_by_a_scan(history):
+    scan = history.of("row", "scan", final=True)[0]
+    written = {op["value"] for op in history.of("row", "write")}
+    scan["rows"] = [value for value in scan["rows"] if value != min(written)]
+    return "a scan missed"
+
+
+def row_on_two_pages(history):
+    scan = history.of("partition", "scan", final=True)[0]
+    scan["rows"].append(scan["rows"][-1])
+    return "twice"
+
+
+def row_from_nowhere(history):
+    history.of("partition", "scan", final=True)[0]["rows"].append(1 << 40)
+    return "which nobody wrote"
+
+
+def half_a_batch(history):
+    next(op for op in history.of("batch", "read") if op["found"])["found"] -= 1
+    return "has 4 of 5 rows"
+
+
+def phantom_of_the_index(history):
+    for ops in history.clean_keys("index"):
+        find = next(op for op in reversed(ops) if op["call"] == "find" and not op.get("found"))
+        find["found"] = find["value"]
+        return "not linearizable"
+
+
+def lost_by_the_index(history):
+    find = next(op for op in reversed(history.of("index", "find", final=True)) if op.get("found"))
+    find["found"] = 0
+    return "not linearizable"
+
+
+ALTERATIONS = [stale_read, lost_write, two_winners, lost_condition, counted_twice, lost_row, row_missed_by_a_scan,
+               row_on_two_pages, row_from_nowhere, half_a_batch, phantom_of_the_index, lost_by_the_index]
+
+
+@pytest.mark.parametrize("alter", ALTERATIONS, ids=lambda alter: alter.__name__)
+def test_a_history_that_cannot_be_is_found_out(checker, run, tmp_path, request, alter):
+    """The recorded history with one answer changed."""
+    if request.config.getoption("--minutes") > 5:
+        pytest.skip("shown by short runs")
+    history = History(run.history)
+    words = alter(history)
+    assert words, "nothing to change in this history"
+    history.write(tmp_path / "altered.jsonl")
+    done = judge(checker, run, tmp_path / "altered.jsonl")
+    assert done.returncode == 1, done.stdout
+    assert words in done.stdout, done.stdout
