@@ -8,11 +8,12 @@ use helenus_cql::ast;
 use helenus_cql::error::{Consistency, CqlError, WriteType};
 use helenus_tablet::{Store, StoreConfig, StoreError, StoreStats};
 use md5::{Digest, Md5};
-use tokio::sync::{Mutex, broadcast};
+use tokio::sync::{Mutex, Notify, broadcast};
 
 use crate::clock::{Clock, TimestampSource};
 use crate::cluster::{Cluster, Source, coordinate, read_timeout};
 use crate::dml::PlannedBatch;
+use crate::dml::build::Builds;
 use crate::plan::{Plan, Planned};
 use crate::request::{BatchStatement, BoundValue, ClientState, QueryOptions};
 use crate::response::{Outcome, Response, ResultMetadata, SchemaChange};
@@ -102,6 +103,10 @@ pub struct Engine {
     /// Of requests that asked to be traced.
     pub traces: Traces,
     pub(crate) writes: WriteEpochs,
+    /// Wakes those who wait for a newer schema.
+    pub(crate) installed: Notify,
+    /// Indexes and views that are being built here.
+    pub(crate) builds: Builds,
     /// Held while a schema is put in place.
     pub(crate) installing: Mutex<()>,
     /// Set once the node is one of several.
@@ -206,6 +211,8 @@ impl Engine {
             traces: Traces::default(),
             writes: WriteEpochs::default(),
             installing: Mutex::default(),
+            installed: Notify::default(),
+            builds: Builds::default(),
             cluster: OnceLock::new(),
             prepared: quick_cache::sync::Cache::with_weighter(
                 config.limits.prepared_cache_bytes / 2048,
@@ -214,6 +221,11 @@ impl Engine {
             ),
             limits: config.limits,
         }))
+    }
+
+    /// Goes on, in the background, with the indexes and views that were not built when the node that built them ended.
+    pub fn resume_builds(self: &Arc<Self>) {
+        crate::dml::build::resume(self);
     }
 
     /// Flushes what can be flushed and closes the store.

@@ -115,6 +115,11 @@ pub fn plan(
             partition_key_count = plan.routed_by().map_or(0, |table| table.partition_key_count);
             Plan::Batch(Box::new(plan))
         }
+        ast::Statement::CreateView(_) if !ctx.markers.is_empty() => {
+            return Err(CqlError::invalid(
+                "Bind variables are not allowed in CREATE MATERIALIZED VIEW statements",
+            ));
+        }
         other => Plan::Direct(Box::new(other.clone())),
     };
     let markers = ctx.markers;

@@ -1,4 +1,5 @@
-//! Logged batches over several tablets: written down before they are applied, and applied to the end whatever happens.
+//! Logged batches over several tablets, and what rows are to become in views: written down before they are applied, and applied to the
+//! end whatever happens.
 //!
 //! An entry is a row of a hidden table in the tablet of the batch's first row, so it is as durable as any row and moves with the tablet:
 //! whoever opens the tablet applies the entries that it finds. Applying a batch twice is applying it once, for its operands have their
@@ -42,6 +43,13 @@ impl Entry {
         writes: &WriteSet,
     ) -> Result<Entry, CqlError> {
         writes.note_headers(engine).await?;
+        let (entry, op) = Entry::new(engine, token, &writes.clone().into_ops());
+        write_ops(engine, cluster, vec![op], true, engine.deadline()).await?;
+        Ok(entry)
+    }
+
+    /// An entry in the tablet of `token`, and the operand that writes it down.
+    pub fn new(engine: &Engine, token: i64, ops: &[Op]) -> (Entry, Op) {
         let id = Uuid::new_v4();
         let entry = Entry {
             token,
@@ -53,13 +61,28 @@ impl Entry {
             timestamp_us,
             expiry: None,
         });
-        row.cell(
-            CONTENT,
-            Cell::live(timestamp_us, encode(&writes.clone().into_ops())),
-        );
+        row.cell(CONTENT, Cell::live(timestamp_us, encode(ops)));
         let op = entry.op(row.build());
-        write_ops(engine, cluster, vec![op], true, engine.deadline()).await?;
-        Ok(entry)
+        (entry, op)
+    }
+
+    /// Applies the operands that are written down.
+    ///
+    /// # Errors
+    /// They could not be applied in the request's time; they are tried further in the background.
+    pub async fn carry_out(
+        self,
+        engine: &Arc<Engine>,
+        cluster: &Arc<dyn Cluster>,
+        ops: Vec<Op>,
+        durable: bool,
+    ) -> Result<(), CqlError> {
+        let applied = write_ops(engine, cluster, ops.clone(), durable, engine.deadline()).await;
+        match &applied {
+            Ok(()) => self.clear_later(engine, cluster),
+            Err(_) => self.finish_later(engine, cluster, WriteSet::from_ops(&engine.schema(), ops)?),
+        }
+        applied
     }
 
     fn op(&self, operand: Bytes) -> Op {

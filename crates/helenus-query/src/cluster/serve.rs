@@ -164,9 +164,10 @@ impl Engine {
     }
 
     /// Loads the documents that are older than asked for; answers with what is loaded.
-    pub async fn load(&self, versions: Versions) -> Result<Versions, CqlError> {
+    pub async fn load(self: &Arc<Self>, versions: Versions) -> Result<Versions, CqlError> {
         if self.schema().document_version < versions.schema {
             crate::ddl::reload(self).await?;
+            self.resume_builds();
         }
         if self.headers.version() < versions.headers {
             self.headers.load(&self.store).await?;
@@ -175,8 +176,9 @@ impl Engine {
     }
 
     /// Loads the documents as they are in the store now.
-    pub async fn load_newest(&self) -> Result<(), CqlError> {
+    pub async fn load_newest(self: &Arc<Self>) -> Result<(), CqlError> {
         crate::ddl::reload(self).await?;
+        self.resume_builds();
         self.headers.load(&self.store).await
     }
 

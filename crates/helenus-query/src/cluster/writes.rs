@@ -151,7 +151,8 @@ fn remote(result: Result<(), RemoteError>) -> Result<(), CqlError> {
 }
 
 /// Writes rows of one tablet of this node, and the index entries that follow: new ones first, wherever they are, then the rows, then
-/// what the rows no longer deserve. So whatever is cut short, no row is without its entry.
+/// what the rows no longer deserve. So whatever is cut short, no row is without its entry. The rows of views that are another tablet's are
+/// written down together with the rows, and then written.
 pub(crate) async fn apply_here(
     engine: &Arc<Engine>,
     cluster: &Arc<dyn Cluster>,
@@ -164,17 +165,32 @@ pub(crate) async fn apply_here(
         mut rows,
         added,
         removed,
+        views,
     } = writes.indexed_ops(engine).await?;
-    let Some(first) = rows.first() else { return Ok(()) };
-    let tablet = cluster.tablet(first.token);
+    let Some(first) = rows.first().map(|op| op.token) else {
+        return Ok(());
+    };
+    let tablet = cluster.tablet(first);
     let (near, far): (Vec<Op>, Vec<Op>) = added.into_iter().partition(|op| tablet.contains(op.token));
     write_ops(engine, cluster, far, true, engine.deadline()).await?;
     let (gone_near, gone_far): (Vec<Op>, Vec<Op>) =
         removed.into_iter().partition(|op| tablet.contains(op.token));
     rows.extend(near);
     rows.extend(gone_near);
+    let (views_near, views_far): (Vec<Op>, Vec<Op>) =
+        views.into_iter().partition(|op| tablet.contains(op.token));
+    rows.extend(views_near);
+    // Written down with the rows, so that the views get them whatever happens.
+    let entry = (!views_far.is_empty()).then(|| Entry::new(engine, first, &views_far));
+    let entry = entry.map(|(entry, op)| {
+        rows.push(op);
+        entry
+    });
     let batch = WriteBatch { ops: rows, hold };
     engine.store.write(batch, durable).await.map_err(failed)?;
+    if let Some(entry) = entry {
+        entry.carry_out(engine, cluster, views_far, durable).await?;
+    }
     if !gone_far.is_empty() {
         // Readers check each entry against its row: nobody need wait for these.
         let (engine, cluster) = (engine.clone(), cluster.clone());

@@ -14,12 +14,14 @@ use uuid::Uuid;
 use crate::engine::store_error;
 use crate::schema::{
     Column, ColumnKind, DroppedColumn, Index, IndexKind, IndexTarget, IndexTargetKind, Keyspace, Replication,
-    Schema, Table, TableBuilder, TableKind, TableOptions,
+    Schema, Table, TableBuilder, TableKind, TableOptions, View,
 };
 
 const NAME: &str = "schema";
 /// Raised when an older binary could not understand the document.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
+/// What a document without materialized views is written in: older binaries know all of it.
+const FORMAT_WITHOUT_VIEWS: u32 = 1;
 
 #[derive(Serialize, Deserialize)]
 struct SchemaDoc {
@@ -71,6 +73,17 @@ struct TableDoc {
     dropped_columns: Vec<DroppedColumnDoc>,
     #[serde(default)]
     indexes: Vec<IndexDoc>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    view: Option<ViewDoc>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ViewDoc {
+    base_table: String,
+    base_table_id: Uuid,
+    include_all_columns: bool,
+    where_clause: String,
+    is_built: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -244,6 +257,13 @@ fn table_doc(table: &Table) -> TableDoc {
         number: index.table.number.0,
         is_complete: index.is_complete,
     };
+    let view = |view: &Arc<View>| ViewDoc {
+        base_table: view.base_table.clone(),
+        base_table_id: view.base_table_id,
+        include_all_columns: view.include_all_columns,
+        where_clause: view.where_clause.clone(),
+        is_built: view.is_built,
+    };
     TableDoc {
         name: table.name.clone(),
         id: table.id,
@@ -254,13 +274,17 @@ fn table_doc(table: &Table) -> TableDoc {
             .then(|| copy_options!(OptionsDoc, &table.options)),
         dropped_columns: table.dropped_columns.values().map(dropped).collect(),
         indexes: table.indexes.iter().map(index).collect(),
+        view: table.view.as_ref().map(view),
     }
 }
 
 /// The schema as bytes; what is computed (system keyspaces) stays out.
 pub fn encode(schema: &Schema) -> Result<Vec<u8>, CqlError> {
     let document = SchemaDoc {
-        format: FORMAT,
+        format: match schema.stored_tables().any(|table| table.is_view()) {
+            true => FORMAT,
+            false => FORMAT_WITHOUT_VIEWS,
+        },
         next_table_number: schema.next_table_number,
         keyspaces: schema
             .keyspaces
@@ -339,7 +363,7 @@ pub(super) fn read(bytes: &[u8], schema: &mut Schema) -> Result<(), CqlError> {
         let keyspace = read_keyspace(keyspace).map_err(damaged)?;
         schema.keyspaces.insert(keyspace.name.clone(), Arc::new(keyspace));
     }
-    Ok(())
+    super::view::link(schema)
 }
 
 /// User types that have been read, and those that still are documents.
@@ -460,7 +484,10 @@ fn read_table(keyspace: &str, document: &TableDoc, types: &mut TypeReader<'_>) -
         name: document.name.clone(),
         id: document.id,
         number: TableId(document.number),
-        kind: TableKind::Stored,
+        kind: match &document.view {
+            Some(_) => TableKind::View,
+            None => TableKind::Stored,
+        },
         options: match &document.options {
             Some(options) => copy_options!(TableOptions, options),
             None => TableOptions::default(),
@@ -470,7 +497,17 @@ fn read_table(keyspace: &str, document: &TableDoc, types: &mut TypeReader<'_>) -
         dropped_columns,
         indexes: Vec::new(),
         views: Vec::new(),
-        view: None,
+        // The filter waits for the base table, which may not have been read yet.
+        view: document.view.as_ref().map(|view| {
+            Arc::new(View {
+                base_table: view.base_table.clone(),
+                base_table_id: view.base_table_id,
+                include_all_columns: view.include_all_columns,
+                where_clause: view.where_clause.clone(),
+                filter: Vec::new(),
+                is_built: view.is_built,
+            })
+        }),
     };
     let base = builder.clone().build();
     for index in &document.indexes {

@@ -14,8 +14,8 @@ use super::table::references_duration;
 use super::{Applied, Change, DdlContext, is_valid_name, unchanged};
 use crate::response::{ChangeKind, SchemaTarget};
 use crate::schema::{
-    ColumnKind, Index, IndexKind, IndexTarget, IndexTargetKind, Keyspace, Table, TableBuilder, TableKind,
-    TableOptions,
+    ColumnKind, Follower, Index, IndexKind, IndexTarget, IndexTargetKind, Keyspace, Table, TableBuilder,
+    TableKind, TableOptions,
 };
 use crate::storage::index_entry::hidden_columns;
 
@@ -129,7 +129,7 @@ fn add(
     };
     Ok(Ok(Change {
         warnings,
-        index_to_build: Some((changed, index)),
+        to_build: Some(Follower::Index(index).of(&changed)),
         ..change
     }))
 }

@@ -12,6 +12,7 @@ mod properties;
 mod table;
 mod truncate;
 mod user_type;
+mod view;
 
 use std::sync::Arc;
 
@@ -24,18 +25,19 @@ use crate::cluster::{Backoff, Cluster, Node, Versions};
 use crate::engine::Engine;
 use crate::request::{ClientState, no_keyspace};
 use crate::response::{ChangeKind, Outcome, Response, SchemaChange, SchemaTarget};
-use crate::schema::{Index, Keyspace, Schema, Table};
+use crate::schema::{Followed, Keyspace, Schema, Table};
 
 pub use index::hidden_table;
 pub(crate) use options::{apply as table_options, java as java_number};
+pub(crate) use view::views_of;
 
 /// What a statement does to the schema.
 pub(crate) struct Change {
     pub schema: Schema,
     pub event: SchemaChange,
     pub warnings: Vec<String>,
-    /// An index that rows written before it must be brought into.
-    pub index_to_build: Option<(Arc<Table>, Arc<Index>)>,
+    /// What rows written before it must be brought into.
+    pub to_build: Option<Followed>,
 }
 
 impl Change {
@@ -48,7 +50,7 @@ impl Change {
                 target,
             },
             warnings: Vec::new(),
-            index_to_build: None,
+            to_build: None,
         }
     }
 }
@@ -154,7 +156,7 @@ pub async fn execute(
     statement: &ast::Statement,
 ) -> Result<Outcome, CqlError> {
     let changing = engine.ddl.lock().await;
-    let (event, mut warnings, index_to_build) = loop {
+    let (event, mut warnings, to_build) = loop {
         let current = engine.schema();
         let ctx = DdlContext {
             schema: &current,
@@ -176,13 +178,13 @@ pub async fn execute(
             }
         };
         if commit(engine, change.schema).await? {
-            break (Some(change.event), change.warnings, change.index_to_build);
+            break (Some(change.event), change.warnings, change.to_build);
         }
     };
     drop(changing);
     warnings.extend(agree(engine).await?);
-    if let Some((table, index)) = index_to_build {
-        crate::dml::build_index(engine, &table, &index).await?;
+    if let Some(followed) = to_build {
+        warnings.extend(crate::dml::build::run(engine, &followed).await?);
     }
     let Some(event) = event else {
         return Ok(Response::Void.into());
@@ -213,6 +215,9 @@ fn apply(ctx: &DdlContext<'_>, statement: &ast::Statement) -> Applied {
         Statement::DropType(statement) => user_type::drop(ctx, statement),
         Statement::CreateIndex(statement) => index::create(ctx, statement),
         Statement::DropIndex(statement) => index::drop(ctx, statement),
+        Statement::CreateView(statement) => view::create(ctx, statement),
+        Statement::AlterView(statement) => view::alter(ctx, statement),
+        Statement::DropView(statement) => view::drop(ctx, statement),
         other => refuse(ctx, other),
     }
 }
@@ -225,17 +230,6 @@ fn refuse(ctx: &DdlContext<'_>, statement: &ast::Statement) -> Applied {
         false => Err(CqlError::invalid(format!("{what} '{name}' doesn't exist"))),
     };
     match statement {
-        Statement::CreateView(_) => Err(CqlError::invalid(
-            "Materialized views are disabled. Enable in cassandra.yaml to use.",
-        )),
-        Statement::AlterView(statement) => {
-            let name = qualified(ctx, &statement.view)?;
-            missing("Materialized view", name, statement.if_exists)
-        }
-        Statement::DropView(statement) => {
-            let name = qualified(ctx, &statement.view)?;
-            missing("Materialized view", name, statement.if_exists)
-        }
         Statement::CreateFunction(_) | Statement::CreateAggregate(_) => Err(CqlError::invalid(
             "User-defined functions are disabled in cassandra.yaml - set user_defined_functions_enabled=true to enable",
         )),
@@ -312,7 +306,7 @@ async fn commit(engine: &Arc<Engine>, mut schema: Schema) -> Result<bool, CqlErr
     }
 }
 
-/// Swaps a schema in, if it is newer. Returns when every write under way knows the indexes of the new one.
+/// Swaps a schema in, if it is newer. Returns when every write under way knows the indexes and views of the new one.
 async fn install(engine: &Engine, mut schema: Schema) -> bool {
     let _installing = engine.installing.lock().await;
     let current = engine.schema();
@@ -321,15 +315,14 @@ async fn install(engine: &Engine, mut schema: Schema) -> bool {
     }
     let replaced = current.generation;
     schema.generation = replaced + 1;
-    let has_new_index = schema
-        .stored_tables()
-        .any(|table| table.indexes.iter().any(|index| !index.is_complete));
+    let has_new_follower = !schema.unbuilt().is_empty();
     // Counters are shared by every other generation.
     engine.writes.drained(schema.generation).await;
     // The sweep may only begin once nobody reads the old rows any more; it needs the new set to see the new tables.
     engine.live_tables.set(&schema);
     engine.schema.store(Arc::new(schema));
-    if has_new_index {
+    engine.installed.notify_waiters();
+    if has_new_follower {
         engine.writes.drained(replaced).await;
     }
     true

@@ -344,6 +344,7 @@ pub fn alter(ctx: &DdlContext<'_>, statement: &ast::AlterTable) -> Applied {
         Err(CqlError::Invalid(_)) if statement.if_exists => return unchanged(),
         found => found?,
     };
+    let mut renames: &[(ast::Ident, ast::Ident)] = &[];
     let changed = match &statement.change {
         ast::TableChange::AlterType { .. } => {
             return Err(CqlError::invalid("Altering column types is no longer supported"));
@@ -368,14 +369,17 @@ pub fn alter(ctx: &DdlContext<'_>, statement: &ast::AlterTable) -> Applied {
             columns,
             timestamp,
         } => drop_columns(ctx, table, *if_exists, columns, *timestamp)?,
-        ast::TableChange::Rename { columns, .. } => rename_columns(table, columns)?,
+        ast::TableChange::Rename { columns, .. } => {
+            renames = columns.as_slice();
+            rename_columns(table, columns)?
+        }
         ast::TableChange::Properties(properties) => change_options(table, properties)?,
     };
     let Some(changed) = changed else {
         return unchanged();
     };
     let (keyspace, name) = (table.keyspace.clone(), table.name.clone());
-    let schema = ctx.schema.with_table(changed);
+    let schema = super::view::with_base(ctx.schema, table, changed, renames)?;
     Ok(Ok(Change::new(
         schema,
         ChangeKind::Updated,
@@ -501,6 +505,12 @@ fn drop_columns(
                 indexes.join(", ")
             )));
         }
+        if !table.views.is_empty() {
+            return Err(CqlError::invalid(format!(
+                "Cannot drop column {name} on base table {} with materialized views",
+                table.name
+            )));
+        }
         builder.columns.retain(|known| known.name != column.name);
         builder.dropped_columns.insert(
             column.name.clone(),
@@ -573,10 +583,26 @@ fn change_options(table: &Table, properties: &ast::Properties) -> Result<Option<
 }
 
 pub fn drop(ctx: &DdlContext<'_>, statement: &ast::DropTable) -> Applied {
+    let named = ctx
+        .schema
+        .table(ctx.keyspace_of(&statement.table)?, statement.table.name.as_str());
+    if named.is_some_and(|table| table.is_view()) {
+        return Err(CqlError::invalid(
+            "Cannot use DROP TABLE on a materialized view. Please use DROP MATERIALIZED VIEW instead.",
+        ));
+    }
     let (keyspace, table) = match table_to_change(ctx, &statement.table) {
         Err(CqlError::Invalid(_)) if statement.if_exists => return unchanged(),
         found => found?,
     };
+    if !table.views.is_empty() {
+        return Err(CqlError::invalid(format!(
+            "Cannot drop a table when materialized views still depend on it ({})",
+            std::iter::repeat_n(keyspace.name.as_str(), table.views.len())
+                .collect::<Vec<_>>()
+                .join(", ")
+        )));
+    }
     let mut keyspace = keyspace.clone();
     keyspace.tables.remove(&table.name);
     let (keyspace_name, name) = (table.keyspace.clone(), table.name.clone());

@@ -1,12 +1,12 @@
-//! TRUNCATE: the table and its indexes take new numbers, and compaction sweeps the old rows.
+//! TRUNCATE: the table, its indexes and its views take new numbers, and compaction sweeps the old rows.
 
 use std::sync::Arc;
 
 use helenus_cql::ast;
 use helenus_cql::error::CqlError;
 
-use super::{DdlContext, hidden_table};
-use crate::schema::{Index, Schema, Table, TableKind};
+use super::{DdlContext, hidden_table, views_of};
+use crate::schema::{Index, Schema, Table, TableKind, View};
 
 pub fn truncate(ctx: &DdlContext<'_>, name: &ast::QualifiedName) -> Result<Schema, CqlError> {
     let table = ctx
@@ -47,5 +47,17 @@ fn renumber(schema: &Schema, table: &Table) -> Result<Schema, CqlError> {
         indexes.push(Arc::new(index));
     }
     builder.indexes = indexes;
+    let views: Vec<Arc<Table>> = views_of(&schema, table).cloned().collect();
+    for view in views {
+        let mut empty = view.to_builder();
+        empty.number = schema.take_table_number();
+        empty.view = view.view.as_ref().map(|view| {
+            Arc::new(View {
+                is_built: true,
+                ..View::clone(view)
+            })
+        });
+        schema = schema.with_table(empty.build());
+    }
     Ok(schema.with_table(builder.build()))
 }

@@ -337,7 +337,7 @@ pub fn drop(ctx: &DdlContext<'_>, statement: &ast::DropType) -> Applied {
     let tables: Vec<&str> = keyspace
         .tables
         .values()
-        .filter(|table| table.columns.iter().any(uses))
+        .filter(|table| !table.is_view() && table.columns.iter().any(uses))
         .map(|table| table.name.as_str())
         .collect();
     if !tables.is_empty() {

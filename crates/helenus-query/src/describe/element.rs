@@ -266,6 +266,7 @@ impl<'a> Finder<'a, '_> {
         };
         let mut elements = vec![Element::Table(table)];
         elements.extend(indexes(table));
+        elements.extend(views(keyspace, table));
         Ok(elements)
     }
 

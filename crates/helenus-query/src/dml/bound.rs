@@ -105,11 +105,11 @@ impl<'p> Bound<'p> {
             .filter(|operation| !self.is_static(operation))
     }
 
-    /// True if what is written depends on what is there, or changes an index.
+    /// True if what is written depends on what is there, or changes an index or a view.
     pub fn needs_lock(&self) -> bool {
         let table = &self.plan.table;
         table.is_counter
-            || !table.indexes.is_empty()
+            || table.has_followers()
             || self
                 .operations
                 .iter()

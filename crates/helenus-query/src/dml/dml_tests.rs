@@ -11,14 +11,14 @@ use crate::engine::{Engine, EngineConfig, Limits, NodeInfo};
 use crate::request::{ClientState, QueryOptions};
 use crate::response::Response;
 
-struct Session {
-    engine: Arc<Engine>,
+pub(super) struct Session {
+    pub(super) engine: Arc<Engine>,
     client: ClientState,
     _folder: tempfile::TempDir,
 }
 
 impl Session {
-    async fn new() -> Session {
+    pub(super) async fn new() -> Session {
         let folder = tempfile::tempdir().unwrap();
         let mut store = StoreConfig::small(folder.path());
         store.fsync = false;
@@ -51,7 +51,7 @@ impl Session {
     }
 
     /// The answer as text: rows by `; `, values by `, `, or the error.
-    async fn run(&self, text: &str) -> String {
+    pub(super) async fn run(&self, text: &str) -> String {
         match self
             .engine
             .query(&self.client, text, &QueryOptions::default())
@@ -78,13 +78,13 @@ impl Session {
     }
 
     /// Runs statements that must answer with nothing.
-    async fn all(&self, statements: &[&str]) {
+    pub(super) async fn all(&self, statements: &[&str]) {
         for statement in statements {
             assert_eq!(self.run(statement).await, "", "{statement}");
         }
     }
 
-    async fn expect(&self, statement: &str, answer: &str) {
+    pub(super) async fn expect(&self, statement: &str, answer: &str) {
         assert_eq!(self.run(statement).await, answer, "{statement}");
     }
 }

@@ -1,4 +1,4 @@
-//! Index maintenance: which entries of the hidden tables a write adds and removes, and bringing old rows into a new index.
+//! Index maintenance: which entries of the hidden tables a write adds and removes.
 //!
 //! On a node alone the entries go into the same log record as the row, under the partition's lock, so that they are there together or not
 //! at all. In a cluster an entry may be another node's: it is added before the row is written and removed after.
@@ -6,8 +6,6 @@
 //! An entry may outlive its row (by TTL, by a deletion of a range): readers check each entry against the row.
 
 use std::collections::BTreeSet;
-use std::ops::Bound;
-use std::sync::Arc;
 
 use bytes::Bytes;
 use helenus_cql::error::CqlError;
@@ -15,18 +13,15 @@ use helenus_row::packed::RowRef;
 use helenus_row::read::{LiveColumn, LiveRow, live_row};
 use helenus_row::row::{Deletion, Liveness};
 use helenus_row::{KeyKind, RowBuilder, key, merge};
-use helenus_tablet::{Op, WriteBatch};
+use helenus_tablet::Op;
 
-use crate::cluster::writes::write_ops;
-use crate::engine::{Engine, store_error};
+use crate::engine::Engine;
 use crate::schema::{Column, ColumnKind, Index, IndexTargetKind, Table};
 use crate::storage::index_entry::{entry_clustering, entry_key, entry_value, is_by_partition};
-use crate::storage::read::{FoundPartition, PartitionKey, RangeCursor, RowsWanted, StoredRow, corrupt};
+use crate::storage::read::{PartitionKey, StoredRow, corrupt};
 
 /// Longest value that an index takes.
 const VALUE_LEN_MAX: usize = 65_535;
-/// Entries that a build writes at a time.
-const BUILD_BATCH: usize = 512;
 
 /// A row (or static row) that a statement writes, as index maintenance needs to know it.
 pub struct RowWrite<'a> {
@@ -43,8 +38,11 @@ pub struct RowWrite<'a> {
     pub now_s: i64,
 }
 
-/// True if the row must be read before this operand is written: it touches an indexed column or deletes the row.
+/// True if the row must be read before this operand is written: it has views, touches an indexed column or deletes the row.
 pub fn reads_old_row(table: &Table, operand: &Bytes) -> Result<bool, CqlError> {
+    if !table.views.is_empty() {
+        return Ok(true);
+    }
     if table.indexes.is_empty() {
         return Ok(false);
     }
@@ -72,10 +70,7 @@ pub struct EntryOps {
 
 /// The entries to add and to remove so that the table's indexes follow the write.
 pub fn entry_ops(engine: &Engine, table: &Table, write: &RowWrite<'_>) -> Result<EntryOps, CqlError> {
-    let old_packed = write.old.map(|old| old.packed.bytes());
-    let merged =
-        merge::merge(write.kind, old_packed, std::slice::from_ref(write.operand)).map_err(corrupt)?;
-    let merged = RowRef::parse(merged).map_err(corrupt)?;
+    let merged = merged(write)?;
     let new = live_row(&merged, write.shadow, write.now_s).map_err(corrupt)?;
     let old = match write.old {
         Some(old) => old.live(write.now_s)?,
@@ -116,6 +111,13 @@ pub fn entry_ops(engine: &Engine, table: &Table, write: &RowWrite<'_>) -> Result
         }
     }
     Ok(ops)
+}
+
+/// The row after the write.
+pub fn merged(write: &RowWrite<'_>) -> Result<RowRef, CqlError> {
+    let old = write.old.map(|old| old.packed.bytes());
+    let packed = merge::merge(write.kind, old, std::slice::from_ref(write.operand)).map_err(corrupt)?;
+    RowRef::parse(packed).map_err(corrupt)
 }
 
 /// The values under which an index holds the row; none if the row isn't alive.
@@ -218,114 +220,4 @@ fn entry(
         ),
         operand: row.build(),
     })
-}
-
-/// Brings the rows that were there before an index into it, then marks it complete. Writers already maintain the index, so a row that
-/// changes meanwhile has at worst one entry too many.
-pub async fn build_index(
-    engine: &Arc<Engine>,
-    table: &Arc<Table>,
-    index: &Arc<Index>,
-) -> Result<(), CqlError> {
-    let mut only_this = table.to_builder();
-    only_this.indexes = vec![index.clone()];
-    let only_this = only_this.build();
-    let now_s = engine.clock.now_us().div_euclid(1_000_000);
-    let mut cursor = RangeCursor::new(table, Bound::Unbounded, Bound::Unbounded, RowsWanted::all());
-    let mut batch = WriteBatch::default();
-    while let Some(found) = cursor.next_partition(engine, table).await? {
-        let FoundPartition {
-            key: partition,
-            static_row,
-        } = found;
-        if let Some(row) = &static_row {
-            add_existing(
-                engine,
-                &only_this,
-                &partition,
-                KeyKind::Static,
-                &[],
-                row,
-                now_s,
-                &mut batch,
-            )?;
-        }
-        while let Some(row) = cursor.next_row(engine).await? {
-            let clustering = table
-                .layout
-                .decode_clustering(&row.clustering)
-                .map_err(|error| CqlError::Server(error.to_string()))?;
-            add_existing(
-                engine,
-                &only_this,
-                &partition,
-                KeyKind::Row,
-                &clustering,
-                &row.row,
-                now_s,
-                &mut batch,
-            )?;
-            if batch.ops.len() >= BUILD_BATCH {
-                write_entries(engine, std::mem::take(&mut batch)).await?;
-            }
-        }
-    }
-    write_entries(engine, batch).await?;
-    mark_complete(engine, table, index).await
-}
-
-/// Writes entries wherever they belong.
-async fn write_entries(engine: &Engine, batch: WriteBatch) -> Result<(), CqlError> {
-    match engine.cluster() {
-        Some(cluster) => write_ops(engine, cluster, batch.ops, true, engine.deadline()).await,
-        None => engine.store.write(batch, true).await.map_err(store_error),
-    }
-}
-
-#[allow(clippy::too_many_arguments, reason = "a row and its place")]
-fn add_existing(
-    engine: &Engine,
-    table: &Table,
-    partition: &PartitionKey,
-    kind: KeyKind,
-    clustering: &[Bytes],
-    row: &StoredRow,
-    now_s: i64,
-    batch: &mut WriteBatch,
-) -> Result<(), CqlError> {
-    let operand = row.packed.bytes();
-    let write = RowWrite {
-        partition,
-        kind,
-        clustering,
-        old: None,
-        shadow: row.shadow,
-        operand,
-        now_s,
-    };
-    match entry_ops(engine, table, &write) {
-        Ok(ops) => batch.ops.extend(ops.added),
-        // What can't be indexed is left out: the row is there already.
-        Err(CqlError::Invalid(_)) => {}
-        Err(error) => return Err(error),
-    }
-    Ok(())
-}
-
-async fn mark_complete(engine: &Arc<Engine>, table: &Table, index: &Index) -> Result<(), CqlError> {
-    crate::ddl::update(engine, |schema| {
-        // Gone, or another of its name, if it was dropped meanwhile.
-        let current = schema.table(&table.keyspace, &table.name)?;
-        let mut builder = current.to_builder();
-        let built = builder
-            .indexes
-            .iter_mut()
-            .find(|known| known.table.number == index.table.number)?;
-        *built = Arc::new(Index {
-            is_complete: true,
-            ..Index::clone(built)
-        });
-        Some(schema.with_table(builder.build()))
-    })
-    .await
 }

@@ -2,7 +2,7 @@
 //!
 //! A modification is planned once ([`plan`]): keys restricted, operations typed, conditions resolved. Running it
 //! binds its values ([`bound`]), turns operations into cells ([`apply`]) and gathers what is written ([`writes`]),
-//! which becomes one batch of the store together with the index entries that follow from it ([`index`]). Writes
+//! which becomes one batch of the store together with the index entries ([`index`]) and the rows of views ([`view`]) that follow from it. Writes
 //! that need to know what is there (counters, list elements, conditions, indexes) hold the partition's lock
 //! meanwhile; the others are blind.
 
@@ -10,6 +10,7 @@ mod apply;
 mod attributes;
 mod batch;
 mod bound;
+pub(crate) mod build;
 mod cas;
 mod conditions;
 pub mod index;
@@ -17,6 +18,7 @@ mod json;
 mod list_ids;
 mod operation;
 mod plan;
+mod view;
 mod writes;
 
 use std::sync::Arc;
@@ -42,7 +44,6 @@ use attributes::{Attributes, check_timestamp};
 pub use batch::{BatchPlan, PlannedBatch, write_type as batch_write_type};
 use bound::Bound;
 use conditions::Conditions;
-pub use index::build_index;
 use json::JsonSource;
 use operation::Operation;
 pub(crate) use writes::{IndexedOps, WriteSet};
@@ -306,3 +307,5 @@ pub async fn run_batch_message(
 
 #[cfg(test)]
 mod dml_tests;
+#[cfg(test)]
+mod view_tests;

@@ -17,13 +17,15 @@ use super::apply::{CounterState, WriteParams, apply, counter_delta, counter_stat
 use super::bound::{Bound, RowName, RowsBound};
 use super::index;
 use super::operation::{Action, Operation};
+use super::view;
 use crate::cluster::writes::{self, Together};
+use crate::ddl::views_of;
 use crate::engine::{Engine, store_error};
 use crate::schema::{Schema, Table};
 use crate::select::restrictions::StatementKind;
 use crate::storage::read::{
-    OwnedRow, PartitionKey, StoredRow, corrupt, corrupt_key, read_header, read_row, read_static,
-    read_stored_row, read_stored_row_under, read_stored_static,
+    OwnedRow, PartitionKey, RowAt, RowCursor, RowsWanted, StoredRow, corrupt, corrupt_key, read_header,
+    read_row, read_static, read_stored_row, read_stored_row_under, read_stored_static,
 };
 use crate::storage::{Access, PartitionGuard};
 
@@ -393,19 +395,29 @@ impl WriteSet {
         self.note_headers(engine).await?;
         let durable = self.is_durable(&engine.schema.load());
         let hold = self.hold();
-        let IndexedOps { rows, added, removed } = self.indexed_ops(engine).await?;
+        let IndexedOps {
+            rows,
+            added,
+            removed,
+            views,
+        } = self.indexed_ops(engine).await?;
         let mut batch = WriteBatch { ops: added, hold };
         batch.ops.extend(removed);
+        batch.ops.extend(views);
         batch.ops.extend(rows);
         engine.store.write(batch, durable).await.map_err(store_error)
     }
 }
 
-/// The operands of rows, and of the index entries that follow from them.
+/// The operands of rows, and of what follows from them.
 pub struct IndexedOps {
     pub rows: Vec<Op>,
+    /// Index entries.
     pub added: Vec<Op>,
+    /// Index entries.
     pub removed: Vec<Op>,
+    /// Rows of views.
+    pub views: Vec<Op>,
 }
 
 impl WriteSet {
@@ -460,10 +472,13 @@ impl WriteSet {
         self.guard.clone().map(|guard| guard as _)
     }
 
-    /// Locks the partitions whose indexes follow.
+    /// Locks the partitions whose indexes and views follow.
     pub(crate) async fn lock_indexed(&mut self, engine: &Engine) -> Result<(), CqlError> {
         let mut partitions = Vec::new();
-        for write in self.rows.iter().filter(|write| !write.table.indexes.is_empty()) {
+        for write in self.rows.iter().filter(|write| write.table.has_followers()) {
+            partitions.push((write.table.number, write.partition.token, Access::Alone));
+        }
+        for write in self.headers.iter().filter(|write| !write.table.views.is_empty()) {
             partitions.push((write.table.number, write.partition.token, Access::Alone));
         }
         if !partitions.is_empty() {
@@ -529,11 +544,12 @@ impl WriteSet {
         Ok(writes)
     }
 
-    /// The operands, with the index entries that follow from them. The partitions of indexed tables are locked.
+    /// The operands, with the index entries and the rows of views that follow from them. The partitions of tables that have any are locked.
     pub(crate) async fn indexed_ops(self, engine: &Engine) -> Result<IndexedOps, CqlError> {
         let (mut added, mut removed) = (Vec::new(), Vec::new());
+        let mut views = Vec::new();
         let mut by_row: BTreeMap<RowKey<'_>, (&RowWrite, Vec<Bytes>)> = BTreeMap::new();
-        for row in self.rows.iter().filter(|row| !row.table.indexes.is_empty()) {
+        for row in self.rows.iter().filter(|row| row.table.has_followers()) {
             let key = (
                 row.table.number.0,
                 &row.partition.bytes,
@@ -547,6 +563,9 @@ impl WriteSet {
                 .push(row.operand.clone());
         }
         let now_s = engine.clock.now_us().div_euclid(1_000_000);
+        for write in self.first_headers_of_viewed() {
+            views.extend(self.views_of_deleted(engine, write, &by_row, now_s).await?);
+        }
         for (row, operands) in by_row.into_values() {
             let operand = merge(row.kind, None, &operands).map_err(corrupt)?;
             let (table, partition) = (&row.table, &row.partition);
@@ -583,12 +602,62 @@ impl WriteSet {
             let entries = index::entry_ops(engine, table, &write)?;
             added.extend(entries.added);
             removed.extend(entries.removed);
+            if !table.views.is_empty() {
+                let tables: Vec<Arc<Table>> = views_of(&engine.schema(), table).cloned().collect();
+                views.extend(view::view_ops(engine, &tables, table, &write)?);
+            }
         }
         Ok(IndexedOps {
             rows: self.into_ops(),
             added,
             removed,
+            views,
         })
+    }
+
+    /// A header for each partition of a table with views.
+    fn first_headers_of_viewed(&self) -> impl Iterator<Item = &HeaderWrite> {
+        let mut seen = HashSet::new();
+        self.headers
+            .iter()
+            .filter(|write| !write.table.views.is_empty())
+            .filter(move |write| seen.insert((write.table.number.0, &write.partition.bytes)))
+    }
+
+    /// What becomes of the views of the rows that a partition's headers delete, but for those that are written as well.
+    async fn views_of_deleted(
+        &self,
+        engine: &Engine,
+        write: &HeaderWrite,
+        written: &BTreeMap<RowKey<'_>, (&RowWrite, Vec<Bytes>)>,
+        now_s: i64,
+    ) -> Result<Vec<Op>, CqlError> {
+        let (table, partition) = (&write.table, &write.partition);
+        let tables: Vec<Arc<Table>> = views_of(&engine.schema(), table).cloned().collect();
+        let before = read_header(engine, table, partition).await?;
+        let after = self.header_after(before.clone().unwrap_or_default(), table, partition);
+        let mut cursor = RowCursor::new(table, partition.clone(), before, RowsWanted::all(), false);
+        let untouched = RowBuilder::new().build();
+        let mut ops = Vec::new();
+        while let Some(RowAt { clustering, row }) = cursor.next(engine).await? {
+            let shadow = after.deletion_at(&clustering);
+            let key = (table.number.0, &partition.bytes, KeyKind::Row, &clustering);
+            if shadow == row.shadow || written.contains_key(&key) {
+                continue;
+            }
+            let values = table.layout.decode_clustering(&clustering).map_err(corrupt_key)?;
+            let write = index::RowWrite {
+                partition,
+                kind: KeyKind::Row,
+                clustering: &values,
+                old: Some(&row),
+                shadow,
+                operand: &untouched,
+                now_s,
+            };
+            ops.extend(view::view_ops(engine, &tables, table, &write)?);
+        }
+        Ok(ops)
     }
 
     /// A partition's header with what is written to it.

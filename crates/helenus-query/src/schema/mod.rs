@@ -16,8 +16,8 @@ use uuid::Uuid;
 pub use keyspace::{Keyspace, Replication};
 pub use options::TableOptions;
 pub use table::{
-    ClusteringOrder, Column, ColumnKind, DroppedColumn, Index, IndexKind, IndexTarget, IndexTargetKind,
-    Table, TableBuilder, TableKind, View,
+    ClusteringOrder, Column, ColumnKind, DroppedColumn, Followed, Follower, Index, IndexKind, IndexTarget,
+    IndexTargetKind, Table, TableBuilder, TableKind, View,
 };
 
 /// A snapshot of every keyspace that a node knows.
@@ -61,6 +61,22 @@ impl Schema {
             .tables
             .get(table)
             .ok_or_else(|| CqlError::invalid(format!("table {table} does not exist")))
+    }
+
+    /// The indexes and views that lack rows which were there before them.
+    pub fn unbuilt(&self) -> Vec<Followed> {
+        let mut unbuilt = Vec::new();
+        for table in self.stored_tables() {
+            let indexes = table.indexes.iter().filter(|index| !index.is_complete);
+            unbuilt.extend(indexes.map(|index| Follower::Index(index.clone()).of(table)));
+            let Some(view) = table.view.as_ref().filter(|view| !view.is_built) else {
+                continue;
+            };
+            if let Some(base) = self.table(&table.keyspace, &view.base_table) {
+                unbuilt.push(Follower::View(table.clone()).of(base));
+            }
+        }
+        unbuilt
     }
 
     /// Every table whose rows lie in the store.

@@ -8,6 +8,7 @@ use helenus_row::{ColumnId, KeyLayout, Order, TableId};
 use uuid::Uuid;
 
 use super::TableOptions;
+use crate::select::Expression;
 
 /// What role a column plays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -236,6 +237,11 @@ impl Table {
         self.kind == TableKind::View
     }
 
+    /// True if its writes must also be brought into indexes or views.
+    pub fn has_followers(&self) -> bool {
+        !self.indexes.is_empty() || !self.views.is_empty()
+    }
+
     /// `keyspace.table`, as messages show it.
     pub fn full_name(&self) -> String {
         format!("{}.{}", self.keyspace, self.name)
@@ -341,4 +347,40 @@ pub struct View {
     pub include_all_columns: bool,
     /// The WHERE clause as CQL.
     pub where_clause: String,
+    /// What it asks of the view's key columns, by their places in the view.
+    pub filter: Vec<Expression>,
+    /// False while the rows that were there before it are brought in; reads don't find all of them until then.
+    pub is_built: bool,
+}
+
+/// What is kept up to date by a table's writes.
+#[derive(Clone, Debug)]
+pub enum Follower {
+    Index(Arc<Index>),
+    View(Arc<Table>),
+}
+
+impl Follower {
+    /// The number of the table that holds it.
+    pub fn number(&self) -> TableId {
+        match self {
+            Follower::Index(index) => index.table.number,
+            Follower::View(view) => view.number,
+        }
+    }
+
+    /// The follower with its base table.
+    pub fn of(self, base: &Arc<Table>) -> Followed {
+        Followed {
+            base: base.clone(),
+            follower: self,
+        }
+    }
+}
+
+/// A follower and the table that it follows.
+#[derive(Clone, Debug)]
+pub struct Followed {
+    pub base: Arc<Table>,
+    pub follower: Follower,
 }

@@ -123,7 +123,7 @@ impl StatementRestrictions {
     }
 }
 
-fn add_restriction(
+pub(super) fn add_restriction(
     filter: &mut Filter,
     table: &Table,
     restriction: &Restriction,

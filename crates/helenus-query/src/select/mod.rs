@@ -26,6 +26,7 @@ mod source;
 mod token;
 mod tombstones;
 mod view;
+mod view_filter;
 mod virtual_read;
 
 pub use bounds::partition_key;
@@ -37,6 +38,7 @@ pub use row_view::{CellView, RowView};
 pub use run::execute;
 pub(crate) use run::{require_replicas, tokens};
 pub use view::{Live, View};
+pub use view_filter::view_filter;
 
 #[cfg(test)]
 mod select_tests;

@@ -201,7 +201,7 @@ fn built_views(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     let schema = engine.schema();
     schema
         .stored_tables()
-        .filter(|of| of.is_view())
+        .filter(|of| of.view.as_ref().is_some_and(|view| view.is_built))
         .map(|of| {
             row(
                 table,

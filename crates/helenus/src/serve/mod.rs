@@ -128,6 +128,7 @@ async fn serve(config: Config, began: Instant) -> anyhow::Result<()> {
     let identity = cluster::identity(&config)?;
     let engine = open_engine(&config, &identity).await?;
     let node = cluster::join(&config, &identity, &engine).await?;
+    engine.resume_builds();
     let server = Server::start(config.server.clone(), engine.clone())
         .await
         .with_context(|| format!("listen = \"{}\": cannot listen there", config.server.listen))?;

@@ -1,0 +1,561 @@
+//! CREATE, ALTER and DROP MATERIALIZED VIEW (Cassandra's `CreateViewStatement`), and views that follow their base table's changes.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use helenus_cql::ast::{self, Ident, Relation, Selector};
+use helenus_cql::error::CqlError;
+use helenus_row::{ColumnId, Order};
+use uuid::Uuid;
+
+use super::table::references_duration;
+use super::{Applied, Change, DdlContext, TABLE_NAME_LEN_MAX, is_valid_name, options, properties};
+use crate::bind::Markers;
+use crate::plan::PlanContext;
+use crate::response::{ChangeKind, SchemaTarget};
+use crate::schema::{
+    Column, ColumnKind, Follower, Keyspace, Schema, Table, TableBuilder, TableKind, TableOptions, View,
+};
+use crate::select::{relation_text, require_column, view_filter};
+
+const EXPERIMENTAL: &str = "Materialized views are experimental and are not recommended for production use.";
+
+const TTL_ON_CREATE: &str = "Cannot set default_time_to_live for a materialized view. Data in a materialized view always expire at \
+                             the same time than the corresponding data in the parent table.";
+const TTL_ON_ALTER: &str = "Forbidden default_time_to_live detected for a materialized view. Data in a materialized view always \
+                            expire at the same time than the corresponding data in the parent table. default_time_to_live must \
+                            be set to zero, see CASSANDRA-12868 for more information";
+
+/// The base table's columns that a view holds, and its key.
+struct Shape<'a> {
+    name: &'a str,
+    base: &'a Table,
+    statement: &'a ast::CreateView,
+    selected: Vec<&'a Column>,
+}
+
+pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateView) -> Applied {
+    let keyspace_name = ctx.keyspace_of(&statement.view)?;
+    if ctx.keyspace_of(&statement.base)? != keyspace_name {
+        return Err(CqlError::invalid(
+            "Cannot create a materialized view on a table in a different keyspace",
+        ));
+    }
+    let keyspace = ctx.keyspace_to_change(keyspace_name)?;
+    let name = statement.view.name.as_str();
+    let base = keyspace
+        .tables
+        .get(statement.base.name.as_str())
+        .filter(|table| !table.is_view())
+        .ok_or_else(|| CqlError::invalid(format!("Base table '{}' doesn't exist", statement.base.name)))?;
+    match keyspace.tables.get(name) {
+        Some(taken) if !taken.is_view() => {
+            return Err(CqlError::invalid(format!(
+                "Cannot create materialized view '{name}' - a table with the same name already exists"
+            )));
+        }
+        Some(_) if statement.if_not_exists => return Ok(Err(vec![EXPERIMENTAL.to_owned()])),
+        Some(_) => return Err(already_exists(keyspace_name, name)),
+        None => {}
+    }
+    if base.is_counter {
+        return Err(CqlError::invalid(
+            "Materialized views are not supported on counter tables",
+        ));
+    }
+    if !is_valid_name(name, TABLE_NAME_LEN_MAX) {
+        return Err(CqlError::Config(format!(
+            "{keyspace_name}.{name}: Table name must not be empty, more than 48 characters long, or contain \
+             non-alphanumeric-underscore characters (got \"{name}\")"
+        )));
+    }
+    let shape = Shape {
+        name,
+        base,
+        statement,
+        selected: selected(base, statement)?,
+    };
+    shape.check()?;
+    let view_options = view_options(&statement.properties, TableOptions::default(), TTL_ON_CREATE)?;
+    let id = match properties::text(&statement.properties, "id")? {
+        Some(text) => Uuid::parse_str(text).map_err(|_| CqlError::Config("Invalid table id".to_owned()))?,
+        None => Uuid::new_v4(),
+    };
+    let mut schema = ctx.schema.clone();
+    let builder = TableBuilder {
+        keyspace: keyspace_name.to_owned(),
+        name: name.to_owned(),
+        id,
+        number: schema.take_table_number(),
+        kind: TableKind::View,
+        options: view_options,
+        columns: shape.columns(),
+        next_column_id: ColumnId(u32::try_from(shape.selected.len()).unwrap_or(u32::MAX)),
+        dropped_columns: BTreeMap::new(),
+        indexes: Vec::new(),
+        views: Vec::new(),
+        view: None,
+    };
+    let view = shape.view(ctx.schema, &builder.clone().build())?;
+    let view = Arc::new(
+        TableBuilder {
+            view: Some(Arc::new(view)),
+            ..builder
+        }
+        .build(),
+    );
+    let mut with_view = base.to_builder();
+    with_view.views.push(name.to_owned());
+    let with_view = Arc::new(with_view.build());
+    let schema = schema
+        .with_table(Table::clone(&view))
+        .with_table(Table::clone(&with_view));
+    let mut change = Change::new(
+        schema,
+        ChangeKind::Created,
+        keyspace_name,
+        SchemaTarget::Table(name.to_owned()),
+    );
+    change.warnings.push(EXPERIMENTAL.to_owned());
+    change.to_build = Some(Follower::View(view).of(&with_view));
+    Ok(Ok(change))
+}
+
+fn already_exists(keyspace: &str, name: &str) -> CqlError {
+    CqlError::AlreadyExists {
+        message: format!("Cannot add already existing table \"{name}\" to keyspace \"{keyspace}\""),
+        keyspace: keyspace.to_owned(),
+        table: name.to_owned(),
+    }
+}
+
+/// The columns of the SELECT clause, in the base table's order.
+fn selected<'a>(base: &'a Table, statement: &ast::CreateView) -> Result<Vec<&'a Column>, CqlError> {
+    let mut places = Vec::new();
+    for item in &statement.items {
+        if let Some(alias) = &item.alias {
+            return Err(CqlError::invalid(format!(
+                "Cannot use aliases when defining a materialized view (got {alias})"
+            )));
+        }
+        let Selector::Column(column) = &item.selector else {
+            return Err(CqlError::invalid(
+                "Can only select columns by name when defining a materialized view",
+            ));
+        };
+        places.push(require_column(base, column)?.0);
+    }
+    let is_selected = |place: &usize| statement.items.is_empty() || places.contains(place);
+    let columns: Vec<&Column> = (0..base.columns.len())
+        .filter(is_selected)
+        .filter_map(|place| base.columns.get(place))
+        .map(AsRef::as_ref)
+        .collect();
+    match columns.iter().find(|column| column.is_static()) {
+        Some(column) => Err(CqlError::invalid(format!(
+            "Cannot include static column '{}' in materialized view '{}'",
+            column.name, statement.view.name
+        ))),
+        None => Ok(columns),
+    }
+}
+
+impl Shape<'_> {
+    fn key(&self) -> impl Iterator<Item = &Ident> {
+        self.statement
+            .partition_key
+            .iter()
+            .chain(&self.statement.clustering_columns)
+    }
+
+    fn is_in_key(&self, column: &Column) -> bool {
+        self.key().any(|name| *name == column.name.as_str())
+    }
+
+    fn check(&self) -> Result<(), CqlError> {
+        let mut seen: Vec<&Ident> = Vec::new();
+        for name in self.key() {
+            let Some(column) = self.selected.iter().find(|column| *name == column.name.as_str()) else {
+                return Err(CqlError::invalid(format!(
+                    "Unknown column '{name}' referenced in PRIMARY KEY for materialized view '{}'",
+                    self.name
+                )));
+            };
+            if seen.contains(&name) {
+                return Err(CqlError::invalid(format!(
+                    "Duplicate column '{name}' in PRIMARY KEY clause for materialized view '{}'",
+                    self.name
+                )));
+            }
+            seen.push(name);
+            check_key_type(column)?;
+        }
+        self.check_clustering_order()?;
+        self.check_base_key()
+    }
+
+    fn check_clustering_order(&self) -> Result<(), CqlError> {
+        let ordered = self.statement.clustering_order.iter().map(|order| &order.column);
+        if self.statement.clustering_order.is_empty() || ordered.eq(&self.statement.clustering_columns) {
+            return Ok(());
+        }
+        Err(CqlError::invalid(
+            "Clustering key columns must exactly match columns in CLUSTERING ORDER BY directive",
+        ))
+    }
+
+    /// A row of the view stands for one row of the base table.
+    fn check_base_key(&self) -> Result<(), CqlError> {
+        let missing: Vec<&str> = self
+            .base
+            .primary_key()
+            .iter()
+            .filter(|column| !self.is_in_key(column))
+            .map(|column| column.name.as_str())
+            .collect();
+        if !missing.is_empty() {
+            return Err(CqlError::invalid(format!(
+                "Cannot create materialized view '{}' without primary key columns {} from base table '{}'",
+                self.name,
+                missing.join(", "),
+                self.base.name
+            )));
+        }
+        let added: Vec<&str> = self
+            .selected
+            .iter()
+            .filter(|column| !column.is_primary_key() && self.is_in_key(column))
+            .map(|column| column.name.as_str())
+            .collect();
+        if added.len() > 1 {
+            return Err(CqlError::invalid(format!(
+                "Cannot include more than one non-primary key column in materialized view primary key (got {})",
+                in_java_order(added).join(", ")
+            )));
+        }
+        Ok(())
+    }
+
+    fn columns(&self) -> Vec<Column> {
+        let position =
+            |names: &[Ident], column: &Column| names.iter().position(|name| *name == column.name.as_str());
+        let descends = |name: &str| {
+            let order = self.statement.clustering_order.iter();
+            order
+                .clone()
+                .any(|order| order.column == *name && order.descending)
+        };
+        let mut columns = Vec::with_capacity(self.selected.len());
+        for (number, column) in self.selected.iter().enumerate() {
+            let (kind, position) = match (
+                position(&self.statement.partition_key, column),
+                position(&self.statement.clustering_columns, column),
+            ) {
+                (Some(at), _) => (ColumnKind::PartitionKey, at),
+                (None, Some(at)) => (ColumnKind::Clustering, at),
+                (None, None) => (ColumnKind::Regular, 0),
+            };
+            let is_descending = kind == ColumnKind::Clustering && descends(&column.name);
+            columns.push(Column {
+                name: column.name.clone(),
+                ty: column.ty.clone(),
+                kind,
+                position,
+                id: ColumnId(u32::try_from(number).unwrap_or(u32::MAX)),
+                order: if is_descending { Order::Desc } else { Order::Asc },
+            });
+        }
+        columns
+    }
+
+    fn view(&self, schema: &Schema, table: &Table) -> Result<View, CqlError> {
+        let relations = &self.statement.relations;
+        let restricted = restricted_columns(relations);
+        let free: Vec<&str> = self
+            .key()
+            .filter(|name| !restricted.contains(name))
+            .map(Ident::as_str)
+            .collect();
+        let mut ctx = PlanContext::new(schema, Some(&table.keyspace), Markers::new(Vec::new()));
+        let filter = view_filter(&mut ctx, self.base, table, relations)?;
+        if !free.is_empty() {
+            return Err(CqlError::invalid(format!(
+                "Primary key columns {} must be restricted with 'IS NOT NULL' or otherwise",
+                in_java_order(free).join(", ")
+            )));
+        }
+        Ok(View {
+            base_table: self.base.name.clone(),
+            base_table_id: self.base.id,
+            include_all_columns: self.statement.items.is_empty(),
+            where_clause: where_text(relations),
+            filter,
+            is_built: false,
+        })
+    }
+}
+
+fn check_key_type(column: &Column) -> Result<(), CqlError> {
+    let (name, ty) = (&column.name, &column.ty);
+    if ty.is_multicell() {
+        let what = if ty.is_collection() {
+            "collection"
+        } else {
+            "user-defined"
+        };
+        return Err(CqlError::invalid(format!(
+            "Invalid non-frozen {what} type '{ty}' for PRIMARY KEY column '{name}'"
+        )));
+    }
+    if references_duration(ty) {
+        return Err(CqlError::invalid(format!(
+            "duration type is not supported for PRIMARY KEY column '{name}'"
+        )));
+    }
+    Ok(())
+}
+
+fn restricted_columns(relations: &[Relation]) -> Vec<&Ident> {
+    let mut columns = Vec::new();
+    for relation in relations {
+        match relation {
+            Relation::Column { column, .. }
+            | Relation::ColumnIn { column, .. }
+            | Relation::IsNotNull { column }
+            | Relation::Element { column, .. } => columns.push(column),
+            Relation::Tuple { columns: several, .. } | Relation::TupleIn { columns: several, .. } => {
+                columns.extend(several);
+            }
+            Relation::Token { .. } | Relation::CustomIndex { .. } => {}
+        }
+    }
+    columns
+}
+
+fn where_text(relations: &[Relation]) -> String {
+    relations
+        .iter()
+        .map(relation_text)
+        .collect::<Vec<_>>()
+        .join(" AND ")
+}
+
+/// Names in the order in which Java iterates over a `HashSet` of Cassandra's `ColumnIdentifier`s, which its messages show.
+fn in_java_order(mut names: Vec<&str>) -> Vec<&str> {
+    let mut buckets = 16usize;
+    while names.len() * 4 > buckets * 3 {
+        buckets *= 2;
+    }
+    let bucket = |name: &str| {
+        // `ByteBuffer.hashCode`, spread as `HashMap` does.
+        let hash = name
+            .bytes()
+            .rev()
+            .fold(1i32, |hash, byte| {
+                hash.wrapping_mul(31).wrapping_add(i32::from(byte.cast_signed()))
+            })
+            .cast_unsigned();
+        (hash ^ (hash >> 16)) as usize & (buckets - 1)
+    };
+    names.sort_by_key(|name| bucket(name));
+    names
+}
+
+/// The options of a view, which has no TTL of its own.
+fn view_options(
+    given: &ast::Properties,
+    before: TableOptions,
+    refusal: &str,
+) -> Result<TableOptions, CqlError> {
+    let changed = options::apply(given, before)?;
+    match changed.default_time_to_live_s {
+        0 => Ok(changed),
+        _ => Err(CqlError::invalid(refusal)),
+    }
+}
+
+/// The view that a statement changes.
+fn view_to_change<'a>(
+    ctx: &'a DdlContext<'_>,
+    name: &ast::QualifiedName,
+) -> Result<(&'a Keyspace, &'a Table), CqlError> {
+    let keyspace_name = ctx.keyspace_of(name)?;
+    ctx.modifiable(keyspace_name)?;
+    let keyspace = ctx.schema.keyspace(keyspace_name);
+    keyspace
+        .and_then(|keyspace| Some((keyspace.as_ref(), keyspace.tables.get(name.name.as_str())?)))
+        .filter(|(_, table)| table.is_view())
+        .map(|(keyspace, table)| (keyspace, table.as_ref()))
+        .ok_or_else(|| {
+            CqlError::invalid(format!(
+                "Materialized view '{keyspace_name}.{}' doesn't exist",
+                name.name
+            ))
+        })
+}
+
+pub fn alter(ctx: &DdlContext<'_>, statement: &ast::AlterView) -> Applied {
+    let (_, view) = match view_to_change(ctx, &statement.view) {
+        Err(CqlError::Invalid(_)) if statement.if_exists => return super::unchanged(),
+        found => found?,
+    };
+    let changed = view_options(&statement.properties, view.options.clone(), TTL_ON_ALTER)?;
+    if changed.gc_grace_s == 0 {
+        return Err(CqlError::invalid(
+            "Cannot alter gc_grace_seconds of a materialized view to 0, since this value is used to TTL undelivered \
+             updates. Setting gc_grace_seconds too low might cause undelivered updates to expire before being replayed.",
+        ));
+    }
+    if changed == view.options {
+        return super::unchanged();
+    }
+    let mut builder = view.to_builder();
+    builder.options = changed;
+    Ok(Ok(Change::new(
+        ctx.schema.with_table(builder.build()),
+        ChangeKind::Updated,
+        &view.keyspace,
+        SchemaTarget::Table(view.name.clone()),
+    )))
+}
+
+pub fn drop(ctx: &DdlContext<'_>, statement: &ast::DropView) -> Applied {
+    let (keyspace, view) = match view_to_change(ctx, &statement.view) {
+        Err(CqlError::Invalid(_)) if statement.if_exists => return super::unchanged(),
+        found => found?,
+    };
+    let mut keyspace = keyspace.clone();
+    keyspace.tables.remove(&view.name);
+    let base = view
+        .view
+        .as_ref()
+        .and_then(|of| keyspace.tables.get(&of.base_table));
+    if let Some(base) = base {
+        let mut builder = base.to_builder();
+        builder.views.retain(|name| *name != view.name);
+        let base = builder.build();
+        keyspace.tables.insert(base.name.clone(), Arc::new(base));
+    }
+    Ok(Ok(Change::new(
+        ctx.schema.with_keyspace(keyspace),
+        ChangeKind::Dropped,
+        &view.keyspace,
+        SchemaTarget::Table(view.name.clone()),
+    )))
+}
+
+/// The schema with a base table put in place of what it was, and its views after it: new columns for those that show all, new names.
+pub(super) fn with_base(
+    schema: &Schema,
+    before: &Table,
+    base: Table,
+    renames: &[(Ident, Ident)],
+) -> Result<Schema, CqlError> {
+    let views: Vec<Arc<Table>> = views_of(schema, before).cloned().collect();
+    let mut schema = schema.with_table(base.clone());
+    for table in views {
+        let mut builder = table.to_builder();
+        let Some(mut view) = builder.view.as_deref().cloned() else {
+            continue;
+        };
+        for (from, to) in renames {
+            for column in builder
+                .columns
+                .iter_mut()
+                .filter(|column| *from == column.name.as_str())
+            {
+                column.name = to.0.clone();
+            }
+            view.where_clause = renamed(&view.where_clause, from, to)?;
+        }
+        if view.include_all_columns {
+            for column in base.regular_columns() {
+                if table.column(&column.name).is_none() {
+                    let id = builder.next_column_id;
+                    builder.columns.push(Column {
+                        id,
+                        ..Column::clone(column)
+                    });
+                    builder.next_column_id = ColumnId(id.0 + 1);
+                }
+            }
+        }
+        builder.view = Some(Arc::new(view));
+        schema = schema.with_table(builder.build());
+    }
+    Ok(schema)
+}
+
+/// The views on a table.
+pub(crate) fn views_of<'a>(schema: &'a Schema, base: &'a Table) -> impl Iterator<Item = &'a Arc<Table>> {
+    base.views
+        .iter()
+        .filter_map(|name| schema.table(&base.keyspace, name))
+}
+
+/// The relations of a WHERE clause that was written down.
+fn relations(where_clause: &str) -> Result<Vec<Relation>, CqlError> {
+    let text = format!("SELECT * FROM t WHERE {where_clause}");
+    match helenus_cql::parser::parse_statement(&text)?.statement {
+        ast::Statement::Select(select) => Ok(select.relations),
+        _ => Ok(Vec::new()),
+    }
+}
+
+fn renamed(where_clause: &str, from: &Ident, to: &Ident) -> Result<String, CqlError> {
+    let mut relations = relations(where_clause)?;
+    let rename = |column: &mut Ident| {
+        if column == from {
+            *column = to.clone();
+        }
+    };
+    for relation in &mut relations {
+        match relation {
+            Relation::Column { column, .. }
+            | Relation::ColumnIn { column, .. }
+            | Relation::IsNotNull { column }
+            | Relation::Element { column, .. } => rename(column),
+            Relation::Tuple { columns, .. }
+            | Relation::TupleIn { columns, .. }
+            | Relation::Token { columns, .. } => columns.iter_mut().for_each(rename),
+            Relation::CustomIndex { .. } => {}
+        }
+    }
+    Ok(where_text(&relations))
+}
+
+/// Completes a schema that was read: the base tables learn of their views, and the views what their WHERE clauses ask.
+pub(super) fn link(schema: &mut Schema) -> Result<(), CqlError> {
+    let views: Vec<Arc<Table>> = schema
+        .stored_tables()
+        .filter(|table| table.is_view())
+        .cloned()
+        .collect();
+    for table in views {
+        let Some(view) = &table.view else { continue };
+        let base = schema.table(&table.keyspace, &view.base_table).cloned();
+        let Some(base) = base else { continue };
+        let mut ctx = PlanContext::new(schema, Some(&table.keyspace), Markers::new(Vec::new()));
+        let filter = view_filter(&mut ctx, &base, &table, &relations(&view.where_clause)?)?;
+        let mut builder = table.to_builder();
+        builder.view = Some(Arc::new(View {
+            filter,
+            ..View::clone(view)
+        }));
+        let mut with_view = base.to_builder();
+        with_view.views.push(table.name.clone());
+        *schema = schema.with_table(builder.build()).with_table(with_view.build());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::in_java_order;
+
+    #[test]
+    fn names_are_shown_in_the_order_of_a_java_set() {
+        assert_eq!(in_java_order(vec!["p", "v", "c"]), ["c", "v", "p"]);
+        assert_eq!(in_java_order(vec!["w", "v"]), ["v", "w"]);
+    }
+}
