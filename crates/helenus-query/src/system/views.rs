@@ -30,7 +30,7 @@ fn settings(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
         ("batch_size_warn_threshold", kib(limits.batch_size_warn_bytes)),
         ("cluster_name", node.cluster_name.clone()),
         ("listen_address", node.native_address.ip().to_string()),
-        ("materialized_views_enabled", "false".to_owned()),
+        ("materialized_views_enabled", "true".to_owned()),
         ("native_transport_port", node.native_address.port().to_string()),
         ("partitioner", PARTITIONER.to_owned()),
         ("rpc_address", node.native_address.ip().to_string()),

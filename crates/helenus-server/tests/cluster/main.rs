@@ -1,5 +1,6 @@
 //! Any node coordinates any request: statements through each of three nodes, over the ports that they speak to each other by.
 
+mod crashes;
 mod joined;
 mod nodes;
 
@@ -204,6 +205,52 @@ async fn indexes_lead_to_rows_of_all_nodes() {
     for node in 0..NODES {
         assert_eq!(nodes.run(node, "SELECT count(*) FROM t").await, "0");
         assert_eq!(nodes.run(node, "SELECT count(*) FROM t WHERE v = 5").await, "0");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn views_are_kept_and_built_across_nodes() {
+    let nodes = Nodes::start().await;
+    nodes
+        .run(0, "CREATE TABLE t (k int, c int, v int, PRIMARY KEY (k, c))")
+        .await;
+    for k in 0..12 {
+        let text = format!("INSERT INTO t (k, c, v) VALUES ({k}, 0, {})", k % 3);
+        nodes.run(k, &text).await;
+    }
+    // Of what is there, and of what comes.
+    let view = "CREATE MATERIALIZED VIEW by_v AS SELECT * FROM t \
+                WHERE v IS NOT NULL AND k IS NOT NULL AND c IS NOT NULL PRIMARY KEY (v, k, c)";
+    assert_eq!(nodes.run(1, view).await, "");
+    for k in 12..24 {
+        let text = format!("INSERT INTO t (k, c, v) VALUES ({k}, 0, {})", k % 3);
+        nodes.run(k, &text).await;
+    }
+    for node in 0..NODES {
+        for v in 0..3 {
+            let text = format!("SELECT count(*) FROM by_v WHERE v = {v}");
+            assert_eq!(nodes.run(node, &text).await, "8");
+        }
+    }
+    nodes.run(1, "UPDATE t SET v = 5 WHERE k = 0 AND c = 0").await;
+    nodes.run(2, "DELETE FROM t WHERE k = 3").await;
+    nodes.run(0, "DELETE v FROM t WHERE k = 6 AND c = 0").await;
+    let batch = "BEGIN BATCH UPDATE t SET v = 5 WHERE k = 1 AND c = 0; UPDATE t SET v = 5 WHERE k = 2 AND c = 0; \
+                 UPDATE t SET v = 5 WHERE k = 4 AND c = 0 APPLY BATCH";
+    nodes.run(0, batch).await;
+    for node in 0..NODES {
+        assert_eq!(
+            nodes.run(node, "SELECT k FROM by_v WHERE v = 0").await,
+            "9; 12; 15; 18; 21"
+        );
+        assert_eq!(
+            nodes.run(node, "SELECT k FROM by_v WHERE v = 5").await,
+            "0; 1; 2; 4"
+        );
+    }
+    assert_eq!(nodes.run(2, "TRUNCATE t").await, "");
+    for node in 0..NODES {
+        assert_eq!(nodes.run(node, "SELECT count(*) FROM by_v").await, "0");
     }
 }
 

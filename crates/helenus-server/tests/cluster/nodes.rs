@@ -3,7 +3,7 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,6 +11,7 @@ use helenus_cluster::{
     AgentHandle, ClusterView, HostId, Incarnation, NodeInfo, NodeState, SystemClock, TabletId, TabletInfo,
     TabletState, TokenRange,
 };
+use helenus_query::cluster::Cluster;
 use helenus_query::engine::{self, Engine, EngineConfig, Limits};
 use helenus_query::request::{BoundValue, BoundValues, ClientState, QueryOptions};
 use helenus_query::response::{Outcome, Response};
@@ -18,6 +19,8 @@ use helenus_server::rpc::auth::Secret;
 use helenus_server::rpc::{Members, Peers, RpcServer};
 use helenus_tablet::StoreConfig;
 use uuid::Uuid;
+
+use crate::crashes::Cut;
 
 pub const NODES: usize = 3;
 /// A power of two: then the stores have the same ranges.
@@ -96,6 +99,26 @@ fn view(addresses: &[SocketAddr]) -> ClusterView {
 
 impl Nodes {
     pub async fn start() -> Nodes {
+        Nodes::start_with(|_, members| members).await
+    }
+
+    /// Three nodes, of which the first one's way to the others can be cut.
+    pub async fn start_cut() -> (Nodes, Arc<Cut>) {
+        let made = Mutex::new(None);
+        let nodes = Nodes::start_with(|number, members| match number {
+            0 => {
+                let cut = Cut::new(members);
+                *made.lock().unwrap() = Some(cut.clone());
+                cut
+            }
+            _ => members,
+        });
+        let nodes = nodes.await;
+        let cut = made.lock().unwrap().take().unwrap();
+        (nodes, cut)
+    }
+
+    async fn start_with(way: impl Fn(usize, Arc<Members>) -> Arc<dyn Cluster>) -> Nodes {
         let folder = tempfile::tempdir().unwrap();
         let mut engines = Vec::new();
         let mut servers = Vec::new();
@@ -114,7 +137,7 @@ impl Nodes {
             let peers = Peers::new(Secret::new("secret"), None);
             let members = Members::new(agent, host(number), peers);
             members.keep_in_touch(engine.clone());
-            engine.join(members);
+            engine.join(way(number, members));
         }
         let nodes = Nodes {
             engines,

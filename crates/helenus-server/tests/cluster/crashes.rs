@@ -1,0 +1,221 @@
+//! A node that dies between any two steps of a write: index entries, rows and views are other nodes', and what is read must agree.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use helenus_query::cluster::{
+    Cluster, Forwarded, Node, Owner, RemoteError, RemoteScan, RemoteWrite, ScanRange, Tablet, Versions,
+};
+use helenus_query::engine::Engine;
+use helenus_query::response::Outcome;
+use helenus_server::rpc::Members;
+use helenus_tablet::TokenRange;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use crate::nodes::{NODES, Nodes};
+
+/// The first node's way to the others, which ends after some writes.
+pub struct Cut {
+    members: Arc<Members>,
+    /// Writes to other nodes that still go through.
+    left: AtomicUsize,
+    /// The write at which it ends reaches the other node; only the answer is lost.
+    loses_answer: AtomicBool,
+    reached: Notify,
+}
+
+impl Cut {
+    pub fn new(members: Arc<Members>) -> Arc<Cut> {
+        Arc::new(Cut {
+            members,
+            left: AtomicUsize::new(usize::MAX),
+            loses_answer: AtomicBool::new(false),
+            reached: Notify::new(),
+        })
+    }
+
+    fn after(&self, writes: usize, loses_answer: bool) {
+        self.loses_answer.store(loses_answer, Ordering::SeqCst);
+        self.left.store(writes, Ordering::SeqCst);
+    }
+}
+
+#[async_trait]
+impl Cluster for Cut {
+    fn owner(&self, token: i64) -> Owner {
+        self.members.owner(token)
+    }
+    fn tablet(&self, token: i64) -> TokenRange {
+        self.members.tablet(token)
+    }
+    fn nodes(&self) -> Vec<Node> {
+        self.members.nodes()
+    }
+    fn tablets(&self) -> Vec<Tablet> {
+        self.members.tablets()
+    }
+    fn here(&self) -> Uuid {
+        self.members.here()
+    }
+    fn may_serve(&self) -> bool {
+        self.members.may_serve()
+    }
+    async fn changed(&self, at_most: Duration) -> bool {
+        self.members.changed(at_most).await
+    }
+    async fn refresh(&self) {
+        self.members.refresh().await;
+    }
+    async fn execute(
+        &self,
+        node: Uuid,
+        statement: &Forwarded<'_>,
+        deadline: Instant,
+    ) -> Result<Outcome, RemoteError> {
+        self.members.execute(node, statement, deadline).await
+    }
+    async fn get(
+        &self,
+        node: Uuid,
+        keys: &[(i64, Bytes)],
+        deadline: Instant,
+    ) -> Result<Vec<Option<Bytes>>, RemoteError> {
+        self.members.get(node, keys, deadline).await
+    }
+    async fn scan(
+        &self,
+        node: Uuid,
+        range: &ScanRange,
+        deadline: Instant,
+    ) -> Result<Box<dyn RemoteScan>, RemoteError> {
+        self.members.scan(node, range, deadline).await
+    }
+    async fn write(&self, node: Uuid, write: &RemoteWrite, deadline: Instant) -> Result<(), RemoteError> {
+        let one_less = |left: usize| (left != usize::MAX).then(|| left.saturating_sub(1));
+        let left = self
+            .left
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_less);
+        if left != Ok(0) {
+            return self.members.write(node, write, deadline).await;
+        }
+        if self.loses_answer.load(Ordering::SeqCst) {
+            let _ = self.members.write(node, write, deadline).await;
+        }
+        self.reached.notify_one();
+        std::future::pending().await
+    }
+    async fn load(&self, node: Uuid, versions: Versions, deadline: Instant) -> Result<(), RemoteError> {
+        self.members.load(node, versions, deadline).await
+    }
+}
+
+/// Keys whose rows are the first node's own.
+async fn own_keys(nodes: &Nodes, cut: &Cut) -> Vec<i32> {
+    let mut own = Vec::new();
+    for k in 0..60 {
+        let token = nodes
+            .run(0, &format!("SELECT token(k) FROM t WHERE k = {k}"))
+            .await;
+        if cut.owner(token.parse().unwrap()) == Owner::Here {
+            own.push(k);
+        }
+    }
+    own
+}
+
+fn sorted(answer: &str) -> Vec<String> {
+    let mut rows: Vec<String> = answer.split("; ").map(str::to_owned).collect();
+    rows.sort();
+    rows
+}
+
+/// What each node reads by the index is what stands in the table.
+async fn assert_index_is_right(nodes: &Nodes, what: &str) {
+    for v in 0..4 {
+        let filtered = format!("SELECT k, w FROM t WHERE v = {v}");
+        let all = nodes.run(0, "SELECT k, w, v FROM t").await;
+        let ends = format!(", {v}");
+        let expected: Vec<String> = sorted(&all)
+            .iter()
+            .filter_map(|row| row.strip_suffix(&ends).map(str::to_owned))
+            .collect();
+        for node in 0..NODES {
+            let found: Vec<String> = sorted(&nodes.run(node, &filtered).await)
+                .into_iter()
+                .filter(|row| !row.is_empty())
+                .collect();
+            assert_eq!(found, expected, "{what}: node {node}, v = {v}");
+        }
+    }
+}
+
+/// The view becomes what stands in the table.
+async fn view_comes_right(nodes: &Nodes, what: &str) {
+    let until = Instant::now() + Duration::from_secs(20);
+    loop {
+        let base = sorted(&nodes.run(1, "SELECT v, k, w FROM t").await);
+        let view = sorted(&nodes.run(2, "SELECT v, k, w FROM by_v").await);
+        if base == view {
+            return;
+        }
+        assert!(Instant::now() < until, "{what}: base {base:?}, view {view:?}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// Does what the node does that opens the first one's tablets after it.
+async fn recover(engine: &Arc<Engine>, cut: &Cut) {
+    for tablet in cut.tablets() {
+        if cut.owner(tablet.tokens.first) == Owner::Here {
+            engine.recover_batches(tablet.tokens).await.unwrap();
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_dies_at_any_step_leaves_indexes_and_views_right() {
+    let (nodes, cut) = Nodes::start_cut().await;
+    for statement in [
+        "CREATE TABLE t (k int PRIMARY KEY, v int, w int)",
+        "CREATE INDEX ON t (v)",
+        "CREATE MATERIALIZED VIEW by_v AS SELECT * FROM t WHERE v IS NOT NULL AND k IS NOT NULL PRIMARY KEY (v, k)",
+    ] {
+        assert_eq!(nodes.run(0, statement).await, "", "{statement}");
+    }
+    for k in 0..60 {
+        nodes
+            .run(k, &format!("INSERT INTO t (k, v, w) VALUES ({k}, {}, 0)", k % 4))
+            .await;
+    }
+    let keys = own_keys(&nodes, &cut).await;
+    let mut cuts = 0;
+    // Three statements at each of four steps, with and without the last answer, twice.
+    for number in 0..48 {
+        let (step, loses_answer) = (number / 3 % 4, number / 12 % 2 == 0);
+        let k = keys[number % keys.len()];
+        let statement = match number % 3 {
+            0 => format!("UPDATE t SET v = {}, w = {number} WHERE k = {k}", number % 4),
+            1 => format!("DELETE FROM t WHERE k = {k}"),
+            _ => format!(
+                "INSERT INTO t (k, v, w) VALUES ({k}, {}, {number})",
+                (number + 1) % 4
+            ),
+        };
+        let what = format!("{statement}, cut after {step} writes, answer lost: {loses_answer}");
+        cut.after(step, loses_answer);
+        tokio::select! {
+            _ = nodes.run(0, &statement) => {}
+            () = cut.reached.notified() => cuts += 1,
+        }
+        cut.after(usize::MAX, false);
+        recover(&nodes.engines[0], &cut).await;
+        assert_index_is_right(&nodes, &what).await;
+        view_comes_right(&nodes, &what).await;
+    }
+    assert!(cuts > 10, "only {cuts} writes were cut short");
+}
