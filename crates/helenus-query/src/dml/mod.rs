@@ -26,6 +26,7 @@ use std::sync::Arc;
 use helenus_cql::ast;
 use helenus_cql::error::{CqlError, WriteType};
 use helenus_cql::types::CqlType;
+use smallvec::SmallVec;
 
 use crate::cluster::writes::Together;
 use crate::cluster::{Owner, moved};
@@ -37,7 +38,7 @@ use crate::schema::Table;
 use crate::select::PointKey;
 use crate::select::restrictions::{StatementKind, StatementRestrictions};
 use crate::storage::read::PartitionKey;
-use crate::storage::{Access, PartitionGuard};
+use crate::storage::{Access, PartitionGuard, Wanted};
 use crate::term::EvalContext;
 
 use attributes::{Attributes, check_timestamp};
@@ -180,7 +181,7 @@ struct Locked {
 
 /// Locks the partitions of the statements, each as it needs.
 async fn lock(engine: &Engine, bounds: &[Bound<'_>]) -> Result<Locked, CqlError> {
-    let mut partitions = Vec::new();
+    let mut partitions: SmallVec<[Wanted; 4]> = SmallVec::new();
     for bound in bounds {
         let access = if bound.needs_lock() {
             Access::Alone

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use helenus_cql::error::{Consistency, CqlError, WriteType};
 use helenus_row::TableId;
+use smallvec::SmallVec;
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 
 use crate::trace;
@@ -35,7 +36,8 @@ pub type Wanted = (TableId, i64, Access);
 
 /// Held locks; released when dropped.
 pub struct PartitionGuard {
-    _held: Vec<Held>,
+    /// Most writes are to one partition.
+    _held: SmallVec<[Held; 1]>,
 }
 
 /// One stripe's lock.
@@ -104,11 +106,11 @@ impl PartitionLocks {
             let hash = self.hasher.hash_one((table, token));
             ((hash % STRIPES as u64) as usize, access)
         };
-        let mut wanted: Vec<(usize, Access)> = partitions.into_iter().map(stripe).collect();
+        let mut wanted: SmallVec<[(usize, Access); 4]> = partitions.into_iter().map(stripe).collect();
         // A stripe that is wanted both ways is taken alone, which comes first.
         wanted.sort_unstable();
         wanted.dedup_by_key(|(at, _)| *at);
-        let mut held = Vec::with_capacity(wanted.len());
+        let mut held = SmallVec::with_capacity(wanted.len());
         for (at, access) in wanted {
             let Some(stripe) = self.stripes.get(at) else {
                 continue;

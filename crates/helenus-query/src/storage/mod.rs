@@ -10,5 +10,5 @@ mod write_epochs;
 
 pub use headers::HeaderTables;
 pub use hooks::{LiveTables, RowHooks};
-pub use locks::{Access, PartitionGuard, PartitionLocks};
+pub use locks::{Access, PartitionGuard, PartitionLocks, Wanted};
 pub use write_epochs::WriteEpochs;
