@@ -4,22 +4,17 @@
 //! Client and servers share the machine's cores, so CPU time per operation is the figure that tells capacity. Both
 //! servers stay up all the time; the one that isn't measured is stopped (SIGSTOP), so that it takes no CPU.
 
-mod client;
-mod load;
-mod operation;
-mod report;
-mod server;
-
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Parser;
 
-use load::Load;
-use operation::{Operation, Sizes};
-use report::Figures;
-use server::Server;
+use helenus_compare::client;
+use helenus_compare::load::Load;
+use helenus_compare::operation::{Operation, Sizes};
+use helenus_compare::report::{self, Figures};
+use helenus_compare::server::Server;
 
 #[derive(Parser, Debug)]
 #[command(about = "Helenus against Apache Cassandra: the same operations on both, in alternating rounds")]

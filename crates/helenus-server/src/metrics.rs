@@ -221,14 +221,15 @@ pub(crate) fn record_store(stats: &StoreStats) {
     if let Some(free_bytes) = stats.disk_free_bytes {
         gauge!("helenus_store_disk_free_bytes").set(free_bytes as f64);
     }
+    let totals = stats.totals;
     let counters = [
-        ("helenus_store_batches_total", sum(|tablet| tablet.batches)),
-        ("helenus_store_operands_total", sum(|tablet| tablet.operands)),
-        ("helenus_store_gets_total", sum(|tablet| tablet.gets)),
-        ("helenus_store_scans_total", sum(|tablet| tablet.scans)),
-        ("helenus_slices_total", sum(|tablet| tablet.slices)),
-        ("helenus_slice_live_rows_total", sum(|tablet| tablet.rows_live)),
-        ("helenus_slice_dead_rows_total", sum(|tablet| tablet.rows_dead)),
+        ("helenus_store_batches_total", totals.batches),
+        ("helenus_store_operands_total", totals.operands),
+        ("helenus_store_gets_total", totals.gets),
+        ("helenus_store_scans_total", totals.scans),
+        ("helenus_slices_total", totals.slices),
+        ("helenus_slice_live_rows_total", totals.rows_live),
+        ("helenus_slice_dead_rows_total", totals.rows_dead),
         ("helenus_store_flushes_total", stats.flushes),
         ("helenus_store_compacted_bytes_total", stats.compacted_bytes),
         ("helenus_store_back_pressure_total", stats.back_pressure),
@@ -239,14 +240,8 @@ pub(crate) fn record_store(stats: &StoreStats) {
         ("helenus_log_failures_total", stats.log.failures),
         ("helenus_block_cache_hits_total", stats.block_cache_hits),
         ("helenus_block_cache_misses_total", stats.block_cache_misses),
-        (
-            "helenus_row_cache_hits_total",
-            sum(|tablet| tablet.row_cache.hits),
-        ),
-        (
-            "helenus_row_cache_misses_total",
-            sum(|tablet| tablet.row_cache.misses),
-        ),
+        ("helenus_row_cache_hits_total", totals.row_cache_hits),
+        ("helenus_row_cache_misses_total", totals.row_cache_misses),
     ];
     for (name, value) in counters {
         counter!(name).absolute(value);

@@ -56,7 +56,7 @@ pub use meta::{MetaDoc, MetaExpect, MetaVersion};
 pub use remote::set_memory_store;
 pub use remote::{BucketStats, Copied, TabletEvent, migrate};
 pub use scan::Scan;
-pub use stats::{LogStats, StoreStats, TabletStats};
+pub use stats::{LogStats, StoreStats, TabletStats, TabletTotals};
 pub use store::{Op, Store, WriteBatch};
 pub use tablet::Tablet;
 pub use work::{StoreWork, nanos};

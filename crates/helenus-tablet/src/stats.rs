@@ -81,11 +81,40 @@ pub struct TabletStats {
     pub row_cache: RowCacheStats,
 }
 
+/// What tablets have counted while they were open here, those that are open no more too, so that it never goes back.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TabletTotals {
+    pub batches: u64,
+    pub operands: u64,
+    pub gets: u64,
+    pub scans: u64,
+    pub slices: u64,
+    pub rows_live: u64,
+    pub rows_dead: u64,
+    pub row_cache_hits: u64,
+    pub row_cache_misses: u64,
+}
+
+impl TabletTotals {
+    pub(crate) fn add(&mut self, tablet: &TabletStats) {
+        self.batches += tablet.batches;
+        self.operands += tablet.operands;
+        self.gets += tablet.gets;
+        self.scans += tablet.scans;
+        self.slices += tablet.slices;
+        self.rows_live += tablet.rows_live;
+        self.rows_dead += tablet.rows_dead;
+        self.row_cache_hits += tablet.row_cache.hits;
+        self.row_cache_misses += tablet.row_cache.misses;
+    }
+}
+
 /// All that a store counts. Its size does not grow with the number of tables.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoreStats {
     pub log: LogStats,
     pub tablets: Vec<TabletStats>,
+    pub totals: TabletTotals,
     /// Bytes of writes between their submission and their acknowledgement.
     pub in_flight_bytes: u64,
     /// Bytes that are staged or in memtables, about.

@@ -27,7 +27,7 @@ use crate::maintenance::Maintenance;
 use crate::meta::{Meta, MetaDoc, MetaExpect, MetaVersion};
 use crate::open::{Background, Opener};
 use crate::remote::{self, Bucket, Remote};
-use crate::stats::{LogStats, StoreStats};
+use crate::stats::{LogStats, StoreStats, TabletTotals};
 use crate::tablet::Tablet;
 use crate::trace;
 use crate::work::{self, nanos};
@@ -338,9 +338,16 @@ impl Store {
             Place::Local(local) => (local.log_stats(), Some(local.space.free_bytes()), None),
             Place::Remote(remote) => (remote.log_stats(), None, Some(remote.bucket_stats())),
         };
+        let tablets: Vec<_> = tablets.iter().map(|tablet| tablet.stats()).collect();
+        let mut totals = match &self.place {
+            Place::Local(_) => TabletTotals::default(),
+            Place::Remote(remote) => remote.totals_of_closed(),
+        };
+        tablets.iter().for_each(|tablet| totals.add(tablet));
         StoreStats {
             log,
-            tablets: tablets.iter().map(|tablet| tablet.stats()).collect(),
+            tablets,
+            totals,
             in_flight_bytes: u64::from(self.in_flight_permits)
                 .saturating_sub(self.in_flight.available_permits() as u64)
                 .saturating_mul(PERMIT_BYTES as u64),

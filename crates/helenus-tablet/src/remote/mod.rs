@@ -56,7 +56,7 @@ use crate::database::Databases;
 use crate::error::StoreError;
 use crate::layout::{Format, TokenRange};
 use crate::open::Background;
-use crate::stats::{LogCounters, LogStats};
+use crate::stats::{LogCounters, LogStats, TabletTotals};
 use crate::store::Store;
 use batch_log::BatchLog;
 use counted::Requests;
@@ -87,6 +87,8 @@ pub(crate) struct Remote {
     changing: Mutex<HashMap<u32, Arc<tokio::sync::Mutex<()>>>>,
     /// How often each tablet was abandoned: what was begun before is not to be served.
     abandoned: Mutex<HashMap<u32, u64>>,
+    /// What tablets counted that are not open any more.
+    closed: Mutex<TabletTotals>,
     tasks: Mutex<Vec<tokio::task::JoinHandle<()>>>,
     background: Mutex<Option<Background>>,
     /// The tablets that the store began with.
@@ -114,6 +116,7 @@ impl Remote {
             events: broadcast::channel(EVENTS_MAX).0,
             changing: Mutex::default(),
             abandoned: Mutex::default(),
+            closed: Mutex::default(),
             tasks: Mutex::default(),
             background: Mutex::new(Some(background)),
             initial: initial.collect(),
@@ -132,6 +135,10 @@ impl Remote {
     /// What was asked of the bucket, and of that of the log, since the store was opened.
     pub fn bucket_stats(&self) -> BucketStats {
         self.requests.read()
+    }
+
+    pub fn totals_of_closed(&self) -> TabletTotals {
+        *self.closed.lock()
     }
 
     /// The log objects of all tablets since the store was opened.

@@ -144,11 +144,17 @@ impl Store {
 
     /// Serves a tablet no more.
     pub(super) fn remove(&self, tablet: &Arc<Tablet>) {
-        self.tablets.rcu(|tablets| {
+        let before = self.tablets.rcu(|tablets| {
             let mut tablets = Vec::clone(tablets);
             tablets.retain(|other| !Arc::ptr_eq(other, tablet));
             tablets
         });
+        // Of two that remove it one did.
+        if before.iter().any(|other| Arc::ptr_eq(other, tablet))
+            && let Ok(remote) = self.remote()
+        {
+            remote.closed.lock().add(&tablet.stats());
+        }
     }
 }
 

@@ -313,8 +313,12 @@ async fn tablets_come_and_go() {
     for name in &names {
         write(owner(name), name, "1").await;
     }
-    // Handed over, all is there, with nothing to replay.
+    // Handed over, all is there, with nothing to replay; what was counted stays counted.
+    let counted = here.stats().totals;
+    assert!(counted.operands > 0);
     here.close_tablet(left).await.unwrap();
+    assert!(here.stats().tablets.is_empty());
+    assert_eq!(here.stats().totals, counted);
     here.close_tablet(left).await.unwrap();
     assert!(matches!(
         try_write(&here, &names[0], "x").await,

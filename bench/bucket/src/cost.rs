@@ -1,0 +1,280 @@
+//! What a request costs by the number of nodes: CPU time of all of them, and how many it touches.
+//!
+//! Requests are sent to any node, as a driver without tokens does, and those of one partition also straight to its owner: the
+//! difference is what forwarding costs. What the nodes take at rest is measured apart and left out.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::Args;
+use helenus_row::murmur3_token;
+
+use crate::Common;
+use crate::load::{self, Keys, Load, Operation, key};
+use crate::node::{self, Cluster, Node, Store};
+
+const VALUE_BYTES: usize = 256;
+/// Connections of all nodes together.
+const CONNECTIONS: usize = 60;
+/// Requests that are watched one by one to see what they touch.
+const PROBES: u64 = 40;
+/// What a request does in a tablet: each is counted there.
+const TOUCHES: [&str; 3] = [
+    "helenus_store_gets_total",
+    "helenus_store_scans_total",
+    "helenus_store_operands_total",
+];
+const MEASURED: [Operation; 4] = [
+    Operation::Write,
+    Operation::Read,
+    Operation::Lwt,
+    Operation::IndexRead,
+];
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(60);
+
+#[derive(Args, Debug)]
+pub struct Options {
+    #[command(flatten)]
+    common: Common,
+    /// Numbers of nodes, ascending
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 3, 5, 10])]
+    nodes: Vec<u8>,
+    /// Seconds of each phase
+    #[arg(long, default_value_t = 3)]
+    seconds: u64,
+    /// Requests a second, of all nodes together: few enough that the cores are not what is waited for
+    #[arg(long, default_value_t = 1000)]
+    rate: u32,
+    /// Rows
+    #[arg(long, default_value_t = 20_000)]
+    keys: u64,
+    /// Tablets, which stay as they are: a cluster with fewer than four a node would split them meanwhile
+    #[arg(long, default_value_t = 40)]
+    tablets: u16,
+}
+
+/// What was measured of one operation with so many nodes.
+struct Figures {
+    nodes: u8,
+    operation: Operation,
+    per_s: f64,
+    p50_ms: f64,
+    /// µs of CPU of all nodes, what they take at rest left out.
+    anywhere_us: f64,
+    straight_us: Option<f64>,
+    nodes_touched: f64,
+    touches: f64,
+}
+
+pub async fn run(mut options: Options) -> Result<()> {
+    options
+        .common
+        .set
+        .push(format!("tablet_count={}", options.tablets));
+    let folder = tempfile::tempdir()?;
+    let store = Store::start(&options.common, None)?;
+    let mut nodes: Vec<Node> = Vec::new();
+    let mut figures = Vec::new();
+    for &count in &options.nodes {
+        while nodes.len() < usize::from(count) {
+            let number = nodes.len() as u8 + 1;
+            let mut node = Node::shared(&options.common, number, &store, folder.path())?;
+            node.wait_until_ready().await?;
+            nodes.push(node);
+        }
+        let Some(first) = nodes.first() else { continue };
+        let (cluster, _) = node::settled(first, nodes.len(), SETTLE_TIMEOUT).await?;
+        if figures.is_empty() {
+            load::prepare(&first.cql).await?;
+            fill(&options, first).await?;
+        }
+        let idle = at_rest(&nodes).await?;
+        println!(
+            "{count} nodes at rest: {:.1} ms of CPU a second and node",
+            idle * 1e3 / f64::from(count)
+        );
+        for operation in MEASURED {
+            let measured = measure(&options, &nodes, &cluster, operation, idle).await?;
+            print(&measured);
+            figures.push(measured);
+        }
+    }
+    summary(&figures);
+    Ok(())
+}
+
+async fn fill(options: &Options, node: &Node) -> Result<()> {
+    for operation in [Operation::Write, Operation::IndexedWrite] {
+        let load = Load {
+            operation,
+            value_bytes: VALUE_BYTES,
+            in_flight: CONNECTIONS,
+            length: None,
+            pace: None,
+        };
+        load.run(&[(node.cql.clone(), Keys::each(options.keys))]).await?;
+    }
+    Ok(())
+}
+
+fn cpu(nodes: &[Node]) -> Result<f64> {
+    let times: Result<Vec<Duration>> = nodes.iter().map(Node::cpu_time).collect();
+    Ok(times?.iter().sum::<Duration>().as_secs_f64())
+}
+
+/// Seconds of CPU that the nodes take in a second without requests.
+async fn at_rest(nodes: &[Node]) -> Result<f64> {
+    const SECONDS: u64 = 4;
+    let before = cpu(nodes)?;
+    tokio::time::sleep(Duration::from_secs(SECONDS)).await;
+    Ok((cpu(nodes)? - before) / SECONDS as f64)
+}
+
+async fn measure(
+    options: &Options,
+    nodes: &[Node],
+    cluster: &Cluster,
+    operation: Operation,
+    idle: f64,
+) -> Result<Figures> {
+    let load = Load {
+        operation,
+        value_bytes: VALUE_BYTES,
+        in_flight: 1,
+        length: Some(Duration::from_secs(options.seconds)),
+        pace: Some(Duration::from_secs(1) * CONNECTIONS as u32 / options.rate),
+    };
+    let anywhere: Vec<(String, Keys)> = nodes
+        .iter()
+        .map(|node| (node.cql.clone(), Keys::Any(0..options.keys)))
+        .collect();
+    let anywhere = spread(&anywhere);
+    let timed = async |targets: &[(String, Keys)]| -> Result<(load::Outcome, f64)> {
+        let warming = Load {
+            length: Some(Duration::from_secs(1)),
+            ..load.clone()
+        };
+        warming.run(targets).await?;
+        let before = cpu(nodes)?;
+        let outcome = load.run(targets).await?;
+        let used = cpu(nodes)? - before - idle * outcome.elapsed.as_secs_f64();
+        let each_us = used * 1e6 / outcome.operations().max(1) as f64;
+        Ok((outcome, each_us))
+    };
+    let (outcome, anywhere_us) = timed(&anywhere).await?;
+    let straight_us = match operation {
+        Operation::IndexRead | Operation::IndexedWrite => None,
+        Operation::Write | Operation::Read | Operation::Lwt => {
+            Some(timed(&spread(&straight(options, nodes, cluster))).await?.1)
+        }
+    };
+    let (nodes_touched, touches) = probe(options, nodes, operation).await?;
+    Ok(Figures {
+        nodes: nodes.len() as u8,
+        operation,
+        per_s: outcome.per_s(),
+        p50_ms: outcome.ms(0.5),
+        anywhere_us,
+        straight_us,
+        nodes_touched,
+        touches,
+    })
+}
+
+/// All connections, in turns to each of the nodes.
+fn spread(nodes: &[(String, Keys)]) -> Vec<(String, Keys)> {
+    nodes.iter().cycle().take(CONNECTIONS).cloned().collect()
+}
+
+/// To each node the keys that are its own.
+fn straight(options: &Options, nodes: &[Node], cluster: &Cluster) -> Vec<(String, Keys)> {
+    let mut keys: HashMap<&str, Vec<u64>> = HashMap::new();
+    for number in 0..options.keys {
+        if let Some(owner) = cluster.owner(murmur3_token(&key(number))) {
+            keys.entry(owner).or_default().push(number);
+        }
+    }
+    let of = |node: &Node| {
+        let own = keys.remove(node.cql.as_str()).unwrap_or_default();
+        (node.cql.clone(), Keys::Of(Arc::from(own)))
+    };
+    nodes.iter().map(of).collect()
+}
+
+/// Nodes whose tablets a request touches, and how often it touches one, both on average.
+async fn probe(options: &Options, nodes: &[Node], operation: Operation) -> Result<(f64, f64)> {
+    let counted = || -> Result<Vec<f64>> {
+        let sum = |node: &Node| -> Result<f64> {
+            let metrics = node.metrics()?;
+            Ok(TOUCHES.iter().map(|name| metrics.sum(name)).sum())
+        };
+        nodes.iter().map(sum).collect()
+    };
+    let load = Load {
+        operation,
+        value_bytes: VALUE_BYTES,
+        in_flight: 1,
+        length: None,
+        pace: None,
+    };
+    let (mut touched, mut touches) = (0.0, 0.0);
+    for probe in 0..PROBES {
+        let number = probe * options.keys / PROBES;
+        let Some(node) = nodes.get(probe as usize % nodes.len()) else {
+            continue;
+        };
+        let before = counted()?;
+        load.run(&[(node.cql.clone(), Keys::times(number, 1))]).await?;
+        for (before, after) in before.iter().zip(counted()?) {
+            touched += f64::from(u8::from(after > *before));
+            touches += after - before;
+        }
+    }
+    Ok((touched / PROBES as f64, touches / PROBES as f64))
+}
+
+fn print(figures: &Figures) {
+    let straight = figures.straight_us.map_or(String::new(), |straight| {
+        format!("  straight to the owner {straight:>6.1} us")
+    });
+    println!(
+        "{:>3} nodes  {:<24} {:>7.0}/s  p50 {:>6.2} ms  CPU {:>6.1} us{straight}  touches {:.2} nodes, {:.2} times",
+        figures.nodes,
+        figures.operation.name(),
+        figures.per_s,
+        figures.p50_ms,
+        figures.anywhere_us,
+        figures.nodes_touched,
+        figures.touches
+    );
+}
+
+/// What forwarding costs, and how far CPU time is from flat without it.
+fn summary(figures: &[Figures]) {
+    println!("\nAgainst the fewest nodes, forwarding left out:");
+    for operation in MEASURED {
+        let of: Vec<&Figures> = figures.iter().filter(|of| of.operation == operation).collect();
+        let forwarding: Vec<f64> = of
+            .iter()
+            .filter(|of| of.nodes > 1)
+            .filter_map(|of| {
+                let forwarded = 1.0 - 1.0 / f64::from(of.nodes);
+                Some((of.anywhere_us - of.straight_us?) / forwarded)
+            })
+            .collect();
+        let each = forwarding.iter().sum::<f64>() / forwarding.len().max(1) as f64;
+        let Some(base) = of.first() else { continue };
+        let cost = |of: &Figures| of.straight_us.unwrap_or(of.anywhere_us);
+        let ratios: Vec<String> = of
+            .iter()
+            .map(|of| format!("{}: {:.2}", of.nodes, cost(of) / cost(base)))
+            .collect();
+        let told = match operation {
+            Operation::IndexRead => "whole, forwarding too".to_owned(),
+            _ => format!("a forwarded one takes {each:.1} us more"),
+        };
+        println!("{:<24} {}   ({told})", operation.name(), ratios.join("  "));
+    }
+}

@@ -1,0 +1,91 @@
+//! Measures nodes whose data lies in an object store.
+//!
+//! The object store is a stand-in of this program ([`s3`]): it answers each request after a fixed time and takes little of the machine's
+//! cores, which nodes, store and load share here. `--endpoint` measures on another one, such as MinIO.
+
+mod cost;
+mod join;
+mod latency;
+mod load;
+mod node;
+mod objects;
+mod s3;
+mod timer;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::{Args, Parser, Subcommand};
+
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
+#[derive(Parser, Debug)]
+#[command(about = "What nodes cost on an object store")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// Durable writes: a local folder beside a bucket that answers after a fixed time
+    Latency(latency::Options),
+    /// CPU time and nodes touched for a request, by the number of nodes
+    Cost(cost::Options),
+    /// What a node reads from the bucket before it serves, and which tablets move to it
+    Join(join::Options),
+    /// Only the stand-in for an object store
+    Store(StoreOptions),
+}
+
+/// What all measurements need.
+#[derive(Args, Debug, Clone)]
+pub struct Common {
+    /// The helenus binary
+    #[arg(long, default_value = "target/release/helenus")]
+    pub helenus: PathBuf,
+    /// Milliseconds after which the stand-in answers
+    #[arg(long, default_value_t = 5)]
+    pub delay_ms: u64,
+    /// An S3 server to use instead of the stand-in; the bucket and AWS's usual variables must be there
+    #[arg(long, requires = "bucket")]
+    pub endpoint: Option<String>,
+    /// That server's bucket, empty, with a prefix if wanted
+    #[arg(long)]
+    pub bucket: Option<String>,
+    /// A setting of the nodes; may be given several times
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub set: Vec<String>,
+}
+
+#[derive(Args, Debug)]
+pub struct StoreOptions {
+    #[arg(long)]
+    listen: SocketAddr,
+    /// Milliseconds after which each request is answered
+    #[arg(long, default_value_t = 0)]
+    delay_ms: u64,
+    /// Where large objects are kept; in memory otherwise
+    #[arg(long)]
+    folder: Option<PathBuf>,
+}
+
+fn main() -> Result<()> {
+    let cli = Cli::parse();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    match cli.command {
+        Command::Store(options) => runtime.block_on(s3::serve(
+            options.listen,
+            Duration::from_millis(options.delay_ms),
+            options.folder,
+        )),
+        Command::Latency(options) => runtime.block_on(latency::run(options)),
+        Command::Cost(options) => runtime.block_on(cost::run(options)),
+        Command::Join(options) => runtime.block_on(join::run(options)),
+    }
+}

@@ -1,0 +1,99 @@
+//! Waits to a tenth of a millisecond: tokio's timer rounds up to whole ones.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+use tokio::sync::oneshot;
+
+struct Waiting {
+    at: Instant,
+    number: u64,
+    sender: oneshot::Sender<()>,
+}
+
+impl PartialEq for Waiting {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Waiting {}
+
+impl PartialOrd for Waiting {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Waiting {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.at, self.number).cmp(&(other.at, other.number))
+    }
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: BinaryHeap<Reverse<Waiting>>,
+    number: u64,
+}
+
+/// A thread that wakes tasks.
+#[derive(Clone)]
+pub struct Timer {
+    shared: Arc<(Mutex<Queue>, Condvar)>,
+    delay: Duration,
+}
+
+impl Timer {
+    /// A timer for one delay.
+    pub fn new(delay: Duration) -> Timer {
+        let timer = Timer {
+            shared: Arc::default(),
+            delay,
+        };
+        if !delay.is_zero() {
+            let shared = timer.shared.clone();
+            std::thread::spawn(move || wake(&shared));
+        }
+        timer
+    }
+
+    /// Waits until the delay after `since` is over.
+    pub async fn wait(&self, since: Instant) {
+        if self.delay.is_zero() {
+            return;
+        }
+        let (sender, receiver) = oneshot::channel();
+        {
+            let mut queue = self.shared.0.lock();
+            queue.number += 1;
+            let number = queue.number;
+            let at = since + self.delay;
+            queue.waiting.push(Reverse(Waiting { at, number, sender }));
+        }
+        self.shared.1.notify_one();
+        let _ = receiver.await;
+    }
+}
+
+fn wake((queue, changed): &(Mutex<Queue>, Condvar)) {
+    let mut queue = queue.lock();
+    loop {
+        let now = Instant::now();
+        while queue.waiting.peek().is_some_and(|Reverse(first)| first.at <= now) {
+            if let Some(Reverse(first)) = queue.waiting.pop() {
+                // Its client may be gone.
+                let _ = first.sender.send(());
+            }
+        }
+        match queue.waiting.peek().map(|Reverse(first)| first.at) {
+            Some(at) => {
+                changed.wait_until(&mut queue, at);
+            }
+            None => changed.wait(&mut queue),
+        }
+    }
+}

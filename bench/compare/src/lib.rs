@@ -1,0 +1,7 @@
+//! The parts of the comparison; the other benchmarks use its connection.
+
+pub mod client;
+pub mod load;
+pub mod operation;
+pub mod report;
+pub mod server;
