@@ -12,6 +12,7 @@ use tokio::sync::{Mutex, Notify, broadcast};
 
 use crate::clock::{Clock, TimestampSource};
 use crate::cluster::{Cluster, Source, coordinate, read_timeout};
+use crate::ddl::DdlQueue;
 use crate::dml::PlannedBatch;
 use crate::dml::build::Builds;
 use crate::plan::{Plan, Planned};
@@ -96,6 +97,7 @@ pub struct Engine {
     pub(crate) schema: ArcSwap<Schema>,
     /// Held while a DDL statement runs: schema changes are serial.
     pub(crate) ddl: Mutex<()>,
+    pub(crate) ddl_queue: DdlQueue,
     pub(crate) events: broadcast::Sender<SchemaChange>,
     pub(crate) live_tables: Arc<LiveTables>,
     pub(crate) headers: Arc<HeaderTables>,
@@ -205,6 +207,7 @@ impl Engine {
             timestamps: TimestampSource::default(),
             schema: ArcSwap::from_pointee(schema),
             ddl: Mutex::default(),
+            ddl_queue: DdlQueue::default(),
             events: broadcast::channel(EVENTS_MAX).0,
             live_tables,
             locks: PartitionLocks::default(),

@@ -44,6 +44,7 @@ fn new_schema() -> Schema {
         keyspaces: keyspaces
             .map(|keyspace| (keyspace.name.clone(), Arc::new(keyspace)))
             .collect(),
+        journal: Arc::default(),
     }
 }
 
@@ -106,6 +107,7 @@ impl Replay {
             Err(error) => vec![error_line(&error)],
             Ok(Err(warnings)) => with_warnings("void".to_owned(), warnings),
             Ok(Ok(change)) => {
+                journal::tests::check_lines(&self.schema, &change.schema);
                 self.schema = change.schema;
                 with_warnings(change_line(&change.event), change.warnings)
             }

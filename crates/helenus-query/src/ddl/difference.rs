@@ -40,6 +40,9 @@ fn within(old: &Arc<Keyspace>, new: &Arc<Keyspace>, events: &mut Vec<SchemaChang
 }
 
 fn is_same_table(a: &Arc<Table>, b: &Arc<Table>) -> bool {
+    if Arc::ptr_eq(a, b) {
+        return true;
+    }
     let indexes = |table: &Table| -> Vec<_> {
         let index = |index: &Arc<crate::schema::Index>| (index.name.clone(), index.options.clone());
         table.indexes.iter().map(index).collect()

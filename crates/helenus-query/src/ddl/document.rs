@@ -1,4 +1,4 @@
-//! The schema document: how the schema is written down, as JSON, and read again.
+//! How a schema is written down whole, as JSON, and read again. [`super::journal`] says when.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,18 +6,14 @@ use std::sync::Arc;
 use helenus_cql::error::CqlError;
 use helenus_cql::types::{CqlType, NativeType, UserType, UserTypeField};
 use helenus_row::{ColumnId, Order, TableId};
-use helenus_tablet::{MetaDoc, MetaExpect, Store, StoreError};
-use md5::{Digest, Md5};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::engine::store_error;
 use crate::schema::{
     Column, ColumnKind, DroppedColumn, Index, IndexKind, IndexTarget, IndexTargetKind, Keyspace, Replication,
     Schema, Table, TableBuilder, TableKind, TableOptions, View,
 };
 
-const NAME: &str = "schema";
 /// Raised when an older binary could not understand the document.
 const FORMAT: u32 = 2;
 /// What a document without materialized views is written in: older binaries know all of it.
@@ -31,7 +27,7 @@ struct SchemaDoc {
 }
 
 #[derive(Serialize, Deserialize)]
-struct KeyspaceDoc {
+pub(super) struct KeyspaceDoc {
     name: String,
     class: String,
     options: BTreeMap<String, String>,
@@ -60,7 +56,7 @@ enum TypeDoc {
 }
 
 #[derive(Serialize, Deserialize)]
-struct TableDoc {
+pub(super) struct TableDoc {
     name: String,
     id: Uuid,
     number: u32,
@@ -214,6 +210,14 @@ impl From<KindDoc> for ColumnKind {
 }
 
 fn keyspace_doc(keyspace: &Keyspace) -> KeyspaceDoc {
+    KeyspaceDoc {
+        tables: keyspace.tables.values().map(|table| table_doc(table)).collect(),
+        ..keyspace_head(keyspace)
+    }
+}
+
+/// A keyspace without its tables.
+pub(super) fn keyspace_head(keyspace: &Keyspace) -> KeyspaceDoc {
     let user_type = |ty: &Arc<UserType>| UserTypeDoc {
         name: ty.name.clone(),
         fields: ty
@@ -228,11 +232,11 @@ fn keyspace_doc(keyspace: &Keyspace) -> KeyspaceDoc {
         options: keyspace.replication.options.clone(),
         durable_writes: keyspace.durable_writes,
         types: keyspace.types.values().map(user_type).collect(),
-        tables: keyspace.tables.values().map(|table| table_doc(table)).collect(),
+        tables: Vec::new(),
     }
 }
 
-fn table_doc(table: &Table) -> TableDoc {
+pub(super) fn table_doc(table: &Table) -> TableDoc {
     let column = |column: &Arc<Column>| ColumnDoc {
         name: column.name.clone(),
         ty: TypeDoc::from(&column.ty),
@@ -297,56 +301,13 @@ pub fn encode(schema: &Schema) -> Result<Vec<u8>, CqlError> {
         .map_err(|error| CqlError::Server(format!("can't write the schema: {error}")))
 }
 
-/// The version that drivers compare: equal schemas have equal versions.
-pub fn version(document: &[u8]) -> Uuid {
-    let digest: [u8; 16] = Md5::digest(document).into();
-    uuid::Builder::from_md5_bytes(digest).into_uuid()
-}
-
-/// Writes the document, durably, if it is at the version that the change was made to; gives the new one. None if another node was first.
-pub async fn store(store: &Store, document: &[u8], replaced: u64) -> Result<Option<u64>, CqlError> {
-    let expect = match replaced {
-        0 => MetaExpect::Absent,
-        version => MetaExpect::Version(version),
-    };
-    match store.meta_put(NAME, document, expect).await {
-        Ok(version) => Ok(Some(version)),
-        Err(StoreError::MetaConflict(_)) => Ok(None),
-        Err(error) => Err(store_error(error)),
+/// The format that a document says it is in; its first line is enough.
+pub(super) fn format(line: &str) -> Result<u32, serde_json::Error> {
+    #[derive(Deserialize)]
+    struct Format {
+        format: u32,
     }
-}
-
-/// Reads the schema.
-pub async fn load(store: &Store) -> Result<Schema, CqlError> {
-    let document = store.meta_get(NAME).await.map_err(store_error)?;
-    parse(document, store.is_shared())
-}
-
-/// Reads the schema if it is newer than that version of the document.
-pub async fn load_newer(store: &Store, version: u64) -> Result<Option<Schema>, CqlError> {
-    match store.meta_get(NAME).await.map_err(store_error)? {
-        Some(document) if document.version > version => parse(Some(document), store.is_shared()).map(Some),
-        _ => Ok(None),
-    }
-}
-
-fn parse(document: Option<MetaDoc>, is_shared: bool) -> Result<Schema, CqlError> {
-    let mut schema = Schema {
-        version: Uuid::nil(),
-        generation: 1,
-        document_version: 0,
-        next_table_number: 1,
-        keyspaces: BTreeMap::new(),
-    };
-    if let Some(document) = document {
-        read(&document.content, &mut schema)?;
-        schema.document_version = document.version;
-    }
-    for keyspace in crate::system::keyspaces(is_shared) {
-        schema.keyspaces.insert(keyspace.name.clone(), Arc::new(keyspace));
-    }
-    schema.version = version(&encode(&schema)?);
-    Ok(schema)
+    serde_json::from_str(line).map(|found: Format| found.format)
 }
 
 pub(super) fn read(bytes: &[u8], schema: &mut Schema) -> Result<(), CqlError> {
@@ -425,7 +386,7 @@ impl TypeReader<'_> {
     }
 }
 
-fn read_keyspace(document: KeyspaceDoc) -> Result<Keyspace, String> {
+pub(super) fn read_keyspace(document: KeyspaceDoc) -> Result<Keyspace, String> {
     let mut types = TypeReader {
         keyspace: &document.name,
         documents: document.types.iter().map(|ty| (ty.name.as_str(), ty)).collect(),
@@ -451,6 +412,16 @@ fn read_keyspace(document: KeyspaceDoc) -> Result<Keyspace, String> {
         tables,
         name: document.name,
     })
+}
+
+/// A table of a keyspace whose types are known.
+pub(super) fn read_table_into(keyspace: &Keyspace, document: &TableDoc) -> Result<Table, String> {
+    let mut types = TypeReader {
+        keyspace: &keyspace.name,
+        documents: BTreeMap::new(),
+        done: keyspace.types.clone(),
+    };
+    read_table(&keyspace.name, document, &mut types)
 }
 
 fn read_table(keyspace: &str, document: &TableDoc, types: &mut TypeReader<'_>) -> Result<Table, String> {

@@ -1,14 +1,16 @@
 //! Statements that change the schema (Cassandra's `cql3.statements.schema`).
 //!
-//! Each statement is a pure function from a [`Schema`] to a [`Change`]; [`execute`] runs them one at a time, writes
-//! the new schema down ([`document`]), swaps it in and tells the subscribers.
+//! Each statement is a pure function from a [`Schema`] to a [`Change`]; [`execute`] runs those that wait one after the other ([`queue`]), writes
+//! down together what they have changed ([`journal`]), swaps the new schema in and tells the subscribers.
 
 mod difference;
 mod document;
 mod index;
+mod journal;
 mod keyspace;
 mod options;
 mod properties;
+mod queue;
 mod table;
 mod truncate;
 mod user_type;
@@ -28,7 +30,9 @@ use crate::response::{ChangeKind, Outcome, Response, SchemaChange, SchemaTarget}
 use crate::schema::{Followed, Keyspace, Schema, Table};
 
 pub use index::hidden_table;
+pub use journal::Journal;
 pub(crate) use options::{apply as table_options, java as java_number};
+pub(crate) use queue::DdlQueue;
 pub(crate) use view::views_of;
 
 /// What a statement does to the schema.
@@ -155,39 +159,13 @@ pub async fn execute(
     client: &ClientState,
     statement: &ast::Statement,
 ) -> Result<Outcome, CqlError> {
-    let changing = engine.ddl.lock().await;
-    let (event, mut warnings, to_build) = loop {
-        let current = engine.schema();
-        let ctx = DdlContext {
-            schema: &current,
-            data_centers: data_centers(engine),
-            keyspace: client.keyspace.as_deref(),
-            now_us: engine.clock.now_us(),
-        };
-        if let ast::Statement::Truncate(name) = statement {
-            let schema = truncate::truncate(&ctx, name)?;
-            if commit(engine, schema).await? {
-                break (None, Vec::new(), None);
-            }
-            continue;
-        }
-        let change = match apply(&ctx, statement)? {
-            Ok(change) => change,
-            Err(warnings) => {
-                return Ok(Response::Void.with(warnings));
-            }
-        };
-        if commit(engine, change.schema).await? {
-            break (Some(change.event), change.warnings, change.to_build);
-        }
-    };
-    drop(changing);
-    warnings.extend(agree(engine).await?);
-    if let Some(followed) = to_build {
+    let done = queue::run(engine, client, statement).await?;
+    let mut warnings = done.warnings;
+    if let Some(followed) = done.to_build {
         warnings.extend(crate::dml::build::run(engine, &followed).await?);
     }
-    let Some(event) = event else {
-        return Ok(Response::Void.into());
+    let Some(event) = done.event else {
+        return Ok(Response::Void.with(warnings));
     };
     // No one may be listening.
     let _ = engine.events.send(event.clone());
@@ -288,19 +266,17 @@ fn qualified(ctx: &DdlContext<'_>, name: &ast::QualifiedName) -> Result<String, 
 }
 
 /// Writes the schema down and puts it in place. False if another node has changed the document meanwhile: then that change is in place.
-async fn commit(engine: &Arc<Engine>, mut schema: Schema) -> Result<bool, CqlError> {
-    let document = document::encode(&schema)?;
-    schema.version = document::version(&document);
-    match document::store(&engine.store, &document, schema.document_version).await? {
-        Some(version) => {
-            schema.document_version = version;
+async fn commit(engine: &Arc<Engine>, before: &Schema, mut schema: Schema) -> Result<bool, CqlError> {
+    let tried = uuid::Uuid::new_v4();
+    schema.version = tried;
+    match journal::store(&engine.store, before, schema).await? {
+        Some(schema) => {
             install(engine, schema).await;
             Ok(true)
         }
         None => {
-            let tried = schema.version;
             reload(engine).await?;
-            // A put that failed and took effect all the same: the ids in the document are nobody else's.
+            // A put that failed and took effect all the same: the version is nobody else's.
             Ok(engine.schema().version == tried)
         }
     }
@@ -331,7 +307,7 @@ async fn install(engine: &Engine, mut schema: Schema) -> bool {
 /// Puts the schema of the store in place, if it is newer, and tells the subscribers what has changed.
 pub(crate) async fn reload(engine: &Engine) -> Result<(), CqlError> {
     let before = engine.schema();
-    let newer = document::load_newer(&engine.store, before.document_version).await?;
+    let newer = journal::load_newer(&engine.store, &before).await?;
     let Some(schema) = newer else { return Ok(()) };
     if install(engine, schema).await {
         for event in difference::events(&before, &engine.schema()) {
@@ -386,19 +362,22 @@ pub(crate) async fn update(
     change: impl Fn(&Schema) -> Option<Schema>,
 ) -> Result<(), CqlError> {
     let changing = engine.ddl.lock().await;
-    while let Some(schema) = change(&engine.schema()) {
-        if commit(engine, schema).await? {
+    loop {
+        let before = engine.schema();
+        let Some(schema) = change(&before) else {
+            return Ok(());
+        };
+        if commit(engine, &before, schema).await? {
             drop(changing);
             agree(engine).await?;
             return Ok(());
         }
     }
-    Ok(())
 }
 
 /// Reads the schema from the store; a new store has the system keyspaces only.
 pub async fn load(store: &Store) -> Result<Schema, CqlError> {
-    document::load(store).await
+    journal::load(store).await
 }
 
 #[cfg(test)]

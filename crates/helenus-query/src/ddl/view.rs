@@ -543,7 +543,10 @@ pub(super) fn link(schema: &mut Schema) -> Result<(), CqlError> {
             ..View::clone(view)
         }));
         let mut with_view = base.to_builder();
-        with_view.views.push(table.name.clone());
+        // One that was kept of an earlier schema knows it already.
+        if !with_view.views.contains(&table.name) {
+            with_view.views.push(table.name.clone());
+        }
         *schema = schema.with_table(builder.build()).with_table(with_view.build());
     }
     Ok(())

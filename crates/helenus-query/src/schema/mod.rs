@@ -13,6 +13,7 @@ use std::sync::Arc;
 use helenus_cql::error::CqlError;
 use uuid::Uuid;
 
+pub use crate::ddl::Journal;
 pub use keyspace::{Keyspace, Replication};
 pub use options::TableOptions;
 pub use table::{
@@ -32,6 +33,8 @@ pub struct Schema {
     /// The number that the next table takes in stored keys.
     pub next_table_number: u32,
     pub keyspaces: BTreeMap<String, Arc<Keyspace>>,
+    /// How it is written down.
+    pub journal: Arc<Journal>,
 }
 
 impl Schema {

@@ -106,6 +106,7 @@ fn schema() -> Schema {
         document_version: 0,
         next_table_number: 2,
         keyspaces: BTreeMap::from([(KEYSPACE.to_owned(), Arc::new(keyspace))]),
+        journal: std::sync::Arc::default(),
     }
 }
 
