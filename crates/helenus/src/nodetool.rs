@@ -47,6 +47,8 @@ enum Command {
     Tablets,
     /// The cluster as a whole
     Describecluster,
+    /// Whether the node serves; exits with 1 if not
+    Health,
     /// Hand this node's tablets over and end it
     Drain,
     /// The same as drain: a node keeps nothing that would have to be moved
@@ -58,13 +60,16 @@ pub fn run(args: &NodetoolArgs) -> anyhow::Result<ExitCode> {
     if matches!(args.command, Command::Drain | Command::Decommission) {
         return drain(args);
     }
+    if args.command == Command::Health {
+        return health(&args.http);
+    }
     let cluster = read(&args.http)?;
     match args.command {
         Command::Status => status(&cluster),
         Command::Ring => ring(&cluster),
         Command::Tablets => tablets(&cluster),
         Command::Describecluster => describe(&cluster),
-        Command::Drain | Command::Decommission => {}
+        Command::Health | Command::Drain | Command::Decommission => {}
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -89,6 +94,19 @@ fn drain(args: &NodetoolArgs) -> anyhow::Result<ExitCode> {
             Err(error).with_context(|| format!("the node at {} has not handed its tablets over", args.http))
         }
     }
+}
+
+fn health(http: &str) -> anyhow::Result<ExitCode> {
+    let url = format!("http://{http}/health");
+    match agent(TIMEOUT).get(&url).call() {
+        Ok(_) => println!("up"),
+        Err(ureq::Error::StatusCode(503)) => {
+            println!("stopping");
+            return Ok(ExitCode::FAILURE);
+        }
+        Err(error) => return Err(error).with_context(|| format!("no answer from {url}")),
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 fn alone(http: &str) -> anyhow::Error {

@@ -1,0 +1,192 @@
+"""Whom a node trusts: nodes with the cluster's secret and certificates, and documents that it understands."""
+
+import json
+import socket
+import ssl
+import subprocess
+import urllib.error
+import urllib.request
+
+import pytest
+
+import helenus
+import toolchains
+import wire
+
+pytestmark = pytest.mark.process
+
+SECRET = "the-secret-of-these-nodes"
+KEYSPACE = "CREATE KEYSPACE o WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}"
+
+
+def openssl(folder, *words):
+    toolchains.run(["openssl", *map(str, words)], folder)
+
+
+class Authority:
+    """Signs certificates; files as PEM."""
+
+    def __init__(self, folder):
+        toolchains.require("certificates", "openssl")
+        folder.mkdir()
+        self.folder = folder
+        openssl(folder, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", 2,
+                "-subj", "/CN=authority", "-keyout", "ca.key", "-out", "ca.pem")
+
+    def certificate(self, name):
+        """The settings of a node with a certificate of its own."""
+        (self.folder / "san").write_text("subjectAltName=DNS:helenus\n")
+        openssl(self.folder, "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", f"/CN={name}",
+                "-keyout", f"{name}.key", "-out", f"{name}.csr")
+        openssl(self.folder, "x509", "-req", "-in", f"{name}.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial",
+                "-days", 2, "-extfile", "san", "-out", f"{name}.pem")
+        return {"certificate": self.folder / f"{name}.pem", "key": self.folder / f"{name}.key",
+                "authority": self.folder / "ca.pem"}
+
+
+def settings(files):
+    return [word for name, file in files.items() for word in ("--set", f"rpc_tls_{name}={file}")]
+
+
+def wait_for_share(*nodes):
+    names = ("helenus_cluster_nodes", "helenus_cluster_nodes_alive")
+
+    def shared():
+        figures = [node.metrics() for node in nodes]
+        return all(f["helenus_cluster_tablets_owned"] > 0 and {f[name] for name in names} == {len(nodes)} for f in figures)
+
+    helenus.wait_until(shared, 20, "each node has its share")
+
+
+def remote(node, outcome):
+    name = f'helenus_cluster_remote_total{{kind="statement",outcome="{outcome}"}}'
+    return node.metrics().get(name, 0)
+
+
+def context(files=None):
+    tls = ssl.create_default_context()
+    tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
+    tls.set_alpn_protocols(["h2"])
+    if files:
+        tls.load_cert_chain(files["certificate"], files["key"])
+    return tls
+
+
+def told_nothing(ask):
+    """Whether the question is refused in whatever way, without a word of an answer."""
+    try:
+        return ask() == b""
+    except (ssl.SSLError, ConnectionError):
+        return True
+
+
+def garbage(node, data):
+    """What a node answers to bytes that make no sense before it hangs up."""
+    with socket.create_connection((node.host, node.rpc_port), timeout=20) as s:
+        s.sendall(data)
+        s.shutdown(socket.SHUT_WR)
+        answer = b""
+        while part := s.recv(4096):
+            answer += part
+        return answer
+
+
+def test_nodes_speak_tls_and_a_stranger_is_told_nothing(bucket, nodes, tmp_path):
+    authority, others = Authority(tmp_path / "ours"), Authority(tmp_path / "theirs")
+    files = [authority.certificate(f"node{n}") for n in (1, 2)]
+    pair = [nodes(bucket, args=[*settings(f), "--set", f"cluster_secret={SECRET}"]).start() for f in files]
+    wait_for_share(*pair)
+    session = pair[0].connect()
+    session.execute(KEYSPACE)
+    session.execute("CREATE TABLE o.t (k int PRIMARY KEY, v int)")
+    for k in range(40):
+        session.execute("INSERT INTO o.t (k, v) VALUES (%s, %s)", (k, k))
+    assert sorted(pair[1].connect().execute("SELECT k, v FROM o.t").all()) == [(k, k) for k in range(40)]
+    assert remote(pair[0], "done") > 0, "rows of the other node"
+    assert remote(pair[0], "lost") == 0
+    node, stranger = pair[0], others.certificate("stranger")
+    ask = lambda tls, secret=SECRET: wire.greet(node.host, node.rpc_port, secret and wire.proof(secret), tls)
+    assert ask(context(files[1])) != b"", "who has both is answered"
+    assert told_nothing(lambda: ask(context(files[1]), None)), "a certificate without the secret"
+    assert told_nothing(lambda: ask(context(files[1]), "some-other-secret"))
+    assert told_nothing(lambda: ask(context(stranger))), "the secret with another authority's certificate"
+    assert told_nothing(lambda: ask(context())), "the secret without a certificate"
+    assert told_nothing(lambda: ask(None)), "no TLS"
+
+
+def test_without_tls_the_secret_is_asked_for(bucket, nodes):
+    node = nodes(bucket, args=["--set", f"cluster_secret={SECRET}"]).start()
+    ask = lambda authorization: wire.greet(node.host, node.rpc_port, authorization)
+    assert ask(wire.proof(SECRET)) != b""
+    for stranger in (None, wire.proof("some-other-secret"), "helenus x.y.z", f"Bearer {SECRET}",
+                     wire.proof(SECRET, "helenus-command-1")):
+        assert told_nothing(lambda: ask(stranger)), stranger
+    for data in (b"hello\r\n\r\n", b"\0" * 4096, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", helenus.OPTIONS_FRAME):
+        answer = garbage(node, data)
+        assert node.url.encode() not in answer and len(answer) < 200, answer
+    assert node.alive() and ask(wire.proof(SECRET)) != b""
+
+
+def post(node, headers):
+    asked = urllib.request.Request(f"http://{node.host}:{node.http_port}/cluster/drain", b"", headers, method="POST")
+    with urllib.request.urlopen(asked, timeout=60) as answer:
+        return answer.status
+
+
+def test_commands_are_not_taken_from_strangers(bucket, nodes):
+    node = nodes(bucket, args=["--set", f"cluster_secret={SECRET}"]).start()
+    for stranger in ({"Origin": "http://example.org"}, {"Authorization": wire.proof("some-other-secret", "helenus-command-1")},
+                     {"Authorization": wire.proof(SECRET)}):
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            post(node, stranger)
+        assert refused.value.code == 403
+    tool = [str(helenus.binary()), "nodetool", "--http", f"{node.host}:{node.http_port}"]
+    wrong = subprocess.run([*tool, "--secret", "some-other-secret", "drain"], capture_output=True, text=True)
+    assert wrong.returncode != 0 and "secret" in wrong.stderr, wrong
+    assert subprocess.run([*tool, "health"]).returncode == 0
+    assert node.alive()
+    subprocess.run([*tool, "--secret", SECRET, "drain"], check=True)
+    assert node.process.wait(30) == 0
+
+
+def test_newer_documents_are_refused(bucket, nodes, minio):
+    """A cluster that newer nodes have written to is not joined."""
+    first = nodes(bucket).start()
+
+    def raise_format(content):
+        document = json.loads(content)
+        document["format"] += 1
+        return json.dumps(document).encode()
+
+    # The node that runs goes on with what it knows; the one that comes ends, and says why.
+    wire.change_document(minio, bucket, "cluster", raise_format)
+    second = nodes(bucket).start(wait=False)
+    assert second.process.wait(30) == 1
+    assert "newer" in second.log(), second.log()
+    assert first.alive()
+    session = first.connect()
+    session.execute(KEYSPACE)
+    session.execute("CREATE TABLE o.t (k int PRIMARY KEY, v int)")
+    session.execute("INSERT INTO o.t (k, v) VALUES (1, 1)")
+    assert session.execute("SELECT v FROM o.t WHERE k = 1").one().v == 1
+
+
+def test_what_a_node_tells_of_the_cluster(bucket, nodes):
+    """Virtual tables, the greeting, and the ports by which nodes know each other."""
+    pair = [nodes(bucket, args=["--name", name]).start() for name in ("one", "two")]
+    wait_for_share(*pair)
+    assert "1 nodes)" not in pair[1].log(), pair[1].log()
+    assert "2 nodes" in pair[1].log(), pair[1].log()
+    for node, other in (pair, reversed(pair)):
+        session = node.connect()
+        known = {row.name: row for row in session.execute("SELECT * FROM system_views.cluster_nodes")}
+        assert set(known) == {"one", "two"} and all(row.alive and row.state == "normal" for row in known.values())
+        tablets = session.execute("SELECT * FROM system_views.tablets").all()
+        owners = [row.owner for row in tablets]
+        assert {row.host_id: row.tablets for row in known.values()} == {owner: owners.count(owner) for owner in owners}
+        assert abs(sum(row.owns for row in known.values()) - 1) < 1e-9
+        peer = session.execute("SELECT * FROM system.peers_v2").one()
+        assert (peer.native_port, peer.peer_port) == (other.port, other.rpc_port)
+        local = session.execute("SELECT tokens, broadcast_port FROM system.local").one()
+        assert local.broadcast_port == node.rpc_port
+        assert {int(token) for token in [*local.tokens, *peer.tokens]} == {row.last_token for row in tablets}
