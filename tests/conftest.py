@@ -21,6 +21,7 @@ def pytest_addoption(parser):
                      help="random rows a type in the property tests")
     parser.addoption("--minutes", type=float, default=1 if CI else 3,
                      help="how long the cluster's nodes are tormented; every fault comes once in any case")
+    parser.addoption("--faults", default="", help="only these of the cluster's, by words in their names, with commas: drain,SIGTERM,rolling")
     parser.addoption("--rate", type=float, default=200, help="operations a second of the cluster's clients")
     parser.addoption("--seed", type=int, default=None, help="of the faults and of the cluster's clients")
     parser.addoption("--keep", metavar="FOLDER", default=None, help="where the cluster's history, report and logs stay")

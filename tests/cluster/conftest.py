@@ -68,8 +68,8 @@ def run(checker, request, tmp_path_factory):
         say("three nodes")
         with open(folder / "load.log", "w") as log:
             load = Load(checker, fleet, history, option("--rate"), seed, log)
-            minutes = option("--minutes")
-            nemesis, trouble = Nemesis(fleet, random.Random(seed), faults, say), None
+            minutes, words = option("--minutes"), [word for word in option("--faults").split(",") if word]
+            nemesis, trouble = Nemesis(fleet, random.Random(seed), faults, say, words), None
             try:
                 nemesis.rounds(minutes * 60, 1.0 if minutes <= 5 else 3.0)
             except Exception as error:  # What clients saw until then is judged all the same.

@@ -221,10 +221,12 @@ def shrink(fleet, chance):
 
 
 class Nemesis:
-    """Does faults, chosen by a seed, and writes down what and when."""
+    """Does faults, chosen by a seed, and writes down what and when. `words` choose those whose names contain one of them."""
 
-    def __init__(self, fleet, chance, path, say):
+    def __init__(self, fleet, chance, path, say, words=()):
         self.fleet, self.chance, self.path, self.say = fleet, chance, path, say
+        self.names = [name for name in FAULTS if not words or any(word in name for word in words)]
+        assert self.names, f"no fault has one of {words} in its name; there are: {', '.join(FAULTS)}"
 
     def strike(self, name):
         """One fault; returns when the cluster is well again."""
@@ -245,9 +247,8 @@ class Nemesis:
         self.strike(SPLITS)
         first = True
         while first or time.monotonic() < end:
-            names = list(FAULTS)
-            self.chance.shuffle(names)
-            for name in names:
+            self.chance.shuffle(self.names)
+            for name in self.names:
                 if not first and time.monotonic() > end:
                     return
                 hold(self.fleet, calm_s)
