@@ -12,11 +12,41 @@ from cassandra.policies import HostFilterPolicy, RoundRobinPolicy
 
 import by_hand
 import helenus
+import toolchains
 
 pytestmark = pytest.mark.process
 
 SECRET = "the-secret-of-these-nodes"
 KEYSPACE = "CREATE KEYSPACE o WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}"
+
+
+def openssl(folder, *words):
+    toolchains.run(["openssl", *map(str, words)], folder)
+
+
+class Authority:
+    """Signs certificates; files as PEM."""
+
+    def __init__(self, folder):
+        toolchains.require("certificates", "openssl")
+        folder.mkdir()
+        self.folder = folder
+        openssl(folder, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", 2,
+                "-subj", "/CN=authority", "-keyout", "ca.key", "-out", "ca.pem")
+
+    def certificate(self, name):
+        """The settings of a node with a certificate of its own."""
+        (self.folder / "san").write_text("subjectAltName=DNS:helenus\n")
+        openssl(self.folder, "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", f"/CN={name}",
+                "-keyout", f"{name}.key", "-out", f"{name}.csr")
+        openssl(self.folder, "x509", "-req", "-in", f"{name}.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial",
+                "-days", 2, "-extfile", "san", "-out", f"{name}.pem")
+        return {"certificate": self.folder / f"{name}.pem", "key": self.folder / f"{name}.key",
+                "authority": self.folder / "ca.pem"}
+
+
+def settings(files):
+    return [word for name, file in files.items() for word in ("--set", f"rpc_tls_{name}={file}")]
 
 
 def wait_for_share(*nodes):
@@ -27,6 +57,20 @@ def wait_for_share(*nodes):
         return all(f["helenus_cluster_tablets_owned"] > 0 and {f[name] for name in names} == {len(nodes)} for f in figures)
 
     helenus.wait_until(shared, 20, "each node has its share")
+
+
+def remote(node, outcome):
+    name = f'helenus_cluster_remote_total{{kind="statement",outcome="{outcome}"}}'
+    return node.metrics().get(name, 0)
+
+
+def context(files=None):
+    tls = ssl.create_default_context()
+    tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
+    tls.set_alpn_protocols(["h2"])
+    if files:
+        tls.load_cert_chain(files["certificate"], files["key"])
+    return tls
 
 
 def told_nothing(ask):
@@ -49,6 +93,29 @@ def garbage(node, data):
         except ConnectionResetError:
             pass
         return answer
+
+
+def test_nodes_speak_tls_and_a_stranger_is_told_nothing(bucket, nodes, tmp_path):
+    authority, others = Authority(tmp_path / "ours"), Authority(tmp_path / "theirs")
+    files = [authority.certificate(f"node{n}") for n in (1, 2)]
+    pair = [nodes(bucket, args=[*settings(f), "--set", f"cluster_secret={SECRET}"]).start() for f in files]
+    wait_for_share(*pair)
+    session = pair[0].connect()
+    session.execute(KEYSPACE)
+    session.execute("CREATE TABLE o.t (k int PRIMARY KEY, v int)")
+    for k in range(40):
+        session.execute("INSERT INTO o.t (k, v) VALUES (%s, %s)", (k, k))
+    assert sorted(pair[1].connect().execute("SELECT k, v FROM o.t").all()) == [(k, k) for k in range(40)]
+    assert remote(pair[0], "done") > 0, "rows of the other node"
+    assert remote(pair[0], "lost") == 0
+    node, stranger = pair[0], others.certificate("stranger")
+    ask = lambda tls, secret=SECRET: by_hand.greet(node.host, node.rpc_port, secret and by_hand.proof(secret), tls)
+    assert ask(context(files[1])) != b"", "who has both is answered"
+    assert told_nothing(lambda: ask(context(files[1]), None)), "a certificate without the secret"
+    assert told_nothing(lambda: ask(context(files[1]), "some-other-secret"))
+    assert told_nothing(lambda: ask(context(stranger))), "the secret with another authority's certificate"
+    assert told_nothing(lambda: ask(context())), "the secret without a certificate"
+    assert told_nothing(lambda: ask(None)), "no TLS"
 
 
 def test_without_tls_the_secret_is_asked_for(bucket, nodes):
