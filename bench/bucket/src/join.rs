@@ -91,10 +91,11 @@ async fn join(options: &Options, number: u8, store: &Store, log: &Path, before: 
         "it does not serve what it owns"
     );
     println!(
-        "node {number}: answers after {:.2} s, has its {} tablets after {:.2} s, having read {:.1} kB in {} GETs and {} LISTs some seconds later",
+        "node {number}: answers after {:.2} s, has its {} tablets after {:.2} s, having read {:.1} kB; some seconds later {:.1} kB in {} GETs and {} LISTs",
         serves.as_secs_f64(),
         after.tablets_of(&node.cql),
         since.duration_since(began).as_secs_f64(),
+        node.read_bytes_at_opening()? as f64 / 1e3,
         metrics.sum("helenus_bucket_read_bytes_total") / 1e3,
         metrics.sum("helenus_bucket_requests_total{kind=\"get\"}"),
         metrics.sum("helenus_bucket_requests_total{kind=\"list\"}"),

@@ -158,6 +158,17 @@ impl Node {
         Ok(ureq::get(&url).call()?.body_mut().read_to_string()?)
     }
 
+    /// What the node had read from the bucket when it opened its last tablet, as its log says.
+    pub fn read_bytes_at_opening(&self) -> Result<u64> {
+        let log = std::fs::read_to_string(&self.log)?;
+        let read = |line: &str| {
+            let (_, rest) = line.split_once("read_bytes=")?;
+            rest.split_whitespace().next()?.parse::<u64>().ok()
+        };
+        let openings = log.lines().filter(|line| line.contains("tablet open"));
+        openings.filter_map(read).max().context("no tablet was opened")
+    }
+
     pub fn metrics(&self) -> Result<Metrics> {
         Ok(Metrics(self.get("/metrics")?))
     }
