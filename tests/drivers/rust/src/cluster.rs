@@ -30,7 +30,9 @@ struct Cluster {
 
 impl Cluster {
     async fn connect(address: &str, keyspace: &str) -> Result<Cluster, Failure> {
-        let profile = ExecutionProfile::builder().consistency(Consistency::Quorum).build();
+        let profile = ExecutionProfile::builder()
+            .consistency(Consistency::Quorum)
+            .build();
         let session = SessionBuilder::new()
             .known_node(address)
             .use_keyspace(keyspace, false)
@@ -62,7 +64,11 @@ impl Cluster {
     }
 
     async fn read(&self, k: i32) -> Result<(), Failure> {
-        let rows = self.session.execute_unpaged(&self.select, (k,)).await?.into_rows_result()?;
+        let rows = self
+            .session
+            .execute_unpaged(&self.select, (k,))
+            .await?
+            .into_rows_result()?;
         let (v,) = rows.single_row::<(i32,)>()?;
         if v != k {
             return Err(format!("{v} was read for {k}").into());
@@ -93,7 +99,11 @@ impl Cluster {
         }
     }
 
-    async fn run(self: &Arc<Cluster>, line: &str, workers: &mut Vec<JoinHandle<()>>) -> Result<String, Failure> {
+    async fn run(
+        self: &Arc<Cluster>,
+        line: &str,
+        workers: &mut Vec<JoinHandle<()>>,
+    ) -> Result<String, Failure> {
         let words: Vec<&str> = line.split(' ').collect();
         match words[..] {
             ["nodes"] => {
