@@ -230,6 +230,8 @@ pub(crate) struct Backoff {
     deadline: Instant,
 }
 
+/// How long a node that has left tries to pass on what it was asked before: the new owners may still be opening the tablets.
+const LEFT_PATIENCE: Duration = Duration::from_secs(2);
 /// The first wait between tries, and the longest.
 const WAIT_MIN: Duration = Duration::from_millis(2);
 const WAIT_MAX: Duration = Duration::from_millis(100);
@@ -242,14 +244,16 @@ impl Backoff {
         }
     }
 
-    /// False if the time is over, or waiting would not help.
+    /// False if the time is over.
     pub async fn wait(&mut self, cluster: &dyn Cluster) -> bool {
         if Instant::now() + self.wait >= self.deadline {
             return false;
         }
-        let goes_on = cluster.changed(self.wait).await;
+        if !cluster.changed(self.wait).await {
+            self.deadline = self.deadline.min(Instant::now() + LEFT_PATIENCE);
+        }
         self.wait = (self.wait * 2).min(WAIT_MAX);
-        goes_on
+        true
     }
 }
 

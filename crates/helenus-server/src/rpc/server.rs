@@ -4,6 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -37,9 +38,15 @@ const CHUNKS_AHEAD: usize = 2;
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(2);
 const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(4);
 
+/// Calls go on until there was none for so long: the others need a moment to see that a node has left, and a call that is under way when a
+/// connection ends has no answer.
+const QUIET: Duration = Duration::from_millis(100);
+const QUIET_WAIT_MAX: Duration = Duration::from_secs(1);
+
 /// A running server for the other nodes.
 pub struct RpcServer {
     address: SocketAddr,
+    calls: Arc<AtomicU64>,
     stop: oneshot::Sender<()>,
     serving: JoinHandle<()>,
 }
@@ -59,10 +66,12 @@ impl RpcServer {
     ) -> io::Result<RpcServer> {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
+        let calls = Arc::<AtomicU64>::default();
         let service = NodeService {
             engine,
             cluster_name,
             host_id,
+            calls: calls.clone(),
         };
         let service = NodeServer::new(service)
             .max_decoding_message_size(MESSAGE_BYTES_MAX)
@@ -88,6 +97,7 @@ impl RpcServer {
         });
         Ok(RpcServer {
             address,
+            calls,
             stop,
             serving,
         })
@@ -98,12 +108,23 @@ impl RpcServer {
         self.address
     }
 
-    /// Lets running calls end, for that long at most, and closes the port.
+    /// Lets running calls end, for that long at most, and closes the port; before that, waits a little until the others call no more.
     pub async fn stop(self, at_most: Duration) {
+        let _ = tokio::time::timeout(QUIET_WAIT_MAX, self.quiet()).await;
         let _ = self.stop.send(());
         let mut serving = pin!(self.serving);
         if tokio::time::timeout(at_most, serving.as_mut()).await.is_err() {
             serving.abort();
+        }
+    }
+
+    async fn quiet(&self) {
+        loop {
+            let before = self.calls.load(Ordering::Relaxed);
+            tokio::time::sleep(QUIET).await;
+            if self.calls.load(Ordering::Relaxed) == before {
+                return;
+            }
         }
     }
 }
@@ -112,6 +133,8 @@ struct NodeService {
     engine: Arc<Engine>,
     cluster_name: String,
     host_id: Uuid,
+    /// Calls so far, greetings left out.
+    calls: Arc<AtomicU64>,
 }
 
 /// Runs it to its end, also when the caller has gone.
@@ -155,6 +178,7 @@ impl Node for NodeService {
     }
 
     async fn execute(&self, request: Request<ExecuteRequest>) -> Result<Response<ExecuteResponse>, Status> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
         let request = request.into_inner();
         let is_traced = request.is_traced;
         if let Err(error) = self.catch_up(request.schema_version).await {
@@ -188,6 +212,7 @@ impl Node for NodeService {
     }
 
     async fn get(&self, request: Request<GetRequest>) -> Result<Response<GetResponse>, Status> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
         let keys = request.into_inner().keys;
         let keys: Vec<(i64, Bytes)> = keys.into_iter().map(|key| (key.token, key.key)).collect();
         match self.engine.serve_get(&keys).await {
@@ -206,6 +231,7 @@ impl Node for NodeService {
     type ScanStream = ReceiverStream<Result<ScanChunk, Status>>;
 
     async fn scan(&self, request: Request<ScanRequest>) -> Result<Response<Self::ScanStream>, Status> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
         let request = request.into_inner();
         let range = ScanRange {
             tokens: TokenRange {
@@ -240,6 +266,7 @@ impl Node for NodeService {
     }
 
     async fn write(&self, request: Request<WriteRequest>) -> Result<Response<WriteResponse>, Status> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
         let request = request.into_inner();
         self.catch_up(request.schema_version)
             .await

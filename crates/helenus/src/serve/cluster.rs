@@ -121,14 +121,19 @@ pub async fn join(
     Ok(Some(node))
 }
 
-/// Returns when the node is no longer one of the cluster; never for a node alone.
-pub async fn left(node: Option<&ClusterNode>) {
+/// Returns when the node leaves the cluster, because it was told to or can't go on; never for a node alone.
+pub async fn leaves(node: Option<&ClusterNode>) {
     let Some(node) = node else {
         return std::future::pending().await;
     };
     let mut states = node.agent().states();
-    let is_over = |state: &AgentState| matches!(state, AgentState::Left | AgentState::Failed(_));
-    let _ = states.wait_for(is_over).await;
+    let leaves = |state: &AgentState| {
+        matches!(
+            state,
+            AgentState::Leaving | AgentState::Left | AgentState::Failed(_)
+        )
+    };
+    let _ = states.wait_for(leaves).await;
 }
 
 /// Hands the tablets over, unless that takes too long or a second signal comes.

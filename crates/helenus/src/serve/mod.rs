@@ -156,7 +156,7 @@ async fn serve(config: Config, began: Instant) -> anyhow::Result<()> {
     let reason = tokio::select! {
         _ = terminate.recv() => "SIGTERM",
         _ = interrupt.recv() => "SIGINT",
-        () = cluster::left(node.as_ref()) => "the node has left the cluster",
+        () = cluster::leaves(node.as_ref()) => "the node leaves the cluster",
     };
     tracing::info!(reason, "stopping");
     if let Some(http) = &http {
