@@ -1,20 +1,25 @@
 //! What this node does for the others: everything that it is asked for must be its own.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use helenus_cql::error::CqlError;
 use helenus_tablet::{Scan, WriteBatch};
+use tokio::time::Instant;
 
 use super::coordinate::{Request, Work};
 use super::route::{Route, Target, route};
 use super::writes::{apply_here, failed};
-use super::{Cluster, Owner, RemoteWrite, ScanRange, Source, Versions, is_moved, reads};
+use super::{Backoff, Cluster, Owner, RemoteWrite, ScanRange, Source, Versions, is_moved, reads};
 use crate::dml::{PlannedBatch, WriteSet};
 use crate::engine::{Engine, store_error};
 use crate::plan::Planned;
 use crate::request::{ClientState, QueryOptions};
 use crate::response::Outcome;
+
+/// How long a request of another node waits for a tablet that is this node's and not yet open, or still being handed over.
+const OPENING_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Why this node did not do what another has asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,18 +106,25 @@ impl Engine {
             options,
         };
         let is_here = |target: &Target| cluster.owner(target.token) == Owner::Here;
-        let is_mine = match route(self, cluster.as_ref(), &request, &options.place)? {
-            Route::Anywhere => true,
-            Route::Owner(target) => is_here(&target),
-            Route::Several(targets) => targets.iter().all(is_here),
-        };
-        if !is_mine {
-            return Err(Refused::NotMine);
-        }
         let deadline = self.deadline();
-        Ok(request
-            .serve(self, cluster.as_ref(), &options.place, deadline)
-            .await?)
+        let mut opening = Backoff::until(deadline.min(Instant::now() + OPENING_PATIENCE));
+        loop {
+            let is_mine = match route(self, cluster.as_ref(), &request, &options.place)? {
+                Route::Anywhere => true,
+                Route::Owner(target) => is_here(&target),
+                Route::Several(targets) => targets.iter().all(is_here),
+            };
+            if !is_mine {
+                return Err(Refused::NotMine);
+            }
+            let served = request
+                .serve(self, cluster.as_ref(), &options.place, deadline)
+                .await;
+            match served {
+                Err(error) if is_moved(&error) && opening.wait(cluster.as_ref()).await => {}
+                served => return Ok(served?),
+            }
+        }
     }
 
     /// Reads rows by token and key.

@@ -7,20 +7,24 @@ use std::time::Instant;
 use async_trait::async_trait;
 use helenus_cluster::{Epoch, HostError, Removal, TabletHost, TabletId, TabletLoad, TabletSpec, TokenRange};
 use helenus_query::engine::Engine;
-use helenus_tablet::Store;
+use helenus_tablet::{Store, StoreError};
 use parking_lot::Mutex;
+use tokio::sync::Notify;
 
 /// The tablets of an engine's store.
 pub struct StoreHost {
     engine: Arc<Engine>,
+    /// Told of each tablet that is open.
+    opened: Arc<Notify>,
     /// What each tablet had done when its load was last asked for.
     counted: Mutex<HashMap<u32, (u64, Instant)>>,
 }
 
 impl StoreHost {
-    pub fn new(engine: Arc<Engine>) -> StoreHost {
+    pub fn new(engine: Arc<Engine>, opened: Arc<Notify>) -> StoreHost {
         StoreHost {
             engine,
+            opened,
             counted: Mutex::default(),
         }
     }
@@ -52,20 +56,32 @@ pub(super) fn tablets(store: &Store) -> Vec<TabletSpec> {
 #[async_trait]
 impl TabletHost for StoreHost {
     async fn open(&self, tablet: TabletId, tokens: TokenRange, _epoch: Epoch) -> Result<(), HostError> {
-        // What was agreed while this node did not take part.
-        self.engine.load_newest().await.map_err(failed)?;
+        let began = Instant::now();
         let store = self.engine.store();
-        store.open_tablet(tablet.0, range(tokens)).await.map_err(failed)?;
+        // What was agreed while this node did not take part.
+        let engine = self.engine.clone();
+        let loading = tokio::spawn(async move { engine.load_newest().await });
+        let loaded = async move {
+            let unavailable = |error: &dyn std::fmt::Display| StoreError::Unavailable(error.to_string());
+            let loaded = loading.await.map_err(|error| unavailable(&error))?;
+            loaded.map_err(|error| unavailable(&error))
+        };
+        let opening = store.open_tablet_then(tablet.0, range(tokens), loaded);
+        opening.await.map_err(failed)?;
+        self.opened.notify_waiters();
+        let took_ms = began.elapsed().as_millis();
         let unfinished = self.engine.recover_batches(range(tokens)).await.map_err(failed)?;
         // All that this node has read so far, for whatever tablet.
         let read_bytes = store.stats().bucket.map_or(0, |bucket| bucket.read_bytes);
-        tracing::info!(%tablet, %tokens, unfinished, read_bytes, "tablet open");
+        tracing::info!(%tablet, %tokens, took_ms, unfinished, read_bytes, "tablet open");
         Ok(())
     }
 
     async fn close(&self, tablet: TabletId) -> Result<(), HostError> {
+        let began = Instant::now();
         self.engine.store().close_tablet(tablet.0).await.map_err(failed)?;
-        tracing::info!(%tablet, "tablet closed");
+        let took_ms = began.elapsed().as_millis();
+        tracing::info!(%tablet, took_ms, "tablet closed");
         Ok(())
     }
 

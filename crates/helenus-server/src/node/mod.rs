@@ -99,7 +99,7 @@ impl ClusterNode {
             tokio::spawn(report_losses(store.clone(), handle.clone())),
         ];
         let documents = Arc::new(StoreDocuments::new(store));
-        let host = Arc::new(StoreHost::new(engine.clone()));
+        let host = Arc::new(StoreHost::new(engine.clone(), members.opened()));
         let agent = Agent::new(mailbox, agent_config, documents, host, rand::random());
         Ok(ClusterNode {
             agent: handle,

@@ -13,6 +13,7 @@ use helenus_query::cluster::{
 use helenus_query::engine::Engine;
 use helenus_query::response::Outcome;
 use helenus_tablet::TokenRange;
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -34,6 +35,8 @@ pub struct Members {
     here: HostId,
     peers: Peers,
     counts: Counts,
+    /// A tablet was opened here.
+    opened: Arc<Notify>,
     began: Instant,
     refreshed_ms: AtomicU64,
 }
@@ -46,9 +49,15 @@ impl Members {
             here,
             peers,
             counts: Counts::default(),
+            opened: Arc::default(),
             began: Instant::now(),
             refreshed_ms: AtomicU64::new(0),
         })
+    }
+
+    /// To be notified when a tablet is open: requests may be waiting for it.
+    pub fn opened(&self) -> Arc<Notify> {
+        self.opened.clone()
     }
 
     fn peer(&self, node: Uuid) -> Result<Arc<NodeInfo>, RemoteError> {
@@ -190,8 +199,13 @@ impl Cluster for Members {
 
     async fn changed(&self, at_most: Duration) -> bool {
         let mut views = self.agent.views();
+        let opened = self.opened.notified();
         self.look();
-        let _ = tokio::time::timeout(at_most, views.changed()).await;
+        tokio::select! {
+            _ = views.changed() => {}
+            () = opened => {}
+            () = tokio::time::sleep(at_most) => {}
+        }
         !matches!(self.agent.state(), AgentState::Left | AgentState::Failed(_))
     }
 

@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use object_store::ObjectStore;
 use slatedb::Db;
@@ -19,6 +20,9 @@ use crate::stats::TabletCounters;
 use crate::store::Store;
 use crate::sweep::Scans;
 use crate::tablet::Tablet;
+
+/// How long a database may take to close, with all written, while requests wait for its next owner.
+const CLOSE_WAIT: Duration = Duration::from_millis(50);
 
 /// Tablets that a node is taken to have at least when memory is shared out.
 const SHARES_MIN: usize = 8;
@@ -207,7 +211,14 @@ impl Remote {
         hosted.ended().await;
         let flushed = tablet.flush().await;
         store.remove(&tablet);
-        let closed = tablet.db.close().await.map_err(|error| from_slatedb(&error));
+        let closing = tokio::spawn(async move { tablet.db.close().await });
+        // All is in the manifest: what the database still does may be cut short by its next owner.
+        let closed = match tokio::time::timeout(CLOSE_WAIT, closing).await {
+            Ok(Ok(closed)) => closed.map_err(|error| from_slatedb(&error)),
+            Ok(Err(error)) => Err(StoreError::Unavailable(error.to_string())),
+            Err(_) if flushed.is_ok() => Ok(()),
+            Err(_) => Err(StoreError::Unavailable("its database does not close".to_owned())),
+        };
         match flushed.and(closed) {
             // Someone else has it: there is nothing to hand over.
             Ok(()) | Err(StoreError::Fenced | StoreError::Closed | StoreError::NotOwned(_)) => Ok(()),
@@ -223,7 +234,6 @@ impl Remote {
         open: usize,
     ) -> Result<Arc<Tablet>, StoreError> {
         let (databases, config) = (&self.databases, &self.databases.config);
-        tick::raise(&databases.clock, &self.store, self.log(), id).await?;
         let shares = if config.open_all_tablets {
             self.initial.len().max(1)
         } else {
@@ -243,11 +253,16 @@ impl Remote {
             compactions: compactions.clone(),
         };
         let (builder, opened) = databases.builder(database, self.settings(memtable_bytes));
-        let db: Db = builder
-            .with_gc_runtime(databases.background.clone())
-            .build()
-            .await
-            .map_err(|error| from_slatedb(&error))?;
+        // Nothing is stamped before both are done.
+        let (raised, built) = tokio::join!(
+            tick::raise(&databases.clock, &self.store, self.log(), id),
+            builder.with_gc_runtime(databases.background.clone()).build(),
+        );
+        let db: Db = built.map_err(|error| from_slatedb(&error))?;
+        if let Err(error) = raised {
+            let _ = db.close().await;
+            return Err(error);
+        }
         let _ = opened.set(db.clone());
         let tree = db.snapshot().map_err(|error| from_slatedb(&error))?;
         Ok(Arc::new(Tablet {
