@@ -131,33 +131,35 @@ def pause_all(fleet, chance):
     return "all"
 
 
-def cut(fleet, chance, mode):
+def cut(fleet, chance, what, mode, seconds):
+    """Does that to one node's way to the store, or the others' way to it."""
     node = chance.choice(fleet.nodes)
-    with modes(fleet, [f"store{node.number}"], mode):
-        hold(fleet, LONG_S)
+    with modes(fleet, [f"{what}{node.number}"], mode):
+        hold(fleet, seconds)
     return node.name
+
+
+def cut_store(fleet, chance, mode):
+    return cut(fleet, chance, "store", mode, LONG_S)
 
 
 @fault("cut from the store, hanging")
 def cut_hanging(fleet, chance):
-    return cut(fleet, chance, "hang")
+    return cut_store(fleet, chance, "hang")
 
 
 @fault("cut from the store, requests get through but no answers")
 def cut_mute(fleet, chance):
-    return cut(fleet, chance, "mute")
+    return cut_store(fleet, chance, "mute")
 
 
 @fault("cut from the store, refused")
 def cut_refused(fleet, chance):
-    return cut(fleet, chance, "refuse")
+    return cut_store(fleet, chance, "refuse")
 
 
 def cut_peers(fleet, chance, mode):
-    node = chance.choice(fleet.nodes)
-    with modes(fleet, [f"peer{node.number}"], mode):
-        hold(fleet, 4)
-    return node.name
+    return cut(fleet, chance, "peer", mode, 4)
 
 
 @fault("not reached by its peers, hanging")

@@ -97,6 +97,17 @@ impl DdlContext<'_> {
         Ok(())
     }
 
+    /// The table or view of that name in a keyspace that may be changed, if it is there.
+    fn found(&self, name: &ast::QualifiedName) -> Result<Option<(&Keyspace, &Table)>, CqlError> {
+        let keyspace_name = self.keyspace_of(name)?;
+        self.modifiable(keyspace_name)?;
+        let keyspace = self.schema.keyspace(keyspace_name);
+        Ok(keyspace.and_then(|keyspace| {
+            let table = keyspace.tables.get(name.name.as_str())?;
+            Some((keyspace.as_ref(), table.as_ref()))
+        }))
+    }
+
     /// A keyspace that may be changed and exists.
     fn keyspace_to_change(&self, keyspace: &str) -> Result<&Arc<Keyspace>, CqlError> {
         self.modifiable(keyspace)?;

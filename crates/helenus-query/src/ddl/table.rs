@@ -41,13 +41,7 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateTable) -> Applied {
     if keyspace.tables.contains_key(name) {
         return match statement.if_not_exists {
             true => unchanged(),
-            false => Err(CqlError::AlreadyExists {
-                message: format!(
-                    "Cannot add already existing table \"{name}\" to keyspace \"{keyspace_name}\""
-                ),
-                keyspace: keyspace_name.to_owned(),
-                table: name.to_owned(),
-            }),
+            false => Err(already_exists(keyspace_name, name)),
         };
     }
     let keys = keys(statement, name)?;
@@ -58,16 +52,8 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateTable) -> Applied {
         ));
     }
     let table_options = options::apply(&statement.properties, TableOptions::default())?;
-    let id = match properties::text(&statement.properties, "id")? {
-        Some(text) => Uuid::parse_str(text).map_err(|_| CqlError::Config("Invalid table id".to_owned()))?,
-        None => Uuid::new_v4(),
-    };
-    if !is_valid_name(name, TABLE_NAME_LEN_MAX) {
-        return Err(CqlError::Config(format!(
-            "{keyspace_name}.{name}: Table name must not be empty, more than 48 characters long, or contain \
-             non-alphanumeric-underscore characters (got \"{name}\")"
-        )));
-    }
+    let id = new_id(&statement.properties)?;
+    check_name(keyspace_name, name)?;
     let mut schema = ctx.schema.clone();
     let builder = TableBuilder {
         keyspace: keyspace_name.to_owned(),
@@ -101,6 +87,33 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateTable) -> Applied {
         keyspace_name,
         SchemaTarget::Table(name.to_owned()),
     )))
+}
+
+/// The id of a new table or view: the one that is given, or its own.
+pub(super) fn new_id(given: &ast::Properties) -> Result<Uuid, CqlError> {
+    match properties::text(given, "id")? {
+        Some(text) => Uuid::parse_str(text).map_err(|_| CqlError::Config("Invalid table id".to_owned())),
+        None => Ok(Uuid::new_v4()),
+    }
+}
+
+/// Refuses a name that no table or view may have.
+pub(super) fn check_name(keyspace_name: &str, name: &str) -> Result<(), CqlError> {
+    if is_valid_name(name, TABLE_NAME_LEN_MAX) {
+        return Ok(());
+    }
+    Err(CqlError::Config(format!(
+        "{keyspace_name}.{name}: Table name must not be empty, more than 48 characters long, or contain \
+         non-alphanumeric-underscore characters (got \"{name}\")"
+    )))
+}
+
+pub(super) fn already_exists(keyspace: &str, name: &str) -> CqlError {
+    CqlError::AlreadyExists {
+        message: format!("Cannot add already existing table \"{name}\" to keyspace \"{keyspace}\""),
+        keyspace: keyspace.to_owned(),
+        table: name.to_owned(),
+    }
 }
 
 /// The primary key and the clustering order as declared, checked against each other and the columns.
@@ -322,19 +335,14 @@ fn table_to_change<'a>(
     ctx: &'a DdlContext<'_>,
     name: &ast::QualifiedName,
 ) -> Result<(&'a Keyspace, &'a Table), CqlError> {
-    let keyspace_name = ctx.keyspace_of(name)?;
-    ctx.modifiable(keyspace_name)?;
-    let keyspace = ctx.schema.keyspace(keyspace_name);
-    let found =
-        keyspace.and_then(|keyspace| Some((keyspace.as_ref(), keyspace.tables.get(name.name.as_str())?)));
-    match found {
+    match ctx.found(name)? {
         Some((_, table)) if table.is_view() => Err(CqlError::invalid(
             "Cannot use ALTER TABLE on a materialized view; use ALTER MATERIALIZED VIEW instead",
         )),
-        Some((keyspace, table)) => Ok((keyspace, table.as_ref())),
+        Some(found) => Ok(found),
         None => Err(CqlError::invalid(format!(
-            "Table '{keyspace_name}.{}' doesn't exist",
-            name.name
+            "Table '{}' doesn't exist",
+            super::qualified(ctx, name)?
         ))),
     }
 }

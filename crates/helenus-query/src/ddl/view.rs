@@ -6,10 +6,9 @@ use std::sync::Arc;
 use helenus_cql::ast::{self, Ident, Relation, Selector};
 use helenus_cql::error::CqlError;
 use helenus_row::{ColumnId, Order};
-use uuid::Uuid;
 
-use super::table::references_duration;
-use super::{Applied, Change, DdlContext, TABLE_NAME_LEN_MAX, is_valid_name, options, properties};
+use super::table::{already_exists, check_name, new_id, references_duration};
+use super::{Applied, Change, DdlContext, options};
 use crate::bind::Markers;
 use crate::plan::PlanContext;
 use crate::response::{ChangeKind, SchemaTarget};
@@ -63,12 +62,7 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateView) -> Applied {
             "Materialized views are not supported on counter tables",
         ));
     }
-    if !is_valid_name(name, TABLE_NAME_LEN_MAX) {
-        return Err(CqlError::Config(format!(
-            "{keyspace_name}.{name}: Table name must not be empty, more than 48 characters long, or contain \
-             non-alphanumeric-underscore characters (got \"{name}\")"
-        )));
-    }
+    check_name(keyspace_name, name)?;
     let shape = Shape {
         name,
         base,
@@ -77,10 +71,7 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateView) -> Applied {
     };
     shape.check()?;
     let view_options = view_options(&statement.properties, TableOptions::default(), TTL_ON_CREATE)?;
-    let id = match properties::text(&statement.properties, "id")? {
-        Some(text) => Uuid::parse_str(text).map_err(|_| CqlError::Config("Invalid table id".to_owned()))?,
-        None => Uuid::new_v4(),
-    };
+    let id = new_id(&statement.properties)?;
     let mut schema = ctx.schema.clone();
     let builder = TableBuilder {
         keyspace: keyspace_name.to_owned(),
@@ -119,14 +110,6 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateView) -> Applied {
     change.warnings.push(EXPERIMENTAL.to_owned());
     change.to_build = Some(Follower::View(view).of(&with_view));
     Ok(Ok(change))
-}
-
-fn already_exists(keyspace: &str, name: &str) -> CqlError {
-    CqlError::AlreadyExists {
-        message: format!("Cannot add already existing table \"{name}\" to keyspace \"{keyspace}\""),
-        keyspace: keyspace.to_owned(),
-        table: name.to_owned(),
-    }
 }
 
 /// The columns of the SELECT clause, in the base table's order.
@@ -379,19 +362,13 @@ fn view_to_change<'a>(
     ctx: &'a DdlContext<'_>,
     name: &ast::QualifiedName,
 ) -> Result<(&'a Keyspace, &'a Table), CqlError> {
-    let keyspace_name = ctx.keyspace_of(name)?;
-    ctx.modifiable(keyspace_name)?;
-    let keyspace = ctx.schema.keyspace(keyspace_name);
-    keyspace
-        .and_then(|keyspace| Some((keyspace.as_ref(), keyspace.tables.get(name.name.as_str())?)))
-        .filter(|(_, table)| table.is_view())
-        .map(|(keyspace, table)| (keyspace, table.as_ref()))
-        .ok_or_else(|| {
-            CqlError::invalid(format!(
-                "Materialized view '{keyspace_name}.{}' doesn't exist",
-                name.name
-            ))
-        })
+    match ctx.found(name)? {
+        Some((keyspace, table)) if table.is_view() => Ok((keyspace, table)),
+        _ => Err(CqlError::invalid(format!(
+            "Materialized view '{}' doesn't exist",
+            super::qualified(ctx, name)?
+        ))),
+    }
 }
 
 pub fn alter(ctx: &DdlContext<'_>, statement: &ast::AlterView) -> Applied {

@@ -70,6 +70,9 @@ pub struct EntryOps {
 
 /// The entries to add and to remove so that the table's indexes follow the write.
 pub fn entry_ops(engine: &Engine, table: &Table, write: &RowWrite<'_>) -> Result<EntryOps, CqlError> {
+    if table.indexes.is_empty() {
+        return Ok(EntryOps::default());
+    }
     let merged = merged(write)?;
     let new = live_row(&merged, write.shadow, write.now_s).map_err(corrupt)?;
     let old = match write.old {

@@ -603,8 +603,7 @@ impl WriteSet {
             added.extend(entries.added);
             removed.extend(entries.removed);
             if !table.views.is_empty() {
-                let tables: Vec<Arc<Table>> = views_of(&engine.schema(), table).cloned().collect();
-                views.extend(view::view_ops(engine, &tables, table, &write)?);
+                views.extend(view::view_ops(engine, &views_now(engine, table), table, &write)?);
             }
         }
         Ok(IndexedOps {
@@ -633,7 +632,7 @@ impl WriteSet {
         now_s: i64,
     ) -> Result<Vec<Op>, CqlError> {
         let (table, partition) = (&write.table, &write.partition);
-        let tables: Vec<Arc<Table>> = views_of(&engine.schema(), table).cloned().collect();
+        let tables = views_now(engine, table);
         let before = read_header(engine, table, partition).await?;
         let after = self.header_after(before.clone().unwrap_or_default(), table, partition);
         let mut cursor = RowCursor::new(table, partition.clone(), before, RowsWanted::all(), false);
@@ -672,6 +671,11 @@ impl WriteSet {
             .filter(|write| write.table.number == table.number && write.partition == *partition)
             .fold(before, |header, write| header.merge(&write.header))
     }
+}
+
+/// The views on a table, as they are in today's schema.
+fn views_now(engine: &Engine, table: &Table) -> Vec<Arc<Table>> {
+    views_of(&engine.schema(), table).cloned().collect()
 }
 
 /// The stored row or static row, alive or not.

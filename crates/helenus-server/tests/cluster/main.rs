@@ -164,6 +164,24 @@ async fn batches_span_nodes() {
     }
 }
 
+/// Rows of three values of `v`, by all nodes in turn.
+async fn insert(nodes: &Nodes, keys: std::ops::Range<usize>) {
+    for k in keys {
+        let text = format!("INSERT INTO t (k, c, v) VALUES ({k}, 0, {})", k % 3);
+        nodes.run(k, &text).await;
+    }
+}
+
+/// Changes of `v` and deletions, one by one and together.
+async fn change(nodes: &Nodes) {
+    nodes.run(1, "UPDATE t SET v = 5 WHERE k = 0 AND c = 0").await;
+    nodes.run(2, "DELETE FROM t WHERE k = 3").await;
+    nodes.run(0, "DELETE v FROM t WHERE k = 6 AND c = 0").await;
+    let batch = "BEGIN BATCH UPDATE t SET v = 5 WHERE k = 1 AND c = 0; UPDATE t SET v = 5 WHERE k = 2 AND c = 0; \
+                 UPDATE t SET v = 5 WHERE k = 4 AND c = 0 APPLY BATCH";
+    nodes.run(0, batch).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn indexes_lead_to_rows_of_all_nodes() {
     let nodes = Nodes::start().await;
@@ -173,28 +191,17 @@ async fn indexes_lead_to_rows_of_all_nodes() {
             "CREATE TABLE t (k int, c int, v int, s int static, PRIMARY KEY (k, c))",
         )
         .await;
-    for k in 0..12 {
-        let text = format!("INSERT INTO t (k, c, v) VALUES ({k}, 0, {})", k % 3);
-        nodes.run(k, &text).await;
-    }
+    insert(&nodes, 0..12).await;
     // Of what is there, and of what comes.
     assert_eq!(nodes.run(1, "CREATE INDEX ON t (v)").await, "");
-    for k in 12..24 {
-        let text = format!("INSERT INTO t (k, c, v) VALUES ({k}, 0, {})", k % 3);
-        nodes.run(k, &text).await;
-    }
+    insert(&nodes, 12..24).await;
     for node in 0..NODES {
         for v in 0..3 {
             let text = format!("SELECT count(*) FROM t WHERE v = {v}");
             assert_eq!(nodes.run(node, &text).await, "8");
         }
     }
-    nodes.run(1, "UPDATE t SET v = 5 WHERE k = 0 AND c = 0").await;
-    nodes.run(2, "DELETE FROM t WHERE k = 3").await;
-    nodes.run(0, "DELETE v FROM t WHERE k = 6 AND c = 0").await;
-    let batch = "BEGIN BATCH UPDATE t SET v = 5 WHERE k = 1 AND c = 0; UPDATE t SET v = 5 WHERE k = 2 AND c = 0; \
-                 UPDATE t SET v = 5 WHERE k = 4 AND c = 0 APPLY BATCH";
-    nodes.run(0, batch).await;
+    change(&nodes).await;
     for node in 0..NODES {
         assert_eq!(nodes.run(node, "SELECT count(*) FROM t WHERE v = 0").await, "5");
         assert_eq!(nodes.run(node, "SELECT count(*) FROM t WHERE v = 5").await, "4");
@@ -214,30 +221,19 @@ async fn views_are_kept_and_built_across_nodes() {
     nodes
         .run(0, "CREATE TABLE t (k int, c int, v int, PRIMARY KEY (k, c))")
         .await;
-    for k in 0..12 {
-        let text = format!("INSERT INTO t (k, c, v) VALUES ({k}, 0, {})", k % 3);
-        nodes.run(k, &text).await;
-    }
+    insert(&nodes, 0..12).await;
     // Of what is there, and of what comes.
     let view = "CREATE MATERIALIZED VIEW by_v AS SELECT * FROM t \
                 WHERE v IS NOT NULL AND k IS NOT NULL AND c IS NOT NULL PRIMARY KEY (v, k, c)";
     assert_eq!(nodes.run(1, view).await, "");
-    for k in 12..24 {
-        let text = format!("INSERT INTO t (k, c, v) VALUES ({k}, 0, {})", k % 3);
-        nodes.run(k, &text).await;
-    }
+    insert(&nodes, 12..24).await;
     for node in 0..NODES {
         for v in 0..3 {
             let text = format!("SELECT count(*) FROM by_v WHERE v = {v}");
             assert_eq!(nodes.run(node, &text).await, "8");
         }
     }
-    nodes.run(1, "UPDATE t SET v = 5 WHERE k = 0 AND c = 0").await;
-    nodes.run(2, "DELETE FROM t WHERE k = 3").await;
-    nodes.run(0, "DELETE v FROM t WHERE k = 6 AND c = 0").await;
-    let batch = "BEGIN BATCH UPDATE t SET v = 5 WHERE k = 1 AND c = 0; UPDATE t SET v = 5 WHERE k = 2 AND c = 0; \
-                 UPDATE t SET v = 5 WHERE k = 4 AND c = 0 APPLY BATCH";
-    nodes.run(0, batch).await;
+    change(&nodes).await;
     for node in 0..NODES {
         assert_eq!(
             nodes.run(node, "SELECT k FROM by_v WHERE v = 0").await,
