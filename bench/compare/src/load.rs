@@ -40,6 +40,8 @@ impl Schedule {
 pub struct Outcome {
     /// Response times in µs, from when a request was due in an open loop, else from when it was sent.
     pub latency_us: Histogram<u64>,
+    /// Requests answered to the last page.
+    pub requests: u64,
     /// What the requests count for.
     pub operations: u64,
     pub elapsed: Duration,
@@ -48,6 +50,7 @@ pub struct Outcome {
 /// What one connection came to.
 struct Seen {
     latency_us: Histogram<u64>,
+    requests: u64,
     operations: u64,
 }
 
@@ -117,13 +120,15 @@ impl Load {
         let tasks = (0..self.connections as u64)
             .map(|at| self.drive(address, Source::Run(operation, until), interval, at));
         let mut latency_us = new_histogram()?;
-        let mut operations = 0;
+        let (mut requests, mut operations) = (0, 0);
         for seen in futures::future::try_join_all(tasks).await? {
             latency_us.add(&seen.latency_us)?;
+            requests += seen.requests;
             operations += seen.operations;
         }
         Ok(Outcome {
             latency_us,
+            requests,
             operations,
             elapsed: started.elapsed(),
         })
@@ -143,6 +148,7 @@ impl Load {
         let mut sent: Vec<Option<(Execution, Instant)>> = (0..slots).map(|_| None).collect();
         let mut seen = Seen {
             latency_us: new_histogram()?,
+            requests: 0,
             operations: 0,
         };
         let mut waiting = 0;
@@ -198,6 +204,7 @@ impl Load {
                     connection.execute(stream, &id, &rest);
                     sent[slot] = Some((rest, Instant::now()));
                 } else {
+                    seen.requests += 1;
                     waiting -= 1;
                     free.push(slot);
                 }

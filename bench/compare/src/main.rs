@@ -13,7 +13,7 @@ use clap::Parser;
 use helenus_compare::client;
 use helenus_compare::load::Load;
 use helenus_compare::operation::{Operation, Sizes};
-use helenus_compare::report::{self, Figures};
+use helenus_compare::report::{self, Figures, Phase};
 use helenus_compare::server::Server;
 
 #[derive(Parser, Debug)]
@@ -34,7 +34,10 @@ struct Args {
     /// Requests in flight
     #[arg(long, default_value_t = 64)]
     in_flight: usize,
-    /// Requests a second (open loop: latency counts from when a request was due); without it, as many as the server answers
+    /// How fast requests come; each operation is measured at each of these
+    #[arg(long, value_enum, value_delimiter = ',', default_values = ["full", "shared"])]
+    pace: Vec<Pace>,
+    /// Requests a second of the shared pace; without it, half of what the slowest server answered while warming up
     #[arg(long)]
     rate: Option<f64>,
     /// Connections they are spread over
@@ -72,6 +75,15 @@ struct Args {
     floor: Option<PathBuf>,
 }
 
+/// How fast requests come.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+enum Pace {
+    /// As many as the server answers (closed loop): the faster server works more, which its latencies pay for
+    Full,
+    /// The same rate for all servers (open loop: latency counts from when a request was due)
+    Shared,
+}
+
 /// What `--no-row-cache` stands for.
 const FROM_BLOCKS: [&str; 2] = ["row_cache_bytes=0", "memtable_bytes=8MiB"];
 
@@ -105,7 +117,7 @@ async fn run(args: Args) -> Result<()> {
     let load = Load {
         connections: args.connections,
         in_flight: args.in_flight,
-        rate: args.rate,
+        rate: None,
         sizes: Sizes {
             keys: args.keys,
             key_bytes: args.key_bytes,
@@ -113,30 +125,53 @@ async fn run(args: Args) -> Result<()> {
         },
     };
     servers.iter().try_for_each(Server::pause)?;
+    let mut slowest = vec![f64::INFINITY; args.operations.len()];
     for server in &servers {
         server.resume()?;
-        warm_up(server, &load, &args).await?;
+        let answered = warm_up(server, &load, &args).await?;
+        slowest
+            .iter_mut()
+            .zip(answered)
+            .for_each(|(slowest, rate)| *slowest = slowest.min(rate));
         server.pause()?;
         println!("{} is filled and warm", server.name());
     }
+    let phases = phases(&args, &slowest);
     let mut figures = Vec::new();
     for round in 1..=args.rounds {
         for server in &servers {
             server.resume()?;
-            for &operation in &args.operations {
-                let measured = measure(server, &load, operation, Duration::from_secs(args.seconds)).await?;
+            for &phase in &phases {
+                let measured = measure(server, &load, phase, Duration::from_secs(args.seconds)).await?;
                 println!("round {round} {measured}");
                 figures.push(measured);
             }
             server.pause()?;
         }
     }
-    report::print(&figures, &args.operations);
+    report::print(&figures, &phases);
     Ok(())
 }
 
-/// Puts in place what the operations need, and runs each for a while.
-async fn warm_up(server: &Server, load: &Load, args: &Args) -> Result<()> {
+/// Each operation at each pace; `slowest` holds, for each operation, the requests a second of the server that answered fewest.
+fn phases(args: &Args, slowest: &[f64]) -> Vec<Phase> {
+    let of_operation = |(&operation, slowest): (&Operation, &f64)| {
+        let rate = args.rate.unwrap_or((slowest / 2.0).max(1.0).round());
+        let at = move |pace: &Pace| Phase {
+            operation,
+            rate: (*pace == Pace::Shared).then_some(rate),
+        };
+        args.pace.iter().map(at).collect::<Vec<_>>()
+    };
+    args.operations
+        .iter()
+        .zip(slowest)
+        .flat_map(of_operation)
+        .collect()
+}
+
+/// Puts in place what the operations need, and runs each for a while; the requests a second that each was answered.
+async fn warm_up(server: &Server, load: &Load, args: &Args) -> Result<Vec<f64>> {
     let mut filled = Vec::new();
     for operation in &args.operations {
         for fill in operation.fills(&load.sizes) {
@@ -149,25 +184,27 @@ async fn warm_up(server: &Server, load: &Load, args: &Args) -> Result<()> {
                 .with_context(|| format!("can't fill {}", server.name()))?;
         }
     }
+    let mut answered = Vec::new();
     for &operation in &args.operations {
-        let at_full_speed = Load {
-            rate: None,
-            ..load.clone()
-        };
-        at_full_speed
+        let outcome = load
             .run(server.address(), operation, Duration::from_secs(args.warmup))
             .await?;
+        answered.push(outcome.requests as f64 / outcome.elapsed.as_secs_f64());
     }
-    Ok(())
+    Ok(answered)
 }
 
-async fn measure(server: &Server, load: &Load, operation: Operation, length: Duration) -> Result<Figures> {
+async fn measure(server: &Server, load: &Load, phase: Phase, length: Duration) -> Result<Figures> {
+    let load = Load {
+        rate: phase.rate,
+        ..load.clone()
+    };
     let cpu_before = server.cpu_time()?;
-    let result = load.run(server.address(), operation, length).await?;
+    let result = load.run(server.address(), phase.operation, length).await?;
     let cpu = server.cpu_time()?.saturating_sub(cpu_before);
     Ok(Figures::new(
         server.name(),
-        operation,
+        phase,
         &result,
         cpu,
         server.resident_bytes()?,

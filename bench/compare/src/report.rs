@@ -6,11 +6,28 @@ use std::time::Duration;
 use crate::load::Outcome;
 use crate::operation::Operation;
 
+/// What is measured at a time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Phase {
+    pub operation: Operation,
+    /// Requests a second; none for as many as the server answers.
+    pub rate: Option<f64>,
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.rate {
+            None => f.pad(self.operation.name()),
+            Some(rate) => f.pad(&format!("{} @{rate:.0}", self.operation.name())),
+        }
+    }
+}
+
 /// What one phase against one server came to.
 #[derive(Clone, Debug)]
 pub struct Figures {
     server: &'static str,
-    operation: Operation,
+    phase: Phase,
     /// In the order of [`COLUMNS`].
     values: [f64; COLUMNS.len()],
 }
@@ -29,7 +46,7 @@ const COLUMNS: [&str; 8] = [
 impl Figures {
     pub fn new(
         server: &'static str,
-        operation: Operation,
+        phase: Phase,
         outcome: &Outcome,
         cpu: Duration,
         resident_bytes: u64,
@@ -39,7 +56,7 @@ impl Figures {
         let at = |quantile: f64| histogram.value_at_quantile(quantile) as f64 / 1e3;
         Figures {
             server,
-            operation,
+            phase,
             values: [
                 count / outcome.elapsed.as_secs_f64(),
                 at(0.5),
@@ -56,7 +73,7 @@ impl Figures {
 
 impl fmt::Display for Figures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:<9} {:<13}", self.server, self.operation.name())?;
+        write!(f, "{:<9} {:<20}", self.server, self.phase)?;
         for (name, value) in COLUMNS.iter().zip(self.values) {
             write!(f, "  {name} {}", number(value))?;
         }
@@ -73,13 +90,15 @@ fn number(value: f64) -> String {
 }
 
 /// Prints the medians over the rounds, and Helenus over each of the others.
-pub fn print(figures: &[Figures], operations: &[Operation]) {
-    println!("\nmedians over the rounds; one server runs at a time, the other is stopped (SIGSTOP)");
-    print!("{:<24}", "");
+pub fn print(figures: &[Figures], phases: &[Phase]) {
+    println!(
+        "\nmedians over the rounds; one server runs at a time, the other is stopped (SIGSTOP); @N: at N requests a second"
+    );
+    print!("{:<30}", "");
     COLUMNS.iter().for_each(|name| print!("{name:>14}"));
     println!();
-    for &operation in operations {
-        let of = |server| medians(figures, server, operation);
+    for &phase in phases {
+        let of = |server| medians(figures, server, phase);
         let helenus = of("helenus");
         for (server, values) in [
             ("helenus", &helenus),
@@ -87,7 +106,7 @@ pub fn print(figures: &[Figures], operations: &[Operation]) {
             ("floor", &of("floor")),
         ] {
             let Some(values) = values else { continue };
-            row(&format!("{server} {}", operation.name()), values);
+            row(&format!("{server} {phase}"), values);
             if let Some(helenus) = helenus.as_ref().filter(|_| server != "helenus") {
                 let ratios: Vec<f64> = helenus.iter().zip(values).map(|(a, b)| a / b).collect();
                 row(&format!("  helenus over {server}"), &ratios);
@@ -97,15 +116,15 @@ pub fn print(figures: &[Figures], operations: &[Operation]) {
 }
 
 fn row(name: &str, values: &[f64]) {
-    print!("{name:<24}");
+    print!("{name:<30}");
     values.iter().for_each(|value| print!("{:>14}", number(*value)));
     println!();
 }
 
-fn medians(figures: &[Figures], server: &str, operation: Operation) -> Option<Vec<f64>> {
+fn medians(figures: &[Figures], server: &str, phase: Phase) -> Option<Vec<f64>> {
     let rounds: Vec<&Figures> = figures
         .iter()
-        .filter(|figures| figures.server == server && figures.operation == operation)
+        .filter(|figures| figures.server == server && figures.phase == phase)
         .collect();
     if rounds.is_empty() {
         return None;
