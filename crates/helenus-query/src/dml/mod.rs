@@ -13,6 +13,8 @@ mod bound;
 pub(crate) mod build;
 mod cas;
 mod conditions;
+mod followers;
+mod gather;
 pub mod index;
 mod json;
 mod list_ids;
@@ -45,9 +47,10 @@ use attributes::{Attributes, check_timestamp};
 pub use batch::{BatchPlan, PlannedBatch, write_type as batch_write_type};
 use bound::Bound;
 use conditions::Conditions;
+pub(crate) use followers::IndexedOps;
 use json::JsonSource;
 use operation::Operation;
-pub(crate) use writes::{IndexedOps, WriteSet};
+pub(crate) use writes::WriteSet;
 
 /// A modification ready to run.
 #[derive(Debug)]

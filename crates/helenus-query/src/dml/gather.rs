@@ -1,0 +1,261 @@
+//! What a statement writes: its operations, row by row, as operands.
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use helenus_cql::error::CqlError;
+use helenus_row::header::PartitionHeader;
+use helenus_row::row::Liveness;
+use helenus_row::{Cell, ColumnId, KeyKind, RowBuilder};
+
+use super::apply::{CounterState, WriteParams, apply, counter_delta, counter_state};
+use super::bound::{Bound, RowName, RowsBound};
+use super::operation::{Action, Operation};
+use super::writes::WriteSet;
+use crate::engine::Engine;
+use crate::select::restrictions::StatementKind;
+use crate::storage::read::{
+    OwnedRow, PartitionKey, StoredRow, read_header, read_row, read_static, read_stored_row,
+    read_stored_static,
+};
+
+/// Table, partition, kind, clustering and column of a counter.
+type CounterKey = (u32, Bytes, KeyKind, Bytes, ColumnId);
+
+/// Counters' totals and when they were made, in µs.
+pub(super) type Totals = HashMap<CounterKey, (i64, i64)>;
+
+/// Where a row lies.
+struct Place<'p> {
+    partition: &'p PartitionKey,
+    /// `Static` or `Row`.
+    kind: KeyKind,
+    clustering: &'p Bytes,
+}
+
+/// A statement whose writes are gathered.
+struct Gathering<'g> {
+    engine: &'g Engine,
+    bound: &'g Bound<'g>,
+    params: WriteParams<'g>,
+    writes: &'g mut WriteSet,
+}
+
+impl WriteSet {
+    /// Adds what a statement does. Partitions are locked if [`Bound::needs_lock`].
+    ///
+    /// # Errors
+    /// Cassandra's, for values that make no sense.
+    pub async fn add(
+        &mut self,
+        engine: &Engine,
+        bound: &Bound<'_>,
+        timestamp_us: i64,
+        now_s: i64,
+    ) -> Result<(), CqlError> {
+        let plan = bound.plan;
+        let params = WriteParams {
+            table: &plan.table,
+            eval: bound.eval,
+            timestamp_us,
+            now_s,
+            expiry: match plan.kind {
+                StatementKind::Delete => None,
+                _ => plan.attributes.expiry(&bound.eval, &plan.table, now_s)?,
+            },
+        };
+        let mut gathering = Gathering {
+            engine,
+            bound,
+            params,
+            writes: self,
+        };
+        for partition in &bound.partitions {
+            if plan.kind == StatementKind::Delete {
+                gathering.delete(partition).await?;
+            } else {
+                gathering.upsert(partition).await?;
+            }
+            gathering.static_row(partition).await?;
+        }
+        Ok(())
+    }
+}
+
+impl Gathering<'_> {
+    async fn upsert(&mut self, partition: &PartitionKey) -> Result<(), CqlError> {
+        let RowsBound::Names(names) = &self.bound.rows else {
+            return Ok(());
+        };
+        let mut beginning = RowBuilder::new();
+        if self.bound.plan.kind == StatementKind::Insert {
+            beginning.liveness(Liveness {
+                timestamp_us: self.params.timestamp_us,
+                expiry: self.params.expiry,
+            });
+        }
+        self.rows(partition, names, beginning).await
+    }
+
+    async fn delete(&mut self, partition: &PartitionKey) -> Result<(), CqlError> {
+        let deletion = self.params.deletion();
+        let is_whole = self.bound.operations.is_empty();
+        if !is_whole && self.bound.regular_operations().next().is_none() {
+            return Ok(());
+        }
+        let header = match &self.bound.rows {
+            RowsBound::Names(names) => {
+                let mut beginning = RowBuilder::new();
+                if is_whole {
+                    beginning.delete_row(deletion);
+                }
+                return self.rows(partition, names, beginning).await;
+            }
+            _ if !is_whole => {
+                return Err(CqlError::invalid(
+                    "Range deletions are not supported for specific columns",
+                ));
+            }
+            RowsBound::Ranges(ranges) => PartitionHeader::deleting_ranges(ranges.iter().cloned(), deletion),
+            RowsBound::None => PartitionHeader::deleting_partition(deletion),
+        };
+        self.writes.push_header(&self.bound.plan.table, partition, header);
+        Ok(())
+    }
+
+    /// What is done to the rows of these names, each of which begins like that.
+    async fn rows(
+        &mut self,
+        partition: &PartitionKey,
+        names: &[RowName],
+        beginning: RowBuilder,
+    ) -> Result<(), CqlError> {
+        let operations: Vec<&Operation> = self.bound.regular_operations().collect();
+        for name in names {
+            let place = Place {
+                partition,
+                kind: KeyKind::Row,
+                clustering: &name.clustering,
+            };
+            let mut row = self.applied(&place, &operations, beginning.clone()).await?;
+            if row.is_empty() {
+                continue;
+            }
+            if let Some(exact) = &name.exact {
+                row.exact_clustering(self.params.timestamp_us, exact.clone());
+            }
+            self.push(&place, &row);
+        }
+        Ok(())
+    }
+
+    async fn static_row(&mut self, partition: &PartitionKey) -> Result<(), CqlError> {
+        let operations: Vec<&Operation> = self.bound.static_operations().collect();
+        if operations.is_empty() {
+            return Ok(());
+        }
+        let place = Place {
+            partition,
+            kind: KeyKind::Static,
+            clustering: &Bytes::new(),
+        };
+        let row = self.applied(&place, &operations, RowBuilder::new()).await?;
+        self.push(&place, &row);
+        Ok(())
+    }
+
+    fn push(&mut self, place: &Place<'_>, row: &RowBuilder) {
+        let table = &self.bound.plan.table;
+        self.writes
+            .push(table, place.partition, place.kind, place.clustering.clone(), row);
+    }
+
+    /// `row` with what the operations do to it.
+    async fn applied(
+        &mut self,
+        place: &Place<'_>,
+        operations: &[&Operation],
+        mut row: RowBuilder,
+    ) -> Result<RowBuilder, CqlError> {
+        let mut existing: Option<Option<OwnedRow>> = None;
+        let mut stored: Option<Option<StoredRow>> = None;
+        for operation in operations {
+            if let Action::Increment { delta, is_negated } = &operation.action {
+                let Some(delta) = counter_delta(delta, *is_negated, &self.params.eval)? else {
+                    continue;
+                };
+                if stored.is_none() {
+                    stored = Some(self.read_stored(place).await?);
+                }
+                let stored = stored.as_ref().and_then(Option::as_ref);
+                self.increment(place, operation, delta, stored, &mut row)?;
+                continue;
+            }
+            if operation.action.requires_read() && existing.is_none() {
+                existing = Some(self.read_existing(place).await?);
+            }
+            apply(
+                operation,
+                &self.params,
+                existing.as_ref().and_then(Option::as_ref),
+                &mut row,
+            )?;
+        }
+        Ok(row)
+    }
+
+    /// Adds to a counter. The new total is newer than the old one whatever the clock says, so that merges keep it.
+    fn increment(
+        &mut self,
+        place: &Place<'_>,
+        operation: &Operation,
+        delta: i64,
+        stored: Option<&StoredRow>,
+        row: &mut RowBuilder,
+    ) -> Result<(), CqlError> {
+        let table = self.params.table;
+        let column = table.columns.get(operation.column);
+        let id = column.map_or(ColumnId(0), |column| column.id);
+        let key = (
+            table.number.0,
+            place.partition.bytes.clone(),
+            place.kind,
+            place.clustering.clone(),
+            id,
+        );
+        let now_us = self.params.timestamp_us;
+        let (total, timestamp_us) = match self.writes.counters.get(&key) {
+            Some((total, last_us)) => (total.wrapping_add(delta), last_us.saturating_add(1)),
+            None => match counter_state(stored, id)? {
+                CounterState::Absent => (delta, now_us),
+                CounterState::Total {
+                    total,
+                    timestamp_us: last_us,
+                } => (total.wrapping_add(delta), now_us.max(last_us.saturating_add(1))),
+                CounterState::Deleted => return Ok(()),
+            },
+        };
+        self.writes.counters.insert(key, (total, timestamp_us));
+        row.cell(id, Cell::counter(timestamp_us, total));
+        Ok(())
+    }
+
+    /// The row as a reader sees it.
+    async fn read_existing(&self, place: &Place<'_>) -> Result<Option<OwnedRow>, CqlError> {
+        let (table, now_s) = (self.params.table, self.params.now_s);
+        match place.kind {
+            KeyKind::Static => read_static(self.engine, table, place.partition, now_s).await,
+            _ => read_row(self.engine, table, place.partition, place.clustering, now_s).await,
+        }
+    }
+
+    /// The stored row or static row, alive or not.
+    async fn read_stored(&self, place: &Place<'_>) -> Result<Option<StoredRow>, CqlError> {
+        let (engine, table) = (self.engine, self.params.table);
+        if place.kind == KeyKind::Static {
+            let header = read_header(engine, table, place.partition).await?;
+            return read_stored_static(engine, table, place.partition, header.as_ref()).await;
+        }
+        read_stored_row(engine, table, place.partition, place.clustering).await
+    }
+}
