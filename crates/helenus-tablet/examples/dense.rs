@@ -1,8 +1,7 @@
 //! Report B: much more data than cache. Loads rows with uniformly random keys, then reads uniformly, then reads while others are
 //! written over.
 //!
-//! `cargo run --release -p helenus-tablet --example dense -- [--rows N] [--value BYTES] [--block-cache-mib N] [--row-cache-mib N]
-//! [--memtable-mib N] [--batch ROWS] [--seconds S] [--rate WRITES/S] [--path FOLDER]`
+//! `cargo run --release -p helenus-tablet --example dense -- --help`
 //!
 //! The load is shown in intervals, with their spread. Block reads are those that the block cache did not answer.
 
@@ -14,8 +13,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use clap::Parser;
 use helenus_tablet::{Store, StoreConfig, StoreUrl, WriteBatch};
-use support::{Args, Latencies, Partition, RowHooks, mix, noise, now_us, upsert};
+use support::{Latencies, Memory, Partition, RowHooks, mix, noise, now_us, upsert};
 
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
@@ -45,12 +45,16 @@ impl Load {
         batch.merge(token, key, upsert(now_us(), noise(seed, self.value_len)));
     }
 
-    /// Writes rows that nobody has written yet, until there are enough.
-    async fn load(&self) {
+    /// Writes rows that nobody has written yet, until there are enough; `rate` of all tasks a second, or as many as it takes.
+    async fn load(&self, started: Instant, rate: Option<f64>) {
         loop {
             let first = self.next.fetch_add(self.batch, Ordering::Relaxed);
             if first >= self.rows {
                 return;
+            }
+            if let Some(rate) = rate {
+                let due = started + Duration::from_secs_f64(first as f64 / rate);
+                tokio::time::sleep_until(due.into()).await;
             }
             let mut batch = WriteBatch::new();
             for number in first..(first + self.batch).min(self.rows) {
@@ -127,20 +131,56 @@ async fn reads(name: &str, load: &Arc<Load>, seconds: u64) {
     );
 }
 
+/// Much more data than cache: rows are loaded under random keys, then read, then read while others are written over
+#[derive(Parser, Debug)]
+struct Args {
+    /// Rows
+    #[arg(long, default_value_t = 8_000_000)]
+    rows: u64,
+    /// Length of a value in bytes
+    #[arg(long, default_value_t = 256)]
+    value: usize,
+    /// Rows of a batch
+    #[arg(long, default_value_t = 10)]
+    batch: u64,
+    /// Rows loaded a second; as many as 32 tasks write if not given
+    #[arg(long)]
+    load_rate: Option<f64>,
+    /// Rows written over a second
+    #[arg(long, default_value_t = 10_000)]
+    rate: u64,
+    /// Seconds of each measurement of reads
+    #[arg(long, default_value_t = 20)]
+    seconds: u64,
+    /// Threads that flush and compact
+    #[arg(long)]
+    background_threads: Option<usize>,
+    #[command(flatten)]
+    memory: Memory,
+    /// Folder of the data; emptied
+    #[arg(long)]
+    path: Option<PathBuf>,
+}
+
 #[tokio::main]
 async fn main() {
-    let mut args = Args::parse();
-    let path: PathBuf = args.get("--path", std::env::temp_dir().join("helenus-dense"));
+    let Args {
+        rows,
+        value: value_len,
+        batch,
+        load_rate,
+        rate,
+        seconds,
+        background_threads,
+        memory,
+        path,
+    } = Args::parse();
+    let path = path.unwrap_or_else(|| std::env::temp_dir().join("helenus-dense"));
     let mut config = StoreConfig::new(StoreUrl::File(path.clone()));
-    config.memtable_bytes = args.get("--memtable-mib", config.memtable_bytes >> 20) << 20;
-    config.block_cache_bytes = args.get("--block-cache-mib", 96) << 20;
-    config.row_cache_bytes = args.get("--row-cache-mib", 16) << 20;
-    let rows = args.get("--rows", 8_000_000);
-    let value_len = args.get("--value", 256);
-    let batch = args.get("--batch", 10);
-    let seconds = args.get("--seconds", 20);
-    let rate = args.get("--rate", 10_000);
-    args.end();
+    config.block_cache_bytes = 96 << 20;
+    config.row_cache_bytes = 16 << 20;
+    memory.set(&mut config);
+    config.background_threads = background_threads.unwrap_or(config.background_threads);
     let _ = std::fs::remove_dir_all(&path);
     let cache_bytes = config.block_cache_bytes + config.row_cache_bytes;
     let store = Store::open(config, Arc::new(RowHooks)).await.unwrap();
@@ -153,7 +193,7 @@ async fn main() {
         done: AtomicU64::new(0),
         stop: AtomicBool::new(false),
     });
-    fill(&load).await;
+    fill(&load, load_rate).await;
     store.flush().await.unwrap();
     let data = support::table_bytes(&path);
     println!(
@@ -187,12 +227,12 @@ async fn main() {
 }
 
 /// Loads all rows, and shows how evenly.
-async fn fill(load: &Arc<Load>) {
+async fn fill(load: &Arc<Load>, rate: Option<f64>) {
     let (started, cpu) = (Instant::now(), support::cpu());
     let tasks: Vec<_> = (0..TASKS)
         .map(|_| {
             let load = load.clone();
-            tokio::spawn(async move { load.load().await })
+            tokio::spawn(async move { load.load(started, rate).await })
         })
         .collect();
     let mut rates = Vec::new();

@@ -1,7 +1,7 @@
 //! The queue pattern: rows are written to a partition, most are deleted from the front, the first ones left are read. Beside it, a
 //! partition from which nothing was deleted.
 //!
-//! `cargo run --release -p helenus-tablet --example queue -- [--rows N] [--deleted N] [--limit N] [--reads N] [--path FOLDER]`
+//! `cargo run --release -p helenus-tablet --example queue -- --help`
 
 mod support;
 
@@ -9,8 +9,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use clap::Parser;
 use helenus_tablet::{Store, StoreConfig, StoreUrl, WriteBatch};
-use support::{Args, Latencies, Partition, RowHooks, delete, noise, now_us, upsert};
+use support::{Latencies, Partition, RowHooks, delete, noise, now_us, upsert};
 
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
@@ -35,15 +36,36 @@ async fn read(name: &str, store: &Store, partition: &str, limit: usize, reads: u
     );
 }
 
+/// The queue pattern, beside a partition from which nothing was deleted
+#[derive(Parser, Debug)]
+struct Args {
+    /// Rows written to each partition
+    #[arg(long, default_value_t = 2000)]
+    rows: u32,
+    /// Rows deleted from the front of one
+    #[arg(long, default_value_t = 1900)]
+    deleted: u32,
+    /// Rows of a read
+    #[arg(long, default_value_t = 100)]
+    limit: usize,
+    /// Reads of a measurement
+    #[arg(long, default_value_t = 1000)]
+    reads: usize,
+    /// Folder of the data; emptied
+    #[arg(long)]
+    path: Option<PathBuf>,
+}
+
 #[tokio::main]
 async fn main() {
-    let mut args = Args::parse();
-    let path: PathBuf = args.get("--path", std::env::temp_dir().join("helenus-queue"));
-    let rows: u32 = args.get("--rows", 2000);
-    let deleted: u32 = args.get("--deleted", 1900);
-    let limit = args.get("--limit", 100);
-    let reads = args.get("--reads", 1000);
-    args.end();
+    let Args {
+        rows,
+        deleted,
+        limit,
+        reads,
+        path,
+    } = Args::parse();
+    let path = path.unwrap_or_else(|| std::env::temp_dir().join("helenus-queue"));
     let _ = std::fs::remove_dir_all(&path);
     let config = StoreConfig::new(StoreUrl::File(path.clone()));
     let store = Store::open(config, Arc::new(RowHooks)).await.unwrap();

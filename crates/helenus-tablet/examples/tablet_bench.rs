@@ -1,17 +1,16 @@
 //! Measures the storage floor alone: durable writes and reads, with 64 tasks (or `--tasks N`), keys of 50 B, values of 256 B.
 //!
-//! `cargo run --release -p helenus-tablet --example tablet_bench -- [--seconds S] [--tasks N] [--rows N] [--path FOLDER] [--no-row-cache] [--random]
-//! [--bucket-ms MS]`
-//!
-//! With `--bucket-ms` the store lies in an object store in memory that takes so many milliseconds for each request.
+//! `cargo run --release -p helenus-tablet --example tablet_bench -- --help`
 //!
 //! CPU time is the whole process', load generation included.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use clap::Parser;
 use helenus_tablet::{
     Below, CompactFilter, CompactionContext, Decision, HookError, Hooks, Store, StoreConfig, StoreUrl,
     Verdict, WriteBatch, set_memory_store,
@@ -51,41 +50,30 @@ impl CompactFilter for KeepAll {
     }
 }
 
-struct Settings {
+/// The storage floor alone: writes, reads and scans of small rows
+#[derive(Parser, Debug)]
+struct Args {
+    /// Seconds of each measurement
+    #[arg(long, default_value_t = 5)]
     seconds: u64,
+    /// Tasks that do one thing after the other
+    #[arg(long, default_value_t = 64)]
     tasks: usize,
+    /// Rows
+    #[arg(long, default_value_t = 1_000_000)]
     rows: u64,
-    path: std::path::PathBuf,
-    row_cache: bool,
+    /// Folder of the data; emptied
+    #[arg(long)]
+    path: Option<PathBuf>,
+    /// Without a row cache
+    #[arg(long)]
+    no_row_cache: bool,
+    /// Write under random keys, not in order
+    #[arg(long)]
     random: bool,
+    /// The store lies in an object store in memory that takes so many milliseconds for each request
+    #[arg(long, value_name = "MS")]
     bucket_ms: Option<u64>,
-}
-
-fn settings() -> Settings {
-    let mut settings = Settings {
-        seconds: 5,
-        tasks: 64,
-        rows: 1_000_000,
-        path: std::env::temp_dir().join("helenus-tablet-bench"),
-        row_cache: true,
-        random: false,
-        bucket_ms: None,
-    };
-    let mut args = std::env::args().skip(1);
-    while let Some(arg) = args.next() {
-        let mut value = || args.next().unwrap_or_else(|| panic!("{arg} needs a value"));
-        match arg.as_str() {
-            "--seconds" => settings.seconds = value().parse().unwrap(),
-            "--tasks" => settings.tasks = value().parse().unwrap(),
-            "--rows" => settings.rows = value().parse().unwrap(),
-            "--path" => settings.path = value().into(),
-            "--random" => settings.random = true,
-            "--bucket-ms" => settings.bucket_ms = Some(value().parse().unwrap()),
-            "--no-row-cache" => settings.row_cache = false,
-            _ => panic!("unknown argument {arg}"),
-        }
-    }
-    settings
 }
 
 fn mix(mut x: u64) -> u64 {
@@ -151,19 +139,15 @@ async fn settle(store: &Store) {
     );
 }
 
-async fn run<F>(
-    name: &str,
-    settings: &Settings,
-    seconds: u64,
-    work: impl Fn(u64) -> F + Send + Sync + 'static,
-) where
+async fn run<F>(name: &str, args: &Args, seconds: u64, work: impl Fn(u64) -> F + Send + Sync + 'static)
+where
     F: Future<Output = u64> + Send,
 {
     let work = Arc::new(work);
     let numbers = Arc::new(AtomicU64::new(0));
     let end = Instant::now() + Duration::from_secs(seconds);
     let (cpu_before, started) = (cpu(), Instant::now());
-    let tasks: Vec<_> = (0..settings.tasks)
+    let tasks: Vec<_> = (0..args.tasks)
         .map(|_| {
             let (work, numbers) = (work.clone(), numbers.clone());
             tokio::spawn(async move {
@@ -223,21 +207,25 @@ fn bucket(wait: Duration) -> StoreUrl {
 
 #[tokio::main]
 async fn main() {
-    let settings = Arc::new(settings());
-    let _ = std::fs::remove_dir_all(&settings.path);
-    let url = match settings.bucket_ms {
+    let args = Args::parse();
+    let path = args
+        .path
+        .clone()
+        .unwrap_or_else(|| std::env::temp_dir().join("helenus-tablet-bench"));
+    let _ = std::fs::remove_dir_all(&path);
+    let url = match args.bucket_ms {
         Some(ms) => bucket(Duration::from_millis(ms)),
-        None => StoreUrl::File(settings.path.clone()),
+        None => StoreUrl::File(path.clone()),
     };
     let mut config = StoreConfig::new(url);
-    if !settings.row_cache {
+    if args.no_row_cache {
         config.row_cache_bytes = 0;
     }
     let store = Store::open(config.clone(), Arc::new(LastWins)).await.unwrap();
-    let (rows, seconds) = (settings.rows, settings.seconds);
+    let (rows, seconds) = (args.rows, args.seconds);
 
     // Each key once, until there are `rows` of them; random ones with `--random`.
-    let random = settings.random;
+    let random = args.random;
     let write = move |store: Arc<Store>, rows: u64, durable: bool| {
         move |number: u64| {
             let store = store.clone();
@@ -250,13 +238,7 @@ async fn main() {
             }
         }
     };
-    run(
-        "durable writes",
-        &settings,
-        seconds,
-        write(store.clone(), rows, true),
-    )
-    .await;
+    run("durable writes", &args, seconds, write(store.clone(), rows, true)).await;
     let log = store.stats().log;
     println!(
         "    groups of {:.1}, sync {:.0} us",
@@ -265,20 +247,20 @@ async fn main() {
     );
     run(
         "writes, not durable",
-        &settings,
+        &args,
         seconds,
         write(store.clone(), rows, false),
     )
     .await;
     run(
         "durable overwrites of 1000 keys",
-        &settings,
+        &args,
         seconds,
         write(store.clone(), 1000, true),
     )
     .await;
     let batches = store.clone();
-    run("durable batches of 100", &settings, seconds, move |number| {
+    run("durable batches of 100", &args, seconds, move |number| {
         let store = batches.clone();
         async move {
             let mut batch = WriteBatch::new();
@@ -306,10 +288,10 @@ async fn main() {
             }
         }
     };
-    run("gets of all rows", &settings, seconds, get(store.clone(), rows)).await;
-    run("gets of 1000 rows", &settings, seconds, get(store.clone(), 1000)).await;
+    run("gets of all rows", &args, seconds, get(store.clone(), rows)).await;
+    run("gets of 1000 rows", &args, seconds, get(store.clone(), 1000)).await;
     let scans = store.clone();
-    run("scans of one partition", &settings, seconds, move |number| {
+    run("scans of one partition", &args, seconds, move |number| {
         let store = scans.clone();
         async move {
             let (token, key) = key(mix(number) % rows);
@@ -342,5 +324,5 @@ async fn main() {
         store.replayed_records()
     );
     store.close().await.unwrap();
-    let _ = std::fs::remove_dir_all(&settings.path);
+    let _ = std::fs::remove_dir_all(&path);
 }

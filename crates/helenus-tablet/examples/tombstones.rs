@@ -1,10 +1,8 @@
 //! Report E: partitions of 13 slots, of the mutations 75% delete a random slot and the rest write it, reads take the whole slice.
 //!
-//! `cargo run --release -p helenus-tablet --example tombstones -- [--products N] [--rate MUTATIONS/S] [--reads READS/S] [--seconds S]
-//! [--memtable-mib N] [--block-cache-mib N] [--row-cache-mib N] [--value BYTES] [--deletes PERCENT] [--path FOLDER]`
+//! `cargo run --release -p helenus-tablet --example tombstones -- --help`
 //!
-//! A rate of 0 is as fast as it goes, with 16 tasks each. `--deletes 0` is the table that never deletes: the slots that are alive are
-//! written over and over. Bytes on disk are those of SSTables; live bytes are the keys and values of the rows that are alive. Latencies
+//! Bytes on disk are those of SSTables; live bytes are the keys and values of the rows that are alive. Latencies
 //! count from the call.
 
 mod support;
@@ -14,8 +12,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use clap::Parser;
 use helenus_tablet::{Store, StoreConfig, StoreUrl, WriteBatch};
-use support::{Args, Latencies, Partition, RowHooks, delete, mix, noise, now_us, upsert};
+use support::{Latencies, Memory, Partition, RowHooks, delete, mix, noise, now_us, upsert};
 
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
@@ -129,21 +128,49 @@ impl Load {
     }
 }
 
+/// Partitions of 13 slots: of the mutations most delete a random slot and the rest write it, reads take the whole slice
+#[derive(Parser, Debug)]
+struct Args {
+    /// Partitions
+    #[arg(long, default_value_t = 500_000)]
+    products: u64,
+    /// Seconds of the measurement
+    #[arg(long, default_value_t = 120)]
+    seconds: u64,
+    /// Mutations a second; 0: as many as 16 tasks make
+    #[arg(long, default_value_t = 5_000)]
+    rate: u64,
+    /// Slices read a second; 0: as many as 16 tasks make
+    #[arg(long, default_value_t = 5_000)]
+    reads: u64,
+    /// Length of a value in bytes
+    #[arg(long, default_value_t = 150)]
+    value: usize,
+    /// Percentage of mutations that delete; 0: the slots that are alive are written over and over
+    #[arg(long, default_value_t = 75)]
+    deletes: u64,
+    #[command(flatten)]
+    memory: Memory,
+    /// Folder of the data; emptied
+    #[arg(long)]
+    path: Option<PathBuf>,
+}
+
 #[tokio::main]
 async fn main() {
-    let mut args = Args::parse();
-    let path: PathBuf = args.get("--path", std::env::temp_dir().join("helenus-tombstones"));
-    let products = args.get("--products", 500_000);
-    let seconds = args.get("--seconds", 120);
-    let rate = args.get("--rate", 5_000);
-    let reads = args.get("--reads", 5_000);
+    let Args {
+        products,
+        seconds,
+        rate,
+        reads,
+        value: value_len,
+        deletes: delete_percent,
+        memory,
+        path,
+    } = Args::parse();
+    let path = path.unwrap_or_else(|| std::env::temp_dir().join("helenus-tombstones"));
     let mut config = StoreConfig::new(StoreUrl::File(path.clone()));
-    config.memtable_bytes = args.get("--memtable-mib", config.memtable_bytes >> 20) << 20;
-    config.block_cache_bytes = args.get("--block-cache-mib", config.block_cache_bytes >> 20) << 20;
-    config.row_cache_bytes = args.get("--row-cache-mib", config.row_cache_bytes >> 20) << 20;
-    let value_len = args.get("--value", 150);
-    let delete_percent = args.get("--deletes", 75);
-    args.end();
+    memory.set(&mut config);
     let _ = std::fs::remove_dir_all(&path);
     let store = Store::open(config, Arc::new(RowHooks)).await.unwrap();
     let load = Arc::new(Load {

@@ -11,7 +11,9 @@ use helenus_row::compact::{self, RowFilter, TableState};
 use helenus_row::{
     Cell, ColumnId, Deletion, Liveness, RowBuilder, RowRef, TableId, key, merge, murmur3_token, read,
 };
-use helenus_tablet::{Below, CompactFilter, CompactionContext, Decision, HookError, Hooks, Store, Verdict};
+use helenus_tablet::{
+    Below, CompactFilter, CompactionContext, Decision, HookError, Hooks, Store, StoreConfig, Verdict,
+};
 
 /// The one table.
 pub const TABLE: TableId = TableId(7);
@@ -255,33 +257,26 @@ impl Latencies {
     }
 }
 
-/// `--name value` pairs of the command line.
-pub struct Args(Vec<(String, String)>);
+/// The memory that a store of the measurement has.
+#[derive(clap::Args, Debug)]
+pub struct Memory {
+    /// Size of a memtable
+    #[arg(long, value_name = "MIB")]
+    pub memtable_mib: Option<u64>,
+    /// Size of the block cache
+    #[arg(long, value_name = "MIB")]
+    pub block_cache_mib: Option<u64>,
+    /// Size of the row cache
+    #[arg(long, value_name = "MIB")]
+    pub row_cache_mib: Option<u64>,
+}
 
-impl Args {
-    pub fn parse() -> Args {
-        let mut args = std::env::args().skip(1);
-        let mut pairs = Vec::new();
-        while let Some(name) = args.next() {
-            let value = args.next().unwrap_or_else(|| panic!("{name} needs a value"));
-            pairs.push((name, value));
-        }
-        Args(pairs)
-    }
-
-    pub fn get<T: std::str::FromStr>(&mut self, name: &str, default: T) -> T {
-        match self.0.iter().position(|(other, _)| other == name) {
-            Some(place) => {
-                let (_, value) = self.0.remove(place);
-                value
-                    .parse()
-                    .unwrap_or_else(|_| panic!("{name} {value}: not a value"))
-            }
-            None => default,
-        }
-    }
-
-    pub fn end(self) {
-        assert!(self.0.is_empty(), "unknown arguments: {:?}", self.0);
+impl Memory {
+    /// Sets what was asked for; the rest stays.
+    pub fn set(&self, config: &mut StoreConfig) {
+        let bytes = |mib: Option<u64>, default: u64| mib.map_or(default, |mib| mib << 20);
+        config.memtable_bytes = bytes(self.memtable_mib, config.memtable_bytes);
+        config.block_cache_bytes = bytes(self.block_cache_mib, config.block_cache_bytes);
+        config.row_cache_bytes = bytes(self.row_cache_mib, config.row_cache_bytes);
     }
 }
