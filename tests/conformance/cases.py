@@ -83,9 +83,8 @@ class Case:
                 directives[name] = value
 
     def add(self, text, line, directives):
-        text = text.replace("%ks", self.keyspace)
         if "each" not in directives:
-            self.steps.append(Step(text, line, directives))
+            self.steps.append(Step(text.replace("%ks", self.keyspace), line, directives))
             return
         rest = {k: v for k, v in directives.items() if k != "each"}
         for row in directives["each"]:
@@ -93,7 +92,7 @@ class Case:
             expanded = text
             for i, field in enumerate(fields, 1):
                 expanded = expanded.replace(f"${i}", field)
-            self.steps.append(Step(expanded, line, rest))
+            self.steps.append(Step(expanded.replace("%ks", self.keyspace), line, rest))
 
 
 def load(filters=()):

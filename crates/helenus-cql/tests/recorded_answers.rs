@@ -36,12 +36,12 @@ fn unescape(line: &str) -> String {
     out
 }
 
-/// (statement, syntax error's text if it was one); executions of prepared statements are left out.
+/// (statement, syntax error's text if it was one); executions of prepared statements and abbreviated ones are left out.
 fn recorded_statements(path: &Path) -> Vec<(String, Option<String>)> {
     let text = fs::read_to_string(path).expect("a recorded file");
     let lines: Vec<&str> = text.lines().collect();
     let pairs = lines.windows(2).filter(|pair| pair[0].starts_with("> "));
-    let statements = pairs.filter(|pair| !pair[0].contains(" -- "));
+    let statements = pairs.filter(|pair| !pair[0].contains(" -- ") && !pair[0].contains("%rep("));
     statements
         .map(|pair| {
             let head = &pair[0][2..];

@@ -268,6 +268,7 @@ impl Engine {
         }
         let (parsed, planned) = trace::parsing(|| {
             let parsed = self.parse(text)?;
+            crate::ddl::check_prepare(self, &parsed.statement)?;
             let planned = self.plan(keyspace, &parsed)?;
             Ok((parsed, planned))
         })?;

@@ -120,7 +120,12 @@ pub fn plan(
                 "Bind variables are not allowed in CREATE MATERIALIZED VIEW statements",
             ));
         }
-        other => Plan::Direct(Box::new(other.clone())),
+        other => {
+            if let ast::Statement::Truncate(name) = other {
+                ctx.table(name)?;
+            }
+            Plan::Direct(Box::new(other.clone()))
+        }
     };
     let markers = ctx.markers;
     Ok(Planned {

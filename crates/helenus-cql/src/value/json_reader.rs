@@ -88,10 +88,10 @@ impl<'a> Reader<'a> {
 
     fn source(&self) -> String {
         let count = self.text.chars().count();
+        let shown: String = self.text.chars().take(SHOWN_CHARS_MAX).map(shown).collect();
         if count <= SHOWN_CHARS_MAX {
-            return format!("(String)\"{}\"", self.text);
+            return format!("(String)\"{shown}\"");
         }
-        let shown: String = self.text.chars().take(SHOWN_CHARS_MAX).collect();
         format!("(String)\"{shown}\"[truncated {} chars]", count - SHOWN_CHARS_MAX)
     }
 
@@ -142,7 +142,21 @@ impl<'a> Reader<'a> {
             Some('{') => self.object(),
             Some('[') => self.array(),
             Some('"') => self.string().map(Value::String),
+            Some('-') if self.rest().starts_with("-Infinity") => self.not_a_number("-Infinity"),
             Some(c) if c == '-' || c.is_ascii_digit() => self.number(),
+            Some('+') if self.rest().chars().nth(1).is_some() => {
+                self.at += 1;
+                let c = self.peek().unwrap_or_default();
+                self.advance(c);
+                let code = u32::from(c);
+                self.error(
+                    PARSE,
+                    format!(
+                        "Unexpected character ('{c}' (code {code})) in numeric value: expected digit (0-9) to follow minus \
+                         sign, for valid numeric value"
+                    ),
+                )
+            }
             Some(c) if c.is_alphabetic() || c == '_' || c == '$' => self.word(),
             Some(c) => self.unexpected(c, &format!("expected a valid value {VALUES}")),
             None => self.error(END, "Unexpected end-of-input".to_owned()),
@@ -232,6 +246,20 @@ impl<'a> Reader<'a> {
             escaped = *c == '\\' && !escaped;
             is_end
         });
+        let closed = rest
+            .get(..end.map_or(rest.len(), |(end, _)| end))
+            .unwrap_or_default();
+        if let Some((at, c)) = closed.char_indices().find(|(_, c)| u32::from(*c) < 0x20) {
+            self.at += at + 1;
+            return self.error(
+                PARSE,
+                format!(
+                    "Illegal unquoted character ((CTRL-CHAR, code {})): has to be escaped using backslash to be included in \
+                     string value",
+                    u32::from(c)
+                ),
+            );
+        }
         let Some((end, _)) = end else {
             self.at = self.text.len();
             return self.error(END, "Unexpected end-of-input in VALUE_STRING".to_owned());
@@ -257,11 +285,28 @@ impl<'a> Reader<'a> {
                 self.at += literal.len();
                 Ok(Value::Number(number))
             }
+            Err(_) if has_leading_zero(literal) => {
+                self.at += 1;
+                self.error(
+                    PARSE,
+                    "Invalid numeric value: Leading zeroes not allowed".to_owned(),
+                )
+            }
             Err(_) => {
                 self.at += literal.len();
                 self.error(PARSE, format!("Invalid numeric value: {literal}"))
             }
         }
+    }
+
+    fn not_a_number(&mut self, word: &str) -> Read<Value> {
+        self.at += word.len();
+        self.error(
+            PARSE,
+            format!(
+                "Non-standard token '{word}': enable JsonParser.Feature.ALLOW_NON_NUMERIC_NUMBERS to allow"
+            ),
+        )
     }
 
     fn word(&mut self) -> Read<Value> {
@@ -275,10 +320,28 @@ impl<'a> Reader<'a> {
             "null" => Ok(Value::Null),
             "true" => Ok(Value::Bool(true)),
             "false" => Ok(Value::Bool(false)),
+            "NaN" | "Infinity" => {
+                self.at -= word.len();
+                self.not_a_number(word)
+            }
             _ => self.error(
                 PARSE,
                 format!("Unrecognized token '{word}': was expecting {VALUES}"),
             ),
         }
     }
+}
+
+/// A character of the text in a message: all control characters but those that break lines are escaped.
+fn shown(c: char) -> String {
+    match c {
+        '\n' | '\r' => c.to_string(),
+        c if u32::from(c) < 0x20 => format!("\\u{:04X}", u32::from(c)),
+        c => c.to_string(),
+    }
+}
+
+fn has_leading_zero(literal: &str) -> bool {
+    let digits = literal.strip_prefix('-').unwrap_or(literal);
+    matches!(digits.as_bytes(), [b'0', b'0'..=b'9', ..])
 }

@@ -127,6 +127,18 @@ pub fn pack_list<T: AsRef<[u8]>>(elements: impl IntoIterator<Item = T>) -> Bytes
     out.into()
 }
 
+/// A list some of whose elements may be null: no column holds one, but a selection may be one.
+pub fn pack_nullable_list<T: AsRef<[u8]>>(elements: impl IntoIterator<Item = Option<T>>) -> Bytes {
+    let mut out = vec![0; 4];
+    let mut count = 0i32;
+    for element in elements {
+        write_value(&mut out, element.as_ref().map(AsRef::as_ref));
+        count += 1;
+    }
+    put_count(&mut out, count);
+    out.into()
+}
+
 fn put_count(out: &mut [u8], count: i32) {
     if let Some(head) = out.first_chunk_mut::<4>() {
         *head = count.to_be_bytes();

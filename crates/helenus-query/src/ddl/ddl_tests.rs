@@ -203,6 +203,20 @@ fn is_compared(statement: &str, expected: &[String]) -> bool {
     is_schema && !is_known && !statement.contains(" -- ") && !expected.iter().any(is_bug)
 }
 
+/// The statement with every `%rep(text,count)` written out.
+fn expanded(statement: &str) -> String {
+    let Some((before, rest)) = statement.split_once("%rep(") else {
+        return statement.to_owned();
+    };
+    let (repeated, after) = rest.split_once(')').unwrap();
+    let (text, count) = repeated.split_once(',').unwrap();
+    format!(
+        "{before}{}{}",
+        text.repeat(count.parse().unwrap()),
+        expanded(after)
+    )
+}
+
 fn replay(path: &Path, differences: &mut Vec<String>) -> usize {
     let text = fs::read_to_string(path).unwrap();
     let name = path.file_stem().unwrap().to_string_lossy().into_owned();
@@ -224,7 +238,7 @@ fn replay(path: &Path, differences: &mut Vec<String>) -> usize {
         if !is_compared(&statement, &expected) {
             continue;
         }
-        let Some(answer) = replay.answer(&statement.replace("\\n", "\n")) else {
+        let Some(answer) = replay.answer(&expanded(&statement.replace("\\n", "\n"))) else {
             continue;
         };
         compared += 1;

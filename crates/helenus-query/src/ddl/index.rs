@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use helenus_cql::ast;
 use helenus_cql::error::CqlError;
-use helenus_cql::types::CqlType;
+use helenus_cql::types::{CqlType, quote_identifier};
 use helenus_row::{ColumnId, TableId};
 use uuid::Uuid;
 
 use super::properties;
 use super::table::references_duration;
-use super::{Applied, Change, DdlContext, is_valid_name, unchanged};
+use super::{Applied, Change, DdlContext, is_valid_name, sai, unchanged};
 use crate::response::{ChangeKind, SchemaTarget};
 use crate::schema::{
     ColumnKind, Follower, Index, IndexKind, IndexTarget, IndexTargetKind, Keyspace, Table, TableBuilder,
@@ -21,18 +21,10 @@ use crate::storage::index_entry::hidden_columns;
 
 /// Longest name of an index.
 const INDEX_NAME_LEN_MAX: usize = 222;
-/// What Cassandra says when a vector is indexed.
-const VECTOR_INDEX_WARNING: &str = "\
-SAI ANN indexes on vector columns are experimental and are not recommended for production use.
-They don't yet support SELECT queries with:
- * Consistency level higher than ONE/LOCAL_ONE.
- * Paging.
- * No LIMIT clauses.
- * PER PARTITION LIMIT clauses.
- * GROUP BY clauses.
- * Aggregation functions.
- * Filters on columns without a SAI index.";
-const SAI_CLASS: &str = "StorageAttachedIndex";
+
+/// What stands for the index of a stock CREATE INDEX in a USING clause.
+const LEGACY_CLASS: &str = "legacy_local_table";
+const SASI_CLASS: &str = "org.apache.cassandra.index.sasi.SASIIndex";
 
 pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateIndex) -> Applied {
     let keyspace_name = ctx.keyspace_of(&statement.table)?;
@@ -50,7 +42,7 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateIndex) -> Applied {
             false => Err(CqlError::invalid(format!("Index '{name}' already exists"))),
         };
     }
-    let (kind, mut options) = index_kind(statement)?;
+    check_options(statement)?;
     if table.is_counter {
         return Err(CqlError::invalid(
             "Secondary indexes on counter tables aren't supported",
@@ -61,38 +53,78 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateIndex) -> Applied {
             "Secondary indexes on materialized views aren't supported",
         ));
     }
-    let target = match statement.targets.as_slice() {
-        [target] => check_target(table, target)?,
-        [] => {
-            return Err(CqlError::invalid(
-                "Only CUSTOM indexes can be created without specifying a target column",
-            ));
-        }
-        _ => return Err(CqlError::invalid("Only CUSTOM indexes support multiple columns")),
-    };
+    let target = target(table, statement)?;
     let name = given_name.unwrap_or_else(|| default_name(keyspace, table, &target.column));
     if !is_valid_name(&name, INDEX_NAME_LEN_MAX) {
         return Err(CqlError::Config(format!("Illegal index name {name}")));
     }
+    let (kind, mut options) = index_kind(statement)?;
     options.insert("target".to_owned(), target_option(&target));
     if let Some(twin) = table
         .indexes
         .iter()
-        .find(|index| index.target == target && index.kind == kind)
+        .find(|index| index.kind == kind && index.options == options)
     {
         return match statement.if_not_exists {
             true => unchanged(),
-            false if kind == IndexKind::Custom => Err(CqlError::invalid(format!(
-                "Cannot create more than one storage-attached index on the same column: {}",
-                target.column
-            ))),
             false => Err(CqlError::invalid(format!(
                 "Index {name} is a duplicate of existing index {}",
                 twin.name
             ))),
         };
     }
+    if kind == IndexKind::Custom {
+        sai::check(table, &target, &options)?;
+    }
     add(ctx, table, name, kind, options, target)
+}
+
+/// What can be said of the WITH clause by itself.
+fn check_options(statement: &ast::CreateIndex) -> Result<(), CqlError> {
+    properties::check_known(&statement.properties, &["options"])?;
+    let Some(declared) = properties::map(&statement.properties, "options")? else {
+        return Ok(());
+    };
+    if !statement.custom
+        && statement
+            .using
+            .as_deref()
+            .is_none_or(|class| class == LEGACY_CLASS)
+    {
+        return Err(CqlError::invalid("Cannot specify options for a non-CUSTOM index"));
+    }
+    match ["class_name", "target"]
+        .into_iter()
+        .find(|name| declared.contains_key(*name))
+    {
+        Some(name) => Err(CqlError::invalid(format!(
+            "Cannot specify {name} as a CUSTOM option"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// The one thing that is indexed.
+fn target(table: &Table, statement: &ast::CreateIndex) -> Result<IndexTarget, CqlError> {
+    let is_sai = statement.using.as_deref().is_some_and(sai::is_sai);
+    let targets = statement.targets.as_slice();
+    let message = match targets {
+        [target] => return check_target(table, target),
+        [] if is_sai => "Failed to retrieve target column for: ".to_owned(),
+        [] => "Only CUSTOM indexes can be created without specifying a target column".to_owned(),
+        _ if is_sai => {
+            for target in targets {
+                check_target(table, target)?;
+            }
+            let columns: Vec<String> = targets.iter().map(|target| target.column.to_string()).collect();
+            format!(
+                "A storage-attached index cannot be created over multiple columns: {}",
+                columns.join(", ")
+            )
+        }
+        _ => "Only CUSTOM indexes support multiple columns".to_owned(),
+    };
+    Err(CqlError::invalid(message))
 }
 
 fn add(
@@ -119,16 +151,8 @@ fn add(
     let schema = schema.with_table(Table::clone(&changed));
     let target = SchemaTarget::Table(table.name.clone());
     let change = Change::new(schema, ChangeKind::Updated, &table.keyspace, target);
-    let is_on_vector = |index: &Arc<Index>| {
-        let indexed = changed.column(&index.target.column);
-        indexed.is_some_and(|(_, column)| matches!(column.ty, CqlType::Vector { .. }))
-    };
-    let warnings = match index.kind == IndexKind::Custom && changed.indexes.iter().any(is_on_vector) {
-        true => vec![VECTOR_INDEX_WARNING.to_owned()],
-        false => Vec::new(),
-    };
     Ok(Ok(Change {
-        warnings,
+        warnings: sai::warnings(&changed),
         to_build: Some(Follower::Index(index).of(&changed)),
         ..change
     }))
@@ -138,21 +162,19 @@ fn add(
 fn index_kind(statement: &ast::CreateIndex) -> Result<(IndexKind, BTreeMap<String, String>), CqlError> {
     let declared = properties::map(&statement.properties, "options")?;
     let class = statement.using.as_deref();
-    let short = class.map(|class| class.rsplit('.').next().unwrap_or(class));
-    let is_sai = |name: &str| name.eq_ignore_ascii_case("sai") || name == SAI_CLASS;
-    match (statement.custom, short) {
-        (_, Some(name)) if is_sai(name) => {
+    match (statement.custom, class) {
+        (_, Some(class)) if sai::is_sai(class) => {
             let mut options = declared.unwrap_or_default();
-            options.insert("class_name".to_owned(), class.unwrap_or(SAI_CLASS).to_owned());
+            options.insert("class_name".to_owned(), class.to_owned());
             Ok((IndexKind::Custom, options))
         }
-        (false, None | Some("legacy_local_table")) => match declared {
-            Some(_) => Err(CqlError::invalid("Cannot specify options for a non-CUSTOM index")),
-            None => Ok((IndexKind::Composites, BTreeMap::new())),
-        },
-        (_, name) => Err(CqlError::Config(format!(
+        (false, None | Some(LEGACY_CLASS)) => Ok((IndexKind::Composites, BTreeMap::new())),
+        (_, Some(class)) if class == SASI_CLASS => Err(CqlError::invalid(
+            "SASI indexes are disabled. Enable in cassandra.yaml to use.",
+        )),
+        (_, class) => Err(CqlError::Config(format!(
             "Unable to find custom indexer class '{}'",
-            class.or(name).unwrap_or("legacy_local_table")
+            class.unwrap_or(LEGACY_CLASS)
         ))),
     }
 }
@@ -162,7 +184,8 @@ fn check_target(table: &Table, target: &ast::IndexTarget) -> Result<IndexTarget,
     let name = target.column.as_str();
     let Some((_, column)) = table.column(name) else {
         return Err(CqlError::invalid(format!(
-            "Undefined column name {name} in table {}",
+            "Undefined column name {} in table {}",
+            quote_identifier(name),
             table.full_name()
         )));
     };
@@ -242,7 +265,7 @@ fn check_target(table: &Table, target: &ast::IndexTarget) -> Result<IndexTarget,
 
 /// The `target` option: the column, in its modifier if it has one.
 fn target_option(target: &IndexTarget) -> String {
-    let column = helenus_cql::types::quote_identifier(&target.column);
+    let column = quote_identifier(&target.column);
     match target.kind.name() {
         "" => column,
         modifier => format!("{modifier}({column})"),
@@ -294,15 +317,6 @@ pub fn hidden_table(
         view: None,
     };
     Ok(builder.build())
-}
-
-/// The index after its column was renamed.
-pub(super) fn retargeted(index: &Index, column: &str) -> Index {
-    let mut index = index.clone();
-    index.target.column = column.to_owned();
-    let option = target_option(&index.target);
-    index.options.insert("target".to_owned(), option);
-    index
 }
 
 pub fn drop(ctx: &DdlContext<'_>, statement: &ast::DropIndex) -> Applied {

@@ -60,7 +60,7 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateKeyspace) -> Applied 
 pub fn alter(ctx: &DdlContext<'_>, statement: &ast::AlterKeyspace) -> Applied {
     let name = statement.name.as_str();
     properties::check_known(&statement.properties, &KNOWN)?;
-    let current = match ctx.keyspace_to_change(name) {
+    let current = match ctx.keyspace_to_alter(name) {
         Err(CqlError::Invalid(_)) if statement.if_exists => return unchanged(),
         found => found?,
     };
@@ -140,34 +140,14 @@ fn replication(
             let is_data_center = |option: &str| ctx.data_centers.iter().any(|known| known == option);
             let known = |option: &str| is_data_center(option) || option == "replication_factor";
             refuse_unknown(&declared, known, &short, keyspace)?;
-            let mut options = Options::new();
-            for data_center in &ctx.data_centers {
-                let factor = declared
-                    .get(data_center)
-                    .or_else(|| declared.get("replication_factor"));
-                let factor = match (factor, previous) {
-                    (None, None) if declared.is_empty() => Some("1"),
-                    (factor, _) => factor.map(String::as_str),
-                };
-                if let Some(factor) = factor {
-                    let factor = factor_text(factor)?;
-                    if factor != "0" {
-                        options.insert(data_center.clone(), factor);
-                    }
-                }
-            }
             Ok(Replication {
                 class: short,
-                options,
+                options: by_data_center(ctx, declared, previous)?,
             })
         }
         "LocalStrategy" => Err(CqlError::Config(
             "Unable to use given strategy class: LocalStrategy is reserved for internal use.".to_owned(),
         )),
-        "EverywhereStrategy" => Ok(Replication {
-            class: short,
-            options: declared,
-        }),
         _ => {
             let class = if class.contains('.') {
                 class
@@ -178,6 +158,47 @@ fn replication(
                 "Unable to find replication strategy class '{class}'"
             )))
         }
+    }
+}
+
+/// A factor for each data center (`NetworkTopologyStrategy.prepareOptions`): a general one is for those that had none of their own before.
+fn by_data_center(
+    ctx: &DdlContext<'_>,
+    mut declared: Options,
+    previous: Option<&Replication>,
+) -> Result<Options, CqlError> {
+    const GENERAL: &str = "replication_factor";
+    let before = previous.map(|previous| &previous.options);
+    let mut general = declared.remove(GENERAL);
+    if general.is_some() {
+        for (data_center, factor) in before.into_iter().flatten().filter(|(name, _)| *name != GENERAL) {
+            declared
+                .entry(data_center.clone())
+                .or_insert_with(|| factor.clone());
+        }
+    } else if declared.is_empty() {
+        let from_simple = before.and_then(|options| options.get(GENERAL));
+        general = Some(from_simple.map_or("1", String::as_str).to_owned());
+    }
+    if let Some(general) = general {
+        for data_center in &ctx.data_centers {
+            declared
+                .entry(data_center.clone())
+                .or_insert_with(|| general.clone());
+        }
+    }
+    let mut options = Options::new();
+    for (data_center, factor) in declared {
+        let factor = factor_text(&factor)?;
+        if factor != "0" {
+            options.insert(data_center, factor);
+        }
+    }
+    match options.is_empty() {
+        true => Err(CqlError::Config(
+            "Configuration for at least one datacenter must be present".to_owned(),
+        )),
+        false => Ok(options),
     }
 }
 
@@ -195,11 +216,17 @@ fn refuse_unknown(
     }
 }
 
-/// A replication factor; transient replicas (`3/1`) are taken as text.
+/// A replication factor; transient replicas (`3/1`) are switched off, as in a stock Cassandra.
 fn factor_text(text: &str) -> Result<String, CqlError> {
-    let full = text.split('/').next().unwrap_or(text);
-    match full.trim().parse::<i64>() {
-        Ok(factor) if factor >= 0 => Ok(text.trim().to_owned()),
+    if let Some((full, transient)) = text.split_once('/')
+        && [full, transient].iter().all(|part| part.parse::<u32>().is_ok())
+    {
+        return Err(CqlError::Config(
+            "Transient replication is not enabled on this node".to_owned(),
+        ));
+    }
+    match text.parse::<i64>() {
+        Ok(factor) if factor >= 0 => Ok(factor.to_string()),
         Ok(_) => Err(CqlError::Config(format!(
             "Replication factor must be non-negative; found {text}"
         ))),
@@ -224,7 +251,7 @@ fn factor_warning(ctx: &DdlContext<'_>, keyspace: &str, replication: &Replicatio
             "replication_factor" => (ctx.data_centers.len(), String::new()),
             data_center => {
                 let nodes = ctx.data_centers.iter().filter(|known| *known == data_center);
-                (nodes.count(), format!(" in datacenter {data_center}"))
+                (nodes.count(), format!(" for datacenter {data_center}"))
             }
         };
         let factor = factor.parse::<usize>().ok().filter(|factor| *factor > nodes)?;
@@ -232,5 +259,8 @@ fn factor_warning(ctx: &DdlContext<'_>, keyspace: &str, replication: &Replicatio
             "Your replication factor {factor} for keyspace {keyspace} is higher than the number of nodes {nodes}{place}"
         ))
     };
-    replication.options.iter().filter_map(too_high).collect()
+    match is_system_name(keyspace) {
+        true => Vec::new(),
+        false => replication.options.iter().filter_map(too_high).collect(),
+    }
 }

@@ -3,6 +3,8 @@
 //! Each statement is a pure function from a [`Schema`] to a [`Change`]; [`execute`] runs those that wait one after the other ([`queue`]), writes
 //! down together what they have changed ([`journal`]), swaps the new schema in and tells the subscribers.
 
+mod compaction;
+mod compression;
 mod difference;
 mod document;
 mod index;
@@ -11,6 +13,8 @@ mod keyspace;
 mod options;
 mod properties;
 mod queue;
+mod roles;
+mod sai;
 mod table;
 mod truncate;
 mod user_type;
@@ -108,6 +112,14 @@ impl DdlContext<'_> {
         }))
     }
 
+    /// A keyspace whose replication may be changed: a user's, or one that Cassandra replicates for its own use.
+    fn keyspace_to_alter(&self, keyspace: &str) -> Result<&Arc<Keyspace>, CqlError> {
+        match self.schema.keyspace(keyspace) {
+            Some(found) if is_replicated_system_name(keyspace) => Ok(found),
+            _ => self.keyspace_to_change(keyspace),
+        }
+    }
+
     /// A keyspace that may be changed and exists.
     fn keyspace_to_change(&self, keyspace: &str) -> Result<&Arc<Keyspace>, CqlError> {
         self.modifiable(keyspace)?;
@@ -129,6 +141,11 @@ pub(crate) fn is_system_name(keyspace: &str) -> bool {
         "system_virtual_schema",
     ];
     SYSTEM.contains(&keyspace)
+}
+
+/// The keyspaces of the server that Cassandra replicates: their replication is an operator's choice.
+fn is_replicated_system_name(keyspace: &str) -> bool {
+    ["system_auth", "system_distributed", "system_traces"].contains(&keyspace)
 }
 
 /// True for a name of 1 to `len_max` characters that are letters, digits or underscores.
@@ -235,9 +252,7 @@ fn refuse(ctx: &DdlContext<'_>, statement: &ast::Statement) -> Applied {
             statement.name,
             qualified(ctx, &statement.table)?
         ))),
-        Statement::CreateRole(ast::CreateRole { options, .. })
-        | Statement::AlterRole(ast::AlterRole { options, .. }) => Err(role_error(options)),
-        _ => Err(not_logged_in()),
+        other => Err(roles::refusal(other, &ctx.data_centers)),
     }
 }
 
@@ -251,23 +266,11 @@ fn create_trigger(ctx: &DdlContext<'_>, statement: &ast::CreateTrigger) -> Appli
     }))
 }
 
-/// Everybody is anonymous, as with Cassandra's `AllowAllAuthenticator`; so nobody may manage roles.
-fn not_logged_in() -> CqlError {
-    CqlError::Unauthorized("You have to be logged in and not anonymous to perform this request".to_owned())
-}
-
-/// Options that need an authenticator are refused before it is asked who asks.
-fn role_error(options: &ast::RoleOptions) -> CqlError {
-    let unsupported = [
-        ("PASSWORD", options.password.is_some()),
-        ("HASHED_PASSWORD", options.hashed_password.is_some()),
-        ("OPTIONS", options.options.is_some()),
-    ];
-    match unsupported.iter().find(|(_, given)| *given) {
-        Some((option, _)) => CqlError::invalid(format!(
-            "org.apache.cassandra.auth.CassandraRoleManager doesn't support {option}"
-        )),
-        None => not_logged_in(),
+/// Refuses to prepare what everybody is refused to run.
+pub(crate) fn check_prepare(engine: &Engine, statement: &ast::Statement) -> Result<(), CqlError> {
+    match roles::is_about_roles(statement) {
+        true => Err(roles::refusal(statement, &data_centers(engine))),
+        false => Ok(()),
     }
 }
 

@@ -1,9 +1,11 @@
 //! Table options: from the WITH clause to [`TableOptions`], validated as Cassandra does (`TableAttributes`,
-//! `TableParams.validate`, `CompactionParams`, `CompressionParams`, `CachingParams`, `SpeculativeRetryPolicy`).
+//! `TableParams.validate`, `CachingParams`, `SpeculativeRetryPolicy`).
 
 use helenus_cql::ast::Properties;
 use helenus_cql::error::CqlError;
 
+use super::compaction::compaction;
+use super::compression::compression;
 use super::properties::{self, Options};
 use crate::schema::TableOptions;
 
@@ -34,7 +36,7 @@ const KNOWN: [&str; 20] = [
 const TTL_MAX_S: i32 = 20 * 365 * 24 * 60 * 60;
 
 /// Options of which messages speak as ConfigurationException.
-fn config<T>(message: String) -> Result<T, CqlError> {
+pub(super) fn config<T>(message: String) -> Result<T, CqlError> {
     Err(CqlError::Config(message))
 }
 
@@ -145,7 +147,7 @@ fn at_least(name: &str, value: i32, least: i32) -> Result<(), CqlError> {
 }
 
 /// `class` with its package, if it has none.
-fn qualify(class: &str, package: &str) -> String {
+pub(super) fn qualify(class: &str, package: &str) -> String {
     if class.contains('.') {
         class.to_owned()
     } else {
@@ -153,23 +155,8 @@ fn qualify(class: &str, package: &str) -> String {
     }
 }
 
-fn simple_name(class: &str) -> &str {
-    class.rsplit('.').next().unwrap_or(class)
-}
-
 fn caching(declared: Options) -> Result<Options, CqlError> {
-    let unknown: Vec<&str> = declared
-        .keys()
-        .map(String::as_str)
-        .filter(|key| !["keys", "rows_per_partition"].contains(key))
-        .collect();
-    if !unknown.is_empty() {
-        return config(format!(
-            "Invalid caching sub-options [{}]: only 'keys' and 'rows_per_partition' are allowed",
-            unknown.join(", ")
-        ));
-    }
-    let keys = declared.get("keys").map_or("ALL", String::as_str);
+    let keys = declared.get("keys").map_or("NONE", String::as_str);
     if !["ALL", "NONE"]
         .iter()
         .any(|allowed| keys.eq_ignore_ascii_case(allowed))
@@ -182,196 +169,27 @@ fn caching(declared: Options) -> Result<Options, CqlError> {
     let is_word = ["ALL", "NONE"]
         .iter()
         .any(|allowed| rows.eq_ignore_ascii_case(allowed));
-    if !is_word && rows.parse::<u32>().is_err() {
+    if !is_word && !rows.parse::<i32>().is_ok_and(|count| count >= 0) {
         return config(format!(
             "Invalid value '{rows}' for caching sub-option 'rows_per_partition': only 'ALL', 'NONE', and integer \
              values are allowed"
+        ));
+    }
+    let unknown: Vec<&str> = declared
+        .keys()
+        .map(String::as_str)
+        .filter(|key| !["keys", "rows_per_partition"].contains(key))
+        .collect();
+    if !unknown.is_empty() {
+        return config(format!(
+            "Invalid caching sub-options [{}]: only 'keys' and 'rows_per_partition' are allowed",
+            unknown.join(", ")
         ));
     }
     Ok(Options::from([
         ("keys".to_owned(), keys.to_ascii_uppercase()),
         ("rows_per_partition".to_owned(), rows.to_ascii_uppercase()),
     ]))
-}
-
-/// Options that every compaction strategy takes.
-const COMPACTION_COMMON: [&str; 10] = [
-    "class",
-    "enabled",
-    "log_all",
-    "max_threshold",
-    "min_threshold",
-    "only_purge_repaired_tombstones",
-    "provide_overlapping_tombstones",
-    "tombstone_compaction_interval",
-    "tombstone_threshold",
-    "unchecked_tombstone_compaction",
-];
-
-/// The strategies, with what each takes besides.
-const COMPACTION_STRATEGIES: [(&str, &[&str]); 4] = [
-    (
-        "SizeTieredCompactionStrategy",
-        &["bucket_high", "bucket_low", "min_sstable_size"],
-    ),
-    (
-        "LeveledCompactionStrategy",
-        &["fanout_size", "single_sstable_uplevel", "sstable_size_in_mb"],
-    ),
-    (
-        "TimeWindowCompactionStrategy",
-        &[
-            "bucket_high",
-            "bucket_low",
-            "compaction_window_size",
-            "compaction_window_unit",
-            "expired_sstable_check_frequency_seconds",
-            "min_sstable_size",
-            "timestamp_resolution",
-            "unsafe_aggressive_sstable_expiration",
-        ],
-    ),
-    (
-        "UnifiedCompactionStrategy",
-        &[
-            "base_shard_count",
-            "expired_sstable_check_frequency_seconds",
-            "flush_size_override",
-            "max_sstables_to_compact",
-            "min_sstable_size",
-            "overlap_inclusion_method",
-            "scaling_parameters",
-            "sstable_growth",
-            "target_sstable_size",
-            "unsafe_aggressive_sstable_expiration",
-        ],
-    ),
-];
-
-const COMPACTION_PACKAGE: &str = "org.apache.cassandra.db.compaction";
-
-fn compaction(mut declared: Options) -> Result<Options, CqlError> {
-    let Some(class) = declared.get("class") else {
-        return config("Missing sub-option 'class' for the 'compaction' option".to_owned());
-    };
-    let class = qualify(class, COMPACTION_PACKAGE);
-    let strategy = COMPACTION_STRATEGIES
-        .iter()
-        .find(|(name, _)| class == format!("{COMPACTION_PACKAGE}.{name}"));
-    let Some((name, own)) = strategy else {
-        return config(format!("Unable to find compaction strategy class '{class}'"));
-    };
-    let number = |option: &str, kind: &str, declared: &Options| -> Result<Option<i64>, CqlError> {
-        let Some(text) = declared.get(option) else {
-            return Ok(None);
-        };
-        text.parse()
-            .map(Some)
-            .map_err(|_| CqlError::Config(format!("{text} is not a parsable {kind} (base10) for {option}")))
-    };
-    for option in ["sstable_size_in_mb", "fanout_size", "compaction_window_size"] {
-        if own.contains(&option) {
-            number(option, "int", &declared)?;
-        }
-    }
-    let unknown: Vec<&str> = declared
-        .keys()
-        .map(String::as_str)
-        .filter(|key| !COMPACTION_COMMON.contains(key) && !own.contains(key))
-        .collect();
-    if !unknown.is_empty() {
-        return config(format!(
-            "Properties specified [{}] are not understood by {name}",
-            unknown.join(", ")
-        ));
-    }
-    if *name != "UnifiedCompactionStrategy" {
-        let min = number("min_threshold", "int", &declared)?.unwrap_or(4);
-        let max = number("max_threshold", "int", &declared)?.unwrap_or(32);
-        if min < 2 {
-            return config(format!(
-                "Min compaction threshold cannot be less than 2 (got {min})"
-            ));
-        }
-        if min > max {
-            return config(format!(
-                "Min compaction threshold (got {min}) cannot be greater than max compaction threshold (got {max})"
-            ));
-        }
-        declared
-            .entry("min_threshold".to_owned())
-            .or_insert_with(|| "4".to_owned());
-        declared
-            .entry("max_threshold".to_owned())
-            .or_insert_with(|| "32".to_owned());
-    }
-    declared.insert("class".to_owned(), class);
-    Ok(declared)
-}
-
-const COMPRESSION_PACKAGE: &str = "org.apache.cassandra.io.compress";
-const COMPRESSORS: [&str; 5] = [
-    "LZ4Compressor",
-    "SnappyCompressor",
-    "DeflateCompressor",
-    "ZstdCompressor",
-    "NoopCompressor",
-];
-const COMPRESSION_OPTIONS: [&str; 6] = [
-    "chunk_length_in_kb",
-    "class",
-    "compression_level",
-    "lz4_compressor_type",
-    "lz4_high_compressor_level",
-    "min_compress_ratio",
-];
-
-fn uncompressed() -> Options {
-    Options::from([("enabled".to_owned(), "false".to_owned())])
-}
-
-fn compression(mut declared: Options) -> Result<Options, CqlError> {
-    if declared.is_empty() {
-        return Ok(uncompressed());
-    }
-    let enabled = declared.remove("enabled");
-    if enabled
-        .as_deref()
-        .is_some_and(|text| text.eq_ignore_ascii_case("false"))
-    {
-        if !declared.is_empty() {
-            return config(
-                "If the 'enabled' option is set to false no other options must be specified".to_owned(),
-            );
-        }
-        return Ok(uncompressed());
-    }
-    let Some(class) = declared.get("class") else {
-        return config("Missing sub-option 'class' for the 'compression' option.".to_owned());
-    };
-    let class = qualify(class, COMPRESSION_PACKAGE);
-    if !COMPRESSORS.contains(&simple_name(&class)) || !class.starts_with(COMPRESSION_PACKAGE) {
-        return config(format!("Could not create Compression for type {class}"));
-    }
-    if let Some(chunk) = declared.get("chunk_length_in_kb") {
-        match chunk.parse::<u32>() {
-            Ok(length) if length.is_power_of_two() => {}
-            Ok(_) => return config("chunk_length_in_kb must be a power of 2".to_owned()),
-            Err(_) => return config(format!("Invalid value for chunk_length_in_kb: {chunk}")),
-        }
-    }
-    let unknown = declared
-        .keys()
-        .map(String::as_str)
-        .find(|key| !COMPRESSION_OPTIONS.contains(key));
-    if let Some(unknown) = unknown {
-        return config(format!("Unknown compression options {unknown}"));
-    }
-    declared
-        .entry("chunk_length_in_kb".to_owned())
-        .or_insert_with(|| "16".to_owned());
-    declared.insert("class".to_owned(), class);
-    Ok(declared)
 }
 
 /// The memtable configurations of a stock `cassandra.yaml`.
@@ -408,7 +226,22 @@ fn retry_policy(text: String) -> Result<String, CqlError> {
         if let Some(args) = args.and_then(|rest| rest.strip_suffix(')')) {
             let (left, right) = args.split_once(',').ok_or_else(invalid)?;
             let part = |part: &str| simple_retry_policy(part.trim(), &text);
-            return Ok(format!("{function}({},{})", part(left)?, part(right)?));
+            let (left, right) = (part(left)?, part(right)?);
+            let kind = |part: &str| {
+                if part.ends_with("ms") {
+                    "FIXED"
+                } else {
+                    "PERCENTILE"
+                }
+            };
+            if kind(&left) == kind(&right) {
+                return config(format!(
+                    "Invalid value {text} for option 'speculative_retry': MIN()/MAX() arguments should be of different \
+                     types, but both are of type {}",
+                    kind(&left)
+                ));
+            }
+            return Ok(format!("{function}({left},{right})"));
         }
     }
     simple_retry_policy(&upper, &text)
@@ -417,8 +250,9 @@ fn retry_policy(text: String) -> Result<String, CqlError> {
 fn simple_retry_policy(upper: &str, whole: &str) -> Result<String, CqlError> {
     let invalid = || CqlError::Config(format!("Invalid value {whole} for option 'speculative_retry'"));
     if let Some(number) = upper.strip_suffix("MS") {
-        let ms: f64 = number.trim().parse().map_err(|_| invalid())?;
-        return Ok(format!("{}ms", plain(ms)));
+        let is_number = number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+        let ms: f64 = number.parse().ok().filter(|_| is_number).ok_or_else(invalid)?;
+        return Ok(format!("{}ms", ms.trunc()));
     }
     let number = upper
         .strip_suffix("PERCENTILE")

@@ -1,6 +1,7 @@
 //! CREATE, ALTER and DROP TABLE.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use helenus_cql::ast;
 use helenus_cql::error::CqlError;
@@ -247,12 +248,16 @@ fn refuse_nested_collections(ty: &CqlType) -> Result<(), CqlError> {
 
 fn refuse_mask(definition: &ast::ColumnDefinition) -> Result<(), CqlError> {
     match &definition.mask {
-        Some(_) => Err(CqlError::invalid(
-            "Cannot mask columns because dynamic data masking is not enabled. You can enable it with the \
-             dynamic_data_masking_enabled property on cassandra.yaml",
-        )),
+        Some(_) => Err(masking_is_off()),
         None => Ok(()),
     }
+}
+
+fn masking_is_off() -> CqlError {
+    CqlError::invalid(
+        "Cannot mask columns because dynamic data masking is not enabled. You can enable it with the \
+         dynamic_data_masking_enabled property on cassandra.yaml",
+    )
 }
 
 fn check_key_type(
@@ -357,11 +362,21 @@ pub fn alter(ctx: &DdlContext<'_>, statement: &ast::AlterTable) -> Applied {
         ast::TableChange::AlterType { .. } => {
             return Err(CqlError::invalid("Altering column types is no longer supported"));
         }
-        ast::TableChange::Mask { .. } => {
-            return Err(CqlError::invalid(
-                "Cannot mask columns because dynamic data masking is not enabled. You can enable it with the \
-                 dynamic_data_masking_enabled property on cassandra.yaml",
-            ));
+        ast::TableChange::Mask {
+            column,
+            if_exists,
+            mask,
+        } => {
+            if mask.is_some() {
+                return Err(masking_is_off());
+            }
+            if table.column(column.as_str()).is_none() && !if_exists {
+                return Err(CqlError::invalid(format!(
+                    "Column with name '{column}' doesn't exist on table '{}'",
+                    table.name
+                )));
+            }
+            return unchanged();
         }
         ast::TableChange::DropCompactStorage => {
             return Err(CqlError::invalid(
@@ -456,11 +471,6 @@ fn check_re_added(table: &Table, definition: &ast::ColumnDefinition, ty: &CqlTyp
     let Some(dropped) = table.dropped_columns.get(name) else {
         return Ok(());
     };
-    if dropped.ty.is_counter() {
-        return Err(CqlError::invalid(format!(
-            "Cannot re-add previously dropped counter column {name}"
-        )));
-    }
     if !value::is_value_compatible_with(ty, &dropped.ty) || ty.is_multicell() != dropped.ty.is_multicell() {
         return Err(CqlError::invalid(format!(
             "Cannot re-add previously dropped column '{name}' of type {ty}, incompatible with previous type {}",
@@ -475,7 +485,42 @@ fn check_re_added(table: &Table, definition: &ast::ColumnDefinition, ty: &CqlTyp
             kind(!definition.is_static).to_uppercase()
         )));
     }
-    Ok(())
+    match dropped.ty.is_counter() {
+        true => Err(CqlError::invalid(format!(
+            "Cannot re-add previously dropped counter column {name}"
+        ))),
+        false => Ok(()),
+    }
+}
+
+/// The type of a dropped column: it may outlive the user types in it, so tuples take their place (`AbstractType.expandUserTypes`).
+fn without_user_types(ty: &CqlType) -> CqlType {
+    let inner = |ty: &CqlType| Arc::new(without_user_types(ty));
+    match ty {
+        CqlType::Native(_) => ty.clone(),
+        CqlType::List { element, frozen } => CqlType::List {
+            element: inner(element),
+            frozen: *frozen,
+        },
+        CqlType::Set { element, frozen } => CqlType::Set {
+            element: inner(element),
+            frozen: *frozen,
+        },
+        CqlType::Map { key, value, frozen } => CqlType::Map {
+            key: inner(key),
+            value: inner(value),
+            frozen: *frozen,
+        },
+        CqlType::Vector { element, dimension } => CqlType::Vector {
+            element: inner(element),
+            dimension: *dimension,
+        },
+        CqlType::Tuple(elements) => CqlType::Tuple(elements.iter().map(without_user_types).collect()),
+        CqlType::Udt { definition, .. } => {
+            let fields = definition.fields.iter();
+            CqlType::Tuple(fields.map(|field| without_user_types(&field.ty)).collect())
+        }
+    }
 }
 
 fn drop_columns(
@@ -501,16 +546,10 @@ fn drop_columns(
                 "Cannot drop PRIMARY KEY column {name}"
             )));
         }
-        let indexes: Vec<&str> = table
-            .indexes
-            .iter()
-            .filter(|index| index.target.column == column.name)
-            .map(|index| index.name.as_str())
-            .collect();
+        let indexes = dependent_indexes(table, &column.name);
         if !indexes.is_empty() {
             return Err(CqlError::invalid(format!(
-                "Cannot drop column {name} because it has dependent secondary indexes ({})",
-                indexes.join(", ")
+                "Cannot drop column {name} because it has dependent secondary indexes ({indexes})"
             )));
         }
         if !table.views.is_empty() {
@@ -524,13 +563,22 @@ fn drop_columns(
             column.name.clone(),
             DroppedColumn {
                 name: column.name.clone(),
-                ty: column.ty.clone(),
+                ty: without_user_types(&column.ty),
                 kind: column.kind,
                 dropped_time_us: timestamp_us.unwrap_or(ctx.now_us),
             },
         );
     }
     Ok((builder.columns.len() != table.columns.len()).then(|| builder.build()))
+}
+
+/// The names of the indexes on a column, as messages list them.
+fn dependent_indexes(table: &Table, column: &str) -> String {
+    let on_column = table.indexes.iter().filter(|index| index.target.column == column);
+    on_column
+        .map(|index| index.name.as_str())
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// Cassandra parses IF EXISTS here, and fails all the same.
@@ -555,14 +603,15 @@ fn rename_columns(table: &Table, renames: &[(ast::Ident, ast::Ident)]) -> Result
                 table.full_name()
             )));
         }
+        let indexes = dependent_indexes(table, from.as_str());
+        if !indexes.is_empty() {
+            return Err(CqlError::invalid(format!(
+                "Can't rename column {from} because it has dependent secondary indexes ({indexes})"
+            )));
+        }
         let mut builder = changed.to_builder();
         if let Some(column) = builder.columns.get_mut(at) {
             column.name = to.0.clone();
-        }
-        for index in &mut builder.indexes {
-            if index.target.column == from.as_str() {
-                *index = std::sync::Arc::new(super::index::retargeted(index, to.as_str()));
-            }
         }
         changed = builder.build();
         has_changed = true;
@@ -580,6 +629,13 @@ fn change_options(table: &Table, properties: &ast::Properties) -> Result<Option<
     if table.is_counter && changed.default_time_to_live_s > 0 {
         return Err(CqlError::invalid(
             "Cannot set default_time_to_live on a table with counters",
+        ));
+    }
+    if changed.gc_grace_s == 0 && !table.views.is_empty() {
+        return Err(CqlError::invalid(
+            "Cannot alter gc_grace_seconds of the base table of a materialized view to 0, since this value is used to TTL \
+             undelivered updates. Setting gc_grace_seconds too low might cause undelivered updates to expire before being \
+             replayed.",
         ));
     }
     if changed == table.options {

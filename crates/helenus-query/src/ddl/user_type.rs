@@ -192,8 +192,8 @@ fn rename_fields(
                 current.keyspace, current.name
             )));
         };
+        has_changed |= field.name != to.0;
         field.name = to.0.clone();
-        has_changed = true;
     }
     for (position, field) in changed.fields.iter().enumerate() {
         if changed

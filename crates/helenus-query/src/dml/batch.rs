@@ -15,7 +15,7 @@ use crate::engine::Engine;
 use crate::plan::{Plan, PlanContext, Planned};
 use crate::request::{BatchStatement, BoundValue, BoundValues, ClientState, QueryOptions};
 use crate::response::{Outcome, Response};
-use crate::schema::Table;
+use crate::schema::{Table, TableKind};
 use crate::storage::read::PartitionKey;
 use crate::trace;
 
@@ -66,6 +66,7 @@ impl BatchPlan {
 
 /// Plans a BATCH statement.
 pub fn plan(ctx: &mut PlanContext<'_>, statement: &ast::Batch) -> Result<BatchPlan, CqlError> {
+    refuse_virtual(ctx, statement)?;
     let statements = statement.statements.iter().map(|one| super::plan::plan(ctx, one));
     let statements = statements.collect::<Result<Vec<_>, _>>()?;
     let attributes = Attributes::plan(ctx, &statement.using, "[batch]", "[batch]")?;
@@ -79,6 +80,35 @@ pub fn plan(ctx: &mut PlanContext<'_>, statement: &ast::Batch) -> Result<BatchPl
         attributes,
         statements,
     })
+}
+
+/// Virtual tables take part in no log, and their rows are of one node.
+fn refuse_virtual(ctx: &PlanContext<'_>, batch: &ast::Batch) -> Result<(), CqlError> {
+    let is_virtual = |statement: &ast::Modification| {
+        let name = match statement {
+            ast::Modification::Insert(statement) => &statement.table,
+            ast::Modification::InsertJson(statement) => &statement.table,
+            ast::Modification::Update(statement) => &statement.table,
+            ast::Modification::Delete(statement) => &statement.table,
+        };
+        ctx.table(name)
+            .is_ok_and(|table| table.kind == TableKind::Virtual)
+    };
+    let count = batch
+        .statements
+        .iter()
+        .filter(|statement| is_virtual(statement))
+        .count();
+    match count {
+        0 => Ok(()),
+        _ if batch.kind == BatchKind::Logged => {
+            invalid("Cannot include a virtual table statement in a logged batch")
+        }
+        count if count < batch.statements.len() => {
+            invalid("Cannot mix mutations for virtual and regular tables")
+        }
+        _ => Ok(()),
+    }
 }
 
 fn invalid<T>(message: &str) -> Result<T, CqlError> {

@@ -80,10 +80,16 @@ fn decode(table: &Table, text: &str, default_unset: bool) -> Result<JsonValues, 
     let document = match value::parse_json(text).map_err(|error| not_a_map(&error.to_string()))? {
         serde_json::Value::Object(map) => value::json::fold_names(&map),
         serde_json::Value::Null => return Err(CqlError::invalid("Got null for INSERT JSON values")),
+        serde_json::Value::String(string) => {
+            return Err(not_a_map(&format!(
+                "com.fasterxml.jackson.databind.exc.MismatchedInputException: Cannot construct instance of \
+                 `java.util.LinkedHashMap` (although at least one Creator exists): no String-argument constructor/factory \
+                 method to deserialize from String value ('{string}')\n at [Source: (String)\"{text}\"; line: 1, column: 1]"
+            )));
+        }
         other => {
             let (kind, token) = match other {
                 serde_json::Value::Array(_) => ("Array value", "START_ARRAY"),
-                serde_json::Value::String(_) => ("String value", "VALUE_STRING"),
                 serde_json::Value::Bool(true) => ("Boolean value", "VALUE_TRUE"),
                 serde_json::Value::Bool(false) => ("Boolean value", "VALUE_FALSE"),
                 serde_json::Value::Number(number) if number.is_f64() => {

@@ -53,6 +53,20 @@ struct Draft {
     conditions: Conditions,
 }
 
+/// What no write to a virtual table may ask for.
+fn refuse_for_virtual(attributes: &Attributes, conditions: &Conditions) -> Result<(), CqlError> {
+    if attributes.has_timestamp() {
+        return invalid("Custom timestamp is not supported by virtual tables");
+    }
+    if attributes.has_ttl() {
+        return invalid("Expiring columns are not supported by virtual tables");
+    }
+    match conditions.is_empty() {
+        true => Ok(()),
+        false => invalid("Conditional updates are not supported by virtual tables"),
+    }
+}
+
 impl Draft {
     fn new(
         ctx: &mut PlanContext<'_>,
@@ -85,6 +99,9 @@ impl Draft {
             attributes,
             conditions,
         } = self;
+        if table.kind == TableKind::Virtual {
+            refuse_for_virtual(&attributes, &conditions)?;
+        }
         if !conditions.is_empty() {
             if table.is_counter {
                 return invalid("Conditional updates are not supported on counter tables");

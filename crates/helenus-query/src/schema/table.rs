@@ -1,5 +1,6 @@
 //! Tables, columns, indexes and views.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -129,7 +130,7 @@ impl TableBuilder {
         columns.sort_by(|a, b| {
             (a.kind, a.position)
                 .cmp(&(b.kind, b.position))
-                .then_with(|| a.name.as_bytes().cmp(b.name.as_bytes()))
+                .then_with(|| compare_names(&a.name, &b.name))
         });
         let count = |kind| columns.iter().filter(|column| column.kind == kind).count();
         let clustering = columns
@@ -167,6 +168,21 @@ impl TableBuilder {
             view: self.view,
         }
     }
+}
+
+/// The order of columns in `SELECT *`: by their bytes, of which Cassandra takes the first eight for one signed number
+/// (`ColumnIdentifier.compareTo`), so that names which begin beyond ASCII come first.
+fn compare_names(a: &str, b: &str) -> Ordering {
+    let prefix = |name: &str| {
+        let mut bytes = [0; 8];
+        for (to, from) in bytes.iter_mut().zip(name.bytes()) {
+            *to = from;
+        }
+        i64::from_be_bytes(bytes)
+    };
+    prefix(a)
+        .cmp(&prefix(b))
+        .then_with(|| a.as_bytes().cmp(b.as_bytes()))
 }
 
 impl Table {

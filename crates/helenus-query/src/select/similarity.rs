@@ -27,6 +27,8 @@ enum Measure {
 #[derive(Debug)]
 pub(super) struct Nearest {
     pub column: usize,
+    /// The column's name, for messages.
+    name: String,
     term: Term,
     measure: Measure,
 }
@@ -82,6 +84,7 @@ impl Nearest {
             _ => Measure::Cosine,
         };
         Ok(Some(Nearest {
+            name: column.name.clone(),
             column: place,
             term,
             measure,
@@ -92,9 +95,10 @@ impl Nearest {
     pub fn bind(&self, ctx: &EvalContext<'_>) -> Result<Vec<f32>, CqlError> {
         match self.term.bind(ctx)? {
             BoundValue::Set(bytes) => Ok(floats(&bytes)),
-            BoundValue::Null | BoundValue::Unset => Err(CqlError::invalid(
-                "Unsupported null value for column in ANN ordering",
-            )),
+            BoundValue::Null | BoundValue::Unset => Err(CqlError::invalid(format!(
+                "Unsupported null value for column {}",
+                self.name
+            ))),
         }
     }
 

@@ -67,7 +67,12 @@ impl Evaluation<'_> {
             }
             Node::Element { receiver, element } => self.element(receiver, *element),
             Node::Slice { receiver, from, to } => self.slice(receiver, *from, *to),
-            Node::List(items) => Ok(Some(pack_list(self.non_null(items)?))),
+            Node::List(items) => {
+                let items = items.iter().map(|item| self.value(item));
+                Ok(Some(value::pack::pack_nullable_list(
+                    items.collect::<Result<Vec<_>, _>>()?,
+                )))
+            }
             Node::Set { items, element } => Ok(Some(pack_set(element, self.non_null(items)?))),
             Node::Vector { items, element } => Ok(Some(pack_vector(element, self.non_null(items)?))),
             Node::Map { entries, key } => {

@@ -230,6 +230,10 @@ fn bind(term: &BoundTerm, ctx: &EvalContext<'_>) -> Result<Option<Bytes>, CqlErr
         (BoundValue::Unset, Some(of)) if !term.is_slice => Err(CqlError::invalid(format!(
             "Invalid unset value for {kind} selection on {of}"
         ))),
+        (BoundValue::Unset, None) if term.argument_of.is_some() => Err(CqlError::invalid(format!(
+            "Invalid unset value for argument in call to function {}",
+            term.argument_of.as_deref().unwrap_or_default()
+        ))),
         (BoundValue::Null | BoundValue::Unset, _) => Ok(None),
     }
 }

@@ -75,6 +75,8 @@ pub(super) struct BoundTerm {
     /// What an element or slice is taken of.
     pub element_of: Option<String>,
     pub is_slice: bool,
+    /// The function that it is an argument of.
+    pub argument_of: Option<String>,
 }
 
 /// An aggregate of the select clause.
@@ -190,6 +192,7 @@ impl Typer<'_, '_, '_> {
             term,
             element_of: None,
             is_slice: false,
+            argument_of: None,
         });
         Ok(self.parts.terms.len() - 1)
     }
@@ -258,6 +261,14 @@ impl Typer<'_, '_, '_> {
         args: Vec<Typed>,
         aggregates_before: usize,
     ) -> Result<Typed, CqlError> {
+        for arg in &args {
+            if let Node::Term(place) = arg.node
+                && let Some(term) = self.parts.terms.get_mut(place)
+            {
+                let name = function.name();
+                term.argument_of = Some(name.strip_prefix("system.").unwrap_or(name).to_owned());
+            }
+        }
         let arg_names: Vec<String> = args.iter().map(|arg| arg.name.clone()).collect();
         let (name, ty) = (function.column_name(&arg_names), function.return_type().clone());
         let node = match function {

@@ -1,0 +1,163 @@
+//! Storage-attached indexes: what Cassandra checks of their options (`StorageAttachedIndex.validateOptions`) and says of them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use helenus_cql::error::CqlError;
+use helenus_cql::types::{CqlType, NativeType};
+
+use crate::schema::{Index, IndexKind, IndexTarget, IndexTargetKind, Table};
+
+/// What Cassandra says when a vector is indexed.
+const VECTOR_WARNING: &str = "\
+SAI ANN indexes on vector columns are experimental and are not recommended for production use.
+They don't yet support SELECT queries with:
+ * Consistency level higher than ONE/LOCAL_ONE.
+ * Paging.
+ * No LIMIT clauses.
+ * PER PARTITION LIMIT clauses.
+ * GROUP BY clauses.
+ * Aggregation functions.
+ * Filters on columns without a SAI index.";
+
+/// Options of how text is compared.
+const ANALYSIS: [&str; 3] = ["ascii", "case_sensitive", "normalize"];
+/// Options of how vectors are.
+const VECTOR: [&str; 4] = [
+    "construction_beam_width",
+    "maximum_node_connections",
+    "optimize_for",
+    "similarity_function",
+];
+
+/// True for a class that is a storage-attached index.
+pub fn is_sai(class: &str) -> bool {
+    let short = class.rsplit('.').next().unwrap_or(class);
+    short.eq_ignore_ascii_case("sai") || short == "StorageAttachedIndex"
+}
+
+/// What is said of a table that has such an index on a vector, whichever of its indexes changes.
+pub fn warnings(table: &Table) -> Vec<String> {
+    let is_on_vector = |index: &Arc<Index>| {
+        let indexed = table.column(&index.target.column);
+        index.kind == IndexKind::Custom
+            && indexed.is_some_and(|(_, column)| matches!(column.ty, CqlType::Vector { .. }))
+    };
+    match table.indexes.iter().any(is_on_vector) {
+        true => vec![VECTOR_WARNING.to_owned()],
+        false => Vec::new(),
+    }
+}
+
+/// Refuses what such an index can't be on, and options that it doesn't take.
+pub fn check(
+    table: &Table,
+    target: &IndexTarget,
+    options: &BTreeMap<String, String>,
+) -> Result<(), CqlError> {
+    let is_twin = |index: &&Arc<Index>| index.kind == IndexKind::Custom && index.target == *target;
+    if table.indexes.iter().find(is_twin).is_some() {
+        return Err(CqlError::invalid(format!(
+            "Cannot create more than one storage-attached index on the same column: {}",
+            target.column
+        )));
+    }
+    let known = |name: &str| ANALYSIS.contains(&name) || VECTOR.contains(&name);
+    let unknown: Vec<&str> = options
+        .keys()
+        .map(String::as_str)
+        .filter(|name| !known(name) && !["class_name", "target"].contains(name))
+        .collect();
+    if !unknown.is_empty() {
+        return Err(CqlError::Config(format!(
+            "Properties specified [{}] are not understood by StorageAttachedIndex",
+            unknown.join(", ")
+        )));
+    }
+    let Some((_, column)) = table.column(&target.column) else {
+        return Ok(());
+    };
+    let ty = indexed_type(&column.ty, target.kind);
+    check_analysis(ty, options)?;
+    check_vector(ty, options)?;
+    match ty {
+        CqlType::Native(native) if !is_supported(*native) => {
+            Err(CqlError::invalid(format!("Unsupported type: {ty}")))
+        }
+        CqlType::Vector { element, .. } if **element != CqlType::Native(NativeType::Float) => Err(
+            CqlError::invalid("SAI ANN indexes are only allowed on vector columns with float elements"),
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// The type of what stands in the index.
+fn indexed_type(ty: &CqlType, kind: IndexTargetKind) -> &CqlType {
+    match (ty, kind) {
+        (CqlType::Map { key, .. }, IndexTargetKind::Keys) => key,
+        (CqlType::Map { value, .. }, IndexTargetKind::Values) => value,
+        (CqlType::List { element, .. } | CqlType::Set { element, .. }, IndexTargetKind::Values) => element,
+        _ => ty,
+    }
+}
+
+fn is_supported(ty: NativeType) -> bool {
+    !matches!(ty, NativeType::Blob | NativeType::Counter | NativeType::Duration)
+}
+
+fn check_analysis(ty: &CqlType, options: &BTreeMap<String, String>) -> Result<(), CqlError> {
+    let is_text = [NativeType::Ascii, NativeType::Text]
+        .iter()
+        .any(|text| *ty == CqlType::Native(*text));
+    for name in ANALYSIS {
+        let Some(value) = options.get(name) else {
+            continue;
+        };
+        if !is_text {
+            return Err(CqlError::invalid(format!("CQL type {ty} cannot be analyzed.")));
+        }
+        if !["true", "false"]
+            .iter()
+            .any(|word| value.eq_ignore_ascii_case(word))
+        {
+            return Err(CqlError::invalid(format!(
+                "Illegal value for boolean option '{name}': {value}"
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn check_vector(ty: &CqlType, options: &BTreeMap<String, String>) -> Result<(), CqlError> {
+    let given = |name: &str| options.get(name);
+    if VECTOR.iter().any(|name| given(name).is_some()) && !matches!(ty, CqlType::Vector { .. }) {
+        return Err(CqlError::invalid(format!(
+            "CQL type {ty} cannot have vector options"
+        )));
+    }
+    for (name, shown) in [
+        ("maximum_node_connections", "Maximum node connections"),
+        ("construction_beam_width", "Construction beam width"),
+    ] {
+        if given(name).is_some() {
+            return Err(CqlError::invalid(format!(
+                "{shown} cannot be set without enabling SAI_VECTOR_ALLOW_CUSTOM_PARAMETERS"
+            )));
+        }
+    }
+    let function = given("similarity_function").map(|text| text.to_uppercase());
+    if let Some(function) = function
+        && !["EUCLIDEAN", "DOT_PRODUCT", "COSINE"].contains(&function.as_str())
+    {
+        return Err(CqlError::invalid(format!(
+            "Similarity function {function} was not recognized for index null. Valid values are: EUCLIDEAN, DOT_PRODUCT, \
+             COSINE"
+        )));
+    }
+    match given("optimize_for").map(|text| text.to_uppercase()) {
+        Some(goal) if !["LATENCY", "RECALL"].contains(&goal.as_str()) => Err(CqlError::invalid(format!(
+            "optimize_for '{goal}' was not recognized for index null. Valid values are: LATENCY, RECALL"
+        ))),
+        _ => Ok(()),
+    }
+}
