@@ -9,14 +9,15 @@ use slatedb::config::{
     CompressionCodec, GarbageCollectorDirectoryOptions, GarbageCollectorOptions, Settings,
 };
 use slatedb::db_cache::foyer::FoyerCache;
-use slatedb::{BloomFilterPolicy, CompactorBuilder, Db, DbBuilder, FilterPolicy};
+use slatedb::{CompactorBuilder, Db, DbBuilder, FilterPolicy};
 use slatedb_common::metrics::DefaultMetricsRecorder;
 use tokio::sync::Semaphore;
 
 use crate::clock::StoreClock;
 use crate::compaction::{self, Compactions, Supplier, Tables};
-use crate::config::StoreConfig;
-use crate::hooks::{Hooks, Merge, Partitions};
+use crate::config::{StoreConfig, StoreUrl};
+use crate::filters::Policy;
+use crate::hooks::{Hooks, Merge};
 use crate::layout::TokenRange;
 
 /// Files at level 0 at most; SlateDB writes no more of them until some are compacted.
@@ -102,14 +103,19 @@ impl Databases {
         } = database;
         let opened = Arc::new(OnceLock::new());
         let path = tablet_path(id);
-        let policy: Arc<dyn FilterPolicy> = Arc::new(
-            BloomFilterPolicy::new(10).with_prefix_extractor(Arc::new(Partitions(self.hooks.clone()))),
-        );
-        let filters = vec![policy.clone()];
+        let policy: Arc<dyn FilterPolicy> = Arc::new(Policy::new(self.hooks.clone(), false));
+        let is_local = matches!(self.config.url, StoreUrl::File(_));
+        // Where a scan reads SSTables by itself, it shares their blocks with the database, which is why that has the same id as all
+        // others: no two have an SSTable of one name.
+        let cache_id = if is_local { 0 } else { u64::from(id) };
+        let asked: Arc<dyn FilterPolicy> = Arc::new(Policy::new(
+            self.hooks.clone(),
+            is_local && self.hooks.is_idempotent(),
+        ));
         let compactor = CompactorBuilder::new(path.clone(), store.clone())
             .with_runtime(self.background.clone())
             .with_options(compaction::options(&self.config))
-            .with_filter_policies(filters.clone())
+            .with_filter_policies(vec![policy.clone()])
             .with_scheduler_supplier(Arc::new(Supplier {
                 compactions: compactions.clone(),
                 clock: self.clock.clone(),
@@ -131,8 +137,8 @@ impl Databases {
             .with_settings(settings)
             .with_merge_operator(Arc::new(Merge(self.hooks.clone())))
             .with_compactor_builder(compactor)
-            .with_filter_policies(filters)
-            .with_db_cache(self.block_cache.clone(), u64::from(id))
+            .with_filter_policies(vec![asked])
+            .with_db_cache(self.block_cache.clone(), cache_id)
             .with_system_clock(self.clock.clone())
             .with_metrics_recorder(self.metrics.clone());
         if let Some(log) = log {

@@ -26,6 +26,11 @@ pub trait Hooks: Send + Sync + 'static {
         true
     }
 
+    /// True if merging a row with what is in it already gives the same row. Long scans are faster then.
+    fn is_idempotent(&self) -> bool {
+        false
+    }
+
     /// The token in a stored key. Tablets that were split drop the other half's rows by it; without it they keep them.
     fn token_of(&self, key: &[u8]) -> Option<i64> {
         let _ = key;

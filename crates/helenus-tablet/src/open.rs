@@ -29,6 +29,7 @@ use crate::maintenance::Maintenance;
 use crate::meta::Meta;
 use crate::pace::Debt;
 use crate::priority::give_way;
+use crate::runs::SsTables;
 use crate::stage::{Stage, StageLimits};
 use crate::stats::TabletCounters;
 use crate::store::{Local, PERMIT_BYTES, Place, Running, Store};
@@ -248,6 +249,16 @@ impl Opener {
     ) -> Result<Tablet, StoreError> {
         let tree = db.snapshot().map_err(|error| from_slatedb(&error))?;
         let limits = StageLimits::new(self.memtable_share());
+        let tables = self.hooks.is_idempotent().then(|| {
+            let (store, cache) = (self.store.clone(), self.block_cache.clone());
+            Arc::new(SsTables::new(
+                db.clone(),
+                entry.id,
+                store,
+                cache,
+                self.hooks.clone(),
+            ))
+        });
         Ok(Tablet {
             id: entry.id,
             tokens: entry.tokens,
@@ -259,6 +270,7 @@ impl Opener {
             counters: TabletCounters::default(),
             compactions,
             scans: Scans::new(),
+            tables,
             remote: None,
         })
     }

@@ -1,14 +1,16 @@
 //! Rows of a range: what is staged above what the tree holds.
 
 use std::iter::Peekable;
+use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use slatedb::DbIterator;
+use slatedb::{DbIterator, DbSnapshot};
 
 use crate::error::{StoreError, from_slatedb};
 use crate::hooks::Hooks;
+use crate::runs::{Runs, SsTables};
 use crate::stage::Change;
 use crate::sweep::ScanGuard;
 use crate::work;
@@ -40,9 +42,68 @@ impl ReadLimits {
     }
 }
 
+/// Rows that SlateDB gives before a scan goes on by itself: opening it costs more, and no filter tells which SSTables to leave out.
+const FIRST_ROWS: u32 = 16;
+
+/// What gives the rows of the tree.
+pub(crate) enum Rows {
+    SlateDb {
+        rows: Box<DbIterator>,
+        /// How to go on after some rows.
+        then: Option<Then>,
+    },
+    Runs(Box<Runs>),
+    Nothing,
+}
+
+/// The rest of an ascending scan, to be read from the SSTables' blocks.
+pub(crate) struct Then {
+    pub tables: Arc<SsTables>,
+    pub tree: Arc<DbSnapshot>,
+    pub end: Bound<Bytes>,
+    given: u32,
+}
+
+impl Then {
+    pub fn new(tables: Arc<SsTables>, tree: Arc<DbSnapshot>, end: Bound<Bytes>) -> Then {
+        Then {
+            tables,
+            tree,
+            end,
+            given: 0,
+        }
+    }
+}
+
+impl Rows {
+    async fn next(&mut self, limits: ReadLimits) -> Result<Option<(Bytes, Bytes)>, StoreError> {
+        let (rows, then) = match self {
+            Rows::Nothing => return Ok(None),
+            Rows::Runs(runs) => return runs.next().await,
+            Rows::SlateDb { rows, then } => (rows, then),
+        };
+        let Some(row) = limits.wait(rows.next()).await? else {
+            return Ok(None);
+        };
+        let (key, row) = (row.key, row.value);
+        if let Some(Then { given, .. }) = then {
+            *given += 1;
+            if *given == FIRST_ROWS
+                && let Some(Then {
+                    tables, tree, end, ..
+                }) = then.take()
+                && let Some(runs) = Box::pin(tables.scan(&tree, (Bound::Excluded(key.clone()), end))).await?
+            {
+                *self = Rows::Runs(Box::new(runs));
+            }
+        }
+        Ok(Some((key, row)))
+    }
+}
+
 /// Rows of a range, one after the other.
 pub struct Scan {
-    tree: Option<DbIterator>,
+    tree: Rows,
     /// The row that the tree comes to next, once it is known.
     ahead: Option<(Bytes, Bytes)>,
     staged: Peekable<std::vec::IntoIter<(Bytes, Change)>>,
@@ -57,7 +118,7 @@ impl Scan {
     /// A scan of nothing.
     pub(crate) fn empty() -> Scan {
         Scan {
-            tree: None,
+            tree: Rows::Nothing,
             ahead: None,
             staged: Vec::new().into_iter().peekable(),
             reversed: false,
@@ -69,7 +130,7 @@ impl Scan {
 
     /// `staged` is in ascending order, `tree` goes the way of the scan.
     pub(crate) fn new(
-        tree: DbIterator,
+        tree: Rows,
         mut staged: Vec<(Bytes, Change)>,
         reversed: bool,
         hooks: Arc<dyn Hooks>,
@@ -80,7 +141,7 @@ impl Scan {
             staged.reverse();
         }
         Scan {
-            tree: Some(tree),
+            tree,
             ahead: None,
             staged: staged.into_iter().peekable(),
             reversed,
@@ -100,12 +161,10 @@ impl Scan {
     }
 
     async fn step(&mut self) -> Result<Option<(Bytes, Bytes)>, StoreError> {
-        if self.ahead.is_none()
-            && let Some(tree) = &mut self.tree
-        {
-            match self.limits.wait(tree.next()).await? {
-                Some(row) => self.ahead = Some((row.key, row.value)),
-                None => self.tree = None,
+        if self.ahead.is_none() && !matches!(self.tree, Rows::Nothing) {
+            self.ahead = self.tree.next(self.limits).await?;
+            if self.ahead.is_none() {
+                self.tree = Rows::Nothing;
             }
         }
         let staged_is_next = match (self.staged.peek(), &self.ahead) {

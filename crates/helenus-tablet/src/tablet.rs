@@ -8,7 +8,7 @@ use bytes::Bytes;
 use hashbrown::HashMap;
 use slatedb::config::{ReadOptions, ScanOptions};
 use slatedb::manifest::{SsTableId, VersionedManifest};
-use slatedb::{Db, IterationOrder};
+use slatedb::{Db, DbSnapshot, IterationOrder};
 
 use crate::cache::{Lookup, RowCache};
 use crate::compaction::Compactions;
@@ -16,7 +16,8 @@ use crate::error::{StoreError, from_slatedb};
 use crate::hooks::Hooks;
 use crate::layout::TokenRange;
 use crate::remote::Hosted;
-use crate::scan::{ReadLimits, Scan};
+use crate::runs::SsTables;
+use crate::scan::{ReadLimits, Rows, Scan, Then};
 use crate::stage::{Change, Stage, View};
 use crate::stats::{TabletCounters, TabletStats};
 use crate::sweep::Scans;
@@ -35,6 +36,8 @@ pub struct Tablet {
     pub(crate) counters: TabletCounters,
     pub(crate) compactions: Arc<Compactions>,
     pub(crate) scans: Arc<Scans>,
+    /// On a local disk, if it may be scanned so.
+    pub(crate) tables: Option<Arc<SsTables>>,
     /// On an object store.
     pub(crate) remote: Option<Arc<Hosted>>,
 }
@@ -107,39 +110,66 @@ impl Tablet {
         if is_empty(&start, &end) {
             return Ok(Scan::empty());
         }
-        let options = ScanOptions {
-            cache_blocks: true,
-            order: if reversed {
-                IterationOrder::Descending
-            } else {
-                IterationOrder::Ascending
-            },
-            tracing_options: trace::read_options(),
-            ..ScanOptions::default()
-        };
         let guard = self.scans.begin();
         work::count(|work| work.scans += 1);
         let (staged, tree) = self.stage.range(&start, &end)?;
-        let limits = self.limits();
-        let rows = match self.partition_of(&start, &end) {
-            Some((prefix, start, end)) => {
-                let rows = tree.scan_prefix_with_options(prefix, (start, end), &options);
-                limits.wait(rows).await?
-            }
-            None => {
-                limits
-                    .wait(tree.scan_with_options((start, end), &options))
-                    .await?
-            }
-        };
+        let rows = self.rows(tree, start, end, reversed).await?;
         Ok(Scan::new(
             rows,
             staged,
             reversed,
             self.hooks.clone(),
             guard,
-            limits,
+            self.limits(),
         ))
+    }
+
+    /// What the tree holds in a range. What ascends is read from the SSTables' blocks: over many partitions at once, within one after
+    /// some rows. SlateDB tells of a traced read what it did.
+    async fn rows(
+        &self,
+        tree: Arc<DbSnapshot>,
+        start: Bound<Bytes>,
+        end: Bound<Bytes>,
+        reversed: bool,
+    ) -> Result<Rows, StoreError> {
+        let tracing_options = trace::read_options();
+        let tables = self
+            .tables
+            .as_ref()
+            .filter(|_| !reversed && tracing_options.is_none());
+        let options = ScanOptions {
+            cache_blocks: true,
+            order: match reversed {
+                true => IterationOrder::Descending,
+                false => IterationOrder::Ascending,
+            },
+            tracing_options,
+            ..ScanOptions::default()
+        };
+        let limits = self.limits();
+        if let Some((prefix, from, to)) = self.partition_of(&start, &end) {
+            let rows = limits
+                .wait(tree.scan_prefix_with_options(prefix, (from, to), &options))
+                .await?;
+            let then = tables.map(|tables| Then::new(tables.clone(), tree, end));
+            return Ok(Rows::SlateDb {
+                rows: Box::new(rows),
+                then,
+            });
+        }
+        if let Some(tables) = tables
+            && let Some(runs) = tables.scan(&tree, (start.clone(), end.clone())).await?
+        {
+            return Ok(Rows::Runs(Box::new(runs)));
+        }
+        let rows = limits
+            .wait(tree.scan_with_options((start, end), &options))
+            .await?;
+        Ok(Rows::SlateDb {
+            rows: Box::new(rows),
+            then: None,
+        })
     }
 
     fn limits(&self) -> ReadLimits {

@@ -86,6 +86,10 @@ impl Hooks for RowHooks {
             .is_none_or(|table| !self.headers.contains(TableId(u32::from_be_bytes(*table))))
     }
 
+    fn is_idempotent(&self) -> bool {
+        true
+    }
+
     fn token_of(&self, key: &[u8]) -> Option<i64> {
         key::token_of(key)
     }

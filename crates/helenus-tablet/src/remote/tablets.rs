@@ -276,6 +276,7 @@ impl Remote {
             counters: TabletCounters::default(),
             compactions,
             scans: Scans::new(),
+            tables: None,
             remote: Some(Arc::new(Hosted::new(
                 puts,
                 self.counters.clone(),

@@ -8,4 +8,5 @@ mod disk_full;
 mod faulty;
 mod log_store;
 mod remote;
+mod scans;
 mod support;

@@ -1,0 +1,166 @@
+//! Scans against a model, over memtables, files of level 0 and sorted runs, while rows are written, flushed and compacted.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::{Bound, RangeBounds};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use helenus_tablet::{
+    Below, CompactFilter, CompactionContext, Decision, HookError, Hooks, Store, StoreConfig, Verdict,
+    WriteBatch,
+};
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+
+use crate::support::key;
+
+/// Rows are sets of bytes, which merge by their union: repetition goes unnoticed, a missing byte doesn't.
+struct Union;
+
+impl Hooks for Union {
+    fn merge(&self, _key: &[u8], existing: Option<&Bytes>, operands: &[Bytes]) -> Result<Bytes, HookError> {
+        let all: BTreeSet<u8> = existing.into_iter().chain(operands).flatten().copied().collect();
+        Ok(all.into_iter().collect::<Vec<u8>>().into())
+    }
+
+    fn compaction(&self, _context: &CompactionContext) -> Box<dyn CompactFilter> {
+        Box::new(KeepAll)
+    }
+
+    fn is_idempotent(&self) -> bool {
+        true
+    }
+
+    fn partition_prefix_len(&self, key: &[u8], _complete: bool) -> Option<usize> {
+        key.iter().position(|&byte| byte == b'/').map(|at| at + 1)
+    }
+}
+
+struct KeepAll;
+
+impl CompactFilter for KeepAll {
+    fn entry(&mut self, _key: &[u8], _value: &Bytes, _below: Below) -> Result<Verdict, HookError> {
+        Ok(Verdict {
+            decision: Decision::Keep,
+            waits: false,
+            is_dead: false,
+        })
+    }
+}
+
+type Model = BTreeMap<Bytes, BTreeSet<u8>>;
+
+async fn check(store: &Store, model: &Model, from: Bound<Bytes>, to: Bound<Bytes>, reversed: bool) {
+    let tablet = store.tablet(0).unwrap();
+    let mut scan = tablet.scan((from.clone(), to.clone()), reversed).await.unwrap();
+    let mut expected: Vec<_> = {
+        let bounds = (from.clone(), to.clone());
+        model.iter().filter(|(key, _)| bounds.contains(*key)).collect()
+    };
+    if reversed {
+        expected.reverse();
+    }
+    for (key, row) in expected {
+        let (found, value) = scan.next().await.unwrap().expect("the scan ends too early");
+        assert_eq!(found, key, "{from:?} to {to:?}, reversed: {reversed}");
+        assert_eq!(value.iter().copied().collect::<BTreeSet<u8>>(), *row, "{key:?}");
+    }
+    assert_eq!(scan.next().await.unwrap(), None, "{from:?} to {to:?}");
+}
+
+fn random_key(random: &mut SmallRng) -> Bytes {
+    let (partition, row) = (random.random_range(0..8), random.random_range(0..400));
+    key(format!("p{partition}/{row:03}"))
+}
+
+fn random_bound(random: &mut SmallRng) -> Bound<Bytes> {
+    match random.random_range(0..5) {
+        0 => Bound::Unbounded,
+        1 | 2 => Bound::Excluded(random_key(random)),
+        _ => Bound::Included(random_key(random)),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn scans_give_what_was_written_wherever_it_lies() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = StoreConfig {
+        tablet_count: 1,
+        ..StoreConfig::small(folder.path())
+    };
+    let store = Store::open(config, Arc::new(Union)).await.unwrap();
+    let mut model = Model::new();
+    let mut random = SmallRng::seed_from_u64(7);
+    for round in 0..40 {
+        let mut batch = WriteBatch::new();
+        // Some rounds make SSTables too small for a filter.
+        for _ in 0..random.random_range(1..800) {
+            let (key, byte) = (random_key(&mut random), random.random_range(0..=255));
+            model.entry(key.clone()).or_default().insert(byte);
+            // Long enough for several blocks.
+            let operand = [&[byte][..], &[byte; 40]].concat();
+            batch.merge(0, key, operand.into());
+        }
+        store.write(batch, true).await.unwrap();
+        if random.random_range(0..3) > 0 {
+            store.flush().await.unwrap();
+        }
+        // Rows that were read are written whole the next time.
+        for _ in 0..50 {
+            let key = random_key(&mut random);
+            store.tablet(0).unwrap().get(&key).await.unwrap();
+        }
+        check(&store, &model, Bound::Unbounded, Bound::Unbounded, round % 4 == 0).await;
+        for _ in 0..20 {
+            let (from, to) = (random_bound(&mut random), random_bound(&mut random));
+            check(&store, &model, from, to, false).await;
+            // Within a partition.
+            let partition = random.random_range(0..8);
+            let from = key(format!("p{partition}/{:03}", random.random_range(0..400)));
+            let to = Bound::Excluded(key(format!("p{partition}0")));
+            check(
+                &store,
+                &model,
+                Bound::Included(from),
+                to,
+                random.random_range(0..4) == 0,
+            )
+            .await;
+        }
+    }
+    store.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_scan_shows_one_moment_though_it_goes_on_for_long() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = StoreConfig {
+        tablet_count: 1,
+        ..StoreConfig::small(folder.path())
+    };
+    let store = Store::open(config, Arc::new(Union)).await.unwrap();
+    let write = async |byte: u8| {
+        let mut batch = WriteBatch::new();
+        for row in 0..3_000 {
+            batch.merge(0, key(format!("p/{row:04}")), Bytes::copy_from_slice(&[byte]));
+        }
+        store.write(batch, true).await.unwrap();
+    };
+    write(1).await;
+    store.flush().await.unwrap();
+    write(2).await;
+    let tablet = store.tablet(0).unwrap();
+    let mut whole = tablet.scan(.., false).await.unwrap();
+    let mut slice = tablet.scan(key("p/")..key("p0"), false).await.unwrap();
+    for row in 0..3_000 {
+        if row == 5 || row == 100 {
+            write(3).await;
+            store.flush().await.unwrap();
+        }
+        for scan in [&mut whole, &mut slice] {
+            let (found, value) = scan.next().await.unwrap().unwrap();
+            assert_eq!((found, value.as_ref()), (key(format!("p/{row:04}")), &[1, 2][..]));
+        }
+    }
+    store.close().await.unwrap();
+}
