@@ -147,8 +147,11 @@ impl<'a> Output<'a> {
         self.counted_in_partition += 1;
         let is_partition_done =
             self.plan.is_distinct || self.counted_in_partition >= self.limits.per_partition;
-        self.remember(row, is_partition_done);
-        Ok(match (self.is_full(), is_partition_done) {
+        let is_full = self.is_full();
+        if is_full {
+            self.remember(row, is_partition_done);
+        }
+        Ok(match (is_full, is_partition_done) {
             (true, _) => Step::Stop,
             (false, true) => Step::NextPartition,
             (false, false) => Step::NextRow,

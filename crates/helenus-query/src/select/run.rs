@@ -6,6 +6,7 @@ use bytes::Bytes;
 use helenus_cql::error::{Consistency, CqlError};
 use helenus_row::key::split_partition_key;
 use helenus_row::read::LiveRow;
+use helenus_tablet::Tablet;
 
 use super::filter::Filter;
 use super::index_read::{BaseRange, IndexSource, choose};
@@ -287,6 +288,7 @@ impl Run<'_> {
         let mut tombstones = TombstoneCount::new(&self.engine.limits);
         let needs_clustering = self.needs_clustering(&filter);
         let resume = self.resume.clone();
+        let mut tablet = None;
         while let Some(partition) = source.next_partition(self.engine, &self.plan.table).await? {
             let resumed = resume
                 .as_ref()
@@ -302,9 +304,14 @@ impl Run<'_> {
             let (live, dead) = tombstones.counts();
             let step = reader.read(&mut source, output, &mut tombstones).await?;
             let (live_after, dead_after) = tombstones.counts();
-            if is_here(self.engine, partition.token)
-                && let Ok(tablet) = self.engine.store.tablet(partition.token)
-            {
+            let is_other = |tablet: &Arc<Tablet>| !tablet.token_range().contains(partition.token);
+            if tablet.as_ref().is_none_or(is_other) {
+                let here = is_here(self.engine, partition.token);
+                tablet = here
+                    .then(|| self.engine.store.tablet(partition.token).ok())
+                    .flatten();
+            }
+            if let Some(tablet) = &tablet {
                 tablet.passed((live_after - live) as u64, (dead_after - dead) as u64);
             }
             tombstones.check(self.plan, &partition)?;

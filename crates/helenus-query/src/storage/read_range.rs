@@ -122,23 +122,20 @@ impl RangeCursor {
         let partition = first.partition.clone();
         self.current = Some(partition.clone());
         self.header = None;
-        self.pending = Some(first);
         let mut static_row = None;
-        while let Some(entry) = self.next_entry(engine).await? {
-            if entry.partition != partition || entry.kind == KeyKind::Row {
+        let mut next = Some(first);
+        while let Some(entry) = next {
+            if entry.kind == KeyKind::Row || entry.partition != partition {
                 self.pending = Some(entry);
                 break;
             }
-            match entry.kind {
-                KeyKind::Header => {
-                    self.header = Some(PartitionHeader::decode(&entry.packed).map_err(corrupt)?)
-                }
-                KeyKind::Static => {
-                    let shadow = self.header.as_ref().and_then(|header| header.deletion);
-                    static_row = Some(StoredRow::parse(entry.packed, shadow)?);
-                }
-                KeyKind::Row => {}
+            if entry.kind == KeyKind::Header {
+                self.header = Some(PartitionHeader::decode(&entry.packed).map_err(corrupt)?);
+            } else {
+                let shadow = self.header.as_ref().and_then(|header| header.deletion);
+                static_row = Some(StoredRow::parse(entry.packed, shadow)?);
             }
+            next = self.next_entry(engine).await?;
         }
         Ok(Some(FoundPartition {
             key: partition,
@@ -166,11 +163,11 @@ impl RangeCursor {
 
     /// The next wanted row of the current partition.
     pub async fn next_row(&mut self, engine: &Engine) -> Result<Option<RowAt>, CqlError> {
-        let Some(current) = self.current.clone() else {
+        if self.current.is_none() {
             return Ok(None);
-        };
+        }
         while let Some(entry) = self.next_entry(engine).await? {
-            if entry.partition != current {
+            if self.current.as_ref() != Some(&entry.partition) {
                 self.pending = Some(entry);
                 return Ok(None);
             }
@@ -193,6 +190,13 @@ impl RangeCursor {
         let Some(current) = self.current.take() else {
             return Ok(());
         };
+        if self
+            .pending
+            .as_ref()
+            .is_some_and(|next| next.partition != current)
+        {
+            return Ok(());
+        }
         for _ in 0..STEPS_MAX {
             match self.next_entry(engine).await? {
                 Some(entry) if entry.partition == current => {}
