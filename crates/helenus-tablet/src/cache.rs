@@ -197,6 +197,18 @@ impl RowCache {
         }
     }
 
+    /// Forgets what has been written to, and keeps it from being filled in by who read it before; but what is known to be absent stays.
+    pub fn forget(&self, key: &[u8]) {
+        let hash = self.hash(key);
+        let mut shard = self.shard(hash).lock();
+        let fence = shard.fence(hash);
+        *fence = fence.wrapping_add(1);
+        let found = shard.find(hash, key);
+        if let Some(index) = found.filter(|&index| shard.slots[index as usize].value.is_some()) {
+            shard.remove(index);
+        }
+    }
+
     /// The row as it is cached (`None` in it: known to be absent), for a writer that has yet to make the write durable.
     pub fn peek(&self, hash: u64, key: &[u8]) -> Option<Peeked> {
         let shard = self.shard(hash).lock();

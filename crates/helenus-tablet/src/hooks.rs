@@ -31,6 +31,13 @@ pub trait Hooks: Send + Sync + 'static {
         false
     }
 
+    /// True if the partition of `key`, a stored key or the beginning of one, is to be kept in the row cache as a whole while it is small.
+    /// What it is for a key may change from false to true before the key is first written, and to false when no one reads it any more.
+    fn keeps_partition(&self, key: &[u8]) -> bool {
+        let _ = key;
+        false
+    }
+
     /// The token in a stored key. Tablets that were split drop the other half's rows by it; without it they keep them.
     fn token_of(&self, key: &[u8]) -> Option<i64> {
         let _ = key;

@@ -38,6 +38,7 @@ mod priority;
 mod remote;
 mod runs;
 mod scan;
+mod slices;
 mod stage;
 mod stats;
 mod store;

@@ -128,6 +128,25 @@ impl Scan {
         }
     }
 
+    /// A scan of rows that ascend and are all there is.
+    pub(crate) fn of_rows(mut rows: Vec<(Bytes, Bytes)>, reversed: bool, hooks: Arc<dyn Hooks>) -> Scan {
+        if reversed {
+            rows.reverse();
+        }
+        let whole = |(key, row)| (key, Change::Whole(row));
+        Scan {
+            staged: rows
+                .into_iter()
+                .map(whole)
+                .collect::<Vec<_>>()
+                .into_iter()
+                .peekable(),
+            reversed,
+            hooks: Some(hooks),
+            ..Scan::empty()
+        }
+    }
+
     /// `staged` is in ascending order, `tree` goes the way of the scan.
     pub(crate) fn new(
         tree: Rows,

@@ -22,6 +22,7 @@ use crate::cache::{Folded, RowCache};
 use crate::error::StoreError;
 use crate::hooks::{HookError, Hooks};
 use crate::often::Often;
+use crate::slices;
 use crate::store::Op;
 
 /// What an entry takes beside its key and value, about.
@@ -196,6 +197,7 @@ impl Stage {
         for (lsn, Op { key, operand, .. }) in ops {
             inner.active.last_lsn = lsn;
             inner.active.operands += 1;
+            slices::forget(self.hooks.as_ref(), cache, &key);
             let hash = cache.hash(&key);
             let whole = cache.fold(hash, &key, &operand, |value| {
                 let merged = self

@@ -110,6 +110,19 @@ impl Tablet {
         if is_empty(&start, &end) {
             return Ok(Scan::empty());
         }
+        if let Some(kept) = self.kept_slice(&start, &end, reversed).await? {
+            return Ok(kept);
+        }
+        Box::pin(self.scan_all(start, end, reversed)).await
+    }
+
+    /// The same, past the row cache.
+    pub(crate) async fn scan_all(
+        &self,
+        start: Bound<Bytes>,
+        end: Bound<Bytes>,
+        reversed: bool,
+    ) -> Result<Scan, StoreError> {
         let guard = self.scans.begin();
         work::count(|work| work.scans += 1);
         let (staged, tree) = self.stage.range(&start, &end)?;
@@ -149,9 +162,9 @@ impl Tablet {
         };
         let limits = self.limits();
         if let Some((prefix, from, to)) = self.partition_of(&start, &end) {
-            let rows = limits
-                .wait(tree.scan_prefix_with_options(prefix, (from, to), &options))
-                .await?;
+            // SlateDB's future is large.
+            let rows = Box::pin(tree.scan_prefix_with_options(prefix, (from, to), &options));
+            let rows = limits.wait(rows).await?;
             let then = tables.map(|tables| Then::new(tables.clone(), tree, end));
             return Ok(Rows::SlateDb {
                 rows: Box::new(rows),
@@ -159,13 +172,12 @@ impl Tablet {
             });
         }
         if let Some(tables) = tables
-            && let Some(runs) = tables.scan(&tree, (start.clone(), end.clone())).await?
+            && let Some(runs) = Box::pin(tables.scan(&tree, (start.clone(), end.clone()))).await?
         {
             return Ok(Rows::Runs(Box::new(runs)));
         }
-        let rows = limits
-            .wait(tree.scan_with_options((start, end), &options))
-            .await?;
+        let rows = Box::pin(tree.scan_with_options((start, end), &options));
+        let rows = limits.wait(rows).await?;
         Ok(Rows::SlateDb {
             rows: Box::new(rows),
             then: None,
@@ -182,7 +194,7 @@ impl Tablet {
     }
 
     /// If the range lies within one partition: its prefix, and the bounds behind it. SSTables without the partition are then skipped.
-    fn partition_of(
+    pub(crate) fn partition_of(
         &self,
         start: &Bound<Bytes>,
         end: &Bound<Bytes>,
@@ -282,7 +294,7 @@ fn count_hit() {
 }
 
 /// The least byte string above all that begin with `prefix`.
-fn successor(prefix: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn successor(prefix: &[u8]) -> Option<Vec<u8>> {
     let mut next = prefix.to_vec();
     while let Some(last) = next.pop() {
         if last < u8::MAX {

@@ -1,6 +1,6 @@
 //! What the store asks about rows: how they merge, and what a compaction may forget.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -26,6 +26,8 @@ pub struct LiveTables {
 #[derive(Debug)]
 struct Known {
     tables: HashMap<TableId, Arc<[ColumnId]>>,
+    /// The hidden tables of indexes.
+    indexes: HashSet<TableId>,
     /// Tables of this number and above are made by schemas that are newer than the one known.
     next_number: u32,
 }
@@ -38,10 +40,21 @@ impl LiveTables {
             .flat_map(|table| table.indexes.iter().map(|index| &index.table).chain([table]))
             .map(|table| (table.number, table.dropped_column_ids()))
             .collect();
+        let indexes = schema.stored_tables().flat_map(|table| &table.indexes);
+        let indexes = indexes.map(|index| index.table.number).collect();
         self.known.store(Arc::new(Some(Known {
             tables,
+            indexes,
             next_number: schema.next_table_number,
         })));
+    }
+
+    fn is_index(&self, table: TableId) -> bool {
+        let known = self.known.load();
+        known
+            .as_ref()
+            .as_ref()
+            .is_some_and(|known| known.indexes.contains(&table))
     }
 
     fn state(&self, table: TableId) -> TableState {
@@ -88,6 +101,11 @@ impl Hooks for RowHooks {
 
     fn is_idempotent(&self) -> bool {
         true
+    }
+
+    fn keeps_partition(&self, key: &[u8]) -> bool {
+        key.first_chunk()
+            .is_some_and(|table| self.live_tables.is_index(TableId(u32::from_be_bytes(*table))))
     }
 
     fn token_of(&self, key: &[u8]) -> Option<i64> {

@@ -19,6 +19,7 @@ use super::marks;
 use crate::error::{StoreError, from_slatedb};
 use crate::log::record_len;
 use crate::often::Often;
+use crate::slices;
 use crate::stats::LogCounters;
 use crate::store::Op;
 use crate::tablet::Tablet;
@@ -360,6 +361,7 @@ fn publish(
             return;
         }
         for (key, row) in rows {
+            slices::forget(tablet.hooks.as_ref(), &tablet.cache, &key);
             let Row {
                 hash,
                 operand,

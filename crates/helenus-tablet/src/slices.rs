@@ -1,0 +1,93 @@
+//! Small partitions kept whole in the row cache, by their prefix: what an index has for a value, which is asked for as a range and not
+//! by key. A write into the partition makes the cache forget it.
+
+use std::ops::{Bound, RangeBounds};
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+
+use crate::cache::{Lookup, RowCache};
+use crate::error::StoreError;
+use crate::hooks::Hooks;
+use crate::scan::Scan;
+use crate::tablet::{Tablet, successor};
+
+/// Partitions of more rows or bytes are not kept.
+const ROWS_MAX: usize = 12;
+const BYTES_MAX: usize = 4 << 10;
+
+impl Tablet {
+    /// The rows of a range of a partition, if that is one to be kept, and small.
+    pub(crate) async fn kept_slice(
+        &self,
+        start: &Bound<Bytes>,
+        end: &Bound<Bytes>,
+        reversed: bool,
+    ) -> Result<Option<Scan>, StoreError> {
+        if !self.row_cache_on {
+            return Ok(None);
+        }
+        let (Bound::Included(from) | Bound::Excluded(from)) = start else {
+            return Ok(None);
+        };
+        if !self.hooks.keeps_partition(from) {
+            return Ok(None);
+        }
+        let Some((prefix, ..)) = self.partition_of(start, end) else {
+            return Ok(None);
+        };
+        let kept = match self.cache.lookup(&prefix) {
+            Lookup::Hit(kept) => kept,
+            Lookup::Miss(ticket) => {
+                let kept = Box::pin(self.read_partition(&prefix)).await?;
+                self.cache.fill(&ticket, &prefix, kept.as_ref());
+                kept
+            }
+        };
+        // None: it is known to be large.
+        Ok(kept.map(|kept| {
+            let bounds = (start.clone(), end.clone());
+            let rows = unpack(kept).filter(|(key, _)| bounds.contains(key));
+            Scan::of_rows(rows.collect(), reversed, self.hooks.clone())
+        }))
+    }
+
+    /// The rows of a partition in one piece; none if there are too many.
+    async fn read_partition(&self, prefix: &Bytes) -> Result<Option<Bytes>, StoreError> {
+        let end = successor(prefix).map_or(Bound::Unbounded, |end| Bound::Excluded(end.into()));
+        let mut scan = self.scan_all(Bound::Included(prefix.clone()), end, false).await?;
+        let mut packed = BytesMut::new();
+        for _ in 0..=ROWS_MAX {
+            let Some((key, row)) = scan.next().await? else {
+                return Ok(Some(packed.freeze()));
+            };
+            for part in [key, row] {
+                packed.put_u32(u32::try_from(part.len()).unwrap_or(u32::MAX));
+                packed.extend_from_slice(&part);
+            }
+            if packed.len() > BYTES_MAX {
+                break;
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Forgets the partition that a written key lies in.
+pub(crate) fn forget(hooks: &dyn Hooks, cache: &RowCache, key: &[u8]) {
+    if hooks.keeps_partition(key)
+        && let Some(prefix) = hooks
+            .partition_prefix_len(key, true)
+            .and_then(|len| key.get(..len))
+    {
+        cache.forget(prefix);
+    }
+}
+
+/// The keys and rows that lie in one piece.
+fn unpack(mut packed: Bytes) -> impl Iterator<Item = (Bytes, Bytes)> {
+    let mut part = move || {
+        let len = packed.try_get_u32().ok()?;
+        Some(packed.split_to((len as usize).min(packed.len())))
+    };
+    std::iter::from_fn(move || Some((part()?, part()?)))
+}
