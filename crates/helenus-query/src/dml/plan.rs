@@ -137,6 +137,10 @@ impl Draft {
     }
 
     fn is_static_only(&self, operations: &[Operation]) -> bool {
+        // A DELETE of no columns is one of rows, whatever its conditions ask.
+        if operations.is_empty() && self.kind == StatementKind::Delete {
+            return false;
+        }
         let is_static = |operation: &Operation| {
             self.table
                 .columns

@@ -27,7 +27,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use helenus_cql::ast::FunctionName;
 use helenus_cql::error::CqlError;
-use helenus_cql::types::{CqlType, NativeType};
+use helenus_cql::types::{CqlType, NativeType, quote_identifier};
 
 use crate::plan::PlanContext;
 use crate::response::ColumnSpec;
@@ -122,7 +122,9 @@ fn signature(name: &str, arg_types: &[CqlType], return_type: &CqlType) -> String
             other => other.to_string(),
         })
         .collect();
-    format!("{name} : ({}) -> {return_type}", args.join(", "))
+    let (keyspace, name) = name.split_once('.').unwrap_or(("system", name));
+    let name = quote_identifier(name);
+    format!("{keyspace}.{name} : ({}) -> {return_type}", args.join(", "))
 }
 
 /// The overload of a scalar function that fits the arguments (Cassandra's `FunctionResolver`).

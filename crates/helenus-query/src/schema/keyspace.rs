@@ -25,7 +25,7 @@ pub struct Keyspace {
 /// One owner serves each partition whatever is declared here; drivers use it to route.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replication {
-    /// `SimpleStrategy`, `NetworkTopologyStrategy`, `LocalStrategy` or `EverywhereStrategy`.
+    /// `SimpleStrategy`, `NetworkTopologyStrategy` or `LocalStrategy`.
     pub class: String,
     /// `replication_factor` or a factor for each data centre.
     pub options: BTreeMap<String, String>,
