@@ -9,6 +9,8 @@ NODES = 3
 # Fewer than three nodes are to have, so that tablets are split when nodes come and merged when they go.
 TABLETS = 4
 SETTLE_TIMEOUT_S = 90
+# Longer than any fault lasts but the one that waits for merges.
+MERGE_AFTER_S = 8
 
 
 class Proxies:
@@ -42,7 +44,7 @@ class Fleet:
         self.minio = minio
         self.nodes = []
         for number, (own_store, own_peer) in enumerate(zip(stores, peers), 1):
-            chosen = [f"rpc_advertise={own_peer}", f"tablet_count={TABLETS}", *settings]
+            chosen = [f"rpc_advertise={own_peer}", f"tablet_count={TABLETS}", f"merge_after={MERGE_AFTER_S}s", *settings]
             args = ["--name", f"node{number}", "--rack", f"rack{number}"]
             for setting in chosen:
                 args += ["--set", setting]

@@ -10,7 +10,7 @@ use crate::effects::{TabletLoad, TabletSpec};
 use crate::error::ClusterError;
 use crate::ids::{Epoch, HostId, Member, TabletId};
 use crate::placement::{Intent, PlacementNode, PlacementTablet, place, weights};
-use crate::policy::{ReshapeLimits, Wish, next_reshape};
+use crate::policy::{ReshapeLimits, Wish, may_merge, next_reshape};
 
 /// Nodes' loads may differ by this part of their mean before tablets move to make them more equal.
 const BALANCE_TOLERANCE_PERCENT: u64 = 25;
@@ -39,6 +39,8 @@ pub(crate) struct Facts<'a> {
     /// Retired tablets whose data is gone.
     pub removed: &'a BTreeSet<TabletId>,
     pub loads: &'a BTreeMap<TabletId, TabletLoad>,
+    /// Tablets that have been small together with the next one for long, in a calm cluster.
+    pub mergeable: &'a BTreeSet<TabletId>,
     /// Whether it is time to balance, split and merge, should that be this node's task.
     pub tend: bool,
 }
@@ -177,7 +179,13 @@ fn rearrange(document: &mut ClusterDocument, facts: &Facts, joins: bool) -> Resu
             .tablets
             .iter()
             .all(|tablet| tablet.owner.is_some() && tablet.moving_to.is_none());
-    let balances = facts.tend && calm && leads(document, facts);
+    let merges = may_merge(
+        document,
+        facts.mergeable,
+        facts.limits,
+        facts.initial_tablets.len(),
+    );
+    let balances = facts.tend && calm && !merges && leads(document, facts);
     let intent = match () {
         () if joins => Intent::Fill(facts.me.host_id),
         () if balances => Intent::Balance {
@@ -249,7 +257,14 @@ pub(crate) fn leads(document: &ClusterDocument, facts: &Facts) -> bool {
 }
 
 fn reshape(document: &mut ClusterDocument, facts: &Facts) -> Result<(), ClusterError> {
-    match next_reshape(document, facts.loads, facts.limits, facts.initial_tablets.len()) {
+    let wish = next_reshape(
+        document,
+        facts.loads,
+        facts.mergeable,
+        facts.limits,
+        facts.initial_tablets.len(),
+    );
+    match wish {
         Some(Wish::Split { tablet, at }) => document.begin_split(tablet, at),
         Some(Wish::Merge { left }) => document.begin_merge(left),
         Some(Wish::Gather { tablet, to }) => document.begin_move(tablet, to),

@@ -16,6 +16,7 @@ struct Known {
     reshaped: BTreeMap<TabletId, bool>,
     removed: BTreeSet<TabletId>,
     loads: BTreeMap<TabletId, TabletLoad>,
+    mergeable: BTreeSet<TabletId>,
     tend: bool,
 }
 
@@ -30,6 +31,7 @@ fn node(number: u128) -> Known {
         reshaped: BTreeMap::new(),
         removed: BTreeSet::new(),
         loads: BTreeMap::new(),
+        mergeable: BTreeSet::new(),
         tend: false,
     }
 }
@@ -49,6 +51,7 @@ impl Known {
             reshaped: &self.reshaped,
             removed: &self.removed,
             loads: &self.loads,
+            mergeable: &self.mergeable,
             tend: self.tend,
         };
         decide(document, &facts).unwrap()
@@ -113,6 +116,7 @@ fn another_clusters_store_is_refused() {
         reshaped: &known.reshaped,
         removed: &known.removed,
         loads: &known.loads,
+        mergeable: &known.mergeable,
         tend: false,
     };
     let error = decide(Some(&document), &facts).unwrap_err();
@@ -260,6 +264,19 @@ fn only_the_eldest_balances_and_only_when_all_is_calm() {
         .iter()
         .filter(|tablet| tablet.moving_to == Some(host(2)));
     assert_eq!(moves.count(), BALANCE_MOVES_MAX);
+    let mut merging = eldest.clone();
+    merging.loads = document
+        .tablets
+        .iter()
+        .map(|tablet| (tablet.id, TabletLoad::default()))
+        .collect();
+    merging.mergeable.insert(TabletId(1));
+    let merged = merging.next(&document);
+    assert_eq!(merged.reshapes.len(), 1);
+    assert!(
+        merged.tablets.iter().all(|tablet| tablet.moving_to.is_none()),
+        "what is brought together to be merged would be parted"
+    );
     assert_eq!(
         eldest.decide(Some(&balanced)),
         Decision::Keep,

@@ -5,6 +5,7 @@
 //! three traits: [`Documents`], [`Clock`] and [`TabletHost`]. `docs/cluster.md` tells the whole story.
 
 mod agent;
+mod calm;
 mod clock;
 mod decide;
 mod document;
@@ -23,5 +24,5 @@ pub use clock::SystemClock;
 pub use effects::{Clock, Document, Documents, Expect, Listed, Removal, TabletHost, TabletLoad, TabletSpec};
 pub use error::{ClusterError, DocumentError, HostError};
 pub use ids::{Epoch, HostId, Incarnation, TabletId, TokenRange, Version};
-pub use policy::ReshapeLimits;
+pub use policy::{MERGE_AFTER_DEFAULT, ReshapeLimits};
 pub use view::{ClusterView, NodeInfo, NodeState, NodeStatus, TabletInfo, TabletState};

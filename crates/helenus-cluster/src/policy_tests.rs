@@ -11,10 +11,13 @@ fn loads(bytes: &[u64]) -> BTreeMap<TabletId, TabletLoad> {
     (1..).map(TabletId).zip(bytes.iter().map(load)).collect()
 }
 
+/// When all neighbours have been small for long, as far as they are.
 fn wish(document: &ClusterDocument, bytes: &[u64], initial_tablets: usize) -> Option<Wish> {
+    let mergeable = document.tablets.iter().map(|tablet| tablet.id).collect();
     next_reshape(
         document,
         &loads(bytes),
+        &mergeable,
         &ReshapeLimits::default(),
         initial_tablets,
     )
@@ -35,7 +38,7 @@ fn a_busy_tablet_is_split_however_small() {
     let document = cluster(1, 4);
     let mut loads = loads(&[40 * GIB, 0, 0, 0]);
     loads.get_mut(&TabletId(4)).unwrap().ops_per_s = 60_000;
-    let wish = next_reshape(&document, &loads, &ReshapeLimits::default(), 4);
+    let wish = next_reshape(&document, &loads, &BTreeSet::new(), &ReshapeLimits::default(), 4);
     assert_eq!(wish, split(&document.tablets[3]));
 }
 
@@ -49,24 +52,51 @@ fn there_are_enough_tablets_for_all_nodes_and_not_too_many() {
 
 #[test]
 fn small_neighbours_are_merged_down_to_where_the_cluster_began() {
-    let document = cluster(1, 6);
-    let bytes = [2 * GIB, 2 * GIB, GIB, 2 * GIB, GIB / 2, 4 * GIB];
+    let document = cluster(1, 10);
+    let mut bytes = [2 * GIB; 10];
+    bytes[3..6].copy_from_slice(&[2 * GIB, GIB / 2, 4 * GIB]);
     assert_eq!(
         wish(&document, &bytes, 4),
         Some(Wish::Merge { left: TabletId(4) })
     );
-    assert_eq!(wish(&document, &bytes, 6), None);
+    assert_eq!(wish(&document, &bytes, 10), None);
     assert_eq!(wish(&document, &[], 4), None, "nothing is known of their sizes");
 }
 
 #[test]
 fn small_neighbours_of_two_nodes_are_brought_together_first() {
-    let document = cluster(2, 10);
+    let document = cluster(2, 13);
     let expected = Wish::Gather {
         tablet: TabletId(2),
         to: host(1),
     };
-    assert_eq!(wish(&document, &[0; 10], 4), Some(expected));
+    assert_eq!(wish(&document, &[0; 13], 4), Some(expected));
+}
+
+#[test]
+fn nothing_is_merged_that_one_more_node_would_have_split_again() {
+    let document = cluster(2, 12);
+    assert_eq!(wish(&document, &[0; 12], 4), None);
+    let mut joined = document.clone();
+    joined.join(crate::document::tests::record(3));
+    assert_eq!(wish(&joined, &[0; 12], 4), None);
+}
+
+#[test]
+fn only_what_has_been_small_for_long_is_merged() {
+    let document = cluster(1, 12);
+    let next = |mergeable: &[u32]| {
+        let mergeable = mergeable.iter().map(|id| TabletId(*id)).collect();
+        next_reshape(
+            &document,
+            &loads(&[0; 12]),
+            &mergeable,
+            &ReshapeLimits::default(),
+            4,
+        )
+    };
+    assert_eq!(next(&[]), None);
+    assert_eq!(next(&[7]), Some(Wish::Merge { left: TabletId(7) }));
 }
 
 #[test]

@@ -21,6 +21,8 @@ pub(super) struct Hosting {
     me: HostId,
     commands: mpsc::UnboundedSender<Command>,
     hosted: BTreeMap<TabletId, Hosted>,
+    /// Tablets that the host found fenced while they were being opened, split or merged: they are not open, whatever comes of that.
+    lost: BTreeSet<TabletId>,
     /// Splits and merges done (true) or failed at, by first child.
     pub reshaped: BTreeMap<TabletId, bool>,
     removing: BTreeSet<TabletId>,
@@ -35,6 +37,7 @@ impl Hosting {
             me,
             commands,
             hosted: BTreeMap::new(),
+            lost: BTreeSet::new(),
             reshaped: BTreeMap::new(),
             removing: BTreeSet::new(),
             removed: BTreeSet::new(),
@@ -93,6 +96,7 @@ impl Hosting {
                 epoch,
             } => {
                 self.hosted.insert(tablet, Hosted::Opening { epoch });
+                self.lost.remove(&tablet);
                 self.command(Command::Open {
                     tablet,
                     tokens,
@@ -119,6 +123,7 @@ impl Hosting {
                 let child = children[0].id;
                 for (parent, _) in &parents {
                     self.hosted.insert(*parent, Hosted::Reshaping { child });
+                    self.lost.remove(parent);
                 }
                 self.command(Command::Reshape { parents, children });
             }
@@ -182,6 +187,7 @@ impl Hosting {
             return;
         };
         let state = match result {
+            Ok(()) if self.lost.remove(&tablet) => self.waiting(),
             Ok(()) => Hosted::Open { epoch },
             Err(error) => {
                 tracing::warn!(%tablet, %error, "the tablet could not be opened; trying again");
@@ -191,11 +197,12 @@ impl Hosting {
         self.hosted.insert(tablet, state);
     }
 
-    /// The parents of a failed attempt are open as before.
+    /// The parents of a failed attempt are open as before, unless they were lost meanwhile.
     fn reshaping_ended(&mut self, parents: &[(TabletId, Epoch)], child: TabletId, done: bool) {
         for (parent, epoch) in parents {
             let state = match done {
                 true => Hosted::Reshaped { child },
+                false if self.lost.remove(parent) => self.waiting(),
                 false => Hosted::Open { epoch: *epoch },
             };
             self.hosted.insert(*parent, state);
@@ -205,12 +212,13 @@ impl Hosting {
 
     /// The host found the tablet fenced and closed it; returns whether that was news.
     pub fn lost(&mut self, tablet: TabletId) -> bool {
-        let was_open = matches!(self.hosted.get(&tablet), Some(Hosted::Open { .. }));
-        if was_open {
-            tracing::warn!(%tablet, "another node has opened the tablet: looking whose it is");
-            self.hosted.insert(tablet, self.waiting());
+        match self.hosted.get(&tablet) {
+            Some(Hosted::Open { .. }) => drop(self.hosted.insert(tablet, self.waiting())),
+            Some(Hosted::Opening { .. } | Hosted::Reshaping { .. }) => drop(self.lost.insert(tablet)),
+            _ => return false,
         }
-        was_open
+        tracing::warn!(%tablet, "another node has opened the tablet: looking whose it is");
+        true
     }
 
     fn waiting(&self) -> Hosted {

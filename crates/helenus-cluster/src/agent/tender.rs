@@ -11,6 +11,7 @@ use super::hosting::Hosting;
 use super::watching::Watching;
 use super::worker::{Command, Event};
 use super::{Context, End};
+use crate::calm::Calm;
 use crate::decide::{Decision, Facts, decide, leads};
 use crate::document::{self, ClusterDocument, NodeRecord};
 use crate::effects::{Expect, TabletLoad, TabletSpec};
@@ -41,6 +42,7 @@ pub(super) struct Tender {
     joined: bool,
     draining: bool,
     loads: BTreeMap<TabletId, TabletLoad>,
+    calm: Calm,
     tend: bool,
     changes: Vec<(Change, Reply)>,
     next_listing: Duration,
@@ -68,6 +70,7 @@ impl Tender {
             joined: false,
             draining: false,
             loads: BTreeMap::new(),
+            calm: Calm::default(),
             tend: false,
             changes: Vec::new(),
             next_listing: now,
@@ -164,6 +167,7 @@ impl Tender {
     fn learn(&mut self, version: Version, document: ClusterDocument) {
         self.joined |= document.has(self.me.member());
         self.hosting.learn(&document);
+        self.calm.learn(&document);
         self.known = Some((version, Arc::new(document)));
     }
 
@@ -176,12 +180,19 @@ impl Tender {
         self.next_tend = now + self.context.config.lease * 2;
         let no_tablets = BTreeMap::new();
         let leads = self.with_facts(document, &no_tablets, |facts| leads(document, facts));
+        if !leads {
+            self.calm = Calm::default();
+        }
         if !leads && self.joined {
             return;
         }
         self.loads = self.watching.read_loads(document).await;
         if leads {
             self.tend = true;
+            let suspected = self.watching.suspected(document);
+            let limits = &self.context.config.limits;
+            self.calm
+                .observe(self.context.now(), document, &suspected, &self.loads, limits);
             self.watching.delete_leftovers(document).await;
             self.hosting.remove_retired(document);
         }
@@ -207,6 +218,7 @@ impl Tender {
             reshaped: &self.hosting.reshaped,
             removed: &self.hosting.removed,
             loads: &self.loads,
+            mergeable: &self.calm.mergeable(self.context.now(), &config.limits),
             tend: self.tend,
         })
     }

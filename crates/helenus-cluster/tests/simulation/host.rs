@@ -200,12 +200,19 @@ impl Host {
         }
     }
 
-    async fn reshape(&self, parents: &[TabletId], children: &[TabletSpec]) -> Result<(), HostError> {
+    async fn stop_all(&self, ids: &[TabletId]) -> Result<Vec<(TabletId, u64)>, HostError> {
         let mut fences = Vec::new();
-        for parent in parents {
-            fences.push((*parent, self.stop(*parent).await?));
+        for id in ids {
+            fences.push((*id, self.stop(*id).await?));
         }
-        let result = self.make(&fences, children).await;
+        Ok(fences)
+    }
+
+    async fn reshape(&self, parents: &[TabletId], children: &[TabletSpec]) -> Result<(), HostError> {
+        let result = match self.stop_all(parents).await {
+            Ok(fences) => self.make(&fences, children).await,
+            Err(error) => Err(error),
+        };
         for parent in parents {
             match result {
                 Ok(()) => drop(self.open_tablets().remove(parent)),

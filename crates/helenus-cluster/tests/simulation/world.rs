@@ -14,6 +14,9 @@ use crate::history::{Kind, Operation};
 use crate::host::{Host, KEYS, Reply, token_of};
 use crate::witness::Witness;
 
+/// Chaos lasts for seconds: merges are to come between all else.
+const MERGE_AFTER: Duration = Duration::from_secs(3);
+
 /// One node's clock: it starts anywhere and runs a little fast or slow.
 #[derive(Clone)]
 struct NodeClock {
@@ -121,6 +124,7 @@ impl World {
         let mut config = AgentConfig::new(host_id(node), format!("node{node}"), address, "node:7000");
         config.initial_tablets = TabletSpec::ring(self.initial_tablets);
         config.limits.tablets_per_node_min = 1;
+        config.limits.merge_after = MERGE_AFTER;
         let agent = Agent::new(
             mailbox,
             config,

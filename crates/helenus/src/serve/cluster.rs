@@ -100,6 +100,7 @@ pub async fn join(
     agent.data_center = config.data_center.clone();
     agent.rack = config.rack.clone();
     agent.lease = config.lease;
+    agent.limits.merge_after = config.merge_after;
     let rpc = config.rpc_listen();
     let tls = tls(config)?;
     if tls.is_none() && !rpc.ip().is_loopback() {

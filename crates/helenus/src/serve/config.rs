@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use helenus_cluster::LEASE_DEFAULT;
+use helenus_cluster::{LEASE_DEFAULT, MERGE_AFTER_DEFAULT};
 use helenus_query::engine::Limits;
 use helenus_server::ServerConfig;
 use helenus_tablet::{StoreConfig, StoreUrl, machine_memory_bytes};
@@ -33,6 +33,7 @@ pub struct Config {
     pub rpc_tls_key: Option<PathBuf>,
     pub rpc_tls_authority: Option<PathBuf>,
     pub lease: Duration,
+    pub merge_after: Duration,
     /// Where drivers shall connect, if that is not where the node listens.
     pub advertise: Option<SocketAddr>,
     pub cluster_name: String,
@@ -60,6 +61,7 @@ impl Config {
             rpc_tls_key: None,
             rpc_tls_authority: None,
             lease: LEASE_DEFAULT,
+            merge_after: MERGE_AFTER_DEFAULT,
             advertise: None,
             cluster_name: "Helenus".to_owned(),
             data_center: "datacenter1".to_owned(),

@@ -53,6 +53,7 @@ const SETTINGS: &[Setting] = &[
     Setting { name: "rpc_tls_key", about: "the certificate's key", allowed: "a PEM file", set: |c, v| { c.rpc_tls_key = Some(v.into()); Ok(()) } },
     Setting { name: "rpc_tls_authority", about: "who has signed the certificates of all nodes", allowed: "a PEM file", set: |c, v| { c.rpc_tls_authority = Some(v.into()); Ok(()) } },
     Setting { name: "lease", about: "how long a node may be silent before others take its tablets", allowed: "a time from 500ms to 60s", set: |c, v| put(&mut c.lease, lease(v)) },
+    Setting { name: "merge_after", about: "how long tablets must have been small, and the nodes the same, before tablets are merged", allowed: TIME, set: |c, v| put(&mut c.merge_after, time(v)) },
     Setting { name: "request_timeout", about: "how long a request may take when other nodes are asked", allowed: TIME, set: |c, v| put(&mut c.limits.request_timeout, time(v)) },
     Setting { name: "advertise", about: "where drivers are told to connect, if not where it listens", allowed: ADDRESS, set: |c, v| put(&mut c.advertise, address(v).map(Some)) },
     Setting { name: "cluster_name", about: "the name of the cluster", allowed: NAME, set: |c, v| put(&mut c.cluster_name, name(v)) },
