@@ -21,10 +21,20 @@ use crate::shared::Shared;
 /// How long accepting pauses when the machine has no descriptor left for a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
+/// How a server ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Stopping {
+    No,
+    /// No connection is accepted; one of which nothing is running ends.
+    WhenIdle,
+    /// And what comes is turned away.
+    Now,
+}
+
 /// A running native transport. Dropped without [`Server::stop`], it goes on until the runtime ends.
 pub struct Server {
     address: SocketAddr,
-    stop: watch::Sender<bool>,
+    stop: watch::Sender<Stopping>,
     accepting: JoinHandle<()>,
     connections: Arc<AtomicUsize>,
     shutdown_timeout: Duration,
@@ -58,7 +68,7 @@ impl Server {
             Arc::new(Metrics::default()),
             events.clone(),
         ));
-        let (stop, stopped) = watch::channel(false);
+        let (stop, stopped) = watch::channel(Stopping::No);
         tokio::spawn(forward_schema_changes(changes, events.clone(), stopped.clone()));
         let connections = Arc::new(AtomicUsize::new(0));
         let accepting = tokio::spawn(accept(listener, shared, connections.clone(), stopped));
@@ -84,12 +94,18 @@ impl Server {
 
     /// Stops accepting, lets running requests finish and be answered, and closes the connections.
     pub async fn stop(self) {
-        let _ = self.stop.send(true);
-        let _ = self.accepting.await;
-        let deadline = tokio::time::Instant::now() + self.shutdown_timeout;
-        while self.connections.load(Ordering::Acquire) > 0 && tokio::time::Instant::now() < deadline {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        self.stop_after(std::future::ready(()), Duration::ZERO).await;
+    }
+
+    /// The same, but what comes on the connections that there are is still served until this is done and then for that time, unless they
+    /// end before: each does when nothing is running of it.
+    pub async fn stop_after(mut self, done: impl Future<Output = ()>, patience: Duration) {
+        let _ = self.stop.send(Stopping::WhenIdle);
+        let _ = (&mut self.accepting).await;
+        done.await;
+        self.ended_within(patience).await;
+        let _ = self.stop.send(Stopping::Now);
+        self.ended_within(self.shutdown_timeout).await;
         let left = self.connections.load(Ordering::Acquire);
         if left > 0 {
             tracing::warn!(left, "connections had requests running when the server stopped");
@@ -97,10 +113,20 @@ impl Server {
     }
 }
 
+impl Server {
+    /// Waits until no connection is left, for that time at most.
+    async fn ended_within(&self, limit: Duration) {
+        let deadline = tokio::time::Instant::now() + limit;
+        while self.connections.load(Ordering::Acquire) > 0 && tokio::time::Instant::now() < deadline {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+}
+
 async fn forward_schema_changes(
     mut changes: broadcast::Receiver<helenus_cql::frame::response::SchemaChange>,
     events: Arc<EventHub>,
-    mut stopped: watch::Receiver<bool>,
+    mut stopped: watch::Receiver<Stopping>,
 ) {
     loop {
         tokio::select! {
@@ -133,7 +159,7 @@ async fn accept<B: Backend>(
     listener: TcpListener,
     shared: Arc<Shared<B>>,
     connections: Arc<AtomicUsize>,
-    mut stopped: watch::Receiver<bool>,
+    mut stopped: watch::Receiver<Stopping>,
 ) {
     loop {
         let accepted = tokio::select! {
@@ -155,7 +181,7 @@ fn begin<B: Backend>(
     peer: SocketAddr,
     shared: &Arc<Shared<B>>,
     connections: &Arc<AtomicUsize>,
-    stopped: &watch::Receiver<bool>,
+    stopped: &watch::Receiver<Stopping>,
 ) {
     let count = connections.fetch_add(1, Ordering::AcqRel) + 1;
     let counted = Counted {

@@ -8,7 +8,7 @@ use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 use crate::effects::Clock;
 use crate::error::ClusterError;
-use crate::ids::{HostId, TabletId};
+use crate::ids::{HostId, TabletId, Version};
 use crate::view::{ClusterView, NodeStatus};
 
 /// Where the agent stands.
@@ -94,6 +94,8 @@ pub(super) struct Shared {
     deadline_ns: AtomicU64,
     pub view: watch::Sender<Arc<ClusterView>>,
     pub state: watch::Sender<AgentState>,
+    /// The version of the cluster document that this node wrote last.
+    pub written: watch::Sender<Version>,
     /// Wakes the agent up to look at the cluster document at once.
     pub refresh: Notify,
     pub counters: Counters,
@@ -108,6 +110,7 @@ impl Shared {
             deadline_ns: AtomicU64::new(0),
             view: watch::Sender::new(Arc::default()),
             state: watch::Sender::new(AgentState::Joining("the agent has not started".into())),
+            written: watch::Sender::new(0),
             refresh: Notify::new(),
             counters: Counters::default(),
             requests,
@@ -197,6 +200,18 @@ impl AgentHandle {
     /// Each new view, as it is published.
     pub fn views(&self) -> watch::Receiver<Arc<ClusterView>> {
         self.shared.view.subscribe()
+    }
+
+    /// The versions of the cluster document that this node has written, as it does: the others would like to hear of them.
+    pub fn written(&self) -> watch::Receiver<Version> {
+        self.shared.written.subscribe()
+    }
+
+    /// Another node has written this version of the cluster document.
+    pub fn heard_of(&self, version: Version) {
+        if self.shared.view.borrow().version() < version {
+            self.refresh();
+        }
     }
 
     /// What `nodetool status` shows.

@@ -291,6 +291,7 @@ impl Tender {
         let put = self.context.documents.put(document::NAME, &content, expect);
         let version = self.context.within(self.context.config.lease, put).await?;
         self.learn(version, next);
+        self.context.shared.written.send_replace(version);
         Ok(())
     }
 

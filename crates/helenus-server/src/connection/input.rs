@@ -11,6 +11,7 @@ use tokio::task::coop;
 use super::waiting::{Last, Waiting};
 use super::{Connection, OUTPUT_LEN_MAX, Phase};
 use crate::backend::Backend;
+use crate::listener::Stopping;
 
 /// Bytes of answers after which the socket is tried before more requests are begun.
 const FLUSH_LEN: usize = 64 * 1024;
@@ -38,12 +39,13 @@ impl<B: Backend> Connection<B> {
             let is_stale = self
                 .waiting
                 .is_next_stale(&self.shared.config.overload, on_node, now);
-            let may_go_on = is_stale || self.stopping || self.waiting.is_empty() || self.may_begin(cx);
+            let turns_away = self.stopping == Stopping::Now;
+            let may_go_on = is_stale || turns_away || self.waiting.is_empty() || self.may_begin(cx);
             if !may_go_on {
                 break;
             }
             match self.waiting.pop() {
-                Some(waiting) if self.stopping => self.turn_away(&waiting),
+                Some(waiting) if turns_away => self.turn_away(&waiting),
                 Some(waiting) if is_stale => self.shed(&waiting),
                 Some(waiting) => self.serve(waiting, now, cx),
                 None => {

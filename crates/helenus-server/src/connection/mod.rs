@@ -45,6 +45,7 @@ pub(crate) use self::waiting::Backlog;
 use self::waiting::{Queue, Waiting};
 use crate::backend::Backend;
 use crate::breakdown::Arrival;
+use crate::listener::Stopping;
 use crate::shared::Shared;
 
 /// Bytes of answers that the client has not taken, above which it is not read any more.
@@ -85,8 +86,8 @@ pub(crate) struct Connection<B: Backend> {
     event_types: Vec<EventType>,
     /// No more is read: what runs is answered, then the connection ends.
     ending: bool,
-    /// The node stops: what runs is answered, what comes is turned away, and when nothing runs the connection ends.
-    stopping: bool,
+    /// The node stops: when nothing runs the connection ends.
+    stopping: Stopping,
     /// Why the client was cut off, if it was.
     refused: bool,
     deadline: Pin<Box<Sleep>>,
@@ -128,7 +129,7 @@ impl<B: Backend> Connection<B> {
             events: None,
             event_types: Vec::new(),
             ending: false,
-            stopping: false,
+            stopping: Stopping::No,
             refused: false,
             deadline,
             room_timer: None,
@@ -143,24 +144,20 @@ impl<B: Backend> Connection<B> {
     }
 
     /// Serves the connection until either side ends it.
-    pub async fn run(mut self, mut stopped: watch::Receiver<bool>) {
+    pub async fn run(mut self, mut stopping: watch::Receiver<Stopping>) {
         tracing::debug!(peer = %self.peer, "connection opened");
-        let served = tokio::select! {
-            biased;
-            served = poll_fn(|cx| self.poll(cx)) => Some(served),
-            _ = stopped.wait_for(|stopped| *stopped) => None,
-        };
-        let served = match served {
-            Some(served) => served,
-            None => {
-                self.stopping = true;
-                self.ending |= self.phase == Phase::Starting;
-                poll_fn(|cx| self.poll(cx)).await
+        let served = loop {
+            let before = self.stopping;
+            tokio::select! {
+                biased;
+                served = poll_fn(|cx| self.poll(cx)) => break served,
+                Ok(now) = stopping.wait_for(|now| *now > before) => self.stopping = *now,
             }
+            self.ending |= self.phase == Phase::Starting;
         };
         if let Err(error) = &served {
             tracing::debug!(peer = %self.peer, %error, "connection broke");
-        } else if self.refused || self.stopping {
+        } else if self.refused || self.stopping > Stopping::No {
             self.linger().await;
         }
         tracing::debug!(peer = %self.peer, "connection closed");
@@ -213,7 +210,7 @@ impl<B: Backend> Connection<B> {
 
     /// True if nothing is left to be answered and nothing more will be.
     fn is_over(&self) -> bool {
-        (self.ending || self.stopping && self.waiting.is_empty()) && self.in_flight.is_empty()
+        (self.ending || self.stopping > Stopping::No && self.waiting.is_empty()) && self.in_flight.is_empty()
     }
 
     fn collect_finished(&mut self, cx: &mut Context<'_>) -> bool {

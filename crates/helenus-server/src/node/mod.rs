@@ -15,6 +15,7 @@ use std::time::Duration;
 use helenus_cluster::{Agent, AgentConfig, AgentHandle, AgentState, HostId, SystemClock};
 use helenus_query::engine::Engine;
 use helenus_tablet::{MetaExpect, Store, StoreError, TabletEvent};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 pub use control::Control;
@@ -95,6 +96,8 @@ impl ClusterNode {
         engine.join(members.clone());
         let tasks = vec![
             members.keep_in_touch(engine.clone()),
+            members.keep_telling(),
+            tokio::spawn(listen(server.told(), handle.clone())),
             tokio::spawn(look(engine.clone())),
             tokio::spawn(report_losses(store.clone(), handle.clone())),
         ];
@@ -213,6 +216,13 @@ async fn look(engine: Arc<Engine>) {
         if let Err(error) = engine.load_newest().await {
             tracing::warn!(%error, "cannot look for a newer schema");
         }
+    }
+}
+
+/// Has the agent look at the cluster document when another node has written it.
+async fn listen(mut told: watch::Receiver<u64>, agent: AgentHandle) {
+    while told.changed().await.is_ok() {
+        agent.heard_of(*told.borrow_and_update());
     }
 }
 

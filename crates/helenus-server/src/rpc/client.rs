@@ -23,7 +23,7 @@ use super::codec;
 use super::proto::node_client::NodeClient;
 use super::proto::{
     Entry, GetRequest, GreetRequest, GreetResponse, Key, LoadRequest, Operand, ScanChunk, ScanRequest,
-    WriteRequest,
+    TellRequest, WriteRequest,
 };
 use super::{MESSAGE_BYTES_MAX, Tls};
 
@@ -119,6 +119,16 @@ impl Peers {
             .map_err(|error| Status::unavailable(format!("{error:?}")))?;
         let answer = client.greet(self.prover.request(message, timeout)).await?;
         Ok(answer.into_inner())
+    }
+
+    /// Says that the cluster document has this version now.
+    pub async fn tell(&self, address: &str, cluster_version: u64, timeout: Duration) -> Result<(), Status> {
+        let mut client = self
+            .client(address)
+            .map_err(|error| Status::unavailable(format!("{error:?}")))?;
+        let message = TellRequest { cluster_version };
+        client.tell(self.prover.request(message, timeout)).await?;
+        Ok(())
     }
 
     pub async fn execute(

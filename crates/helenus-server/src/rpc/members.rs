@@ -95,6 +95,29 @@ impl Members {
         })
     }
 
+    /// Tells the others of each version of the cluster document that this node writes, until the agent is gone: what they are to open is
+    /// closed here already.
+    pub fn keep_telling(self: &Arc<Self>) -> JoinHandle<()> {
+        let members = self.clone();
+        tokio::spawn(async move {
+            let mut written = members.agent.written();
+            while written.changed().await.is_ok() {
+                let version = *written.borrow_and_update();
+                let view = members.agent.view();
+                for node in view.nodes().iter().filter(|node| node.host_id != members.here) {
+                    let (members, node) = (members.clone(), node.clone());
+                    // One that hangs must not keep the others from hearing of it.
+                    tokio::spawn(async move {
+                        let told = members.peers.tell(&node.rpc_address, version, GREET_INTERVAL);
+                        if let Err(status) = told.await {
+                            tracing::debug!(node = %node.name, error = %status, "a node was not told of the cluster document");
+                        }
+                    });
+                }
+            }
+        })
+    }
+
     async fn greet_all(&self, engine: &Engine) {
         let view = self.agent.view();
         let others = view.nodes().iter().filter(|node| node.host_id != self.here);

@@ -13,7 +13,7 @@ use helenus_query::engine::Engine;
 use helenus_query::trace::{Recording, Work};
 use helenus_tablet::{Op, TokenRange};
 use tokio::net::TcpListener;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::service::interceptor::InterceptedService;
@@ -27,7 +27,8 @@ use super::codec::{self, Received};
 use super::proto::node_server::{Node, NodeServer};
 use super::proto::{
     Entry, ExecuteRequest, ExecuteResponse, GetRequest, GetResponse, GreetRequest, GreetResponse,
-    LoadRequest, LoadResponse, Row, ScanChunk, ScanRequest, Step, WriteRequest, WriteResponse,
+    LoadRequest, LoadResponse, Row, ScanChunk, ScanRequest, Step, TellRequest, TellResponse, WriteRequest,
+    WriteResponse,
 };
 use super::{MESSAGE_BYTES_MAX, PROTOCOL, PROTOCOL_MIN, Tls};
 
@@ -47,6 +48,7 @@ const QUIET_WAIT_MAX: Duration = Duration::from_secs(1);
 pub struct RpcServer {
     address: SocketAddr,
     calls: Arc<AtomicU64>,
+    told: watch::Receiver<u64>,
     stop: oneshot::Sender<()>,
     serving: JoinHandle<()>,
 }
@@ -67,10 +69,12 @@ impl RpcServer {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
         let calls = Arc::<AtomicU64>::default();
+        let (tell, told) = watch::channel(0);
         let service = NodeService {
             engine,
             cluster_name,
             host_id,
+            tell,
             calls: calls.clone(),
         };
         let service = NodeServer::new(service)
@@ -98,9 +102,15 @@ impl RpcServer {
         Ok(RpcServer {
             address,
             calls,
+            told,
             stop,
             serving,
         })
+    }
+
+    /// The newest version of the cluster document that another node has told of.
+    pub fn told(&self) -> watch::Receiver<u64> {
+        self.told.clone()
     }
 
     /// Where it listens, with the port that was chosen if 0 was asked for.
@@ -133,6 +143,7 @@ struct NodeService {
     engine: Arc<Engine>,
     cluster_name: String,
     host_id: Uuid,
+    tell: watch::Sender<u64>,
     /// Calls so far, greetings left out.
     calls: Arc<AtomicU64>,
 }
@@ -297,6 +308,16 @@ impl Node for NodeService {
                 error: codec::answer(Err(error)),
             })),
         }
+    }
+
+    async fn tell(&self, request: Request<TellRequest>) -> Result<Response<TellResponse>, Status> {
+        let version = request.into_inner().cluster_version;
+        self.tell.send_if_modified(|newest| {
+            let is_newer = *newest < version;
+            *newest = version.max(*newest);
+            is_newer
+        });
+        Ok(Response::new(TellResponse {}))
     }
 
     async fn load(&self, request: Request<LoadRequest>) -> Result<Response<LoadResponse>, Status> {

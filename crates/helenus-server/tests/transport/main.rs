@@ -505,6 +505,52 @@ async fn stopping_answers_what_runs_and_turns_away_what_comes() {
 }
 
 #[tokio::test]
+async fn a_server_that_has_work_to_hand_over_serves_its_clients_until_they_are_idle() {
+    let (server, _) = server().await;
+    let mut busy = Client::connect(server.address(), V5, None, &[]).await;
+    let mut idle = Client::connect(server.address(), V4, None, &[]).await;
+    busy.send(1, query("sleep 300")).await;
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let (done, is_done) = tokio::sync::oneshot::channel::<()>();
+    let handed_over = async {
+        let _ = is_done.await;
+    };
+    let stopping = tokio::spawn(server.stop_after(handed_over, Duration::from_secs(60)));
+    assert!(idle.receive().await.is_none(), "nothing runs of it");
+    busy.send(2, query("void")).await;
+    let (stream, answer) = busy.receive().await.unwrap();
+    assert_eq!(
+        (stream, answer.response),
+        (2, void()),
+        "it is served, not turned away"
+    );
+    assert_eq!(busy.receive().await.unwrap().1.response, void());
+    assert!(busy.receive().await.is_none());
+    drop((busy, idle));
+    assert!(!stopping.is_finished());
+    done.send(()).unwrap();
+    stopping.await.unwrap();
+}
+
+#[tokio::test]
+async fn clients_that_stay_too_long_are_turned_away() {
+    let (server, _) = server().await;
+    let mut client = Client::connect(server.address(), V5, None, &[]).await;
+    client.send(1, query("sleep 500")).await;
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let stopping = tokio::spawn(server.stop_after(std::future::ready(()), Duration::from_millis(100)));
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    client.send(2, query("void")).await;
+    let (stream, answer) = client.receive().await.unwrap();
+    let turned_away = matches!(answer.response, Response::Error(CqlError::IsBootstrapping(_)));
+    assert!(stream == 2 && turned_away, "{stream}: {answer:?}");
+    assert_eq!(client.receive().await.unwrap().1.response, void());
+    assert!(client.receive().await.is_none());
+    drop(client);
+    stopping.await.unwrap();
+}
+
+#[tokio::test]
 async fn a_client_that_does_not_read_is_not_read() {
     let (server, mock) = server().await;
     let mut client = Client::connect(server.address(), V4, None, &[]).await;

@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use object_store::ObjectStore;
 use slatedb::Db;
@@ -77,14 +77,25 @@ impl Store {
         if let Some(tablet) = self.open_already(id, tokens)? {
             return Ok(tablet);
         }
+        let began = Instant::now();
         let tablet = remote.build(id, tokens, self.tablets.load().len()).await?;
+        let built_ms = began.elapsed().as_millis();
         let Some(hosted) = tablet.remote.clone() else {
             return Err(StoreError::Closed);
         };
         tokio::spawn(watch(Arc::downgrade(&self), tablet.clone(), hosted.clone()));
         let ready = async {
             remote.batches.replay(&tablet).await?;
+            let replayed_ms = began.elapsed().as_millis();
             before_serving.await?;
+            let ready_ms = began.elapsed().as_millis();
+            tracing::debug!(
+                tablet = id,
+                built_ms,
+                replayed_ms,
+                ready_ms,
+                "the tablet can be served"
+            );
             self.serve(&tablet, abandoned)
         };
         if let Err(error) = ready.await {
@@ -206,7 +217,9 @@ impl Remote {
             return Ok(());
         };
         // Most of it while it is still served.
+        let began = Instant::now();
         let _ = tablet.flush().await;
+        let served_ms = began.elapsed().as_millis();
         hosted.close(StoreError::NotOwned(tablet.token_range().first));
         hosted.ended().await;
         let flushed = tablet.flush().await;
@@ -219,6 +232,8 @@ impl Remote {
             Err(_) if flushed.is_ok() => Ok(()),
             Err(_) => Err(StoreError::Unavailable("its database does not close".to_owned())),
         };
+        let closed_ms = began.elapsed().as_millis();
+        tracing::debug!(tablet = id, served_ms, closed_ms, "the tablet is closed");
         match flushed.and(closed) {
             // Someone else has it: there is nothing to hand over.
             Ok(()) | Err(StoreError::Fenced | StoreError::Closed | StoreError::NotOwned(_)) => Ok(()),

@@ -85,6 +85,8 @@ impl ServeArgs {
     }
 }
 
+/// How long clients of a node that has handed its tablets over may take to turn to others before they are turned away.
+const CLIENTS_PATIENCE: Duration = Duration::from_secs(1);
 /// How long a node of a shared store that stops waits for it.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -162,13 +164,11 @@ async fn serve(config: Config, began: Instant) -> anyhow::Result<()> {
     if let Some(http) = &http {
         http.set_stopping();
     }
-    // Clients turn to other nodes while the tablets do so too: their requests need a node that takes part.
+    // Clients turn to other nodes while the tablets do so too; until then what they ask is passed on.
     match &node {
         Some(node) => {
-            tokio::join!(
-                server.stop(),
-                cluster::drain(node, &mut terminate, &mut interrupt)
-            );
+            let drained = cluster::drain(node, &mut terminate, &mut interrupt);
+            server.stop_after(drained, CLIENTS_PATIENCE).await;
         }
         None => server.stop().await,
     }
