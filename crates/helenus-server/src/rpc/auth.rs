@@ -158,10 +158,19 @@ impl Prover {
         Some(proof)
     }
 
+    /// A stream, which ends when either side does.
+    pub fn stream<T>(&self, messages: T) -> Request<T> {
+        self.proven(Request::new(messages))
+    }
+
     /// A call that ends within that time.
     pub fn request<T>(&self, message: T, timeout: Duration) -> Request<T> {
         let mut request = Request::new(message);
         request.set_timeout(timeout);
+        self.proven(request)
+    }
+
+    fn proven<T>(&self, mut request: Request<T>) -> Request<T> {
         if let Some(proof) = self.proof() {
             request.metadata_mut().insert(HEADER, proof);
         }

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::error::Error;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -20,10 +21,11 @@ use tonic::{Code, ConnectError, Status, Streaming};
 
 use super::auth::{Prover, Secret};
 use super::codec;
+use super::exchange::{Exchange, is_large};
 use super::proto::node_client::NodeClient;
 use super::proto::{
     Entry, GetRequest, GreetRequest, GreetResponse, Key, LoadRequest, Operand, ScanChunk, ScanRequest,
-    TellRequest, WriteRequest,
+    TellRequest, WriteRequest, answer, question,
 };
 use super::{MESSAGE_BYTES_MAX, Tls};
 
@@ -35,13 +37,20 @@ const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The other nodes, by their addresses.
 pub struct Peers {
-    prover: Prover,
+    prover: Arc<Prover>,
     tls: Option<Tls>,
-    clients: Mutex<HashMap<String, NodeClient<Channel>>>,
+    clients: Mutex<HashMap<String, Peer>>,
+}
+
+/// The ways to one of them.
+#[derive(Clone)]
+struct Peer {
+    client: NodeClient<Channel>,
+    exchange: Arc<Exchange>,
 }
 
 /// Where in its way a call has failed.
-fn failure(status: &Status) -> RemoteError {
+pub(super) fn failure(status: &Status) -> RemoteError {
     let mut source: Option<&(dyn Error + 'static)> = status.source();
     while let Some(error) = source {
         if error.is::<ConnectError>() {
@@ -58,10 +67,14 @@ fn failure(status: &Status) -> RemoteError {
     }
 }
 
+fn unexpected(_: answer::What) -> RemoteError {
+    RemoteError::NoAnswer("another answer was expected".to_owned())
+}
+
 impl Peers {
     pub fn new(secret: Secret, tls: Option<Tls>) -> Peers {
         Peers {
-            prover: Prover::new(secret),
+            prover: Arc::new(Prover::new(secret)),
             tls,
             clients: Mutex::default(),
         }
@@ -75,9 +88,13 @@ impl Peers {
     }
 
     fn client(&self, address: &str) -> Result<NodeClient<Channel>, RemoteError> {
+        Ok(self.peer(address)?.client)
+    }
+
+    fn peer(&self, address: &str) -> Result<Peer, RemoteError> {
         let mut clients = self.clients.lock();
-        if let Some(client) = clients.get(address) {
-            return Ok(client.clone());
+        if let Some(peer) = clients.get(address) {
+            return Ok(peer.clone());
         }
         let channel = self
             .connect(address)
@@ -85,8 +102,43 @@ impl Peers {
         let client = NodeClient::new(channel)
             .max_decoding_message_size(MESSAGE_BYTES_MAX)
             .max_encoding_message_size(MESSAGE_BYTES_MAX);
-        clients.insert(address.to_owned(), client.clone());
-        Ok(client)
+        let peer = Peer {
+            exchange: Arc::new(Exchange::new(client.clone(), self.prover.clone())),
+            client,
+        };
+        clients.insert(address.to_owned(), peer.clone());
+        Ok(peer)
+    }
+
+    /// Asks over the stream, or by a call what is large or asked of a node that knows no streams.
+    async fn ask(
+        &self,
+        address: &str,
+        what: question::What,
+        deadline: Instant,
+    ) -> Result<answer::What, RemoteError> {
+        let Peer { mut client, exchange } = self.peer(address)?;
+        if exchange.is_known() && !is_large(&what) {
+            return match exchange.ask(what, deadline).await? {
+                answer::What::Failure(why) => Err(RemoteError::NoAnswer(why)),
+                answer => Ok(answer),
+            };
+        }
+        let answer = match what {
+            question::What::Execute(message) => {
+                let answer = client.execute(self.request(message, deadline)).await;
+                answer.map(|answer| answer::What::Execute(answer.into_inner()))
+            }
+            question::What::Get(message) => {
+                let answer = client.get(self.request(message, deadline)).await;
+                answer.map(|answer| answer::What::Get(answer.into_inner()))
+            }
+            question::What::Write(message) => {
+                let answer = client.write(self.request(message, deadline)).await;
+                answer.map(|answer| answer::What::Write(answer.into_inner()))
+            }
+        };
+        answer.map_err(|status| failure(&status))
     }
 
     fn connect(&self, address: &str) -> Result<Channel, tonic::transport::Error> {
@@ -139,9 +191,13 @@ impl Peers {
     ) -> Result<Outcome, RemoteError> {
         let began = std::time::Instant::now();
         let message = codec::statement(forwarded, trace::is_recording());
-        let request = self.request(message, deadline);
-        let answer = self.client(address)?.execute(request).await;
-        let answer = answer.map_err(|status| failure(&status))?.into_inner();
+        let answer = match self
+            .ask(address, question::What::Execute(message), deadline)
+            .await?
+        {
+            answer::What::Execute(answer) => answer,
+            other => return Err(unexpected(other)),
+        };
         for step in answer.steps {
             let at = began + Duration::from_micros(step.elapsed_us);
             trace::step_at(at, format!("{} (on {address})", step.activity).into());
@@ -165,9 +221,10 @@ impl Peers {
         let message = GetRequest {
             keys: keys.iter().map(key).collect(),
         };
-        let request = self.request(message, deadline);
-        let answer = self.client(address)?.get(request).await;
-        let answer = answer.map_err(|status| failure(&status))?.into_inner();
+        let answer = match self.ask(address, question::What::Get(message), deadline).await? {
+            answer::What::Get(answer) => answer,
+            other => return Err(unexpected(other)),
+        };
         if answer.not_mine {
             return Err(RemoteError::NotMine);
         }
@@ -219,9 +276,13 @@ impl Peers {
             maintain_indexes: write.maintains_indexes,
             schema_version: write.schema_version,
         };
-        let request = self.request(message, deadline);
-        let answer = self.client(address)?.write(request).await;
-        let answer = answer.map_err(|status| failure(&status))?.into_inner();
+        let answer = match self
+            .ask(address, question::What::Write(message), deadline)
+            .await?
+        {
+            answer::What::Write(answer) => answer,
+            other => return Err(unexpected(other)),
+        };
         match (answer.not_mine, answer.error.is_empty()) {
             (true, _) => Err(RemoteError::NotMine),
             (false, true) => Ok(()),

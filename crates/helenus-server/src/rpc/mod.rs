@@ -4,10 +4,12 @@
 //! in the agent's view and asks them through [`Peers`]. Every call carries a proof that its sender knows the cluster's secret ([`auth`]) and
 //! a deadline.
 
+mod answering;
 pub mod auth;
 mod client;
 mod codec;
 mod counts;
+mod exchange;
 mod members;
 mod server;
 mod tls;

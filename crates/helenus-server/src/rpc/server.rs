@@ -5,29 +5,28 @@ use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
-use helenus_query::cluster::{Refused, RemoteWrite, ScanRange, ServedScan, Versions};
+use helenus_query::cluster::{Refused, ScanRange, ServedScan, Versions};
 use helenus_query::engine::Engine;
-use helenus_query::trace::{Recording, Work};
-use helenus_tablet::{Op, TokenRange};
+use helenus_tablet::TokenRange;
 use tokio::net::TcpListener;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::service::interceptor::InterceptedService;
 use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
-use tonic::{Request, Response, Status};
+use tonic::{Request, Response, Status, Streaming};
 use uuid::Uuid;
 
+use super::answering::{Answering, Outgoing, to_the_end};
 use super::auth::{Guard, Secret};
-use super::codec::{self, Received};
 use super::proto::node_server::{Node, NodeServer};
 use super::proto::{
     Entry, ExecuteRequest, ExecuteResponse, GetRequest, GetResponse, GreetRequest, GreetResponse,
-    LoadRequest, LoadResponse, Row, ScanChunk, ScanRequest, Step, TellRequest, TellResponse, WriteRequest,
+    LoadRequest, LoadResponse, Questions, ScanChunk, ScanRequest, TellRequest, TellResponse, WriteRequest,
     WriteResponse,
 };
 use super::{MESSAGE_BYTES_MAX, PROTOCOL, PROTOCOL_MIN, Tls};
@@ -47,9 +46,10 @@ const QUIET_WAIT_MAX: Duration = Duration::from_secs(1);
 /// A running server for the other nodes.
 pub struct RpcServer {
     address: SocketAddr,
+    /// What was asked so far; greetings are left out.
     calls: Arc<AtomicU64>,
     told: watch::Receiver<u64>,
-    stop: oneshot::Sender<()>,
+    stop: watch::Sender<bool>,
     serving: JoinHandle<()>,
 }
 
@@ -70,12 +70,16 @@ impl RpcServer {
         let address = listener.local_addr()?;
         let calls = Arc::<AtomicU64>::default();
         let (tell, told) = watch::channel(0);
+        let (stop, mut stopped) = watch::channel(false);
         let service = NodeService {
-            engine,
+            answering: Answering {
+                engine,
+                calls: calls.clone(),
+            },
             cluster_name,
             host_id,
             tell,
-            calls: calls.clone(),
+            stopping: stopped.clone(),
         };
         let service = NodeServer::new(service)
             .max_decoding_message_size(MESSAGE_BYTES_MAX)
@@ -89,11 +93,10 @@ impl RpcServer {
             server = server.tls_config(tls.server()).map_err(io::Error::other)?;
         }
         let router = server.add_service(InterceptedService::new(service, Guard(secret)));
-        let (stop, stopped) = oneshot::channel::<()>();
         let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
         let serving = tokio::spawn(async move {
             let stopped = async {
-                let _ = stopped.await;
+                let _ = stopped.wait_for(|stopped| *stopped).await;
             };
             if let Err(error) = router.serve_with_incoming_shutdown(incoming, stopped).await {
                 tracing::error!(%error, "the port for other nodes has failed");
@@ -121,7 +124,7 @@ impl RpcServer {
     /// Lets running calls end, for that long at most, and closes the port; before that, waits a little until the others call no more.
     pub async fn stop(self, at_most: Duration) {
         let _ = tokio::time::timeout(QUIET_WAIT_MAX, self.quiet()).await;
-        let _ = self.stop.send(());
+        let _ = self.stop.send(true);
         let mut serving = pin!(self.serving);
         if tokio::time::timeout(at_most, serving.as_mut()).await.is_err() {
             serving.abort();
@@ -140,26 +143,11 @@ impl RpcServer {
 }
 
 struct NodeService {
-    engine: Arc<Engine>,
+    answering: Answering,
     cluster_name: String,
     host_id: Uuid,
     tell: watch::Sender<u64>,
-    /// Calls so far, greetings left out.
-    calls: Arc<AtomicU64>,
-}
-
-/// Runs it to its end, also when the caller has gone.
-async fn to_the_end<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> Result<T, Status> {
-    tokio::spawn(work)
-        .await
-        .map_err(|_| Status::internal("the request could not be completed; see the node's log"))
-}
-
-impl NodeService {
-    async fn catch_up(&self, schema: u64) -> Result<(), helenus_cql::error::CqlError> {
-        let versions = Versions { schema, headers: 0 };
-        self.engine.load(versions).await.map(|_| ())
-    }
+    stopping: watch::Receiver<bool>,
 }
 
 #[tonic::async_trait]
@@ -179,70 +167,41 @@ impl Node for NodeService {
                 env!("CARGO_PKG_VERSION")
             )));
         }
-        self.engine.observe_clock(request.clock_us);
+        self.answering.engine.observe_clock(request.clock_us);
         Ok(Response::new(GreetResponse {
             host_id: Bytes::copy_from_slice(self.host_id.as_bytes()),
-            clock_us: self.engine.clock_us(),
+            clock_us: self.answering.engine.clock_us(),
             protocol: PROTOCOL,
             software: env!("CARGO_PKG_VERSION").to_owned(),
         }))
     }
 
     async fn execute(&self, request: Request<ExecuteRequest>) -> Result<Response<ExecuteResponse>, Status> {
-        self.calls.fetch_add(1, Ordering::Relaxed);
-        let request = request.into_inner();
-        let is_traced = request.is_traced;
-        if let Err(error) = self.catch_up(request.schema_version).await {
-            return Ok(Response::new(failed(error)));
-        }
-        let engine = self.engine.clone();
-        let run = async move {
-            let received = match Received::read(&engine, request) {
-                Ok(received) => received,
-                Err(error) => return Err(Refused::Failed(error)),
-            };
-            let Received { client, options, .. } = &received;
-            engine.serve_statement(client, received.source(), options).await
-        };
-        let (result, steps) = match is_traced {
-            true => to_the_end(recorded(run)).await?,
-            false => (to_the_end(run).await?, Vec::new()),
-        };
-        Ok(Response::new(match result {
-            Ok(outcome) => ExecuteResponse {
-                not_mine: false,
-                message: codec::answer(Ok(outcome)),
-                steps,
-            },
-            Err(Refused::Failed(error)) => failed(error),
-            Err(Refused::NotMine) => ExecuteResponse {
-                not_mine: true,
-                ..ExecuteResponse::default()
-            },
-        }))
+        let answering = self.answering.clone();
+        let answer = to_the_end(async move { answering.execute(request.into_inner()).await });
+        answer.await.map(Response::new)
+    }
+
+    type ExchangeStream = Outgoing;
+
+    async fn exchange(&self, request: Request<Streaming<Questions>>) -> Result<Response<Outgoing>, Status> {
+        let (ready, answers) = mpsc::unbounded_channel();
+        let exchange = self
+            .answering
+            .clone()
+            .exchange(request.into_inner(), ready, self.stopping.clone());
+        tokio::spawn(exchange);
+        Ok(Response::new(Outgoing(answers)))
     }
 
     async fn get(&self, request: Request<GetRequest>) -> Result<Response<GetResponse>, Status> {
-        self.calls.fetch_add(1, Ordering::Relaxed);
-        let keys = request.into_inner().keys;
-        let keys: Vec<(i64, Bytes)> = keys.into_iter().map(|key| (key.token, key.key)).collect();
-        match self.engine.serve_get(&keys).await {
-            Ok(rows) => Ok(Response::new(GetResponse {
-                not_mine: false,
-                rows: rows.into_iter().map(|value| Row { value }).collect(),
-            })),
-            Err(Refused::NotMine) => Ok(Response::new(GetResponse {
-                not_mine: true,
-                rows: Vec::new(),
-            })),
-            Err(Refused::Failed(error)) => Err(Status::internal(error.to_string())),
-        }
+        self.answering.get(request.into_inner()).await.map(Response::new)
     }
 
     type ScanStream = ReceiverStream<Result<ScanChunk, Status>>;
 
     async fn scan(&self, request: Request<ScanRequest>) -> Result<Response<Self::ScanStream>, Status> {
-        self.calls.fetch_add(1, Ordering::Relaxed);
+        self.answering.count();
         let request = request.into_inner();
         let range = ScanRange {
             tokens: TokenRange {
@@ -253,7 +212,7 @@ impl Node for NodeService {
             end: request.end,
             reversed: request.reversed,
         };
-        let scan = self.engine.serve_scan(&range).await;
+        let scan = self.answering.engine.serve_scan(&range).await;
         let (sender, receiver) = mpsc::channel(CHUNKS_AHEAD);
         tokio::spawn(async move {
             let mut scan = match scan {
@@ -277,37 +236,9 @@ impl Node for NodeService {
     }
 
     async fn write(&self, request: Request<WriteRequest>) -> Result<Response<WriteResponse>, Status> {
-        self.calls.fetch_add(1, Ordering::Relaxed);
-        let request = request.into_inner();
-        self.catch_up(request.schema_version)
-            .await
-            .map_err(|error| Status::internal(error.to_string()))?;
-        let write = RemoteWrite {
-            ops: request
-                .operands
-                .into_iter()
-                .map(|op| Op {
-                    token: op.token,
-                    key: op.key,
-                    operand: op.operand,
-                })
-                .collect(),
-            durable: request.durable,
-            maintains_indexes: request.maintain_indexes,
-            schema_version: request.schema_version,
-        };
-        let engine = self.engine.clone();
-        match to_the_end(async move { engine.serve_write(write).await }).await? {
-            Ok(()) => Ok(Response::new(WriteResponse::default())),
-            Err(Refused::NotMine) => Ok(Response::new(WriteResponse {
-                not_mine: true,
-                error: Bytes::new(),
-            })),
-            Err(Refused::Failed(error)) => Ok(Response::new(WriteResponse {
-                not_mine: false,
-                error: codec::answer(Err(error)),
-            })),
-        }
+        let answering = self.answering.clone();
+        let answer = to_the_end(async move { answering.write(request.into_inner()).await });
+        answer.await?.map(Response::new)
     }
 
     async fn tell(&self, request: Request<TellRequest>) -> Result<Response<TellResponse>, Status> {
@@ -326,21 +257,13 @@ impl Node for NodeService {
             schema: request.schema_version,
             headers: request.headers_version,
         };
-        let engine = self.engine.clone();
+        let engine = self.answering.engine.clone();
         let loaded = to_the_end(async move { engine.load(versions).await }).await?;
         let loaded = loaded.map_err(|error| Status::internal(error.to_string()))?;
         Ok(Response::new(LoadResponse {
             schema_version: loaded.schema,
             headers_version: loaded.headers,
         }))
-    }
-}
-
-fn failed(error: helenus_cql::error::CqlError) -> ExecuteResponse {
-    ExecuteResponse {
-        not_mine: false,
-        message: codec::answer(Err(error)),
-        steps: Vec::new(),
     }
 }
 
@@ -366,27 +289,4 @@ async fn next_chunk(scan: &mut ServedScan) -> Result<ScanChunk, Status> {
         }),
         Err(refused) => refusal(refused),
     }
-}
-
-/// Runs it and tells its steps.
-async fn recorded<T>(run: impl Future<Output = T>) -> (T, Vec<Step>) {
-    let began = Instant::now();
-    let mut work = Work::default();
-    let recording = Recording::begin(&mut work.store);
-    let mut run = pin!(run);
-    let result = std::future::poll_fn(|cx| {
-        work.swap();
-        let polled = run.as_mut().poll(cx);
-        work.swap();
-        polled
-    })
-    .await;
-    let step = |step: helenus_query::trace::Step| {
-        let elapsed = step.at.saturating_duration_since(began);
-        Step {
-            activity: step.what.into_owned(),
-            elapsed_us: u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX),
-        }
-    };
-    (result, recording.finish().into_iter().map(step).collect())
 }

@@ -1,0 +1,293 @@
+//! What other nodes ask, answered: by calls of their own, or by the questions of a stream ([`super::exchange`]).
+
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use helenus_query::cluster::{Refused, RemoteWrite, Versions};
+use helenus_query::engine::Engine;
+use helenus_query::trace::{Recording, Work};
+use helenus_tablet::Op;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
+use tokio_stream::Stream;
+use tonic::{Status, Streaming};
+
+use super::codec::{self, Received};
+use super::exchange::OPEN_MAX;
+use super::proto::{
+    Answer, Answers, ExecuteRequest, ExecuteResponse, GetRequest, GetResponse, Question, Questions, Row,
+    Step, WriteRequest, WriteResponse, answer, question,
+};
+
+/// Answers in a message, and their bytes, about.
+const GROUP_MAX: usize = 128;
+const GROUP_BYTES_MAX: usize = 64 << 10;
+
+/// Answers for the engine.
+#[derive(Clone)]
+pub(super) struct Answering {
+    pub engine: Arc<Engine>,
+    /// Questions so far.
+    pub calls: Arc<AtomicU64>,
+}
+
+/// Runs it to its end, also when the caller has gone.
+pub(super) async fn to_the_end<T: Send + 'static>(
+    work: impl Future<Output = T> + Send + 'static,
+) -> Result<T, Status> {
+    tokio::spawn(work).await.map_err(|_| broken())
+}
+
+fn broken() -> Status {
+    Status::internal("the request could not be completed; see the node's log")
+}
+
+impl Answering {
+    pub fn count(&self) {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+    }
+
+    async fn catch_up(&self, schema: u64) -> Result<(), helenus_cql::error::CqlError> {
+        let versions = Versions { schema, headers: 0 };
+        self.engine.load(versions).await.map(|_| ())
+    }
+
+    /// Runs a statement, in a task of its own that is to run to its end.
+    pub async fn execute(&self, request: ExecuteRequest) -> ExecuteResponse {
+        self.count();
+        let is_traced = request.is_traced;
+        if let Err(error) = self.catch_up(request.schema_version).await {
+            return failed(error);
+        }
+        let run = async {
+            let received = Received::read(&self.engine, request)?;
+            let Received { client, options, .. } = &received;
+            let source = received.source();
+            self.engine.serve_statement(client, source, options).await
+        };
+        let (result, steps) = match is_traced {
+            true => recorded(run).await,
+            false => (run.await, Vec::new()),
+        };
+        match result {
+            Ok(outcome) => ExecuteResponse {
+                not_mine: false,
+                message: codec::answer(Ok(outcome)),
+                steps,
+            },
+            Err(Refused::Failed(error)) => failed(error),
+            Err(Refused::NotMine) => ExecuteResponse {
+                not_mine: true,
+                ..ExecuteResponse::default()
+            },
+        }
+    }
+
+    pub async fn get(&self, request: GetRequest) -> Result<GetResponse, Status> {
+        self.count();
+        let keys = request.keys.into_iter().map(|key| (key.token, key.key));
+        let keys: Vec<(i64, Bytes)> = keys.collect();
+        match self.engine.serve_get(&keys).await {
+            Ok(rows) => Ok(GetResponse {
+                not_mine: false,
+                rows: rows.into_iter().map(|value| Row { value }).collect(),
+            }),
+            Err(Refused::NotMine) => Ok(GetResponse {
+                not_mine: true,
+                rows: Vec::new(),
+            }),
+            Err(Refused::Failed(error)) => Err(Status::internal(error.to_string())),
+        }
+    }
+
+    /// Writes operands, in a task of its own that is to run to its end.
+    pub async fn write(&self, request: WriteRequest) -> Result<WriteResponse, Status> {
+        self.count();
+        self.catch_up(request.schema_version)
+            .await
+            .map_err(|error| Status::internal(error.to_string()))?;
+        let op = |op: super::proto::Operand| Op {
+            token: op.token,
+            key: op.key,
+            operand: op.operand,
+        };
+        let write = RemoteWrite {
+            ops: request.operands.into_iter().map(op).collect(),
+            durable: request.durable,
+            maintains_indexes: request.maintain_indexes,
+            schema_version: request.schema_version,
+        };
+        Ok(match self.engine.serve_write(write).await {
+            Ok(()) => WriteResponse::default(),
+            Err(Refused::NotMine) => WriteResponse {
+                not_mine: true,
+                error: Bytes::new(),
+            },
+            Err(Refused::Failed(error)) => WriteResponse {
+                not_mine: false,
+                error: codec::answer(Err(error)),
+            },
+        })
+    }
+
+    async fn answer(&self, what: question::What, timeout: Duration) -> Result<answer::What, Status> {
+        Ok(match what {
+            question::What::Execute(request) => answer::What::Execute(self.execute(request).await),
+            // It may be given up.
+            question::What::Get(request) => match tokio::time::timeout(timeout, self.get(request)).await {
+                Ok(answer) => answer::What::Get(answer?),
+                Err(_) => return Err(Status::deadline_exceeded("no answer in time")),
+            },
+            question::What::Write(request) => answer::What::Write(self.write(request).await?),
+        })
+    }
+
+    /// Answers the questions of a stream until it ends, or until `stopping`; what was asked before runs to its end.
+    pub async fn exchange(
+        self,
+        mut questions: Streaming<Questions>,
+        ready: mpsc::UnboundedSender<Ready>,
+        mut stopping: watch::Receiver<bool>,
+    ) {
+        let open = Arc::new(Semaphore::new(OPEN_MAX));
+        loop {
+            let group = tokio::select! {
+                group = questions.message() => group,
+                _ = stopping.wait_for(|stopping| *stopping) => return,
+            };
+            let Ok(Some(group)) = group else { return };
+            for Question { id, timeout_ms, what } in group.questions {
+                // More than are allowed are not heard before others have their answers.
+                let Ok(permit) = open.clone().acquire_owned().await else {
+                    return;
+                };
+                let replying = Replying {
+                    id,
+                    ready: ready.clone(),
+                    what: None,
+                    permit: Some(permit),
+                };
+                let this = self.clone();
+                tokio::spawn(async move {
+                    let timeout = Duration::from_millis(timeout_ms.into());
+                    let answer = match what {
+                        Some(what) => this.answer(what, timeout).await,
+                        None => Err(Status::unimplemented("a question of a newer version")),
+                    };
+                    let failed = |status: Status| answer::What::Failure(status.to_string());
+                    replying.reply(answer.unwrap_or_else(failed));
+                });
+            }
+        }
+    }
+}
+
+/// An answer that waits to be sent.
+pub(super) struct Ready {
+    answer: Answer,
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+/// Answers when it goes, whatever has come of the question.
+struct Replying {
+    id: u64,
+    ready: mpsc::UnboundedSender<Ready>,
+    what: Option<answer::What>,
+    permit: Option<OwnedSemaphorePermit>,
+}
+
+impl Replying {
+    fn reply(mut self, what: answer::What) {
+        self.what = Some(what);
+    }
+}
+
+impl Drop for Replying {
+    fn drop(&mut self) {
+        let what = self.what.take();
+        let broken = || answer::What::Failure(broken().to_string());
+        let answer = Answer {
+            id: self.id,
+            what: Some(what.unwrap_or_else(broken)),
+        };
+        // Who asked may have gone.
+        let _ = self.ready.send(Ready {
+            answer,
+            _permit: self.permit.take(),
+        });
+    }
+}
+
+/// The answers as they leave: those that are ready together, together.
+pub(super) struct Outgoing(pub mpsc::UnboundedReceiver<Ready>);
+
+impl Stream for Outgoing {
+    type Item = Result<Answers, Status>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Answers, Status>>> {
+        let first = match self.0.poll_recv(cx) {
+            Poll::Ready(Some(first)) => first,
+            Poll::Ready(None) => return Poll::Ready(None),
+            Poll::Pending => return Poll::Pending,
+        };
+        let mut bytes = size(&first.answer);
+        let mut answers = vec![first.answer];
+        while answers.len() < GROUP_MAX
+            && bytes < GROUP_BYTES_MAX
+            && let Ok(next) = self.0.try_recv()
+        {
+            bytes += size(&next.answer);
+            answers.push(next.answer);
+        }
+        Poll::Ready(Some(Ok(Answers { answers })))
+    }
+}
+
+/// About how large an answer is.
+fn size(answer: &Answer) -> usize {
+    match &answer.what {
+        Some(answer::What::Execute(execute)) => execute.message.len(),
+        Some(answer::What::Get(get)) => get
+            .rows
+            .iter()
+            .filter_map(|row| row.value.as_ref())
+            .map(Bytes::len)
+            .sum(),
+        Some(answer::What::Write(_) | answer::What::Failure(_)) | None => 0,
+    }
+}
+
+fn failed(error: helenus_cql::error::CqlError) -> ExecuteResponse {
+    ExecuteResponse {
+        not_mine: false,
+        message: codec::answer(Err(error)),
+        steps: Vec::new(),
+    }
+}
+
+/// Runs it and tells its steps.
+async fn recorded<T>(run: impl Future<Output = T>) -> (T, Vec<Step>) {
+    let began = Instant::now();
+    let mut work = Work::default();
+    let recording = Recording::begin(&mut work.store);
+    let mut run = pin!(run);
+    let result = std::future::poll_fn(|cx| {
+        work.swap();
+        let polled = run.as_mut().poll(cx);
+        work.swap();
+        polled
+    })
+    .await;
+    let step = |step: helenus_query::trace::Step| {
+        let elapsed = step.at.saturating_duration_since(began);
+        Step {
+            activity: step.what.into_owned(),
+            elapsed_us: u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX),
+        }
+    };
+    (result, recording.finish().into_iter().map(step).collect())
+}

@@ -1,0 +1,261 @@
+//! Questions to another node over one long-lived stream: what is asked while a message is on its way goes together in the next one.
+//!
+//! A call of its own costs far more than most of what is asked. The stream is begun with the first question and again after it has
+//! broken. A question that was put into a message may have been heard; one that was not has surely not. Each has a deadline here, and no
+//! more than [`OPEN_MAX`] are open at a time: then those who ask wait.
+
+use std::collections::{HashMap, VecDeque};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+
+use futures::task::AtomicWaker;
+use helenus_query::cluster::RemoteError;
+use parking_lot::Mutex;
+use tokio::sync::{Semaphore, oneshot};
+use tokio::time::Instant;
+use tokio_stream::Stream;
+use tonic::transport::Channel;
+use tonic::{Code, Request, Status};
+
+use super::auth::Prover;
+use super::client::failure;
+use super::proto::node_client::NodeClient;
+use super::proto::{Answer, Question, Questions, answer, question};
+
+/// Questions that may be without an answer.
+pub(super) const OPEN_MAX: usize = 1024;
+/// Questions in a message, and their bytes, about.
+const GROUP_MAX: usize = 128;
+const GROUP_BYTES_MAX: usize = 64 << 10;
+
+type Outcome = Result<answer::What, RemoteError>;
+
+/// The way to one node.
+pub(super) struct Exchange {
+    client: NodeClient<Channel>,
+    prover: Arc<Prover>,
+    queue: Arc<Queue>,
+    open: Semaphore,
+    /// The other node is too old for this.
+    is_unknown: Arc<AtomicBool>,
+}
+
+#[derive(Default)]
+struct Queue {
+    state: Mutex<State>,
+    ready: AtomicWaker,
+}
+
+#[derive(Default)]
+struct State {
+    next_id: u64,
+    /// In the order of asking; those that are given up are not open any more.
+    waiting: VecDeque<Question>,
+    open: HashMap<u64, Open>,
+    /// There is a stream, or one is begun.
+    is_running: bool,
+    /// Nobody asks any more.
+    is_over: bool,
+}
+
+struct Open {
+    asker: oneshot::Sender<Outcome>,
+    was_sent: bool,
+}
+
+impl State {
+    /// The next message.
+    fn take(&mut self) -> Option<Questions> {
+        let mut group = Questions::default();
+        let mut bytes = 0;
+        while group.questions.len() < GROUP_MAX && bytes < GROUP_BYTES_MAX {
+            let Some(question) = self.waiting.pop_front() else {
+                break;
+            };
+            let Some(open) = self.open.get_mut(&question.id) else {
+                continue;
+            };
+            open.was_sent = true;
+            bytes += question.what.as_ref().map_or(0, size);
+            group.questions.push(question);
+        }
+        (!group.questions.is_empty()).then_some(group)
+    }
+
+    /// The stream is over: whoever waits is told.
+    fn fail(&mut self, sent: &RemoteError) {
+        self.is_running = false;
+        self.waiting.clear();
+        for (_, open) in self.open.drain() {
+            let told = match open.was_sent {
+                true => sent.clone(),
+                false => RemoteError::Unreachable("the connection has ended".to_owned()),
+            };
+            // It may have given up.
+            let _ = open.asker.send(Err(told));
+        }
+    }
+}
+
+/// About how large a question is.
+fn size(what: &question::What) -> usize {
+    match what {
+        question::What::Execute(execute) => execute.message.len(),
+        question::What::Get(get) => get.keys.iter().map(|key| key.key.len()).sum(),
+        question::What::Write(write) => write
+            .operands
+            .iter()
+            .map(|op| op.key.len() + op.operand.len())
+            .sum(),
+    }
+}
+
+/// True of what is worth a call of its own: it would keep the others waiting.
+pub(super) fn is_large(what: &question::What) -> bool {
+    size(what) > GROUP_BYTES_MAX
+}
+
+/// The questions as they leave.
+struct Outgoing(Arc<Queue>);
+
+impl Stream for Outgoing {
+    type Item = Questions;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Questions>> {
+        self.0.ready.register(cx.waker());
+        let mut state = self.0.state.lock();
+        match state.take() {
+            Some(group) => Poll::Ready(Some(group)),
+            None if state.is_over => Poll::Ready(None),
+            None => Poll::Pending,
+        }
+    }
+}
+
+/// Forgets a question that its asker has given up.
+struct Asked<'a> {
+    queue: &'a Queue,
+    id: u64,
+}
+
+impl Drop for Asked<'_> {
+    fn drop(&mut self) {
+        self.queue.state.lock().open.remove(&self.id);
+    }
+}
+
+impl Exchange {
+    pub fn new(client: NodeClient<Channel>, prover: Arc<Prover>) -> Exchange {
+        Exchange {
+            client,
+            prover,
+            queue: Arc::default(),
+            open: Semaphore::new(OPEN_MAX),
+            is_unknown: Arc::default(),
+        }
+    }
+
+    /// False of a node that must be asked by calls.
+    pub fn is_known(&self) -> bool {
+        !self.is_unknown.load(Ordering::Relaxed)
+    }
+
+    pub async fn ask(&self, what: question::What, deadline: Instant) -> Outcome {
+        let late = || RemoteError::Unreachable("too much is asked of the node".to_owned());
+        let permit = tokio::time::timeout_at(deadline, self.open.acquire()).await;
+        let _permit = permit.map_err(|_| late())?.map_err(|_| late())?;
+        let (asker, answered) = oneshot::channel();
+        let asked = self.put(what, asker, deadline);
+        match tokio::time::timeout_at(deadline, answered).await {
+            Ok(Ok(outcome)) => outcome,
+            Ok(Err(_)) => Err(RemoteError::NoAnswer("the connection has ended".to_owned())),
+            Err(_) => {
+                let state = self.queue.state.lock();
+                match state.open.get(&asked.id).is_none_or(|open| open.was_sent) {
+                    true => Err(RemoteError::NoAnswer("no answer in time".to_owned())),
+                    false => Err(RemoteError::Unreachable("no connection in time".to_owned())),
+                }
+            }
+        }
+    }
+
+    fn put(&self, what: question::What, asker: oneshot::Sender<Outcome>, deadline: Instant) -> Asked<'_> {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let (id, begins) = {
+            let mut state = self.queue.state.lock();
+            let id = state.next_id;
+            state.next_id += 1;
+            state.open.insert(
+                id,
+                Open {
+                    asker,
+                    was_sent: false,
+                },
+            );
+            state.waiting.push_back(Question {
+                id,
+                timeout_ms: u32::try_from(left.as_millis()).unwrap_or(u32::MAX),
+                what: Some(what),
+            });
+            (id, !std::mem::replace(&mut state.is_running, true))
+        };
+        match begins {
+            true => self.begin(),
+            false => self.queue.ready.wake(),
+        }
+        Asked {
+            queue: &self.queue,
+            id,
+        }
+    }
+
+    fn begin(&self) {
+        let (client, queue, is_unknown) = (self.client.clone(), self.queue.clone(), self.is_unknown.clone());
+        let request = self.prover.stream(Outgoing(queue.clone()));
+        tokio::spawn(async move {
+            let ended = run(client, request, &queue).await;
+            let told = match ended {
+                Ok(()) => RemoteError::NoAnswer("the connection has ended".to_owned()),
+                // Nothing of it was heard.
+                Err(status) if status.code() == Code::Unimplemented => {
+                    is_unknown.store(true, Ordering::Relaxed);
+                    RemoteError::Unreachable(status.to_string())
+                }
+                Err(status) => failure(&status),
+            };
+            queue.state.lock().fail(&told);
+        });
+    }
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        self.queue.state.lock().is_over = true;
+        self.queue.ready.wake();
+    }
+}
+
+/// Runs a stream to its end.
+async fn run(
+    mut client: NodeClient<Channel>,
+    request: Request<Outgoing>,
+    queue: &Queue,
+) -> Result<(), Status> {
+    let mut answers = client.exchange(request).await?.into_inner();
+    while let Some(group) = answers.message().await? {
+        let mut state = queue.state.lock();
+        for Answer { id, what } in group.answers {
+            // One that was given up is not waited for any more.
+            if let (Some(open), Some(what)) = (state.open.remove(&id), what) {
+                let _ = open.asker.send(Ok(what));
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "exchange_tests.rs"]
+mod tests;
