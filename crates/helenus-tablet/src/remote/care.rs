@@ -1,7 +1,8 @@
 //! What a tablet in a bucket needs while it is open: compaction of what reads stumble over, and deletion of what was replaced.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use object_store::ObjectStore;
 use slatedb_common::clock::SystemClock;
@@ -11,6 +12,42 @@ use crate::sweep::Sweep;
 use crate::tablet::Tablet;
 
 const INTERVAL: Duration = Duration::from_millis(500);
+/// After so many objects of the log what they hold is flushed: whoever takes the tablet over when this node dies reads them one by one,
+/// while all requests for it wait.
+const LOG_OBJECTS_MAX: u64 = 256;
+/// Flushes for that reason come no faster than this, lest they make more small files than compactions take.
+const FLUSH_INTERVAL_MIN: Duration = Duration::from_secs(3);
+
+/// How much of the log is not in data files, about.
+struct Unflushed {
+    since: Instant,
+    /// The tablet's groups until then; none if what was replayed is not flushed either.
+    groups: Option<u64>,
+}
+
+impl Unflushed {
+    fn new() -> Unflushed {
+        Unflushed {
+            since: Instant::now(),
+            groups: None,
+        }
+    }
+
+    fn is_due(&self, tablet: &Tablet) -> bool {
+        let many = |before| groups(tablet).saturating_sub(before) >= LOG_OBJECTS_MAX;
+        self.groups.is_none_or(many) && self.since.elapsed() >= FLUSH_INTERVAL_MIN
+    }
+
+    fn flushed(&mut self, groups: u64) {
+        self.since = Instant::now();
+        self.groups = Some(groups);
+    }
+}
+
+/// Objects that the tablet has put into its log since it was opened.
+fn groups(tablet: &Tablet) -> u64 {
+    tablet.counters.batches.load(Ordering::Relaxed)
+}
 
 /// Runs until the tablet is closed.
 pub(super) async fn run(
@@ -24,13 +61,21 @@ pub(super) async fn run(
     let Some(hosted) = tablet.remote.clone() else {
         return;
     };
+    let mut unflushed = Unflushed::new();
     loop {
         if tokio::time::timeout(INTERVAL, hosted.ended()).await.is_ok() {
             return;
         }
-        if watch.is_due(&tablet.compactions) {
+        let is_stumbled_over = watch.is_due(&tablet.compactions);
+        if is_stumbled_over || unflushed.is_due(&tablet) {
+            let groups = groups(&tablet);
             match tablet.flush().await {
-                Ok(()) => tablet.compactions.ask(),
+                Ok(()) => {
+                    unflushed.flushed(groups);
+                    if is_stumbled_over {
+                        tablet.compactions.ask();
+                    }
+                }
                 Err(error) => {
                     tracing::warn!(tablet = tablet.id(), %error, "a tablet could not be flushed");
                     continue;
