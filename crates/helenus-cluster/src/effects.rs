@@ -107,7 +107,7 @@ pub trait TabletHost: Send + Sync {
     /// Opens the tablet for reads and writes, and fences whoever had it open before.
     async fn open(&self, tablet: TabletId, tokens: TokenRange, epoch: Epoch) -> Result<(), HostError>;
 
-    /// Flushes the tablet so that its next owner has nothing to replay, and closes it. Flush most of it while still serving, so that the
+    /// Flushes the tablet so that its next owner has little to replay, and closes it. Flush while still serving, so that the
     /// pause is short. After an error the agent calls this again or abandons the tablet.
     async fn close(&self, tablet: TabletId) -> Result<(), HostError>;
 

@@ -519,3 +519,65 @@ async fn keys(tablet: &Tablet) -> Vec<Bytes> {
     }
     keys
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tablet_that_cannot_flush_for_lack_of_compactions_is_handed_over_all_the_same() {
+    let config = StoreConfig {
+        open_all_tablets: false,
+        tablet_count: 1,
+        // Nothing is compacted.
+        compaction_poll_interval: Duration::from_secs(3600),
+        ..config("full")
+    };
+    let here = Store::open(config.clone(), Arc::new(Append)).await.unwrap();
+    let there = Store::open(config, Arc::new(Append)).await.unwrap();
+    let (id, tokens) = here.initial_tablets()[0];
+    let tablet = here.open_tablet(id, tokens).await.unwrap();
+    let names = names(30);
+    let mut is_full = false;
+    for name in &names {
+        write(&here, name, "1").await;
+        let flushed = tokio::time::timeout(Duration::from_millis(300), tablet.flush()).await;
+        is_full = flushed.is_err();
+        if is_full {
+            break;
+        }
+    }
+    assert!(is_full, "files at level 0 are not limited any more");
+    write(&here, "last", "1").await;
+    let began = Instant::now();
+    here.close_tablet(id).await.unwrap();
+    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+    let files = tablet.stats().level0_files;
+    there.open_tablet(id, tokens).await.unwrap();
+    for name in &names[..files as usize + 1] {
+        assert_eq!(read(&there, name).await.as_deref(), Some("1"), "{name}");
+    }
+    assert_eq!(read(&there, "last").await.as_deref(), Some("1"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_log_is_flushed_before_it_takes_long_to_replay() {
+    let store = open("long").await;
+    let (left, right) = (names(2)[0].clone(), names(2)[1].clone());
+    write(&store, &right, "a").await;
+    let files = |tablet: &Tablet| tablet.stats().level0_files + tablet.stats().sorted_runs;
+    let until = |tablet: Arc<Tablet>, wanted: u64| async move {
+        let end = Instant::now() + Duration::from_secs(20);
+        while files(&tablet) < wanted {
+            assert!(Instant::now() < end, "nothing is flushed");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    // What the opening has replayed, or might have.
+    until(store.tablet(token(right.as_bytes())).unwrap(), 1).await;
+    let tablet = store.tablet(token(left.as_bytes())).unwrap();
+    assert_eq!(files(&tablet), 0, "there was nothing to flush");
+    write(&store, &left, "a").await;
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    assert_eq!(files(&tablet), 0, "one object is not much");
+    for _ in 0..260 {
+        write(&store, &left, "b").await;
+    }
+    until(tablet, 1).await;
+}
