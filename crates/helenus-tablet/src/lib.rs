@@ -19,6 +19,7 @@ mod cache;
 mod clock;
 mod compaction;
 mod config;
+mod counted_cache;
 mod database;
 mod disk;
 mod dispatch;

@@ -12,9 +12,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use object_store::ObjectStore;
 use slatedb::config::ScanOptions;
+use slatedb::db_cache::foyer::FoyerCache;
 use slatedb::manifest::{SsTableHandle, VersionedManifest};
 use slatedb::{Db, DbIterator, DbSnapshot, RowEntry, SstFile, SstReader, ValueDeletable};
 
+use crate::counted_cache::{Counted, Lookups};
 use crate::database::tablet_path;
 use crate::error::{StoreError, from_slatedb};
 use crate::filters::memory_only;
@@ -30,6 +32,8 @@ type Bounds = (Bound<Bytes>, Bound<Bytes>);
 pub(crate) struct SsTables {
     db: Db,
     reader: SstReader,
+    /// What was looked for in the cache.
+    pub lookups: Arc<Lookups>,
     hooks: Arc<dyn Hooks>,
 }
 
@@ -39,12 +43,18 @@ impl SsTables {
         db: Db,
         tablet: u32,
         store: Arc<dyn ObjectStore>,
-        cache: Arc<dyn slatedb::db_cache::DbCache>,
+        cache: Arc<FoyerCache>,
         hooks: Arc<dyn Hooks>,
     ) -> SsTables {
+        let lookups = Arc::<Lookups>::default();
+        let cache = Arc::new(Counted {
+            cache,
+            lookups: lookups.clone(),
+        });
         SsTables {
             db,
             reader: SstReader::new(tablet_path(tablet), store, Some(cache), None),
+            lookups,
             hooks,
         }
     }

@@ -338,6 +338,15 @@ impl Store {
             Place::Local(local) => (local.log_stats(), Some(local.space.free_bytes()), None),
             Place::Remote(remote) => (remote.log_stats(), None, Some(remote.bucket_stats())),
         };
+        let mut scans = [0; 3];
+        for tables in tablets.iter().filter_map(|tablet| tablet.tables.as_ref()) {
+            let counts = tables.lookups.counts();
+            scans
+                .iter_mut()
+                .zip(counts)
+                .for_each(|(sum, count)| *sum += count);
+        }
+        let [hits, blocks, indexes] = scans;
         let tablets: Vec<_> = tablets.iter().map(|tablet| tablet.stats()).collect();
         let mut totals = match &self.place {
             Place::Local(_) => TabletTotals::default(),
@@ -357,10 +366,13 @@ impl Store {
             compacted_bytes: metrics.sum("slatedb.compactor.bytes_compacted"),
             back_pressure: metrics.sum("slatedb.db.backpressure_count"),
             block_cache_bytes: self.block_cache_bytes,
-            block_cache_hits: metrics.sum_with("slatedb.db_cache.access_count", &["hit"]),
-            block_cache_misses: metrics.sum_with("slatedb.db_cache.access_count", &["miss"]),
-            block_reads: metrics.sum_with("slatedb.db_cache.access_count", &["miss", "data_block"]),
-            index_reads: metrics.sum_with("slatedb.db_cache.access_count", &["miss", "index"])
+            block_cache_hits: hits + metrics.sum_with("slatedb.db_cache.access_count", &["hit"]),
+            block_cache_misses: blocks
+                + indexes
+                + metrics.sum_with("slatedb.db_cache.access_count", &["miss"]),
+            block_reads: blocks + metrics.sum_with("slatedb.db_cache.access_count", &["miss", "data_block"]),
+            index_reads: indexes
+                + metrics.sum_with("slatedb.db_cache.access_count", &["miss", "index"])
                 + metrics.sum_with("slatedb.db_cache.access_count", &["miss", "filter"]),
             disk_free_bytes,
             bucket,

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use helenus_tablet::{
-    Below, CompactFilter, CompactionContext, Decision, HookError, Hooks, Store, StoreConfig, Verdict,
-    WriteBatch,
+    Below, CompactFilter, CompactionContext, Decision, HookError, Hooks, Store, StoreConfig, StoreStats,
+    Verdict, WriteBatch,
 };
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -160,6 +160,20 @@ async fn a_scan_shows_one_moment_though_it_goes_on_for_long() {
     };
     write(1).await;
     store.flush().await.unwrap();
+    let before = store.stats();
+    check(
+        &store,
+        &Model::new(),
+        Bound::Included(key("q")),
+        Bound::Unbounded,
+        false,
+    )
+    .await;
+    let mut rows = store.tablet(0).unwrap().scan(.., false).await.unwrap();
+    while rows.next().await.unwrap().is_some() {}
+    let after = store.stats();
+    let looked_up = |stats: &StoreStats| stats.block_cache_hits + stats.block_reads;
+    assert!(looked_up(&after) - looked_up(&before) > 5, "{before:?} {after:?}");
     write(2).await;
     let tablet = store.tablet(0).unwrap();
     let mut whole = tablet.scan(.., false).await.unwrap();
