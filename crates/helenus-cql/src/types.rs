@@ -196,6 +196,32 @@ impl CqlType {
 }
 
 impl CqlType {
+    /// The same type of other elements: of a collection, a tuple or a vector. User types are left as they are, being shared.
+    pub fn map_elements(&self, change: &impl Fn(&CqlType) -> CqlType) -> CqlType {
+        let changed = |ty: &CqlType| Arc::new(change(ty));
+        match self {
+            CqlType::Native(_) | CqlType::Udt { .. } => self.clone(),
+            CqlType::List { element, frozen } => CqlType::List {
+                element: changed(element),
+                frozen: *frozen,
+            },
+            CqlType::Set { element, frozen } => CqlType::Set {
+                element: changed(element),
+                frozen: *frozen,
+            },
+            CqlType::Map { key, value, frozen } => CqlType::Map {
+                key: changed(key),
+                value: changed(value),
+                frozen: *frozen,
+            },
+            CqlType::Tuple(elements) => CqlType::tuple(elements.iter().map(change).collect::<Vec<_>>()),
+            CqlType::Vector { element, dimension } => CqlType::Vector {
+                element: changed(element),
+                dimension: *dimension,
+            },
+        }
+    }
+
     pub fn list(element: CqlType, frozen: bool) -> CqlType {
         CqlType::List {
             element: Arc::new(element),

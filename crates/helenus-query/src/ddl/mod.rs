@@ -3,6 +3,7 @@
 //! Each statement is a pure function from a [`Schema`] to a [`Change`]; [`execute`] runs those that wait one after the other ([`queue`]), writes
 //! down together what they have changed ([`journal`]), swaps the new schema in and tells the subscribers.
 
+mod alter_table;
 mod compaction;
 mod compression;
 mod difference;
@@ -214,7 +215,7 @@ fn apply(ctx: &DdlContext<'_>, statement: &ast::Statement) -> Applied {
         Statement::AlterKeyspace(statement) => keyspace::alter(ctx, statement),
         Statement::DropKeyspace(statement) => keyspace::drop(ctx, statement),
         Statement::CreateTable(statement) => table::create(ctx, statement),
-        Statement::AlterTable(statement) => table::alter(ctx, statement),
+        Statement::AlterTable(statement) => alter_table::alter(ctx, statement),
         Statement::DropTable(statement) => table::drop(ctx, statement),
         Statement::CreateType(statement) => user_type::create(ctx, statement),
         Statement::AlterType(statement) => user_type::alter(ctx, statement),

@@ -1,12 +1,10 @@
-//! CREATE, ALTER and DROP TABLE.
+//! CREATE and DROP TABLE.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use helenus_cql::ast;
 use helenus_cql::error::CqlError;
 use helenus_cql::types::CqlType;
-use helenus_cql::value;
 use helenus_row::{ColumnId, Order, TableId};
 use uuid::Uuid;
 
@@ -14,9 +12,7 @@ use super::options;
 use super::properties;
 use super::{Applied, Change, DdlContext, TABLE_NAME_LEN_MAX, is_valid_name, unchanged};
 use crate::response::{ChangeKind, SchemaTarget};
-use crate::schema::{
-    Column, ColumnKind, DroppedColumn, Keyspace, Schema, Table, TableBuilder, TableKind, TableOptions,
-};
+use crate::schema::{Column, ColumnKind, Keyspace, Schema, Table, TableBuilder, TableKind, TableOptions};
 use crate::term::resolve_type;
 
 impl Schema {
@@ -234,7 +230,7 @@ fn columns(
 }
 
 /// A user type whose fields are cells of their own can't hold collections whose elements are.
-fn refuse_nested_collections(ty: &CqlType) -> Result<(), CqlError> {
+pub(super) fn refuse_nested_collections(ty: &CqlType) -> Result<(), CqlError> {
     match ty {
         CqlType::Udt {
             definition,
@@ -246,14 +242,14 @@ fn refuse_nested_collections(ty: &CqlType) -> Result<(), CqlError> {
     }
 }
 
-fn refuse_mask(definition: &ast::ColumnDefinition) -> Result<(), CqlError> {
+pub(super) fn refuse_mask(definition: &ast::ColumnDefinition) -> Result<(), CqlError> {
     match &definition.mask {
         Some(_) => Err(masking_is_off()),
         None => Ok(()),
     }
 }
 
-fn masking_is_off() -> CqlError {
+pub(super) fn masking_is_off() -> CqlError {
     CqlError::invalid(
         "Cannot mask columns because dynamic data masking is not enabled. You can enable it with the \
          dynamic_data_masking_enabled property on cassandra.yaml",
@@ -316,7 +312,7 @@ pub fn references_duration(ty: &CqlType) -> bool {
 }
 
 /// A table has counters only, beside its key, or none.
-fn check_counters(table: &Table) -> Result<(), CqlError> {
+pub(super) fn check_counters(table: &Table) -> Result<(), CqlError> {
     if !table.is_counter {
         return Ok(());
     }
@@ -336,7 +332,7 @@ fn check_counters(table: &Table) -> Result<(), CqlError> {
 }
 
 /// The table that a statement changes: it must exist and hold rows of its own.
-fn table_to_change<'a>(
+pub(super) fn table_to_change<'a>(
     ctx: &'a DdlContext<'_>,
     name: &ast::QualifiedName,
 ) -> Result<(&'a Keyspace, &'a Table), CqlError> {
@@ -350,300 +346,6 @@ fn table_to_change<'a>(
             super::qualified(ctx, name)?
         ))),
     }
-}
-
-pub fn alter(ctx: &DdlContext<'_>, statement: &ast::AlterTable) -> Applied {
-    let (_, table) = match table_to_change(ctx, &statement.table) {
-        Err(CqlError::Invalid(_)) if statement.if_exists => return unchanged(),
-        found => found?,
-    };
-    let mut renames: &[(ast::Ident, ast::Ident)] = &[];
-    let changed = match &statement.change {
-        ast::TableChange::AlterType { .. } => {
-            return Err(CqlError::invalid("Altering column types is no longer supported"));
-        }
-        ast::TableChange::Mask {
-            column,
-            if_exists,
-            mask,
-        } => {
-            if mask.is_some() {
-                return Err(masking_is_off());
-            }
-            if table.column(column.as_str()).is_none() && !if_exists {
-                return Err(CqlError::invalid(format!(
-                    "Column with name '{column}' doesn't exist on table '{}'",
-                    table.name
-                )));
-            }
-            return unchanged();
-        }
-        ast::TableChange::DropCompactStorage => {
-            return Err(CqlError::invalid(
-                "Cannot DROP COMPACT STORAGE on table without COMPACT STORAGE",
-            ));
-        }
-        ast::TableChange::Add {
-            if_not_exists,
-            columns,
-        } => add_columns(ctx, table, *if_not_exists, columns)?,
-        ast::TableChange::Drop {
-            if_exists,
-            columns,
-            timestamp,
-        } => drop_columns(ctx, table, *if_exists, columns, *timestamp)?,
-        ast::TableChange::Rename { columns, .. } => {
-            renames = columns.as_slice();
-            rename_columns(table, columns)?
-        }
-        ast::TableChange::Properties(properties) => change_options(table, properties)?,
-    };
-    let Some(changed) = changed else {
-        return unchanged();
-    };
-    let (keyspace, name) = (table.keyspace.clone(), table.name.clone());
-    let schema = super::view::with_base(ctx.schema, table, changed, renames)?;
-    Ok(Ok(Change::new(
-        schema,
-        ChangeKind::Updated,
-        &keyspace,
-        SchemaTarget::Table(name),
-    )))
-}
-
-fn add_columns(
-    ctx: &DdlContext<'_>,
-    table: &Table,
-    if_not_exists: bool,
-    definitions: &[ast::ColumnDefinition],
-) -> Result<Option<Table>, CqlError> {
-    let mut builder = table.to_builder();
-    for definition in definitions {
-        let name = definition.name.as_str();
-        let ty = resolve_type(ctx.schema, &table.keyspace, &definition.ty)?;
-        refuse_nested_collections(&ty)?;
-        refuse_mask(definition)?;
-        if builder.columns.iter().any(|column| column.name == name) {
-            if if_not_exists {
-                continue;
-            }
-            return Err(CqlError::invalid(format!(
-                "Column with name '{name}' already exists"
-            )));
-        }
-        if ty.is_counter() && !table.is_counter {
-            return Err(CqlError::Config(format!(
-                "{}: Cannot have a counter column (\"{name}\") in a non counter table",
-                table.full_name()
-            )));
-        }
-        if definition.is_static && table.clustering_count == 0 {
-            return Err(CqlError::invalid(
-                "Static columns are only useful (and thus allowed) if the table has at least one clustering column",
-            ));
-        }
-        check_re_added(table, definition, &ty)?;
-        builder.columns.push(Column {
-            name: name.to_owned(),
-            ty,
-            kind: if definition.is_static {
-                ColumnKind::Static
-            } else {
-                ColumnKind::Regular
-            },
-            position: 0,
-            id: builder.next_column_id,
-            order: Order::Asc,
-        });
-        builder.next_column_id = ColumnId(builder.next_column_id.0 + 1);
-    }
-    if builder.columns.len() == table.columns.len() {
-        return Ok(None);
-    }
-    let table = builder.build();
-    check_counters(&table)?;
-    Ok(Some(table))
-}
-
-/// A column that was dropped may come back only as what it was (`AlterTableStatement.AddColumns`).
-fn check_re_added(table: &Table, definition: &ast::ColumnDefinition, ty: &CqlType) -> Result<(), CqlError> {
-    let name = definition.name.as_str();
-    let Some(dropped) = table.dropped_columns.get(name) else {
-        return Ok(());
-    };
-    if !value::is_value_compatible_with(ty, &dropped.ty) || ty.is_multicell() != dropped.ty.is_multicell() {
-        return Err(CqlError::invalid(format!(
-            "Cannot re-add previously dropped column '{name}' of type {ty}, incompatible with previous type {}",
-            dropped.ty
-        )));
-    }
-    if definition.is_static != (dropped.kind == ColumnKind::Static) {
-        let kind = |is_static: bool| if is_static { "static" } else { "regular" };
-        return Err(CqlError::invalid(format!(
-            "Cannot re-add previously dropped column '{name}' of kind {}, incompatible with previous kind {}",
-            kind(definition.is_static).to_uppercase(),
-            kind(!definition.is_static).to_uppercase()
-        )));
-    }
-    match dropped.ty.is_counter() {
-        true => Err(CqlError::invalid(format!(
-            "Cannot re-add previously dropped counter column {name}"
-        ))),
-        false => Ok(()),
-    }
-}
-
-/// The type of a dropped column: it may outlive the user types in it, so tuples take their place (`AbstractType.expandUserTypes`).
-fn without_user_types(ty: &CqlType) -> CqlType {
-    let inner = |ty: &CqlType| Arc::new(without_user_types(ty));
-    match ty {
-        CqlType::Native(_) => ty.clone(),
-        CqlType::List { element, frozen } => CqlType::List {
-            element: inner(element),
-            frozen: *frozen,
-        },
-        CqlType::Set { element, frozen } => CqlType::Set {
-            element: inner(element),
-            frozen: *frozen,
-        },
-        CqlType::Map { key, value, frozen } => CqlType::Map {
-            key: inner(key),
-            value: inner(value),
-            frozen: *frozen,
-        },
-        CqlType::Vector { element, dimension } => CqlType::Vector {
-            element: inner(element),
-            dimension: *dimension,
-        },
-        CqlType::Tuple(elements) => CqlType::Tuple(elements.iter().map(without_user_types).collect()),
-        CqlType::Udt { definition, .. } => {
-            let fields = definition.fields.iter();
-            CqlType::Tuple(fields.map(|field| without_user_types(&field.ty)).collect())
-        }
-    }
-}
-
-fn drop_columns(
-    ctx: &DdlContext<'_>,
-    table: &Table,
-    if_exists: bool,
-    names: &[ast::Ident],
-    timestamp_us: Option<i64>,
-) -> Result<Option<Table>, CqlError> {
-    let mut builder = table.to_builder();
-    for name in names {
-        let Some((_, column)) = table.column(name.as_str()) else {
-            if if_exists {
-                continue;
-            }
-            return Err(CqlError::invalid(format!(
-                "Column {name} was not found in table '{}'",
-                table.full_name()
-            )));
-        };
-        if column.is_primary_key() {
-            return Err(CqlError::invalid(format!(
-                "Cannot drop PRIMARY KEY column {name}"
-            )));
-        }
-        let indexes = dependent_indexes(table, &column.name);
-        if !indexes.is_empty() {
-            return Err(CqlError::invalid(format!(
-                "Cannot drop column {name} because it has dependent secondary indexes ({indexes})"
-            )));
-        }
-        if !table.views.is_empty() {
-            return Err(CqlError::invalid(format!(
-                "Cannot drop column {name} on base table {} with materialized views",
-                table.name
-            )));
-        }
-        builder.columns.retain(|known| known.name != column.name);
-        builder.dropped_columns.insert(
-            column.name.clone(),
-            DroppedColumn {
-                name: column.name.clone(),
-                ty: without_user_types(&column.ty),
-                kind: column.kind,
-                dropped_time_us: timestamp_us.unwrap_or(ctx.now_us),
-            },
-        );
-    }
-    Ok((builder.columns.len() != table.columns.len()).then(|| builder.build()))
-}
-
-/// The names of the indexes on a column, as messages list them.
-fn dependent_indexes(table: &Table, column: &str) -> String {
-    let on_column = table.indexes.iter().filter(|index| index.target.column == column);
-    on_column
-        .map(|index| index.name.as_str())
-        .collect::<Vec<_>>()
-        .join(", ")
-}
-
-/// Cassandra parses IF EXISTS here, and fails all the same.
-fn rename_columns(table: &Table, renames: &[(ast::Ident, ast::Ident)]) -> Result<Option<Table>, CqlError> {
-    let mut changed = table.clone();
-    let mut has_changed = false;
-    for (from, to) in renames {
-        let Some((at, column)) = changed.column(from.as_str()) else {
-            return Err(CqlError::invalid(format!(
-                "Undefined column name {from} in table {}",
-                table.full_name()
-            )));
-        };
-        if !column.is_primary_key() {
-            return Err(CqlError::invalid(format!(
-                "Cannot rename non PRIMARY KEY column {from}"
-            )));
-        }
-        if changed.column(to.as_str()).is_some() {
-            return Err(CqlError::invalid(format!(
-                "Cannot rename column {from} to {to} in table '{}'; another column with that name already exists",
-                table.full_name()
-            )));
-        }
-        let indexes = dependent_indexes(table, from.as_str());
-        if !indexes.is_empty() {
-            return Err(CqlError::invalid(format!(
-                "Can't rename column {from} because it has dependent secondary indexes ({indexes})"
-            )));
-        }
-        let mut builder = changed.to_builder();
-        if let Some(column) = builder.columns.get_mut(at) {
-            column.name = to.0.clone();
-        }
-        changed = builder.build();
-        has_changed = true;
-    }
-    Ok(has_changed.then_some(changed))
-}
-
-fn change_options(table: &Table, properties: &ast::Properties) -> Result<Option<Table>, CqlError> {
-    // Cassandra looks at what was given on its own first.
-    options::apply(properties, TableOptions::default())?;
-    let changed = options::apply(properties, table.options.clone())?;
-    if properties.get("id").is_some() {
-        return Err(CqlError::Config("Cannot alter table id.".to_owned()));
-    }
-    if table.is_counter && changed.default_time_to_live_s > 0 {
-        return Err(CqlError::invalid(
-            "Cannot set default_time_to_live on a table with counters",
-        ));
-    }
-    if changed.gc_grace_s == 0 && !table.views.is_empty() {
-        return Err(CqlError::invalid(
-            "Cannot alter gc_grace_seconds of the base table of a materialized view to 0, since this value is used to TTL \
-             undelivered updates. Setting gc_grace_seconds too low might cause undelivered updates to expire before being \
-             replayed.",
-        ));
-    }
-    if changed == table.options {
-        return Ok(None);
-    }
-    let mut builder = table.to_builder();
-    builder.options = changed;
-    Ok(Some(builder.build()))
 }
 
 pub fn drop(ctx: &DdlContext<'_>, statement: &ast::DropTable) -> Applied {

@@ -263,36 +263,12 @@ fn replace_in_definition(definition: &Arc<UserType>, changed: &Arc<UserType>) ->
 }
 
 fn replace_in_type(ty: &CqlType, changed: &Arc<UserType>) -> CqlType {
-    let inner = |ty: &CqlType| Arc::new(replace_in_type(ty, changed));
     match ty {
-        CqlType::Native(_) => ty.clone(),
-        CqlType::List { element, frozen } => CqlType::List {
-            element: inner(element),
-            frozen: *frozen,
-        },
-        CqlType::Set { element, frozen } => CqlType::Set {
-            element: inner(element),
-            frozen: *frozen,
-        },
-        CqlType::Map { key, value, frozen } => CqlType::Map {
-            key: inner(key),
-            value: inner(value),
-            frozen: *frozen,
-        },
-        CqlType::Tuple(elements) => CqlType::tuple(
-            elements
-                .iter()
-                .map(|element| replace_in_type(element, changed))
-                .collect::<Vec<_>>(),
-        ),
         CqlType::Udt { definition, frozen } => CqlType::Udt {
             definition: replace_in_definition(definition, changed),
             frozen: *frozen,
         },
-        CqlType::Vector { element, dimension } => CqlType::Vector {
-            element: inner(element),
-            dimension: *dimension,
-        },
+        other => other.map_elements(&|element| replace_in_type(element, changed)),
     }
 }
 
