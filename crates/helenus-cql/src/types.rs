@@ -11,6 +11,9 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u16)]
 pub enum NativeType {
+    /// Has one value, of no bytes; Cassandra gives it to the value column of a compact table that was declared without one.
+    /// Goes over the wire as a custom type.
+    Empty = 0x0000,
     Ascii = 0x0001,
     Bigint = 0x0002,
     Blob = 0x0003,
@@ -34,7 +37,7 @@ pub enum NativeType {
 }
 
 impl NativeType {
-    /// Every scalar type, in the order of the option ids.
+    /// Every scalar type that may be declared, in the order of the option ids.
     pub const ALL: [NativeType; 20] = [
         NativeType::Ascii,
         NativeType::Bigint,
@@ -61,6 +64,7 @@ impl NativeType {
     /// The name in CQL.
     pub fn name(self) -> &'static str {
         match self {
+            NativeType::Empty => "empty",
             NativeType::Ascii => "ascii",
             NativeType::Bigint => "bigint",
             NativeType::Blob => "blob",
@@ -109,7 +113,8 @@ impl NativeType {
             | NativeType::Timestamp
             | NativeType::Time => Some(8),
             NativeType::Uuid | NativeType::Timeuuid => Some(16),
-            NativeType::Ascii
+            NativeType::Empty
+            | NativeType::Ascii
             | NativeType::Blob
             | NativeType::Decimal
             | NativeType::Duration
@@ -182,6 +187,7 @@ impl CqlType {
     pub const DECIMAL: CqlType = CqlType::Native(NativeType::Decimal);
     pub const DOUBLE: CqlType = CqlType::Native(NativeType::Double);
     pub const DURATION: CqlType = CqlType::Native(NativeType::Duration);
+    pub const EMPTY: CqlType = CqlType::Native(NativeType::Empty);
     pub const FLOAT: CqlType = CqlType::Native(NativeType::Float);
     pub const INET: CqlType = CqlType::Native(NativeType::Inet);
     pub const INT: CqlType = CqlType::Native(NativeType::Int);

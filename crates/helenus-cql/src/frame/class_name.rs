@@ -12,6 +12,7 @@ const DEPTH_MAX: usize = 64;
 
 fn native_class(native: NativeType) -> &'static str {
     match native {
+        NativeType::Empty => "EmptyType",
         NativeType::Ascii => "AsciiType",
         NativeType::Bigint => "LongType",
         NativeType::Blob => "BytesType",
@@ -135,6 +136,7 @@ impl<'a> Parser<'a> {
         let short = name.strip_prefix(PACKAGE).unwrap_or(name);
         if let Some(native) = NativeType::ALL
             .into_iter()
+            .chain([NativeType::Empty])
             .find(|native| native_class(*native) == short)
         {
             return Some(CqlType::Native(native));

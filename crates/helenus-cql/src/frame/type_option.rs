@@ -22,9 +22,10 @@ const TUPLE: u16 = 0x0031;
 /// Options nest no deeper than this when read.
 const DEPTH_MAX: usize = 64;
 
-/// The first version that has an option id for the type; before it, the type goes as custom.
-fn since(native: NativeType) -> ProtocolVersion {
-    match native {
+/// The first version that has an option id for the type, if any does; before it, the type goes as custom.
+fn since(native: NativeType) -> Option<ProtocolVersion> {
+    Some(match native {
+        NativeType::Empty => return None,
         NativeType::Date | NativeType::Time | NativeType::Smallint | NativeType::Tinyint => {
             ProtocolVersion::V4
         }
@@ -44,12 +45,14 @@ fn since(native: NativeType) -> ProtocolVersion {
         | NativeType::Varint
         | NativeType::Timeuuid
         | NativeType::Inet => ProtocolVersion::V3,
-    }
+    })
 }
 
 pub(crate) fn encode_type(ty: &CqlType, version: ProtocolVersion, out: &mut BytesMut) {
     match ty {
-        CqlType::Native(native) if version >= since(*native) => out.put_u16(*native as u16),
+        CqlType::Native(native) if since(*native).is_some_and(|since| version >= since) => {
+            out.put_u16(*native as u16);
+        }
         CqlType::Native(_) | CqlType::Vector { .. } => {
             out.put_u16(CUSTOM);
             put_string(out, &class_name(ty));

@@ -48,7 +48,7 @@ fn compare_native(native: NativeType, a: &[u8], b: &[u8]) -> Ordering {
         return (!a.is_empty()).cmp(&!b.is_empty());
     }
     match native {
-        N::Ascii | N::Text | N::Blob | N::Inet | N::Date | N::Time | N::Duration => a.cmp(b),
+        N::Ascii | N::Text | N::Blob | N::Inet | N::Date | N::Time | N::Duration | N::Empty => a.cmp(b),
         N::Boolean => is_true(a).cmp(&is_true(b)),
         N::Tinyint | N::Smallint | N::Int | N::Bigint | N::Counter | N::Timestamp => compare_signed(a, b),
         N::Float => compare_as(a, b, |x: [u8; 4]| f64::from(f32::from_be_bytes(x))),

@@ -168,7 +168,7 @@ fn decode_native(native: NativeType, bytes: &[u8]) -> Option<CqlValue> {
     Some(match native {
         N::Ascii => CqlValue::Ascii(text()),
         N::Text => CqlValue::Text(text()),
-        N::Blob => CqlValue::Blob(Bytes::copy_from_slice(bytes)),
+        N::Blob | N::Empty => CqlValue::Blob(Bytes::copy_from_slice(bytes)),
         N::Boolean => CqlValue::Boolean(*bytes.first()? != 0),
         N::Tinyint => CqlValue::Tinyint(i8::from_be_bytes(exactly(bytes)?)),
         N::Smallint => CqlValue::Smallint(i16::from_be_bytes(exactly(bytes)?)),

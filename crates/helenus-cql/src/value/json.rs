@@ -106,7 +106,9 @@ fn native_to_json(native: NativeType, bytes: &[u8]) -> String {
             let millis = exactly(bytes).map_or(0, i64::from_be_bytes);
             format!("\"{}\"", timestamp::to_json_text(millis))
         }
-        N::Date | N::Time | N::Uuid | N::Timeuuid | N::Inet | N::Duration => format!("\"{}\"", text()),
+        N::Date | N::Time | N::Uuid | N::Timeuuid | N::Inet | N::Duration | N::Empty => {
+            format!("\"{}\"", text())
+        }
     }
 }
 
@@ -260,6 +262,7 @@ fn native_from_json(native: NativeType, ty: &CqlType, parsed: &Parsed<'_>) -> Re
         (N::Timeuuid, _) => string_or("a string representation of a timeuuid"),
         (N::Inet, _) => string_or("a string representation of an inet value"),
         (N::Duration, _) => string_or("a string representation of a duration"),
+        (N::Empty, _) => string_or("an empty string"),
     }
 }
 

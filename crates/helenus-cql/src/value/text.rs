@@ -110,6 +110,8 @@ fn native_from_string(native: NativeType, text: &str) -> Result<Bytes, String> {
         N::Date => fixed(&date::parse(text)?.to_be_bytes()),
         N::Time => fixed(&time::parse(text)?.to_be_bytes()),
         N::Duration => Duration::parse(text)?.to_bytes(),
+        N::Empty if text.is_empty() => Bytes::new(),
+        N::Empty => return Err(format!("'{text}' is not empty")),
     })
 }
 
@@ -171,6 +173,7 @@ fn split_fields(text: &str) -> Vec<String> {
 pub(crate) fn native_to_string(native: NativeType, bytes: &[u8]) -> String {
     use NativeType as N;
     let printed = match native {
+        N::Empty => None,
         N::Ascii | N::Text => Some(String::from_utf8_lossy(bytes).into_owned()),
         N::Blob => Some(hex(bytes)),
         N::Boolean => bytes.first().map(|byte| (*byte != 0).to_string()),

@@ -67,6 +67,7 @@ fn validate_native(native: NativeType, bytes: &[u8]) -> Result<(), String> {
         }
     };
     match native {
+        NativeType::Empty => expect(size == 0, "EmptyType only accept empty values"),
         NativeType::Ascii => match bytes.iter().find(|byte| !byte.is_ascii()) {
             Some(byte) => Err(format!("Invalid byte for ascii: {}", *byte as i8)),
             None => Ok(()),

@@ -31,7 +31,7 @@ pub fn alter(ctx: &DdlContext<'_>, statement: &ast::AlterTable) -> Applied {
             if mask.is_some() {
                 return Err(masking_is_off());
             }
-            if table.column(column.as_str()).is_none() && !if_exists {
+            if table.visible_column(column.as_str()).is_none() && !if_exists {
                 return Err(CqlError::invalid(format!(
                     "Column with name '{column}' doesn't exist on table '{}'",
                     table.name
@@ -39,11 +39,7 @@ pub fn alter(ctx: &DdlContext<'_>, statement: &ast::AlterTable) -> Applied {
             }
             return unchanged();
         }
-        ast::TableChange::DropCompactStorage => {
-            return Err(CqlError::invalid(
-                "Cannot DROP COMPACT STORAGE on table without COMPACT STORAGE",
-            ));
-        }
+        ast::TableChange::DropCompactStorage => drop_compact_storage(table)?,
         ast::TableChange::Add {
             if_not_exists,
             columns,
@@ -72,6 +68,18 @@ pub fn alter(ctx: &DdlContext<'_>, statement: &ast::AlterTable) -> Applied {
     )))
 }
 
+/// The table with the columns that it has had all along, hidden ones included.
+fn drop_compact_storage(table: &Table) -> Result<Option<Table>, CqlError> {
+    if table.compact.is_none() {
+        return Err(CqlError::invalid(
+            "Cannot DROP COMPACT STORAGE on table without COMPACT STORAGE",
+        ));
+    }
+    let mut builder = table.to_builder();
+    builder.compact = None;
+    Ok(Some(builder.build()))
+}
+
 fn add_columns(
     ctx: &DdlContext<'_>,
     table: &Table,
@@ -91,6 +99,11 @@ fn add_columns(
             return Err(CqlError::invalid(format!(
                 "Column with name '{name}' already exists"
             )));
+        }
+        if table.compact.is_some() {
+            return Err(CqlError::invalid(
+                "Cannot add new column to a COMPACT STORAGE table",
+            ));
         }
         if ty.is_counter() && !table.is_counter {
             return Err(CqlError::Config(format!(
@@ -204,6 +217,11 @@ fn drop_columns(
                 table.name
             )));
         }
+        if table.compact.is_some() && !column.is_static() {
+            return Err(CqlError::invalid(format!(
+                "Cannot drop column {name}, which is the value of a COMPACT STORAGE table"
+            )));
+        }
         builder.columns.retain(|known| known.name != column.name);
         builder.dropped_columns.insert(
             column.name.clone(),
@@ -232,7 +250,7 @@ fn rename_columns(table: &Table, renames: &[(ast::Ident, ast::Ident)]) -> Result
     let mut changed = table.clone();
     let mut has_changed = false;
     for (from, to) in renames {
-        let Some((at, column)) = changed.column(from.as_str()) else {
+        let Some((at, column)) = changed.visible_column(from.as_str()) else {
             return Err(CqlError::invalid(format!(
                 "Undefined column name {from} in table {}",
                 table.full_name()

@@ -9,8 +9,7 @@ use super::*;
 use crate::engine::NodeInfo;
 
 /// Statements that are answered otherwise, with the reason.
-const KNOWN_DIFFERENCES: [(&str, &str); 5] = [
-    ("WITH COMPACT STORAGE", "compact storage is refused"),
+const KNOWN_DIFFERENCES: [(&str, &str); 4] = [
     (
         "DESCRIBE TABLE system.paxos",
         "Cassandra's index on its own Paxos table",

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::schema::{
-    Column, ColumnKind, DroppedColumn, Index, IndexKind, IndexTarget, IndexTargetKind, Keyspace, Replication,
-    Schema, Table, TableBuilder, TableKind, TableOptions, View,
+    Column, ColumnKind, Compact, DroppedColumn, Index, IndexKind, IndexTarget, IndexTargetKind, Keyspace,
+    Replication, Schema, Table, TableBuilder, TableKind, TableOptions, View,
 };
 
 /// Raised when an older binary could not understand the document.
@@ -60,6 +60,8 @@ pub(super) struct TableDoc {
     name: String,
     id: Uuid,
     number: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    compact: Option<CompactDoc>,
     next_column_id: u32,
     columns: Vec<ColumnDoc>,
     /// Left out where they are all Cassandra 5.0's defaults, since they would be most of the document.
@@ -71,6 +73,13 @@ pub(super) struct TableDoc {
     indexes: Vec<IndexDoc>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     view: Option<ViewDoc>,
+}
+
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum CompactDoc {
+    Static,
+    Dense,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -187,6 +196,24 @@ impl From<&CqlType> for TypeDoc {
     }
 }
 
+impl From<Compact> for CompactDoc {
+    fn from(compact: Compact) -> CompactDoc {
+        match compact {
+            Compact::Static => CompactDoc::Static,
+            Compact::Dense => CompactDoc::Dense,
+        }
+    }
+}
+
+impl From<CompactDoc> for Compact {
+    fn from(compact: CompactDoc) -> Compact {
+        match compact {
+            CompactDoc::Static => Compact::Static,
+            CompactDoc::Dense => Compact::Dense,
+        }
+    }
+}
+
 impl From<ColumnKind> for KindDoc {
     fn from(kind: ColumnKind) -> KindDoc {
         match kind {
@@ -272,6 +299,7 @@ pub(super) fn table_doc(table: &Table) -> TableDoc {
         name: table.name.clone(),
         id: table.id,
         number: table.number.0,
+        compact: table.compact.map(CompactDoc::from),
         next_column_id: table.next_column_id.0,
         columns: table.columns.iter().map(column).collect(),
         options: (table.options != TableOptions::default())
@@ -365,6 +393,7 @@ impl TypeReader<'_> {
         }
         let depth = depth + 1;
         Ok(match document {
+            TypeDoc::Native(name) if name == NativeType::Empty.name() => CqlType::EMPTY,
             TypeDoc::Native(name) => {
                 CqlType::Native(NativeType::from_name(name).ok_or_else(|| format!("no type {name}"))?)
             }
@@ -459,6 +488,7 @@ fn read_table(keyspace: &str, document: &TableDoc, types: &mut TypeReader<'_>) -
             Some(_) => TableKind::View,
             None => TableKind::Stored,
         },
+        compact: document.compact.map(Compact::from),
         options: match &document.options {
             Some(options) => copy_options!(TableOptions, options),
             None => TableOptions::default(),

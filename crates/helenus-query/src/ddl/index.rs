@@ -182,7 +182,7 @@ fn index_kind(statement: &ast::CreateIndex) -> Result<(IndexKind, BTreeMap<Strin
 /// What of which column is indexed, with the checks of `CreateIndexStatement.validateIndexTarget`.
 fn check_target(table: &Table, target: &ast::IndexTarget) -> Result<IndexTarget, CqlError> {
     let name = target.column.as_str();
-    let Some((_, column)) = table.column(name) else {
+    let Some((_, column)) = table.visible_column(name) else {
         return Err(CqlError::invalid(format!(
             "Undefined column name {} in table {}",
             quote_identifier(name),
@@ -200,6 +200,13 @@ fn check_target(table: &Table, target: &ast::IndexTarget) -> Result<IndexTarget,
             "Secondary indexes are not supported on tuples containing durations".to_owned()
         } else {
             "Secondary indexes are not supported on UDTs containing durations".to_owned()
+        });
+    }
+    if table.compact.is_some() && !column.is_static() {
+        return invalid(if column.is_primary_key() {
+            "Secondary indexes are not supported on PRIMARY KEY columns in COMPACT STORAGE tables".to_owned()
+        } else {
+            "Secondary indexes are not supported on compact value column of COMPACT STORAGE tables".to_owned()
         });
     }
     if column.kind == ColumnKind::PartitionKey && table.partition_key_count == 1 {
@@ -308,6 +315,7 @@ pub fn hidden_table(
         id,
         number,
         kind: TableKind::Index,
+        compact: None,
         options: TableOptions::default(),
         next_column_id: ColumnId(u32::try_from(columns.len()).unwrap_or(u32::MAX)),
         columns,

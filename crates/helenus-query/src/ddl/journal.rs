@@ -19,7 +19,9 @@ use crate::schema::{Keyspace, Schema, Table};
 
 const NAME: &str = "schema";
 /// Raised when an older binary could not understand the document.
-const FORMAT: u32 = 3;
+const FORMAT: u32 = 4;
+/// What a document without compact tables is written in: older binaries know all of it.
+const FORMAT_WITHOUT_COMPACT: u32 = 3;
 /// Bytes of lines after which a new base is written, if the base is not large.
 const LINES_BYTES: usize = 64 << 10;
 /// Of a large one, this part of its size: so the two cost about the same.
@@ -194,7 +196,10 @@ pub async fn store(
     }
     journal.lines.extend(added);
     let head = Head {
-        format: FORMAT,
+        format: match after.stored_tables().any(|table| table.has_been_compact()) {
+            true => FORMAT,
+            false => FORMAT_WITHOUT_COMPACT,
+        },
         version: after.version,
         next_table_number: after.next_table_number,
         base: journal.base.clone(),
@@ -306,7 +311,7 @@ async fn read(store: &Store, known: &Schema, document: &MetaDoc) -> Result<Optio
             "the schema was written in format {found}, and this binary understands up to {FORMAT}: use a newer helenus"
         )));
     }
-    if found < FORMAT {
+    if found < FORMAT_WITHOUT_COMPACT {
         return read_old(store, document).map(Some);
     }
     let head: Head = serde_json::from_str(first).map_err(damaged)?;

@@ -130,6 +130,30 @@ async fn a_schema_in_format_1_is_read_and_written_anew() {
 }
 
 #[tokio::test]
+async fn a_compact_table_keeps_older_binaries_out_until_it_is_gone() {
+    let open = open().await;
+    let schema = with_keyspace(&open.store).await;
+    let format = async || {
+        let document = open.store.meta_get(NAME).await.unwrap().unwrap().content;
+        let text = String::from_utf8(document.to_vec()).unwrap();
+        document::format(text.lines().next().unwrap()).unwrap()
+    };
+    assert_eq!(format().await, FORMAT_WITHOUT_COMPACT);
+    let create = "CREATE TABLE t (k int, c int, PRIMARY KEY (k, c)) WITH COMPACT STORAGE";
+    let compact = execute(&open.store, &schema, create).await;
+    assert_eq!(format().await, FORMAT);
+    let loaded = load(&open.store).await.unwrap();
+    assert_eq!(text(&loaded), text(&compact));
+    assert!(loaded.table("ks", "t").unwrap().is_dense());
+    // Its value column still has a type that older binaries don't know.
+    let ordinary = execute(&open.store, &loaded, "ALTER TABLE t DROP COMPACT STORAGE").await;
+    assert_eq!(format().await, FORMAT);
+    let dropped = execute(&open.store, &ordinary, "DROP TABLE t").await;
+    assert_eq!(format().await, FORMAT_WITHOUT_COMPACT);
+    assert_eq!(text(&load(&open.store).await.unwrap()), text(&dropped));
+}
+
+#[tokio::test]
 async fn a_newer_format_is_refused() {
     let open = open().await;
     let newer = format!("{{\"format\":{}}}\n\"what this one does not know\"", FORMAT + 1);

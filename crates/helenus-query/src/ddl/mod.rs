@@ -4,6 +4,7 @@
 //! down together what they have changed ([`journal`]), swaps the new schema in and tells the subscribers.
 
 mod alter_table;
+mod compact;
 mod compaction;
 mod compression;
 mod difference;

@@ -102,7 +102,10 @@ fn indexed_type(ty: &CqlType, kind: IndexTargetKind) -> &CqlType {
 }
 
 fn is_supported(ty: NativeType) -> bool {
-    !matches!(ty, NativeType::Blob | NativeType::Counter | NativeType::Duration)
+    !matches!(
+        ty,
+        NativeType::Blob | NativeType::Counter | NativeType::Duration | NativeType::Empty
+    )
 }
 
 fn check_analysis(ty: &CqlType, options: &BTreeMap<String, String>) -> Result<(), CqlError> {

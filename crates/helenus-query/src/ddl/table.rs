@@ -8,6 +8,7 @@ use helenus_cql::types::CqlType;
 use helenus_row::{ColumnId, Order, TableId};
 use uuid::Uuid;
 
+use super::compact;
 use super::options;
 use super::properties;
 use super::{Applied, Change, DdlContext, TABLE_NAME_LEN_MAX, is_valid_name, unchanged};
@@ -42,12 +43,11 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateTable) -> Applied {
         };
     }
     let keys = keys(statement, name)?;
-    let columns = columns(ctx, keyspace, statement, &keys)?;
-    if statement.compact_storage {
-        return Err(CqlError::invalid(
-            "COMPACT STORAGE tables are not supported: leave the option out; the table stores and answers the same",
-        ));
-    }
+    let mut columns = columns(ctx, keyspace, statement, &keys)?;
+    let compact = match statement.compact_storage {
+        true => Some(compact::complete(&mut columns)?),
+        false => None,
+    };
     let table_options = options::apply(&statement.properties, TableOptions::default())?;
     let id = new_id(&statement.properties)?;
     check_name(keyspace_name, name)?;
@@ -58,6 +58,7 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateTable) -> Applied {
         id,
         number: schema.take_table_number(),
         kind: TableKind::Stored,
+        compact,
         options: table_options,
         next_column_id: ColumnId(u32::try_from(columns.len()).unwrap_or(u32::MAX)),
         columns,
@@ -207,7 +208,7 @@ fn columns(
             (None, None) => (ColumnKind::Regular, 0),
         };
         check_key_type(definition, kind, &ty)?;
-        if kind == ColumnKind::Static && keys.clustering.is_empty() {
+        if kind == ColumnKind::Static && keys.clustering.is_empty() && !statement.compact_storage {
             return Err(CqlError::invalid(
                 "Static columns are only useful (and thus allowed) if the table has at least one clustering column",
             ));

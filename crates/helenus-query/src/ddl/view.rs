@@ -79,6 +79,7 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateView) -> Applied {
         id,
         number: schema.take_table_number(),
         kind: TableKind::View,
+        compact: None,
         options: view_options,
         columns: shape.columns(),
         next_column_id: ColumnId(u32::try_from(shape.selected.len()).unwrap_or(u32::MAX)),

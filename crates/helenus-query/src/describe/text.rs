@@ -39,6 +39,14 @@ fn as_comment(what: &str, name: &str, text: &str) -> String {
     )
 }
 
+/// A compact table, which CQL can make and yet not describe.
+fn as_legacy_comment(name: &str, text: &str) -> String {
+    format!(
+        "/*\nWarning: Table {name} omitted because it has constructs not compatible with CQL (was created via legacy API).\n\
+         Approximate structure, for reference:\n(this should not be used to reproduce this schema)\n\n{text}\n*/"
+    )
+}
+
 /// CREATE KEYSPACE.
 pub(super) fn keyspace(keyspace: &Keyspace) -> String {
     let name = quote_identifier(&keyspace.name);
@@ -113,16 +121,23 @@ fn table_text(table: &Table, with_internals: bool) -> String {
     if with_internals {
         text.push_str(&drops(table, &name));
     }
-    match is_virtual {
-        true => as_comment("Table", &name, &text),
-        false => text,
+    if is_virtual {
+        as_comment("Table", &name, &text)
+    } else if table.compact.is_some() {
+        as_legacy_comment(&name, &text)
+    } else {
+        text
     }
 }
 
 /// The order in which Cassandra keeps columns: static before regular ones, of these the simple before the
 /// collections, then by name.
 fn in_create_order(table: &Table) -> Vec<&Column> {
-    let mut columns: Vec<&Column> = table.columns.iter().map(|column| column.as_ref()).collect();
+    let mut columns: Vec<&Column> = table
+        .visible_places()
+        .filter_map(|place| table.columns.get(place))
+        .map(AsRef::as_ref)
+        .collect();
     columns.sort_by(|a, b| {
         (a.kind, a.position, a.ty.is_multicell())
             .cmp(&(b.kind, b.position, b.ty.is_multicell()))
@@ -150,10 +165,11 @@ fn definitions(table: &Table, with_internals: bool) -> Vec<String> {
         } else {
             ""
         };
-        lines.push(format!(
-            "    {}{key}",
-            definition(&column.name, &column.ty, column.kind)
-        ));
+        let kind = match table.compact {
+            Some(_) if column.is_static() => ColumnKind::Regular,
+            _ => column.kind,
+        };
+        lines.push(format!("    {}{key}", definition(&column.name, &column.ty, kind)));
     }
     if with_internals {
         for column in table.dropped_columns.values() {
@@ -179,13 +195,18 @@ fn primary_key(table: &Table) -> String {
         1 => partition_key,
         _ => format!("({partition_key})"),
     }];
-    parts.extend(names(table.clustering()));
+    if !table.is_static_compact() {
+        parts.extend(names(table.clustering()));
+    }
     format!("PRIMARY KEY ({})", parts.join(", "))
 }
 
 /// What follows WITH.
 fn options(table: &Table, with_internals: bool, is_virtual: bool) -> Vec<String> {
     let mut lines = Vec::new();
+    if table.compact.is_some() {
+        lines.push("COMPACT STORAGE".to_owned());
+    }
     if with_internals {
         lines.push(format!("ID = {}", table.id));
     }

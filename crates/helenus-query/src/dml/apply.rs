@@ -45,7 +45,7 @@ impl WriteParams<'_> {
         }
     }
 
-    fn cell(&self, value: Bytes) -> Cell {
+    pub fn cell(&self, value: Bytes) -> Cell {
         match self.expiry {
             Some(expiry) => Cell::expiring(self.timestamp_us, expiry, value),
             None => Cell::live(self.timestamp_us, value),

@@ -128,7 +128,11 @@ fn bind_rows(plan: &ModificationPlan, eval: &EvalContext<'_>) -> Result<RowsBoun
     if plan.restrictions.clustering.is_empty() {
         return Ok(RowsBound::None);
     }
-    Ok(match plan.restrictions.rows_wanted(eval)? {
+    let wanted = match plan.kind {
+        StatementKind::Delete => plan.restrictions.rows_wanted(eval)?,
+        _ => RowsWanted::Names(plan.restrictions.row_names(eval)?),
+    };
+    Ok(match wanted {
         RowsWanted::Names(names) => {
             let mut rows = Vec::with_capacity(names.len());
             for clustering in names.iter() {

@@ -456,7 +456,7 @@ fn result_columns(table: &Table, bounds: &[Bound<'_>], is_batch: bool) -> Vec<us
     let on_existence =
         |bound: &Bound<'_>| matches!(bound.plan.conditions, Conditions::Exists | Conditions::NotExists);
     if bounds.iter().any(on_existence) {
-        return (0..table.columns.len()).collect();
+        return table.visible_places().collect();
     }
     let mut places = Vec::new();
     if is_batch {

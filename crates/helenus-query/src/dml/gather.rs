@@ -88,13 +88,53 @@ impl Gathering<'_> {
             return Ok(());
         };
         let mut beginning = RowBuilder::new();
-        if self.bound.plan.kind == StatementKind::Insert {
+        if let Some(value) = self.implied_value()? {
+            beginning.cell(value, self.params.cell(Bytes::new()));
+        }
+        // Rows of compact tables have no life of their own.
+        if self.bound.plan.kind == StatementKind::Insert && self.params.table.compact.is_none() {
             beginning.liveness(Liveness {
                 timestamp_us: self.params.timestamp_us,
                 expiry: self.params.expiry,
             });
         }
         self.rows(partition, names, beginning).await
+    }
+
+    /// The column that is written though it was not named: a row of a compact table is there through its value, even if that is
+    /// declared as none.
+    fn implied_value(&self) -> Result<Option<ColumnId>, CqlError> {
+        let (table, bound) = (self.params.table, self.bound);
+        if !table.is_dense() || bound.plan.json.is_some() || bound.regular_operations().next().is_some() {
+            return Ok(None);
+        }
+        match table.regular_columns().first() {
+            Some(value) if !table.is_hidden(value) => Err(CqlError::invalid(format!(
+                "Column {} is mandatory for this COMPACT STORAGE table",
+                value.name
+            ))),
+            value => Ok(value.map(|value| value.id)),
+        }
+    }
+
+    /// Refuses an empty value for the only clustering column of a compact table (`UpdateParameters.newRow`).
+    fn check_name(&self, name: &RowName) -> Result<(), CqlError> {
+        let table = self.params.table;
+        let [column] = table.clustering() else {
+            return Ok(());
+        };
+        if !table.is_dense() {
+            return Ok(());
+        }
+        // A type to which this is no value can't have it.
+        let empty = table.layout.encode_clustering(&[Bytes::new()]);
+        match empty.is_ok_and(|empty| empty.bytes == name.clustering) {
+            true => Err(CqlError::invalid(format!(
+                "Invalid empty or null value for column {}",
+                column.name
+            ))),
+            false => Ok(()),
+        }
     }
 
     async fn delete(&mut self, partition: &PartitionKey) -> Result<(), CqlError> {
@@ -132,6 +172,7 @@ impl Gathering<'_> {
     ) -> Result<(), CqlError> {
         let operations: Vec<&Operation> = self.bound.regular_operations().collect();
         for name in names {
+            self.check_name(name)?;
             let place = Place {
                 partition,
                 kind: KeyKind::Row,

@@ -10,6 +10,7 @@ use super::operation::{Action, Operation};
 use crate::request::BoundValue;
 use crate::schema::Table;
 use crate::select::partition_key;
+use crate::select::restriction::{null_column, unset_column};
 use crate::storage::read::PartitionKey;
 use crate::term::{EvalContext, Term};
 
@@ -37,6 +38,17 @@ pub struct JsonRow {
 
 impl JsonSource {
     pub fn plan(table: &Table, insert: &ast::InsertJson) -> Result<JsonSource, CqlError> {
+        // Cassandra looks for each column of the table, the hidden ones included.
+        if table.is_static_compact() {
+            let hidden = table
+                .clustering()
+                .first()
+                .map_or("", |column| column.name.as_str());
+            return Err(CqlError::invalid(format!(
+                "Undefined column name {hidden} in table {}",
+                table.full_name()
+            )));
+        }
         let (marker, constant) = match &insert.json {
             ast::JsonValue::Marker(index) => (Some(*index), None),
             ast::JsonValue::Text(text) => (None, Some(decode(table, text, insert.default_unset)?)),
@@ -107,7 +119,7 @@ fn decode(table: &Table, text: &str, default_unset: bool) -> Result<JsonValues, 
     let mut values = Vec::with_capacity(table.columns.len());
     for column in &table.columns {
         values.push(match document.get(&column.name) {
-            None if default_unset && !column.is_primary_key() => BoundValue::Unset,
+            None if default_unset => BoundValue::Unset,
             None | Some(serde_json::Value::Null) => BoundValue::Null,
             Some(json) => match value::from_json(&column.ty, json) {
                 Ok(Some(bytes)) => BoundValue::Set(bytes),
@@ -138,12 +150,8 @@ fn json_row(table: &Table, values: &[BoundValue]) -> Result<JsonRow, CqlError> {
     for (place, (column, value)) in table.columns.iter().zip(values).enumerate() {
         match value {
             BoundValue::Set(bytes) if column.is_primary_key() => keys.push(bytes.clone()),
-            BoundValue::Null | BoundValue::Unset if column.is_primary_key() => {
-                return Err(CqlError::invalid(format!(
-                    "Invalid null value in condition for column {}",
-                    column.name
-                )));
-            }
+            BoundValue::Null if column.is_primary_key() => return Err(null_column(table, &[place])),
+            BoundValue::Unset if column.is_primary_key() => return Err(unset_column(table, &[place])),
             BoundValue::Set(bytes) => {
                 operations.push(Operation {
                     column: place,

@@ -310,6 +310,8 @@ pub async fn run_batch_message(
 }
 
 #[cfg(test)]
+mod compact_tests;
+#[cfg(test)]
 mod dml_tests;
 #[cfg(test)]
 mod view_tests;

@@ -23,7 +23,7 @@ fn invalid<T>(message: impl Into<String>) -> Result<T, CqlError> {
 
 /// The column of that name (`TableMetadata.getExistingColumn`).
 pub(super) fn existing<'t>(table: &'t Table, name: &Ident) -> Result<(usize, &'t Arc<Column>), CqlError> {
-    table.column(name.as_str()).ok_or_else(|| {
+    table.visible_column(name.as_str()).ok_or_else(|| {
         CqlError::invalid(format!(
             "Undefined column name {} in table {}.{}",
             name.to_cql(),

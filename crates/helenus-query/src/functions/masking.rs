@@ -53,7 +53,7 @@ fn masked_scalar(native: NativeType) -> CqlValue {
     match native {
         NativeType::Ascii | NativeType::Text => CqlValue::Text("****".to_owned()),
         NativeType::Bigint | NativeType::Counter => CqlValue::Bigint(0),
-        NativeType::Blob => CqlValue::Blob(Bytes::new()),
+        NativeType::Blob | NativeType::Empty => CqlValue::Blob(Bytes::new()),
         NativeType::Boolean => CqlValue::Boolean(false),
         NativeType::Date => CqlValue::Date(1 << 31),
         NativeType::Decimal => CqlValue::Decimal(Decimal::new(0, 0)),

@@ -3,6 +3,8 @@
 //!
 //! Names are stored as CQL compares them: folded to lower case unless they were quoted.
 
+mod compact;
+mod follower;
 mod keyspace;
 mod options;
 mod table;
@@ -14,12 +16,11 @@ use helenus_cql::error::CqlError;
 use uuid::Uuid;
 
 pub use crate::ddl::Journal;
+pub use compact::Compact;
+pub use follower::{Followed, Follower, Index, IndexKind, IndexTarget, IndexTargetKind, View};
 pub use keyspace::{Keyspace, Replication};
 pub use options::TableOptions;
-pub use table::{
-    ClusteringOrder, Column, ColumnKind, DroppedColumn, Followed, Follower, Index, IndexKind, IndexTarget,
-    IndexTargetKind, Table, TableBuilder, TableKind, View,
-};
+pub use table::{ClusteringOrder, Column, ColumnKind, DroppedColumn, Table, TableBuilder, TableKind};
 
 /// A snapshot of every keyspace that a node knows.
 #[derive(Clone, Debug)]

@@ -1,4 +1,4 @@
-//! Tables, columns, indexes and views.
+//! Tables and columns.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
@@ -8,8 +8,7 @@ use helenus_cql::types::{CqlType, quote_identifier};
 use helenus_row::{ColumnId, KeyLayout, Order, TableId};
 use uuid::Uuid;
 
-use super::TableOptions;
-use crate::select::Expression;
+use super::{Compact, Index, TableOptions, View};
 
 /// What role a column plays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -86,12 +85,15 @@ pub struct Table {
     pub number: TableId,
     pub kind: TableKind,
     pub options: TableOptions,
-    /// In the order of `SELECT *`: partition key, clustering, then static and then regular columns by name.
+    /// In the order of `SELECT *`: partition key, clustering, then static and then regular columns by name. A compact table may have
+    /// hidden ones among them ([`Table::is_hidden`]).
     pub columns: Vec<Arc<Column>>,
     pub partition_key_count: usize,
     pub clustering_count: usize,
     pub static_count: usize,
     pub is_counter: bool,
+    /// Set if it was made WITH COMPACT STORAGE.
+    pub compact: Option<Compact>,
     /// The id that the next added column takes.
     pub next_column_id: ColumnId,
     pub dropped_columns: BTreeMap<String, DroppedColumn>,
@@ -114,6 +116,7 @@ pub struct TableBuilder {
     pub id: Uuid,
     pub number: TableId,
     pub kind: TableKind,
+    pub compact: Option<Compact>,
     pub options: TableOptions,
     /// In any order; positions of key columns are in [`Column::position`].
     pub columns: Vec<Column>,
@@ -160,6 +163,7 @@ impl TableBuilder {
             id: self.id,
             number: self.number,
             kind: self.kind,
+            compact: self.compact,
             options: self.options,
             next_column_id: self.next_column_id,
             dropped_columns: self.dropped_columns,
@@ -194,6 +198,7 @@ impl Table {
             id: self.id,
             number: self.number,
             kind: self.kind,
+            compact: self.compact,
             options: self.options.clone(),
             columns: self.columns.iter().map(|column| Column::clone(column)).collect(),
             next_column_id: self.next_column_id,
@@ -229,7 +234,7 @@ impl Table {
         self.static_count > 0
     }
 
-    /// The column of that name and its place in [`Table::columns`].
+    /// The column of that name, hidden or not, and its place in [`Table::columns`].
     pub fn column(&self, name: &str) -> Option<(usize, &Arc<Column>)> {
         let at = *self.by_name.get(name)?;
         Some((at, self.columns.get(at)?))
@@ -271,132 +276,4 @@ impl Table {
             quote_identifier(&self.name)
         )
     }
-}
-
-/// `system_schema.indexes.kind`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum IndexKind {
-    Keys,
-    Composites,
-    Custom,
-}
-
-impl IndexKind {
-    /// As `system_schema.indexes` shows it.
-    pub fn name(self) -> &'static str {
-        match self {
-            IndexKind::Keys => "KEYS",
-            IndexKind::Composites => "COMPOSITES",
-            IndexKind::Custom => "CUSTOM",
-        }
-    }
-
-    pub fn from_name(name: &str) -> Option<IndexKind> {
-        [IndexKind::Keys, IndexKind::Composites, IndexKind::Custom]
-            .into_iter()
-            .find(|kind| kind.name() == name)
-    }
-}
-
-/// What of a column an index holds (Cassandra's `IndexTarget.Type`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum IndexTargetKind {
-    /// The value of a column that is no collection.
-    Simple,
-    Values,
-    Keys,
-    KeysAndValues,
-    Full,
-}
-
-impl IndexTargetKind {
-    const ALL: [IndexTargetKind; 5] = [
-        IndexTargetKind::Simple,
-        IndexTargetKind::Values,
-        IndexTargetKind::Keys,
-        IndexTargetKind::KeysAndValues,
-        IndexTargetKind::Full,
-    ];
-
-    /// The modifier around the column in an index's `target` option; empty for a simple one.
-    pub fn name(self) -> &'static str {
-        match self {
-            IndexTargetKind::Simple => "",
-            IndexTargetKind::Values => "values",
-            IndexTargetKind::Keys => "keys",
-            IndexTargetKind::KeysAndValues => "entries",
-            IndexTargetKind::Full => "full",
-        }
-    }
-
-    pub fn from_name(name: &str) -> Option<IndexTargetKind> {
-        IndexTargetKind::ALL.into_iter().find(|kind| kind.name() == name)
-    }
-}
-
-/// The column that an index is on, and what of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct IndexTarget {
-    pub column: String,
-    pub kind: IndexTargetKind,
-}
-
-/// A secondary index. Its entries lie in a hidden table keyed by the indexed value; see `docs/data-layout.md`.
-#[derive(Clone, Debug)]
-pub struct Index {
-    pub name: String,
-    pub kind: IndexKind,
-    /// As declared, `target` and (for custom ones) `class_name` included.
-    pub options: BTreeMap<String, String>,
-    pub target: IndexTarget,
-    /// The hidden table: partition key is the indexed value, clustering is the base row's token-less primary key.
-    pub table: Arc<Table>,
-    /// False while it is being built on rows that were there before it; reads don't use it until then.
-    pub is_complete: bool,
-}
-
-/// What makes a table a materialized view.
-#[derive(Clone, Debug)]
-pub struct View {
-    pub base_table: String,
-    pub base_table_id: Uuid,
-    pub include_all_columns: bool,
-    /// The WHERE clause as CQL.
-    pub where_clause: String,
-    /// What it asks of the view's key columns, by their places in the view.
-    pub filter: Vec<Expression>,
-    /// False while the rows that were there before it are brought in; reads don't find all of them until then.
-    pub is_built: bool,
-}
-
-/// What is kept up to date by a table's writes.
-#[derive(Clone, Debug)]
-pub enum Follower {
-    Index(Arc<Index>),
-    View(Arc<Table>),
-}
-
-impl Follower {
-    /// The number of the table that holds it.
-    pub fn number(&self) -> TableId {
-        match self {
-            Follower::Index(index) => index.table.number,
-            Follower::View(view) => view.number,
-        }
-    }
-
-    /// The follower with its base table.
-    pub fn of(self, base: &Arc<Table>) -> Followed {
-        Followed {
-            base: base.clone(),
-            follower: self,
-        }
-    }
-}
-
-/// A follower and the table that it follows.
-#[derive(Clone, Debug)]
-pub struct Followed {
-    pub base: Arc<Table>,
-    pub follower: Follower,
 }

@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::ops::Bound;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use helenus_cql::error::CqlError;
@@ -162,6 +163,8 @@ impl StatementRestrictions {
             // Without clustering columns there is one row, of the empty clustering.
             return Ok(match self.table.clustering_count {
                 0 => RowsWanted::Names([Bytes::new()].into()),
+                // All that there is lies in the static row.
+                _ if self.table.is_static_compact() => RowsWanted::Names([].into()),
                 _ => RowsWanted::all(),
             });
         }
@@ -170,6 +173,11 @@ impl StatementRestrictions {
                 .clustering_slices(ctx)
                 .map(|ranges| RowsWanted::Slices(ranges.into()));
         }
+        self.row_names(ctx).map(RowsWanted::Names)
+    }
+
+    /// The encoded clusterings that the restrictions on clustering columns name, all of which are by = or IN.
+    pub fn row_names(&self, ctx: &EvalContext<'_>) -> Result<Arc<[Bytes]>, CqlError> {
         let mut combinations = Combinations::new();
         for restriction in self.clustering.iter() {
             combinations.push(&equal_tuples(&self.table, restriction, ctx)?)?;
@@ -184,7 +192,7 @@ impl StatementRestrictions {
             .map_err(invalid_key)?;
         names.sort();
         names.dedup();
-        Ok(RowsWanted::Names(names.into()))
+        Ok(names.into())
     }
 
     /// The ranges of clusterings that the restrictions on clustering columns leave, ascending and apart.

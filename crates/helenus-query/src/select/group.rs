@@ -180,8 +180,9 @@ impl GroupMaker<'_> {
         let fixed = self.grouping.prefix_len - usize::from(self.grouping.function.is_some());
         let key = GroupKey {
             partition: partition.clone(),
+            // Shorter where a compact table's row has no value for the last ones.
             prefix: clustering
-                .get(..fixed)
+                .get(..fixed.min(clustering.len()))
                 .map(<[Bytes]>::to_vec)
                 .filter(|_| !clustering.is_empty()),
             function: match &self.grouping.function {

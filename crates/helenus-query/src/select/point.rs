@@ -35,9 +35,13 @@ impl PointKey {
     /// The terms of the key, if each column has one of its own.
     pub fn of(restrictions: &StatementRestrictions) -> Option<PointKey> {
         let table = &restrictions.table;
+        let clustering = match restrictions.may_name_prefix() {
+            true => restrictions.clustering.len(),
+            false => table.clustering_count,
+        };
         Some(PointKey {
             partition: terms(&restrictions.partition.set, table.partition_key_count)?,
-            clustering: terms(&restrictions.clustering, table.clustering_count)?,
+            clustering: terms(&restrictions.clustering, clustering)?,
         })
     }
 }

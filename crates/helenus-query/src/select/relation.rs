@@ -24,7 +24,7 @@ pub enum Typed {
 /// `Undefined column name v in table ks.t`
 pub fn require_column<'t>(table: &'t Table, name: &Ident) -> Result<(usize, &'t Column), CqlError> {
     table
-        .column(name.as_str())
+        .visible_column(name.as_str())
         .map(|(place, column)| (place, column.as_ref()))
         .ok_or_else(|| {
             CqlError::invalid(format!(

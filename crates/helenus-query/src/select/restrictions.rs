@@ -306,13 +306,15 @@ impl StatementRestrictions {
                 )));
             }
             let missing = self.unrestricted_clustering();
-            if !options.is_static_only && !missing.is_empty() {
+            if !options.is_static_only && !missing.is_empty() && !self.may_name_prefix() {
                 return Err(CqlError::invalid(format!(
                     "Some clustering keys are missing: {}",
                     missing.join(", ")
                 )));
             }
-            return Ok(());
+            if !self.may_name_prefix() {
+                return Ok(());
+            }
         }
         if self.clustering.has_contains() && !has_queriable_index && !options.allow_filtering {
             return Err(CqlError::invalid(
@@ -409,9 +411,18 @@ impl StatementRestrictions {
         self.clustering.has_contains()
     }
 
+    /// True if the clustering columns behind those that are given stay without a value: in writes to compact tables.
+    pub fn may_name_prefix(&self) -> bool {
+        self.table.compact.is_some() && !self.kind.allows_clustering_slices() && !self.clustering.is_empty()
+    }
+
     /// True unless every clustering column is fixed by = or IN.
     pub fn is_column_range(&self) -> bool {
-        self.clustering.len() < self.table.clustering_count || !self.clustering.has_only_equality()
+        let columns = match self.table.is_static_compact() {
+            true => 0,
+            false => self.table.clustering_count,
+        };
+        self.clustering.len() < columns || !self.clustering.has_only_equality()
     }
 
     /// True if = (not IN) fixes the column.

@@ -239,7 +239,7 @@ impl Run<'_> {
     fn source(&self, filter: &Filter) -> Result<Option<Source>, CqlError> {
         let (plan, table, resume) = (self.plan, &self.plan.table, self.resume.as_ref());
         let wanted = self.rows_wanted()?;
-        if wanted.is_empty() {
+        if wanted.is_empty() && !table.is_static_compact() {
             return Ok(None);
         }
         let lookup = match plan.restrictions.uses_index {

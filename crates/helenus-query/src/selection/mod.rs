@@ -75,7 +75,8 @@ impl Selection {
         let mut specs: Vec<ColumnSpec> = Vec::new();
         let mut selectors = Vec::new();
         if items.is_empty() {
-            for (place, column) in table.columns.iter().enumerate() {
+            let visible = table.visible_places();
+            for (place, column) in visible.filter_map(|place| Some((place, table.columns.get(place)?))) {
                 specs.push(column_spec(table, column));
                 let name = column.name.clone();
                 selectors.push(Typed {

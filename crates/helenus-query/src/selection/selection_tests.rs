@@ -120,6 +120,7 @@ fn table() -> Table {
         id: Uuid::nil(),
         number: TableId(1),
         kind: TableKind::Stored,
+        compact: None,
         options: TableOptions::default(),
         columns: columns.collect(),
         next_column_id: ColumnId(1),

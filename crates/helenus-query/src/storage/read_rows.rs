@@ -76,7 +76,7 @@ fn rest_range(clustering: &[u8], reversed: bool) -> ClusteringRange {
             end: Some(Bytes::copy_from_slice(clustering)),
         };
     }
-    // Encoded clusterings are prefix-free, so the next byte string is before the next clustering.
+    // What begins with an encoded clustering is a longer one (of a compact table), so the next byte string is before the next clustering.
     let mut start = clustering.to_vec();
     start.push(0);
     ClusteringRange {

@@ -185,6 +185,7 @@ fn table(keyspace: &str, statement: &ast::CreateTable) -> Result<Table, CqlError
         id,
         number: TableId(0),
         kind: TableKind::Virtual,
+        compact: None,
         options: crate::ddl::table_options(&properties, TableOptions::default())?,
         columns,
         next_column_id,

@@ -69,9 +69,15 @@ fn keyspace_row(table: &Table, keyspace: &Keyspace) -> Row {
 }
 
 fn table_row(table: &Table, of: &Table) -> Row {
-    let mut flags = vec!["compound"];
+    let mut flags = Vec::new();
+    if of.compact.is_none() || of.is_dense() && of.clustering_count > 1 {
+        flags.push("compound");
+    }
     if of.is_counter {
         flags.push("counter");
+    }
+    if of.is_dense() {
+        flags.push("dense");
     }
     let mut cells = with_options(table, of);
     put(table, &mut cells, "keyspace_name", text(&of.keyspace));

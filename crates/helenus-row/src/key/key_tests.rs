@@ -150,6 +150,24 @@ fn no_value_is_a_prefix_of_another() {
 }
 
 #[test]
+fn a_clustering_without_its_last_values_comes_before_those_that_have_them() {
+    for order in [Order::Asc, Order::Desc] {
+        let layout = layout(&[(CqlType::TEXT, Order::Asc), (CqlType::TEXT, order)]);
+        let short = layout.encode_clustering(&[b"a"]).unwrap().bytes;
+        assert_eq!(layout.decode_clustering(&short).unwrap(), [&b"a"[..]]);
+        assert!(layout.prefix_range(&[b"a"]).unwrap().contains(&short));
+        assert!(layout.encode_clustering(&[&b""[..], b"z"]).unwrap().bytes < short);
+        for second in [&b""[..], b"\0", b"\xff"] {
+            let long = layout.encode_clustering(&[&b"a"[..], second]).unwrap().bytes;
+            assert!(short < long, "{second:x?}");
+            // A page that ended with the short one goes on with what is next.
+            let behind_short = [&short[..], &[0]].concat();
+            assert!(behind_short[..] <= long[..], "{second:x?}");
+        }
+    }
+}
+
+#[test]
 fn tokens_are_cassandras() {
     let tokens: Vec<_> = CASSANDRA
         .lines()

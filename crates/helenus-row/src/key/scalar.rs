@@ -25,7 +25,8 @@ pub(crate) fn encode(native: NativeType, value: &[u8], out: &mut Vec<u8>) -> Res
         NativeType::Timeuuid => encode_timeuuid(value, out).ok_or_else(invalid),
         NativeType::Varint => Ok(encode_varint(value, out)),
         NativeType::Decimal => decimal::encode(value, out).ok_or_else(invalid),
-        NativeType::Ascii
+        NativeType::Empty
+        | NativeType::Ascii
         | NativeType::Text
         | NativeType::Blob
         | NativeType::Inet
@@ -83,7 +84,8 @@ pub(crate) fn decode(
         }
         NativeType::Varint => decode_varint(reader, out),
         NativeType::Decimal => decimal::decode(reader, out),
-        NativeType::Ascii
+        NativeType::Empty
+        | NativeType::Ascii
         | NativeType::Text
         | NativeType::Blob
         | NativeType::Inet
