@@ -8,15 +8,15 @@ use object_store::path::Path;
 use slatedb::config::{
     CompressionCodec, GarbageCollectorDirectoryOptions, GarbageCollectorOptions, Settings,
 };
-use slatedb::db_cache::foyer::FoyerCache;
-use slatedb::{CompactorBuilder, Db, DbBuilder, FilterPolicy};
+use slatedb::{CompactorBuilder, Db, DbBuilder};
 use slatedb_common::metrics::DefaultMetricsRecorder;
 use tokio::sync::Semaphore;
 
+use crate::block_cache::BlockCache;
 use crate::clock::StoreClock;
 use crate::compaction::{self, Compactions, Supplier, Tables};
-use crate::config::{StoreConfig, StoreUrl};
-use crate::filters::Policy;
+use crate::config::StoreConfig;
+use crate::filters;
 use crate::hooks::{Hooks, Merge};
 use crate::layout::TokenRange;
 
@@ -36,7 +36,7 @@ pub(crate) struct Databases {
     pub config: StoreConfig,
     pub hooks: Arc<dyn Hooks>,
     pub clock: Arc<StoreClock>,
-    pub block_cache: Arc<FoyerCache>,
+    pub block_cache: Arc<BlockCache>,
     pub metrics: Arc<DefaultMetricsRecorder>,
     /// Where flushes and compactions run.
     pub background: tokio::runtime::Handle,
@@ -103,15 +103,7 @@ impl Databases {
         } = database;
         let opened = Arc::new(OnceLock::new());
         let path = tablet_path(id);
-        let policy: Arc<dyn FilterPolicy> = Arc::new(Policy::new(self.hooks.clone(), false));
-        let is_local = matches!(self.config.url, StoreUrl::File(_));
-        // Where a scan reads SSTables by itself, it shares their blocks with the database, which is why that has the same id as all
-        // others: no two have an SSTable of one name.
-        let cache_id = if is_local { 0 } else { u64::from(id) };
-        let asked: Arc<dyn FilterPolicy> = Arc::new(Policy::new(
-            self.hooks.clone(),
-            is_local && self.hooks.is_idempotent(),
-        ));
+        let policy = filters::policy(self.hooks.clone());
         let compactor = CompactorBuilder::new(path.clone(), store.clone())
             .with_runtime(self.background.clone())
             .with_options(compaction::options(&self.config))
@@ -128,7 +120,7 @@ impl Databases {
                 tables: Arc::new(Tables {
                     store: store.clone(),
                     root: path.clone(),
-                    policy,
+                    policy: policy.clone(),
                 }),
                 slots: self.slots.clone(),
                 only,
@@ -137,8 +129,8 @@ impl Databases {
             .with_settings(settings)
             .with_merge_operator(Arc::new(Merge(self.hooks.clone())))
             .with_compactor_builder(compactor)
-            .with_filter_policies(vec![asked])
-            .with_db_cache(self.block_cache.clone(), cache_id)
+            .with_filter_policies(vec![policy.clone()])
+            .with_db_cache(self.block_cache.clone(), u64::from(id))
             .with_system_clock(self.clock.clone())
             .with_metrics_recorder(self.metrics.clone());
         if let Some(log) = log {

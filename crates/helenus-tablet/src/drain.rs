@@ -10,6 +10,7 @@ use crate::error::{StoreError, from_slatedb};
 use crate::pace::Debt;
 use crate::stage::{Change, Table};
 use crate::tablet::Tablet;
+use crate::tree::MemTable;
 
 /// How long a write lies in the stage at most while the tree takes writes.
 const INTERVAL: Duration = Duration::from_millis(200);
@@ -36,8 +37,11 @@ impl Tablet {
             return;
         };
         match self.put(&table).await {
-            Ok(tree) => {
-                self.stage.end_drain(&table, tree);
+            Ok(snapshot) => {
+                let hash = |key: &[u8]| self.cache.hash(key);
+                let kept = self.stage.tree().absorb(|| MemTable::new(&table, hash));
+                self.stage.end_drain(&table, snapshot, kept);
+                self.see_files();
                 let manifest = self.db.manifest();
                 let flushed = manifest.replay_after_wal_id();
                 debt.drained(table.last_lsn, table.bytes as u64, flushed, manifest.l0().len());

@@ -26,11 +26,6 @@ pub trait Hooks: Send + Sync + 'static {
         true
     }
 
-    /// True if merging a row with what is in it already gives the same row. Long scans are faster then.
-    fn is_idempotent(&self) -> bool {
-        false
-    }
-
     /// True if the partition of `key`, a stored key or the beginning of one, is to be kept in the row cache as a whole while it is small.
     /// What it is for a key may change from false to true before the key is first written, and to false when no one reads it any more.
     fn keeps_partition(&self, key: &[u8]) -> bool {

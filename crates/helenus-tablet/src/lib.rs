@@ -15,11 +15,11 @@
 //!
 //! What rows mean (merge, compaction) is passed in as [`Hooks`]. The bytes on disk are described in `docs/data-layout.md`.
 
+mod block_cache;
 mod cache;
 mod clock;
 mod compaction;
 mod config;
-mod counted_cache;
 mod database;
 mod disk;
 mod dispatch;
@@ -37,15 +37,16 @@ mod open;
 mod pace;
 mod priority;
 mod remote;
-mod runs;
 mod scan;
 mod slices;
+mod sst_filter;
 mod stage;
 mod stats;
 mod store;
 mod sweep;
 mod tablet;
 pub mod trace;
+mod tree;
 mod upload;
 mod wal;
 mod work;

@@ -7,11 +7,11 @@ use std::sync::atomic::AtomicBool;
 use arc_swap::ArcSwap;
 use object_store::ObjectStore;
 use parking_lot::Mutex;
-use slatedb::db_cache::foyer::FoyerCache;
 use slatedb::{Db, RowEntry, ValueDeletable};
 use slatedb_common::metrics::DefaultMetricsRecorder;
 use tokio::sync::{Semaphore, mpsc};
 
+use crate::block_cache::BlockCache;
 use crate::cache::RowCache;
 use crate::clock::StoreClock;
 use crate::compaction::{self, Compactions};
@@ -21,6 +21,7 @@ use crate::disk::Space;
 use crate::dispatch::Router;
 use crate::drain;
 use crate::error::{StoreError, from_slatedb};
+use crate::filters;
 use crate::hooks::Hooks;
 use crate::layout::{Folders, Format, TabletEntry};
 use crate::log::segment::Folder;
@@ -29,12 +30,12 @@ use crate::maintenance::Maintenance;
 use crate::meta::Meta;
 use crate::pace::Debt;
 use crate::priority::give_way;
-use crate::runs::SsTables;
 use crate::stage::{Stage, StageLimits};
 use crate::stats::TabletCounters;
 use crate::store::{Local, PERMIT_BYTES, Place, Running, Store};
 use crate::sweep::Scans;
 use crate::tablet::Tablet;
+use crate::tree::{self, SsTables, Tree};
 use crate::wal::{Init, ReplayMessage, TabletWal};
 
 /// Replayed frames that wait for a tablet at most.
@@ -94,7 +95,7 @@ pub(crate) struct Opener {
     pub format: Format,
     pub clock: Arc<StoreClock>,
     pub store: Arc<dyn ObjectStore>,
-    pub block_cache: Arc<FoyerCache>,
+    pub block_cache: Arc<BlockCache>,
     pub metrics: Arc<DefaultMetricsRecorder>,
     pub background: Background,
     pub writing: Background,
@@ -188,6 +189,7 @@ impl Opener {
             let drain = drain::run(tablet.clone(), debt.clone());
             running.drains.push(self.writing.handle.spawn(drain));
             debts.push(debt);
+            self.background.handle.spawn(tree::follow(tablet));
         }
         let router = Arc::new(Router {
             tablets: tablets.clone(),
@@ -249,17 +251,14 @@ impl Opener {
     ) -> Result<Tablet, StoreError> {
         let tree = db.snapshot().map_err(|error| from_slatedb(&error))?;
         let limits = StageLimits::new(self.memtable_share());
-        let tables = self.hooks.is_idempotent().then(|| {
-            let (store, cache) = (self.store.clone(), self.block_cache.clone());
-            Arc::new(SsTables::new(
-                db.clone(),
-                entry.id,
-                store,
-                cache,
-                self.hooks.clone(),
-            ))
-        });
-        Ok(Tablet {
+        let tables = Arc::new(SsTables::new(
+            entry.id,
+            self.store.clone(),
+            self.block_cache.clone(),
+            filters::policy(self.hooks.clone()),
+        ));
+        let tree = Tree::local(tree, tables.clone());
+        let tablet = Tablet {
             id: entry.id,
             tokens: entry.tokens,
             db,
@@ -270,9 +269,11 @@ impl Opener {
             counters: TabletCounters::default(),
             compactions,
             scans: Scans::new(),
-            tables,
+            tables: Some(tables),
             remote: None,
-        })
+        };
+        tablet.see_files();
+        Ok(tablet)
     }
 
     /// Bytes of memtables for each tablet.

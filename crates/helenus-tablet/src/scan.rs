@@ -1,18 +1,17 @@
 //! Rows of a range: what is staged above what the tree holds.
 
 use std::iter::Peekable;
-use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use slatedb::{DbIterator, DbSnapshot};
+use slatedb::DbIterator;
 
 use crate::error::{StoreError, from_slatedb};
 use crate::hooks::Hooks;
-use crate::runs::{Runs, SsTables};
 use crate::stage::Change;
 use crate::sweep::ScanGuard;
+use crate::tree::Runs;
 use crate::work;
 
 /// How long the tree is waited for, and what its errors mean.
@@ -42,62 +41,23 @@ impl ReadLimits {
     }
 }
 
-/// Rows that SlateDB gives before a scan goes on by itself: opening it costs more, and no filter tells which SSTables to leave out.
-const FIRST_ROWS: u32 = 16;
-
 /// What gives the rows of the tree.
 pub(crate) enum Rows {
-    SlateDb {
-        rows: Box<DbIterator>,
-        /// How to go on after some rows.
-        then: Option<Then>,
-    },
+    SlateDb(Box<DbIterator>),
     Runs(Box<Runs>),
     Nothing,
 }
 
-/// The rest of an ascending scan, to be read from the SSTables' blocks.
-pub(crate) struct Then {
-    pub tables: Arc<SsTables>,
-    pub tree: Arc<DbSnapshot>,
-    pub end: Bound<Bytes>,
-    given: u32,
-}
-
-impl Then {
-    pub fn new(tables: Arc<SsTables>, tree: Arc<DbSnapshot>, end: Bound<Bytes>) -> Then {
-        Then {
-            tables,
-            tree,
-            end,
-            given: 0,
-        }
-    }
-}
-
 impl Rows {
     async fn next(&mut self, limits: ReadLimits) -> Result<Option<(Bytes, Bytes)>, StoreError> {
-        let (rows, then) = match self {
-            Rows::Nothing => return Ok(None),
-            Rows::Runs(runs) => return runs.next().await,
-            Rows::SlateDb { rows, then } => (rows, then),
-        };
-        let Some(row) = limits.wait(rows.next()).await? else {
-            return Ok(None);
-        };
-        let (key, row) = (row.key, row.value);
-        if let Some(Then { given, .. }) = then {
-            *given += 1;
-            if *given == FIRST_ROWS
-                && let Some(Then {
-                    tables, tree, end, ..
-                }) = then.take()
-                && let Some(runs) = Box::pin(tables.scan(&tree, (Bound::Excluded(key.clone()), end))).await?
-            {
-                *self = Rows::Runs(Box::new(runs));
+        match self {
+            Rows::Nothing => Ok(None),
+            Rows::Runs(runs) => runs.next().await,
+            Rows::SlateDb(rows) => {
+                let row = limits.wait(rows.next()).await?;
+                Ok(row.map(|row| (row.key, row.value)))
             }
         }
-        Ok(Some((key, row)))
     }
 }
 

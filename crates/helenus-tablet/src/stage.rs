@@ -24,6 +24,7 @@ use crate::hooks::{HookError, Hooks};
 use crate::often::Often;
 use crate::slices;
 use crate::store::Op;
+use crate::tree::{Files, MemTable, Tree};
 
 /// What an entry takes beside its key and value, about.
 const ENTRY_OVERHEAD_BYTES: usize = 64;
@@ -106,7 +107,7 @@ impl Table {
 struct Inner {
     active: Table,
     draining: Option<Arc<Table>>,
-    tree: Arc<DbSnapshot>,
+    tree: Arc<Tree>,
     often: Often,
     /// Why nothing gets into the tree any more.
     failed: Option<StoreError>,
@@ -149,16 +150,16 @@ pub(crate) struct Stage {
 /// A key as readers find it: what is staged, above which tree.
 pub(crate) struct View {
     pub change: Option<Change>,
-    pub tree: Arc<DbSnapshot>,
+    pub tree: Arc<Tree>,
 }
 
 impl Stage {
-    pub fn new(tree: Arc<DbSnapshot>, limits: StageLimits, hooks: Arc<dyn Hooks>) -> Stage {
+    pub fn new(tree: Tree, limits: StageLimits, hooks: Arc<dyn Hooks>) -> Stage {
         Stage {
             inner: Mutex::new(Inner {
                 active: Table::default(),
                 draining: None,
-                tree,
+                tree: Arc::new(tree),
                 often: Often::new(),
                 failed: None,
                 closed: false,
@@ -245,7 +246,7 @@ impl Stage {
         &self,
         start: &Bound<Bytes>,
         end: &Bound<Bytes>,
-    ) -> Result<(Vec<(Bytes, Change)>, Arc<DbSnapshot>), HookError> {
+    ) -> Result<(Vec<(Bytes, Change)>, Arc<Tree>), HookError> {
         let inner = self.inner.lock();
         let bounds = (start.clone(), end.clone());
         let mut staged: Vec<(Bytes, Change)> = Vec::new();
@@ -281,19 +282,34 @@ impl Stage {
         Some(table)
     }
 
-    /// The tree has what was taken, as `tree` shows.
-    pub fn end_drain(&self, table: &Table, tree: Arc<DbSnapshot>) {
+    /// The tree has what was taken, as `snapshot` shows; `kept` has it too, for reads.
+    pub fn end_drain(&self, table: &Table, snapshot: Arc<DbSnapshot>, kept: Option<Arc<MemTable>>) {
         let drained = {
             let mut inner = self.inner.lock();
-            inner.tree = tree;
-            inner.draining.take()
+            let tree = Arc::new(inner.tree.with_batch(snapshot, kept));
+            (std::mem::replace(&mut inner.tree, tree), inner.draining.take())
         };
         self.drained.send_replace(table.last_lsn);
         drop(drained);
     }
 
+    /// The tree has other files.
+    pub fn see_files(&self, files: Arc<Files>) {
+        let mut inner = self.inner.lock();
+        let tree = Arc::new(inner.tree.with_files(files));
+        let before = std::mem::replace(&mut inner.tree, tree);
+        drop(inner);
+        drop(before);
+    }
+
+    /// What lies below.
+    pub fn tree(&self) -> Arc<Tree> {
+        self.inner.lock().tree.clone()
+    }
+
     /// The tree has changed by itself, as on an object store; `fold` changes what the row cache knows, in the same moment for readers.
     pub fn publish(&self, tree: Arc<DbSnapshot>, fold: impl FnOnce()) {
+        let tree = Arc::new(Tree::new(tree));
         let mut inner = self.inner.lock();
         let before = std::mem::replace(&mut inner.tree, tree);
         fold();
@@ -341,10 +357,11 @@ impl Stage {
         self.inner.lock().closed
     }
 
-    /// Bytes that are staged, about.
+    /// Bytes that are staged, and those that are kept of what was drained, about.
     pub fn bytes(&self) -> usize {
         let inner = self.inner.lock();
-        inner.active.bytes + inner.draining.as_ref().map_or(0, |draining| draining.bytes)
+        let draining = inner.draining.as_ref().map_or(0, |draining| draining.bytes);
+        inner.active.bytes + draining + inner.tree.memory_bytes()
     }
 }
 

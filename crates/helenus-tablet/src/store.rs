@@ -11,10 +11,10 @@ use arc_swap::ArcSwap;
 use bytes::Bytes;
 use object_store::ObjectStore;
 use parking_lot::Mutex;
-use slatedb::db_cache::foyer::{FoyerCache, FoyerCacheOptions};
 use slatedb_common::metrics::{DefaultMetricsRecorder, MetricValue};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
+use crate::block_cache::BlockCache;
 use crate::clock::StoreClock;
 use crate::config::{StoreConfig, StoreUrl};
 use crate::disk::{LocalStore, Space};
@@ -168,7 +168,7 @@ impl Store {
             Arc::new(LocalStore::open(&folders.root, space.clone(), config.fsync)?);
         let opener = Opener {
             clock: Arc::new(StoreClock::new(config.clock.clone())),
-            block_cache: block_cache(&config),
+            block_cache: BlockCache::new(config.block_cache_bytes),
             metrics: Arc::new(DefaultMetricsRecorder::new()),
             store: object_store.clone(),
             background: Background::start(config.background_threads)?,
@@ -443,14 +443,6 @@ impl Local {
 pub(crate) fn find(tablets: &[Arc<Tablet>], token: i64) -> Option<Arc<Tablet>> {
     let tablet = tablets.get(tablet_of(tablets, token))?;
     tablet.token_range().contains(token).then(|| tablet.clone())
-}
-
-/// The cache of blocks that all tablets share.
-pub(crate) fn block_cache(config: &StoreConfig) -> Arc<FoyerCache> {
-    Arc::new(FoyerCache::new_with_opts(FoyerCacheOptions {
-        max_capacity: config.block_cache_bytes,
-        shards: 16,
-    }))
 }
 
 /// Enters a write into the work of its request.

@@ -119,6 +119,7 @@ impl Sweep {
         if tablet.scans.any_older(garbage_age.saturating_sub(MANIFEST_LAG)) {
             return;
         }
+        tablet.see_files();
         let next = self.last_end + until_deleted;
         self.due = if next > now { next } else { now + INTERVAL_MAX };
         let options = GarbageCollectorOptions {

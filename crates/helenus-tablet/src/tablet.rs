@@ -8,7 +8,7 @@ use bytes::Bytes;
 use hashbrown::HashMap;
 use slatedb::config::{ReadOptions, ScanOptions};
 use slatedb::manifest::{SsTableId, VersionedManifest};
-use slatedb::{Db, DbSnapshot, IterationOrder};
+use slatedb::{Db, IterationOrder};
 
 use crate::cache::{Lookup, RowCache};
 use crate::compaction::Compactions;
@@ -16,12 +16,12 @@ use crate::error::{StoreError, from_slatedb};
 use crate::hooks::Hooks;
 use crate::layout::TokenRange;
 use crate::remote::Hosted;
-use crate::runs::SsTables;
-use crate::scan::{ReadLimits, Rows, Scan, Then};
+use crate::scan::{ReadLimits, Rows, Scan};
 use crate::stage::{Change, Stage, View};
 use crate::stats::{TabletCounters, TabletStats};
 use crate::sweep::Scans;
 use crate::trace;
+use crate::tree::{Runs, SsTables, Tree};
 use crate::work;
 
 /// A tablet of the store.
@@ -36,7 +36,7 @@ pub struct Tablet {
     pub(crate) counters: TabletCounters,
     pub(crate) compactions: Arc<Compactions>,
     pub(crate) scans: Arc<Scans>,
-    /// On a local disk, if it may be scanned so.
+    /// On a local disk.
     pub(crate) tables: Option<Arc<SsTables>>,
     /// On an object store.
     pub(crate) remote: Option<Arc<Hosted>>,
@@ -93,11 +93,30 @@ impl Tablet {
         if let Some(Change::Whole(row)) = change {
             return Ok(Some(row));
         }
-        let options = ReadOptions::default().with_tracing_options(trace::read_options());
-        let below = self.limits().wait(tree.get_with_options(key, &options)).await?;
+        let below = self.read_tree(&tree, key).await?;
         match change {
             None => Ok(below),
             Some(change) => Ok(Some(change.over(self.hooks.as_ref(), key, below.as_ref())?)),
+        }
+    }
+
+    /// What the tree holds at `key`. SlateDB tells of a traced read what it did.
+    async fn read_tree(&self, tree: &Tree, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
+        let tracing_options = trace::read_options();
+        if let Some(parts) = tree.parts().filter(|_| tracing_options.is_none()) {
+            let (hash, last_seq) = (self.cache.hash(key), tree.snapshot.seq());
+            return parts.get(self.hooks.as_ref(), key, hash, last_seq).await;
+        }
+        let options = ReadOptions::default().with_tracing_options(tracing_options);
+        // SlateDB's future is large.
+        let read = Box::pin(tree.snapshot.get_with_options(key, &options));
+        self.limits().wait(read).await
+    }
+
+    /// Lets reads of a local tablet see which files it has by now.
+    pub(crate) fn see_files(&self) {
+        if let Some(tables) = &self.tables {
+            tables.look(&self.db, |files| self.stage.see_files(files));
         }
     }
 
@@ -137,20 +156,23 @@ impl Tablet {
         ))
     }
 
-    /// What the tree holds in a range. What ascends is read from the SSTables' blocks: over many partitions at once, within one after
-    /// some rows. SlateDB tells of a traced read what it did.
+    /// What the tree holds in a range.
     async fn rows(
         &self,
-        tree: Arc<DbSnapshot>,
+        tree: Arc<Tree>,
         start: Bound<Bytes>,
         end: Bound<Bytes>,
         reversed: bool,
     ) -> Result<Rows, StoreError> {
         let tracing_options = trace::read_options();
-        let tables = self
-            .tables
-            .as_ref()
-            .filter(|_| !reversed && tracing_options.is_none());
+        let partition = self.partition_of(&start, &end);
+        if tracing_options.is_none() {
+            let prefix = partition.as_ref().map(|(prefix, ..)| prefix.clone());
+            let bounds = (start.clone(), end.clone());
+            if let Some(runs) = Runs::new(&tree, self.hooks.clone(), bounds, prefix, reversed) {
+                return Ok(Rows::Runs(Box::new(runs)));
+            }
+        }
         let options = ScanOptions {
             cache_blocks: true,
             order: match reversed {
@@ -160,28 +182,21 @@ impl Tablet {
             tracing_options,
             ..ScanOptions::default()
         };
+        let tree = &tree.snapshot;
         let limits = self.limits();
-        if let Some((prefix, from, to)) = self.partition_of(&start, &end) {
-            // SlateDB's future is large.
-            let rows = Box::pin(tree.scan_prefix_with_options(prefix, (from, to), &options));
-            let rows = limits.wait(rows).await?;
-            let then = tables.map(|tables| Then::new(tables.clone(), tree, end));
-            return Ok(Rows::SlateDb {
-                rows: Box::new(rows),
-                then,
-            });
-        }
-        if let Some(tables) = tables
-            && let Some(runs) = Box::pin(tables.scan(&tree, (start.clone(), end.clone()))).await?
-        {
-            return Ok(Rows::Runs(Box::new(runs)));
-        }
-        let rows = Box::pin(tree.scan_with_options((start, end), &options));
-        let rows = limits.wait(rows).await?;
-        Ok(Rows::SlateDb {
-            rows: Box::new(rows),
-            then: None,
-        })
+        // SlateDB's futures are large.
+        let rows = match partition {
+            Some((prefix, from, to)) => {
+                let rows = Box::pin(tree.scan_prefix_with_options(prefix, (from, to), &options));
+                limits.wait(rows).await?
+            }
+            None => {
+                limits
+                    .wait(Box::pin(tree.scan_with_options((start, end), &options)))
+                    .await?
+            }
+        };
+        Ok(Rows::SlateDb(Box::new(rows)))
     }
 
     fn limits(&self) -> ReadLimits {

@@ -99,10 +99,6 @@ impl Hooks for RowHooks {
             .is_none_or(|table| !self.headers.contains(TableId(u32::from_be_bytes(*table))))
     }
 
-    fn is_idempotent(&self) -> bool {
-        true
-    }
-
     fn keeps_partition(&self, key: &[u8]) -> bool {
         key.first_chunk()
             .is_some_and(|table| self.live_tables.is_index(TableId(u32::from_be_bytes(*table))))

@@ -11,7 +11,6 @@ mod facts;
 mod filter;
 mod older;
 mod scheduler;
-mod sst_filter;
 mod watch;
 
 use std::time::Duration;

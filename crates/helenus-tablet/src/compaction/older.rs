@@ -10,7 +10,7 @@ use object_store::path::Path;
 use slatedb::manifest::{SortedRun, SsTableId, SsTableView};
 use slatedb::{Filter, FilterPolicy, FilterQuery};
 
-use super::sst_filter;
+use crate::sst_filter;
 
 /// Where a tablet's SSTables lie, and how their filters are read.
 pub(crate) struct Tables {

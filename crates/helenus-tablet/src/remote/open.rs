@@ -12,6 +12,7 @@ use tokio::sync::Semaphore;
 
 use super::batch_log::SWEEP_INTERVAL;
 use super::{Bucket, Remote, check, format, log_store, solo};
+use crate::block_cache::BlockCache;
 use crate::clock::StoreClock;
 use crate::compaction;
 use crate::config::StoreConfig;
@@ -21,7 +22,7 @@ use crate::hooks::Hooks;
 use crate::layout::Format;
 use crate::meta::Meta;
 use crate::open::{Background, in_flight_permits};
-use crate::store::{Place, Store, block_cache};
+use crate::store::{Place, Store};
 
 /// Opens the store of a bucket, or makes one there.
 pub(crate) async fn open(
@@ -58,7 +59,7 @@ pub(super) fn assemble(
     let databases = Databases {
         hooks,
         clock: Arc::new(StoreClock::new(config.clock.clone())),
-        block_cache: block_cache(&config),
+        block_cache: BlockCache::new(config.block_cache_bytes),
         metrics: metrics.clone(),
         background: background.handle.clone(),
         slots: Arc::new(Semaphore::new(compaction::slots(&config))),

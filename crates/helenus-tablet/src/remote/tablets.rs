@@ -20,6 +20,7 @@ use crate::stats::TabletCounters;
 use crate::store::Store;
 use crate::sweep::Scans;
 use crate::tablet::Tablet;
+use crate::tree::Tree;
 
 /// How long a tablet that is to be handed over may take to flush, while it is still served. A flush waits for compactions when there are
 /// many files at level 0.
@@ -292,7 +293,11 @@ impl Remote {
             tokens,
             db,
             cache: RowCache::new(config.row_cache_bytes / shares),
-            stage: Stage::new(tree, StageLimits::new(memtable_bytes), databases.hooks.clone()),
+            stage: Stage::new(
+                Tree::new(tree),
+                StageLimits::new(memtable_bytes),
+                databases.hooks.clone(),
+            ),
             row_cache_on: config.row_cache_bytes > 0,
             hooks: databases.hooks.clone(),
             counters: TabletCounters::default(),

@@ -7,6 +7,7 @@ mod damage;
 mod disk_full;
 mod faulty;
 mod log_store;
+mod reads;
 mod remote;
 mod scans;
 mod support;

@@ -27,10 +27,6 @@ impl Hooks for Union {
         Box::new(KeepAll)
     }
 
-    fn is_idempotent(&self) -> bool {
-        true
-    }
-
     fn keeps_partition(&self, key: &[u8]) -> bool {
         key.starts_with(b"s")
     }

@@ -14,7 +14,7 @@ use slatedb::manifest::SsTableHandle;
 use slatedb::{Filter, FilterPolicy};
 
 /// Reads the filter that `policy` made for an SSTable of the database at `root`.
-pub(super) async fn read(
+pub(crate) async fn read(
     store: &dyn ObjectStore,
     root: &Path,
     table: &SsTableHandle,

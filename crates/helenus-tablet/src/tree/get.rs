@@ -1,0 +1,103 @@
+//! One row by its key: from what is in memory, then file by file from new to old, until a version hides what is older.
+
+use std::ops::Bound;
+
+use bytes::Bytes;
+use slatedb::FilterQuery;
+
+use super::files::{Table, covering};
+use super::rows::{Kind, Rows};
+use super::{Parts, Versions};
+use crate::error::{StoreError, from_slatedb};
+use crate::hooks::Hooks;
+use crate::work;
+
+struct Search<'a> {
+    parts: &'a Parts,
+    key: &'a [u8],
+    /// Asked of filters; made when it is first needed.
+    query: Option<FilterQuery>,
+    /// Later versions are not seen.
+    last_seq: u64,
+    versions: Versions,
+}
+
+impl Parts {
+    /// The merged row at `key`, whose hash is `hash`. Versions after `last_seq` are not seen.
+    pub async fn get(
+        &self,
+        hooks: &dyn Hooks,
+        key: &[u8],
+        hash: u64,
+        last_seq: u64,
+    ) -> Result<Option<Bytes>, StoreError> {
+        // What lies in memory is never waited for, and others want their turn.
+        tokio::task::coop::consume_budget().await;
+        let mut search = Search {
+            parts: self,
+            key,
+            query: None,
+            last_seq,
+            versions: Versions::default(),
+        };
+        if !search.look_into_memory(hash) {
+            work::read_wait(search.look_into_files())
+                .await
+                .map_err(|error| from_slatedb(&error))?;
+        }
+        Ok(search.versions.resolve(hooks, key)?)
+    }
+}
+
+impl Search<'_> {
+    /// True if what is older is hidden.
+    fn look_into_memory(&mut self, hash: u64) -> bool {
+        let flushed = self.parts.files.flushed;
+        let mut tables = self.parts.memory.iter().filter(|table| table.may_have(hash));
+        tables.any(|table| take(&mut self.versions, &table.rows, self.key, |seq| seq > flushed))
+    }
+
+    async fn look_into_files(&mut self) -> Result<(), slatedb::Error> {
+        let files = &self.parts.files;
+        let level0 = files.level0.iter().filter(|table| table.may_have(self.key));
+        for table in level0.chain(files.runs.iter().flat_map(|run| covering(run, self.key))) {
+            if self.look_into(table).await? {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    async fn look_into(&mut self, table: &Table) -> Result<bool, slatedb::Error> {
+        let tables = &self.parts.tables;
+        let open = tables.table(table).await?;
+        let query = self
+            .query
+            .get_or_insert_with(|| FilterQuery::point(Bytes::copy_from_slice(self.key)));
+        if !open.might_match(query) {
+            return Ok(false);
+        }
+        let (first, behind) = open.blocks(Bound::Included(self.key), Bound::Included(self.key));
+        for block in first..behind {
+            let rows = tables.block(table, &open, block).await?;
+            if take(&mut self.versions, &rows, self.key, |seq| seq <= self.last_seq) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// Adds the versions that are visible, from new to old; true if what is older is hidden.
+fn take(versions: &mut Versions, rows: &Rows, key: &[u8], is_visible: impl Fn(u64) -> bool) -> bool {
+    let from = rows.lower_bound(key);
+    for at in (from..rows.len()).take_while(|at| rows.key(*at) == key) {
+        if is_visible(rows.seq(at)) {
+            versions.add(rows, at);
+            if rows.kind(at) != Kind::Operand {
+                return true;
+            }
+        }
+    }
+    false
+}

@@ -1,0 +1,174 @@
+//! What lies in SlateDB's memtables, as reads want it: each drained batch as rows in one piece, a few of them joined at a time, so that
+//! there are never many to look into.
+//!
+//! SlateDB's own way from a snapshot into its memtables costs more than all the rest of a read. Rows that have come into an SSTable are
+//! told by their sequence numbers, and left out.
+
+use std::sync::Arc;
+
+use super::rows::{Builder, Kind, ROW_BYTES, Rows};
+use crate::stage::{Change, Table};
+
+/// So many tables of about one size are joined.
+const JOINED: usize = 4;
+/// Tables of this size are not joined any more, smaller ones are the first step.
+const LARGE_BYTES: usize = 16 << 20;
+const SMALL_BYTES: usize = 64 << 10;
+/// Of the filter, for each key.
+const FILTER_BITS: usize = 10;
+
+/// Rows of consecutive batches.
+pub(crate) struct MemTable {
+    pub rows: Arc<Rows>,
+    /// The first and the last batch's sequence number.
+    pub first_seq: u64,
+    pub last_seq: u64,
+    /// Of each row's key.
+    hashes: Box<[u32]>,
+    filter: Filter,
+}
+
+impl MemTable {
+    /// A batch as it was drained.
+    pub fn new(table: &Table, hash: impl Fn(&[u8]) -> u64) -> MemTable {
+        let seq = table.last_lsn;
+        let mut rows = Builder::with_capacity(table.rows.len(), table.bytes);
+        let mut hashes = Vec::with_capacity(table.rows.len());
+        for (key, change) in &table.rows {
+            match change {
+                Change::Whole(value) => rows.push(key, value, seq, Kind::Whole),
+                Change::Operand(operand) => rows.push(key, operand, seq, Kind::Operand),
+            }
+            hashes.push(short(hash(key)));
+        }
+        MemTable::from_parts(rows.finish(), hashes, seq, seq)
+    }
+
+    fn from_parts(rows: Rows, hashes: Vec<u32>, first_seq: u64, last_seq: u64) -> MemTable {
+        MemTable {
+            filter: Filter::new(&hashes),
+            hashes: hashes.into(),
+            rows: Arc::new(rows),
+            first_seq,
+            last_seq,
+        }
+    }
+
+    /// False if no row has a key with that hash.
+    pub fn may_have(&self, hash: u64) -> bool {
+        self.filter.may_have(short(hash))
+    }
+
+    /// Joins tables, the newest first, without what is in SSTables or hidden by a newer row.
+    fn join(tables: &[Arc<MemTable>], flushed: u64) -> Option<MemTable> {
+        let (newest, oldest) = (tables.first()?, tables.last()?);
+        let count = tables.iter().map(|table| table.rows.len()).sum();
+        let bytes: usize = tables.iter().map(|table| table.rows.size()).sum();
+        let mut joined = Builder::with_capacity(count, bytes - count * ROW_BYTES);
+        let mut hashes = Vec::with_capacity(count);
+        let mut places = vec![0; tables.len()];
+        // What the last key's newer versions hide.
+        let mut hidden: Option<(usize, usize)> = None;
+        loop {
+            // Versions of one key ascend in age from table to table, and within one.
+            let next = tables
+                .iter()
+                .zip(&places)
+                .enumerate()
+                .filter(|(_, (table, at))| **at < table.rows.len())
+                .min_by(|(_, (a, at)), (_, (b, bt))| a.rows.key(**at).cmp(b.rows.key(**bt)));
+            let Some((from, (table, &at))) = next else {
+                break;
+            };
+            let rows = &table.rows;
+            if let Some(place) = places.get_mut(from) {
+                *place += 1;
+            }
+            let is_hidden = hidden.is_some_and(|(from, whole)| {
+                tables
+                    .get(from)
+                    .is_some_and(|table| table.rows.key(whole) == rows.key(at))
+            });
+            if is_hidden || rows.seq(at) <= flushed {
+                continue;
+            }
+            if rows.kind(at) != Kind::Operand {
+                hidden = Some((from, at));
+            }
+            joined.copy(rows, at);
+            hashes.extend(table.hashes.get(at));
+        }
+        Some(MemTable::from_parts(
+            joined.finish(),
+            hashes,
+            oldest.first_seq,
+            newest.last_seq,
+        ))
+    }
+
+    fn step(&self) -> u32 {
+        (self.rows.size() / SMALL_BYTES).max(1).ilog(JOINED)
+    }
+
+    fn is_large(&self) -> bool {
+        self.rows.size() >= LARGE_BYTES
+    }
+}
+
+/// A new table, joined with those of `older` (the newest first) that are due. The rest have older batches than the result.
+pub(super) fn absorb(new: MemTable, older: &[Arc<MemTable>], flushed: u64) -> Arc<MemTable> {
+    let mut tables = vec![Arc::new(new)];
+    tables.extend(older.iter().cloned());
+    while let Some(newest) = tables.first().filter(|newest| !newest.is_large()) {
+        let step = newest.step();
+        let alike = tables
+            .iter()
+            .take_while(|table| !table.is_large() && table.step() <= step)
+            .count();
+        if alike < JOINED {
+            break;
+        }
+        let Some(joined) = tables.get(..alike).and_then(|due| MemTable::join(due, flushed)) else {
+            break;
+        };
+        tables.splice(..alike, [Arc::new(joined)]);
+    }
+    tables.swap_remove(0)
+}
+
+/// The bits of a hash that are kept.
+fn short(hash: u64) -> u32 {
+    (hash >> 32) as u32
+}
+
+/// A Bloom filter whose bits of one key lie in one word.
+struct Filter(Box<[u64]>);
+
+impl Filter {
+    fn new(hashes: &[u32]) -> Filter {
+        let mut filter = Filter(vec![0; (hashes.len() * FILTER_BITS).div_ceil(64)].into());
+        for &hash in hashes {
+            let (word, bits) = filter.place(hash);
+            if let Some(word) = filter.0.get_mut(word) {
+                *word |= bits;
+            }
+        }
+        filter
+    }
+
+    fn may_have(&self, hash: u32) -> bool {
+        let (word, bits) = self.place(hash);
+        self.0.get(word).is_some_and(|word| word & bits == bits)
+    }
+
+    fn place(&self, hash: u32) -> (usize, u64) {
+        let word = (u64::from(hash) * self.0.len() as u64) >> 32;
+        let mixed = u64::from(hash).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let bit = |shift: u32| 1u64 << ((mixed >> shift) & 63);
+        (word as usize, bit(58) | bit(52) | bit(46) | bit(40))
+    }
+}
+
+#[cfg(test)]
+#[path = "memory_tests.rs"]
+mod tests;

@@ -1,0 +1,170 @@
+//! Sorted rows in one piece of memory: what a block of an SSTable holds, or what was drained into memtables at one time.
+
+use bytes::Bytes;
+use slatedb::{RowEntry, ValueDeletable};
+
+/// What a version says of its key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// To be merged into what is older.
+    Operand,
+    /// The row. What is older is hidden.
+    Whole,
+    /// There is no row, whatever is older.
+    Deleted,
+}
+
+const KIND_BITS: u32 = 2;
+/// What a row takes beside its key and value.
+pub(super) const ROW_BYTES: usize = size_of::<Row>();
+
+#[derive(Clone, Copy)]
+struct Row {
+    start: u64,
+    key_len: u32,
+    value_len: u32,
+    /// The sequence number, and the kind in the lowest bits.
+    seq: u64,
+}
+
+/// Versions of rows, ascending by key, those of one key from new to old.
+#[derive(Default)]
+pub(crate) struct Rows {
+    /// Keys and values in turn.
+    content: Bytes,
+    rows: Box<[Row]>,
+}
+
+impl Rows {
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Bytes of memory.
+    pub fn size(&self) -> usize {
+        self.content.len() + self.rows.len() * ROW_BYTES
+    }
+
+    /// The key of the row at that place; none has an empty one, so that is what lies beyond the last.
+    pub fn key(&self, at: usize) -> &[u8] {
+        let Some(row) = self.rows.get(at) else {
+            return &[];
+        };
+        let start = row.start as usize;
+        self.content
+            .get(start..start + row.key_len as usize)
+            .unwrap_or_default()
+    }
+
+    /// The same, to be kept.
+    pub fn owned_key(&self, at: usize) -> Bytes {
+        self.content.slice_ref(self.key(at))
+    }
+
+    pub fn value(&self, at: usize) -> Bytes {
+        let Some(row) = self.rows.get(at) else {
+            return Bytes::new();
+        };
+        let start = row.start as usize + row.key_len as usize;
+        self.content.slice(start..start + row.value_len as usize)
+    }
+
+    pub fn seq(&self, at: usize) -> u64 {
+        self.rows.get(at).map_or(0, |row| row.seq >> KIND_BITS)
+    }
+
+    pub fn kind(&self, at: usize) -> Kind {
+        match self.rows.get(at).map_or(0, |row| row.seq & 3) {
+            0 => Kind::Operand,
+            1 => Kind::Whole,
+            _ => Kind::Deleted,
+        }
+    }
+
+    /// The first place whose key is not below `key`.
+    pub fn lower_bound(&self, key: &[u8]) -> usize {
+        self.partition_point(|row| row < key)
+    }
+
+    /// The first place whose key is above `key`.
+    pub fn upper_bound(&self, key: &[u8]) -> usize {
+        self.partition_point(|row| row <= key)
+    }
+
+    fn partition_point(&self, is_before: impl Fn(&[u8]) -> bool) -> usize {
+        let (mut low, mut high) = (0, self.len());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match is_before(self.key(middle)) {
+                true => low = middle + 1,
+                false => high = middle,
+            }
+        }
+        low
+    }
+}
+
+/// Rows that are put together in order.
+pub(super) struct Builder {
+    content: Vec<u8>,
+    rows: Vec<Row>,
+}
+
+impl Builder {
+    pub fn with_capacity(rows: usize, bytes: usize) -> Builder {
+        Builder {
+            content: Vec::with_capacity(bytes),
+            rows: Vec::with_capacity(rows),
+        }
+    }
+
+    pub fn push(&mut self, key: &[u8], value: &[u8], seq: u64, kind: Kind) {
+        let len = |part: &[u8]| u32::try_from(part.len()).unwrap_or(u32::MAX);
+        self.rows.push(Row {
+            start: self.content.len() as u64,
+            key_len: len(key),
+            value_len: len(value),
+            seq: seq << KIND_BITS | kind as u64,
+        });
+        self.content.extend_from_slice(key);
+        self.content.extend_from_slice(value);
+    }
+
+    /// Adds a version from elsewhere.
+    pub fn copy(&mut self, from: &Rows, at: usize) {
+        let Some(row) = from.rows.get(at) else {
+            return;
+        };
+        let start = row.start as usize;
+        let end = start + row.key_len as usize + row.value_len as usize;
+        self.rows.push(Row {
+            start: self.content.len() as u64,
+            ..*row
+        });
+        self.content
+            .extend_from_slice(from.content.get(start..end).unwrap_or_default());
+    }
+
+    pub fn finish(self) -> Rows {
+        Rows {
+            content: self.content.into_boxed_slice().into(),
+            rows: self.rows.into(),
+        }
+    }
+}
+
+/// The rows of a block.
+impl From<Vec<RowEntry>> for Rows {
+    fn from(entries: Vec<RowEntry>) -> Rows {
+        let bytes = entries.iter().map(|row| row.key.len() + row.value.len()).sum();
+        let mut rows = Builder::with_capacity(entries.len(), bytes);
+        for RowEntry { key, value, seq, .. } in &entries {
+            match value {
+                ValueDeletable::Value(value) => rows.push(key, value, *seq, Kind::Whole),
+                ValueDeletable::Merge(operand) => rows.push(key, operand, *seq, Kind::Operand),
+                ValueDeletable::Tombstone => rows.push(key, &[], *seq, Kind::Deleted),
+            }
+        }
+        rows.finish()
+    }
+}

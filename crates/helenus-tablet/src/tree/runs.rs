@@ -1,0 +1,356 @@
+//! The rows of a range, merged from blocks: one source for each table in memory, file of level 0 and sorted run.
+
+use std::collections::VecDeque;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use slatedb::FilterQuery;
+
+use super::files::{OpenTable, Table};
+use super::rows::{Kind, Rows};
+use super::{Parts, Tree, Versions};
+use crate::error::{StoreError, from_slatedb};
+use crate::hooks::Hooks;
+use crate::work;
+
+type Bounds = (Bound<Bytes>, Bound<Bytes>);
+
+/// Rows of one source that come one after the other, and where the next are.
+struct Source {
+    rows: Arc<Rows>,
+    /// What is left of them.
+    first: usize,
+    behind: usize,
+    /// Versions that are seen: above the first number, up to the second.
+    above: u64,
+    up_to: u64,
+    /// Those of files whose turn has not come.
+    files: VecDeque<Table>,
+    open: Option<OpenFile>,
+}
+
+struct OpenFile {
+    table: Table,
+    open: Arc<OpenTable>,
+    first_block: usize,
+    behind_block: usize,
+}
+
+/// The merged rows of a range, in order or in reverse.
+pub(crate) struct Runs {
+    tree: Arc<Tree>,
+    hooks: Arc<dyn Hooks>,
+    bounds: Bounds,
+    /// The range lies in the partition with this prefix: tables without it are passed over.
+    partition: Option<FilterQuery>,
+    reversed: bool,
+    sources: Vec<Source>,
+    /// A source that may have more has nothing at hand.
+    lacks_rows: bool,
+    /// The source whose turn it is, and the one that comes next, if that is known.
+    turn: Option<(usize, Option<usize>)>,
+    /// The key that is being gathered, and its versions.
+    gathered: Option<Bytes>,
+    versions: Versions,
+}
+
+impl Runs {
+    /// The rows of a range that is not empty; `None` if SlateDB has to read it.
+    pub fn new(
+        tree: &Arc<Tree>,
+        hooks: Arc<dyn Hooks>,
+        bounds: Bounds,
+        partition: Option<Bytes>,
+        reversed: bool,
+    ) -> Option<Runs> {
+        let parts = tree.parts()?;
+        Some(Runs {
+            sources: sources(parts, tree.snapshot.seq(), &bounds, reversed),
+            tree: tree.clone(),
+            hooks,
+            bounds,
+            partition: partition.map(FilterQuery::prefix),
+            reversed,
+            lacks_rows: true,
+            turn: None,
+            gathered: None,
+            versions: Versions::default(),
+        })
+    }
+
+    /// The next key and merged row.
+    pub async fn next(&mut self) -> Result<Option<(Bytes, Bytes)>, StoreError> {
+        loop {
+            if self.lacks_rows {
+                let found = work::read_wait(Box::pin(self.find_rows())).await;
+                found.map_err(|error| from_slatedb(&error))?;
+            }
+            if let Some(row) = self.single() {
+                return Ok(Some(row));
+            }
+            if self.lacks_rows {
+                continue;
+            }
+            let at = self.turn.take().or_else(|| self.least()).map(|(at, _)| at);
+            match (at.and_then(|at| self.sources.get_mut(at)), &self.gathered) {
+                (Some(source), None) => {
+                    self.gathered = Some(source.rows.owned_key(source.place(self.reversed)));
+                }
+                (Some(source), Some(key)) if source.key(self.reversed) == key => {
+                    self.versions.add(&source.rows, source.place(self.reversed));
+                    self.lacks_rows |= !source.step(self.reversed);
+                }
+                (None, None) => return Ok(None),
+                (_, Some(_)) => {
+                    let Some(key) = self.gathered.take() else {
+                        return Ok(None);
+                    };
+                    if let Some(row) = self.versions.resolve(self.hooks.as_ref(), &key)? {
+                        return Ok(Some((key, row)));
+                    }
+                }
+            }
+        }
+    }
+
+    /// The next row, if it has but one version, and its source goes on with another key.
+    fn single(&mut self) -> Option<(Bytes, Bytes)> {
+        if self.gathered.is_some() {
+            return None;
+        }
+        loop {
+            let turn = match self.turn {
+                Some(turn) => turn,
+                None => *self.turn.insert(self.least()?),
+            };
+            let rival = turn.1.and_then(|rival| self.sources.get(rival));
+            let rival = rival.map(|rival| rival.key(self.reversed));
+            let source = self.sources.get(turn.0)?;
+            let place = source.place(self.reversed);
+            let key = source.rows.key(place);
+            let comes_first = rival.is_none_or(|rival| match self.reversed {
+                false => key < rival,
+                true => key > rival,
+            });
+            if !comes_first {
+                // The rival's turn may have come; if it is there with the same key, that is gathered.
+                let is_same = rival == Some(key);
+                self.turn = None;
+                if is_same {
+                    return None;
+                }
+                continue;
+            }
+            let next = source.after(self.reversed)?;
+            if source.rows.key(next) == key {
+                return None;
+            }
+            let kind = source.rows.kind(place);
+            let row =
+                (kind != Kind::Deleted).then(|| (source.rows.owned_key(place), source.rows.value(place)));
+            let source = self.sources.get_mut(turn.0)?;
+            if !source.step(self.reversed) {
+                // Nothing of what is left can be seen.
+                self.lacks_rows = true;
+                self.turn = None;
+                return row;
+            }
+            if row.is_some() {
+                return row;
+            }
+        }
+    }
+
+    /// The source that comes first, and the second.
+    fn least(&self) -> Option<(usize, Option<usize>)> {
+        let mut least: Option<(usize, &[u8])> = None;
+        let mut second: Option<(usize, &[u8])> = None;
+        let comes_before = |a: &[u8], b: &[u8]| if self.reversed { a > b } else { a < b };
+        for (at, source) in self.sources.iter().enumerate() {
+            let key = source.key(self.reversed);
+            if least.is_none_or(|(_, least)| comes_before(key, least)) {
+                second = least.replace((at, key));
+            } else if second.is_none_or(|(_, second)| comes_before(key, second)) {
+                second = Some((at, key));
+            }
+        }
+        least.map(|(at, _)| (at, second.map(|(at, _)| at)))
+    }
+
+    async fn find_rows(&mut self) -> Result<(), slatedb::Error> {
+        self.turn = None;
+        self.lacks_rows = false;
+        let Some(parts) = self.tree.parts() else {
+            return Ok(());
+        };
+        // What lies in memory is never waited for, and others want their turn.
+        tokio::task::coop::consume_budget().await;
+        for source in &mut self.sources {
+            while source.is_empty() && source.may_go_on() {
+                source
+                    .read(parts, &self.bounds, self.partition.as_ref(), self.reversed)
+                    .await?;
+                tokio::task::coop::consume_budget().await;
+            }
+        }
+        self.sources.retain(|source| !source.is_empty());
+        Ok(())
+    }
+}
+
+fn sources(parts: &Parts, last_seq: u64, bounds: &Bounds, reversed: bool) -> Vec<Source> {
+    let memory = parts.memory.iter().map(|table| {
+        let mut source = Source {
+            rows: table.rows.clone(),
+            first: 0,
+            behind: 0,
+            above: parts.files.flushed,
+            up_to: u64::MAX,
+            files: VecDeque::new(),
+            open: None,
+        };
+        source.confine(bounds, reversed);
+        source
+    });
+    let of_files = |files: VecDeque<Table>| Source {
+        rows: Arc::default(),
+        first: 0,
+        behind: 0,
+        above: 0,
+        up_to: last_seq,
+        files,
+        open: None,
+    };
+    let overlapping = |tables: &[Table]| -> VecDeque<Table> {
+        let tables = tables.iter().filter(|table| table.may_overlap(bounds));
+        tables.cloned().collect()
+    };
+    let level0 = parts.files.level0.iter().map(std::slice::from_ref);
+    let runs = parts.files.runs.iter().map(Vec::as_slice);
+    let files = level0.chain(runs).map(overlapping);
+    let files = files.filter(|files| !files.is_empty()).map(of_files);
+    let memory = memory.filter(|source| !source.is_empty());
+    memory.chain(files).collect()
+}
+
+impl Source {
+    fn is_empty(&self) -> bool {
+        self.first >= self.behind
+    }
+
+    fn may_go_on(&self) -> bool {
+        self.open.is_some() || !self.files.is_empty()
+    }
+
+    /// Where the next row is.
+    fn place(&self, reversed: bool) -> usize {
+        match reversed {
+            false => self.first,
+            true => self.behind.saturating_sub(1),
+        }
+    }
+
+    fn key(&self, reversed: bool) -> &[u8] {
+        self.rows.key(self.place(reversed))
+    }
+
+    /// Where the row after the next one is, if it is at hand.
+    fn after(&self, reversed: bool) -> Option<usize> {
+        if self.behind - self.first < 2 {
+            return None;
+        }
+        Some(match reversed {
+            false => self.first + 1,
+            true => self.behind - 2,
+        })
+    }
+
+    /// Goes to the next row; false if there is none at hand.
+    fn step(&mut self, reversed: bool) -> bool {
+        match reversed {
+            false => self.first += 1,
+            true => self.behind -= 1,
+        }
+        self.skip_unseen(reversed)
+    }
+
+    /// Goes to a version that is seen; false if there is none at hand.
+    fn skip_unseen(&mut self, reversed: bool) -> bool {
+        while !self.is_empty() {
+            let seq = self.rows.seq(self.place(reversed));
+            if seq > self.above && seq <= self.up_to {
+                return true;
+            }
+            match reversed {
+                false => self.first += 1,
+                true => self.behind -= 1,
+            }
+        }
+        false
+    }
+
+    /// Leaves of the rows at hand those within the bounds.
+    fn confine(&mut self, bounds: &Bounds, reversed: bool) {
+        self.first = match &bounds.0 {
+            Bound::Unbounded => 0,
+            Bound::Included(start) => self.rows.lower_bound(start),
+            Bound::Excluded(start) => self.rows.upper_bound(start),
+        };
+        let last = self.rows.key(self.rows.len().saturating_sub(1));
+        self.behind = match &bounds.1 {
+            Bound::Included(end) if last > end.as_ref() => self.rows.upper_bound(end),
+            Bound::Excluded(end) if last >= end.as_ref() => self.rows.lower_bound(end),
+            _ => self.rows.len(),
+        };
+        self.skip_unseen(reversed);
+    }
+
+    /// Reads on: the next block, or which blocks the next file has.
+    async fn read(
+        &mut self,
+        parts: &Parts,
+        bounds: &Bounds,
+        partition: Option<&FilterQuery>,
+        reversed: bool,
+    ) -> Result<(), slatedb::Error> {
+        let tables = &parts.tables;
+        match &mut self.open {
+            Some(file) if file.first_block < file.behind_block => {
+                let block = match reversed {
+                    false => {
+                        file.first_block += 1;
+                        file.first_block - 1
+                    }
+                    true => {
+                        file.behind_block -= 1;
+                        file.behind_block
+                    }
+                };
+                self.rows = tables.block(&file.table, &file.open, block).await?;
+                self.confine(bounds, reversed);
+            }
+            _ => {
+                let next = match reversed {
+                    false => self.files.pop_front(),
+                    true => self.files.pop_back(),
+                };
+                self.open = None;
+                if let Some(table) = next {
+                    let open = tables.table(&table).await?;
+                    if partition.is_none_or(|partition| open.might_match(partition)) {
+                        let bound = |bound| Bound::as_ref(bound).map(Bytes::as_ref);
+                        let (first_block, behind_block) = open.blocks(bound(&bounds.0), bound(&bounds.1));
+                        self.open = Some(OpenFile {
+                            table,
+                            open,
+                            first_block,
+                            behind_block,
+                        });
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
