@@ -9,7 +9,8 @@ use helenus_row::key::row_key;
 use helenus_row::merge::merge;
 use helenus_row::read::live_row;
 use helenus_row::{
-    Cell, ColumnId, KeyKind, KeyLayout, Liveness, Order, RowBuilder, RowRef, TableId, murmur3_token,
+    Cell, ColumnId, DroppedCells, KeyKind, KeyLayout, Liveness, Order, RowBuilder, RowRef, TableId,
+    murmur3_token,
 };
 
 const ROUNDS: u32 = 1_000_000;
@@ -76,6 +77,10 @@ fn main() {
     });
     time("read a row of 5 cells", |_| {
         let row = RowRef::parse(row.clone()).unwrap();
-        live_row(&row, None, 0).unwrap().unwrap().columns.len()
+        live_row(&row, None, &DroppedCells::default(), 0)
+            .unwrap()
+            .unwrap()
+            .columns
+            .len()
     });
 }

@@ -10,15 +10,13 @@
 //! ([`RowFilter::needs_header`]); the tablet's current state still has it, because a job's outputs replace its
 //! inputs only when all of it is done.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 
 use crate::error::RowError;
 use crate::header::PartitionHeader;
 use crate::key::{KeyKind, KeyParts, TableId, key_in_partition, split_key};
 use crate::packed::{CellRef, ColumnRef, Packed, RowWriter};
-use crate::row::{CellKind, ColumnId, Deletion, Liveness};
+use crate::row::{CellKind, Deletion, DroppedCells, Liveness};
 
 /// What is known of a table when a compaction meets its keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,8 +25,8 @@ pub enum TableState {
         /// Tombstones younger than this are kept whatever is below, so that a write which is still under way with an older
         /// timestamp stays deleted.
         purge_grace_s: i64,
-        /// Columns whose cells are never read again; ascending.
-        dropped_columns: Arc<[ColumnId]>,
+        /// Columns whose cells up to some time are never read again.
+        dropped_columns: DroppedCells,
     },
     /// Dropped or truncated: all its keys may go.
     Gone,
@@ -221,7 +219,7 @@ impl Purge {
         &mut self,
         value: &Bytes,
         shadow: Option<Deletion>,
-        dropped: &[ColumnId],
+        dropped: &DroppedCells,
     ) -> Result<Verdict, RowError> {
         let row = Packed::parse(value)?;
         // A row deletion that the header's supersedes is of no more use.
@@ -239,11 +237,10 @@ impl Purge {
         let mut is_alive = liveness.is_some_and(|liveness| liveness.is_live(self.now_s));
         for column in row.columns() {
             let (id, column) = column?;
-            if dropped.binary_search(&id).is_ok() {
-                continue;
-            }
+            let shadow = dropped.over(id, shadow);
             match column {
-                ColumnRef::Simple(cell) if shadows(cell.timestamp_us) => {}
+                ColumnRef::Simple(cell) if shadow.is_some_and(|shadow| shadow.deletes(cell.timestamp_us)) => {
+                }
                 ColumnRef::Simple(cell) => {
                     if let Some(cell) = self.cell(cell) {
                         writer.simple(id, &cell);

@@ -9,14 +9,14 @@ use crate::key::{ClusteringRange, header_key, row_key, static_key};
 use crate::merge::merge;
 use crate::packed::RowRef;
 use crate::read::live_row;
-use crate::row::{Cell, Expiry, Row, RowBuilder};
+use crate::row::{Cell, ColumnId, Expiry, Row, RowBuilder};
 
 const TABLE: TableId = TableId(7);
 
 fn live_table(_: TableId) -> TableState {
     TableState::Live {
         purge_grace_s: 0,
-        dropped_columns: Arc::new([]),
+        dropped_columns: DroppedCells::default(),
     }
 }
 
@@ -85,7 +85,7 @@ fn tombstones_last_for_the_grace() {
     assert_eq!(decide(LAST, &tombstone), Decision::Drop);
     let state = TableState::Live {
         purge_grace_s: 11,
-        dropped_columns: Arc::new([]),
+        dropped_columns: DroppedCells::default(),
     };
     let key = row_key(TABLE, 1, b"p", b"c");
     let young = filter_with(CONTEXT, state)
@@ -133,10 +133,14 @@ fn gone_tables_and_dropped_columns_go() {
     assert_eq!(gone.unwrap().decision, Decision::Drop);
     let state = TableState::Live {
         purge_grace_s: 0,
-        dropped_columns: Arc::new([ColumnId(1)]),
+        dropped_columns: DroppedCells::new(vec![(ColumnId(1), 5)]),
     };
-    let dropped = filter_with(CONTEXT, state).filter(&key, &value, UPPER);
+    let dropped = filter_with(CONTEXT, state.clone()).filter(&key, &value, UPPER);
     assert_eq!(dropped.unwrap().decision, Decision::Drop);
+    // Written after the column was dropped: it is seen again should the column come back.
+    let newer = row_with(Cell::live(6, "v"));
+    let kept = filter_with(CONTEXT, state).filter(&key, &newer, UPPER);
+    assert_eq!(kept.unwrap().decision, Decision::Keep);
 }
 
 #[test]
@@ -260,7 +264,7 @@ fn view(runs: &[Run], now_s: i64) -> Vec<(Bytes, Row)> {
             _ => header.deletion,
         };
         let row = RowRef::parse(value.clone()).unwrap();
-        if let Some(live) = live_row(&row, shadow, now_s).unwrap() {
+        if let Some(live) = live_row(&row, shadow, &DroppedCells::default(), now_s).unwrap() {
             let mut builder = RowBuilder::new();
             live.liveness
                 .map(|liveness| builder.liveness(liveness).row().is_empty());

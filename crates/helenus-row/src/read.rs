@@ -10,7 +10,7 @@ use helenus_cql::value::compare::is_byte_order;
 use crate::error::RowError;
 use crate::merge::reconcile_cells;
 use crate::packed::{CellRef, ColumnRef, ComplexRef, RowRef};
-use crate::row::{ColumnId, Deletion, Liveness};
+use crate::row::{ColumnId, Deletion, DroppedCells, Liveness};
 
 /// A row as it is at one moment: only what is alive.
 #[derive(Clone, Debug)]
@@ -75,23 +75,30 @@ impl<'a> LiveRow<'a> {
 }
 
 /// What is alive of a row at `now_s`, given the stronger of the partition's deletion and the range tombstone
-/// over it ([`crate::header::PartitionHeader::deletion_at`]). `None` if nothing is: a row is alive through its
+/// over it ([`crate::header::PartitionHeader::deletion_at`]), and the columns that were dropped. `None` if nothing is: a row is alive through its
 /// liveness or any live cell; a static row through its cells alone, having no liveness.
 ///
 /// # Errors
 /// [`RowError`] if the row is corrupt.
-pub fn live_row(row: &RowRef, shadow: Option<Deletion>, now_s: i64) -> Result<Option<LiveRow<'_>>, RowError> {
+pub fn live_row<'a>(
+    row: &'a RowRef,
+    shadow: Option<Deletion>,
+    dropped: &DroppedCells,
+    now_s: i64,
+) -> Result<Option<LiveRow<'a>>, RowError> {
     let shadow = Deletion::max(shadow, row.deletion());
-    let shadows = |timestamp_us: i64| shadow.is_some_and(|shadow| shadow.deletes(timestamp_us));
+    let deletes =
+        |shadow: Option<Deletion>, timestamp_us| shadow.is_some_and(|shadow| shadow.deletes(timestamp_us));
     let liveness = row
         .liveness()
-        .filter(|liveness| !shadows(liveness.timestamp_us) && liveness.is_live(now_s));
+        .filter(|liveness| !deletes(shadow, liveness.timestamp_us) && liveness.is_live(now_s));
     let mut columns = Vec::new();
     let mut dead_cells = 0;
     for column in row.columns() {
         let (id, column) = column?;
+        let shadow = dropped.over(id, shadow);
         match column {
-            ColumnRef::Simple(cell) if shadows(cell.timestamp_us) => {}
+            ColumnRef::Simple(cell) if deletes(shadow, cell.timestamp_us) => {}
             ColumnRef::Simple(cell) if cell.is_live(now_s) => columns.push((id, LiveColumn::Simple(cell))),
             ColumnRef::Simple(_) => dead_cells += 1,
             ColumnRef::Complex(complex) => {
@@ -116,15 +123,24 @@ pub fn live_row(row: &RowRef, shadow: Option<Deletion>, now_s: i64) -> Result<Op
 ///
 /// # Errors
 /// [`RowError`] if the row is corrupt.
-pub fn tombstones_of_dead(row: &RowRef, shadow: Option<Deletion>, now_s: i64) -> Result<usize, RowError> {
+pub fn tombstones_of_dead(
+    row: &RowRef,
+    shadow: Option<Deletion>,
+    dropped: &DroppedCells,
+    now_s: i64,
+) -> Result<usize, RowError> {
     let covered = |timestamp_us: i64| shadow.is_some_and(|shadow| shadow.deletes(timestamp_us));
     let deletion = row.deletion().filter(|deletion| !covered(deletion.timestamp_us));
     let shadow = Deletion::max(shadow, row.deletion());
     let shadows = |timestamp_us: i64| shadow.is_some_and(|shadow| shadow.deletes(timestamp_us));
     let mut dead = 0;
     for column in row.columns() {
-        match column?.1 {
-            ColumnRef::Simple(cell) => dead += usize::from(!shadows(cell.timestamp_us)),
+        let (id, column) = column?;
+        let shadow = dropped.over(id, shadow);
+        match column {
+            ColumnRef::Simple(cell) => {
+                dead += usize::from(!shadow.is_some_and(|shadow| shadow.deletes(cell.timestamp_us)));
+            }
             ColumnRef::Complex(complex) => dead += live_elements(&complex, shadow, now_s)?.1,
         }
     }

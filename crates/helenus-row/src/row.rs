@@ -4,14 +4,16 @@
 //! `org.apache.cassandra.db.rows.*`. Timestamps are the client's, in microseconds; deletion and
 //! expiration times are the server's clock, in seconds since 1970.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
 use crate::error::RowError;
 use crate::merge::{merge_liveness, reconcile_cells};
 use crate::packed::{CellRef, ColumnRef, RowRef, RowWriter};
 
-/// Identifies a column of a table for ever: it survives ALTER TABLE … RENAME, and a column that is dropped
-/// and added again gets a new one, so that old cells are never read back.
+/// Identifies a column of a table for ever: it survives ALTER TABLE … RENAME, and is given to no other column. One that is dropped
+/// and added again has it again, with [`DroppedCells`] between its old cells and its new ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ColumnId(pub u32);
 
@@ -49,6 +51,31 @@ impl Deletion {
     /// The stronger of two deletions; the order is that of `DeletionTime.supersedes`.
     pub fn max(a: Option<Deletion>, b: Option<Deletion>) -> Option<Deletion> {
         Ord::max(a, b)
+    }
+}
+
+/// The columns of a table that were dropped, each with a time in µs: its cells up to then are gone. Most tables have none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DroppedCells(Option<Arc<[(ColumnId, i64)]>>);
+
+impl DroppedCells {
+    /// Of columns in any order, none twice.
+    pub fn new(mut columns: Vec<(ColumnId, i64)>) -> DroppedCells {
+        columns.sort_unstable();
+        DroppedCells((!columns.is_empty()).then(|| columns.into()))
+    }
+
+    /// What shadows a cell of the column, given what shadows the row.
+    pub fn over(&self, column: ColumnId, shadow: Option<Deletion>) -> Option<Deletion> {
+        let Some(columns) = &self.0 else { return shadow };
+        let Ok(at) = columns.binary_search_by_key(&column, |(id, _)| *id) else {
+            return shadow;
+        };
+        let dropped = columns.get(at).map(|(_, timestamp_us)| Deletion {
+            timestamp_us: *timestamp_us,
+            local_deletion_s: i64::MAX,
+        });
+        Deletion::max(shadow, dropped)
     }
 }
 

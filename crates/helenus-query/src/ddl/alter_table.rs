@@ -10,7 +10,7 @@ use super::options;
 use super::table::{check_counters, masking_is_off, refuse_mask, refuse_nested_collections, table_to_change};
 use super::{Applied, Change, DdlContext, unchanged};
 use crate::response::{ChangeKind, SchemaTarget};
-use crate::schema::{Column, ColumnKind, DroppedColumn, Table, TableOptions};
+use crate::schema::{Column, ColumnKind, DroppedColumn, Table, TableBuilder, TableOptions};
 use crate::term::resolve_type;
 
 pub fn alter(ctx: &DdlContext<'_>, statement: &ast::AlterTable) -> Applied {
@@ -117,6 +117,7 @@ fn add_columns(
             ));
         }
         check_re_added(table, definition, &ty)?;
+        let id = column_id(&mut builder, name);
         builder.columns.push(Column {
             name: name.to_owned(),
             ty,
@@ -126,10 +127,9 @@ fn add_columns(
                 ColumnKind::Regular
             },
             position: 0,
-            id: builder.next_column_id,
+            id,
             order: Order::Asc,
         });
-        builder.next_column_id = ColumnId(builder.next_column_id.0 + 1);
     }
     if builder.columns.len() == table.columns.len() {
         return Ok(None);
@@ -137,6 +137,16 @@ fn add_columns(
     let table = builder.build();
     check_counters(&table)?;
     Ok(Some(table))
+}
+
+/// The id of a column that is added: the one that it had before it was dropped, or a new one.
+fn column_id(builder: &mut TableBuilder, name: &str) -> ColumnId {
+    if let Some(id) = builder.dropped_columns.get(name).and_then(|dropped| dropped.id) {
+        return id;
+    }
+    let id = builder.next_column_id;
+    builder.next_column_id = ColumnId(id.0 + 1);
+    id
 }
 
 /// A column that was dropped may come back only as what it was (`AlterTableStatement.AddColumns`).
@@ -229,6 +239,7 @@ fn drop_columns(
                 name: column.name.clone(),
                 ty: without_user_types(&column.ty),
                 kind: column.kind,
+                id: Some(column.id),
                 dropped_time_us: timestamp_us.unwrap_or(ctx.now_us),
             },
         );

@@ -116,6 +116,8 @@ struct DroppedColumnDoc {
     name: String,
     ty: TypeDoc,
     kind: KindDoc,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    id: Option<u32>,
     dropped_time_us: i64,
 }
 
@@ -276,6 +278,7 @@ pub(super) fn table_doc(table: &Table) -> TableDoc {
         name: column.name.clone(),
         ty: TypeDoc::from(&column.ty),
         kind: column.kind.into(),
+        id: column.id.map(|id| id.0),
         dropped_time_us: column.dropped_time_us,
     };
     let index = |index: &Arc<Index>| IndexDoc {
@@ -475,6 +478,7 @@ fn read_table(keyspace: &str, document: &TableDoc, types: &mut TypeReader<'_>) -
             name: column.name.clone(),
             ty: types.ty(&column.ty, 0)?,
             kind: column.kind.into(),
+            id: column.id.map(ColumnId),
             dropped_time_us: column.dropped_time_us,
         };
         dropped_columns.insert(column.name.clone(), dropped);

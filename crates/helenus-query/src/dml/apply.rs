@@ -15,7 +15,7 @@ use helenus_row::{ColumnId, RowBuilder};
 use super::list_ids;
 use super::operation::{Action, Operation};
 use crate::request::BoundValue;
-use crate::schema::{Column, DroppedColumn, Table};
+use crate::schema::{Column, Table};
 use crate::storage::read::OwnedRow;
 use crate::term::{EvalContext, Term};
 
@@ -78,21 +78,6 @@ pub fn apply(
     let Some(column) = params.table.columns.get(operation.column) else {
         return Ok(());
     };
-    // What was written before a column of that name was dropped stays hidden when the column comes back.
-    let hides = |dropped: &DroppedColumn| params.timestamp_us <= dropped.dropped_time_us;
-    if params.table.dropped_columns.get(&column.name).is_some_and(hides) {
-        return apply_to(column, operation, params, existing, &mut RowBuilder::default());
-    }
-    apply_to(column, operation, params, existing, row)
-}
-
-fn apply_to(
-    column: &Column,
-    operation: &Operation,
-    params: &WriteParams<'_>,
-    existing: Option<&OwnedRow>,
-    row: &mut RowBuilder,
-) -> Result<(), CqlError> {
     let id = column.id;
     match &operation.action {
         Action::Set(term) => set(column, params, term.bind(&params.eval)?, row),

@@ -143,6 +143,30 @@ async fn timestamps_decide_and_deletions_win_ties() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_column_that_comes_back_has_what_was_written_after_it_was_dropped() {
+    let db = Session::new().await;
+    db.all(&[
+        "CREATE TABLE t (p int, c int, v int, l set<int>, PRIMARY KEY (p, c))",
+        "UPDATE t USING TIMESTAMP 1000 SET v = 1, l = l + {1} WHERE p = 1 AND c = 1",
+        "UPDATE t USING TIMESTAMP 2000 SET v = 2, l = l + {2} WHERE p = 1 AND c = 2",
+        "UPDATE t USING TIMESTAMP 2000 SET l = l + {2} WHERE p = 1 AND c = 1",
+        "ALTER TABLE t DROP (v, l) USING TIMESTAMP 1000",
+    ])
+    .await;
+    // Nothing is left of rows that have nothing else.
+    db.expect("SELECT * FROM t", "").await;
+    db.all(&["ALTER TABLE t ADD (v int, l set<int>)"]).await;
+    db.expect("SELECT c, v, l FROM t", "1, null, {2}; 2, 2, {2}")
+        .await;
+    db.all(&["UPDATE t USING TIMESTAMP 900 SET v = 9 WHERE p = 1 AND c = 1"])
+        .await;
+    db.expect("SELECT c, v FROM t", "1, null; 2, 2").await;
+    db.all(&["ALTER TABLE t DROP v", "ALTER TABLE t ADD v int"]).await;
+    db.expect("SELECT c, v, l FROM t", "1, null, {2}; 2, null, {2}")
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn collections_change_element_by_element() {
     let db = Session::new().await;
     db.all(&[

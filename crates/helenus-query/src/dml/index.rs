@@ -74,7 +74,7 @@ pub fn entry_ops(engine: &Engine, table: &Table, write: &RowWrite<'_>) -> Result
         return Ok(EntryOps::default());
     }
     let merged = merged(write)?;
-    let new = live_row(&merged, write.shadow, write.now_s).map_err(corrupt)?;
+    let new = live_row(&merged, write.shadow, &table.dropped_cells, write.now_s).map_err(corrupt)?;
     let old = match write.old {
         Some(old) => old.live(write.now_s)?,
         None => None,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use helenus_cql::types::{CqlType, quote_identifier};
-use helenus_row::{ColumnId, KeyLayout, Order, TableId};
+use helenus_row::{ColumnId, DroppedCells, KeyLayout, Order, TableId};
 use uuid::Uuid;
 
 use super::{Compact, Index, TableOptions, View};
@@ -58,6 +58,9 @@ pub struct DroppedColumn {
     pub name: String,
     pub ty: CqlType,
     pub kind: ColumnKind,
+    /// What its cells carry. Not known of columns that were dropped by older versions, which never took them up again.
+    pub id: Option<ColumnId>,
+    /// What was written up to then is gone.
     pub dropped_time_us: i64,
 }
 
@@ -97,6 +100,8 @@ pub struct Table {
     /// The id that the next added column takes.
     pub next_column_id: ColumnId,
     pub dropped_columns: BTreeMap<String, DroppedColumn>,
+    /// The cells that are not to be read.
+    pub dropped_cells: DroppedCells,
     pub indexes: Vec<Arc<Index>>,
     /// Names of the views on this table, in its keyspace.
     pub views: Vec<String>,
@@ -141,7 +146,8 @@ impl TableBuilder {
             .filter(|column| column.kind == ColumnKind::Clustering)
             .map(|column| (column.ty.clone(), column.order))
             .collect();
-        Table {
+        let mut table = Table {
+            dropped_cells: DroppedCells::default(),
             partition_key_count: count(ColumnKind::PartitionKey),
             clustering_count: count(ColumnKind::Clustering),
             static_count: count(ColumnKind::Static),
@@ -170,7 +176,9 @@ impl TableBuilder {
             indexes: self.indexes,
             views: self.views,
             view: self.view,
-        }
+        };
+        table.dropped_cells = table.unreadable_cells();
+        table
     }
 }
 
@@ -246,12 +254,36 @@ impl Table {
         Some((at, self.columns.get(at)?))
     }
 
-    /// The ids of columns that the table once had, ascending.
-    pub fn dropped_column_ids(&self) -> Arc<[ColumnId]> {
+    /// The ids of columns that the table once had.
+    fn gone_column_ids(&self) -> impl Iterator<Item = ColumnId> {
         (0..self.next_column_id.0)
             .map(ColumnId)
             .filter(|id| !self.by_id.contains_key(id))
-            .collect()
+    }
+
+    /// Of columns that came back, those written before.
+    fn older_cells(&self) -> impl Iterator<Item = (ColumnId, i64)> {
+        self.dropped_columns
+            .values()
+            .filter_map(|dropped| Some((self.column(&dropped.name)?.1.id, dropped.dropped_time_us)))
+    }
+
+    fn unreadable_cells(&self) -> DroppedCells {
+        let gone = self.gone_column_ids().map(|id| (id, i64::MAX));
+        DroppedCells::new(gone.chain(self.older_cells()).collect())
+    }
+
+    /// The cells that nobody will ever read: unlike the unreadable ones of a column that is gone, those that were written after it was
+    /// dropped, which are seen should it come back.
+    pub fn purgeable_cells(&self) -> DroppedCells {
+        let time = |id: ColumnId| {
+            let mut known = self.dropped_columns.values();
+            known
+                .find(|dropped| dropped.id == Some(id))
+                .map_or(i64::MAX, |dropped| dropped.dropped_time_us)
+        };
+        let gone = self.gone_column_ids().map(|id| (id, time(id)));
+        DroppedCells::new(gone.chain(self.older_cells()).collect())
     }
 
     pub fn is_view(&self) -> bool {

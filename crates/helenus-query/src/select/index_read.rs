@@ -211,7 +211,9 @@ impl IndexSource {
             return read_stored_row_under(engine, table, base, clustering, header).await;
         };
         let shadow = header.and_then(|header| header.deletion_at(clustering));
-        found.map(|packed| StoredRow::parse(packed, shadow)).transpose()
+        found
+            .map(|packed| StoredRow::parse(packed, shadow, &table.dropped_cells))
+            .transpose()
     }
 
     pub async fn next_partition(

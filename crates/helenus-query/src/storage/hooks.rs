@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use helenus_row::compact::{self, RowFilter, TableState};
-use helenus_row::{ByteRange, ColumnId, KeyKind, TableId, key, merge};
+use helenus_row::{ByteRange, DroppedCells, KeyKind, TableId, key, merge};
 use helenus_tablet::{Below, CompactFilter, CompactionContext, Decision, HookError, Hooks, Verdict};
 
 use super::HeaderTables;
@@ -25,7 +25,7 @@ pub struct LiveTables {
 
 #[derive(Debug)]
 struct Known {
-    tables: HashMap<TableId, Arc<[ColumnId]>>,
+    tables: HashMap<TableId, DroppedCells>,
     /// The hidden tables of indexes.
     indexes: HashSet<TableId>,
     /// Tables of this number and above are made by schemas that are newer than the one known.
@@ -38,7 +38,7 @@ impl LiveTables {
         let tables = schema
             .stored_tables()
             .flat_map(|table| table.indexes.iter().map(|index| &index.table).chain([table]))
-            .map(|table| (table.number, table.dropped_column_ids()))
+            .map(|table| (table.number, table.purgeable_cells()))
             .collect();
         let indexes = schema.stored_tables().flat_map(|table| &table.indexes);
         let indexes = indexes.map(|index| index.table.number).collect();
@@ -66,7 +66,7 @@ impl LiveTables {
             Some(known) if table.0 < known.next_number => {
                 known.tables.get(&table).cloned().map_or(TableState::Gone, live)
             }
-            _ => live(Arc::default()),
+            _ => live(DroppedCells::default()),
         }
     }
 }

@@ -15,7 +15,7 @@ use helenus_cql::error::CqlError;
 use helenus_row::header::PartitionHeader;
 use helenus_row::packed::RowRef;
 use helenus_row::read::{LiveRow, live_row, tombstones_of_dead};
-use helenus_row::row::Deletion;
+use helenus_row::row::{Deletion, DroppedCells};
 use helenus_row::{ByteRange, ClusteringRange, ColumnRef, RowError, key, murmur3_token};
 use helenus_tablet::{Scan, Tablet, TokenRange};
 
@@ -50,17 +50,19 @@ pub struct StoredRow {
     pub packed: RowRef,
     /// The deletion that the partition's header puts over the row.
     pub shadow: Option<Deletion>,
+    /// The table's dropped columns.
+    dropped: DroppedCells,
 }
 
 impl StoredRow {
     /// What is alive of it; nothing if it is all gone.
     pub fn live(&self, now_s: i64) -> Result<Option<LiveRow<'_>>, CqlError> {
-        live_row(&self.packed, self.shadow, now_s).map_err(corrupt)
+        live_row(&self.packed, self.shadow, &self.dropped, now_s).map_err(corrupt)
     }
 
     /// The tombstones that it is made of, if nothing of it is alive.
     pub fn tombstones_of_dead(&self, now_s: i64) -> Result<usize, CqlError> {
-        tombstones_of_dead(&self.packed, self.shadow, now_s).map_err(corrupt)
+        tombstones_of_dead(&self.packed, self.shadow, &self.dropped, now_s).map_err(corrupt)
     }
 
     /// The newest timestamp of anything in it, deletions included.
@@ -85,10 +87,15 @@ impl StoredRow {
         Ok(newest_us)
     }
 
-    pub(crate) fn parse(packed: Bytes, shadow: Option<Deletion>) -> Result<StoredRow, CqlError> {
+    pub(crate) fn parse(
+        packed: Bytes,
+        shadow: Option<Deletion>,
+        dropped: &DroppedCells,
+    ) -> Result<StoredRow, CqlError> {
         Ok(StoredRow {
             packed: RowRef::parse(packed).map_err(corrupt)?,
             shadow,
+            dropped: dropped.clone(),
         })
     }
 }
@@ -218,7 +225,7 @@ pub async fn read_stored_row_under(
         return Ok(None);
     };
     let shadow = header.and_then(|header| header.deletion_at(clustering));
-    StoredRow::parse(packed, shadow).map(Some)
+    StoredRow::parse(packed, shadow, &table.dropped_cells).map(Some)
 }
 
 /// The row of an encoded clustering (empty for tables without clustering columns), if it is alive at `now_s`.
@@ -246,7 +253,8 @@ pub async fn read_stored_static(
     let Some(packed) = get(engine, partition.token, &key).await? else {
         return Ok(None);
     };
-    StoredRow::parse(packed, header.and_then(|header| header.deletion)).map(Some)
+    let shadow = header.and_then(|header| header.deletion);
+    StoredRow::parse(packed, shadow, &table.dropped_cells).map(Some)
 }
 
 /// The partition's static row, if any static column is alive at `now_s`.

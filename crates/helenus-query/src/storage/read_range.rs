@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use helenus_cql::error::CqlError;
 use helenus_row::header::PartitionHeader;
-use helenus_row::{ByteRange, KeyKind, TableId, key};
+use helenus_row::{ByteRange, DroppedCells, KeyKind, TableId, key};
 use helenus_tablet::StoreError;
 
 use super::{
@@ -42,6 +42,8 @@ struct Entry {
 /// Goes over the partitions of a range of tokens and over their rows.
 pub struct RangeCursor {
     table: TableId,
+    /// The table's dropped columns.
+    dropped: DroppedCells,
     wanted: RowsWanted,
     /// What is left behind the scan under way, as keys; nothing once the last tablet was begun.
     rest: Option<ByteRange>,
@@ -65,6 +67,7 @@ impl RangeCursor {
         let range = key::token_range(table.number, start, end);
         RangeCursor {
             table: table.number,
+            dropped: table.dropped_cells.clone(),
             wanted,
             end: range.end.clone(),
             rest: Some(range),
@@ -133,7 +136,7 @@ impl RangeCursor {
                 self.header = Some(PartitionHeader::decode(&entry.packed).map_err(corrupt)?);
             } else {
                 let shadow = self.header.as_ref().and_then(|header| header.deletion);
-                static_row = Some(StoredRow::parse(entry.packed, shadow)?);
+                static_row = Some(StoredRow::parse(entry.packed, shadow, &self.dropped)?);
             }
             next = self.next_entry(engine).await?;
         }
@@ -179,7 +182,7 @@ impl RangeCursor {
                 .as_ref()
                 .and_then(|header| header.deletion_at(&entry.clustering));
             return Ok(Some(RowAt {
-                row: StoredRow::parse(entry.packed, shadow)?,
+                row: StoredRow::parse(entry.packed, shadow, &self.dropped)?,
                 clustering: entry.clustering,
             }));
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use helenus_cql::error::CqlError;
 use helenus_row::header::PartitionHeader;
-use helenus_row::{ClusteringRange, KeyKind, TableId, key};
+use helenus_row::{ClusteringRange, DroppedCells, KeyKind, TableId, key};
 
 use super::{PartitionKey, RowAt, StoredRow, corrupt_key, get, scan_partition};
 use crate::cluster::reads::TabletScan;
@@ -88,6 +88,8 @@ fn rest_range(clustering: &[u8], reversed: bool) -> ClusteringRange {
 /// Goes over rows of a partition, the dead ones included.
 pub struct RowCursor {
     table: TableId,
+    /// The table's dropped columns.
+    dropped: DroppedCells,
     partition: PartitionKey,
     header: Option<PartitionHeader>,
     wanted: RowsWanted,
@@ -108,6 +110,7 @@ impl RowCursor {
     ) -> RowCursor {
         RowCursor {
             table: table.number,
+            dropped: table.dropped_cells.clone(),
             partition,
             header,
             wanted,
@@ -198,7 +201,7 @@ impl RowCursor {
             .as_ref()
             .and_then(|header| header.deletion_at(&clustering));
         Ok(RowAt {
-            row: StoredRow::parse(packed, shadow)?,
+            row: StoredRow::parse(packed, shadow, &self.dropped)?,
             clustering,
         })
     }

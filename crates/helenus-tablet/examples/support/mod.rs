@@ -3,13 +3,13 @@
 #![allow(dead_code, reason = "each program uses its part")]
 
 use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use helenus_row::compact::{self, RowFilter, TableState};
 use helenus_row::{
-    Cell, ColumnId, Deletion, Liveness, RowBuilder, RowRef, TableId, key, merge, murmur3_token, read,
+    Cell, ColumnId, Deletion, DroppedCells, Liveness, RowBuilder, RowRef, TableId, key, merge, murmur3_token,
+    read,
 };
 use helenus_tablet::{
     Below, CompactFilter, CompactionContext, Decision, HookError, Hooks, Store, StoreConfig, Verdict,
@@ -40,7 +40,7 @@ impl Hooks for RowHooks {
         };
         let tables: Tables = |_| TableState::Live {
             purge_grace_s: PURGE_GRACE_S,
-            dropped_columns: Arc::default(),
+            dropped_columns: DroppedCells::default(),
         };
         Box::new(Filter(RowFilter::new(context, tables)))
     }
@@ -129,7 +129,7 @@ impl Partition {
             && let Some((_, packed)) = scan.next().await.unwrap()
         {
             let row = RowRef::parse(packed).unwrap();
-            match read::live_row(&row, None, now_s).unwrap() {
+            match read::live_row(&row, None, &DroppedCells::default(), now_s).unwrap() {
                 Some(_) => live += 1,
                 None => dead += 1,
             }
