@@ -3,11 +3,11 @@
 use std::fmt::Debug;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use slatedb_common::clock::{DefaultSystemClock, SystemClock, SystemClockTicker};
 
 /// SlateDB stamps entries and refuses to go back in time; this clock holds at the highest stamp stored instead.
@@ -15,6 +15,8 @@ use slatedb_common::clock::{DefaultSystemClock, SystemClock, SystemClockTicker};
 pub(crate) struct StoreClock {
     inner: Arc<dyn SystemClock>,
     floor_ms: AtomicI64,
+    /// The newest write timestamp that was given, in microseconds: this clock is kept beyond it.
+    stamps_us: OnceLock<Arc<AtomicI64>>,
 }
 
 impl StoreClock {
@@ -22,6 +24,19 @@ impl StoreClock {
         StoreClock {
             inner: inner.unwrap_or_else(|| Arc::new(DefaultSystemClock::new())),
             floor_ms: AtomicI64::new(i64::MIN),
+            stamps_us: OnceLock::new(),
+        }
+    }
+
+    /// From now on the clock is always beyond that number of microseconds, so that what is stored tells how far write timestamps had come.
+    /// The first one stays.
+    pub fn keep_beyond(&self, stamps_us: Arc<AtomicI64>) {
+        let _ = self.stamps_us.set(stamps_us);
+    }
+
+    fn pass_stamps(&self) {
+        if let Some(stamps_us) = self.stamps_us.get() {
+            self.raise(stamps_us.load(Ordering::Acquire).div_euclid(1000) + 1);
         }
     }
 
@@ -31,6 +46,7 @@ impl StoreClock {
     }
 
     pub fn now_ms(&self) -> i64 {
+        self.pass_stamps();
         self.inner
             .now()
             .timestamp_millis()
@@ -40,14 +56,13 @@ impl StoreClock {
 
 impl SystemClock for StoreClock {
     fn now(&self) -> DateTime<Utc> {
+        self.pass_stamps();
         let now = self.inner.now();
         let floor_ms = self.floor_ms.fetch_max(now.timestamp_millis(), Ordering::AcqRel);
-        let behind = floor_ms.saturating_sub(now.timestamp_millis());
-        if behind > 0 && floor_ms != i64::MIN {
-            now.checked_add_signed(TimeDelta::milliseconds(behind))
-                .unwrap_or(now)
-        } else {
-            now
+        // Held, it shows whole milliseconds: with those parts of one that the clock below has it would go back and forth within one.
+        match DateTime::from_timestamp_millis(floor_ms) {
+            Some(floor) if floor_ms > now.timestamp_millis() => floor,
+            _ => now,
         }
     }
 
@@ -57,5 +72,40 @@ impl SystemClock for StoreClock {
 
     fn ticker<'a>(&'a self, duration: Duration) -> SystemClockTicker<'a> {
         SystemClockTicker::new(self, duration)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn it_never_goes_back_before_it_is_held_while_it_is_and_after() {
+        let clock = StoreClock::new(None);
+        let begin = clock.now();
+        let mut last = begin;
+        let mut is_held = false;
+        while last - begin < chrono::TimeDelta::milliseconds(40) {
+            let now = clock.now();
+            assert!(now >= last, "{last} and then {now}");
+            last = now;
+            if !is_held && now - begin > chrono::TimeDelta::milliseconds(5) {
+                clock.raise(now.timestamp_millis() + 20);
+                is_held = true;
+            }
+        }
+    }
+
+    #[test]
+    fn it_is_beyond_the_stamps_that_are_given() {
+        let clock = StoreClock::new(None);
+        let stamps_us = Arc::new(AtomicI64::new(0));
+        clock.keep_beyond(stamps_us.clone());
+        for ahead_us in [1, 999, 1_000, 5_000_000] {
+            let stamp_us = clock.now().timestamp_micros() + ahead_us;
+            stamps_us.store(stamp_us, Ordering::Release);
+            assert!(clock.now_ms() * 1000 > stamp_us);
+            assert!(clock.now().timestamp_micros() > stamp_us);
+        }
     }
 }

@@ -55,6 +55,15 @@ pub(crate) struct Database {
     pub compactions: Arc<Compactions>,
 }
 
+/// How a database and its compactor are made.
+pub(crate) struct Builders {
+    pub db: DbBuilder<Path>,
+    /// Belongs into the database, or is run beside it.
+    pub compactor: CompactorBuilder<Path>,
+    /// To be filled with the database once it is open, for the compactions that have to ask it.
+    pub opened: Arc<OnceLock<Db>>,
+}
+
 /// Where a tablet's database lies in the object store.
 pub(crate) fn tablet_path(id: u32) -> Path {
     Path::from(format!("tablets/{id}"))
@@ -91,9 +100,8 @@ impl Databases {
         }
     }
 
-    /// Where flushes go, and compactions: a builder that lacks only its log. The cell is to be filled with the database once it is
-    /// open, for the compactions that have to ask it.
-    pub fn builder(&self, database: Database, settings: Settings) -> (DbBuilder<Path>, Arc<OnceLock<Db>>) {
+    /// Where flushes go, and compactions: builders that lack only the log.
+    pub fn builder(&self, database: Database, settings: Settings) -> Builders {
         let Database {
             id,
             only,
@@ -106,6 +114,9 @@ impl Databases {
         let policy = filters::policy(self.hooks.clone());
         let compactor = CompactorBuilder::new(path.clone(), store.clone())
             .with_runtime(self.background.clone())
+            .with_system_clock(self.clock.clone())
+            .with_metrics_recorder(self.metrics.clone())
+            .with_merge_operator(Arc::new(Merge(self.hooks.clone())))
             .with_options(compaction::options(&self.config))
             .with_filter_policies(vec![policy.clone()])
             .with_scheduler_supplier(Arc::new(Supplier {
@@ -128,7 +139,6 @@ impl Databases {
         let mut builder = Db::builder(path, store)
             .with_settings(settings)
             .with_merge_operator(Arc::new(Merge(self.hooks.clone())))
-            .with_compactor_builder(compactor)
             .with_filter_policies(vec![policy.clone()])
             .with_db_cache(self.block_cache.clone(), u64::from(id))
             .with_system_clock(self.clock.clone())
@@ -139,6 +149,10 @@ impl Databases {
         if let Some(seed) = self.config.seed {
             builder = builder.with_seed(seed.wrapping_add(u64::from(id)));
         }
-        (builder, opened)
+        Builders {
+            db: builder,
+            compactor,
+            opened,
+        }
     }
 }

@@ -7,11 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
+use hashbrown::HashMap;
 use object_store::path::Path;
 use object_store::{
     Attribute, AttributeValue, GetOptions, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload,
-    UpdateVersion,
+    PutResult, UpdateVersion,
 };
+use parking_lot::Mutex;
 
 use crate::error::{StoreError, chain, has_no_space};
 use crate::log::crc32c;
@@ -49,11 +51,29 @@ pub(crate) struct Meta {
     /// On a local disk there is one process, so a lock does for compare-and-set.
     local: bool,
     lock: tokio::sync::Mutex<()>,
+    /// Of documents in a bucket, by name, what tells the version that was read or written last: who changes that one need not read first.
+    known: Mutex<HashMap<String, (MetaVersion, UpdateVersion)>>,
 }
 
 struct Found {
     doc: MetaDoc,
     update: UpdateVersion,
+}
+
+/// What came of a write on a condition.
+enum Put {
+    Done(UpdateVersion),
+    /// The condition did not hold.
+    Refused,
+}
+
+impl Put {
+    fn of(result: PutResult) -> Put {
+        Put::Done(UpdateVersion {
+            e_tag: result.e_tag,
+            version: result.version,
+        })
+    }
 }
 
 impl Meta {
@@ -63,6 +83,7 @@ impl Meta {
             prefix,
             local,
             lock: tokio::sync::Mutex::new(()),
+            known: Mutex::default(),
         }
     }
 
@@ -80,7 +101,29 @@ impl Meta {
     }
 
     pub async fn get(&self, name: &str) -> Result<Option<MetaDoc>, StoreError> {
-        Ok(self.find(name).await?.map(|found| found.doc))
+        let Some(found) = self.find(name).await? else {
+            return Ok(None);
+        };
+        self.know(name, found.doc.version, found.update);
+        Ok(Some(found.doc))
+    }
+
+    /// Remembers a version, unless a later one is known.
+    fn know(&self, name: &str, version: MetaVersion, update: UpdateVersion) {
+        if self.local || update.e_tag.is_none() && update.version.is_none() {
+            return;
+        }
+        let mut known = self.known.lock();
+        if known.get(name).is_none_or(|(newest, _)| *newest < version) {
+            known.insert(name.to_owned(), (version, update));
+        }
+    }
+
+    /// What tells the version that is expected, if that was seen.
+    fn known(&self, name: &str, expect: MetaExpect) -> Option<(MetaVersion, UpdateVersion)> {
+        let known = self.known.lock();
+        let found = known.get(name)?;
+        (expect == MetaExpect::Version(found.0)).then(|| found.clone())
     }
 
     async fn find(&self, name: &str) -> Result<Option<Found>, StoreError> {
@@ -115,10 +158,20 @@ impl Meta {
             });
         }
         let path = self.path(name)?;
-        let _guard = self.lock.lock().await;
+        // A bucket has its own compare-and-set.
+        let _guard = match self.local {
+            true => Some(self.lock.lock().await),
+            false => None,
+        };
         loop {
-            let found = self.find(name).await?;
-            let current = found.as_ref().map_or(0, |found| found.doc.version);
+            let found = match self.known(name, expect) {
+                Some(known) => Some(known),
+                None => self
+                    .find(name)
+                    .await?
+                    .map(|found| (found.doc.version, found.update)),
+            };
+            let current = found.as_ref().map_or(0, |(version, _)| *version);
             let conflict = || StoreError::MetaConflict(name.to_string());
             match expect {
                 MetaExpect::Any => {}
@@ -129,22 +182,28 @@ impl Meta {
             let mode = match found {
                 _ if self.local => PutMode::Overwrite,
                 None => PutMode::Create,
-                Some(found) => PutMode::Update(found.update),
+                Some((_, update)) => PutMode::Update(update),
             };
             let version = current + 1;
             match self.put_if(&path, encode(version, content), mode).await {
-                Ok(true) => return Ok(version),
+                Ok(Put::Done(update)) => {
+                    self.know(name, version, update);
+                    return Ok(version);
+                }
                 // Someone else was faster, and nothing was expected of what is there.
-                Ok(false) if expect == MetaExpect::Any => continue,
-                Ok(false) => return Err(conflict()),
+                Ok(Put::Refused) if expect == MetaExpect::Any => continue,
+                Ok(Put::Refused) => {
+                    self.known.lock().remove(name);
+                    return Err(conflict());
+                }
                 Err(error) => return Err(failed(&error)),
             }
         }
     }
 
-    /// Writes an object on a condition; false if that does not hold. In a bucket an attempt that seemed to fail may have taken effect:
-    /// an id in the object's metadata tells.
-    async fn put_if(&self, path: &Path, bytes: Vec<u8>, mode: PutMode) -> object_store::Result<bool> {
+    /// Writes an object on a condition. In a bucket an attempt that seemed to fail may have taken effect: an id in the object's metadata
+    /// tells.
+    async fn put_if(&self, path: &Path, bytes: Vec<u8>, mode: PutMode) -> object_store::Result<Put> {
         let id = uuid::Uuid::new_v4().to_string();
         let mut options = PutOptions {
             mode,
@@ -159,7 +218,7 @@ impl Meta {
         loop {
             let put = self.store.put_opts(path, payload.clone(), options.clone());
             match put.await {
-                Ok(_) => return Ok(true),
+                Ok(result) => return Ok(Put::of(result)),
                 Err(object_store::Error::AlreadyExists { .. } | object_store::Error::Precondition { .. }) => {
                     return self.is_put(path, &id).await;
                 }
@@ -173,21 +232,27 @@ impl Meta {
         }
     }
 
-    /// True if the object that is there was put with that id.
-    async fn is_put(&self, path: &Path, id: &str) -> object_store::Result<bool> {
+    /// Whether the object that is there was put with that id.
+    async fn is_put(&self, path: &Path, id: &str) -> object_store::Result<Put> {
         if self.local {
-            return Ok(false);
+            return Ok(Put::Refused);
         }
         let options = GetOptions {
             head: true,
             ..GetOptions::default()
         };
         match self.store.get_opts(path, options).await {
-            Ok(found) => Ok(found
-                .attributes
-                .get(&PUT_ID)
-                .is_some_and(|found| found.as_ref() == id)),
-            Err(object_store::Error::NotFound { .. }) => Ok(false),
+            Ok(found) => {
+                let put = found.attributes.get(&PUT_ID);
+                Ok(match put.is_some_and(|found| found.as_ref() == id) {
+                    true => Put::Done(UpdateVersion {
+                        e_tag: found.meta.e_tag,
+                        version: found.meta.version,
+                    }),
+                    false => Put::Refused,
+                })
+            }
+            Err(object_store::Error::NotFound { .. }) => Ok(Put::Refused),
             Err(error) => Err(error),
         }
     }
@@ -209,6 +274,7 @@ impl Meta {
     pub async fn delete(&self, name: &str) -> Result<(), StoreError> {
         let path = self.path(name)?;
         let _guard = self.lock.lock().await;
+        self.known.lock().remove(name);
         match self.store.delete(&path).await {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
             Err(error) => Err(failed(&error)),

@@ -74,3 +74,19 @@ fn damaged_documents_are_not_served() {
         );
     }
 }
+
+#[tokio::test]
+async fn what_was_seen_of_a_document_that_others_have_changed_is_no_excuse() {
+    let store: Arc<dyn ObjectStore> = Arc::new(object_store::memory::InMemory::new());
+    let [one, other] = [(); 2].map(|()| Meta::new(store.clone(), Path::default(), false));
+    assert_eq!(one.put("d", b"1", MetaExpect::Absent).await.unwrap(), 1);
+    assert_eq!(one.put("d", b"2", MetaExpect::Version(1)).await.unwrap(), 2);
+    assert_eq!(other.put("d", b"3", MetaExpect::Version(2)).await.unwrap(), 3);
+    for _ in 0..2 {
+        let late = one.put("d", b"late", MetaExpect::Version(2)).await;
+        assert!(matches!(late, Err(StoreError::MetaConflict(_))));
+    }
+    assert_eq!(one.get("d").await.unwrap().unwrap().content.as_ref(), b"3");
+    assert_eq!(one.put("d", b"4", MetaExpect::Version(3)).await.unwrap(), 4);
+    assert_eq!(other.get("d").await.unwrap().unwrap().content.as_ref(), b"4");
+}

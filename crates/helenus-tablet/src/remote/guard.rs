@@ -18,6 +18,7 @@ use object_store::{
     PutMultipartOptions, PutOptions, PutPayload, PutResult, RenameOptions, Result,
 };
 
+use super::boundaries::{Boundaries, is_boundary};
 use crate::error::chain;
 use crate::stats::LogCounters;
 use crate::work::nanos;
@@ -58,6 +59,10 @@ impl LogPuts {
             self.refused.store(true, Ordering::Release);
             return;
         }
+        // It was refused, and the next try will tell for whose sake.
+        if is_conflict(error) {
+            return;
+        }
         self.unclear.store(true, Ordering::Release);
         if self.failures.fetch_add(1, Ordering::Relaxed) == 0 {
             tracing::warn!(object = %location, error = %chain(error), "the object store does not take the log; writes wait");
@@ -78,6 +83,7 @@ pub(super) struct Guarded {
     inner: Arc<dyn ObjectStore>,
     puts: Arc<LogPuts>,
     counters: Arc<LogCounters>,
+    boundaries: Boundaries,
 }
 
 impl Guarded {
@@ -86,6 +92,7 @@ impl Guarded {
             inner,
             puts,
             counters,
+            boundaries: Boundaries::default(),
         }
     }
 
@@ -119,17 +126,22 @@ impl Guarded {
     }
 }
 
+fn names_conflict(source: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
+    chain(source).contains("ConditionalRequestConflict")
+}
+
+/// True for what [`retry_conflict`] makes.
+fn is_conflict(error: &Error) -> bool {
+    matches!(error, Error::Generic { source, .. } if names_conflict(source.as_ref()))
+}
+
 /// S3 answers 409 to one of two PUTs of a name at the same time, and says that it is to be tried again.
 fn retry_conflict(error: Error) -> Error {
     match error {
-        Error::AlreadyExists { source, .. }
-            if chain(source.as_ref()).contains("ConditionalRequestConflict") =>
-        {
-            Error::Generic {
-                store: "helenus",
-                source,
-            }
-        }
+        Error::AlreadyExists { source, .. } if names_conflict(source.as_ref()) => Error::Generic {
+            store: "helenus",
+            source,
+        },
         other => other,
     }
 }
@@ -151,10 +163,11 @@ impl ObjectStore for Guarded {
         if is_log(location) {
             return self.put_log(location, payload, opts).await;
         }
-        self.inner
-            .put_opts(location, payload, opts)
-            .await
-            .map_err(retry_conflict)
+        let put = self.inner.put_opts(location, payload, opts).await;
+        if is_boundary(location) {
+            self.boundaries.forget(location);
+        }
+        put.map_err(retry_conflict)
     }
 
     async fn put_multipart_opts(
@@ -166,7 +179,10 @@ impl ObjectStore for Guarded {
     }
 
     async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
-        self.inner.get_opts(location, options).await
+        match is_boundary(location) {
+            true => self.boundaries.get(self.inner.as_ref(), location, options).await,
+            false => self.inner.get_opts(location, options).await,
+        }
     }
 
     async fn get_ranges(&self, location: &Path, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {

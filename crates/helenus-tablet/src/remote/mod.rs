@@ -20,9 +20,11 @@
 
 mod aws;
 mod batch_log;
+mod boundaries;
 mod bucket;
 mod care;
 mod check;
+mod compactor;
 mod counted;
 mod format;
 mod group;
@@ -38,6 +40,7 @@ mod tick;
 mod write;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
 
 use hashbrown::HashMap;
 use object_store::ObjectStore;
@@ -156,7 +159,7 @@ impl Remote {
     pub async fn close(&self, store: &Store) -> Result<(), StoreError> {
         self.stop();
         let closing = store.tablets();
-        let closing = closing.iter().map(|tablet| self.close_tablet(store, tablet.id()));
+        let closing = closing.iter().map(|tablet| store.close_tablet(tablet.id()));
         let results = futures::future::join_all(closing).await;
         drop(self.background.lock().take());
         results.into_iter().collect()
@@ -178,6 +181,19 @@ impl Store {
             Ok(remote) => remote.initial.clone(),
             Err(_) => Vec::new(),
         }
+    }
+
+    /// Keeps the clock by which a store in a bucket stamps what it stores beyond the write timestamps that are given, in microseconds: the
+    /// next owner of a tablet goes on from there ([`Store::clock_us`]).
+    pub fn keep_clock_beyond(&self, stamps_us: Arc<AtomicI64>) {
+        if let Ok(remote) = self.remote() {
+            remote.databases.clock.keep_beyond(stamps_us);
+        }
+    }
+
+    /// The clock of a store in a bucket, in microseconds: beyond every write timestamp that former owners of its open tablets have given.
+    pub fn clock_us(&self) -> Result<i64, StoreError> {
+        Ok(self.remote()?.databases.clock.now_ms().saturating_mul(1000))
     }
 
     /// True of a store in a bucket, which several nodes can share.

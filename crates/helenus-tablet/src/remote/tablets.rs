@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 use object_store::ObjectStore;
 use slatedb::Db;
 use slatedb::config::{GarbageCollectorOptions, GarbageCollectorScheduleOptions, Settings};
+use tokio::task::JoinHandle;
 
 use super::guard::{Guarded, LogPuts};
-use super::{Hosted, Remote, TabletEvent, care, group, tick};
+use super::{Hosted, Remote, TabletEvent, care, compactor, group, tick};
 use crate::cache::RowCache;
 use crate::compaction::Compactions;
-use crate::database::{DOCUMENTS, Database};
+use crate::database::{Builders, DOCUMENTS, Database};
 use crate::error::{StoreError, from_slatedb};
 use crate::layout::TokenRange;
 use crate::stage::{Stage, StageLimits};
@@ -63,7 +64,18 @@ impl Store {
     /// Writes what is in memory to the bucket and closes a tablet, so that its next owner has next to nothing to replay: what came while it
     /// was written is in the log. It is served until then. A tablet that is not open is none to close.
     pub async fn close_tablet(&self, id: u32) -> Result<(), StoreError> {
-        self.remote()?.close_tablet(self, id).await
+        let Some(closing) = self.remote()?.close_tablet(self, id).await else {
+            return Ok(());
+        };
+        let is_closed = tokio::time::timeout(CLOSE_WAIT, closing).await.is_ok();
+        tracing::debug!(tablet = id, is_closed, "the tablet's database is left");
+        Ok(())
+    }
+
+    /// The same without a look back, for another node to open it at once: what the database still does may be cut short by its next owner.
+    pub async fn hand_over_tablet(&self, id: u32) -> Result<(), StoreError> {
+        self.remote()?.close_tablet(self, id).await;
+        Ok(())
     }
 
     async fn open_now(
@@ -213,13 +225,11 @@ impl Remote {
         lock.lock_owned().await
     }
 
-    pub(super) async fn close_tablet(&self, store: &Store, id: u32) -> Result<(), StoreError> {
+    /// Serves a tablet no more, with next to nothing in its log to replay. Its database closes by itself; `None` if the tablet is not open.
+    pub(super) async fn close_tablet(&self, store: &Store, id: u32) -> Option<JoinHandle<()>> {
         let _changing = self.lock(id).await;
-        let open = store.tablets().iter().find(|tablet| tablet.id() == id).cloned();
-        let Some(tablet) = open else { return Ok(()) };
-        let Some(hosted) = tablet.remote.clone() else {
-            return Ok(());
-        };
+        let tablet = store.tablets().iter().find(|tablet| tablet.id() == id).cloned()?;
+        let hosted = tablet.remote.clone()?;
         // Most of it while it is still served.
         let began = Instant::now();
         let flushed = tokio::time::timeout(FLUSH_WAIT, tablet.flush()).await;
@@ -228,25 +238,21 @@ impl Remote {
         hosted.close(StoreError::NotOwned(tablet.token_range().first));
         hosted.ended().await;
         store.remove(&tablet);
-        // Every group is in the log, so that there is nothing left to write; and what the database still does may be cut short by its next
-        // owner.
-        let closing = tokio::spawn(async move {
-            let options = slatedb::config::CloseOptions { flush_type: None };
-            if let Err(error) = tablet.db.close_with_options(options).await {
-                tracing::debug!(tablet = id, %error, "a database was not closed in order");
-            }
-        });
-        let is_closed = tokio::time::timeout(CLOSE_WAIT, closing).await.is_ok();
         let closed_ms = began.elapsed().as_millis();
         tracing::debug!(
             tablet = id,
             served_ms,
             closed_ms,
             is_flushed,
-            is_closed,
             "the tablet is closed"
         );
-        Ok(())
+        // Every group is in the log, so that there is nothing left to write.
+        Some(tokio::spawn(async move {
+            let options = slatedb::config::CloseOptions { flush_type: None };
+            if let Err(error) = tablet.db.close_with_options(options).await {
+                tracing::debug!(tablet = id, %error, "a database was not closed in order");
+            }
+        }))
     }
 
     /// Opens a tablet's database.
@@ -275,10 +281,15 @@ impl Remote {
             log: self.log_store.as_ref().map(guarded),
             compactions: compactions.clone(),
         };
-        let (builder, opened) = databases.builder(database, self.settings(memtable_bytes));
+        let guarded_store = database.store.clone();
+        let Builders {
+            db: builder,
+            compactor,
+            opened,
+        } = databases.builder(database, self.settings(memtable_bytes));
         // Nothing is stamped before both are done.
         let (raised, built) = tokio::join!(
-            tick::raise(&databases.clock, &self.store, self.log(), id),
+            tick::raise(&databases.clock, &guarded_store, self.log(), id),
             builder.with_gc_runtime(databases.background.clone()).build(),
         );
         let db: Db = built.map_err(|error| from_slatedb(&error))?;
@@ -287,6 +298,7 @@ impl Remote {
             return Err(error);
         }
         let _ = opened.set(db.clone());
+        tokio::spawn(compactor::run(compactor.build(), id, db.subscribe()));
         let tree = db.snapshot().map_err(|error| from_slatedb(&error))?;
         Ok(Arc::new(Tablet {
             id,
@@ -316,6 +328,8 @@ impl Remote {
         let settings = self.databases.settings(memtable_bytes);
         Settings {
             manifest_poll_interval: self.databases.config.compaction_poll_interval,
+            // It runs beside the database.
+            compactor_options: None,
             garbage_collector_options: settings.garbage_collector_options.map(|options| {
                 GarbageCollectorOptions {
                     // Those of fences are empty, and keep a writer that slept for days from going on.

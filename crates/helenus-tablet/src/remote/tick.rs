@@ -5,13 +5,29 @@
 
 use std::sync::Arc;
 
+use futures::TryStreamExt;
 use object_store::ObjectStore;
 use slatedb::admin::Admin;
 use slatedb::wal::{SlateDbWalReaderBuilder, WalFileRange, WalReader};
 
 use crate::clock::StoreClock;
 use crate::database::tablet_path;
-use crate::error::StoreError;
+use crate::error::{StoreError, chain};
+
+/// The number of the last object of a tablet's log, or `after` if there is none behind that. One listing tells it.
+async fn last_object(log: &Arc<dyn ObjectStore>, id: u32, after: u64) -> Result<u64, StoreError> {
+    let folder = tablet_path(id).join("wal");
+    let begin = folder.clone().join(format!("{after:020}.sst"));
+    let found: Vec<_> = log
+        .list_with_offset(Some(&folder), &begin)
+        .try_collect()
+        .await
+        .map_err(|error| StoreError::Unavailable(chain(&error)))?;
+    let number =
+        |object: &object_store::ObjectMeta| object.location.filename()?.strip_suffix(".sst")?.parse().ok();
+    let last = found.iter().filter_map(number).max();
+    Ok(last.unwrap_or(after).max(after))
+}
 
 /// Raises the clock to the last stamp of a tablet. What its owner stamps meanwhile is ahead by less than a read takes.
 pub(super) async fn raise(
@@ -37,7 +53,7 @@ pub(super) async fn raise(
         .build()
         .map_err(|error| crate::error::from_slatedb(&error))?;
     let failed = |error: slatedb::wal::WalError| StoreError::Unavailable(error.to_string());
-    let last = reader.last_wal_file_id(after).await.map_err(failed)?;
+    let last = last_object(log, id, after).await?;
     // The last one may be a fence, which holds nothing.
     let from = last.saturating_sub(2).max(after) + 1;
     if from > last {

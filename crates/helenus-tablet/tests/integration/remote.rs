@@ -1,6 +1,7 @@
 //! A store in a bucket: acknowledged means there, whoever dies, fences or answers badly.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -334,6 +335,36 @@ async fn tablets_come_and_go() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_tablets_next_owner_has_a_clock_beyond_the_stamps_of_the_one_before() {
+    let one = StoreConfig {
+        open_all_tablets: false,
+        ..config("stamps")
+    };
+    let fast = Store::open(one.clone(), Arc::new(Append)).await.unwrap();
+    let slow = Store::open(one, Arc::new(Append)).await.unwrap();
+    let (id, tokens) = fast.initial_tablets()[1];
+    let in_it = |name: &String| tokens.contains(token(name.as_bytes()));
+    let name = names(2).into_iter().find(in_it).unwrap();
+    let hour_us = 3_600_000_000;
+    let stamps_us = Arc::new(AtomicI64::new(slow.clock_us().unwrap() + hour_us));
+    fast.keep_clock_beyond(stamps_us.clone());
+    // The first stamp is in a data file then, the second one in the log.
+    for is_flushed in [true, false] {
+        fast.open_tablet(id, tokens).await.unwrap();
+        write(&fast, &name, "a").await;
+        match is_flushed {
+            true => fast.hand_over_tablet(id).await.unwrap(),
+            false => fast.abandon_tablet(id).unwrap(),
+        }
+        assert!(slow.clock_us().unwrap() < stamps_us.load(Ordering::Relaxed));
+        slow.open_tablet(id, tokens).await.unwrap();
+        assert!(slow.clock_us().unwrap() > stamps_us.load(Ordering::Relaxed));
+        slow.hand_over_tablet(id).await.unwrap();
+        stamps_us.fetch_add(hour_us, Ordering::Relaxed);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn documents_are_changed_by_one_at_a_time() {
     let bucket = faulty("documents");
     let (here, there) = (open("documents").await, open("documents").await);
@@ -571,6 +602,8 @@ async fn the_log_is_flushed_before_it_takes_long_to_replay() {
     };
     // What the opening has replayed, or might have.
     until(store.tablet(token(right.as_bytes())).unwrap(), 1).await;
+    // The other one is looked at every half second too.
+    tokio::time::sleep(Duration::from_secs(1)).await;
     let tablet = store.tablet(token(left.as_bytes())).unwrap();
     assert_eq!(files(&tablet), 0, "there was nothing to flush");
     write(&store, &left, "a").await;
