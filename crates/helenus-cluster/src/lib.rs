@@ -19,7 +19,7 @@ mod reconcile;
 mod view;
 mod watch;
 
-pub use agent::{Agent, AgentConfig, AgentCounts, AgentHandle, AgentState, LEASE_DEFAULT, Mailbox};
+pub use agent::{Agent, AgentConfig, AgentCounts, AgentHandle, AgentState, LEASE_DEFAULT, Mailbox, Written};
 pub use clock::SystemClock;
 pub use effects::{Clock, Document, Documents, Expect, Listed, Removal, TabletHost, TabletLoad, TabletSpec};
 pub use error::{ClusterError, DocumentError, HostError};

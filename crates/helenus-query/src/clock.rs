@@ -1,5 +1,6 @@
 //! Time as the query floor sees it, so that a simulator can own it.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -33,7 +34,7 @@ const AHEAD_MAX_US: i64 = 10 * 60 * 1_000_000;
 /// (Cassandra's `ClientState.getTimestamp`).
 #[derive(Debug, Default)]
 pub struct TimestampSource {
-    last_us: AtomicI64,
+    last_us: Arc<AtomicI64>,
     /// How far the fastest clock of the cluster is ahead of this node's.
     ahead_us: AtomicI64,
 }
@@ -51,6 +52,16 @@ impl TimestampSource {
                 "another node's clock is far ahead of this one's; set them both"
             );
         }
+    }
+
+    /// The last timestamp that was given, as it changes.
+    pub fn last_us(&self) -> Arc<AtomicI64> {
+        self.last_us.clone()
+    }
+
+    /// No timestamp from now on is below that.
+    pub fn raise(&self, floor_us: i64) {
+        self.last_us.fetch_max(floor_us, Ordering::Relaxed);
     }
 
     /// The next timestamp: now, or one more than the last one.

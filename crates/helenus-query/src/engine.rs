@@ -199,12 +199,14 @@ impl Engine {
         headers.load(&store).await?;
         let schema = crate::ddl::load(&store).await?;
         live_tables.set(&schema);
+        let timestamps = TimestampSource::default();
+        store.keep_clock_beyond(timestamps.last_us());
         Ok(Arc::new(Engine {
             headers,
             store,
             node: config.node,
             clock: config.clock,
-            timestamps: TimestampSource::default(),
+            timestamps,
             schema: ArcSwap::from_pointee(schema),
             ddl: Mutex::default(),
             ddl_queue: DdlQueue::default(),
@@ -347,6 +349,13 @@ impl Engine {
     /// This node's clock of write timestamps, in microseconds.
     pub fn clock_us(&self) -> i64 {
         self.timestamps.next_us(self.clock.as_ref())
+    }
+
+    /// Goes on with write timestamps from where the former owners of the open tablets were.
+    pub fn follow_former_owners(&self) {
+        if let Ok(clock_us) = self.store.clock_us() {
+            self.timestamps.raise(clock_us);
+        }
     }
 
     /// Takes note of another node's clock of write timestamps.

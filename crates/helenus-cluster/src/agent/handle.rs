@@ -1,7 +1,7 @@
 //! What the rest of the node asks of its agent.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{Notify, mpsc, oneshot, watch};
@@ -87,6 +87,15 @@ pub(super) fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
 
+/// A version of the cluster document that was written.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Written {
+    /// 0 before any was.
+    pub version: Version,
+    /// The document; empty where only its version was told.
+    pub content: Arc<[u8]>,
+}
+
 /// What the agent and its handles share.
 pub(super) struct Shared {
     pub clock: Arc<dyn Clock>,
@@ -94,11 +103,15 @@ pub(super) struct Shared {
     deadline_ns: AtomicU64,
     pub view: watch::Sender<Arc<ClusterView>>,
     pub state: watch::Sender<AgentState>,
-    /// The version of the cluster document that this node wrote last.
-    pub written: watch::Sender<Version>,
+    /// The cluster document as this node wrote it last.
+    pub written: watch::Sender<Written>,
+    /// The newest that another node has told of, until the agent takes it.
+    heard: Mutex<Option<Written>>,
     /// Wakes the agent up to look at the cluster document at once.
     pub refresh: Notify,
     pub counters: Counters,
+    /// Whether the agent is to follow the cluster no more.
+    pub stopped: watch::Sender<bool>,
     requests: mpsc::UnboundedSender<Request>,
 }
 
@@ -110,9 +123,11 @@ impl Shared {
             deadline_ns: AtomicU64::new(0),
             view: watch::Sender::new(Arc::default()),
             state: watch::Sender::new(AgentState::Joining("the agent has not started".into())),
-            written: watch::Sender::new(0),
+            written: watch::Sender::default(),
+            heard: Mutex::default(),
             refresh: Notify::new(),
             counters: Counters::default(),
+            stopped: watch::Sender::default(),
             requests,
         };
         (Arc::new(shared), receiver)
@@ -128,6 +143,16 @@ impl Shared {
     /// Ends the lease now.
     pub fn end_lease(&self) {
         self.deadline_ns.store(0, Ordering::Release);
+    }
+
+    /// What another node has told of, once.
+    pub fn take_heard(&self) -> Option<Written> {
+        self.heard().take()
+    }
+
+    /// Nothing that panics happens while it is held.
+    fn heard(&self) -> MutexGuard<'_, Option<Written>> {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn may_serve(&self) -> bool {
@@ -202,16 +227,25 @@ impl AgentHandle {
         self.shared.view.subscribe()
     }
 
-    /// The versions of the cluster document that this node has written, as it does: the others would like to hear of them.
-    pub fn written(&self) -> watch::Receiver<Version> {
+    /// The cluster document as this node writes it: the others would like to hear of it.
+    pub fn written(&self) -> watch::Receiver<Written> {
         self.shared.written.subscribe()
     }
 
-    /// Another node has written this version of the cluster document.
-    pub fn heard_of(&self, version: Version) {
-        if self.shared.view.borrow().version() < version {
-            self.refresh();
+    /// Another node of this cluster has written that.
+    pub fn heard_of(&self, written: Written) {
+        if self.shared.view.borrow().version() >= written.version {
+            return;
         }
+        let mut heard = self.shared.heard();
+        if heard
+            .as_ref()
+            .is_none_or(|newest| newest.version < written.version)
+        {
+            *heard = Some(written);
+        }
+        drop(heard);
+        self.refresh();
     }
 
     /// What `nodetool status` shows.
@@ -250,6 +284,11 @@ impl AgentHandle {
             Ok(_) => Ok(()),
             Err(_) => Err(ClusterError::Stopped),
         }
+    }
+
+    /// Ends [`Agent::follow`](crate::Agent::follow).
+    pub fn stop_following(&self) {
+        self.shared.stopped.send_replace(true);
     }
 
     /// Begins a planned hand-over of a tablet. Returns when the document says so; the view shows the rest.

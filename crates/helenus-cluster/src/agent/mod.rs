@@ -22,18 +22,21 @@ use rand::rngs::StdRng;
 use tokio::sync::mpsc;
 
 pub use config::{AgentConfig, LEASE_DEFAULT};
-pub use handle::{AgentCounts, AgentHandle, AgentState, Mailbox};
+pub use handle::{AgentCounts, AgentHandle, AgentState, Mailbox, Written};
 
 use crate::document::{self, ClusterDocument, NodeRecord};
 use crate::effects::{Clock, Documents, TabletHost};
 use crate::error::{ClusterError, DocumentError};
 use crate::heartbeat::name_of;
-use crate::ids::Incarnation;
+use crate::ids::{Incarnation, Version};
 use crate::view::NodeState;
 use handle::Shared;
 use keeper::Keeper;
 use tender::Tender;
 use worker::Worker;
+
+/// How often a node that has left reads the cluster document, if nobody wants to know sooner.
+const FOLLOWING_INTERVAL: Duration = Duration::from_millis(200);
 
 /// How a stay ended.
 enum End {
@@ -106,7 +109,7 @@ impl Agent {
 
     /// Joins the cluster and takes part until the node is drained, or until something comes up that waiting does not cure. Should run where
     /// nothing hinders it for long: a lease that is renewed late ends.
-    pub async fn run(mut self) -> Result<(), ClusterError> {
+    pub async fn run(&mut self) -> Result<(), ClusterError> {
         let mut former_self_is_gone = self.context.config.predecessor_is_gone;
         let result = loop {
             match self.stay(former_self_is_gone).await {
@@ -129,6 +132,40 @@ impl Agent {
         };
         self.context.shared.state.send_replace(state);
         result
+    }
+
+    /// For a node that has left: goes on to read the cluster document, since what its clients still ask of it is passed on to the tablets'
+    /// owners, who change. Returns when it is told to stop ([`AgentHandle::stop_following`]).
+    pub async fn follow(&self) {
+        let shared = &self.context.shared;
+        let mut stopped = shared.stopped.subscribe();
+        let mut stopping = std::pin::pin!(stopped.wait_for(|stopped| *stopped));
+        loop {
+            tokio::select! {
+                _ = &mut stopping => return,
+                () = shared.refresh.notified() => {}
+                () = self.context.clock.sleep(FOLLOWING_INTERVAL) => {}
+            }
+            let get = self.context.documents.get(document::NAME);
+            let found = self.context.within(self.context.config.lease, get).await;
+            if let Ok(Some(found)) = found
+                && let Ok(document) = ClusterDocument::decode(&found.content)
+            {
+                self.show(found.version, &document);
+            }
+        }
+    }
+
+    /// Publishes a document that is newer than the view. This node no longer sees who is alive: they are taken to be as they were.
+    fn show(&self, version: Version, document: &ClusterDocument) {
+        self.context.shared.view.send_if_modified(|view| {
+            let is_newer = view.version() < version;
+            if is_newer {
+                let alive = |node: &NodeRecord| view.node(node.host_id).is_none_or(|known| known.alive);
+                *view = document.view(version, alive);
+            }
+            is_newer
+        });
     }
 
     async fn stay(&mut self, former_self_is_gone: bool) -> Result<End, ClusterError> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 
-use super::handle::{AgentState, Change, Mailbox, Request};
+use super::handle::{AgentState, Change, Mailbox, Request, Written};
 use super::hosting::Hosting;
 use super::watching::Watching;
 use super::worker::{Command, Event};
@@ -291,7 +291,10 @@ impl Tender {
         let put = self.context.documents.put(document::NAME, &content, expect);
         let version = self.context.within(self.context.config.lease, put).await?;
         self.learn(version, next);
-        self.context.shared.written.send_replace(version);
+        self.context.shared.written.send_replace(Written {
+            version,
+            content: content.into(),
+        });
         Ok(())
     }
 
@@ -369,10 +372,7 @@ impl Tender {
             biased;
             Some(event) = self.events.recv() => self.hosting.handle_event(event),
             Some(request) = mailbox.requests.recv() => self.handle_request(request),
-            () = shared.refresh.notified() => {
-                let soonest = now.max(self.last_read + REFRESH_INTERVAL_MIN);
-                self.next_read = Some(self.next_read.map_or(soonest, |time| time.min(soonest)));
-            }
+            () = shared.refresh.notified() => self.refresh(now),
             () = self.context.clock.sleep(pause) => {}
         }
         while let Ok(event) = self.events.try_recv() {
@@ -380,6 +380,32 @@ impl Tender {
         }
         while let Ok(request) = mailbox.requests.try_recv() {
             self.handle_request(request);
+        }
+    }
+
+    /// Someone has told of a new document, or wants to know of one.
+    fn refresh(&mut self, now: Duration) {
+        if let Some(written) = self.context.shared.take_heard()
+            && self.hear(&written)
+        {
+            return;
+        }
+        let soonest = now.max(self.last_read + REFRESH_INTERVAL_MIN);
+        self.next_read = Some(self.next_read.map_or(soonest, |time| time.min(soonest)));
+    }
+
+    /// Takes in what another node has written, as if it had been read; false if it can't be taken for that.
+    fn hear(&mut self, written: &Written) -> bool {
+        let known = self.known.as_ref().map_or(0, |(version, _)| *version);
+        if written.version <= known {
+            return true;
+        }
+        match ClusterDocument::decode(&written.content) {
+            Ok(document) if document.cluster_name == self.context.config.cluster_name => {
+                self.learn(written.version, document);
+                true
+            }
+            _ => false,
         }
     }
 

@@ -125,7 +125,7 @@ impl World {
         config.initial_tablets = TabletSpec::ring(self.initial_tablets);
         config.limits.tablets_per_node_min = 1;
         config.limits.merge_after = MERGE_AFTER;
-        let agent = Agent::new(
+        let mut agent = Agent::new(
             mailbox,
             config,
             Arc::new(bucket),
@@ -139,6 +139,7 @@ impl World {
             host,
             refuses: refuses.clone(),
         };
+        self.tell_of_writes(node, process.clone());
         self.sim.spawn(group, async move {
             let result = agent.run().await;
             // One that failed is looked at by the test.
@@ -151,6 +152,28 @@ impl World {
             sim.kill(group);
         });
         self.processes.lock().unwrap()[node] = Some(process);
+    }
+
+    /// Has the other nodes hear of the cluster documents that this one writes: most of them, some time, and in any order.
+    fn tell_of_writes(&self, node: usize, process: Process) {
+        let world = self.clone();
+        self.sim.spawn(process.group, async move {
+            let mut written = process.handle.written();
+            while written.changed().await.is_ok() {
+                let document = written.borrow_and_update().clone();
+                let others = world.alive().into_iter().filter(|other| *other != node);
+                for other in others.filter_map(|other| world.process(other)) {
+                    if world.sim.chance(30) {
+                        continue;
+                    }
+                    let (sim, document) = (world.sim.clone(), document.clone());
+                    world.sim.spawn(other.group, async move {
+                        sim.sleep(sim.millis(0..50)).await;
+                        other.handle.heard_of(document);
+                    });
+                }
+            }
+        });
     }
 
     pub fn crash(&self, node: usize) {

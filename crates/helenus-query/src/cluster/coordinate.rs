@@ -226,7 +226,7 @@ fn run_part<'a>(
     deadline: Instant,
 ) -> BoxFuture<'a, Result<Outcome, CqlError>> {
     Box::pin(async move {
-        let mut backoff = Backoff::until(deadline);
+        let mut backoff = Backoff::until(deadline, cluster);
         let consistency = request.options.consistency;
         let mut in_the_end = unavailable(consistency);
         let mut place = place;

@@ -163,8 +163,11 @@ pub trait Cluster: Send + Sync + 'static {
     fn here(&self) -> Uuid;
     /// False once others may own what this node owned: what it reads may be old.
     fn may_serve(&self) -> bool;
-    /// Returns when the view has changed, or after that time; false if it will not change any more, since the node has left.
-    async fn changed(&self, at_most: Duration) -> bool;
+    /// A number that grows whenever the view has changed or a tablet was opened here.
+    fn changes(&self) -> u64;
+    /// Returns when that is no longer the number of changes, or after that time; false if the view will not change any more, since the
+    /// node takes no part.
+    async fn changed(&self, since: u64, at_most: Duration) -> bool;
     /// Reads the view anew.
     async fn refresh(&self);
 
@@ -224,23 +227,27 @@ pub(crate) fn is_moved(error: &CqlError) -> bool {
     matches!(error, CqlError::IsBootstrapping(_))
 }
 
-/// Waits between tries, longer each time, and no longer than until the view changes.
+/// Waits between tries, longer each time, and no longer than until something has changed since the last try began.
 pub(crate) struct Backoff {
     wait: Duration,
     deadline: Instant,
+    /// What the cluster had changed when the last try began.
+    seen: u64,
 }
 
-/// How long a node that has left tries to pass on what it was asked before: the new owners may still be opening the tablets.
+/// How long a node that takes no part any more tries to pass on what it was asked before.
 const LEFT_PATIENCE: Duration = Duration::from_secs(2);
 /// The first wait between tries, and the longest.
 const WAIT_MIN: Duration = Duration::from_millis(2);
 const WAIT_MAX: Duration = Duration::from_millis(100);
 
 impl Backoff {
-    pub fn until(deadline: Instant) -> Backoff {
+    /// Make it before the first try.
+    pub fn until(deadline: Instant, cluster: &dyn Cluster) -> Backoff {
         Backoff {
             wait: WAIT_MIN,
             deadline,
+            seen: cluster.changes(),
         }
     }
 
@@ -249,9 +256,10 @@ impl Backoff {
         if Instant::now() + self.wait >= self.deadline {
             return false;
         }
-        if !cluster.changed(self.wait).await {
+        if !cluster.changed(self.seen, self.wait).await {
             self.deadline = self.deadline.min(Instant::now() + LEFT_PATIENCE);
         }
+        self.seen = cluster.changes();
         self.wait = (self.wait * 2).min(WAIT_MAX);
         true
     }

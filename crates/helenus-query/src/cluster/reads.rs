@@ -46,7 +46,7 @@ pub(crate) async fn get(
     key: &[u8],
 ) -> Result<Option<Bytes>, CqlError> {
     let deadline = engine.deadline();
-    let mut backoff = Backoff::until(deadline);
+    let mut backoff = Backoff::until(deadline, cluster);
     loop {
         let tried = match cluster.owner(token) {
             Owner::Here => get_here(engine, token, key).await,
@@ -114,7 +114,7 @@ pub(crate) async fn scan(
     range: &ScanRange,
 ) -> Result<Option<TabletScan>, CqlError> {
     let deadline = engine.deadline();
-    let mut backoff = Backoff::until(deadline);
+    let mut backoff = Backoff::until(deadline, cluster);
     while cluster.tablet(range.tokens.first).contains(range.tokens.last) {
         match try_scan(engine, cluster, range, deadline).await {
             Err(error) if is_moved(&error) => {

@@ -107,7 +107,7 @@ impl Engine {
         };
         let is_here = |target: &Target| cluster.owner(target.token) == Owner::Here;
         let deadline = self.deadline();
-        let mut opening = Backoff::until(deadline.min(Instant::now() + OPENING_PATIENCE));
+        let mut opening = Backoff::until(deadline.min(Instant::now() + OPENING_PATIENCE), cluster.as_ref());
         loop {
             let is_mine = match route(self, cluster.as_ref(), &request, &options.place)? {
                 Route::Anywhere => true,

@@ -107,7 +107,7 @@ async fn apply(
     locks: bool,
     deadline: Instant,
 ) -> Result<(), CqlError> {
-    let mut backoff = Backoff::until(deadline);
+    let mut backoff = Backoff::until(deadline, cluster.as_ref());
     loop {
         let tried = match cluster.owner(token) {
             Owner::Here => {
@@ -230,7 +230,7 @@ async fn write_part(
     durable: bool,
     deadline: Instant,
 ) -> Result<(), CqlError> {
-    let mut backoff = Backoff::until(deadline);
+    let mut backoff = Backoff::until(deadline, cluster);
     let mut write = RemoteWrite {
         ops,
         durable,

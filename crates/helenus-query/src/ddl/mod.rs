@@ -356,7 +356,7 @@ async fn ask_to_load(
     versions: Versions,
 ) -> Option<String> {
     let deadline = engine.deadline();
-    let mut backoff = Backoff::until(deadline);
+    let mut backoff = Backoff::until(deadline, cluster);
     loop {
         match cluster.load(node, versions, deadline).await {
             Ok(()) => return None,

@@ -326,7 +326,7 @@ impl RangeCursor {
     async fn begin_again(&mut self, engine: &Engine) {
         self.scan = None;
         if let Some(cluster) = engine.cluster() {
-            cluster.changed(MOVED_WAIT).await;
+            cluster.changed(cluster.changes(), MOVED_WAIT).await;
         }
         let start = match self.last.take() {
             Some(last) => [last.as_ref(), &[0]].concat().into(),

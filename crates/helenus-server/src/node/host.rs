@@ -9,22 +9,23 @@ use helenus_cluster::{Epoch, HostError, Removal, TabletHost, TabletId, TabletLoa
 use helenus_query::engine::Engine;
 use helenus_tablet::{Store, StoreError};
 use parking_lot::Mutex;
-use tokio::sync::Notify;
+
+use crate::rpc::Members;
 
 /// The tablets of an engine's store.
 pub struct StoreHost {
     engine: Arc<Engine>,
     /// Told of each tablet that is open.
-    opened: Arc<Notify>,
+    members: Arc<Members>,
     /// What each tablet had done when its load was last asked for.
     counted: Mutex<HashMap<u32, (u64, Instant)>>,
 }
 
 impl StoreHost {
-    pub fn new(engine: Arc<Engine>, opened: Arc<Notify>) -> StoreHost {
+    pub fn new(engine: Arc<Engine>, members: Arc<Members>) -> StoreHost {
         StoreHost {
             engine,
-            opened,
+            members,
             counted: Mutex::default(),
         }
     }
@@ -59,16 +60,17 @@ impl TabletHost for StoreHost {
         let began = Instant::now();
         let store = self.engine.store();
         // What was agreed while this node did not take part.
-        let engine = self.engine.clone();
+        let (engine, this) = (self.engine.clone(), self.engine.clone());
         let loading = tokio::spawn(async move { engine.load_newest().await });
         let loaded = async move {
             let unavailable = |error: &dyn std::fmt::Display| StoreError::Unavailable(error.to_string());
             let loaded = loading.await.map_err(|error| unavailable(&error))?;
+            this.follow_former_owners();
             loaded.map_err(|error| unavailable(&error))
         };
         let opening = store.open_tablet_then(tablet.0, range(tokens), loaded);
         opening.await.map_err(failed)?;
-        self.opened.notify_waiters();
+        self.members.has_opened();
         let took_ms = began.elapsed().as_millis();
         let unfinished = self.engine.recover_batches(range(tokens)).await.map_err(failed)?;
         // All that this node has read so far, for whatever tablet.
@@ -79,7 +81,11 @@ impl TabletHost for StoreHost {
 
     async fn close(&self, tablet: TabletId) -> Result<(), HostError> {
         let began = Instant::now();
-        self.engine.store().close_tablet(tablet.0).await.map_err(failed)?;
+        self.engine
+            .store()
+            .hand_over_tablet(tablet.0)
+            .await
+            .map_err(failed)?;
         let took_ms = began.elapsed().as_millis();
         tracing::info!(%tablet, took_ms, "tablet closed");
         Ok(())

@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use helenus_cluster::{Agent, AgentConfig, AgentHandle, AgentState, HostId, SystemClock};
+use helenus_cluster::{Agent, AgentConfig, AgentHandle, AgentState, HostId, SystemClock, Written};
 use helenus_query::engine::Engine;
 use helenus_tablet::{MetaExpect, Store, StoreError, TabletEvent};
 use tokio::sync::watch;
@@ -102,7 +102,7 @@ impl ClusterNode {
             tokio::spawn(report_losses(store.clone(), handle.clone())),
         ];
         let documents = Arc::new(StoreDocuments::new(store));
-        let host = Arc::new(StoreHost::new(engine.clone(), members.opened()));
+        let host = Arc::new(StoreHost::new(engine.clone(), members.clone()));
         let agent = Agent::new(mailbox, agent_config, documents, host, rand::random());
         Ok(ClusterNode {
             agent: handle,
@@ -171,6 +171,7 @@ impl ClusterNode {
     pub async fn stop(mut self, at_most: Duration) {
         self.tasks.iter().for_each(JoinHandle::abort);
         self.rpc.stop(at_most).await;
+        self.agent.stop_following();
         if let Some(running) = self.running.take() {
             let _ = tokio::task::spawn_blocking(move || running.join()).await;
         }
@@ -178,16 +179,15 @@ impl ClusterNode {
 }
 
 /// Runs the agent in a thread of its own.
-fn run(agent: Agent) -> std::io::Result<std::thread::JoinHandle<()>> {
+fn run(mut agent: Agent) -> std::io::Result<std::thread::JoinHandle<()>> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     std::thread::Builder::new()
         .name("helenus-agent".to_owned())
-        .spawn(move || {
-            if let Err(error) = runtime.block_on(agent.run()) {
-                tracing::error!(%error, "this node takes no part in the cluster any more");
-            }
+        .spawn(move || match runtime.block_on(agent.run()) {
+            Ok(()) => runtime.block_on(agent.follow()),
+            Err(error) => tracing::error!(%error, "this node takes no part in the cluster any more"),
         })
 }
 
@@ -219,10 +219,10 @@ async fn look(engine: Arc<Engine>) {
     }
 }
 
-/// Has the agent look at the cluster document when another node has written it.
-async fn listen(mut told: watch::Receiver<u64>, agent: AgentHandle) {
+/// Has the agent hear of what other nodes write into the cluster document.
+async fn listen(mut told: watch::Receiver<Written>, agent: AgentHandle) {
     while told.changed().await.is_ok() {
-        agent.heard_of(*told.borrow_and_update());
+        agent.heard_of(told.borrow_and_update().clone());
     }
 }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use helenus_cluster::Written;
 use helenus_cql::error::CqlError;
 use helenus_query::cluster::{Forwarded, RemoteError, RemoteScan, RemoteWrite, ScanRange, Versions};
 use helenus_query::response::Outcome;
@@ -173,12 +174,15 @@ impl Peers {
         Ok(answer.into_inner())
     }
 
-    /// Says that the cluster document has this version now.
-    pub async fn tell(&self, address: &str, cluster_version: u64, timeout: Duration) -> Result<(), Status> {
+    /// Says what the cluster document is now.
+    pub async fn tell(&self, address: &str, written: &Written, timeout: Duration) -> Result<(), Status> {
         let mut client = self
             .client(address)
             .map_err(|error| Status::unavailable(format!("{error:?}")))?;
-        let message = TellRequest { cluster_version };
+        let message = TellRequest {
+            cluster_version: written.version,
+            cluster_document: Bytes::copy_from_slice(&written.content),
+        };
         client.tell(self.prover.request(message, timeout)).await?;
         Ok(())
     }

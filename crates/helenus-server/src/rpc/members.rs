@@ -13,7 +13,7 @@ use helenus_query::cluster::{
 use helenus_query::engine::Engine;
 use helenus_query::response::Outcome;
 use helenus_tablet::TokenRange;
-use tokio::sync::Notify;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -35,8 +35,8 @@ pub struct Members {
     here: HostId,
     peers: Peers,
     counts: Counts,
-    /// A tablet was opened here.
-    opened: Arc<Notify>,
+    /// Counts the tablets that were opened here.
+    opened: watch::Sender<u64>,
     began: Instant,
     refreshed_ms: AtomicU64,
 }
@@ -49,15 +49,15 @@ impl Members {
             here,
             peers,
             counts: Counts::default(),
-            opened: Arc::default(),
+            opened: watch::Sender::default(),
             began: Instant::now(),
             refreshed_ms: AtomicU64::new(0),
         })
     }
 
-    /// To be notified when a tablet is open: requests may be waiting for it.
-    pub fn opened(&self) -> Arc<Notify> {
-        self.opened.clone()
+    /// A tablet is open: requests may be waiting for it.
+    pub fn has_opened(&self) {
+        self.opened.send_modify(|count| *count += 1);
     }
 
     fn peer(&self, node: Uuid) -> Result<Arc<NodeInfo>, RemoteError> {
@@ -102,13 +102,13 @@ impl Members {
         tokio::spawn(async move {
             let mut written = members.agent.written();
             while written.changed().await.is_ok() {
-                let version = *written.borrow_and_update();
+                let document = written.borrow_and_update().clone();
                 let view = members.agent.view();
                 for node in view.nodes().iter().filter(|node| node.host_id != members.here) {
-                    let (members, node) = (members.clone(), node.clone());
+                    let (members, node, document) = (members.clone(), node.clone(), document.clone());
                     // One that hangs must not keep the others from hearing of it.
                     tokio::spawn(async move {
-                        let told = members.peers.tell(&node.rpc_address, version, GREET_INTERVAL);
+                        let told = members.peers.tell(&node.rpc_address, &document, GREET_INTERVAL);
                         if let Err(status) = told.await {
                             tracing::debug!(node = %node.name, error = %status, "a node was not told of the cluster document");
                         }
@@ -220,16 +220,24 @@ impl Cluster for Members {
         self.agent.may_serve()
     }
 
-    async fn changed(&self, at_most: Duration) -> bool {
-        let mut views = self.agent.views();
-        let opened = self.opened.notified();
+    fn changes(&self) -> u64 {
+        // Neither ever becomes less.
+        self.agent.view().version() + *self.opened.borrow()
+    }
+
+    async fn changed(&self, since: u64, at_most: Duration) -> bool {
+        let (mut views, mut opened) = (self.agent.views(), self.opened.subscribe());
         self.look();
-        tokio::select! {
-            _ = views.changed() => {}
-            () = opened => {}
-            () = tokio::time::sleep(at_most) => {}
-        }
-        !matches!(self.agent.state(), AgentState::Left | AgentState::Failed(_))
+        let changes = async {
+            while self.changes() == since {
+                tokio::select! {
+                    changed = views.changed() => if changed.is_err() { return },
+                    _ = opened.changed() => {}
+                }
+            }
+        };
+        let _ = tokio::time::timeout(at_most, changes).await;
+        !matches!(self.agent.state(), AgentState::Failed(_))
     }
 
     async fn refresh(&self) {

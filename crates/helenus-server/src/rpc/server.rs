@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
+use helenus_cluster::Written;
 use helenus_query::cluster::{Refused, ScanRange, ServedScan, Versions};
 use helenus_query::engine::Engine;
 use helenus_tablet::TokenRange;
@@ -48,7 +49,7 @@ pub struct RpcServer {
     address: SocketAddr,
     /// What was asked so far; greetings are left out.
     calls: Arc<AtomicU64>,
-    told: watch::Receiver<u64>,
+    told: watch::Receiver<Written>,
     stop: watch::Sender<bool>,
     serving: JoinHandle<()>,
 }
@@ -69,7 +70,7 @@ impl RpcServer {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
         let calls = Arc::<AtomicU64>::default();
-        let (tell, told) = watch::channel(0);
+        let (tell, told) = watch::channel(Written::default());
         let (stop, mut stopped) = watch::channel(false);
         let service = NodeService {
             answering: Answering {
@@ -112,7 +113,7 @@ impl RpcServer {
     }
 
     /// The newest version of the cluster document that another node has told of.
-    pub fn told(&self) -> watch::Receiver<u64> {
+    pub fn told(&self) -> watch::Receiver<Written> {
         self.told.clone()
     }
 
@@ -146,7 +147,7 @@ struct NodeService {
     answering: Answering,
     cluster_name: String,
     host_id: Uuid,
-    tell: watch::Sender<u64>,
+    tell: watch::Sender<Written>,
     stopping: watch::Receiver<bool>,
 }
 
@@ -242,10 +243,15 @@ impl Node for NodeService {
     }
 
     async fn tell(&self, request: Request<TellRequest>) -> Result<Response<TellResponse>, Status> {
-        let version = request.into_inner().cluster_version;
+        let request = request.into_inner();
         self.tell.send_if_modified(|newest| {
-            let is_newer = *newest < version;
-            *newest = version.max(*newest);
+            let is_newer = newest.version < request.cluster_version;
+            if is_newer {
+                *newest = Written {
+                    version: request.cluster_version,
+                    content: request.cluster_document.as_ref().into(),
+                };
+            }
             is_newer
         });
         Ok(Response::new(TellResponse {}))

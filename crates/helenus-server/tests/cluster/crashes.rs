@@ -65,8 +65,11 @@ impl Cluster for Cut {
     fn may_serve(&self) -> bool {
         self.members.may_serve()
     }
-    async fn changed(&self, at_most: Duration) -> bool {
-        self.members.changed(at_most).await
+    fn changes(&self) -> u64 {
+        self.members.changes()
+    }
+    async fn changed(&self, since: u64, at_most: Duration) -> bool {
+        self.members.changed(since, at_most).await
     }
     async fn refresh(&self) {
         self.members.refresh().await;
