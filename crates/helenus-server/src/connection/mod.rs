@@ -55,6 +55,8 @@ const READ_LEN_MIN: usize = 4 * 1024;
 const REQUEST_OVERHEAD_BYTES: usize = 512;
 /// How long a client that was refused may take to read why.
 const LINGER: Duration = Duration::from_millis(500);
+/// How long a client must have asked nothing for its connection to be ended because the node stops.
+const QUIET: Duration = Duration::from_millis(20);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
@@ -191,7 +193,7 @@ impl<B: Backend> Connection<B> {
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
                 Poll::Pending => false,
             };
-            if self.is_over() && flushed {
+            if self.is_over(cx) && flushed {
                 return Poll::Ready(Ok(()));
             }
             if self.slice_is_over || !coop::has_budget_remaining() {
@@ -200,7 +202,7 @@ impl<B: Backend> Connection<B> {
             }
             if !progress {
                 self.check_deadline(cx);
-                if self.is_over() && flushed {
+                if self.is_over(cx) && flushed {
                     return Poll::Ready(Ok(()));
                 }
                 return Poll::Pending;
@@ -209,8 +211,22 @@ impl<B: Backend> Connection<B> {
     }
 
     /// True if nothing is left to be answered and nothing more will be.
-    fn is_over(&self) -> bool {
-        (self.ending || self.stopping > Stopping::No && self.waiting.is_empty()) && self.in_flight.is_empty()
+    fn is_over(&mut self, cx: &mut Context<'_>) -> bool {
+        if !self.in_flight.is_empty() || self.stopping == Stopping::No {
+            return self.ending && self.in_flight.is_empty();
+        }
+        self.ending || self.waiting.is_empty() && self.is_quiet(cx)
+    }
+
+    /// True if the client has asked nothing for a moment: a request that is on its way when the connection ends has no answer, and most are
+    /// sent as soon as the one before is answered.
+    fn is_quiet(&mut self, cx: &mut Context<'_>) -> bool {
+        let quiet_at = self.last_request + QUIET;
+        if quiet_at <= Instant::now() {
+            return true;
+        }
+        self.deadline.as_mut().reset(quiet_at.into());
+        self.deadline.as_mut().poll(cx).is_ready()
     }
 
     fn collect_finished(&mut self, cx: &mut Context<'_>) -> bool {
