@@ -10,7 +10,7 @@ use crate::effects::{TabletLoad, TabletSpec};
 use crate::error::ClusterError;
 use crate::ids::{Epoch, HostId, Member, TabletId};
 use crate::placement::{Intent, PlacementNode, PlacementTablet, place, weights};
-use crate::policy::{ReshapeLimits, Wish, may_merge, next_reshape};
+use crate::policy::{ReshapeLimits, Reshaping, Wish, is_busy};
 
 /// Nodes' loads may differ by this part of their mean before tablets move to make them more equal.
 const BALANCE_TOLERANCE_PERCENT: u64 = 25;
@@ -173,18 +173,8 @@ fn finish_reshapes(document: &mut ClusterDocument, facts: &Facts) -> Result<(), 
 
 /// Finds owners for tablets without one and for those of nodes that leave; fills this node if it joins; balances if that is its task.
 fn rearrange(document: &mut ClusterDocument, facts: &Facts, joins: bool) -> Result<(), ClusterError> {
-    let calm = facts.suspected.is_empty()
-        && document.reshapes.is_empty()
-        && document
-            .tablets
-            .iter()
-            .all(|tablet| tablet.owner.is_some() && tablet.moving_to.is_none());
-    let merges = may_merge(
-        document,
-        facts.mergeable,
-        facts.limits,
-        facts.initial_tablets.len(),
-    );
+    let calm = facts.suspected.is_empty() && !is_busy(document);
+    let merges = reshaping(document, facts).may_merge();
     let balances = facts.tend && calm && !merges && leads(document, facts);
     let intent = match () {
         () if joins => Intent::Fill(facts.me.host_id),
@@ -256,14 +246,18 @@ pub(crate) fn leads(document: &ClusterDocument, facts: &Facts) -> bool {
     first.is_some_and(|node| node.member() == facts.me.member())
 }
 
-fn reshape(document: &mut ClusterDocument, facts: &Facts) -> Result<(), ClusterError> {
-    let wish = next_reshape(
+fn reshaping<'a>(document: &'a ClusterDocument, facts: &'a Facts) -> Reshaping<'a> {
+    Reshaping {
         document,
-        facts.loads,
-        facts.mergeable,
-        facts.limits,
-        facts.initial_tablets.len(),
-    );
+        loads: facts.loads,
+        mergeable: facts.mergeable,
+        limits: facts.limits,
+        initial_tablets: facts.initial_tablets.len(),
+    }
+}
+
+fn reshape(document: &mut ClusterDocument, facts: &Facts) -> Result<(), ClusterError> {
+    let wish = reshaping(document, facts).next();
     match wish {
         Some(Wish::Split { tablet, at }) => document.begin_split(tablet, at),
         Some(Wish::Merge { left }) => document.begin_merge(left),

@@ -83,88 +83,85 @@ pub(crate) enum Wish {
 }
 
 /// Whether a split, a merge or a move is under way, or a tablet without an owner.
-fn is_busy(document: &ClusterDocument) -> bool {
+pub(crate) fn is_busy(document: &ClusterDocument) -> bool {
     let at_rest = |tablet: &TabletRecord| tablet.owner.is_some() && tablet.moving_to.is_none();
     !document.reshapes.is_empty() || !document.tablets.iter().all(at_rest)
 }
 
-/// The most urgent step, if there is one and nothing is under way.
-pub(crate) fn next_reshape(
-    document: &ClusterDocument,
-    loads: &BTreeMap<TabletId, TabletLoad>,
-    mergeable: &BTreeSet<TabletId>,
-    limits: &ReshapeLimits,
-    initial_tablets: usize,
-) -> Option<Wish> {
-    if is_busy(document) {
-        return None;
-    }
-    next_split(document, loads, limits)
-        .or_else(|| next_merge(document, loads, mergeable, limits, initial_tablets))
+/// What the next step is chosen by.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Reshaping<'a> {
+    pub document: &'a ClusterDocument,
+    pub loads: &'a BTreeMap<TabletId, TabletLoad>,
+    /// Tablets that have been small together with the next one for long, in a calm cluster.
+    pub mergeable: &'a BTreeSet<TabletId>,
+    pub limits: &'a ReshapeLimits,
+    /// How many tablets the cluster began with.
+    pub initial_tablets: usize,
 }
 
-fn next_split(
-    document: &ClusterDocument,
-    loads: &BTreeMap<TabletId, TabletLoad>,
-    limits: &ReshapeLimits,
-) -> Option<Wish> {
-    let load = |tablet: &TabletRecord| loads.get(&tablet.id).copied().unwrap_or_default();
-    let node_count = document.nodes.len() as u64;
-    let tablet_count = document.tablets.len() as u64;
-    if tablet_count < node_count * u64::from(limits.tablets_per_node_min) {
-        let widest = document
-            .tablets
+impl Reshaping<'_> {
+    /// The most urgent step, if there is one and nothing is under way.
+    pub fn next(&self) -> Option<Wish> {
+        if is_busy(self.document) {
+            return None;
+        }
+        self.next_split().or_else(|| self.next_merge())
+    }
+
+    fn load(&self, tablet: &TabletRecord) -> TabletLoad {
+        self.loads.get(&tablet.id).copied().unwrap_or_default()
+    }
+
+    fn next_split(&self) -> Option<Wish> {
+        let limits = self.limits;
+        let tablets = &self.document.tablets;
+        let node_count = self.document.nodes.len() as u64;
+        let tablet_count = tablets.len() as u64;
+        if tablet_count < node_count * u64::from(limits.tablets_per_node_min) {
+            let widest = tablets
+                .iter()
+                .max_by_key(|tablet| (tablet.tokens.width(), self.load(tablet).bytes));
+            return widest.and_then(split);
+        }
+        if tablet_count >= node_count * u64::from(limits.tablets_per_node_max) {
+            return None;
+        }
+        let too_big = tablets
             .iter()
-            .max_by_key(|tablet| (tablet.tokens.width(), load(tablet).bytes));
-        return widest.and_then(split);
+            .filter(|tablet| is_too_big(self.load(tablet), limits));
+        too_big
+            .max_by_key(|tablet| {
+                let load = self.load(tablet);
+                (load.ops_per_s > limits.split_ops_per_s, load.bytes)
+            })
+            .and_then(split)
     }
-    if tablet_count >= node_count * u64::from(limits.tablets_per_node_max) {
-        return None;
-    }
-    let too_big = document
-        .tablets
-        .iter()
-        .filter(|tablet| is_too_big(load(tablet), limits));
-    too_big
-        .max_by_key(|tablet| {
-            (
-                load(tablet).ops_per_s > limits.split_ops_per_s,
-                load(tablet).bytes,
-            )
-        })
-        .and_then(split)
-}
 
-/// The neighbours that may be merged and are small by what is known just now.
-fn next_merge(
-    document: &ClusterDocument,
-    loads: &BTreeMap<TabletId, TabletLoad>,
-    mergeable: &BTreeSet<TabletId>,
-    limits: &ReshapeLimits,
-    initial_tablets: usize,
-) -> Option<Wish> {
-    if !may_merge(document, mergeable, limits, initial_tablets) {
-        return None;
+    /// The neighbours that may be merged and are small by what is known just now.
+    fn next_merge(&self) -> Option<Wish> {
+        if !self.may_merge() {
+            return None;
+        }
+        let bytes = |tablet: &TabletRecord| self.load(tablet).bytes;
+        let are_small = |left, right| self.limits.are_small((left, right), self.loads) == Some(true);
+        let pairs = self
+            .document
+            .tablets
+            .windows(2)
+            .filter(|pair| self.mergeable.contains(&pair[0].id) && are_small(pair[0].id, pair[1].id));
+        pairs
+            // Those of one owner first, since they need no move.
+            .min_by_key(|pair| (pair[0].owner != pair[1].owner, bytes(&pair[0]) + bytes(&pair[1])))
+            .and_then(|pair| merge(&pair[0], &pair[1]))
     }
-    let bytes = |tablet: &TabletRecord| loads.get(&tablet.id).map_or(0, |load| load.bytes);
-    let pairs = document.tablets.windows(2).filter(|pair| {
-        mergeable.contains(&pair[0].id) && limits.are_small((pair[0].id, pair[1].id), loads) == Some(true)
-    });
-    pairs
-        // Those of one owner first, since they need no move.
-        .min_by_key(|pair| (pair[0].owner != pair[1].owner, bytes(&pair[0]) + bytes(&pair[1])))
-        .and_then(|pair| merge(&pair[0], &pair[1]))
-}
 
-/// Whether some neighbours are to be merged, now or when their loads are known again. Nothing is balanced then: it would part them.
-pub(crate) fn may_merge(
-    document: &ClusterDocument,
-    mergeable: &BTreeSet<TabletId>,
-    limits: &ReshapeLimits,
-    initial_tablets: usize,
-) -> bool {
-    let count_min = limits.merged_count_min(document.nodes.len() as u64, initial_tablets);
-    !mergeable.is_empty() && document.tablets.len() as u64 > count_min
+    /// Whether some neighbours are to be merged, now or when their loads are known again. Nothing is balanced then: it would part them.
+    pub fn may_merge(&self) -> bool {
+        let node_count = self.document.nodes.len() as u64;
+        let count_min = self.limits.merged_count_min(node_count, self.initial_tablets);
+        !self.mergeable.is_empty() && self.document.tablets.len() as u64 > count_min
+    }
 }
 
 fn is_too_big(load: TabletLoad, limits: &ReshapeLimits) -> bool {

@@ -11,16 +11,27 @@ fn loads(bytes: &[u64]) -> BTreeMap<TabletId, TabletLoad> {
     (1..).map(TabletId).zip(bytes.iter().map(load)).collect()
 }
 
+/// With the default limits.
+fn next(
+    document: &ClusterDocument,
+    loads: &BTreeMap<TabletId, TabletLoad>,
+    mergeable: &BTreeSet<TabletId>,
+    initial_tablets: usize,
+) -> Option<Wish> {
+    let reshaping = Reshaping {
+        document,
+        loads,
+        mergeable,
+        limits: &ReshapeLimits::default(),
+        initial_tablets,
+    };
+    reshaping.next()
+}
+
 /// When all neighbours have been small for long, as far as they are.
 fn wish(document: &ClusterDocument, bytes: &[u64], initial_tablets: usize) -> Option<Wish> {
     let mergeable = document.tablets.iter().map(|tablet| tablet.id).collect();
-    next_reshape(
-        document,
-        &loads(bytes),
-        &mergeable,
-        &ReshapeLimits::default(),
-        initial_tablets,
-    )
+    next(document, &loads(bytes), &mergeable, initial_tablets)
 }
 
 #[test]
@@ -38,7 +49,7 @@ fn a_busy_tablet_is_split_however_small() {
     let document = cluster(1, 4);
     let mut loads = loads(&[40 * GIB, 0, 0, 0]);
     loads.get_mut(&TabletId(4)).unwrap().ops_per_s = 60_000;
-    let wish = next_reshape(&document, &loads, &BTreeSet::new(), &ReshapeLimits::default(), 4);
+    let wish = next(&document, &loads, &BTreeSet::new(), 4);
     assert_eq!(wish, split(&document.tablets[3]));
 }
 
@@ -85,18 +96,12 @@ fn nothing_is_merged_that_one_more_node_would_have_split_again() {
 #[test]
 fn only_what_has_been_small_for_long_is_merged() {
     let document = cluster(1, 12);
-    let next = |mergeable: &[u32]| {
+    let of = |mergeable: &[u32]| {
         let mergeable = mergeable.iter().map(|id| TabletId(*id)).collect();
-        next_reshape(
-            &document,
-            &loads(&[0; 12]),
-            &mergeable,
-            &ReshapeLimits::default(),
-            4,
-        )
+        next(&document, &loads(&[0; 12]), &mergeable, 4)
     };
-    assert_eq!(next(&[]), None);
-    assert_eq!(next(&[7]), Some(Wish::Merge { left: TabletId(7) }));
+    assert_eq!(of(&[]), None);
+    assert_eq!(of(&[7]), Some(Wish::Merge { left: TabletId(7) }));
 }
 
 #[test]

@@ -111,9 +111,7 @@ impl Server {
             tracing::warn!(left, "connections had requests running when the server stopped");
         }
     }
-}
 
-impl Server {
     /// Waits until no connection is left, for that time at most.
     async fn ended_within(&self, limit: Duration) {
         let deadline = tokio::time::Instant::now() + limit;

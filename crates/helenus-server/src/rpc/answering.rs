@@ -18,14 +18,11 @@ use tonic::{Status, Streaming};
 
 use super::codec::{self, Received};
 use super::exchange::OPEN_MAX;
+use super::grouping::gather;
 use super::proto::{
     Answer, Answers, ExecuteRequest, ExecuteResponse, GetRequest, GetResponse, Question, Questions, Row,
     Step, WriteRequest, WriteResponse, answer, question,
 };
-
-/// Answers in a message, and their bytes, about.
-const GROUP_MAX: usize = 128;
-const GROUP_BYTES_MAX: usize = 64 << 10;
 
 /// Answers for the engine.
 #[derive(Clone)]
@@ -229,20 +226,18 @@ impl Stream for Outgoing {
     type Item = Result<Answers, Status>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Answers, Status>>> {
-        let first = match self.0.poll_recv(cx) {
-            Poll::Ready(Some(first)) => first,
+        let mut first = match self.0.poll_recv(cx) {
+            Poll::Ready(Some(first)) => Some(first),
             Poll::Ready(None) => return Poll::Ready(None),
             Poll::Pending => return Poll::Pending,
         };
-        let mut bytes = size(&first.answer);
-        let mut answers = vec![first.answer];
-        while answers.len() < GROUP_MAX
-            && bytes < GROUP_BYTES_MAX
-            && let Ok(next) = self.0.try_recv()
-        {
-            bytes += size(&next.answer);
-            answers.push(next.answer);
-        }
+        let next = || {
+            first
+                .take()
+                .or_else(|| self.0.try_recv().ok())
+                .map(|ready| ready.answer)
+        };
+        let answers = gather(next, size);
         Poll::Ready(Some(Ok(Answers { answers })))
     }
 }

@@ -21,14 +21,12 @@ use tonic::{Code, Request, Status};
 
 use super::auth::Prover;
 use super::client::failure;
+use super::grouping::{GROUP_BYTES_MAX, gather};
 use super::proto::node_client::NodeClient;
 use super::proto::{Answer, Question, Questions, answer, question};
 
 /// Questions that may be without an answer.
 pub(super) const OPEN_MAX: usize = 1024;
-/// Questions in a message, and their bytes, about.
-const GROUP_MAX: usize = 128;
-const GROUP_BYTES_MAX: usize = 64 << 10;
 
 type Outcome = Result<answer::What, RemoteError>;
 
@@ -68,20 +66,18 @@ struct Open {
 impl State {
     /// The next message.
     fn take(&mut self) -> Option<Questions> {
-        let mut group = Questions::default();
-        let mut bytes = 0;
-        while group.questions.len() < GROUP_MAX && bytes < GROUP_BYTES_MAX {
-            let Some(question) = self.waiting.pop_front() else {
-                break;
-            };
-            let Some(open) = self.open.get_mut(&question.id) else {
-                continue;
-            };
-            open.was_sent = true;
-            bytes += question.what.as_ref().map_or(0, size);
-            group.questions.push(question);
-        }
-        (!group.questions.is_empty()).then_some(group)
+        let (waiting, open) = (&mut self.waiting, &mut self.open);
+        let next = || {
+            loop {
+                let question = waiting.pop_front()?;
+                if let Some(open) = open.get_mut(&question.id) {
+                    open.was_sent = true;
+                    return Some(question);
+                }
+            }
+        };
+        let questions = gather(next, |question: &Question| question.what.as_ref().map_or(0, size));
+        (!questions.is_empty()).then_some(Questions { questions })
     }
 
     /// The stream is over: whoever waits is told.

@@ -133,7 +133,11 @@ async fn each_question_has_its_answer_and_those_that_wait_go_together() {
         other => panic!("{other:?}"),
     };
     let largest = answers.iter().map(group).max();
-    assert_eq!(largest, Some(GROUP_MAX), "they went one by one");
+    assert_eq!(
+        largest,
+        Some(super::super::grouping::GROUP_MAX),
+        "they went one by one"
+    );
     assert!(exchange.queue.state.lock().open.is_empty());
 }
 

@@ -10,6 +10,7 @@ mod client;
 mod codec;
 mod counts;
 mod exchange;
+mod grouping;
 mod members;
 mod server;
 mod tls;

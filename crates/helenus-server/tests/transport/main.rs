@@ -481,13 +481,19 @@ async fn a_lost_clients_requests_run_to_their_end() {
     assert_eq!(mock.ended.load(Ordering::Relaxed), 2);
 }
 
+/// A server, a client of which a request runs for a while, as number 1, and one that asks nothing.
+async fn with_a_busy_and_an_idle_client() -> (Server, Client, Client) {
+    let (server, _) = server().await;
+    let mut busy = Client::connect(server.address(), V5, None, &[]).await;
+    let idle = Client::connect(server.address(), V4, None, &[]).await;
+    busy.send(1, query("sleep 300")).await;
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    (server, busy, idle)
+}
+
 #[tokio::test]
 async fn stopping_answers_what_runs_and_turns_away_what_comes() {
-    let (server, _) = server().await;
-    let mut client = Client::connect(server.address(), V5, None, &[]).await;
-    let mut idle = Client::connect(server.address(), V4, None, &[]).await;
-    client.send(1, query("sleep 300")).await;
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    let (server, mut client, mut idle) = with_a_busy_and_an_idle_client().await;
     let address = server.address();
     let began = Instant::now();
     let stopping = tokio::spawn(server.stop());
@@ -506,11 +512,7 @@ async fn stopping_answers_what_runs_and_turns_away_what_comes() {
 
 #[tokio::test]
 async fn a_server_that_has_work_to_hand_over_serves_its_clients_until_they_are_idle() {
-    let (server, _) = server().await;
-    let mut busy = Client::connect(server.address(), V5, None, &[]).await;
-    let mut idle = Client::connect(server.address(), V4, None, &[]).await;
-    busy.send(1, query("sleep 300")).await;
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    let (server, mut busy, mut idle) = with_a_busy_and_an_idle_client().await;
     let (done, is_done) = tokio::sync::oneshot::channel::<()>();
     let handed_over = async {
         let _ = is_done.await;
