@@ -48,8 +48,10 @@ func connect(address string, inKeyspace string) (*Node, error) {
 	config.Keyspace = inKeyspace
 	config.Timeout, config.ConnectTimeout, config.WriteTimeout = requestTimeout, 2*time.Second, 2*time.Second
 	config.NumConns = 2
-	config.DisableInitialHostLookup = true
-	// What it hears of other nodes later is not for this session.
+	// The node's id is to be known from the beginning: gocql takes one that it hears of later for another host at the same address, ends
+	// the connections in use, and may then find no host at all until it looks again.
+	config.DisableInitialHostLookup = false
+	// What it hears of other nodes is not for this session.
 	config.HostFilter = gocql.HostFilterFunc(func(found *gocql.HostInfo) bool { return found.ConnectAddress().String() == host })
 	config.DefaultTimestamp = false
 	config.RetryPolicy = nil
