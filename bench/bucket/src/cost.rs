@@ -2,12 +2,16 @@
 //!
 //! Requests are sent to any node, as a driver without tokens does, and those of one partition also straight to its owner: the
 //! difference is what forwarding costs. What the nodes take at rest is measured apart and left out.
+//!
+//! The same requests for more nodes leave less for each, and so less that is done together. `--per-node` gives each node its rate, its
+//! tablets, its rows and its connections, however many there are: what a cluster's user sees who adds nodes for more to do.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::Args;
 use helenus_row::murmur3_token;
 
@@ -16,8 +20,12 @@ use crate::load::{self, Keys, Load, Operation, key};
 use crate::node::{self, Cluster, Node, Store};
 
 const VALUE_BYTES: usize = 256;
-/// Connections of all nodes together.
+/// Connections of all nodes together, or of each.
 const CONNECTIONS: usize = 60;
+const CONNECTIONS_PER_NODE: usize = 6;
+/// Tablets and rows of each node.
+const TABLETS_PER_NODE: u16 = 4;
+const KEYS_PER_NODE: u64 = 2_000;
 /// Requests that are watched one by one to see what they touch.
 const PROBES: u64 = 40;
 /// What a request does in a tablet: each is counted there.
@@ -47,12 +55,84 @@ pub struct Options {
     /// Requests a second, of all nodes together: few enough that the cores are not what is waited for
     #[arg(long, default_value_t = 1000)]
     rate: u32,
+    /// Requests a second for each node instead, with four tablets, 2,000 rows and six connections for each
+    #[arg(long, conflicts_with_all = ["rate", "keys", "tablets"])]
+    per_node: Option<u32>,
     /// Rows
     #[arg(long, default_value_t = 20_000)]
     keys: u64,
     /// Tablets, which stay as they are: a cluster with fewer than four a node would split them meanwhile
     #[arg(long, default_value_t = 40)]
     tablets: u16,
+}
+
+/// What is asked of so many nodes.
+#[derive(Clone, Copy)]
+struct Size {
+    rate: u32,
+    connections: usize,
+    keys: u64,
+    tablets: u16,
+    seconds: u64,
+}
+
+impl Options {
+    fn size(&self, nodes: u8) -> Size {
+        let seconds = self.seconds;
+        match self.per_node {
+            None => Size {
+                rate: self.rate,
+                connections: CONNECTIONS,
+                keys: self.keys,
+                tablets: self.tablets,
+                seconds,
+            },
+            Some(rate) => Size {
+                rate: rate * u32::from(nodes),
+                connections: CONNECTIONS_PER_NODE * usize::from(nodes),
+                keys: KEYS_PER_NODE * u64::from(nodes),
+                tablets: TABLETS_PER_NODE * u16::from(nodes),
+                seconds,
+            },
+        }
+    }
+}
+
+/// A store and the nodes that share it.
+struct Fleet {
+    nodes: Vec<Node>,
+    store: Store,
+    common: Common,
+}
+
+impl Fleet {
+    fn new(options: &Options, size: Size) -> Result<Fleet> {
+        let mut common = options.common.clone();
+        common.set.push(format!("tablet_count={}", size.tablets));
+        Ok(Fleet {
+            nodes: Vec::new(),
+            store: Store::start(&common, None)?,
+            common,
+        })
+    }
+
+    /// Starts what nodes are lacking; returns who has what when all are at rest.
+    async fn grow(&mut self, count: u8, log: &Path) -> Result<Cluster> {
+        while self.nodes.len() < usize::from(count) {
+            let number = self.nodes.len() as u8 + 1;
+            let mut node = Node::shared(&self.common, number, &self.store, log)?;
+            node.wait_until_ready().await?;
+            self.nodes.push(node);
+        }
+        let first = self.nodes.first().context("no node is asked for")?;
+        Ok(node::settled(first, self.nodes.len(), SETTLE_TIMEOUT).await?.0)
+    }
+
+    async fn fill(&self, size: Size) -> Result<()> {
+        let first = self.nodes.first().context("no node is asked for")?;
+        load::prepare(&first.cql).await?;
+        fill(size, first).await
+    }
 }
 
 /// What was measured of one operation with so many nodes.
@@ -68,44 +148,38 @@ struct Figures {
     touches: f64,
 }
 
-pub async fn run(mut options: Options) -> Result<()> {
-    options
-        .common
-        .set
-        .push(format!("tablet_count={}", options.tablets));
+pub async fn run(options: Options) -> Result<()> {
     let folder = tempfile::tempdir()?;
-    let store = Store::start(&options.common, None)?;
-    let mut nodes: Vec<Node> = Vec::new();
+    let mut kept: Option<Fleet> = None;
     let mut figures = Vec::new();
     for &count in &options.nodes {
-        while nodes.len() < usize::from(count) {
-            let number = nodes.len() as u8 + 1;
-            let mut node = Node::shared(&options.common, number, &store, folder.path())?;
-            node.wait_until_ready().await?;
-            nodes.push(node);
+        let size = options.size(count);
+        // More tablets and rows need a store of their own; the one before must be gone first, for its ports.
+        let (mut fleet, is_new) = match kept.take().filter(|_| options.per_node.is_none()) {
+            Some(fleet) => (fleet, false),
+            None => (Fleet::new(&options, size)?, true),
+        };
+        let cluster = fleet.grow(count, folder.path()).await?;
+        if is_new {
+            fleet.fill(size).await?;
         }
-        let Some(first) = nodes.first() else { continue };
-        let (cluster, _) = node::settled(first, nodes.len(), SETTLE_TIMEOUT).await?;
-        if figures.is_empty() {
-            load::prepare(&first.cql).await?;
-            fill(&options, first).await?;
-        }
-        let idle = at_rest(&nodes).await?;
+        let idle = at_rest(&fleet.nodes).await?;
         println!(
             "{count} nodes at rest: {:.1} ms of CPU a second and node",
             idle * 1e3 / f64::from(count)
         );
         for operation in MEASURED {
-            let measured = measure(&options, &nodes, &cluster, operation, idle).await?;
+            let measured = measure(size, &fleet.nodes, &cluster, operation, idle).await?;
             print(&measured);
             figures.push(measured);
         }
+        kept = Some(fleet);
     }
     summary(&figures);
     Ok(())
 }
 
-async fn fill(options: &Options, node: &Node) -> Result<()> {
+async fn fill(size: Size, node: &Node) -> Result<()> {
     for operation in [Operation::Write, Operation::IndexedWrite] {
         let load = Load {
             operation,
@@ -114,7 +188,7 @@ async fn fill(options: &Options, node: &Node) -> Result<()> {
             length: None,
             pace: None,
         };
-        load.run(&[(node.cql.clone(), Keys::each(options.keys))]).await?;
+        load.run(&[(node.cql.clone(), Keys::each(size.keys))]).await?;
     }
     Ok(())
 }
@@ -133,7 +207,7 @@ async fn at_rest(nodes: &[Node]) -> Result<f64> {
 }
 
 async fn measure(
-    options: &Options,
+    size: Size,
     nodes: &[Node],
     cluster: &Cluster,
     operation: Operation,
@@ -143,14 +217,14 @@ async fn measure(
         operation,
         value_bytes: VALUE_BYTES,
         in_flight: 1,
-        length: Some(Duration::from_secs(options.seconds)),
-        pace: Some(Duration::from_secs(1) * CONNECTIONS as u32 / options.rate),
+        length: Some(Duration::from_secs(size.seconds)),
+        pace: Some(Duration::from_secs(1) * size.connections as u32 / size.rate),
     };
     let anywhere: Vec<(String, Keys)> = nodes
         .iter()
-        .map(|node| (node.cql.clone(), Keys::Any(0..options.keys)))
+        .map(|node| (node.cql.clone(), Keys::Any(0..size.keys)))
         .collect();
-    let anywhere = spread(&anywhere);
+    let anywhere = spread(size, &anywhere);
     let timed = async |targets: &[(String, Keys)]| -> Result<(load::Outcome, f64)> {
         let warming = Load {
             length: Some(Duration::from_secs(1)),
@@ -167,10 +241,10 @@ async fn measure(
     let straight_us = match operation {
         Operation::IndexRead | Operation::IndexedWrite => None,
         Operation::Write | Operation::Read | Operation::Lwt => {
-            Some(timed(&spread(&straight(options, nodes, cluster))).await?.1)
+            Some(timed(&spread(size, &straight(size, nodes, cluster))).await?.1)
         }
     };
-    let (nodes_touched, touches) = probe(options, nodes, operation).await?;
+    let (nodes_touched, touches) = probe(size, nodes, operation).await?;
     Ok(Figures {
         nodes: nodes.len() as u8,
         operation,
@@ -184,14 +258,14 @@ async fn measure(
 }
 
 /// All connections, in turns to each of the nodes.
-fn spread(nodes: &[(String, Keys)]) -> Vec<(String, Keys)> {
-    nodes.iter().cycle().take(CONNECTIONS).cloned().collect()
+fn spread(size: Size, nodes: &[(String, Keys)]) -> Vec<(String, Keys)> {
+    nodes.iter().cycle().take(size.connections).cloned().collect()
 }
 
 /// To each node the keys that are its own.
-fn straight(options: &Options, nodes: &[Node], cluster: &Cluster) -> Vec<(String, Keys)> {
+fn straight(size: Size, nodes: &[Node], cluster: &Cluster) -> Vec<(String, Keys)> {
     let mut keys: HashMap<&str, Vec<u64>> = HashMap::new();
-    for number in 0..options.keys {
+    for number in 0..size.keys {
         if let Some(owner) = cluster.owner(murmur3_token(&key(number))) {
             keys.entry(owner).or_default().push(number);
         }
@@ -204,7 +278,7 @@ fn straight(options: &Options, nodes: &[Node], cluster: &Cluster) -> Vec<(String
 }
 
 /// Nodes whose tablets a request touches, and how often it touches one, both on average.
-async fn probe(options: &Options, nodes: &[Node], operation: Operation) -> Result<(f64, f64)> {
+async fn probe(size: Size, nodes: &[Node], operation: Operation) -> Result<(f64, f64)> {
     let counted = || -> Result<Vec<f64>> {
         let sum = |node: &Node| -> Result<f64> {
             let metrics = node.metrics()?;
@@ -221,7 +295,7 @@ async fn probe(options: &Options, nodes: &[Node], operation: Operation) -> Resul
     };
     let (mut touched, mut touches) = (0.0, 0.0);
     for probe in 0..PROBES {
-        let number = probe * options.keys / PROBES;
+        let number = probe * size.keys / PROBES;
         let Some(node) = nodes.get(probe as usize % nodes.len()) else {
             continue;
         };
