@@ -77,6 +77,9 @@ pub fn check(
     let Some((_, column)) = table.column(&target.column) else {
         return Ok(());
     };
+    if column.is_primary_key() {
+        refuse_analysis(options)?;
+    }
     let ty = indexed_type(&column.ty, target.kind);
     check_analysis(ty, options)?;
     check_vector(ty, options)?;
@@ -106,6 +109,22 @@ fn is_supported(ty: NativeType) -> bool {
         ty,
         NativeType::Blob | NativeType::Counter | NativeType::Duration | NativeType::Empty
     )
+}
+
+/// Key columns are compared as they are.
+fn refuse_analysis(options: &BTreeMap<String, String>) -> Result<(), CqlError> {
+    let given: Vec<String> = options
+        .iter()
+        .filter(|(name, _)| ANALYSIS.contains(&name.as_str()))
+        .map(|(name, value)| format!("'{name}': '{value}'"))
+        .collect();
+    match given.is_empty() {
+        true => Ok(()),
+        false => Err(CqlError::invalid(format!(
+            "Analysis options are not supported on primary key columns, but found {{{}}}",
+            given.join(", ")
+        ))),
+    }
 }
 
 fn check_analysis(ty: &CqlType, options: &BTreeMap<String, String>) -> Result<(), CqlError> {

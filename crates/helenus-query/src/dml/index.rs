@@ -148,7 +148,13 @@ fn values(
             .collect()),
         ColumnKind::Static if write.kind != KeyKind::Static => Ok(BTreeSet::new()),
         ColumnKind::Regular if write.kind != KeyKind::Row => Ok(BTreeSet::new()),
-        ColumnKind::Static | ColumnKind::Regular => cell_values(index, column, row),
+        ColumnKind::Static | ColumnKind::Regular => {
+            let values = cell_values(index, column, row)?;
+            Ok(match index.analysis() {
+                Some(analysis) => values.iter().map(|value| analysis.apply(value)).collect(),
+                None => values,
+            })
+        }
     }
 }
 

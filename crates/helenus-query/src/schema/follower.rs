@@ -6,7 +6,7 @@ use std::sync::Arc;
 use helenus_row::TableId;
 use uuid::Uuid;
 
-use super::Table;
+use super::{Analysis, Table};
 use crate::select::Expression;
 
 /// `system_schema.indexes.kind`.
@@ -89,6 +89,16 @@ pub struct Index {
     pub table: Arc<Table>,
     /// False while it is being built on rows that were there before it; reads don't use it until then.
     pub is_complete: bool,
+}
+
+impl Index {
+    /// How it compares text, if not as it is.
+    pub fn analysis(&self) -> Option<Analysis> {
+        match self.kind {
+            IndexKind::Custom => Analysis::of(&self.options),
+            IndexKind::Keys | IndexKind::Composites => None,
+        }
+    }
 }
 
 /// What makes a table a materialized view.

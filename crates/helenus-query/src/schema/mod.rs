@@ -3,6 +3,7 @@
 //!
 //! Names are stored as CQL compares them: folded to lower case unless they were quoted.
 
+mod analysis;
 mod compact;
 mod follower;
 mod keyspace;
@@ -16,6 +17,7 @@ use helenus_cql::error::CqlError;
 use uuid::Uuid;
 
 pub use crate::ddl::Journal;
+pub use analysis::Analysis;
 pub use compact::Compact;
 pub use follower::{Followed, Follower, Index, IndexKind, IndexTarget, IndexTargetKind, View};
 pub use keyspace::{Keyspace, Replication};

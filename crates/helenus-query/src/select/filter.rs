@@ -14,7 +14,7 @@ use super::restriction_set::RestrictionSet;
 use super::restrictions::{StatementRestrictions, is_filter};
 use super::row_view::RowView;
 use crate::request::BoundValue;
-use crate::schema::{ColumnKind, Table};
+use crate::schema::{Analysis, ColumnKind, Table};
 use crate::term::{EvalContext, Term};
 
 /// The right side of an expression.
@@ -36,6 +36,8 @@ pub struct Expression {
     pub column: usize,
     pub operator: Operator,
     pub operand: Operand,
+    /// How the index that answers it compares text; the operand is what it amounts to.
+    pub analysis: Option<Analysis>,
 }
 
 /// Expressions on partition key and static columns, which hold for whole partitions, and on the others.
@@ -82,7 +84,29 @@ impl Filter {
             column,
             operator,
             operand,
+            analysis: None,
         });
+    }
+
+    /// Has expressions that storage-attached indexes answer compare as these do. Where an ordinary index answers any of them, Cassandra asks
+    /// that one, and filters by the text as it is.
+    fn analyze(&mut self, table: &Table) {
+        let is_ordinary = |expression: &Expression| {
+            let column = table.columns.get(expression.column);
+            let mut indexes = table.indexes.iter();
+            column.is_some_and(|column| {
+                indexes.any(|index| {
+                    !index_choice::is_storage_attached(index)
+                        && index_choice::supports(index, column, expression.operator)
+                })
+            })
+        };
+        if self.expressions().any(is_ordinary) {
+            return;
+        }
+        for expression in self.partition.iter_mut().chain(&mut self.row) {
+            expression.analyze(table);
+        }
     }
 }
 
@@ -109,6 +133,9 @@ impl StatementRestrictions {
             }
         }
         self.add_set(&mut filter, &self.regular, ctx)?;
+        if self.uses_index {
+            filter.analyze(&self.table);
+        }
         Ok(filter)
     }
 
@@ -263,6 +290,27 @@ fn unsupported(what: &str, table: &Table, column: usize) -> CqlError {
 }
 
 impl Expression {
+    fn analyze(&mut self, table: &Table) {
+        let Some(column) = table.columns.get(self.column) else {
+            return;
+        };
+        let mut indexes = table.indexes.iter();
+        let analysis = indexes
+            .find(|index| index_choice::supports(index, column, self.operator) && index.analysis().is_some())
+            .and_then(|index| index.analysis());
+        if let (Some(analysis), Operand::Value(value)) = (analysis, &mut self.operand) {
+            *value = analysis.apply(value);
+            self.analysis = Some(analysis);
+        }
+    }
+
+    fn is_equal(&self, ty: &CqlType, found: Option<&[u8]>, wanted: &[u8]) -> bool {
+        match self.analysis {
+            Some(analysis) => found.is_some_and(|found| analysis.apply(found) == wanted),
+            None => is_equal(ty, found, wanted),
+        }
+    }
+
     /// True if the row's column passes; a null column never does.
     pub fn accepts(&self, table: &Table, view: &dyn RowView) -> bool {
         let Some(column) = table.columns.get(self.column) else {
@@ -274,15 +322,15 @@ impl Expression {
                 .iter()
                 .any(|cell| match (&column.ty, self.operator) {
                     (CqlType::Set { element, .. }, Operator::Contains) => {
-                        is_equal(element, cell.path.as_deref(), operand)
+                        self.is_equal(element, cell.path.as_deref(), operand)
                     }
                     (CqlType::Map { key, .. }, Operator::ContainsKey) => {
-                        is_equal(key, cell.path.as_deref(), operand)
+                        self.is_equal(key, cell.path.as_deref(), operand)
                     }
                     (
                         CqlType::List { element, .. } | CqlType::Map { value: element, .. },
                         Operator::Contains,
-                    ) => is_equal(element, Some(&cell.value), operand),
+                    ) => self.is_equal(element, Some(&cell.value), operand),
                     _ => false,
                 }),
             Operand::Entry { key, value } if column.ty.is_multicell() => {
@@ -299,6 +347,9 @@ impl Expression {
                     is_equal(key_ty, cell.path.as_deref(), key)
                         && is_equal(value_ty, Some(&cell.value), value)
                 })
+            }
+            Operand::Value(operand) if self.analysis.is_some() => {
+                self.is_equal(&column.ty, view.value(self.column).as_deref(), operand)
             }
             operand => view
                 .value(self.column)

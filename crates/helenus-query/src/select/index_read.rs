@@ -77,10 +77,11 @@ pub(super) fn choose(table: &Table, filter: &Filter) -> Result<Option<IndexLooku
     Ok(None)
 }
 
-/// Indexes on entries hold composites, the others values.
+/// Indexes on entries hold composites, the others values; text as they compare it.
 fn fits(index: &Index, expression: &Expression) -> bool {
     let is_entry = matches!(expression.operand, Operand::Entry { .. });
     is_entry == (index.target.kind == IndexTargetKind::KeysAndValues)
+        && index.analysis() == expression.analysis
 }
 
 fn looked_up(expression: &Expression) -> Option<Bytes> {
