@@ -119,7 +119,10 @@ impl Sweep {
         if tablet.scans.any_older(garbage_age.saturating_sub(MANIFEST_LAG)) {
             return;
         }
-        tablet.see_files();
+        if tablet.see_files() {
+            // A read that has just begun may still see what they replaced. The next time is soon enough.
+            return;
+        }
         let next = self.last_end + until_deleted;
         self.due = if next > now { next } else { now + INTERVAL_MAX };
         let options = GarbageCollectorOptions {

@@ -113,11 +113,11 @@ impl Tablet {
         self.limits().wait(read).await
     }
 
-    /// Lets reads of a local tablet see which files it has by now.
-    pub(crate) fn see_files(&self) {
-        if let Some(tables) = &self.tables {
-            tables.look(&self.db, |files| self.stage.see_files(files));
-        }
+    /// Lets reads of a local tablet see which files it has by now; true if those are others than before.
+    pub(crate) fn see_files(&self) -> bool {
+        self.tables
+            .as_ref()
+            .is_some_and(|tables| tables.look(&self.db, |files| self.stage.see_files(files)))
     }
 
     /// The merged rows in a range of keys, in order or in reverse. Sees every write that was acknowledged before the call, and each

@@ -20,6 +20,9 @@ use crate::sst_filter;
 /// What an open table takes beside its index and its filter.
 const TABLE_BYTES: usize = 2 << 10;
 
+/// What a read from a file takes of a task's turn, of which a row from memory takes 1.
+const READ_BUDGET: usize = 16;
+
 /// The files of one moment.
 #[derive(Default)]
 pub(crate) struct Files {
@@ -163,12 +166,12 @@ impl SsTables {
         }
     }
 
-    /// Looks which files there are, and tells if they are others than before.
-    pub fn look(&self, db: &Db, tell: impl FnOnce(Arc<Files>)) {
+    /// Looks which files there are; true if they are others than before, which is told.
+    pub fn look(&self, db: &Db, tell: impl FnOnce(Arc<Files>)) -> bool {
         let mut seen = self.seen.lock();
         let manifest = db.manifest();
         if seen.is_of(&manifest) || !manifest.external_dbs().is_empty() {
-            return;
+            return false;
         }
         let tables = |views: &[SsTableView]| views.iter().map(Table::new).collect();
         *seen = Arc::new(Files {
@@ -182,6 +185,7 @@ impl SsTables {
             manifest: manifest.id(),
         });
         tell(seen.clone());
+        true
     }
 
     /// A table's index and filter, if they are in memory.
@@ -215,6 +219,7 @@ impl SsTables {
             })
         };
         let opened = self.cache.open_table(table.handle.id, open).await?;
+        give_way().await;
         opened.ok_or_else(|| Error::internal("the block cache holds something else".into()))
     }
 
@@ -236,7 +241,15 @@ impl SsTables {
         self.lookups.missed_block();
         let read = async { open.file.read_block(block).await.map(Rows::from) };
         let rows = self.cache.read_block(table.handle.id, block, read).await?;
+        give_way().await;
         rows.ok_or_else(|| Error::internal("the block cache holds something else".into()))
+    }
+}
+
+/// A read from a file often ends without having waited, and takes as long as several from memory: so much sooner it is the others' turn.
+async fn give_way() {
+    for _ in 0..READ_BUDGET {
+        tokio::task::coop::consume_budget().await;
     }
 }
 
