@@ -171,12 +171,11 @@ class Execution:
             if pages > 500:
                 lines.append("too many pages")
                 break
-            lines.append("-- more")
             answer = send(answer.paging_state)
-            lines += self.lines(step, answer, first=False, known_columns=known_columns)
-        # Whether a full last page is followed by an empty one is the server's own affair.
-        if lines[-1] == "-- more":
-            lines.pop()
+            page = self.lines(step, answer, first=False, known_columns=known_columns)
+            # Whether a full last page is followed by an empty one is the server's own affair.
+            is_end = not isinstance(answer, Error) and answer.paging_state is None and not answer.rows
+            lines += [] if is_end else ["-- more"] + page
         return lines
 
     def lines(self, step, answer, first=True, known_columns=()):

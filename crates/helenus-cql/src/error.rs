@@ -183,6 +183,12 @@ pub enum CqlError {
     /// A prepared statement that this node doesn't know; carries the id that was asked for.
     #[error("Prepared query with ID {} not found (either the query was not prepared on this host (maybe the host has been restarted?) or you have prepared too many queries and it has been evicted from the internal cache)", hex(.0))]
     Unprepared(Vec<u8>),
+    /// An error of a request that had warnings before it failed; made by [`CqlError::warned`].
+    #[error("{error}")]
+    Warned {
+        error: Box<CqlError>,
+        warnings: Vec<String>,
+    },
 }
 
 /// Why a replica failed (spec v5, section 9, `<reasonmap>`).
@@ -215,6 +221,26 @@ impl CqlError {
             CqlError::Config(_) => 0x2300,
             CqlError::AlreadyExists { .. } => 0x2400,
             CqlError::Unprepared(_) => 0x2500,
+            CqlError::Warned { error, .. } => error.code(),
+        }
+    }
+
+    /// The error with warnings that go with it, if there are any.
+    pub fn warned(self, warnings: Vec<String>) -> CqlError {
+        match warnings.is_empty() {
+            true => self,
+            false => CqlError::Warned {
+                error: Box::new(self),
+                warnings,
+            },
+        }
+    }
+
+    /// The error without its warnings, and those.
+    pub fn split(self) -> (CqlError, Vec<String>) {
+        match self {
+            CqlError::Warned { error, warnings } => (*error, warnings),
+            error => (error, Vec::new()),
         }
     }
 

@@ -1,5 +1,6 @@
 //! The query engine of a node: the facade that the server calls.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -7,15 +8,17 @@ use arc_swap::ArcSwap;
 use helenus_cql::ast;
 use helenus_cql::error::{Consistency, CqlError, WriteType};
 use helenus_tablet::{Store, StoreConfig, StoreError, StoreStats};
-use md5::{Digest, Md5};
 use tokio::sync::{Mutex, Notify, broadcast};
 
+use crate::clients::Clients;
 use crate::clock::{Clock, TimestampSource};
 use crate::cluster::{Cluster, Source, coordinate, read_timeout};
+use crate::consistency;
 use crate::ddl::DdlQueue;
 use crate::dml::PlannedBatch;
 use crate::dml::build::Builds;
 use crate::plan::{Plan, Planned};
+use crate::preparation::{is_qualified, prepared_id, use_warning};
 use crate::request::{BatchStatement, BoundValue, ClientState, QueryOptions};
 use crate::response::{Outcome, Response, ResultMetadata, SchemaChange};
 use crate::schema::Schema;
@@ -69,7 +72,7 @@ impl Default for Limits {
 /// A prepared statement.
 #[derive(Debug)]
 pub struct Prepared {
-    /// md5 of keyspace and query, the same on every node.
+    /// md5 of the query and, if that names tables without theirs, the keyspace: the same on every node.
     pub id: [u8; 16],
     pub query: String,
     pub keyspace: Option<String>,
@@ -104,6 +107,8 @@ pub struct Engine {
     pub(crate) locks: PartitionLocks,
     /// Of requests that asked to be traced.
     pub traces: Traces,
+    /// Who is connected.
+    pub clients: Clients,
     pub(crate) writes: WriteEpochs,
     /// Wakes those who wait for a newer schema.
     pub(crate) installed: Notify,
@@ -114,6 +119,8 @@ pub struct Engine {
     /// Set once the node is one of several.
     pub(crate) cluster: OnceLock<Arc<dyn Cluster>>,
     prepared: PreparedCache,
+    /// Statements that were put into it, less those that the schema made void.
+    prepared_made: AtomicU64,
 }
 
 type PreparedCache = quick_cache::sync::Cache<[u8; 16], Arc<Prepared>, PreparedWeight>;
@@ -173,17 +180,13 @@ fn at_consistency(mut error: CqlError, asked: Consistency, kind: WriteType) -> C
             ..
         } => (*consistency, *write_type) = (asked, kind),
         CqlError::ReadTimeout { consistency, .. } => *consistency = asked,
+        CqlError::Warned { error, .. } => {
+            let inner = std::mem::replace(error.as_mut(), CqlError::Server(String::new()));
+            **error = at_consistency(inner, asked, kind);
+        }
         _ => {}
     }
     error
-}
-
-/// md5 of keyspace and text (Cassandra's `QueryProcessor.computeId`).
-fn prepared_id(keyspace: Option<&str>, text: &str) -> [u8; 16] {
-    let mut hasher = Md5::new();
-    hasher.update(keyspace.unwrap_or_default());
-    hasher.update(text);
-    hasher.finalize().into()
 }
 
 impl Engine {
@@ -214,6 +217,8 @@ impl Engine {
             live_tables,
             locks: PartitionLocks::default(),
             traces: Traces::default(),
+            clients: Clients::default(),
+            prepared_made: AtomicU64::new(0),
             writes: WriteEpochs::default(),
             installing: Mutex::default(),
             installed: Notify::default(),
@@ -260,13 +265,19 @@ impl Engine {
             .await
     }
 
-    /// Prepares a statement and remembers it; the same text in the same keyspace gives the same id.
-    pub fn prepare(&self, keyspace: Option<&str>, text: &str) -> Result<Arc<Prepared>, CqlError> {
-        let id = prepared_id(keyspace, text);
-        if let Some(prepared) = self.prepared.get(&id)
-            && self.current_plan(&prepared).is_ok()
-        {
-            return Ok(prepared);
+    /// Prepares a statement and remembers it; the same text in the same keyspace gives the same id, and in every keyspace if it names its
+    /// own. A statement that was not known before may come with warnings.
+    pub fn prepare(
+        &self,
+        keyspace: Option<&str>,
+        text: &str,
+    ) -> Result<(Arc<Prepared>, Vec<String>), CqlError> {
+        for id in [prepared_id(None, text), prepared_id(keyspace, text)] {
+            if let Some(prepared) = self.prepared.get(&id)
+                && self.current_plan(&prepared).is_ok()
+            {
+                return Ok((prepared, Vec::new()));
+            }
         }
         let (parsed, planned) = trace::parsing(|| {
             let parsed = self.parse(text)?;
@@ -274,6 +285,11 @@ impl Engine {
             let planned = self.plan(keyspace, &parsed)?;
             Ok((parsed, planned))
         })?;
+        let is_qualified = is_qualified(&parsed.statement);
+        let id = prepared_id(keyspace.filter(|_| !is_qualified), text);
+        let warnings = keyspace
+            .filter(|_| !is_qualified)
+            .map(|keyspace| use_warning(keyspace, &id));
         let prepared = Arc::new(Prepared {
             id,
             query: text.to_owned(),
@@ -283,7 +299,8 @@ impl Engine {
             planned: ArcSwap::from_pointee(planned),
         });
         self.prepared.insert(id, prepared.clone());
-        Ok(prepared)
+        self.prepared_made.fetch_add(1, Ordering::Relaxed);
+        Ok((prepared, warnings.into_iter().collect()))
     }
 
     /// The statement of that id, if it is still remembered and still makes sense in today's schema.
@@ -296,6 +313,12 @@ impl Engine {
     /// Every statement that is remembered.
     pub(crate) fn prepared_statements(&self) -> Vec<Arc<Prepared>> {
         self.prepared.iter().map(|(_, prepared)| prepared).collect()
+    }
+
+    /// Statements that were forgotten for want of room.
+    pub(crate) fn prepared_evicted(&self) -> u64 {
+        let made = self.prepared_made.load(Ordering::Relaxed);
+        made.saturating_sub(self.prepared.len() as u64)
     }
 
     /// The statement's plan, made anew if the schema has changed since. A statement whose table is gone, or whose
@@ -315,7 +338,9 @@ impl Engine {
                 Ok(planned)
             }
             Ok(_) | Err(_) => {
-                self.prepared.remove(&prepared.id);
+                if self.prepared.remove(&prepared.id).is_some() {
+                    self.prepared_made.fetch_sub(1, Ordering::Relaxed);
+                }
                 Err(CqlError::Unprepared(prepared.id.to_vec()))
             }
         }
@@ -403,6 +428,7 @@ impl Engine {
         planned: &Planned,
         options: &QueryOptions,
     ) -> Result<Outcome, CqlError> {
+        consistency::check_request(options.consistency)?;
         let timeout = match &planned.plan {
             Plan::Select(plan) => plan.timeout(),
             Plan::Modification(_) | Plan::Batch(_) | Plan::Direct(_) => None,
@@ -475,6 +501,7 @@ impl Engine {
         statements: &[BatchStatement],
         options: &QueryOptions,
     ) -> Result<Outcome, CqlError> {
+        consistency::check_request(options.consistency)?;
         let _epoch = self.writes.enter(self.schema.load().generation);
         let batch = PlannedBatch::plan(self, client, kind, statements)?;
         let Some(cluster) = self.cluster() else {

@@ -7,14 +7,17 @@
 //! a request ([`request::QueryOptions`]) and answers with a [`response::Outcome`].
 
 pub mod bind;
+pub mod clients;
 pub mod clock;
 pub mod cluster;
+mod consistency;
 pub mod ddl;
 pub mod describe;
 pub mod dml;
 pub mod engine;
 pub mod functions;
 pub mod plan;
+mod preparation;
 pub mod request;
 pub mod response;
 pub mod schema;

@@ -7,6 +7,7 @@ use helenus_cql::error::CqlError;
 use helenus_cql::frame::ResultMetadata;
 use helenus_cql::frame::request::{BatchKind, BatchStatement};
 use helenus_cql::frame::response::{Prepared, SchemaChange};
+use helenus_query::clients::Clients;
 use helenus_query::request::{BoundValues, ClientState, QueryOptions};
 use helenus_query::response::Outcome;
 use helenus_query::trace::{Trace, TraceEvent};
@@ -34,7 +35,7 @@ pub trait Backend: Send + Sync + 'static {
         options: &QueryOptions,
     ) -> impl Future<Output = Result<Outcome, CqlError>> + Send;
 
-    /// Prepares a statement. The answer comes with warnings.
+    /// Prepares a statement. The answer comes with warnings, which a connection is given once.
     fn prepare(&self, keyspace: Option<&str>, text: &str) -> Result<(Prepared, Vec<String>), CqlError>;
 
     /// The prepared statement of that id, or [`CqlError::Unprepared`].
@@ -66,6 +67,11 @@ pub trait Backend: Send + Sync + 'static {
         statements: Vec<BatchStatement>,
         options: &QueryOptions,
     ) -> impl Future<Output = Result<Outcome, CqlError>> + Send;
+
+    /// Where connections are entered, if they are.
+    fn clients(&self) -> Option<&Clients> {
+        None
+    }
 
     /// Schema changes as they happen.
     fn schema_changes(&self) -> broadcast::Receiver<SchemaChange>;

@@ -7,6 +7,7 @@ use helenus_cql::error::CqlError;
 use helenus_cql::frame::request::{BatchKind, BatchStatement, StatementRef};
 use helenus_cql::frame::response::{Prepared, SchemaChange};
 use helenus_cql::frame::{PreparedMetadata, ResultMetadata};
+use helenus_query::clients::Clients;
 use helenus_query::engine::{self, Engine};
 use helenus_query::request::{self, BoundValues, ClientState, QueryOptions};
 use helenus_query::response::Outcome;
@@ -41,7 +42,7 @@ impl Backend for Arc<Engine> {
     }
 
     fn prepare(&self, keyspace: Option<&str>, text: &str) -> Result<(Prepared, Vec<String>), CqlError> {
-        let prepared = Engine::prepare(self, keyspace, text)?;
+        let (prepared, warnings) = Engine::prepare(self, keyspace, text)?;
         let planned = self.current_plan(&prepared)?;
         let result_metadata = planned.result.clone().unwrap_or_default();
         let answer = Prepared {
@@ -53,7 +54,7 @@ impl Backend for Arc<Engine> {
             }),
             result_metadata,
         };
-        Ok((answer, Vec::new()))
+        Ok((answer, warnings))
     }
 
     fn prepared(&self, id: &[u8]) -> Result<Arc<engine::Prepared>, CqlError> {
@@ -107,6 +108,10 @@ impl Backend for Arc<Engine> {
             BatchKind::Counter => ast::BatchKind::Counter,
         };
         Engine::batch(self, client, kind, &statements, options).await
+    }
+
+    fn clients(&self) -> Option<&Clients> {
+        Some(&self.clients)
     }
 
     fn schema_changes(&self) -> broadcast::Receiver<SchemaChange> {

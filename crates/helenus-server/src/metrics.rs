@@ -52,6 +52,7 @@ impl RequestKind {
 /// The names under which errors are counted.
 fn error_name(error: &CqlError) -> &'static str {
     match error {
+        CqlError::Warned { error, .. } => error_name(error),
         CqlError::Server(_) => "server",
         CqlError::Protocol(_) => "protocol",
         CqlError::BadCredentials(_) => "bad_credentials",

@@ -102,7 +102,7 @@ impl Parser<'_> {
             let keyspace = self.ident()?;
             self.advance();
             Some(keyspace)
-        } else if self.kind().is_native_type() {
+        } else if self.kind().is_native_type() || (self.kind().is_ident() && !self.begins_non_type_ident()) {
             self.advance();
             return Err(self.mismatched(Kind::Dot));
         } else {
@@ -112,6 +112,11 @@ impl Parser<'_> {
             keyspace,
             name: self.non_type_ident()?,
         })
+    }
+
+    fn begins_non_type_ident(&self) -> bool {
+        let kind = self.kind();
+        matches!(kind, Kind::Identifier | Kind::QuotedName | Kind::Key) || kind.is_basic_unreserved()
     }
 
     /// Rule `non_type_ident`: no name of a native type.
@@ -126,9 +131,7 @@ impl Parser<'_> {
             "bitstring",
         ];
         let kind = self.kind();
-        let fits =
-            matches!(kind, Kind::Identifier | Kind::QuotedName | Kind::Key) || kind.is_basic_unreserved();
-        if !fits {
+        if !self.begins_non_type_ident() {
             return Err(self.no_viable());
         }
         let token = self.advance();

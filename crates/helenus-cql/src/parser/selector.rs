@@ -213,6 +213,9 @@ impl Parser<'_> {
         if !follows_column(self.kind_at(1)) {
             return Err(self.no_viable_at(1));
         }
+        if self.kind_at(1) == Kind::Dot && self.kind_at(2) == Kind::Star {
+            return Err(self.no_viable_at(2));
+        }
         self.reads(2);
         Ok(Selector::Column(self.ident()?))
     }
@@ -247,6 +250,7 @@ impl Parser<'_> {
                 Err(self.no_viable_at(usize::from(self.kind().is_ident())))
             }
             _ => {
+                self.reads(2);
                 let name = self.function_name()?;
                 self.expect(Kind::LeftParen)?;
                 let mut args = Vec::new();
@@ -263,6 +267,9 @@ impl Parser<'_> {
         self.advance();
         self.advance();
         let column = self.ident()?;
+        if self.at(Kind::LeftParen) {
+            return Err(self.no_viable());
+        }
         let selected = self.selector_modifiers(Selector::Column(column.clone()))?;
         self.expect(Kind::RightParen)?;
         Ok(Selector::CellAttribute {

@@ -158,6 +158,10 @@ impl<'a> Reader<'a> {
                 )
             }
             Some(c) if c.is_alphabetic() || c == '_' || c == '$' => self.word(),
+            Some('/') => self.unexpected(
+                '/',
+                "maybe a (non-standard) comment? (not recognized as one since Feature 'ALLOW_COMMENTS' not enabled for parser)",
+            ),
             Some(c) => self.unexpected(c, &format!("expected a valid value {VALUES}")),
             None => self.error(END, "Unexpected end-of-input".to_owned()),
         }

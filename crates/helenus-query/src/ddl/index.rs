@@ -74,7 +74,11 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateIndex) -> Applied {
         };
     }
     if kind == IndexKind::Custom {
-        sai::check(table, &target, &options)?;
+        sai::check(table, &target, &options).map_err(|error| {
+            // Cassandra looks at the table's indexes in order, and warns of those before the one that it finds at fault.
+            let twin = sai::twin(table, &target).unwrap_or(table.indexes.len());
+            error.warned(sai::warnings(table, twin))
+        })?;
     }
     add(ctx, table, name, kind, options, target)
 }
@@ -152,7 +156,7 @@ fn add(
     let target = SchemaTarget::Table(table.name.clone());
     let change = Change::new(schema, ChangeKind::Updated, &table.keyspace, target);
     Ok(Ok(Change {
-        warnings: sai::warnings(&changed),
+        warnings: sai::warnings(&changed, usize::MAX),
         to_build: Some(Follower::Index(index).of(&changed)),
         ..change
     }))

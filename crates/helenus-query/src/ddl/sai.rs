@@ -36,17 +36,22 @@ pub fn is_sai(class: &str) -> bool {
     short.eq_ignore_ascii_case("sai") || short == "StorageAttachedIndex"
 }
 
-/// What is said of a table that has such an index on a vector, whichever of its indexes changes.
-pub fn warnings(table: &Table) -> Vec<String> {
+/// What is said of each such index on a vector, whichever of the table's indexes changes; of the first so many of them.
+pub fn warnings(table: &Table, count: usize) -> Vec<String> {
     let is_on_vector = |index: &Arc<Index>| {
         let indexed = table.column(&index.target.column);
         index.kind == IndexKind::Custom
             && indexed.is_some_and(|(_, column)| matches!(column.ty, CqlType::Vector { .. }))
     };
-    match table.indexes.iter().any(is_on_vector) {
-        true => vec![VECTOR_WARNING.to_owned()],
-        false => Vec::new(),
-    }
+    let indexes = table.indexes.iter().take(count);
+    let vectors = indexes.filter(|index| is_on_vector(index));
+    vectors.map(|_| VECTOR_WARNING.to_owned()).collect()
+}
+
+/// Which of the table's indexes is of the same kind on the same.
+pub fn twin(table: &Table, target: &IndexTarget) -> Option<usize> {
+    let is_twin = |index: &Arc<Index>| index.kind == IndexKind::Custom && index.target == *target;
+    table.indexes.iter().position(is_twin)
 }
 
 /// Refuses what such an index can't be on, and options that it doesn't take.
@@ -55,8 +60,7 @@ pub fn check(
     target: &IndexTarget,
     options: &BTreeMap<String, String>,
 ) -> Result<(), CqlError> {
-    let is_twin = |index: &&Arc<Index>| index.kind == IndexKind::Custom && index.target == *target;
-    if table.indexes.iter().find(is_twin).is_some() {
+    if twin(table, target).is_some() {
         return Err(CqlError::invalid(format!(
             "Cannot create more than one storage-attached index on the same column: {}",
             target.column

@@ -162,13 +162,20 @@ fn add_field(
 
 /// A type with its user types qualified, as Cassandra shows raw types.
 fn qualified_type(ty: &CqlType) -> String {
-    match ty {
+    let (shown, frozen) = match ty {
         CqlType::Udt {
             definition,
             frozen: true,
-        } => format!("frozen<{}.{}>", definition.keyspace, definition.name),
-        other => other.to_string(),
-    }
+        } => (format!("{}.{}", definition.keyspace, definition.name), true),
+        CqlType::List { element, frozen } => (format!("list<{}>", qualified_type(element)), *frozen),
+        CqlType::Set { element, frozen } => (format!("set<{}>", qualified_type(element)), *frozen),
+        CqlType::Map { key, value, frozen } => (
+            format!("map<{}, {}>", qualified_type(key), qualified_type(value)),
+            *frozen,
+        ),
+        other => (other.to_string(), false),
+    };
+    if frozen { format!("frozen<{shown}>") } else { shown }
 }
 
 fn rename_fields(

@@ -258,7 +258,8 @@ impl<'a> Finder<'a, '_> {
 
     fn table(&self, name: &QualifiedName) -> Found<'a> {
         let keyspace = self.keyspace_or_current(name.keyspace.as_ref())?;
-        let Some(table) = keyspace.tables.get(name.name.as_str()) else {
+        let found = keyspace.tables.get(name.name.as_str());
+        let Some(table) = found.filter(|table| !table.is_view()) else {
             return Err(CqlError::invalid(format!(
                 "Table '{}' not found in keyspace '{}'",
                 name.name, keyspace.name

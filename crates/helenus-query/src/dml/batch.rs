@@ -11,6 +11,7 @@ use super::bound::Bound;
 use super::writes::WriteSet;
 use super::{ModificationPlan, cas, eval_context, keep_part, lock, now_s};
 use crate::cluster::writes::Together;
+use crate::consistency;
 use crate::engine::Engine;
 use crate::plan::{Plan, PlanContext, Planned};
 use crate::request::{BatchStatement, BoundValue, BoundValues, ClientState, QueryOptions};
@@ -210,7 +211,8 @@ impl PlannedBatch {
             };
             let values = plan
                 .markers
-                .bind(&BoundValues::Positional(values.clone()))?
+                .bind(&BoundValues::Positional(values.clone()))
+                .map_err(|_| wrong_count(plan.markers.len(), values.len()))?
                 .into_owned()
                 .into();
             planned.push((plan, values));
@@ -261,6 +263,13 @@ impl PlannedBatch {
     }
 }
 
+/// As BATCH words it.
+fn wrong_count(expected: usize, got: usize) -> CqlError {
+    CqlError::invalid(format!(
+        "There were {expected} markers(?) in CQL but {got} bound variables"
+    ))
+}
+
 /// Runs a BATCH message of the protocol.
 pub async fn execute_message(
     engine: &Arc<Engine>,
@@ -290,7 +299,9 @@ async fn run(
     if bounds.iter().any(|bound| !bound.plan.conditions.is_empty()) {
         return cas::execute(engine, bounds, options, now_s, true).await;
     }
-    cas::check_plain_consistency(options.consistency)?;
+    for bound in bounds {
+        consistency::require_replicas(engine, &bound.plan.table, options.consistency)?;
+    }
     // Locks are not held while other nodes take theirs.
     let locked = match is_in_one_tablet(engine, bounds) {
         true => Some(lock(engine, bounds).await?),

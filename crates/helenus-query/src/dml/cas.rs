@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use helenus_cql::error::{Consistency, CqlError};
+use helenus_cql::error::CqlError;
 use helenus_cql::types::CqlType;
 use helenus_row::key::split_partition_key;
 use helenus_row::read::{LiveColumn, LiveRow};
@@ -15,6 +15,7 @@ use super::conditions::{ColumnCondition, Conditions};
 use super::require_own;
 use super::writes::WriteSet;
 use crate::cluster::writes::Together;
+use crate::consistency;
 use crate::engine::Engine;
 use crate::plan::column_spec;
 use crate::request::QueryOptions;
@@ -49,31 +50,6 @@ const CLOCK_SKEW_MAX_US: i64 = 60_000_000;
 
 fn invalid<T>(message: &str) -> Result<T, CqlError> {
     Err(CqlError::invalid(message))
-}
-
-/// The consistency levels that conditional updates take.
-pub fn check_consistency(options: &QueryOptions) -> Result<(), CqlError> {
-    if options
-        .serial_consistency
-        .is_some_and(|serial| !serial.is_serial())
-    {
-        return invalid("Invalid consistency for conditional update. Must be one of SERIAL or LOCAL_SERIAL");
-    }
-    if options.consistency.is_serial() {
-        return Err(CqlError::invalid(format!(
-            "{} is not supported as conditional update commit consistency. Use ANY if you mean \"make sure it is accepted but I don't care how many replicas commit it for non-SERIAL reads\"",
-            options.consistency
-        )));
-    }
-    Ok(())
-}
-
-/// The consistency levels that other writes take.
-pub fn check_plain_consistency(consistency: Consistency) -> Result<(), CqlError> {
-    if consistency.is_serial() {
-        return invalid("You must use conditional updates for serializable writes");
-    }
-    Ok(())
 }
 
 impl<'b> Request<'b> {
@@ -196,8 +172,8 @@ pub async fn execute(
     now_s: i64,
     is_batch: bool,
 ) -> Result<Outcome, CqlError> {
-    check_consistency(options)?;
     let (table, partition) = single_partition(bounds)?;
+    consistency::check_conditional(engine, table, options)?;
     let longest = engine.store.write_timeout();
     let guard = engine
         .locks
@@ -215,6 +191,7 @@ pub async fn execute(
         return failure(table, &partition, bounds, &request, &current, is_batch);
     }
     trace::step(|| "CAS precondition is met");
+    consistency::require_replicas(engine, table, options.consistency)?;
     let timestamp_us = timestamp_us(engine, table, &partition, &request).await?;
     let mut writes = WriteSet::under(Some(guard));
     for bound in bounds {

@@ -17,6 +17,7 @@ use helenus_tablet::Op;
 
 use crate::engine::Engine;
 use crate::schema::{Column, ColumnKind, Index, IndexTargetKind, Table};
+use crate::select::check_indexed;
 use crate::storage::index_entry::{entry_clustering, entry_key, entry_value, is_by_partition};
 use crate::storage::read::{PartitionKey, StoredRow, corrupt};
 
@@ -87,6 +88,7 @@ pub fn entry_ops(engine: &Engine, table: &Table, write: &RowWrite<'_>) -> Result
         let before = values(table, index, column, write, old.as_ref())?;
         let after = values(table, index, column, write, new.as_ref())?;
         for value in after.difference(&before) {
+            check_indexed(index, column, value)?;
             ops.added.push(entry(
                 engine,
                 table,

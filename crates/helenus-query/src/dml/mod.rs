@@ -32,6 +32,7 @@ use smallvec::SmallVec;
 
 use crate::cluster::writes::Together;
 use crate::cluster::{Owner, moved};
+use crate::consistency;
 use crate::engine::Engine;
 use crate::plan::PlanContext;
 use crate::request::{BoundValue, Place, QueryOptions};
@@ -266,8 +267,7 @@ pub async fn execute(
     if !plan.conditions.is_empty() {
         return cas::execute(engine, &bounds, options, now_s, false).await;
     }
-    cas::check_plain_consistency(options.consistency)?;
-    crate::select::require_replicas(engine, &plan.table().keyspace, options.consistency)?;
+    consistency::check_write(engine, plan.table(), options.consistency)?;
     let locked = lock(engine, &bounds).await?;
     let [bound] = &bounds;
     // Dated under the lock: what comes after a condition is newer than what that wrote.

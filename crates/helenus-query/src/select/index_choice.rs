@@ -24,7 +24,11 @@ fn is_literal(ty: &CqlType) -> bool {
         CqlType::Native(native) => {
             matches!(
                 native,
-                NativeType::Ascii | NativeType::Text | NativeType::Boolean | NativeType::Blob
+                NativeType::Ascii
+                    | NativeType::Text
+                    | NativeType::Boolean
+                    | NativeType::Blob
+                    | NativeType::Uuid
             )
         }
         CqlType::Tuple(_) | CqlType::Udt { .. } => true,

@@ -11,6 +11,7 @@ mod group;
 mod index_choice;
 mod index_read;
 mod limits;
+mod measure;
 mod output;
 mod paging;
 mod plan;
@@ -31,12 +32,13 @@ mod virtual_read;
 
 pub use bounds::partition_key;
 pub use filter::{Expression, Filter, Operand};
+pub(crate) use measure::check_indexed;
 pub use plan::{SelectPlan, plan};
 pub use point::PointKey;
 pub use relation::{relation_text, require_column};
 pub use row_view::{CellView, RowView};
 pub use run::execute;
-pub(crate) use run::{require_replicas, tokens};
+pub(crate) use run::tokens;
 pub use view::{Live, View};
 pub use view_filter::view_filter;
 

@@ -175,7 +175,7 @@ impl<'a> Output<'a> {
             self.group_keys = self.sort_keys(row.view);
         }
         self.collect(row.view)?;
-        self.remember(row, false);
+        self.remember(row, self.plan.is_distinct);
         Ok(if self.plan.is_distinct {
             Step::NextPartition
         } else {

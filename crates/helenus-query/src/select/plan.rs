@@ -86,7 +86,7 @@ pub fn plan(ctx: &mut PlanContext<'_>, statement: &ast::Select) -> Result<Select
         RestrictionOptions {
             is_static_only: selects_static_only(&table, &selection, statement),
             allow_filtering: statement.allow_filtering,
-            is_nearest: nearest.is_some(),
+            nearest: nearest.as_ref().map(|nearest| nearest.column),
         },
     )?;
     if statement.distinct {
@@ -95,7 +95,7 @@ pub fn plan(ctx: &mut PlanContext<'_>, statement: &ast::Select) -> Result<Select
                 "PER PARTITION LIMIT is not allowed with SELECT DISTINCT queries",
             ));
         }
-        check_distinct(&table, &selection, &restrictions)?;
+        check_distinct(&table, &selection, &restrictions, nearest.is_some())?;
     }
     let aggregation = plan_aggregation(ctx, &table, &selection, &restrictions, statement)?;
     if matches!(aggregation, Aggregation::Everything) && statement.per_partition_limit.is_some() {
@@ -174,8 +174,9 @@ fn check_distinct(
     table: &Table,
     selection: &Selection,
     restrictions: &StatementRestrictions,
+    is_nearest: bool,
 ) -> Result<(), CqlError> {
-    if !restrictions.clustering.is_empty() || restrictions.has_regular_column() {
+    if is_nearest || !restrictions.clustering.is_empty() || restrictions.has_regular_column() {
         return Err(CqlError::invalid(
             "SELECT DISTINCT with WHERE clause only supports restriction by partition key and/or static columns.",
         ));

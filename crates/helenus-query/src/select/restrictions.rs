@@ -53,8 +53,8 @@ pub struct RestrictionOptions {
     /// The statement selects or modifies static columns only (and partition key columns).
     pub is_static_only: bool,
     pub allow_filtering: bool,
-    /// ORDER BY … ANN OF: an index on vectors is used.
-    pub is_nearest: bool,
+    /// ORDER BY … ANN OF: the column, whose index on vectors is used.
+    pub nearest: Option<usize>,
 }
 
 /// The restrictions of a statement.
@@ -108,6 +108,9 @@ impl StatementRestrictions {
                 Relation::CustomIndex { index, .. } => custom.push(index),
                 relation => this.add(ctx, relation, options)?,
             }
+        }
+        if let Some(place) = options.nearest {
+            this.check_nearest_alone(place)?;
         }
         this.check_custom(&custom)?;
         this.analyze(options)?;
@@ -246,12 +249,57 @@ impl StatementRestrictions {
         self.uses_index |= self.is_key_range && has_clustering_index;
         self.filters_clustering = self.uses_index || self.clustering_needs_filtering();
         self.check_regular(has_queriable_index, options)?;
-        if self.uses_index && self.partition.has_in(&table) {
+        if (self.uses_index || options.nearest.is_some()) && self.partition.has_in(&table) {
             return Err(CqlError::invalid(
                 "Select on indexed columns and with IN clause for the PRIMARY KEY are not supported",
             ));
         }
-        Ok(())
+        match options.nearest {
+            Some(_) => self.check_nearest(),
+            None => Ok(()),
+        }
+    }
+
+    /// What stands beside an ANN ordering must be found by indexes, or be a slice of one partition.
+    fn check_nearest(&self) -> Result<(), CqlError> {
+        let table = &self.table;
+        let is_unindexed = |place: &usize| {
+            table.columns.get(*place).is_some_and(|column| {
+                !table
+                    .indexes
+                    .iter()
+                    .any(|index| index.target.column == column.name)
+            })
+        };
+        let is_slice = !self.partition.has_unrestricted(table) && !self.clustering_needs_filtering();
+        let is_scattered = self.partition.needs_filtering(table)
+            || self.regular.columns().iter().any(is_unindexed)
+            || (!is_slice && self.clustering.columns().iter().any(is_unindexed));
+        match is_scattered {
+            true => Err(CqlError::invalid(
+                "ANN ordering by vector requires all restricted column(s) to be indexed",
+            )),
+            false => Ok(()),
+        }
+    }
+
+    /// Refuses a relation on the column that an ANN ordering is by.
+    fn check_nearest_alone(&self, place: usize) -> Result<(), CqlError> {
+        let Some(restriction) = self.regular.get(place, &self.table) else {
+            return Ok(());
+        };
+        let name = column_name(&self.table, place);
+        Err(CqlError::invalid(match &restriction.test {
+            Test::Eq(_) => {
+                format!("{name} cannot be restricted by more than one relation if it includes an Equal")
+            }
+            Test::In(_) => {
+                format!("{name} cannot be restricted by more than one relation if it includes a IN")
+            }
+            _ => format!(
+                "Column \"{name}\" cannot be restricted by both an equality and an inequality relation"
+            ),
+        }))
     }
 
     fn check_partition(&mut self, has_queriable_index: bool, allow_filtering: bool) -> Result<(), CqlError> {
@@ -373,7 +421,7 @@ impl StatementRestrictions {
                         .any(|index| index.target.column == column.name)
             })
         };
-        if !options.is_nearest && self.regular.columns().iter().any(is_indexed_vector) {
+        if options.nearest.is_none() && self.regular.columns().iter().any(is_indexed_vector) {
             return Err(CqlError::invalid("Vector indexes only support ANN queries"));
         }
         if has_queriable_index {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use helenus_cql::error::{Consistency, CqlError};
+use helenus_cql::error::CqlError;
 use helenus_row::key::split_partition_key;
 use helenus_row::read::LiveRow;
 use helenus_tablet::Tablet;
@@ -18,6 +18,7 @@ use super::source::{KeySource, RangeSource, Source};
 use super::tombstones::TombstoneCount;
 use super::view::{Live, View};
 use crate::cluster::Owner;
+use crate::consistency;
 use crate::engine::Engine;
 use crate::request::{BoundValue, QueryOptions};
 use crate::response::{Outcome, Response, Rows, RowsBuilder};
@@ -43,12 +44,7 @@ pub async fn execute(
     values: &[BoundValue],
     options: &QueryOptions,
 ) -> Result<Outcome, CqlError> {
-    if options.consistency == Consistency::Any {
-        return Err(CqlError::invalid(
-            "ANY ConsistencyLevel is only supported for writes",
-        ));
-    }
-    require_replicas(engine, &plan.table.keyspace, options.consistency)?;
+    consistency::check_read(engine, &plan.table, options.consistency)?;
     let ctx = EvalContext {
         values,
         clock: engine.clock.as_ref(),
@@ -64,7 +60,6 @@ pub async fn execute(
     let resume = options
         .paging_state
         .as_ref()
-        .filter(|state| !state.is_empty())
         .map(PagingState::decode)
         .transpose()?;
     let mut run = Run {
@@ -76,6 +71,19 @@ pub async fn execute(
         is_serial: options.consistency.is_serial(),
         warnings: Vec::new(),
     };
+    match read(&mut run, limits, options).await {
+        Ok(rows) => Ok(Response::Rows(rows).with(run.warnings)),
+        // What is for other nodes to see stays as it is.
+        Err(
+            error @ (CqlError::Invalid(_) | CqlError::FunctionFailure { .. } | CqlError::ReadFailure { .. }),
+        ) => Err(error.warned(run.warnings)),
+        Err(error) => Err(error),
+    }
+}
+
+/// The rows of one page.
+async fn read(run: &mut Run<'_>, limits: Limits, options: &QueryOptions) -> Result<Rows, CqlError> {
+    let (plan, ctx) = (run.plan, run.ctx);
     let page = run.page_limit(limits, options)?;
     let limits = match &run.resume {
         Some(state) => Limits {
@@ -92,12 +100,11 @@ pub async fn execute(
         }
     }
     let (content, paging_state) = output.finish()?;
-    let rows = Rows {
+    Ok(Rows {
         metadata: plan.metadata().clone(),
         content,
         paging_state,
-    };
-    Ok(Response::Rows(rows).with(run.warnings))
+    })
 }
 
 /// The tokens by which a read is passed on to their owner: those of the partitions that it names, or of the index entries that it begins
@@ -132,43 +139,6 @@ pub(crate) fn tokens(
     }
     let lookup = choose(&plan.table, &restrictions.filter(&ctx)?)?;
     Ok(lookup.map(|lookup| lookup.token()).into_iter().collect())
-}
-
-/// Refuses a level that counts more replicas than the keyspace has. The other levels are served by a partition's one
-/// owner, whatever the replication factor.
-///
-/// # Errors
-/// `Cannot achieve consistency level TWO`
-pub(crate) fn require_replicas(
-    engine: &Engine,
-    keyspace: &str,
-    consistency: Consistency,
-) -> Result<(), CqlError> {
-    let required = match consistency {
-        Consistency::Two => 2,
-        Consistency::Three => 3,
-        _ => return Ok(()),
-    };
-    let schema = engine.schema();
-    let factors = schema
-        .keyspace(keyspace)
-        .map(|keyspace| keyspace.replication.options.values());
-    let parse = |factor: &String| {
-        factor
-            .split('/')
-            .next()
-            .and_then(|factor| factor.parse::<i32>().ok())
-    };
-    let replicas: i32 = factors.into_iter().flatten().filter_map(parse).sum();
-    if replicas >= required {
-        return Ok(());
-    }
-    Err(CqlError::Unavailable {
-        message: format!("Cannot achieve consistency level {consistency}"),
-        consistency,
-        required,
-        alive: replicas.max(1),
-    })
 }
 
 impl Run<'_> {

@@ -1,27 +1,22 @@
 //! ORDER BY … ANN OF: the rows whose vectors are nearest, found by looking at all of them.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use helenus_cql::ast;
 use helenus_cql::error::{Consistency, CqlError};
 use helenus_cql::types::{CqlType, NativeType};
 
+use super::index_choice::is_storage_attached;
+use super::measure::{Measure, floats};
 use super::relation::require_column;
 use crate::plan::{PlanContext, column_spec};
 use crate::request::BoundValue;
-use crate::schema::Table;
+use crate::schema::{Index, Table};
 use crate::term::{EvalContext, Term};
 
 /// `VectorQueryContext`'s limit on how many rows are ranked.
 const ROWS_MAX: u32 = 1000;
-
-/// How an index on vectors measures (its option `similarity_function`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Measure {
-    Cosine,
-    DotProduct,
-    Euclidean,
-}
 
 /// The column of vectors, and what they are to be near to.
 #[derive(Debug)]
@@ -65,58 +60,49 @@ impl Nearest {
                 "ANN ordering is only supported on float vector indexes",
             ));
         }
-        let Some(index) = table
-            .indexes
-            .iter()
-            .find(|index| index.target.column == column.name)
+        let is_on_it = |index: &&Arc<Index>| index.target.column == column.name;
+        let on_it = || table.indexes.iter().filter(is_on_it);
+        let Some(index) = on_it()
+            .find(|index| is_storage_attached(index))
+            .or_else(|| on_it().next())
         else {
             return Err(CqlError::invalid(
                 "ANN ordering by vector requires the column to be indexed",
             ));
         };
-        let measure = match index
-            .options
-            .get("similarity_function")
-            .map(|name| name.to_ascii_lowercase())
-        {
-            Some(name) if name == "dot_product" => Measure::DotProduct,
-            Some(name) if name == "euclidean" => Measure::Euclidean,
-            _ => Measure::Cosine,
-        };
         Ok(Some(Nearest {
             name: column.name.clone(),
             column: place,
             term,
-            measure,
+            measure: Measure::of(index),
         }))
     }
 
     /// The vector to be near to.
+    ///
+    /// # Errors
+    /// For what is no vector, or none that the index can measure by.
     pub fn bind(&self, ctx: &EvalContext<'_>) -> Result<Vec<f32>, CqlError> {
-        match self.term.bind(ctx)? {
-            BoundValue::Set(bytes) => Ok(floats(&bytes)),
-            BoundValue::Null | BoundValue::Unset => Err(CqlError::invalid(format!(
-                "Unsupported null value for column {}",
+        let unsupported = |what: &str| {
+            Err(CqlError::invalid(format!(
+                "Unsupported {what} value for column {}",
                 self.name
-            ))),
+            )))
+        };
+        match self.term.bind(ctx)? {
+            BoundValue::Set(bytes) => {
+                let wanted = floats(&bytes);
+                self.measure.check(&wanted)?;
+                Ok(wanted)
+            }
+            BoundValue::Null => unsupported("null"),
+            BoundValue::Unset => unsupported("unset"),
         }
     }
 
     /// How near the stored vector is; greater is nearer.
     pub fn score(&self, wanted: &[f32], stored: &[u8]) -> f32 {
-        let stored = floats(stored);
-        let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(x, y)| x * y).sum::<f32>();
-        match self.measure {
-            Measure::Cosine => {
-                let norm = (dot(wanted, wanted) * dot(&stored, &stored)).sqrt();
-                (1.0 + dot(wanted, &stored) / norm) / 2.0
-            }
-            Measure::DotProduct => (1.0 + dot(wanted, &stored)) / 2.0,
-            Measure::Euclidean => {
-                let squares = wanted.iter().zip(&stored).map(|(x, y)| (x - y) * (x - y));
-                1.0 / (1.0 + squares.sum::<f32>())
-            }
-        }
+        self.measure.score(wanted, &floats(stored))
     }
 
     /// Checks what such a query may be combined with; gives the warning that goes with it.
@@ -174,13 +160,4 @@ impl Nearest {
 /// Nearest first.
 pub(super) fn nearest_first(a: f32, b: f32) -> Ordering {
     b.total_cmp(&a)
-}
-
-fn floats(bytes: &[u8]) -> Vec<f32> {
-    bytes
-        .as_chunks::<4>()
-        .0
-        .iter()
-        .map(|chunk| f32::from_be_bytes(*chunk))
-        .collect()
 }

@@ -6,6 +6,7 @@ mod local;
 mod nodes;
 mod row;
 mod schema_tables;
+mod settings;
 mod traces;
 mod views;
 

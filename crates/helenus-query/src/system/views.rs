@@ -3,14 +3,17 @@
 use std::sync::Arc;
 
 use super::Row;
-use super::local::{PARTITIONER, storage_port};
-use super::row::{bigint, boolean, double, int, row, text};
+use super::local::storage_port;
+use super::row::{bigint, boolean, double, inet, int, row, text, text_map};
+use super::settings;
+use crate::clients::Client;
 use crate::engine::Engine;
 use crate::schema::{IndexKind, Table, TableKind};
 
 pub(super) fn rows(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     match table.name.as_str() {
-        "settings" => settings(engine, table),
+        "settings" => settings::rows(engine, table),
+        "clients" => clients(engine, table),
         "cql_metrics" => cql_metrics(engine, table),
         "sai_column_indexes" => sai_column_indexes(engine, table),
         "gossip_info" => vec![gossip_info(engine, table)],
@@ -20,46 +23,74 @@ pub(super) fn rows(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     }
 }
 
-/// The settings that mean here what they mean in `cassandra.yaml`.
-fn settings(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
-    let node = &engine.node;
-    let limits = &engine.limits;
-    let kib = |bytes: usize| format!("{}KiB", bytes / 1024);
-    let settings = [
-        ("batch_size_fail_threshold", kib(limits.batch_size_fail_bytes)),
-        ("batch_size_warn_threshold", kib(limits.batch_size_warn_bytes)),
-        ("cluster_name", node.cluster_name.clone()),
-        ("listen_address", node.native_address.ip().to_string()),
-        ("materialized_views_enabled", "true".to_owned()),
-        ("native_transport_port", node.native_address.port().to_string()),
-        ("partitioner", PARTITIONER.to_owned()),
-        ("rpc_address", node.native_address.ip().to_string()),
-        ("storage_port", storage_port(engine).to_string()),
-        (
-            "tombstone_failure_threshold",
-            limits.tombstone_failure_threshold.to_string(),
-        ),
-        (
-            "tombstone_warn_threshold",
-            limits.tombstone_warn_threshold.to_string(),
-        ),
-        ("user_defined_functions_enabled", "false".to_owned()),
-    ];
-    settings
-        .into_iter()
-        .map(|(name, value)| row(table, [("name", text(name)), ("value", text(value))]))
-        .collect()
+/// Cassandra's `ClientsTable`: nobody is asked who they are, nor are connections encrypted.
+fn clients(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
+    let shown = |client: Arc<Client>| {
+        let session = client.session();
+        let option = |name: &str| session.as_ref().and_then(|session| session.options.get(name));
+        row(
+            table,
+            [
+                ("address", inet(client.address.ip())),
+                ("port", int(i32::from(client.address.port()))),
+                (
+                    "client_options",
+                    session.as_ref().and_then(|session| text_map(&session.options)),
+                ),
+                (
+                    "connection_stage",
+                    text(if session.is_some() { "ready" } else { "established" }),
+                ),
+                ("driver_name", option("DRIVER_NAME").and_then(text)),
+                ("driver_version", option("DRIVER_VERSION").and_then(text)),
+                ("hostname", text(client.address.ip().to_string())),
+                (
+                    "keyspace_name",
+                    session
+                        .as_ref()
+                        .and_then(|session| text(session.keyspace.as_ref()?)),
+                ),
+                (
+                    "protocol_version",
+                    session
+                        .as_ref()
+                        .and_then(|session| int(i32::from(session.protocol_version))),
+                ),
+                ("request_count", count(client.requests())),
+                ("ssl_enabled", boolean(false)),
+                ("username", text("anonymous")),
+            ],
+        )
+    };
+    engine.clients.connected().into_iter().map(shown).collect()
+}
+
+fn count(number: u64) -> Option<bytes::Bytes> {
+    bigint(i64::try_from(number).unwrap_or(i64::MAX))
 }
 
 fn cql_metrics(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
-    let count = engine.prepared_statements().len() as f64;
-    vec![row(
-        table,
-        [
-            ("name", text("prepared_statements_count")),
-            ("value", double(count)),
-        ],
-    )]
+    let asked = engine.clients.asked();
+    let all = asked.prepared + asked.texts;
+    let ratio = if all == 0 {
+        0.0
+    } else {
+        asked.prepared as f64 / all as f64
+    };
+    let metrics = [
+        (
+            "prepared_statements_count",
+            engine.prepared_statements().len() as f64,
+        ),
+        ("prepared_statements_evicted", engine.prepared_evicted() as f64),
+        ("prepared_statements_executed", asked.prepared as f64),
+        ("prepared_statements_ratio", ratio),
+        ("regular_statements_executed", asked.texts as f64),
+    ];
+    metrics
+        .into_iter()
+        .map(|(name, value)| row(table, [("name", text(name)), ("value", double(value))]))
+        .collect()
 }
 
 fn sai_column_indexes(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
@@ -93,7 +124,7 @@ fn gossip_info(engine: &Arc<Engine>, table: &Table) -> Row {
     row(
         table,
         [
-            ("address", super::row::inet(node.native_address.ip())),
+            ("address", inet(node.native_address.ip())),
             ("port", int(storage_port(engine))),
             ("dc", text(&node.data_center)),
             ("host_id", text(node.host_id.to_string())),
@@ -119,6 +150,7 @@ fn caches(table: &Table) -> Vec<Row> {
                     ("capacity_bytes", bigint(0)),
                     ("entry_count", int(0)),
                     ("hit_count", bigint(0)),
+                    ("hit_ratio", double(f64::NAN)),
                     ("recent_hit_rate_per_second", bigint(0)),
                     ("recent_request_rate_per_second", bigint(0)),
                     ("request_count", bigint(0)),

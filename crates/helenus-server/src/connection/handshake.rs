@@ -9,6 +9,8 @@ use helenus_cql::frame::{
     Compression, Envelope, OutputEncoder, ProtocolVersion, Request, RequestMessage, Response,
 };
 
+use helenus_query::clients::Session;
+
 use super::{Connection, Phase};
 use crate::backend::Backend;
 
@@ -61,6 +63,13 @@ impl<B: Backend> Connection<B> {
                 .as_mut()
                 .reset((Instant::now() + idle_timeout).into());
         }
+        if let Some(connected) = &self.connected {
+            connected.started(Session {
+                options: startup.options.iter().cloned().collect(),
+                protocol_version: version.number(),
+                keyspace: None,
+            });
+        }
         self.throw_on_overload = agreement.throw_on_overload;
         self.knows_tablets = agreement.knows_tablets;
         tracing::debug!(
@@ -79,17 +88,17 @@ fn agree(startup: &Startup, version: ProtocolVersion) -> Result<Agreement, CqlEr
     let Some(cql_version) = startup.get(Startup::CQL_VERSION) else {
         return protocol("Missing value CQL_VERSION in STARTUP message".to_owned());
     };
-    let major: Option<u32> = cql_version
-        .split('.')
-        .next()
-        .and_then(|major| major.trim().parse().ok());
-    if major.is_none_or(|major| major < 3) {
+    let mut numbers = cql_version.splitn(3, '.').map(str::parse::<u32>);
+    let (Some(Ok(major)), Some(Ok(_))) = (numbers.next(), numbers.next()) else {
+        return protocol(format!("Invalid version value: {cql_version}"));
+    };
+    if major < 3 {
         return protocol(format!(
             "CQL version {cql_version} is not supported by the binary protocol (supported version are >= 3.0.0)"
         ));
     }
     let compression = match startup.get(Startup::COMPRESSION) {
-        None | Some("") => None,
+        None => None,
         Some(name) => match Compression::from_name(name) {
             Some(Compression::Snappy) if version.is_segmented() => {
                 return protocol("Snappy compression is not supported in protocol V5".to_owned());

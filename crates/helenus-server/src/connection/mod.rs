@@ -23,6 +23,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -32,6 +33,7 @@ use futures::future::poll_fn;
 use futures::stream::FuturesUnordered;
 use helenus_cql::frame::response::{Event, EventType, QueryResult};
 use helenus_cql::frame::{Decoder, Direction, EnvelopeError, OutputEncoder, ProtocolVersion, Response};
+use helenus_query::clients::Connected;
 use helenus_query::request::ClientState;
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, watch};
@@ -73,6 +75,10 @@ pub(crate) struct Connection<B: Backend> {
     decoder: Decoder,
     encoder: OutputEncoder,
     client: Arc<ClientState>,
+    /// As others see the connection.
+    connected: Option<Connected>,
+    /// The client was told of statements that mean another thing in another keyspace.
+    is_warned: Arc<AtomicBool>,
     throw_on_overload: bool,
     knows_tablets: bool,
     input: BytesMut,
@@ -114,11 +120,13 @@ impl<B: Backend> Connection<B> {
         Connection {
             decoder: Decoder::new(Direction::Request, shared.config.frame_bytes_max),
             encoder: OutputEncoder::unstarted(),
+            connected: shared.backend.clients().map(|clients| clients.connect(peer)),
             shared,
             socket,
             peer,
             phase: Phase::Starting,
             client: Arc::default(),
+            is_warned: Arc::default(),
             throw_on_overload: false,
             knows_tablets: false,
             input: BytesMut::new(),
@@ -278,6 +286,9 @@ impl<B: Backend> Connection<B> {
             last_byte,
         } = waiting;
         self.last_request = begun;
+        if let Some(connected) = &self.connected {
+            connected.count_request();
+        }
         let arrival = Arrival {
             first_byte,
             last_byte,
@@ -298,6 +309,9 @@ impl<B: Backend> Connection<B> {
             self.client = Arc::new(ClientState {
                 keyspace: Some(keyspace.clone()),
             });
+            if let Some(connected) = &self.connected {
+                connected.uses(keyspace);
+            }
         }
         let before = self.output_len();
         self.send(ticket.version, ticket.stream, message);

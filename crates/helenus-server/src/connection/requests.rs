@@ -1,6 +1,7 @@
 //! Requests of a connection that has started up.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Context;
 use std::time::Instant;
 
@@ -73,10 +74,16 @@ impl<B: Backend> Connection<B> {
         };
         match message.request {
             Request::Query(query) => {
+                if let Some(connected) = &self.connected {
+                    connected.count_text();
+                }
                 let client = self.client_in(query.parameters.keyspace.clone());
                 self.run_request(begun, run_query(shared, client, version, query), cx);
             }
             Request::Execute(execute) => {
+                if let Some(connected) = &self.connected {
+                    connected.count_prepared();
+                }
                 let client = self.client.clone();
                 let run = run_execute(shared, client, version, execute, self.knows_tablets);
                 self.run_request(begun, run, cx);
@@ -87,7 +94,8 @@ impl<B: Backend> Connection<B> {
             }
             Request::Prepare(prepare) => {
                 let client = self.client.clone();
-                self.run_request(begun, run_prepare(shared, client, prepare), cx);
+                let is_warned = self.is_warned.clone();
+                self.run_request(begun, run_prepare(shared, client, prepare, is_warned), cx);
             }
             request => {
                 let response = self.answer(request);
@@ -136,7 +144,7 @@ impl<B: Backend> Connection<B> {
         let Accepted { ticket, traced, work } = begun;
         let shared = self.shared.clone();
         let answer = run.map(move |Ran { subject, result }| {
-            let mut message = result.unwrap_or_else(|error| Response::Error(error).into());
+            let mut message = result.unwrap_or_else(ResponseMessage::error);
             let at = Instant::now();
             let traced = traced.map(|traced| traced.finish(&shared, at));
             message.tracing_id = traced.map(|traced| traced.id);
@@ -342,12 +350,18 @@ async fn run_prepare<B: Backend>(
     shared: Arc<Shared<B>>,
     client: Arc<ClientState>,
     prepare: Prepare,
+    is_warned: Arc<AtomicBool>,
 ) -> Ran<B::Prepared> {
     let keyspace = prepare.keyspace.as_deref().or(client.keyspace.as_deref());
     let prepared = shared.backend.prepare(keyspace, &prepare.query);
+    let once = |warnings: Vec<String>| {
+        let is_told =
+            !warnings.is_empty() && prepare.keyspace.is_none() && is_warned.swap(true, Ordering::Relaxed);
+        if is_told { Vec::new() } else { warnings }
+    };
     let message = |(prepared, warnings)| ResponseMessage {
         tracing_id: None,
-        warnings,
+        warnings: once(warnings),
         custom_payload: None,
         response: Response::Result(QueryResult::Prepared(prepared)),
     };

@@ -148,7 +148,7 @@ impl Received {
                 } = *query;
                 let keyspace = parameters.keyspace.take();
                 let what = match is_prepared() {
-                    true => What::Prepared(engine.prepare(keyspace.as_deref(), &query)?),
+                    true => What::Prepared(engine.prepare(keyspace.as_deref(), &query)?.0),
                     false => What::Text(query),
                 };
                 (what, keyspace, parameters)
@@ -166,7 +166,9 @@ impl Received {
                         return Err(CqlError::Protocol("statements travel as text".to_owned()));
                     };
                     read.push(match is_prepared() {
-                        true => BatchStatement::Prepared(engine.prepare(keyspace.as_deref(), &text)?, values),
+                        true => {
+                            BatchStatement::Prepared(engine.prepare(keyspace.as_deref(), &text)?.0, values)
+                        }
                         false => BatchStatement::Text(text, values),
                     });
                 }
@@ -232,7 +234,7 @@ pub(super) fn answer(result: Result<Outcome, CqlError>) -> Bytes {
             custom_payload: None,
             response: frame::Response::Result(query_result(outcome.response)),
         },
-        Err(error) => frame::Response::Error(error).into(),
+        Err(error) => ResponseMessage::error(error),
     };
     let mut out = BytesMut::new();
     OutputEncoder::unstarted().response(VERSION, 0, &message, &mut out);
@@ -262,7 +264,7 @@ fn query_result(response: Response) -> QueryResult {
 pub(super) fn outcome(message: &Bytes) -> Result<Outcome, CqlError> {
     let message = ResponseMessage::decode(envelope(message, Direction::Response)?)?;
     let response = match message.response {
-        frame::Response::Error(error) => return Err(error),
+        frame::Response::Error(error) => return Err(error.warned(message.warnings)),
         frame::Response::Result(QueryResult::Void) => Response::Void,
         frame::Response::Result(QueryResult::SetKeyspace(keyspace)) => Response::SetKeyspace(keyspace),
         frame::Response::Result(QueryResult::SchemaChange(change)) => Response::SchemaChange(change),

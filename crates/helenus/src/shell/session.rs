@@ -298,6 +298,7 @@ fn ask_for_more() -> Result<bool> {
 /// The name of an error's kind, as cqlsh calls it.
 fn kind(error: &CqlError) -> &'static str {
     match error {
+        CqlError::Warned { error, .. } => kind(error),
         CqlError::Server(_) => "ServerError",
         CqlError::Protocol(_) => "ProtocolException",
         CqlError::BadCredentials(_) => "AuthenticationFailed",

@@ -57,6 +57,7 @@ fn for_version(error: &CqlError, version: ProtocolVersion) -> Cow<'_, CqlError> 
         CqlError::FunctionFailure { message, .. } if version < ProtocolVersion::V4 => {
             Cow::Owned(CqlError::Invalid(format!("ERROR FUNCTION_FAILURE: {message}")))
         }
+        CqlError::Warned { error, .. } => for_version(error, version),
         other => Cow::Borrowed(other),
     }
 }
@@ -65,7 +66,7 @@ pub(super) fn encode_error(error: &CqlError, version: ProtocolVersion, out: &mut
     let error = for_version(error, version);
     out.put_i32(error.code());
     match &*error {
-        CqlError::Unprepared(_) => put_string(out, &error.to_string()),
+        CqlError::Unprepared(_) | CqlError::Warned { .. } => put_string(out, &error.to_string()),
         CqlError::Server(message)
         | CqlError::Protocol(message)
         | CqlError::BadCredentials(message)
@@ -115,7 +116,8 @@ fn encode_details(error: &CqlError, version: ProtocolVersion, out: &mut BytesMut
         | CqlError::Syntax(_)
         | CqlError::Unauthorized(_)
         | CqlError::Invalid(_)
-        | CqlError::Config(_) => {}
+        | CqlError::Config(_)
+        | CqlError::Warned { .. } => {}
         CqlError::Unavailable {
             consistency,
             required,

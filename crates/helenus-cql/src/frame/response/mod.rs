@@ -83,6 +83,15 @@ impl From<Response> for ResponseMessage {
 }
 
 impl ResponseMessage {
+    /// An error, and the warnings that go with it.
+    pub fn error(error: CqlError) -> ResponseMessage {
+        let (error, warnings) = error.split();
+        ResponseMessage {
+            warnings,
+            ..Response::Error(error).into()
+        }
+    }
+
     pub(crate) fn flags(&self, version: ProtocolVersion) -> Flags {
         let v4 = version >= ProtocolVersion::V4;
         let mut flags = Flags::default();

@@ -1,0 +1,39 @@
+use super::*;
+
+fn address(port: u16) -> SocketAddr {
+    ([127, 0, 0, 1], port).into()
+}
+
+#[test]
+fn what_a_client_asked_for_outlives_it() {
+    let clients = Clients::default();
+    let (one, other) = (clients.connect(address(1)), clients.connect(address(2)));
+    one.count_text();
+    one.count_prepared();
+    one.count_prepared();
+    other.count_text();
+    drop(one);
+    let left: Vec<SocketAddr> = clients.connected().iter().map(|client| client.address).collect();
+    assert_eq!(left, [address(2)]);
+    let asked = clients.asked();
+    assert_eq!((asked.prepared, asked.texts), (2, 2));
+}
+
+#[test]
+fn a_session_follows_its_keyspace() {
+    let clients = Clients::default();
+    let client = clients.connect(address(1));
+    let shown = || clients.connected().first().and_then(|client| client.session());
+    client.uses("early");
+    assert!(shown().is_none());
+    client.started(Session {
+        options: BTreeMap::new(),
+        protocol_version: 4,
+        keyspace: None,
+    });
+    client.uses("ks");
+    assert_eq!(
+        shown().and_then(|session| session.keyspace).as_deref(),
+        Some("ks")
+    );
+}

@@ -1,0 +1,117 @@
+//! Which consistency levels a request may ask for (Cassandra's `ConsistencyLevel.validateForWrite` and its kin).
+//!
+//! One owner serves each partition, so that what is taken is all served alike; what makes no sense is refused as Cassandra does.
+
+use helenus_cql::error::{Consistency, CqlError};
+
+use crate::engine::Engine;
+use crate::request::QueryOptions;
+use crate::schema::Table;
+
+fn invalid<T>(message: impl Into<String>) -> Result<T, CqlError> {
+    Err(CqlError::invalid(message.into()))
+}
+
+/// Refuses the level that is for nodes themselves.
+pub(crate) fn check_request(consistency: Consistency) -> Result<(), CqlError> {
+    match consistency {
+        Consistency::NodeLocal => invalid(
+            "NODE_LOCAL consistency level is highly dangerous and should be used only for debugging purposes",
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// Checks the level of a read.
+pub(crate) fn check_read(engine: &Engine, table: &Table, consistency: Consistency) -> Result<(), CqlError> {
+    if consistency == Consistency::Any {
+        return invalid("ANY ConsistencyLevel is only supported for writes");
+    }
+    require_replicas(engine, table, consistency)
+}
+
+/// Checks the level of a single write without a condition.
+pub(crate) fn check_write(engine: &Engine, table: &Table, consistency: Consistency) -> Result<(), CqlError> {
+    if table.is_counter {
+        if consistency == Consistency::Any {
+            return invalid(format!(
+                "Consistency level ANY is not yet supported for counter table {}",
+                table.name
+            ));
+        }
+        if consistency.is_serial() {
+            return invalid("Counter operations are inherently non-serializable");
+        }
+    }
+    if consistency.is_serial() {
+        return invalid("You must use conditional updates for serializable writes");
+    }
+    require_replicas(engine, table, consistency)
+}
+
+/// Checks the levels of a write with a condition.
+pub(crate) fn check_conditional(
+    engine: &Engine,
+    table: &Table,
+    options: &QueryOptions,
+) -> Result<(), CqlError> {
+    if options
+        .serial_consistency
+        .is_some_and(|serial| !serial.is_serial())
+    {
+        return invalid("Invalid consistency for conditional update. Must be one of SERIAL or LOCAL_SERIAL");
+    }
+    if options.consistency.is_serial() {
+        return invalid(format!(
+            "{} is not supported as conditional update commit consistency. Use ANY if you mean \"make sure it is accepted but I don't care how many replicas commit it for non-SERIAL reads\"",
+            options.consistency
+        ));
+    }
+    let schema = engine.schema();
+    let class = schema
+        .keyspace(&table.keyspace)
+        .map(|keyspace| keyspace.replication.class.as_str());
+    match (options.consistency, class) {
+        (Consistency::EachQuorum, Some(class)) if class != "NetworkTopologyStrategy" => invalid(format!(
+            "consistency level EACH_QUORUM not compatible with replication strategy (org.apache.cassandra.locator.{class})"
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a level that counts more replicas than the keyspace has. The other levels are served by a partition's one
+/// owner, whatever the replication factor.
+///
+/// # Errors
+/// `Cannot achieve consistency level TWO`
+pub(crate) fn require_replicas(
+    engine: &Engine,
+    table: &Table,
+    consistency: Consistency,
+) -> Result<(), CqlError> {
+    let required = match consistency {
+        Consistency::Two => 2,
+        Consistency::Three => 3,
+        _ => return Ok(()),
+    };
+    let schema = engine.schema();
+    let factors = schema
+        .keyspace(&table.keyspace)
+        .map(|keyspace| keyspace.replication.options.values());
+    let parse = |factor: &String| {
+        factor
+            .split('/')
+            .next()
+            .and_then(|factor| factor.parse::<i32>().ok())
+    };
+    let replicas: i32 = factors.into_iter().flatten().filter_map(parse).sum();
+    if replicas >= required {
+        return Ok(());
+    }
+    Err(CqlError::Unavailable {
+        message: format!("Cannot achieve consistency level {consistency}"),
+        consistency,
+        required,
+        alive: replicas.max(1),
+    })
+}
