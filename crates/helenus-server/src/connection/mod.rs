@@ -223,7 +223,9 @@ impl<B: Backend> Connection<B> {
         if !self.in_flight.is_empty() || self.stopping == Stopping::No {
             return self.ending && self.in_flight.is_empty();
         }
-        self.ending || self.waiting.is_empty() && self.is_quiet(cx)
+        // What comes now is turned away: the sooner the client goes elsewhere the better.
+        let may_end = self.stopping == Stopping::Now || self.is_quiet(cx);
+        self.ending || self.waiting.is_empty() && may_end
     }
 
     /// True if the client has asked nothing for a moment: a request that is on its way when the connection ends has no answer, and most are

@@ -535,6 +535,29 @@ async fn a_server_that_has_work_to_hand_over_serves_its_clients_until_they_are_i
 }
 
 #[tokio::test]
+async fn a_client_that_is_never_quiet_is_served_and_then_its_connection_ends() {
+    let (server, _) = server().await;
+    let mut client = Client::connect(server.address(), V5, None, &[]).await;
+    let began = Instant::now();
+    let patience = Duration::from_millis(300);
+    let stopping = tokio::spawn(server.stop_after(std::future::ready(()), patience));
+    let mut served = 0;
+    loop {
+        client.send(1, query("void")).await;
+        let Some((_, answer)) = client.receive().await else {
+            break;
+        };
+        // It goes on even when it is turned away.
+        served += u32::from(answer.response == void());
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    assert!(served > 10 && began.elapsed() >= patience, "{served} were served");
+    drop(client);
+    stopping.await.unwrap();
+    assert!(began.elapsed() < patience + Duration::from_secs(1));
+}
+
+#[tokio::test]
 async fn clients_that_stay_too_long_are_turned_away() {
     let (server, _) = server().await;
     let mut client = Client::connect(server.address(), V5, None, &[]).await;
