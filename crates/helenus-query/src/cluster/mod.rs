@@ -165,6 +165,8 @@ pub trait Cluster: Send + Sync + 'static {
     fn may_serve(&self) -> bool;
     /// A number that grows whenever the view has changed or a tablet was opened here.
     fn changes(&self) -> u64;
+    /// True once the node has left: it has no tablet open any more, and what it reads comes from owners, who answer for it.
+    fn has_left(&self) -> bool;
     /// Returns when that is no longer the number of changes, or after that time; false if the view will not change any more, since the
     /// node takes no part.
     async fn changed(&self, since: u64, at_most: Duration) -> bool;

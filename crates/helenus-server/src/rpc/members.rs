@@ -225,6 +225,10 @@ impl Cluster for Members {
         self.agent.view().version() + *self.opened.borrow()
     }
 
+    fn has_left(&self) -> bool {
+        self.agent.state() == AgentState::Left
+    }
+
     async fn changed(&self, since: u64, at_most: Duration) -> bool {
         let (mut views, mut opened) = (self.agent.views(), self.opened.subscribe());
         self.look();

@@ -68,6 +68,9 @@ impl Cluster for Cut {
     fn changes(&self) -> u64 {
         self.members.changes()
     }
+    fn has_left(&self) -> bool {
+        self.members.has_left()
+    }
     async fn changed(&self, since: u64, at_most: Duration) -> bool {
         self.members.changed(since, at_most).await
     }
