@@ -115,7 +115,8 @@ def counted_twice(history):
 
 
 def lost_row(history):
-    history.of("row", "read", final=True)[0]["found"] = 0
+    written = {op["value"] for op in history.of("row", "write")}
+    next(op for op in history.of("row", "read", final=True) if op.get("found") in written)["found"] = 0
     return "was written (ok) and reads 0"
 
 
@@ -150,9 +151,10 @@ def phantom_of_the_index(history):
 
 
 def lost_by_the_index(history):
-    find = next(op for op in reversed(history.of("index", "find", final=True)) if op.get("found"))
-    find["found"] = 0
-    return "not linearizable"
+    for ops in history.clean_keys("index"):
+        if find := next((op for op in ops if op.get("final") and op["call"] == "find" and op.get("found")), None):
+            find["found"] = 0
+            return "not linearizable"
 
 
 ALTERATIONS = [stale_read, lost_write, two_winners, lost_condition, counted_twice, lost_row, row_missed_by_a_scan,

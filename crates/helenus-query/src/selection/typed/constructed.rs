@@ -28,6 +28,10 @@ pub(super) fn field_of<'d>(
         })
 }
 
+fn unsupported(ty: &CqlType) -> CqlError {
+    CqlError::invalid(format!("Unsupported target type: {ty}"))
+}
+
 impl Typer<'_, '_, '_> {
     pub(super) fn parentheses(
         &mut self,
@@ -81,30 +85,19 @@ impl Typer<'_, '_, '_> {
             }
             expected => self.type_of(selectable, expected)?,
         };
-        match &ty {
-            CqlType::Vector { element, .. } => {
-                let items = self.items(items, element)?;
-                let name = format!("[{}]", names(&items));
-                Ok(Typed {
-                    node: Node::Vector {
-                        items,
-                        element: element.as_ref().clone(),
-                    },
-                    ty,
-                    name,
-                })
-            }
-            CqlType::List { element, .. } => {
-                let items = self.items(items, element)?;
-                let name = format!("[{}]", names(&items));
-                Ok(Typed {
-                    node: Node::List(items),
-                    ty,
-                    name,
-                })
-            }
-            other => Err(CqlError::invalid(format!("Unsupported target type: {other}"))),
-        }
+        let (CqlType::Vector { element, .. } | CqlType::List { element, .. }) = &ty else {
+            return Err(unsupported(&ty));
+        };
+        let items = self.items(items, element)?;
+        let name = format!("[{}]", names(&items));
+        let node = match &ty {
+            CqlType::Vector { element, .. } => Node::Vector {
+                items,
+                element: element.as_ref().clone(),
+            },
+            _ => Node::List(items),
+        };
+        Ok(Typed { node, ty, name })
     }
 
     pub(super) fn set(
@@ -114,38 +107,29 @@ impl Typer<'_, '_, '_> {
         expected: Option<&CqlType>,
     ) -> Result<Typed, CqlError> {
         let ty = self.type_of(selectable, expected)?;
-        match &ty {
+        let (node, name) = match &ty {
             CqlType::Map { key, .. } => {
                 let node = Node::Map {
                     entries: Vec::new(),
                     key: key.as_ref().clone(),
                 };
-                Ok(Typed {
-                    node,
-                    ty,
-                    name: "{}".to_owned(),
-                })
+                (node, "{}".to_owned())
             }
             CqlType::Set { element, .. } if **element == CqlType::DURATION => {
                 let shown = CqlType::set(CqlType::DURATION, false);
-                Err(CqlError::invalid(format!(
+                return Err(CqlError::invalid(format!(
                     "Durations are not allowed inside sets: {shown}"
-                )))
+                )));
             }
             CqlType::Set { element, .. } => {
                 let items = self.items(items, element)?;
                 let name = format!("{{{}}}", names(&items));
-                Ok(Typed {
-                    node: Node::Set {
-                        items,
-                        element: element.as_ref().clone(),
-                    },
-                    ty,
-                    name,
-                })
+                let element = element.as_ref().clone();
+                (Node::Set { items, element }, name)
             }
-            other => Err(CqlError::invalid(format!("Unsupported target type: {other}"))),
-        }
+            other => return Err(unsupported(other)),
+        };
+        Ok(Typed { node, ty, name })
     }
 
     pub(super) fn map_or_user_type(
@@ -185,7 +169,7 @@ impl Typer<'_, '_, '_> {
                 })
             }
             CqlType::Udt { .. } => self.user_type(entries, ty),
-            other => Err(CqlError::invalid(format!("Unsupported target type: {other}"))),
+            other => Err(unsupported(other)),
         }
     }
 
