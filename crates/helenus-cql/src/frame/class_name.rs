@@ -61,7 +61,7 @@ fn write_class(ty: &CqlType, inside_frozen: bool, out: &mut String) {
         CqlType::Udt { definition, .. } => write_user_type(definition, inside, out),
         CqlType::Vector { element, dimension } => {
             out.push_str("VectorType(");
-            write_class(&element.freeze(), inside_frozen, out);
+            write_class(element, inside_frozen, out);
             let _ = write!(out, " , {dimension})");
         }
     }

@@ -385,10 +385,14 @@ fn metadata_can_be_skipped() {
 #[test]
 fn class_names() {
     let marshal = |text: &str| text.replace('~', "org.apache.cassandra.db.marshal.");
-    let nested = CqlType::list(CqlType::INT, false);
+    let nested = |frozen| CqlType::list(CqlType::INT, frozen);
     let cases = [
         (
-            CqlType::vector(nested, 2),
+            CqlType::vector(nested(false), 2),
+            "~VectorType(~ListType(~Int32Type) , 2)",
+        ),
+        (
+            CqlType::vector(nested(true), 2),
             "~VectorType(~FrozenType(~ListType(~Int32Type)) , 2)",
         ),
         (

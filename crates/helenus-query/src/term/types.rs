@@ -10,8 +10,8 @@ use crate::schema::Schema;
 /// Elements of a vector at most. Cassandra has no limit of its own.
 const VECTOR_DIMENSION_MAX: i32 = u16::MAX as i32;
 
-/// Resolves a type as written in a statement on `keyspace`. What is nested must be frozen, or, for `frozen_nested`,
-/// is frozen without a word (as in type hints).
+/// Resolves a type as written in a statement on `keyspace`. What collections nest must be frozen; a vector's elements are as
+/// they are written, even within `frozen<>`, and stored in one piece all the same.
 pub fn resolve_type(schema: &Schema, keyspace: &str, name: &TypeName) -> Result<CqlType, CqlError> {
     match name {
         TypeName::Native(native) => Ok(CqlType::Native(*native)),
@@ -48,7 +48,7 @@ pub fn resolve_type(schema: &Schema, keyspace: &str, name: &TypeName) -> Result<
                     "vectors may only have dimensions of up to {VECTOR_DIMENSION_MAX}; given {dimension}"
                 )));
             }
-            let element = resolve_frozen(schema, keyspace, element)?.freeze();
+            let element = resolve_type(schema, keyspace, element)?;
             Ok(CqlType::vector(
                 element,
                 u16::try_from(*dimension).unwrap_or(u16::MAX),
