@@ -30,6 +30,8 @@ const END: &str = "com.fasterxml.jackson.core.io.JsonEOFException";
 const EMPTY: &str = "com.fasterxml.jackson.databind.exc.MismatchedInputException";
 const VALUES: &str = "(JSON String, Number, Array, Object or token 'null', 'true' or 'false')";
 
+const BLANKS: [char; 4] = [' ', '\t', '\n', '\r'];
+
 /// Reads the first value of the text; what follows it does not count.
 ///
 /// # Errors
@@ -77,7 +79,7 @@ impl<'a> Reader<'a> {
 
     fn skip_blanks(&mut self) {
         let rest = self.rest();
-        self.at += rest.len() - rest.trim_start_matches([' ', '\t', '\n', '\r']).len();
+        self.at += rest.len() - rest.trim_start_matches(BLANKS).len();
     }
 
     /// Number, from 1, of the character that comes next on its line.
@@ -147,15 +149,7 @@ impl<'a> Reader<'a> {
             Some('+') if self.rest().chars().nth(1).is_some() => {
                 self.at += 1;
                 let c = self.peek().unwrap_or_default();
-                self.advance(c);
-                let code = u32::from(c);
-                self.error(
-                    PARSE,
-                    format!(
-                        "Unexpected character ('{c}' (code {code})) in numeric value: expected digit (0-9) to follow minus \
-                         sign, for valid numeric value"
-                    ),
-                )
+                self.unexpected_in_number(c)
             }
             Some(c) if c.is_alphabetic() || c == '_' || c == '$' => self.word(),
             Some('/') => self.unexpected(
@@ -279,28 +273,88 @@ impl<'a> Reader<'a> {
     }
 
     fn number(&mut self) -> Read<Value> {
-        let rest = self.rest();
-        let is_part = |c: char| c.is_ascii_digit() || "+-.eE".contains(c);
-        let literal = rest
-            .get(..rest.find(|c: char| !is_part(c)).unwrap_or(rest.len()))
-            .unwrap_or_default();
-        match serde_json::from_str::<Number>(literal) {
-            Ok(number) => {
-                self.at += literal.len();
-                Ok(Value::Number(number))
-            }
-            Err(_) if has_leading_zero(literal) => {
-                self.at += 1;
-                self.error(
-                    PARSE,
-                    "Invalid numeric value: Leading zeroes not allowed".to_owned(),
-                )
-            }
-            Err(_) => {
-                self.at += literal.len();
-                self.error(PARSE, format!("Invalid numeric value: {literal}"))
+        let start = self.at;
+        if self.peek() == Some('-') {
+            self.at += 1;
+            match self.peek() {
+                Some(c) if c.is_ascii_digit() => {}
+                Some(c) => {
+                    return self.unexpected_in_number(c);
+                }
+                None => {
+                    return self.error(
+                        END,
+                        "Unexpected end-of-inputNo digit following minus sign".to_owned(),
+                    );
+                }
             }
         }
+        if let [b'0', b'0'..=b'9', ..] = self.rest().as_bytes() {
+            self.at += 1;
+            return self.error(
+                PARSE,
+                "Invalid numeric value: Leading zeroes not allowed".to_owned(),
+            );
+        }
+        self.skip_digits();
+        if self.peek() == Some('.') {
+            self.at += 1;
+            if self.skip_digits() == 0 {
+                // At the end it is the point itself that is shown.
+                let c = self.peek().unwrap_or('.');
+                return self.not_in_number(c, "Decimal point not followed by a digit");
+            }
+        }
+        if matches!(self.peek(), Some('e' | 'E')) {
+            self.at += 1;
+            let exponent = self.at;
+            self.at += usize::from(matches!(self.peek(), Some('+' | '-')));
+            if self.skip_digits() == 0 {
+                let Some(c) = self.peek() else {
+                    return self.error(
+                        END,
+                        "Unexpected end-of-inputexpected a digit for number exponent".to_owned(),
+                    );
+                };
+                self.at = exponent;
+                return self.not_in_number(c, "Exponent indicator not followed by a digit");
+            }
+        }
+        let literal = self.text.get(start..self.at).unwrap_or_default();
+        if self.depth == 0
+            && let Some(c) = self.peek().filter(|c| !BLANKS.contains(c))
+        {
+            return self.unexpected(c, "Expected space separating root-level values");
+        }
+        match serde_json::from_str::<Number>(literal) {
+            Ok(number) => Ok(Value::Number(number)),
+            Err(_) => self.error(PARSE, format!("Invalid numeric value: {literal}")),
+        }
+    }
+
+    /// Returns how many there were.
+    fn skip_digits(&mut self) -> usize {
+        let rest = self.rest();
+        let count = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        self.at += count;
+        count
+    }
+
+    /// Of the character that comes next.
+    fn unexpected_in_number<T>(&mut self, c: char) -> Read<T> {
+        self.advance(c);
+        self.not_in_number(
+            c,
+            "expected digit (0-9) to follow minus sign, for valid numeric value",
+        )
+    }
+
+    fn not_in_number<T>(&self, c: char, wanted: &str) -> Read<T> {
+        let code = u32::from(c);
+        self.error(
+            PARSE,
+            format!("Unexpected character ('{c}' (code {code})) in numeric value: {wanted}"),
+        )
     }
 
     fn not_a_number(&mut self, word: &str) -> Read<Value> {
@@ -343,9 +397,4 @@ fn shown(c: char) -> String {
         c if u32::from(c) < 0x20 => format!("\\u{:04X}", u32::from(c)),
         c => c.to_string(),
     }
-}
-
-fn has_leading_zero(literal: &str) -> bool {
-    let digits = literal.strip_prefix('-').unwrap_or(literal);
-    matches!(digits.as_bytes(), [b'0', b'0'..=b'9', ..])
 }

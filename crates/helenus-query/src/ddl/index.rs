@@ -55,9 +55,6 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateIndex) -> Applied {
     }
     let target = target(table, statement)?;
     let name = given_name.unwrap_or_else(|| default_name(keyspace, table, &target.column));
-    if !is_valid_name(&name, INDEX_NAME_LEN_MAX) {
-        return Err(CqlError::Config(format!("Illegal index name {name}")));
-    }
     let (kind, mut options) = index_kind(statement)?;
     options.insert("target".to_owned(), target_option(&target));
     if let Some(twin) = table
@@ -72,6 +69,9 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateIndex) -> Applied {
                 twin.name
             ))),
         };
+    }
+    if !is_valid_name(&name, INDEX_NAME_LEN_MAX) {
+        return Err(CqlError::Config(format!("Illegal index name {name}")));
     }
     if kind == IndexKind::Custom {
         sai::check(table, &target, &options).map_err(|error| {

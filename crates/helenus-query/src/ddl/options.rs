@@ -40,6 +40,19 @@ pub(super) fn config<T>(message: String) -> Result<T, CqlError> {
     Err(CqlError::Config(message))
 }
 
+/// The options of what is created with a WITH clause. The chance of false positives is ten times as large as otherwise where
+/// compaction is leveled.
+pub fn of_new(properties: &Properties) -> Result<TableOptions, CqlError> {
+    let mut options = apply(properties, TableOptions::default())?;
+    let is_leveled = |class: &String| class.ends_with(".LeveledCompactionStrategy");
+    if options.compaction.get("class").is_some_and(is_leveled)
+        && properties.get("bloom_filter_fp_chance").is_none()
+    {
+        options.bloom_filter_fp_chance = 0.1;
+    }
+    Ok(options)
+}
+
 /// The options that result from a WITH clause on top of those that were there.
 pub fn apply(properties: &Properties, mut options: TableOptions) -> Result<TableOptions, CqlError> {
     properties::check_known(properties, &KNOWN)?;

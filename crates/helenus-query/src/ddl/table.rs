@@ -13,7 +13,7 @@ use super::options;
 use super::properties;
 use super::{Applied, Change, DdlContext, TABLE_NAME_LEN_MAX, is_valid_name, unchanged};
 use crate::response::{ChangeKind, SchemaTarget};
-use crate::schema::{Column, ColumnKind, Keyspace, Schema, Table, TableBuilder, TableKind, TableOptions};
+use crate::schema::{Column, ColumnKind, Keyspace, Schema, Table, TableBuilder, TableKind};
 use crate::term::resolve_type;
 
 impl Schema {
@@ -48,7 +48,7 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateTable) -> Applied {
         true => Some(compact::complete(&mut columns)?),
         false => None,
     };
-    let table_options = options::apply(&statement.properties, TableOptions::default())?;
+    let table_options = options::of_new(&statement.properties)?;
     let id = new_id(&statement.properties)?;
     check_name(keyspace_name, name)?;
     let mut schema = ctx.schema.clone();

@@ -70,7 +70,7 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateView) -> Applied {
         selected: selected(base, statement)?,
     };
     shape.check()?;
-    let view_options = view_options(&statement.properties, TableOptions::default(), TTL_ON_CREATE)?;
+    let view_options = without_ttl(options::of_new(&statement.properties)?, TTL_ON_CREATE)?;
     let id = new_id(&statement.properties)?;
     let mut schema = ctx.schema.clone();
     let builder = TableBuilder {
@@ -346,14 +346,9 @@ fn in_java_order(mut names: Vec<&str>) -> Vec<&str> {
 }
 
 /// The options of a view, which has no TTL of its own.
-fn view_options(
-    given: &ast::Properties,
-    before: TableOptions,
-    refusal: &str,
-) -> Result<TableOptions, CqlError> {
-    let changed = options::apply(given, before)?;
-    match changed.default_time_to_live_s {
-        0 => Ok(changed),
+fn without_ttl(options: TableOptions, refusal: &str) -> Result<TableOptions, CqlError> {
+    match options.default_time_to_live_s {
+        0 => Ok(options),
         _ => Err(CqlError::invalid(refusal)),
     }
 }
@@ -377,7 +372,10 @@ pub fn alter(ctx: &DdlContext<'_>, statement: &ast::AlterView) -> Applied {
         Err(CqlError::Invalid(_)) if statement.if_exists => return super::unchanged(),
         found => found?,
     };
-    let changed = view_options(&statement.properties, view.options.clone(), TTL_ON_ALTER)?;
+    let changed = without_ttl(
+        options::apply(&statement.properties, view.options.clone())?,
+        TTL_ON_ALTER,
+    )?;
     if changed.gc_grace_s == 0 {
         return Err(CqlError::invalid(
             "Cannot alter gc_grace_seconds of a materialized view to 0, since this value is used to TTL undelivered \

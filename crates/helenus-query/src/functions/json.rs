@@ -41,7 +41,7 @@ pub fn from_json(name: &str, receiver: &CqlType) -> NativeFunction {
                 "execution of 'system.{function}[text]' failed: Could not decode JSON string '{json}': {reason}"
             ))
         })?;
-        value::from_json(&to, &parsed).map_err(|reason| {
+        let value = value::from_json(&to, &parsed).map_err(|reason| {
             // Durations refuse in the words, and with the error, of a statement.
             if reason.starts_with("Unable to convert '") || reason.starts_with("Invalid duration.") {
                 return CqlError::Invalid(reason);
@@ -49,6 +49,16 @@ pub fn from_json(name: &str, receiver: &CqlType) -> NativeFunction {
             failure(format!(
                 "org.apache.cassandra.serializers.MarshalException: {reason}"
             ))
-        })
+        })?;
+        match &value {
+            // Every type's text may be empty in JSON, but not every type's value.
+            Some(bytes) if bytes.is_empty() && value::validate(&to, bytes).is_err() => {
+                Err(CqlError::Server(format!(
+                    "java.lang.RuntimeException: Return of function system.{function} : (text) -> {to} () is not a valid value \
+                     for its declared return type {to}"
+                )))
+            }
+            _ => Ok(value),
+        }
     })
 }

@@ -243,7 +243,7 @@ fn bind_argument(
         BoundValue::Null => Ok(None),
         BoundValue::Unset => Err(CqlError::invalid(format!(
             "Invalid unset value for argument in call to function {}",
-            function.name()
+            function.name().trim_start_matches("system.")
         ))),
     }
 }
