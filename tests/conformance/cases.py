@@ -8,7 +8,7 @@ CASES = pathlib.Path(__file__).parent / "cases"
 LIST_DIRECTIVES = ("params", "named", "values")
 DIRECTIVES = LIST_DIRECTIVES + (
     "page_size", "consistency", "serial", "timestamp", "now", "mask", "approx", "unordered", "each", "wait", "times",
-    "prepare", "retry", "skip_metadata", "batch", "code_only",
+    "prepare", "retry", "skip_metadata", "batch", "code_only", "across",
 )
 
 
@@ -77,12 +77,17 @@ class Case:
             name, value = m.group(1), m.group(2) or ""
             if name in LIST_DIRECTIVES:
                 directives.setdefault(name, []).append(value)
-            elif name == "each":
+            elif name in ("each", "across"):
                 directives.setdefault(name, []).extend(v.strip() for v in value.split(" | "))
             else:
                 directives[name] = value
 
     def add(self, text, line, directives):
+        if "across" in directives:
+            rest = {k: v for k, v in directives.items() if k != "across"}
+            for ending in directives["across"]:
+                self.add(text.replace("$x", "" if ending == "none" else ending).rstrip(), line, rest)
+            return
         if "each" not in directives:
             self.steps.append(Step(text.replace("%ks", self.keyspace), line, directives))
             return

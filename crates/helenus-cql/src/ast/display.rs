@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Display, Formatter};
 
+use super::map_order::hash_map_order;
 use super::{FunctionName, Literal, LiteralKind, Selector, Term};
 use crate::types::{NativeType, quote_identifier};
 
@@ -26,7 +27,10 @@ impl Display for Term {
             Term::Set(elements) => list(f, "{", elements, "}"),
             Term::Tuple(elements) => list(f, "(", elements, ")"),
             Term::Map(entries) => pairs(f, entries.iter().map(|(key, value)| (key, value))),
-            Term::UserType(fields) => pairs(f, fields.iter().map(|(field, value)| (field, value))),
+            Term::UserType(fields) => {
+                let ordered = hash_map_order(fields);
+                pairs(f, ordered.into_iter().map(|(field, value)| (field, value)))
+            }
             Term::Function { name, args } => {
                 f.write_str(&name.to_cql())?;
                 list(f, "(", args, ")")

@@ -6,6 +6,7 @@
 mod auth;
 mod describe;
 mod display;
+mod map_order;
 mod modification;
 mod name;
 mod schema;

@@ -14,6 +14,10 @@ use crate::schema::{Column, ColumnKind, DroppedColumn, Table, TableBuilder, Tabl
 use crate::term::resolve_type;
 
 pub fn alter(ctx: &DdlContext<'_>, statement: &ast::AlterTable) -> Applied {
+    if let ast::TableChange::Properties(properties) = &statement.change {
+        ctx.modifiable(ctx.keyspace_of(&statement.table)?)?;
+        options::check_form(properties)?;
+    }
     let (_, table) = match table_to_change(ctx, &statement.table) {
         Err(CqlError::Invalid(_)) if statement.if_exists => return unchanged(),
         found => found?,
@@ -215,6 +219,12 @@ fn drop_columns(
                 "Cannot drop PRIMARY KEY column {name}"
             )));
         }
+        if matches!(column.ty, CqlType::Udt { frozen: false, .. }) {
+            return Err(CqlError::invalid(format!(
+                "Cannot drop non-frozen column {name} of user type {}",
+                column.ty
+            )));
+        }
         let indexes = dependent_indexes(table, &column.name);
         if !indexes.is_empty() {
             return Err(CqlError::invalid(format!(
@@ -297,7 +307,7 @@ fn rename_columns(table: &Table, renames: &[(ast::Ident, ast::Ident)]) -> Result
 fn change_options(table: &Table, properties: &ast::Properties) -> Result<Option<Table>, CqlError> {
     // Cassandra looks at what was given on its own first.
     options::apply(properties, TableOptions::default())?;
-    let changed = options::apply(properties, table.options.clone())?;
+    let changed = options::read(properties, table.options.clone())?;
     if properties.get("id").is_some() {
         return Err(CqlError::Config("Cannot alter table id.".to_owned()));
     }

@@ -2,7 +2,7 @@
 
 use helenus_cql::error::CqlError;
 
-use super::options::{config, qualify};
+use super::options::{config, java, qualify};
 use super::properties::Options;
 
 const PACKAGE: &str = "org.apache.cassandra.io.compress";
@@ -19,6 +19,8 @@ const COMPRESSORS: [(&str, &[&str]); 5] = [
     ("NoopCompressor", &[]),
 ];
 const COMMON: [&str; 3] = ["chunk_length_in_kb", "class", "min_compress_ratio"];
+
+const CHUNK_KIB_DEFAULT: i32 = 16;
 
 const ZSTD_LEVELS: std::ops::RangeInclusive<i32> = -131_072..=22;
 const LZ4_LEVELS: std::ops::RangeInclusive<i32> = 1..=17;
@@ -67,9 +69,12 @@ pub fn compression(mut declared: Options) -> Result<Options, CqlError> {
         return config(format!("Unknown compression options {unknown}"));
     }
     check_values(chunk_kib, ratio)?;
-    declared
-        .entry("chunk_length_in_kb".to_owned())
-        .or_insert_with(|| "16".to_owned());
+    let chunk_kib = chunk_kib.unwrap_or(CHUNK_KIB_DEFAULT);
+    declared.insert("chunk_length_in_kb".to_owned(), chunk_kib.to_string());
+    match ratio {
+        Some(ratio) if ratio != 0.0 => declared.insert("min_compress_ratio".to_owned(), java(ratio)),
+        _ => declared.remove("min_compress_ratio"),
+    };
     declared.insert("class".to_owned(), class);
     Ok(declared)
 }

@@ -9,7 +9,7 @@ use super::*;
 use crate::engine::NodeInfo;
 
 /// Statements that are answered otherwise, with the reason.
-const KNOWN_DIFFERENCES: [(&str, &str); 4] = [
+const KNOWN_DIFFERENCES: [(&str, &str); 5] = [
     (
         "DESCRIBE TABLE system.paxos",
         "Cassandra's index on its own Paxos table",
@@ -18,6 +18,10 @@ const KNOWN_DIFFERENCES: [(&str, &str); 4] = [
     ("bad AS SELECT count(*)", "Cassandra shows a Java object"),
     (
         "t WHERE p = ? AND",
+        "markers are refused when a statement is planned",
+    ),
+    (
+        "b WHERE k = ? AND",
         "markers are refused when a statement is planned",
     ),
 ];

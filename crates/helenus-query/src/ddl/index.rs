@@ -28,6 +28,8 @@ const SASI_CLASS: &str = "org.apache.cassandra.index.sasi.SASIIndex";
 
 pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateIndex) -> Applied {
     let keyspace_name = ctx.keyspace_of(&statement.table)?;
+    ctx.modifiable(keyspace_name)?;
+    check_options(statement)?;
     let keyspace = ctx.keyspace_to_change(keyspace_name)?;
     let table = keyspace
         .tables
@@ -42,7 +44,6 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateIndex) -> Applied {
             false => Err(CqlError::invalid(format!("Index '{name}' already exists"))),
         };
     }
-    check_options(statement)?;
     if table.is_counter {
         return Err(CqlError::invalid(
             "Secondary indexes on counter tables aren't supported",

@@ -29,6 +29,9 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateKeyspace) -> Applied 
     properties::check_known(&statement.properties, &KNOWN)?;
     let declared = properties::map(&statement.properties, "replication")?;
     let durable_writes = properties::boolean(&statement.properties, "durable_writes");
+    let Some(declared) = declared else {
+        return Err(CqlError::invalid("Missing mandatory option 'replication'"));
+    };
     if ctx.schema.keyspace(name).is_some() {
         return match statement.if_not_exists {
             true => unchanged(),
@@ -39,9 +42,6 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateKeyspace) -> Applied 
             }),
         };
     }
-    let Some(declared) = declared else {
-        return Err(CqlError::invalid("Missing mandatory option 'replication'"));
-    };
     let replication = replication(ctx, name, declared, None)?;
     let warnings = factor_warning(ctx, name, &replication);
     let keyspace = Keyspace {
@@ -65,7 +65,8 @@ pub fn alter(ctx: &DdlContext<'_>, statement: &ast::AlterKeyspace) -> Applied {
         found => found?,
     };
     let mut keyspace = Keyspace::clone(current);
-    if let Some(declared) = properties::map(&statement.properties, "replication")? {
+    let declared = properties::map(&statement.properties, "replication")?;
+    if let Some(declared) = declared.filter(|declared| !declared.is_empty()) {
         keyspace.replication = replication(ctx, name, declared, Some(&current.replication))?;
     }
     if let Some(durable_writes) = properties::boolean(&statement.properties, "durable_writes")? {
@@ -170,6 +171,12 @@ fn by_data_center(
     const GENERAL: &str = "replication_factor";
     let before = previous.map(|previous| &previous.options);
     let mut general = declared.remove(GENERAL);
+    if general
+        .as_ref()
+        .is_some_and(|factor| factor_text(factor).is_err())
+    {
+        general = Some("0".to_owned());
+    }
     if general.is_some() {
         for (data_center, factor) in before.into_iter().flatten().filter(|(name, _)| *name != GENERAL) {
             declared
@@ -225,14 +232,14 @@ fn factor_text(text: &str) -> Result<String, CqlError> {
             "Transient replication is not enabled on this node".to_owned(),
         ));
     }
-    match text.parse::<i64>() {
+    let refused = |message: String| Err(CqlError::Config(message));
+    if text.split('/').count() > 2 {
+        return refused("Replication factor format is <replicas> or <replicas>/<transient>".to_owned());
+    }
+    match text.parse::<i32>() {
         Ok(factor) if factor >= 0 => Ok(factor.to_string()),
-        Ok(_) => Err(CqlError::Config(format!(
-            "Replication factor must be non-negative; found {text}"
-        ))),
-        Err(_) => Err(CqlError::Config(format!(
-            "Replication factor must be numeric; found {text}"
-        ))),
+        Ok(factor) => refused(format!("Replication factor must be non-negative, found {factor}")),
+        Err(_) => refused(format!("For input string: \"{text}\"")),
     }
 }
 

@@ -34,6 +34,7 @@ use crate::engine::Engine;
 use crate::request::{ClientState, no_keyspace};
 use crate::response::{ChangeKind, Outcome, Response, SchemaChange, SchemaTarget};
 use crate::schema::{Followed, Keyspace, Schema, Table};
+use crate::term::resolve_type;
 
 pub use index::hidden_table;
 pub use journal::Journal;
@@ -242,11 +243,13 @@ fn refuse(ctx: &DdlContext<'_>, statement: &ast::Statement) -> Applied {
             "User-defined functions are disabled in cassandra.yaml - set user_defined_functions_enabled=true to enable",
         )),
         Statement::DropFunction(statement) => {
-            missing("Function", statement.name.to_string(), statement.if_exists)
+            missing("Function", function_to_drop(ctx, statement)?, statement.if_exists)
         }
-        Statement::DropAggregate(statement) => {
-            missing("Aggregate", statement.name.to_string(), statement.if_exists)
-        }
+        Statement::DropAggregate(statement) => missing(
+            "Aggregate",
+            function_to_drop(ctx, statement)?,
+            statement.if_exists,
+        ),
         Statement::CreateTrigger(statement) => create_trigger(ctx, statement),
         Statement::DropTrigger(statement) if statement.if_exists => unchanged(),
         Statement::DropTrigger(statement) => Err(CqlError::invalid(format!(
@@ -256,6 +259,36 @@ fn refuse(ctx: &DdlContext<'_>, statement: &ast::Statement) -> Applied {
         ))),
         other => Err(roles::refusal(other, &ctx.data_centers)),
     }
+}
+
+/// What messages call a function that is to be dropped, after what Cassandra checks before it looks for it.
+fn function_to_drop(ctx: &DdlContext<'_>, statement: &ast::DropFunction) -> Result<String, CqlError> {
+    const LOCAL: [&str; 4] = ["system", "system_schema", "system_views", "system_virtual_schema"];
+    let name = &statement.name;
+    let keyspace = match &name.keyspace {
+        Some(keyspace) => keyspace.as_str(),
+        None => ctx.keyspace.ok_or_else(no_keyspace)?,
+    };
+    if LOCAL.contains(&keyspace) {
+        return Err(CqlError::invalid(format!(
+            "System keyspace '{keyspace}' is not user-modifiable"
+        )));
+    }
+    let Some(types) = &statement.arg_types else {
+        return Ok(format!("{keyspace}.{}", name.name));
+    };
+    if ctx.schema.keyspace(keyspace).is_some() {
+        for ty in types {
+            if matches!(ty, ast::TypeName::Frozen(_)) {
+                return Err(CqlError::invalid(format!(
+                    "Argument '{ty}' cannot be frozen; remove frozen<> modifier from '{ty}'"
+                )));
+            }
+            resolve_type(ctx.schema, keyspace, ty)?;
+        }
+    }
+    let types: Vec<String> = types.iter().map(ToString::to_string).collect();
+    Ok(format!("{keyspace}.{}({})", name.name, types.join(", ")))
 }
 
 /// No class can be loaded; but the table is looked for first.

@@ -1,7 +1,7 @@
 //! Table options: from the WITH clause to [`TableOptions`], validated as Cassandra does (`TableAttributes`,
 //! `TableParams.validate`, `CachingParams`, `SpeculativeRetryPolicy`).
 
-use helenus_cql::ast::Properties;
+use helenus_cql::ast::{Properties, PropertyValue};
 use helenus_cql::error::CqlError;
 
 use super::compaction::compaction;
@@ -54,8 +54,28 @@ pub fn of_new(properties: &Properties) -> Result<TableOptions, CqlError> {
 }
 
 /// The options that result from a WITH clause on top of those that were there.
-pub fn apply(properties: &Properties, mut options: TableOptions) -> Result<TableOptions, CqlError> {
+pub fn apply(properties: &Properties, options: TableOptions) -> Result<TableOptions, CqlError> {
     properties::check_known(properties, &KNOWN)?;
+    let options = read(properties, options)?;
+    validate(&options)?;
+    Ok(options)
+}
+
+/// Refuses what does not read as an option's value, before anything else of a statement is looked at.
+pub fn check_form(properties: &Properties) -> Result<(), CqlError> {
+    let mut properties = properties.clone();
+    for (name, value) in &mut properties.0 {
+        // The strategies look at their own options later.
+        if let (true, PropertyValue::Map(entries)) = (name == "compaction", value) {
+            entries.retain(|(option, _)| option == "class");
+        }
+    }
+    read(&properties, TableOptions::default()).map(drop)
+}
+
+/// The options as declared on top of those that were there; what does not read as an option's value is refused, whether the options make
+/// sense together is not asked.
+pub fn read(properties: &Properties, mut options: TableOptions) -> Result<TableOptions, CqlError> {
     let int = |name: &str| properties::number::<i32>(properties, name, "integer");
     let double = |name: &str| properties::number::<f64>(properties, name, "double");
     let boolean = |name: &str| properties::boolean(properties, name);
@@ -103,7 +123,6 @@ pub fn apply(properties: &Properties, mut options: TableOptions) -> Result<Table
     );
     replace(&mut options.allow_auto_snapshot, boolean("allow_auto_snapshot")?);
     replace(&mut options.incremental_backups, boolean("incremental_backups")?);
-    validate(&options)?;
     Ok(options)
 }
 

@@ -34,8 +34,11 @@ struct Keys<'a> {
 
 pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateTable) -> Applied {
     let keyspace_name = ctx.keyspace_of(&statement.table)?;
-    let keyspace = ctx.keyspace_to_change(keyspace_name)?;
     let name = statement.table.name.as_str();
+    partition_key(statement, name)?;
+    ctx.modifiable(keyspace_name)?;
+    options::check_form(&statement.properties)?;
+    let keyspace = ctx.keyspace_to_change(keyspace_name)?;
     if keyspace.tables.contains_key(name) {
         return match statement.if_not_exists {
             true => unchanged(),
@@ -114,13 +117,17 @@ pub(super) fn already_exists(keyspace: &str, name: &str) -> CqlError {
     }
 }
 
+fn partition_key<'a>(statement: &'a ast::CreateTable, name: &str) -> Result<&'a [ast::Ident], CqlError> {
+    statement.partition_key.as_deref().ok_or_else(|| {
+        CqlError::invalid(format!(
+            "No PRIMARY KEY specifed for table '{name}' (exactly one required)"
+        ))
+    })
+}
+
 /// The primary key and the clustering order as declared, checked against each other and the columns.
 fn keys<'a>(statement: &'a ast::CreateTable, name: &str) -> Result<Keys<'a>, CqlError> {
-    let Some(partition) = &statement.partition_key else {
-        return Err(CqlError::invalid(format!(
-            "No PRIMARY KEY specifed for table '{name}' (exactly one required)"
-        )));
-    };
+    let partition = partition_key(statement, name)?;
     let clustering = &statement.clustering_columns;
     let mut seen = BTreeSet::new();
     for column in partition.iter().chain(clustering) {
@@ -365,9 +372,7 @@ pub fn drop(ctx: &DdlContext<'_>, statement: &ast::DropTable) -> Applied {
     if !table.views.is_empty() {
         return Err(CqlError::invalid(format!(
             "Cannot drop a table when materialized views still depend on it ({})",
-            std::iter::repeat_n(keyspace.name.as_str(), table.views.len())
-                .collect::<Vec<_>>()
-                .join(", ")
+            keyspace.name
         )));
     }
     let mut keyspace = keyspace.clone();

@@ -184,13 +184,13 @@ fn rename_fields(
     renames: &[(ast::Ident, ast::Ident)],
 ) -> Result<Option<UserType>, CqlError> {
     let mut changed = current.clone();
-    let mut has_changed = false;
     for (from, to) in renames {
-        let Some(field) = changed
+        // All at once: names are those of before.
+        let position = current
             .fields
-            .iter_mut()
-            .find(|field| field.name == from.as_str())
-        else {
+            .iter()
+            .position(|field| field.name == from.as_str());
+        let Some(position) = position else {
             if if_exists {
                 continue;
             }
@@ -199,9 +199,11 @@ fn rename_fields(
                 current.keyspace, current.name
             )));
         };
-        has_changed |= field.name != to.0;
-        field.name = to.0.clone();
+        if let Some(field) = changed.fields.get_mut(position) {
+            field.name = to.0.clone();
+        }
     }
+    let has_changed = changed != *current;
     for (position, field) in changed.fields.iter().enumerate() {
         if changed
             .fields

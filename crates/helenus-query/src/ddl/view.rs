@@ -62,7 +62,6 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateView) -> Applied {
             "Materialized views are not supported on counter tables",
         ));
     }
-    check_name(keyspace_name, name)?;
     let shape = Shape {
         name,
         base,
@@ -72,6 +71,7 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateView) -> Applied {
     shape.check()?;
     let view_options = without_ttl(options::of_new(&statement.properties)?, TTL_ON_CREATE)?;
     let id = new_id(&statement.properties)?;
+    check_name(keyspace_name, name)?;
     let mut schema = ctx.schema.clone();
     let builder = TableBuilder {
         keyspace: keyspace_name.to_owned(),

@@ -80,6 +80,9 @@ impl Attributes {
             BoundValue::Null => return Ok(None),
             BoundValue::Unset => return Ok(default),
         };
+        if bytes.is_empty() {
+            return Ok(default);
+        }
         let ttl_s = bytes
             .as_ref()
             .try_into()

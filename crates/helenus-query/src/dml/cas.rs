@@ -256,7 +256,7 @@ fn single_partition<'b>(bounds: &'b [Bound<'_>]) -> Result<(&'b Arc<Table>, Part
         if is_conditional && bound.plan.restrictions.key_is_in() {
             return Err(on("partition key"));
         }
-        if is_conditional && bound.plan.restrictions.clustering.has_in {
+        if bound.plan.restrictions.clustering.has_in {
             return Err(on("clustering key columns"));
         }
         if partition.is_some_and(|known| known != key) {

@@ -409,6 +409,14 @@ fn nullable_elements(list: &[u8]) -> Result<Vec<Option<&[u8]>>, CqlError> {
     Ok(elements)
 }
 
+fn collection_kind(ty: &CqlType) -> &'static str {
+    match ty {
+        CqlType::List { .. } => "list",
+        CqlType::Set { .. } => "set",
+        _ => "map",
+    }
+}
+
 /// What a condition tests.
 struct Target<'v> {
     ty: &'v CqlType,
@@ -441,10 +449,21 @@ impl Target<'_> {
             return self.contains(operator, bound);
         }
         const EMPTY: &[u8] = &[0; 4];
-        let value = match self.value {
-            None if self.is_multicell => EMPTY,
-            None => return Ok(operator == Operator::Neq),
-            Some(value) => value,
+        let is_empty = self.is_multicell && bound == EMPTY;
+        if is_empty && operator.is_slice() {
+            return invalid(format!(
+                "Invalid comparison with an empty {} for operator \"{}\"",
+                collection_kind(self.ty),
+                operator.symbol()
+            ));
+        }
+        let Some(value) = self.value else {
+            // A collection of many cells without any equals an empty one.
+            return Ok(match operator {
+                Operator::Eq => is_empty,
+                Operator::Neq => !is_empty,
+                _ => false,
+            });
         };
         let order = value::compare(self.ty, value, bound);
         Ok(match operator {

@@ -99,6 +99,12 @@ pub fn plan_set(
     term: &ast::Term,
 ) -> Result<Operation, CqlError> {
     let value = Term::prepare(ctx, term, &column_spec(table, column))?;
+    if matches!((term, &column.ty), (ast::Term::Tuple(_), CqlType::Udt { .. })) {
+        return invalid(format!(
+            "Invalid tuple type literal for {} of type {}",
+            column.name, column.ty
+        ));
+    }
     if column.ty.is_counter() {
         return invalid(format!(
             "Cannot set the value of counter column {} (counters can only be incremented/decremented, not set)",

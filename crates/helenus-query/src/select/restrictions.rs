@@ -233,7 +233,9 @@ impl StatementRestrictions {
         let has_clustering_index = is_select && has_index(&self.clustering);
         let has_queriable_index =
             is_select && (has_clustering_index || has_index(&self.partition.set) || has_index(&self.regular));
-        self.check_partition(has_queriable_index, options.allow_filtering)?;
+        // What an ANN ordering allows beside it is checked in the end.
+        let may_filter = options.allow_filtering || options.nearest.is_some();
+        self.check_partition(has_queriable_index, may_filter)?;
         self.filters_partition = self.uses_index || self.partition.needs_filtering(&table);
         if options.is_static_only && !self.clustering.is_empty() {
             return Err(CqlError::invalid(if is_select {
@@ -255,13 +257,13 @@ impl StatementRestrictions {
             ));
         }
         match options.nearest {
-            Some(_) => self.check_nearest(),
+            Some(_) => self.check_nearest(options.allow_filtering),
             None => Ok(()),
         }
     }
 
     /// What stands beside an ANN ordering must be found by indexes, or be a slice of one partition.
-    fn check_nearest(&self) -> Result<(), CqlError> {
+    fn check_nearest(&self, allow_filtering: bool) -> Result<(), CqlError> {
         let table = &self.table;
         let is_unindexed = |place: &usize| {
             table.columns.get(*place).is_some_and(|column| {
@@ -275,10 +277,17 @@ impl StatementRestrictions {
         let is_scattered = self.partition.needs_filtering(table)
             || self.regular.columns().iter().any(is_unindexed)
             || (!is_slice && self.clustering.columns().iter().any(is_unindexed));
-        match is_scattered {
-            true => Err(CqlError::invalid(
+        if is_scattered {
+            return Err(CqlError::invalid(
                 "ANN ordering by vector requires all restricted column(s) to be indexed",
-            )),
+            ));
+        }
+        let is_filtered = self
+            .regular
+            .iter()
+            .any(|one| !index_choice::has_supporting_index(table, one));
+        match is_filtered && !allow_filtering {
+            true => Err(CqlError::invalid(REQUIRES_ALLOW_FILTERING)),
             false => Ok(()),
         }
     }
@@ -426,7 +435,7 @@ impl StatementRestrictions {
         }
         if has_queriable_index {
             self.uses_index = true;
-        } else if !options.allow_filtering && self.must_allow_filtering() {
+        } else if !options.allow_filtering && options.nearest.is_none() && self.must_allow_filtering() {
             return Err(CqlError::invalid(REQUIRES_ALLOW_FILTERING));
         }
         Ok(())

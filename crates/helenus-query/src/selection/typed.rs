@@ -15,7 +15,7 @@ use crate::functions::{self, AggregateFunction, Function, ScalarFunction};
 use crate::plan::PlanContext;
 use crate::response::ColumnSpec;
 use crate::schema::{Column, Table};
-use crate::term::{Assignable, Term};
+use crate::term::{Assignable, Term, unqualified};
 
 /// A selector of a known type.
 #[derive(Debug)]
@@ -251,7 +251,7 @@ impl Typer<'_, '_, '_> {
                 && let Some(term) = self.parts.terms.get_mut(place)
             {
                 let name = function.name();
-                term.argument_of = Some(name.strip_prefix("system.").unwrap_or(name).to_owned());
+                term.argument_of = Some(unqualified(name).to_owned());
             }
         }
         let arg_names: Vec<String> = args.iter().map(|arg| arg.name.clone()).collect();

@@ -129,17 +129,14 @@ fn test_term(ctx: &PlanContext<'_>, term: &ast::Term, receiver: &ColumnSpec) -> 
         },
         ast::Term::Tuple(elements) => match &receiver.ty {
             CqlType::Tuple(types) if elements.len() <= types.len() => {
-                let fit = elements.iter().zip(types.iter());
-                if fit
-                    .into_iter()
-                    .all(|(term, ty)| test_term(ctx, term, &part(ty)).is_assignable())
-                {
-                    Assignment::WeaklyAssignable
-                } else {
-                    Assignment::NotAssignable
-                }
+                test_components(ctx, elements, types.iter(), receiver)
             }
-            CqlType::Udt { .. } => Assignment::NotAssignable,
+            // A user type is a tuple too.
+            CqlType::Udt { definition, .. } if elements.len() <= definition.fields.len() => {
+                let types = definition.fields.iter().map(|field| &field.ty);
+                test_components(ctx, elements, types, receiver)
+            }
+            CqlType::Tuple(_) | CqlType::Udt { .. } => Assignment::NotAssignable,
             // A value in parentheses.
             _ => match elements.as_slice() {
                 [value] => test_term(ctx, value, receiver),
@@ -204,6 +201,22 @@ pub fn exact_term_type(ctx: &PlanContext<'_>, term: &ast::Term) -> Option<CqlTyp
         | ast::Term::Operation { .. }
         | ast::Term::Negation(_) => super::prepare::call_return_type(ctx, term, None).ok(),
         ast::Term::TypeHint { ty, .. } => resolve_type(ctx.schema, keyspace, ty).ok(),
+    }
+}
+
+fn test_components<'t>(
+    ctx: &PlanContext<'_>,
+    elements: &[ast::Term],
+    types: impl Iterator<Item = &'t CqlType>,
+    receiver: &ColumnSpec,
+) -> Assignment {
+    let fits = |(term, ty): (&ast::Term, &CqlType)| {
+        let spec = part_spec(receiver, receiver.name.clone(), ty.clone());
+        test_term(ctx, term, &spec).is_assignable()
+    };
+    match elements.iter().zip(types).all(fits) {
+        true => Assignment::WeaklyAssignable,
+        false => Assignment::NotAssignable,
     }
 }
 

@@ -233,6 +233,11 @@ fn bind_user_type(
     Ok(value::pack_tuple(bound))
 }
 
+/// A native function's name as messages about its arguments show it.
+pub fn unqualified(function: &str) -> &str {
+    function.strip_prefix("system.").unwrap_or(function)
+}
+
 fn bind_argument(
     arg: &Term,
     function: &dyn ScalarFunction,
@@ -243,7 +248,7 @@ fn bind_argument(
         BoundValue::Null => Ok(None),
         BoundValue::Unset => Err(CqlError::invalid(format!(
             "Invalid unset value for argument in call to function {}",
-            function.name().trim_start_matches("system.")
+            unqualified(function.name())
         ))),
     }
 }

@@ -296,12 +296,6 @@ fn prepare_tuple(
         }
         terms.push(Term::prepare(ctx, term, &spec)?);
     }
-    if matches!(receiver.ty, CqlType::Udt { .. }) {
-        return Err(CqlError::invalid(format!(
-            "Invalid tuple type literal for {} of type {}",
-            receiver.name, receiver.ty
-        )));
-    }
     let constant = terms.iter().all(Term::is_constant);
     fold(Term::Tuple(terms), constant)
 }
