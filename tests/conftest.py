@@ -24,6 +24,7 @@ def pytest_addoption(parser):
     parser.addoption("--faults", default="", help="only these of the cluster's, by words in their names, with commas: drain,SIGTERM,rolling")
     parser.addoption("--rate", type=float, default=200, help="operations a second of the cluster's clients")
     parser.addoption("--seed", type=int, default=None, help="of the faults and of the cluster's clients")
+    parser.addoption("--set", metavar="NAME=VALUE", action="append", default=[], help="a setting of the cluster's nodes; may be given several times")
     parser.addoption("--keep", metavar="FOLDER", default=None, help="where the cluster's history, report and logs stay")
 
 

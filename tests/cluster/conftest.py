@@ -64,7 +64,7 @@ def run(checker, request, tmp_path_factory):
     minio = Minio(folder / "minio").start()
     fleet = load = None
     try:
-        fleet = Fleet(checker, minio, f"s3://{minio.bucket('cluster')}/store", folder).start()
+        fleet = Fleet(checker, minio, f"s3://{minio.bucket('cluster')}/store", folder, option("--set")).start()
         say("three nodes")
         with open(folder / "load.log", "w") as log:
             load = Load(checker, fleet, history, option("--rate"), seed, log)

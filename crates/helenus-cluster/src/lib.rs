@@ -21,6 +21,7 @@ mod watch;
 
 pub use agent::{Agent, AgentConfig, AgentCounts, AgentHandle, AgentState, LEASE_DEFAULT, Mailbox, Written};
 pub use clock::SystemClock;
+pub use document::NAME as CLUSTER_DOCUMENT;
 pub use effects::{Clock, Document, Documents, Expect, Listed, Removal, TabletHost, TabletLoad, TabletSpec};
 pub use error::{ClusterError, DocumentError, HostError};
 pub use ids::{Epoch, HostId, Incarnation, TabletId, TokenRange, Version};

@@ -56,7 +56,7 @@ pub use config::{StoreConfig, StoreUrl, machine_memory_bytes};
 pub use error::StoreError;
 pub use hooks::{Below, CompactFilter, CompactionContext, Decision, HookError, Hooks, Verdict};
 pub use layout::{FORMAT_VERSION, TokenRange};
-pub use meta::{MetaDoc, MetaExpect, MetaVersion};
+pub use meta::{MetaDoc, MetaExpect, MetaStamp, MetaVersion};
 #[doc(hidden)]
 pub use remote::set_memory_store;
 pub use remote::{BucketStats, Copied, TabletEvent, migrate};

@@ -37,6 +37,13 @@ pub struct MetaDoc {
     pub content: Bytes,
 }
 
+/// What a bucket tells a version of a document by from all others.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct MetaStamp {
+    pub e_tag: Option<String>,
+    pub object_version: Option<String>,
+}
+
 /// What must hold for a document to be replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MetaExpect {
@@ -117,6 +124,24 @@ impl Meta {
         if known.get(name).is_none_or(|(newest, _)| *newest < version) {
             known.insert(name.to_owned(), (version, update));
         }
+    }
+
+    /// How the bucket tells that version of a document, if it is the last one that was read or written here.
+    pub fn stamp(&self, name: &str, version: MetaVersion) -> Option<MetaStamp> {
+        let (_, update) = self.known(name, MetaExpect::Version(version))?;
+        Some(MetaStamp {
+            e_tag: update.e_tag,
+            object_version: update.version,
+        })
+    }
+
+    /// A version of a document that another process has read or written: who changes it need not read it first.
+    pub fn learn(&self, name: &str, version: MetaVersion, stamp: MetaStamp) {
+        let update = UpdateVersion {
+            e_tag: stamp.e_tag,
+            version: stamp.object_version,
+        };
+        self.know(name, version, update);
     }
 
     /// What tells the version that is expected, if that was seen.

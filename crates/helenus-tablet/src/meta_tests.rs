@@ -37,6 +37,29 @@ async fn documents_change_by_compare_and_set() {
 }
 
 #[tokio::test]
+async fn who_is_told_of_a_version_changes_it_without_reading_it() {
+    let bucket: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
+    let meta = || Meta::new(bucket.clone(), Path::default(), false);
+    let (writer, hearer, stranger) = (meta(), meta(), meta());
+    for (version, content) in [(1, b"one"), (2, b"two")] {
+        let written = writer.put("cluster", content, MetaExpect::Any).await.unwrap();
+        assert_eq!(written, version);
+    }
+    assert_eq!(writer.stamp("cluster", 1), None, "it is another one by now");
+    assert_eq!(stranger.stamp("cluster", 2), None);
+    hearer.learn("cluster", 2, writer.stamp("cluster", 2).unwrap());
+    assert_eq!(hearer.stamp("cluster", 2), writer.stamp("cluster", 2));
+    assert_eq!(
+        hearer.put("cluster", b"three", MetaExpect::Version(2)).await.unwrap(),
+        3
+    );
+    // What is known of a version that is not there any more does no harm.
+    let late = writer.put("cluster", b"late", MetaExpect::Version(2)).await;
+    assert!(matches!(late, Err(StoreError::MetaConflict(_))));
+    assert_eq!(writer.get("cluster").await.unwrap().unwrap().version, 3);
+}
+
+#[tokio::test]
 async fn bad_names_are_refused() {
     for (meta, _folder) in both() {
         for name in ["", "a/b", "..", ".x", "ü"] {

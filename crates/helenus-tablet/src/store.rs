@@ -24,7 +24,7 @@ use crate::hooks::Hooks;
 use crate::layout::Folders;
 use crate::log::{FRAME_LEN_MAX, Log, Waiter, record_len};
 use crate::maintenance::Maintenance;
-use crate::meta::{Meta, MetaDoc, MetaExpect, MetaVersion};
+use crate::meta::{Meta, MetaDoc, MetaExpect, MetaStamp, MetaVersion};
 use crate::open::{Background, Opener};
 use crate::remote::{self, Bucket, Remote};
 use crate::stats::{LogStats, StoreStats, TabletTotals};
@@ -306,6 +306,16 @@ impl Store {
         expect: MetaExpect,
     ) -> Result<MetaVersion, StoreError> {
         self.meta.put(name, content, expect).await
+    }
+
+    /// How the bucket tells that version of a small document, if it is the last one that was read or written here.
+    pub fn meta_stamp(&self, name: &str, version: MetaVersion) -> Option<MetaStamp> {
+        self.meta.stamp(name, version)
+    }
+
+    /// Another process that shares the bucket has read or written that version.
+    pub fn meta_learn(&self, name: &str, version: MetaVersion, stamp: MetaStamp) {
+        self.meta.learn(name, version, stamp);
     }
 
     /// The names of all small documents.

@@ -1,6 +1,7 @@
 //! Tends the cluster document and this node's tablets: looks, decides, writes, and has the worker do the rest.
 
 use std::collections::BTreeMap;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,8 +22,10 @@ use crate::view::NodeState;
 
 /// Documents written in a row before the agent looks around again.
 const WRITES_IN_A_ROW_MAX: usize = 8;
-/// How often a node that is about to be given a tablet looks whether it has been: this is part of the pause that a hand-over makes.
-const EXPECTING_INTERVAL: Duration = Duration::from_millis(25);
+/// How often a node that is about to be given a tablet looks whether it has been, should it not be told.
+const EXPECTING_INTERVAL: Duration = Duration::from_millis(100);
+/// How often a node that is about to join looks whether it has a lease.
+const WANTING_LEASE_INTERVAL: Duration = Duration::from_millis(25);
 /// However many ask for a refresh, the document is read no more often than this.
 const REFRESH_INTERVAL_MIN: Duration = Duration::from_millis(10);
 
@@ -85,18 +88,24 @@ impl Tender {
     pub async fn run(&mut self, mailbox: &mut Mailbox) -> Result<End, ClusterError> {
         loop {
             self.look().await;
-            if let Some(end) = self.settle().await? {
-                // A node that has left still passes requests on, for a while.
+            loop {
+                if let Some(end) = self.settle().await? {
+                    // A node that has left still passes requests on, for a while.
+                    self.publish();
+                    return Ok(end);
+                }
+                if let Some(document) = self.document()
+                    && self.joined
+                {
+                    self.hosting.act(&document);
+                }
                 self.publish();
-                return Ok(end);
+                // Clients may be waiting for what has happened: it comes before a look around, but does not keep the node from one for long.
+                let overdue = self.next_listing + self.context.config.renewal_interval();
+                if !self.wait(mailbox).await || self.context.now() >= overdue {
+                    break;
+                }
             }
-            if let Some(document) = self.document()
-                && self.joined
-            {
-                self.hosting.act(&document);
-            }
-            self.publish();
-            self.wait(mailbox).await;
         }
     }
 
@@ -131,8 +140,26 @@ impl Tender {
     async fn read(&mut self) {
         let stamp = self.watching.document_stamp.clone();
         self.last_read = self.context.now();
-        let get = self.context.documents.get(document::NAME);
-        match self.context.within(self.context.config.lease, get).await {
+        let context = self.context.clone();
+        let get = context.documents.get(document::NAME);
+        let mut get = pin!(context.within(context.config.lease, get));
+        let mut is_asked_again = false;
+        let found = loop {
+            tokio::select! {
+                biased;
+                found = &mut get => break found,
+                () = context.shared.refresh.notified() => {
+                    if self.hear() {
+                        return;
+                    }
+                    is_asked_again = true;
+                }
+            }
+        };
+        if is_asked_again {
+            context.shared.refresh.notify_one();
+        }
+        match found {
             Ok(Some(found)) => {
                 self.read_stamp = stamp;
                 self.next_read = None;
@@ -253,6 +280,8 @@ impl Tender {
             };
             match written {
                 Ok(()) => {}
+                // Who was faster may have told of it.
+                Err(DocumentError::Conflict) if self.hear() => {}
                 Err(DocumentError::Conflict) => self.read().await,
                 Err(DocumentError::Unavailable(reason)) => {
                     tracing::info!(%reason, "the cluster document could not be written");
@@ -363,17 +392,18 @@ impl Tender {
         });
     }
 
-    /// Waits for something to happen, or for the time to look again.
-    async fn wait(&mut self, mailbox: &mut Mailbox) {
+    /// Waits for something to happen, or for the time to look again; true if something has happened.
+    async fn wait(&mut self, mailbox: &mut Mailbox) -> bool {
         let now = self.context.now();
         let pause = self.next_time().saturating_sub(now);
         let shared = self.context.shared.clone();
+        let mut is_news = true;
         tokio::select! {
             biased;
             Some(event) = self.events.recv() => self.hosting.handle_event(event),
             Some(request) = mailbox.requests.recv() => self.handle_request(request),
-            () = shared.refresh.notified() => self.refresh(now),
-            () = self.context.clock.sleep(pause) => {}
+            () = shared.refresh.notified() => is_news = self.refresh(now),
+            () = self.context.clock.sleep(pause) => is_news = false,
         }
         while let Ok(event) = self.events.try_recv() {
             self.hosting.handle_event(event);
@@ -381,31 +411,40 @@ impl Tender {
         while let Ok(request) = mailbox.requests.try_recv() {
             self.handle_request(request);
         }
+        // Whatever is written next should build on it.
+        self.hear() || is_news
     }
 
-    /// Someone has told of a new document, or wants to know of one.
-    fn refresh(&mut self, now: Duration) {
-        if let Some(written) = self.context.shared.take_heard()
-            && self.hear(&written)
-        {
-            return;
+    /// Someone has told of a new document, or wants to know of one; true if the former.
+    fn refresh(&mut self, now: Duration) -> bool {
+        if self.hear() {
+            return true;
         }
         let soonest = now.max(self.last_read + REFRESH_INTERVAL_MIN);
         self.next_read = Some(self.next_read.map_or(soonest, |time| time.min(soonest)));
+        false
     }
 
-    /// Takes in what another node has written, as if it had been read; false if it can't be taken for that.
-    fn hear(&mut self, written: &Written) -> bool {
+    /// Takes in what another node has told of, as if it had been read; true if it is newer than what was known.
+    fn hear(&mut self) -> bool {
+        let Some(written) = self.context.shared.take_heard() else {
+            return false;
+        };
         let known = self.known.as_ref().map_or(0, |(version, _)| *version);
         if written.version <= known {
-            return true;
+            return false;
         }
         match ClusterDocument::decode(&written.content) {
             Ok(document) if document.cluster_name == self.context.config.cluster_name => {
                 self.learn(written.version, document);
+                self.last_read = self.context.now();
+                self.next_read = None;
                 true
             }
-            _ => false,
+            _ => {
+                self.read_now();
+                false
+            }
         }
     }
 
@@ -418,7 +457,7 @@ impl Tender {
             time = time.min(self.watching.next_look(&document).unwrap_or(time));
         }
         let waits_for_lease = !self.joined && !self.context.shared.may_serve();
-        let wanting_lease = waits_for_lease.then(|| self.context.now() + EXPECTING_INTERVAL);
+        let wanting_lease = waits_for_lease.then(|| self.context.now() + WANTING_LEASE_INTERVAL);
         let times = self.hosting.next_time().into_iter().chain(self.next_read);
         times.chain(wanting_lease).fold(time, Duration::min)
     }

@@ -20,7 +20,7 @@ use crate::ids::{Epoch, HostId, Incarnation, Member, TabletId, TokenRange, Versi
 use crate::view::{ClusterView, NodeInfo, NodeState, TabletInfo, TabletState};
 
 /// The document's name. Heartbeats' names begin with it, so that one listing shows them all.
-pub(crate) const NAME: &str = "cluster";
+pub const NAME: &str = "cluster";
 
 /// Raised when an older binary could not understand the document, or would lose what it does not know.
 pub(crate) const FORMAT: u64 = 1;

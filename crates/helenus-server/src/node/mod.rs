@@ -96,7 +96,7 @@ impl ClusterNode {
         engine.join(members.clone());
         let tasks = vec![
             members.keep_in_touch(engine.clone()),
-            members.keep_telling(),
+            members.keep_telling(store.clone()),
             tokio::spawn(listen(server.told(), handle.clone())),
             tokio::spawn(look(engine.clone())),
             tokio::spawn(report_losses(store.clone(), handle.clone())),

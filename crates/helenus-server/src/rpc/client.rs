@@ -15,6 +15,7 @@ use helenus_cql::error::CqlError;
 use helenus_query::cluster::{Forwarded, RemoteError, RemoteScan, RemoteWrite, ScanRange, Versions};
 use helenus_query::response::Outcome;
 use helenus_query::trace;
+use helenus_tablet::MetaStamp;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 use tonic::transport::{Channel, Endpoint};
@@ -174,14 +175,22 @@ impl Peers {
         Ok(answer.into_inner())
     }
 
-    /// Says what the cluster document is now.
-    pub async fn tell(&self, address: &str, written: &Written, timeout: Duration) -> Result<(), Status> {
+    /// Says what the cluster document is now, and how the store tells this version.
+    pub async fn tell(
+        &self,
+        address: &str,
+        written: &Written,
+        stamp: MetaStamp,
+        timeout: Duration,
+    ) -> Result<(), Status> {
         let mut client = self
             .client(address)
             .map_err(|error| Status::unavailable(format!("{error:?}")))?;
         let message = TellRequest {
             cluster_version: written.version,
             cluster_document: Bytes::copy_from_slice(&written.content),
+            e_tag: stamp.e_tag,
+            object_version: stamp.object_version,
         };
         client.tell(self.prover.request(message, timeout)).await?;
         Ok(())

@@ -6,13 +6,15 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use helenus_cluster::{AgentHandle, AgentState, HostId, NodeInfo, NodeState, TabletInfo};
+use helenus_cluster::{
+    AgentHandle, AgentState, CLUSTER_DOCUMENT, HostId, NodeInfo, NodeState, TabletInfo,
+};
 use helenus_query::cluster::{
     Cluster, Forwarded, Node, Owner, RemoteError, RemoteScan, RemoteWrite, ScanRange, Tablet, Versions,
 };
 use helenus_query::engine::Engine;
 use helenus_query::response::Outcome;
-use helenus_tablet::TokenRange;
+use helenus_tablet::{Store, TokenRange};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -97,19 +99,26 @@ impl Members {
 
     /// Tells the others of each version of the cluster document that this node writes, until the agent is gone: what they are to open is
     /// closed here already.
-    pub fn keep_telling(self: &Arc<Self>) -> JoinHandle<()> {
+    pub fn keep_telling(self: &Arc<Self>, store: Arc<Store>) -> JoinHandle<()> {
         let members = self.clone();
         tokio::spawn(async move {
             let mut written = members.agent.written();
             while written.changed().await.is_ok() {
                 let document = written.borrow_and_update().clone();
+                let stamp = store
+                    .meta_stamp(CLUSTER_DOCUMENT, document.version)
+                    .unwrap_or_default();
                 let view = members.agent.view();
                 for node in view.nodes().iter().filter(|node| node.host_id != members.here) {
-                    let (members, node, document) = (members.clone(), node.clone(), document.clone());
+                    let (members, node) = (members.clone(), node.clone());
+                    let (document, stamp) = (document.clone(), stamp.clone());
                     // One that hangs must not keep the others from hearing of it.
                     tokio::spawn(async move {
-                        let told = members.peers.tell(&node.rpc_address, &document, GREET_INTERVAL);
-                        if let Err(status) = told.await {
+                        let told = members
+                            .peers
+                            .tell(&node.rpc_address, &document, stamp, GREET_INTERVAL)
+                            .await;
+                        if let Err(status) = told {
                             tracing::debug!(node = %node.name, error = %status, "a node was not told of the cluster document");
                         }
                     });

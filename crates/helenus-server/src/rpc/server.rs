@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use helenus_cluster::Written;
+use helenus_cluster::{CLUSTER_DOCUMENT, Written};
 use helenus_query::cluster::{Refused, ScanRange, ServedScan, Versions};
 use helenus_query::engine::Engine;
-use helenus_tablet::TokenRange;
+use helenus_tablet::{MetaStamp, TokenRange};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
@@ -244,6 +244,14 @@ impl Node for NodeService {
 
     async fn tell(&self, request: Request<TellRequest>) -> Result<Response<TellResponse>, Status> {
         let request = request.into_inner();
+        let stamp = MetaStamp {
+            e_tag: request.e_tag,
+            object_version: request.object_version,
+        };
+        self.answering
+            .engine
+            .store()
+            .meta_learn(CLUSTER_DOCUMENT, request.cluster_version, stamp);
         self.tell.send_if_modified(|newest| {
             let is_newer = newest.version < request.cluster_version;
             if is_newer {
