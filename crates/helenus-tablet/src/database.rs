@@ -45,6 +45,7 @@ pub(crate) struct Databases {
 }
 
 /// One database.
+#[derive(Clone)]
 pub(crate) struct Database {
     pub id: u32,
     /// Rows of other tokens are dropped, as those of the other half after a split.
@@ -55,14 +56,8 @@ pub(crate) struct Database {
     pub compactions: Arc<Compactions>,
 }
 
-/// How a database and its compactor are made.
-pub(crate) struct Builders {
-    pub db: DbBuilder<Path>,
-    /// Belongs into the database, or is run beside it.
-    pub compactor: CompactorBuilder<Path>,
-    /// To be filled with the database once it is open, for the compactions that have to ask it.
-    pub opened: Arc<OnceLock<Db>>,
-}
+/// A database once it is open, for the compactions that have to ask it.
+pub(crate) type Opened = Arc<OnceLock<Db>>;
 
 /// Where a tablet's database lies in the object store.
 pub(crate) fn tablet_path(id: u32) -> Path {
@@ -100,19 +95,11 @@ impl Databases {
         }
     }
 
-    /// Where flushes go, and compactions: builders that lack only the log.
-    pub fn builder(&self, database: Database, settings: Settings) -> Builders {
-        let Database {
-            id,
-            only,
-            store,
-            log,
-            compactions,
-        } = database;
-        let opened = Arc::new(OnceLock::new());
-        let path = tablet_path(id);
+    /// What compacts a database; belongs into it, or is run beside it.
+    pub fn compactor(&self, database: &Database, opened: &Opened) -> CompactorBuilder<Path> {
+        let path = tablet_path(database.id);
         let policy = filters::policy(self.hooks.clone());
-        let compactor = CompactorBuilder::new(path.clone(), store.clone())
+        CompactorBuilder::new(path.clone(), database.store.clone())
             .with_runtime(self.background.clone())
             .with_system_clock(self.clock.clone())
             .with_metrics_recorder(self.metrics.clone())
@@ -120,39 +107,39 @@ impl Databases {
             .with_options(compaction::options(&self.config))
             .with_filter_policies(vec![policy.clone()])
             .with_scheduler_supplier(Arc::new(Supplier {
-                compactions: compactions.clone(),
+                compactions: database.compactions.clone(),
                 clock: self.clock.clone(),
             }))
             .with_compaction_filter_supplier(Arc::new(compaction::Filters {
                 hooks: self.hooks.clone(),
                 clock: self.clock.clone(),
                 db: opened.clone(),
-                compactions,
+                compactions: database.compactions.clone(),
                 tables: Arc::new(Tables {
-                    store: store.clone(),
-                    root: path.clone(),
-                    policy: policy.clone(),
+                    store: database.store.clone(),
+                    root: path,
+                    policy,
                 }),
                 slots: self.slots.clone(),
-                only,
-            }));
-        let mut builder = Db::builder(path, store)
+                only: database.only,
+            }))
+    }
+
+    /// How a database is opened; lacks only its compactor, and the log that is not its own.
+    pub fn builder(&self, database: &Database, settings: Settings) -> DbBuilder<Path> {
+        let mut builder = Db::builder(tablet_path(database.id), database.store.clone())
             .with_settings(settings)
             .with_merge_operator(Arc::new(Merge(self.hooks.clone())))
-            .with_filter_policies(vec![policy.clone()])
-            .with_db_cache(self.block_cache.clone(), u64::from(id))
+            .with_filter_policies(vec![filters::policy(self.hooks.clone())])
+            .with_db_cache(self.block_cache.clone(), u64::from(database.id))
             .with_system_clock(self.clock.clone())
             .with_metrics_recorder(self.metrics.clone());
-        if let Some(log) = log {
-            builder = builder.with_wal_object_store(log);
+        if let Some(log) = &database.log {
+            builder = builder.with_wal_object_store(log.clone());
         }
         if let Some(seed) = self.config.seed {
-            builder = builder.with_seed(seed.wrapping_add(u64::from(id)));
+            builder = builder.with_seed(seed.wrapping_add(u64::from(database.id)));
         }
-        Builders {
-            db: builder,
-            compactor,
-            opened,
-        }
+        builder
     }
 }

@@ -16,7 +16,7 @@ use crate::cache::RowCache;
 use crate::clock::StoreClock;
 use crate::compaction::{self, Compactions};
 use crate::config::StoreConfig;
-use crate::database::{Builders, Database, Databases, LEVEL0_MAX, tablet_path};
+use crate::database::{Database, Databases, LEVEL0_MAX, Opened, tablet_path};
 use crate::disk::Space;
 use crate::dispatch::Router;
 use crate::drain;
@@ -331,13 +331,10 @@ impl Opener {
             compactions,
         };
         let settings = databases.settings(self.memtable_share());
-        let Builders {
-            db: builder,
-            compactor,
-            opened,
-        } = databases.builder(database, settings);
-        let builder = builder.with_compactor_builder(compactor);
-        let builder = builder
+        let opened = Opened::default();
+        let builder = databases
+            .builder(&database, settings)
+            .with_compactor_builder(databases.compactor(&database, &opened))
             .with_wal_writer(Box::new(init))
             .with_write_runtime(self.writing.handle.clone());
         async move {

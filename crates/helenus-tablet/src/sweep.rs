@@ -123,6 +123,9 @@ impl Sweep {
             // A read that has just begun may still see what they replaced. The next time is soon enough.
             return;
         }
+        if tablet.remote.is_some() && !sees_all(tablet).await {
+            return;
+        }
         let next = self.last_end + until_deleted;
         self.due = if next > now { next } else { now + INTERVAL_MAX };
         let options = GarbageCollectorOptions {
@@ -146,6 +149,13 @@ impl Sweep {
             .run_gc_once()
             .await;
     }
+}
+
+/// True if the database of a tablet in a bucket had seen its newest manifest already.
+async fn sees_all(tablet: &Tablet) -> bool {
+    let seen = tablet.db.manifest().id();
+    let refreshed = tablet.db.refresh_manifest().await;
+    refreshed.is_ok() && tablet.db.manifest().id() == seen
 }
 
 #[cfg(test)]

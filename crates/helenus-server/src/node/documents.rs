@@ -1,14 +1,16 @@
 //! The cluster's documents, beside the schema in the store.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::TryStreamExt;
-use helenus_cluster::{Document, DocumentError, Documents, Expect, Listed, Version};
+use helenus_cluster::{CLUSTER_DOCUMENT, Document, DocumentError, Documents, Expect, Listed, Version};
 use helenus_tablet::{MetaExpect, Store, StoreError};
 use metrics::{Counter, counter};
 use object_store::ObjectStore;
 use object_store::path::Path;
+use tokio::sync::watch;
 
 /// Where the store keeps its documents.
 const FOLDER: &str = "meta";
@@ -17,6 +19,8 @@ const FOLDER: &str = "meta";
 pub struct StoreDocuments {
     store: Arc<Store>,
     requests: Requests,
+    /// The other documents by name, with what tells their versions, as the last listing showed them.
+    others: watch::Sender<BTreeMap<String, String>>,
 }
 
 /// What is asked of the store for the cluster's sake: it costs money.
@@ -37,7 +41,16 @@ impl StoreDocuments {
             list: counter("list"),
             delete: counter("delete"),
         };
-        StoreDocuments { store, requests }
+        StoreDocuments {
+            store,
+            requests,
+            others: watch::Sender::default(),
+        }
+    }
+
+    /// Changes whenever a listing shows that other documents than the cluster's have: who listens need not look for that.
+    pub fn others(&self) -> watch::Receiver<BTreeMap<String, String>> {
+        self.others.subscribe()
     }
 }
 
@@ -82,20 +95,29 @@ impl Documents for StoreDocuments {
             .await
             .map_err(unavailable)?;
         let listed = |object: object_store::ObjectMeta| {
-            let name = object
-                .location
-                .filename()
-                .filter(|name| name.starts_with(prefix))?;
+            let name = object.location.filename()?.to_owned();
             let stamp = match object.e_tag.or(object.version) {
                 Some(stamp) => stamp,
                 None => object.last_modified.to_rfc3339(),
             };
-            Some(Listed {
-                name: name.to_owned(),
-                stamp,
-            })
+            Some(Listed { name, stamp })
         };
-        Ok(found.into_iter().filter_map(listed).collect())
+        let (wanted, others): (Vec<_>, Vec<_>) = found
+            .into_iter()
+            .filter_map(listed)
+            .partition(|listed| listed.name.starts_with(prefix));
+        let is_others = |listed: &Listed| !listed.name.starts_with(CLUSTER_DOCUMENT);
+        let others: BTreeMap<_, _> = others
+            .into_iter()
+            .filter(is_others)
+            .map(|listed| (listed.name, listed.stamp))
+            .collect();
+        self.others.send_if_modified(|known| {
+            let is_new = *known != others;
+            *known = others;
+            is_new
+        });
+        Ok(wanted)
     }
 
     async fn delete(&self, name: &str) -> Result<(), DocumentError> {

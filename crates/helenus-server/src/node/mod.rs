@@ -8,6 +8,7 @@ mod events;
 mod figures;
 mod host;
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,8 +29,9 @@ use crate::rpc::{Members, Peers, RpcServer, Tls};
 
 /// The document that holds the cluster's secret, if none is configured: who can read the store is one of the cluster.
 const SECRET: &str = "cluster-secret";
-/// How often a node looks for documents that others have changed.
-const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+/// How often a node looks for documents that others have changed, whatever is listed.
+const LOOK_INTERVAL_MAX: Duration = Duration::from_secs(30);
+const LOOK_PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(1);
 
 /// How a node takes part.
 pub struct NodeConfig {
@@ -94,14 +96,14 @@ impl ClusterNode {
         );
         let server = server.await.map_err(|error| NodeError::Rpc(rpc, error))?;
         engine.join(members.clone());
+        let documents = Arc::new(StoreDocuments::new(store.clone()));
         let tasks = vec![
             members.keep_in_touch(engine.clone()),
             members.keep_telling(store.clone()),
             tokio::spawn(listen(server.told(), handle.clone())),
-            tokio::spawn(look(engine.clone())),
+            tokio::spawn(look(engine.clone(), documents.others())),
             tokio::spawn(report_losses(store.clone(), handle.clone())),
         ];
-        let documents = Arc::new(StoreDocuments::new(store));
         let host = Arc::new(StoreHost::new(engine.clone(), members.clone()));
         let agent = Agent::new(mailbox, agent_config, documents, host, rand::random());
         Ok(ClusterNode {
@@ -209,13 +211,21 @@ async fn kept_secret(store: &Store) -> Result<Secret, StoreError> {
     }
 }
 
-/// Loads the documents that others have changed, should nobody have said so.
-async fn look(engine: Arc<Engine>) {
+/// Loads the documents that others have changed, should nobody have said so: the agent's listings show it, as long as there are any.
+async fn look(engine: Arc<Engine>, mut documents: watch::Receiver<BTreeMap<String, String>>) {
+    let mut longest = LOOK_INTERVAL_MAX;
     loop {
-        tokio::time::sleep(LOOK_INTERVAL).await;
-        if let Err(error) = engine.load_newest().await {
-            tracing::warn!(%error, "cannot look for a newer schema");
+        if let Ok(Err(_)) = tokio::time::timeout(longest, documents.changed()).await {
+            // The agent is gone.
+            tokio::time::sleep(longest).await;
         }
+        longest = match engine.load_newest().await {
+            Ok(()) => LOOK_INTERVAL_MAX,
+            Err(error) => {
+                tracing::warn!(%error, "cannot look for a newer schema");
+                LOOK_PAUSE_AFTER_FAILURE
+            }
+        };
     }
 }
 

@@ -8,6 +8,7 @@ use hashbrown::HashMap;
 use parking_lot::Mutex;
 use slatedb::compactor::{CompactionSpec, CompactorStateView, SourceId};
 use slatedb::manifest::{SortedRun, SsTableId};
+use tokio::sync::Notify;
 
 /// Counts of one compaction's output, added to by each of its parts.
 #[derive(Debug, Default)]
@@ -83,6 +84,9 @@ pub(crate) struct Compactions {
     /// Reads pass too much that is dead: what is young is to be compacted, and then perhaps all.
     asked_young: AtomicBool,
     asked_all: AtomicBool,
+    asked: Notify,
+    /// When the compactor looked last there was nothing to compact, and nothing was under way.
+    is_idle: AtomicBool,
     ended: AtomicU64,
     state: Mutex<State>,
 }
@@ -92,6 +96,20 @@ impl Compactions {
     pub fn ask(&self) {
         self.asked_all.store(true, Ordering::Release);
         self.asked_young.store(true, Ordering::Release);
+        self.asked.notify_one();
+    }
+
+    /// Waits until compactions are asked for.
+    pub async fn asked(&self) {
+        self.asked.notified().await;
+    }
+
+    pub fn is_idle(&self) -> bool {
+        self.is_idle.load(Ordering::Acquire)
+    }
+
+    pub fn set_idle(&self, is_idle: bool) {
+        self.is_idle.store(is_idle, Ordering::Release);
     }
 
     /// True once after it was asked for.

@@ -70,6 +70,7 @@ impl CompactionScheduler for Scheduler {
         if specs.is_empty() && active.is_empty() {
             specs.extend(self.clean(&Tree::new(view)));
         }
+        self.compactions.set_idle(specs.is_empty() && active.is_empty());
         let takes_level0 = active.iter().any(|spec| spec.has_l0_sources());
         for spec in &specs {
             self.compactions.propose(spec, view, !takes_level0);

@@ -11,7 +11,7 @@ use crate::compaction::Watch;
 use crate::sweep::Sweep;
 use crate::tablet::Tablet;
 
-const INTERVAL: Duration = Duration::from_millis(500);
+const INTERVAL: Duration = Duration::from_secs(1);
 /// After so many objects of the log what they hold is flushed: whoever takes the tablet over when this node dies reads them one by one,
 /// while all requests for it wait.
 const LOG_OBJECTS_MAX: u64 = 256;

@@ -1,42 +1,107 @@
-//! The compactor of a tablet in a bucket, beside its database: it asks the bucket seven things before it begins, one after the other, which is no
-//! part of the time that requests wait for a tablet to be opened.
+//! The compactor of a tablet in a bucket, beside its database, and only while there is something to compact: it looks for that every few
+//! seconds, and each look costs requests. It also asks the bucket seven things before it begins, one after the other, which is no part of the
+//! time that requests wait for a tablet to be opened.
 
 use std::time::Duration;
 
-use slatedb::DbStatus;
 use slatedb::compactor::Compactor;
+use slatedb::{Db, DbStatus};
 use tokio::sync::watch;
 
+use crate::compaction::Compactions;
+use crate::database::{Database, Databases, Opened};
 use crate::error::{StoreError, from_slatedb};
 
 /// What waits for the tablet comes first.
 const BEGIN_AFTER: Duration = Duration::from_millis(300);
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(1);
 
+/// How a stretch of compactions has ended.
+enum End {
+    /// There is nothing left to compact.
+    Rests,
+    Failed,
+    /// The database is closed, or another process compacts it.
+    Over,
+}
+
 /// Runs until the database is closed, or another process compacts it.
-pub(super) async fn run(compactor: Compactor, tablet: u32, mut database: watch::Receiver<DbStatus>) {
+pub(super) async fn run(databases: Databases, database: Database, db: Db) {
+    let opened = Opened::default();
+    let _ = opened.set(db.clone());
+    let mut status = db.subscribe();
     let mut pause = BEGIN_AFTER;
     loop {
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
-            () = closed(&mut database) => return,
+            () = closed(&mut status) => return,
         }
-        let ended = tokio::select! {
-            ended = compactor.run() => Some(ended),
-            () = closed(&mut database) => None,
+        if !is_wanted(&database.compactions, status.clone()).await {
+            return;
+        }
+        // One that has ended can't be run again.
+        let compactor = databases.compactor(&database, &opened).build();
+        let interval = databases.config.compaction_poll_interval;
+        pause = match stretch(&compactor, &db, &database, interval).await {
+            End::Rests => Duration::ZERO,
+            End::Failed => PAUSE_AFTER_FAILURE,
+            End::Over => return,
         };
-        match ended.map(|ended| ended.map_err(|error| from_slatedb(&error))) {
-            Some(Ok(()) | Err(StoreError::Fenced)) => return,
-            Some(Err(error)) => tracing::warn!(tablet, %error, "compactions have failed; trying again"),
-            None => {
-                if let Err(error) = compactor.stop().await {
-                    tracing::debug!(tablet, %error, "a compactor was not stopped in order");
-                }
-                return;
-            }
-        }
-        pause = PAUSE_AFTER_FAILURE;
     }
+}
+
+/// Waits until there is something to compact; false if the database was closed before.
+async fn is_wanted(compactions: &Compactions, mut status: watch::Receiver<DbStatus>) -> bool {
+    let is_there = |status: &DbStatus| has_level0(status) || status.close_reason.is_some();
+    tokio::select! {
+        () = compactions.asked() => true,
+        // A database that is gone is closed.
+        status = status.wait_for(is_there) => status.is_ok_and(|status| status.close_reason.is_none()),
+    }
+}
+
+/// Compacts until there is nothing left to compact. Has the database see what has become of its files.
+async fn stretch(compactor: &Compactor, db: &Db, database: &Database, interval: Duration) -> End {
+    database.compactions.set_idle(false);
+    let mut status = db.subscribe();
+    let mut running = std::pin::pin!(compactor.run());
+    loop {
+        let ended = tokio::select! {
+            ended = &mut running => Some(ended),
+            () = closed(&mut status) => None,
+            () = tokio::time::sleep(interval) => {
+                let is_idle = database.compactions.is_idle();
+                // Should that fail, it will be tried again.
+                let is_seen = db.refresh_manifest().await.is_ok();
+                if !is_seen || !is_idle || has_level0(&status.borrow()) {
+                    continue;
+                }
+                stop(compactor, database.id).await;
+                return End::Rests;
+            }
+        };
+        return match ended.map(|ended| ended.map_err(|error| from_slatedb(&error))) {
+            Some(Ok(()) | Err(StoreError::Fenced)) => End::Over,
+            Some(Err(error)) => {
+                tracing::warn!(tablet = database.id, %error, "compactions have failed; trying again");
+                End::Failed
+            }
+            None => {
+                stop(compactor, database.id).await;
+                End::Over
+            }
+        };
+    }
+}
+
+async fn stop(compactor: &Compactor, tablet: u32) {
+    if let Err(error) = compactor.stop().await {
+        tracing::debug!(tablet, %error, "a compactor was not stopped in order");
+    }
+}
+
+fn has_level0(status: &DbStatus) -> bool {
+    !status.current_manifest.l0().is_empty()
 }
 
 async fn closed(database: &mut watch::Receiver<DbStatus>) {

@@ -13,7 +13,7 @@ use super::guard::{Guarded, LogPuts};
 use super::{Hosted, Remote, TabletEvent, care, compactor, group, tick};
 use crate::cache::RowCache;
 use crate::compaction::Compactions;
-use crate::database::{Builders, DOCUMENTS, Database};
+use crate::database::{DOCUMENTS, Database};
 use crate::error::{StoreError, from_slatedb};
 use crate::layout::TokenRange;
 use crate::stage::{Stage, StageLimits};
@@ -28,6 +28,9 @@ use crate::tree::Tree;
 const FLUSH_WAIT: Duration = Duration::from_secs(1);
 /// How long a database may take to close, while requests wait for its next owner.
 const CLOSE_WAIT: Duration = Duration::from_millis(50);
+
+/// How often a database looks whether its manifest was changed by others: nobody does as long as it is this node's.
+const MANIFEST_POLL_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Tablets that a node is taken to have at least when memory is shared out.
 const SHARES_MIN: usize = 8;
@@ -282,11 +285,7 @@ impl Remote {
             compactions: compactions.clone(),
         };
         let guarded_store = database.store.clone();
-        let Builders {
-            db: builder,
-            compactor,
-            opened,
-        } = databases.builder(database, self.settings(memtable_bytes));
+        let builder = databases.builder(&database, self.settings(memtable_bytes));
         // Nothing is stamped before both are done.
         let (raised, built) = tokio::join!(
             tick::raise(&databases.clock, &guarded_store, self.log(), id),
@@ -297,8 +296,7 @@ impl Remote {
             let _ = db.close().await;
             return Err(error);
         }
-        let _ = opened.set(db.clone());
-        tokio::spawn(compactor::run(compactor.build(), id, db.subscribe()));
+        tokio::spawn(compactor::run(databases.clone(), database, db.clone()));
         let tree = db.snapshot().map_err(|error| from_slatedb(&error))?;
         Ok(Arc::new(Tablet {
             id,
@@ -327,7 +325,9 @@ impl Remote {
     fn settings(&self, memtable_bytes: u64) -> Settings {
         let settings = self.databases.settings(memtable_bytes);
         Settings {
-            manifest_poll_interval: self.databases.config.compaction_poll_interval,
+            // While its compactor runs, that looks oftener.
+            manifest_poll_interval: MANIFEST_POLL_INTERVAL
+                .max(self.databases.config.compaction_poll_interval),
             // It runs beside the database.
             compactor_options: None,
             garbage_collector_options: settings.garbage_collector_options.map(|options| {
