@@ -122,6 +122,9 @@ pub trait TabletHost: Send + Sync {
     /// Makes one tablet of open neighbours, in token order; otherwise as [`TabletHost::split`].
     async fn merge(&self, parents: &[TabletId], child: TabletSpec) -> Result<(), HostError>;
 
+    /// The tablets of which the store holds anything.
+    async fn stored(&self) -> Result<Vec<TabletId>, HostError>;
+
     /// Deletes what is left of a tablet that was split, merged, or given up half made. It may be gone already.
     async fn remove(&self, tablet: TabletId) -> Result<Removal, HostError>;
 

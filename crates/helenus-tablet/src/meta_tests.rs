@@ -50,7 +50,10 @@ async fn who_is_told_of_a_version_changes_it_without_reading_it() {
     hearer.learn("cluster", 2, writer.stamp("cluster", 2).unwrap());
     assert_eq!(hearer.stamp("cluster", 2), writer.stamp("cluster", 2));
     assert_eq!(
-        hearer.put("cluster", b"three", MetaExpect::Version(2)).await.unwrap(),
+        hearer
+            .put("cluster", b"three", MetaExpect::Version(2))
+            .await
+            .unwrap(),
         3
     );
     // What is known of a version that is not there any more does no harm.

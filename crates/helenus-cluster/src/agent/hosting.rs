@@ -26,6 +26,8 @@ pub(super) struct Hosting {
     /// Splits and merges done (true) or failed at, by first child.
     pub reshaped: BTreeMap<TabletId, bool>,
     removing: BTreeSet<TabletId>,
+    /// What the store was found to hold, to be deleted as far as it is nobody's.
+    stored: BTreeSet<TabletId>,
     /// Retired tablets whose data is gone.
     pub removed: BTreeSet<TabletId>,
 }
@@ -40,6 +42,7 @@ impl Hosting {
             lost: BTreeSet::new(),
             reshaped: BTreeMap::new(),
             removing: BTreeSet::new(),
+            stored: BTreeSet::new(),
             removed: BTreeSet::new(),
         }
     }
@@ -135,11 +138,19 @@ impl Hosting {
         let _ = self.commands.send(command);
     }
 
-    /// Has some of the retired tablets' data deleted, if nothing needs it any more.
+    /// Has the store looked through for data of tablets that are no more.
+    pub fn look_for_strays(&self) {
+        self.command(Command::LookForStrays);
+    }
+
+    /// Has some of the retired tablets' data deleted, if nothing needs it any more, and what was left behind of tablets that are no more: a
+    /// node that was paused while one was removed may have written to it afterwards.
     pub fn remove_retired(&mut self, document: &ClusterDocument) {
+        self.stored.retain(|tablet| document.is_past(*tablet));
         let due: Vec<_> = document
             .retired
             .iter()
+            .chain(&self.stored)
             .filter(|tablet| !self.removed.contains(tablet) && !self.removing.contains(tablet))
             .take(REMOVALS_MAX)
             .copied()
@@ -167,9 +178,13 @@ impl Hosting {
                 }
                 self.reshaping_ended(&parents, child, result.is_ok());
             }
+            Event::Stored(stored) => self.found(stored),
             Event::Removed(tablet, result) => {
                 self.removing.remove(&tablet);
                 match result {
+                    Ok(Removal::Gone) if self.stored.remove(&tablet) => {
+                        tracing::info!(%tablet, "what was left of a tablet that is no more is deleted");
+                    }
                     Ok(Removal::Gone) => {
                         self.removed.insert(tablet);
                     }
@@ -179,6 +194,14 @@ impl Hosting {
                     }
                 }
             }
+        }
+    }
+
+    /// The store holds something of these tablets.
+    fn found(&mut self, stored: Result<Vec<TabletId>, HostError>) {
+        match stored {
+            Ok(stored) => self.stored.extend(stored),
+            Err(error) => tracing::info!(%error, "the tablets in the store could not be listed"),
         }
     }
 

@@ -29,6 +29,10 @@ const WANTING_LEASE_INTERVAL: Duration = Duration::from_millis(25);
 /// However many ask for a refresh, the document is read no more often than this.
 const REFRESH_INTERVAL_MIN: Duration = Duration::from_millis(10);
 
+/// The leading node looks through the store for what was left behind after so many leases, and then every so often.
+const FIRST_SWEEP_LEASES: u32 = 30;
+const SWEEP_LEASES: u32 = 300;
+
 type Reply = oneshot::Sender<Result<(), ClusterError>>;
 
 pub(super) struct Tender {
@@ -52,6 +56,8 @@ pub(super) struct Tender {
     next_read: Option<Duration>,
     last_read: Duration,
     next_tend: Duration,
+    /// When the store is looked through next for what was left behind.
+    next_sweep: Duration,
 }
 
 impl Tender {
@@ -80,6 +86,7 @@ impl Tender {
             next_read: Some(now),
             last_read: Duration::ZERO,
             next_tend: now,
+            next_sweep: now + context.config.lease * FIRST_SWEEP_LEASES,
             context,
             me,
         }
@@ -221,6 +228,10 @@ impl Tender {
             self.calm
                 .observe(self.context.now(), document, &suspected, &self.loads, limits);
             self.watching.delete_leftovers(document).await;
+            if now >= self.next_sweep {
+                self.next_sweep = now + self.context.config.lease * SWEEP_LEASES;
+                self.hosting.look_for_strays();
+            }
             self.hosting.remove_retired(document);
         }
     }

@@ -41,6 +41,7 @@ pub(super) enum Command {
     Remove {
         tablet: TabletId,
     },
+    LookForStrays,
 }
 
 #[derive(Debug)]
@@ -51,6 +52,8 @@ pub(super) enum Event {
     /// The parents, with the epochs at which they were open, and the first child.
     Reshaped(Vec<(TabletId, Epoch)>, TabletId, Result<(), HostError>),
     Removed(TabletId, Result<Removal, HostError>),
+    /// The tablets of which the store holds anything.
+    Stored(Result<Vec<TabletId>, HostError>),
 }
 
 type Running = FuturesUnordered<Pin<Box<dyn Future<Output = Event> + Send>>>;
@@ -109,7 +112,8 @@ impl Worker {
             Event::Opened(_, Ok(())) => count(&counters.opened),
             Event::Closed(_) => count(&counters.closed),
             Event::Reshaped(_, _, Ok(())) => count(&counters.reshaped),
-            Event::Opened(..) | Event::Reshaped(..) | Event::Abandoned(_) | Event::Removed(..) => {}
+            Event::Opened(..) | Event::Reshaped(..) | Event::Abandoned(_) => {}
+            Event::Removed(..) | Event::Stored(_) => {}
         }
     }
 
@@ -130,6 +134,9 @@ impl Worker {
             Command::Remove { tablet } => self.running.push(Box::pin(async move {
                 Event::Removed(tablet, host.remove(tablet).await)
             })),
+            Command::LookForStrays => self
+                .running
+                .push(Box::pin(async move { Event::Stored(host.stored().await) })),
             Command::Reshape { parents, children } => self.running.push(Box::pin(async move {
                 let ids: Vec<_> = parents.iter().map(|(id, _)| *id).collect();
                 let result = match children[..] {

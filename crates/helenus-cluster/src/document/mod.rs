@@ -140,6 +140,15 @@ impl ClusterDocument {
         Ok(document)
     }
 
+    /// Whether the tablet's number was given away and is no tablet's any more, for good: numbers are never used again. Its data is to be gone.
+    pub fn is_past(&self, id: TabletId) -> bool {
+        let is_child = |reshape: &Reshape| reshape.children.iter().any(|child| child.id == id);
+        id.0 < self.next_tablet
+            && !self.tablets.iter().any(|tablet| tablet.id == id)
+            && !self.reshapes.iter().any(is_child)
+            && !self.retired.contains(&id)
+    }
+
     pub fn node(&self, host_id: HostId) -> Option<&NodeRecord> {
         self.nodes.iter().find(|node| node.host_id == host_id)
     }

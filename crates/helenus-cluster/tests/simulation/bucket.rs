@@ -207,6 +207,16 @@ impl Bucket {
         contents.documents.keys().cloned().collect()
     }
 
+    pub fn databases(&self) -> Vec<TabletId> {
+        let contents = self.shared.contents.lock().unwrap();
+        contents.databases.keys().copied().collect()
+    }
+
+    /// Someone who does not know better makes a database.
+    pub fn make_database(&self, tablet: TabletId) {
+        self.shared.contents.lock().unwrap().open(tablet);
+    }
+
     fn fate(&self) -> Fate {
         let cut_off = self.shared.cut_off.lock().unwrap().get(&self.node) == Some(&true);
         let mood = *self.shared.mood.lock().unwrap();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use helenus_cluster::{AgentState, Documents, Expect};
+use helenus_cluster::{AgentState, Documents, Expect, TabletId};
 
 use crate::bucket::{Broken, Mood};
 use crate::executor::WORLD;
@@ -117,6 +117,34 @@ fn a_planned_hand_over_fails_nothing_and_adds_less_than_200_ms() {
     }
     println!("slowest: {slowest_before:?}, with a hand-over {slowest:?}");
     assert!(slowest < slowest_before + Duration::from_millis(200));
+}
+
+#[test]
+fn what_is_left_behind_of_tablets_that_are_no_more_is_deleted_and_nothing_else() {
+    for seed in 0..4 {
+        let world = settled(seed, 3, 4);
+        let handle = world.process(0).unwrap().handle;
+        world.sim.spawn(WORLD, async move {
+            handle.split_tablet(TabletId(1)).await.unwrap();
+        });
+        let is_split = || {
+            let databases = world.bucket.databases();
+            databases.contains(&TabletId(6)) && !databases.contains(&TabletId(1))
+        };
+        let deadline = world.sim.now() + Duration::from_secs(120);
+        assert!(world.sim.run_while(deadline, || !is_split()), "seed {seed}");
+        settle(&world, 30);
+        // The parent's owner wakes up late; and the last number is nobody's yet.
+        world.bucket.make_database(TabletId(1));
+        world.bucket.make_database(TabletId(1000));
+        world.sim.run_for(Duration::from_secs(700));
+        settle(&world, 30);
+        let mut wanted: Vec<_> = owners(&world).into_iter().map(|(id, _)| TabletId(id)).collect();
+        wanted.push(TabletId(1000));
+        wanted.sort();
+        assert_eq!(world.bucket.databases(), wanted, "seed {seed}");
+        assert!(world.all_answer_within(Duration::from_secs(5)), "seed {seed}");
+    }
 }
 
 #[test]

@@ -274,6 +274,15 @@ impl TabletHost for Host {
         self.reshape(parents, &[child]).await
     }
 
+    async fn stored(&self) -> Result<Vec<TabletId>, HostError> {
+        let listing = self
+            .bucket
+            .call(|contents| contents.databases.keys().copied().collect());
+        listing
+            .await
+            .map_err(|error| HostError::Failed(error.to_string()))
+    }
+
     async fn remove(&self, tablet: TabletId) -> Result<Removal, HostError> {
         if self.sim.chance(30) {
             return Ok(Removal::StillNeeded);

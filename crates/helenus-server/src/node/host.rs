@@ -110,6 +110,11 @@ impl TabletHost for StoreHost {
         store.merge_tablets(&parents, child).await.map_err(failed)
     }
 
+    async fn stored(&self) -> Result<Vec<TabletId>, HostError> {
+        let stored = self.engine.store().stored_tablets().await.map_err(failed)?;
+        Ok(stored.into_iter().map(TabletId).collect())
+    }
+
     async fn remove(&self, tablet: TabletId) -> Result<Removal, HostError> {
         let is_gone = self.engine.store().remove_tablet(tablet.0).await;
         Ok(match is_gone.map_err(failed)? {

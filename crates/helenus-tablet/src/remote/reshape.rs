@@ -10,8 +10,12 @@
 //! Children are made anew each time: what there is of them is deleted first, since it may be of an attempt after which the parent was
 //! written to. So whoever asks must see to it that nothing but the last attempt's children is ever opened.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use futures::StreamExt;
+use object_store::path::Path;
+use object_store::{ObjectStoreExt, PutPayload};
 use slatedb::admin::{Admin, CloneSourceSpec};
 use tokio::task::JoinSet;
 
@@ -19,7 +23,7 @@ use super::Remote;
 use super::batch_log::Part;
 use super::write::{submit, told};
 use crate::database::tablet_path;
-use crate::error::{StoreError, from_slatedb};
+use crate::error::{StoreError, chain, from_slatedb};
 use crate::layout::TokenRange;
 use crate::store::{Op, Store};
 use crate::tablet::Tablet;
@@ -132,6 +136,21 @@ impl Store {
         remote.delete(id).await.map(|()| true)
     }
 
+    /// The tablets of which there is anything in the bucket, or in that of the log.
+    pub async fn stored_tablets(&self) -> Result<Vec<u32>, StoreError> {
+        let remote = self.remote()?;
+        let mut ids = BTreeSet::new();
+        for store in [&remote.store, remote.log()] {
+            let listed = store.list_with_delimiter(Some(&Path::from("tablets"))).await;
+            let folders = listed
+                .map_err(|error| StoreError::Unavailable(chain(&error)))?
+                .common_prefixes;
+            let number = |folder: &Path| folder.parts().next_back()?.as_ref().parse::<u32>().ok();
+            ids.extend(folders.iter().filter_map(number));
+        }
+        Ok(ids.into_iter().collect())
+    }
+
     /// Serves a tablet no more, whatever state it is in, without waiting for the object store. Writes under way fail with an unknown
     /// outcome, or take effect. One that is being opened will not be served.
     pub fn abandon_tablet(&self, id: u32) -> Result<(), StoreError> {
@@ -181,9 +200,30 @@ impl Remote {
         admin.build()
     }
 
+    /// Whoever was paused while the tablet was deleted may have left an object of its log there, or a file: without a manifest SlateDB
+    /// deletes only what is marked.
     async fn delete(&self, id: u32) -> Result<(), StoreError> {
-        let deleted = self.admin(id).delete_db(true).await;
-        deleted.map(|_| ()).map_err(|error| from_slatedb(&error))
+        let admin = self.admin(id);
+        let failed = |error: slatedb::Error| from_slatedb(&error);
+        if admin.read_manifest(None).await.map_err(failed)?.is_none() && self.is_stored(id).await? {
+            let marker = tablet_path(id).join(".deleting");
+            let marked = self.store.put(&marker, PutPayload::new()).await;
+            marked.map_err(|error| StoreError::Unavailable(chain(&error)))?;
+        }
+        admin.delete_db(true).await.map(|_| ()).map_err(failed)
+    }
+
+    async fn is_stored(&self, id: u32) -> Result<bool, StoreError> {
+        for store in [&self.store, self.log()] {
+            let found = store.list(Some(&tablet_path(id))).next().await.transpose();
+            if found
+                .map_err(|error| StoreError::Unavailable(chain(&error)))?
+                .is_some()
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     async fn clone_tablet(&self, parent: u32, child: u32) -> Result<(), StoreError> {

@@ -9,5 +9,6 @@ mod faulty;
 mod log_store;
 mod reads;
 mod remote;
+mod rest;
 mod scans;
 mod support;
