@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::future::join_all;
 use helenus_cluster::{AgentConfig, HostId};
@@ -146,6 +146,45 @@ async fn a_second_node_takes_its_share_and_a_drained_one_gives_it_back() {
     second.node.drain().await.unwrap();
     second.node.stop(Duration::from_secs(5)).await;
     second.engine.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_has_left_passes_on_what_its_clients_still_ask() {
+    let first = join("left", 1).await;
+    create(&first).await;
+    assert_eq!(first.run("CREATE INDEX ON t (v)").await, "");
+    for k in 0..40 {
+        let text = format!("INSERT INTO t (k, v) VALUES ({k}, {k})");
+        assert_eq!(first.run(&text).await, "");
+    }
+    let second = join("left", 2).await;
+    first.sees(2).await;
+    first.node.drain().await.unwrap();
+    assert_eq!(first.tablets(), 0);
+    assert!(!first.node.agent().may_serve(), "it has no lease any more");
+    let began = Instant::now();
+    for (text, answer) in [
+        ("SELECT count(*), sum(v) FROM t", "40, 780"),
+        ("SELECT v FROM t WHERE k = 7", "7"),
+        ("SELECT sum(v) FROM t WHERE k IN (1, 2, 30)", "33"),
+        ("SELECT k FROM t WHERE v = 9", "9"),
+        ("INSERT INTO t (k, v) VALUES (40, 40)", ""),
+        (
+            "INSERT INTO t (k, v) VALUES (40, 41) IF NOT EXISTS",
+            "false, 40, 40",
+        ),
+        ("SELECT count(*), sum(v) FROM t", "41, 820"),
+    ] {
+        assert_eq!(first.run(text).await, answer, "{text}");
+    }
+    assert!(
+        began.elapsed() < Duration::from_secs(5),
+        "{:?}: it has tried again and again",
+        began.elapsed()
+    );
+    first.node.stop(Duration::from_secs(5)).await;
+    second.node.drain().await.unwrap();
+    second.node.stop(Duration::from_secs(5)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
