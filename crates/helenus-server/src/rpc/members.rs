@@ -6,9 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use helenus_cluster::{
-    AgentHandle, AgentState, CLUSTER_DOCUMENT, HostId, NodeInfo, NodeState, TabletInfo,
-};
+use helenus_cluster::{AgentHandle, AgentState, CLUSTER_DOCUMENT, HostId, NodeInfo, NodeState, TabletInfo};
 use helenus_query::cluster::{
     Cluster, Forwarded, Node, Owner, RemoteError, RemoteScan, RemoteWrite, ScanRange, Tablet, Versions,
 };
