@@ -1,7 +1,8 @@
 //! Tends the cluster document and this node's tablets: looks, decides, writes, and has the worker do the rest.
 
+mod reading;
+
 use std::collections::BTreeMap;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,8 +27,6 @@ const WRITES_IN_A_ROW_MAX: usize = 8;
 const EXPECTING_INTERVAL: Duration = Duration::from_millis(100);
 /// How often a node that is about to join looks whether it has a lease.
 const WANTING_LEASE_INTERVAL: Duration = Duration::from_millis(25);
-/// However many ask for a refresh, the document is read no more often than this.
-const REFRESH_INTERVAL_MIN: Duration = Duration::from_millis(10);
 
 /// The leading node looks through the store for what was left behind after so many leases, and then every so often.
 const FIRST_SWEEP_LEASES: u32 = 30;
@@ -138,71 +137,6 @@ impl Tender {
             self.watching.judge(&document).await;
             self.look_around(&document).await;
         }
-    }
-
-    fn read_now(&mut self) {
-        self.next_read = Some(self.context.now());
-    }
-
-    async fn read(&mut self) {
-        let stamp = self.watching.document_stamp.clone();
-        self.last_read = self.context.now();
-        let context = self.context.clone();
-        let get = context.documents.get(document::NAME);
-        let mut get = pin!(context.within(context.config.lease, get));
-        let mut is_asked_again = false;
-        let found = loop {
-            tokio::select! {
-                biased;
-                found = &mut get => break found,
-                () = context.shared.refresh.notified() => {
-                    if self.hear() {
-                        return;
-                    }
-                    is_asked_again = true;
-                }
-            }
-        };
-        if is_asked_again {
-            context.shared.refresh.notify_one();
-        }
-        match found {
-            Ok(Some(found)) => {
-                self.read_stamp = stamp;
-                self.next_read = None;
-                // Most reads find nothing new.
-                if self
-                    .known
-                    .as_ref()
-                    .is_some_and(|(version, _)| *version >= found.version)
-                {
-                    return;
-                }
-                match ClusterDocument::decode(&found.content) {
-                    Ok(document) => self.learn(found.version, document),
-                    // This node goes on with what it knows: nobody takes anything from it while its lease lasts.
-                    Err(error) => tracing::error!(%error, "the cluster document was not taken in"),
-                }
-            }
-            Ok(None) => {
-                if self.known.is_some() {
-                    tracing::error!("the cluster document is gone");
-                }
-                self.next_read = None;
-            }
-            Err(error) => {
-                tracing::info!(%error, "the cluster document could not be read");
-                self.next_read = Some(self.context.now() + self.context.config.renewal_interval() / 4);
-            }
-        }
-    }
-
-    /// The document is at this version, or was: a later one never gives way to an earlier one.
-    fn learn(&mut self, version: Version, document: ClusterDocument) {
-        self.joined |= document.has(self.me.member());
-        self.hosting.learn(&document);
-        self.calm.learn(&document);
-        self.known = Some((version, Arc::new(document)));
     }
 
     /// What the leading node does now and then, and a joining one before it takes its share.
@@ -424,39 +358,6 @@ impl Tender {
         }
         // Whatever is written next should build on it.
         self.hear() || is_news
-    }
-
-    /// Someone has told of a new document, or wants to know of one; true if the former.
-    fn refresh(&mut self, now: Duration) -> bool {
-        if self.hear() {
-            return true;
-        }
-        let soonest = now.max(self.last_read + REFRESH_INTERVAL_MIN);
-        self.next_read = Some(self.next_read.map_or(soonest, |time| time.min(soonest)));
-        false
-    }
-
-    /// Takes in what another node has told of, as if it had been read; true if it is newer than what was known.
-    fn hear(&mut self) -> bool {
-        let Some(written) = self.context.shared.take_heard() else {
-            return false;
-        };
-        let known = self.known.as_ref().map_or(0, |(version, _)| *version);
-        if written.version <= known {
-            return false;
-        }
-        match ClusterDocument::decode(&written.content) {
-            Ok(document) if document.cluster_name == self.context.config.cluster_name => {
-                self.learn(written.version, document);
-                self.last_read = self.context.now();
-                self.next_read = None;
-                true
-            }
-            _ => {
-                self.read_now();
-                false
-            }
-        }
     }
 
     fn next_time(&mut self) -> Duration {
