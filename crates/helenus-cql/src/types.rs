@@ -7,6 +7,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::frame::class_name::class_name;
+
 /// A scalar type. The discriminants are the option ids of the native protocol (spec v5, section 4.2.5.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u16)]
@@ -173,6 +175,19 @@ pub enum CqlType {
         element: Arc<CqlType>,
         dimension: u16,
     },
+    /// Written as the name of its class, in quotes.
+    Custom(Arc<CustomType>),
+}
+
+/// A type of Cassandra's that CQL has no name for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum CustomType {
+    /// A UUID that sorts as two signed numbers.
+    LexicalUuid,
+    /// Components of these types, as many as there are of them or fewer.
+    Composite(Vec<CqlType>),
+    /// Components that say each of which type it is, by a letter that stands for one here or by the name of a class.
+    DynamicComposite(Vec<(char, CqlType)>),
 }
 
 /// Shorthands for the scalar types, so that code reads `CqlType::INT`.
@@ -206,7 +221,7 @@ impl CqlType {
     pub fn map_elements(&self, change: &impl Fn(&CqlType) -> CqlType) -> CqlType {
         let changed = |ty: &CqlType| Arc::new(change(ty));
         match self {
-            CqlType::Native(_) | CqlType::Udt { .. } => self.clone(),
+            CqlType::Native(_) | CqlType::Udt { .. } | CqlType::Custom(_) => self.clone(),
             CqlType::List { element, frozen } => CqlType::List {
                 element: changed(element),
                 frozen: *frozen,
@@ -268,7 +283,7 @@ impl CqlType {
             | CqlType::Set { frozen, .. }
             | CqlType::Map { frozen, .. }
             | CqlType::Udt { frozen, .. } => !frozen,
-            CqlType::Native(_) | CqlType::Tuple(_) | CqlType::Vector { .. } => false,
+            CqlType::Native(_) | CqlType::Tuple(_) | CqlType::Vector { .. } | CqlType::Custom(_) => false,
         }
     }
 
@@ -314,14 +329,34 @@ impl CqlType {
             CqlType::Vector { element, dimension } => {
                 element.fixed_len().map(|len| len * usize::from(*dimension))
             }
+            CqlType::Custom(custom) if **custom == CustomType::LexicalUuid => Some(16),
             _ => None,
+        }
+    }
+
+    /// True if the type is, or contains, a dynamic composite: those are not ordered in keys here.
+    pub fn holds_dynamic_composite(&self) -> bool {
+        match self {
+            CqlType::Native(_) => false,
+            CqlType::Custom(custom) => matches!(**custom, CustomType::DynamicComposite(_)),
+            CqlType::List { element, .. }
+            | CqlType::Set { element, .. }
+            | CqlType::Vector { element, .. } => element.holds_dynamic_composite(),
+            CqlType::Map { key, value, .. } => {
+                key.holds_dynamic_composite() || value.holds_dynamic_composite()
+            }
+            CqlType::Tuple(elements) => elements.iter().any(CqlType::holds_dynamic_composite),
+            CqlType::Udt { definition, .. } => definition
+                .fields
+                .iter()
+                .any(|field| field.ty.holds_dynamic_composite()),
         }
     }
 
     /// True if the type is, or contains, the named user type.
     pub fn references_udt(&self, keyspace: &str, name: &str) -> bool {
         match self {
-            CqlType::Native(_) => false,
+            CqlType::Native(_) | CqlType::Custom(_) => false,
             CqlType::List { element, .. }
             | CqlType::Set { element, .. }
             | CqlType::Vector { element, .. } => element.references_udt(keyspace, name),
@@ -447,6 +482,7 @@ impl fmt::Display for CqlType {
                 frozen_wrap(f, *frozen, format_args!("{}", quote_identifier(&definition.name)))
             }
             CqlType::Vector { element, dimension } => write!(f, "vector<{element}, {dimension}>"),
+            CqlType::Custom(_) => write!(f, "'{}'", class_name(self)),
         }
     }
 }

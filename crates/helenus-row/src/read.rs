@@ -181,7 +181,11 @@ pub fn sort_elements(ty: &CqlType, elements: &mut Elements<'_>) {
         CqlType::Set { element, .. } => element.as_ref(),
         CqlType::Map { key, .. } => key.as_ref(),
         // A user type's field positions, and types that have no paths.
-        CqlType::Udt { .. } | CqlType::Native(_) | CqlType::Tuple(_) | CqlType::Vector { .. } => return,
+        CqlType::Udt { .. }
+        | CqlType::Native(_)
+        | CqlType::Tuple(_)
+        | CqlType::Vector { .. }
+        | CqlType::Custom(_) => return,
     };
     if is_byte_order(path_type) {
         return;
@@ -224,7 +228,11 @@ pub fn complex_value(ty: &CqlType, elements: &[(&[u8], CellRef<'_>)]) -> Bytes {
                 put_value(&mut out, cell.value);
             }
         }
-        CqlType::List { .. } | CqlType::Native(_) | CqlType::Tuple(_) | CqlType::Vector { .. } => {
+        CqlType::List { .. }
+        | CqlType::Native(_)
+        | CqlType::Tuple(_)
+        | CqlType::Vector { .. }
+        | CqlType::Custom(_) => {
             out.extend_from_slice(&(elements.len() as i32).to_be_bytes());
             elements
                 .iter()

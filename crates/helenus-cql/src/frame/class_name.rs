@@ -4,8 +4,11 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use crate::types::{CqlType, NativeType, UserType, UserTypeField};
+use crate::types::{CqlType, CustomType, NativeType, UserType, UserTypeField};
 
+const LEXICAL_UUID: &str = "LexicalUUIDType";
+/// What `timestamp` was called.
+const OLD_TIMESTAMP: &str = "DateType";
 const PACKAGE: &str = "org.apache.cassandra.db.marshal.";
 /// Types nest no deeper than this when read from a name.
 const DEPTH_MAX: usize = 64;
@@ -64,6 +67,7 @@ fn write_class(ty: &CqlType, inside_frozen: bool, out: &mut String) {
             write_class(element, inside_frozen, out);
             let _ = write!(out, " , {dimension})");
         }
+        CqlType::Custom(custom) => write_custom(custom, inside, out),
     }
     if wraps {
         out.push(')');
@@ -76,7 +80,25 @@ fn is_frozen(ty: &CqlType) -> bool {
         | CqlType::Set { frozen, .. }
         | CqlType::Map { frozen, .. }
         | CqlType::Udt { frozen, .. } => *frozen,
-        CqlType::Native(_) | CqlType::Tuple(_) | CqlType::Vector { .. } => false,
+        CqlType::Native(_) | CqlType::Tuple(_) | CqlType::Vector { .. } | CqlType::Custom(_) => false,
+    }
+}
+
+fn write_custom(custom: &CustomType, inside_frozen: bool, out: &mut String) {
+    match custom {
+        CustomType::LexicalUuid => out.push_str(LEXICAL_UUID),
+        CustomType::Composite(types) => write_parameters("CompositeType", types, inside_frozen, out),
+        CustomType::DynamicComposite(aliases) => {
+            out.push_str("DynamicCompositeType(");
+            for (position, (alias, ty)) in aliases.iter().enumerate() {
+                if position > 0 {
+                    out.push(',');
+                }
+                let _ = write!(out, "{alias}=>");
+                write_class(ty, inside_frozen, out);
+            }
+            out.push(')');
+        }
     }
 }
 
@@ -141,6 +163,11 @@ impl<'a> Parser<'a> {
         {
             return Some(CqlType::Native(native));
         }
+        match short {
+            LEXICAL_UUID => return Some(CqlType::Custom(Arc::new(CustomType::LexicalUuid))),
+            OLD_TIMESTAMP => return Some(CqlType::TIMESTAMP),
+            _ => {}
+        }
         self.expect('(')?;
         let depth = depth + 1;
         let ty = match short {
@@ -160,6 +187,20 @@ impl<'a> Parser<'a> {
                 self.expect(',')?;
                 CqlType::vector(element, self.word().parse().ok()?)
             }
+            "CompositeType" => {
+                let mut types = vec![self.class(frozen, depth)?];
+                while self.expect(',').is_some() {
+                    types.push(self.class(frozen, depth)?);
+                }
+                CqlType::Custom(Arc::new(CustomType::Composite(types)))
+            }
+            "DynamicCompositeType" => {
+                let mut aliases = vec![self.alias(frozen, depth)?];
+                while self.expect(',').is_some() {
+                    aliases.push(self.alias(frozen, depth)?);
+                }
+                CqlType::Custom(Arc::new(CustomType::DynamicComposite(aliases)))
+            }
             _ => return None,
         };
         self.expect(')')?;
@@ -172,6 +213,15 @@ impl<'a> Parser<'a> {
             elements.push(self.class(true, depth)?);
         }
         Some(CqlType::tuple(elements))
+    }
+
+    /// A letter, an arrow, and the type that it stands for.
+    fn alias(&mut self, frozen: bool, depth: usize) -> Option<(char, CqlType)> {
+        let mut letters = self.word().chars();
+        let alias = letters.next().filter(char::is_ascii)?;
+        self.expect('=')?;
+        self.rest = self.rest.strip_prefix('>')?;
+        (letters.next().is_none()).then_some((alias, self.class(frozen, depth)?))
     }
 
     fn user_type(&mut self, frozen: bool, depth: usize) -> Option<CqlType> {

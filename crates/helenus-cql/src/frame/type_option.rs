@@ -53,7 +53,7 @@ pub(crate) fn encode_type(ty: &CqlType, version: ProtocolVersion, out: &mut Byte
         CqlType::Native(native) if since(*native).is_some_and(|since| version >= since) => {
             out.put_u16(*native as u16);
         }
-        CqlType::Native(_) | CqlType::Vector { .. } => {
+        CqlType::Native(_) | CqlType::Vector { .. } | CqlType::Custom(_) => {
             out.put_u16(CUSTOM);
             put_string(out, &class_name(ty));
         }

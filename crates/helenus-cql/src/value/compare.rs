@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use num_bigint::BigInt;
 
 use super::pack::Reader;
-use super::{Decimal, exactly};
+use super::{Decimal, custom, exactly};
 use crate::types::{CqlType, NativeType};
 
 /// Compares two serialized values of the type. Bytes that are no values of it compare somehow, but never panic.
@@ -23,6 +23,7 @@ pub fn compare(ty: &CqlType, a: &[u8], b: &[u8]) -> Ordering {
             compare_tuples(definition.fields.iter().map(|field| &field.ty), a, b)
         }
         CqlType::Vector { element, dimension } => compare_vectors(element, *dimension, a, b),
+        CqlType::Custom(custom) => custom::compare(custom, a, b),
     }
 }
 

@@ -68,6 +68,10 @@ impl CqlValue {
                 validate(ty, bytes)?;
                 decode_native(*native, bytes).ok_or_else(|| format!("cannot decode a {ty}"))?
             }
+            CqlType::Custom(_) => {
+                validate(ty, bytes)?;
+                CqlValue::Blob(Bytes::copy_from_slice(bytes))
+            }
             CqlType::List { element, .. } => CqlValue::List(all(element, read_elements(ty, bytes)?)?),
             CqlType::Set { element, .. } => CqlValue::Set(all(element, read_elements(ty, bytes)?)?),
             CqlType::Vector { element, .. } => CqlValue::Vector(all(element, read_vector(ty, bytes)?)?),

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use serde_json::{Map, Value};
 
 use super::{
-    exactly, from_string, hex, is_null, java, json_reader, pack_list, pack_map, pack_set, pack_tuple,
+    custom, exactly, from_string, hex, is_null, java, json_reader, pack_list, pack_map, pack_set, pack_tuple,
     pack_vector, read_elements, read_map, read_tuple, read_vector, text, timestamp,
 };
 use crate::types::{CqlType, NativeType, UserType};
@@ -44,6 +44,7 @@ pub fn to_json(ty: &CqlType, bytes: &[u8]) -> Result<String, String> {
             join_json(element, read_elements(ty, bytes)?)
         }
         CqlType::Vector { element, .. } => join_json(element, read_vector(ty, bytes)?),
+        CqlType::Custom(custom) => custom::to_json(custom, bytes),
         CqlType::Map { key, value, .. } => {
             let mut entries = Vec::new();
             for (k, v) in read_map(ty, bytes)? {
@@ -212,6 +213,12 @@ pub fn from_json(ty: &CqlType, value: &Value) -> Result<Option<Bytes>, String> {
     if let CqlType::Native(native) = ty {
         return native_from_json(*native, ty, &Parsed::of(value)).map(Some);
     }
+    if let CqlType::Custom(_) = ty {
+        return match Parsed::of(value) {
+            Parsed::Text(text) => from_string(ty, text).map(Some),
+            other => Err(other.unexpected("a string")),
+        };
+    }
     let decoded;
     let value = match value {
         Value::String(text) => {
@@ -357,6 +364,7 @@ fn nested_from_json(ty: &CqlType, parsed: &Parsed<'_>) -> Result<Bytes, String> 
             Ok(pack_vector(element, elements_from_json(element, values, "list")?))
         }
         (CqlType::Vector { .. }, other) => Err(other.unexpected("a list")),
+        (CqlType::Custom(_), other) => Err(other.unexpected("a string")),
         (CqlType::Native(native), parsed) => native_from_json(*native, ty, parsed),
     }
 }

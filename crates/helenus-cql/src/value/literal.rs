@@ -5,7 +5,7 @@ use std::fmt;
 use bytes::Bytes;
 use num_traits::ToPrimitive;
 
-use super::{Assignment, Decimal, java, text, uuid};
+use super::{Assignment, Decimal, java, text, uuid, validate};
 use crate::ast::LiteralKind;
 use crate::types::{CqlType, NativeType};
 
@@ -49,8 +49,8 @@ impl LiteralKind {
     pub fn test_assignment(self, text: &str, receiver: &CqlType) -> Assignment {
         let native = match receiver {
             CqlType::Native(native) => *native,
-            // A tuple can be read from the text that `from_string` takes.
-            CqlType::Tuple(_) => return Assignment::WeaklyAssignable,
+            // These can be read from the text that `from_string` takes.
+            CqlType::Tuple(_) | CqlType::Custom(_) => return Assignment::WeaklyAssignable,
             _ => return Assignment::NotAssignable,
         };
         if *receiver == self.preferred_type(text) {
@@ -123,7 +123,11 @@ pub fn parse_literal(
         ));
     }
     if kind == LiteralKind::Hex {
-        return text::parse_hex(text.get(2..).unwrap_or_default());
+        let bytes = text::parse_hex(text.get(2..).unwrap_or_default())?;
+        if matches!(receiver, CqlType::Custom(_)) {
+            validate(receiver, &bytes)?;
+        }
+        return Ok(bytes);
     }
     if receiver.is_counter() {
         return text::from_string(&CqlType::BIGINT, text);

@@ -7,6 +7,7 @@
 pub mod assign;
 pub mod civil;
 pub mod compare;
+pub mod custom;
 pub mod date;
 pub mod decimal;
 pub mod decoded;
@@ -41,7 +42,7 @@ pub use pack::{
 pub use text::{from_string, get_string, hex, to_cql_literal};
 pub use validate::{validate, validate_list_with_nulls};
 
-use crate::types::{CqlType, NativeType};
+use crate::types::{CqlType, CustomType, NativeType};
 
 /// True if an empty value of the type means no value (Cassandra's `AbstractType.isEmptyValueMeaningless`).
 pub fn is_empty_meaningless(ty: &CqlType) -> bool {
@@ -57,6 +58,7 @@ pub fn is_empty_meaningless(ty: &CqlType) -> bool {
                 | NativeType::Tinyint
                 | NativeType::Duration
         ),
+        CqlType::Custom(custom) => **custom == CustomType::LexicalUuid,
         _ => false,
     }
 }

@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use bytes::Bytes;
 
 use super::pack::{Reader, pack_tuple, read_elements, read_vector};
-use super::{Decimal, Duration, date, exactly, inet, is_null, java, time, timestamp, uuid, validate};
+use super::{Decimal, Duration, custom, date, exactly, inet, is_null, java, time, timestamp, uuid, validate};
 use crate::types::{CqlType, NativeType, quote_identifier};
 
 const HEX_DIGITS: &[u8; 16] = b"0123456789abcdef";
@@ -51,6 +51,7 @@ pub fn from_string(ty: &CqlType, text: &str) -> Result<Bytes, String> {
         CqlType::Udt { definition, .. } => {
             tuple_from_string(ty, definition.fields.iter().map(|field| &field.ty), text)
         }
+        CqlType::Custom(custom) => custom::from_string(custom, text),
         _ => parse_hex(text),
     }
 }
@@ -286,6 +287,7 @@ pub fn to_cql_literal(ty: &CqlType, bytes: &[u8]) -> Result<String, String> {
         CqlType::Vector { element, .. } => {
             Ok(format!("[{}]", join_literals(element, read_vector(ty, bytes)?)?))
         }
+        CqlType::Custom(_) => to_cql_literal(&CqlType::BLOB, bytes),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Checks of serialized values (Cassandra's `TypeSerializer.validate`), with its messages.
 
 use super::pack::{Reader, read_elements};
-use super::{text, vint};
+use super::{custom, text, vint};
 use crate::types::{CqlType, NativeType, UserType};
 
 /// Checks that the bytes are a value of the type.
@@ -30,6 +30,7 @@ pub fn validate(ty: &CqlType, bytes: &[u8]) -> Result<(), String> {
         CqlType::Tuple(elements) => validate_tuple(elements, bytes),
         CqlType::Udt { definition, .. } => validate_udt(definition, bytes),
         CqlType::Vector { element, dimension } => validate_vector(ty, element, *dimension, bytes),
+        CqlType::Custom(custom) => custom::validate(custom, bytes),
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use helenus_cql::error::CqlError;
+use helenus_cql::frame::class_name::class_name;
 use helenus_cql::types::{CqlType, UserType};
 use helenus_row::Order;
 use serde::{Deserialize, Serialize};
@@ -52,6 +53,8 @@ enum TypeDoc {
     /// By name, in the keyspace of the document.
     UserType(String, bool),
     Vector(Box<TypeDoc>, u16),
+    /// By the name of its class.
+    Custom(String),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -197,6 +200,7 @@ impl From<&CqlType> for TypeDoc {
             CqlType::Tuple(elements) => TypeDoc::Tuple(elements.iter().map(TypeDoc::from).collect()),
             CqlType::Udt { definition, frozen } => TypeDoc::UserType(definition.name.clone(), *frozen),
             CqlType::Vector { element, dimension } => TypeDoc::Vector(boxed(element), *dimension),
+            CqlType::Custom(_) => TypeDoc::Custom(class_name(ty)),
         }
     }
 }

@@ -299,14 +299,23 @@ fn check_key_type(
         ty if ty.is_multicell() => Err(CqlError::invalid(format!(
             "Invalid non-frozen collection type {ty} for PRIMARY KEY column '{name}'"
         ))),
+        ty if ty.holds_dynamic_composite() => Err(composite_in_key(name.as_str(), ty)),
         _ => Ok(()),
     }
+}
+
+/// Dynamic composites are not ordered in keys here, unlike in Cassandra.
+pub(super) fn composite_in_key(name: &str, ty: &CqlType) -> CqlError {
+    CqlError::invalid(format!(
+        "Dynamic composites are not supported in PRIMARY KEY columns: '{name}' is of type {ty}"
+    ))
 }
 
 /// True if a duration is, or is in, the type: durations have no order.
 pub fn references_duration(ty: &CqlType) -> bool {
     match ty {
         CqlType::Native(_) => *ty == CqlType::DURATION,
+        CqlType::Custom(_) => false,
         CqlType::List { element, .. } | CqlType::Set { element, .. } | CqlType::Vector { element, .. } => {
             references_duration(element)
         }

@@ -192,7 +192,7 @@ fn add_types_in<'a>(
     sorted: &mut Vec<Element<'a>>,
 ) {
     match ty {
-        CqlType::Native(_) => {}
+        CqlType::Native(_) | CqlType::Custom(_) => {}
         CqlType::List { element, .. } | CqlType::Set { element, .. } | CqlType::Vector { element, .. } => {
             add_types_in(keyspace, element, done, sorted);
         }

@@ -34,6 +34,7 @@ pub fn replace(ty: &CqlType) -> NativeFunction {
 fn masked_value(ty: &CqlType) -> Bytes {
     match ty {
         CqlType::Native(native) => masked_scalar(*native).encode(ty),
+        CqlType::Custom(_) => Bytes::new(),
         CqlType::List { .. } | CqlType::Set { .. } | CqlType::Map { .. } => pack_list::<Bytes>([]),
         CqlType::Tuple(elements) => pack_tuple(elements.iter().map(|element| Some(masked_value(element)))),
         CqlType::Udt { definition, .. } => pack_tuple(

@@ -168,6 +168,7 @@ fn check_element(column: &Column, operator: Operator) -> Result<(), CqlError> {
 fn references_duration(ty: &CqlType) -> bool {
     match ty {
         CqlType::Native(native) => *native == NativeType::Duration,
+        CqlType::Custom(_) => false,
         CqlType::List { element, .. } | CqlType::Set { element, .. } | CqlType::Vector { element, .. } => {
             references_duration(element)
         }

@@ -239,6 +239,7 @@ fn plain(ty: &CqlType) -> String {
         }
         CqlType::Udt { definition, .. } => definition.name.clone(),
         CqlType::Vector { element, dimension } => format!("vector<{}, {dimension}>", plain(element)),
+        CqlType::Custom(_) => ty.to_string(),
     }
 }
 

@@ -5,7 +5,7 @@
 //! the value of no bytes, or `VALUE`. Inside collections, tuples and user types every value has a tag, so that `END`
 //! and `NULL` sort before all values.
 
-use helenus_cql::types::{CqlType, NativeType};
+use helenus_cql::types::{CqlType, CustomType, NativeType};
 
 use super::scalar;
 use crate::error::KeyError;
@@ -75,6 +75,7 @@ fn encode_body(ty: &CqlType, value: &[u8], out: &mut Vec<u8>) -> Result<bool, Ke
         CqlType::Vector { element, dimension } => {
             encode_vector(element, usize::from(*dimension), value, out).ok_or_else(invalid)?
         }
+        CqlType::Custom(custom) => encode_custom(ty, custom, value, out).ok_or_else(invalid)?,
     }
 }
 
@@ -90,6 +91,7 @@ fn decode_body(ty: &CqlType, reader: &mut MaskedReader<'_>, out: &mut Vec<u8>) -
             decode_fields(definition.fields.iter().map(|field| &field.ty), reader, out)
         }
         CqlType::Vector { element, dimension } => decode_vector(element, *dimension, reader, out),
+        CqlType::Custom(custom) => decode_custom(ty, custom, reader, out),
     }
 }
 
@@ -234,6 +236,63 @@ fn decode_fields<'t>(
     }
     if !ended && reader.byte()? != END {
         return Err(KeyError::Corrupt("more fields than the type has"));
+    }
+    Ok(())
+}
+
+fn unordered(ty: &CqlType) -> KeyError {
+    KeyError::UnsupportedType { ty: ty.to_string() }
+}
+
+/// A composite: its components, each with the tag `VALUE` before it and its end-of-component byte behind it, then `END`.
+fn encode_custom(ty: &CqlType, custom: &CustomType, value: &[u8], out: &mut Vec<u8>) -> Encoded {
+    let types = match custom {
+        CustomType::LexicalUuid => return scalar::encode_lexical_uuid(value, out).map(Ok),
+        CustomType::DynamicComposite(_) => return Some(Err(unordered(ty))),
+        CustomType::Composite(types) => types,
+    };
+    let (mut rest, mut canonical) = (value, true);
+    for ty in types {
+        let Some((len, after)) = rest.split_first_chunk::<2>() else {
+            break;
+        };
+        let (component, after) = after.split_at_checked(usize::from(u16::from_be_bytes(*len)))?;
+        let (end, after) = after.split_first()?;
+        out.push(VALUE);
+        match encode_component(ty, component, out) {
+            Ok(same) => canonical &= same,
+            Err(error) => return Some(Err(error)),
+        }
+        // A signed byte.
+        out.push(end ^ 0x80);
+        rest = after;
+    }
+    out.push(END);
+    rest.is_empty().then_some(Ok(canonical))
+}
+
+fn decode_custom(
+    ty: &CqlType,
+    custom: &CustomType,
+    reader: &mut MaskedReader<'_>,
+    out: &mut Vec<u8>,
+) -> Result<(), KeyError> {
+    let types = match custom {
+        CustomType::LexicalUuid => return scalar::decode_lexical_uuid(reader, out),
+        CustomType::DynamicComposite(_) => return Err(unordered(ty)),
+        CustomType::Composite(types) => types,
+    };
+    let mut types = types.iter();
+    while reader.byte()? != END {
+        let ty = types
+            .next()
+            .ok_or(KeyError::Corrupt("more components than the type has"))?;
+        let mut component = Vec::new();
+        decode_component(ty, reader, &mut component)?;
+        let len = u16::try_from(component.len()).map_err(|_| KeyError::Corrupt("component too long"))?;
+        out.extend_from_slice(&len.to_be_bytes());
+        out.append(&mut component);
+        out.push(reader.byte()? ^ 0x80);
     }
     Ok(())
 }

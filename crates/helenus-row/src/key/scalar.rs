@@ -215,6 +215,23 @@ fn decode_uuid(reader: &mut MaskedReader<'_>, out: &mut Vec<u8>) -> Result<(), K
     reader.take(8, out)
 }
 
+/// Two signed numbers (`java.util.UUID.compareTo`).
+pub(crate) fn encode_lexical_uuid(value: &[u8], out: &mut Vec<u8>) -> Option<bool> {
+    let (high, low) = split_uuid(value)?;
+    for half in [high, low] {
+        out.extend_from_slice(&(half ^ (1 << 63)).to_be_bytes());
+    }
+    Some(true)
+}
+
+pub(crate) fn decode_lexical_uuid(reader: &mut MaskedReader<'_>, out: &mut Vec<u8>) -> Result<(), KeyError> {
+    for _ in 0..2 {
+        let half = u64::from_be_bytes(reader.array()?);
+        out.extend_from_slice(&(half ^ (1 << 63)).to_be_bytes());
+    }
+    Ok(())
+}
+
 /// The two's complement bytes without redundant sign bytes.
 pub(crate) fn minimal(value: &[u8]) -> &[u8] {
     let mut rest = value;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use helenus_cql::frame::class_name::parse_class_name;
 use helenus_cql::types::{CqlType, NativeType, UserType, UserTypeField};
 use helenus_row::{ColumnId, Order, TableId};
 
@@ -69,6 +70,7 @@ impl TypeReader<'_> {
                 frozen: *frozen,
             },
             TypeDoc::Vector(element, dimension) => CqlType::vector(self.ty(element, depth)?, *dimension),
+            TypeDoc::Custom(name) => parse_class_name(name).ok_or_else(|| format!("no type {name}"))?,
         })
     }
 }

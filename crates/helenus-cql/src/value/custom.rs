@@ -1,0 +1,229 @@
+//! Values of the types that CQL has no name for (Cassandra's `LexicalUUIDType`, `CompositeType`, `DynamicCompositeType`).
+//!
+//! A component of a composite is its bytes after their length (two bytes), then a byte for the end of the component. In a
+//! dynamic composite each has its type before it: an alias with the first bit set, or the name of a class after its length.
+
+use std::cmp::Ordering;
+
+use bytes::Bytes;
+
+use super::{text, uuid};
+use crate::frame::class_name::parse_class_name;
+use crate::types::{CqlType, CustomType};
+
+/// Marks a component's type as an alias.
+const ALIAS: u16 = 0x8000;
+
+/// The value that a constant stands for. Components of a composite are set apart by colons: `'abc:123'`, or
+/// `'s@abc:i@123'` if it is a dynamic one.
+///
+/// # Errors
+/// If a component is no value of its type, or there are more than the type has.
+pub fn from_string(custom: &CustomType, source: &str) -> Result<Bytes, String> {
+    if *custom == CustomType::LexicalUuid {
+        let invalid = || format!("unable to make UUID from '{source}'");
+        return match source {
+            "" => Ok(Bytes::new()),
+            _ => text::from_string(&CqlType::UUID, source).map_err(|_| invalid()),
+        };
+    }
+    let mut out = Vec::new();
+    for (position, part) in split(source).into_iter().enumerate() {
+        // What a slice of a composite ended in.
+        let end = match part {
+            "!" => Some(1),
+            "_" => Some(u8::MAX),
+            _ => None,
+        };
+        if let (Some(end), Some(last)) = (end, out.last_mut()) {
+            *last = end;
+            break;
+        }
+        let (ty, part) = component_type(custom, position, part, &mut out)?;
+        let part = part.replace("\\:", ":");
+        let value = text::from_string(&ty, part.strip_suffix('!').unwrap_or(&part))?;
+        let len =
+            u16::try_from(value.len()).map_err(|_| "A component is longer than 65535 bytes".to_owned())?;
+        out.extend_from_slice(&len.to_be_bytes());
+        out.extend_from_slice(&value);
+        out.push(0);
+    }
+    Ok(Bytes::from(out))
+}
+
+/// The parts between colons that have no backslash before them; none of nothing.
+fn split(source: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let (mut rest, mut from) = (source, 0);
+    while let Some(at) = rest
+        .get(from..)
+        .and_then(|rest| rest.find(':'))
+        .map(|at| at + from)
+    {
+        if rest.get(..at).is_some_and(|before| before.ends_with('\\')) {
+            from = at + 1;
+            continue;
+        }
+        parts.push(rest.get(..at).unwrap_or_default());
+        (rest, from) = (rest.get(at + 1..).unwrap_or_default(), 0);
+    }
+    if !source.is_empty() {
+        parts.push(rest);
+    }
+    parts
+}
+
+/// The type of a component and what remains of its text; a dynamic composite's is written too.
+fn component_type<'p>(
+    custom: &CustomType,
+    position: usize,
+    part: &'p str,
+    out: &mut Vec<u8>,
+) -> Result<(CqlType, &'p str), String> {
+    let aliases = match custom {
+        CustomType::LexicalUuid => return Ok((CqlType::UUID, part)),
+        CustomType::Composite(types) => {
+            let ty = types
+                .get(position)
+                .ok_or_else(|| format!("A composite has {} components at most", types.len()))?;
+            return Ok((ty.clone(), part));
+        }
+        CustomType::DynamicComposite(aliases) => aliases,
+    };
+    let (name, part) = part.split_once('@').unwrap_or((part, ""));
+    let alias = aliases
+        .iter()
+        .find(|(alias, _)| name.chars().eq(std::iter::once(*alias)));
+    if let Some((alias, ty)) = alias {
+        out.extend_from_slice(&(ALIAS | (*alias as u16 & 0xff)).to_be_bytes());
+        return Ok((ty.clone(), part));
+    }
+    let ty = parse_class_name(name).ok_or_else(|| format!("Unable to find abstract-type class '{name}'"))?;
+    let len = u16::try_from(name.len()).unwrap_or(u16::MAX);
+    out.extend_from_slice(&len.to_be_bytes());
+    out.extend_from_slice(name.as_bytes());
+    Ok((ty, part))
+}
+
+/// Checks that the bytes are a value of the type.
+///
+/// # Errors
+/// The message of Cassandra's `MarshalException`.
+pub fn validate(custom: &CustomType, bytes: &[u8]) -> Result<(), String> {
+    if *custom == CustomType::LexicalUuid {
+        return match bytes.len() {
+            0 | 16 => Ok(()),
+            len => Err(format!("UUID should be 16 or 0 bytes ({len})")),
+        };
+    }
+    let mut rest = bytes;
+    let mut position = 0;
+    while !rest.is_empty() {
+        let (ty, after) = read_type(custom, position, rest)?;
+        let (len, after) = take_short(after)
+            .ok_or_else(|| format!("Not enough bytes to read value size of component {position}"))?;
+        let (value, after) = after
+            .split_at_checked(usize::from(len))
+            .ok_or_else(|| format!("Not enough bytes to read value of component {position}"))?;
+        let (_, after) = after.split_first().ok_or_else(|| {
+            format!("Not enough bytes to read the end-of-component byte of component{position}")
+        })?;
+        super::validate(&ty, value)?;
+        (rest, position) = (after, position + 1);
+    }
+    Ok(())
+}
+
+fn take_short(bytes: &[u8]) -> Option<(u16, &[u8])> {
+    let (head, rest) = bytes.split_first_chunk::<2>()?;
+    Some((u16::from_be_bytes(*head), rest))
+}
+
+/// The type of a component, which a dynamic composite has before it.
+fn read_type<'b>(
+    custom: &CustomType,
+    position: usize,
+    bytes: &'b [u8],
+) -> Result<(CqlType, &'b [u8]), String> {
+    let aliases = match custom {
+        CustomType::LexicalUuid => return Ok((CqlType::UUID, bytes)),
+        CustomType::Composite(types) => {
+            let ty = types.get(position).ok_or("Too many bytes for comparator")?;
+            return Ok((ty.clone(), bytes));
+        }
+        CustomType::DynamicComposite(aliases) => aliases,
+    };
+    let part = || format!("of the comparator part of component {position}");
+    let (header, rest) = take_short(bytes).ok_or_else(|| format!("Not enough bytes to header {}", part()))?;
+    if header & ALIAS != 0 {
+        let letter = char::from(header.to_be_bytes()[1]);
+        let known = aliases.iter().find(|(alias, _)| *alias == letter);
+        let (_, ty) = known.ok_or_else(|| format!("Cannot find comparator for alias {letter}"))?;
+        return Ok((ty.clone(), rest));
+    }
+    let (name, rest) = rest
+        .split_at_checked(usize::from(header))
+        .ok_or_else(|| format!("Not enough bytes to read comparator name {}", part()))?;
+    let name = String::from_utf8_lossy(name);
+    let ty = parse_class_name(&name).ok_or_else(|| format!("Unable to find abstract-type class '{name}'"))?;
+    Ok((ty, rest))
+}
+
+/// Compares two values of the type: composites component by component.
+pub fn compare(custom: &CustomType, a: &[u8], b: &[u8]) -> Ordering {
+    match custom {
+        CustomType::LexicalUuid => compare_lexical(a, b),
+        CustomType::Composite(types) => {
+            let (mut a, mut b) = (a, b);
+            for ty in types {
+                let (Some((left, after_a)), Some((right, after_b))) = (take_component(a), take_component(b))
+                else {
+                    break;
+                };
+                let (left, left_end) = left;
+                let (right, right_end) = right;
+                let order = super::compare(ty, left, right).then(left_end.cmp(&right_end));
+                if order.is_ne() {
+                    return order;
+                }
+                (a, b) = (after_a, after_b);
+            }
+            a.cmp(b)
+        }
+        CustomType::DynamicComposite(_) => a.cmp(b),
+    }
+}
+
+/// A component and the byte at its end, then what follows.
+fn take_component(bytes: &[u8]) -> Option<((&[u8], i8), &[u8])> {
+    let (len, rest) = take_short(bytes)?;
+    let (value, rest) = rest.split_at_checked(usize::from(len))?;
+    let (end, rest) = rest.split_first()?;
+    Some(((value, end.cast_signed()), rest))
+}
+
+/// Two signed numbers (`java.util.UUID.compareTo`); no bytes come first.
+fn compare_lexical(a: &[u8], b: &[u8]) -> Ordering {
+    let halves = |bytes: &[u8]| -> Option<(i64, i64)> {
+        let (high, rest) = bytes.split_first_chunk::<8>()?;
+        let (low, _) = rest.split_first_chunk::<8>()?;
+        Some((i64::from_be_bytes(*high), i64::from_be_bytes(*low)))
+    };
+    halves(a).cmp(&halves(b))
+}
+
+/// A value as JSON.
+///
+/// # Errors
+/// Of composites: Cassandra cannot write them.
+pub fn to_json(custom: &CustomType, bytes: &[u8]) -> Result<String, String> {
+    match custom {
+        CustomType::LexicalUuid => Ok(format!(
+            "\"{}\"",
+            <[u8; 16]>::try_from(bytes)
+                .map(|bytes| uuid::to_text(u128::from_be_bytes(bytes)))
+                .unwrap_or_default()
+        )),
+        _ => Err("java.lang.UnsupportedOperationException".to_owned()),
+    }
+}
