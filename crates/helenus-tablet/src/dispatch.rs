@@ -33,14 +33,10 @@ impl Dispatch for Router {
     }
 
     fn apply(&self, mut entries: Vec<Entry>) {
-        let mut parts: Vec<Vec<(u64, Op)>> = self.tablets.iter().map(|_| Vec::new()).collect();
-        for entry in &mut entries {
-            for op in std::mem::take(&mut entry.ops) {
-                if let Some(part) = parts.get_mut(self.tablet_of(op.token)) {
-                    part.push((entry.lsn, op));
-                }
-            }
-        }
+        let ops = entries
+            .iter_mut()
+            .flat_map(|entry| std::mem::take(&mut entry.ops).into_iter().map(|op| (entry.lsn, op)));
+        let parts = parts(&self.tablets, ops);
         let mut result = Ok(());
         for (part, tablet) in parts.into_iter().zip(&self.tablets) {
             if part.is_empty() {
@@ -80,6 +76,20 @@ impl Router {
         }
         Ok(())
     }
+}
+
+/// Operations with the numbers of their records, by tablet.
+pub(crate) fn parts(
+    tablets: &[Arc<Tablet>],
+    ops: impl Iterator<Item = (u64, Op)>,
+) -> Vec<Vec<(u64, Op)>> {
+    let mut parts: Vec<Vec<(u64, Op)>> = tablets.iter().map(|_| Vec::new()).collect();
+    for (lsn, op) in ops {
+        if let Some(part) = parts.get_mut(tablet_of(tablets, op.token)) {
+            part.push((lsn, op));
+        }
+    }
+    parts
 }
 
 /// The index of the tablet that owns a token; `tablets` cover the ring in order.

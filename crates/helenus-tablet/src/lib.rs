@@ -26,6 +26,7 @@ mod dispatch;
 mod drain;
 mod error;
 mod files;
+mod flush;
 mod filters;
 mod hooks;
 mod layout;

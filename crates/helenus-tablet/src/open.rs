@@ -1,15 +1,16 @@
-//! Opens a store: its tablets' databases, and the replay of the log into them.
+//! Opens a store: its tablets' databases, and the replay of the log into the tablets.
 
 use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use object_store::ObjectStore;
 use parking_lot::Mutex;
-use slatedb::{Db, RowEntry, ValueDeletable};
+use slatedb::Db;
 use slatedb_common::metrics::DefaultMetricsRecorder;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::Semaphore;
 
 use crate::block_cache::BlockCache;
 use crate::cache::RowCache;
@@ -18,10 +19,11 @@ use crate::compaction::{self, Compactions};
 use crate::config::StoreConfig;
 use crate::database::{Database, Databases, LEVEL0_MAX, Opened, tablet_path};
 use crate::disk::Space;
-use crate::dispatch::Router;
+use crate::dispatch::{self, Router};
 use crate::drain;
 use crate::error::{StoreError, from_slatedb};
 use crate::filters;
+use crate::flush::{self, Flushes};
 use crate::hooks::Hooks;
 use crate::layout::{Folders, Format, TabletEntry};
 use crate::log::segment::Folder;
@@ -34,12 +36,12 @@ use crate::stage::{Stage, StageLimits};
 use crate::stats::TabletCounters;
 use crate::store::{Local, PERMIT_BYTES, Place, Running, Store};
 use crate::sweep::Scans;
-use crate::tablet::Tablet;
+use crate::tablet::{OnDisk, Tablet};
 use crate::tree::{self, SsTables, Tree};
-use crate::wal::{Init, ReplayMessage, TabletWal};
+use crate::wal::{Init, TabletWal};
 
-/// Replayed frames that wait for a tablet at most.
-const REPLAY_QUEUE: usize = 64;
+/// How long replay waits for room before it looks whether there will be any.
+const REPLAY_POLL: Duration = Duration::from_millis(200);
 
 /// The runtime of flushes, compactions and garbage collection. Unlike a bare one it may be dropped anywhere: it is not waited for.
 pub(crate) struct Background {
@@ -67,7 +69,7 @@ impl Background {
         Ok(Background::new(runtime))
     }
 
-    /// The runtime on which stages are drained into memtables, and nothing else, so that nothing holds that up.
+    /// The runtime on which stages are drained, and nothing else, so that nothing holds that up.
     pub fn start_writing() -> Result<Self, StoreError> {
         let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -108,49 +110,56 @@ impl Opener {
         space: Arc<Space>,
         lock: File,
     ) -> Result<Arc<Store>, StoreError> {
-        let mut wals = Vec::new();
-        let mut senders = Vec::new();
         let mut opening = Vec::new();
-        let mut known = Vec::new();
+        let mut parts = Vec::new();
         let databases = self.databases();
         for entry in &self.format.tablets {
             let wal = TabletWal::new();
-            let (sender, receiver) = mpsc::channel(REPLAY_QUEUE);
-            let init = Init {
-                wal: wal.clone(),
-                messages: Mutex::new(Some(receiver)),
-                clock: self.clock.clone(),
-            };
-            // Built there, SlateDB's own tasks live on the background runtime, but for its writer.
+            // Built there, SlateDB's own tasks live on the background runtime.
             let compactions = Arc::<Compactions>::default();
-            let database = self.database(&databases, entry, init, compactions.clone());
+            let database = self.database(&databases, entry, wal.clone(), compactions.clone());
             opening.push(self.background.handle.spawn(database));
-            wals.push(wal);
-            senders.push(sender);
-            known.push(compactions);
+            parts.push((entry, wal, compactions));
         }
-        let reading = self.replay(&folders, senders);
         let opened = futures::future::join_all(opening).await;
-        let replayed = reading.await.unwrap_or_else(|error| {
-            Err(StoreError::Unavailable(format!(
-                "reading the log failed: {error}"
-            )))
-        })?;
         let mut tablets = Vec::new();
-        for ((entry, db), compactions) in self.format.tablets.iter().zip(opened).zip(known) {
+        let mut last_lsn = 0;
+        for ((entry, wal, compactions), db) in parts.into_iter().zip(opened) {
             let db = match db.map_err(|error| StoreError::Unavailable(error.to_string()))? {
                 Ok(db) => db,
                 Err(error) => return Err(self.opening_error(entry.id, &error).await),
             };
+            last_lsn = last_lsn.max(wal.last_lsn());
             tablets.push(Arc::new(self.tablet(entry, db, compactions)?));
         }
-        let last_lsn = wals
-            .iter()
-            .map(TabletWal::last_lsn)
-            .max()
-            .unwrap_or(0)
-            .max(replayed.last_lsn);
-        self.start(folders, space, lock, tablets, replayed, last_lsn)
+        let mut running = Running::default();
+        let debts = self.drain(&tablets, &mut running);
+        let replayed = self.replay(&folders, tablets.clone()).await.unwrap_or_else(|error| {
+            Err(StoreError::Unavailable(format!("reading the log failed: {error}")))
+        })?;
+        let log = Log::new(last_lsn.max(replayed.last_lsn) + 1, replayed.segments);
+        let router = Arc::new(Router {
+            tablets,
+            debts,
+            log,
+            space,
+            maintenance: Arc::default(),
+        });
+        self.start(folders, lock, router, running, (replayed.newest, replayed.records))
+    }
+
+    /// Has what is staged drained, and flushed in time.
+    fn drain(&self, tablets: &[Arc<Tablet>], running: &mut Running) -> Vec<Arc<Debt>> {
+        let mut debts = Vec::new();
+        for tablet in tablets {
+            let debt = Arc::new(Debt::new(self.memtable_share(), LEVEL0_MAX));
+            let drain = drain::run(tablet.clone(), debt.clone());
+            running.drains.push(self.writing.handle.spawn(drain));
+            debts.push(debt);
+            self.background.handle.spawn(flush::run(tablet.clone()));
+            self.background.handle.spawn(tree::follow(tablet));
+        }
+        debts
     }
 
     fn databases(&self) -> Databases {
@@ -168,43 +177,26 @@ impl Opener {
     fn start(
         self,
         folders: Folders,
-        space: Arc<Space>,
         lock: File,
-        tablets: Vec<Arc<Tablet>>,
-        replayed: log::replay::Replayed,
-        last_lsn: u64,
+        router: Arc<Router>,
+        mut running: Running,
+        (newest, replayed_records): ((u64, u64), u64),
     ) -> Result<Arc<Store>, StoreError> {
         let config = &self.config;
-        let log = Log::new(last_lsn + 1, replayed.segments);
-        let wake = Arc::new(tokio::sync::Notify::new());
+        let (log, space, tablets) = (router.log.clone(), router.space.clone(), router.tablets.clone());
+        let wake = router.maintenance.clone();
         let folder = Folder {
             path: folders.log(),
             segment_bytes: config.log_segment_bytes.next_multiple_of(4096),
             fsync: config.fsync,
         };
-        let mut running = Running::default();
-        let mut debts = Vec::new();
-        for tablet in &tablets {
-            let debt = Arc::new(Debt::new(self.memtable_share(), LEVEL0_MAX));
-            let drain = drain::run(tablet.clone(), debt.clone());
-            running.drains.push(self.writing.handle.spawn(drain));
-            debts.push(debt);
-            self.background.handle.spawn(tree::follow(tablet));
-        }
-        let router = Arc::new(Router {
-            tablets: tablets.clone(),
-            debts,
-            log: log.clone(),
-            space: space.clone(),
-            maintenance: wake.clone(),
-        });
         let thread = log::start(
             log.clone(),
             folder.clone(),
             space.clone(),
             self.clock.clone(),
             router,
-            replayed.newest,
+            newest,
         )
         .map_err(|error| StoreError::Unavailable(format!("cannot start the log thread: {error}")))?;
         running.log_thread = Some(thread);
@@ -236,7 +228,7 @@ impl Opener {
                 log,
                 space,
                 maintenance,
-                replayed_records: replayed.records,
+                replayed_records,
                 running: Mutex::new(running),
                 _lock: lock,
             })),
@@ -249,31 +241,37 @@ impl Opener {
         db: Db,
         compactions: Arc<Compactions>,
     ) -> Result<Tablet, StoreError> {
-        let tree = db.snapshot().map_err(|error| from_slatedb(&error))?;
-        let limits = StageLimits::new(self.memtable_share());
         let tables = Arc::new(SsTables::new(
             entry.id,
             self.store.clone(),
             self.block_cache.clone(),
             filters::policy(self.hooks.clone()),
         ));
-        let tree = Tree::local(tree, tables.clone());
-        let tablet = Tablet {
+        let mut files = None;
+        tables.look(&db, |found| files = Some(found));
+        let Some(files) = files else {
+            let detail = format!("tablet {} shares files with others, as only one in a bucket does", entry.id);
+            return Err(StoreError::Unavailable(detail));
+        };
+        let memtable_bytes = self.memtable_share();
+        let tree = Tree::local(tables.clone(), files);
+        Ok(Tablet {
             id: entry.id,
             tokens: entry.tokens,
             db,
             cache: RowCache::new(self.config.row_cache_bytes / self.format.tablets.len().max(1) as u64),
-            stage: Stage::new(tree, limits, self.hooks.clone()),
+            stage: Stage::new(tree, StageLimits::new(memtable_bytes), self.hooks.clone()),
             row_cache_on: self.config.row_cache_bytes > 0,
             hooks: self.hooks.clone(),
             counters: TabletCounters::default(),
             compactions,
             scans: Scans::new(),
-            tables: Some(tables),
+            disk: Some(OnDisk {
+                tables,
+                flushes: Flushes::new(memtable_bytes),
+            }),
             remote: None,
-        };
-        tablet.see_files();
-        Ok(tablet)
+        })
     }
 
     /// Bytes of memtables for each tablet.
@@ -281,37 +279,34 @@ impl Opener {
         self.config.memtable_bytes / self.format.tablets.len().max(1) as u64
     }
 
-    /// Reads the log on a thread of its own and hands each tablet its rows.
+    /// Reads the log on a thread of its own and stages what is in no SSTable.
     fn replay(
         &self,
         folders: &Folders,
-        senders: Vec<mpsc::Sender<ReplayMessage>>,
+        tablets: Vec<Arc<Tablet>>,
     ) -> tokio::task::JoinHandle<Result<log::replay::Replayed, StoreError>> {
-        let ranges: Vec<_> = self.format.tablets.iter().map(|entry| entry.tokens).collect();
-        let hooks = self.hooks.clone();
+        let clock = self.clock.clone();
         let path = folders.log();
         tokio::task::spawn_blocking(move || {
-            let tablet_of = |token: i64| ranges.partition_point(|range| range.last < token);
-            let mut sink = |time_ms, record: Record| {
-                for (sender, rows) in
-                    senders
-                        .iter()
-                        .zip(rows(record, time_ms, ranges.len(), &tablet_of, hooks.as_ref()))
-                {
-                    if !rows.is_empty() {
-                        // A tablet that failed to open has dropped its end; its own error is the one to report.
-                        let _ = sender.blocking_send(ReplayMessage::Rows(rows));
+            let manifests = tablets.iter().map(|tablet| tablet.db.manifest());
+            let flushed: Vec<u64> = manifests
+                .map(|manifest| manifest.replay_after_wal_id())
+                .collect();
+            let mut sink = |time_ms, Record { lsn, ops }| {
+                // Times do not go back behind what was written.
+                clock.raise(time_ms);
+                let parts = dispatch::parts(&tablets, ops.into_iter().map(|op| (lsn, op)));
+                for ((part, tablet), flushed) in parts.into_iter().zip(&tablets).zip(&flushed) {
+                    if part.is_empty() || lsn <= *flushed {
+                        continue;
                     }
+                    while !tablet.stage.wait_for_room(REPLAY_POLL)? {}
+                    tablet.stage.apply(&tablet.cache, part.into_iter());
                 }
+                Ok(())
             };
-            let result = log::replay::replay(&path, ranges.len(), &tablet_of, &mut sink);
-            for sender in &senders {
-                let _ = sender.blocking_send(match &result {
-                    Ok(_) => ReplayMessage::End,
-                    Err(error) => ReplayMessage::Failed(error.clone()),
-                });
-            }
-            result
+            let tablet_of = |token| dispatch::tablet_of(&tablets, token);
+            log::replay::replay(&path, tablets.len(), &tablet_of, &mut sink)
         })
     }
 
@@ -320,7 +315,7 @@ impl Opener {
         &self,
         databases: &Databases,
         entry: &TabletEntry,
-        init: Init,
+        wal: TabletWal,
         compactions: Arc<Compactions>,
     ) -> impl Future<Output = Result<Db, slatedb::Error>> + Send + 'static {
         let database = Database {
@@ -332,11 +327,14 @@ impl Opener {
         };
         let settings = databases.settings(self.memtable_share());
         let opened = Opened::default();
+        let init = Init {
+            wal,
+            clock: self.clock.clone(),
+        };
         let builder = databases
             .builder(&database, settings)
             .with_compactor_builder(databases.compactor(&database, &opened))
-            .with_wal_writer(Box::new(init))
-            .with_write_runtime(self.writing.handle.clone());
+            .with_wal_writer(Box::new(init));
         async move {
             let db = builder.build().await?;
             let _ = opened.set(db.clone());
@@ -379,46 +377,4 @@ pub(crate) fn in_flight_permits(config: &StoreConfig) -> u32 {
     u32::try_from(config.write_in_flight_bytes / PERMIT_BYTES as u64)
         .unwrap_or(u32::MAX)
         .clamp(1, 1 << 28)
-}
-
-/// A record's rows by tablet. All of a record's operands of one key become one row, as when it was first applied.
-fn rows(
-    record: Record,
-    time_ms: i64,
-    tablet_count: usize,
-    tablet_of: &dyn Fn(i64) -> usize,
-    hooks: &dyn Hooks,
-) -> Vec<Vec<RowEntry>> {
-    let mut tablets: Vec<Vec<RowEntry>> = vec![Vec::new(); tablet_count];
-    let mut seen = hashbrown::HashMap::new();
-    let unique = record.ops.len() == 1;
-    for op in record.ops {
-        let tablet = tablet_of(op.token);
-        let Some(rows) = tablets.get_mut(tablet) else {
-            continue;
-        };
-        if !unique {
-            if let Some(&index) = seen.get(&(tablet, op.key.clone()))
-                && let Some(RowEntry {
-                    value: ValueDeletable::Merge(before),
-                    ..
-                }) = rows.get_mut::<usize>(index)
-            {
-                match hooks.merge(&op.key, Some(before), std::slice::from_ref(&op.operand)) {
-                    Ok(merged) => *before = merged,
-                    Err(error) => tracing::error!(%error, "a record's operands could not be merged"),
-                }
-                continue;
-            }
-            seen.insert((tablet, op.key.clone()), rows.len());
-        }
-        rows.push(RowEntry {
-            key: op.key,
-            value: ValueDeletable::Merge(op.operand),
-            seq: record.lsn,
-            create_ts: Some(time_ms),
-            expire_ts: None,
-        });
-    }
-    tablets
 }

@@ -4,8 +4,8 @@
 //! ([`crate::drain`]): that costs a fraction of what small batches would, and no writer waits for the tree. A key that is written
 //! several times in between reaches the tree once.
 //!
-//! Readers see the stage above a snapshot of the tree that was taken when the stage was last drained, so that nothing is seen twice
-//! or not at all while a batch is on its way.
+//! Readers see the stage above the tree as it was when the stage was last drained, so that nothing is seen twice or not at all while a
+//! batch is on its way.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -282,11 +282,11 @@ impl Stage {
         Some(table)
     }
 
-    /// The tree has what was taken, as `snapshot` shows; `kept` has it too, for reads.
-    pub fn end_drain(&self, table: &Table, snapshot: Arc<DbSnapshot>, kept: Option<Arc<MemTable>>) {
+    /// What was taken is in the tree, in that table of it.
+    pub fn end_drain(&self, table: &Table, absorbed: Arc<MemTable>) {
         let drained = {
             let mut inner = self.inner.lock();
-            let tree = Arc::new(inner.tree.with_batch(snapshot, kept));
+            let tree = Arc::new(inner.tree.with_batch(absorbed));
             (std::mem::replace(&mut inner.tree, tree), inner.draining.take())
         };
         self.drained.send_replace(table.last_lsn);
@@ -309,7 +309,7 @@ impl Stage {
 
     /// The tree has changed by itself, as on an object store; `fold` changes what the row cache knows, in the same moment for readers.
     pub fn publish(&self, tree: Arc<DbSnapshot>, fold: impl FnOnce()) {
-        let tree = Arc::new(Tree::new(tree));
+        let tree = Arc::new(Tree::SlateDb(tree));
         let mut inner = self.inner.lock();
         let before = std::mem::replace(&mut inner.tree, tree);
         fold();
@@ -357,7 +357,11 @@ impl Stage {
         self.inner.lock().closed
     }
 
-    /// Bytes that are staged, and those that are kept of what was drained, about.
+    pub fn has_failed(&self) -> bool {
+        self.inner.lock().failed.is_some()
+    }
+
+    /// Bytes that are staged, and of what was drained and not flushed, about.
     pub fn bytes(&self) -> usize {
         let inner = self.inner.lock();
         let draining = inner.draining.as_ref().map_or(0, |draining| draining.bytes);

@@ -349,8 +349,8 @@ impl Store {
             Place::Remote(remote) => (remote.log_stats(), None, Some(remote.bucket_stats())),
         };
         let mut scans = [0; 3];
-        for tables in tablets.iter().filter_map(|tablet| tablet.tables.as_ref()) {
-            let counts = tables.lookups.counts();
+        for disk in tablets.iter().filter_map(|tablet| tablet.disk.as_ref()) {
+            let counts = disk.tables.lookups.counts();
             scans
                 .iter_mut()
                 .zip(counts)
@@ -435,12 +435,16 @@ impl Local {
             maintenance.abort();
             let _ = maintenance.await;
         }
-        let closing = tablets.iter().map(|tablet| tablet.db.close());
+        let closing = tablets.iter().map(|tablet| async {
+            let flushed = tablet.flush().await;
+            let closed = tablet.db.close().await.map_err(|error| from_slatedb(&error));
+            flushed.and(closed)
+        });
         let results = futures::future::join_all(closing).await;
         self.maintenance.trim().await;
         drop(running);
         for result in results {
-            match result.map_err(|error| from_slatedb(&error)) {
+            match result {
                 Ok(()) | Err(StoreError::Closed) => {}
                 Err(error) => return Err(error),
             }

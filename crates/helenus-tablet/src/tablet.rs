@@ -12,7 +12,8 @@ use slatedb::{Db, IterationOrder};
 
 use crate::cache::{Lookup, RowCache};
 use crate::compaction::Compactions;
-use crate::error::{StoreError, from_slatedb};
+use crate::error::StoreError;
+use crate::flush::Flushes;
 use crate::hooks::Hooks;
 use crate::layout::TokenRange;
 use crate::remote::Hosted;
@@ -37,9 +38,15 @@ pub struct Tablet {
     pub(crate) compactions: Arc<Compactions>,
     pub(crate) scans: Arc<Scans>,
     /// On a local disk.
-    pub(crate) tables: Option<Arc<SsTables>>,
+    pub(crate) disk: Option<OnDisk>,
     /// On an object store.
     pub(crate) remote: Option<Arc<Hosted>>,
+}
+
+/// What a tablet on a local disk has.
+pub(crate) struct OnDisk {
+    pub tables: Arc<SsTables>,
+    pub flushes: Flushes,
 }
 
 impl Tablet {
@@ -100,24 +107,27 @@ impl Tablet {
         }
     }
 
-    /// What the tree holds at `key`. SlateDB tells of a traced read what it did.
+    /// What the tree holds at `key`.
     async fn read_tree(&self, tree: &Tree, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
-        let tracing_options = trace::read_options();
-        if let Some(parts) = tree.parts().filter(|_| tracing_options.is_none()) {
-            let (hash, last_seq) = (self.cache.hash(key), tree.snapshot.seq());
-            return parts.get(self.hooks.as_ref(), key, hash, last_seq).await;
+        match tree {
+            Tree::Local(parts) => {
+                let hash = self.cache.hash(key);
+                parts.get(self.hooks.as_ref(), key, hash).await
+            }
+            Tree::SlateDb(snapshot) => {
+                let options = ReadOptions::default().with_tracing_options(trace::read_options());
+                // SlateDB's future is large.
+                let read = Box::pin(snapshot.get_with_options(key, &options));
+                self.limits().wait(read).await
+            }
         }
-        let options = ReadOptions::default().with_tracing_options(tracing_options);
-        // SlateDB's future is large.
-        let read = Box::pin(tree.snapshot.get_with_options(key, &options));
-        self.limits().wait(read).await
     }
 
     /// Lets reads of a local tablet see which files it has by now; true if those are others than before.
     pub(crate) fn see_files(&self) -> bool {
-        self.tables
+        self.disk
             .as_ref()
-            .is_some_and(|tables| tables.look(&self.db, |files| self.stage.see_files(files)))
+            .is_some_and(|disk| disk.tables.look(&self.db, |files| self.stage.see_files(files)))
     }
 
     /// The merged rows in a range of keys, in order or in reverse. Sees every write that was acknowledged before the call, and each
@@ -164,35 +174,34 @@ impl Tablet {
         end: Bound<Bytes>,
         reversed: bool,
     ) -> Result<Rows, StoreError> {
-        let tracing_options = trace::read_options();
         let partition = self.partition_of(&start, &end);
-        if tracing_options.is_none() {
-            let prefix = partition.as_ref().map(|(prefix, ..)| prefix.clone());
-            let bounds = (start.clone(), end.clone());
-            if let Some(runs) = Runs::new(&tree, self.hooks.clone(), bounds, prefix, reversed) {
-                return Ok(Rows::Runs(Box::new(runs)));
+        let snapshot = match tree.as_ref() {
+            Tree::Local(_) => {
+                let prefix = partition.map(|(prefix, ..)| prefix);
+                let rows = Runs::new(tree, self.hooks.clone(), (start, end), prefix, reversed);
+                return Ok(Rows::Runs(Box::new(rows)));
             }
-        }
+            Tree::SlateDb(snapshot) => snapshot,
+        };
         let options = ScanOptions {
             cache_blocks: true,
             order: match reversed {
                 true => IterationOrder::Descending,
                 false => IterationOrder::Ascending,
             },
-            tracing_options,
+            tracing_options: trace::read_options(),
             ..ScanOptions::default()
         };
-        let tree = &tree.snapshot;
         let limits = self.limits();
         // SlateDB's futures are large.
         let rows = match partition {
             Some((prefix, from, to)) => {
-                let rows = Box::pin(tree.scan_prefix_with_options(prefix, (from, to), &options));
+                let rows = Box::pin(snapshot.scan_prefix_with_options(prefix, (from, to), &options));
                 limits.wait(rows).await?
             }
             None => {
                 limits
-                    .wait(Box::pin(tree.scan_with_options((start, end), &options)))
+                    .wait(Box::pin(snapshot.scan_with_options((start, end), &options)))
                     .await?
             }
         };
@@ -241,13 +250,10 @@ impl Tablet {
     /// Writes what is in memory to SSTables.
     pub async fn flush(&self) -> Result<(), StoreError> {
         self.stage.drained().await?;
-        let options = slatedb::config::FlushOptions {
-            flush_type: slatedb::config::FlushType::MemTable,
-        };
-        self.db
-            .flush_with_options(options)
-            .await
-            .map_err(|error| from_slatedb(&error))
+        match &self.disk {
+            Some(disk) => disk.flushes.flush().await,
+            None => self.write_memtable().await,
+        }
     }
 
     /// What this tablet counts.

@@ -1,4 +1,5 @@
-//! Steps of the requests that are traced: what [`step`] is told while such a request is polled, and what SlateDB says of its reads.
+//! Steps of the requests that are traced: what [`step`] is told while such a request is polled, and what SlateDB says of the reads that
+//! it does, those of tablets in an object store.
 //!
 //! SlateDB names a read's filters, indexes and blocks in spans of `tracing` that carry the read's id, if it was given one; [`layer`]
 //! turns them into steps. A program that does not install the layer has traces without them.
@@ -191,35 +192,62 @@ impl Visit for ReadSpan {
 impl ReadSpan {
     /// What the span's end means; nothing if it is not worth a step.
     fn step(&self, name: &str) -> Option<String> {
-        let sstable = Sstable(self);
+        let sstable = Sstable {
+            id: &self.sst,
+            run: self.level.strip_prefix("sorted_run:"),
+        };
         match name.strip_prefix(SPANS)? {
             "read_filters" if !self.cached => Some(format!("Read the filter of {sstable} from disk")),
-            "evaluate_filter" if !self.may_be_there => {
-                Some(format!("Bloom filter allows skipping {sstable}"))
-            }
+            "evaluate_filter" if !self.may_be_there => Some(skipped(sstable)),
             "read_index" if !self.cached => Some(format!("Read the index of {sstable} from disk")),
-            "read_blocks" => Some(match (self.cache_hits, self.cache_misses) {
-                (1, 0) => format!("Read a block of {sstable} from the block cache"),
-                (0, 1) => format!("Read a block of {sstable} from disk"),
-                (cached, read) => format!(
-                    "Read {} blocks of {sstable}: {cached} from the block cache, {read} from disk",
-                    cached + read
-                ),
-            }),
+            "read_blocks" => Some(blocks(sstable, self.cache_hits, self.cache_misses)),
             _ => None,
         }
     }
 }
 
-/// Names an SSTable by its level and id.
-struct Sstable<'a>(&'a ReadSpan);
+/// Names an SSTable by its run, if it is not of level 0, and its id.
+pub(crate) struct Sstable<I, R> {
+    pub id: I,
+    pub run: Option<R>,
+}
 
-impl fmt::Display for Sstable<'_> {
+impl<I: fmt::Display, R: fmt::Display> fmt::Display for Sstable<I, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0.level.strip_prefix("sorted_run:") {
-            Some(run) => write!(f, "SSTable {} of run {run}", self.0.sst),
-            None => write!(f, "SSTable {} of level 0", self.0.sst),
+        match &self.run {
+            Some(run) => write!(f, "SSTable {} of run {run}", self.id),
+            None => write!(f, "SSTable {} of level 0", self.id),
         }
+    }
+}
+
+/// What is said of an SSTable whose filter does not know what is looked for.
+pub(crate) fn skipped(sstable: impl fmt::Display) -> String {
+    format!("Bloom filter allows skipping {sstable}")
+}
+
+/// What is said of blocks that were read.
+fn blocks(sstable: impl fmt::Display, cached: u64, from_disk: u64) -> String {
+    match (cached, from_disk) {
+        (1, 0) => format!("Read a block of {sstable} from the block cache"),
+        (0, 1) => format!("Read a block of {sstable} from disk"),
+        (cached, read) => format!(
+            "Read {} blocks of {sstable}: {cached} from the block cache, {read} from disk",
+            cached + read
+        ),
+    }
+}
+
+/// Adds that a block was read to the request that this thread polls, if it is traced.
+pub(crate) fn block(sstable: impl fmt::Display, is_cached: bool) {
+    if !is_recording() {
+        return;
+    }
+    let (cached, from_disk) = (u64::from(is_cached), u64::from(!is_cached));
+    if let Some(steps) = RECORDINGS.lock().get_mut(&work::recording()) {
+        steps.blocks_from_cache += cached;
+        steps.blocks_from_disk += from_disk;
+        steps.add(Instant::now(), blocks(sstable, cached, from_disk).into());
     }
 }
 

@@ -1,7 +1,8 @@
 //! The node's log as one tablet's SlateDB sees it: a WAL whose "files" are log records, already on disk when a batch is applied.
 //!
 //! A WAL file id is a log sequence number, and so is SlateDB's sequence number of a batch (the last record in it). What a memtable
-//! holds when it is frozen is thus everything up to the id that its manifest entry will bear, and replay after that id is exact.
+//! holds when it is frozen is thus everything up to the id that its manifest entry will bear. What comes after it is replayed into the
+//! tablet's own memory ([`crate::open`]): SlateDB itself finds nothing to replay.
 
 use std::sync::Arc;
 
@@ -12,18 +13,8 @@ use slatedb::wal::{
     WalError, WalEvent, WalFlushResult, WalIterator, WalObserver, WalRows, WalStatus, WalStatusListener,
     WalWriter, WriterInit, WriterInitResult, WriterManifest,
 };
-use tokio::sync::mpsc;
 
 use crate::clock::StoreClock;
-use crate::error::StoreError;
-
-/// What the reader of the log hands to a tablet that is being opened.
-pub(crate) enum ReplayMessage {
-    /// Rows of one or more whole records, in order, with the log's wall-clock time as their creation time.
-    Rows(Vec<RowEntry>),
-    End,
-    Failed(StoreError),
-}
 
 struct State {
     status: WalStatus,
@@ -135,47 +126,18 @@ impl WalWriter for Writer {
     }
 }
 
-struct Replay {
-    messages: mpsc::Receiver<ReplayMessage>,
-    wal: TabletWal,
-    clock: Arc<StoreClock>,
-    after: u64,
-    /// Creation times must not go back, neither among rows nor behind what was flushed.
-    tick_ms: i64,
-}
+struct Nothing;
 
 #[async_trait]
-impl WalIterator for Replay {
+impl WalIterator for Nothing {
     async fn next(&mut self) -> Result<Option<WalRows>, WalError> {
-        loop {
-            let mut rows = match self.messages.recv().await {
-                Some(ReplayMessage::Rows(rows)) => rows,
-                Some(ReplayMessage::End) => return Ok(None),
-                Some(ReplayMessage::Failed(error)) => return Err(WalError::DataError(Arc::new(error))),
-                None => return Err(WalError::InternalError(Arc::new(StoreError::Closed))),
-            };
-            rows.retain(|row| row.seq > self.after);
-            let Some(last) = rows.last().map(|row| row.seq) else {
-                continue;
-            };
-            for row in &mut rows {
-                self.tick_ms = self.tick_ms.max(row.create_ts.unwrap_or(i64::MIN));
-                row.create_ts = Some(self.tick_ms);
-            }
-            self.clock.raise(self.tick_ms);
-            self.wal.raise(last);
-            return Ok(Some(WalRows {
-                rows,
-                last_consumed_wal_file_id: last,
-            }));
-        }
+        Ok(None)
     }
 }
 
 /// Opens the log for one tablet.
 pub(crate) struct Init {
     pub wal: TabletWal,
-    pub messages: Mutex<Option<mpsc::Receiver<ReplayMessage>>>,
     pub clock: Arc<StoreClock>,
 }
 
@@ -183,21 +145,13 @@ pub(crate) struct Init {
 impl WriterInit for Init {
     /// The lock on the folder keeps other writers out, so there is no one to fence.
     async fn fence_and_init(&self, manifest: &mut WriterManifest) -> Result<WriterInitResult, WalError> {
-        let messages = self.messages.lock().take().ok_or(WalError::Closed)?;
         let after = manifest.replay_after_wal_id();
         let versioned = manifest.manifest();
-        let tick_ms = versioned.last_l0_clock_tick();
-        self.clock.raise(tick_ms);
+        self.clock.raise(versioned.last_l0_clock_tick());
         let reserved = versioned.next_wal_sst_id().saturating_sub(1);
         self.wal.raise(after.max(reserved).max(versioned.last_l0_seq()));
         Ok(WriterInitResult {
-            replay_iterator: Box::new(Replay {
-                messages,
-                wal: self.wal.clone(),
-                clock: self.clock.clone(),
-                after,
-                tick_ms,
-            }),
+            replay_iterator: Box::new(Nothing),
             wal_writer: Box::new(Writer(self.wal.clone())),
         })
     }

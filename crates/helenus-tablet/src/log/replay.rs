@@ -20,13 +20,13 @@ pub(crate) struct Replayed {
     pub records: u64,
 }
 
-/// Reads all records in order. A torn frame at the end of the newest segment was never acknowledged and is left out; damage anywhere
+/// Hands all records in order to `sink`, and ends with its error. A torn frame at the end of the newest segment was never acknowledged and is left out; damage anywhere
 /// else is an error that names the file and the offset.
 pub(crate) fn replay(
     folder: &Path,
     tablet_count: usize,
     tablet_of: &dyn Fn(i64) -> usize,
-    sink: &mut dyn FnMut(i64, Record),
+    sink: &mut dyn FnMut(i64, Record) -> Result<(), StoreError>,
 ) -> Result<Replayed, StoreError> {
     let mut replayed = Replayed::default();
     let numbers = Folder::list(folder)?;
@@ -71,7 +71,7 @@ pub(crate) fn replay(
                         *last = record.lsn;
                     }
                 }
-                sink(time_ms, record);
+                sink(time_ms, record)?;
             }
         }
         replayed.newest = (header.number, segment.offset);

@@ -65,7 +65,8 @@ fn two() -> (Segment, Segment) {
 fn read(folder: &Path) -> Result<(Vec<u64>, Replayed), StoreError> {
     let mut lsns = Vec::new();
     let replayed = replay(folder, 2, &|token| (token % 2) as usize, &mut |_, record| {
-        lsns.push(record.lsn)
+        lsns.push(record.lsn);
+        Ok(())
     })?;
     Ok((lsns, replayed))
 }

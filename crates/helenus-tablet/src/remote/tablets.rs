@@ -304,7 +304,7 @@ impl Remote {
             db,
             cache: RowCache::new(config.row_cache_bytes / shares),
             stage: Stage::new(
-                Tree::new(tree),
+                Tree::SlateDb(tree),
                 StageLimits::new(memtable_bytes),
                 databases.hooks.clone(),
             ),
@@ -313,7 +313,7 @@ impl Remote {
             counters: TabletCounters::default(),
             compactions,
             scans: Scans::new(),
-            tables: None,
+            disk: None,
             remote: Some(Arc::new(Hosted::new(
                 puts,
                 self.counters.clone(),

@@ -1,5 +1,6 @@
 //! A local tablet's SSTables: which there are, their indexes and filters, and their blocks, decoded.
 
+use std::fmt;
 use std::ops::Bound;
 use std::sync::{Arc, OnceLock};
 
@@ -16,6 +17,7 @@ use super::rows::Rows;
 use crate::block_cache::{BlockCache, Lookups};
 use crate::database::tablet_path;
 use crate::sst_filter;
+use crate::trace::{self, Sstable};
 
 /// What an open table takes beside its index and its filter.
 const TABLE_BYTES: usize = 2 << 10;
@@ -37,11 +39,6 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// False before they have been looked for.
-    pub fn is_known(&self) -> bool {
-        self.manifest > 0
-    }
-
     fn is_of(&self, manifest: &VersionedManifest) -> bool {
         self.manifest == manifest.id()
             && self.flushed == manifest.last_l0_seq()
@@ -57,12 +54,25 @@ pub(crate) struct Table {
     first: Bytes,
     /// Unknown, there may be any greater key.
     last: Option<Bytes>,
+    /// The sorted run that it is part of; level 0 has none.
+    run: Option<u32>,
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Sstable {
+            id: self.handle.id.value(),
+            run: self.run.as_ref(),
+        }
+        .fmt(f)
+    }
 }
 
 impl Table {
-    fn new(view: &SsTableView) -> Table {
+    fn new(view: &SsTableView, run: Option<u32>) -> Table {
         let info = &view.sst.info;
         Table {
+            run,
             first: info.first_entry.clone().unwrap_or_default(),
             last: info.last_entry.clone(),
             handle: view.sst.clone(),
@@ -113,11 +123,13 @@ impl OpenTable {
         self.bytes
     }
 
-    /// False if it has nothing of what is asked for.
-    pub fn might_match(&self, query: &FilterQuery) -> bool {
-        self.filter
-            .as_ref()
-            .is_none_or(|filter| filter.might_match(query))
+    /// False if it, the table of that name, has nothing of what is asked for.
+    pub fn might_match(&self, table: &Table, query: &FilterQuery) -> bool {
+        let might_match = self.filter.as_ref().is_none_or(|filter| filter.might_match(query));
+        if !might_match {
+            trace::step(|| trace::skipped(table));
+        }
+        might_match
     }
 
     /// The blocks that may have keys within the bounds: the first, and the one behind the last.
@@ -173,14 +185,16 @@ impl SsTables {
         if seen.is_of(&manifest) || !manifest.external_dbs().is_empty() {
             return false;
         }
-        let tables = |views: &[SsTableView]| views.iter().map(Table::new).collect();
         *seen = Arc::new(Files {
             flushed: manifest.last_l0_seq(),
-            level0: manifest.l0().iter().map(Table::new).collect(),
+            level0: manifest.l0().iter().map(|view| Table::new(view, None)).collect(),
             runs: manifest
                 .compacted()
                 .iter()
-                .map(|run| tables(run.sst_views()))
+                .map(|run| {
+                    let views = run.sst_views().iter();
+                    views.map(|view| Table::new(view, Some(run.id))).collect()
+                })
                 .collect(),
             manifest: manifest.id(),
         });
@@ -204,6 +218,7 @@ impl SsTables {
 
     async fn open(&self, table: &Table) -> Result<Arc<OpenTable>, Error> {
         self.lookups.missed_table();
+        trace::step(|| format!("Reading the index and the filter of {table} from disk"));
         let open = async {
             let index = Arc::new(OneIndex::default());
             let reader = SstReader::new(self.root.clone(), self.store.clone(), Some(index.clone()), None);
@@ -227,6 +242,7 @@ impl SsTables {
     pub fn cached_block(&self, table: &Table, block: usize) -> Option<Arc<Rows>> {
         let found = self.cache.block(table.handle.id, block)?;
         self.lookups.hit();
+        trace::block(table, true);
         Some(found)
     }
 
@@ -239,6 +255,7 @@ impl SsTables {
 
     async fn read(&self, table: &Table, open: &OpenTable, block: usize) -> Result<Arc<Rows>, Error> {
         self.lookups.missed_block();
+        trace::block(table, false);
         let read = async { open.file.read_block(block).await.map(Rows::from) };
         let rows = self.cache.read_block(table.handle.id, block, read).await?;
         give_way().await;

@@ -10,6 +10,7 @@ use super::rows::{Kind, Rows};
 use super::{Parts, Versions};
 use crate::error::{StoreError, from_slatedb};
 use crate::hooks::Hooks;
+use crate::trace;
 use crate::work;
 
 struct Search<'a> {
@@ -17,27 +18,18 @@ struct Search<'a> {
     key: &'a [u8],
     /// Asked of filters; made when it is first needed.
     query: Option<FilterQuery>,
-    /// Later versions are not seen.
-    last_seq: u64,
     versions: Versions,
 }
 
 impl Parts {
-    /// The merged row at `key`, whose hash is `hash`. Versions after `last_seq` are not seen.
-    pub async fn get(
-        &self,
-        hooks: &dyn Hooks,
-        key: &[u8],
-        hash: u64,
-        last_seq: u64,
-    ) -> Result<Option<Bytes>, StoreError> {
+    /// The merged row at `key`, whose hash is `hash`.
+    pub async fn get(&self, hooks: &dyn Hooks, key: &[u8], hash: u64) -> Result<Option<Bytes>, StoreError> {
         // What lies in memory is never waited for, and others want their turn.
         tokio::task::coop::consume_budget().await;
         let mut search = Search {
             parts: self,
             key,
             query: None,
-            last_seq,
             versions: Versions::default(),
         };
         if !search.look_into_memory(hash) {
@@ -54,7 +46,11 @@ impl Search<'_> {
     fn look_into_memory(&mut self, hash: u64) -> bool {
         let flushed = self.parts.files.flushed;
         let mut tables = self.parts.memory.iter().filter(|table| table.may_have(hash));
-        tables.any(|table| take(&mut self.versions, &table.rows, self.key, |seq| seq > flushed))
+        let is_whole = tables.any(|table| take(&mut self.versions, &table.rows, self.key, flushed));
+        if !self.versions.is_empty() {
+            trace::step(|| "Found in the memtable");
+        }
+        is_whole
     }
 
     async fn look_into_files(&mut self) -> Result<(), slatedb::Error> {
@@ -74,13 +70,13 @@ impl Search<'_> {
         let query = self
             .query
             .get_or_insert_with(|| FilterQuery::point(Bytes::copy_from_slice(self.key)));
-        if !open.might_match(query) {
+        if !open.might_match(table, query) {
             return Ok(false);
         }
         let (first, behind) = open.blocks(Bound::Included(self.key), Bound::Included(self.key));
         for block in first..behind {
             let rows = tables.block(table, &open, block).await?;
-            if take(&mut self.versions, &rows, self.key, |seq| seq <= self.last_seq) {
+            if take(&mut self.versions, &rows, self.key, 0) {
                 return Ok(true);
             }
         }
@@ -88,11 +84,11 @@ impl Search<'_> {
     }
 }
 
-/// Adds the versions that are visible, from new to old; true if what is older is hidden.
-fn take(versions: &mut Versions, rows: &Rows, key: &[u8], is_visible: impl Fn(u64) -> bool) -> bool {
+/// Adds the versions after that number, from new to old; true if what is older is hidden.
+fn take(versions: &mut Versions, rows: &Rows, key: &[u8], after: u64) -> bool {
     let from = rows.lower_bound(key);
     for at in (from..rows.len()).take_while(|at| rows.key(*at) == key) {
-        if is_visible(rows.seq(at)) {
+        if rows.seq(at) > after {
             versions.add(rows, at);
             if rows.kind(at) != Kind::Operand {
                 return true;

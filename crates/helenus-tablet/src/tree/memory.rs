@@ -1,8 +1,7 @@
-//! What lies in SlateDB's memtables, as reads want it: each drained batch as rows in one piece, a few of them joined at a time, so that
-//! there are never many to look into.
+//! What was drained and is not in an SSTable: each batch as rows in one piece, a few of them joined at a time, so that there are never
+//! many to look into.
 //!
-//! SlateDB's own way from a snapshot into its memtables costs more than all the rest of a read. Rows that have come into an SSTable are
-//! told by their sequence numbers, and left out.
+//! Rows that have come into an SSTable are told by their sequence numbers, and left out.
 
 use std::sync::Arc;
 
@@ -66,36 +65,8 @@ impl MemTable {
         let bytes: usize = tables.iter().map(|table| table.rows.size()).sum();
         let mut joined = Builder::with_capacity(count, bytes - count * ROW_BYTES);
         let mut hashes = Vec::with_capacity(count);
-        let mut places = vec![0; tables.len()];
-        // What the last key's newer versions hide.
-        let mut hidden: Option<(usize, usize)> = None;
-        loop {
-            // Versions of one key ascend in age from table to table, and within one.
-            let next = tables
-                .iter()
-                .zip(&places)
-                .enumerate()
-                .filter(|(_, (table, at))| **at < table.rows.len())
-                .min_by(|(_, (a, at)), (_, (b, bt))| a.rows.key(**at).cmp(b.rows.key(**bt)));
-            let Some((from, (table, &at))) = next else {
-                break;
-            };
-            let rows = &table.rows;
-            if let Some(place) = places.get_mut(from) {
-                *place += 1;
-            }
-            let is_hidden = hidden.is_some_and(|(from, whole)| {
-                tables
-                    .get(from)
-                    .is_some_and(|table| table.rows.key(whole) == rows.key(at))
-            });
-            if is_hidden || rows.seq(at) <= flushed {
-                continue;
-            }
-            if rows.kind(at) != Kind::Operand {
-                hidden = Some((from, at));
-            }
-            joined.copy(rows, at);
+        for (table, at) in Merged::new(tables, flushed) {
+            joined.copy(&table.rows, at);
             hashes.extend(table.hashes.get(at));
         }
         Some(MemTable::from_parts(
@@ -134,6 +105,63 @@ pub(super) fn absorb(new: MemTable, older: &[Arc<MemTable>], flushed: u64) -> Ar
         tables.splice(..alike, [Arc::new(joined)]);
     }
     tables.swap_remove(0)
+}
+
+/// The places of tables' rows in order, those of one key from new to old, without what is hidden by a newer row.
+pub(super) struct Merged<'a> {
+    /// The newest first. Versions of one key ascend in age from table to table, and within one.
+    tables: &'a [Arc<MemTable>],
+    /// How far each has been gone through.
+    places: Vec<usize>,
+    /// Versions are passed over up to this number.
+    after: u64,
+    /// The last row that hides what is older.
+    hiding: Option<(&'a MemTable, usize)>,
+}
+
+impl<'a> Merged<'a> {
+    /// Of `tables`, the newest first, what was written after the batch with that number.
+    pub fn new(tables: &'a [Arc<MemTable>], after: u64) -> Merged<'a> {
+        Merged {
+            tables,
+            places: vec![0; tables.len()],
+            after,
+            hiding: None,
+        }
+    }
+
+    fn next_of_all(&mut self) -> Option<(&'a MemTable, usize)> {
+        let next = self
+            .tables
+            .iter()
+            .zip(&mut self.places)
+            .filter(|(table, at)| **at < table.rows.len())
+            .min_by(|(a, at), (b, bt)| a.rows.key(**at).cmp(b.rows.key(**bt)));
+        let (table, place) = next?;
+        *place += 1;
+        Some((table, *place - 1))
+    }
+}
+
+impl<'a> Iterator for Merged<'a> {
+    type Item = (&'a MemTable, usize);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let (table, at) = self.next_of_all()?;
+            let rows = &table.rows;
+            let is_hidden = self
+                .hiding
+                .is_some_and(|(table, whole)| table.rows.key(whole) == rows.key(at));
+            if is_hidden || rows.seq(at) <= self.after {
+                continue;
+            }
+            if rows.kind(at) != Kind::Operand {
+                self.hiding = Some((table, at));
+            }
+            return Some((table, at));
+        }
+    }
 }
 
 /// The bits of a hash that are kept.

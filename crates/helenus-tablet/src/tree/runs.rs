@@ -22,9 +22,8 @@ struct Source {
     /// What is left of them.
     first: usize,
     behind: usize,
-    /// Versions that are seen: above the first number, up to the second.
+    /// Versions that are seen are above that number.
     above: u64,
-    up_to: u64,
     /// Those of files whose turn has not come.
     files: VecDeque<Table>,
     open: Option<OpenFile>,
@@ -56,18 +55,18 @@ pub(crate) struct Runs {
 }
 
 impl Runs {
-    /// The rows of a range that is not empty; `None` if SlateDB has to read it.
+    /// The rows of a range that is not empty.
     pub fn new(
-        tree: &Arc<Tree>,
+        tree: Arc<Tree>,
         hooks: Arc<dyn Hooks>,
         bounds: Bounds,
         partition: Option<Bytes>,
         reversed: bool,
-    ) -> Option<Runs> {
-        let parts = tree.parts()?;
-        Some(Runs {
-            sources: sources(parts, tree.snapshot.seq(), &bounds, reversed),
-            tree: tree.clone(),
+    ) -> Runs {
+        let sources = tree.parts().map(|parts| sources(parts, &bounds, reversed));
+        Runs {
+            sources: sources.unwrap_or_default(),
+            tree,
             hooks,
             bounds,
             partition: partition.map(FilterQuery::prefix),
@@ -76,7 +75,7 @@ impl Runs {
             turn: None,
             gathered: None,
             versions: Versions::default(),
-        })
+        }
     }
 
     /// The next key and merged row.
@@ -199,14 +198,13 @@ impl Runs {
     }
 }
 
-fn sources(parts: &Parts, last_seq: u64, bounds: &Bounds, reversed: bool) -> Vec<Source> {
+fn sources(parts: &Parts, bounds: &Bounds, reversed: bool) -> Vec<Source> {
     let memory = parts.memory.iter().map(|table| {
         let mut source = Source {
             rows: table.rows.clone(),
             first: 0,
             behind: 0,
             above: parts.files.flushed,
-            up_to: u64::MAX,
             files: VecDeque::new(),
             open: None,
         };
@@ -218,7 +216,6 @@ fn sources(parts: &Parts, last_seq: u64, bounds: &Bounds, reversed: bool) -> Vec
         first: 0,
         behind: 0,
         above: 0,
-        up_to: last_seq,
         files,
         open: None,
     };
@@ -278,8 +275,7 @@ impl Source {
     /// Goes to a version that is seen; false if there is none at hand.
     fn skip_unseen(&mut self, reversed: bool) -> bool {
         while !self.is_empty() {
-            let seq = self.rows.seq(self.place(reversed));
-            if seq > self.above && seq <= self.up_to {
+            if self.rows.seq(self.place(reversed)) > self.above {
                 return true;
             }
             match reversed {
@@ -338,7 +334,7 @@ impl Source {
                 self.open = None;
                 if let Some(table) = next {
                     let open = tables.table(&table).await?;
-                    if partition.is_none_or(|partition| open.might_match(partition)) {
+                    if partition.is_none_or(|partition| open.might_match(&table, partition)) {
                         let bound = |bound| Bound::as_ref(bound).map(Bytes::as_ref);
                         let (first_block, behind_block) = open.blocks(bound(&bounds.0), bound(&bounds.1));
                         self.open = Some(OpenFile {

@@ -1,4 +1,4 @@
-//! Reads of single rows against a model and against SlateDB's own, while rows are written, flushed and compacted.
+//! Reads of single rows against a model and against scans, while rows are written, flushed and compacted.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,8 +29,16 @@ async fn get(store: &Store, key: &Bytes) -> Option<Bytes> {
     store.tablet(token(key)).unwrap().get(key).await.unwrap()
 }
 
-/// The row as SlateDB reads it, which it does where a request is traced.
-async fn traced_get(store: &Store, key: &Bytes) -> Option<Bytes> {
+/// The row as a scan finds it, which looks into blocks in another way.
+async fn scanned(store: &Store, key: &Bytes) -> Option<Bytes> {
+    let tablet = store.tablet(token(key)).unwrap();
+    let range = key.clone()..=key.clone();
+    let mut scan = tablet.scan(range, false).await.unwrap();
+    scan.next().await.unwrap().map(|(_, row)| row)
+}
+
+/// What a traced read of a row tells.
+async fn steps(store: &Store, key: &Bytes) -> Vec<String> {
     let mut work = StoreWork::default();
     let recording = Recording::begin(&mut work);
     let tablet = store.tablet(token(key)).unwrap();
@@ -42,8 +50,12 @@ async fn traced_get(store: &Store, key: &Bytes) -> Option<Bytes> {
         polled
     })
     .await;
-    drop(recording);
-    row.unwrap()
+    row.unwrap();
+    recording
+        .finish()
+        .into_iter()
+        .map(|step| step.what.into_owned())
+        .collect()
 }
 
 /// Deleted rows have to be forgotten by compactions, and keys have neighbours that differ in little.
@@ -95,7 +107,7 @@ async fn histories(seed: u64, row_cache_bytes: u64) {
                 "{key:?} in round {round}"
             );
             if row_cache_bytes == 0 {
-                assert_eq!(traced_get(&store, &key).await, row, "{key:?} in round {round}");
+                assert_eq!(scanned(&store, &key).await, row, "{key:?} in round {round}");
             }
         }
     }
@@ -191,12 +203,35 @@ async fn what_was_deleted_stays_so_in_memory_and_in_files() {
             let key = key(format!("d/{row:03}"));
             // A compaction may end in between.
             let before = get(&store, &key).await;
-            let traced = traced_get(&store, &key).await;
+            let scanned = scanned(&store, &key).await;
             assert!(
-                traced == before || traced == get(&store, &key).await,
-                "{key:?}: {before:?}, {traced:?}"
+                scanned == before || scanned == get(&store, &key).await,
+                "{key:?}: {before:?}, {scanned:?}"
             );
         }
     }
+    store.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_traced_read_tells_where_it_looked() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path(), 0).await;
+    let known = key("t/1");
+    let mut batch = WriteBatch::new();
+    batch.merge(token(&known), known.clone(), Bytes::from_static(b"x"));
+    store.write(batch, true).await.unwrap();
+    let has = |steps: &[String], part: &str| steps.iter().any(|step| step.contains(part));
+    while !has(&steps(&store, &known).await, "Found in the memtable") {
+        tokio::task::yield_now().await;
+    }
+    store.flush().await.unwrap();
+    let first = steps(&store, &known).await;
+    assert!(has(&first, "Reading the index and the filter of SSTable"), "{first:?}");
+    assert!(has(&first, " of level 0 from disk"), "{first:?}");
+    assert!(has(&first, "Blocks in all: 0 from the block cache, 1 from disk"), "{first:?}");
+    let second = steps(&store, &known).await;
+    assert!(has(&second, "from the block cache"), "{second:?}");
+    assert!(!has(&second, "Reading the index"), "{second:?}");
     store.close().await.unwrap();
 }

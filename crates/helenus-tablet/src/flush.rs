@@ -1,0 +1,135 @@
+//! Writes what lies in a local tablet's memory to an SSTable: SlateDB gets it in one batch, sorted, each key once.
+//!
+//! SlateDB's memtable is thus filled only to be written at once. What it holds bears the number of the batch's last record in the log,
+//! so that a start replays exactly what is in no SSTable.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::Mutex;
+use slatedb::config::{FlushOptions, FlushType, WriteOptions};
+use tokio::sync::{Notify, mpsc, oneshot};
+
+use crate::error::{StoreError, from_slatedb};
+use crate::stage::Stage;
+use crate::tablet::Tablet;
+
+type Waiter = oneshot::Sender<Result<(), StoreError>>;
+
+/// A tablet that has `memtable_bytes` for what is not in SSTables flushes at this part of it: that is written while as much gathers.
+const FLUSH_PART: u64 = 3;
+/// An SSTable of level 0 has this size at most, about.
+const FLUSH_BYTES_MAX: u64 = 64 << 20;
+
+/// The flushes of one tablet, of which one runs at a time ([`run`]).
+pub(crate) struct Flushes {
+    requests: mpsc::UnboundedSender<Waiter>,
+    received: Mutex<Option<mpsc::UnboundedReceiver<Waiter>>>,
+    /// One has been asked for because memory is full enough, and has not begun.
+    is_due: AtomicBool,
+    /// One has ended.
+    ended: Notify,
+    /// From here on a flush is due.
+    flush_bytes: usize,
+    /// From here on nothing is drained.
+    full_bytes: usize,
+}
+
+impl Flushes {
+    /// Of a tablet that has `memtable_bytes` for what is not in SSTables.
+    pub fn new(memtable_bytes: u64) -> Flushes {
+        let (requests, received) = mpsc::unbounded_channel();
+        Flushes {
+            requests,
+            received: Mutex::new(Some(received)),
+            is_due: AtomicBool::new(false),
+            ended: Notify::new(),
+            flush_bytes: (memtable_bytes / FLUSH_PART).min(FLUSH_BYTES_MAX) as usize,
+            full_bytes: memtable_bytes as usize,
+        }
+    }
+
+    /// Something has been drained: has it flushed when it is time.
+    pub fn drained(&self, stage: &Stage) {
+        if stage.tree().memory_bytes() >= self.flush_bytes && !self.is_due.swap(true, Ordering::AcqRel) {
+            let (waiter, _) = oneshot::channel();
+            let _ = self.requests.send(waiter);
+        }
+    }
+
+    /// Waits until memory has room for what is staged, or never will have.
+    pub async fn wait_for_room(&self, stage: &Stage) {
+        loop {
+            let ended = self.ended.notified();
+            if stage.tree().memory_bytes() < self.full_bytes || stage.is_closed() || stage.has_failed() {
+                return;
+            }
+            ended.await;
+        }
+    }
+
+    /// Waits until what has been drained by now is in SSTables.
+    pub async fn flush(&self) -> Result<(), StoreError> {
+        let (waiter, flushed) = oneshot::channel();
+        self.requests.send(waiter).map_err(|_| StoreError::Closed)?;
+        flushed.await.unwrap_or(Err(StoreError::Closed))
+    }
+}
+
+/// Flushes a tablet whenever that is asked for.
+pub(crate) async fn run(tablet: Arc<Tablet>) {
+    let Some(flushes) = tablet.disk.as_ref().map(|disk| &disk.flushes) else {
+        return;
+    };
+    let Some(mut received) = flushes.received.lock().take() else {
+        return;
+    };
+    // The last record that SlateDB has been given.
+    let mut given = 0;
+    while let Some(waiter) = received.recv().await {
+        let mut waiters = vec![waiter];
+        while let Ok(waiter) = received.try_recv() {
+            waiters.push(waiter);
+        }
+        flushes.is_due.store(false, Ordering::Release);
+        let result = tablet.flush_memory(&mut given).await;
+        if let Err(error) = &result {
+            tracing::error!(tablet = tablet.id(), %error, "what is in the log could not be written to an SSTable");
+            tablet.stage.fail(error.clone());
+        }
+        flushes.ended.notify_waiters();
+        for waiter in waiters {
+            let _ = waiter.send(result.clone());
+        }
+    }
+}
+
+impl Tablet {
+    async fn flush_memory(&self, given: &mut u64) -> Result<(), StoreError> {
+        let tree = self.stage.tree();
+        let Some(parts) = tree.parts() else {
+            return Ok(());
+        };
+        if let Some(unflushed) = parts.unflushed(self.hooks.as_ref(), *given)? {
+            let options = WriteOptions {
+                seqnum: unflushed.last_seq,
+            };
+            let written = self.db.write_with_options(unflushed.batch, &options).await;
+            written.map_err(|error| from_slatedb(&error))?;
+            *given = unflushed.last_seq;
+        }
+        drop(tree);
+        self.write_memtable().await?;
+        self.see_files();
+        Ok(())
+    }
+
+    /// Has SlateDB write its memtable.
+    pub(crate) async fn write_memtable(&self) -> Result<(), StoreError> {
+        let options = FlushOptions {
+            flush_type: FlushType::MemTable,
+        };
+        let flushed = self.db.flush_with_options(options).await;
+        flushed.map_err(|error| from_slatedb(&error))
+    }
+}

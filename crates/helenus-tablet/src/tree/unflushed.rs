@@ -1,0 +1,42 @@
+//! What SlateDB is given to write to an SSTable.
+
+use slatedb::WriteBatch;
+
+use super::memory::Merged;
+use super::rows::Kind;
+use super::{Parts, Versions};
+use crate::hooks::{HookError, Hooks};
+
+/// Rows that are in no file, each key once.
+pub(crate) struct Unflushed {
+    pub batch: WriteBatch,
+    /// Of the newest batch in it.
+    pub last_seq: u64,
+}
+
+impl Parts {
+    /// What is in no file and was drained after the batch with that number; `None` if there is nothing.
+    pub fn unflushed(&self, hooks: &dyn Hooks, after: u64) -> Result<Option<Unflushed>, HookError> {
+        let after = after.max(self.files.flushed);
+        let last_seq = self.memory.first().map_or(0, |newest| newest.last_seq);
+        if last_seq <= after {
+            return Ok(None);
+        }
+        let mut batch = WriteBatch::new();
+        let mut versions = Versions::default();
+        let mut rows = Merged::new(&self.memory, after).peekable();
+        while let Some((table, at)) = rows.next() {
+            versions.add(&table.rows, at);
+            let key = table.rows.key(at);
+            if rows.peek().is_some_and(|(next, at)| next.rows.key(*at) == key) {
+                continue;
+            }
+            match versions.fold(hooks, key)? {
+                (Kind::Operand, operand) => batch.merge(key, operand),
+                (Kind::Whole, row) => batch.put_bytes(table.rows.owned_key(at), row),
+                (Kind::Deleted, _) => batch.delete(key),
+            }
+        }
+        Ok(Some(Unflushed { batch, last_seq }))
+    }
+}
