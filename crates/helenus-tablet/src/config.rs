@@ -115,7 +115,7 @@ impl StoreConfig {
             // They are shared out among nodes that are yet to come.
             StoreUrl::Remote(_) => 16,
         };
-        let memtable_bytes = (memory / 96).clamp(64 * MIB, 2048 * MIB);
+        let memtable_bytes = (memory / 48).clamp(64 * MIB, 4096 * MIB);
         // Looking for work costs requests in a bucket.
         let compaction_poll_interval = match &url {
             StoreUrl::File(_) => Duration::from_secs(1),
@@ -130,9 +130,9 @@ impl StoreConfig {
             memtable_bytes,
             row_cache_bytes: (memory / 96).clamp(16 * MIB, 4 << 30),
             log_segment_bytes: 32 * MIB,
-            log_max_bytes: (2 * memtable_bytes).max(256 * MIB),
+            log_max_bytes: memtable_bytes.max(256 * MIB),
             disk_reserve_bytes: memtable_bytes + 64 * MIB,
-            write_in_flight_bytes: (memtable_bytes / 4).max(16 * MIB),
+            write_in_flight_bytes: (memtable_bytes / 8).max(16 * MIB),
             compaction_poll_interval,
             write_timeout: Duration::from_secs(2),
             read_timeout: Duration::from_secs(5),

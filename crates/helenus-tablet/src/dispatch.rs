@@ -33,9 +33,11 @@ impl Dispatch for Router {
     }
 
     fn apply(&self, mut entries: Vec<Entry>) {
-        let ops = entries
-            .iter_mut()
-            .flat_map(|entry| std::mem::take(&mut entry.ops).into_iter().map(|op| (entry.lsn, op)));
+        let ops = entries.iter_mut().flat_map(|entry| {
+            std::mem::take(&mut entry.ops)
+                .into_iter()
+                .map(|op| (entry.lsn, op))
+        });
         let parts = parts(&self.tablets, ops);
         let mut result = Ok(());
         for (part, tablet) in parts.into_iter().zip(&self.tablets) {
@@ -79,10 +81,7 @@ impl Router {
 }
 
 /// Operations with the numbers of their records, by tablet.
-pub(crate) fn parts(
-    tablets: &[Arc<Tablet>],
-    ops: impl Iterator<Item = (u64, Op)>,
-) -> Vec<Vec<(u64, Op)>> {
+pub(crate) fn parts(tablets: &[Arc<Tablet>], ops: impl Iterator<Item = (u64, Op)>) -> Vec<Vec<(u64, Op)>> {
     let mut parts: Vec<Vec<(u64, Op)>> = tablets.iter().map(|_| Vec::new()).collect();
     for (lsn, op) in ops {
         if let Some(part) = parts.get_mut(tablet_of(tablets, op.token)) {

@@ -5,9 +5,11 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::flush::Flushes;
+use crate::hooks::HookError;
 use crate::pace::Debt;
+use crate::stage::Table;
 use crate::tablet::Tablet;
-use crate::tree::{MemTable, Parts};
+use crate::tree::MemTable;
 
 /// How long a write lies in the stage at most while the tree takes writes.
 const INTERVAL: Duration = Duration::from_millis(200);
@@ -36,14 +38,12 @@ impl Tablet {
         let Some(table) = self.stage.begin_drain() else {
             return;
         };
-        let drained = MemTable::new(&table, |key| self.cache.hash(key));
-        if let Some(absorbed) = self.stage.tree().parts().map(|parts: &Parts| parts.absorb(drained)) {
-            self.stage.end_drain(&table, absorbed);
+        if let Err(error) = self.absorb(flushes, &table).await {
+            tracing::error!(tablet = self.id(), %error, "what is in the log could not be applied");
+            self.stage.fail(error.into());
         }
-        flushes.drained(&self.stage);
-        let manifest = self.db.manifest();
-        let flushed = manifest.replay_after_wal_id();
-        debt.drained(table.last_lsn, table.bytes as u64, flushed, manifest.l0().len());
+        let level0_files = self.db.manifest().l0().len();
+        debt.drained(self.stage.tree().memory_bytes(), level0_files);
         let counters = &self.counters;
         counters.batches.fetch_add(1, Ordering::Relaxed);
         counters.operands.fetch_add(table.operands, Ordering::Relaxed);
@@ -52,5 +52,21 @@ impl Tablet {
             // Reading it puts it into the cache; if that fails the next reader will be told.
             let _ = self.get(key).await;
         }
+    }
+
+    async fn absorb(&self, flushes: &Flushes, table: &Table) -> Result<(), HookError> {
+        let drained = MemTable::new(table, |key| self.cache.hash(key));
+        let _memory = flushes.memory.lock().await;
+        let tree = self.stage.tree();
+        let Some(parts) = tree.parts() else {
+            return Ok(());
+        };
+        let (absorbed, is_all) = parts.absorb(self.hooks.as_ref(), drained)?;
+        let bytes = absorbed.rows.size();
+        self.stage.end_drain(table, absorbed);
+        if is_all {
+            flushes.joined(bytes);
+        }
+        Ok(())
     }
 }

@@ -16,10 +16,14 @@ use crate::tablet::Tablet;
 
 type Waiter = oneshot::Sender<Result<(), StoreError>>;
 
-/// A tablet that has `memtable_bytes` for what is not in SSTables flushes at this part of it: that is written while as much gathers.
-const FLUSH_PART: u64 = 3;
-/// An SSTable of level 0 has this size at most, about.
-const FLUSH_BYTES_MAX: u64 = 64 << 20;
+/// When its memory is joined as a whole, a tablet flushes if this much of it, in percent, is left: else what was written are newer
+/// versions of the same rows, and memory has room for more of them.
+const LEFT_PERCENT: usize = 75;
+
+/// At which size the memory of a tablet that has `memtable_bytes` is joined as a whole: while one half is flushed the other gathers.
+pub(crate) fn join_bytes(memtable_bytes: u64) -> usize {
+    (memtable_bytes / 2) as usize
+}
 
 /// The flushes of one tablet, of which one runs at a time ([`run`]).
 pub(crate) struct Flushes {
@@ -29,10 +33,12 @@ pub(crate) struct Flushes {
     is_due: AtomicBool,
     /// One has ended.
     ended: Notify,
-    /// From here on a flush is due.
-    flush_bytes: usize,
+    /// From here on a flush is due when memory has been joined.
+    due_bytes: usize,
     /// From here on nothing is drained.
     full_bytes: usize,
+    /// Held while memory is changed, or frozen.
+    pub memory: tokio::sync::Mutex<()>,
 }
 
 impl Flushes {
@@ -44,14 +50,15 @@ impl Flushes {
             received: Mutex::new(Some(received)),
             is_due: AtomicBool::new(false),
             ended: Notify::new(),
-            flush_bytes: (memtable_bytes / FLUSH_PART).min(FLUSH_BYTES_MAX) as usize,
+            due_bytes: join_bytes(memtable_bytes) / 100 * LEFT_PERCENT,
             full_bytes: memtable_bytes as usize,
+            memory: tokio::sync::Mutex::default(),
         }
     }
 
-    /// Something has been drained: has it flushed when it is time.
-    pub fn drained(&self, stage: &Stage) {
-        if stage.tree().memory_bytes() >= self.flush_bytes && !self.is_due.swap(true, Ordering::AcqRel) {
+    /// All of memory has been joined, to that size: has it flushed if it is due.
+    pub fn joined(&self, bytes: usize) {
+        if bytes >= self.due_bytes && !self.is_due.swap(true, Ordering::AcqRel) {
             let (waiter, _) = oneshot::channel();
             let _ = self.requests.send(waiter);
         }
@@ -106,7 +113,13 @@ pub(crate) async fn run(tablet: Arc<Tablet>) {
 
 impl Tablet {
     async fn flush_memory(&self, given: &mut u64) -> Result<(), StoreError> {
-        let tree = self.stage.tree();
+        let Some(disk) = &self.disk else {
+            return Ok(());
+        };
+        let tree = {
+            let _memory = disk.flushes.memory.lock().await;
+            self.stage.freeze()
+        };
         let Some(parts) = tree.parts() else {
             return Ok(());
         };

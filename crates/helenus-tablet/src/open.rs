@@ -134,9 +134,14 @@ impl Opener {
         }
         let mut running = Running::default();
         let debts = self.drain(&tablets, &mut running);
-        let replayed = self.replay(&folders, tablets.clone()).await.unwrap_or_else(|error| {
-            Err(StoreError::Unavailable(format!("reading the log failed: {error}")))
-        })?;
+        let replayed = self
+            .replay(&folders, tablets.clone())
+            .await
+            .unwrap_or_else(|error| {
+                Err(StoreError::Unavailable(format!(
+                    "reading the log failed: {error}"
+                )))
+            })?;
         let log = Log::new(last_lsn.max(replayed.last_lsn) + 1, replayed.segments);
         let router = Arc::new(Router {
             tablets,
@@ -145,7 +150,13 @@ impl Opener {
             space,
             maintenance: Arc::default(),
         });
-        self.start(folders, lock, router, running, (replayed.newest, replayed.records))
+        self.start(
+            folders,
+            lock,
+            router,
+            running,
+            (replayed.newest, replayed.records),
+        )
     }
 
     /// Has what is staged drained, and flushed in time.
@@ -250,11 +261,14 @@ impl Opener {
         let mut files = None;
         tables.look(&db, |found| files = Some(found));
         let Some(files) = files else {
-            let detail = format!("tablet {} shares files with others, as only one in a bucket does", entry.id);
+            let detail = format!(
+                "tablet {} shares files with others, as only one in a bucket does",
+                entry.id
+            );
             return Err(StoreError::Unavailable(detail));
         };
         let memtable_bytes = self.memtable_share();
-        let tree = Tree::local(tables.clone(), files);
+        let tree = Tree::local(tables.clone(), files, flush::join_bytes(memtable_bytes));
         Ok(Tablet {
             id: entry.id,
             tokens: entry.tokens,
@@ -289,9 +303,7 @@ impl Opener {
         let path = folders.log();
         tokio::task::spawn_blocking(move || {
             let manifests = tablets.iter().map(|tablet| tablet.db.manifest());
-            let flushed: Vec<u64> = manifests
-                .map(|manifest| manifest.replay_after_wal_id())
-                .collect();
+            let flushed: Vec<u64> = manifests.map(|manifest| manifest.replay_after_wal_id()).collect();
             let mut sink = |time_ms, Record { lsn, ops }| {
                 // Times do not go back behind what was written.
                 clock.raise(time_ms);

@@ -293,6 +293,13 @@ impl Stage {
         drop(drained);
     }
 
+    /// What is in the tree's memory from now on is not joined with what is there already, which is given.
+    pub fn freeze(&self) -> Arc<Tree> {
+        let mut inner = self.inner.lock();
+        inner.tree = Arc::new(inner.tree.freeze());
+        inner.tree.clone()
+    }
+
     /// The tree has other files.
     pub fn see_files(&self, files: Arc<Files>) {
         let mut inner = self.inner.lock();

@@ -125,7 +125,10 @@ impl OpenTable {
 
     /// False if it, the table of that name, has nothing of what is asked for.
     pub fn might_match(&self, table: &Table, query: &FilterQuery) -> bool {
-        let might_match = self.filter.as_ref().is_none_or(|filter| filter.might_match(query));
+        let might_match = self
+            .filter
+            .as_ref()
+            .is_none_or(|filter| filter.might_match(query));
         if !might_match {
             trace::step(|| trace::skipped(table));
         }

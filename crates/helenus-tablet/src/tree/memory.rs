@@ -1,17 +1,17 @@
 //! What was drained and is not in an SSTable: each batch as rows in one piece, a few of them joined at a time, so that there are never
-//! many to look into.
-//!
-//! Rows that have come into an SSTable are told by their sequence numbers, and left out.
+//! many to look into. Versions of one key become one when they meet.
 
+use std::iter::Peekable;
 use std::sync::Arc;
 
+use super::Versions;
 use super::rows::{Builder, Kind, ROW_BYTES, Rows};
+use crate::hooks::{HookError, Hooks};
 use crate::stage::{Change, Table};
 
 /// So many tables of about one size are joined.
 const JOINED: usize = 4;
-/// Tables of this size are not joined any more, smaller ones are the first step.
-const LARGE_BYTES: usize = 16 << 20;
+/// Smaller tables are the first step.
 const SMALL_BYTES: usize = 64 << 10;
 /// Of the filter, for each key.
 const FILTER_BITS: usize = 10;
@@ -58,53 +58,86 @@ impl MemTable {
         self.filter.may_have(short(hash))
     }
 
-    /// Joins tables, the newest first, without what is in SSTables or hidden by a newer row.
-    fn join(tables: &[Arc<MemTable>], flushed: u64) -> Option<MemTable> {
-        let (newest, oldest) = (tables.first()?, tables.last()?);
+    /// Joins tables, the newest first.
+    fn join(tables: &[Arc<MemTable>], hooks: &dyn Hooks) -> Result<Option<MemTable>, HookError> {
+        let (Some(newest), Some(oldest)) = (tables.first(), tables.last()) else {
+            return Ok(None);
+        };
         let count = tables.iter().map(|table| table.rows.len()).sum();
-        let bytes: usize = tables.iter().map(|table| table.rows.size()).sum();
-        let mut joined = Builder::with_capacity(count, bytes - count * ROW_BYTES);
+        let mut joined = Builder::with_capacity(count, size(tables) - count * ROW_BYTES);
         let mut hashes = Vec::with_capacity(count);
-        for (table, at) in Merged::new(tables, flushed) {
-            joined.copy(&table.rows, at);
+        let mut versions = Versions::default();
+        let mut rows = Merged::new(tables, 0).peekable();
+        while let Some((table, at)) = rows.next() {
+            let key = table.rows.key(at);
+            let has_more = |rows: &mut Peekable<Merged>| {
+                let next = rows.peek();
+                next.is_some_and(|(next, at)| next.rows.key(*at) == key)
+            };
             hashes.extend(table.hashes.get(at));
+            if !has_more(&mut rows) {
+                joined.copy(&table.rows, at);
+                continue;
+            }
+            versions.add(&table.rows, at);
+            while has_more(&mut rows)
+                && let Some((older, at)) = rows.next()
+            {
+                versions.add(&older.rows, at);
+            }
+            let (kind, value) = versions.fold(hooks, key)?;
+            joined.push(key, &value, table.rows.seq(at), kind);
         }
-        Some(MemTable::from_parts(
+        Ok(Some(MemTable::from_parts(
             joined.finish(),
             hashes,
             oldest.first_seq,
             newest.last_seq,
-        ))
+        )))
     }
 
     fn step(&self) -> u32 {
         (self.rows.size() / SMALL_BYTES).max(1).ilog(JOINED)
     }
+}
 
-    fn is_large(&self) -> bool {
-        self.rows.size() >= LARGE_BYTES
-    }
+/// Bytes of rows.
+pub(super) fn size(tables: &[Arc<MemTable>]) -> usize {
+    tables.iter().map(|table| table.rows.size()).sum()
 }
 
 /// A new table, joined with those of `older` (the newest first) that are due. The rest have older batches than the result.
-pub(super) fn absorb(new: MemTable, older: &[Arc<MemTable>], flushed: u64) -> Arc<MemTable> {
+pub(super) fn absorb(
+    new: MemTable,
+    older: &[Arc<MemTable>],
+    hooks: &dyn Hooks,
+) -> Result<Arc<MemTable>, HookError> {
     let mut tables = vec![Arc::new(new)];
     tables.extend(older.iter().cloned());
-    while let Some(newest) = tables.first().filter(|newest| !newest.is_large()) {
+    while let Some(newest) = tables.first() {
         let step = newest.step();
-        let alike = tables
-            .iter()
-            .take_while(|table| !table.is_large() && table.step() <= step)
-            .count();
+        let alike = tables.iter().take_while(|table| table.step() <= step).count();
         if alike < JOINED {
             break;
         }
-        let Some(joined) = tables.get(..alike).and_then(|due| MemTable::join(due, flushed)) else {
+        let Some(joined) = MemTable::join(tables.get(..alike).unwrap_or_default(), hooks)? else {
             break;
         };
         tables.splice(..alike, [Arc::new(joined)]);
     }
-    tables.swap_remove(0)
+    Ok(tables.swap_remove(0))
+}
+
+/// A new table, joined with all of `older` (the newest first).
+pub(super) fn absorb_all(
+    new: MemTable,
+    older: &[Arc<MemTable>],
+    hooks: &dyn Hooks,
+) -> Result<Arc<MemTable>, HookError> {
+    let mut tables = vec![Arc::new(new)];
+    tables.extend(older.iter().cloned());
+    let joined = MemTable::join(&tables, hooks)?;
+    Ok(joined.map_or_else(|| tables.swap_remove(0), Arc::new))
 }
 
 /// The places of tables' rows in order, those of one key from new to old, without what is hidden by a newer row.

@@ -40,15 +40,21 @@ pub(crate) struct Parts {
     /// From new to old.
     memory: Vec<Arc<MemTable>>,
     files: Arc<Files>,
+    /// Batches up to that number are being flushed, or have been: they stay apart from later ones.
+    frozen: u64,
+    /// Of memory that is not frozen: from here on all of it is joined.
+    join_bytes: usize,
 }
 
 impl Tree {
     /// A local tablet's, when it is opened.
-    pub fn local(tables: Arc<SsTables>, files: Arc<Files>) -> Tree {
+    pub fn local(tables: Arc<SsTables>, files: Arc<Files>, join_bytes: usize) -> Tree {
         Tree::Local(Parts {
             tables,
             memory: Vec::new(),
             files,
+            frozen: 0,
+            join_bytes,
         })
     }
 
@@ -87,18 +93,32 @@ impl Tree {
         self.changed(|parts| parts.files = files)
     }
 
+    /// The tree when a flush of all that is in memory begins.
+    pub fn freeze(&self) -> Tree {
+        self.changed(|parts| {
+            parts.frozen = parts
+                .memory
+                .first()
+                .map_or(parts.frozen, |newest| newest.last_seq)
+        })
+    }
+
     /// Bytes of rows in memory that are not in files.
     pub fn memory_bytes(&self) -> usize {
-        let memory = self.parts().map(|parts| parts.memory.as_slice());
-        let tables = memory.unwrap_or_default().iter();
-        tables.map(|table| table.rows.size()).sum()
+        self.parts().map_or(0, |parts| memory::size(&parts.memory))
     }
 }
 
 impl Parts {
-    /// The table to keep of a batch that was drained.
-    pub fn absorb(&self, table: MemTable) -> Arc<MemTable> {
-        memory::absorb(table, &self.memory, self.files.flushed)
+    /// The table to keep of a batch that was drained, in place of those from memory that it is joined with; and whether those are all
+    /// that are not frozen.
+    pub fn absorb(&self, hooks: &dyn Hooks, table: MemTable) -> Result<(Arc<MemTable>, bool), HookError> {
+        let thawed = self.memory.partition_point(|table| table.first_seq > self.frozen);
+        let older = self.memory.get(..thawed).unwrap_or_default();
+        if table.rows.size() + memory::size(older) < self.join_bytes {
+            return Ok((memory::absorb(table, older, hooks)?, false));
+        }
+        Ok((memory::absorb_all(table, older, hooks)?, true))
     }
 }
 

@@ -227,9 +227,15 @@ async fn a_traced_read_tells_where_it_looked() {
     }
     store.flush().await.unwrap();
     let first = steps(&store, &known).await;
-    assert!(has(&first, "Reading the index and the filter of SSTable"), "{first:?}");
+    assert!(
+        has(&first, "Reading the index and the filter of SSTable"),
+        "{first:?}"
+    );
     assert!(has(&first, " of level 0 from disk"), "{first:?}");
-    assert!(has(&first, "Blocks in all: 0 from the block cache, 1 from disk"), "{first:?}");
+    assert!(
+        has(&first, "Blocks in all: 0 from the block cache, 1 from disk"),
+        "{first:?}"
+    );
     let second = steps(&store, &known).await;
     assert!(has(&second, "from the block cache"), "{second:?}");
     assert!(!has(&second, "Reading the index"), "{second:?}");
