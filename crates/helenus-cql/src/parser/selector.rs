@@ -271,6 +271,12 @@ impl Parser<'_> {
             return Err(self.no_viable());
         }
         let selected = self.selector_modifiers(Selector::Column(column.clone()))?;
+        if self.at(Kind::LeftBracket) {
+            // A slice without bounds.
+            self.advance();
+            self.advance();
+            return Err(self.no_viable());
+        }
         self.expect(Kind::RightParen)?;
         Ok(Selector::CellAttribute {
             attribute,

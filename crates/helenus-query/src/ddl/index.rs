@@ -334,7 +334,6 @@ pub fn hidden_table(
 
 pub fn drop(ctx: &DdlContext<'_>, statement: &ast::DropIndex) -> Applied {
     let keyspace_name = ctx.keyspace_of(&statement.name)?;
-    ctx.modifiable(keyspace_name)?;
     let name = statement.name.name.as_str();
     let found = ctx
         .schema

@@ -6,7 +6,10 @@ use helenus_cql::ast;
 use helenus_cql::error::CqlError;
 
 use super::properties::{self, Options};
-use super::{Applied, Change, DdlContext, NAME_LEN_MAX, is_system_name, is_valid_name, unchanged};
+use super::{
+    Applied, Change, DdlContext, NAME_LEN_MAX, is_replicated_system_name, is_system_name, is_valid_name,
+    system_keyspace, unchanged,
+};
 use crate::response::{ChangeKind, SchemaTarget};
 use crate::schema::{Keyspace, Replication};
 
@@ -15,10 +18,8 @@ const LOCATOR_PACKAGE: &str = "org.apache.cassandra.locator.";
 
 pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateKeyspace) -> Applied {
     let name = statement.name.as_str();
-    if is_system_name(name) {
-        return Err(CqlError::invalid(format!(
-            "System keyspace '{name}' is not user-modifiable"
-        )));
+    if is_system_name(name) && !is_replicated_system_name(name) {
+        return Err(system_keyspace(name));
     }
     if !is_valid_name(name, NAME_LEN_MAX) {
         return Err(CqlError::invalid(format!(

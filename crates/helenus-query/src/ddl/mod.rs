@@ -106,9 +106,13 @@ impl DdlContext<'_> {
 
     /// The table or view of that name in a keyspace that may be changed, if it is there.
     fn found(&self, name: &ast::QualifiedName) -> Result<Option<(&Keyspace, &Table)>, CqlError> {
-        let keyspace_name = self.keyspace_of(name)?;
-        self.modifiable(keyspace_name)?;
-        let keyspace = self.schema.keyspace(keyspace_name);
+        self.modifiable(self.keyspace_of(name)?)?;
+        self.named(name)
+    }
+
+    /// The table or view of that name, if it is there.
+    fn named(&self, name: &ast::QualifiedName) -> Result<Option<(&Keyspace, &Table)>, CqlError> {
+        let keyspace = self.schema.keyspace(self.keyspace_of(name)?);
         Ok(keyspace.and_then(|keyspace| {
             let table = keyspace.tables.get(name.name.as_str())?;
             Some((keyspace.as_ref(), table.as_ref()))
@@ -212,6 +216,7 @@ fn data_centers(engine: &Engine) -> Vec<String> {
 
 fn apply(ctx: &DdlContext<'_>, statement: &ast::Statement) -> Applied {
     use ast::Statement;
+    check_system_keyspace(ctx, statement)?;
     match statement {
         Statement::CreateKeyspace(statement) => keyspace::create(ctx, statement),
         Statement::AlterKeyspace(statement) => keyspace::alter(ctx, statement),
@@ -261,6 +266,63 @@ fn refuse(ctx: &DdlContext<'_>, statement: &ast::Statement) -> Applied {
     }
 }
 
+/// Refuses, as Cassandra words it, what would change a keyspace of the server in a way that looks at its permissions
+/// (the keyspaces that are replicated), or that looks for what it names first (the others).
+fn check_system_keyspace(ctx: &DdlContext<'_>, statement: &ast::Statement) -> Result<(), CqlError> {
+    use ast::Statement;
+    let all_tables = |keyspace: &str| format!("<all tables in {keyspace}>");
+    let table = |keyspace: &str, name: &ast::QualifiedName| format!("<table {keyspace}.{}>", name.name);
+    let keyspace_of = |name| ctx.keyspace_of(name).unwrap_or_default();
+    let (keyspace, verb, resource) = match statement {
+        Statement::DropIndex(ast::DropIndex { name, .. })
+        | Statement::AlterView(ast::AlterView { view: name, .. })
+        | Statement::DropView(ast::DropView { view: name, .. }) => {
+            let keyspace = keyspace_of(name);
+            return match is_system_name(keyspace) && !is_replicated_system_name(keyspace) {
+                true => Err(system_keyspace(keyspace)),
+                false => Ok(()),
+            };
+        }
+        Statement::DropKeyspace(statement) => {
+            let keyspace = statement.name.as_str();
+            (keyspace, "DROP", format!("<keyspace {keyspace}>"))
+        }
+        Statement::AlterTable(statement) => {
+            let keyspace = keyspace_of(&statement.table);
+            (keyspace, "ALTER", table(keyspace, &statement.table))
+        }
+        Statement::CreateIndex(statement) => {
+            let keyspace = keyspace_of(&statement.table);
+            (keyspace, "ALTER", table(keyspace, &statement.table))
+        }
+        Statement::DropTable(statement) => {
+            let keyspace = keyspace_of(&statement.table);
+            (keyspace, "DROP", table(keyspace, &statement.table))
+        }
+        Statement::CreateType(statement) => {
+            let keyspace = keyspace_of(&statement.name);
+            (keyspace, "CREATE", all_tables(keyspace))
+        }
+        Statement::AlterType(statement) => {
+            let keyspace = keyspace_of(&statement.name);
+            (keyspace, "ALTER", all_tables(keyspace))
+        }
+        Statement::DropType(statement) => {
+            let keyspace = keyspace_of(&statement.name);
+            (keyspace, "DROP", all_tables(keyspace))
+        }
+        _ => return Ok(()),
+    };
+    match is_replicated_system_name(keyspace) {
+        true => Err(CqlError::Unauthorized(format!("Cannot {verb} {resource}"))),
+        false => Ok(()),
+    }
+}
+
+fn system_keyspace(keyspace: &str) -> CqlError {
+    CqlError::invalid(format!("System keyspace '{keyspace}' is not user-modifiable"))
+}
+
 /// What messages call a function that is to be dropped, after what Cassandra checks before it looks for it.
 fn function_to_drop(ctx: &DdlContext<'_>, statement: &ast::DropFunction) -> Result<String, CqlError> {
     const LOCAL: [&str; 4] = ["system", "system_schema", "system_views", "system_virtual_schema"];
@@ -270,9 +332,7 @@ fn function_to_drop(ctx: &DdlContext<'_>, statement: &ast::DropFunction) -> Resu
         None => ctx.keyspace.ok_or_else(no_keyspace)?,
     };
     if LOCAL.contains(&keyspace) {
-        return Err(CqlError::invalid(format!(
-            "System keyspace '{keyspace}' is not user-modifiable"
-        )));
+        return Err(system_keyspace(keyspace));
     }
     let Some(types) = &statement.arg_types else {
         return Ok(format!("{keyspace}.{}", name.name));

@@ -361,7 +361,7 @@ fn view_to_change<'a>(
     ctx: &'a DdlContext<'_>,
     name: &ast::QualifiedName,
 ) -> Result<(&'a Keyspace, &'a Table), CqlError> {
-    match ctx.found(name)? {
+    match ctx.named(name)? {
         Some((keyspace, table)) if table.is_view() => Ok((keyspace, table)),
         _ => Err(CqlError::invalid(format!(
             "Materialized view '{}' doesn't exist",
