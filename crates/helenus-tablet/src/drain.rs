@@ -61,7 +61,9 @@ impl Tablet {
         let Some(parts) = tree.parts() else {
             return Ok(());
         };
-        let (absorbed, is_all) = parts.absorb(self.hooks.as_ref(), drained)?;
+        let (Some(absorbed), is_all) = parts.absorb(self.hooks.as_ref(), drained)? else {
+            return Ok(());
+        };
         let bytes = absorbed.rows.size();
         self.stage.end_drain(table, absorbed);
         if is_all {

@@ -106,38 +106,29 @@ pub(super) fn size(tables: &[Arc<MemTable>]) -> usize {
     tables.iter().map(|table| table.rows.size()).sum()
 }
 
-/// A new table, joined with those of `older` (the newest first) that are due. The rest have older batches than the result.
-pub(super) fn absorb(
-    new: MemTable,
-    older: &[Arc<MemTable>],
+/// The newest of `tables`, which are given from new to old, joined with those that are due. The rest have older batches than the result.
+pub(super) fn join_due(
+    mut tables: Vec<Arc<MemTable>>,
     hooks: &dyn Hooks,
-) -> Result<Arc<MemTable>, HookError> {
-    let mut tables = vec![Arc::new(new)];
-    tables.extend(older.iter().cloned());
+) -> Result<Option<Arc<MemTable>>, HookError> {
     while let Some(newest) = tables.first() {
         let step = newest.step();
         let alike = tables.iter().take_while(|table| table.step() <= step).count();
         if alike < JOINED {
             break;
         }
-        let Some(joined) = MemTable::join(tables.get(..alike).unwrap_or_default(), hooks)? else {
-            break;
-        };
-        tables.splice(..alike, [Arc::new(joined)]);
+        let joined = join_all(tables.get(..alike).unwrap_or_default(), hooks)?;
+        tables.splice(..alike, joined);
     }
-    Ok(tables.swap_remove(0))
+    Ok(tables.into_iter().next())
 }
 
-/// A new table, joined with all of `older` (the newest first).
-pub(super) fn absorb_all(
-    new: MemTable,
-    older: &[Arc<MemTable>],
+/// All of `tables`, which are given from new to old, joined.
+pub(super) fn join_all(
+    tables: &[Arc<MemTable>],
     hooks: &dyn Hooks,
-) -> Result<Arc<MemTable>, HookError> {
-    let mut tables = vec![Arc::new(new)];
-    tables.extend(older.iter().cloned());
-    let joined = MemTable::join(&tables, hooks)?;
-    Ok(joined.map_or_else(|| tables.swap_remove(0), Arc::new))
+) -> Result<Option<Arc<MemTable>>, HookError> {
+    Ok(MemTable::join(tables, hooks)?.map(Arc::new))
 }
 
 /// The places of tables' rows in order, those of one key from new to old, without what is hidden by a newer row.

@@ -83,12 +83,13 @@ fn joined_tables_have_the_same_rows_in_fewer_tables_with_fewer_versions() {
             true => (key, Change::Whole(value)),
             false => (key, Change::Operand(value)),
         });
-        let batch = batch(seq, rows);
+        let mut all = vec![Arc::new(batch(seq, rows))];
+        all.extend(tables.iter().cloned());
         let joined = match seq % 150 {
-            0 => absorb_all(batch, &tables, &Append),
-            _ => absorb(batch, &tables, &Append),
+            0 => join_all(&all, &Append),
+            _ => join_due(all, &Append),
         };
-        let joined = joined.unwrap();
+        let joined = joined.unwrap().unwrap();
         tables.retain(|table| table.last_seq < joined.first_seq);
         tables.insert(0, joined);
         assert!(tables.len() <= 16, "{} tables", tables.len());

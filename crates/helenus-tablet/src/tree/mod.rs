@@ -112,13 +112,21 @@ impl Tree {
 impl Parts {
     /// The table to keep of a batch that was drained, in place of those from memory that it is joined with; and whether those are all
     /// that are not frozen.
-    pub fn absorb(&self, hooks: &dyn Hooks, table: MemTable) -> Result<(Arc<MemTable>, bool), HookError> {
-        let thawed = self.memory.partition_point(|table| table.first_seq > self.frozen);
-        let older = self.memory.get(..thawed).unwrap_or_default();
-        if table.rows.size() + memory::size(older) < self.join_bytes {
-            return Ok((memory::absorb(table, older, hooks)?, false));
+    pub fn absorb(
+        &self,
+        hooks: &dyn Hooks,
+        table: MemTable,
+    ) -> Result<(Option<Arc<MemTable>>, bool), HookError> {
+        let mut tables = vec![Arc::new(table)];
+        let thawed = self
+            .memory
+            .iter()
+            .take_while(|table| table.first_seq > self.frozen);
+        tables.extend(thawed.cloned());
+        if memory::size(&tables) < self.join_bytes {
+            return Ok((memory::join_due(tables, hooks)?, false));
         }
-        Ok((memory::absorb_all(table, older, hooks)?, true))
+        Ok((memory::join_all(&tables, hooks)?, true))
     }
 }
 
