@@ -38,16 +38,17 @@ impl Tablet {
         let Some(table) = self.stage.begin_drain() else {
             return;
         };
+        // Who waits for the drain finds it counted.
+        let counters = &self.counters;
+        counters.batches.fetch_add(1, Ordering::Relaxed);
+        counters.operands.fetch_add(table.operands, Ordering::Relaxed);
+        counters.folded.fetch_add(table.folded, Ordering::Relaxed);
         if let Err(error) = self.absorb(flushes, &table).await {
             tracing::error!(tablet = self.id(), %error, "what is in the log could not be applied");
             self.stage.fail(error.into());
         }
         let level0_files = self.db.manifest().l0().len();
         debt.drained(self.stage.tree().memory_bytes(), level0_files);
-        let counters = &self.counters;
-        counters.batches.fetch_add(1, Ordering::Relaxed);
-        counters.operands.fetch_add(table.operands, Ordering::Relaxed);
-        counters.folded.fetch_add(table.folded, Ordering::Relaxed);
         for key in &table.hot {
             // Reading it puts it into the cache; if that fails the next reader will be told.
             let _ = self.get(key).await;
