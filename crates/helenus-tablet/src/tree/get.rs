@@ -44,9 +44,8 @@ impl Parts {
 impl Search<'_> {
     /// True if what is older is hidden.
     fn look_into_memory(&mut self, hash: u64) -> bool {
-        let flushed = self.parts.files.flushed;
         let mut tables = self.parts.memory.iter().filter(|table| table.may_have(hash));
-        let is_whole = tables.any(|table| take(&mut self.versions, &table.rows, self.key, flushed));
+        let is_whole = tables.any(|table| take(&mut self.versions, &table.rows, self.key));
         if !self.versions.is_empty() {
             trace::step(|| "Found in the memtable");
         }
@@ -76,7 +75,7 @@ impl Search<'_> {
         let (first, behind) = open.blocks(Bound::Included(self.key), Bound::Included(self.key));
         for block in first..behind {
             let rows = tables.block(table, &open, block).await?;
-            if take(&mut self.versions, &rows, self.key, 0) {
+            if take(&mut self.versions, &rows, self.key) {
                 return Ok(true);
             }
         }
@@ -84,15 +83,13 @@ impl Search<'_> {
     }
 }
 
-/// Adds the versions after that number, from new to old; true if what is older is hidden.
-fn take(versions: &mut Versions, rows: &Rows, key: &[u8], after: u64) -> bool {
+/// Adds the versions from new to old; true if what is older is hidden.
+fn take(versions: &mut Versions, rows: &Rows, key: &[u8]) -> bool {
     let from = rows.lower_bound(key);
     for at in (from..rows.len()).take_while(|at| rows.key(*at) == key) {
-        if rows.seq(at) > after {
-            versions.add(rows, at);
-            if rows.kind(at) != Kind::Operand {
-                return true;
-            }
+        versions.add(rows, at);
+        if rows.kind(at) != Kind::Operand {
+            return true;
         }
     }
     false

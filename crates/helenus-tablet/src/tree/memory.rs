@@ -67,7 +67,7 @@ impl MemTable {
         let mut joined = Builder::with_capacity(count, size(tables) - count * ROW_BYTES);
         let mut hashes = Vec::with_capacity(count);
         let mut versions = Versions::default();
-        let mut rows = Merged::new(tables, 0).peekable();
+        let mut rows = Merged::new(tables).peekable();
         while let Some((table, at)) = rows.next() {
             let key = table.rows.key(at);
             let has_more = |rows: &mut Peekable<Merged>| {
@@ -137,19 +137,16 @@ pub(super) struct Merged<'a> {
     tables: &'a [Arc<MemTable>],
     /// How far each has been gone through.
     places: Vec<usize>,
-    /// Versions are passed over up to this number.
-    after: u64,
     /// The last row that hides what is older.
     hiding: Option<(&'a MemTable, usize)>,
 }
 
 impl<'a> Merged<'a> {
-    /// Of `tables`, the newest first, what was written after the batch with that number.
-    pub fn new(tables: &'a [Arc<MemTable>], after: u64) -> Merged<'a> {
+    /// Of `tables`, the newest first.
+    pub fn new(tables: &'a [Arc<MemTable>]) -> Merged<'a> {
         Merged {
             tables,
             places: vec![0; tables.len()],
-            after,
             hiding: None,
         }
     }
@@ -177,7 +174,7 @@ impl<'a> Iterator for Merged<'a> {
             let is_hidden = self
                 .hiding
                 .is_some_and(|(table, whole)| table.rows.key(whole) == rows.key(at));
-            if is_hidden || rows.seq(at) <= self.after {
+            if is_hidden {
                 continue;
             }
             if rows.kind(at) != Kind::Operand {

@@ -33,7 +33,8 @@ pub(crate) enum Tree {
     Local(Parts),
 }
 
-/// Where a local tablet's rows are. Each batch that was drained lies in `memory` or in `files`, or in both.
+/// Where a local tablet's rows are. Each batch that was drained lies either in `memory` or in `files`: what is
+/// flushed is frozen as whole tables, which go when the files have it.
 #[derive(Clone)]
 pub(crate) struct Parts {
     tables: Arc<SsTables>,

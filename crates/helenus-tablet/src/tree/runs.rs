@@ -22,8 +22,6 @@ struct Source {
     /// What is left of them.
     first: usize,
     behind: usize,
-    /// Versions that are seen are above that number.
-    above: u64,
     /// Those of files whose turn has not come.
     files: VecDeque<Table>,
     open: Option<OpenFile>,
@@ -63,7 +61,7 @@ impl Runs {
         partition: Option<Bytes>,
         reversed: bool,
     ) -> Runs {
-        let sources = tree.parts().map(|parts| sources(parts, &bounds, reversed));
+        let sources = tree.parts().map(|parts| sources(parts, &bounds));
         Runs {
             sources: sources.unwrap_or_default(),
             tree,
@@ -198,24 +196,22 @@ impl Runs {
     }
 }
 
-fn sources(parts: &Parts, bounds: &Bounds, reversed: bool) -> Vec<Source> {
+fn sources(parts: &Parts, bounds: &Bounds) -> Vec<Source> {
     let memory = parts.memory.iter().map(|table| {
         let mut source = Source {
             rows: table.rows.clone(),
             first: 0,
             behind: 0,
-            above: parts.files.flushed,
             files: VecDeque::new(),
             open: None,
         };
-        source.confine(bounds, reversed);
+        source.confine(bounds);
         source
     });
     let of_files = |files: VecDeque<Table>| Source {
         rows: Arc::default(),
         first: 0,
         behind: 0,
-        above: 0,
         files,
         open: None,
     };
@@ -269,25 +265,11 @@ impl Source {
             false => self.first += 1,
             true => self.behind -= 1,
         }
-        self.skip_unseen(reversed)
-    }
-
-    /// Goes to a version that is seen; false if there is none at hand.
-    fn skip_unseen(&mut self, reversed: bool) -> bool {
-        while !self.is_empty() {
-            if self.rows.seq(self.place(reversed)) > self.above {
-                return true;
-            }
-            match reversed {
-                false => self.first += 1,
-                true => self.behind -= 1,
-            }
-        }
-        false
+        !self.is_empty()
     }
 
     /// Leaves of the rows at hand those within the bounds.
-    fn confine(&mut self, bounds: &Bounds, reversed: bool) {
+    fn confine(&mut self, bounds: &Bounds) {
         self.first = match &bounds.0 {
             Bound::Unbounded => 0,
             Bound::Included(start) => self.rows.lower_bound(start),
@@ -299,7 +281,6 @@ impl Source {
             Bound::Excluded(end) if last >= end.as_ref() => self.rows.lower_bound(end),
             _ => self.rows.len(),
         };
-        self.skip_unseen(reversed);
     }
 
     /// Reads on: the next block, or which blocks the next file has.
@@ -324,7 +305,7 @@ impl Source {
                     }
                 };
                 self.rows = tables.block(&file.table, &file.open, block).await?;
-                self.confine(bounds, reversed);
+                self.confine(bounds);
             }
             _ => {
                 let next = match reversed {

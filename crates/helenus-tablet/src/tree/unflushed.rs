@@ -17,14 +17,14 @@ pub(crate) struct Unflushed {
 impl Parts {
     /// What is in no file and was drained after the batch with that number; `None` if there is nothing.
     pub fn unflushed(&self, hooks: &dyn Hooks, after: u64) -> Result<Option<Unflushed>, HookError> {
-        let after = after.max(self.files.flushed);
-        let last_seq = self.memory.first().map_or(0, |newest| newest.last_seq);
-        if last_seq <= after {
+        let given = self.memory.partition_point(|table| table.first_seq > after);
+        let memory = self.memory.get(..given).unwrap_or_default();
+        let Some(last_seq) = memory.first().map(|newest| newest.last_seq) else {
             return Ok(None);
-        }
+        };
         let mut batch = WriteBatch::new();
         let mut versions = Versions::default();
-        let mut rows = Merged::new(&self.memory, after).peekable();
+        let mut rows = Merged::new(memory).peekable();
         while let Some((table, at)) = rows.next() {
             versions.add(&table.rows, at);
             let key = table.rows.key(at);
