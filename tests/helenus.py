@@ -116,14 +116,14 @@ class Node(Target):
 
     owned = True
 
-    def __init__(self, folder=None, store=None, args=(), env=None, host="127.0.0.1", port=None):
+    def __init__(self, folder=None, store=None, args=(), env=None, host="127.0.0.1", port=None, niceness=0):
         self.folder = pathlib.Path(folder or tempfile.mkdtemp(prefix="helenus-test-"))
         self.folder.mkdir(parents=True, exist_ok=True)
         self.url = store if "://" in str(store) else None
         self.store = None if self.url else pathlib.Path(store or self.folder / "store")
         super().__init__(host, port or free_port(host))
         self.http_port, self.rpc_port = free_port(host), free_port(host)
-        self.args, self.env = list(args), dict(env or {})
+        self.args, self.env, self.niceness = list(args), dict(env or {}), niceness
         self.process = None
         self.log_path = self.folder / "helenus.log"
 
@@ -142,7 +142,7 @@ class Node(Target):
         """Starts the process; with `wait`, returns when it serves CQL."""
         log = open(self.log_path, "ab")
         self.process = subprocess.Popen(
-            self.command(), stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+            ["nice", "-n", str(self.niceness), *self.command()], stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
             cwd=self.folder, env={**clean_environment(), **self.env},
         )
         log.close()
