@@ -8,6 +8,7 @@ import time
 
 from . import cases as case_files
 from . import golden
+from .mutate import mutate
 from .runner import run_case
 from .wire import Connection
 
@@ -134,9 +135,15 @@ def main():
     parser.add_argument("--again", action="store_true", help="record: print what differs from the last record")
     parser.add_argument("--kind", help="print differences of these kinds only")
     parser.add_argument("--known", action="store_true", help="print known differences too")
+    parser.add_argument("--mutate", type=int, metavar="SEED", help="compare: also statements made of the cases' by chance")
+    parser.add_argument("--mutants", type=int, default=2, help="so many of each statement (default 2)")
     parser.add_argument("--quiet", action="store_true", help="the summary only")
     args = parser.parse_intermixed_args()
     args.cases = case_files.load(args.filters)
+    if args.mutate is not None:
+        if args.mode != "compare":
+            parser.error("--mutate goes with compare: nothing is recorded of such statements")
+        args.cases = [mutate(case, args.mutate, args.mutants) for case in args.cases]
     started = time.time()
     if args.mode == "list":
         for case in args.cases:
