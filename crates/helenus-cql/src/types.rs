@@ -299,6 +299,23 @@ impl CqlType {
         *self == CqlType::COUNTER
     }
 
+    /// True if Cassandra finds a duration, which has no order, in the type (`AbstractType.referencesDuration`). It does
+    /// not look into vectors, sets and the keys of maps: these may be parts of keys, and are ordered by their bytes.
+    pub fn references_duration(&self) -> bool {
+        match self {
+            CqlType::Native(native) => *native == NativeType::Duration,
+            CqlType::List { element, .. } | CqlType::Map { value: element, .. } => {
+                element.references_duration()
+            }
+            CqlType::Tuple(elements) => elements.iter().any(CqlType::references_duration),
+            CqlType::Udt { definition, .. } => definition
+                .fields
+                .iter()
+                .any(|field| field.ty.references_duration()),
+            CqlType::Set { .. } | CqlType::Vector { .. } | CqlType::Custom(_) => false,
+        }
+    }
+
     /// The type frozen, and everything in it (Cassandra's `AbstractType.freeze`).
     pub fn freeze(&self) -> CqlType {
         match self {

@@ -79,8 +79,8 @@ pub(crate) fn check_conditional(
     }
 }
 
-/// Refuses a level that counts more replicas than the keyspace has. The other levels are served by a partition's one
-/// owner, whatever the replication factor.
+/// Refuses a level that counts more replicas than the keyspace has, and any in a keyspace that has none. The other levels
+/// are served by a partition's one owner, whatever the replication factor.
 ///
 /// # Errors
 /// `Cannot achieve consistency level TWO`
@@ -90,28 +90,32 @@ pub(crate) fn require_replicas(
     consistency: Consistency,
 ) -> Result<(), CqlError> {
     let required = match consistency {
+        Consistency::Any => return Ok(()),
         Consistency::Two => 2,
         Consistency::Three => 3,
-        _ => return Ok(()),
+        _ => 1,
     };
-    let schema = engine.schema();
-    let factors = schema
-        .keyspace(&table.keyspace)
-        .map(|keyspace| keyspace.replication.options.values());
-    let parse = |factor: &String| {
-        factor
-            .split('/')
-            .next()
-            .and_then(|factor| factor.parse::<i32>().ok())
+    // Every read and write comes by here: the schema is looked at in place, its count of owners is not touched.
+    let schema = engine.schema.load();
+    let Some(keyspace) = schema.keyspace(&table.keyspace) else {
+        return Ok(());
     };
-    let replicas: i32 = factors.into_iter().flatten().filter_map(parse).sum();
+    let replicas = keyspace.replication.replicas();
     if replicas >= required {
         return Ok(());
+    }
+    if consistency == Consistency::All && replicas == 0 {
+        return Err(CqlError::Unavailable {
+            message: "Insufficient full replicas".to_owned(),
+            consistency,
+            required: 0,
+            alive: 0,
+        });
     }
     Err(CqlError::Unavailable {
         message: format!("Cannot achieve consistency level {consistency}"),
         consistency,
         required,
-        alive: replicas.max(1),
+        alive: replicas,
     })
 }

@@ -17,7 +17,6 @@ pub mod dml;
 pub mod engine;
 pub mod functions;
 pub mod plan;
-mod preparation;
 pub mod request;
 pub mod response;
 pub mod schema;

@@ -16,7 +16,7 @@ use tokio::sync::broadcast;
 use uuid::Uuid;
 
 use crate::backend::Backend;
-use crate::metrics::record_store;
+use crate::metrics::{record_stale, record_store};
 
 /// The version of CQL of Cassandra 5.0.
 const CQL_VERSION: &str = "3.4.7";
@@ -128,5 +128,6 @@ impl Backend for Arc<Engine> {
 
     fn record_stats(&self) {
         record_store(&self.store_stats());
+        record_stale(&self.stale);
     }
 }

@@ -1,9 +1,11 @@
 //! Metrics of the transport. Their number does not depend on what the schema holds or on who connects.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use helenus_cql::error::CqlError;
 use helenus_cql::frame::Opcode;
+use helenus_query::dml::stale::StaleCounts;
 use helenus_tablet::StoreStats;
 use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
 
@@ -184,6 +186,14 @@ impl Metrics {
     pub(crate) fn sent(&self, bytes: usize) {
         self.sent_bytes.increment(bytes as u64);
     }
+}
+
+/// Sets the counters of index entries that stand for nothing.
+pub(crate) fn record_stale(counts: &StaleCounts) {
+    let found = counts.found.load(Ordering::Relaxed);
+    counter!("helenus_index_entries_stale_total").absolute(found);
+    let removed = counts.removed.load(Ordering::Relaxed);
+    counter!("helenus_index_entries_removed_total").absolute(removed);
 }
 
 /// Sets the gauges and counters of the store. Tablets are summed up: their number is not the reader's concern.

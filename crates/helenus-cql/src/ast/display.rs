@@ -55,6 +55,10 @@ pub fn cast_function(ty: NativeType) -> String {
 impl FunctionName {
     /// The name as CQL text, quoted where it must be.
     pub fn to_cql(&self) -> String {
+        let is_native = self.keyspace.as_ref().is_none_or(|keyspace| keyspace == "system");
+        if is_native && self.name.0 == "token" {
+            return "token".to_owned();
+        }
         let name = quote_identifier(&self.name.0);
         match &self.keyspace {
             Some(keyspace) => format!("{}.{name}", quote_identifier(&keyspace.0)),

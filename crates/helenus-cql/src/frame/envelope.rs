@@ -69,6 +69,8 @@ pub enum Opcode {
     Startup = 0x01,
     Ready = 0x02,
     Authenticate = 0x03,
+    /// Of v1: nothing is done with it.
+    Credentials = 0x04,
     Options = 0x05,
     Supported = 0x06,
     Query = 0x07,
@@ -90,6 +92,7 @@ impl Opcode {
             0x01 => Opcode::Startup,
             0x02 => Opcode::Ready,
             0x03 => Opcode::Authenticate,
+            0x04 => Opcode::Credentials,
             0x05 => Opcode::Options,
             0x06 => Opcode::Supported,
             0x07 => Opcode::Query,
@@ -109,6 +112,7 @@ impl Opcode {
     pub fn direction(self) -> Direction {
         match self {
             Opcode::Startup
+            | Opcode::Credentials
             | Opcode::Options
             | Opcode::Query
             | Opcode::Prepare
@@ -134,6 +138,7 @@ impl Opcode {
             Opcode::Startup => "STARTUP",
             Opcode::Ready => "READY",
             Opcode::Authenticate => "AUTHENTICATE",
+            Opcode::Credentials => "CREDENTIALS",
             Opcode::Options => "OPTIONS",
             Opcode::Supported => "SUPPORTED",
             Opcode::Query => "QUERY",
@@ -193,8 +198,8 @@ pub(crate) fn decode_header(
         error: CqlError::Protocol(message),
     };
     let Some(version) = ProtocolVersion::from_number(number) else {
-        let nearest = ProtocolVersion::nearest(number);
-        return Err(refuse(nearest, 0, ProtocolVersion::refusal(number)));
+        let worded_in = ProtocolVersion::of_refusal(number);
+        return Err(refuse(worded_in, 0, ProtocolVersion::refusal(number)));
     };
     let mut rest = match buffer.get(1..HEADER_LEN) {
         Some(rest) => rest,
@@ -202,6 +207,10 @@ pub(crate) fn decode_header(
     };
     let flags = Flags(rest.get_u8());
     let stream = rest.get_i16();
+    if version.is_beta() && !flags.contains(Flags::USE_BETA) {
+        let message = format!("Beta version of the protocol used ({version}), but USE_BETA flag is unset");
+        return Err(refuse(version, 0, message));
+    }
     let code = rest.get_u8();
     let body_len = rest.get_i32();
     let Some(opcode) = Opcode::from_code(code) else {

@@ -69,7 +69,7 @@ fn ready_and_supported() {
         Response::Supported(Supported::served("3.4.7")),
     );
     let expected =
-        "0003 0011 50524f544f434f4c5f56455253494f4e53 0003 0004 332f7633 0004 342f7634 0004 352f7635
+        "0003 0011 50524f544f434f4c5f56455253494f4e53 0004 0004 332f7633 0004 342f7634 0004 352f7635 0009 362f76362d62657461
         000b 434f4d5052455353494f4e 0002 0006 736e61707079 0003 6c7a34
         000b 43514c5f56455253494f4e 0001 0005 332e342e37";
     assert_eq!(supported, hex(expected));
@@ -109,7 +109,8 @@ fn unknown_versions_are_refused_in_the_drivers_words() {
         .decode(&mut BytesMut::from(&[66u8, 0, 0, 0, 5, 0, 0, 0, 0][..]))
         .unwrap_err();
     assert_eq!(error.version, ProtocolVersion::V5);
-    let text = "Invalid or unsupported protocol version (66); the lowest supported version is 3 and the greatest is 5";
+    let text =
+        "Invalid or unsupported protocol version (66); supported versions are (3/v3, 4/v4, 5/v5, 6/v6-beta)";
     assert_eq!(error.error, CqlError::Protocol(text.to_owned()));
 }
 

@@ -226,7 +226,7 @@ impl PreparedMetadata {
         let count = reader.long_count(4)?;
         let partition_key_indexes = match version {
             ProtocolVersion::V3 => Vec::new(),
-            ProtocolVersion::V4 | ProtocolVersion::V5 => {
+            ProtocolVersion::V4 | ProtocolVersion::V5 | ProtocolVersion::V6 => {
                 let count = reader.long_count(2)?;
                 (0..count).map(|_| reader.u16()).collect::<Result<_, _>>()?
             }

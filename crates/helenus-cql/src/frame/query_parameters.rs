@@ -54,7 +54,7 @@ impl QueryParameters {
         };
         let flags = match version {
             ProtocolVersion::V3 | ProtocolVersion::V4 => u32::from(reader.u8()?),
-            ProtocolVersion::V5 => reader.u32()?,
+            ProtocolVersion::V5 | ProtocolVersion::V6 => reader.u32()?,
         };
         let has = |flag| flags & flag != 0;
         if has(VALUES) && has(NAMES_FOR_VALUES) {
@@ -110,7 +110,7 @@ impl QueryParameters {
         let flags = self.flags(version);
         match version {
             ProtocolVersion::V3 | ProtocolVersion::V4 => out.put_u8(flags as u8),
-            ProtocolVersion::V5 => out.put_u32(flags),
+            ProtocolVersion::V5 | ProtocolVersion::V6 => out.put_u32(flags),
         }
         if flags & VALUES != 0 {
             encode_values(&self.values, self.names.as_deref(), out);

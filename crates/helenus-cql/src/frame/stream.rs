@@ -126,9 +126,9 @@ impl Decoder {
             stream: header.stream,
             error,
         };
+        // As Cassandra does: the flag means nothing where no compression was agreed on.
         let Some(compression) = self.compression else {
-            let message = "Received a compressed frame but no compression was agreed on".to_owned();
-            return Err(refuse(CqlError::Protocol(message)));
+            return Ok(envelope);
         };
         envelope.body = compression.decompress(&envelope.body).map_err(refuse)?.freeze();
         envelope.header.flags = header.flags.without(Flags::COMPRESSED);
@@ -203,7 +203,10 @@ impl OutputEncoder {
     ) {
         let header = Header {
             version,
-            flags: message.flags(),
+            flags: match version.is_beta() {
+                true => message.flags().with(Flags::USE_BETA),
+                false => message.flags(),
+            },
             stream,
             opcode: message.request.opcode(),
         };

@@ -9,10 +9,17 @@ pub enum ProtocolVersion {
     V3 = 3,
     V4 = 4,
     V5 = 5,
+    /// As v5; served to those who set the flag for what is not final.
+    V6 = 6,
 }
 
 impl ProtocolVersion {
-    pub const ALL: [ProtocolVersion; 3] = [ProtocolVersion::V3, ProtocolVersion::V4, ProtocolVersion::V5];
+    pub const ALL: [ProtocolVersion; 4] = [
+        ProtocolVersion::V3,
+        ProtocolVersion::V4,
+        ProtocolVersion::V5,
+        ProtocolVersion::V6,
+    ];
 
     /// The version of that number, if it is served.
     pub fn from_number(number: u8) -> Option<ProtocolVersion> {
@@ -20,6 +27,7 @@ impl ProtocolVersion {
             3 => Some(ProtocolVersion::V3),
             4 => Some(ProtocolVersion::V4),
             5 => Some(ProtocolVersion::V5),
+            6 => Some(ProtocolVersion::V6),
             _ => None,
         }
     }
@@ -28,13 +36,17 @@ impl ProtocolVersion {
         self as u8
     }
 
-    /// The served version nearest to that number: the one to word a refusal in.
-    pub fn nearest(number: u8) -> ProtocolVersion {
+    /// The version to word a refusal of another one in: old clients read theirs and v3.
+    pub fn of_refusal(number: u8) -> ProtocolVersion {
         match number {
-            0..=3 => ProtocolVersion::V3,
-            4 => ProtocolVersion::V4,
+            1 | 2 => ProtocolVersion::V3,
             _ => ProtocolVersion::V5,
         }
+    }
+
+    /// True if clients have to say that they know that it is not final.
+    pub fn is_beta(self) -> bool {
+        self >= ProtocolVersion::V6
     }
 
     /// True if connections of this version are framed in segments after start-up.
@@ -44,17 +56,18 @@ impl ProtocolVersion {
 
     /// What a client of another version is told; drivers match on this text to find a version that both know.
     pub fn refusal(number: u8) -> String {
+        let versions: Vec<String> = ProtocolVersion::ALL.iter().map(ToString::to_string).collect();
         format!(
-            "Invalid or unsupported protocol version ({number}); the lowest supported version is {} and the greatest is {}",
-            ProtocolVersion::V3.number(),
-            ProtocolVersion::V5.number()
+            "Invalid or unsupported protocol version ({number}); supported versions are ({})",
+            versions.join(", ")
         )
     }
 }
 
 impl fmt::Display for ProtocolVersion {
-    /// As SUPPORTED and error messages write it: `4/v4`.
+    /// As SUPPORTED and error messages write it: `4/v4`, `6/v6-beta`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{0}/v{0}", self.number())
+        let beta = if self.is_beta() { "-beta" } else { "" };
+        write!(f, "{0}/v{0}{beta}", self.number())
     }
 }

@@ -178,6 +178,12 @@ impl Parser<'_> {
             }
         }
         let term = self.term()?;
+        if self.at(Kind::Plus)
+            && self.is_column_at(1)
+            && !matches!(self.kind_at(2), Kind::Comma | Kind::Where)
+        {
+            return Err(self.no_viable_at(2));
+        }
         if !self.accept(Kind::Plus) {
             return Ok(AssignmentOperation::Set(term));
         }

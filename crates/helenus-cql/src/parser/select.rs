@@ -1,5 +1,6 @@
 //! SELECT.
 
+use super::selector::follows_column;
 use super::{Parsed, Parser};
 use crate::ast::{Ordering, Select, SelectItem};
 use crate::error::CqlError;
@@ -10,11 +11,8 @@ impl Parser<'_> {
     /// Rule `selectStatement`.
     pub(super) fn select(&mut self) -> Parsed<Select> {
         self.expect(Kind::Select)?;
-        let json = self.select_modifier(Kind::Json);
-        if self.at(Kind::Distinct) && self.kind_at(1) == Kind::Json && self.is_column_at(2) {
-            return Err(self.no_viable_at(1));
-        }
-        let distinct = self.select_modifier(Kind::Distinct);
+        let json = self.select_modifier(Kind::Json)?;
+        let distinct = self.select_modifier(Kind::Distinct)?;
         let items = self.select_items()?;
         self.expect(Kind::From)?;
         let mut select = Select {
@@ -86,9 +84,9 @@ impl Parser<'_> {
     }
 
     /// Takes JSON or DISTINCT, unless it is a column of that name.
-    fn select_modifier(&mut self, modifier: Kind) -> bool {
+    fn select_modifier(&mut self, modifier: Kind) -> Parsed<bool> {
         if !self.at(modifier) {
-            return false;
+            return Ok(false);
         }
         let found = match self.kind_at(1) {
             Kind::As => match self.kind_at(2) {
@@ -107,9 +105,35 @@ impl Parser<'_> {
             kind => kind.is_ident() || kind.is_constant(),
         };
         if found {
+            if !self.begins_item_at(1, modifier == Kind::Json) {
+                return Err(self.no_viable_at(1));
+            }
             self.advance();
         }
-        found
+        Ok(found)
+    }
+
+    /// What Cassandra's parser sees of the first item when it has to know whether JSON or DISTINCT is a column.
+    fn begins_item_at(&self, distance: usize, may_be_distinct: bool) -> bool {
+        if !self.kind_at(distance).is_ident() {
+            return true;
+        }
+        let next = self.kind_at(distance + 1);
+        if may_be_distinct && self.kind_at(distance) == Kind::Distinct && next.is_ident() && next != Kind::As
+        {
+            return self.begins_item_at(distance + 1, false);
+        }
+        match next {
+            Kind::LeftParen => true,
+            Kind::Dot => {
+                let behind = self.kind_at(distance + 3);
+                !self.kind_at(distance + 2).is_ident() || behind == Kind::LeftParen || follows_column(behind)
+            }
+            Kind::Plus | Kind::Minus | Kind::Star | Kind::Slash | Kind::Percent => {
+                self.begins_term_at(distance + 2)
+            }
+            kind => follows_column(kind),
+        }
     }
 
     /// Rule `selectors`. Empty for `*`.

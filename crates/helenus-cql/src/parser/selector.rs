@@ -41,8 +41,38 @@ impl Parser<'_> {
                 Ok(Selector::Negation(Box::new(parser.selector_group()?)))
             });
         }
+        if self.kind().is_constant() || self.at(Kind::Colon) {
+            self.reads(2);
+        }
         let selector = self.selector_without_field()?;
-        self.selector_modifiers(selector)
+        if !matches!(self.kind(), Kind::Dot | Kind::LeftBracket) {
+            return Ok(selector);
+        }
+        // Cassandra's parser tries the modifiers, and goes on without any of them if they don't parse to the end.
+        let (position, markers) = (self.position, self.bind_markers.len());
+        let is_column = matches!(selector, Selector::Column(_));
+        self.selector_modifiers(selector.clone()).or_else(|_| {
+            self.reads(1);
+            self.position = position;
+            self.bind_markers.truncate(markers);
+            if is_column && self.at(Kind::Dot) {
+                self.check_qualified_column()?;
+            }
+            Ok(selector)
+        })
+    }
+
+    /// Behind a column, at a dot: only a name may follow, and behind that only what may follow a column.
+    fn check_qualified_column(&mut self) -> Parsed<()> {
+        let failing = if !self.kind_at(1).is_ident() {
+            1
+        } else if !follows_column(self.kind_at(2)) {
+            2
+        } else {
+            return Ok(());
+        };
+        self.position -= 1;
+        Err(self.no_viable_at(failing + 1))
     }
 
     /// Rule `selectorModifier`: fields, elements and slices of what has been read.
@@ -58,17 +88,17 @@ impl Parser<'_> {
                 }
                 Kind::LeftBracket if self.kind_at(1) == Kind::Range && !self.begins_term_at(2) => {
                     self.reads(2);
-                    break;
+                    return Ok(receiver);
                 }
                 Kind::LeftBracket => {
                     self.link()?;
                     receiver = self.sub_selection(receiver)?;
                     self.expect(Kind::RightBracket)?;
                 }
-                _ => break,
+                kind if follows_modifiers(kind) => return Ok(receiver),
+                _ => return Err(self.no_viable()),
             }
         }
-        Ok(receiver)
     }
 
     /// Rule `collectionSubSelection`.
@@ -286,8 +316,13 @@ impl Parser<'_> {
     }
 }
 
+/// What may stand behind the fields and elements of what is selected.
+fn follows_modifiers(kind: Kind) -> bool {
+    follows_column(kind) && !matches!(kind, Kind::Dot | Kind::LeftBracket | Kind::Semicolon)
+}
+
 /// What may stand behind a column in any selector.
-fn follows_column(kind: Kind) -> bool {
+pub(super) fn follows_column(kind: Kind) -> bool {
     matches!(
         kind,
         Kind::Comma

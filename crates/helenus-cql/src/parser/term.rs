@@ -125,8 +125,11 @@ impl Parser<'_> {
     pub(super) fn simple_term(&mut self) -> Parsed<Term> {
         match self.kind() {
             Kind::LeftParen => {
-                if self.begins_type_hint(Self::begins_simple_term) {
+                if self.begins_hinted_term() {
                     return self.nested(Self::term_with_type_hint);
+                }
+                if self.kind_at(1).is_ident() && !self.begins_call(1) {
+                    return Err(self.no_viable_at(self.name_length_at(1) + 1));
                 }
                 if !self.begins_term_at(1) {
                     return Err(self.no_viable_at(1));
@@ -145,6 +148,26 @@ impl Parser<'_> {
             kind if kind.is_constant() => Ok(Term::Literal(self.constant()?)),
             _ if self.is_function_name_at(0) || self.kind().is_ident() => self.function_call(),
             _ => Err(self.no_viable()),
+        }
+    }
+
+    /// True if what is in parentheses can only be a type. A string may be one too, if a term follows.
+    fn begins_hinted_term(&self) -> bool {
+        let is_parameterised = self.kind_at(2) == Kind::Less;
+        match self.kind_at(1) {
+            Kind::Set => true,
+            Kind::List | Kind::Map | Kind::Tuple | Kind::Vector | Kind::Frozen if is_parameterised => true,
+            kind if kind.is_string() => self.begins_type_hint(Self::begins_simple_term),
+            _ => self.begins_type_hint(|_, _| true),
+        }
+    }
+
+    /// How many tokens a name from there on has, with its keyspace if it has one; of an unfinished one those that fit.
+    fn name_length_at(&self, distance: usize) -> usize {
+        match (self.kind_at(distance + 1), self.kind_at(distance + 2).is_ident()) {
+            (Kind::Dot, true) => 3,
+            (Kind::Dot, false) => 2,
+            _ => 1,
         }
     }
 
@@ -262,6 +285,12 @@ impl Parser<'_> {
     fn braces(&mut self) -> Parsed<Term> {
         if self.kind_at(1).is_ident() && self.kind_at(2) == Kind::Colon {
             return self.user_type_literal();
+        }
+        if !self.begins_term_at(1) && self.kind_at(1) != Kind::RightBrace {
+            return Err(self.no_viable_at(1));
+        }
+        if self.kind_at(1).is_ident() && !matches!(self.kind_at(2), Kind::LeftParen | Kind::Dot) {
+            return Err(self.no_viable_at(2));
         }
         self.advance();
         if self.accept(Kind::RightBrace) {

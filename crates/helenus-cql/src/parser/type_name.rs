@@ -27,7 +27,7 @@ impl Parser<'_> {
         let qualified = self.kind_at(1) == Kind::Dot;
         match kind {
             _ if kind.is_native_type() && !qualified => {
-                if !follows_type(self.kind_at(1)) {
+                if !follows_type(self.kind_at(1)) || self.kind_at(1) == Kind::LeftParen {
                     return Err(self.no_viable_at(1));
                 }
                 self.reads(2);
@@ -57,7 +57,11 @@ impl Parser<'_> {
             Kind::Frozen if parameterised => self.frozen_type(),
             _ if kind.is_string() => Ok(TypeName::Custom(self.expect_string()?)),
             _ if kind.is_ident() => {
-                if !qualified && !follows_type(self.kind_at(1)) {
+                let is_keyword = matches!(
+                    kind,
+                    Kind::Map | Kind::List | Kind::Tuple | Kind::Vector | Kind::Frozen
+                );
+                if is_keyword && !qualified && !follows_type(self.kind_at(1)) {
                     return Err(self.no_viable_at(1));
                 }
                 Ok(TypeName::UserType(self.user_type_name()?))

@@ -1,15 +1,32 @@
-//! The proleptic Gregorian calendar, for years far beyond those of the usual libraries: a `date` reaches
+//! The proleptic Gregorian calendar, and Java's that was Julian before 1582-10-15, for years far beyond those of the usual libraries: a `date` reaches
 //! 5.8 million years each way.
 
 pub const MILLIS_PER_DAY: i64 = 86_400_000;
 pub const NANOS_PER_DAY: i64 = 86_400_000_000_000;
+
+/// Days since March 1st, in a year that begins with it, so that a leap day is its last.
+fn day_of_year(month: i64, day: i64) -> i64 {
+    (153 * ((month + 9) % 12) + 2) / 5 + day - 1
+}
+
+/// The month and its day, of days since March 1st.
+fn month_and_day(day_of_year: i64) -> (i64, i64) {
+    let month_shifted = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_shifted + 2) / 5 + 1;
+    let month = if month_shifted < 10 {
+        month_shifted + 3
+    } else {
+        month_shifted - 9
+    };
+    (month, day)
+}
 
 /// Days since 1970-01-01 of a date; the month is 1 to 12, and the day may be any number.
 pub fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     let shifted_year = if month <= 2 { year - 1 } else { year };
     let era = shifted_year.div_euclid(400);
     let year_of_era = shifted_year.rem_euclid(400);
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    let day_of_year = day_of_year(month, day);
     let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
     era * 146_097 + day_of_era - 719_468
 }
@@ -21,13 +38,7 @@ pub fn civil_from_days(days: i64) -> (i64, i64, i64) {
     let day_of_era = shifted.rem_euclid(146_097);
     let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_shifted = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_shifted + 2) / 5 + 1;
-    let month = if month_shifted < 10 {
-        month_shifted + 3
-    } else {
-        month_shifted - 9
-    };
+    let (month, day) = month_and_day(day_of_year);
     let year = year_of_era + era * 400 + i64::from(month <= 2);
     (year, month, day)
 }
@@ -63,15 +74,70 @@ pub fn date_text(days: i64) -> String {
     format!("{}-{month:02}-{day:02}", year_text(year))
 }
 
+/// The first day of the Gregorian calendar, 1582-10-15, in days since 1970-01-01.
+const GREGORIAN_FROM: i64 = -141_427;
+
+/// Days from 1970-01-01 to March 1st of the Julian year 0.
+const JULIAN_EPOCH: i64 = -719_470;
+
+fn days_from_julian(year: i64, month: i64, day: i64) -> i64 {
+    let shifted_year = if month <= 2 { year - 1 } else { year };
+    let day_of_year = day_of_year(month, day);
+    365 * shifted_year + shifted_year.div_euclid(4) + day_of_year + JULIAN_EPOCH
+}
+
+fn julian_from_days(days: i64) -> (i64, i64, i64) {
+    let shifted = days - JULIAN_EPOCH;
+    let era = shifted.div_euclid(1_461);
+    let day_of_era = shifted.rem_euclid(1_461);
+    let year_of_era = (day_of_era - day_of_era / 1_460) / 365;
+    let day_of_year = day_of_era - 365 * year_of_era;
+    let (month, day) = month_and_day(day_of_year);
+    (4 * era + year_of_era + i64::from(month <= 2), month, day)
+}
+
+/// The month so many months later.
+fn month_after(year: i64, month: i64, months: i64) -> (i64, i64) {
+    let total = year * 12 + (month - 1) + months;
+    (total.div_euclid(12), total.rem_euclid(12) + 1)
+}
+
+/// The time of day of a time in milliseconds, on a day since 1970-01-01.
+fn at_time_of(millis: i64, day: i64) -> i64 {
+    day.wrapping_mul(MILLIS_PER_DAY)
+        .wrapping_add(millis.rem_euclid(MILLIS_PER_DAY))
+}
+
+/// A time in milliseconds since 1970 moved by months in Java's calendar, which is Julian before 1582-10-15; the day is
+/// clamped to the month's last (`Calendar.add(MONTH, …)`).
+pub fn calendar_add_months(millis: i64, months: i64) -> i64 {
+    let days = millis.div_euclid(MILLIS_PER_DAY);
+    let (year, month, day) = match days >= GREGORIAN_FROM {
+        true => civil_from_days(days),
+        false => julian_from_days(days),
+    };
+    let (year, month) = month_after(year, month, months);
+    let last = match year {
+        // In the year that had both calendars, Java lets days run over into the next month.
+        1582 => 31,
+        ..1582 if year % 4 == 0 && month == 2 => 29,
+        _ => days_in_month(year, month),
+    };
+    let day = day.min(last);
+    let gregorian = days_from_civil(year, month, day);
+    let moved = match gregorian >= GREGORIAN_FROM {
+        true => gregorian,
+        false => days_from_julian(year, month, day),
+    };
+    at_time_of(millis, moved)
+}
+
 /// A time in milliseconds since 1970 moved by months; the day is clamped to the month's last
-/// (`Calendar.add(MONTH, …)`).
+/// (`LocalDate.plusMonths`).
 pub fn add_months(millis: i64, months: i64) -> i64 {
     let days = millis.div_euclid(MILLIS_PER_DAY);
     let (year, month, day) = civil_from_days(days);
-    let total = year * 12 + (month - 1) + months;
-    let (year, month) = (total.div_euclid(12), total.rem_euclid(12) + 1);
+    let (year, month) = month_after(year, month, months);
     let moved = days_from_civil(year, month, day.min(days_in_month(year, month)));
-    moved
-        .wrapping_mul(MILLIS_PER_DAY)
-        .wrapping_add(millis.rem_euclid(MILLIS_PER_DAY))
+    at_time_of(millis, moved)
 }

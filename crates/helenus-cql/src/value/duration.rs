@@ -263,7 +263,7 @@ fn shift(millis: i64, months: i64, days: i64, nanoseconds: i64) -> i64 {
     }
     // With months, Cassandra goes through a Calendar, whose fields are ints.
     let clock = i64::from((nanoseconds / NANOS_PER_MILLI) as i32);
-    civil::add_months(millis, months)
+    civil::calendar_add_months(millis, months)
         .wrapping_add(days.wrapping_mul(MILLIS_PER_DAY))
         .wrapping_add(clock)
 }

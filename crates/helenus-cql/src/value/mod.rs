@@ -24,6 +24,7 @@ pub mod timestamp;
 pub mod uuid;
 pub mod validate;
 pub mod vint;
+mod zone;
 
 #[cfg(test)]
 mod value_tests;

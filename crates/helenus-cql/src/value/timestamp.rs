@@ -2,6 +2,7 @@
 //! taken in UTC.
 
 use super::civil::{self, MILLIS_PER_DAY};
+use super::zone;
 
 /// `2011-02-03T04:05:00.000Z`, as CQL shows it.
 pub fn to_cql_text(millis: i64) -> String {
@@ -77,7 +78,7 @@ fn parse_date_time(text: &str) -> Option<i64> {
     let day_digits = scanner.digits();
     let (month, day): (i64, i64) = (month_digits.parse().ok()?, day_digits.parse().ok()?);
     let padded = year_digits.len() >= 4
-        && (plus || signed || year_digits.len() == 4)
+        && (signed || plus == (year_digits.len() > 4))
         && month_digits.len() == 2
         && day_digits.len() == 2;
     let has_clock = scanner.rest.starts_with('T') || follows_clock(scanner.rest);
@@ -89,11 +90,17 @@ fn parse_date_time(text: &str) -> Option<i64> {
     // Java resolves smartly: a day past the end of a shorter month becomes its last day.
     let day = day.min(civil::days_in_month(year, month));
     let clock = if has_clock { parse_clock(&mut scanner)? } else { 0 };
-    let offset_millis = parse_zone(scanner.rest)?;
-    civil::days_from_civil(year, month, day)
+    let local_millis = civil::days_from_civil(year, month, day)
         .checked_mul(MILLIS_PER_DAY)?
-        .checked_add(clock)?
-        .checked_sub(offset_millis)
+        .checked_add(clock)?;
+    let offset_millis = match has_clock {
+        true => parse_zone(scanner.rest, local_millis)?,
+        false => iso_date_zone(scanner.rest).or_else(|| {
+            let is_of_era = year > 0;
+            is_of_era.then(|| parse_zone(scanner.rest, local_millis))?
+        })?,
+    };
+    local_millis.checked_sub(offset_millis)
 }
 
 /// True if a blank and a clock follow, and not a blank and a zone.
@@ -122,11 +129,19 @@ fn parse_clock(scanner: &mut Scanner<'_>) -> Option<i64> {
     (hours < 24 || end_of_day).then_some(((hours * 60 + minutes) * 60 + seconds) * 1_000 + millis)
 }
 
-/// Milliseconds east of UTC of what is left of the text; `None` if it is no zone.
+/// The offset behind a date without a clock in ISO's own format, the one that knows years before the first.
+fn iso_date_zone(zone: &str) -> Option<i64> {
+    match zone {
+        "" | "z" => Some(0),
+        _ => parse_offset(zone, &[6, 9]),
+    }
+}
+
+/// Milliseconds east of UTC of what is left of the text behind a local time; `None` if it is no zone.
 ///
-/// `Z`, `+hh`, `+hhmm` and `+hh:mm` may follow at once or after a blank; `+hh:mm:ss`, `UTC`, `GMT` and these with
-/// an offset in colons only after a blank.
-fn parse_zone(zone: &str) -> Option<i64> {
+/// `Z`, `+hh`, `+hhmm` and `+hh:mm` may follow at once or after a blank; `+hh:mm:ss`, `UTC`, `GMT`, these with
+/// an offset in colons, and names of zones only after a blank.
+fn parse_zone(zone: &str, local_millis: i64) -> Option<i64> {
     if zone.is_empty() {
         return Some(0);
     }
@@ -142,6 +157,7 @@ fn parse_zone(zone: &str) -> Option<i64> {
             "" => Some(0),
             rest => parse_offset(rest, &[6, 9]).filter(|_| rest != "Z"),
         })
+        .or_else(|| zone::offset_millis(name, local_millis))
 }
 
 /// `Z`, or an offset from UTC of one of those lengths: `+hh`, `+hhmm`, `+hh:mm`, `+hh:mm:ss`.

@@ -341,3 +341,42 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn months_are_added_in_javas_calendar() {
+    let day =
+        |year, month, day| super::civil::days_from_civil(year, month, day) * super::civil::MILLIS_PER_DAY;
+    let moved = super::civil::calendar_add_months;
+    assert_eq!(moved(day(2000, 2, 29), 12), day(2001, 2, 28));
+    // 1500-02-19 was 1500-02-10 to those who lived then, and 1500 a leap year.
+    assert_eq!(moved(day(1500, 2, 9), 1), day(1500, 3, 10));
+    assert_eq!(moved(day(1582, 10, 14), 1), day(1582, 11, 4));
+    assert_eq!(moved(day(1582, 10, 15), -12), day(1581, 10, 25));
+    assert_eq!(moved(day(1, 1, 1), 12 * 2000), day(2001, 1, 3));
+}
+
+#[test]
+fn timestamps_know_time_zones_by_name() {
+    let parse = |text: &str| super::timestamp::parse(text, || 0);
+    let utc = |text: &str| parse(&format!("{text}Z"));
+    assert_eq!(parse("2011-02-03 04:05 PDT"), utc("2011-02-03 12:05"));
+    assert_eq!(parse("2011-07-03 04:05 PST"), utc("2011-07-03 11:05"));
+    assert_eq!(parse("2011-02-03 Europe/Berlin"), utc("2011-02-02 23:00"));
+    assert_eq!(
+        parse("2011-03-13 02:30:00 America/New_York"),
+        utc("2011-03-13 07:30")
+    );
+    assert_eq!(
+        parse("2011-11-06 01:30:00 America/New_York"),
+        utc("2011-11-06 05:30")
+    );
+    for wrong in [
+        "04:05CET",
+        "04:05 pst",
+        "04:05 Etc/GMT+5",
+        "04:05 Nowhere",
+        "04:05 europe/berlin",
+    ] {
+        assert!(parse(&format!("2011-02-03 {wrong}")).is_err(), "{wrong}");
+    }
+}

@@ -34,6 +34,7 @@ use crate::engine::{Engine, Prepared};
 use crate::request::{BatchStatement, QueryOptions};
 use crate::response::Outcome;
 
+pub use crate::dml::stale::{StaleEntries, StaleEntry};
 pub use serve::{Refused, ServedScan};
 
 /// Who serves a tablet.
@@ -192,6 +193,13 @@ pub trait Cluster: Send + Sync + 'static {
         deadline: Instant,
     ) -> Result<Box<dyn RemoteScan>, RemoteError>;
     async fn write(&self, node: Uuid, write: &RemoteWrite, deadline: Instant) -> Result<(), RemoteError>;
+    /// Has index entries of that node's rows removed that stand for nothing; their number.
+    async fn remove_stale(
+        &self,
+        node: Uuid,
+        stale: &StaleEntries,
+        deadline: Instant,
+    ) -> Result<u64, RemoteError>;
     async fn load(&self, node: Uuid, versions: Versions, deadline: Instant) -> Result<(), RemoteError>;
 }
 
@@ -261,8 +269,13 @@ impl Backoff {
         if !cluster.changed(self.seen, self.wait).await {
             self.deadline = self.deadline.min(Instant::now() + LEFT_PATIENCE);
         }
-        self.seen = cluster.changes();
-        self.wait = (self.wait * 2).min(WAIT_MAX);
+        let changes = cluster.changes();
+        self.wait = match changes == self.seen {
+            true => (self.wait * 2).min(WAIT_MAX),
+            // What was waited for may have happened, or is near.
+            false => WAIT_MIN,
+        };
+        self.seen = changes;
         true
     }
 }

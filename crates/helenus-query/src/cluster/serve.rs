@@ -127,14 +127,38 @@ impl Engine {
         }
     }
 
+    /// Waits a while for those tablets that are this node's and not yet open, or still being handed over.
+    ///
+    /// # Errors
+    /// One of them is another node's.
+    async fn await_open(
+        &self,
+        cluster: &dyn Cluster,
+        tokens: impl Iterator<Item = i64> + Clone,
+    ) -> Result<(), Refused> {
+        let mut opening = None;
+        loop {
+            if tokens.clone().any(|token| cluster.owner(token) != Owner::Here) {
+                return Err(Refused::NotMine);
+            }
+            if tokens.clone().all(|token| self.store.tablet(token).is_ok()) {
+                return Ok(());
+            }
+            let opening =
+                opening.get_or_insert_with(|| Backoff::until(Instant::now() + OPENING_PATIENCE, cluster));
+            if !opening.wait(cluster).await {
+                return Err(Refused::NotMine);
+            }
+        }
+    }
+
     /// Reads rows by token and key.
     pub async fn serve_get(&self, keys: &[(i64, Bytes)]) -> Result<Vec<Option<Bytes>>, Refused> {
         let cluster = self.require_cluster()?;
+        let tokens = keys.iter().map(|(token, _)| *token);
+        self.await_open(cluster.as_ref(), tokens).await?;
         let mut rows = Vec::with_capacity(keys.len());
         for (token, key) in keys {
-            if cluster.owner(*token) != Owner::Here {
-                return Err(Refused::NotMine);
-            }
             rows.push(reads::get_here(self, *token, key).await?);
         }
         match cluster.may_serve() {
@@ -146,9 +170,8 @@ impl Engine {
     /// Begins a scan of keys of one tablet.
     pub async fn serve_scan(self: &Arc<Self>, range: &ScanRange) -> Result<ServedScan, Refused> {
         let cluster = self.require_cluster()?;
-        if cluster.owner(range.tokens.first) != Owner::Here {
-            return Err(Refused::NotMine);
-        }
+        self.await_open(cluster.as_ref(), std::iter::once(range.tokens.first))
+            .await?;
         Ok(ServedScan {
             scan: reads::scan_here(self, range).await?,
             cluster: cluster.clone(),
@@ -158,9 +181,8 @@ impl Engine {
     /// Writes operands. The caller sees to it that it runs to its end.
     pub async fn serve_write(self: &Arc<Self>, write: RemoteWrite) -> Result<(), Refused> {
         let cluster = self.require_cluster()?.clone();
-        if write.ops.iter().any(|op| cluster.owner(op.token) != Owner::Here) {
-            return Err(Refused::NotMine);
-        }
+        let tokens = write.ops.iter().map(|op| op.token);
+        self.await_open(cluster.as_ref(), tokens).await?;
         if !write.maintains_indexes {
             let batch = WriteBatch {
                 ops: write.ops,

@@ -10,7 +10,6 @@ use helenus_row::{ColumnId, TableId};
 use uuid::Uuid;
 
 use super::properties;
-use super::table::references_duration;
 use super::{Applied, Change, DdlContext, is_valid_name, sai, unchanged};
 use crate::response::{ChangeKind, SchemaTarget};
 use crate::schema::{
@@ -196,7 +195,7 @@ fn check_target(table: &Table, target: &ast::IndexTarget) -> Result<IndexTarget,
     };
     let ty = &column.ty;
     let invalid = |message: String| Err(CqlError::invalid(message));
-    if references_duration(ty) {
+    if ty.references_duration() {
         return invalid(if *ty == CqlType::DURATION {
             "Secondary indexes are not supported on duration columns".to_owned()
         } else if ty.is_collection() {

@@ -9,6 +9,7 @@ mod compaction;
 mod compression;
 mod difference;
 mod document;
+mod function;
 mod index;
 mod journal;
 mod keyspace;
@@ -34,7 +35,6 @@ use crate::engine::Engine;
 use crate::request::{ClientState, no_keyspace};
 use crate::response::{ChangeKind, Outcome, Response, SchemaChange, SchemaTarget};
 use crate::schema::{Followed, Keyspace, Schema, Table};
-use crate::term::resolve_type;
 
 pub use index::hidden_table;
 pub use journal::Journal;
@@ -244,15 +244,16 @@ fn refuse(ctx: &DdlContext<'_>, statement: &ast::Statement) -> Applied {
         false => Err(CqlError::invalid(format!("{what} '{name}' doesn't exist"))),
     };
     match statement {
-        Statement::CreateFunction(_) | Statement::CreateAggregate(_) => Err(CqlError::invalid(
-            "User-defined functions are disabled in cassandra.yaml - set user_defined_functions_enabled=true to enable",
-        )),
-        Statement::DropFunction(statement) => {
-            missing("Function", function_to_drop(ctx, statement)?, statement.if_exists)
-        }
+        Statement::CreateFunction(statement) => Err(function::refusal(ctx, statement)),
+        Statement::CreateAggregate(statement) => Err(function::aggregate_refusal(ctx, statement)),
+        Statement::DropFunction(statement) => missing(
+            "Function",
+            function::to_drop(ctx, statement)?,
+            statement.if_exists,
+        ),
         Statement::DropAggregate(statement) => missing(
             "Aggregate",
-            function_to_drop(ctx, statement)?,
+            function::to_drop(ctx, statement)?,
             statement.if_exists,
         ),
         Statement::CreateTrigger(statement) => create_trigger(ctx, statement),
@@ -321,34 +322,6 @@ fn check_system_keyspace(ctx: &DdlContext<'_>, statement: &ast::Statement) -> Re
 
 fn system_keyspace(keyspace: &str) -> CqlError {
     CqlError::invalid(format!("System keyspace '{keyspace}' is not user-modifiable"))
-}
-
-/// What messages call a function that is to be dropped, after what Cassandra checks before it looks for it.
-fn function_to_drop(ctx: &DdlContext<'_>, statement: &ast::DropFunction) -> Result<String, CqlError> {
-    const LOCAL: [&str; 4] = ["system", "system_schema", "system_views", "system_virtual_schema"];
-    let name = &statement.name;
-    let keyspace = match &name.keyspace {
-        Some(keyspace) => keyspace.as_str(),
-        None => ctx.keyspace.ok_or_else(no_keyspace)?,
-    };
-    if LOCAL.contains(&keyspace) {
-        return Err(system_keyspace(keyspace));
-    }
-    let Some(types) = &statement.arg_types else {
-        return Ok(format!("{keyspace}.{}", name.name));
-    };
-    if ctx.schema.keyspace(keyspace).is_some() {
-        for ty in types {
-            if matches!(ty, ast::TypeName::Frozen(_)) {
-                return Err(CqlError::invalid(format!(
-                    "Argument '{ty}' cannot be frozen; remove frozen<> modifier from '{ty}'"
-                )));
-            }
-            resolve_type(ctx.schema, keyspace, ty)?;
-        }
-    }
-    let types: Vec<String> = types.iter().map(ToString::to_string).collect();
-    Ok(format!("{keyspace}.{}({})", name.name, types.join(", ")))
 }
 
 /// No class can be loaded; but the table is looked for first.

@@ -273,35 +273,42 @@ fn check_key_type(
         return Ok(());
     }
     let name = &definition.name;
+    match ty {
+        CqlType::Udt {
+            frozen: false,
+            definition,
+        } => {
+            return Err(CqlError::invalid(format!(
+                "Invalid non-frozen user-defined type \"{}.{ty}\" for PRIMARY KEY column '{name}'",
+                definition.keyspace
+            )));
+        }
+        ty if ty.is_multicell() => {
+            return Err(CqlError::invalid(format!(
+                "Invalid non-frozen collection type {ty} for PRIMARY KEY column '{name}'"
+            )));
+        }
+        ty if ty.is_counter() => {
+            return Err(CqlError::invalid(format!(
+                "counter type is not supported for PRIMARY KEY column '{name}'"
+            )));
+        }
+        ty if ty.references_duration() => {
+            return Err(CqlError::invalid(format!(
+                "duration type is not supported for PRIMARY KEY column '{name}'"
+            )));
+        }
+        _ => {}
+    }
     if definition.is_static {
         return Err(CqlError::invalid(format!(
             "Static column '{name}' cannot be part of the PRIMARY KEY"
         )));
     }
-    if ty.is_counter() {
-        return Err(CqlError::invalid(format!(
-            "counter type is not supported for PRIMARY KEY column '{name}'"
-        )));
+    if ty.holds_dynamic_composite() {
+        return Err(composite_in_key(name.as_str(), ty));
     }
-    if references_duration(ty) {
-        return Err(CqlError::invalid(format!(
-            "duration type is not supported for PRIMARY KEY column '{name}'"
-        )));
-    }
-    match ty {
-        CqlType::Udt {
-            frozen: false,
-            definition,
-        } => Err(CqlError::invalid(format!(
-            "Invalid non-frozen user-defined type \"{}.{ty}\" for PRIMARY KEY column '{name}'",
-            definition.keyspace
-        ))),
-        ty if ty.is_multicell() => Err(CqlError::invalid(format!(
-            "Invalid non-frozen collection type {ty} for PRIMARY KEY column '{name}'"
-        ))),
-        ty if ty.holds_dynamic_composite() => Err(composite_in_key(name.as_str(), ty)),
-        _ => Ok(()),
-    }
+    Ok(())
 }
 
 /// Dynamic composites are not ordered in keys here, unlike in Cassandra.
@@ -309,23 +316,6 @@ pub(super) fn composite_in_key(name: &str, ty: &CqlType) -> CqlError {
     CqlError::invalid(format!(
         "Dynamic composites are not supported in PRIMARY KEY columns: '{name}' is of type {ty}"
     ))
-}
-
-/// True if a duration is, or is in, the type: durations have no order.
-pub fn references_duration(ty: &CqlType) -> bool {
-    match ty {
-        CqlType::Native(_) => *ty == CqlType::DURATION,
-        CqlType::Custom(_) => false,
-        CqlType::List { element, .. } | CqlType::Set { element, .. } | CqlType::Vector { element, .. } => {
-            references_duration(element)
-        }
-        CqlType::Map { key, value, .. } => references_duration(key) || references_duration(value),
-        CqlType::Tuple(elements) => elements.iter().any(references_duration),
-        CqlType::Udt { definition, .. } => definition
-            .fields
-            .iter()
-            .any(|field| references_duration(&field.ty)),
-    }
 }
 
 /// A table has counters only, beside its key, or none.

@@ -7,7 +7,7 @@ use helenus_cql::ast::{self, Ident, Relation, Selector};
 use helenus_cql::error::CqlError;
 use helenus_row::{ColumnId, Order};
 
-use super::table::{already_exists, check_name, composite_in_key, new_id, references_duration};
+use super::table::{already_exists, check_name, composite_in_key, new_id};
 use super::{Applied, Change, DdlContext, options};
 use crate::bind::Markers;
 use crate::plan::PlanContext;
@@ -294,7 +294,7 @@ fn check_key_type(column: &Column) -> Result<(), CqlError> {
     if ty.holds_dynamic_composite() {
         return Err(composite_in_key(name, ty));
     }
-    if references_duration(ty) {
+    if ty.references_duration() {
         return Err(CqlError::invalid(format!(
             "duration type is not supported for PRIMARY KEY column '{name}'"
         )));

@@ -9,11 +9,12 @@ use helenus_cql::types::CqlType;
 use helenus_cql::value;
 use helenus_row::packed::CellRef;
 use helenus_row::read::LiveColumn;
-use helenus_row::row::{Cell, Deletion, Expiry};
+use helenus_row::row::{Cell, ColumnData, Deletion, Expiry};
 use helenus_row::{ColumnId, RowBuilder};
 
 use super::list_ids;
 use super::operation::{Action, Operation};
+use crate::functions;
 use crate::request::BoundValue;
 use crate::schema::{Column, Table};
 use crate::storage::read::OwnedRow;
@@ -95,6 +96,7 @@ pub fn apply(
             BoundValue::Set(value) => add_elements(column, params, &value, row),
             BoundValue::Null | BoundValue::Unset => Ok(()),
         },
+        Action::AddValue(term) => add_value(column, params, term, existing, row),
         Action::Prepend(term) => prepend(column, params, term, row),
         Action::DiscardValues(term) => discard_values(column, params, term, existing, row),
         Action::DiscardKeys { keys, ty } => {
@@ -168,6 +170,42 @@ fn set(
         BoundValue::Set(value) => add_elements(column, params, &value, row),
         BoundValue::Null | BoundValue::Unset => Ok(()),
     }
+}
+
+/// Adds to the number or text that the column has, or that an earlier operation of the statement has given it; nothing
+/// is added to what is not there.
+fn add_value(
+    column: &Column,
+    params: &WriteParams<'_>,
+    term: &Term,
+    existing: Option<&OwnedRow>,
+    row: &mut RowBuilder,
+) -> Result<(), CqlError> {
+    let BoundValue::Set(added) = term.bind(&params.eval)? else {
+        return Ok(());
+    };
+    let given = row.row().columns.iter().find_map(|(id, data)| match data {
+        ColumnData::Simple(cell) if *id == column.id => Some(cell.value.clone()),
+        _ => None,
+    });
+    let current = match (given, existing) {
+        (Some(given), _) => Some(given),
+        (None, Some(existing)) => match existing.live()?.column(column.id) {
+            Some(LiveColumn::Simple(cell)) => Some(existing.packed().slice(cell.value)),
+            _ => None,
+        },
+        (None, None) => None,
+    };
+    let (Some(current), Some(sum)) = (current, functions::sum_of(&column.ty)) else {
+        return Ok(());
+    };
+    let value = sum.call(&[Some(current), Some(added)], &params.eval)?;
+    set(
+        column,
+        params,
+        value.map_or(BoundValue::Null, BoundValue::Set),
+        row,
+    )
 }
 
 /// Adds the parts of a serialized collection or user type.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use helenus_cql::error::CqlError;
+use helenus_cql::error::{Consistency, CqlError};
 use helenus_cql::types::CqlType;
 use helenus_row::key::split_partition_key;
 use helenus_row::read::{LiveColumn, LiveRow};
@@ -174,6 +174,8 @@ pub async fn execute(
 ) -> Result<Outcome, CqlError> {
     let (table, partition) = single_partition(bounds)?;
     consistency::check_conditional(engine, table, options)?;
+    let serial = options.serial_consistency.unwrap_or(Consistency::Serial);
+    consistency::require_replicas(engine, table, serial)?;
     let longest = engine.store.write_timeout();
     let guard = engine
         .locks

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use bytes::Bytes;
 use helenus_cql::ast::{self, Operator};
 use helenus_cql::error::CqlError;
-use helenus_cql::types::{CqlType, NativeType};
+use helenus_cql::types::CqlType;
 use helenus_cql::value;
 
 use super::attributes::Attributes;
@@ -217,38 +217,20 @@ fn contained_spec(column: &Column, spec: &ColumnSpec, operator: Operator) -> Res
 }
 
 fn check_durations(ty: &CqlType, operator: Operator) -> Result<(), CqlError> {
-    if !operator.is_slice() || !references_duration(ty) {
+    if !operator.is_slice() || !ty.references_duration() {
         return Ok(());
     }
-    let symbol = operator.symbol();
     invalid(match ty {
         ty if ty.is_collection() => {
-            format!("Slice conditions ( {symbol} ) are not supported on collections containing durations")
+            "Slice conditions are not supported on collections containing durations".to_owned()
         }
-        CqlType::Tuple(_) => {
-            format!("Slice conditions ( {symbol} ) are not supported on tuples containing durations")
-        }
-        CqlType::Udt { .. } => {
-            format!("Slice conditions ( {symbol} ) are not supported on UDTs containing durations")
-        }
-        _ => format!("Slice conditions ( {symbol} ) are not supported on durations"),
+        CqlType::Tuple(_) => "Slice conditions are not supported on tuples containing durations".to_owned(),
+        CqlType::Udt { .. } => "Slice conditions are not supported on UDTs containing durations".to_owned(),
+        _ => format!(
+            "Slice conditions ( {} ) are not supported on durations",
+            operator.symbol()
+        ),
     })
-}
-
-fn references_duration(ty: &CqlType) -> bool {
-    match ty {
-        CqlType::Native(native) => *native == NativeType::Duration,
-        CqlType::Custom(_) => false,
-        CqlType::List { element, .. } | CqlType::Set { element, .. } | CqlType::Vector { element, .. } => {
-            references_duration(element)
-        }
-        CqlType::Map { key, value, .. } => references_duration(key) || references_duration(value),
-        CqlType::Tuple(elements) => elements.iter().any(references_duration),
-        CqlType::Udt { definition, .. } => definition
-            .fields
-            .iter()
-            .any(|field| references_duration(&field.ty)),
-    }
 }
 
 const UNSET: &str = "Invalid 'unset' value in condition";

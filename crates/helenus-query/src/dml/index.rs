@@ -3,15 +3,16 @@
 //! On a node alone the entries go into the same log record as the row, under the partition's lock, so that they are there together or not
 //! at all. In a cluster an entry may be another node's: it is added before the row is written and removed after.
 //! Entries carry the server's own timestamps, which follow the order of the locks, whatever the clients' are.
-//! An entry may outlive its row (by TTL, by a deletion of a range): readers check each entry against the row.
+//! An entry may outlive its row (by TTL, by a deletion of a range): readers check each entry against the row, and have those that stand for
+//! nothing removed ([`super::stale`]).
 
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use helenus_cql::error::CqlError;
-use helenus_row::packed::RowRef;
+use helenus_row::packed::{CellRef, RowRef};
 use helenus_row::read::{LiveColumn, LiveRow, live_row};
-use helenus_row::row::{Deletion, Liveness};
+use helenus_row::row::{CellKind, Deletion, Liveness};
 use helenus_row::{KeyKind, RowBuilder, key, merge};
 use helenus_tablet::Op;
 
@@ -70,52 +71,82 @@ pub struct EntryOps {
 }
 
 /// The entries to add and to remove so that the table's indexes follow the write.
+///
+/// What expires some time counts as gone when it comes to what is added, and as there when it comes to what is removed: an entry of a value
+/// that has expired by somebody's clock may be removed at any time ([`super::stale`]).
 pub fn entry_ops(engine: &Engine, table: &Table, write: &RowWrite<'_>) -> Result<EntryOps, CqlError> {
     if table.indexes.is_empty() {
         return Ok(EntryOps::default());
     }
     let merged = merged(write)?;
     let new = live_row(&merged, write.shadow, &table.dropped_cells, write.now_s).map_err(corrupt)?;
-    let old = match write.old {
-        Some(old) => old.live(write.now_s)?,
-        None => None,
-    };
+    let old = |now_s| write.old.map_or(Ok(None), |old| old.live(now_s));
+    let old_with_all = old(i64::MIN)?;
+    let expires = old_with_all.as_ref().is_some_and(expires);
+    let old_to_stay = if expires { old(i64::MAX)? } else { None };
+    let place = Place::of(write);
     let mut ops = EntryOps::default();
     for index in &table.indexes {
         let Some((_, column)) = table.column(&index.target.column) else {
             continue;
         };
-        let before = values(table, index, column, write, old.as_ref())?;
-        let after = values(table, index, column, write, new.as_ref())?;
-        for value in after.difference(&before) {
+        let before = values(table, index, column, place, old_with_all.as_ref())?;
+        let after = values(table, index, column, place, new.as_ref())?;
+        let to_stay = match expires {
+            true => &values(table, index, column, place, old_to_stay.as_ref())?,
+            false => &before,
+        };
+        let entry = |value, is_added| {
+            let timestamp_us = engine.timestamps.next_us(engine.clock.as_ref());
+            let change = match is_added {
+                true => Change::Added { timestamp_us },
+                false => Change::Removed { timestamp_us },
+            };
+            entry(table, index, write.partition, write.clustering, value, change)
+        };
+        for value in after.difference(to_stay) {
             check_indexed(index, column, value)?;
-            ops.added.push(entry(
-                engine,
-                table,
-                index,
-                write.partition,
-                write.clustering,
-                value,
-                true,
-            )?);
+            ops.added.push(entry(value, true)?);
         }
         // An entry for a partition may stand for other rows of it too.
         if is_by_partition(index, table) && !column.is_static() {
             continue;
         }
         for value in before.difference(&after) {
-            ops.removed.push(entry(
-                engine,
-                table,
-                index,
-                write.partition,
-                write.clustering,
-                value,
-                false,
-            )?);
+            ops.removed.push(entry(value, false)?);
         }
     }
     Ok(ops)
+}
+
+/// True if any of it expires some time.
+fn expires(row: &LiveRow<'_>) -> bool {
+    let is_expiring = |cell: &CellRef<'_>| matches!(cell.kind, CellKind::Expiring(_));
+    let column_expires = |column: &LiveColumn<'_>| match column {
+        LiveColumn::Simple(cell) => is_expiring(cell),
+        LiveColumn::Complex(elements) => elements.iter().any(|(_, cell)| is_expiring(cell)),
+    };
+    row.liveness.is_some_and(|liveness| liveness.expiry.is_some())
+        || row.columns.iter().any(|(_, column)| column_expires(column))
+}
+
+/// Which row (or static row) of a table.
+#[derive(Clone, Copy)]
+pub struct Place<'a> {
+    pub partition: &'a PartitionKey,
+    pub kind: KeyKind,
+    /// The clustering values; none for a static row.
+    pub clustering: &'a [Bytes],
+}
+
+impl<'a> Place<'a> {
+    fn of(write: &RowWrite<'a>) -> Place<'a> {
+        Place {
+            partition: write.partition,
+            kind: write.kind,
+            clustering: write.clustering,
+        }
+    }
 }
 
 /// The row after the write.
@@ -126,11 +157,11 @@ pub fn merged(write: &RowWrite<'_>) -> Result<RowRef, CqlError> {
 }
 
 /// The values under which an index holds the row; none if the row isn't alive.
-fn values(
+pub fn values(
     table: &Table,
     index: &Index,
     column: &Column,
-    write: &RowWrite<'_>,
+    place: Place<'_>,
     row: Option<&LiveRow<'_>>,
 ) -> Result<BTreeSet<Bytes>, CqlError> {
     let Some(row) = row else {
@@ -138,18 +169,18 @@ fn values(
     };
     match column.kind {
         ColumnKind::PartitionKey => {
-            let parts = key::split_partition_key(&write.partition.bytes, table.partition_key_count)
+            let parts = key::split_partition_key(&place.partition.bytes, table.partition_key_count)
                 .map_err(|error| CqlError::Server(error.to_string()))?;
             Ok(parts.get(column.position).cloned().into_iter().collect())
         }
-        ColumnKind::Clustering => Ok(write
+        ColumnKind::Clustering => Ok(place
             .clustering
             .get(column.position)
             .cloned()
             .into_iter()
             .collect()),
-        ColumnKind::Static if write.kind != KeyKind::Static => Ok(BTreeSet::new()),
-        ColumnKind::Regular if write.kind != KeyKind::Row => Ok(BTreeSet::new()),
+        ColumnKind::Static if place.kind != KeyKind::Static => Ok(BTreeSet::new()),
+        ColumnKind::Regular if place.kind != KeyKind::Row => Ok(BTreeSet::new()),
         ColumnKind::Static | ColumnKind::Regular => {
             let values = cell_values(index, column, row)?;
             Ok(match index.analysis() {
@@ -182,15 +213,21 @@ fn cell_values(index: &Index, column: &Column, row: &LiveRow<'_>) -> Result<BTre
     Ok(values)
 }
 
+/// What becomes of an entry, and as of when.
+#[derive(Clone, Copy)]
+pub enum Change {
+    Added { timestamp_us: i64 },
+    Removed { timestamp_us: i64 },
+}
+
 /// The operation that adds or removes an entry.
-fn entry(
-    engine: &Engine,
+pub fn entry(
     table: &Table,
     index: &Index,
     base: &PartitionKey,
     clustering: &[Bytes],
     value: &Bytes,
-    is_added: bool,
+    change: Change,
 ) -> Result<Op, CqlError> {
     if value.len() >= VALUE_LEN_MAX {
         return Err(CqlError::invalid(format!(
@@ -208,19 +245,17 @@ fn entry(
         .layout
         .encode_clustering(&entry_clustering(base, clustering, by_partition))
         .map_err(|error| CqlError::invalid(error.to_string()))?;
-    let timestamp_us = engine.timestamps.next_us(engine.clock.as_ref());
     let mut row = RowBuilder::new();
-    if is_added {
-        row.liveness(Liveness {
+    match change {
+        Change::Added { timestamp_us } => row.liveness(Liveness {
             timestamp_us,
             expiry: None,
-        });
-    } else {
-        row.delete_row(Deletion {
+        }),
+        Change::Removed { timestamp_us } => row.delete_row(Deletion {
             timestamp_us,
             local_deletion_s: timestamp_us.div_euclid(1_000_000),
-        });
-    }
+        }),
+    };
     Ok(Op {
         token: partition.token,
         key: key::row_key(

@@ -20,6 +20,7 @@ mod json;
 mod list_ids;
 mod operation;
 mod plan;
+pub mod stale;
 mod view;
 mod writes;
 

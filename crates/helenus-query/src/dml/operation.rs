@@ -4,6 +4,7 @@ use helenus_cql::ast;
 use helenus_cql::error::CqlError;
 use helenus_cql::types::CqlType;
 
+use crate::functions;
 use crate::plan::{PlanContext, column_spec};
 use crate::response::ColumnSpec;
 use crate::schema::{Column, Table};
@@ -28,6 +29,8 @@ pub enum Action {
         delta: Term,
         is_negated: bool,
     },
+    /// Adds to a number or a text that is there, in a statement with conditions.
+    AddValue(Term),
     /// Adds elements to a set, entries to a map, or elements to the end of a list.
     Add(Term),
     Prepend(Term),
@@ -62,6 +65,7 @@ impl Action {
         matches!(
             self,
             Action::DiscardValues(_)
+                | Action::AddValue(_)
                 | Action::SetIndex { .. }
                 | Action::DeleteIndex(_)
                 | Action::Increment { .. }
@@ -117,19 +121,20 @@ pub fn plan_set(
     })
 }
 
-/// One assignment of an UPDATE.
+/// One assignment of an UPDATE, which may have conditions.
 pub fn plan_assignment(
     ctx: &mut PlanContext<'_>,
     table: &Table,
     place: usize,
     column: &Column,
     operation: &ast::AssignmentOperation,
+    is_conditional: bool,
 ) -> Result<Operation, CqlError> {
     use ast::AssignmentOperation as Raw;
     let receiver = column_spec(table, column);
     let action = match operation {
         Raw::Set(term) => return plan_set(ctx, table, place, column, term),
-        Raw::Add(term) => plan_add(ctx, column, &receiver, term)?,
+        Raw::Add(term) => plan_add(ctx, column, &receiver, term, is_conditional)?,
         Raw::Subtract(term) => plan_subtract(ctx, column, &receiver, term)?,
         Raw::Prepend(term) => plan_prepend(ctx, column, &receiver, term)?,
         Raw::SetElement { key, value } => plan_set_element(ctx, column, &receiver, key, value)?,
@@ -157,6 +162,7 @@ fn plan_add(
     column: &Column,
     receiver: &ColumnSpec,
     term: &ast::Term,
+    is_conditional: bool,
 ) -> Result<Action, CqlError> {
     let name = &column.name;
     let what = format!("{name} = {name} + {term}");
@@ -168,6 +174,12 @@ fn plan_add(
             delta: Term::prepare(ctx, term, receiver)?,
             is_negated: false,
         }),
+        ty if !ty.is_collection() && is_conditional => match functions::sum_of(ty) {
+            Some(_) => Ok(Action::AddValue(Term::prepare(ctx, term, receiver)?)),
+            None => invalid(format!(
+                "Invalid operation ({what}) for non-numeric and non-text type {name}"
+            )),
+        },
         ty if !ty.is_collection() => invalid(format!(
             "Invalid operation ({what}) for non counter column {name}"
         )),

@@ -252,6 +252,7 @@ fn plan_update(ctx: &mut PlanContext<'_>, update: &ast::Update) -> Result<Modifi
             place,
             column,
             &assignment.operation,
+            !draft.conditions.is_empty(),
         )?);
     }
     let restrictions = where_clause(ctx, &draft, &update.relations, &operations)?;

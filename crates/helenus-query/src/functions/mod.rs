@@ -36,7 +36,7 @@ use crate::term::{Assignable, EvalContext};
 pub use aggregate::{AggregateFunction, AggregateState};
 pub use native::NativeFunction;
 pub use operation::symbol_of;
-pub use resolve::{CallSite, argument_spec, has_factory, resolve};
+pub use resolve::{CallSite, argument_spec, has_factory, resolve, sum_of};
 pub use time::{next_timeuuid, random_uuid};
 
 /// A function of values (Cassandra's `ScalarFunction`), with the types of one overload.

@@ -52,6 +52,20 @@ static REGISTRY: LazyLock<Registry> = LazyLock::new(|| {
     }
 });
 
+/// The sum, or concatenation, of two values of a type; none if there is none.
+pub fn sum_of(ty: &CqlType) -> Option<Arc<dyn super::ScalarFunction>> {
+    REGISTRY
+        .functions
+        .get("_add")?
+        .iter()
+        .find_map(|function| match function {
+            Function::Scalar(function) if function.arg_types().iter().all(|arg| arg == ty) => {
+                Some(function.clone())
+            }
+            _ => None,
+        })
+}
+
 /// True if the function makes its overloads from the arguments.
 pub fn has_factory(name: &FunctionName) -> bool {
     is_native(name) && REGISTRY.factories.contains_key(name.name.as_str())

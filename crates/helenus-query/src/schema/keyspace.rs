@@ -31,6 +31,18 @@ pub struct Replication {
     pub options: BTreeMap<String, String>,
 }
 
+impl Replication {
+    /// How many replicas each row would have, in all data centres.
+    pub fn replicas(&self) -> i32 {
+        if !matches!(self.class.as_str(), "SimpleStrategy" | "NetworkTopologyStrategy") {
+            return 1;
+        }
+        // Of `3/1` one is transient.
+        let factor = |text: &String| text.split('/').next()?.parse::<i32>().ok();
+        self.options.values().filter_map(factor).sum()
+    }
+}
+
 impl Keyspace {
     /// The index of that name and the table that it is on; index names are unique in a keyspace.
     pub fn index(&self, name: &str) -> Option<(&Arc<Table>, &Arc<Index>)> {

@@ -220,11 +220,14 @@ impl StatementRestrictions {
                 if self.kind != StatementKind::Select && lower.is_none() {
                     return Err(null_column(table, &restriction.columns));
                 }
-                // Null is before every value: nothing is below it, everything above.
-                let Some(upper) = upper else {
+                // Null is stored before every value, of a descending column too: nothing is before it, everything behind.
+                let column = table.columns.get(restriction.first_column());
+                let is_descending = column.is_some_and(|column| column.order == helenus_row::Order::Desc);
+                let first = if is_descending { &lower } else { &upper };
+                if first.is_none() {
                     return Ok(Vec::new());
-                };
-                Some((lower.unwrap_or_default(), upper))
+                }
+                Some((lower.unwrap_or_default(), upper.unwrap_or_default()))
             }
             None => None,
         };

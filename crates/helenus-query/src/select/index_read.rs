@@ -1,5 +1,7 @@
 //! Reading through an index: its entries for a value lead to base rows, each of which is read and checked.
 
+mod suspects;
+
 use std::collections::{HashMap, VecDeque};
 use std::ops::Bound;
 
@@ -17,6 +19,7 @@ use super::index_choice;
 use super::paging::PagingState;
 use super::token::TokenBounds;
 use crate::cluster::reads;
+use crate::dml::stale::StaleEntry;
 use crate::engine::Engine;
 use crate::schema::{Index, IndexTargetKind, Table};
 use crate::storage::index_entry::{decode_entry, entry_clustering, entry_key, entry_value, is_by_partition};
@@ -95,6 +98,14 @@ fn looked_up(expression: &Expression) -> Option<Bytes> {
     }
 }
 
+/// An entry: the base partition, the base row's encoded clustering, and the entry's timestamp.
+#[derive(Clone)]
+struct Entry {
+    base: PartitionKey,
+    clustering: Bytes,
+    written_us: i64,
+}
+
 /// Base rows by way of an index, in the order of the base table.
 pub(super) struct IndexSource {
     index: Arc<Index>,
@@ -103,13 +114,19 @@ pub(super) struct IndexSource {
     wanted: RowsWanted,
     now_s: i64,
     resume: Option<PagingState>,
+    /// The value that is looked up.
+    value: Bytes,
     /// Entries that were read ahead, how many are next, and the base rows that were read with them.
-    ahead: VecDeque<(PartitionKey, Bytes)>,
+    ahead: VecDeque<Entry>,
     ahead_count: usize,
     rows_ahead: HashMap<Bytes, Option<Bytes>>,
     /// An entry of the next partition, found while leaving the current one.
-    pending: Option<(PartitionKey, Bytes)>,
+    pending: Option<Entry>,
     current: Option<PartitionKey>,
+    /// The entry of the partition, if entries are by partition, else of the row that was given last.
+    given: Option<Entry>,
+    /// Entries that seem to stand for nothing.
+    stale: Vec<StaleEntry>,
     header: Option<PartitionHeader>,
     /// Rows of the current partition, if entries are by partition.
     rows: Option<RowCursor>,
@@ -147,6 +164,7 @@ impl IndexSource {
         Ok(IndexSource {
             index,
             is_by_partition,
+            value: lookup.value.clone(),
             entries,
             wanted,
             now_s,
@@ -156,16 +174,14 @@ impl IndexSource {
             rows_ahead: HashMap::new(),
             pending: None,
             current: None,
+            given: None,
+            stale: Vec::new(),
             header: None,
             rows: None,
         })
     }
 
-    async fn next_entry(
-        &mut self,
-        engine: &Engine,
-        table: &Table,
-    ) -> Result<Option<(PartitionKey, Bytes)>, CqlError> {
+    async fn next_entry(&mut self, engine: &Engine, table: &Table) -> Result<Option<Entry>, CqlError> {
         if let Some(entry) = self.pending.take() {
             return Ok(Some(entry));
         }
@@ -182,14 +198,18 @@ impl IndexSource {
         while self.ahead.len() < count
             && let Some(entry) = self.entries.next(engine).await?
         {
-            if entry.row.live(self.now_s)?.is_some() {
-                self.ahead
-                    .push_back(decode_entry(&self.index, &entry.clustering)?);
+            if let Some(live) = entry.row.live(self.now_s)? {
+                let (base, clustering) = decode_entry(&self.index, &entry.clustering)?;
+                self.ahead.push_back(Entry {
+                    base,
+                    clustering,
+                    written_us: live.liveness.map_or(i64::MIN, |liveness| liveness.timestamp_us),
+                });
             }
         }
         self.ahead_count = (self.ahead_count * 2).min(AHEAD_MAX);
         let Some(cluster) = cluster else { return Ok(()) };
-        let row_key = |(base, clustering): &(PartitionKey, Bytes)| {
+        let row_key = |Entry { base, clustering, .. }: &Entry| {
             let key = key::row_key(table.number, base.token, &base.bytes, clustering);
             (base.token, key)
         };
@@ -223,13 +243,14 @@ impl IndexSource {
         table: &Table,
     ) -> Result<Option<PartitionKey>, CqlError> {
         let left = self.current.take();
-        let (key, clustering) = loop {
+        let entry = loop {
             match self.next_entry(engine, table).await? {
-                Some((key, _)) if left.as_ref() == Some(&key) => {}
+                Some(entry) if left.as_ref() == Some(&entry.base) => {}
                 Some(entry) => break entry,
                 None => return Ok(None),
             }
         };
+        let key = entry.base.clone();
         self.header = read_header(engine, table, &key).await?;
         self.current = Some(key.clone());
         if self.is_by_partition {
@@ -248,8 +269,9 @@ impl IndexSource {
                 wanted,
                 false,
             ));
+            self.given = Some(entry);
         } else {
-            self.pending = Some((key.clone(), clustering));
+            self.pending = Some(entry);
         }
         Ok(Some(key))
     }
@@ -270,18 +292,25 @@ impl IndexSource {
         let Some(current) = self.current.clone() else {
             return Ok(None);
         };
-        while let Some((key, clustering)) = self.next_entry(engine, table).await? {
-            if key != current {
-                self.pending = Some((key, clustering));
+        while let Some(entry) = self.next_entry(engine, table).await? {
+            if entry.base != current {
+                self.pending = Some(entry);
                 return Ok(None);
             }
+            let Entry {
+                base: key,
+                clustering,
+                ..
+            } = entry.clone();
             let is_static = clustering.is_empty() && table.clustering_count > 0;
             if is_static || !self.wanted.contains(&clustering) {
                 continue;
             }
             let row = self.base_row(engine, table, &key, &clustering).await?;
-            if let Some(row) = row {
-                return Ok(Some(RowAt { clustering, row }));
+            self.given = Some(entry);
+            match row {
+                Some(row) => return Ok(Some(RowAt { clustering, row })),
+                None => self.suspect(),
             }
         }
         Ok(None)

@@ -17,7 +17,7 @@ use super::similarity::Nearest;
 use crate::plan::PlanContext;
 use crate::response::{ColumnSpec, ResultMetadata};
 use crate::schema::{ColumnKind, Table};
-use crate::selection::{Selection, SelectionOptions};
+use crate::selection::{Selection, SelectionOptions, selects_static_only};
 use crate::term::Term;
 
 /// How rows become result rows.
@@ -71,11 +71,7 @@ impl SelectPlan {
 /// Plans a SELECT.
 pub fn plan(ctx: &mut PlanContext<'_>, statement: &ast::Select) -> Result<SelectPlan, CqlError> {
     let table = ctx.table(&statement.table)?.clone();
-    let options = SelectionOptions {
-        is_json: statement.json,
-        is_grouped: !statement.group_by.is_empty(),
-    };
-    let selection = Selection::new(ctx, &table, &statement.items, options)?;
+    let is_static_only = selects_static_only(ctx, &table, &statement.items)?;
     let order_by = resolve_order(&table, &statement.order_by)?;
     let nearest = Nearest::plan(ctx, &table, &statement.order_by)?;
     let restrictions = StatementRestrictions::new(
@@ -84,11 +80,16 @@ pub fn plan(ctx: &mut PlanContext<'_>, statement: &ast::Select) -> Result<Select
         &table,
         &statement.relations,
         RestrictionOptions {
-            is_static_only: selects_static_only(&table, &selection, statement),
+            is_static_only,
             allow_filtering: statement.allow_filtering,
             nearest: nearest.as_ref().map(|nearest| nearest.column),
         },
     )?;
+    let options = SelectionOptions {
+        is_json: statement.json,
+        is_grouped: !statement.group_by.is_empty(),
+    };
+    let selection = Selection::new(ctx, &table, &statement.items, options)?;
     if statement.distinct {
         if statement.per_partition_limit.is_some() {
             return Err(CqlError::invalid(
@@ -153,21 +154,6 @@ fn resolve_order(table: &Table, order_by: &[ast::Ordering]) -> Result<Vec<(usize
         }
     }
     Ok(resolved)
-}
-
-/// True if static columns and at most partition key columns besides are selected.
-fn selects_static_only(table: &Table, selection: &Selection, statement: &ast::Select) -> bool {
-    let kinds = || {
-        selection
-            .columns()
-            .iter()
-            .filter_map(|place| table.columns.get(*place))
-            .map(|column| column.kind)
-    };
-    table.has_static()
-        && !statement.items.is_empty()
-        && kinds().any(|kind| kind == ColumnKind::Static)
-        && kinds().all(|kind| matches!(kind, ColumnKind::Static | ColumnKind::PartitionKey))
 }
 
 fn check_distinct(

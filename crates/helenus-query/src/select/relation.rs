@@ -3,7 +3,7 @@
 
 use helenus_cql::ast::{Ident, InValues, Operator, Relation, Term as RawTerm};
 use helenus_cql::error::CqlError;
-use helenus_cql::types::{CqlType, NativeType};
+use helenus_cql::types::CqlType;
 
 use super::restriction::{Contains, InList, Restriction, Slice, SliceBound, Test, Tuple, names};
 use super::token::TokenRestriction;
@@ -165,25 +165,9 @@ fn check_element(column: &Column, operator: Operator) -> Result<(), CqlError> {
     }
 }
 
-fn references_duration(ty: &CqlType) -> bool {
-    match ty {
-        CqlType::Native(native) => *native == NativeType::Duration,
-        CqlType::Custom(_) => false,
-        CqlType::List { element, .. } | CqlType::Set { element, .. } | CqlType::Vector { element, .. } => {
-            references_duration(element)
-        }
-        CqlType::Map { key, value, .. } => references_duration(key) || references_duration(value),
-        CqlType::Tuple(elements) => elements.iter().any(references_duration),
-        CqlType::Udt { definition, .. } => definition
-            .fields
-            .iter()
-            .any(|field| references_duration(&field.ty)),
-    }
-}
-
 /// Durations have no order.
 fn check_slice(column: &Column) -> Result<(), CqlError> {
-    if !references_duration(&column.ty) {
+    if !column.ty.references_duration() {
         return Ok(());
     }
     Err(CqlError::invalid(match &column.ty {

@@ -234,7 +234,8 @@ impl StatementRestrictions {
         let has_queriable_index =
             is_select && (has_clustering_index || has_index(&self.partition.set) || has_index(&self.regular));
         // What an ANN ordering allows beside it is checked in the end.
-        let may_filter = options.allow_filtering || options.nearest.is_some();
+        let is_nearest_indexed = options.nearest.is_some_and(|place| self.is_indexed(place));
+        let may_filter = options.allow_filtering || is_nearest_indexed;
         self.check_partition(has_queriable_index, may_filter)?;
         self.filters_partition = self.uses_index || self.partition.needs_filtering(&table);
         if options.is_static_only && !self.clustering.is_empty() {
@@ -250,6 +251,11 @@ impl StatementRestrictions {
         self.check_clustering(has_queriable_index, options)?;
         self.uses_index |= self.is_key_range && has_clustering_index;
         self.filters_clustering = self.uses_index || self.clustering_needs_filtering();
+        if options.nearest.is_some() && !is_nearest_indexed {
+            return Err(CqlError::invalid(
+                "ANN ordering by vector requires the column to be indexed",
+            ));
+        }
         self.check_regular(has_queriable_index, options)?;
         if (self.uses_index || options.nearest.is_some()) && self.partition.has_in(&table) {
             return Err(CqlError::invalid(
@@ -262,17 +268,15 @@ impl StatementRestrictions {
         }
     }
 
+    fn is_indexed(&self, place: usize) -> bool {
+        let name = column_name(&self.table, place);
+        self.table.indexes.iter().any(|index| index.target.column == name)
+    }
+
     /// What stands beside an ANN ordering must be found by indexes, or be a slice of one partition.
     fn check_nearest(&self, allow_filtering: bool) -> Result<(), CqlError> {
         let table = &self.table;
-        let is_unindexed = |place: &usize| {
-            table.columns.get(*place).is_some_and(|column| {
-                !table
-                    .indexes
-                    .iter()
-                    .any(|index| index.target.column == column.name)
-            })
-        };
+        let is_unindexed = |place: &usize| !self.is_indexed(*place);
         let is_slice = !self.partition.has_unrestricted(table) && !self.clustering_needs_filtering();
         let is_scattered = self.partition.needs_filtering(table)
             || self.regular.columns().iter().any(is_unindexed)

@@ -289,6 +289,9 @@ impl Run<'_> {
                 break;
             }
         }
+        if let Source::Index(source) = &mut source {
+            source.report(self.engine);
+        }
         self.warnings.extend(tombstones.finish(self.plan));
         Ok(())
     }
@@ -352,15 +355,25 @@ impl PartitionReader<'_, '_> {
             now_s: run.now_s,
         };
         if !self.filter.accepts_partition(table, &base) {
+            if let Source::Index(source) = source
+                && source.is_by_static(table)
+            {
+                source.partition_is_dead();
+            }
             return Ok(Step::NextPartition);
         }
         let mut has_rows = false;
+        let mut is_dead = live_statics.is_none();
         while let Some(found) = source.next_row(run.engine, table).await? {
             let Some(row) = found.row.live(run.now_s)? else {
                 let met = found.row.tombstones_of_dead(run.now_s)?;
                 tombstones.dead(run.plan, self.partition, met)?;
+                if let Source::Index(source) = source {
+                    source.row_is_dead();
+                }
                 continue;
             };
+            is_dead = false;
             tombstones.live(run.plan, self.partition, row.dead_cells)?;
             let clustering = self.clustering(&found)?;
             let live = Live {
@@ -373,6 +386,9 @@ impl PartitionReader<'_, '_> {
                 ..base
             };
             if !self.filter.accepts_row(table, &view) {
+                if let Source::Index(source) = source {
+                    source.row_does_not_fit(table, &row)?;
+                }
                 continue;
             }
             has_rows = true;
@@ -386,6 +402,11 @@ impl PartitionReader<'_, '_> {
                 Step::NextRow => {}
                 step => return Ok(step),
             }
+        }
+        if let Source::Index(source) = source
+            && is_dead
+        {
+            source.partition_is_dead();
         }
         let may_be_static_alone = table.has_static() && run.plan.restrictions.returns_static_alone();
         if has_rows || self.is_resumed || !may_be_static_alone || !self.filter.row.is_empty() {

@@ -62,19 +62,15 @@ impl Nearest {
         }
         let is_on_it = |index: &&Arc<Index>| index.target.column == column.name;
         let on_it = || table.indexes.iter().filter(is_on_it);
-        let Some(index) = on_it()
+        // Whether there is one is checked with the restrictions.
+        let index = on_it()
             .find(|index| is_storage_attached(index))
-            .or_else(|| on_it().next())
-        else {
-            return Err(CqlError::invalid(
-                "ANN ordering by vector requires the column to be indexed",
-            ));
-        };
+            .or_else(|| on_it().next());
         Ok(Some(Nearest {
             name: column.name.clone(),
             column: place,
             term,
-            measure: Measure::of(index),
+            measure: index.map_or(Measure::Cosine, |index| Measure::of(index)),
         }))
     }
 

@@ -25,7 +25,7 @@ use crate::functions::AggregateState;
 use crate::plan::{PlanContext, column_spec};
 use crate::request::BoundValue;
 use crate::response::{ColumnSpec, ResultMetadata, RowsBuilder};
-use crate::schema::Table;
+use crate::schema::{Column, ColumnKind, Table};
 use crate::select::{CellView, RowView};
 use crate::term::EvalContext;
 use eval::Evaluation;
@@ -63,10 +63,6 @@ impl Selection {
         items: &[ast::SelectItem],
         options: SelectionOptions,
     ) -> Result<Selection, CqlError> {
-        let mut prepared = Vec::with_capacity(items.len());
-        for item in items {
-            prepared.push(selectable::prepare(ctx, table, &item.selector)?);
-        }
         let mut typer = Typer {
             ctx,
             table,
@@ -87,8 +83,9 @@ impl Selection {
                 typer.parts.columns.push(place);
             }
         }
-        for (item, selectable) in items.iter().zip(&prepared) {
-            let typed = typer.typed(selectable, None)?;
+        for item in items {
+            let selectable = selectable::prepare(typer.ctx, table, &item.selector)?;
+            let typed = typer.typed(&selectable, None)?;
             let name = item
                 .alias
                 .as_ref()
@@ -187,6 +184,31 @@ impl Selection {
             first: None,
         })
     }
+}
+
+/// True if static columns and at most partition key columns besides are selected. Cassandra looks names up for this
+/// as far as it has to, and so tells of those that don't exist before it looks at the WHERE clause.
+///
+/// # Errors
+/// For names that don't exist.
+pub fn selects_static_only(
+    ctx: &PlanContext<'_>,
+    table: &Table,
+    items: &[ast::SelectItem],
+) -> Result<bool, CqlError> {
+    if !table.has_static() {
+        return Ok(false);
+    }
+    let any = |is_such: &dyn Fn(&Column) -> bool| -> Result<bool, CqlError> {
+        for item in items {
+            if selectable::prepare(ctx, table, &item.selector)?.any_column(is_such) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    };
+    let is_of_rows = |column: &Column| !matches!(column.kind, ColumnKind::Static | ColumnKind::PartitionKey);
+    Ok(any(&|column| column.kind == ColumnKind::Static)? && !any(&is_of_rows)?)
 }
 
 fn validate_for_group_by(typed: &Typed) -> Result<(), CqlError> {

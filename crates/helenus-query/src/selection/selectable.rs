@@ -243,6 +243,30 @@ pub(super) fn attribute_type(attribute: CellAttribute, is_multicell: bool) -> Cq
 }
 
 impl Selectable {
+    /// True if a column that the selector looks at is such a one.
+    pub(super) fn any_column(&self, is_such: &dyn Fn(&Column) -> bool) -> bool {
+        let any = |items: &[Selectable]| items.iter().any(|item| item.any_column(is_such));
+        match self {
+            Selectable::Column { column, .. } | Selectable::Attribute { column, .. } => is_such(column),
+            Selectable::Term(_) => false,
+            Selectable::Call { args: items, .. }
+            | Selectable::ParenthesesOrTuple(items)
+            | Selectable::List(items)
+            | Selectable::Set(items) => any(items),
+            Selectable::Cast { arg: inner, .. }
+            | Selectable::TypeHint {
+                selectable: inner, ..
+            }
+            | Selectable::Field { receiver: inner, .. }
+            | Selectable::Element { receiver: inner, .. }
+            | Selectable::Slice { receiver: inner, .. } => inner.any_column(is_such),
+            Selectable::MapOrUserType(entries) => entries.iter().any(|entry| {
+                let key = entry.key.as_ref().ok().filter(|_| entry.field.is_none());
+                key.is_some_and(|key| key.any_column(is_such)) || entry.value.any_column(is_such)
+            }),
+        }
+    }
+
     fn test_all(
         ctx: &PlanContext<'_>,
         items: &[Selectable],

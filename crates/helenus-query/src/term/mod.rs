@@ -56,6 +56,7 @@ pub enum Term {
     UserType {
         fields: Vec<Option<Term>>,
         definition: Arc<UserType>,
+        frozen: bool,
     },
     Vector {
         elements: Vec<Term>,
@@ -98,7 +99,11 @@ impl Term {
                 Ok(Some(value::pack_map(key_ty, bound)))
             }
             Term::Tuple(elements) => bind_tuple(elements, ctx).map(Some),
-            Term::UserType { fields, definition } => bind_user_type(fields, definition, ctx).map(Some),
+            Term::UserType {
+                fields,
+                definition,
+                frozen,
+            } => bind_user_type(fields, definition, *frozen, ctx).map(Some),
             Term::Vector { elements, ty } => {
                 let elements = elements.iter().map(|element| bind_vector_element(element, ctx));
                 Ok(Some(value::pack_vector(
@@ -207,6 +212,7 @@ fn bind_tuple(elements: &[Term], ctx: &EvalContext<'_>) -> Result<Bytes, CqlErro
 fn bind_user_type(
     fields: &[Option<Term>],
     definition: &UserType,
+    frozen: bool,
     ctx: &EvalContext<'_>,
 ) -> Result<Bytes, CqlError> {
     let mut bound = Vec::with_capacity(fields.len());
@@ -218,6 +224,8 @@ fn bind_user_type(
         bound.push(match value {
             BoundValue::Set(value) => Some(value),
             BoundValue::Null => None,
+            // As in Cassandra, which writes nothing into the field, but writes it.
+            BoundValue::Unset if !frozen => Some(Bytes::new()),
             BoundValue::Unset => {
                 let name = definition
                     .fields

@@ -305,7 +305,7 @@ fn prepare_user_type(
     fields: &[(ast::Ident, ast::Term)],
     receiver: &ColumnSpec,
 ) -> Result<Term, CqlError> {
-    let CqlType::Udt { definition, .. } = &receiver.ty else {
+    let CqlType::Udt { definition, frozen } = &receiver.ty else {
         return Err(CqlError::invalid(format!(
             "Invalid user type literal for {} of type {}",
             receiver.name, receiver.ty
@@ -345,6 +345,7 @@ fn prepare_user_type(
         Term::UserType {
             fields: terms,
             definition: definition.clone(),
+            frozen: *frozen,
         },
         constant,
     )
@@ -372,14 +373,11 @@ fn prepare_call(
         prepared.push(Term::prepare(ctx, arg, &spec)?);
     }
     ctx.is_volatile |= !function.is_pure();
-    let constant = function.is_pure() && prepared.iter().all(Term::is_constant);
-    fold(
-        Term::Function {
-            function,
-            args: prepared,
-        },
-        constant,
-    )
+    // Never computed here, whatever its arguments: what fails in it fails when the statement runs.
+    Ok(Term::Function {
+        function,
+        args: prepared,
+    })
 }
 
 fn call_type_error(term: &ast::Term, function: &dyn ScalarFunction, receiver: &ColumnSpec) -> CqlError {

@@ -6,7 +6,7 @@ use helenus_cql::error::CqlError;
 use helenus_cql::frame::request::Startup;
 use helenus_cql::frame::response::{Ready, Supported};
 use helenus_cql::frame::{
-    Compression, Envelope, OutputEncoder, ProtocolVersion, Request, RequestMessage, Response,
+    Compression, Envelope, Opcode, OutputEncoder, ProtocolVersion, Request, RequestMessage, Response,
 };
 
 use helenus_query::clients::Session;
@@ -27,6 +27,11 @@ impl<B: Backend> Connection<B> {
     pub(super) fn start_up(&mut self, envelope: Envelope) {
         let header = envelope.header;
         let version = header.version;
+        if !matches!(header.opcode, Opcode::Startup | Opcode::Options) {
+            let name = header.opcode.name();
+            let message = format!("Unexpected message {name}, expecting STARTUP or OPTIONS");
+            return self.send_error(version, 0, CqlError::Protocol(message));
+        }
         let decoded = RequestMessage::decode(envelope);
         let response = match decoded.map(|message| message.request) {
             Ok(Request::Options(_)) => self.supported(),
@@ -34,8 +39,8 @@ impl<B: Backend> Connection<B> {
                 Ok(agreement) => return self.started(version, header.stream, &startup, &agreement),
                 Err(error) => Response::Error(error),
             },
-            Ok(request) => Response::Error(CqlError::Protocol(format!(
-                "Unexpected message {}, expecting STARTUP or OPTIONS",
+            Ok(request) => Response::Error(CqlError::Server(format!(
+                "{} is not expected here",
                 request.opcode().name()
             ))),
             Err(error) => Response::Error(error),

@@ -35,7 +35,7 @@ fn failed(error: impl std::fmt::Display) -> HostError {
     HostError::Failed(error.to_string())
 }
 
-fn range(tokens: TokenRange) -> helenus_tablet::TokenRange {
+pub(super) fn range(tokens: TokenRange) -> helenus_tablet::TokenRange {
     helenus_tablet::TokenRange {
         first: tokens.first,
         last: tokens.last,
@@ -86,6 +86,7 @@ impl TabletHost for StoreHost {
             .hand_over_tablet(tablet.0)
             .await
             .map_err(failed)?;
+        self.members.release(tablet);
         let took_ms = began.elapsed().as_millis();
         tracing::info!(%tablet, took_ms, "tablet closed");
         Ok(())

@@ -13,10 +13,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use helenus_cluster::{Agent, AgentConfig, AgentHandle, AgentState, HostId, SystemClock, Written};
+use helenus_cluster::{
+    Agent, AgentConfig, AgentHandle, AgentState, HostId, SystemClock, TabletInfo, TabletState, Written,
+};
 use helenus_query::engine::Engine;
 use helenus_tablet::{MetaExpect, Store, StoreError, TabletEvent};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 pub use control::Control;
@@ -25,7 +27,7 @@ pub use host::StoreHost;
 
 use crate::listener::Announcer;
 use crate::rpc::auth::Secret;
-use crate::rpc::{Members, Peers, RpcServer, Tls};
+use crate::rpc::{Members, Peers, Released, RpcServer, Tls};
 
 /// The document that holds the cluster's secret, if none is configured: who can read the store is one of the cluster.
 const SECRET: &str = "cluster-secret";
@@ -94,13 +96,14 @@ impl ClusterNode {
             secret.clone(),
             tls.as_ref(),
         );
-        let server = server.await.map_err(|error| NodeError::Rpc(rpc, error))?;
+        let mut server = server.await.map_err(|error| NodeError::Rpc(rpc, error))?;
         engine.join(members.clone());
         let documents = Arc::new(StoreDocuments::new(store.clone()));
         let tasks = vec![
             members.keep_in_touch(engine.clone()),
             members.keep_telling(store.clone()),
             tokio::spawn(listen(server.told(), handle.clone())),
+            tokio::spawn(open_ahead(server.released(), handle.clone(), here, store.clone())),
             tokio::spawn(look(engine.clone(), documents.others())),
             tokio::spawn(report_losses(store.clone(), handle.clone())),
         ];
@@ -233,6 +236,36 @@ async fn look(engine: Arc<Engine>, mut documents: watch::Receiver<BTreeMap<Strin
 async fn listen(mut told: watch::Receiver<Written>, agent: AgentHandle) {
     while told.changed().await.is_ok() {
         agent.heard_of(told.borrow_and_update().clone());
+    }
+}
+
+/// Begins to open the tablets that others have closed for this node to have.
+async fn open_ahead(
+    released: Option<mpsc::Receiver<Released>>,
+    agent: AgentHandle,
+    here: HostId,
+    store: Arc<Store>,
+) {
+    let Some(mut released) = released else { return };
+    while let Some(released) = released.recv().await {
+        let view = agent.view();
+        // A message that was long on its way must not take the tablet from whoever has it by now.
+        let moves_here = |tablet: &&TabletInfo| {
+            tablet.id.0 == released.tablet
+                && tablet.epoch == released.epoch
+                && tablet.state == TabletState::Moving { to: here }
+        };
+        let mut theirs = view.tablets_of(HostId(released.by));
+        let Some(tablet) = theirs.find(moves_here) else {
+            continue;
+        };
+        let (id, tokens) = (tablet.id.0, host::range(tablet.tokens));
+        let store = store.clone();
+        tokio::spawn(async move {
+            if let Err(error) = store.open_tablet_ahead(id, tokens).await {
+                tracing::debug!(tablet = id, %error, "a tablet is not opened ahead");
+            }
+        });
     }
 }
 

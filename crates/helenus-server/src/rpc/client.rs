@@ -12,7 +12,9 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use helenus_cluster::Written;
 use helenus_cql::error::CqlError;
-use helenus_query::cluster::{Forwarded, RemoteError, RemoteScan, RemoteWrite, ScanRange, Versions};
+use helenus_query::cluster::{
+    Forwarded, RemoteError, RemoteScan, RemoteWrite, ScanRange, StaleEntries, Versions,
+};
 use helenus_query::response::Outcome;
 use helenus_query::trace;
 use helenus_tablet::MetaStamp;
@@ -26,10 +28,10 @@ use super::codec;
 use super::exchange::{Exchange, is_large};
 use super::proto::node_client::NodeClient;
 use super::proto::{
-    Entry, GetRequest, GreetRequest, GreetResponse, Key, LoadRequest, Operand, ScanChunk, ScanRequest,
-    TellRequest, WriteRequest, answer, question,
+    Entry, GetRequest, GreetRequest, GreetResponse, Key, LoadRequest, Operand, ReleaseRequest, ScanChunk,
+    ScanRequest, TellRequest, WriteRequest, answer, question,
 };
-use super::{MESSAGE_BYTES_MAX, Tls};
+use super::{MESSAGE_BYTES_MAX, Released, Tls};
 
 /// How long a connection may take to be made.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
@@ -196,6 +198,20 @@ impl Peers {
         Ok(())
     }
 
+    /// Says that a tablet is closed, which is about to be that node's.
+    pub async fn release(&self, address: &str, released: Released, timeout: Duration) -> Result<(), Status> {
+        let mut client = self
+            .client(address)
+            .map_err(|error| Status::unavailable(format!("{error:?}")))?;
+        let message = ReleaseRequest {
+            host_id: Bytes::copy_from_slice(released.by.as_bytes()),
+            tablet: released.tablet,
+            epoch: released.epoch,
+        };
+        client.release(self.prover.request(message, timeout)).await?;
+        Ok(())
+    }
+
     pub async fn execute(
         &self,
         address: &str,
@@ -306,6 +322,22 @@ impl Peers {
                     RemoteError::Failed,
                 ))
             }
+        }
+    }
+
+    /// Has index entries of that node's rows removed that stand for nothing; their number.
+    pub async fn remove_stale(
+        &self,
+        address: &str,
+        stale: &StaleEntries,
+        deadline: Instant,
+    ) -> Result<u64, RemoteError> {
+        let request = self.request(codec::stale_request(stale), deadline);
+        let answer = self.client(address)?.remove_stale(request).await;
+        let answer = answer.map_err(|status| failure(&status))?.into_inner();
+        match answer.not_mine {
+            true => Err(RemoteError::NotMine),
+            false => Ok(answer.removed),
         }
     }
 

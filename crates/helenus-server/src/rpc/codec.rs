@@ -11,14 +11,39 @@ use helenus_cql::frame::{
     self, Decoder, Direction, OutputEncoder, ProtocolVersion, QueryParameters, Request, RequestMessage,
     ResponseMessage,
 };
-use helenus_query::cluster::{Forwarded, Source};
+use helenus_query::cluster::{Forwarded, Source, StaleEntries, StaleEntry};
 use helenus_query::engine::{Engine, Prepared};
 use helenus_query::request::{BatchStatement, BoundValues, ClientState, Parts, Place, QueryOptions};
 use helenus_query::response::{Outcome, Response, Rows};
 
-use super::proto::{ExecuteRequest, Partitions, Share};
+use super::proto::{self, ExecuteRequest, Partitions, RemoveStaleRequest, Share};
 
 const VERSION: ProtocolVersion = ProtocolVersion::V5;
+
+/// Index entries that stand for nothing, as they are sent to the owner of their rows.
+pub(super) fn stale_request(stale: &StaleEntries) -> RemoveStaleRequest {
+    let entry = |entry: &StaleEntry| proto::StaleEntry {
+        partition_key: entry.partition_key().clone(),
+        clustering: entry.clustering.clone(),
+        written_us: entry.written_us,
+    };
+    RemoveStaleRequest {
+        index: stale.index,
+        value: stale.value.clone(),
+        entries: stale.entries.iter().map(entry).collect(),
+    }
+}
+
+/// The same, as they come.
+pub(super) fn stale_entries(request: RemoveStaleRequest) -> StaleEntries {
+    let entry =
+        |entry: proto::StaleEntry| StaleEntry::new(entry.partition_key, entry.clustering, entry.written_us);
+    StaleEntries {
+        index: request.index,
+        value: request.value,
+        entries: request.entries.into_iter().map(entry).collect(),
+    }
+}
 
 /// A statement as it is sent to its owner.
 pub(super) fn statement(forwarded: &Forwarded<'_>, is_traced: bool) -> ExecuteRequest {

@@ -89,6 +89,15 @@ impl Node for Other {
     async fn tell(&self, _: Request<TellRequest>) -> Result<Response<TellResponse>, Status> {
         unknown()
     }
+    async fn release(&self, _: Request<ReleaseRequest>) -> Result<Response<ReleaseResponse>, Status> {
+        unknown()
+    }
+    async fn remove_stale(
+        &self,
+        _: Request<RemoveStaleRequest>,
+    ) -> Result<Response<RemoveStaleResponse>, Status> {
+        unknown()
+    }
     async fn load(&self, _: Request<LoadRequest>) -> Result<Response<LoadResponse>, Status> {
         unknown()
     }

@@ -6,9 +6,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use helenus_cluster::{AgentHandle, AgentState, CLUSTER_DOCUMENT, HostId, NodeInfo, NodeState, TabletInfo};
+use helenus_cluster::{
+    AgentHandle, AgentState, CLUSTER_DOCUMENT, HostId, NodeInfo, NodeState, TabletId, TabletInfo, TabletState,
+};
 use helenus_query::cluster::{
-    Cluster, Forwarded, Node, Owner, RemoteError, RemoteScan, RemoteWrite, ScanRange, Tablet, Versions,
+    Cluster, Forwarded, Node, Owner, RemoteError, RemoteScan, RemoteWrite, ScanRange, StaleEntries, Tablet,
+    Versions,
 };
 use helenus_query::engine::Engine;
 use helenus_query::response::Outcome;
@@ -20,7 +23,7 @@ use uuid::Uuid;
 
 use super::counts::Counts;
 use super::proto::GreetRequest;
-use super::{PROTOCOL, PROTOCOL_MIN, Peers};
+use super::{PROTOCOL, PROTOCOL_MIN, Peers, Released};
 
 /// At most so often the agent is told to look at the cluster document.
 const REFRESH_INTERVAL_MS: u64 = 50;
@@ -58,6 +61,33 @@ impl Members {
     /// A tablet is open: requests may be waiting for it.
     pub fn has_opened(&self) {
         self.opened.send_modify(|count| *count += 1);
+    }
+
+    /// Tells a tablet's next owner that it is closed here, so that it begins to open it at once. Nobody waits for that.
+    pub fn release(self: &Arc<Self>, tablet: TabletId) {
+        let view = self.agent.view();
+        let mut mine = view.tablets_of(self.here);
+        let Some(moving) = mine.find(|info| info.id == tablet) else {
+            return;
+        };
+        let TabletState::Moving { to } = moving.state else {
+            return;
+        };
+        let Some(next) = view.node(to).cloned() else {
+            return;
+        };
+        let released = Released {
+            by: self.here.0,
+            tablet: tablet.0,
+            epoch: moving.epoch,
+        };
+        let members = self.clone();
+        tokio::spawn(async move {
+            let told = members.peers.release(&next.rpc_address, released, GREET_INTERVAL);
+            if let Err(status) = told.await {
+                tracing::debug!(node = %next.name, error = %status, "a node was not told that its tablet is closed");
+            }
+        });
     }
 
     fn peer(&self, node: Uuid) -> Result<Arc<NodeInfo>, RemoteError> {
@@ -294,6 +324,16 @@ impl Cluster for Members {
         let peer = self.peer(node)?;
         let asked = self.peers.write(&peer.rpc_address, write, deadline);
         self.counts.writes.count(asked.await)
+    }
+
+    async fn remove_stale(
+        &self,
+        node: Uuid,
+        stale: &StaleEntries,
+        deadline: Instant,
+    ) -> Result<u64, RemoteError> {
+        let peer = self.peer(node)?;
+        self.peers.remove_stale(&peer.rpc_address, stale, deadline).await
     }
 
     async fn load(&self, node: Uuid, versions: Versions, deadline: Instant) -> Result<(), RemoteError> {

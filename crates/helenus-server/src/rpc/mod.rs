@@ -22,7 +22,7 @@ mod proto {
 
 pub use client::Peers;
 pub use members::Members;
-pub use server::RpcServer;
+pub use server::{Released, RpcServer};
 pub use tls::{Tls, TlsFiles};
 
 /// The version of the protocol between nodes that this binary speaks, and the oldest that it understands.

@@ -24,11 +24,12 @@ use uuid::Uuid;
 
 use super::answering::{Answering, Outgoing, to_the_end};
 use super::auth::{Guard, Secret};
+use super::codec;
 use super::proto::node_server::{Node, NodeServer};
 use super::proto::{
     Entry, ExecuteRequest, ExecuteResponse, GetRequest, GetResponse, GreetRequest, GreetResponse,
-    LoadRequest, LoadResponse, Questions, ScanChunk, ScanRequest, TellRequest, TellResponse, WriteRequest,
-    WriteResponse,
+    LoadRequest, LoadResponse, Questions, ReleaseRequest, ReleaseResponse, RemoveStaleRequest,
+    RemoveStaleResponse, ScanChunk, ScanRequest, TellRequest, TellResponse, WriteRequest, WriteResponse,
 };
 use super::{MESSAGE_BYTES_MAX, PROTOCOL, PROTOCOL_MIN, Tls};
 
@@ -44,12 +45,25 @@ const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(4);
 const QUIET: Duration = Duration::from_millis(100);
 const QUIET_WAIT_MAX: Duration = Duration::from_secs(1);
 
+/// Tablets that others have closed and that nobody has looked at yet; more are not worth it.
+const RELEASED_MAX: usize = 64;
+
+/// Another node says that it has closed a tablet, which is about to be another's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Released {
+    pub by: Uuid,
+    pub tablet: u32,
+    /// At which it had the tablet.
+    pub epoch: u64,
+}
+
 /// A running server for the other nodes.
 pub struct RpcServer {
     address: SocketAddr,
     /// What was asked so far; greetings are left out.
     calls: Arc<AtomicU64>,
     told: watch::Receiver<Written>,
+    released: Option<mpsc::Receiver<Released>>,
     stop: watch::Sender<bool>,
     serving: JoinHandle<()>,
 }
@@ -71,6 +85,7 @@ impl RpcServer {
         let address = listener.local_addr()?;
         let calls = Arc::<AtomicU64>::default();
         let (tell, told) = watch::channel(Written::default());
+        let (release, released) = mpsc::channel(RELEASED_MAX);
         let (stop, mut stopped) = watch::channel(false);
         let service = NodeService {
             answering: Answering {
@@ -80,6 +95,7 @@ impl RpcServer {
             cluster_name,
             host_id,
             tell,
+            release,
             stopping: stopped.clone(),
         };
         let service = NodeServer::new(service)
@@ -107,6 +123,7 @@ impl RpcServer {
             address,
             calls,
             told,
+            released: Some(released),
             stop,
             serving,
         })
@@ -115,6 +132,11 @@ impl RpcServer {
     /// The newest version of the cluster document that another node has told of.
     pub fn told(&self) -> watch::Receiver<Written> {
         self.told.clone()
+    }
+
+    /// Tablets that others have closed, as they say so; to be had once.
+    pub fn released(&mut self) -> Option<mpsc::Receiver<Released>> {
+        self.released.take()
     }
 
     /// Where it listens, with the port that was chosen if 0 was asked for.
@@ -148,6 +170,7 @@ struct NodeService {
     cluster_name: String,
     host_id: Uuid,
     tell: watch::Sender<Written>,
+    release: mpsc::Sender<Released>,
     stopping: watch::Receiver<bool>,
 }
 
@@ -263,6 +286,37 @@ impl Node for NodeService {
             is_newer
         });
         Ok(Response::new(TellResponse {}))
+    }
+
+    async fn release(&self, request: Request<ReleaseRequest>) -> Result<Response<ReleaseResponse>, Status> {
+        let request = request.into_inner();
+        let by = Uuid::from_slice(&request.host_id)
+            .map_err(|_| Status::invalid_argument("a host id has 16 bytes"))?;
+        // It is opened later all the same.
+        let _ = self.release.try_send(Released {
+            by,
+            tablet: request.tablet,
+            epoch: request.epoch,
+        });
+        Ok(Response::new(ReleaseResponse {}))
+    }
+
+    async fn remove_stale(
+        &self,
+        request: Request<RemoveStaleRequest>,
+    ) -> Result<Response<RemoveStaleResponse>, Status> {
+        let stale = codec::stale_entries(request.into_inner());
+        match self.answering.engine.serve_stale(&stale).await {
+            Ok(removed) => Ok(Response::new(RemoveStaleResponse {
+                not_mine: false,
+                removed,
+            })),
+            Err(Refused::NotMine) => Ok(Response::new(RemoveStaleResponse {
+                not_mine: true,
+                removed: 0,
+            })),
+            Err(Refused::Failed(error)) => Err(Status::internal(error.to_string())),
+        }
     }
 
     async fn load(&self, request: Request<LoadRequest>) -> Result<Response<LoadResponse>, Status> {

@@ -7,7 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use helenus_query::cluster::{
-    Cluster, Forwarded, Node, Owner, RemoteError, RemoteScan, RemoteWrite, ScanRange, Tablet, Versions,
+    Cluster, Forwarded, Node, Owner, RemoteError, RemoteScan, RemoteWrite, ScanRange, StaleEntries, Tablet,
+    Versions,
 };
 use helenus_query::engine::Engine;
 use helenus_query::response::Outcome;
@@ -26,7 +27,9 @@ pub struct Cut {
     left: AtomicUsize,
     /// The write at which it ends reaches the other node; only the answer is lost.
     loses_answer: AtomicBool,
-    reached: Notify,
+    pub reached: Notify,
+    /// The write at which it ends goes on all the same.
+    pub goes_on: Notify,
 }
 
 impl Cut {
@@ -36,10 +39,11 @@ impl Cut {
             left: AtomicUsize::new(usize::MAX),
             loses_answer: AtomicBool::new(false),
             reached: Notify::new(),
+            goes_on: Notify::new(),
         })
     }
 
-    fn after(&self, writes: usize, loses_answer: bool) {
+    pub fn after(&self, writes: usize, loses_answer: bool) {
         self.loses_answer.store(loses_answer, Ordering::SeqCst);
         self.left.store(writes, Ordering::SeqCst);
     }
@@ -113,7 +117,16 @@ impl Cluster for Cut {
             let _ = self.members.write(node, write, deadline).await;
         }
         self.reached.notify_one();
-        std::future::pending().await
+        self.goes_on.notified().await;
+        Ok(())
+    }
+    async fn remove_stale(
+        &self,
+        node: Uuid,
+        stale: &StaleEntries,
+        deadline: Instant,
+    ) -> Result<u64, RemoteError> {
+        self.members.remove_stale(node, stale, deadline).await
     }
     async fn load(&self, node: Uuid, versions: Versions, deadline: Instant) -> Result<(), RemoteError> {
         self.members.load(node, versions, deadline).await
@@ -121,7 +134,7 @@ impl Cluster for Cut {
 }
 
 /// Keys whose rows are the first node's own.
-async fn own_keys(nodes: &Nodes, cut: &Cut) -> Vec<i32> {
+pub async fn own_keys(nodes: &Nodes, cut: &Cut) -> Vec<i32> {
     let mut own = Vec::new();
     for k in 0..60 {
         let token = nodes

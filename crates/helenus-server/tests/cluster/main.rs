@@ -3,6 +3,7 @@
 mod crashes;
 mod joined;
 mod nodes;
+mod stale;
 
 use std::time::Duration;
 

@@ -49,6 +49,14 @@ struct LoggedBatch {
     ops: Vec<Op>,
 }
 
+/// What a tablet has to do with batches.
+pub(super) struct Survey {
+    /// Those that are under way somewhere.
+    listed: Vec<Uuid>,
+    /// Those that it has marks of, though they are finished.
+    finished: Vec<Uuid>,
+}
+
 pub(super) struct BatchLog {
     store: Arc<dyn ObjectStore>,
     /// Those that this process is writing.
@@ -148,19 +156,23 @@ impl BatchLog {
         Ok(read.into_iter().flatten().collect())
     }
 
-    /// Gives a tablet that has just been opened the parts that it lacks, and removes marks of batches that are gone.
-    pub async fn replay(&self, tablet: &Arc<Tablet>) -> Result<(), StoreError> {
-        // The tablet's former owner is fenced. So what is not listed now was finished, or will never get a mark here.
+    /// Looks at what a tablet whose former owner is fenced has of batches: what is not listed now was finished, or will never get a mark here.
+    pub async fn survey(&self, tablet: &Arc<Tablet>) -> Result<Survey, StoreError> {
         let listed = self.list().await?;
+        let mut finished = Vec::new();
         let mut marks = tablet.scan(marks::range(), false).await?;
         while let Some((key, _)) = marks.next().await? {
-            if let (Some(id), Some(hosted)) = (marks::batch_of(&key), &tablet.remote)
-                && !listed.contains(&id)
-            {
-                hosted.unmark(id);
-            }
+            finished.extend(marks::batch_of(&key).filter(|id| !listed.contains(id)));
         }
-        for batch in self.read_all(listed).await? {
+        Ok(Survey { listed, finished })
+    }
+
+    /// Gives a tablet that has just been opened the parts that it lacks, and removes marks of batches that are gone.
+    pub async fn replay(&self, tablet: &Arc<Tablet>, survey: Survey) -> Result<(), StoreError> {
+        if let Some(hosted) = &tablet.remote {
+            survey.finished.into_iter().for_each(|id| hosted.unmark(id));
+        }
+        for batch in self.read_all(survey.listed).await? {
             let mut ops = batch.ops;
             ops.retain(|op| tablet.token_range().contains(op.token));
             write_part(tablet, batch.id, ops).await?;

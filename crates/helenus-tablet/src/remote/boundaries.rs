@@ -19,6 +19,7 @@ use parking_lot::Mutex;
 
 #[cfg(doc)]
 use crate::database::DOCUMENTS;
+use crate::database::tablet_path;
 
 /// How long a boundary that was read is taken for what is there.
 const FRESH: Duration = Duration::from_secs(10);
@@ -49,6 +50,11 @@ fn since_boot() -> Duration {
 /// True for `tablets/<id>/gc/<kind>.boundary`.
 pub(super) fn is_boundary(location: &Path) -> bool {
     location.parts().nth(2).is_some_and(|part| part.as_ref() == "gc")
+}
+
+/// The boundary of a tablet's manifests.
+pub(super) fn of_manifests(tablet: u32) -> Path {
+    tablet_path(tablet).join("gc").join("manifest.boundary")
 }
 
 impl Boundaries {

@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -11,7 +12,7 @@ use futures::StreamExt;
 use futures::stream::BoxStream;
 use object_store::path::Path;
 use object_store::{
-    CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
+    CopyOptions, Error, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
     PutMultipartOptions, PutOptions, PutPayload, PutResult, RenameOptions, Result, UploadPart,
 };
 
@@ -67,6 +68,13 @@ impl Requests {
     }
 }
 
+/// For who wants to see each request (`log = "helenus_tablet::remote::counted=trace"`). A listing is shown when it begins.
+fn trace(kind: &str, location: &Path, began: Instant, error: Option<&Error>) {
+    let took_us = began.elapsed().as_micros();
+    let failed = error.is_some();
+    tracing::trace!(kind, %location, took_us, failed, "request");
+}
+
 /// A bucket whose requests are counted.
 #[derive(Debug)]
 pub(super) struct Counted {
@@ -90,7 +98,10 @@ impl fmt::Display for Counted {
 impl ObjectStore for Counted {
     async fn put_opts(&self, location: &Path, payload: PutPayload, opts: PutOptions) -> Result<PutResult> {
         self.requests.put(payload.content_length());
-        self.inner.put_opts(location, payload, opts).await
+        let began = Instant::now();
+        let result = self.inner.put_opts(location, payload, opts).await;
+        trace("PUT", location, began, result.as_ref().err());
+        result
     }
 
     async fn put_multipart_opts(
@@ -108,7 +119,10 @@ impl ObjectStore for Counted {
 
     async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
         let head = options.head;
+        let began = Instant::now();
         let result = self.inner.get_opts(location, options).await;
+        let kind = if head { "HEAD" } else { "GET" };
+        trace(kind, location, began, result.as_ref().err());
         let bytes = match &result {
             // What its reader leaves unread is counted too.
             Ok(got) if !head => got.range.end.saturating_sub(got.range.start),
@@ -136,6 +150,7 @@ impl ObjectStore for Counted {
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
         self.requests.listed();
+        trace("LIST", prefix.unwrap_or(&Path::default()), Instant::now(), None);
         self.inner.list(prefix)
     }
 
@@ -145,6 +160,7 @@ impl ObjectStore for Counted {
         offset: &Path,
     ) -> BoxStream<'static, Result<ObjectMeta>> {
         self.requests.listed();
+        trace("LIST", offset, Instant::now(), None);
         self.inner.list_with_offset(prefix, offset)
     }
 

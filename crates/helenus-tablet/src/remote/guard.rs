@@ -18,7 +18,8 @@ use object_store::{
     PutMultipartOptions, PutOptions, PutPayload, PutResult, RenameOptions, Result,
 };
 
-use super::boundaries::{Boundaries, is_boundary};
+use super::boundaries::{self, Boundaries, is_boundary};
+use super::front::Front;
 use crate::error::chain;
 use crate::stats::LogCounters;
 use crate::work::nanos;
@@ -79,11 +80,13 @@ impl LogPuts {
 
 /// One tablet's view.
 #[derive(Debug)]
-pub(super) struct Guarded {
+pub(crate) struct Guarded {
     inner: Arc<dyn ObjectStore>,
     puts: Arc<LogPuts>,
     counters: Arc<LogCounters>,
     boundaries: Boundaries,
+    /// The log, as opening the tablet has found it.
+    pub front: Front,
 }
 
 impl Guarded {
@@ -93,7 +96,14 @@ impl Guarded {
             puts,
             counters,
             boundaries: Boundaries::default(),
+            front: Front::default(),
         }
+    }
+
+    /// Reads what is asked for soon and again and again. It may fail: then it is read when it is asked for.
+    pub async fn read_boundary(&self, tablet: u32) {
+        let boundary = boundaries::of_manifests(tablet);
+        let _ = self.get_opts(&boundary, GetOptions::default()).await;
     }
 
     async fn put_log(&self, location: &Path, payload: PutPayload, options: PutOptions) -> Result<PutResult> {
@@ -161,7 +171,10 @@ impl fmt::Display for Guarded {
 impl ObjectStore for Guarded {
     async fn put_opts(&self, location: &Path, payload: PutPayload, opts: PutOptions) -> Result<PutResult> {
         if is_log(location) {
-            return self.put_log(location, payload, opts).await;
+            let size = payload.content_length() as u64;
+            let put = self.put_log(location, payload, opts).await;
+            self.front.put(location, put.is_ok().then_some(size));
+            return put;
         }
         let put = self.inner.put_opts(location, payload, opts).await;
         if is_boundary(location) {
@@ -179,9 +192,10 @@ impl ObjectStore for Guarded {
     }
 
     async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
-        match is_boundary(location) {
-            true => self.boundaries.get(self.inner.as_ref(), location, options).await,
-            false => self.inner.get_opts(location, options).await,
+        match () {
+            () if is_boundary(location) => self.boundaries.get(self.inner.as_ref(), location, options).await,
+            () if is_log(location) => self.front.get(self.inner.as_ref(), location, options).await,
+            () => self.inner.get_opts(location, options).await,
         }
     }
 

@@ -18,6 +18,7 @@
 //!
 //! The log, `tablets/<id>/wal/` and `batches/`, may lie in a store of its own ([`log_store`]).
 
+mod ahead;
 mod aws;
 mod batch_log;
 mod boundaries;
@@ -27,6 +28,7 @@ mod check;
 mod compactor;
 mod counted;
 mod format;
+mod front;
 mod group;
 mod guard;
 mod log_store;
@@ -88,6 +90,8 @@ pub(crate) struct Remote {
     events: broadcast::Sender<TabletEvent>,
     /// A tablet is opened or closed by one task at a time.
     changing: Mutex<HashMap<u32, Arc<tokio::sync::Mutex<()>>>>,
+    /// Tablets that were opened before they are this node's.
+    ahead: Mutex<HashMap<u32, ahead::Ahead>>,
     /// How often each tablet was abandoned: what was begun before is not to be served.
     abandoned: Mutex<HashMap<u32, u64>>,
     /// What tablets counted that are not open any more.
@@ -118,6 +122,7 @@ impl Remote {
             counters: Arc::default(),
             events: broadcast::channel(EVENTS_MAX).0,
             changing: Mutex::default(),
+            ahead: Mutex::default(),
             abandoned: Mutex::default(),
             closed: Mutex::default(),
             tasks: Mutex::default(),
@@ -158,6 +163,7 @@ impl Remote {
 
     pub async fn close(&self, store: &Store) -> Result<(), StoreError> {
         self.stop();
+        self.leave_ahead();
         let closing = store.tablets();
         let closing = closing.iter().map(|tablet| store.close_tablet(tablet.id()));
         let results = futures::future::join_all(closing).await;

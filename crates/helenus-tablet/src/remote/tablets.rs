@@ -9,6 +9,7 @@ use slatedb::Db;
 use slatedb::config::{GarbageCollectorOptions, GarbageCollectorScheduleOptions, Settings};
 use tokio::task::JoinHandle;
 
+use super::ahead::Opened;
 use super::guard::{Guarded, LogPuts};
 use super::{Hosted, Remote, TabletEvent, care, compactor, group, tick};
 use crate::cache::RowCache;
@@ -97,14 +98,22 @@ impl Store {
             return Ok(tablet);
         }
         let began = Instant::now();
-        let tablet = remote.build(id, tokens, self.tablets.load().len()).await?;
+        let opened = match remote.take_ahead(id, tokens).await {
+            Some(opened) => opened,
+            None => {
+                remote
+                    .open_database(id, tokens, self.tablets.load().len())
+                    .await?
+            }
+        };
+        let Opened { tablet, survey } = opened;
         let built_ms = began.elapsed().as_millis();
         let Some(hosted) = tablet.remote.clone() else {
             return Err(StoreError::Closed);
         };
         tokio::spawn(watch(Arc::downgrade(&self), tablet.clone(), hosted.clone()));
         let ready = async {
-            remote.batches.replay(&tablet).await?;
+            remote.batches.replay(&tablet, survey).await?;
             let replayed_ms = began.elapsed().as_millis();
             before_serving.await?;
             let ready_ms = began.elapsed().as_millis();
@@ -228,6 +237,12 @@ impl Remote {
         lock.lock_owned().await
     }
 
+    /// The same without waiting: `None` if someone does.
+    pub(super) fn try_lock(&self, id: u32) -> Option<tokio::sync::OwnedMutexGuard<()>> {
+        let lock = self.changing.lock().entry(id).or_default().clone();
+        lock.try_lock_owned().ok()
+    }
+
     /// Serves a tablet no more, with next to nothing in its log to replay. Its database closes by itself; `None` if the tablet is not open.
     pub(super) async fn close_tablet(&self, store: &Store, id: u32) -> Option<JoinHandle<()>> {
         let _changing = self.lock(id).await;
@@ -273,25 +288,29 @@ impl Remote {
         } as u64;
         let memtable_bytes = config.memtable_bytes / shares;
         let puts = Arc::<LogPuts>::default();
-        let guarded = |store: &Arc<dyn ObjectStore>| -> Arc<dyn ObjectStore> {
+        let guarded = |store: &Arc<dyn ObjectStore>| {
             Arc::new(Guarded::new(store.clone(), puts.clone(), self.counters.clone()))
         };
+        let store = guarded(&self.store);
+        let log_apart = self.log_store.as_ref().map(guarded);
+        let log = log_apart.clone().unwrap_or_else(|| store.clone());
         let compactions = Arc::<Compactions>::default();
         let database = Database {
             id,
             only: Some(tokens),
-            store: guarded(&self.store),
-            log: self.log_store.as_ref().map(guarded),
+            store: store.clone(),
+            log: log_apart.map(|log| log as Arc<dyn ObjectStore>),
             compactions: compactions.clone(),
         };
-        let guarded_store = database.store.clone();
         let builder = databases.builder(&database, self.settings(memtable_bytes));
-        // Nothing is stamped before both are done.
-        let (raised, built) = tokio::join!(
-            tick::raise(&databases.clock, &guarded_store, self.log(), id),
-            builder.with_gc_runtime(databases.background.clone()).build(),
-        );
+        let builder = builder.with_gc_runtime(databases.background.clone());
+        let (built, ()) = tokio::join!(builder.build(), store.read_boundary(id));
         let db: Db = built.map_err(|error| from_slatedb(&error))?;
+        // Nothing is stamped before that.
+        let newest = log.front.newest();
+        let reader: Arc<dyn ObjectStore> = log.clone();
+        let raised = tick::raise(&databases.clock, &reader, id, &db.manifest(), newest).await;
+        log.front.end();
         if let Err(error) = raised {
             let _ = db.close().await;
             return Err(error);

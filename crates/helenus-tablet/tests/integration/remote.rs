@@ -614,3 +614,52 @@ async fn the_log_is_flushed_before_it_takes_long_to_replay() {
     }
     until(tablet, 1).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tablet_that_was_opened_ahead_is_taken_over_unless_another_has_opened_it_since() {
+    let bucket = faulty("ahead");
+    let one = StoreConfig {
+        open_all_tablets: false,
+        ..config("ahead")
+    };
+    let (here, there) = (
+        Store::open(one.clone(), Arc::new(Append)).await.unwrap(),
+        Store::open(one, Arc::new(Append)).await.unwrap(),
+    );
+    let (id, tokens) = here.initial_tablets()[0];
+    let name = names(1).remove(0);
+    here.open_tablet(id, tokens).await.unwrap();
+    write(&here, &name, "1").await;
+    assert!(here.open_tablet_ahead(id, tokens).await.is_err(), "it is open");
+    here.hand_over_tablet(id).await.unwrap();
+    write_nothing(&there, &name).await;
+    there.open_tablet_ahead(id, tokens).await.unwrap();
+    write_nothing(&there, &name).await;
+    let before = puts_of_log(&bucket).await;
+    there.open_tablet(id, tokens).await.unwrap();
+    assert_eq!(puts_of_log(&bucket).await, before, "it was fenced already");
+    write(&there, &name, "2").await;
+
+    // Handed over, opened ahead there, but opened by its former owner again, which goes on for a while.
+    there.hand_over_tablet(id).await.unwrap();
+    here.open_tablet_ahead(id, tokens).await.unwrap();
+    there.open_tablet(id, tokens).await.unwrap();
+    write(&there, &name, "3").await;
+    there.hand_over_tablet(id).await.unwrap();
+    here.open_tablet(id, tokens).await.unwrap();
+    assert_eq!(read(&here, &name).await.as_deref(), Some("123"));
+    write(&here, &name, "4").await;
+    assert_eq!(read(&here, &name).await.as_deref(), Some("1234"));
+}
+
+/// What is opened ahead is not served.
+async fn write_nothing(store: &Store, name: &str) {
+    assert!(matches!(
+        try_write(store, name, "x").await,
+        Err(StoreError::NotOwned(_))
+    ));
+}
+
+async fn puts_of_log(bucket: &Faulty) -> usize {
+    count(bucket, "prefix/tablets/1/wal").await
+}

@@ -20,7 +20,7 @@ impl Execute {
         let id = reader.short_bytes()?;
         let result_metadata_id = match version {
             ProtocolVersion::V3 | ProtocolVersion::V4 => None,
-            ProtocolVersion::V5 => Some(reader.short_bytes()?),
+            ProtocolVersion::V5 | ProtocolVersion::V6 => Some(reader.short_bytes()?),
         };
         Ok(Execute {
             id,

@@ -88,6 +88,7 @@ impl RequestMessage {
             Opcode::Register => Request::Register(Register::decode(reader)?),
             Opcode::Batch => Request::Batch(Box::new(Batch::decode(reader, version)?)),
             Opcode::AuthResponse => Request::AuthResponse(AuthResponse::decode(reader)?),
+            Opcode::Credentials => return Err(CqlError::Protocol("Unsupported message".to_owned())),
             Opcode::Error
             | Opcode::Ready
             | Opcode::Authenticate

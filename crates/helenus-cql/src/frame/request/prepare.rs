@@ -20,7 +20,7 @@ impl Prepare {
         let query = reader.long_string()?;
         let flags = match version {
             ProtocolVersion::V3 | ProtocolVersion::V4 => 0,
-            ProtocolVersion::V5 => reader.u32()?,
+            ProtocolVersion::V5 | ProtocolVersion::V6 => reader.u32()?,
         };
         let keyspace = if flags & WITH_KEYSPACE != 0 {
             Some(reader.string()?)

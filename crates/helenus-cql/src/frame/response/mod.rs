@@ -104,6 +104,9 @@ impl ResponseMessage {
         if v4 && self.custom_payload.is_some() {
             flags = flags.with(Flags::CUSTOM_PAYLOAD);
         }
+        if version.is_beta() {
+            flags = flags.with(Flags::USE_BETA);
+        }
         flags
     }
 
@@ -165,6 +168,7 @@ impl ResponseMessage {
             Opcode::AuthChallenge => Response::AuthChallenge(AuthChallenge::decode(reader)?),
             Opcode::AuthSuccess => Response::AuthSuccess(AuthSuccess::decode(reader)?),
             Opcode::Startup
+            | Opcode::Credentials
             | Opcode::Options
             | Opcode::Query
             | Opcode::Prepare

@@ -44,5 +44,5 @@ pub(crate) fn prepared_id(keyspace: Option<&str>, text: &str) -> [u8; 16] {
 }
 
 #[cfg(test)]
-#[path = "preparation_tests.rs"]
+#[path = "identity_tests.rs"]
 mod tests;

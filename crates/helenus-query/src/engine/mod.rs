@@ -1,13 +1,16 @@
 //! The query engine of a node: the facade that the server calls.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+mod failure;
+mod identity;
+mod prepared;
+
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use helenus_cql::ast;
-use helenus_cql::error::{Consistency, CqlError, WriteType};
-use helenus_tablet::{Store, StoreConfig, StoreError, StoreStats};
+use helenus_cql::error::{CqlError, WriteType};
+use helenus_tablet::{Store, StoreConfig, StoreStats};
 use tokio::sync::{Mutex, Notify, broadcast};
 
 use crate::clients::Clients;
@@ -17,13 +20,19 @@ use crate::consistency;
 use crate::ddl::DdlQueue;
 use crate::dml::PlannedBatch;
 use crate::dml::build::Builds;
+use crate::dml::stale::StaleCounts;
 use crate::plan::{Plan, Planned};
-use crate::preparation::{is_qualified, prepared_id, use_warning};
 use crate::request::{BatchStatement, BoundValue, ClientState, QueryOptions};
-use crate::response::{Outcome, Response, ResultMetadata, SchemaChange};
+use crate::response::{Outcome, Response, SchemaChange};
 use crate::schema::Schema;
 use crate::storage::{HeaderTables, LiveTables, PartitionLocks, RowHooks, WriteEpochs};
 use crate::trace::{self, Traces};
+
+pub(crate) use failure::store_error;
+pub use prepared::Prepared;
+
+use failure::at_consistency;
+use prepared::PreparedStatements;
 
 /// What the node says of itself in `system.local`.
 #[derive(Clone, Debug)]
@@ -69,19 +78,6 @@ impl Default for Limits {
     }
 }
 
-/// A prepared statement.
-#[derive(Debug)]
-pub struct Prepared {
-    /// md5 of the query and, if that names tables without theirs, the keyspace: the same on every node.
-    pub id: [u8; 16],
-    pub query: String,
-    pub keyspace: Option<String>,
-    /// The result's columns when the statement was first prepared; none if it answers without rows.
-    pub first_result: Arc<ResultMetadata>,
-    parsed: ast::ParsedStatement,
-    planned: ArcSwap<Planned>,
-}
-
 /// How an engine is opened.
 pub struct EngineConfig {
     pub store: StoreConfig,
@@ -112,82 +108,19 @@ pub struct Engine {
     pub(crate) writes: WriteEpochs,
     /// Wakes those who wait for a newer schema.
     pub(crate) installed: Notify,
+    /// Index entries that stand for nothing.
+    pub stale: StaleCounts,
     /// Indexes and views that are being built here.
     pub(crate) builds: Builds,
     /// Held while a schema is put in place.
     pub(crate) installing: Mutex<()>,
     /// Set once the node is one of several.
     pub(crate) cluster: OnceLock<Arc<dyn Cluster>>,
-    prepared: PreparedCache,
-    /// Statements that were put into it, less those that the schema made void.
-    prepared_made: AtomicU64,
-}
-
-type PreparedCache = quick_cache::sync::Cache<[u8; 16], Arc<Prepared>, PreparedWeight>;
-
-/// Counts a prepared statement as its text and a fixed cost for its plan.
-#[derive(Clone)]
-struct PreparedWeight;
-
-impl quick_cache::Weighter<[u8; 16], Arc<Prepared>> for PreparedWeight {
-    fn weight(&self, _id: &[u8; 16], prepared: &Arc<Prepared>) -> u64 {
-        (prepared.query.len() * 4 + 2048) as u64
-    }
+    prepared: PreparedStatements,
 }
 
 /// Events that a slow subscriber may lag behind before it loses some.
 const EVENTS_MAX: usize = 1024;
-
-/// A store's error as a client sees it. [`at_consistency`] puts the request's consistency in.
-pub(crate) fn store_error(error: StoreError) -> CqlError {
-    let message = error.to_string();
-    match error {
-        StoreError::Unknown(_) => CqlError::WriteTimeout {
-            message,
-            consistency: Consistency::One,
-            received: 0,
-            block_for: 1,
-            write_type: WriteType::Simple,
-        },
-        StoreError::ReadTimeout(_) => CqlError::ReadTimeout {
-            message,
-            consistency: Consistency::One,
-            received: 0,
-            block_for: 1,
-            data_present: false,
-        },
-        StoreError::Overloaded(_) => CqlError::Overloaded(message),
-        // Another node has it, or will.
-        StoreError::NotOwned(_) | StoreError::Fenced => crate::cluster::moved(),
-        StoreError::DiskFull(_)
-        | StoreError::Corrupt { .. }
-        | StoreError::Locked { .. }
-        | StoreError::NewerFormat { .. }
-        | StoreError::Closed
-        | StoreError::InvalidConfig(_)
-        | StoreError::MetaConflict(_)
-        | StoreError::TooLarge { .. }
-        | StoreError::Unavailable(_) => CqlError::Server(message),
-    }
-}
-
-/// Puts a request's consistency, and what kind of write it is, into the error of a store that knows of neither.
-fn at_consistency(mut error: CqlError, asked: Consistency, kind: WriteType) -> CqlError {
-    match &mut error {
-        CqlError::WriteTimeout {
-            consistency,
-            write_type,
-            ..
-        } => (*consistency, *write_type) = (asked, kind),
-        CqlError::ReadTimeout { consistency, .. } => *consistency = asked,
-        CqlError::Warned { error, .. } => {
-            let inner = std::mem::replace(error.as_mut(), CqlError::Server(String::new()));
-            **error = at_consistency(inner, asked, kind);
-        }
-        _ => {}
-    }
-    error
-}
 
 impl Engine {
     /// Opens the store and reads the schema from it.
@@ -218,17 +151,13 @@ impl Engine {
             locks: PartitionLocks::default(),
             traces: Traces::default(),
             clients: Clients::default(),
-            prepared_made: AtomicU64::new(0),
             writes: WriteEpochs::default(),
             installing: Mutex::default(),
             installed: Notify::default(),
+            stale: StaleCounts::default(),
             builds: Builds::default(),
             cluster: OnceLock::new(),
-            prepared: quick_cache::sync::Cache::with_weighter(
-                config.limits.prepared_cache_bytes / 2048,
-                config.limits.prepared_cache_bytes as u64,
-                PreparedWeight,
-            ),
+            prepared: PreparedStatements::new(config.limits.prepared_cache_bytes),
             limits: config.limits,
         }))
     }
@@ -263,87 +192,6 @@ impl Engine {
         let keyspace = client.keyspace.as_deref();
         self.run(client, keyspace, Source::Text(text), &planned, options)
             .await
-    }
-
-    /// Prepares a statement and remembers it; the same text in the same keyspace gives the same id, and in every keyspace if it names its
-    /// own. A statement that was not known before may come with warnings.
-    pub fn prepare(
-        &self,
-        keyspace: Option<&str>,
-        text: &str,
-    ) -> Result<(Arc<Prepared>, Vec<String>), CqlError> {
-        for id in [prepared_id(None, text), prepared_id(keyspace, text)] {
-            if let Some(prepared) = self.prepared.get(&id)
-                && self.current_plan(&prepared).is_ok()
-            {
-                return Ok((prepared, Vec::new()));
-            }
-        }
-        let (parsed, planned) = trace::parsing(|| {
-            let parsed = self.parse(text)?;
-            crate::ddl::check_prepare(self, &parsed.statement)?;
-            let planned = self.plan(keyspace, &parsed)?;
-            Ok((parsed, planned))
-        })?;
-        let is_qualified = is_qualified(&parsed.statement);
-        let id = prepared_id(keyspace.filter(|_| !is_qualified), text);
-        let warnings = keyspace
-            .filter(|_| !is_qualified)
-            .map(|keyspace| use_warning(keyspace, &id));
-        let prepared = Arc::new(Prepared {
-            id,
-            query: text.to_owned(),
-            keyspace: keyspace.map(str::to_owned),
-            first_result: planned.result.clone().unwrap_or_default(),
-            parsed,
-            planned: ArcSwap::from_pointee(planned),
-        });
-        self.prepared.insert(id, prepared.clone());
-        self.prepared_made.fetch_add(1, Ordering::Relaxed);
-        Ok((prepared, warnings.into_iter().collect()))
-    }
-
-    /// The statement of that id, if it is still remembered and still makes sense in today's schema.
-    pub fn prepared(&self, id: &[u8]) -> Result<Arc<Prepared>, CqlError> {
-        let unknown = || CqlError::Unprepared(id.to_vec());
-        let key: [u8; 16] = id.try_into().map_err(|_| unknown())?;
-        self.prepared.get(&key).ok_or_else(unknown)
-    }
-
-    /// Every statement that is remembered.
-    pub(crate) fn prepared_statements(&self) -> Vec<Arc<Prepared>> {
-        self.prepared.iter().map(|(_, prepared)| prepared).collect()
-    }
-
-    /// Statements that were forgotten for want of room.
-    pub(crate) fn prepared_evicted(&self) -> u64 {
-        let made = self.prepared_made.load(Ordering::Relaxed);
-        made.saturating_sub(self.prepared.len() as u64)
-    }
-
-    /// The statement's plan, made anew if the schema has changed since. A statement whose table is gone, or whose
-    /// columns are no longer what clients were told, is forgotten and reported as unprepared, as in Cassandra: the
-    /// driver prepares it again, and learns the reason or the new columns.
-    pub fn current_plan(&self, prepared: &Prepared) -> Result<Arc<Planned>, CqlError> {
-        let planned = prepared.planned.load_full();
-        let schema = self.schema.load();
-        if planned.generation == schema.generation {
-            return Ok(planned);
-        }
-        let replan = || crate::plan::plan(&schema, prepared.keyspace.as_deref(), &prepared.parsed);
-        match trace::parsing(replan) {
-            Ok(new) if new.result == planned.result && new.markers.specs() == planned.markers.specs() => {
-                let planned = Arc::new(new);
-                prepared.planned.store(planned.clone());
-                Ok(planned)
-            }
-            Ok(_) | Err(_) => {
-                if self.prepared.remove(&prepared.id).is_some() {
-                    self.prepared_made.fetch_sub(1, Ordering::Relaxed);
-                }
-                Err(CqlError::Unprepared(prepared.id.to_vec()))
-            }
-        }
     }
 
     /// Runs a prepared statement.

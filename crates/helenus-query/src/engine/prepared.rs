@@ -1,0 +1,160 @@
+//! Statements that clients have prepared: remembered while there is room, and planned anew when the schema has changed.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arc_swap::ArcSwap;
+use helenus_cql::ast;
+use helenus_cql::error::CqlError;
+
+use super::Engine;
+use super::identity::{is_qualified, prepared_id, use_warning};
+use crate::plan::Planned;
+use crate::response::ResultMetadata;
+use crate::trace;
+
+/// A prepared statement.
+#[derive(Debug)]
+pub struct Prepared {
+    /// md5 of the query and, if that names tables without theirs, the keyspace: the same on every node.
+    pub id: [u8; 16],
+    pub query: String,
+    pub keyspace: Option<String>,
+    /// The result's columns when the statement was first prepared; none if it answers without rows.
+    pub first_result: Arc<ResultMetadata>,
+    pub(super) parsed: ast::ParsedStatement,
+    planned: ArcSwap<Planned>,
+}
+
+/// Those that are remembered.
+pub(super) struct PreparedStatements {
+    cache: quick_cache::sync::Cache<[u8; 16], Arc<Prepared>, Weight>,
+    /// Statements that were put into it, less those that the schema made void.
+    made: AtomicU64,
+}
+
+impl PreparedStatements {
+    /// With room for so many bytes.
+    pub fn new(bytes: usize) -> PreparedStatements {
+        PreparedStatements {
+            cache: quick_cache::sync::Cache::with_weighter(bytes / WEIGHT_BYTES, bytes as u64, Weight),
+            made: AtomicU64::new(0),
+        }
+    }
+
+    fn get(&self, id: &[u8; 16]) -> Option<Arc<Prepared>> {
+        self.cache.get(id)
+    }
+
+    fn insert(&self, prepared: Arc<Prepared>) {
+        self.cache.insert(prepared.id, prepared);
+        self.made.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn forget(&self, id: &[u8; 16]) {
+        if self.cache.remove(id).is_some() {
+            self.made.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    fn all(&self) -> Vec<Arc<Prepared>> {
+        self.cache.iter().map(|(_, prepared)| prepared).collect()
+    }
+
+    fn evicted(&self) -> u64 {
+        let made = self.made.load(Ordering::Relaxed);
+        made.saturating_sub(self.cache.len() as u64)
+    }
+}
+
+/// What a statement's plan is taken to need.
+const WEIGHT_BYTES: usize = 2048;
+
+/// Counts a prepared statement as its text and a fixed cost for its plan.
+#[derive(Clone)]
+struct Weight;
+
+impl quick_cache::Weighter<[u8; 16], Arc<Prepared>> for Weight {
+    fn weight(&self, _id: &[u8; 16], prepared: &Arc<Prepared>) -> u64 {
+        (prepared.query.len() * 4 + WEIGHT_BYTES) as u64
+    }
+}
+
+impl Engine {
+    /// Prepares a statement and remembers it; the same text in the same keyspace gives the same id, and in every keyspace if it names its
+    /// own. A statement that was not known before may come with warnings.
+    pub fn prepare(
+        &self,
+        keyspace: Option<&str>,
+        text: &str,
+    ) -> Result<(Arc<Prepared>, Vec<String>), CqlError> {
+        for id in [prepared_id(None, text), prepared_id(keyspace, text)] {
+            if let Some(prepared) = self.prepared.get(&id)
+                && self.current_plan(&prepared).is_ok()
+            {
+                return Ok((prepared, Vec::new()));
+            }
+        }
+        let (parsed, planned) = trace::parsing(|| {
+            let parsed = self.parse(text)?;
+            crate::ddl::check_prepare(self, &parsed.statement)?;
+            let planned = self.plan(keyspace, &parsed)?;
+            Ok((parsed, planned))
+        })?;
+        let is_qualified = is_qualified(&parsed.statement);
+        let id = prepared_id(keyspace.filter(|_| !is_qualified), text);
+        let warnings = keyspace
+            .filter(|_| !is_qualified)
+            .map(|keyspace| use_warning(keyspace, &id));
+        let prepared = Arc::new(Prepared {
+            id,
+            query: text.to_owned(),
+            keyspace: keyspace.map(str::to_owned),
+            first_result: planned.result.clone().unwrap_or_default(),
+            parsed,
+            planned: ArcSwap::from_pointee(planned),
+        });
+        self.prepared.insert(prepared.clone());
+        Ok((prepared, warnings.into_iter().collect()))
+    }
+
+    /// The statement of that id, if it is still remembered and still makes sense in today's schema.
+    pub fn prepared(&self, id: &[u8]) -> Result<Arc<Prepared>, CqlError> {
+        let unknown = || CqlError::Unprepared(id.to_vec());
+        let key: [u8; 16] = id.try_into().map_err(|_| unknown())?;
+        self.prepared.get(&key).ok_or_else(unknown)
+    }
+
+    /// Every statement that is remembered.
+    pub(crate) fn prepared_statements(&self) -> Vec<Arc<Prepared>> {
+        self.prepared.all()
+    }
+
+    /// Statements that were forgotten for want of room.
+    pub(crate) fn prepared_evicted(&self) -> u64 {
+        self.prepared.evicted()
+    }
+
+    /// The statement's plan, made anew if the schema has changed since. A statement whose table is gone, or whose
+    /// columns are no longer what clients were told, is forgotten and reported as unprepared, as in Cassandra: the
+    /// driver prepares it again, and learns the reason or the new columns.
+    pub fn current_plan(&self, prepared: &Prepared) -> Result<Arc<Planned>, CqlError> {
+        let planned = prepared.planned.load_full();
+        let schema = self.schema.load();
+        if planned.generation == schema.generation {
+            return Ok(planned);
+        }
+        let replan = || crate::plan::plan(&schema, prepared.keyspace.as_deref(), &prepared.parsed);
+        match trace::parsing(replan) {
+            Ok(new) if new.result == planned.result && new.markers.specs() == planned.markers.specs() => {
+                let planned = Arc::new(new);
+                prepared.planned.store(planned.clone());
+                Ok(planned)
+            }
+            Ok(_) | Err(_) => {
+                self.prepared.forget(&prepared.id);
+                Err(CqlError::Unprepared(prepared.id.to_vec()))
+            }
+        }
+    }
+}
