@@ -8,6 +8,10 @@ use crate::document::{ClusterDocument, Reshape, TabletRecord};
 use crate::effects::TabletSpec;
 use crate::ids::{Epoch, HostId, TabletId, TokenRange};
 
+/// Hand-overs under way at a time, from closing a tablet until the document says that it is another's: few that are soon done keep clients
+/// waiting less than many that share the way, and the next owner opens them one after the other.
+pub(crate) const HAND_OVERS_MAX: usize = 2;
+
 /// A tablet on this node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Hosted {
@@ -92,7 +96,24 @@ pub(crate) fn reconcile(
             actions.extend(foreign(*id, *state));
         }
     }
+    hold_back(&mut actions, hosted);
     actions
+}
+
+/// Takes out what would be too many hand-overs at a time. The last tablets of the ring go first: a scan comes from the other side, and would
+/// meet one after the other if they went before it.
+fn hold_back(actions: &mut Vec<Action>, hosted: &BTreeMap<TabletId, Hosted>) {
+    let is_close = |action: &Action| matches!(action, Action::Close { .. });
+    let is_under_way = |state: &&Hosted| matches!(state, Hosted::Closing { .. } | Hosted::Closed { .. });
+    let free = HAND_OVERS_MAX.saturating_sub(hosted.values().filter(is_under_way).count());
+    let mut to_come = actions.iter().filter(|action| is_close(action)).count();
+    actions.retain(|action| {
+        if !is_close(action) {
+            return true;
+        }
+        to_come -= 1;
+        to_come < free
+    });
 }
 
 fn own(

@@ -54,6 +54,42 @@ fn what_moves_is_closed_and_stays_closed() {
 }
 
 #[test]
+fn few_are_handed_over_at_a_time() {
+    let count = HAND_OVERS_MAX as u32 + 1;
+    let mut document = cluster(2, 2 * count);
+    let mine: Vec<_> = document.tablets_of(host(1)).map(|tablet| tablet.id).collect();
+    for id in &mine {
+        document.begin_move(*id, host(2)).unwrap();
+    }
+    let mut hosted: BTreeMap<_, _> = mine.iter().map(|id| (*id, Hosted::Open { epoch: 1 })).collect();
+    let closes = |document: &ClusterDocument, hosted: &BTreeMap<_, _>| -> Vec<TabletId> {
+        let actions = reconcile(document, host(1), hosted, &BTreeMap::new(), NOW);
+        let closed = actions.iter().filter_map(|action| match action {
+            Action::Close { tablet, .. } => Some(*tablet),
+            _ => None,
+        });
+        closed.collect()
+    };
+    let (last, others) = mine.split_last().unwrap();
+    assert_eq!(
+        closes(&document, &hosted),
+        mine[1..],
+        "the last of the ring first"
+    );
+    hosted.insert(*last, Hosted::Closing { epoch: 1 });
+    assert_eq!(closes(&document, &hosted), others[1..]);
+    hosted.insert(*last, Hosted::Closed { epoch: 1 });
+    assert_eq!(
+        closes(&document, &hosted),
+        others[1..],
+        "it is not the next owner's yet"
+    );
+    document.finish_move(*last, 1).unwrap();
+    hosted.remove(last);
+    assert_eq!(closes(&document, &hosted), others);
+}
+
+#[test]
 fn what_was_closed_is_opened_again_when_it_stays_after_all() {
     let document = cluster(2, 1);
     let forget = Action::Forget { tablet: ONE };

@@ -1,6 +1,5 @@
 //! Carries out what the tablet host is asked, several things at a time.
 
-use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
@@ -16,8 +15,6 @@ use crate::effects::{Removal, TabletSpec};
 use crate::error::HostError;
 use crate::ids::{Epoch, TabletId, TokenRange};
 
-/// Tablets that are closed at a time: each flushes, and a few that finish soon keep their clients waiting less than many that share the way.
-const CLOSES_MAX: usize = 4;
 const CLOSE_ATTEMPTS_MAX: u32 = 3;
 
 #[derive(Debug)]
@@ -63,9 +60,6 @@ pub(super) struct Worker {
     commands: mpsc::UnboundedReceiver<Command>,
     events: mpsc::UnboundedSender<Event>,
     running: Running,
-    closing: Running,
-    /// Tablets that are to be closed when others have been.
-    to_close: VecDeque<TabletId>,
 }
 
 impl Worker {
@@ -79,8 +73,6 @@ impl Worker {
             commands,
             events,
             running: Running::new(),
-            closing: Running::new(),
-            to_close: VecDeque::new(),
         }
     }
 
@@ -89,7 +81,6 @@ impl Worker {
         loop {
             let event = tokio::select! {
                 biased;
-                Some(event) = self.closing.next() => event,
                 Some(event) = self.running.next() => event,
                 command = self.commands.recv() => match command {
                     Some(command) => {
@@ -102,7 +93,6 @@ impl Worker {
             self.count(&event);
             // Who does not listen any more needs no events.
             let _ = self.events.send(event);
-            self.begin_closes();
         }
     }
 
@@ -146,18 +136,7 @@ impl Worker {
                 };
                 Event::Reshaped(parents, children[0].id, result)
             })),
-            Command::Close { tablet } => {
-                self.to_close.push_back(tablet);
-                self.begin_closes();
-            }
-        }
-    }
-
-    fn begin_closes(&mut self) {
-        while self.closing.len() < CLOSES_MAX
-            && let Some(tablet) = self.to_close.pop_front()
-        {
-            self.closing.push(Box::pin(close(self.context.clone(), tablet)));
+            Command::Close { tablet } => self.running.push(Box::pin(close(self.context.clone(), tablet))),
         }
     }
 }

@@ -19,6 +19,8 @@ pub struct Broken {
     pub fencing: bool,
     /// Nodes answer without asking `may_serve`.
     pub lease: bool,
+    /// Nodes take over what they opened ahead without asking whether anyone has opened it since.
+    pub ahead: bool,
 }
 
 /// How the store behaves just now.

@@ -110,18 +110,27 @@ fn reshape(world: &World, node: usize) {
     });
 }
 
+/// A tablet is moved; half the time elsewhere a moment later, when its next owner may be opening it, and then there after all.
 fn move_tablet(world: &World, node: usize) {
     let Some(process) = world.process(node) else {
         return;
     };
     let view = process.handle.view();
-    let to = host_id(world.sim.range(0..world.node_count() as u64) as usize);
     let Some(tablet) = world.sim.pick(view.tablets()).map(|tablet| tablet.id) else {
         return;
     };
+    let (sim, nodes) = (world.sim.clone(), world.node_count() as u64);
+    let to = host_id(sim.range(0..nodes) as usize);
     world.sim.spawn(process.group, async move {
         // It may be there already, or the target may not be.
         let _ = process.handle.move_tablet(tablet, to).await;
+        if sim.chance(50) {
+            sim.sleep(sim.millis(0..40)).await;
+            let elsewhere = host_id(sim.range(0..nodes) as usize);
+            let _ = process.handle.move_tablet(tablet, elsewhere).await;
+            sim.sleep(sim.millis(200..2000)).await;
+            let _ = process.handle.move_tablet(tablet, to).await;
+        }
     });
 }
 
@@ -224,6 +233,16 @@ fn a_broken_fencing_check_is_found() {
 fn a_broken_lease_check_is_found() {
     let broken = Broken {
         lease: true,
+        ..Broken::default()
+    };
+    let (seed, error) = first_to_find(broken).expect("no seed finds it");
+    println!("seed {seed}: {error}");
+}
+
+#[test]
+fn a_broken_check_of_what_was_opened_ahead_is_found() {
+    let broken = Broken {
+        ahead: true,
         ..Broken::default()
     };
     let (seed, error) = first_to_find(broken).expect("no seed finds it");

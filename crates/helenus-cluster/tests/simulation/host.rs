@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use helenus_cluster::{
-    AgentHandle, Epoch, HostError, Removal, TabletHost, TabletId, TabletLoad, TabletSpec, TokenRange,
+    AgentHandle, Epoch, HostError, HostId, Removal, TabletHost, TabletId, TabletLoad, TabletSpec,
+    TabletState, TokenRange,
 };
+use tokio::sync::mpsc;
 
 use crate::bucket::{Broken, Bucket, Fenced, Key};
 use crate::executor::Sim;
@@ -16,6 +18,9 @@ use crate::witness::Witness;
 
 /// Keys' tokens lie evenly on the ring.
 pub const KEYS: u64 = 12;
+
+/// How long a tablet that was opened ahead is kept for the document to say that it is this node's.
+const AHEAD_PATIENCE: Duration = Duration::from_secs(5);
 
 pub fn token_of(key: Key) -> i64 {
     let step = u64::MAX / KEYS;
@@ -44,26 +49,61 @@ struct Open {
     writing: Arc<tokio::sync::Mutex<()>>,
 }
 
+/// A database as it was found when it was opened.
+struct Opened {
+    fence: u64,
+    rows: BTreeMap<Key, u64>,
+    next_wal: u64,
+}
+
+/// A tablet was closed here, to be another node's.
+#[derive(Debug, Clone, Copy)]
+pub struct Released {
+    pub tablet: TabletId,
+    pub epoch: Epoch,
+    pub by: HostId,
+    pub to: HostId,
+}
+
 #[derive(Clone)]
 pub struct Host {
     sim: Sim,
     bucket: Bucket,
     broken: Broken,
     witness: Witness,
+    here: HostId,
     open: Arc<Mutex<BTreeMap<TabletId, Open>>>,
+    /// What was opened before it is this node's.
+    ahead: Arc<Mutex<BTreeMap<TabletId, Opened>>>,
+    released: mpsc::UnboundedSender<Released>,
+    /// Held while a tablet is being opened.
+    opening: Arc<Mutex<BTreeMap<TabletId, Arc<tokio::sync::Mutex<()>>>>>,
     handle: Arc<OnceLock<AgentHandle>>,
 }
 
 impl Host {
-    pub fn new(sim: Sim, bucket: Bucket, broken: Broken, witness: Witness) -> Self {
-        Host {
+    /// The node's next owners are to be told of what comes out of `released`.
+    pub fn new(
+        sim: Sim,
+        bucket: Bucket,
+        broken: Broken,
+        witness: Witness,
+        here: HostId,
+    ) -> (Self, mpsc::UnboundedReceiver<Released>) {
+        let (released, releases) = mpsc::unbounded_channel();
+        let host = Host {
             sim,
             bucket,
             broken,
             witness,
+            here,
             open: Arc::default(),
+            ahead: Arc::default(),
+            released,
+            opening: Arc::default(),
             handle: Arc::default(),
-        }
+        };
+        (host, releases)
     }
 
     pub fn set_handle(&self, handle: AgentHandle) {
@@ -183,6 +223,91 @@ impl Host {
         }
     }
 
+    /// Opens a tablet that another node has closed, as far as that can be done before it is this node's.
+    pub async fn open_ahead(&self, released: Released) {
+        let view = self.handle().view();
+        let moves_here = view.tablets_of(released.by).any(|tablet| {
+            tablet.id == released.tablet
+                && tablet.epoch == released.epoch
+                && tablet.state == TabletState::Moving { to: self.here }
+        });
+        let tablet = released.tablet;
+        if !moves_here {
+            return;
+        }
+        let Some(fence) = self.fence_ahead(tablet).await else {
+            return;
+        };
+        self.sim.sleep(AHEAD_PATIENCE).await;
+        let mut ahead = self.ahead.lock().unwrap();
+        if ahead.get(&tablet).is_some_and(|opened| opened.fence == fence) {
+            ahead.remove(&tablet);
+        }
+    }
+
+    /// Opens it, unless that is being done, and returns the fence.
+    async fn fence_ahead(&self, tablet: TabletId) -> Option<u64> {
+        let lock = self.opening_of(tablet);
+        let _opening = lock.try_lock().ok()?;
+        if self.open_tablets().contains_key(&tablet) {
+            return None;
+        }
+        let opened = self.open_database(tablet).await.ok()?;
+        let fence = opened.fence;
+        self.ahead.lock().unwrap().insert(tablet, opened);
+        Some(fence)
+    }
+
+    fn opening_of(&self, tablet: TabletId) -> Arc<tokio::sync::Mutex<()>> {
+        self.opening.lock().unwrap().entry(tablet).or_default().clone()
+    }
+
+    /// What was opened ahead, unless someone else has opened it since.
+    async fn take_ahead(&self, tablet: TabletId) -> Option<Opened> {
+        let opened = self.ahead.lock().unwrap().remove(&tablet)?;
+        let fence = self
+            .bucket
+            .call(move |contents| contents.databases.get(&tablet).map(|database| database.fence))
+            .await;
+        let is_ours = fence.is_ok_and(|fence| fence == Some(opened.fence));
+        (is_ours || self.broken.ahead).then_some(opened)
+    }
+
+    async fn open_database(&self, tablet: TabletId) -> Result<Opened, HostError> {
+        let failed = |error: helenus_cluster::DocumentError| HostError::Failed(error.to_string());
+        let opening = self.bucket.call(move |contents| contents.open(tablet));
+        let fence = opening.await.map_err(failed)?;
+        let reading = self.bucket.call(move |contents| {
+            let database = contents.databases.get(&tablet)?;
+            Some((database.rows(), database.next_wal()))
+        });
+        let read = reading.await.map_err(failed)?;
+        let (rows, next_wal) = read.ok_or_else(|| HostError::Failed("it is gone".into()))?;
+        self.sim.sleep(self.sim.millis(0..100)).await;
+        Ok(Opened {
+            fence,
+            rows,
+            next_wal,
+        })
+    }
+
+    /// Has the tablet's next owner told that it is closed here.
+    fn release(&self, tablet: TabletId) {
+        let view = self.handle().view();
+        let moving = view.tablets_of(self.here).find(|info| info.id == tablet);
+        if let Some(info) = moving
+            && let TabletState::Moving { to } = info.state
+        {
+            // The world listens as long as the node runs.
+            let _ = self.released.send(Released {
+                tablet,
+                epoch: info.epoch,
+                by: self.here,
+                to,
+            });
+        }
+    }
+
     async fn make(&self, parents: &[(TabletId, u64)], children: &[TabletSpec]) -> Result<(), HostError> {
         for child in children.iter().copied() {
             for parent in parents.iter().copied() {
@@ -226,22 +351,18 @@ impl Host {
 #[async_trait]
 impl TabletHost for Host {
     async fn open(&self, tablet: TabletId, tokens: TokenRange, epoch: Epoch) -> Result<(), HostError> {
-        let failed = |error: helenus_cluster::DocumentError| HostError::Failed(error.to_string());
-        let opening = self.bucket.call(move |contents| contents.open(tablet));
-        let fence = opening.await.map_err(failed)?;
-        let reading = self.bucket.call(move |contents| {
-            let database = contents.databases.get(&tablet)?;
-            Some((database.rows(), database.next_wal()))
-        });
-        let read = reading.await.map_err(failed)?;
-        let (rows, next_wal) = read.ok_or_else(|| HostError::Failed("it is gone".into()))?;
-        self.sim.sleep(self.sim.millis(0..100)).await;
+        let lock = self.opening_of(tablet);
+        let _opening = lock.lock().await;
+        let opened = match self.take_ahead(tablet).await {
+            Some(opened) => opened,
+            None => self.open_database(tablet).await?,
+        };
         let open = Open {
             tokens,
             epoch,
-            fence,
-            rows,
-            next_wal,
+            fence: opened.fence,
+            rows: opened.rows,
+            next_wal: opened.next_wal,
             serving: true,
             writing: Arc::default(),
         };
@@ -258,6 +379,7 @@ impl TabletHost for Host {
             .await
             .map_err(|error| HostError::Failed(error.to_string()))?;
         self.open_tablets().remove(&tablet);
+        self.release(tablet);
         // Whoever fenced this node will replay the log.
         flushed.or(Ok(()))
     }

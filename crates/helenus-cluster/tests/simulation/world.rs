@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use helenus_cluster::{Agent, AgentConfig, AgentHandle, AgentState, Clock, ClusterView, HostId, TabletSpec};
+use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use crate::bucket::{Broken, Bucket, Key};
 use crate::executor::{Group, Sim, WORLD};
 use crate::history::{Kind, Operation};
-use crate::host::{Host, KEYS, Reply, token_of};
+use crate::host::{Host, KEYS, Released, Reply, token_of};
 use crate::witness::Witness;
 
 /// Chaos lasts for seconds: merges are to come between all else.
@@ -112,11 +113,12 @@ impl World {
         }
         let group = self.sim.new_group();
         let bucket = self.bucket.of_node(node);
-        let host = Host::new(
+        let (host, releases) = Host::new(
             self.sim.clone(),
             bucket.clone(),
             self.broken,
             self.witness.clone(),
+            host_id(node),
         );
         let (handle, mailbox) = AgentHandle::channel(Arc::new(self.clocks[node].clone()));
         host.set_handle(handle.clone());
@@ -140,6 +142,7 @@ impl World {
             refuses: refuses.clone(),
         };
         self.tell_of_writes(node, process.clone());
+        self.tell_of_releases(group, releases);
         self.sim.spawn(group, async move {
             let result = agent.run().await;
             // One that failed is looked at by the test.
@@ -172,6 +175,31 @@ impl World {
                         other.handle.heard_of(document);
                     });
                 }
+            }
+        });
+    }
+
+    /// Has the next owners of a node's tablets hear that they are closed: most of them, and some a good while later.
+    fn tell_of_releases(&self, group: Group, mut releases: mpsc::UnboundedReceiver<Released>) {
+        let world = self.clone();
+        self.sim.spawn(group, async move {
+            while let Some(released) = releases.recv().await {
+                let next = (0..world.node_count()).find(|node| host_id(*node) == released.to);
+                let Some(next) = next.and_then(|node| world.process(node)) else {
+                    continue;
+                };
+                let sim = world.sim.clone();
+                let delay = match sim.chance(20) {
+                    true => sim.millis(50..4000),
+                    false => sim.millis(0..10),
+                };
+                if sim.chance(20) {
+                    continue;
+                }
+                world.sim.spawn(next.group, async move {
+                    sim.sleep(delay).await;
+                    next.host.open_ahead(released).await;
+                });
             }
         });
     }
