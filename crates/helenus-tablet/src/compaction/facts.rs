@@ -8,7 +8,7 @@ use hashbrown::HashMap;
 use parking_lot::Mutex;
 use slatedb::compactor::{CompactionSpec, CompactorStateView, SourceId};
 use slatedb::manifest::{SortedRun, SsTableId};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 /// Counts of one compaction's output, added to by each of its parts.
 #[derive(Debug, Default)]
@@ -85,6 +85,8 @@ pub(crate) struct Compactions {
     asked_young: AtomicBool,
     asked_all: AtomicBool,
     asked: Notify,
+    /// No more compactions are to be begun.
+    is_over: watch::Sender<bool>,
     /// When the compactor looked last there was nothing to compact, and nothing was under way.
     is_idle: AtomicBool,
     ended: AtomicU64,
@@ -102,6 +104,17 @@ impl Compactions {
     /// Waits until compactions are asked for.
     pub async fn asked(&self) {
         self.asked.notified().await;
+    }
+
+    /// The tablet is about to be another's: its compactor is to stop.
+    pub fn end(&self) {
+        self.is_over.send_replace(true);
+    }
+
+    /// Waits until no more compactions are to be begun.
+    pub async fn over(&self) {
+        // It lives as long as this does.
+        let _ = self.is_over.subscribe().wait_for(|is_over| *is_over).await;
     }
 
     pub fn is_idle(&self) -> bool {

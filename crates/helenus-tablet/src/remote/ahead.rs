@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::Remote;
 use super::batch_log::Survey;
+use super::tablets::leave;
 use crate::error::StoreError;
 use crate::layout::TokenRange;
 use crate::store::Store;
@@ -71,7 +72,7 @@ impl Store {
             opened,
         };
         if let Some(older) = remote.ahead.lock().insert(id, ahead) {
-            leave(older.opened);
+            tokio::spawn(leave(older.opened.tablet));
         }
         let store = Arc::downgrade(&self);
         tokio::spawn(async move {
@@ -113,7 +114,7 @@ impl Remote {
         if is_ours {
             return Some(ahead.opened);
         }
-        leave(ahead.opened);
+        tokio::spawn(leave(ahead.opened.tablet));
         None
     }
 
@@ -126,21 +127,14 @@ impl Remote {
                 tablet = id,
                 "a tablet that was opened ahead did not become this node's"
             );
-            leave(ahead.opened);
+            tokio::spawn(leave(ahead.opened.tablet));
         }
     }
 
     /// Closes all that was opened ahead.
     pub(super) fn leave_ahead(&self) {
         let all = std::mem::take(&mut *self.ahead.lock());
-        all.into_values().for_each(|ahead| leave(ahead.opened));
+        all.into_values()
+            .for_each(|ahead| drop(tokio::spawn(leave(ahead.opened.tablet))));
     }
-}
-
-/// Nothing was written to it.
-fn leave(opened: Opened) {
-    tokio::spawn(async move {
-        let options = slatedb::config::CloseOptions { flush_type: None };
-        let _ = opened.tablet.db.close_with_options(options).await;
-    });
 }

@@ -21,11 +21,11 @@ enum End {
     /// There is nothing left to compact.
     Rests,
     Failed,
-    /// The database is closed, or another process compacts it.
+    /// The database is closed, or is to be handed over, or another process compacts it.
     Over,
 }
 
-/// Runs until the database is closed, or another process compacts it.
+/// Runs until the database is closed, or is to be handed over, or another process compacts it.
 pub(super) async fn run(databases: Databases, database: Database, db: Db) {
     let opened = Opened::default();
     let _ = opened.set(db.clone());
@@ -34,7 +34,7 @@ pub(super) async fn run(databases: Databases, database: Database, db: Db) {
     loop {
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
-            () = closed(&mut status) => return,
+            () = over(&database.compactions, &mut status) => return,
         }
         if !is_wanted(&database.compactions, status.clone()).await {
             return;
@@ -50,10 +50,12 @@ pub(super) async fn run(databases: Databases, database: Database, db: Db) {
     }
 }
 
-/// Waits until there is something to compact; false if the database was closed before.
+/// Waits until there is something to compact; false if there will be nothing more to do before that.
 async fn is_wanted(compactions: &Compactions, mut status: watch::Receiver<DbStatus>) -> bool {
     let is_there = |status: &DbStatus| has_level0(status) || status.close_reason.is_some();
     tokio::select! {
+        biased;
+        () = compactions.over() => false,
         () = compactions.asked() => true,
         // A database that is gone is closed.
         status = status.wait_for(is_there) => status.is_ok_and(|status| status.close_reason.is_none()),
@@ -68,7 +70,7 @@ async fn stretch(compactor: &Compactor, db: &Db, database: &Database, interval: 
     loop {
         let ended = tokio::select! {
             ended = &mut running => Some(ended),
-            () = closed(&mut status) => None,
+            () = over(&database.compactions, &mut status) => None,
             () = tokio::time::sleep(interval) => {
                 let is_idle = database.compactions.is_idle();
                 // Should that fail, it will be tried again.
@@ -104,7 +106,11 @@ fn has_level0(status: &DbStatus) -> bool {
     !status.current_manifest.l0().is_empty()
 }
 
-async fn closed(database: &mut watch::Receiver<DbStatus>) {
-    // A database that is gone is closed.
-    let _ = database.wait_for(|status| status.close_reason.is_some()).await;
+/// Returns when the database is closed or to be handed over.
+async fn over(compactions: &Compactions, database: &mut watch::Receiver<DbStatus>) {
+    tokio::select! {
+        () = compactions.over() => {}
+        // A database that is gone is closed.
+        _ = database.wait_for(|status| status.close_reason.is_some()) => {}
+    }
 }

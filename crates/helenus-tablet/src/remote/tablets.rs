@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 use object_store::ObjectStore;
 use slatedb::Db;
 use slatedb::config::{GarbageCollectorOptions, GarbageCollectorScheduleOptions, Settings};
-use tokio::task::JoinHandle;
 
 use super::ahead::Opened;
 use super::guard::{Guarded, LogPuts};
@@ -29,6 +28,10 @@ use crate::tree::Tree;
 const FLUSH_WAIT: Duration = Duration::from_secs(1);
 /// How long a database may take to close, while requests wait for its next owner.
 const CLOSE_WAIT: Duration = Duration::from_millis(50);
+
+/// What a tablet that was handed over leaves behind is closed so much later: until then its next owner opens it, and both would write the
+/// manifest.
+const LEAVE_AFTER: Duration = Duration::from_secs(1);
 
 /// How often a database looks whether its manifest was changed by others: nobody does as long as it is this node's.
 const MANIFEST_POLL_INTERVAL: Duration = Duration::from_secs(60);
@@ -68,17 +71,23 @@ impl Store {
     /// Writes what is in memory to the bucket and closes a tablet, so that its next owner has next to nothing to replay: what came while it
     /// was written is in the log. It is served until then. A tablet that is not open is none to close.
     pub async fn close_tablet(&self, id: u32) -> Result<(), StoreError> {
-        let Some(closing) = self.remote()?.close_tablet(self, id).await else {
+        let Some(tablet) = self.remote()?.stop_tablet(self, id).await else {
             return Ok(());
         };
+        let closing = tokio::spawn(leave(tablet));
         let is_closed = tokio::time::timeout(CLOSE_WAIT, closing).await.is_ok();
         tracing::debug!(tablet = id, is_closed, "the tablet's database is left");
         Ok(())
     }
 
-    /// The same without a look back, for another node to open it at once: what the database still does may be cut short by its next owner.
+    /// The same without a look back, for another node to open it at once.
     pub async fn hand_over_tablet(&self, id: u32) -> Result<(), StoreError> {
-        self.remote()?.close_tablet(self, id).await;
+        if let Some(tablet) = self.remote()?.stop_tablet(self, id).await {
+            tokio::spawn(async move {
+                tokio::time::sleep(LEAVE_AFTER).await;
+                leave(tablet).await;
+            });
+        }
         Ok(())
     }
 
@@ -226,6 +235,15 @@ async fn watch(store: Weak<Store>, tablet: Arc<Tablet>, hosted: Arc<Hosted>) {
     let _ = tablet.db.close().await;
 }
 
+/// Closes the database of a tablet that is not served any more. Every group is in the log, so that there is nothing left to write, and its
+/// next owner may cut short what is left to do.
+pub(super) async fn leave(tablet: Arc<Tablet>) {
+    let options = slatedb::config::CloseOptions { flush_type: None };
+    if let Err(error) = tablet.db.close_with_options(options).await {
+        tracing::debug!(tablet = tablet.id(), %error, "a database was not closed in order");
+    }
+}
+
 impl Remote {
     fn times_abandoned(&self, id: u32) -> u64 {
         self.abandoned.lock().get(&id).copied().unwrap_or(0)
@@ -243,11 +261,13 @@ impl Remote {
         lock.try_lock_owned().ok()
     }
 
-    /// Serves a tablet no more, with next to nothing in its log to replay. Its database closes by itself; `None` if the tablet is not open.
-    pub(super) async fn close_tablet(&self, store: &Store, id: u32) -> Option<JoinHandle<()>> {
+    /// Serves a tablet no more, with next to nothing in its log to replay. Its database is still to be left; `None` if the tablet is not
+    /// open.
+    async fn stop_tablet(&self, store: &Store, id: u32) -> Option<Arc<Tablet>> {
         let _changing = self.lock(id).await;
         let tablet = store.tablets().iter().find(|tablet| tablet.id() == id).cloned()?;
         let hosted = tablet.remote.clone()?;
+        tablet.compactions.end();
         // Most of it while it is still served.
         let began = Instant::now();
         let flushed = tokio::time::timeout(FLUSH_WAIT, tablet.flush()).await;
@@ -264,13 +284,7 @@ impl Remote {
             is_flushed,
             "the tablet is closed"
         );
-        // Every group is in the log, so that there is nothing left to write.
-        Some(tokio::spawn(async move {
-            let options = slatedb::config::CloseOptions { flush_type: None };
-            if let Err(error) = tablet.db.close_with_options(options).await {
-                tracing::debug!(tablet = id, %error, "a database was not closed in order");
-            }
-        }))
+        Some(tablet)
     }
 
     /// Opens a tablet's database.
