@@ -5,10 +5,10 @@ import re
 
 CASES = pathlib.Path(__file__).parent / "cases"
 
-LIST_DIRECTIVES = ("params", "named", "values")
+LIST_DIRECTIVES = ("params", "named", "values", "named_values")
 DIRECTIVES = LIST_DIRECTIVES + (
     "page_size", "consistency", "serial", "timestamp", "now", "mask", "approx", "unordered", "each", "wait", "times",
-    "prepare", "retry", "skip_metadata", "batch", "code_only", "across",
+    "prepare", "retry", "skip_metadata", "batch", "code_only", "across", "keyspace",
 )
 
 
@@ -97,6 +97,7 @@ class Case:
             expanded = text
             for i, field in enumerate(fields, 1):
                 expanded = expanded.replace(f"${i}", field)
+            expanded = expanded.replace("$n", str(len(self.steps)))
             self.steps.append(Step(expanded.replace("%ks", self.keyspace), line, rest))
 
 

@@ -33,7 +33,7 @@ SPARED = re.compile(r"keyspace|role|\buser\b|grant|revoke|truncate|\buse\b|now\(
 DDL = re.compile(r"\s*(create|alter|drop)\b", re.I)
 LENGTH_MAX = 1500
 # Directives under which outcomes differ from run to run.
-UNSTEADY = ("mask", "retry", "wait")
+UNSTEADY = ("mask", "retry", "wait", "batch")
 
 
 def is_name(token):
@@ -91,7 +91,7 @@ def mutate(case, seed, count):
         is_spared = SPARED.search(step.sent) or DDL.match(step.sent) or len(step.sent) > LENGTH_MAX
         if is_spared or any(name in step.directives for name in UNSTEADY):
             continue
-        directives = {k: v for k, v in step.directives.items() if k not in ("params", "named", "values", "times")}
+        directives = {k: v for k, v in step.directives.items() if k not in ("params", "named", "values", "named_values", "times")}
         if "?" in step.sent or len(directives) < len(step.directives):
             directives["prepare"] = ""
         for _ in range(count):

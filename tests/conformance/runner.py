@@ -8,6 +8,8 @@ from .cases import expand
 from .codec import encode, parse_type, show, split_top
 from .wire import Closed, Connection, Error, ERROR_NAMES, Options
 
+BATCH_KINDS = {"logged": 0, "unlogged": 1, "counter": 2, "unknown": 3}
+
 
 class Outcome:
     """What one execution of one statement gave: `head` identifies it, `lines` is its canonical text."""
@@ -95,12 +97,21 @@ class Execution:
             page_size=int(step.get("page_size")) if step.get("page_size") else None,
             timestamp=int(step.get("timestamp")) if step.get("timestamp") else None,
             now_in_seconds=int(step.get("now")) if step.get("now") else None,
-            skip_metadata="skip_metadata" in step.directives)
-        if any(k in step.directives for k in ("params", "named", "prepare")):
+            skip_metadata="skip_metadata" in step.directives,
+            keyspace=step.get("keyspace", "").replace("%ks", self.case.keyspace) or None)
+        if "batch" in step.directives:
+            self.record(step, f"{step.get('batch').upper()}: {step.text}", self.batch(step, options))
+        elif any(k in step.directives for k in ("params", "named", "prepare")):
             self.prepared(step, options)
         elif step.get("values") is not None:
             for text in step.get("values"):
                 values = [self.typed(v) for v in split_top(expand(text), ",")]
+                lines = self.outcome(step, lambda p: self.connection.query(step.sent, options, values, p))
+                self.record(step, f"{step.text} -- {text}", lines)
+        elif step.get("named_values") is not None:
+            for text in step.get("named_values"):
+                pairs = [p.split("=", 1) for p in split_top(expand(text), ",")]
+                values = [(name.strip(), self.typed(v)) for name, v in pairs]
                 lines = self.outcome(step, lambda p: self.connection.query(step.sent, options, values, p))
                 self.record(step, f"{step.text} -- {text}", lines)
         elif step.get("retry"):
@@ -125,8 +136,24 @@ class Execution:
         kind, _, value = text.partition(" ")
         return encode(parse_type(kind), value)
 
+    def batch(self, step, options):
+        """One BATCH request of the statements between `;;`, each with its values behind `<-`; `@` has one prepared."""
+        statements = []
+        for part in step.sent.split(";;"):
+            text, _, values = (p.strip() for p in part.partition("<-"))
+            values = split_top(values, ",")
+            if not text.startswith("@"):
+                statements.append((text, [self.typed(v) for v in values]))
+                continue
+            prepared = self.connection.prepare(text[1:], options.keyspace)
+            if isinstance(prepared, Error):
+                return self.lines(step, prepared)
+            statements.append((prepared.prepared_id, [self.bound(prepared, i, v) for i, v in enumerate(values)]))
+        statements = [] if step.sent == "nothing" else statements
+        return self.lines(step, self.connection.batch(BATCH_KINDS[step.get("batch")], statements, options))
+
     def prepared(self, step, options):
-        answer = self.connection.prepare(step.sent)
+        answer = self.connection.prepare(step.sent, options.keyspace)
         if isinstance(answer, Error):
             self.record(step, f"PREPARE {step.text}", self.lines(step, answer))
             return

@@ -346,6 +346,12 @@ class Connection:
         if options.timestamp is not None:
             flags |= 0x20
             tail += struct.pack(">q", options.timestamp)
+        if options.keyspace is not None:
+            flags |= 0x80
+            tail += w_string(options.keyspace)
+        if options.now_in_seconds is not None:
+            flags |= 0x100
+            tail += struct.pack(">i", options.now_in_seconds)
         body += struct.pack(">H", CONSISTENCY[options.consistency])
         body += (struct.pack(">I", flags) if self.version >= 5 else bytes([flags])) + tail
         return self.request(OP_BATCH, body)
