@@ -27,6 +27,11 @@ pub trait Backend: Send + Sync + 'static {
         false
     }
 
+    /// Refuses a request's own keyspace that does not exist.
+    fn check_keyspace(&self, _keyspace: &str) -> Result<(), CqlError> {
+        Ok(())
+    }
+
     /// Runs a statement given as text.
     fn query(
         &self,

@@ -32,6 +32,10 @@ impl Backend for Arc<Engine> {
         self.is_clustered()
     }
 
+    fn check_keyspace(&self, keyspace: &str) -> Result<(), CqlError> {
+        Engine::check_keyspace(self, keyspace)
+    }
+
     fn query(
         &self,
         client: &ClientState,

@@ -41,7 +41,7 @@ pub use pack::{
     pack_list, pack_map, pack_set, pack_tuple, pack_vector, read_elements, read_map, read_tuple, read_vector,
 };
 pub use text::{from_string, get_string, hex, to_cql_literal};
-pub use validate::{validate, validate_list_with_nulls};
+pub use validate::{validate, validate_bound};
 
 use crate::types::{CqlType, CustomType, NativeType};
 

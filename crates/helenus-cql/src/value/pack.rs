@@ -66,6 +66,20 @@ impl<'a> Reader<'a> {
 /// `Not enough bytes to read a list`, `Null value read when not allowed`, `Unexpected extraneous bytes after list value`
 /// and the same for `set` and `map`.
 pub fn read_elements<'a>(ty: &CqlType, bytes: &'a [u8]) -> Result<Vec<&'a [u8]>, String> {
+    let mut elements = Vec::with_capacity(collection_size(bytes).min(bytes.len() / 4));
+    each_element(ty, bytes, |element| {
+        elements.push(element);
+        Ok(())
+    })?;
+    Ok(elements)
+}
+
+/// Shows the elements of a collection one by one, as they are read.
+pub(crate) fn each_element<'a>(
+    ty: &CqlType,
+    bytes: &'a [u8],
+    mut see: impl FnMut(&'a [u8]) -> Result<(), String>,
+) -> Result<(), String> {
     let kind = kind_name(ty);
     let short = || format!("Not enough bytes to read a {kind}");
     let mut reader = Reader::new(bytes);
@@ -75,13 +89,12 @@ pub fn read_elements<'a>(ty: &CqlType, bytes: &'a [u8]) -> Result<Vec<&'a [u8]>,
     } else {
         count
     };
-    let mut elements = Vec::with_capacity(count.min(reader.rest.len() / 4));
     for _ in 0..count {
         let value = reader.value().ok_or_else(short)?;
-        elements.push(value.ok_or("Null value read when not allowed")?);
+        see(value.ok_or("Null value read when not allowed")?)?;
     }
     if reader.rest.is_empty() {
-        Ok(elements)
+        Ok(())
     } else {
         Err(format!("Unexpected extraneous bytes after {kind} value"))
     }
@@ -167,12 +180,27 @@ pub fn pack_map<K: AsRef<[u8]>, V: AsRef<[u8]>>(
 
 /// A map from entries that are in the order of their keys, without duplicates.
 pub fn pack_sorted_map<K: AsRef<[u8]>, V: AsRef<[u8]>>(entries: &[(K, V)]) -> Bytes {
+    let entries = entries.iter().map(|(key, value)| (key, Some(value.as_ref())));
+    pack_entries(entries)
+}
+
+/// A map in which values may be null, of its last entry for each key.
+pub fn pack_nullable_map(key_type: &CqlType, entries: Vec<(Bytes, Option<Bytes>)>) -> Bytes {
+    let mut entries = entries;
+    entries.reverse();
+    entries.sort_by(|a, b| compare(key_type, &a.0, &b.0));
+    entries.dedup_by(|b, a| compare(key_type, &a.0, &b.0) == Ordering::Equal);
+    pack_entries(entries.iter().map(|(key, value)| (key, value.as_deref())))
+}
+
+fn pack_entries<'v, K: AsRef<[u8]>>(entries: impl ExactSizeIterator<Item = (K, Option<&'v [u8]>)>) -> Bytes {
     let mut out = vec![0; 4];
+    let count = entries.len() as i32;
     for (key, value) in entries {
         write_value(&mut out, Some(key.as_ref()));
-        write_value(&mut out, Some(value.as_ref()));
+        write_value(&mut out, value);
     }
-    put_count(&mut out, entries.len() as i32);
+    put_count(&mut out, count);
     out.into()
 }
 

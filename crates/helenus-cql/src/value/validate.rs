@@ -1,6 +1,6 @@
 //! Checks of serialized values (Cassandra's `TypeSerializer.validate`), with its messages.
 
-use super::pack::{Reader, read_elements};
+use super::pack::{Reader, each_element, kind_name};
 use super::{custom, text, vint};
 use crate::types::{CqlType, NativeType, UserType};
 
@@ -15,17 +15,11 @@ pub fn validate(ty: &CqlType, bytes: &[u8]) -> Result<(), String> {
     match ty {
         CqlType::Native(native) => validate_native(*native, bytes),
         CqlType::List { element, .. } | CqlType::Set { element, .. } => {
-            for value in read_elements(ty, bytes)? {
-                validate(element, value)?;
-            }
-            Ok(())
+            each_element(ty, bytes, |one| validate(element, one))
         }
         CqlType::Map { key, value, .. } => {
-            let elements = read_elements(ty, bytes)?;
-            for (position, element) in elements.into_iter().enumerate() {
-                validate(if position % 2 == 0 { key } else { value }, element)?;
-            }
-            Ok(())
+            let mut of = [key, value].into_iter().cycle();
+            each_element(ty, bytes, |one| of.next().map_or(Ok(()), |ty| validate(ty, one)))
         }
         CqlType::Tuple(elements) => validate_tuple(elements, bytes),
         CqlType::Udt { definition, .. } => validate_udt(definition, bytes),
@@ -34,11 +28,27 @@ pub fn validate(ty: &CqlType, bytes: &[u8]) -> Result<(), String> {
     }
 }
 
-/// As [`validate`] for a list whose elements may be null (Cassandra's `ListSerializer.deserialize`).
+/// As [`validate`] for a value that is bound whole: Cassandra reads its collections, so that their sizes must make sense.
 ///
 /// # Errors
-/// As [`validate`].
-pub fn validate_list_with_nulls(element: &CqlType, bytes: &[u8]) -> Result<(), String> {
+/// As [`validate`], and `The data cannot be deserialized as a list`.
+pub fn validate_bound(ty: &CqlType, bytes: &[u8]) -> Result<(), String> {
+    match ty {
+        CqlType::List {
+            element,
+            frozen: true,
+        } => validate_list_with_nulls(element, bytes),
+        CqlType::List { .. } | CqlType::Set { .. } | CqlType::Map { .. }
+            if Reader::new(bytes).int().is_some_and(i32::is_negative) =>
+        {
+            Err(format!("The data cannot be deserialized as a {}", kind_name(ty)))
+        }
+        _ => validate(ty, bytes),
+    }
+}
+
+/// A list whose elements may be null (`ListSerializer.deserialize`).
+fn validate_list_with_nulls(element: &CqlType, bytes: &[u8]) -> Result<(), String> {
     let short = || "Not enough bytes to read a list".to_owned();
     let mut reader = Reader::new(bytes);
     let count = reader.int().ok_or_else(short)?;

@@ -109,18 +109,18 @@ fn add_columns(
                 "Cannot add new column to a COMPACT STORAGE table",
             ));
         }
-        if ty.is_counter() && !table.is_counter {
-            return Err(CqlError::Config(format!(
-                "{}: Cannot have a counter column (\"{name}\") in a non counter table",
-                table.full_name()
-            )));
-        }
         if definition.is_static && table.clustering_count == 0 {
             return Err(CqlError::invalid(
                 "Static columns are only useful (and thus allowed) if the table has at least one clustering column",
             ));
         }
         check_re_added(table, definition, &ty)?;
+        if ty.is_counter() && !table.is_counter {
+            return Err(CqlError::Config(format!(
+                "{}: Cannot have a counter column (\"{name}\") in a non counter table",
+                table.full_name()
+            )));
+        }
         let id = column_id(&mut builder, name);
         builder.columns.push(Column {
             name: name.to_owned(),
@@ -159,7 +159,10 @@ fn check_re_added(table: &Table, definition: &ast::ColumnDefinition, ty: &CqlTyp
     let Some(dropped) = table.dropped_columns.get(name) else {
         return Ok(());
     };
-    if !value::is_value_compatible_with(ty, &dropped.ty) || ty.is_multicell() != dropped.ty.is_multicell() {
+    let is_stored_alike = value::is_value_compatible_with(ty, &dropped.ty)
+        && ty.fixed_len() == dropped.ty.fixed_len()
+        && ty.is_multicell() == dropped.ty.is_multicell();
+    if !is_stored_alike {
         return Err(CqlError::invalid(format!(
             "Cannot re-add previously dropped column '{name}' of type {ty}, incompatible with previous type {}",
             dropped.ty

@@ -13,8 +13,8 @@ use super::properties;
 use super::{Applied, Change, DdlContext, is_valid_name, sai, unchanged};
 use crate::response::{ChangeKind, SchemaTarget};
 use crate::schema::{
-    ColumnKind, Follower, Index, IndexKind, IndexTarget, IndexTargetKind, Keyspace, Table, TableBuilder,
-    TableKind, TableOptions,
+    Column, ColumnKind, Follower, Index, IndexKind, IndexTarget, IndexTargetKind, Keyspace, Table,
+    TableBuilder, TableKind, TableOptions,
 };
 use crate::storage::index_entry::hidden_columns;
 
@@ -116,8 +116,14 @@ fn target(table: &Table, statement: &ast::CreateIndex) -> Result<IndexTarget, Cq
         [target] => return check_target(table, target),
         [] if is_sai => "Failed to retrieve target column for: ".to_owned(),
         [] => "Only CUSTOM indexes can be created without specifying a target column".to_owned(),
-        _ if is_sai => {
-            for target in targets {
+        several => {
+            for target in several {
+                existing(table, target)?;
+            }
+            if !is_sai {
+                return Err(CqlError::invalid("Only CUSTOM indexes support multiple columns"));
+            }
+            for target in several {
                 check_target(table, target)?;
             }
             let columns: Vec<String> = targets.iter().map(|target| target.column.to_string()).collect();
@@ -126,7 +132,6 @@ fn target(table: &Table, statement: &ast::CreateIndex) -> Result<IndexTarget, Cq
                 columns.join(", ")
             )
         }
-        _ => "Only CUSTOM indexes support multiple columns".to_owned(),
     };
     Err(CqlError::invalid(message))
 }
@@ -183,16 +188,23 @@ fn index_kind(statement: &ast::CreateIndex) -> Result<(IndexKind, BTreeMap<Strin
     }
 }
 
-/// What of which column is indexed, with the checks of `CreateIndexStatement.validateIndexTarget`.
-fn check_target(table: &Table, target: &ast::IndexTarget) -> Result<IndexTarget, CqlError> {
+/// The column that a target names.
+fn existing<'t>(table: &'t Table, target: &ast::IndexTarget) -> Result<&'t Column, CqlError> {
     let name = target.column.as_str();
-    let Some((_, column)) = table.visible_column(name) else {
-        return Err(CqlError::invalid(format!(
+    let column = table.visible_column(name).map(|(_, column)| column.as_ref());
+    column.ok_or_else(|| {
+        CqlError::invalid(format!(
             "Undefined column name {} in table {}",
             quote_identifier(name),
             table.full_name()
-        )));
-    };
+        ))
+    })
+}
+
+/// What of which column is indexed, with the checks of `CreateIndexStatement.validateIndexTarget`.
+fn check_target(table: &Table, target: &ast::IndexTarget) -> Result<IndexTarget, CqlError> {
+    let name = target.column.as_str();
+    let column = existing(table, target)?;
     let ty = &column.ty;
     let invalid = |message: String| Err(CqlError::invalid(message));
     if ty.references_duration() {

@@ -170,12 +170,12 @@ pub async fn execute(
     options: &QueryOptions,
 ) -> Result<Outcome, CqlError> {
     let eval = eval_context(engine, values, options);
-    let timestamp_us = plan.attributes.timestamp_us(&eval)?;
     let bounds = plan
         .statements
         .iter()
         .map(|statement| Bound::new(statement, eval));
     let bounds = bounds.collect::<Result<Vec<_>, _>>()?;
+    let timestamp_us = plan.attributes.timestamp_us(&eval)?;
     run(engine, plan.kind, bounds, timestamp_us, options).await
 }
 

@@ -46,6 +46,8 @@ impl<'p> Bound<'p> {
     /// # Errors
     /// Cassandra's, for keys that are null, unset, empty or too long.
     pub fn new(plan: &'p ModificationPlan, eval: EvalContext<'p>) -> Result<Bound<'p>, CqlError> {
+        // Mistakes in it are told of before those in keys.
+        plan.attributes.timestamp_us(&eval)?;
         if let Some(json) = &plan.json {
             let row = json.row(&plan.table, &eval)?;
             let name = row_name(plan, &row.clustering)?;

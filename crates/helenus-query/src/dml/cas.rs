@@ -55,7 +55,8 @@ fn invalid<T>(message: &str) -> Result<T, CqlError> {
 impl<'b> Request<'b> {
     fn add(&mut self, bound: &'b Bound<'b>) -> Result<(), CqlError> {
         self.updates_regular |= bound.updates_regular_rows();
-        self.updates_static |= bound.updates_static_row();
+        // Of static columns only what statements with conditions write is told of when they don't hold.
+        self.updates_static |= bound.plan.is_conditional() && bound.updates_static_row();
         let table = &bound.plan.table;
         let clustering = match &bound.rows {
             RowsBound::Names(names) => names.first().map(|name| name.clustering.clone()),

@@ -209,6 +209,14 @@ impl Engine {
             .await
     }
 
+    /// Refuses a keyspace that is to be used and does not exist.
+    pub fn check_keyspace(&self, keyspace: &str) -> Result<(), CqlError> {
+        match self.schema.load().keyspace(keyspace) {
+            Some(_) => Ok(()),
+            None => Err(CqlError::invalid(format!("Keyspace '{keyspace}' does not exist"))),
+        }
+    }
+
     /// Schema changes as they happen.
     pub fn subscribe(&self) -> broadcast::Receiver<SchemaChange> {
         self.events.subscribe()
@@ -277,6 +285,10 @@ impl Engine {
         options: &QueryOptions,
     ) -> Result<Outcome, CqlError> {
         consistency::check_request(options.consistency)?;
+        if let (Plan::Modification(_) | Plan::Batch(_), Some(state)) = (&planned.plan, &options.paging_state)
+        {
+            crate::select::check_paging_state(state)?;
+        }
         let timeout = match &planned.plan {
             Plan::Select(plan) => plan.timeout(),
             Plan::Modification(_) | Plan::Batch(_) | Plan::Direct(_) => None,
@@ -376,9 +388,7 @@ impl Engine {
         match statement {
             ast::Statement::Use(keyspace) => {
                 let keyspace = keyspace.as_str();
-                if self.schema.load().keyspace(keyspace).is_none() {
-                    return Err(CqlError::invalid(format!("Keyspace '{keyspace}' does not exist")));
-                }
+                self.check_keyspace(keyspace)?;
                 Ok(Response::SetKeyspace(keyspace.to_owned()).into())
             }
             ast::Statement::Describe(statement) => {

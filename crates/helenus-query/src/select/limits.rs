@@ -2,8 +2,8 @@
 
 use helenus_cql::error::CqlError;
 
-use super::plan::SelectPlan;
-use crate::request::BoundValue;
+use super::plan::{Aggregation, SelectPlan};
+use crate::request::{BoundValue, QueryOptions};
 use crate::term::{EvalContext, Term};
 
 /// What a statement without LIMIT has.
@@ -24,6 +24,14 @@ impl Limits {
             rows: bind_limit(plan.limit.as_ref(), ctx)?,
             per_partition: bind_limit(plan.per_partition_limit.as_ref(), ctx)?,
         })
+    }
+
+    /// True if the rows come in pages. A client that asks for all of them, or for no more than a page holds, begins at the
+    /// first, whatever paging state it sends.
+    pub fn are_paged(self, plan: &SelectPlan, options: &QueryOptions) -> bool {
+        let page_size = options.page_size.and_then(|size| u32::try_from(size).ok());
+        !matches!(plan.aggregation, Aggregation::None)
+            || page_size.is_some_and(|page_size| page_size > 0 && self.rows > page_size)
     }
 }
 

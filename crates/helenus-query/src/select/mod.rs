@@ -33,6 +33,7 @@ mod virtual_read;
 pub use bounds::partition_key;
 pub use filter::{Expression, Filter, Operand};
 pub(crate) use measure::check_indexed;
+pub(crate) use paging::check_paging_state;
 pub use plan::{SelectPlan, plan};
 pub use point::PointKey;
 pub use relation::{relation_text, require_column};

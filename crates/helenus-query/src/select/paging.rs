@@ -30,6 +30,11 @@ fn invalid() -> CqlError {
     CqlError::Protocol("Invalid value for the paging state".to_owned())
 }
 
+/// Refuses what is no paging state, of statements that make no use of it.
+pub(crate) fn check_paging_state(state: &Bytes) -> Result<(), CqlError> {
+    PagingState::decode(state).map(drop)
+}
+
 fn check(bytes: &[u8]) -> [u8; CHECK_LEN] {
     let hash = murmur3_token(bytes) as u64;
     ((hash ^ (hash >> 32)) as u32).to_be_bytes()

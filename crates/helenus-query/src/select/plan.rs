@@ -13,7 +13,7 @@ use super::relation::require_column;
 use super::restrictions::{
     REQUIRES_ALLOW_FILTERING, RestrictionOptions, StatementKind, StatementRestrictions,
 };
-use super::similarity::Nearest;
+use super::similarity::{Nearest, NearestOrder};
 use crate::plan::PlanContext;
 use crate::response::{ColumnSpec, ResultMetadata};
 use crate::schema::{ColumnKind, Table};
@@ -72,8 +72,9 @@ impl SelectPlan {
 pub fn plan(ctx: &mut PlanContext<'_>, statement: &ast::Select) -> Result<SelectPlan, CqlError> {
     let table = ctx.table(&statement.table)?.clone();
     let is_static_only = selects_static_only(ctx, &table, &statement.items)?;
-    let order_by = resolve_order(&table, &statement.order_by)?;
-    let nearest = Nearest::plan(ctx, &table, &statement.order_by)?;
+    let (order_by, nearest_orders) = resolve_order(ctx, &table, &statement.order_by)?;
+    let nearest_mistake = NearestOrder::mistake(&table, &nearest_orders, &statement.order_by);
+    let nearest = Nearest::plan(&table, nearest_orders);
     let restrictions = StatementRestrictions::new(
         ctx,
         StatementKind::Select,
@@ -83,6 +84,7 @@ pub fn plan(ctx: &mut PlanContext<'_>, statement: &ast::Select) -> Result<Select
             is_static_only,
             allow_filtering: statement.allow_filtering,
             nearest: nearest.as_ref().map(|nearest| nearest.column),
+            nearest_mistake,
         },
     )?;
     let options = SelectionOptions {
@@ -143,17 +145,24 @@ pub fn plan(ctx: &mut PlanContext<'_>, statement: &ast::Select) -> Result<Select
     })
 }
 
-/// Places and directions of ORDER BY; a column named twice counts once, in its last direction.
-fn resolve_order(table: &Table, order_by: &[ast::Ordering]) -> Result<Vec<(usize, bool)>, CqlError> {
+/// Places and directions of ORDER BY, where a column named twice counts once, in its last direction; and what is ordered
+/// by nearness.
+fn resolve_order(
+    ctx: &mut PlanContext<'_>,
+    table: &Table,
+    order_by: &[ast::Ordering],
+) -> Result<(Vec<(usize, bool)>, Vec<NearestOrder>), CqlError> {
     let mut resolved: Vec<(usize, bool)> = Vec::with_capacity(order_by.len());
+    let mut nearest = Vec::new();
     for ordering in order_by {
         let (place, _) = require_column(table, &ordering.column)?;
+        nearest.extend(NearestOrder::resolve(ctx, table, ordering)?);
         match resolved.iter_mut().find(|(known, _)| *known == place) {
             Some(known) => known.1 = ordering.descending,
             None => resolved.push((place, ordering.descending)),
         }
     }
-    Ok(resolved)
+    Ok((resolved, nearest))
 }
 
 fn check_distinct(

@@ -55,6 +55,8 @@ pub struct RestrictionOptions {
     pub allow_filtering: bool,
     /// ORDER BY … ANN OF: the column, whose index on vectors is used.
     pub nearest: Option<usize>,
+    /// Why there can't be such an ordering.
+    pub nearest_mistake: Option<&'static str>,
 }
 
 /// The restrictions of a statement.
@@ -108,6 +110,9 @@ impl StatementRestrictions {
                 Relation::CustomIndex { index, .. } => custom.push(index),
                 relation => this.add(ctx, relation, options)?,
             }
+        }
+        if let Some(mistake) = options.nearest_mistake {
+            return Err(CqlError::invalid(mistake));
         }
         if let Some(place) = options.nearest {
             this.check_nearest_alone(place)?;

@@ -54,14 +54,12 @@ pub async fn execute(
         .now_s
         .unwrap_or_else(|| engine.clock.now_us().div_euclid(1_000_000));
     let limits = Limits::bind(plan, &ctx)?;
-    if let (Some(point), None) = (&plan.point, &options.paging_state) {
+    let state = options.paging_state.as_ref();
+    let resume = state.map(PagingState::decode).transpose()?;
+    let resume = resume.filter(|_| limits.are_paged(plan, options));
+    if let (Some(point), None) = (&plan.point, &resume) {
         return super::point::execute(engine, plan, point, &ctx, now_s).await;
     }
-    let resume = options
-        .paging_state
-        .as_ref()
-        .map(PagingState::decode)
-        .transpose()?;
     let mut run = Run {
         engine,
         plan,
@@ -95,7 +93,10 @@ async fn read(run: &mut Run<'_>, limits: Limits, options: &QueryOptions) -> Resu
     let mut output = Output::new(plan, ctx, limits, page)?;
     if limits.rows > 0 {
         match plan.table.kind {
-            TableKind::Virtual => run.read_virtual(&mut output)?,
+            TableKind::Virtual => {
+                run.warn_aggregate();
+                run.read_virtual(&mut output)?;
+            }
             TableKind::Stored | TableKind::View | TableKind::Index => run.read_stored(&mut output).await?,
         }
     }
@@ -161,13 +162,11 @@ impl Run<'_> {
         let sorts = !plan.sort_columns.is_empty();
         let is_aggregate = !matches!(plan.aggregation, Aggregation::None);
         let rows_max = if sorts { NO_LIMIT } else { limits.rows };
-        if is_aggregate {
-            self.warn_aggregate();
-        }
         let Some(rows) = page_size.filter(|size| is_aggregate || *size < rows_max) else {
             return Ok(None);
         };
         if sorts && (is_aggregate || !self.is_surely_empty()?) {
+            self.warn_aggregate();
             return Err(CqlError::invalid(
                 "Cannot page queries with both ORDER BY and a IN restriction on the partition key; you must either remove the ORDER BY or the IN and sort client side, or disable paging for this query",
             ));
@@ -186,8 +185,12 @@ impl Run<'_> {
         Ok(self.rows_wanted()?.is_empty() || self.plan.restrictions.partition_keys(&self.ctx)?.is_empty())
     }
 
+    /// Warns of aggregates of more than one partition, once all that is asked for is known to make sense.
     fn warn_aggregate(&mut self) {
         let restrictions = &self.plan.restrictions;
+        if matches!(self.plan.aggregation, Aggregation::None) {
+            return;
+        }
         if restrictions.partition.is_empty() {
             self.warnings
                 .push("Aggregation query used without partition key".to_owned());
@@ -252,7 +255,9 @@ impl Run<'_> {
 
     async fn read_stored(&mut self, output: &mut Output<'_>) -> Result<(), CqlError> {
         let filter = self.plan.restrictions.filter(&self.ctx)?;
-        let Some(mut source) = self.source(&filter)? else {
+        let source = self.source(&filter)?;
+        self.warn_aggregate();
+        let Some(mut source) = source else {
             return Ok(());
         };
         let mut tombstones = TombstoneCount::new(&self.engine.limits);

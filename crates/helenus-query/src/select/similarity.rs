@@ -28,50 +28,69 @@ pub(super) struct Nearest {
     measure: Measure,
 }
 
-impl Nearest {
-    /// The ANN ordering of a statement, if it has one.
-    pub fn plan(
+/// An ANN ordering whose column and vector are known.
+#[derive(Debug)]
+pub(super) struct NearestOrder {
+    column: usize,
+    term: Term,
+}
+
+impl NearestOrder {
+    /// The ANN ordering that is meant, if it is one.
+    pub fn resolve(
         ctx: &mut PlanContext<'_>,
         table: &Table,
-        order_by: &[ast::Ordering],
-    ) -> Result<Option<Nearest>, CqlError> {
-        let mut found = order_by
-            .iter()
-            .filter_map(|ordering| ordering.ann_of.as_ref().map(|term| (ordering, term)));
-        let Some((ordering, term)) = found.next() else {
+        ordering: &ast::Ordering,
+    ) -> Result<Option<NearestOrder>, CqlError> {
+        let Some(term) = &ordering.ann_of else {
             return Ok(None);
         };
-        if found.next().is_some() {
-            return Err(CqlError::invalid("Cannot specify more than one ANN ordering"));
-        }
-        if order_by.len() > 1 {
-            return Err(CqlError::invalid(
-                "ANN ordering does not support any other ordering",
-            ));
-        }
-        if ordering.descending {
-            return Err(CqlError::invalid("Descending ANN ordering is not supported"));
-        }
         let (place, column) = require_column(table, &ordering.column)?;
         let term = Term::prepare(ctx, term, &column_spec(table, column))?;
-        let is_float = |element: &CqlType| *element == CqlType::Native(NativeType::Float);
-        if !matches!(&column.ty, CqlType::Vector { element, .. } if is_float(element)) {
-            return Err(CqlError::invalid(
-                "ANN ordering is only supported on float vector indexes",
-            ));
+        Ok(Some(NearestOrder { column: place, term }))
+    }
+
+    /// What is wrong with the ANN orderings of a statement, which is told of after the mistakes in its relations.
+    pub fn mistake(
+        table: &Table,
+        orders: &[NearestOrder],
+        order_by: &[ast::Ordering],
+    ) -> Option<&'static str> {
+        let first = orders.first()?;
+        if orders.len() > 1 {
+            return Some("Cannot specify more than one ANN ordering");
         }
+        if order_by.len() > 1 {
+            return Some("ANN ordering does not support any other ordering");
+        }
+        if order_by.iter().any(|ordering| ordering.descending) {
+            return Some("Descending ANN ordering is not supported");
+        }
+        let is_float = |element: &CqlType| *element == CqlType::Native(NativeType::Float);
+        match table.columns.get(first.column).map(|column| &column.ty) {
+            Some(CqlType::Vector { element, .. }) if is_float(element) => None,
+            _ => Some("ANN ordering is only supported on float vector indexes"),
+        }
+    }
+}
+
+impl Nearest {
+    /// The ANN ordering of a statement, if it has one: the first of `orders`, which [`resolve`](NearestOrder::resolve) gave.
+    pub fn plan(table: &Table, orders: Vec<NearestOrder>) -> Option<Nearest> {
+        let NearestOrder { column: place, term } = orders.into_iter().next()?;
+        let column = table.columns.get(place)?;
         let is_on_it = |index: &&Arc<Index>| index.target.column == column.name;
         let on_it = || table.indexes.iter().filter(is_on_it);
         // Whether there is one is checked with the restrictions.
         let index = on_it()
             .find(|index| is_storage_attached(index))
             .or_else(|| on_it().next());
-        Ok(Some(Nearest {
+        Some(Nearest {
             name: column.name.clone(),
             column: place,
             term,
             measure: index.map_or(Measure::Cosine, |index| Measure::of(index)),
-        }))
+        })
     }
 
     /// The vector to be near to.

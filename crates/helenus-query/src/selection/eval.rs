@@ -8,7 +8,7 @@ use helenus_cql::ast::CellAttribute;
 use helenus_cql::error::CqlError;
 use helenus_cql::types::CqlType;
 use helenus_cql::value::{
-    self, compare, pack_list, pack_map, pack_set, pack_tuple, pack_vector, read_elements, read_tuple,
+    self, compare, pack_list, pack_set, pack_tuple, pack_vector, read_elements, read_tuple,
 };
 
 use super::stamps::{self, Stamps};
@@ -78,9 +78,9 @@ impl Evaluation<'_> {
             Node::Map { entries, key } => {
                 let mut values = Vec::with_capacity(entries.len());
                 for (entry_key, entry_value) in entries {
-                    values.push((self.required(entry_key)?, self.required(entry_value)?));
+                    values.push((self.required(entry_key)?, self.value(entry_value)?));
                 }
-                Ok(Some(pack_map(key, values)))
+                Ok(Some(value::pack::pack_nullable_map(key, values)))
             }
             Node::Tuple(items) => {
                 let items: Vec<Option<Bytes>> = items.iter().map(|item| self.value(item)).collect::<Result<

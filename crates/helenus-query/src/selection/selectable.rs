@@ -281,10 +281,13 @@ impl Selectable {
     }
 
     fn test_tuple(ctx: &PlanContext<'_>, items: &[Selectable], receiver: &ColumnSpec) -> Assignment {
-        let CqlType::Tuple(types) = &receiver.ty else {
-            return Assignment::NotAssignable;
+        let types: Vec<&CqlType> = match &receiver.ty {
+            CqlType::Tuple(types) => types.iter().collect(),
+            CqlType::Udt { definition, .. } => definition.fields.iter().map(|field| &field.ty).collect(),
+            _ => return Assignment::NotAssignable,
         };
-        let fits = |(item, ty): (&Selectable, &CqlType)| {
+        let fits = |(item, ty): (&Selectable, &&CqlType)| {
+            let ty = *ty;
             item.test(ctx, &part_spec(receiver, "", ty.clone()))
                 .is_assignable()
         };

@@ -154,15 +154,7 @@ fn bind_marker(index: usize, ty: &CqlType, ctx: &EvalContext<'_>) -> Result<Boun
         .get(index)
         .ok_or_else(|| CqlError::invalid("Invalid amount of bind variables"))?;
     if let BoundValue::Set(bytes) = bound {
-        // A list that is bound whole may hold nulls, as Cassandra reads it.
-        let checked = match ty {
-            CqlType::List {
-                element,
-                frozen: true,
-            } => value::validate_list_with_nulls(element, bytes),
-            _ => value::validate(ty, bytes),
-        };
-        checked.map_err(CqlError::Invalid)?;
+        value::validate_bound(ty, bytes).map_err(CqlError::Invalid)?;
     }
     Ok(bound.clone())
 }

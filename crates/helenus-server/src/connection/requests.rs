@@ -177,6 +177,11 @@ struct Ran<P> {
     result: Result<ResponseMessage, CqlError>,
 }
 
+/// Refuses a keyspace that a v5 request brings along and that does not exist.
+fn check_keyspace<B: Backend>(shared: &Shared<B>, keyspace: Option<&str>) -> Result<(), CqlError> {
+    keyspace.map_or(Ok(()), |keyspace| shared.backend.check_keyspace(keyspace))
+}
+
 /// The values of a request.
 pub(super) fn values(parameters: QueryParameters) -> BoundValues {
     match parameters.names {
@@ -232,8 +237,12 @@ async fn run_query<B: Backend>(
 ) -> Ran<B::Prepared> {
     let Query { query, parameters } = *query;
     let skip = parameters.skip_metadata;
+    let checked = check_keyspace(&shared, parameters.keyspace.as_deref());
     let options = options(parameters, version);
-    let outcome = shared.backend.query(&client, &query, &options).await;
+    let outcome = match checked {
+        Ok(()) => shared.backend.query(&client, &query, &options).await,
+        Err(error) => Err(error),
+    };
     let page = |_: &Rows| PageMetadata {
         skip,
         ..PageMetadata::default()
@@ -338,8 +347,12 @@ async fn run_batch<B: Backend>(
         statements,
         parameters,
     } = *batch;
+    let checked = check_keyspace(&shared, parameters.keyspace.as_deref());
     let options = options(parameters, version);
-    let outcome = shared.backend.batch(&client, kind, statements, &options).await;
+    let outcome = match checked {
+        Ok(()) => shared.backend.batch(&client, kind, statements, &options).await,
+        Err(error) => Err(error),
+    };
     Ran {
         subject,
         result: outcome.map(|outcome| answer(outcome, |_| PageMetadata::default())),
@@ -353,7 +366,8 @@ async fn run_prepare<B: Backend>(
     is_warned: Arc<AtomicBool>,
 ) -> Ran<B::Prepared> {
     let keyspace = prepare.keyspace.as_deref().or(client.keyspace.as_deref());
-    let prepared = shared.backend.prepare(keyspace, &prepare.query);
+    let prepared = check_keyspace(&shared, prepare.keyspace.as_deref())
+        .and_then(|()| shared.backend.prepare(keyspace, &prepare.query));
     let once = |warnings: Vec<String>| {
         let is_told =
             !warnings.is_empty() && prepare.keyspace.is_none() && is_warned.swap(true, Ordering::Relaxed);

@@ -50,6 +50,16 @@ impl Typer<'_, '_, '_> {
                     name,
                 })
             }
+            (CqlType::Udt { definition, .. }, [_, _, ..]) => {
+                let types: Vec<CqlType> = definition.fields.iter().map(|field| field.ty.clone()).collect();
+                let items = self.typed_args(items, &types)?;
+                let name = format!("({})", names(&items));
+                Ok(Typed {
+                    node: Node::Tuple(items),
+                    ty,
+                    name,
+                })
+            }
             (_, [only]) => {
                 let inner = self.typed(only, expected)?;
                 Ok(Typed {
@@ -116,7 +126,7 @@ impl Typer<'_, '_, '_> {
                 (node, "{}".to_owned())
             }
             CqlType::Set { element, .. } if **element == CqlType::DURATION => {
-                let shown = CqlType::set(CqlType::DURATION, false);
+                let shown = CqlType::set(CqlType::DURATION, expected.is_none());
                 return Err(CqlError::invalid(format!(
                     "Durations are not allowed inside sets: {shown}"
                 )));
