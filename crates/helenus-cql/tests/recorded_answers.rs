@@ -36,13 +36,18 @@ fn unescape(line: &str) -> String {
     out
 }
 
-/// (statement, syntax error's text if it was one); executions of prepared statements and abbreviated ones are left out.
+/// How the runner heads a BATCH message, which is no text.
+const BATCHES: [&str; 4] = ["LOGGED: ", "UNLOGGED: ", "COUNTER: ", "UNKNOWN: "];
+
+/// (statement, syntax error's text if it was one); executions of prepared statements, BATCH messages and abbreviated statements are left out.
 fn recorded_statements(path: &Path) -> Vec<(String, Option<String>)> {
     let text = fs::read_to_string(path).expect("a recorded file");
     let lines: Vec<&str> = text.lines().collect();
     let pairs = lines.windows(2).filter(|pair| pair[0].starts_with("> "));
     let statements = pairs.filter(|pair| !pair[0].contains(" -- ") && !pair[0].contains("%rep("));
+    let is_batch = |head: &str| BATCHES.iter().any(|kind| head.starts_with(kind));
     statements
+        .filter(|pair| !is_batch(&pair[0][2..]))
         .map(|pair| {
             let head = &pair[0][2..];
             let statement = unescape(head.strip_prefix("PREPARE ").unwrap_or(head));

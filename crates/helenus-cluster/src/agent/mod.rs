@@ -142,6 +142,7 @@ impl Agent {
         let mut stopping = std::pin::pin!(stopped.wait_for(|stopped| *stopped));
         loop {
             tokio::select! {
+                biased;
                 _ = &mut stopping => return,
                 () = shared.refresh.notified() => {}
                 () = self.context.clock.sleep(FOLLOWING_INTERVAL) => {}

@@ -246,7 +246,7 @@ impl Host {
     }
 
     /// Opens it, unless that is being done, and returns the fence.
-    async fn fence_ahead(&self, tablet: TabletId) -> Option<u64> {
+    pub async fn fence_ahead(&self, tablet: TabletId) -> Option<u64> {
         let lock = self.opening_of(tablet);
         let _opening = lock.try_lock().ok()?;
         if self.open_tablets().contains_key(&tablet) {
