@@ -315,10 +315,8 @@ async fn run(
     let is_locked = locked.as_ref().is_some_and(|locked| locked.is_alone);
     let mut writes = WriteSet::under(locked.map(|locked| locked.guard));
     for bound in bounds {
-        let own = bound.plan.attributes.timestamp_us(&bound.eval)?;
-        writes
-            .add(engine, bound, own.unwrap_or(default_us), now_s)
-            .await?;
+        let timestamp_us = bound.timestamp_us.unwrap_or(default_us);
+        writes.add(engine, bound, timestamp_us, now_s).await?;
     }
     let warnings = check_size(engine, kind, &writes)?;
     let together = Together {

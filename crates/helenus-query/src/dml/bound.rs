@@ -40,6 +40,8 @@ pub struct Bound<'p> {
     pub partitions: Vec<PartitionKey>,
     pub rows: RowsBound,
     pub operations: Cow<'p, [Operation]>,
+    /// The statement's own timestamp.
+    pub timestamp_us: Option<i64>,
 }
 
 impl<'p> Bound<'p> {
@@ -47,7 +49,7 @@ impl<'p> Bound<'p> {
     /// Cassandra's, for keys that are null, unset, empty or too long.
     pub fn new(plan: &'p ModificationPlan, eval: EvalContext<'p>) -> Result<Bound<'p>, CqlError> {
         // Mistakes in it are told of before those in keys.
-        plan.attributes.timestamp_us(&eval)?;
+        let timestamp_us = plan.attributes.timestamp_us(&eval)?;
         if let Some(json) = &plan.json {
             let row = json.row(&plan.table, &eval)?;
             let name = row_name(plan, &row.clustering)?;
@@ -57,6 +59,7 @@ impl<'p> Bound<'p> {
                 partitions: vec![row.partition],
                 rows: RowsBound::Names(vec![name]),
                 operations: Cow::Owned(row.operations),
+                timestamp_us,
             });
         }
         if let Some(point) = &plan.point {
@@ -67,6 +70,7 @@ impl<'p> Bound<'p> {
                 partitions: vec![partition],
                 rows: RowsBound::Names(vec![row_name(plan, &clustering)?]),
                 operations: Cow::Borrowed(&plan.operations),
+                timestamp_us,
             });
         }
         Ok(Bound {
@@ -75,6 +79,7 @@ impl<'p> Bound<'p> {
             plan,
             eval,
             operations: Cow::Borrowed(&plan.operations),
+            timestamp_us,
         })
     }
 

@@ -272,11 +272,7 @@ pub async fn execute(
     let locked = lock(engine, &bounds).await?;
     let [bound] = &bounds;
     // Dated under the lock: what comes after a condition is newer than what that wrote.
-    let timestamp_us = match plan
-        .attributes
-        .timestamp_us(&bound.eval)?
-        .or(options.timestamp_us)
-    {
+    let timestamp_us = match bound.timestamp_us.or(options.timestamp_us) {
         Some(timestamp_us) => timestamp_us,
         None => engine.timestamps.next_us(engine.clock.as_ref()),
     };
