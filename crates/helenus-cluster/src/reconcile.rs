@@ -10,7 +10,7 @@ use crate::ids::{Epoch, HostId, TabletId, TokenRange};
 
 /// Hand-overs under way at a time, from closing a tablet until the document says that it is another's: few that are soon done keep clients
 /// waiting less than many that share the way, and the next owner opens them one after the other.
-pub(crate) const HAND_OVERS_MAX: usize = 2;
+const HAND_OVERS_MAX: usize = 2;
 
 /// A tablet on this node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -31,8 +31,7 @@ fn run(seed: u64, broken: Broken) -> Result<World, String> {
     world.sim.run_for(CHAOS);
     heal(&world);
     check_safety(&world)?;
-    let deadline = world.sim.now() + RECOVERY;
-    if !world.sim.run_while(deadline, || !world.is_settled()) {
+    if !world.settles_within(RECOVERY) {
         return Err(format!("the cluster did not settle: {}", describe(&world)));
     }
     if !world.all_answer_within(Duration::from_secs(10)) {
@@ -243,8 +242,7 @@ fn a_broken_lease_check_is_found() {
 fn late_move(seed: u64, broken: Broken) -> Result<(), String> {
     let world = World::new(seed, 2, 4, broken);
     (0..2).for_each(|node| world.start(node));
-    let deadline = world.sim.now() + RECOVERY;
-    assert!(world.sim.run_while(deadline, || !world.is_settled()));
+    assert!(world.settles_within(RECOVERY));
     let until = world.sim.now() + Duration::from_secs(10);
     world.start_clients(3, until);
     let (owner, next) = (world.process(0).unwrap(), world.process(1).unwrap());

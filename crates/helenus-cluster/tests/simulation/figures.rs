@@ -19,8 +19,7 @@ fn settled(seed: u64, nodes: usize, tablets: u32) -> World {
 }
 
 fn settle(world: &World, limit_s: u64) {
-    let deadline = world.sim.now() + Duration::from_secs(limit_s);
-    let settled = world.sim.run_while(deadline, || !world.is_settled());
+    let settled = world.settles_within(Duration::from_secs(limit_s));
     assert!(settled, "the cluster did not settle");
 }
 

@@ -349,6 +349,12 @@ impl World {
         view.nodes().len() == processes.len() && processes.iter().all(same) && at_rest(&view)
     }
 
+    /// Runs until [`is_settled`](World::is_settled), for so long at most; returns whether it is.
+    pub fn settles_within(&self, limit: Duration) -> bool {
+        let deadline = self.sim.now() + limit;
+        self.sim.run_while(deadline, || !self.is_settled())
+    }
+
     /// Reads every key once; returns whether all were answered within `patience`.
     pub fn all_answer_within(&self, patience: Duration) -> bool {
         let left = Arc::new(Mutex::new(KEYS));
