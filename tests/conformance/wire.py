@@ -300,6 +300,10 @@ class Connection:
         if paging_state is not None:
             flags |= 0x08
             out += w_bytes(paging_state)
+        return self.parameters(options, flags, out)
+
+    def parameters(self, options, flags, out):
+        """What QUERY, EXECUTE and BATCH have in common: consistency and flags, `out`, and behind that the other options."""
         if options.serial is not None:
             flags |= 0x10
             out += struct.pack(">H", CONSISTENCY[options.serial])
@@ -339,19 +343,4 @@ class Connection:
             else:
                 body += b"\x00" + w_long_string(what)
             body += struct.pack(">H", len(values)) + b"".join(w_bytes(v) for v in values)
-        flags, tail = 0, b""
-        if options.serial is not None:
-            flags |= 0x10
-            tail += struct.pack(">H", CONSISTENCY[options.serial])
-        if options.timestamp is not None:
-            flags |= 0x20
-            tail += struct.pack(">q", options.timestamp)
-        if options.keyspace is not None:
-            flags |= 0x80
-            tail += w_string(options.keyspace)
-        if options.now_in_seconds is not None:
-            flags |= 0x100
-            tail += struct.pack(">i", options.now_in_seconds)
-        body += struct.pack(">H", CONSISTENCY[options.consistency])
-        body += (struct.pack(">I", flags) if self.version >= 5 else bytes([flags])) + tail
-        return self.request(OP_BATCH, body)
+        return self.request(OP_BATCH, body + self.parameters(options, 0, b""))
