@@ -16,7 +16,7 @@ use clap::Args;
 use helenus_row::murmur3_token;
 
 use crate::Common;
-use crate::load::{self, Keys, Load, Operation, key};
+use crate::load::{self, Keys, Load, Operation, Values, key};
 use crate::node::{self, Cluster, Node, Store};
 
 const VALUE_BYTES: usize = 256;
@@ -183,7 +183,7 @@ async fn fill(size: Size, node: &Node) -> Result<()> {
     for operation in [Operation::Write, Operation::IndexedWrite] {
         let load = Load {
             operation,
-            value_bytes: VALUE_BYTES,
+            values: Values::Distinct(VALUE_BYTES),
             in_flight: CONNECTIONS,
             length: None,
             pace: None,
@@ -215,7 +215,7 @@ async fn measure(
 ) -> Result<Figures> {
     let load = Load {
         operation,
-        value_bytes: VALUE_BYTES,
+        values: Values::Distinct(VALUE_BYTES),
         in_flight: 1,
         length: Some(Duration::from_secs(size.seconds)),
         pace: Some(Duration::from_secs(1) * size.connections as u32 / size.rate),
@@ -288,7 +288,7 @@ async fn probe(size: Size, nodes: &[Node], operation: Operation) -> Result<(f64,
     };
     let load = Load {
         operation,
-        value_bytes: VALUE_BYTES,
+        values: Values::Distinct(VALUE_BYTES),
         in_flight: 1,
         length: None,
         pace: None,

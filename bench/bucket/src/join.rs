@@ -8,12 +8,14 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 
 use crate::Common;
-use crate::load::{self, Keys, Load, Operation};
+use crate::load::{self, Keys, Load, Operation, Values};
 use crate::node::{self, Cluster, Node, Store};
 
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Rows are large, so that filling takes no longer than it must.
 const VALUE_BYTES: usize = 32 << 10;
+/// Different values: a node's blocks, of a row each, don't compress; the stand-in's frames, of many, do.
+const VALUES: u64 = 4;
 const IN_FLIGHT: usize = 64;
 
 #[derive(Args, Debug)]
@@ -68,7 +70,7 @@ async fn fill(options: &Options, node: &Node) -> Result<()> {
     load::prepare(&node.cql).await?;
     let load = Load {
         operation: Operation::Write,
-        value_bytes: VALUE_BYTES,
+        values: Values::Repeated(VALUE_BYTES, VALUES),
         in_flight: IN_FLIGHT,
         length: None,
         pace: None,

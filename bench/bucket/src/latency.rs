@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::Args;
 
 use crate::Common;
-use crate::load::{self, Keys, Load, Operation, Outcome};
+use crate::load::{self, Keys, Load, Operation, Outcome, Values};
 use crate::node::{Node, Store};
 
 const KEYS: u64 = 200_000;
@@ -73,7 +73,7 @@ async fn phases(options: &Options, node: &Node, store: Option<&Store>) -> Result
         let connections = in_flight.div_ceil(CONNECTION_MAX);
         let load = Load {
             operation: Operation::Write,
-            value_bytes: VALUE_BYTES,
+            values: Values::Distinct(VALUE_BYTES),
             in_flight: in_flight / connections,
             length: Some(Duration::from_secs(options.seconds)),
             pace: None,

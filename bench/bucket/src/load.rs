@@ -53,13 +53,13 @@ impl Operation {
         }
     }
 
-    fn values(self, number: u64, value_bytes: usize, random: &mut SmallRng) -> Vec<Bytes> {
-        let value = |random: &mut SmallRng| value(value_bytes, random);
+    /// The values to bind for the row of that number.
+    fn bound(self, number: u64, values: Values, random: &mut SmallRng) -> Vec<Bytes> {
         match self {
-            Operation::Write => vec![key(number), value(random)],
+            Operation::Write => vec![key(number), values.next(random)],
             Operation::Read => vec![key(number)],
-            Operation::Lwt => vec![value(random), key(number)],
-            Operation::IndexedWrite => vec![key(number), email(number), value(random)],
+            Operation::Lwt => vec![values.next(random), key(number)],
+            Operation::IndexedWrite => vec![key(number), email(number), values.next(random)],
             Operation::IndexRead => vec![email(number)],
         }
     }
@@ -83,7 +83,26 @@ fn email(number: u64) -> Bytes {
     Bytes::from(format!("user{number}@example.com"))
 }
 
-/// Bytes that don't compress.
+/// What rows hold: bytes that don't compress.
+#[derive(Clone, Copy)]
+pub enum Values {
+    /// Of so many bytes, each another one.
+    Distinct(usize),
+    /// Of so many bytes, each one of so many.
+    Repeated(usize, u64),
+}
+
+impl Values {
+    fn next(self, random: &mut SmallRng) -> Bytes {
+        match self {
+            Values::Distinct(len) => value(len, random),
+            Values::Repeated(len, count) => {
+                value(len, &mut SmallRng::seed_from_u64(random.random_range(0..count)))
+            }
+        }
+    }
+}
+
 fn value(len: usize, random: &mut SmallRng) -> Bytes {
     let mut value = BytesMut::with_capacity(len + 8);
     while value.len() < len {
@@ -153,7 +172,7 @@ impl Outcome {
 #[derive(Clone)]
 pub struct Load {
     pub operation: Operation,
-    pub value_bytes: usize,
+    pub values: Values,
     /// At each of the addresses.
     pub in_flight: usize,
     /// Until all keys were taken, if there is none.
@@ -215,7 +234,7 @@ impl Load {
                     continue;
                 };
                 let execution = Execution {
-                    rows: vec![self.operation.values(number, self.value_bytes, &mut random)],
+                    rows: vec![self.operation.bound(number, self.values, &mut random)],
                     page_rows: None,
                     page: None,
                 };

@@ -4,6 +4,7 @@
 //! cores, which nodes, store and load share here. `--endpoint` measures on another one, such as MinIO.
 
 mod cost;
+mod frames;
 mod join;
 mod latency;
 mod load;

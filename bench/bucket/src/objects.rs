@@ -1,9 +1,7 @@
 //! Objects by name, with S3's conditions.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs::File;
 use std::ops::{Bound, Range};
-use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -12,13 +10,15 @@ use bytes::{Bytes, BytesMut};
 use chrono::{DateTime, Utc};
 use parking_lot::Mutex;
 
+use crate::frames::Frames;
+
 /// Objects of so many bytes go to the folder, if there is one.
 const LARGE_BYTES: usize = 256 << 10;
 
 #[derive(Clone)]
 enum Content {
     Memory(Bytes),
-    Disk(Arc<File>, u64),
+    Disk(Arc<Frames>),
 }
 
 #[derive(Clone)]
@@ -34,19 +34,16 @@ impl Object {
     pub fn len(&self) -> u64 {
         match &self.content {
             Content::Memory(bytes) => bytes.len() as u64,
-            Content::Disk(_, len) => *len,
+            Content::Disk(frames) => frames.len(),
         }
     }
 
     pub fn read(&self, range: Range<u64>) -> Result<Bytes> {
-        let (start, end) = (usize::try_from(range.start)?, usize::try_from(range.end)?);
         match &self.content {
-            Content::Memory(bytes) => Ok(bytes.slice(start..end)),
-            Content::Disk(file, _) => {
-                let mut bytes = vec![0; end - start];
-                file.read_exact_at(&mut bytes, range.start)?;
-                Ok(bytes.into())
+            Content::Memory(bytes) => {
+                Ok(bytes.slice(usize::try_from(range.start)?..usize::try_from(range.end)?))
             }
+            Content::Disk(frames) => frames.read(range),
         }
     }
 }
@@ -129,10 +126,7 @@ impl Objects {
             // A slice of what was received would keep all of that.
             return Ok(Content::Memory(Bytes::copy_from_slice(&bytes)));
         };
-        // Without a name it goes when the last reader has gone.
-        let file = tempfile::tempfile_in(folder)?;
-        file.write_all_at(&bytes, 0)?;
-        Ok(Content::Disk(Arc::new(file), bytes.len() as u64))
+        Ok(Content::Disk(Arc::new(Frames::write(folder, &bytes)?)))
     }
 
     pub fn delete(&self, name: &str) {
