@@ -1,4 +1,4 @@
-//! What other nodes ask, answered: by calls of their own, or by the questions of a stream ([`super::exchange`]).
+//! What other nodes ask, answered: each by a call of its own, or as questions of a stream ([`super::exchange`]).
 
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -53,8 +53,7 @@ impl Answering {
         self.engine.load(versions).await.map(|_| ())
     }
 
-    /// Runs a statement, in a task of its own that is to run to its end.
-    pub async fn execute(&self, request: ExecuteRequest) -> ExecuteResponse {
+    async fn execute(&self, request: ExecuteRequest) -> ExecuteResponse {
         self.count();
         let is_traced = request.is_traced;
         if let Err(error) = self.catch_up(request.schema_version).await {
@@ -84,7 +83,7 @@ impl Answering {
         }
     }
 
-    pub async fn get(&self, request: GetRequest) -> Result<GetResponse, Status> {
+    async fn get(&self, request: GetRequest) -> Result<GetResponse, Status> {
         self.count();
         let keys = request.keys.into_iter().map(|key| (key.token, key.key));
         let keys: Vec<(i64, Bytes)> = keys.collect();
@@ -101,8 +100,7 @@ impl Answering {
         }
     }
 
-    /// Writes operands, in a task of its own that is to run to its end.
-    pub async fn write(&self, request: WriteRequest) -> Result<WriteResponse, Status> {
+    async fn write(&self, request: WriteRequest) -> Result<WriteResponse, Status> {
         self.count();
         self.catch_up(request.schema_version)
             .await
@@ -131,16 +129,21 @@ impl Answering {
         })
     }
 
-    async fn answer(&self, what: question::What, timeout: Duration) -> Result<answer::What, Status> {
-        Ok(match what {
-            question::What::Execute(request) => answer::What::Execute(self.execute(request).await),
+    /// Answers a question, in a task of its own that is to run to its end.
+    pub async fn answer(&self, what: Option<question::What>, timeout: Duration) -> answer::What {
+        let answer = match what {
+            Some(question::What::Execute(request)) => Ok(answer::What::Execute(self.execute(request).await)),
             // It may be given up.
-            question::What::Get(request) => match tokio::time::timeout(timeout, self.get(request)).await {
-                Ok(answer) => answer::What::Get(answer?),
-                Err(_) => return Err(Status::deadline_exceeded("no answer in time")),
-            },
-            question::What::Write(request) => answer::What::Write(self.write(request).await?),
-        })
+            Some(question::What::Get(request)) => {
+                match tokio::time::timeout(timeout, self.get(request)).await {
+                    Ok(answer) => answer.map(answer::What::Get),
+                    Err(_) => Err(Status::deadline_exceeded("no answer in time")),
+                }
+            }
+            Some(question::What::Write(request)) => self.write(request).await.map(answer::What::Write),
+            None => Err(Status::unimplemented("a question of a newer version")),
+        };
+        answer.unwrap_or_else(|status| answer::What::Failure(status.to_string()))
     }
 
     /// Answers the questions of a stream until it ends, or until `stopping`; what was asked before runs to its end.
@@ -171,12 +174,7 @@ impl Answering {
                 let this = self.clone();
                 tokio::spawn(async move {
                     let timeout = Duration::from_millis(timeout_ms.into());
-                    let answer = match what {
-                        Some(what) => this.answer(what, timeout).await,
-                        None => Err(Status::unimplemented("a question of a newer version")),
-                    };
-                    let failed = |status: Status| answer::What::Failure(status.to_string());
-                    replying.reply(answer.unwrap_or_else(failed));
+                    replying.reply(this.answer(what, timeout).await);
                 });
             }
         }

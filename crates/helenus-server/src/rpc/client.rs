@@ -25,7 +25,7 @@ use tonic::{Code, ConnectError, Status, Streaming};
 
 use super::auth::{Prover, Secret};
 use super::codec;
-use super::exchange::{Exchange, is_large};
+use super::exchange::{self, Exchange, is_large};
 use super::proto::node_client::NodeClient;
 use super::proto::{
     Entry, GetRequest, GreetRequest, GreetResponse, Key, LoadRequest, Operand, ReleaseRequest, ScanChunk,
@@ -114,7 +114,7 @@ impl Peers {
         Ok(peer)
     }
 
-    /// Asks over the stream, or by a call what is large or asked of a node that knows no streams.
+    /// Asks over the stream, or by a call of its own what is large.
     async fn ask(
         &self,
         address: &str,
@@ -122,27 +122,18 @@ impl Peers {
         deadline: Instant,
     ) -> Result<answer::What, RemoteError> {
         let Peer { mut client, exchange } = self.peer(address)?;
-        if exchange.is_known() && !is_large(&what) {
-            return match exchange.ask(what, deadline).await? {
-                answer::What::Failure(why) => Err(RemoteError::NoAnswer(why)),
-                answer => Ok(answer),
-            };
-        }
-        let answer = match what {
-            question::What::Execute(message) => {
-                let answer = client.execute(self.request(message, deadline)).await;
-                answer.map(|answer| answer::What::Execute(answer.into_inner()))
-            }
-            question::What::Get(message) => {
-                let answer = client.get(self.request(message, deadline)).await;
-                answer.map(|answer| answer::What::Get(answer.into_inner()))
-            }
-            question::What::Write(message) => {
-                let answer = client.write(self.request(message, deadline)).await;
-                answer.map(|answer| answer::What::Write(answer.into_inner()))
-            }
+        let answer = if is_large(&what) {
+            let question = self.request(exchange::question(0, what, deadline), deadline);
+            let answer = client.ask(question).await.map_err(|status| failure(&status))?;
+            answer.into_inner().what
+        } else {
+            Some(exchange.ask(what, deadline).await?)
         };
-        answer.map_err(|status| failure(&status))
+        match answer {
+            Some(answer::What::Failure(why)) => Err(RemoteError::NoAnswer(why)),
+            Some(answer) => Ok(answer),
+            None => Err(RemoteError::NoAnswer("an answer of a newer version".to_owned())),
+        }
     }
 
     fn connect(&self, address: &str) -> Result<Channel, tonic::transport::Error> {

@@ -7,7 +7,6 @@
 use std::collections::{HashMap, VecDeque};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
 use futures::task::AtomicWaker;
@@ -17,7 +16,7 @@ use tokio::sync::{Semaphore, oneshot};
 use tokio::time::Instant;
 use tokio_stream::Stream;
 use tonic::transport::Channel;
-use tonic::{Code, Request, Status};
+use tonic::{Request, Status};
 
 use super::auth::Prover;
 use super::client::failure;
@@ -36,8 +35,6 @@ pub(super) struct Exchange {
     prover: Arc<Prover>,
     queue: Arc<Queue>,
     open: Semaphore,
-    /// The other node is too old for this.
-    is_unknown: Arc<AtomicBool>,
 }
 
 #[derive(Default)]
@@ -113,6 +110,15 @@ pub(super) fn is_large(what: &question::What) -> bool {
     size(what) > GROUP_BYTES_MAX
 }
 
+pub(super) fn question(id: u64, what: question::What, deadline: Instant) -> Question {
+    let left = deadline.saturating_duration_since(Instant::now());
+    Question {
+        id,
+        timeout_ms: u32::try_from(left.as_millis()).unwrap_or(u32::MAX),
+        what: Some(what),
+    }
+}
+
 /// The questions as they leave.
 struct Outgoing(Arc<Queue>);
 
@@ -149,13 +155,7 @@ impl Exchange {
             prover,
             queue: Arc::default(),
             open: Semaphore::new(OPEN_MAX),
-            is_unknown: Arc::default(),
         }
-    }
-
-    /// False of a node that must be asked by calls.
-    pub fn is_known(&self) -> bool {
-        !self.is_unknown.load(Ordering::Relaxed)
     }
 
     pub async fn ask(&self, what: question::What, deadline: Instant) -> Outcome {
@@ -178,7 +178,6 @@ impl Exchange {
     }
 
     fn put(&self, what: question::What, asker: oneshot::Sender<Outcome>, deadline: Instant) -> Asked<'_> {
-        let left = deadline.saturating_duration_since(Instant::now());
         let (id, begins) = {
             let mut state = self.queue.state.lock();
             let id = state.next_id;
@@ -190,11 +189,7 @@ impl Exchange {
                     was_sent: false,
                 },
             );
-            state.waiting.push_back(Question {
-                id,
-                timeout_ms: u32::try_from(left.as_millis()).unwrap_or(u32::MAX),
-                what: Some(what),
-            });
+            state.waiting.push_back(question(id, what, deadline));
             (id, !std::mem::replace(&mut state.is_running, true))
         };
         match begins {
@@ -208,17 +203,12 @@ impl Exchange {
     }
 
     fn begin(&self) {
-        let (client, queue, is_unknown) = (self.client.clone(), self.queue.clone(), self.is_unknown.clone());
+        let (client, queue) = (self.client.clone(), self.queue.clone());
         let request = self.prover.stream(Outgoing(queue.clone()));
         tokio::spawn(async move {
             let ended = run(client, request, &queue).await;
             let told = match ended {
                 Ok(()) => RemoteError::NoAnswer("the connection has ended".to_owned()),
-                // Nothing of it was heard.
-                Err(status) if status.code() == Code::Unimplemented => {
-                    is_unknown.store(true, Ordering::Relaxed);
-                    RemoteError::Unreachable(status.to_string())
-                }
                 Err(status) => failure(&status),
             };
             queue.state.lock().fail(&told);

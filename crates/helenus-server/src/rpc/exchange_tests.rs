@@ -22,8 +22,6 @@ enum Manner {
     Hangs,
     /// It reads one message and ends the stream.
     HangsUp,
-    /// It does not know streams.
-    IsOld,
 }
 
 struct Other(Manner);
@@ -41,9 +39,6 @@ impl Node for Other {
 
     async fn exchange(&self, request: Request<Streaming<Questions>>) -> Result<Response<Answered>, Status> {
         let manner = self.0;
-        if manner == Manner::IsOld {
-            return unknown();
-        }
         let (sender, answers) = tokio::sync::mpsc::unbounded_channel();
         tokio::spawn(async move {
             let mut questions = request.into_inner();
@@ -74,16 +69,10 @@ impl Node for Other {
     async fn greet(&self, _: Request<GreetRequest>) -> Result<Response<GreetResponse>, Status> {
         unknown()
     }
-    async fn execute(&self, _: Request<ExecuteRequest>) -> Result<Response<ExecuteResponse>, Status> {
-        unknown()
-    }
-    async fn get(&self, _: Request<GetRequest>) -> Result<Response<GetResponse>, Status> {
+    async fn ask(&self, _: Request<Question>) -> Result<Response<Answer>, Status> {
         unknown()
     }
     async fn scan(&self, _: Request<ScanRequest>) -> Result<Response<Self::ScanStream>, Status> {
-        unknown()
-    }
-    async fn write(&self, _: Request<WriteRequest>) -> Result<Response<WriteResponse>, Status> {
         unknown()
     }
     async fn tell(&self, _: Request<TellRequest>) -> Result<Response<TellResponse>, Status> {
@@ -173,14 +162,6 @@ async fn a_question_to_a_node_that_is_not_there_was_not_heard() {
         let outcome = exchange.ask(get(), within(10_000)).await;
         assert!(matches!(outcome, Err(RemoteError::Unreachable(_))), "{outcome:?}");
     }
-}
-
-#[tokio::test]
-async fn an_old_node_is_found_out_and_has_done_nothing() {
-    let exchange = exchange(Manner::IsOld).await;
-    let outcome = exchange.ask(get(), within(10_000)).await;
-    assert!(matches!(outcome, Err(RemoteError::Unreachable(_))), "{outcome:?}");
-    assert!(!exchange.is_known());
 }
 
 #[tokio::test]

@@ -27,9 +27,9 @@ use super::auth::{Guard, Secret};
 use super::codec;
 use super::proto::node_server::{Node, NodeServer};
 use super::proto::{
-    Entry, ExecuteRequest, ExecuteResponse, GetRequest, GetResponse, GreetRequest, GreetResponse,
-    LoadRequest, LoadResponse, Questions, ReleaseRequest, ReleaseResponse, RemoveStaleRequest,
-    RemoveStaleResponse, ScanChunk, ScanRequest, TellRequest, TellResponse, WriteRequest, WriteResponse,
+    Answer, Entry, GreetRequest, GreetResponse, LoadRequest, LoadResponse, Question, Questions,
+    ReleaseRequest, ReleaseResponse, RemoveStaleRequest, RemoveStaleResponse, ScanChunk, ScanRequest,
+    TellRequest, TellResponse,
 };
 use super::{MESSAGE_BYTES_MAX, PROTOCOL, PROTOCOL_MIN, Tls};
 
@@ -200,12 +200,6 @@ impl Node for NodeService {
         }))
     }
 
-    async fn execute(&self, request: Request<ExecuteRequest>) -> Result<Response<ExecuteResponse>, Status> {
-        let answering = self.answering.clone();
-        let answer = to_the_end(async move { answering.execute(request.into_inner()).await });
-        answer.await.map(Response::new)
-    }
-
     type ExchangeStream = Outgoing;
 
     async fn exchange(&self, request: Request<Streaming<Questions>>) -> Result<Response<Outgoing>, Status> {
@@ -218,8 +212,11 @@ impl Node for NodeService {
         Ok(Response::new(Outgoing(answers)))
     }
 
-    async fn get(&self, request: Request<GetRequest>) -> Result<Response<GetResponse>, Status> {
-        self.answering.get(request.into_inner()).await.map(Response::new)
+    async fn ask(&self, request: Request<Question>) -> Result<Response<Answer>, Status> {
+        let Question { id, timeout_ms, what } = request.into_inner();
+        let (answering, timeout) = (self.answering.clone(), Duration::from_millis(timeout_ms.into()));
+        let what = to_the_end(async move { answering.answer(what, timeout).await }).await?;
+        Ok(Response::new(Answer { id, what: Some(what) }))
     }
 
     type ScanStream = ReceiverStream<Result<ScanChunk, Status>>;
@@ -257,12 +254,6 @@ impl Node for NodeService {
             }
         });
         Ok(Response::new(ReceiverStream::new(receiver)))
-    }
-
-    async fn write(&self, request: Request<WriteRequest>) -> Result<Response<WriteResponse>, Status> {
-        let answering = self.answering.clone();
-        let answer = to_the_end(async move { answering.write(request.into_inner()).await });
-        answer.await?.map(Response::new)
     }
 
     async fn tell(&self, request: Request<TellRequest>) -> Result<Response<TellResponse>, Status> {
