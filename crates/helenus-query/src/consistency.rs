@@ -100,7 +100,7 @@ pub(crate) fn require_replicas(
     let Some(keyspace) = schema.keyspace(&table.keyspace) else {
         return Ok(());
     };
-    let replicas = keyspace.replication.replicas();
+    let replicas = keyspace.replication.replicas;
     if replicas >= required {
         return Ok(());
     }

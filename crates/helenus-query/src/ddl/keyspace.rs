@@ -133,19 +133,13 @@ fn replication(
                 .or_else(|| default?.options.get("replication_factor"))
                 .map_or("1", String::as_str);
             let options = Options::from([("replication_factor".to_owned(), factor_text(factor)?)]);
-            Ok(Replication {
-                class: short,
-                options,
-            })
+            Ok(Replication::new(short, options))
         }
         "NetworkTopologyStrategy" => {
             let is_data_center = |option: &str| ctx.data_centers.iter().any(|known| known == option);
             let known = |option: &str| is_data_center(option) || option == "replication_factor";
             refuse_unknown(&declared, known, &short, keyspace)?;
-            Ok(Replication {
-                class: short,
-                options: by_data_center(ctx, declared, previous)?,
-            })
+            Ok(Replication::new(short, by_data_center(ctx, declared, previous)?))
         }
         "LocalStrategy" => Err(CqlError::Config(
             "Unable to use given strategy class: LocalStrategy is reserved for internal use.".to_owned(),

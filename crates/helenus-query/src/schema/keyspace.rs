@@ -29,17 +29,25 @@ pub struct Replication {
     pub class: String,
     /// `replication_factor` or a factor for each data centre.
     pub options: BTreeMap<String, String>,
+    /// How many replicas each row would have, in all data centres.
+    pub replicas: i32,
 }
 
 impl Replication {
-    /// How many replicas each row would have, in all data centres.
-    pub fn replicas(&self) -> i32 {
-        if !matches!(self.class.as_str(), "SimpleStrategy" | "NetworkTopologyStrategy") {
-            return 1;
+    pub fn new(class: String, options: BTreeMap<String, String>) -> Replication {
+        let replicas = match class.as_str() {
+            "SimpleStrategy" | "NetworkTopologyStrategy" => {
+                // Of `3/1` one is transient.
+                let factor = |text: &String| text.split('/').next()?.parse::<i32>().ok();
+                options.values().filter_map(factor).sum()
+            }
+            _ => 1,
+        };
+        Replication {
+            class,
+            options,
+            replicas,
         }
-        // Of `3/1` one is transient.
-        let factor = |text: &String| text.split('/').next()?.parse::<i32>().ok();
-        self.options.values().filter_map(factor).sum()
     }
 }
 

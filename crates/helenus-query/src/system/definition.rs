@@ -120,15 +120,13 @@ fn read(keyspace: &SystemKeyspace, more: &str) -> Result<Keyspace, CqlError> {
             keyspace.replication_factor.to_owned(),
         );
     }
+    let class = match keyspace.strategy {
+        "" => "LocalStrategy",
+        strategy => strategy,
+    };
     Ok(Keyspace {
         name: keyspace.name.to_owned(),
-        replication: Replication {
-            class: match keyspace.strategy {
-                "" => "LocalStrategy".to_owned(),
-                strategy => strategy.to_owned(),
-            },
-            options,
-        },
+        replication: Replication::new(class.to_owned(), options),
         durable_writes: true,
         is_virtual: true,
         types: BTreeMap::new(),

@@ -91,10 +91,7 @@ fn nested_type(name: &str) -> CqlType {
 fn schema() -> Schema {
     let keyspace = Keyspace {
         name: KEYSPACE.to_owned(),
-        replication: Replication {
-            class: "SimpleStrategy".to_owned(),
-            options: BTreeMap::new(),
-        },
+        replication: Replication::new("SimpleStrategy".to_owned(), BTreeMap::new()),
         durable_writes: true,
         is_virtual: false,
         types: BTreeMap::from([("u".to_owned(), user_type())]),

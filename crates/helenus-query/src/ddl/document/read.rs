@@ -91,10 +91,7 @@ pub(in crate::ddl) fn read_keyspace(document: KeyspaceDoc) -> Result<Keyspace, S
     }
     let types = types.done;
     Ok(Keyspace {
-        replication: Replication {
-            class: document.class,
-            options: document.options,
-        },
+        replication: Replication::new(document.class, document.options),
         durable_writes: document.durable_writes,
         is_virtual: false,
         types,
