@@ -338,8 +338,14 @@ impl PartitionReader<'_, '_> {
         tombstones: &mut TombstoneCount,
     ) -> Result<Step, CqlError> {
         let (run, table) = (self.run, &self.run.plan.table);
-        let key =
-            split_partition_key(&self.partition.bytes, table.partition_key_count).map_err(corrupt_key)?;
+        let components;
+        let key = match table.partition_key_count {
+            1 => std::slice::from_ref(&self.partition.bytes),
+            count => {
+                components = split_partition_key(&self.partition.bytes, count).map_err(corrupt_key)?;
+                components.as_slice()
+            }
+        };
         let mut statics = match run.plan.needs_static {
             true => source.static_row(run.engine, table).await?,
             false => None,
@@ -347,7 +353,7 @@ impl PartitionReader<'_, '_> {
         let live_statics = live(statics.as_ref(), run.now_s)?;
         let base = View {
             table,
-            key: &key,
+            key,
             clustering: &[],
             row: None,
             statics: statics
@@ -421,7 +427,7 @@ impl PartitionReader<'_, '_> {
         if !run.plan.needs_static {
             statics = source.static_row(run.engine, table).await?;
         }
-        self.static_alone(&key, statics.as_ref(), output)
+        self.static_alone(key, statics.as_ref(), output)
     }
 
     /// A partition without rows, whose static content counts as one.

@@ -50,10 +50,9 @@ pub struct RangeCursor {
     /// Where the range ends; none is the end of all keys.
     end: Option<Bytes>,
     scan: Option<TabletScan>,
-    /// The key that the scan has given last.
+    /// In a cluster, where the scan under way has begun, and the key that it has given last: the tablet may go away under it.
+    begun_at: Option<Bytes>,
     last: Option<Bytes>,
-    /// Where the scan under way has begun.
-    begun_at: Bytes,
     pending: Option<Entry>,
     current: Option<PartitionKey>,
     header: Option<PartitionHeader>,
@@ -72,8 +71,8 @@ impl RangeCursor {
             end: range.end.clone(),
             rest: Some(range),
             scan: None,
+            begun_at: None,
             last: None,
-            begun_at: Bytes::new(),
             pending: None,
             current: None,
             header: None,
@@ -222,7 +221,9 @@ impl RangeCursor {
             if let Some(scan) = &mut self.scan {
                 match scan.next().await {
                     Ok(Some((key, packed))) => {
-                        self.last = Some(key.clone());
+                        if self.begun_at.is_some() {
+                            self.last = Some(key.clone());
+                        }
                         return entry(&key, packed).map(Some);
                     }
                     Ok(None) => self.scan = None,
@@ -313,7 +314,7 @@ impl RangeCursor {
                 break (scan, tokens, covered.end);
             }
         };
-        self.begun_at = rest.start;
+        self.begun_at = Some(rest.start);
         self.last = None;
         self.scan = Some(scan);
         self.rest = end
@@ -330,7 +331,7 @@ impl RangeCursor {
         }
         let start = match self.last.take() {
             Some(last) => [last.as_ref(), &[0]].concat().into(),
-            None => self.begun_at.clone(),
+            None => self.begun_at.take().unwrap_or_default(),
         };
         self.rest = Some(ByteRange {
             start,
