@@ -55,7 +55,7 @@ pub struct Limits {
     pub batch_size_fail_bytes: usize,
     pub tombstone_warn_threshold: usize,
     pub tombstone_failure_threshold: usize,
-    /// Prepared statements kept, in bytes.
+    /// Prepared statements kept, in bytes: about 2.5 KB each, so some 50,000 by default, a pair for each of 10,000 tables and room to spare.
     pub prepared_cache_bytes: usize,
     /// Bytes of rows after which a page ends early, whatever its size in rows.
     pub page_bytes_max: usize,
@@ -71,7 +71,7 @@ impl Default for Limits {
             batch_size_fail_bytes: 50 << 20,
             tombstone_warn_threshold: 1_000,
             tombstone_failure_threshold: 100_000,
-            prepared_cache_bytes: 64 << 20,
+            prepared_cache_bytes: 128 << 20,
             page_bytes_max: 64 << 20,
             request_timeout: Duration::from_secs(10),
         }
