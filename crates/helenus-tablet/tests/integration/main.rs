@@ -1,6 +1,7 @@
 //! A store on a real folder: reads and writes, restarts, kill -9, full disks, damage.
 
 mod basic;
+mod bucket;
 mod compaction;
 mod crash;
 mod damage;
@@ -9,6 +10,7 @@ mod faulty;
 mod log_store;
 mod reads;
 mod remote;
+mod remote_tablets;
 mod rest;
 mod scans;
 mod support;
