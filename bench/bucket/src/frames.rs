@@ -7,13 +7,14 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use bytes::{Bytes, BytesMut};
+use tempfile::{NamedTempFile, TempPath};
 
 const FRAME_BYTES: usize = 2 << 20;
 const LEVEL: i32 = 1;
 
-/// A file without a name, which goes when the last reader has gone.
+/// A file that goes with this. It is not kept open: there may be a hundred thousand of them.
 pub struct Frames {
-    file: File,
+    path: TempPath,
     len: u64,
     /// Where each frame begins in the file, and where the last one ends.
     bounds: Vec<u64>,
@@ -21,16 +22,16 @@ pub struct Frames {
 
 impl Frames {
     pub fn write(folder: &Path, bytes: &[u8]) -> Result<Frames> {
-        let file = tempfile::tempfile_in(folder)?;
+        let file = NamedTempFile::new_in(folder)?;
         let (mut end, mut bounds) = (0, vec![0]);
         for frame in bytes.chunks(FRAME_BYTES) {
             let compressed = zstd::bulk::compress(frame, LEVEL)?;
-            file.write_all_at(&compressed, end)?;
+            file.as_file().write_all_at(&compressed, end)?;
             end += compressed.len() as u64;
             bounds.push(end);
         }
         Ok(Frames {
-            file,
+            path: file.into_temp_path(),
             len: bytes.len() as u64,
             bounds,
         })
@@ -47,9 +48,10 @@ impl Frames {
         );
         let (start, end) = (usize::try_from(range.start)?, usize::try_from(range.end)?);
         let mut read = BytesMut::with_capacity(end - start);
+        let file = File::open(&self.path)?;
         let frames = start / FRAME_BYTES..end.div_ceil(FRAME_BYTES);
         for number in frames {
-            let frame = self.frame(number)?;
+            let frame = self.frame(&file, number)?;
             let begins = number * FRAME_BYTES;
             let part = start.saturating_sub(begins)..(end - begins).min(frame.len());
             read.extend_from_slice(frame.get(part).context("a frame is short")?);
@@ -57,12 +59,12 @@ impl Frames {
         Ok(read.freeze())
     }
 
-    fn frame(&self, number: usize) -> Result<Vec<u8>> {
+    fn frame(&self, file: &File, number: usize) -> Result<Vec<u8>> {
         let (Some(&begin), Some(&end)) = (self.bounds.get(number), self.bounds.get(number + 1)) else {
             anyhow::bail!("no frame {number}");
         };
         let mut compressed = vec![0; usize::try_from(end - begin)?];
-        self.file.read_exact_at(&mut compressed, begin)?;
+        file.read_exact_at(&mut compressed, begin)?;
         Ok(zstd::bulk::decompress(&compressed, FRAME_BYTES)?)
     }
 }

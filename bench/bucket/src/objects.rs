@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use crate::frames::Frames;
 
 /// Objects of so many bytes go to the folder, if there is one.
-const LARGE_BYTES: usize = 256 << 10;
+const LARGE_BYTES: usize = 16 << 10;
 
 #[derive(Clone)]
 enum Content {
