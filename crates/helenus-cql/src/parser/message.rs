@@ -180,7 +180,8 @@ fn lex_error(text: &str, error: &LexError) -> CqlError {
         Some(character) => {
             let mut units = [0; 2];
             let first = character.encode_utf16(&mut units).first().copied();
-            let shown = String::from_utf16_lossy(&[first.unwrap_or_default()]);
+            // Half of a pair, alone, is written as a question mark.
+            let shown = String::from_utf16(&[first.unwrap_or_default()]).unwrap_or("?".to_owned());
             format!("'{}'", escape(&shown))
         }
         None => "'<EOF>'".to_owned(),

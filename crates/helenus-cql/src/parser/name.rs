@@ -151,17 +151,24 @@ impl Parser<'_> {
         ) || kind.is_unreserved_function()
     }
 
-    /// Rule `allowedFunctionName`.
+    /// Rule `allowedFunctionName`. A keyword stays as it was written.
     pub(super) fn plain_function_name(&mut self) -> Parsed<Ident> {
         if !self.is_function_name_at(0) {
             return Err(self.no_viable());
         }
         let token = self.advance();
-        Ok(self.name_of(token))
+        match token.kind.is_basic_unreserved() {
+            true => Ok(Ident(self.slice(token).to_owned())),
+            false => Ok(self.name_of(token)),
+        }
     }
 
     /// Rule `functionName`.
     pub(super) fn function_name(&mut self) -> Parsed<FunctionName> {
+        if self.kind().is_ident() && !self.is_function_name_at(0) && self.kind_at(1) != Kind::Dot {
+            self.advance();
+            return Err(self.mismatched(Kind::Dot));
+        }
         Ok(FunctionName {
             keyspace: self.qualifier(follows_function)?,
             name: self.plain_function_name()?,

@@ -105,12 +105,35 @@ impl Parser<'_> {
             kind => kind.is_ident() || kind.is_constant(),
         };
         if found {
-            if !self.begins_item_at(1, modifier == Kind::Json) {
+            if !self.begins_item_at(1, modifier == Kind::Json) || !self.parses_items_behind(modifier)? {
                 return Err(self.no_viable_at(1));
             }
             self.advance();
         }
         Ok(found)
+    }
+
+    /// True if what is selected parses to its end behind JSON or DISTINCT, which Cassandra's parser tries before it takes either for more
+    /// than a column.
+    fn parses_items_behind(&mut self, modifier: Kind) -> Parsed<bool> {
+        let (position, markers) = (self.position, self.bind_markers.len());
+        self.advance();
+        let distinct = match modifier {
+            Kind::Json => self.select_modifier(Kind::Distinct),
+            _ => Ok(false),
+        };
+        let parsed = match distinct {
+            Ok(is_distinct) => self.select_items().map(|_| is_distinct),
+            failed => failed,
+        };
+        self.position = position;
+        self.bind_markers.truncate(markers);
+        match parsed {
+            Ok(_) => Ok(true),
+            // What the parser can't read has a place in the statement; other mistakes do not.
+            Err(CqlError::Syntax(message)) if message.starts_with("line ") => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// What Cassandra's parser sees of the first item when it has to know whether JSON or DISTINCT is a column.
@@ -119,9 +142,14 @@ impl Parser<'_> {
             return true;
         }
         let next = self.kind_at(distance + 1);
-        if may_be_distinct && self.kind_at(distance) == Kind::Distinct && next.is_ident() && next != Kind::As
-        {
-            return self.begins_item_at(distance + 1, false);
+        if may_be_distinct && self.kind_at(distance) == Kind::Distinct {
+            if next.is_ident() && next != Kind::As {
+                return self.begins_item_at(distance + 1, false);
+            }
+            let is_all = next == Kind::Star && !self.begins_term_at(distance + 2);
+            if next.is_constant() || next == Kind::Null || is_all {
+                return true;
+            }
         }
         match next {
             Kind::LeftParen => true,

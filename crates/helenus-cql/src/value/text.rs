@@ -68,8 +68,15 @@ fn native_from_string(native: NativeType, text: &str) -> Result<Bytes, String> {
         N::Text => fixed(text.as_bytes()),
         N::Ascii if text.is_ascii() => fixed(text.as_bytes()),
         N::Ascii => {
-            let reason = "java.nio.charset.UnmappableCharacterException: Input length = 1";
-            return Err(format!("Invalid ASCII character in string literal: {reason}"));
+            // Java's characters beyond the first plane are pairs.
+            let length = text
+                .chars()
+                .find(|char| !char.is_ascii())
+                .map_or(1, char::len_utf16);
+            let reason = "java.nio.charset.UnmappableCharacterException: Input length =";
+            return Err(format!(
+                "Invalid ASCII character in string literal: {reason} {length}"
+            ));
         }
         N::Blob => parse_hex(text)?,
         N::Counter => parse_hex(text)

@@ -133,8 +133,11 @@ pub fn partial(name: &'static str, ty: &CqlType, has_padding: bool) -> NativeFun
                 unit
             }
         });
-        let masked: Vec<u16> = masked.collect();
-        Ok(Some(Bytes::from(String::from_utf16_lossy(&masked))))
+        // Half of a pair, alone, is written as a question mark.
+        let masked: String = char::decode_utf16(masked)
+            .map(|char| char.unwrap_or('?'))
+            .collect();
+        Ok(Some(Bytes::from(masked)))
     })
 }
 

@@ -12,7 +12,7 @@ use super::factory::{self, Factory};
 use super::{Function, aggregate, blob, cast, math, operation, time, token};
 use crate::plan::PlanContext;
 use crate::response::ColumnSpec;
-use crate::term::Assignable;
+use crate::term::{Assignable, test_strictly};
 
 struct Registry {
     functions: HashMap<String, Vec<Function>>,
@@ -172,7 +172,7 @@ fn validate_types(
     }
     for (position, arg) in args.iter().enumerate() {
         let spec = argument_spec(function, position, site);
-        if !arg.test(ctx, &spec).is_assignable() {
+        if !test_strictly(ctx, *arg, &spec)?.is_assignable() {
             return Err(CqlError::invalid(format!(
                 "Type error: {} cannot be passed as argument {position} of function {name} of type {}",
                 arg.text(),
@@ -188,13 +188,19 @@ fn match_arguments(
     function: &Function,
     args: &[&dyn Assignable],
     site: CallSite<'_>,
-) -> Assignment {
+) -> Result<Assignment, CqlError> {
     if args.len() != function.arg_types().len() {
-        return Assignment::NotAssignable;
+        return Ok(Assignment::NotAssignable);
     }
-    let test =
-        |(position, arg): (usize, &&dyn Assignable)| arg.test(ctx, &argument_spec(function, position, site));
-    Assignment::worst(args.iter().enumerate().map(test))
+    let mut worst = Assignment::ExactMatch;
+    for (position, arg) in args.iter().enumerate() {
+        let fit = test_strictly(ctx, *arg, &argument_spec(function, position, site))?;
+        if !fit.is_assignable() {
+            return Ok(fit);
+        }
+        worst = Assignment::worst([worst, fit]);
+    }
+    Ok(worst)
 }
 
 fn best_match(
@@ -213,7 +219,7 @@ fn best_match(
         .iter()
         .filter(|function| returns_what_is_wanted(function))
     {
-        match match_arguments(ctx, function, args, site) {
+        match match_arguments(ctx, function, args, site)? {
             Assignment::ExactMatch => return Ok(function.clone()),
             Assignment::WeaklyAssignable => compatible.push(function.clone()),
             Assignment::NotAssignable => {}

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use helenus_cql::ast;
+use helenus_cql::error::CqlError;
 use helenus_cql::types::CqlType;
 use helenus_cql::value;
 
@@ -37,6 +38,11 @@ pub trait Assignable {
     fn is_marker(&self) -> bool {
         false
     }
+
+    /// True for a term in brackets, which says itself that it is neither a list nor a vector that is expected.
+    fn is_array(&self) -> bool {
+        false
+    }
 }
 
 /// A raw term as something assignable.
@@ -62,6 +68,32 @@ impl Assignable for RawTerm<'_> {
     fn is_marker(&self) -> bool {
         matches!(self.0, ast::Term::Marker(_))
     }
+
+    fn is_array(&self) -> bool {
+        matches!(self.0, ast::Term::List(_))
+    }
+}
+
+/// How well it fits `receiver`.
+///
+/// # Errors
+/// `Unexpected receiver type` for a term in brackets.
+pub fn test_strictly(
+    ctx: &PlanContext<'_>,
+    assignable: &dyn Assignable,
+    receiver: &ColumnSpec,
+) -> Result<Assignment, CqlError> {
+    if assignable.is_array() && !matches!(receiver.ty, CqlType::List { .. } | CqlType::Vector { .. }) {
+        return Err(not_an_array(receiver));
+    }
+    Ok(assignable.test(ctx, receiver))
+}
+
+pub(super) fn not_an_array(receiver: &ColumnSpec) -> CqlError {
+    CqlError::invalid(format!(
+        "Unexpected receiver type '{}'; only list and vector are expected",
+        receiver.ty
+    ))
 }
 
 /// A receiver for a part of `receiver`, as messages name it.

@@ -17,7 +17,9 @@ use helenus_cql::error::CqlError;
 use helenus_cql::types::{CqlType, UserType};
 use helenus_cql::value;
 
-pub use assignment::{Assignable, Assignment, RawTerm, common_type, exact_term_type, part_spec};
+pub use assignment::{
+    Assignable, Assignment, RawTerm, common_type, exact_term_type, part_spec, test_strictly,
+};
 pub use types::{qualified_type_name, resolve_type};
 
 use crate::clock::Clock;

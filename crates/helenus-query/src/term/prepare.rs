@@ -10,7 +10,7 @@ use helenus_cql::error::CqlError;
 use helenus_cql::types::CqlType;
 use helenus_cql::value;
 
-use super::assignment::{Assignable, RawTerm, part_spec};
+use super::assignment::{Assignable, RawTerm, not_an_array, part_spec, test_strictly};
 use super::{EvalContext, Term, qualified_type_name, resolve_type};
 use crate::clock::SystemClock;
 use crate::functions::{self, ScalarFunction};
@@ -95,20 +95,8 @@ fn fold(term: Term, parts_are_constant: bool) -> Result<Term, CqlError> {
     Ok(Term::Constant(term.value(&ctx)?))
 }
 
-/// True if the term fits; a list in brackets says so itself where neither a list nor a vector is expected.
 fn is_assignable(ctx: &PlanContext<'_>, term: &ast::Term, receiver: &ColumnSpec) -> Result<bool, CqlError> {
-    let is_array = matches!(term, ast::Term::List(_));
-    if is_array && !matches!(receiver.ty, CqlType::List { .. } | CqlType::Vector { .. }) {
-        return Err(not_an_array(receiver));
-    }
-    Ok(RawTerm(term).test(ctx, receiver).is_assignable())
-}
-
-fn not_an_array(receiver: &ColumnSpec) -> CqlError {
-    CqlError::invalid(format!(
-        "Unexpected receiver type '{}'; only list and vector are expected",
-        receiver.ty
-    ))
+    Ok(test_strictly(ctx, &RawTerm(term), receiver)?.is_assignable())
 }
 
 fn prepare_literal(literal: &ast::Literal, receiver: &ColumnSpec) -> Result<Term, CqlError> {
