@@ -4,6 +4,7 @@
 
 use helenus_cql::error::{Consistency, CqlError};
 
+use crate::dml::Bound;
 use crate::engine::Engine;
 use crate::request::QueryOptions;
 use crate::schema::Table;
@@ -22,16 +23,17 @@ pub(crate) fn check_request(consistency: Consistency) -> Result<(), CqlError> {
     }
 }
 
-/// Checks the level of a read.
-pub(crate) fn check_read(engine: &Engine, table: &Table, consistency: Consistency) -> Result<(), CqlError> {
-    if consistency == Consistency::Any {
-        return invalid("ANY ConsistencyLevel is only supported for writes");
+/// Checks that the level is one of reads. Whether there are replicas enough comes after the values of the request.
+pub(crate) fn check_read(consistency: Consistency) -> Result<(), CqlError> {
+    match consistency {
+        Consistency::Any => invalid("ANY ConsistencyLevel is only supported for writes"),
+        _ => Ok(()),
     }
-    require_replicas(engine, table, consistency)
 }
 
-/// Checks the level of a single write without a condition.
-pub(crate) fn check_write(engine: &Engine, table: &Table, consistency: Consistency) -> Result<(), CqlError> {
+/// Checks that the level is one of single writes without a condition. Whether there are replicas enough comes after the values of
+/// the request.
+pub(crate) fn check_write(table: &Table, consistency: Consistency) -> Result<(), CqlError> {
     if table.is_counter {
         if consistency == Consistency::Any {
             return invalid(format!(
@@ -46,7 +48,22 @@ pub(crate) fn check_write(engine: &Engine, table: &Table, consistency: Consisten
     if consistency.is_serial() {
         return invalid("You must use conditional updates for serializable writes");
     }
-    require_replicas(engine, table, consistency)
+    Ok(())
+}
+
+/// Checks the level of a write that reads what it changes, as one of reads.
+pub(crate) fn check_read_of_write(
+    engine: &Engine,
+    bound: &Bound<'_>,
+    consistency: Consistency,
+) -> Result<(), CqlError> {
+    if !bound.requires_read() || bound.writes_nothing() {
+        return Ok(());
+    }
+    if consistency == Consistency::Any {
+        return invalid("Write operation require a read but consistency ANY is not supported on reads");
+    }
+    require_replicas(engine, bound.table(), consistency)
 }
 
 /// Checks the levels of a write with a condition.

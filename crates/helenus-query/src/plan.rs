@@ -23,6 +23,20 @@ pub enum Plan {
     Direct(Box<ast::Statement>),
 }
 
+impl Plan {
+    /// What is wrong with a statement that can be planned, where Cassandra says so later than that.
+    ///
+    /// # Errors
+    /// Cassandra's.
+    pub fn validate(&self) -> Result<(), CqlError> {
+        match self {
+            Plan::Modification(plan) => plan.validate(),
+            Plan::Batch(plan) => plan.modifications().try_for_each(ModificationPlan::validate),
+            Plan::Select(_) | Plan::Direct(_) => Ok(()),
+        }
+    }
+}
+
 /// A plan and what PREPARE tells about it.
 #[derive(Debug)]
 pub struct Planned {

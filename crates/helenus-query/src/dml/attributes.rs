@@ -101,7 +101,7 @@ impl Attributes {
         Ok(Some(ttl_s).filter(|ttl| *ttl > 0))
     }
 
-    /// When what is written at `now_s` expires.
+    /// When what is written at `now_s` expires. Whether that is too late is a matter of the clock, whatever time the request gives.
     pub fn expiry(
         &self,
         eval: &EvalContext<'_>,
@@ -111,8 +111,8 @@ impl Attributes {
         let Some(ttl_s) = self.ttl_s(eval, table)? else {
             return Ok(None);
         };
-        let expires_at_s = now_s.saturating_add(i64::from(ttl_s));
-        if expires_at_s > EXPIRES_MAX_S {
+        let clock_s = eval.clock.now_us().div_euclid(1_000_000);
+        if clock_s.saturating_add(i64::from(ttl_s)) > EXPIRES_MAX_S {
             let default = if self.ttl.is_none() { "default " } else { "" };
             return Err(CqlError::invalid(format!(
                 "Request on table {} with {default}ttl of {ttl_s} seconds exceeds maximum supported expiration date of \
@@ -122,6 +122,7 @@ impl Attributes {
                 table.full_name()
             )));
         }
+        let expires_at_s = now_s.saturating_add(i64::from(ttl_s)).min(EXPIRES_MAX_S);
         Ok(Some(Expiry { ttl_s, expires_at_s }))
     }
 }

@@ -1,6 +1,5 @@
 //! BATCH: several modifications that happen together (Cassandra's `BatchStatement`).
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use helenus_cql::ast::{self, BatchKind};
@@ -9,7 +8,7 @@ use helenus_cql::error::{CqlError, WriteType};
 use super::attributes::{Attributes, check_timestamp};
 use super::bound::Bound;
 use super::writes::WriteSet;
-use super::{ModificationPlan, cas, eval_context, keep_part, lock, now_s};
+use super::{ModificationPlan, batch_size, cas, eval_context, keep_part, lock, now_s};
 use crate::cluster::writes::Together;
 use crate::consistency;
 use crate::engine::Engine;
@@ -19,10 +18,6 @@ use crate::response::{Outcome, Response};
 use crate::schema::{Table, TableKind};
 use crate::storage::read::PartitionKey;
 use crate::trace;
-
-/// Partitions of an unlogged batch beyond which the client is warned
-/// (`unlogged_batch_across_partitions_warn_threshold`).
-const UNLOGGED_PARTITIONS_WARN: usize = 10;
 
 /// A batch ready to run.
 #[derive(Debug)]
@@ -152,6 +147,17 @@ fn check(kind: BatchKind, attributes: &Attributes, statements: &[&ModificationPl
     if kind == BatchKind::Logged && has_counters {
         return invalid("Cannot include a counter statement in a logged batch");
     }
+    let is_virtual = |statement: &&ModificationPlan| statement.table.kind == TableKind::Virtual;
+    let has_virtual = statements.iter().any(is_virtual);
+    if kind == BatchKind::Logged && has_virtual {
+        return invalid("Cannot include a virtual table statement in a logged batch");
+    }
+    if has_virtual && !statements.iter().all(is_virtual) {
+        return invalid("Mutations for virtual and regular tables cannot exist in the same batch");
+    }
+    if has_conditions && has_virtual {
+        return invalid("Conditional BATCH statements cannot include mutations for virtual tables");
+    }
     if has_conditions {
         let mut tables = statements.iter().map(|statement| statement.table.full_name());
         let first = tables.next();
@@ -203,7 +209,8 @@ impl PlannedBatch {
                 BatchStatement::Text(text, values) => {
                     let plan = trace::parsing(|| {
                         let parsed = engine.parse(text)?;
-                        engine.plan(client.keyspace.as_deref(), &parsed)
+                        let planned = engine.plan(client.keyspace.as_deref(), &parsed)?;
+                        planned.plan.validate().map(|()| planned)
                     })?;
                     (Arc::new(plan), values)
                 }
@@ -300,7 +307,7 @@ async fn run(
         return cas::execute(engine, bounds, options, now_s, true).await;
     }
     for bound in bounds {
-        consistency::require_replicas(engine, &bound.plan.table, options.consistency)?;
+        bound.plan.refuse_virtual()?;
     }
     // Locks are not held while other nodes take theirs.
     let locked = match is_in_one_tablet(engine, bounds) {
@@ -315,10 +322,15 @@ async fn run(
     let is_locked = locked.as_ref().is_some_and(|locked| locked.is_alone);
     let mut writes = WriteSet::under(locked.map(|locked| locked.guard));
     for bound in bounds {
+        consistency::check_read_of_write(engine, bound, options.consistency)?;
         let timestamp_us = bound.timestamp_us.unwrap_or(default_us);
         writes.add(engine, bound, timestamp_us, now_s).await?;
     }
-    let warnings = check_size(engine, kind, &writes)?;
+    for bound in bounds.iter().filter(|bound| !bound.writes_nothing()) {
+        consistency::require_replicas(engine, &bound.plan.table, options.consistency)?;
+    }
+    let mut warnings: Vec<String> = no_grace(kind, bounds).into_iter().collect();
+    warnings.extend(batch_size::check(&engine.limits, kind, &writes)?);
     let together = Together {
         is_logged: kind == BatchKind::Logged,
         is_locked,
@@ -340,37 +352,18 @@ fn is_in_one_tablet(engine: &Engine, bounds: &[Bound<'_>]) -> bool {
     tokens.all(|token| tablet.contains(token))
 }
 
-/// Warns of a batch that is large, and refuses one that is too large; only batches of several partitions.
-fn check_size(engine: &Engine, kind: BatchKind, writes: &WriteSet) -> Result<Vec<String>, CqlError> {
-    let partitions = writes.partitions();
-    let mut warnings = Vec::new();
-    if partitions.len() <= 1 {
-        return Ok(warnings);
+/// Warns of tables whose entries in Cassandra's batch log would expire at once.
+fn no_grace(kind: BatchKind, bounds: &[Bound<'_>]) -> Option<String> {
+    let tables = bounds.iter().map(|bound| bound.plan.table.as_ref());
+    let names = batch_size::table_names(tables.filter(|table| table.options.gc_grace_s == 0));
+    if kind != BatchKind::Logged || names.is_empty() {
+        return None;
     }
-    let tables: BTreeSet<String> = partitions
-        .iter()
-        .map(|(keyspace, table, _)| format!("{keyspace}.{table}"))
-        .collect();
-    let names = tables.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
-    let (size, limits) = (writes.data_len(), &engine.limits);
-    if kind == BatchKind::Logged || kind == BatchKind::Unlogged {
-        if size > limits.batch_size_fail_bytes {
-            return invalid("Batch too large");
-        }
-        if size > limits.batch_size_warn_bytes {
-            let threshold = limits.batch_size_warn_bytes;
-            warnings.push(format!(
-                "Batch for [{names}] is of size {size}, exceeding specified threshold of {threshold} by {}.",
-                size - threshold
-            ));
-        }
-    }
-    if kind == BatchKind::Unlogged && partitions.len() > UNLOGGED_PARTITIONS_WARN {
-        warnings.push(format!(
-            "Unlogged batch covering {} partitions detected against table{} [{names}]. You should use a logged batch for atomicity, or asynchronous writes for performance.",
-            partitions.len(),
-            if tables.len() == 1 { "" } else { "s" }
-        ));
-    }
-    Ok(warnings)
+    Some(format!(
+        "Executing a LOGGED BATCH on table{} [{}], configured with a gc_grace_seconds of 0. The gc_grace_seconds is used to TTL \
+         batchlog entries, so setting gc_grace_seconds too low on tables involved in an atomic batch might cause batchlog \
+         entries to expire before being replayed.",
+        if names.len() == 1 { "" } else { "s" },
+        names.join(", ")
+    ))
 }

@@ -9,6 +9,7 @@ use helenus_row::ClusteringRange;
 
 use super::ModificationPlan;
 use super::operation::Operation;
+use crate::schema::Table;
 use crate::select::restrictions::StatementKind;
 use crate::storage::read::{PartitionKey, RowsWanted};
 use crate::term::EvalContext;
@@ -86,6 +87,34 @@ impl<'p> Bound<'p> {
     /// True if the operations are on regular columns, or a row is inserted or deleted.
     pub fn updates_regular_rows(&self) -> bool {
         self.plan.table.clustering_count == 0 || !matches!(self.rows, RowsBound::None)
+    }
+
+    /// True if clustering columns are restricted to nothing, by an empty IN or by slices that are none.
+    pub fn names_no_rows(&self) -> bool {
+        match &self.rows {
+            RowsBound::None => false,
+            RowsBound::Names(names) => names.is_empty(),
+            RowsBound::Ranges(ranges) => ranges.is_empty(),
+        }
+    }
+
+    /// True if it reads what it changes, other than counters.
+    pub fn requires_read(&self) -> bool {
+        !self.plan.table.is_counter
+            && self
+                .operations
+                .iter()
+                .any(|operation| operation.action.requires_read())
+    }
+
+    /// The table that it writes to.
+    pub fn table(&self) -> &Table {
+        &self.plan.table
+    }
+
+    /// True if there is nothing that it could write to.
+    pub fn writes_nothing(&self) -> bool {
+        self.partitions.is_empty() || self.names_no_rows()
     }
 
     pub fn updates_static_row(&self) -> bool {

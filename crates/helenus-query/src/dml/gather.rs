@@ -53,6 +53,10 @@ impl WriteSet {
         timestamp_us: i64,
         now_s: i64,
     ) -> Result<(), CqlError> {
+        // Static columns are left alone too, and nothing else is wrong.
+        if bound.names_no_rows() {
+            return Ok(());
+        }
         let plan = bound.plan;
         let params = WriteParams {
             table: &plan.table,
@@ -76,7 +80,17 @@ impl WriteSet {
             } else {
                 gathering.upsert(partition).await?;
             }
-            gathering.static_row(partition).await?;
+            if !bound.updates_static_row() {
+                continue;
+            }
+            // As often as rows are named, as Cassandra does: counters and lists show it.
+            let times = match &bound.rows {
+                RowsBound::Names(names) => names.len(),
+                RowsBound::None | RowsBound::Ranges(_) => 1,
+            };
+            for _ in 0..times {
+                gathering.static_row(partition).await?;
+            }
         }
         Ok(())
     }

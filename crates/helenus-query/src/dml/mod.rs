@@ -9,6 +9,7 @@
 mod apply;
 mod attributes;
 mod batch;
+mod batch_size;
 mod bound;
 pub(crate) mod build;
 mod cas;
@@ -38,7 +39,7 @@ use crate::engine::Engine;
 use crate::plan::PlanContext;
 use crate::request::{BoundValue, Place, QueryOptions};
 use crate::response::{Outcome, Response};
-use crate::schema::Table;
+use crate::schema::{Table, TableKind};
 use crate::select::PointKey;
 use crate::select::restrictions::{StatementKind, StatementRestrictions};
 use crate::storage::read::PartitionKey;
@@ -47,7 +48,7 @@ use crate::term::EvalContext;
 
 use attributes::{Attributes, check_timestamp};
 pub use batch::{BatchPlan, PlannedBatch, write_type as batch_write_type};
-use bound::Bound;
+pub(crate) use bound::Bound;
 use conditions::Conditions;
 pub(crate) use followers::IndexedOps;
 use json::JsonSource;
@@ -124,6 +125,54 @@ impl ModificationPlan {
 
     pub fn table(&self) -> &Arc<Table> {
         &self.table
+    }
+
+    /// What is wrong with it though it can be planned (Cassandra's `ModificationStatement.validate`): told of by PREPARE, and by
+    /// a request that brings its values once there are enough of them.
+    ///
+    /// # Errors
+    /// Cassandra's.
+    pub(crate) fn validate(&self) -> Result<(), CqlError> {
+        let (table, attributes) = (&self.table, &self.attributes);
+        let is_virtual = table.kind == TableKind::Virtual;
+        let refused = [
+            (
+                table.is_counter && attributes.has_timestamp(),
+                "Cannot provide custom timestamp for counter updates",
+            ),
+            (
+                table.is_counter && attributes.has_ttl(),
+                "Cannot provide custom TTL for counter updates",
+            ),
+            (table.is_view(), "Cannot directly modify a materialized view"),
+            (
+                is_virtual && attributes.has_timestamp(),
+                "Custom timestamp is not supported by virtual tables",
+            ),
+            (
+                is_virtual && attributes.has_ttl(),
+                "Expiring columns are not supported by virtual tables",
+            ),
+            (
+                is_virtual && self.is_conditional(),
+                "Conditional updates are not supported by virtual tables",
+            ),
+        ];
+        match refused.into_iter().find(|(applies, _)| *applies) {
+            Some((_, message)) => Err(CqlError::invalid(message)),
+            None => Ok(()),
+        }
+    }
+
+    /// No virtual table here takes writes.
+    fn refuse_virtual(&self) -> Result<(), CqlError> {
+        match self.table.kind == TableKind::Virtual {
+            true => Err(CqlError::invalid(format!(
+                "Modification is not supported by table {}",
+                self.table.full_name()
+            ))),
+            false => Ok(()),
+        }
     }
 
     /// True if it has an IF.
@@ -263,12 +312,16 @@ pub async fn execute(
     options: &QueryOptions,
 ) -> Result<Outcome, CqlError> {
     let now_s = now_s(engine, options);
+    let is_virtual = plan.table.kind == TableKind::Virtual;
+    if plan.conditions.is_empty() && !is_virtual {
+        consistency::check_write(plan.table(), options.consistency)?;
+    }
     let mut bounds = [Bound::new(plan, eval_context(engine, values, options))?];
     keep_part(&mut bounds, &options.place);
+    plan.refuse_virtual()?;
     if !plan.conditions.is_empty() {
         return cas::execute(engine, &bounds, options, now_s, false).await;
     }
-    consistency::check_write(engine, plan.table(), options.consistency)?;
     let locked = lock(engine, &bounds).await?;
     let [bound] = &bounds;
     // Dated under the lock: what comes after a condition is newer than what that wrote.
@@ -277,8 +330,12 @@ pub async fn execute(
         None => engine.timestamps.next_us(engine.clock.as_ref()),
     };
     check_timestamp(timestamp_us)?;
+    consistency::check_read_of_write(engine, bound, options.consistency)?;
     let mut writes = WriteSet::under(Some(locked.guard));
     writes.add(engine, bound, timestamp_us, now_s).await?;
+    if !bound.writes_nothing() {
+        consistency::require_replicas(engine, plan.table(), options.consistency)?;
+    }
     let together = Together {
         is_logged: false,
         is_locked: locked.is_alone,

@@ -14,7 +14,7 @@ use super::json::JsonSource;
 use super::operation::{self, Operation};
 use crate::plan::PlanContext;
 use crate::response::ColumnSpec;
-use crate::schema::{Column, Table, TableKind};
+use crate::schema::{Column, Table};
 use crate::select::restrictions::{RestrictionOptions, StatementKind, StatementRestrictions};
 
 fn invalid<T>(message: impl Into<String>) -> Result<T, CqlError> {
@@ -53,20 +53,6 @@ struct Draft {
     conditions: Conditions,
 }
 
-/// What no write to a virtual table may ask for.
-fn refuse_for_virtual(attributes: &Attributes, conditions: &Conditions) -> Result<(), CqlError> {
-    if attributes.has_timestamp() {
-        return invalid("Custom timestamp is not supported by virtual tables");
-    }
-    if attributes.has_ttl() {
-        return invalid("Expiring columns are not supported by virtual tables");
-    }
-    match conditions.is_empty() {
-        true => Ok(()),
-        false => invalid("Conditional updates are not supported by virtual tables"),
-    }
-}
-
 impl Draft {
     fn new(
         ctx: &mut PlanContext<'_>,
@@ -86,7 +72,7 @@ impl Draft {
         })
     }
 
-    /// The checks of `ModificationStatement`'s constructor and of `validate`.
+    /// The checks of `ModificationStatement`'s constructor.
     fn finish(
         self,
         restrictions: StatementRestrictions,
@@ -99,9 +85,6 @@ impl Draft {
             attributes,
             conditions,
         } = self;
-        if table.kind == TableKind::Virtual {
-            refuse_for_virtual(&attributes, &conditions)?;
-        }
         if !conditions.is_empty() {
             if table.is_counter {
                 return invalid("Conditional updates are not supported on counter tables");
@@ -109,21 +92,6 @@ impl Draft {
             if attributes.has_timestamp() {
                 return invalid("Cannot provide custom timestamp for conditional updates");
             }
-        }
-        if table.is_counter && attributes.has_timestamp() {
-            return invalid("Cannot provide custom timestamp for counter updates");
-        }
-        if table.is_counter && attributes.has_ttl() {
-            return invalid("Cannot provide custom TTL for counter updates");
-        }
-        if table.is_view() {
-            return invalid("Cannot directly modify a materialized view");
-        }
-        if table.kind == TableKind::Virtual {
-            return invalid(format!(
-                "Modification is not supported by table {}",
-                table.full_name()
-            ));
         }
         Ok(ModificationPlan::new(
             table,

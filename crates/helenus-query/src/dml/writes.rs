@@ -2,7 +2,7 @@
 //! it happens as a whole or not at all.
 
 use std::any::Any;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -96,33 +96,13 @@ impl WriteSet {
         self.rows.is_empty() && self.headers.is_empty()
     }
 
-    /// The partitions that are written.
-    pub fn partitions(&self) -> HashSet<(&str, &str, &Bytes)> {
-        self.rows
-            .iter()
-            .map(|row| {
-                (
-                    row.table.keyspace.as_str(),
-                    row.table.name.as_str(),
-                    &row.partition.bytes,
-                )
-            })
-            .chain(self.headers.iter().map(|write| {
-                (
-                    write.table.keyspace.as_str(),
-                    write.table.name.as_str(),
-                    &write.partition.bytes,
-                )
-            }))
+    /// The partitions that are written, by the number of their table, which comes with them.
+    pub fn partitions(&self) -> HashMap<(u32, &Bytes), &Table> {
+        let rows = self.rows.iter().map(|row| (&row.table, &row.partition));
+        let headers = self.headers.iter().map(|write| (&write.table, &write.partition));
+        rows.chain(headers)
+            .map(|(table, partition)| ((table.number.0, &partition.bytes), table.as_ref()))
             .collect()
-    }
-
-    /// Bytes of all operands.
-    pub fn data_len(&self) -> usize {
-        self.rows
-            .iter()
-            .map(|row| row.operand.len() + row.clustering.len())
-            .sum()
     }
 
     /// Writes everything, and the index entries that follow.

@@ -189,6 +189,7 @@ impl Engine {
         if planned.markers.bind(&options.values).is_err() {
             return Err(CqlError::invalid("Invalid amount of bind variables"));
         }
+        planned.plan.validate()?;
         let keyspace = client.keyspace.as_deref();
         self.run(client, keyspace, Source::Text(text), &planned, options)
             .await

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use helenus_cql::error::CqlError;
+use helenus_cql::error::{Consistency, CqlError};
 
 use super::bounds::{invalid_key, partition_key};
 use super::plan::SelectPlan;
@@ -14,6 +14,7 @@ use super::restrictions::StatementRestrictions;
 use super::row_view::RowView;
 use super::run::{builder, clustering_values};
 use super::view::{Live, View};
+use crate::consistency::require_replicas;
 use crate::engine::Engine;
 use crate::request::BoundValue;
 use crate::response::{Outcome, Response, Rows, RowsBuilder};
@@ -87,6 +88,7 @@ pub(super) async fn execute(
     point: &PointKey,
     ctx: &EvalContext<'_>,
     now_s: i64,
+    consistency: Consistency,
 ) -> Result<Outcome, CqlError> {
     let table = &plan.table;
     let mut out = builder(plan);
@@ -103,6 +105,7 @@ pub(super) async fn execute(
                 .bytes
         }
     };
+    require_replicas(engine, table, consistency)?;
     trace::step(|| format!("Executing single-partition query on {}", table.name));
     let header = read_header(engine, table, &partition).await?;
     let row = read_stored_row_under(engine, table, &partition, &clustering, header.as_ref()).await?;

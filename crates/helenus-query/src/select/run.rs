@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use helenus_cql::error::CqlError;
+use helenus_cql::error::{Consistency, CqlError};
 use helenus_row::key::split_partition_key;
 use helenus_row::read::LiveRow;
 use helenus_tablet::Tablet;
@@ -33,7 +33,7 @@ pub(super) struct Run<'a> {
     pub ctx: EvalContext<'a>,
     pub now_s: i64,
     pub resume: Option<PagingState>,
-    pub is_serial: bool,
+    pub consistency: Consistency,
     pub warnings: Vec<String>,
 }
 
@@ -44,7 +44,7 @@ pub async fn execute(
     values: &[BoundValue],
     options: &QueryOptions,
 ) -> Result<Outcome, CqlError> {
-    consistency::check_read(engine, &plan.table, options.consistency)?;
+    consistency::check_read(options.consistency)?;
     let ctx = EvalContext {
         values,
         clock: engine.clock.as_ref(),
@@ -58,7 +58,7 @@ pub async fn execute(
     let resume = state.map(PagingState::decode).transpose()?;
     let resume = resume.filter(|_| limits.are_paged(plan, options));
     if let (Some(point), None) = (&plan.point, &resume) {
-        return super::point::execute(engine, plan, point, &ctx, now_s).await;
+        return super::point::execute(engine, plan, point, &ctx, now_s, options.consistency).await;
     }
     let mut run = Run {
         engine,
@@ -66,7 +66,7 @@ pub async fn execute(
         ctx,
         now_s,
         resume,
-        is_serial: options.consistency.is_serial(),
+        consistency: options.consistency,
         warnings: Vec::new(),
     };
     match read(&mut run, limits, options).await {
@@ -234,7 +234,10 @@ impl Run<'_> {
             }));
         }
         let keys = plan.restrictions.partition_keys(&self.ctx)?;
-        if self.is_serial && keys.len() > 1 {
+        if keys.is_empty() {
+            return Ok(None);
+        }
+        if self.consistency.is_serial() && keys.len() > 1 {
             return Err(CqlError::invalid(
                 "SERIAL/LOCAL_SERIAL consistency may only be requested for one partition at a time",
             ));
@@ -260,6 +263,7 @@ impl Run<'_> {
         let Some(mut source) = source else {
             return Ok(());
         };
+        consistency::require_replicas(self.engine, &self.plan.table, self.consistency)?;
         let mut tombstones = TombstoneCount::new(&self.engine.limits);
         let needs_clustering = self.needs_clustering(&filter);
         let resume = self.resume.clone();

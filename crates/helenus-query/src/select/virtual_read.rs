@@ -10,6 +10,7 @@ use super::output::{Output, Passed, Step};
 use super::restrictions::is_virtual_keyspace;
 use super::run::Run;
 use super::view::VirtualView;
+use crate::consistency;
 use crate::schema::Table;
 use crate::storage::read::PartitionKey;
 
@@ -69,6 +70,10 @@ impl Run<'_> {
         let table = self.plan.table.clone();
         let filter = self.plan.restrictions.filter(&self.ctx)?;
         let rows = self.virtual_rows(&table)?;
+        // What is computed here and stored in Cassandra has replicas there.
+        if !is_virtual_keyspace(&table.keyspace) {
+            consistency::require_replicas(self.engine, &table, self.consistency)?;
+        }
         let resume = self.resume.clone();
         let mut skipped: Option<&Bytes> = None;
         let mut current: Option<&Bytes> = None;
