@@ -56,6 +56,11 @@ pub trait Backend: Send + Sync + 'static {
     /// what is not a SELECT.
     fn prepared_metadata(&self, prepared: &Self::Prepared) -> Arc<ResultMetadata>;
 
+    /// What a client is to be told, once, that runs the statement from another keyspace than it was prepared in.
+    fn use_warning(&self, _client: &ClientState, _prepared: &Self::Prepared) -> Option<String> {
+        None
+    }
+
     /// Runs a prepared statement.
     fn execute(
         &self,

@@ -80,6 +80,10 @@ impl Backend for Arc<Engine> {
         prepared.first_result.clone()
     }
 
+    fn use_warning(&self, client: &ClientState, prepared: &engine::Prepared) -> Option<String> {
+        Engine::use_warning(self, client, prepared)
+    }
+
     fn execute(
         &self,
         client: &ClientState,

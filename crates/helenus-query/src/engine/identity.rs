@@ -24,14 +24,29 @@ pub(crate) fn is_qualified(statement: &ast::Statement) -> bool {
     }
 }
 
-/// What Cassandra says of a statement that means another thing in another keyspace.
-pub(crate) fn use_warning(keyspace: &str, id: &[u8; 16]) -> String {
+/// True for statements that name tables, with their keyspace or without.
+pub(crate) fn names_tables(statement: &ast::Statement) -> bool {
+    matches!(
+        statement,
+        ast::Statement::Select(_)
+            | ast::Statement::Insert(_)
+            | ast::Statement::InsertJson(_)
+            | ast::Statement::Update(_)
+            | ast::Statement::Delete(_)
+            | ast::Statement::Truncate(_)
+            | ast::Statement::Batch(_)
+    )
+}
+
+/// What Cassandra says of a statement that means another thing in another keyspace, prepared or run in the one that is `used`.
+pub(crate) fn use_warning(used: Option<&str>, keyspace: Option<&str>, id: &[u8; 16]) -> String {
+    let (used, keyspace) = (used.unwrap_or("null"), keyspace.unwrap_or("null"));
     let id = u128::from_be_bytes(*id);
     format!(
         "`USE <keyspace>` with prepared statements is considered to be an anti-pattern due to ambiguity in non-qualified \
          table names. Please consider removing instances of `Session#setKeyspace(<keyspace>)`, `Session#execute(\"USE \
          <keyspace>\")` and `cluster.newSession(<keyspace>)` from your code, and always use fully qualified table names \
-         (e.g. <keyspace>.<table>). Keyspace used: {keyspace}, statement keyspace: {keyspace}, statement id: {id:032x}"
+         (e.g. <keyspace>.<table>). Keyspace used: {used}, statement keyspace: {keyspace}, statement id: {id:032x}"
     )
 }
 

@@ -24,6 +24,6 @@ fn a_statement_is_qualified_if_each_of_its_tables_is() {
 #[test]
 fn the_warning_names_the_statement_by_its_id() {
     let id = prepared_id(Some("proto"), "USE proto");
-    let warning = use_warning("proto", &id);
+    let warning = use_warning(Some("proto"), Some("proto"), &id);
     assert!(warning.ends_with("statement keyspace: proto, statement id: fed97f88c6a9e77a1237b464c51d2085"));
 }

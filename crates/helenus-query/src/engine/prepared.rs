@@ -8,8 +8,9 @@ use helenus_cql::ast;
 use helenus_cql::error::CqlError;
 
 use super::Engine;
-use super::identity::{is_qualified, prepared_id, use_warning};
+use super::identity::{is_qualified, names_tables, prepared_id, use_warning};
 use crate::plan::Planned;
+use crate::request::ClientState;
 use crate::response::ResultMetadata;
 use crate::trace;
 
@@ -99,13 +100,14 @@ impl Engine {
             let parsed = self.parse(text)?;
             crate::ddl::check_prepare(self, &parsed.statement)?;
             let planned = self.plan(keyspace, &parsed)?;
+            planned.plan.validate()?;
             Ok((parsed, planned))
         })?;
         let is_qualified = is_qualified(&parsed.statement);
         let id = prepared_id(keyspace.filter(|_| !is_qualified), text);
         let warnings = keyspace
             .filter(|_| !is_qualified)
-            .map(|keyspace| use_warning(keyspace, &id));
+            .map(|keyspace| use_warning(Some(keyspace), Some(keyspace), &id));
         let prepared = Arc::new(Prepared {
             id,
             query: text.to_owned(),
@@ -123,6 +125,18 @@ impl Engine {
         let unknown = || CqlError::Unprepared(id.to_vec());
         let key: [u8; 16] = id.try_into().map_err(|_| unknown())?;
         self.prepared.get(&key).ok_or_else(unknown)
+    }
+
+    /// What a client is told that runs a statement from another keyspace than the one that it was prepared in. Of batches Cassandra
+    /// can't say.
+    pub fn use_warning(&self, client: &ClientState, prepared: &Prepared) -> Option<String> {
+        let statement = &prepared.parsed.statement;
+        // What names no table belongs to no keyspace.
+        let keyspace = prepared.keyspace.as_deref().filter(|_| names_tables(statement));
+        let used = client.keyspace.as_deref();
+        let is_told =
+            used != keyspace && !is_qualified(statement) && !matches!(statement, ast::Statement::Batch(_));
+        is_told.then(|| use_warning(used, keyspace, &prepared.id))
     }
 
     /// Every statement that is remembered.

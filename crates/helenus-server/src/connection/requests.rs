@@ -85,7 +85,8 @@ impl<B: Backend> Connection<B> {
                     connected.count_prepared();
                 }
                 let client = self.client.clone();
-                let run = run_execute(shared, client, version, execute, self.knows_tablets);
+                let is_warned = self.is_warned.clone();
+                let run = run_execute(shared, client, version, execute, self.knows_tablets, is_warned);
                 self.run_request(begun, run, cx);
             }
             Request::Batch(batch) => {
@@ -262,6 +263,7 @@ async fn run_execute<B: Backend>(
     version: ProtocolVersion,
     execute: Box<Execute>,
     knows_tablets: bool,
+    is_warned: Arc<AtomicBool>,
 ) -> Ran<B::Prepared> {
     let Execute {
         id,
@@ -279,10 +281,15 @@ async fn run_execute<B: Backend>(
     };
     let skip = parameters.skip_metadata;
     let options = options(parameters, version);
+    let warning = shared.backend.use_warning(&client, &prepared);
+    let warning = warning.filter(|_| !is_warned.swap(true, Ordering::Relaxed));
     let outcome = shared.backend.execute(&client, &prepared, &options).await;
     let known = || shared.backend.prepared_metadata(&prepared);
     let page = |rows: &Rows| executed_metadata(rows, skip, result_metadata_id, version, known);
-    let answer = |outcome: Outcome| {
+    let answer = |mut outcome: Outcome| {
+        if let Some(warning) = warning {
+            outcome.warnings.insert(0, warning);
+        }
         let passed_on = outcome.passed_on.clone().filter(|_| knows_tablets);
         ResponseMessage {
             custom_payload: passed_on.map(|passed_on| tablets::payload(&passed_on)),
