@@ -23,6 +23,11 @@ def one_line(text):
     return text.replace("\\", "\\\\").replace("\r", "\\r").replace("\n", "\\n")
 
 
+def shown_warnings(answer):
+    """Without what the first PREPARE or EXECUTE after USE is told: which one that is, is a matter of what others have prepared."""
+    return [f"warning: {one_line(w)}" for w in answer.warnings if not w.startswith("`USE <keyspace>`")]
+
+
 def abbreviated(text):
     """Long values by their beginning, length and digest."""
     if len(text) <= 3000:
@@ -185,8 +190,7 @@ class Execution:
         out = [f"prepared [{' '.join(sorted(tables))}] pk={answer.pk_indices} binds: {binds}"]
         if answer.columns:
             out.append("result: " + ", ".join(f"{name} {t}" for _, name, t in answer.columns))
-        # Every PREPARE after USE gets one; it would drown the rest.
-        return out + [f"warning: {one_line(w)}" for w in answer.warnings if not w.startswith("`USE <keyspace>`")]
+        return out + shown_warnings(answer)
 
     def outcome(self, step, send, known_columns=()):
         """All pages of an answer as lines."""
@@ -206,7 +210,7 @@ class Execution:
         return lines
 
     def lines(self, step, answer, first=True, known_columns=()):
-        warnings = [f"warning: {one_line(w)}" for w in answer.warnings]
+        warnings = shown_warnings(answer)
         if isinstance(answer, Error):
             detail = f" [{answer.detail}]" if answer.detail else ""
             return [f"error {ERROR_NAMES.get(answer.code, hex(answer.code))}{detail}: {one_line(answer.message)}"] + warnings
