@@ -88,3 +88,59 @@ def test_prepare_of_each_kind(ks):
     assert ks.execute("SELECT l FROM t WHERE k = 1").one()[0] == [2]
     ks.execute(ks.prepare("TRUNCATE t"))
     assert ks.execute(ks.prepare("SELECT count(*) FROM t")).one()[0] == 0
+
+
+@pytest.mark.parametrize("version", [3, 4, 5])
+def test_pages_before_and_after_a_change_of_the_table(target, ks, version):
+    """A paging state stays good when columns come and go; each page's rows are of the columns that there are by then."""
+    s = target.connect(ks.keyspace, protocol_version=version)
+    s.default_fetch_size = 2
+    s.execute("CREATE TABLE t (k int, c int, v int, w text, PRIMARY KEY (k, c))")
+    for c in range(8):
+        s.execute("INSERT INTO t (k, c, v, w) VALUES (1, %s, %s, 'w')", (c, c * 10))
+    results = s.execute(s.prepare("SELECT * FROM t WHERE k = ?"), (1,))
+    assert [tuple(row) for row in results.current_rows] == [(1, 0, 0, "w"), (1, 1, 10, "w")]
+    s.execute("ALTER TABLE t ADD a int")
+    results.fetch_next_page()
+    assert [tuple(row) for row in results.current_rows] == [(1, 2, None, 20, "w"), (1, 3, None, 30, "w")]
+    s.execute("ALTER TABLE t DROP v")
+    results.fetch_next_page()
+    assert [tuple(row) for row in results.current_rows] == [(1, 4, None, "w"), (1, 5, None, "w")]
+    s.execute("ALTER TABLE t WITH comment = 'c'")
+    results.fetch_next_page()
+    assert [tuple(row) for row in results.current_rows] == [(1, 6, None, "w"), (1, 7, None, "w")]
+    s.cluster.shutdown()
+
+
+@pytest.mark.parametrize("version", [4, 5])
+def test_statement_that_has_become_wrong(target, ks, version):
+    """What no longer can be run fails in the words that its text would fail in now, and works again when it can."""
+    s = target.connect(ks.keyspace, protocol_version=version)
+    s.execute("CREATE TABLE t (k int PRIMARY KEY, v int, w int)")
+    select, update = s.prepare("SELECT k, w FROM t WHERE k = ?"), s.prepare("UPDATE t SET w = ? WHERE k = ?")
+    s.execute(update, (5, 1))
+    s.execute("ALTER TABLE t DROP w")
+    for statement, values in (select, (1,)), (update, (6, 1)):
+        with pytest.raises(Exception) as e:
+            s.execute(statement, values)
+        assert "Undefined column name w in table" in str(e.value)
+    s.execute("ALTER TABLE t ADD w int")
+    s.execute(update, (7, 1))
+    assert s.execute(select, (1,)).one() == (1, 7)
+    s.cluster.shutdown()
+
+
+@pytest.mark.parametrize("version", [4, 5])
+def test_a_transactions_columns_are_of_its_outcome(target, ks, version):
+    """They are sent each time, whatever the driver remembers, and follow the table."""
+    s = target.connect(ks.keyspace, protocol_version=version)
+    s.execute("CREATE TABLE t (a int PRIMARY KEY, b int, c int)")
+    insert = s.prepare("INSERT INTO t (a, b, c) VALUES (?, ?, ?) IF NOT EXISTS")
+    before = insert.result_metadata_id
+    assert s.execute(insert, (5, 5, 5)).one()._asdict() == {"applied": True}
+    assert s.execute(insert, (5, 5, 5)).one()._asdict() == {"applied": False, "a": 5, "b": 5, "c": 5}
+    s.execute("ALTER TABLE t ADD d int")
+    assert s.execute(insert, (5, 5, 5)).one()._asdict() == {"applied": False, "a": 5, "b": 5, "c": 5, "d": None}
+    assert s.execute(insert, (6, 6, 6)).one()._asdict() == {"applied": True}
+    assert insert.result_metadata_id == before
+    s.cluster.shutdown()

@@ -111,6 +111,12 @@ impl Replay {
             Ok(Err(warnings)) => with_warnings("void".to_owned(), warnings),
             Ok(Ok(change)) => {
                 journal::tests::check_lines(&self.schema, &change.schema);
+                let events = difference::events(&self.schema, &change.schema);
+                assert!(
+                    events.contains(&change.event),
+                    "{:?} is not told of",
+                    change.event
+                );
                 self.schema = change.schema;
                 with_warnings(change_line(&change.event), change.warnings)
             }
@@ -292,4 +298,64 @@ fn tables_read_back_with_their_options_and_default_ones_take_no_room() {
         assert_eq!(of(&found), of(&replay.schema), "{name}");
     }
     assert_eq!(document::encode(&found).unwrap(), written);
+}
+
+#[test]
+fn clients_are_told_of_everything_that_a_statement_changes() {
+    let mut replay = Replay::new("told");
+    let mut told = |statement: &str| {
+        let before = replay.schema.clone();
+        let answer = replay.answer(statement).unwrap();
+        assert!(answer[0].starts_with("schema_change"), "{statement}: {answer:?}");
+        let events = difference::events(&before, &replay.schema);
+        let short = |event: &SchemaChange| {
+            change_line(event)
+                .replace("schema_change ", "")
+                .replace(" told", "")
+        };
+        events.iter().map(short).collect::<Vec<_>>()
+    };
+    assert_eq!(told("CREATE TYPE inner (a int)"), ["CREATED TYPE inner"]);
+    assert_eq!(
+        told("CREATE TYPE outer (i frozen<inner>)"),
+        ["CREATED TYPE outer"]
+    );
+    let t = "CREATE TABLE t (k int PRIMARY KEY, v int, l list<frozen<outer>>)";
+    assert_eq!(told(t), ["CREATED TABLE t"]);
+    assert_eq!(
+        told("CREATE TABLE other (k int PRIMARY KEY)"),
+        ["CREATED TABLE other"]
+    );
+    let view = "CREATE MATERIALIZED VIEW whole AS SELECT * FROM t WHERE k IS NOT NULL AND v IS NOT NULL PRIMARY KEY (v, k)";
+    assert_eq!(told(view), ["CREATED TABLE whole"]);
+    assert_eq!(
+        told("ALTER TABLE t ADD w int"),
+        ["UPDATED TABLE t", "UPDATED TABLE whole"]
+    );
+    assert_eq!(told("ALTER TABLE t WITH comment = 'c'"), ["UPDATED TABLE t"]);
+    assert_eq!(told("CREATE INDEX i ON t (w)"), ["UPDATED TABLE t"]);
+    assert_eq!(
+        told("ALTER TYPE inner ADD b int"),
+        [
+            "UPDATED TYPE inner",
+            "UPDATED TYPE outer",
+            "UPDATED TABLE t",
+            "UPDATED TABLE whole"
+        ]
+    );
+    assert_eq!(
+        told("ALTER KEYSPACE told WITH durable_writes = false"),
+        ["UPDATED KEYSPACE"]
+    );
+    assert_eq!(
+        told("DROP KEYSPACE told"),
+        [
+            "DROPPED TABLE whole",
+            "DROPPED TABLE other",
+            "DROPPED TABLE t",
+            "DROPPED TYPE inner",
+            "DROPPED TYPE outer",
+            "DROPPED KEYSPACE"
+        ]
+    );
 }

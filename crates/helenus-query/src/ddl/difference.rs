@@ -1,22 +1,45 @@
-//! What another node has changed, as its clients would have been told.
+//! What clients are told when the schema changes (Cassandra's `SchemaChangeNotifier`): each thing that is not as it was, whichever statement
+//! of whichever node did it. The types, tables and views of a keyspace that is dropped are told of as well, and so are the views that grow
+//! with their table and the tables that hold a type that was altered.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::response::{ChangeKind, SchemaChange, SchemaTarget};
-use crate::schema::{Keyspace, Schema, Table};
+use helenus_cql::types::UserType;
 
-/// The changes that lead from one schema to the other.
+use crate::response::{ChangeKind, SchemaChange, SchemaTarget};
+use crate::schema::{Keyspace, Schema, Table, TableKind};
+
+/// A keyspace that holds more is dropped in one word. Events wait in queues of limited length; and what drivers know of a keyspace they
+/// forget with it.
+const CONTENTS_MAX: usize = 256;
+
+/// The changes that lead from one schema to the other, in the order in which Cassandra tells of them.
 pub(super) fn events(before: &Schema, after: &Schema) -> Vec<SchemaChange> {
     let mut events = Vec::new();
-    for (change, name) in changes(&before.keyspaces, &after.keyspaces, |a, b| {
-        a.replication == b.replication && a.durable_writes == b.durable_writes
-    }) {
-        events.push(event(change, name, SchemaTarget::Keyspace));
-    }
-    for (name, new) in &after.keyspaces {
-        if let Some(old) = before.keyspaces.get(name) {
-            within(old, new, &mut events);
+    for (old, new) in differing(&before.keyspaces, &after.keyspaces) {
+        match (old, new) {
+            (Some(old), None) => {
+                if old.tables.len() + old.types.len() <= CONTENTS_MAX {
+                    Contents::new(Some(old), None).dropped(&mut events);
+                }
+                events.push(event(ChangeKind::Dropped, &old.name, SchemaTarget::Keyspace));
+            }
+            (None, Some(new)) => {
+                events.push(event(ChangeKind::Created, &new.name, SchemaTarget::Keyspace));
+                Contents::new(None, Some(new)).created(&mut events);
+            }
+            (Some(old), Some(new)) => {
+                let contents = Contents::new(Some(old), Some(new));
+                contents.dropped(&mut events);
+                contents.created(&mut events);
+                if old.replication != new.replication || old.durable_writes != new.durable_writes {
+                    events.push(event(ChangeKind::Updated, &new.name, SchemaTarget::Keyspace));
+                }
+                contents.updated(&mut events);
+            }
+            (None, None) => {}
         }
     }
     events
@@ -30,41 +53,107 @@ fn event(change: ChangeKind, keyspace: &str, target: SchemaTarget) -> SchemaChan
     }
 }
 
-fn within(old: &Arc<Keyspace>, new: &Arc<Keyspace>, events: &mut Vec<SchemaChange>) {
-    for (change, name) in changes(&old.types, &new.types, |a, b| a == b) {
-        events.push(event(change, &new.name, SchemaTarget::Type(name.to_owned())));
-    }
-    for (change, name) in changes(&old.tables, &new.tables, is_same_table) {
-        events.push(event(change, &new.name, SchemaTarget::Table(name.to_owned())));
+type Pair<'a, T> = (Option<&'a Arc<T>>, Option<&'a Arc<T>>);
+
+/// What is not the very same in both, by name, as it was and as it is.
+fn differing<'a, T>(
+    before: &'a BTreeMap<String, Arc<T>>,
+    after: &'a BTreeMap<String, Arc<T>>,
+) -> Vec<Pair<'a, T>> {
+    let (mut olds, mut news) = (before.iter().peekable(), after.iter().peekable());
+    let mut found = Vec::new();
+    loop {
+        let order = match (olds.peek(), news.peek()) {
+            (None, None) => return found,
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (Some((old, _)), Some((new, _))) => old.cmp(new),
+        };
+        let old = if order.is_le() { olds.next() } else { None };
+        let new = if order.is_ge() { news.next() } else { None };
+        let pair = (old.map(|(_, old)| old), new.map(|(_, new)| new));
+        if !matches!(pair, (Some(old), Some(new)) if Arc::ptr_eq(old, new)) {
+            found.push(pair);
+        }
     }
 }
 
-fn is_same_table(a: &Arc<Table>, b: &Arc<Table>) -> bool {
-    if Arc::ptr_eq(a, b) {
-        return true;
+/// What differs within a keyspace.
+struct Contents<'a> {
+    keyspace: &'a str,
+    types: Vec<Pair<'a, UserType>>,
+    tables: Vec<Pair<'a, Table>>,
+}
+
+impl<'a> Contents<'a> {
+    fn new(old: Option<&'a Arc<Keyspace>>, new: Option<&'a Arc<Keyspace>>) -> Contents<'a> {
+        static NO_TYPES: BTreeMap<String, Arc<UserType>> = BTreeMap::new();
+        static NO_TABLES: BTreeMap<String, Arc<Table>> = BTreeMap::new();
+        let types =
+            |keyspace: Option<&'a Arc<Keyspace>>| keyspace.map_or(&NO_TYPES, |keyspace| &keyspace.types);
+        let tables =
+            |keyspace: Option<&'a Arc<Keyspace>>| keyspace.map_or(&NO_TABLES, |keyspace| &keyspace.tables);
+        Contents {
+            keyspace: new.or(old).map_or("", |keyspace| keyspace.name.as_str()),
+            types: differing(types(old), types(new)),
+            tables: differing(tables(old), tables(new)),
+        }
     }
+
+    fn dropped(&self, events: &mut Vec<SchemaChange>) {
+        self.tell_tables(ChangeKind::Dropped, true, events);
+        self.tell_tables(ChangeKind::Dropped, false, events);
+        self.tell_types(ChangeKind::Dropped, events);
+    }
+
+    fn created(&self, events: &mut Vec<SchemaChange>) {
+        self.tell_types(ChangeKind::Created, events);
+        self.tell_tables(ChangeKind::Created, false, events);
+        self.tell_tables(ChangeKind::Created, true, events);
+    }
+
+    fn updated(&self, events: &mut Vec<SchemaChange>) {
+        self.tell_types(ChangeKind::Updated, events);
+        self.tell_tables(ChangeKind::Updated, false, events);
+        self.tell_tables(ChangeKind::Updated, true, events);
+    }
+
+    fn tell_types(&self, change: ChangeKind, events: &mut Vec<SchemaChange>) {
+        let named = self.types.iter().filter_map(|pair| match (change, pair) {
+            (ChangeKind::Dropped, (Some(ty), None)) | (ChangeKind::Created, (None, Some(ty))) => Some(ty),
+            (ChangeKind::Updated, (Some(old), Some(new))) if old != new => Some(new),
+            _ => None,
+        });
+        events.extend(named.map(|ty| event(change, self.keyspace, SchemaTarget::Type(ty.name.clone()))));
+    }
+
+    /// Tells of the tables, or of the views. Another one of the same name was created after the first was dropped.
+    fn tell_tables(&self, change: ChangeKind, views: bool, events: &mut Vec<SchemaChange>) {
+        let is_other = |old: &Table, new: &Table| old.id != new.id;
+        let named = self.tables.iter().filter_map(|pair| match (change, pair) {
+            (ChangeKind::Dropped, (Some(old), None)) => Some(old),
+            (ChangeKind::Created, (None, Some(new))) => Some(new),
+            (ChangeKind::Dropped, (Some(old), Some(new))) if is_other(old, new) => Some(old),
+            (ChangeKind::Created, (Some(old), Some(new))) if is_other(old, new) => Some(new),
+            (ChangeKind::Updated, (Some(old), Some(new))) if !is_other(old, new) && !looks_same(old, new) => {
+                Some(new)
+            }
+            _ => None,
+        });
+        let named = named.filter(|table| (table.kind == TableKind::View) == views);
+        events
+            .extend(named.map(|table| event(change, self.keyspace, SchemaTarget::Table(table.name.clone()))));
+    }
+}
+
+/// Whether clients see the same table. That an index or a view is complete by now is nothing that they are told.
+fn looks_same(old: &Table, new: &Table) -> bool {
     let indexes = |table: &Table| -> Vec<_> {
         let index = |index: &Arc<crate::schema::Index>| (index.name.clone(), index.options.clone());
         table.indexes.iter().map(index).collect()
     };
-    a.id == b.id && a.columns == b.columns && a.options == b.options && indexes(a) == indexes(b)
-}
-
-/// Names that were created, dropped, or have changed.
-fn changes<'a, T>(
-    before: &'a BTreeMap<String, T>,
-    after: &'a BTreeMap<String, T>,
-    is_same: impl Fn(&T, &T) -> bool,
-) -> Vec<(ChangeKind, &'a str)> {
-    let mut changes = Vec::new();
-    for (name, new) in after {
-        match before.get(name) {
-            None => changes.push((ChangeKind::Created, name.as_str())),
-            Some(old) if !is_same(old, new) => changes.push((ChangeKind::Updated, name.as_str())),
-            Some(_) => {}
-        }
-    }
-    let gone = before.keys().filter(|name| !after.contains_key(*name));
-    changes.extend(gone.map(|name| (ChangeKind::Dropped, name.as_str())));
-    changes
+    old.columns == new.columns
+        && old.options == new.options
+        && old.compact == new.compact
+        && indexes(old) == indexes(new)
 }

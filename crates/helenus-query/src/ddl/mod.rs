@@ -202,8 +202,10 @@ pub async fn execute(
     let Some(event) = done.event else {
         return Ok(Response::Void.with(warnings));
     };
-    // No one may be listening.
-    let _ = engine.events.send(event.clone());
+    for event in done.events {
+        // No one may be listening.
+        let _ = engine.events.send(event);
+    }
     Ok(Response::SchemaChange(event).with(warnings))
 }
 

@@ -7,7 +7,7 @@ use helenus_cql::error::CqlError;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-use super::{Change, DdlContext, agree, apply, commit, data_centers, truncate};
+use super::{Change, DdlContext, agree, apply, commit, data_centers, difference, truncate};
 use crate::engine::Engine;
 use crate::request::ClientState;
 use crate::response::SchemaChange;
@@ -21,6 +21,8 @@ const TOGETHER_MAX: usize = 256;
 pub(super) struct Done {
     /// None if the schema is as it was, or TRUNCATE has changed what clients do not see.
     pub event: Option<SchemaChange>,
+    /// All that clients are told of, what its own client is answered among it.
+    pub events: Vec<SchemaChange>,
     pub warnings: Vec<String>,
     pub to_build: Option<Followed>,
 }
@@ -137,6 +139,7 @@ fn change(
     schema: &Schema,
     waiting: &Waiting,
 ) -> Result<Result<(Schema, Done), Done>, CqlError> {
+    let before = schema;
     let ctx = DdlContext {
         schema,
         data_centers: data_centers(engine),
@@ -152,14 +155,15 @@ fn change(
             event,
             warnings,
             to_build,
-        }) => Ok((
-            schema,
-            Done {
+        }) => {
+            let done = Done {
+                events: difference::events(before, &schema),
                 event: Some(event),
                 warnings,
                 to_build,
-            },
-        )),
+            };
+            Ok((schema, done))
+        }
         Err(warnings) => Err(Done {
             warnings,
             ..Done::default()
