@@ -23,7 +23,10 @@ impl BatchKind {
             0 => Ok(BatchKind::Logged),
             1 => Ok(BatchKind::Unlogged),
             2 => Ok(BatchKind::Counter),
-            _ => Err(CqlError::Protocol(format!("Invalid BATCH message type {code}"))),
+            _ => Err(CqlError::Protocol(format!(
+                "Invalid BATCH message type {}",
+                code.cast_signed()
+            ))),
         }
     }
 }
@@ -62,7 +65,8 @@ impl Batch {
                 1 => StatementRef::Prepared(reader.short_bytes()?),
                 code => {
                     return Err(CqlError::Protocol(format!(
-                        "Invalid query kind in BATCH messages. Must be 0 or 1 but got {code}"
+                        "Invalid query kind in BATCH messages. Must be 0 or 1 but got {}",
+                        code.cast_signed()
                     )));
                 }
             };

@@ -85,7 +85,7 @@ impl RequestMessage {
             Opcode::Query => Request::Query(Box::new(Query::decode(reader, version)?)),
             Opcode::Prepare => Request::Prepare(Prepare::decode(reader, version)?),
             Opcode::Execute => Request::Execute(Box::new(Execute::decode(reader, version)?)),
-            Opcode::Register => Request::Register(Register::decode(reader)?),
+            Opcode::Register => Request::Register(Register::decode(reader, version)?),
             Opcode::Batch => Request::Batch(Box::new(Batch::decode(reader, version)?)),
             Opcode::AuthResponse => Request::AuthResponse(AuthResponse::decode(reader)?),
             Opcode::Credentials => return Err(CqlError::Protocol("Unsupported message".to_owned())),

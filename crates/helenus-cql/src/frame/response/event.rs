@@ -15,6 +15,8 @@ pub enum EventType {
     TopologyChange,
     StatusChange,
     SchemaChange,
+    /// Nobody is told of traces that are complete, here as in Cassandra; but it may be asked for.
+    TraceComplete,
 }
 
 impl EventType {
@@ -23,6 +25,7 @@ impl EventType {
             EventType::TopologyChange => "TOPOLOGY_CHANGE",
             EventType::StatusChange => "STATUS_CHANGE",
             EventType::SchemaChange => "SCHEMA_CHANGE",
+            EventType::TraceComplete => "TRACE_COMPLETE",
         }
     }
 
@@ -31,9 +34,20 @@ impl EventType {
             EventType::TopologyChange,
             EventType::StatusChange,
             EventType::SchemaChange,
+            EventType::TraceComplete,
         ]
         .into_iter()
         .find(|event| event.name().eq_ignore_ascii_case(name))
+    }
+
+    /// The first version that has it.
+    pub(crate) fn since(self) -> ProtocolVersion {
+        match self {
+            EventType::TopologyChange | EventType::StatusChange | EventType::SchemaChange => {
+                ProtocolVersion::V3
+            }
+            EventType::TraceComplete => ProtocolVersion::V4,
+        }
     }
 }
 
@@ -126,7 +140,7 @@ impl Event {
                 Ok(Event::StatusChange(change, reader.inet()?))
             }
             Some(EventType::SchemaChange) => Ok(Event::SchemaChange(SchemaChange::decode(reader)?)),
-            None => Err(unknown("Type", name)),
+            Some(EventType::TraceComplete) | None => Err(unknown("Type", name)),
         }
     }
 }
