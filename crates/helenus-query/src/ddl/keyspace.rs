@@ -132,17 +132,23 @@ fn replication(
                 .get("replication_factor")
                 .or_else(|| default?.options.get("replication_factor"))
                 .map_or("1", String::as_str);
-            let options = Options::from([("replication_factor".to_owned(), factor_text(factor)?)]);
+            check_factor(factor)?;
+            let options = Options::from([("replication_factor".to_owned(), factor.to_owned())]);
             Ok(Replication::new(short, options))
         }
         "NetworkTopologyStrategy" => {
-            let is_data_center = |option: &str| ctx.data_centers.iter().any(|known| known == option);
-            let known = |option: &str| is_data_center(option) || option == "replication_factor";
-            refuse_unknown(&declared, known, &short, keyspace)?;
-            Ok(Replication::new(short, by_data_center(ctx, declared, previous)?))
+            let options = by_data_center(ctx, declared, previous)?;
+            let known = |option: &str| ctx.data_centers.iter().any(|known| known == option);
+            refuse_unknown(&options, known, &short, keyspace)?;
+            Ok(Replication::new(short, options))
         }
-        "LocalStrategy" => Err(CqlError::Config(
-            "Unable to use given strategy class: LocalStrategy is reserved for internal use.".to_owned(),
+        "LocalStrategy" => Err(CqlError::invalid(
+            "Unable to use given strategy class: LocalStrategy is reserved for internal use.",
+        )),
+        "OldNetworkTopologyStrategy" => Err(CqlError::Config(
+            "The support for the OldNetworkTopologyStrategy has been removed in C* version 4.0. The keyspace \
+             strategy should be switch to NetworkTopologyStrategy"
+                .to_owned(),
         )),
         _ => {
             let class = if class.contains('.') {
@@ -166,11 +172,9 @@ fn by_data_center(
     const GENERAL: &str = "replication_factor";
     let before = previous.map(|previous| &previous.options);
     let mut general = declared.remove(GENERAL);
-    if general
-        .as_ref()
-        .is_some_and(|factor| factor_text(factor).is_err())
-    {
-        general = Some("0".to_owned());
+    if let Some(factor) = &mut general {
+        let copies = check_factor(factor).unwrap_or(0);
+        *factor = copies.to_string();
     }
     if general.is_some() {
         for (data_center, factor) in before.into_iter().flatten().filter(|(name, _)| *name != GENERAL) {
@@ -189,12 +193,10 @@ fn by_data_center(
                 .or_insert_with(|| general.clone());
         }
     }
-    let mut options = Options::new();
-    for (data_center, factor) in declared {
-        let factor = factor_text(&factor)?;
-        if factor != "0" {
-            options.insert(data_center, factor);
-        }
+    declared.retain(|_, factor| factor != "0");
+    let options = declared;
+    for factor in options.values() {
+        check_factor(factor)?;
     }
     match options.is_empty() {
         true => Err(CqlError::Config(
@@ -210,7 +212,8 @@ fn refuse_unknown(
     strategy: &str,
     keyspace: &str,
 ) -> Result<(), CqlError> {
-    match declared.keys().find(|option| !known(option)) {
+    let unknown = declared.keys().filter(|option| !known(option));
+    match unknown.min_by_key(|option| java_bucket(option)) {
         Some(unknown) => Err(CqlError::Config(format!(
             "Unrecognized strategy option {{{unknown}}} passed to {strategy} for keyspace {keyspace}"
         ))),
@@ -218,32 +221,39 @@ fn refuse_unknown(
     }
 }
 
-/// A replication factor; transient replicas (`3/1`) are switched off, as in a stock Cassandra.
-fn factor_text(text: &str) -> Result<String, CqlError> {
-    if let Some((full, transient)) = text.split_once('/')
-        && [full, transient].iter().all(|part| part.parse::<u32>().is_ok())
-    {
-        return Err(CqlError::Config(
-            "Transient replication is not enabled on this node".to_owned(),
-        ));
-    }
+/// Where a `HashMap` of Java's keeps a text, if it has the size that it begins with: the options are looked at in that order.
+fn java_bucket(text: &str) -> u32 {
+    let hash = text.encode_utf16().fold(0_u32, |hash, unit| {
+        hash.wrapping_mul(31).wrapping_add(u32::from(unit))
+    });
+    (hash ^ (hash >> 16)) & 15
+}
+
+/// The copies that a replication factor stands for; transient replicas (`3/1`) are switched off, as in a stock Cassandra.
+fn check_factor(text: &str) -> Result<i32, CqlError> {
     let refused = |message: String| Err(CqlError::Config(message));
+    let text = match text.split_once('/') {
+        Some((full, transient)) if [full, transient].iter().all(|part| part.parse::<u32>().is_ok()) => {
+            if transient.parse::<u32>() != Ok(0) {
+                return refused("Transient replication is not enabled on this node".to_owned());
+            }
+            full
+        }
+        _ => text,
+    };
     if text.split('/').count() > 2 {
         return refused("Replication factor format is <replicas> or <replicas>/<transient>".to_owned());
     }
     match text.parse::<i32>() {
-        Ok(factor) if factor >= 0 => Ok(factor.to_string()),
+        Ok(factor) if factor >= 0 => Ok(factor),
         Ok(factor) => refused(format!("Replication factor must be non-negative, found {factor}")),
         Err(_) => refused(format!("For input string: \"{text}\"")),
     }
 }
 
 fn total_factor(replication: &Replication) -> i64 {
-    replication
-        .options
-        .values()
-        .filter_map(|factor| factor.parse::<i64>().ok())
-        .sum()
+    let copies = |factor: &String| check_factor(factor).ok().map(i64::from);
+    replication.options.values().filter_map(copies).sum()
 }
 
 /// What Cassandra says when there are fewer nodes than copies.
@@ -256,7 +266,8 @@ fn factor_warning(ctx: &DdlContext<'_>, keyspace: &str, replication: &Replicatio
                 (nodes.count(), format!(" for datacenter {data_center}"))
             }
         };
-        let factor = factor.parse::<usize>().ok().filter(|factor| *factor > nodes)?;
+        let factor = usize::try_from(check_factor(factor).ok()?).ok()?;
+        let factor = Some(factor).filter(|factor| *factor > nodes)?;
         Some(format!(
             "Your replication factor {factor} for keyspace {keyspace} is higher than the number of nodes {nodes}{place}"
         ))

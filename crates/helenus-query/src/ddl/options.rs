@@ -77,7 +77,7 @@ pub fn check_form(properties: &Properties) -> Result<(), CqlError> {
 /// sense together is not asked.
 pub fn read(properties: &Properties, mut options: TableOptions) -> Result<TableOptions, CqlError> {
     let int = |name: &str| properties::number::<i32>(properties, name, "integer");
-    let double = |name: &str| properties::number::<f64>(properties, name, "double");
+    let double = |name: &str| properties::double(properties, name);
     let boolean = |name: &str| properties::boolean(properties, name);
     let text = |name: &str| Ok::<_, CqlError>(properties::text(properties, name)?.map(str::to_owned));
     let set = |name: &str| properties::map(properties, name);

@@ -141,9 +141,19 @@ fn in_create_order(table: &Table) -> Vec<&Column> {
     columns.sort_by(|a, b| {
         (a.kind, a.position, a.ty.is_multicell())
             .cmp(&(b.kind, b.position, b.ty.is_multicell()))
-            .then_with(|| a.name.as_bytes().cmp(b.name.as_bytes()))
+            .then_with(|| place_of_name(&a.name).cmp(&place_of_name(&b.name)))
     });
     columns
+}
+
+/// By its first six bytes, those that begin beyond ASCII first (Cassandra's `ColumnMetadata.comparisonOrder`), then by all of them.
+fn place_of_name(name: &str) -> ([u8; 6], &[u8]) {
+    let mut first = [0; 6];
+    for (to, from) in first.iter_mut().zip(name.bytes()) {
+        *to = from;
+    }
+    first[0] ^= 0x80;
+    (first, name.as_bytes())
 }
 
 fn definition(name: &str, ty: &helenus_cql::types::CqlType, kind: ColumnKind) -> String {
