@@ -67,14 +67,17 @@ fn differing<'a, T>(
             (None, None) => return found,
             (Some(_), None) => Ordering::Less,
             (None, Some(_)) => Ordering::Greater,
+            // Most of thousands are: their names need not be compared.
+            (Some((_, old)), Some((_, new))) if Arc::ptr_eq(old, new) => {
+                olds.next();
+                news.next();
+                continue;
+            }
             (Some((old, _)), Some((new, _))) => old.cmp(new),
         };
         let old = if order.is_le() { olds.next() } else { None };
         let new = if order.is_ge() { news.next() } else { None };
-        let pair = (old.map(|(_, old)| old), new.map(|(_, new)| new));
-        if !matches!(pair, (Some(old), Some(new)) if Arc::ptr_eq(old, new)) {
-            found.push(pair);
-        }
+        found.push((old.map(|(_, old)| old), new.map(|(_, new)| new)));
     }
 }
 

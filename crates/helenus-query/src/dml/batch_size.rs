@@ -1,12 +1,14 @@
 //! How large Cassandra takes a batch to be, of which it warns (`BatchStatement.verifyBatchSize` and `verifyBatchType`).
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use bytes::Bytes;
+use hashbrown::HashMap;
 use helenus_cql::ast::BatchKind;
 use helenus_cql::error::CqlError;
 use helenus_row::row::CellKind;
 use helenus_row::{CellRef, ColumnRef, KeyKind, PartitionHeader, RowError, RowRef, merge};
+use smallvec::SmallVec;
 
 use super::writes::{RowWrite, WriteSet};
 use crate::engine::Limits;
@@ -107,7 +109,8 @@ fn data_size(writes: &WriteSet, partitions: usize) -> Result<usize, CqlError> {
             .or_insert_with(|| write.header.clone());
     }
     size += headers.values().map(ranges_size).sum::<usize>();
-    let mut rows: HashMap<(u32, &Bytes, KeyKind, &Bytes), Vec<&RowWrite>> = HashMap::new();
+    let mut rows: HashMap<(u32, &Bytes, KeyKind, &Bytes), SmallVec<[&RowWrite; 1]>> =
+        HashMap::with_capacity(writes.rows.len());
     for write in &writes.rows {
         let key = (
             write.table.number.0,
@@ -142,9 +145,14 @@ fn ranges_size(header: &PartitionHeader) -> usize {
 /// `BTreeRow.dataSize` of what several statements write to one row.
 fn row_size(writes: &[&RowWrite]) -> Result<usize, CqlError> {
     let Some(first) = writes.first() else { return Ok(0) };
-    let operands: Vec<Bytes> = writes.iter().map(|write| write.operand.clone()).collect();
-    let merged = merge::merge(first.kind, None, &operands).map_err(corrupt)?;
-    let row = RowRef::parse(merged).map_err(corrupt)?;
+    let written = match writes {
+        [only] => only.operand.clone(),
+        several => {
+            let operands: Vec<Bytes> = several.iter().map(|write| write.operand.clone()).collect();
+            merge::merge(first.kind, None, &operands).map_err(corrupt)?
+        }
+    };
+    let row = RowRef::parse(written).map_err(corrupt)?;
     let cells = cells_size(&row).map_err(corrupt)?;
     // Without clustering columns a row is deleted as its partition is.
     let is_deleted = row.deletion().is_some() && row.liveness().is_none() && cells == 0;
