@@ -50,11 +50,14 @@ def settings(files):
 
 
 def wait_for_share(*nodes):
-    names = ("helenus_cluster_nodes", "helenus_cluster_nodes_alive")
+    """Waits until each node has its share of the tablets, none is on its way to another, and all know the same."""
 
     def shared():
         figures = [node.metrics() for node in nodes]
-        return all(f["helenus_cluster_tablets_owned"] > 0 and {f[name] for name in names} == {len(nodes)} for f in figures)
+        values = lambda name: {f[f"helenus_cluster_{name}"] for f in figures}
+        owned = values("tablets_owned")
+        return (0 < min(owned) >= max(owned) - 1 and values("tablets_moving") == {0} and len(values("document_version")) == 1
+                and values("nodes") == values("nodes_alive") == {len(nodes)})
 
     helenus.wait_until(shared, 20, "each node has its share")
 
