@@ -281,7 +281,10 @@ async fn run_execute<B: Backend>(
     };
     let skip = parameters.skip_metadata;
     let options = options(parameters, version);
-    let warning = shared.backend.use_warning(&client, &prepared);
+    let warning = match is_warned.load(Ordering::Relaxed) {
+        true => None,
+        false => shared.backend.use_warning(&client, &prepared),
+    };
     let warning = warning.filter(|_| !is_warned.swap(true, Ordering::Relaxed));
     let outcome = shared.backend.execute(&client, &prepared, &options).await;
     let known = || shared.backend.prepared_metadata(&prepared);
