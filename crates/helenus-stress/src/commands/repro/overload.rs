@@ -22,6 +22,8 @@ const SURGE: f64 = 10.0;
 const BACK: f64 = 2.0;
 /// Seconds after the surge in which latency shall be back.
 const BACK_WITHIN_S: f64 = 5.0;
+/// Seconds for which it is to be back: a single slow one later on is not the surge's.
+const BACK_IN_A_ROW: usize = 3;
 
 fn steps(scale: &Scale) -> Vec<Step> {
     let seconds = scale.seconds(PHASE_S);
@@ -163,13 +165,14 @@ fn after(done: &[Done], run: &Run) -> Vec<PublishedFigure> {
     ]
 }
 
-/// After how many seconds the median of slices stays under the limit.
+/// After how many seconds the median of slices is under the limit for [`BACK_IN_A_ROW`] of them, or for as many as are left.
 fn back_after_s(intervals: &[Interval], limit_us: f64) -> Option<f64> {
-    let over = |interval: &Interval| {
+    let is_under = |interval: &Interval| {
         let slices = interval.operations.get("slice");
-        slices.is_none_or(|of| of.ops == 0 || of.p50_us as f64 > limit_us)
+        slices.is_some_and(|of| of.ops > 0 && of.p50_us as f64 <= limit_us)
     };
-    let from = intervals.iter().rposition(over).map_or(0, |last| last + 1);
+    let is_back = |from: &usize| intervals.iter().skip(*from).take(BACK_IN_A_ROW).all(is_under);
+    let from = (0..intervals.len()).find(is_back)?;
     // An interval tells of what happened before its end.
     intervals.get(from).map(|interval| interval.elapsed_s)
 }
@@ -196,7 +199,7 @@ mod tests {
     use crate::results::IntervalOperation;
 
     #[test]
-    fn latency_is_back_when_it_stays_low() {
+    fn latency_is_back_when_it_stays_low_for_a_while() {
         let seconds = |medians: &[u64]| -> Vec<Interval> {
             let interval = |(at, &p50_us): (usize, &u64)| Interval {
                 elapsed_s: at as f64 + 1.0,
@@ -215,6 +218,13 @@ mod tests {
         };
         assert_eq!(back_after_s(&seconds(&[900, 90, 400, 80, 80]), 100.0), Some(4.0));
         assert_eq!(back_after_s(&seconds(&[90, 90]), 100.0), Some(1.0));
+        let later = [900, 90, 90, 90, 900, 90];
+        assert_eq!(
+            back_after_s(&seconds(&later), 100.0),
+            Some(2.0),
+            "one slow second is not the surge's"
+        );
+        assert_eq!(back_after_s(&seconds(&[900, 90, 90, 900, 900]), 100.0), None);
         assert_eq!(back_after_s(&seconds(&[90, 900]), 100.0), None);
         assert_eq!(
             back_after_s(&seconds(&[0, 90]), 100.0),
