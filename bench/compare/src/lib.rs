@@ -5,3 +5,5 @@ pub mod load;
 pub mod operation;
 pub mod report;
 pub mod server;
+pub mod slowest;
+pub mod stalls;

@@ -9,6 +9,7 @@ use rand::rngs::SmallRng;
 
 use crate::client::{Connection, Execution};
 use crate::operation::{Answer, Fill, Operation, Sizes};
+use crate::slowest::Slowest;
 
 /// How the load is spread.
 #[derive(Clone, Debug)]
@@ -40,6 +41,10 @@ impl Schedule {
 pub struct Outcome {
     /// Response times in µs, from when a request was due in an open loop, else from when it was sent.
     pub latency_us: Histogram<u64>,
+    /// The slowest of them.
+    pub slowest: Slowest,
+    /// When the phase began.
+    pub started: Instant,
     /// Requests answered to the last page.
     pub requests: u64,
     /// What the requests count for.
@@ -50,6 +55,7 @@ pub struct Outcome {
 /// What one connection came to.
 struct Seen {
     latency_us: Histogram<u64>,
+    slowest: Slowest,
     requests: u64,
     operations: u64,
 }
@@ -120,14 +126,18 @@ impl Load {
         let tasks = (0..self.connections as u64)
             .map(|at| self.drive(address, Source::Run(operation, until), interval, at));
         let mut latency_us = new_histogram()?;
+        let mut slowest = Slowest::default();
         let (mut requests, mut operations) = (0, 0);
         for seen in futures::future::try_join_all(tasks).await? {
             latency_us.add(&seen.latency_us)?;
+            slowest.extend(seen.slowest);
             requests += seen.requests;
             operations += seen.operations;
         }
         Ok(Outcome {
             latency_us,
+            slowest,
+            started,
             requests,
             operations,
             elapsed: started.elapsed(),
@@ -148,6 +158,7 @@ impl Load {
         let mut sent: Vec<Option<(Execution, Instant)>> = (0..slots).map(|_| None).collect();
         let mut seen = Seen {
             latency_us: new_histogram()?,
+            slowest: Slowest::default(),
             requests: 0,
             operations: 0,
         };
@@ -194,7 +205,9 @@ impl Load {
                     .get_mut(slot)
                     .and_then(Option::take)
                     .context("an answer to nothing that was asked")?;
-                seen.latency_us.saturating_record(at.elapsed().as_micros() as u64);
+                let took = at.elapsed();
+                seen.latency_us.saturating_record(took.as_micros() as u64);
+                seen.slowest.record(at, took);
                 seen.operations += answer.operations;
                 if let Some(page) = answer.next_page {
                     let rest = Execution {

@@ -15,6 +15,7 @@ use helenus_compare::load::Load;
 use helenus_compare::operation::{Operation, Sizes};
 use helenus_compare::report::{self, Figures, Phase};
 use helenus_compare::server::Server;
+use helenus_compare::stalls::Watch;
 
 #[derive(Parser, Debug)]
 #[command(about = "Helenus against Apache Cassandra: the same operations on both, in alternating rounds")]
@@ -137,12 +138,20 @@ async fn run(args: Args) -> Result<()> {
         println!("{} is filled and warm", server.name());
     }
     let phases = phases(&args, &slowest);
+    let watch = Watch::begin();
     let mut figures = Vec::new();
     for round in 1..=args.rounds {
         for server in &servers {
             server.resume()?;
             for &phase in &phases {
-                let measured = measure(server, &load, phase, Duration::from_secs(args.seconds)).await?;
+                let measured = measure(
+                    server,
+                    &load,
+                    phase,
+                    Duration::from_secs(args.seconds),
+                    watch.as_ref(),
+                )
+                .await?;
                 println!("round {round} {measured}");
                 figures.push(measured);
             }
@@ -194,7 +203,13 @@ async fn warm_up(server: &Server, load: &Load, args: &Args) -> Result<Vec<f64>> 
     Ok(answered)
 }
 
-async fn measure(server: &Server, load: &Load, phase: Phase, length: Duration) -> Result<Figures> {
+async fn measure(
+    server: &Server,
+    load: &Load,
+    phase: Phase,
+    length: Duration,
+    watch: Option<&Watch>,
+) -> Result<Figures> {
     let load = Load {
         rate: phase.rate,
         ..load.clone()
@@ -202,11 +217,13 @@ async fn measure(server: &Server, load: &Load, phase: Phase, length: Duration) -
     let cpu_before = server.cpu_time()?;
     let result = load.run(server.address(), phase.operation, length).await?;
     let cpu = server.cpu_time()?.saturating_sub(cpu_before);
+    let stalls = watch.map(|watch| watch.since(result.started));
     Ok(Figures::new(
         server.name(),
         phase,
         &result,
         cpu,
         server.resident_bytes()?,
+        stalls.as_deref(),
     ))
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::load::Outcome;
 use crate::operation::Operation;
+use crate::stalls::{self, Stall};
 
 /// What is measured at a time.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -32,7 +33,7 @@ pub struct Figures {
     values: [f64; COLUMNS.len()],
 }
 
-const COLUMNS: [&str; 8] = [
+const COLUMNS: [&str; 10] = [
     "op/s",
     "p50 ms",
     "p99 ms",
@@ -41,15 +42,19 @@ const COLUMNS: [&str; 8] = [
     "CPU µs/op",
     "resident MiB",
     "mean ms",
+    "stalled ms",
+    "max aside ms",
 ];
 
 impl Figures {
+    /// `stalls` are those of the machine during the phase; none if nobody could watch it.
     pub fn new(
         server: &'static str,
         phase: Phase,
         outcome: &Outcome,
         cpu: Duration,
         resident_bytes: u64,
+        stalls: Option<&[Stall]>,
     ) -> Figures {
         let histogram = &outcome.latency_us;
         let count = outcome.operations.max(1) as f64;
@@ -66,6 +71,10 @@ impl Figures {
                 cpu.as_secs_f64() * 1e6 / count,
                 resident_bytes as f64 / f64::from(1 << 20),
                 histogram.mean() / 1e3,
+                stalls.map_or(f64::NAN, |stalls| ms(stalls::total(stalls))),
+                stalls
+                    .and_then(|stalls| outcome.slowest.aside_from(stalls))
+                    .map_or(f64::NAN, ms),
             ],
         }
     }
@@ -81,8 +90,14 @@ impl fmt::Display for Figures {
     }
 }
 
+fn ms(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e3
+}
+
 fn number(value: f64) -> String {
-    if value >= 100.0 {
+    if value.is_nan() {
+        "-".to_owned()
+    } else if value >= 100.0 {
         format!("{value:.0}")
     } else {
         format!("{value:.2}")
@@ -92,7 +107,8 @@ fn number(value: f64) -> String {
 /// Prints the medians over the rounds, and Helenus over each of the others.
 pub fn print(figures: &[Figures], phases: &[Phase]) {
     println!(
-        "\nmedians over the rounds; one server runs at a time, the other is stopped (SIGSTOP); @N: at N requests a second"
+        "\nmedians over the rounds; one server runs at a time, the other is stopped (SIGSTOP); @N: at N requests a second;\n\
+         stalled: the machine's own standstills; max aside: the longest of what wasn't in flight during one (- if they can't be seen without CAP_SYS_NICE)"
     );
     print!("{:<30}", "");
     COLUMNS.iter().for_each(|name| print!("{name:>14}"));

@@ -1,0 +1,142 @@
+//! Times when the machine itself stood still: a virtual machine's cores are now and then taken away from it, both at once for tens of
+//! milliseconds, and the longest pause of a server is then the host's. A thread on each core that goes ahead of all others wakes up
+//! every other millisecond; when it is late, nobody else ran either.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use thread_priority::{
+    RealtimeThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy, set_thread_priority_and_policy,
+    thread_native_id,
+};
+
+/// How often each core is looked at.
+const INTERVAL: Duration = Duration::from_millis(2);
+/// A core that was away for less has not stood still.
+const LATE: Duration = Duration::from_millis(3);
+/// Ahead of everything but the kernel's own threads.
+const PRIORITY: u8 = 50;
+
+/// A time when a core ran nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stall {
+    pub begun: Instant,
+    pub ended: Instant,
+}
+
+/// Looks for stalls for as long as it lives.
+pub struct Watch {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    stalls: Mutex<Vec<Stall>>,
+    is_over: AtomicBool,
+}
+
+impl Watch {
+    /// Begins to watch every core; none if this process may not go ahead of others (it needs CAP_SYS_NICE), since it can't tell then
+    /// whether the machine was late or only busy.
+    pub fn begin() -> Option<Watch> {
+        let shared = Arc::new(Shared::default());
+        let mut watch = Watch {
+            shared: shared.clone(),
+            threads: Vec::new(),
+        };
+        for core in core_affinity::get_core_ids()? {
+            let (allowed, is_allowed) = std::sync::mpsc::channel();
+            let shared = shared.clone();
+            watch.threads.push(std::thread::spawn(move || {
+                let is_first = core_affinity::set_for_current(core) && go_ahead();
+                let is_heard = allowed.send(is_first).is_ok();
+                if is_first && is_heard {
+                    shared.watch();
+                }
+            }));
+            if is_allowed.recv() != Ok(true) {
+                return None;
+            }
+        }
+        Some(watch)
+    }
+
+    /// What was seen since then.
+    pub fn since(&self, then: Instant) -> Vec<Stall> {
+        let stalls = self.shared.stalls.lock().unwrap_or_else(PoisonError::into_inner);
+        stalls
+            .iter()
+            .filter(|stall| stall.ended >= then)
+            .copied()
+            .collect()
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.shared.is_over.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    fn watch(&self) {
+        while !self.is_over.load(Ordering::Relaxed) {
+            let asleep = Instant::now();
+            std::thread::sleep(INTERVAL);
+            let ended = Instant::now();
+            let begun = asleep + INTERVAL;
+            if ended.duration_since(begun) > LATE {
+                let mut stalls = self.stalls.lock().unwrap_or_else(PoisonError::into_inner);
+                stalls.push(Stall { begun, ended });
+            }
+        }
+    }
+}
+
+/// Makes the calling thread go ahead of all ordinary ones; false if that isn't allowed.
+fn go_ahead() -> bool {
+    let policy = ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::Fifo);
+    let priority = PRIORITY.try_into().map(ThreadPriority::Crossplatform);
+    priority
+        .is_ok_and(|priority| set_thread_priority_and_policy(thread_native_id(), priority, policy).is_ok())
+}
+
+/// The time that stalls took together, those of several cores at once counted once.
+pub fn total(stalls: &[Stall]) -> Duration {
+    let mut sorted = stalls.to_vec();
+    sorted.sort_by_key(|stall| stall.begun);
+    let mut total = Duration::ZERO;
+    let mut counted_to: Option<Instant> = None;
+    for stall in sorted {
+        let begun = counted_to.map_or(stall.begun, |to| to.max(stall.begun));
+        total += stall.ended.saturating_duration_since(begun);
+        counted_to = Some(counted_to.map_or(stall.ended, |to| to.max(stall.ended)));
+    }
+    total
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stalls_of_two_cores_at_once_are_one() {
+        let start = Instant::now();
+        let at = |ms| start + Duration::from_millis(ms);
+        let stall = |begun, ended| Stall {
+            begun: at(begun),
+            ended: at(ended),
+        };
+        assert_eq!(total(&[]), Duration::ZERO);
+        assert_eq!(
+            total(&[stall(10, 30), stall(12, 34), stall(13, 20), stall(50, 51)]),
+            Duration::from_millis(25)
+        );
+    }
+}
