@@ -2,7 +2,7 @@
 //!
 //! Flushes and compactions give way to requests, so that under full load they fall behind. Left alone, that would end in SlateDB's
 //! back-pressure: nothing for half a second, then everything. Instead the log waits a little between two groups, the longer the more a
-//! tablet has yet to flush or to compact, until writers and background are in balance.
+//! tablet has yet to flush or to compact, until writers and background are in balance. A tablet in a bucket waits by itself before a PUT.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -13,6 +13,8 @@ const FREE: u32 = 600;
 const ALL: u32 = 1000;
 /// How long the log waits between two groups when a tablet owes all it may.
 const PAUSE_MAX: Duration = Duration::from_millis(10);
+/// The same for a tablet in a bucket: its groups are its own, and a PUT each.
+const BUCKET_PAUSE_MAX: Duration = Duration::from_millis(100);
 
 /// What a tablet has yet to write to SSTables and to merge.
 pub(crate) struct Debt {
@@ -41,9 +43,21 @@ impl Debt {
 
     /// How long the log has to wait before it takes the next group.
     pub fn pause(&self) -> Duration {
-        let above = self.permille.load(Ordering::Relaxed).saturating_sub(FREE);
-        PAUSE_MAX.mul_f64((f64::from(above) / f64::from(ALL - FREE)).powi(2))
+        pause(self.permille.load(Ordering::Relaxed), PAUSE_MAX)
     }
+}
+
+/// How long a tablet in a bucket waits before its next PUT, of which so many files wait at level 0 to be merged.
+pub(crate) fn before_put(level0_files: usize, level0_max: usize) -> Duration {
+    pause(
+        permille(level0_files as u64, level0_max.max(1) as u64),
+        BUCKET_PAUSE_MAX,
+    )
+}
+
+fn pause(owed_permille: u32, longest: Duration) -> Duration {
+    let above = owed_permille.saturating_sub(FREE);
+    longest.mul_f64((f64::from(above) / f64::from(ALL - FREE)).powi(2))
 }
 
 fn permille(part: u64, whole: u64) -> u32 {
@@ -76,5 +90,13 @@ mod tests {
         assert_eq!(debt.pause(), PAUSE_MAX);
         debt.drained(2, 5);
         assert_eq!(debt.pause(), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_bucket_waits_the_longer_the_more_files_it_has_to_merge() {
+        let pauses: Vec<Duration> = (0..20).map(|files| before_put(files, 16)).collect();
+        assert_eq!(pauses[9], Duration::ZERO, "a few files are nothing to wait for");
+        assert!(pauses[10..=16].is_sorted_by(|a, b| a < b), "{pauses:?}");
+        assert_eq!((pauses[16], pauses[19]), (BUCKET_PAUSE_MAX, BUCKET_PAUSE_MAX));
     }
 }

@@ -16,9 +16,11 @@ use uuid::Uuid;
 
 use super::guard::LogPuts;
 use super::marks;
+use crate::database::LEVEL0_MAX;
 use crate::error::{StoreError, from_slatedb};
 use crate::log::record_len;
 use crate::often::Often;
+use crate::pace;
 use crate::slices;
 use crate::stats::LogCounters;
 use crate::store::Op;
@@ -150,18 +152,27 @@ impl Hosted {
             return;
         }
         let expected = self.queue.lock().entries.len() + answered;
-        let all_back = async {
+        self.wait_for(longest, |queue| queue.entries.len() >= expected)
+            .await;
+    }
+
+    /// Waits for so long, or until that is so, or no more is taken.
+    async fn wait_for(&self, longest: Duration, is_enough: impl Fn(&Queue) -> bool) {
+        if longest.is_zero() {
+            return;
+        }
+        let enough = async {
             loop {
                 {
                     let queue = self.queue.lock();
-                    if queue.entries.len() >= expected || queue.closed.is_some() {
+                    if is_enough(&queue) || queue.closed.is_some() {
                         return;
                     }
                 }
                 self.ready.notified().await;
             }
         };
-        let _ = tokio::time::timeout(longest, all_back).await;
+        let _ = tokio::time::timeout(longest, enough).await;
         // What was heard here is for the next group.
         self.ready.notify_one();
     }
@@ -215,6 +226,9 @@ async fn write_all(tablet: &Arc<Tablet>, hosted: &Hosted) -> Result<(), StoreErr
         if count > 1 {
             hosted.linger(count, began.elapsed() / LINGER_PART).await;
         }
+        let level0_files = status.borrow().current_manifest.l0().len();
+        let pause = pace::before_put(level0_files, LEVEL0_MAX);
+        hosted.wait_for(pause, |_| false).await;
     }
 }
 
