@@ -9,10 +9,12 @@ use crate::response::ColumnSpec;
 
 /// The markers of a statement, in the order in which they stand (Cassandra's `VariableSpecifications`).
 #[derive(Clone, Debug, Default)]
+#[repr(C)]
 pub struct Markers {
-    /// Named markers have a name; the specification is filled in as terms are resolved.
-    names: Vec<Option<String>>,
+    /// Filled in as terms are resolved.
     specs: Vec<Option<ColumnSpec>>,
+    /// Named markers have a name.
+    names: Vec<Option<String>>,
     /// For each marker the place in the partition key that it alone gives, if the statement binds it by equality.
     partition_key_positions: Vec<Option<usize>>,
 }

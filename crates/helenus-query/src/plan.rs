@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use helenus_cql::ast;
-use helenus_cql::error::CqlError;
+use helenus_cql::error::{CqlError, WriteType};
 
 use crate::bind::Markers;
 use crate::dml::{BatchPlan, ModificationPlan};
@@ -24,6 +24,15 @@ pub enum Plan {
 }
 
 impl Plan {
+    /// What Cassandra calls such a write.
+    pub fn write_type(&self) -> WriteType {
+        match self {
+            Plan::Modification(plan) => plan.write_type(),
+            Plan::Batch(plan) => plan.write_type(),
+            Plan::Select(_) | Plan::Direct(_) => WriteType::Simple,
+        }
+    }
+
     /// What is wrong with a statement that can be planned, where Cassandra says so later than that.
     ///
     /// # Errors
@@ -37,17 +46,18 @@ impl Plan {
     }
 }
 
-/// A plan and what PREPARE tells about it.
+/// A plan and what PREPARE tells about it. What every request looks at comes first.
 #[derive(Debug)]
+#[repr(C)]
 pub struct Planned {
+    /// [`Schema::generation`] that the plan was made against.
+    pub generation: u64,
     pub plan: Plan,
     pub markers: Markers,
     /// Markers that give the partition key, for drivers that route by token.
     pub partition_key_indexes: Vec<u16>,
     /// The result's columns, for statements that always answer with rows.
     pub result: Option<Arc<ResultMetadata>>,
-    /// [`Schema::generation`] that the plan was made against.
-    pub generation: u64,
 }
 
 /// What planning needs to know, and the markers that it finds.

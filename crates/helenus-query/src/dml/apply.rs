@@ -31,6 +31,13 @@ pub struct WriteParams<'a> {
 }
 
 impl WriteParams<'_> {
+    fn column(&self, operation: &Operation) -> Result<&Column, CqlError> {
+        let column = self.table.columns.get(operation.column);
+        column
+            .map(AsRef::as_ref)
+            .ok_or_else(|| CqlError::Server(format!("no column {} in {}", operation.column, self.table.name)))
+    }
+
     pub fn deletion(&self) -> Deletion {
         Deletion {
             timestamp_us: self.timestamp_us,
@@ -76,13 +83,17 @@ pub fn apply(
     existing: Option<&OwnedRow>,
     row: &mut RowBuilder,
 ) -> Result<(), CqlError> {
-    let Some(column) = params.table.columns.get(operation.column) else {
-        return Ok(());
-    };
-    let id = column.id;
+    let id = operation.id;
+    let column = || params.column(operation);
     match &operation.action {
-        Action::Set(term) => set(column, params, term.bind(&params.eval)?, row),
-        Action::Delete if column.ty.is_multicell() => {
+        Action::Set(term) if !operation.is_multicell => {
+            if let Some(cell) = params.cell_or_tombstone(term.bind(&params.eval)?) {
+                row.cell(id, cell);
+            }
+            Ok(())
+        }
+        Action::Set(term) => set_elements(column()?, params, term.bind(&params.eval)?, row),
+        Action::Delete if operation.is_multicell => {
             row.delete_complex(id, params.deletion());
             Ok(())
         }
@@ -93,12 +104,12 @@ pub fn apply(
         // Counters are added up where the partition is locked.
         Action::Increment { .. } => Ok(()),
         Action::Add(term) => match term.bind(&params.eval)? {
-            BoundValue::Set(value) => add_elements(column, params, &value, row),
+            BoundValue::Set(value) => add_elements(column()?, params, &value, row),
             BoundValue::Null | BoundValue::Unset => Ok(()),
         },
-        Action::AddValue(term) => add_value(column, params, term, existing, row),
-        Action::Prepend(term) => prepend(column, params, term, row),
-        Action::DiscardValues(term) => discard_values(column, params, term, existing, row),
+        Action::AddValue(term) => add_value(column()?, params, term, existing, row),
+        Action::Prepend(term) => prepend(column()?, params, term, row),
+        Action::DiscardValues(term) => discard_values(column()?, params, term, existing, row),
         Action::DiscardKeys { keys, ty } => {
             if let BoundValue::Set(keys) = keys.bind(&params.eval)? {
                 for key in elements(ty, &keys)? {
@@ -107,7 +118,7 @@ pub fn apply(
             }
             Ok(())
         }
-        Action::SetIndex { index, value } => set_index(column, params, index, value, existing, row),
+        Action::SetIndex { index, value } => set_index(column()?, params, index, value, existing, row),
         Action::SetKey { key, value } => {
             let key = map_key(key, params)?;
             if let Some(cell) = params.cell_or_tombstone(value.bind(&params.eval)?) {
@@ -121,9 +132,9 @@ pub fn apply(
             }
             Ok(())
         }
-        Action::DeleteIndex(index) => delete_index(column, params, index, existing, row),
+        Action::DeleteIndex(index) => delete_index(column()?, params, index, existing, row),
         Action::DeleteKey(key) => {
-            let key = if matches!(column.ty, CqlType::Map { .. }) {
+            let key = if matches!(column()?.ty, CqlType::Map { .. }) {
                 map_key(key, params)?
             } else {
                 match key.bind(&params.eval)? {
@@ -150,18 +161,13 @@ fn elements<'v>(ty: &CqlType, value: &'v [u8]) -> Result<Vec<&'v [u8]>, CqlError
     value::read_elements(ty, value).map_err(CqlError::Invalid)
 }
 
-fn set(
+/// A whole collection or user type, for what the column had.
+fn set_elements(
     column: &Column,
     params: &WriteParams<'_>,
     value: BoundValue,
     row: &mut RowBuilder,
 ) -> Result<(), CqlError> {
-    if !column.ty.is_multicell() {
-        if let Some(cell) = params.cell_or_tombstone(value) {
-            row.cell(column.id, cell);
-        }
-        return Ok(());
-    }
     if matches!(value, BoundValue::Unset) {
         return Ok(());
     }
@@ -200,12 +206,10 @@ fn add_value(
         return Ok(());
     };
     let value = sum.call(&[Some(current), Some(added)], &params.eval)?;
-    set(
-        column,
-        params,
-        value.map_or(BoundValue::Null, BoundValue::Set),
-        row,
-    )
+    if let Some(cell) = params.cell_or_tombstone(value.map_or(BoundValue::Null, BoundValue::Set)) {
+        row.cell(column.id, cell);
+    }
+    Ok(())
 }
 
 /// Adds the parts of a serialized collection or user type.

@@ -21,17 +21,22 @@ const EXPIRES_MAX_S: i64 = i32::MAX as i64 - 1;
 /// What a USING clause sets.
 #[derive(Clone, Debug, Default)]
 pub struct Attributes {
+    /// The table's default TTL; none if it has none.
+    default_ttl_s: Option<i32>,
     timestamp: Option<Term>,
     ttl: Option<Term>,
 }
 
 impl Attributes {
+    /// Those of a modification of that table, or of a batch.
     pub fn plan(
         ctx: &mut PlanContext<'_>,
         using: &UsingClause,
-        keyspace: &str,
-        table: &str,
+        modified: Option<&Table>,
     ) -> Result<Attributes, CqlError> {
+        let (keyspace, table) =
+            modified.map_or(("[batch]", "[batch]"), |table| (&table.keyspace, &table.name));
+        let default_ttl_s = modified.map(|table| table.options.default_time_to_live_s);
         let mut prepare = |term: &Option<helenus_cql::ast::Term>, name: &str, ty: CqlType| {
             let spec = ColumnSpec::new(keyspace, table, name, ty);
             term.as_ref()
@@ -39,6 +44,7 @@ impl Attributes {
                 .transpose()
         };
         Ok(Attributes {
+            default_ttl_s: default_ttl_s.filter(|ttl| *ttl > 0),
             timestamp: prepare(&using.timestamp, "[timestamp]", CqlType::BIGINT)?,
             ttl: prepare(&using.ttl, "[ttl]", CqlType::INT)?,
         })
@@ -72,8 +78,8 @@ impl Attributes {
     }
 
     /// The TTL: as given, else the table's default; none if there is none, or if 0 was given.
-    pub fn ttl_s(&self, eval: &EvalContext<'_>, table: &Table) -> Result<Option<i32>, CqlError> {
-        let default = Some(table.options.default_time_to_live_s).filter(|ttl| *ttl > 0);
+    pub fn ttl_s(&self, eval: &EvalContext<'_>) -> Result<Option<i32>, CqlError> {
+        let default = self.default_ttl_s;
         let Some(term) = &self.ttl else { return Ok(default) };
         let bytes = match term.bind(eval)? {
             BoundValue::Set(bytes) => bytes,
@@ -108,7 +114,7 @@ impl Attributes {
         table: &Table,
         now_s: i64,
     ) -> Result<Option<Expiry>, CqlError> {
-        let Some(ttl_s) = self.ttl_s(eval, table)? else {
+        let Some(ttl_s) = self.ttl_s(eval)? else {
             return Ok(None);
         };
         let clock_s = eval.clock.now_us().div_euclid(1_000_000);

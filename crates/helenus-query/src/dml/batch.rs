@@ -65,7 +65,7 @@ pub fn plan(ctx: &mut PlanContext<'_>, statement: &ast::Batch) -> Result<BatchPl
     refuse_virtual(ctx, statement)?;
     let statements = statement.statements.iter().map(|one| super::plan::plan(ctx, one));
     let statements = statements.collect::<Result<Vec<_>, _>>()?;
-    let attributes = Attributes::plan(ctx, &statement.using, "[batch]", "[batch]")?;
+    let attributes = Attributes::plan(ctx, &statement.using, None)?;
     check(
         statement.kind,
         &attributes,

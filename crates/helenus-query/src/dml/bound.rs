@@ -121,24 +121,12 @@ impl<'p> Bound<'p> {
         self.static_operations().next().is_some()
     }
 
-    fn is_static(&self, operation: &Operation) -> bool {
-        self.plan
-            .table
-            .columns
-            .get(operation.column)
-            .is_some_and(|column| column.is_static())
-    }
-
     pub fn static_operations(&self) -> impl Iterator<Item = &Operation> {
-        self.operations
-            .iter()
-            .filter(|operation| self.is_static(operation))
+        self.operations.iter().filter(|operation| operation.is_static)
     }
 
     pub fn regular_operations(&self) -> impl Iterator<Item = &Operation> {
-        self.operations
-            .iter()
-            .filter(|operation| !self.is_static(operation))
+        self.operations.iter().filter(|operation| !operation.is_static)
     }
 
     /// True if what is written depends on what is there, or changes an index or a view.

@@ -148,20 +148,13 @@ fn json_row(table: &Table, values: &[BoundValue]) -> Result<JsonRow, CqlError> {
     let mut keys = Vec::new();
     let mut operations = Vec::new();
     for (place, (column, value)) in table.columns.iter().zip(values).enumerate() {
+        let set = |value| Operation::new(place, column, Action::Set(Term::Constant(value)));
         match value {
             BoundValue::Set(bytes) if column.is_primary_key() => keys.push(bytes.clone()),
             BoundValue::Null if column.is_primary_key() => return Err(null_column(table, &[place])),
             BoundValue::Unset if column.is_primary_key() => return Err(unset_column(table, &[place])),
-            BoundValue::Set(bytes) => {
-                operations.push(Operation {
-                    column: place,
-                    action: Action::Set(Term::Constant(Some(bytes.clone()))),
-                });
-            }
-            BoundValue::Null => operations.push(Operation {
-                column: place,
-                action: Action::Set(Term::Constant(None)),
-            }),
+            BoundValue::Set(bytes) => operations.push(set(Some(bytes.clone()))),
+            BoundValue::Null => operations.push(set(None)),
             BoundValue::Unset => {}
         }
     }

@@ -55,21 +55,23 @@ use json::JsonSource;
 use operation::Operation;
 pub(crate) use writes::WriteSet;
 
-/// A modification ready to run.
+/// A modification ready to run. What every request looks at comes first: where there are thousands of statements, no cache holds them
+/// all, and each line of one that is looked at is fetched from memory.
 #[derive(Debug)]
+#[repr(C)]
 pub struct ModificationPlan {
     table: Arc<Table>,
     kind: StatementKind,
-    restrictions: StatementRestrictions,
-    operations: Vec<Operation>,
-    attributes: Attributes,
-    conditions: Conditions,
-    /// INSERT JSON: keys and operations come from the document.
-    json: Option<JsonSource>,
-    /// The key, if each of its columns is given by `=`.
-    point: Option<PointKey>,
     /// A function gives something else each time.
     is_volatile: bool,
+    operations: Vec<Operation>,
+    /// The key, if each of its columns is given by `=`.
+    point: Option<PointKey>,
+    conditions: Conditions,
+    attributes: Attributes,
+    /// INSERT JSON: keys and operations come from the document.
+    json: Option<JsonSource>,
+    restrictions: StatementRestrictions,
 }
 
 impl ModificationPlan {
@@ -182,15 +184,9 @@ impl ModificationPlan {
 
     /// Whether there are operations on static columns, and on regular ones.
     fn operation_kinds(&self) -> (bool, bool) {
-        let is_static = |operation: &Operation| {
-            self.table
-                .columns
-                .get(operation.column)
-                .is_some_and(|column| column.is_static())
-        };
         (
-            self.operations.iter().any(is_static),
-            self.operations.iter().any(|operation| !is_static(operation)),
+            self.operations.iter().any(|operation| operation.is_static),
+            self.operations.iter().any(|operation| !operation.is_static),
         )
     }
 }

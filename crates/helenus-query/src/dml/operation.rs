@@ -3,6 +3,7 @@
 use helenus_cql::ast;
 use helenus_cql::error::CqlError;
 use helenus_cql::types::CqlType;
+use helenus_row::ColumnId;
 
 use crate::functions;
 use crate::plan::{PlanContext, column_spec};
@@ -10,12 +11,29 @@ use crate::response::ColumnSpec;
 use crate::schema::{Column, Table};
 use crate::term::{Term, part_spec};
 
-/// One operation on one column.
+/// One operation on one column, of which it knows what the commonest ones need.
 #[derive(Clone, Debug)]
 pub struct Operation {
     /// Place in [`Table::columns`].
     pub column: usize,
+    pub id: ColumnId,
+    pub is_static: bool,
+    /// The column's value is cells of their own ([`CqlType::is_multicell`]).
+    pub is_multicell: bool,
     pub action: Action,
+}
+
+impl Operation {
+    /// An operation on the column at that place.
+    pub fn new(place: usize, column: &Column, action: Action) -> Operation {
+        Operation {
+            column: place,
+            id: column.id,
+            is_static: column.is_static(),
+            is_multicell: column.ty.is_multicell(),
+            action,
+        }
+    }
 }
 
 /// What is done. Collections and user types in all but `Set` and `Delete` aren't frozen.
@@ -115,10 +133,7 @@ pub fn plan_set(
             column.name
         ));
     }
-    Ok(Operation {
-        column: place,
-        action: Action::Set(value),
-    })
+    Ok(Operation::new(place, column, Action::Set(value)))
 }
 
 /// One assignment of an UPDATE, which may have conditions.
@@ -140,10 +155,7 @@ pub fn plan_assignment(
         Raw::SetElement { key, value } => plan_set_element(ctx, column, &receiver, key, value)?,
         Raw::SetField { field, value } => plan_set_field(ctx, column, &receiver, field, value)?,
     };
-    Ok(Operation {
-        column: place,
-        action,
-    })
+    Ok(Operation::new(place, column, action))
 }
 
 /// Refuses a column that isn't a collection of many cells; `what` is the operation as text.
@@ -381,8 +393,5 @@ pub fn plan_deletion(
             }
         },
     };
-    Ok(Operation {
-        column: place,
-        action,
-    })
+    Ok(Operation::new(place, column, action))
 }

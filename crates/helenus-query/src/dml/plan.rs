@@ -62,7 +62,7 @@ impl Draft {
         condition: &ast::IfClause,
     ) -> Result<Draft, CqlError> {
         let table = ctx.table(name)?.clone();
-        let attributes = Attributes::plan(ctx, using, &table.keyspace, &table.name)?;
+        let attributes = Attributes::plan(ctx, using, Some(&table))?;
         let conditions = Conditions::plan(ctx, &table, condition, &attributes)?;
         Ok(Draft {
             table,
@@ -109,15 +109,10 @@ impl Draft {
         if operations.is_empty() && self.kind == StatementKind::Delete {
             return false;
         }
-        let is_static = |operation: &Operation| {
-            self.table
-                .columns
-                .get(operation.column)
-                .is_some_and(|column| column.is_static())
-        };
-        let regular = operations.iter().any(|operation| !is_static(operation))
+        let regular = operations.iter().any(|operation| !operation.is_static)
             || self.conditions.applies_to_regular(&self.table);
-        let statics = operations.iter().any(is_static) || self.conditions.applies_to_static(&self.table);
+        let statics = operations.iter().any(|operation| operation.is_static)
+            || self.conditions.applies_to_static(&self.table);
         !regular && statics
     }
 }

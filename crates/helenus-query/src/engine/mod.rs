@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use helenus_cql::ast;
-use helenus_cql::error::{CqlError, WriteType};
+use helenus_cql::error::CqlError;
 use helenus_tablet::{Store, StoreConfig, StoreStats};
 use tokio::sync::{Mutex, Notify, broadcast};
 
@@ -202,8 +202,9 @@ impl Engine {
         prepared: &Prepared,
         options: &QueryOptions,
     ) -> Result<Outcome, CqlError> {
-        let _epoch =
-            writes(&prepared.parsed.statement).then(|| self.writes.enter(self.schema.load().generation));
+        let _epoch = prepared
+            .is_write
+            .then(|| self.writes.enter(self.schema.load().generation));
         let planned = self.current_plan(prepared)?;
         let keyspace = prepared.keyspace.as_deref();
         self.run(client, keyspace, Source::Prepared(prepared), &planned, options)
@@ -336,22 +337,13 @@ impl Engine {
         values: &[BoundValue],
         options: &QueryOptions,
     ) -> Result<Outcome, CqlError> {
-        let (outcome, kind) = match &planned.plan {
-            Plan::Select(plan) => (
-                crate::select::execute(self, plan, values, options).await,
-                WriteType::Simple,
-            ),
-            Plan::Modification(plan) => (
-                crate::dml::execute(self, plan, values, options).await,
-                plan.write_type(),
-            ),
-            Plan::Batch(plan) => (
-                crate::dml::execute_batch(self, plan, values, options).await,
-                plan.write_type(),
-            ),
+        let outcome = match &planned.plan {
+            Plan::Select(plan) => crate::select::execute(self, plan, values, options).await,
+            Plan::Modification(plan) => crate::dml::execute(self, plan, values, options).await,
+            Plan::Batch(plan) => crate::dml::execute_batch(self, plan, values, options).await,
             Plan::Direct(statement) => return self.run_direct(client, statement, options).await,
         };
-        outcome.map_err(|error| at_consistency(error, options.consistency, kind))
+        outcome.map_err(|error| at_consistency(error, options.consistency, planned.plan.write_type()))
     }
 
     /// Runs a BATCH message.
@@ -401,7 +393,7 @@ impl Engine {
 }
 
 /// True for statements that write rows.
-fn writes(statement: &ast::Statement) -> bool {
+pub(super) fn writes(statement: &ast::Statement) -> bool {
     use ast::Statement;
     matches!(
         statement,

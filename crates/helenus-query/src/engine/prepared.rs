@@ -7,24 +7,26 @@ use arc_swap::ArcSwap;
 use helenus_cql::ast;
 use helenus_cql::error::CqlError;
 
-use super::Engine;
 use super::identity::{is_qualified, names_tables, prepared_id, use_warning};
+use super::{Engine, writes};
 use crate::plan::Planned;
 use crate::request::ClientState;
 use crate::response::ResultMetadata;
 use crate::trace;
 
-/// A prepared statement.
+/// A prepared statement. What every request looks at comes first.
 #[derive(Debug)]
+#[repr(C)]
 pub struct Prepared {
+    planned: ArcSwap<Planned>,
+    pub(super) is_write: bool,
+    /// The result's columns when the statement was first prepared; none if it answers without rows.
+    pub first_result: Arc<ResultMetadata>,
+    pub keyspace: Option<String>,
     /// md5 of the query and, if that names tables without theirs, the keyspace: the same on every node.
     pub id: [u8; 16],
     pub query: String,
-    pub keyspace: Option<String>,
-    /// The result's columns when the statement was first prepared; none if it answers without rows.
-    pub first_result: Arc<ResultMetadata>,
     pub(super) parsed: ast::ParsedStatement,
-    planned: ArcSwap<Planned>,
 }
 
 /// Those that are remembered.
@@ -113,6 +115,7 @@ impl Engine {
             query: text.to_owned(),
             keyspace: keyspace.map(str::to_owned),
             first_result: planned.result.clone().unwrap_or_default(),
+            is_write: writes(&parsed.statement),
             parsed,
             planned: ArcSwap::from_pointee(planned),
         });

@@ -22,18 +22,19 @@ pub enum ColumnKind {
 /// The direction of a clustering column.
 pub type ClusteringOrder = Order;
 
-/// A column of a table.
+/// A column of a table. What every request looks at comes first.
 #[derive(Clone, Debug, PartialEq)]
+#[repr(C)]
 pub struct Column {
-    pub name: String,
     pub ty: CqlType,
-    pub kind: ColumnKind,
-    /// Position in the partition key or among the clustering columns; 0 for the others.
-    pub position: usize,
     /// Names the column's cells in stored rows; never used twice in a table. Key columns have one, unused.
     pub id: ColumnId,
+    pub kind: ColumnKind,
     /// `Order::Asc` for all but clustering columns declared DESC.
     pub order: ClusteringOrder,
+    /// Position in the partition key or among the clustering columns; 0 for the others.
+    pub position: usize,
+    pub name: String,
 }
 
 impl Column {
@@ -77,38 +78,40 @@ pub enum TableKind {
     Virtual,
 }
 
-/// A table, a materialized view, the hidden table of an index, or a virtual table.
+/// A table, a materialized view, the hidden table of an index, or a virtual table. What every request looks at comes first: where there
+/// are thousands of tables, no cache holds them all, and each line of one that is looked at is fetched from memory.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Table {
-    pub keyspace: String,
-    pub name: String,
-    /// The id that drivers and tools see; a new one for every CREATE.
-    pub id: Uuid,
     /// The prefix of the table's keys in the store; DROP and TRUNCATE leave the old number behind.
     pub number: TableId,
     pub kind: TableKind,
-    pub options: TableOptions,
-    /// In the order of `SELECT *`: partition key, clustering, then static and then regular columns by name. A compact table may have
-    /// hidden ones among them ([`Table::is_hidden`]).
-    pub columns: Vec<Arc<Column>>,
+    pub is_counter: bool,
     pub partition_key_count: usize,
     pub clustering_count: usize,
     pub static_count: usize,
-    pub is_counter: bool,
-    /// Set if it was made WITH COMPACT STORAGE.
-    pub compact: Option<Compact>,
-    /// The id that the next added column takes.
-    pub next_column_id: ColumnId,
-    pub dropped_columns: BTreeMap<String, DroppedColumn>,
-    /// The cells that are not to be read.
-    pub dropped_cells: DroppedCells,
     pub indexes: Vec<Arc<Index>>,
     /// Names of the views on this table, in its keyspace.
     pub views: Vec<String>,
-    /// Set for materialized views.
-    pub view: Option<Arc<View>>,
+    /// In the order of `SELECT *`: partition key, clustering, then static and then regular columns by name. A compact table may have
+    /// hidden ones among them ([`Table::is_hidden`]).
+    pub columns: Vec<Arc<Column>>,
     /// How this table's keys are laid out.
     pub layout: KeyLayout,
+    pub keyspace: String,
+    /// Set if it was made WITH COMPACT STORAGE.
+    pub compact: Option<Compact>,
+    /// The cells that are not to be read.
+    pub dropped_cells: DroppedCells,
+    pub name: String,
+    /// The id that drivers and tools see; a new one for every CREATE.
+    pub id: Uuid,
+    pub options: TableOptions,
+    /// The id that the next added column takes.
+    pub next_column_id: ColumnId,
+    pub dropped_columns: BTreeMap<String, DroppedColumn>,
+    /// Set for materialized views.
+    pub view: Option<Arc<View>>,
     by_name: HashMap<String, usize>,
     by_id: HashMap<ColumnId, usize>,
 }

@@ -30,27 +30,29 @@ pub(super) enum Aggregation {
     Groups(Grouping),
 }
 
-/// A SELECT ready to run.
+/// A SELECT ready to run. What every read of a row looks at comes first: where there are thousands of statements, no cache holds them
+/// all, and each line of one that is looked at is fetched from memory.
 #[derive(Debug)]
+#[repr(C)]
 pub struct SelectPlan {
     pub(super) table: Arc<Table>,
-    pub(super) selection: Selection,
-    pub(super) restrictions: StatementRestrictions,
-    pub(super) aggregation: Aggregation,
-    pub(super) is_distinct: bool,
-    /// Rows of a partition are read from the last to the first.
-    pub(super) is_reversed: bool,
-    /// Columns by which rows of several partitions are sorted after they are read.
-    pub(super) sort_columns: Vec<usize>,
-    /// ORDER BY … ANN OF.
-    pub(super) nearest: Option<Nearest>,
+    timeout: Option<Duration>,
+    /// One row at most, by its whole primary key, and plain columns of it.
+    pub(super) point: Option<PointKey>,
     pub(super) limit: Option<Term>,
     pub(super) per_partition_limit: Option<Term>,
     /// The static row is needed whatever rows there are.
     pub(super) needs_static: bool,
-    /// One row at most, by its whole primary key, and plain columns of it.
-    pub(super) point: Option<PointKey>,
-    timeout: Option<Duration>,
+    pub(super) is_distinct: bool,
+    /// Rows of a partition are read from the last to the first.
+    pub(super) is_reversed: bool,
+    pub(super) selection: Selection,
+    pub(super) aggregation: Aggregation,
+    /// Columns by which rows of several partitions are sorted after they are read.
+    pub(super) sort_columns: Vec<usize>,
+    /// ORDER BY … ANN OF.
+    pub(super) nearest: Option<Nearest>,
+    pub(super) restrictions: StatementRestrictions,
 }
 
 impl SelectPlan {

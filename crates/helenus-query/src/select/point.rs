@@ -12,7 +12,7 @@ use super::restriction::{Test, Tuple, null_column, unset_column};
 use super::restriction_set::RestrictionSet;
 use super::restrictions::StatementRestrictions;
 use super::row_view::RowView;
-use super::run::{builder, clustering_values};
+use super::run::clustering_values;
 use super::view::{Live, View};
 use crate::consistency::require_replicas;
 use crate::engine::Engine;
@@ -91,7 +91,8 @@ pub(super) async fn execute(
     consistency: Consistency,
 ) -> Result<Outcome, CqlError> {
     let table = &plan.table;
-    let mut out = builder(plan);
+    let columns = plan.selection.plain_columns().unwrap_or_default();
+    let mut out = RowsBuilder::new(columns.len());
     let key = bind(table, &point.partition, 0, ctx)?;
     let partition = partition_key(&key)?;
     let values = bind(table, &point.clustering, table.partition_key_count, ctx)?;

@@ -21,7 +21,7 @@ use crate::cluster::Owner;
 use crate::consistency;
 use crate::engine::Engine;
 use crate::request::{BoundValue, QueryOptions};
-use crate::response::{Outcome, Response, Rows, RowsBuilder};
+use crate::response::{Outcome, Response, Rows};
 use crate::schema::{ColumnKind, TableKind};
 use crate::storage::read::{PartitionKey, RowAt, RowsWanted, StoredRow, corrupt, corrupt_key};
 use crate::term::EvalContext;
@@ -495,9 +495,4 @@ fn is_here(engine: &Engine, token: i64) -> bool {
 
 fn live(stored: Option<&StoredRow>, now_s: i64) -> Result<Option<LiveRow<'_>>, CqlError> {
     stored.map_or(Ok(None), |stored| stored.live(now_s))
-}
-
-/// A result without rows.
-pub(super) fn builder(plan: &SelectPlan) -> RowsBuilder {
-    RowsBuilder::new(plan.metadata().columns.len())
 }

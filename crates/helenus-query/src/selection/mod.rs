@@ -42,13 +42,14 @@ pub struct SelectionOptions {
 
 /// A SELECT clause, typed.
 #[derive(Debug)]
+#[repr(C)]
 pub struct Selection {
     metadata: Arc<ResultMetadata>,
+    plain_columns: Option<Vec<usize>>,
     /// The names that the columns have, of which JSON makes keys.
     names: Vec<String>,
     selectors: Vec<Typed>,
     parts: Parts,
-    plain_columns: Option<Vec<usize>>,
     is_json: bool,
 }
 
