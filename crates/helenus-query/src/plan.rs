@@ -15,9 +15,13 @@ use crate::select::SelectPlan;
 
 /// A statement ready to run, many times over.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "the commonest lie where they are looked for, not a memory access further"
+)]
 pub enum Plan {
-    Select(Box<SelectPlan>),
-    Modification(Box<ModificationPlan>),
+    Select(SelectPlan),
+    Modification(ModificationPlan),
     Batch(Box<BatchPlan>),
     /// Everything that is resolved when it runs: DDL, USE, TRUNCATE, DESCRIBE, roles.
     Direct(Box<ast::Statement>),
@@ -124,7 +128,7 @@ pub fn plan(
             let plan = crate::select::plan(&mut ctx, statement)?;
             result = Some(plan.metadata().clone());
             partition_key_count = plan.table().partition_key_count;
-            Plan::Select(Box::new(plan))
+            Plan::Select(plan)
         }
         ast::Statement::Insert(_)
         | ast::Statement::InsertJson(_)
@@ -132,7 +136,7 @@ pub fn plan(
         | ast::Statement::Delete(_) => {
             let plan = crate::dml::plan(&mut ctx, &parsed.statement)?;
             partition_key_count = plan.table().partition_key_count;
-            Plan::Modification(Box::new(plan))
+            Plan::Modification(plan)
         }
         ast::Statement::Batch(statement) => {
             let plan = crate::dml::plan_batch(&mut ctx, statement)?;

@@ -248,7 +248,7 @@ impl PlannedBatch {
         self.statements
             .iter()
             .filter_map(|(planned, values)| match &planned.plan {
-                Plan::Modification(plan) => Some((plan.as_ref(), values.as_ref())),
+                Plan::Modification(plan) => Some((plan, values.as_ref())),
                 _ => None,
             })
     }

@@ -64,7 +64,7 @@ pub struct ModificationPlan {
     kind: StatementKind,
     /// A function gives something else each time.
     is_volatile: bool,
-    operations: Vec<Operation>,
+    operations: SmallVec<[Operation; 1]>,
     /// The key, if each of its columns is given by `=`.
     point: Option<PointKey>,
     conditions: Conditions,
@@ -98,7 +98,7 @@ impl ModificationPlan {
             table,
             kind,
             restrictions,
-            operations,
+            operations: operations.into_iter().collect(),
             attributes,
             conditions,
             json,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use helenus_cql::error::{Consistency, CqlError};
+use smallvec::SmallVec;
 
 use super::bounds::{invalid_key, partition_key};
 use super::plan::SelectPlan;
@@ -28,9 +29,11 @@ use crate::trace;
 /// The values of a primary key, all given by `=`.
 #[derive(Debug)]
 pub struct PointKey {
-    partition: Vec<Term>,
-    clustering: Vec<Term>,
+    partition: Terms,
+    clustering: Terms,
 }
+
+type Terms = SmallVec<[Term; 1]>;
 
 impl PointKey {
     /// The terms of the key, if each column has one of its own.
@@ -59,12 +62,12 @@ impl PointKey {
     }
 }
 
-fn terms(set: &RestrictionSet, count: usize) -> Option<Vec<Term>> {
+fn terms(set: &RestrictionSet, count: usize) -> Option<Terms> {
     let term = |restriction: &super::restriction::Restriction| match &restriction.test {
         Test::Eq(Tuple::Value(term)) if !restriction.is_multi => Some(term.clone()),
         _ => None,
     };
-    let terms = set.iter().map(term).collect::<Option<Vec<Term>>>()?;
+    let terms = set.iter().map(term).collect::<Option<Terms>>()?;
     (terms.len() == count).then_some(terms)
 }
 
