@@ -69,16 +69,82 @@ fn place_point(digits: &str, exponent: i32) -> String {
     format!("{head}.{}", or_zero(tail))
 }
 
-/// `Double.parseDouble`, without its hexadecimal form.
+/// `Double.parseDouble`.
 pub fn parse_double(text: &str) -> Option<f64> {
+    if let Some(hex) = Hexadecimal::parse(text) {
+        return Some(hex.scaled(hex.digits as f64));
+    }
     let value: f64 = java_float_body(text)?.parse().ok()?;
     Some(if value.is_nan() { f64::NAN } else { value })
 }
 
-/// `Float.parseFloat`, without its hexadecimal form.
+/// `Float.parseFloat`.
 pub fn parse_float(text: &str) -> Option<f32> {
+    if let Some(hex) = Hexadecimal::parse(text) {
+        // Rounded once, to the precision of a float: a power of two leaves that as it is.
+        return Some(hex.scaled(f64::from(hex.digits as f32)) as f32);
+    }
     let value: f32 = java_float_body(text)?.parse().ok()?;
     Some(if value.is_nan() { f32::NAN } else { value })
+}
+
+/// A number like `0x1.8p-1`: `digits` times two to the power of `exponent`.
+struct Hexadecimal {
+    is_negative: bool,
+    /// Of those beyond the first 15 only whether there is one that is not zero, which is enough to round.
+    digits: u64,
+    exponent: i32,
+}
+
+impl Hexadecimal {
+    fn parse(text: &str) -> Option<Hexadecimal> {
+        let text = text.trim_matches(|c: char| c <= ' ');
+        let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+        let body = unsigned
+            .strip_prefix("0x")
+            .or_else(|| unsigned.strip_prefix("0X"))?;
+        let (mantissa, power) = body.split_once(['p', 'P'])?;
+        let power = power.strip_suffix(['f', 'F', 'd', 'D']).unwrap_or(power);
+        if !is_integer(power) {
+            return None;
+        }
+        let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+        let mut digits: u64 = 0;
+        let mut dropped: i64 = 0;
+        let mut count = 0_usize;
+        for digit in whole.chars().chain(fraction.chars()) {
+            let digit = u64::from(digit.to_digit(16)?);
+            count += 1;
+            if digits >> 60 == 0 {
+                digits = digits << 4 | digit;
+            } else {
+                digits |= u64::from(digit != 0);
+                dropped += 4;
+            }
+        }
+        let fraction_bits = i64::try_from(fraction.len()).ok()?.checked_mul(4)?;
+        // Powers beyond any double are as good as the greatest.
+        let power = power.parse::<i64>().unwrap_or(match power.starts_with('-') {
+            true => i64::from(i32::MIN),
+            false => i64::from(i32::MAX),
+        });
+        let exponent = power.saturating_sub(fraction_bits).saturating_add(dropped);
+        (count > 0).then_some(Hexadecimal {
+            is_negative: text.starts_with('-'),
+            digits,
+            exponent: exponent.clamp(-2000, 2000) as i32,
+        })
+    }
+
+    fn scaled(&self, digits: f64) -> f64 {
+        if self.digits == 0 {
+            return if self.is_negative { -0.0 } else { 0.0 };
+        }
+        // In two steps: a power may be out of range where the product is not.
+        let half = self.exponent / 2;
+        let value = digits * 2_f64.powi(half) * 2_f64.powi(self.exponent - half);
+        if self.is_negative { -value } else { value }
+    }
 }
 
 /// The part of a Java floating-point number that Rust reads the same way.

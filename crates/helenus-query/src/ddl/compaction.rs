@@ -4,6 +4,7 @@
 use std::str::FromStr;
 
 use helenus_cql::error::CqlError;
+use helenus_cql::value::java::parse_double;
 
 use super::options::{config, java, qualify};
 use super::properties::Options;
@@ -144,7 +145,7 @@ fn check_overlapping(declared: &Options) -> Result<(), CqlError> {
 }
 
 fn check_common(declared: &Options) -> Result<(), CqlError> {
-    let threshold: Option<f64> = number(declared, "tombstone_threshold", "int (base10)")?;
+    let threshold: Option<f64> = double(declared, "tombstone_threshold", "int (base10)")?;
     if let Some(threshold) = threshold.filter(|threshold| *threshold < 0.0) {
         return config(format!(
             "tombstone_threshold must be greater than 0, but was {threshold:.6}"
@@ -208,8 +209,8 @@ fn check_size_tiers(declared: &Options) -> Result<(), CqlError> {
     if let Some(size) = size.filter(|size| *size < 0) {
         return config(format!("min_sstable_size must be non negative: {size}"));
     }
-    let low: f64 = number(declared, "bucket_low", "float")?.unwrap_or(0.5);
-    let high: f64 = number(declared, "bucket_high", "float")?.unwrap_or(1.5);
+    let low = double(declared, "bucket_low", "float")?.unwrap_or(0.5);
+    let high = double(declared, "bucket_high", "float")?.unwrap_or(1.5);
     if high <= low {
         return config(format!(
             "bucket_high value ({}) is less than or equal to the bucket_low value ({})",
@@ -286,12 +287,16 @@ fn check_unified(declared: &Options) -> Result<(), CqlError> {
     refuse_unsafe_expiration(declared)?;
     number::<i32>(declared, "max_sstables_to_compact", "int (base10)")?;
     if let Some(text) = declared.get("sstable_growth") {
-        match text.parse::<f64>() {
-            Ok(growth) if (0.0..=1.0).contains(&growth) => {}
-            Ok(_) => return config(format!("sstable_growth {text} must be between 0 and 1")),
-            Err(_) => {
+        match percent(text) {
+            Some(growth) if growth.is_nan() || (0.0..=1.0).contains(&growth) => {}
+            Some(_) => return config(format!("sstable_growth {text} must be between 0 and 1")),
+            None => {
+                let reason = match text.strip_suffix('%').unwrap_or(text) {
+                    "" => "empty String".to_owned(),
+                    number => format!("For input string: \"{number}\""),
+                };
                 return config(format!(
-                    "sstable_growth is not a valid number between 0 and 1: For input string: \"{text}\""
+                    "sstable_growth is not a valid number between 0 and 1: {reason}"
                 ));
             }
         }
@@ -324,6 +329,14 @@ fn check_scaling(text: &str) -> Result<(), CqlError> {
         _ => config(format!(
             "Scaling parameter {text} must match N|L[0-9]+|T[0-9]+|[+-]?[0-9]+"
         )),
+    }
+}
+
+/// A number, or a hundredth of one before `%`.
+fn percent(text: &str) -> Option<f64> {
+    match text.strip_suffix('%') {
+        Some(number) => parse_double(number).map(|number| number / 100.0),
+        None => parse_double(text),
     }
 }
 
@@ -410,6 +423,17 @@ fn number<T: FromStr>(declared: &Options, name: &str, kind: &str) -> Result<Opti
     text.parse()
         .map(Some)
         .map_err(|_| CqlError::Config(format!("{text} is not a parsable {kind} for {name}")))
+}
+
+/// The same for a double, in the forms that Java reads.
+fn double(declared: &Options, name: &str, kind: &str) -> Result<Option<f64>, CqlError> {
+    let Some(text) = declared.get(name) else {
+        return Ok(None);
+    };
+    match parse_double(text) {
+        Some(number) => Ok(Some(number)),
+        None => config(format!("{text} is not a parsable {kind} for {name}")),
+    }
 }
 
 /// The option's text, if it is neither true nor false.

@@ -1,6 +1,7 @@
 //! The `compression` option, validated as Cassandra does (`CompressionParams` and the compressors). Nothing here acts on it.
 
 use helenus_cql::error::CqlError;
+use helenus_cql::value::java::parse_double;
 
 use super::options::{config, java, qualify};
 use super::properties::Options;
@@ -96,8 +97,8 @@ fn ratio(declared: &Options) -> Result<Option<f64>, CqlError> {
     let Some(text) = declared.get("min_compress_ratio") else {
         return Ok(None);
     };
-    let invalid = |_| CqlError::Config(format!("Invalid value for min_compress_ratio: {text}"));
-    text.parse().map(Some).map_err(invalid)
+    let invalid = || CqlError::Config(format!("Invalid value for min_compress_ratio: {text}"));
+    parse_double(text).map(Some).ok_or_else(invalid)
 }
 
 /// What compressors say of their own options.

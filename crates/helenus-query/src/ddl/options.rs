@@ -290,7 +290,9 @@ fn simple_retry_policy(upper: &str, whole: &str) -> Result<String, CqlError> {
         .strip_suffix("PERCENTILE")
         .or_else(|| upper.strip_suffix('P'))
         .ok_or_else(invalid)?;
-    let percentile: f64 = number.trim().parse().map_err(|_| invalid())?;
+    let is_number = |number: &&str| number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let number = Some(number).filter(is_number).ok_or_else(invalid)?;
+    let percentile: f64 = number.parse().map_err(|_| invalid())?;
     if !(percentile > 0.0 && percentile < 100.0) {
         return config(format!(
             "Invalid value {whole} for PERCENTILE option 'speculative_retry': must be between (0.0 and 100.0)"

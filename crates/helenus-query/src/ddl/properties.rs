@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use helenus_cql::ast::{Properties, PropertyValue};
 use helenus_cql::error::CqlError;
+use helenus_cql::value::java::parse_double;
 
 /// A map property, as declared.
 pub type Options = BTreeMap<String, String>;
@@ -74,46 +75,7 @@ pub fn double(properties: &Properties, name: &str) -> Result<Option<f64>, CqlErr
     let Some(text) = text(properties, name)? else {
         return Ok(None);
     };
-    java_double(text)
+    parse_double(text)
         .map(Some)
         .ok_or_else(|| CqlError::Syntax(format!("Invalid double value {text} for '{name}'")))
-}
-
-/// `Double.parseDouble`, without its hexadecimal form: blanks around it and a suffix are taken, other names of what is no number are not.
-fn java_double(text: &str) -> Option<f64> {
-    let text = text.trim_matches(|c: char| c <= ' ');
-    let number = text.strip_suffix(['f', 'F', 'd', 'D']).unwrap_or(text);
-    let is_number = number.ends_with(|c: char| c.is_ascii_digit() || c == '.');
-    let is_named = matches!(text.trim_start_matches(['+', '-']), "NaN" | "Infinity");
-    match (is_number, is_named) {
-        (true, _) => number.parse().ok(),
-        (false, true) => text.parse().ok(),
-        (false, false) => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn doubles_are_read_as_by_java() {
-        for (text, value) in [
-            ("0.5", 0.5),
-            (" .5 ", 0.5),
-            ("0.5f", 0.5),
-            ("5.D", 5.0),
-            ("1e-1", 0.1),
-            ("+2", 2.0),
-        ] {
-            assert_eq!(java_double(text), Some(value), "{text}");
-        }
-        for text in [
-            "", " ", "f", "inf", "infinity", "nan", "0.5ff", "1e", "0,5", "5 f", ".",
-        ] {
-            assert_eq!(java_double(text), None, "{text}");
-        }
-        assert!(java_double("-NaN").is_some_and(f64::is_nan));
-        assert_eq!(java_double("-Infinity"), Some(f64::NEG_INFINITY));
-    }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use helenus_cql::ast;
 use helenus_cql::error::CqlError;
-use helenus_cql::types::CqlType;
+use helenus_cql::types::{CqlType, NativeType};
 use helenus_row::{ColumnId, Order, TableId};
 use uuid::Uuid;
 
@@ -71,6 +71,7 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateTable) -> Applied {
         view: None,
     };
     let table = builder.build();
+    refuse_counters_by_class(&table, &statement.columns)?;
     if check_counters(&table).is_err() {
         return Err(CqlError::invalid(
             "Cannot mix counter and non counter columns in the same table",
@@ -331,6 +332,23 @@ pub(super) fn check_counters(table: &Table) -> Result<(), CqlError> {
     match other {
         Some(column) => Err(CqlError::Config(format!(
             "{}: Cannot have a non counter column (\"{}\") in a counter table",
+            table.full_name(),
+            column.name
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Only a column of the type `counter` makes a table one of counters, not one of the class that is behind it.
+fn refuse_counters_by_class(table: &Table, declared: &[ast::ColumnDefinition]) -> Result<(), CqlError> {
+    let is_counter = |column: &ast::ColumnDefinition| column.ty == ast::TypeName::Native(NativeType::Counter);
+    if declared.iter().any(is_counter) {
+        return Ok(());
+    }
+    let mut columns = table.static_columns().iter().chain(table.regular_columns());
+    match columns.find(|column| column.ty.is_counter()) {
+        Some(column) => Err(CqlError::Config(format!(
+            "{}: Cannot have a counter column (\"{}\") in a non counter table",
             table.full_name(),
             column.name
         ))),

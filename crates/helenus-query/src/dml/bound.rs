@@ -10,8 +10,9 @@ use helenus_row::ClusteringRange;
 use super::ModificationPlan;
 use super::operation::Operation;
 use crate::schema::Table;
+use crate::select::DeletedSlices;
 use crate::select::restrictions::StatementKind;
-use crate::storage::read::{PartitionKey, RowsWanted};
+use crate::storage::read::PartitionKey;
 use crate::term::EvalContext;
 
 /// The sum of a row's clustering values is no longer than this.
@@ -32,6 +33,8 @@ pub enum RowsBound {
     None,
     Names(Vec<RowName>),
     Ranges(Vec<ClusteringRange>),
+    /// Those of a slice with a null bound of this column, which is an error once something is to be deleted by it.
+    Null(usize),
 }
 
 /// A modification with its values.
@@ -89,12 +92,13 @@ impl<'p> Bound<'p> {
         self.plan.table.clustering_count == 0 || !matches!(self.rows, RowsBound::None)
     }
 
-    /// True if clustering columns are restricted to nothing, by an empty IN or by slices that are none.
+    /// True if clustering columns are restricted to nothing, by an empty IN or by slices that are none; not if no value happens to
+    /// lie between a slice's bounds.
     pub fn names_no_rows(&self) -> bool {
         match &self.rows {
             RowsBound::None => false,
             RowsBound::Names(names) => names.is_empty(),
-            RowsBound::Ranges(ranges) => ranges.is_empty(),
+            RowsBound::Ranges(_) | RowsBound::Null(_) => false,
         }
     }
 
@@ -152,28 +156,25 @@ fn bind_rows(plan: &ModificationPlan, eval: &EvalContext<'_>) -> Result<RowsBoun
     if plan.restrictions.clustering.is_empty() {
         return Ok(RowsBound::None);
     }
-    let wanted = match plan.kind {
-        StatementKind::Delete => plan.restrictions.rows_wanted(eval)?,
-        _ => RowsWanted::Names(plan.restrictions.row_names(eval)?),
-    };
-    Ok(match wanted {
-        RowsWanted::Names(names) => {
-            let mut rows = Vec::with_capacity(names.len());
-            for clustering in names.iter() {
-                let name = RowName {
-                    clustering: clustering.clone(),
-                    exact: None,
-                };
-                check_len(plan, &name)?;
-                rows.push(name);
-            }
-            RowsBound::Names(rows)
-        }
-        RowsWanted::Slices(ranges) => {
-            debug_assert_eq!(plan.kind, StatementKind::Delete);
-            RowsBound::Ranges(ranges.iter().filter(|range| !range.is_empty()).cloned().collect())
-        }
-    })
+    let restrictions = &plan.restrictions;
+    if plan.kind == StatementKind::Delete && restrictions.names_slices() {
+        return Ok(match restrictions.deleted_slices(eval)? {
+            DeletedSlices::None => RowsBound::Names(Vec::new()),
+            DeletedSlices::Ranges(ranges) => RowsBound::Ranges(ranges),
+            DeletedSlices::Null(column) => RowsBound::Null(column),
+        });
+    }
+    let names = restrictions.row_names(eval)?;
+    let mut rows = Vec::with_capacity(names.len());
+    for clustering in names.iter() {
+        let name = RowName {
+            clustering: clustering.clone(),
+            exact: None,
+        };
+        check_len(plan, &name)?;
+        rows.push(name);
+    }
+    Ok(RowsBound::Names(rows))
 }
 
 fn row_name(plan: &ModificationPlan, values: &[Bytes]) -> Result<RowName, CqlError> {

@@ -10,8 +10,9 @@ use helenus_cql::types::CqlType;
 use helenus_row::key::split_partition_key;
 use helenus_row::read::{LiveColumn, LiveRow};
 
-use super::bound::{Bound, RowsBound};
-use super::conditions::{ColumnCondition, Conditions};
+use super::bound::Bound;
+use super::cas_request::{Request, RowCondition};
+use super::conditions::Conditions;
 use super::require_own;
 use super::writes::WriteSet;
 use crate::cluster::writes::Together;
@@ -26,133 +27,13 @@ use crate::storage::Access;
 use crate::storage::read::{
     OwnedRow, PartitionKey, RowCursor, RowsWanted, read_header, read_row, read_static, read_stored_row,
 };
-use crate::term::EvalContext;
 use crate::trace;
-
-/// What is asked of one row.
-enum RowCondition<'b> {
-    Exists,
-    NotExists,
-    Columns(Vec<(&'b ColumnCondition, EvalContext<'b>)>),
-}
-
-/// The conditions of a request: on rows by encoded clustering, and on the static row.
-#[derive(Default)]
-struct Request<'b> {
-    rows: BTreeMap<Bytes, RowCondition<'b>>,
-    statics: Option<RowCondition<'b>>,
-    updates_regular: bool,
-    updates_static: bool,
-}
 
 /// How far the clocks of nodes may be apart.
 const CLOCK_SKEW_MAX_US: i64 = 60_000_000;
 
 fn invalid<T>(message: &str) -> Result<T, CqlError> {
     Err(CqlError::invalid(message))
-}
-
-impl<'b> Request<'b> {
-    fn add(&mut self, bound: &'b Bound<'b>) -> Result<(), CqlError> {
-        self.updates_regular |= bound.updates_regular_rows();
-        // Of static columns only what statements with conditions write is told of when they don't hold.
-        self.updates_static |= bound.plan.is_conditional() && bound.updates_static_row();
-        let table = &bound.plan.table;
-        let clustering = match &bound.rows {
-            RowsBound::Names(names) => names.first().map(|name| name.clustering.clone()),
-            RowsBound::None | RowsBound::Ranges(_) => None,
-        };
-        match &bound.plan.conditions {
-            Conditions::None => Ok(()),
-            Conditions::Exists => self.add_existence(clustering, RowCondition::Exists),
-            Conditions::NotExists => self.add_existence(clustering, RowCondition::NotExists),
-            Conditions::Columns(conditions) => {
-                for condition in conditions {
-                    let is_static = table
-                        .columns
-                        .get(condition.column)
-                        .is_some_and(|column| column.is_static());
-                    let slot = match (&clustering, is_static) {
-                        (Some(clustering), false) => Some(clustering.clone()),
-                        _ => None,
-                    };
-                    self.add_column(slot, condition, bound.eval)?;
-                }
-                Ok(())
-            }
-        }
-    }
-
-    fn add_existence(
-        &mut self,
-        clustering: Option<Bytes>,
-        condition: RowCondition<'b>,
-    ) -> Result<(), CqlError> {
-        let previous = match &clustering {
-            Some(clustering) => self.rows.get(clustering),
-            None => self.statics.as_ref(),
-        };
-        let name = if matches!(condition, RowCondition::Exists) {
-            "EXISTS"
-        } else {
-            "NOT EXISTS"
-        };
-        match (previous, &condition) {
-            (Some(RowCondition::Columns(_)), _) => {
-                return Err(CqlError::invalid(format!(
-                    "Cannot mix IF conditions and IF {name} for the same row"
-                )));
-            }
-            (Some(RowCondition::Exists), RowCondition::NotExists)
-            | (Some(RowCondition::NotExists), RowCondition::Exists) => {
-                return invalid("Cannot mix IF EXISTS and IF NOT EXISTS conditions for the same row");
-            }
-            _ => {}
-        }
-        match clustering {
-            Some(clustering) => {
-                self.rows.insert(clustering, condition);
-            }
-            None => self.statics = Some(condition),
-        }
-        Ok(())
-    }
-
-    fn add_column(
-        &mut self,
-        clustering: Option<Bytes>,
-        condition: &'b ColumnCondition,
-        eval: EvalContext<'b>,
-    ) -> Result<(), CqlError> {
-        let empty = || RowCondition::Columns(Vec::new());
-        let slot = match clustering {
-            Some(clustering) => self.rows.entry(clustering).or_insert_with(empty),
-            None => self.statics.get_or_insert_with(empty),
-        };
-        match slot {
-            RowCondition::Columns(conditions) => {
-                conditions.push((condition, eval));
-                Ok(())
-            }
-            // Cassandra names NOT EXISTS for both.
-            RowCondition::NotExists | RowCondition::Exists => {
-                invalid("Cannot mix IF conditions and IF NOT EXISTS for the same row")
-            }
-        }
-    }
-
-    /// Columns with conditions, by place.
-    fn condition_columns(&self) -> BTreeSet<usize> {
-        let columns = |condition: &RowCondition<'_>| match condition {
-            RowCondition::Columns(conditions) => conditions.iter().map(|(one, _)| one.column).collect(),
-            RowCondition::Exists | RowCondition::NotExists => Vec::new(),
-        };
-        self.rows
-            .values()
-            .chain(&self.statics)
-            .flat_map(columns)
-            .collect()
-    }
 }
 
 /// What was read of the partition.
@@ -174,6 +55,13 @@ pub async fn execute(
     is_batch: bool,
 ) -> Result<Outcome, CqlError> {
     let (table, partition) = single_partition(bounds)?;
+    for bound in bounds {
+        if let Conditions::Columns(conditions) = &bound.plan.conditions {
+            conditions
+                .iter()
+                .try_for_each(|condition| condition.check_terms(&bound.eval))?;
+        }
+    }
     consistency::check_conditional(engine, table, options)?;
     let serial = options.serial_consistency.unwrap_or(Consistency::Serial);
     consistency::require_replicas(engine, table, serial)?;
@@ -194,12 +82,12 @@ pub async fn execute(
         return failure(table, &partition, bounds, &request, &current, is_batch);
     }
     trace::step(|| "CAS precondition is met");
-    consistency::require_replicas(engine, table, options.consistency)?;
     let timestamp_us = timestamp_us(engine, table, &partition, &request).await?;
     let mut writes = WriteSet::under(Some(guard));
     for bound in bounds {
         writes.add(engine, bound, timestamp_us, now_s).await?;
     }
+    consistency::require_replicas(engine, table, options.consistency)?;
     let together = Together {
         is_logged: false,
         is_locked: true,

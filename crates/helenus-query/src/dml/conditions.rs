@@ -103,6 +103,18 @@ fn invalid<T>(message: String) -> Result<T, CqlError> {
 }
 
 impl ColumnCondition {
+    /// Refuses terms that have no value, before anything else is looked at.
+    pub fn check_terms(&self, eval: &EvalContext<'_>) -> Result<(), CqlError> {
+        if let Part::Element(element) = &self.part {
+            element.bind(eval)?;
+        }
+        match &self.test {
+            Test::Compare(_, term) => term.bind(eval).map(drop),
+            Test::InValues(terms) => terms.iter().try_for_each(|term| term.bind(eval).map(drop)),
+            Test::InMarker { .. } => Ok(()),
+        }
+    }
+
     fn plan(
         ctx: &mut PlanContext<'_>,
         table: &Table,

@@ -13,6 +13,7 @@ use super::bound::{Bound, RowName, RowsBound};
 use super::operation::{Action, Operation};
 use super::writes::WriteSet;
 use crate::engine::Engine;
+use crate::select::restriction::null_column;
 use crate::select::restrictions::StatementKind;
 use crate::storage::read::{
     OwnedRow, PartitionKey, StoredRow, read_header, read_row, read_static, read_stored_row,
@@ -86,7 +87,7 @@ impl WriteSet {
             // As often as rows are named, as Cassandra does: counters and lists show it.
             let times = match &bound.rows {
                 RowsBound::Names(names) => names.len(),
-                RowsBound::None | RowsBound::Ranges(_) => 1,
+                RowsBound::None | RowsBound::Ranges(_) | RowsBound::Null(_) => 1,
             };
             for _ in 0..times {
                 gathering.static_row(partition).await?;
@@ -170,6 +171,8 @@ impl Gathering<'_> {
                     "Range deletions are not supported for specific columns",
                 ));
             }
+            RowsBound::Null(column) => return Err(null_column(&self.bound.plan.table, &[*column])),
+            RowsBound::Ranges(ranges) if ranges.is_empty() => return Ok(()),
             RowsBound::Ranges(ranges) => PartitionHeader::deleting_ranges(ranges.iter().cloned(), deletion),
             RowsBound::None => PartitionHeader::deleting_partition(deletion),
         };

@@ -13,6 +13,7 @@ mod batch_size;
 mod bound;
 pub(crate) mod build;
 mod cas;
+mod cas_request;
 mod conditions;
 mod followers;
 mod gather;

@@ -11,7 +11,7 @@ use helenus_row::key::{TupleBound, compose_partition_key};
 use helenus_row::{ClusteringRange, KeyError};
 
 use super::restriction::{BoundTuple, Restriction, SliceBound, Test, column_name, null_column};
-use super::restrictions::{StatementKind, StatementRestrictions, is_filter};
+use super::restrictions::{StatementRestrictions, is_filter};
 use super::token::TokenBounds;
 use crate::schema::Table;
 use crate::storage::read::{PartitionKey, RowsWanted};
@@ -168,12 +168,17 @@ impl StatementRestrictions {
                 _ => RowsWanted::all(),
             });
         }
-        if self.is_column_range() || self.clustering_needs_filtering() {
+        if self.names_slices() {
             return self
                 .clustering_slices(ctx)
                 .map(|ranges| RowsWanted::Slices(ranges.into()));
         }
         self.row_names(ctx).map(RowsWanted::Names)
+    }
+
+    /// True if the restrictions on clustering columns leave slices rather than names.
+    pub fn names_slices(&self) -> bool {
+        self.is_column_range() || self.clustering_needs_filtering()
     }
 
     /// The encoded clusterings that the restrictions on clustering columns name, all of which are by = or IN.
@@ -197,53 +202,143 @@ impl StatementRestrictions {
 
     /// The ranges of clusterings that the restrictions on clustering columns leave, ascending and apart.
     pub fn clustering_slices(&self, ctx: &EvalContext<'_>) -> Result<Vec<ClusteringRange>, CqlError> {
+        let (prefixes, slice) = self.bind_slices(ctx)?;
+        if slice
+            .as_ref()
+            .is_some_and(|slice| slice.ends(&self.table).1.is_none())
+        {
+            return Ok(Vec::new());
+        }
+        self.ranges(&prefixes, slice)
+    }
+
+    /// The ranges of clusterings that a DELETE is about.
+    pub fn deleted_slices(&self, ctx: &EvalContext<'_>) -> Result<DeletedSlices, CqlError> {
+        let (prefixes, slice) = self.bind_slices(ctx)?;
+        if prefixes.rows.is_empty() {
+            return Ok(DeletedSlices::None);
+        }
+        let Some(slice) = slice else {
+            return self.ranges(&prefixes, None).map(DeletedSlices::Ranges);
+        };
+        if slice.is_surely_empty(&self.table) {
+            return Ok(DeletedSlices::None);
+        }
+        if slice.lower.is_none() || slice.upper.is_none() {
+            return Ok(DeletedSlices::Null(slice.restriction.first_column()));
+        }
+        let rises = slice.rises(&self.table);
+        let ranges = self.ranges(&prefixes, Some(slice))?;
+        Ok(match ranges.is_empty() && !rises {
+            true => DeletedSlices::None,
+            false => DeletedSlices::Ranges(ranges),
+        })
+    }
+
+    /// What the restrictions by = and IN name of the clusterings, and the slice that follows them.
+    fn bind_slices(&self, ctx: &EvalContext<'_>) -> Result<(Combinations, Option<BoundSlice<'_>>), CqlError> {
         let table = &self.table;
         let mut prefixes = Combinations::new();
         let mut position = table.partition_key_count;
-        let mut slice = None;
         for restriction in self.clustering.iter() {
             if is_filter(restriction, position) {
                 break;
             }
-            if let Test::Slice(found) = &restriction.test {
-                slice = Some((restriction, found));
-                break;
+            if let Test::Slice(slice) = &restriction.test {
+                let slice = BoundSlice {
+                    restriction,
+                    lower: bind_bound(table, restriction, slice.start.as_ref(), ctx)?,
+                    upper: bind_bound(table, restriction, slice.end.as_ref(), ctx)?,
+                };
+                return Ok((prefixes, Some(slice)));
             }
             prefixes.push(&equal_tuples(table, restriction, ctx)?)?;
             position = restriction.last_column() + 1;
         }
+        Ok((prefixes, None))
+    }
+
+    fn ranges(
+        &self,
+        prefixes: &Combinations,
+        slice: Option<BoundSlice<'_>>,
+    ) -> Result<Vec<ClusteringRange>, CqlError> {
+        let layout = &self.table.layout;
+        let bounds = slice.map(|slice| (slice.lower.unwrap_or_default(), slice.upper.unwrap_or_default()));
         let mut ranges = Vec::new();
-        let bounds = match slice {
-            Some((restriction, slice)) => {
-                let lower = bind_bound(table, restriction, slice.start.as_ref(), ctx)?;
-                let upper = bind_bound(table, restriction, slice.end.as_ref(), ctx)?;
-                if self.kind != StatementKind::Select && lower.is_none() {
-                    return Err(null_column(table, &restriction.columns));
-                }
-                // Null is stored before every value, of a descending column too: nothing is before it, everything behind.
-                let column = table.columns.get(restriction.first_column());
-                let is_descending = column.is_some_and(|column| column.order == helenus_row::Order::Desc);
-                let first = if is_descending { &lower } else { &upper };
-                if first.is_none() {
-                    return Ok(Vec::new());
-                }
-                Some((lower.unwrap_or_default(), upper.unwrap_or_default()))
-            }
-            None => None,
-        };
         for prefix in &prefixes.rows {
             match &bounds {
                 Some((lower, upper)) => {
-                    let found = table.layout.tuple_ranges(prefix, lower.as_ref(), upper.as_ref());
+                    let found = layout.tuple_ranges(prefix, lower.as_ref(), upper.as_ref());
                     ranges.extend(found.map_err(invalid_key)?);
                 }
-                None => ranges.push(table.layout.prefix_range(prefix).map_err(invalid_key)?),
+                None => ranges.push(layout.prefix_range(prefix).map_err(invalid_key)?),
             }
         }
         ranges.retain(|range| !range.is_empty());
         ranges.sort_by(|a, b| a.start.cmp(&b.start));
         ranges.dedup();
         Ok(ranges)
+    }
+}
+
+/// What a DELETE with a slice is about.
+pub enum DeletedSlices {
+    /// Nothing, by the values of its bounds alone.
+    None,
+    /// No range at all if no value lies between the bounds.
+    Ranges(Vec<ClusteringRange>),
+    /// A bound of this column is null.
+    Null(usize),
+}
+
+/// One side of a slice: null, open, or a bound.
+type Side = Option<Option<TupleBound>>;
+
+/// A slice with its values, by the order of values.
+struct BoundSlice<'r> {
+    restriction: &'r Restriction,
+    lower: Side,
+    upper: Side,
+}
+
+impl BoundSlice<'_> {
+    /// What is stored first and last. Null is stored before every value, of a descending column too: nothing is before it,
+    /// everything behind.
+    fn ends(&self, table: &Table) -> (&Side, &Side) {
+        let column = table.columns.get(self.restriction.first_column());
+        match column.is_some_and(|column| column.order == helenus_row::Order::Desc) {
+            true => (&self.upper, &self.lower),
+            false => (&self.lower, &self.upper),
+        }
+    }
+
+    /// True if it ends with a null that it does not begin with.
+    fn is_surely_empty(&self, table: &Table) -> bool {
+        let is_inclusive = |bound: Option<&SliceBound>| bound.is_some_and(|bound| bound.is_inclusive);
+        match self.ends(table) {
+            (None, None) => match &self.restriction.test {
+                Test::Slice(slice) => {
+                    !is_inclusive(slice.start.as_ref()) || !is_inclusive(slice.end.as_ref())
+                }
+                _ => false,
+            },
+            (first, None) => first.as_ref().is_some_and(Option::is_some),
+            _ => false,
+        }
+    }
+
+    /// True if the upper bound's values are above the lower one's, even if nothing fits between them.
+    fn rises(&self, table: &Table) -> bool {
+        let (Some(Some(lower)), Some(Some(upper))) = (&self.lower, &self.upper) else {
+            return false;
+        };
+        let columns = self.restriction.columns.iter();
+        let compared = columns
+            .filter_map(|place| table.columns.get(*place))
+            .zip(lower.values.iter().zip(&upper.values))
+            .map(|(column, (lower, upper))| value::compare(&column.ty, lower, upper));
+        compared.fold(Ordering::Equal, Ordering::then).is_lt()
     }
 }
 

@@ -30,7 +30,7 @@ mod view;
 mod view_filter;
 mod virtual_read;
 
-pub use bounds::partition_key;
+pub use bounds::{DeletedSlices, partition_key};
 pub use filter::{Expression, Filter, Operand};
 pub(crate) use measure::check_indexed;
 pub(crate) use paging::check_paging_state;

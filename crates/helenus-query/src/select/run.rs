@@ -9,12 +9,12 @@ use helenus_row::read::LiveRow;
 use helenus_tablet::Tablet;
 
 use super::filter::Filter;
-use super::index_read::{BaseRange, IndexSource, choose};
+use super::index_read::choose;
 use super::limits::{Limits, NO_LIMIT};
 use super::output::{Output, PageLimit, Passed, Step};
 use super::paging::PagingState;
 use super::plan::{Aggregation, SelectPlan};
-use super::source::{KeySource, RangeSource, Source};
+use super::source::Source;
 use super::tombstones::TombstoneCount;
 use super::view::{Live, View};
 use crate::cluster::Owner;
@@ -54,6 +54,7 @@ pub async fn execute(
         .now_s
         .unwrap_or_else(|| engine.clock.now_us().div_euclid(1_000_000));
     let limits = Limits::bind(plan, &ctx)?;
+    plan.selection.check_constants(&ctx)?;
     let state = options.paging_state.as_ref();
     let resume = state.map(PagingState::decode).transpose()?;
     let resume = resume.filter(|_| limits.are_paged(plan, options));
@@ -182,7 +183,7 @@ impl Run<'_> {
 
     /// True if the restrictions leave nothing to read.
     fn is_surely_empty(&self) -> Result<bool, CqlError> {
-        Ok(self.rows_wanted()?.is_empty() || self.plan.restrictions.partition_keys(&self.ctx)?.is_empty())
+        Ok(self.plan.restrictions.partition_keys(&self.ctx)?.is_empty() || self.rows_wanted()?.is_empty())
     }
 
     /// Warns of aggregates of more than one partition, once all that is asked for is known to make sense.
@@ -206,54 +207,6 @@ impl Run<'_> {
             true => Ok(RowsWanted::all()),
             false => self.plan.restrictions.rows_wanted(&self.ctx),
         }
-    }
-
-    /// Where the rows come from; none if nothing can match.
-    fn source(&self, filter: &Filter) -> Result<Option<Source>, CqlError> {
-        let (plan, table, resume) = (self.plan, &self.plan.table, self.resume.as_ref());
-        let wanted = self.rows_wanted()?;
-        if wanted.is_empty() && !table.is_static_compact() {
-            return Ok(None);
-        }
-        let lookup = match plan.restrictions.uses_index {
-            true => choose(table, filter)?,
-            false => None,
-        };
-        if plan.restrictions.is_key_range {
-            let Some(bounds) = plan.restrictions.token_bounds(&self.ctx)? else {
-                return Ok(None);
-            };
-            return Ok(Some(match lookup {
-                Some(lookup) => {
-                    let range = BaseRange::Tokens(bounds);
-                    Source::Index(IndexSource::new(
-                        table, &lookup, range, wanted, self.now_s, resume,
-                    )?)
-                }
-                None => Source::Range(RangeSource::new(table, bounds, wanted, resume)),
-            }));
-        }
-        let keys = plan.restrictions.partition_keys(&self.ctx)?;
-        if keys.is_empty() {
-            return Ok(None);
-        }
-        if self.consistency.is_serial() && keys.len() > 1 {
-            return Err(CqlError::invalid(
-                "SERIAL/LOCAL_SERIAL consistency may only be requested for one partition at a time",
-            ));
-        }
-        if let (Some(lookup), [key]) = (&lookup, keys.as_slice()) {
-            let range = BaseRange::Partition(key);
-            return Ok(Some(Source::Index(IndexSource::new(
-                table, lookup, range, wanted, self.now_s, resume,
-            )?)));
-        }
-        Ok(Some(Source::Keys(KeySource::new(
-            keys,
-            wanted,
-            plan.is_reversed,
-            resume,
-        ))))
     }
 
     async fn read_stored(&mut self, output: &mut Output<'_>) -> Result<(), CqlError> {

@@ -2,8 +2,10 @@
 
 use helenus_cql::error::CqlError;
 
-use super::index_read::IndexSource;
+use super::filter::Filter;
+use super::index_read::{BaseRange, IndexLookup, IndexSource, choose};
 use super::paging::PagingState;
+use super::run::Run;
 use super::token::TokenBounds;
 use crate::engine::Engine;
 use crate::schema::Table;
@@ -160,5 +162,78 @@ impl RangeSource {
             self.static_row = found.static_row;
             found.key
         }))
+    }
+}
+
+impl Run<'_> {
+    /// Where the rows come from; none if nothing can match.
+    pub(super) fn source(&self, filter: &Filter) -> Result<Option<Source>, CqlError> {
+        let restrictions = &self.plan.restrictions;
+        // What is wrong with the partition key is told of first.
+        let keys = match restrictions.is_key_range {
+            true => None,
+            false => Some(restrictions.partition_keys(&self.ctx)?),
+        };
+        if keys.as_ref().is_some_and(Vec::is_empty) {
+            return Ok(None);
+        }
+        let wanted = self.rows_wanted()?;
+        if wanted.is_empty() && !self.plan.table.is_static_compact() {
+            return Ok(None);
+        }
+        let lookup = match restrictions.uses_index {
+            true => choose(&self.plan.table, filter)?,
+            false => None,
+        };
+        match keys {
+            Some(keys) => self.source_of_keys(keys, wanted, lookup).map(Some),
+            None => self.source_of_range(wanted, lookup),
+        }
+    }
+
+    fn source_of_range(
+        &self,
+        wanted: RowsWanted,
+        lookup: Option<IndexLookup>,
+    ) -> Result<Option<Source>, CqlError> {
+        let (table, resume) = (&self.plan.table, self.resume.as_ref());
+        let Some(bounds) = self.plan.restrictions.token_bounds(&self.ctx)? else {
+            return Ok(None);
+        };
+        Ok(Some(match lookup {
+            Some(lookup) => {
+                let range = BaseRange::Tokens(bounds);
+                Source::Index(IndexSource::new(
+                    table, &lookup, range, wanted, self.now_s, resume,
+                )?)
+            }
+            None => Source::Range(RangeSource::new(table, bounds, wanted, resume)),
+        }))
+    }
+
+    fn source_of_keys(
+        &self,
+        keys: Vec<PartitionKey>,
+        wanted: RowsWanted,
+        lookup: Option<IndexLookup>,
+    ) -> Result<Source, CqlError> {
+        let (table, resume) = (&self.plan.table, self.resume.as_ref());
+        if self.consistency.is_serial() && keys.len() > 1 {
+            return Err(CqlError::invalid(
+                "SERIAL/LOCAL_SERIAL consistency may only be requested for one partition at a time",
+            ));
+        }
+        if let (Some(lookup), [key]) = (&lookup, keys.as_slice()) {
+            let range = BaseRange::Partition(key);
+            return Ok(Source::Index(IndexSource::new(
+                table, lookup, range, wanted, self.now_s, resume,
+            )?));
+        }
+        Ok(Source::Keys(KeySource::new(
+            keys,
+            wanted,
+            self.plan.is_reversed,
+            resume,
+        )))
     }
 }

@@ -5,6 +5,7 @@
 //! finished at once; else a group's rows are added one by one and then finished. Plain columns never get here: SELECT
 //! writes them straight from the stored row.
 
+mod constants;
 mod eval;
 mod selectable;
 mod stamps;

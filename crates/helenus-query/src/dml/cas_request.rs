@@ -1,0 +1,135 @@
+//! What the statements of a conditional request ask together, row by row (Cassandra's `CQL3CasRequest`).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+use helenus_cql::error::CqlError;
+
+use super::bound::{Bound, RowsBound};
+use super::conditions::{ColumnCondition, Conditions};
+use crate::term::EvalContext;
+
+/// What is asked of one row.
+pub(super) enum RowCondition<'b> {
+    Exists,
+    NotExists,
+    Columns(Vec<(&'b ColumnCondition, EvalContext<'b>)>),
+}
+
+/// The conditions of a request: on rows by encoded clustering, and on the static row.
+#[derive(Default)]
+pub(super) struct Request<'b> {
+    pub rows: BTreeMap<Bytes, RowCondition<'b>>,
+    pub statics: Option<RowCondition<'b>>,
+    pub updates_regular: bool,
+    pub updates_static: bool,
+}
+
+impl<'b> Request<'b> {
+    /// Adds the conditions of a statement.
+    ///
+    /// # Errors
+    /// For those that can't stand together.
+    pub fn add(&mut self, bound: &'b Bound<'b>) -> Result<(), CqlError> {
+        self.updates_regular |= bound.updates_regular_rows();
+        // Of static columns only what statements with conditions write is told of when they don't hold.
+        self.updates_static |= bound.plan.is_conditional() && bound.updates_static_row();
+        let table = &bound.plan.table;
+        let clustering = match &bound.rows {
+            RowsBound::Names(names) => names.first().map(|name| name.clustering.clone()),
+            RowsBound::None | RowsBound::Ranges(_) | RowsBound::Null(_) => None,
+        };
+        match &bound.plan.conditions {
+            Conditions::None => Ok(()),
+            Conditions::Exists => self.add_existence(clustering, RowCondition::Exists),
+            Conditions::NotExists => self.add_existence(clustering, RowCondition::NotExists),
+            Conditions::Columns(conditions) => {
+                for condition in conditions {
+                    let is_static = table
+                        .columns
+                        .get(condition.column)
+                        .is_some_and(|column| column.is_static());
+                    let slot = match (&clustering, is_static) {
+                        (Some(clustering), false) => Some(clustering.clone()),
+                        _ => None,
+                    };
+                    self.add_column(slot, condition, bound.eval)?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn add_existence(
+        &mut self,
+        clustering: Option<Bytes>,
+        condition: RowCondition<'b>,
+    ) -> Result<(), CqlError> {
+        let previous = match &clustering {
+            Some(clustering) => self.rows.get(clustering),
+            None => self.statics.as_ref(),
+        };
+        let name = if matches!(condition, RowCondition::Exists) {
+            "EXISTS"
+        } else {
+            "NOT EXISTS"
+        };
+        match (previous, &condition) {
+            (Some(RowCondition::Columns(_)), _) => {
+                return Err(CqlError::invalid(format!(
+                    "Cannot mix IF conditions and IF {name} for the same row"
+                )));
+            }
+            (Some(RowCondition::Exists), RowCondition::NotExists)
+            | (Some(RowCondition::NotExists), RowCondition::Exists) => {
+                return Err(CqlError::invalid(
+                    "Cannot mix IF EXISTS and IF NOT EXISTS conditions for the same row",
+                ));
+            }
+            _ => {}
+        }
+        match clustering {
+            Some(clustering) => {
+                self.rows.insert(clustering, condition);
+            }
+            None => self.statics = Some(condition),
+        }
+        Ok(())
+    }
+
+    fn add_column(
+        &mut self,
+        clustering: Option<Bytes>,
+        condition: &'b ColumnCondition,
+        eval: EvalContext<'b>,
+    ) -> Result<(), CqlError> {
+        let empty = || RowCondition::Columns(Vec::new());
+        let slot = match clustering {
+            Some(clustering) => self.rows.entry(clustering).or_insert_with(empty),
+            None => self.statics.get_or_insert_with(empty),
+        };
+        match slot {
+            RowCondition::Columns(conditions) => {
+                conditions.push((condition, eval));
+                Ok(())
+            }
+            // Cassandra names NOT EXISTS for both.
+            RowCondition::NotExists | RowCondition::Exists => Err(CqlError::invalid(
+                "Cannot mix IF conditions and IF NOT EXISTS for the same row",
+            )),
+        }
+    }
+
+    /// Columns with conditions, by place.
+    pub fn condition_columns(&self) -> BTreeSet<usize> {
+        let columns = |condition: &RowCondition<'_>| match condition {
+            RowCondition::Columns(conditions) => conditions.iter().map(|(one, _)| one.column).collect(),
+            RowCondition::Exists | RowCondition::NotExists => Vec::new(),
+        };
+        self.rows
+            .values()
+            .chain(&self.statics)
+            .flat_map(columns)
+            .collect()
+    }
+}
