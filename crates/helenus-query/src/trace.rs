@@ -2,7 +2,7 @@
 //! `system_traces` shows them: the latest, in memory.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
@@ -128,6 +128,14 @@ pub struct Trace {
     pub duration: Duration,
     /// What was done, in order.
     pub events: Vec<TraceEvent>,
+    pub deleted: Deleted,
+}
+
+/// What clients have deleted of a trace's session.
+#[derive(Clone, Debug, Default)]
+pub struct Deleted {
+    pub is_whole: bool,
+    pub columns: BTreeSet<String>,
 }
 
 /// A step of a trace.
@@ -161,6 +169,13 @@ impl Traces {
         let mut kept = self.kept.lock();
         if let Some(trace) = kept.iter_mut().rev().find(|trace| trace.id == id) {
             trace.events.push(event);
+        }
+    }
+
+    /// Changes a trace, if it is kept.
+    pub fn change(&self, id: Uuid, change: impl FnOnce(&mut Trace)) {
+        if let Some(trace) = self.kept.lock().iter_mut().find(|trace| trace.id == id) {
+            change(trace);
         }
     }
 

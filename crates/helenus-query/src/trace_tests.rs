@@ -16,6 +16,7 @@ fn trace(number: u128, steps: usize) -> Trace {
         started_at_us: 0,
         duration: Duration::ZERO,
         events: vec![event; steps],
+        deleted: Deleted::default(),
     }
 }
 
@@ -56,4 +57,13 @@ fn shortened_statements_end_between_characters() {
     assert_eq!(shorten(&long).len(), SHOWN_MAX);
     assert_eq!(shorten(&format!("x{long}")).len(), SHOWN_MAX - 1);
     assert_eq!(shorten("SELECT"), "SELECT");
+}
+
+#[test]
+fn traces_that_are_kept_can_be_changed() {
+    let traces = Traces::default();
+    traces.record(trace(1, 2));
+    traces.change(Uuid::from_u128(1), |trace| trace.events.clear());
+    traces.change(Uuid::from_u128(2), |_| panic!("there is no such trace"));
+    assert!(traces.all().iter().all(|trace| trace.events.is_empty()));
 }

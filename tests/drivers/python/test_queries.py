@@ -4,7 +4,7 @@ import time
 
 import pytest
 from cassandra import ConsistencyLevel, InvalidRequest
-from cassandra.query import (BatchStatement, BatchType, SimpleStatement, UNSET_VALUE, dict_factory)
+from cassandra.query import (BatchStatement, BatchType, SimpleStatement, TraceUnavailable, UNSET_VALUE, dict_factory)
 
 
 @pytest.fixture
@@ -223,6 +223,21 @@ def test_tracing_is_accepted(ks):
     assert trace.parameters["query"] == "SELECT * FROM t WHERE k = ?" and trace.parameters["bound_var_0_k"] == "1"
     elapsed = [event.source_elapsed for event in trace.events if event.source_elapsed is not None]
     assert elapsed == sorted(elapsed)
+
+
+def test_traces_can_be_deleted(ks):
+    trace = ks.execute("SELECT * FROM system.local", trace=True).get_query_trace()
+    row = SimpleStatement(f"SELECT duration FROM system_traces.sessions WHERE session_id = {trace.trace_id}")
+    assert ks.execute(row).one().duration is not None
+    ks.execute(f"DELETE duration FROM system_traces.sessions WHERE session_id = {trace.trace_id}")
+    assert ks.execute(row).one().duration is None
+    with pytest.raises(TraceUnavailable):
+        trace.populate(max_wait=0.2, wait_for_complete=True)
+    trace.populate(wait_for_complete=False)
+    assert trace.duration is None and trace.events
+    for table in ("events", "sessions"):
+        ks.execute(f"DELETE FROM system_traces.{table} WHERE session_id = {trace.trace_id}")
+        assert not ks.execute(f"SELECT * FROM system_traces.{table} WHERE session_id = {trace.trace_id}").all()
 
 
 def test_warnings(rows):

@@ -62,8 +62,13 @@ impl Parser<'_> {
         })
     }
 
-    /// Behind a column, at a dot: only a name may follow, and behind that only what may follow a column.
+    /// Behind a column, at a dot: only a name may follow, and behind that only what may follow a column. What looks like a call
+    /// is of a word that can't name a function, and then it is the dot that fits nowhere.
     fn check_qualified_column(&mut self) -> Parsed<()> {
+        if self.kind_at(1).is_ident() && self.kind_at(2) == Kind::LeftParen {
+            self.reads(3);
+            return Ok(());
+        }
         let failing = if !self.kind_at(1).is_ident() {
             1
         } else if !follows_column(self.kind_at(2)) {
@@ -136,6 +141,9 @@ impl Parser<'_> {
                     return parser.selector_with_type_hint();
                 }
                 parser.advance();
+                if parser.at(Kind::RightParen) {
+                    parser.reads(1);
+                }
                 let selectors = parser.comma_separated(Self::selector)?;
                 parser.expect(Kind::RightParen)?;
                 Ok(Selector::ParenthesesOrTuple(selectors))

@@ -171,3 +171,39 @@ pub fn is_integer(text: &str) -> bool {
 pub fn parse_big_integer(text: &str) -> Option<num_bigint::BigInt> {
     if is_integer(text) { text.parse().ok() } else { None }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn doubles_are_read_as_by_java() {
+        for (text, value) in [
+            ("0.5", 0.5),
+            (" .5 ", 0.5),
+            ("0.5f", 0.5),
+            ("5.D", 5.0),
+            ("1e-1", 0.1),
+            ("+2", 2.0),
+            ("0x1p-1", 0.5),
+            ("-0X.8P4d", -8.0),
+            ("0x1.fffffffffffff8p0", 2.0),
+            ("0x1.fffffffffffff7ffffffffp0", 2.0 - f64::EPSILON),
+            ("0x1p-1074", 5e-324),
+            ("0x1p1024", f64::INFINITY),
+            ("0x0p99999999999", 0.0),
+            ("-Infinity", f64::NEG_INFINITY),
+        ] {
+            assert_eq!(parse_double(text), Some(value), "{text}");
+        }
+        for text in [
+            "", " ", "f", "inf", "infinity", "nan", "0.5ff", "1e", "0,5", "5 f", ".", "0x1", "0xp1", "0x1p",
+            "1p1",
+        ] {
+            assert_eq!(parse_double(text), None, "{text}");
+        }
+        assert!(parse_double("-NaN").is_some_and(f64::is_nan));
+        assert_eq!(parse_float("0x1.000001p0"), Some(1.0));
+        assert_eq!(parse_float("0x1.0000011p0"), Some(1.0 + f32::EPSILON));
+    }
+}

@@ -12,6 +12,7 @@ use super::coordinate::{Request, Work};
 use crate::engine::Engine;
 use crate::plan::Plan;
 use crate::request::{Parts, Place};
+use crate::schema::TableKind;
 use crate::storage::read::PartitionKey;
 
 /// The node for a request, or for a part of one.
@@ -59,6 +60,10 @@ pub(super) fn route(
             Plan::Select(plan) => {
                 let tokens = crate::select::tokens(engine, plan, values, options)?;
                 return Ok(by_owner(cluster, &tokens).unwrap_or(Route::Anywhere));
+            }
+            // Each node has virtual tables of its own.
+            Plan::Modification(plan) if plan.table().kind == TableKind::Virtual => {
+                return Ok(Route::Anywhere);
             }
             Plan::Modification(plan) => Named {
                 partitions: vec![crate::dml::partitions(engine, plan, values, options)?],

@@ -23,6 +23,7 @@ mod list_ids;
 mod operation;
 mod plan;
 pub mod stale;
+mod traces;
 mod view;
 mod writes;
 
@@ -315,6 +316,10 @@ pub async fn execute(
     }
     let mut bounds = [Bound::new(plan, eval_context(engine, values, options))?];
     keep_part(&mut bounds, &options.place);
+    let [bound] = &bounds;
+    if traces::delete(engine, bound) {
+        return Ok(Response::Void.into());
+    }
     plan.refuse_virtual()?;
     if !plan.conditions.is_empty() {
         return cas::execute(engine, &bounds, options, now_s, false).await;

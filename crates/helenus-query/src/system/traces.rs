@@ -13,7 +13,8 @@ pub(super) fn rows(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     match table.name.as_str() {
         "sessions" => {
             let traces = engine.traces.all();
-            traces.iter().map(|trace| session(engine, table, trace)).collect()
+            let shown = traces.iter().filter(|trace| !trace.deleted.is_whole);
+            shown.map(|trace| session(engine, table, trace)).collect()
         }
         "events" => {
             let traces = engine.traces.all();
@@ -51,7 +52,7 @@ fn event(engine: &Arc<Engine>, table: &Table, trace: &Trace, event: &TraceEvent)
 
 fn session(engine: &Arc<Engine>, table: &Table, trace: &Trace) -> Row {
     let node = engine.node.native_address;
-    row(
+    let mut session = row(
         table,
         [
             ("session_id", uuid(trace.id)),
@@ -64,5 +65,12 @@ fn session(engine: &Arc<Engine>, table: &Table, trace: &Trace) -> Row {
             ("started_at", bigint(trace.started_at_us / 1000)),
             ("parameters", text_map(&trace.parameters)),
         ],
-    )
+    );
+    let deleted = trace.deleted.columns.iter();
+    for (at, _) in deleted.filter_map(|name| table.column(name)) {
+        if let Some(cell) = session.get_mut(at) {
+            *cell = None;
+        }
+    }
+    session
 }

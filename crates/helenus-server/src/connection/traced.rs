@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use helenus_cql::error::Consistency;
 use helenus_cql::frame::request::StatementRef;
 use helenus_cql::frame::{QueryParameters, Request};
-use helenus_query::trace::{Recording, Step, Trace, TraceEvent, Work, shorten};
+use helenus_query::trace::{Deleted, Recording, Step, Trace, TraceEvent, Work, shorten};
 use uuid::Uuid;
 
 use crate::backend::Backend;
@@ -58,6 +58,7 @@ impl Traced {
             started_at_us: shared.now_us() - micros(since_first),
             duration: Duration::ZERO,
             events: vec![received],
+            deleted: Deleted::default(),
         };
         Box::new(Traced {
             trace,
