@@ -409,7 +409,7 @@ pub fn quote_identifier(name: &str) -> String {
 
 /// Words that can't be a bare identifier (Cassandra's `ReservedKeywords`). `name` is in lower case.
 pub fn is_reserved_word(name: &str) -> bool {
-    const RESERVED: [&str; 61] = [
+    const RESERVED: [&str; 56] = [
         "add",
         "allow",
         "alter",
@@ -422,7 +422,6 @@ pub fn is_reserved_word(name: &str) -> bool {
         "by",
         "columnfamily",
         "create",
-        "default",
         "delete",
         "desc",
         "describe",
@@ -442,8 +441,6 @@ pub fn is_reserved_word(name: &str) -> bool {
         "keyspace",
         "limit",
         "materialized",
-        "mbean",
-        "mbeans",
         "modify",
         "nan",
         "norecursive",
@@ -455,7 +452,6 @@ pub fn is_reserved_word(name: &str) -> bool {
         "order",
         "primary",
         "rename",
-        "replace",
         "revoke",
         "schema",
         "select",
@@ -465,7 +461,6 @@ pub fn is_reserved_word(name: &str) -> bool {
         "token",
         "truncate",
         "unlogged",
-        "unset",
         "update",
         "use",
         "using",

@@ -38,7 +38,8 @@ pub use json::{from_json, to_json};
 pub use json_reader::{JsonError, read as parse_json};
 pub use literal::parse_literal;
 pub use pack::{
-    pack_list, pack_map, pack_set, pack_tuple, pack_vector, read_elements, read_map, read_tuple, read_vector,
+    pack_list, pack_map, pack_set, pack_tuple, pack_vector, read_elements, read_map, read_nullable_elements,
+    read_tuple, read_vector,
 };
 pub use text::{from_string, get_string, hex, to_cql_literal};
 pub use validate::{validate, validate_bound};

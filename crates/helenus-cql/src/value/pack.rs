@@ -74,6 +74,17 @@ pub fn read_elements<'a>(ty: &CqlType, bytes: &'a [u8]) -> Result<Vec<&'a [u8]>,
     Ok(elements)
 }
 
+/// The elements of a list or set that may hold nulls, as one that was bound for IN or made in a select clause may.
+///
+/// # Errors
+/// `Not enough bytes to read a list`
+pub fn read_nullable_elements(bytes: &[u8]) -> Result<Vec<Option<&[u8]>>, String> {
+    let short = || "Not enough bytes to read a list".to_owned();
+    let mut reader = Reader::new(bytes);
+    let count = usize::try_from(reader.int().ok_or_else(short)?).unwrap_or(0);
+    (0..count).map(|_| reader.value().ok_or_else(short)).collect()
+}
+
 /// Shows the elements of a collection one by one, as they are read.
 pub(crate) fn each_element<'a>(
     ty: &CqlType,

@@ -7,7 +7,8 @@ use helenus_cql::value;
 use helenus_row::{ColumnId, Order};
 
 use super::options;
-use super::table::{check_counters, masking_is_off, refuse_mask, refuse_nested_collections, table_to_change};
+use super::table::{check_counters, holds_nested_collections, masking_is_off, refuse_mask, table_to_change};
+use super::view::UNDELIVERED;
 use super::{Applied, Change, DdlContext, unchanged};
 use crate::response::{ChangeKind, SchemaTarget};
 use crate::schema::{Column, ColumnKind, DroppedColumn, Table, TableBuilder, TableOptions};
@@ -94,7 +95,6 @@ fn add_columns(
     for definition in definitions {
         let name = definition.name.as_str();
         let ty = resolve_type(ctx.schema, &table.keyspace, &definition.ty)?;
-        refuse_nested_collections(&ty)?;
         refuse_mask(definition)?;
         if builder.columns.iter().any(|column| column.name == name) {
             if if_not_exists {
@@ -113,6 +113,11 @@ fn add_columns(
             return Err(CqlError::invalid(
                 "Static columns are only useful (and thus allowed) if the table has at least one clustering column",
             ));
+        }
+        if holds_nested_collections(&ty) {
+            return Err(CqlError::invalid(format!(
+                "Non-frozen UDTs with nested non-frozen collections are not supported for column {name}"
+            )));
         }
         check_re_added(table, definition, &ty)?;
         if ty.is_counter() && !table.is_counter {
@@ -320,11 +325,9 @@ fn change_options(table: &Table, properties: &ast::Properties) -> Result<Option<
         ));
     }
     if changed.gc_grace_s == 0 && !table.views.is_empty() {
-        return Err(CqlError::invalid(
-            "Cannot alter gc_grace_seconds of the base table of a materialized view to 0, since this value is used to TTL \
-             undelivered updates. Setting gc_grace_seconds too low might cause undelivered updates to expire before being \
-             replayed.",
-        ));
+        return Err(CqlError::invalid(format!(
+            "Cannot alter gc_grace_seconds of the base table of a materialized view to 0, {UNDELIVERED}"
+        )));
     }
     if changed == table.options {
         return Ok(None);

@@ -107,7 +107,10 @@ impl Replay {
             now_us: 1_700_000_000_000_000,
         };
         match super::apply(&ctx, statement) {
-            Err(error) => vec![error_line(&error)],
+            Err(error) => {
+                let (error, warnings) = error.split();
+                with_warnings(error_line(&error), warnings)
+            }
             Ok(Err(warnings)) => with_warnings("void".to_owned(), warnings),
             Ok(Ok(change)) => {
                 journal::tests::check_lines(&self.schema, &change.schema);

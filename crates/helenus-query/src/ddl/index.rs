@@ -71,7 +71,9 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateIndex) -> Applied {
         };
     }
     if !is_valid_name(&name, INDEX_NAME_LEN_MAX) {
-        return Err(CqlError::Config(format!("Illegal index name {name}")));
+        return Err(
+            CqlError::Config(format!("Illegal index name {name}")).warned(sai::warnings(table, usize::MAX))
+        );
     }
     if kind == IndexKind::Custom {
         sai::check(table, &target, &options).map_err(|error| {
@@ -83,18 +85,17 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateIndex) -> Applied {
     add(ctx, table, name, kind, options, target)
 }
 
+fn is_legacy(class: &str) -> bool {
+    class.eq_ignore_ascii_case(LEGACY_CLASS)
+}
+
 /// What can be said of the WITH clause by itself.
 fn check_options(statement: &ast::CreateIndex) -> Result<(), CqlError> {
     properties::check_known(&statement.properties, &["options"])?;
     let Some(declared) = properties::map(&statement.properties, "options")? else {
         return Ok(());
     };
-    if !statement.custom
-        && statement
-            .using
-            .as_deref()
-            .is_none_or(|class| class == LEGACY_CLASS)
-    {
+    if !statement.custom && statement.using.as_deref().is_none_or(is_legacy) {
         return Err(CqlError::invalid("Cannot specify options for a non-CUSTOM index"));
     }
     match ["class_name", "target"]
@@ -123,7 +124,14 @@ fn target(table: &Table, statement: &ast::CreateIndex) -> Result<IndexTarget, Cq
             if !is_sai {
                 return Err(CqlError::invalid("Only CUSTOM indexes support multiple columns"));
             }
-            for target in several {
+            for (at, target) in several.iter().enumerate() {
+                let (before, _) = several.split_at(at);
+                if before.iter().any(|earlier| earlier.column == target.column) {
+                    return Err(CqlError::invalid(format!(
+                        "Duplicate column '{}' in index target list",
+                        target.column
+                    )));
+                }
                 check_target(table, target)?;
             }
             let columns: Vec<String> = targets.iter().map(|target| target.column.to_string()).collect();
@@ -177,7 +185,7 @@ fn index_kind(statement: &ast::CreateIndex) -> Result<(IndexKind, BTreeMap<Strin
             options.insert("class_name".to_owned(), class.to_owned());
             Ok((IndexKind::Custom, options))
         }
-        (false, None | Some(LEGACY_CLASS)) => Ok((IndexKind::Composites, BTreeMap::new())),
+        (false, class) if class.is_none_or(is_legacy) => Ok((IndexKind::Composites, BTreeMap::new())),
         (_, Some(class)) if class == SASI_CLASS => Err(CqlError::invalid(
             "SASI indexes are disabled. Enable in cassandra.yaml to use.",
         )),

@@ -278,6 +278,8 @@ fn check_system_keyspace(ctx: &DdlContext<'_>, statement: &ast::Statement) -> Re
     let keyspace_of = |name| ctx.keyspace_of(name).unwrap_or_default();
     let (keyspace, verb, resource) = match statement {
         Statement::DropIndex(ast::DropIndex { name, .. })
+        | Statement::CreateTrigger(ast::CreateTrigger { table: name, .. })
+        | Statement::DropTrigger(ast::DropTrigger { table: name, .. })
         | Statement::AlterView(ast::AlterView { view: name, .. })
         | Statement::DropView(ast::DropView { view: name, .. }) => {
             let keyspace = keyspace_of(name);
@@ -290,6 +292,10 @@ fn check_system_keyspace(ctx: &DdlContext<'_>, statement: &ast::Statement) -> Re
             let keyspace = statement.name.as_str();
             (keyspace, "DROP", format!("<keyspace {keyspace}>"))
         }
+        Statement::CreateTable(statement) => {
+            let keyspace = keyspace_of(&statement.table);
+            (keyspace, "CREATE", all_tables(keyspace))
+        }
         Statement::AlterTable(statement) => {
             let keyspace = keyspace_of(&statement.table);
             (keyspace, "ALTER", table(keyspace, &statement.table))
@@ -297,6 +303,10 @@ fn check_system_keyspace(ctx: &DdlContext<'_>, statement: &ast::Statement) -> Re
         Statement::CreateIndex(statement) => {
             let keyspace = keyspace_of(&statement.table);
             (keyspace, "ALTER", table(keyspace, &statement.table))
+        }
+        Statement::CreateView(statement) => {
+            let keyspace = keyspace_of(&statement.view);
+            (keyspace, "ALTER", table(keyspace, &statement.base))
         }
         Statement::DropTable(statement) => {
             let keyspace = keyspace_of(&statement.table);
@@ -328,10 +338,11 @@ fn system_keyspace(keyspace: &str) -> CqlError {
 
 /// No class can be loaded; but the table is looked for first.
 fn create_trigger(ctx: &DdlContext<'_>, statement: &ast::CreateTrigger) -> Applied {
-    let keyspace = ctx.keyspace_to_change(ctx.keyspace_of(&statement.table)?)?;
+    let keyspace = ctx.keyspace_to_alter(ctx.keyspace_of(&statement.table)?)?;
     let name = &statement.table.name;
     Err(CqlError::invalid(match keyspace.tables.get(name.as_str()) {
         None => format!("Table '{name}' doesn't exist"),
+        Some(table) if table.is_view() => "Cannot CREATE TRIGGER for a materialized view".to_owned(),
         Some(_) => format!("Trigger class '{}' couldn't be loaded", statement.using),
     }))
 }

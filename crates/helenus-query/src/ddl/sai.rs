@@ -94,8 +94,18 @@ pub fn check(
         CqlType::Vector { element, .. } if **element != CqlType::Native(NativeType::Float) => Err(
             CqlError::invalid("SAI ANN indexes are only allowed on vector columns with float elements"),
         ),
+        CqlType::Vector { dimension: 1, .. } if measures_cosine(options) => Err(CqlError::invalid(
+            "Cosine similarity is not supported for single-dimension vectors",
+        )),
         _ => Ok(()),
     }
+}
+
+/// The cosine is what vectors are measured by where nothing is said.
+fn measures_cosine(options: &BTreeMap<String, String>) -> bool {
+    options
+        .get("similarity_function")
+        .is_none_or(|name| name.eq_ignore_ascii_case("cosine"))
 }
 
 /// The type of what stands in the index.

@@ -206,7 +206,11 @@ fn columns(
     let mut columns = Vec::with_capacity(statement.columns.len());
     for (number, definition) in statement.columns.iter().enumerate() {
         let ty = resolve_type(ctx.schema, &keyspace.name, &definition.ty)?;
-        refuse_nested_collections(&ty)?;
+        if holds_nested_collections(&ty) {
+            return Err(CqlError::invalid(
+                "Non-frozen UDTs with nested non-frozen collections are not supported",
+            ));
+        }
         refuse_mask(definition)?;
         let position = |columns: &[ast::Ident]| columns.iter().position(|column| *column == definition.name);
         let (kind, position) = match (position(keys.partition), position(keys.clustering)) {
@@ -239,15 +243,13 @@ fn columns(
 }
 
 /// A user type whose fields are cells of their own can't hold collections whose elements are.
-pub(super) fn refuse_nested_collections(ty: &CqlType) -> Result<(), CqlError> {
+pub(super) fn holds_nested_collections(ty: &CqlType) -> bool {
     match ty {
         CqlType::Udt {
             definition,
             frozen: false,
-        } if definition.fields.iter().any(|field| field.ty.is_multicell()) => Err(CqlError::invalid(
-            "Non-frozen UDTs with nested non-frozen collections are not supported",
-        )),
-        _ => Ok(()),
+        } => definition.fields.iter().any(|field| field.ty.is_multicell()),
+        _ => false,
     }
 }
 

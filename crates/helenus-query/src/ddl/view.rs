@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use helenus_cql::ast::{self, Ident, Relation, Selector};
 use helenus_cql::error::CqlError;
+use helenus_cql::frame::class_name::class_name;
 use helenus_row::{ColumnId, Order};
 
 use super::table::{already_exists, check_name, composite_in_key, new_id};
@@ -24,6 +25,9 @@ const TTL_ON_CREATE: &str = "Cannot set default_time_to_live for a materialized 
 const TTL_ON_ALTER: &str = "Forbidden default_time_to_live detected for a materialized view. Data in a materialized view always \
                             expire at the same time than the corresponding data in the parent table. default_time_to_live must \
                             be set to zero, see CASSANDRA-12868 for more information";
+
+pub(super) const UNDELIVERED: &str = "since this value is used to TTL undelivered updates. Setting gc_grace_seconds too low \
+                                      might cause undelivered updates to expire before being replayed.";
 
 /// The base table's columns that a view holds, and its key.
 struct Shape<'a> {
@@ -61,6 +65,12 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateView) -> Applied {
         return Err(CqlError::invalid(
             "Materialized views are not supported on counter tables",
         ));
+    }
+    if base.options.gc_grace_s == 0 {
+        return Err(CqlError::invalid(format!(
+            "Cannot create materialized view '{name}' for base table '{}' with gc_grace_seconds of 0, {UNDELIVERED}",
+            base.name
+        )));
     }
     let shape = Shape {
         name,
@@ -288,7 +298,8 @@ fn check_key_type(column: &Column) -> Result<(), CqlError> {
             "user-defined"
         };
         return Err(CqlError::invalid(format!(
-            "Invalid non-frozen {what} type '{ty}' for PRIMARY KEY column '{name}'"
+            "Invalid non-frozen {what} type '{}' for PRIMARY KEY column '{name}'",
+            class_name(ty)
         )));
     }
     if ty.holds_dynamic_composite() {
@@ -380,10 +391,9 @@ pub fn alter(ctx: &DdlContext<'_>, statement: &ast::AlterView) -> Applied {
         TTL_ON_ALTER,
     )?;
     if changed.gc_grace_s == 0 {
-        return Err(CqlError::invalid(
-            "Cannot alter gc_grace_seconds of a materialized view to 0, since this value is used to TTL undelivered \
-             updates. Setting gc_grace_seconds too low might cause undelivered updates to expire before being replayed.",
-        ));
+        return Err(CqlError::invalid(format!(
+            "Cannot alter gc_grace_seconds of a materialized view to 0, {UNDELIVERED}"
+        )));
     }
     if changed == view.options {
         return super::unchanged();

@@ -77,8 +77,12 @@ impl<'p> Bound<'p> {
                 timestamp_us,
             });
         }
+        let partitions = plan.restrictions.partition_keys(&eval)?;
+        if !plan.conditions.is_empty() {
+            refuse_in(plan)?;
+        }
         Ok(Bound {
-            partitions: plan.restrictions.partition_keys(&eval)?,
+            partitions,
             rows: bind_rows(plan, &eval)?,
             plan,
             eval,
@@ -196,6 +200,28 @@ fn row_name(plan: &ModificationPlan, values: &[Bytes]) -> Result<RowName, CqlErr
     };
     check_len(plan, &name)?;
     Ok(name)
+}
+
+/// A condition is about one row. This is told before the rows are bound.
+fn refuse_in(plan: &ModificationPlan) -> Result<(), CqlError> {
+    if plan.restrictions.key_is_in() {
+        return Err(in_of_conditional(plan, "partition key"));
+    }
+    if plan.restrictions.clustering.has_in {
+        return Err(in_of_conditional(plan, "clustering key columns"));
+    }
+    Ok(())
+}
+
+/// `IN on the partition key is not supported with conditional updates`
+pub(super) fn in_of_conditional(plan: &ModificationPlan, part: &str) -> CqlError {
+    let noun = match plan.kind {
+        StatementKind::Delete => "deletions",
+        _ => "updates",
+    };
+    CqlError::invalid(format!(
+        "IN on the {part} is not supported with conditional {noun}"
+    ))
 }
 
 fn is_decimal(ty: &CqlType) -> bool {

@@ -10,7 +10,7 @@ use helenus_cql::types::CqlType;
 use helenus_row::key::split_partition_key;
 use helenus_row::read::{LiveColumn, LiveRow};
 
-use super::bound::Bound;
+use super::bound::{Bound, in_of_conditional};
 use super::cas_request::{Request, RowCondition};
 use super::conditions::Conditions;
 use super::require_own;
@@ -22,7 +22,6 @@ use crate::plan::column_spec;
 use crate::request::QueryOptions;
 use crate::response::{ColumnSpec, Outcome, Response, ResultMetadata, Rows, RowsBuilder};
 use crate::schema::{Column, ColumnKind, Table};
-use crate::select::restrictions::StatementKind;
 use crate::storage::Access;
 use crate::storage::read::{
     OwnedRow, PartitionKey, RowCursor, RowsWanted, read_header, read_row, read_static, read_stored_row,
@@ -124,16 +123,7 @@ async fn timestamp_us(
 fn single_partition<'b>(bounds: &'b [Bound<'_>]) -> Result<(&'b Arc<Table>, PartitionKey), CqlError> {
     let mut partition: Option<&PartitionKey> = None;
     for bound in bounds {
-        let noun = if bound.plan.kind == StatementKind::Delete {
-            "deletions"
-        } else {
-            "updates"
-        };
-        let on = |part: &str| {
-            CqlError::invalid(format!(
-                "IN on the {part} is not supported with conditional {noun}"
-            ))
-        };
+        let on = |part: &str| in_of_conditional(bound.plan, part);
         let is_conditional = !bound.plan.conditions.is_empty();
         let [key] = bound.partitions.as_slice() else {
             return match bound.partitions.first() {

@@ -272,6 +272,12 @@ impl ColumnCondition {
             Test::Compare(operator, term) => match term.bind(eval)? {
                 BoundValue::Set(bound) => target.compare(*operator, &bound),
                 BoundValue::Null => target.compare_null(*operator),
+                // Cassandra looks for an empty value then.
+                BoundValue::Unset
+                    if is_multicell && matches!(operator, Operator::Contains | Operator::ContainsKey) =>
+                {
+                    target.compare(*operator, &[])
+                }
                 BoundValue::Unset => invalid(UNSET.to_owned()),
             },
             Test::InMarker { index, element } => {
@@ -281,7 +287,7 @@ impl ColumnCondition {
                     Some(BoundValue::Unset) | None => return invalid(UNSET.to_owned()),
                 };
                 let mut any = false;
-                for bound in nullable_elements(list)? {
+                for bound in value::read_nullable_elements(list).map_err(CqlError::Invalid)? {
                     if let Some(bound) = bound {
                         value::validate(element, bound).map_err(CqlError::Invalid)?;
                     }
@@ -380,28 +386,6 @@ fn list_index(index: &Term, eval: &EvalContext<'_>) -> Result<Option<usize>, Cql
     usize::try_from(index)
         .map(Some)
         .map_err(|_| CqlError::invalid(format!("Invalid negative list index {index}")))
-}
-
-/// The elements of a bound list, nulls among them.
-fn nullable_elements(list: &[u8]) -> Result<Vec<Option<&[u8]>>, CqlError> {
-    let malformed = || CqlError::invalid("Not enough bytes to read a list");
-    let int = |bytes: &[u8]| bytes.first_chunk::<4>().map(|head| i32::from_be_bytes(*head));
-    let count = int(list).ok_or_else(malformed)?;
-    let mut rest = list.get(4..).ok_or_else(malformed)?;
-    let mut elements = Vec::new();
-    for _ in 0..count {
-        let len = int(rest).ok_or_else(malformed)?;
-        rest = rest.get(4..).ok_or_else(malformed)?;
-        match usize::try_from(len) {
-            Err(_) => elements.push(None),
-            Ok(len) => {
-                let (element, after) = rest.split_at_checked(len).ok_or_else(malformed)?;
-                elements.push(Some(element));
-                rest = after;
-            }
-        }
-    }
-    Ok(elements)
 }
 
 fn collection_kind(ty: &CqlType) -> &'static str {

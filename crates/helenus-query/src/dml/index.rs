@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use helenus_cql::error::CqlError;
+use helenus_cql::types::CqlType;
 use helenus_row::packed::{CellRef, RowRef};
 use helenus_row::read::{LiveColumn, LiveRow, live_row};
 use helenus_row::row::{CellKind, Deletion, Liveness};
@@ -17,13 +18,15 @@ use helenus_row::{KeyKind, RowBuilder, key, merge};
 use helenus_tablet::Op;
 
 use crate::engine::Engine;
-use crate::schema::{Column, ColumnKind, Index, IndexTargetKind, Table};
+use crate::schema::{Column, ColumnKind, Index, IndexKind, IndexTargetKind, Table};
 use crate::select::check_indexed;
 use crate::storage::index_entry::{entry_clustering, entry_key, entry_value, is_by_partition};
 use crate::storage::read::{PartitionKey, StoredRow, corrupt};
 
 /// Longest value that an index takes.
 const VALUE_LEN_MAX: usize = 65_535;
+/// Longest value that a storage-attached index holds: rows are not found by what is longer (`sai_string_term_size_fail_threshold`).
+const SAI_VALUE_LEN_MAX: usize = 8_192;
 
 /// A row (or static row) that a statement writes, as index maintenance needs to know it.
 pub struct RowWrite<'a> {
@@ -167,6 +170,20 @@ pub fn values(
     let Some(row) = row else {
         return Ok(BTreeSet::new());
     };
+    let mut values = all_values(table, index, column, place, row)?;
+    if index.kind == IndexKind::Custom && !matches!(column.ty, CqlType::Vector { .. }) {
+        values.retain(|value| value.len() <= SAI_VALUE_LEN_MAX);
+    }
+    Ok(values)
+}
+
+fn all_values(
+    table: &Table,
+    index: &Index,
+    column: &Column,
+    place: Place<'_>,
+    row: &LiveRow<'_>,
+) -> Result<BTreeSet<Bytes>, CqlError> {
     match column.kind {
         ColumnKind::PartitionKey => {
             let parts = key::split_partition_key(&place.partition.bytes, table.partition_key_count)
@@ -192,7 +209,7 @@ pub fn values(
 }
 
 fn cell_values(index: &Index, column: &Column, row: &LiveRow<'_>) -> Result<BTreeSet<Bytes>, CqlError> {
-    let is_set = matches!(column.ty, helenus_cql::types::CqlType::Set { .. });
+    let is_set = matches!(column.ty, CqlType::Set { .. });
     let mut values = BTreeSet::new();
     match row.column(column.id) {
         None => {}
@@ -203,6 +220,13 @@ fn cell_values(index: &Index, column: &Column, row: &LiveRow<'_>) -> Result<BTre
             for (path, cell) in elements.iter() {
                 values.insert(match index.target.kind {
                     IndexTargetKind::Keys => Bytes::copy_from_slice(path),
+                    // No composite can be made of what is too long to be held.
+                    IndexTargetKind::KeysAndValues
+                        if index.kind == IndexKind::Custom
+                            && path.len().max(cell.value.len()) > SAI_VALUE_LEN_MAX =>
+                    {
+                        continue;
+                    }
                     IndexTargetKind::KeysAndValues => entry_value(path, cell.value)?,
                     _ if is_set => Bytes::copy_from_slice(path),
                     _ => Bytes::copy_from_slice(cell.value),

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use helenus_cql::error::CqlError;
 use helenus_cql::types::CqlType;
 use helenus_cql::value::pack::collection_size;
-use helenus_cql::value::{pack_list, pack_set, read_elements, read_map};
+use helenus_cql::value::{pack_list, pack_set, read_map, read_nullable_elements};
 
 use super::aggregate::{AggregateFunction, NativeAggregate};
 use super::native::NativeFunction;
@@ -62,14 +62,14 @@ pub fn count(collection: &CqlType) -> NativeFunction {
 
 /// An aggregate over the elements of a list or set.
 pub fn aggregated(name: &str, collection: &CqlType, aggregate: NativeAggregate) -> NativeFunction {
-    let (ty, result) = (collection.clone(), aggregate.return_type().clone());
+    let result = aggregate.return_type().clone();
     NativeFunction::strict(name, [collection.clone()], result, move |args, _| {
         let Some(value) = args.first() else {
             return Ok(None);
         };
         let mut state = aggregate.new_state();
-        for element in read_elements(&ty, value).map_err(damaged)? {
-            state.add(&[Some(value.slice_ref(element))]);
+        for element in read_nullable_elements(value).map_err(damaged)? {
+            state.add(&[element.map(|element| value.slice_ref(element))]);
         }
         Ok(state.result())
     })

@@ -14,6 +14,9 @@ use crate::plan::PlanContext;
 use crate::response::ColumnSpec;
 use crate::term::{Assignable, test_strictly};
 
+/// Its arguments are of the types of a table's key.
+const TOKEN: &str = "token";
+
 struct Registry {
     functions: HashMap<String, Vec<Function>>,
     factories: HashMap<String, Factory>,
@@ -68,7 +71,8 @@ pub fn sum_of(ty: &CqlType) -> Option<Arc<dyn super::ScalarFunction>> {
 
 /// True if the function makes its overloads from the arguments.
 pub fn has_factory(name: &FunctionName) -> bool {
-    is_native(name) && REGISTRY.factories.contains_key(name.name.as_str())
+    let short_name = name.name.as_str();
+    is_native(name) && (short_name == TOKEN || REGISTRY.factories.contains_key(short_name))
 }
 
 fn is_native(name: &FunctionName) -> bool {
@@ -115,7 +119,7 @@ fn candidates(
         return Ok(Vec::new());
     }
     let short_name = name.name.as_str();
-    if short_name == "token" {
+    if short_name == TOKEN {
         return token_of(ctx, site).map(|function| vec![function]);
     }
     let mut candidates = REGISTRY.functions.get(short_name).cloned().unwrap_or_default();

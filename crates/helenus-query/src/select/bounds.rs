@@ -127,6 +127,11 @@ impl StatementRestrictions {
     /// The partition keys that are asked for, in the order of their values, none twice. Only if the statement isn't
     /// a key range.
     pub fn partition_keys(&self, ctx: &EvalContext<'_>) -> Result<Vec<PartitionKey>, CqlError> {
+        self.keys_of(&self.partition_values(ctx)?, ctx)
+    }
+
+    /// The values of those keys.
+    pub fn partition_values(&self, ctx: &EvalContext<'_>) -> Result<Vec<Vec<Bytes>>, CqlError> {
         let table = &self.table;
         let mut combinations = Combinations::new();
         for restriction in self.partition.set.iter() {
@@ -137,7 +142,16 @@ impl StatementRestrictions {
             rows.sort_by(|a, b| compare_keys(table, a, b));
             rows.dedup();
         }
-        let mut keys = rows
+        Ok(rows)
+    }
+
+    /// The partition keys of these values, without those that the statement's token leaves out.
+    pub fn keys_of(
+        &self,
+        values: &[Vec<Bytes>],
+        ctx: &EvalContext<'_>,
+    ) -> Result<Vec<PartitionKey>, CqlError> {
+        let mut keys = values
             .iter()
             .map(|row| partition_key(row))
             .collect::<Result<Vec<_>, _>>()?;

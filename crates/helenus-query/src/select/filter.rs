@@ -9,7 +9,9 @@ use helenus_cql::types::CqlType;
 use helenus_cql::value;
 
 use super::index_choice;
-use super::restriction::{Contains, Restriction, Slice, SliceBound, Test, column_name};
+use super::restriction::{
+    BoundTuple, Contains, InList, Restriction, Slice, SliceBound, Test, Tuple, column_name,
+};
 use super::restriction_set::RestrictionSet;
 use super::restrictions::{StatementRestrictions, is_filter};
 use super::row_view::RowView;
@@ -21,7 +23,7 @@ use crate::term::{EvalContext, Term};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operand {
     Value(Bytes),
-    /// Of IN; a null in the list equals nothing.
+    /// Of IN.
     List(Vec<Bytes>),
     Entry {
         key: Bytes,
@@ -169,11 +171,8 @@ pub(super) fn add_restriction(
             return Err(CqlError::invalid("Multicolumn IN filters are not supported"));
         }
         Test::In(list) => {
-            let tuples = list.bind(table, restriction, ctx)?;
-            let values = tuples
-                .into_iter()
-                .filter_map(|tuple| tuple.into_iter().next().flatten());
-            filter.push(table, column, Operator::In, Operand::List(values.collect()));
+            let values = bind_list(table, restriction, list, ctx)?;
+            filter.push(table, column, Operator::In, Operand::List(values));
         }
         Test::Slice(_) if restriction.is_multi => {
             return Err(CqlError::invalid(
@@ -187,15 +186,50 @@ pub(super) fn add_restriction(
     Ok(())
 }
 
+/// The values that one column may have. As in Cassandra, an unset one is empty, and nothing is found by what
+/// stands behind a null.
+fn bind_list(
+    table: &Table,
+    restriction: &Restriction,
+    list: &InList,
+    ctx: &EvalContext<'_>,
+) -> Result<Vec<Bytes>, CqlError> {
+    let bound: Vec<Option<Bytes>> = match list {
+        InList::Values(tuples) => {
+            let mut bound = Vec::with_capacity(tuples.len());
+            for tuple in tuples {
+                match tuple {
+                    Tuple::Value(term) if matches!(term.bind(ctx)?, BoundValue::Unset) => {
+                        bound.push(Some(Bytes::new()));
+                    }
+                    _ => bound.push(
+                        tuple
+                            .bind(table, &restriction.columns, ctx)?
+                            .into_iter()
+                            .next()
+                            .flatten(),
+                    ),
+                }
+            }
+            bound
+        }
+        InList::Marker { .. } => {
+            let tuples = list.bind(table, restriction, ctx)?.into_iter();
+            tuples.map(|tuple| tuple.into_iter().next().flatten()).collect()
+        }
+    };
+    Ok(bound.into_iter().map_while(|value| value).collect())
+}
+
 /// Binds a tuple with the words that filters use for unset values.
 fn bind_for_filter(
     table: &Table,
     columns: &[usize],
-    tuple: &super::restriction::Tuple,
+    tuple: &Tuple,
     ctx: &EvalContext<'_>,
-) -> Result<super::restriction::BoundTuple, CqlError> {
+) -> Result<BoundTuple, CqlError> {
     match (tuple, columns) {
-        (super::restriction::Tuple::Value(term), [place]) => Ok(vec![bind(term, "", table, *place, ctx)?]),
+        (Tuple::Value(term), [place]) => Ok(vec![bind(term, "", table, *place, ctx)?]),
         _ => tuple.bind(table, columns, ctx),
     }
 }

@@ -73,6 +73,9 @@ impl Grouping {
                 "Grouping on clustering columns is not allowed for SELECT DISTINCT queries",
             ));
         }
+        if let Some(function) = &function {
+            function.validate_for_group_by()?;
+        }
         Ok(Grouping { prefix_len, function })
     }
 
@@ -142,10 +145,7 @@ fn plan_function(
         }
     };
     match table.columns.get(place) {
-        Some(column) if column.kind == ColumnKind::Clustering => {
-            selection.validate_for_group_by()?;
-            Ok((selection, place))
-        }
+        Some(column) if column.kind == ColumnKind::Clustering => Ok((selection, place)),
         column => Err(CqlError::invalid(format!(
             "Group by functions are only supported on clustering columns, got {}",
             column.map_or("", |column| column.name.as_str())

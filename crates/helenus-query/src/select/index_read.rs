@@ -21,7 +21,7 @@ use super::token::TokenBounds;
 use crate::cluster::reads;
 use crate::dml::stale::StaleEntry;
 use crate::engine::Engine;
-use crate::schema::{Index, IndexTargetKind, Table};
+use crate::schema::{Index, IndexKind, IndexTargetKind, Table};
 use crate::storage::index_entry::{decode_entry, entry_clustering, entry_key, entry_value, is_by_partition};
 use crate::storage::read::{
     PartitionKey, RowAt, RowCursor, RowsWanted, StoredRow, read_header, read_stored_row_under,
@@ -66,7 +66,7 @@ pub(super) fn choose(table: &Table, filter: &Filter) -> Result<Option<IndexLooku
         if let Some(index) = table.indexes.iter().find(usable)
             && let Some(value) = looked_up(expression)
         {
-            if value.len() > VALUE_LEN_MAX {
+            if value.len() > VALUE_LEN_MAX && index.kind != IndexKind::Custom {
                 return Err(CqlError::invalid(
                     "Index expression values may not be larger than 64K",
                 ));

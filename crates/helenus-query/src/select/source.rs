@@ -169,16 +169,23 @@ impl Run<'_> {
     /// Where the rows come from; none if nothing can match.
     pub(super) fn source(&self, filter: &Filter) -> Result<Option<Source>, CqlError> {
         let restrictions = &self.plan.restrictions;
-        // What is wrong with the partition key is told of first.
-        let keys = match restrictions.is_key_range {
+        // What is wrong with the partition key is told of first, but that it is empty or too long last.
+        let named = match restrictions.is_key_range {
             true => None,
-            false => Some(restrictions.partition_keys(&self.ctx)?),
+            false => Some(restrictions.partition_values(&self.ctx)?),
         };
-        if keys.as_ref().is_some_and(Vec::is_empty) {
+        if named.as_ref().is_some_and(Vec::is_empty) {
             return Ok(None);
         }
         let wanted = self.rows_wanted()?;
         if wanted.is_empty() && !self.plan.table.is_static_compact() {
+            return Ok(None);
+        }
+        let keys = match named {
+            Some(values) => Some(restrictions.keys_of(&values, &self.ctx)?),
+            None => None,
+        };
+        if keys.as_ref().is_some_and(Vec::is_empty) {
             return Ok(None);
         }
         let lookup = match restrictions.uses_index {

@@ -8,6 +8,7 @@ use helenus_cql::types::CqlType;
 use helenus_cql::value;
 
 use super::resolve_type;
+use crate::functions::has_factory;
 use crate::plan::PlanContext;
 use crate::response::ColumnSpec;
 
@@ -179,6 +180,8 @@ fn test_term(ctx: &PlanContext<'_>, term: &ast::Term, receiver: &ColumnSpec) -> 
         | ast::Term::Cast { .. }
         | ast::Term::Operation { .. }
         | ast::Term::Negation(_) => match super::prepare::call_return_type(ctx, term, Some(receiver)) {
+            // What it gives follows from its arguments; preparing it tells whether that fits.
+            Ok(_) if is_made_by_factory(term) => Assignment::WeaklyAssignable,
             Ok(ty) => fit(&ty, &receiver.ty),
             // The error is reported when the term is prepared.
             Err(_) => Assignment::WeaklyAssignable,
@@ -188,6 +191,10 @@ fn test_term(ctx: &PlanContext<'_>, term: &ast::Term, receiver: &ColumnSpec) -> 
             Err(_) => Assignment::NotAssignable,
         },
     }
+}
+
+fn is_made_by_factory(term: &ast::Term) -> bool {
+    matches!(term, ast::Term::Function { name, .. } if has_factory(name))
 }
 
 /// How a value of a type fits a receiver, where frozen and not frozen are told apart.

@@ -107,7 +107,9 @@ impl Term {
                 frozen,
             } => bind_user_type(fields, definition, *frozen, ctx).map(Some),
             Term::Vector { elements, ty } => {
-                let elements = elements.iter().map(|element| bind_vector_element(element, ctx));
+                let elements = elements
+                    .iter()
+                    .map(|element| bind_vector_element(element, ty, ctx));
                 Ok(Some(value::pack_vector(
                     ty,
                     elements.collect::<Result<Vec<_>, _>>()?,
@@ -161,12 +163,12 @@ fn bind_marker(index: usize, ty: &CqlType, ctx: &EvalContext<'_>) -> Result<Boun
     Ok(bound.clone())
 }
 
-fn bind_vector_element(element: &Term, ctx: &EvalContext<'_>) -> Result<Bytes, CqlError> {
+fn bind_vector_element(element: &Term, ty: &CqlType, ctx: &EvalContext<'_>) -> Result<Bytes, CqlError> {
+    let may_be_empty = ty.fixed_len().is_none() && !value::is_empty_meaningless(ty);
     match element.bind(ctx)? {
-        BoundValue::Set(value) => Ok(value),
-        BoundValue::Null => Err(CqlError::invalid("null is not supported inside vectors")),
-        // Cassandra words it as for a null.
-        BoundValue::Unset => Err(CqlError::invalid("null is not supported inside vectors")),
+        BoundValue::Set(value) if may_be_empty || !value.is_empty() => Ok(value),
+        // Cassandra words what is empty or unset as it does a null.
+        _ => Err(CqlError::invalid("null is not supported inside vectors")),
     }
 }
 
