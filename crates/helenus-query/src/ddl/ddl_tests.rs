@@ -240,6 +240,12 @@ fn replay(path: &Path, differences: &mut Vec<String>) -> usize {
         .to_string_lossy()
         .into_owned();
     let mut replay = Replay::new(&format!("c_{area}_{name}"));
+    let case = fs::read_to_string(path.with_extension("cql")).unwrap();
+    let says = |directive: &str| case.lines().any(|line| line.starts_with(directive));
+    // Where requests name their keyspace, it is this one.
+    if says("-- case nouse:") && !says("-- keyspace:") {
+        replay.keyspace = None;
+    }
     let mut compared = 0;
     for block in text.split("\n> ").skip(1) {
         let mut lines = block.lines().map(str::to_owned);
