@@ -185,7 +185,9 @@ impl Run<'_> {
     fn is_surely_empty(&self) -> Result<bool, CqlError> {
         let restrictions = &self.plan.restrictions;
         let named = restrictions.partition_values(&self.ctx)?;
-        Ok(self.rows_wanted()?.is_empty() || restrictions.keys_of(&named, &self.ctx)?.is_empty())
+        Ok(named.is_empty()
+            || self.rows_wanted()?.is_empty()
+            || restrictions.keys_of(&named, &self.ctx)?.is_empty())
     }
 
     /// Warns of aggregates of more than one partition, once all that is asked for is known to make sense.
