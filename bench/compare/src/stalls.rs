@@ -52,8 +52,7 @@ impl Watch {
             let shared = shared.clone();
             watch.threads.push(std::thread::spawn(move || {
                 let is_first = core_affinity::set_for_current(core) && go_ahead();
-                let is_heard = allowed.send(is_first).is_ok();
-                if is_first && is_heard {
+                if allowed.send(is_first).is_ok() && is_first {
                     shared.watch();
                 }
             }));

@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use futures::future::{BoxFuture, join_all};
-use helenus_cql::ast::BatchKind;
 use helenus_cql::error::{CqlError, WriteType};
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -14,7 +13,7 @@ use super::{
     Backoff, Cluster, Forwarded, Owner, RemoteError, Source, is_moved, moved, read_timeout, unavailable,
     write_timeout,
 };
-use crate::dml::{ModificationPlan, PlannedBatch};
+use crate::dml::{ModificationPlan, PlannedBatch, batch_write_type};
 use crate::engine::Engine;
 use crate::plan::{Plan, Planned};
 use crate::request::{BoundValue, ClientState, Place, QueryOptions};
@@ -47,24 +46,16 @@ pub(crate) enum Work<'a> {
 impl Work<'_> {
     /// What kind of write it is; none if it only reads.
     fn write_type(&self) -> Option<WriteType> {
-        let batch = |kind: BatchKind| match kind {
-            BatchKind::Logged => WriteType::Batch,
-            BatchKind::Unlogged => WriteType::UnloggedBatch,
-            BatchKind::Counter => WriteType::Counter,
-        };
         match self {
             Work::Statement { planned, .. } => match &planned.plan {
                 Plan::Select(_) | Plan::Direct(_) => None,
-                Plan::Modification(plan) if plan.is_conditional() => Some(WriteType::Cas),
-                Plan::Modification(plan) if plan.table().is_counter => Some(WriteType::Counter),
-                Plan::Modification(_) => Some(WriteType::Simple),
                 Plan::Batch(plan) if plan.modifications().any(|one| one.is_conditional()) => {
                     Some(WriteType::Cas)
                 }
-                Plan::Batch(plan) => Some(batch(plan.kind())),
+                write @ (Plan::Modification(_) | Plan::Batch(_)) => Some(write.write_type()),
             },
             Work::Batch(plan) if plan.modifications().any(|one| one.is_conditional()) => Some(WriteType::Cas),
-            Work::Batch(plan) => Some(batch(plan.kind)),
+            Work::Batch(plan) => Some(batch_write_type(plan.kind)),
         }
     }
 

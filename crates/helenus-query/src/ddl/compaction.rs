@@ -417,20 +417,24 @@ where
 
 /// A number; `kind` is what the message calls it.
 fn number<T: FromStr>(declared: &Options, name: &str, kind: &str) -> Result<Option<T>, CqlError> {
-    let Some(text) = declared.get(name) else {
-        return Ok(None);
-    };
-    text.parse()
-        .map(Some)
-        .map_err(|_| CqlError::Config(format!("{text} is not a parsable {kind} for {name}")))
+    parsed(declared, name, kind, |text| text.parse().ok())
 }
 
 /// The same for a double, in the forms that Java reads.
 fn double(declared: &Options, name: &str, kind: &str) -> Result<Option<f64>, CqlError> {
+    parsed(declared, name, kind, parse_double)
+}
+
+fn parsed<T>(
+    declared: &Options,
+    name: &str,
+    kind: &str,
+    parse: impl FnOnce(&str) -> Option<T>,
+) -> Result<Option<T>, CqlError> {
     let Some(text) = declared.get(name) else {
         return Ok(None);
     };
-    match parse_double(text) {
+    match parse(text) {
         Some(number) => Ok(Some(number)),
         None => config(format!("{text} is not a parsable {kind} for {name}")),
     }

@@ -123,22 +123,16 @@ async fn timestamp_us(
 fn single_partition<'b>(bounds: &'b [Bound<'_>]) -> Result<(&'b Arc<Table>, PartitionKey), CqlError> {
     let mut partition: Option<&PartitionKey> = None;
     for bound in bounds {
-        let on = |part: &str| in_of_conditional(bound.plan, part);
-        let is_conditional = !bound.plan.conditions.is_empty();
         let [key] = bound.partitions.as_slice() else {
             return match bound.partitions.first() {
-                Some(_) if is_conditional => Err(on("partition key")),
                 Some(_) => invalid(
                     "Batch with conditions cannot span multiple partitions (you cannot use IN on the partition key)",
                 ),
                 None => invalid("Batch with conditions cannot span multiple partitions"),
             };
         };
-        if is_conditional && bound.plan.restrictions.key_is_in() {
-            return Err(on("partition key"));
-        }
         if bound.plan.restrictions.clustering.has_in {
-            return Err(on("clustering key columns"));
+            return Err(in_of_conditional(bound.plan, "clustering key columns"));
         }
         if partition.is_some_and(|known| known != key) {
             return invalid("Batch with conditions cannot span multiple partitions");

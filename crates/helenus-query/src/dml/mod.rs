@@ -316,11 +316,13 @@ pub async fn execute(
     }
     let mut bounds = [Bound::new(plan, eval_context(engine, values, options))?];
     keep_part(&mut bounds, &options.place);
-    let [bound] = &bounds;
-    if traces::delete(engine, bound) {
-        return Ok(Response::Void.into());
+    if is_virtual {
+        let [bound] = &bounds;
+        if traces::delete(engine, bound) {
+            return Ok(Response::Void.into());
+        }
+        plan.refuse_virtual()?;
     }
-    plan.refuse_virtual()?;
     if !plan.conditions.is_empty() {
         return cas::execute(engine, &bounds, options, now_s, false).await;
     }

@@ -166,7 +166,7 @@ impl Run<'_> {
         let Some(rows) = page_size.filter(|size| is_aggregate || *size < rows_max) else {
             return Ok(None);
         };
-        if sorts && (is_aggregate || !self.is_surely_empty()?) {
+        if sorts && (is_aggregate || self.asked()?.is_some()) {
             self.warn_aggregate();
             return Err(CqlError::invalid(
                 "Cannot page queries with both ORDER BY and a IN restriction on the partition key; you must either remove the ORDER BY or the IN and sort client side, or disable paging for this query",
@@ -179,15 +179,6 @@ impl Run<'_> {
             rows,
             bytes: self.engine.limits.page_bytes_max,
         }))
-    }
-
-    /// True if the restrictions leave nothing to read.
-    fn is_surely_empty(&self) -> Result<bool, CqlError> {
-        let restrictions = &self.plan.restrictions;
-        let named = restrictions.partition_values(&self.ctx)?;
-        Ok(named.is_empty()
-            || self.rows_wanted()?.is_empty()
-            || restrictions.keys_of(&named, &self.ctx)?.is_empty())
     }
 
     /// Warns of aggregates of more than one partition, once all that is asked for is known to make sense.

@@ -165,11 +165,19 @@ impl RangeSource {
     }
 }
 
+/// What a SELECT is about.
+pub(super) struct Asked {
+    /// None of a range of keys.
+    keys: Option<Vec<PartitionKey>>,
+    /// The rows of each partition.
+    wanted: RowsWanted,
+}
+
 impl Run<'_> {
-    /// Where the rows come from; none if nothing can match.
-    pub(super) fn source(&self, filter: &Filter) -> Result<Option<Source>, CqlError> {
+    /// What the restrictions leave to be read; none if that is nothing. What is wrong with the partition key is told of first, but
+    /// that it is empty or too long last.
+    pub(super) fn asked(&self) -> Result<Option<Asked>, CqlError> {
         let restrictions = &self.plan.restrictions;
-        // What is wrong with the partition key is told of first, but that it is empty or too long last.
         let named = match restrictions.is_key_range {
             true => None,
             false => Some(restrictions.partition_values(&self.ctx)?),
@@ -181,14 +189,21 @@ impl Run<'_> {
         if wanted.is_empty() && !self.plan.table.is_static_compact() {
             return Ok(None);
         }
-        let keys = match named {
-            Some(values) => Some(restrictions.keys_of(&values, &self.ctx)?),
-            None => None,
-        };
+        let keys = named
+            .map(|values| restrictions.keys_of(&values, &self.ctx))
+            .transpose()?;
         if keys.as_ref().is_some_and(Vec::is_empty) {
             return Ok(None);
         }
-        let lookup = match restrictions.uses_index {
+        Ok(Some(Asked { keys, wanted }))
+    }
+
+    /// Where the rows come from; none if nothing can match.
+    pub(super) fn source(&self, filter: &Filter) -> Result<Option<Source>, CqlError> {
+        let Some(Asked { keys, wanted }) = self.asked()? else {
+            return Ok(None);
+        };
+        let lookup = match self.plan.restrictions.uses_index {
             true => choose(&self.plan.table, filter)?,
             false => None,
         };
