@@ -24,7 +24,14 @@ pub enum Plan {
     Modification(ModificationPlan),
     Batch(Box<BatchPlan>),
     /// Everything that is resolved when it runs: DDL, USE, TRUNCATE, DESCRIBE, roles.
-    Direct(Box<ast::Statement>),
+    Direct(Box<DirectPlan>),
+}
+
+/// A statement and where its unqualified names are.
+#[derive(Debug)]
+pub struct DirectPlan {
+    pub statement: ast::Statement,
+    pub keyspace: Option<String>,
 }
 
 impl Plan {
@@ -143,16 +150,15 @@ pub fn plan(
             partition_key_count = plan.routed_by().map_or(0, |table| table.partition_key_count);
             Plan::Batch(Box::new(plan))
         }
-        ast::Statement::CreateView(_) if !ctx.markers.is_empty() => {
-            return Err(CqlError::invalid(
-                "Bind variables are not allowed in CREATE MATERIALIZED VIEW statements",
-            ));
-        }
         other => {
+            crate::ddl::check_planned(other, keyspace, !ctx.markers.is_empty())?;
             if let ast::Statement::Truncate(name) = other {
                 ctx.table(name)?;
             }
-            Plan::Direct(Box::new(other.clone()))
+            Plan::Direct(Box::new(DirectPlan {
+                statement: other.clone(),
+                keyspace: keyspace.map(str::to_owned),
+            }))
         }
     };
     let markers = ctx.markers;

@@ -83,7 +83,16 @@ pub struct QueryOptions {
     pub now_s: Option<i64>,
     pub values: BoundValues,
     pub protocol_version: u8,
+    /// Where unqualified names of a statement that comes as text are, whatever USE has set (v5).
+    pub keyspace: Option<String>,
     pub place: Place,
+}
+
+impl QueryOptions {
+    /// The keyspace that an unqualified name of a statement is in that comes as text.
+    pub fn keyspace<'a>(&'a self, client: &'a ClientState) -> Option<&'a str> {
+        self.keyspace.as_deref().or(client.keyspace.as_deref())
+    }
 }
 
 impl Default for QueryOptions {
@@ -97,6 +106,7 @@ impl Default for QueryOptions {
             now_s: None,
             values: BoundValues::None,
             protocol_version: 5,
+            keyspace: None,
             place: Place::Coordinator,
         }
     }

@@ -179,6 +179,11 @@ impl Traces {
         }
     }
 
+    /// Changes every trace that is kept.
+    pub fn change_all(&self, change: impl FnMut(&mut Trace)) {
+        self.kept.lock().iter_mut().for_each(change);
+    }
+
     /// The traces kept, oldest first.
     pub fn all(&self) -> Vec<Trace> {
         self.kept.lock().iter().cloned().collect()

@@ -244,7 +244,7 @@ impl Parser<'_> {
                     ));
                 }
                 (Kind::Clustering, Kind::Order) => {
-                    let what = format!("view '{}'", create.view.name);
+                    let what = format!("view '{}'", create.view);
                     self.clustering_order(&mut create.clustering_order, &what)?;
                 }
                 _ => self.property(&mut create.properties)?,

@@ -63,7 +63,7 @@ impl Parser<'_> {
         if !names.insert(name.clone()) {
             return Err(CqlError::Invalid(format!(
                 "Duplicate column '{name}' declaration for table '{}'",
-                create.table.name
+                create.table
             )));
         }
         create.columns.push(column);
@@ -135,7 +135,7 @@ impl Parser<'_> {
                 Ok(())
             }
             (Kind::Clustering, Kind::Order) => {
-                let what = format!("table '{}'", create.table.name);
+                let what = format!("table '{}'", create.table);
                 self.clustering_order(&mut create.clustering_order, &what)
             }
             _ => self.property(&mut create.properties),
@@ -309,7 +309,7 @@ fn set_partition_key(create: &mut CreateTable, columns: Vec<Ident>) -> Parsed<()
     if create.partition_key.is_some() {
         return Err(CqlError::Invalid(format!(
             "Multiple PRIMARY KEY specified for table '{}' (exactly one required)",
-            create.table.name
+            create.table
         )));
     }
     create.partition_key = Some(columns);

@@ -7,9 +7,9 @@ use helenus_cql::value;
 use helenus_row::{ColumnId, Order};
 
 use super::options;
-use super::table::{check_counters, holds_nested_collections, masking_is_off, refuse_mask, table_to_change};
+use super::table::{check_counters, holds_nested_collections, masking_is_off, table_to_change};
 use super::view::UNDELIVERED;
-use super::{Applied, Change, DdlContext, unchanged};
+use super::{Applied, Change, DdlContext, table, unchanged};
 use crate::response::{ChangeKind, SchemaTarget};
 use crate::schema::{Column, ColumnKind, DroppedColumn, Table, TableBuilder, TableOptions};
 use crate::term::resolve_type;
@@ -18,6 +18,10 @@ pub fn alter(ctx: &DdlContext<'_>, statement: &ast::AlterTable) -> Applied {
     if let ast::TableChange::Properties(properties) = &statement.change {
         ctx.modifiable(ctx.keyspace_of(&statement.table)?)?;
         options::check_form(properties)?;
+    }
+    if let Err(masked) = refuse_mask(&statement.change) {
+        ctx.modifiable(ctx.keyspace_of(&statement.table)?)?;
+        return Err(masked);
     }
     let (_, table) = match table_to_change(ctx, &statement.table) {
         Err(CqlError::Invalid(_)) if statement.if_exists => return unchanged(),
@@ -29,13 +33,8 @@ pub fn alter(ctx: &DdlContext<'_>, statement: &ast::AlterTable) -> Applied {
             return Err(CqlError::invalid("Altering column types is no longer supported"));
         }
         ast::TableChange::Mask {
-            column,
-            if_exists,
-            mask,
+            column, if_exists, ..
         } => {
-            if mask.is_some() {
-                return Err(masking_is_off());
-            }
             if table.visible_column(column.as_str()).is_none() && !if_exists {
                 return Err(CqlError::invalid(format!(
                     "Column with name '{column}' doesn't exist on table '{}'",
@@ -85,6 +84,14 @@ fn drop_compact_storage(table: &Table) -> Result<Option<Table>, CqlError> {
     Ok(Some(builder.build()))
 }
 
+/// Refuses to mask a column that is there: masks are switched off.
+pub(super) fn refuse_mask(change: &ast::TableChange) -> Result<(), CqlError> {
+    match change {
+        ast::TableChange::Mask { mask: Some(_), .. } => Err(masking_is_off()),
+        _ => Ok(()),
+    }
+}
+
 fn add_columns(
     ctx: &DdlContext<'_>,
     table: &Table,
@@ -95,7 +102,7 @@ fn add_columns(
     for definition in definitions {
         let name = definition.name.as_str();
         let ty = resolve_type(ctx.schema, &table.keyspace, &definition.ty)?;
-        refuse_mask(definition)?;
+        table::refuse_mask(definition)?;
         if builder.columns.iter().any(|column| column.name == name) {
             if if_not_exists {
                 continue;

@@ -106,7 +106,8 @@ impl Replay {
             keyspace: self.keyspace.as_deref(),
             now_us: 1_700_000_000_000_000,
         };
-        match super::apply(&ctx, statement) {
+        let planned = super::check_planned(statement, ctx.keyspace, false);
+        match planned.and_then(|()| super::apply(&ctx, statement)) {
             Err(error) => {
                 let (error, warnings) = error.split();
                 with_warnings(error_line(&error), warnings)
@@ -242,6 +243,10 @@ fn replay(path: &Path, differences: &mut Vec<String>) -> usize {
     let mut replay = Replay::new(&format!("c_{area}_{name}"));
     let case = fs::read_to_string(path.with_extension("cql")).unwrap();
     let says = |directive: &str| case.lines().any(|line| line.starts_with(directive));
+    let names_other = |line: &str| line.starts_with("-- keyspace:") && !line.ends_with(" %ks");
+    if case.lines().any(names_other) {
+        return 0;
+    }
     // Where requests name their keyspace, it is this one.
     if says("-- case nouse:") && !says("-- keyspace:") {
         replay.keyspace = None;

@@ -14,6 +14,7 @@ mod index;
 mod journal;
 mod keyspace;
 mod options;
+mod prepare;
 mod properties;
 mod queue;
 mod roles;
@@ -32,13 +33,14 @@ use helenus_tablet::Store;
 
 use crate::cluster::{Backoff, Cluster, Node, Versions};
 use crate::engine::Engine;
-use crate::request::{ClientState, no_keyspace};
+use crate::request::no_keyspace;
 use crate::response::{ChangeKind, Outcome, Response, SchemaChange, SchemaTarget};
 use crate::schema::{Followed, Keyspace, Schema, Table};
 
 pub use index::hidden_table;
 pub use journal::Journal;
 pub(crate) use options::{apply as table_options, java as java_number};
+pub(crate) use prepare::check as check_planned;
 pub(crate) use queue::DdlQueue;
 pub(crate) use view::views_of;
 
@@ -191,10 +193,15 @@ impl Schema {
 /// Runs a statement that changes the schema, or TRUNCATE.
 pub async fn execute(
     engine: &Arc<Engine>,
-    client: &ClientState,
+    keyspace: Option<&str>,
     statement: &ast::Statement,
 ) -> Result<Outcome, CqlError> {
-    let done = queue::run(engine, client, statement).await?;
+    if let ast::Statement::Truncate(name) = statement
+        && truncate::forget_traces(engine, keyspace, name)
+    {
+        return Ok(Response::Void.into());
+    }
+    let done = queue::run(engine, keyspace, statement).await?;
     let mut warnings = done.warnings;
     if let Some(followed) = done.to_build {
         warnings.extend(crate::dml::build::run(engine, &followed).await?);
@@ -265,6 +272,12 @@ fn refuse(ctx: &DdlContext<'_>, statement: &ast::Statement) -> Applied {
             statement.name,
             qualified(ctx, &statement.table)?
         ))),
+        Statement::GrantPermissions(given) | Statement::RevokePermissions(given) => {
+            if let ast::Resource::Table(name) = &given.resource {
+                ctx.keyspace_of(name)?;
+            }
+            Err(roles::refusal(statement, &ctx.data_centers))
+        }
         other => Err(roles::refusal(other, &ctx.data_centers)),
     }
 }
@@ -349,9 +362,11 @@ fn create_trigger(ctx: &DdlContext<'_>, statement: &ast::CreateTrigger) -> Appli
 
 /// Refuses to prepare what everybody is refused to run.
 pub(crate) fn check_prepare(engine: &Engine, statement: &ast::Statement) -> Result<(), CqlError> {
-    match roles::is_about_roles(statement) {
-        true => Err(roles::refusal(statement, &data_centers(engine))),
-        false => Ok(()),
+    match statement {
+        _ if roles::is_about_roles(statement) => Err(roles::refusal(statement, &data_centers(engine))),
+        ast::Statement::CreateTable(statement) => statement.columns.iter().try_for_each(table::refuse_mask),
+        ast::Statement::AlterTable(statement) => alter_table::refuse_mask(&statement.change),
+        _ => Ok(()),
     }
 }
 

@@ -9,7 +9,6 @@ use tokio::sync::oneshot;
 
 use super::{Change, DdlContext, agree, apply, commit, data_centers, difference, truncate};
 use crate::engine::Engine;
-use crate::request::ClientState;
 use crate::response::SchemaChange;
 use crate::schema::{Followed, Schema};
 
@@ -49,11 +48,11 @@ impl DdlQueue {
 }
 
 /// Runs a statement, and perhaps others that came before it.
-pub(super) async fn run(engine: &Arc<Engine>, client: &ClientState, statement: &ast::Statement) -> Answer {
+pub(super) async fn run(engine: &Arc<Engine>, keyspace: Option<&str>, statement: &ast::Statement) -> Answer {
     let (answer, mut answered) = oneshot::channel();
     engine.ddl_queue.0.lock().push(Waiting {
         statement: statement.clone(),
-        keyspace: client.keyspace.clone(),
+        keyspace: keyspace.map(str::to_owned),
         answer,
     });
     loop {

@@ -35,9 +35,9 @@ struct Keys<'a> {
 pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateTable) -> Applied {
     let keyspace_name = ctx.keyspace_of(&statement.table)?;
     let name = statement.table.name.as_str();
-    partition_key(statement, name)?;
     ctx.modifiable(keyspace_name)?;
     options::check_form(&statement.properties)?;
+    statement.columns.iter().try_for_each(refuse_mask)?;
     let keyspace = ctx.keyspace_to_change(keyspace_name)?;
     if keyspace.tables.contains_key(name) {
         return match statement.if_not_exists {
@@ -118,17 +118,19 @@ pub(super) fn already_exists(keyspace: &str, name: &str) -> CqlError {
     }
 }
 
-fn partition_key<'a>(statement: &'a ast::CreateTable, name: &str) -> Result<&'a [ast::Ident], CqlError> {
+/// The columns of the partition key, as declared.
+pub(super) fn partition_key(statement: &ast::CreateTable) -> Result<&[ast::Ident], CqlError> {
     statement.partition_key.as_deref().ok_or_else(|| {
         CqlError::invalid(format!(
-            "No PRIMARY KEY specifed for table '{name}' (exactly one required)"
+            "No PRIMARY KEY specifed for table '{}' (exactly one required)",
+            statement.table
         ))
     })
 }
 
 /// The primary key and the clustering order as declared, checked against each other and the columns.
 fn keys<'a>(statement: &'a ast::CreateTable, name: &str) -> Result<Keys<'a>, CqlError> {
-    let partition = partition_key(statement, name)?;
+    let partition = partition_key(statement)?;
     let clustering = &statement.clustering_columns;
     let mut seen = BTreeSet::new();
     for column in partition.iter().chain(clustering) {
@@ -211,7 +213,6 @@ fn columns(
                 "Non-frozen UDTs with nested non-frozen collections are not supported",
             ));
         }
-        refuse_mask(definition)?;
         let position = |columns: &[ast::Ident]| columns.iter().position(|column| *column == definition.name);
         let (kind, position) = match (position(keys.partition), position(keys.clustering)) {
             (Some(at), _) => (ColumnKind::PartitionKey, at),

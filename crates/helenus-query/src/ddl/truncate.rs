@@ -6,6 +6,7 @@ use helenus_cql::ast;
 use helenus_cql::error::CqlError;
 
 use super::{DdlContext, hidden_table, views_of};
+use crate::engine::Engine;
 use crate::schema::{Index, Schema, Table, TableKind, View};
 
 pub fn truncate(ctx: &DdlContext<'_>, name: &ast::QualifiedName) -> Result<Schema, CqlError> {
@@ -22,6 +23,20 @@ pub fn truncate(ctx: &DdlContext<'_>, name: &ast::QualifiedName) -> Result<Schem
         )),
         TableKind::Stored | TableKind::Index => renumber(ctx.schema, table),
     }
+}
+
+/// TRUNCATE of this node's traces, which lie in memory. False if the table is another one.
+pub fn forget_traces(engine: &Engine, keyspace: Option<&str>, name: &ast::QualifiedName) -> bool {
+    let named = name.keyspace.as_ref().map(|name| name.as_str());
+    if named.or(keyspace) != Some("system_traces") {
+        return false;
+    }
+    match name.name.as_str() {
+        "sessions" => engine.traces.change_all(|trace| trace.deleted.is_whole = true),
+        "events" => engine.traces.change_all(|trace| trace.events.clear()),
+        _ => return false,
+    }
+    true
 }
 
 fn renumber(schema: &Schema, table: &Table) -> Result<Schema, CqlError> {

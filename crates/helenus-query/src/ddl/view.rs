@@ -40,11 +40,6 @@ struct Shape<'a> {
 pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateView) -> Applied {
     let keyspace_name = ctx.keyspace_of(&statement.view)?;
     let keyspace = ctx.keyspace_to_change(keyspace_name)?;
-    if ctx.keyspace_of(&statement.base)? != keyspace_name {
-        return Err(CqlError::invalid(
-            "Cannot create a materialized view on a table in a different keyspace",
-        ));
-    }
     let name = statement.view.name.as_str();
     let base = keyspace
         .tables

@@ -13,7 +13,7 @@ use crate::cluster::writes::Together;
 use crate::consistency;
 use crate::engine::Engine;
 use crate::plan::{Plan, PlanContext, Planned};
-use crate::request::{BatchStatement, BoundValue, BoundValues, ClientState, QueryOptions};
+use crate::request::{BatchStatement, BoundValue, BoundValues, QueryOptions};
 use crate::response::{Outcome, Response};
 use crate::schema::{Table, TableKind};
 use crate::storage::read::PartitionKey;
@@ -199,7 +199,7 @@ impl PlannedBatch {
     /// Cassandra's, for statements that make no sense or can't go together.
     pub fn plan(
         engine: &Engine,
-        client: &ClientState,
+        keyspace: Option<&str>,
         kind: BatchKind,
         statements: &[BatchStatement],
     ) -> Result<PlannedBatch, CqlError> {
@@ -209,7 +209,8 @@ impl PlannedBatch {
                 BatchStatement::Text(text, values) => {
                     let plan = trace::parsing(|| {
                         let parsed = engine.parse(text)?;
-                        let planned = engine.plan(client.keyspace.as_deref(), &parsed)?;
+                        let planned = engine.plan(keyspace, &parsed)?;
+                        crate::ddl::check_prepare(engine, &parsed.statement)?;
                         planned.plan.validate().map(|()| planned)
                     })?;
                     (Arc::new(plan), values)

@@ -21,7 +21,7 @@ use crate::ddl::DdlQueue;
 use crate::dml::PlannedBatch;
 use crate::dml::build::Builds;
 use crate::dml::stale::StaleCounts;
-use crate::plan::{Plan, Planned};
+use crate::plan::{DirectPlan, Plan, Planned};
 use crate::request::{BatchStatement, BoundValue, ClientState, QueryOptions};
 use crate::response::{Outcome, Response, SchemaChange};
 use crate::schema::Schema;
@@ -181,16 +181,16 @@ impl Engine {
         text: &str,
         options: &QueryOptions,
     ) -> Result<Outcome, CqlError> {
+        let keyspace = options.keyspace(client);
         let (planned, _epoch) = trace::parsing(|| {
             let parsed = self.parse(text)?;
             let epoch = writes(&parsed.statement).then(|| self.writes.enter(self.schema.load().generation));
-            Ok((self.plan(client.keyspace.as_deref(), &parsed)?, epoch))
+            Ok((self.plan(keyspace, &parsed)?, epoch))
         })?;
         if planned.markers.bind(&options.values).is_err() {
             return Err(CqlError::invalid("Invalid amount of bind variables"));
         }
         planned.plan.validate()?;
-        let keyspace = client.keyspace.as_deref();
         self.run(client, keyspace, Source::Text(text), &planned, options)
             .await
     }
@@ -341,7 +341,7 @@ impl Engine {
             Plan::Select(plan) => crate::select::execute(self, plan, values, options).await,
             Plan::Modification(plan) => crate::dml::execute(self, plan, values, options).await,
             Plan::Batch(plan) => crate::dml::execute_batch(self, plan, values, options).await,
-            Plan::Direct(statement) => return self.run_direct(client, statement, options).await,
+            Plan::Direct(plan) => return self.run_direct(client, plan, options).await,
         };
         outcome.map_err(|error| at_consistency(error, options.consistency, planned.plan.write_type()))
     }
@@ -356,7 +356,8 @@ impl Engine {
     ) -> Result<Outcome, CqlError> {
         consistency::check_request(options.consistency)?;
         let _epoch = self.writes.enter(self.schema.load().generation);
-        let batch = PlannedBatch::plan(self, client, kind, statements)?;
+        let keyspace = options.keyspace(client);
+        let batch = PlannedBatch::plan(self, keyspace, kind, statements)?;
         let Some(cluster) = self.cluster() else {
             let outcome = crate::dml::run_batch_message(self, &batch, options).await;
             let kind = crate::dml::batch_write_type(kind);
@@ -364,7 +365,7 @@ impl Engine {
         };
         let request = coordinate::Request {
             client,
-            keyspace: client.keyspace.as_deref(),
+            keyspace,
             source: Source::Batch(kind, statements),
             work: coordinate::Work::Batch(&batch),
             options,
@@ -375,10 +376,10 @@ impl Engine {
     async fn run_direct(
         self: &Arc<Self>,
         client: &ClientState,
-        statement: &ast::Statement,
+        plan: &DirectPlan,
         options: &QueryOptions,
     ) -> Result<Outcome, CqlError> {
-        match statement {
+        match &plan.statement {
             ast::Statement::Use(keyspace) => {
                 let keyspace = keyspace.as_str();
                 self.check_keyspace(keyspace)?;
@@ -387,7 +388,7 @@ impl Engine {
             ast::Statement::Describe(statement) => {
                 crate::describe::execute(self, client, statement, options).await
             }
-            statement => crate::ddl::execute(self, client, statement).await,
+            statement => crate::ddl::execute(self, plan.keyspace.as_deref(), statement).await,
         }
     }
 }

@@ -100,8 +100,8 @@ impl Engine {
         }
         let (parsed, planned) = trace::parsing(|| {
             let parsed = self.parse(text)?;
-            crate::ddl::check_prepare(self, &parsed.statement)?;
             let planned = self.plan(keyspace, &parsed)?;
+            crate::ddl::check_prepare(self, &parsed.statement)?;
             planned.plan.validate()?;
             Ok((parsed, planned))
         })?;

@@ -77,7 +77,7 @@ impl<B: Backend> Connection<B> {
                 if let Some(connected) = &self.connected {
                     connected.count_text();
                 }
-                let client = self.client_in(query.parameters.keyspace.clone());
+                let client = self.client.clone();
                 self.run_request(begun, run_query(shared, client, version, query), cx);
             }
             Request::Execute(execute) => {
@@ -90,7 +90,7 @@ impl<B: Backend> Connection<B> {
                 self.run_request(begun, run, cx);
             }
             Request::Batch(batch) => {
-                let client = self.client_in(batch.parameters.keyspace.clone());
+                let client = self.client.clone();
                 self.run_request(begun, run_batch(shared, client, version, batch), cx);
             }
             Request::Prepare(prepare) => {
@@ -123,16 +123,6 @@ impl<B: Backend> Connection<B> {
                 "Unexpected message {}, the connection is already initialized",
                 other.opcode().name()
             ))),
-        }
-    }
-
-    /// The connection's state, with the keyspace that a v5 request brings along.
-    fn client_in(&self, keyspace: Option<String>) -> Arc<ClientState> {
-        match keyspace {
-            Some(keyspace) => Arc::new(ClientState {
-                keyspace: Some(keyspace),
-            }),
-            None => self.client.clone(),
         }
     }
 
@@ -201,6 +191,7 @@ fn options(mut parameters: QueryParameters, version: ProtocolVersion) -> QueryOp
         paging_state: parameters.paging_state.take(),
         timestamp_us: parameters.default_timestamp,
         now_s: parameters.now_in_seconds.map(i64::from),
+        keyspace: parameters.keyspace.take(),
         values: values(parameters),
         protocol_version: version.number(),
         place: Place::Coordinator,

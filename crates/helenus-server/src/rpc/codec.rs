@@ -224,6 +224,7 @@ impl Received {
                 None => BoundValues::Positional(parameters.values),
             },
             protocol_version: u8::try_from(request.protocol_version).unwrap_or(u8::MAX),
+            keyspace: None,
             place,
         };
         Ok(Received {

@@ -99,7 +99,7 @@ impl Mock {
                 }
                 Response::Void
             }
-            "keyspace" => one_row(&[client.keyspace.clone().unwrap_or_default()]),
+            "keyspace" => one_row(&[options.keyspace(client).unwrap_or_default().to_owned()]),
             "values" => one_row(&[format!("{:?}", options.values)]),
             "use" => Response::SetKeyspace(argument.to_owned()),
             "create" => {
