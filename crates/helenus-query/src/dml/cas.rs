@@ -201,15 +201,17 @@ async fn first_live_row(
 }
 
 fn holds(table: &Table, request: &Request<'_>, current: &Current) -> Result<bool, CqlError> {
-    let mut all = true;
-    // Each condition is looked at, so that bound values which make no sense are errors.
+    if let Some(condition) = &request.statics
+        && !row_holds(table, condition, current.statics.as_ref())?
+    {
+        return Ok(false);
+    }
     for (clustering, condition) in &request.rows {
-        all &= row_holds(table, condition, current.rows.get(clustering))?;
+        if !row_holds(table, condition, current.rows.get(clustering))? {
+            return Ok(false);
+        }
     }
-    if let Some(condition) = &request.statics {
-        all &= row_holds(table, condition, current.statics.as_ref())?;
-    }
-    Ok(all)
+    Ok(true)
 }
 
 fn row_holds(table: &Table, condition: &RowCondition<'_>, row: Option<&OwnedRow>) -> Result<bool, CqlError> {
@@ -218,6 +220,8 @@ fn row_holds(table: &Table, condition: &RowCondition<'_>, row: Option<&OwnedRow>
         RowCondition::NotExists => Ok(row.is_none()),
         RowCondition::Columns(conditions) => {
             let mut all = true;
+            // Each is looked at: Cassandra takes those on one row in the order of a hash table, and values that make no sense are errors
+            // or not by that.
             for (condition, eval) in conditions {
                 let column = table.columns.get(condition.column);
                 let value = match (row, column) {

@@ -1,6 +1,6 @@
 //! The IF clause: its conditions planned and tested (Cassandra's `ColumnCondition` and `Conditions`).
 
-use std::cmp::Ordering;
+mod target;
 
 use bytes::Bytes;
 use helenus_cql::ast::{self, Operator};
@@ -16,6 +16,8 @@ use crate::request::BoundValue;
 use crate::response::ColumnSpec;
 use crate::schema::{Column, Table};
 use crate::term::{EvalContext, Term, part_spec};
+
+use target::Target;
 
 /// The IF clause of a modification.
 #[derive(Clone, Debug, Default)]
@@ -103,7 +105,7 @@ fn invalid<T>(message: String) -> Result<T, CqlError> {
 }
 
 impl ColumnCondition {
-    /// Refuses terms that have no value, before anything else is looked at.
+    /// Refuses terms that have no value and lists that are none, before anything else is looked at.
     pub fn check_terms(&self, eval: &EvalContext<'_>) -> Result<(), CqlError> {
         if let Part::Element(element) = &self.part {
             element.bind(eval)?;
@@ -111,7 +113,7 @@ impl ColumnCondition {
         match &self.test {
             Test::Compare(_, term) => term.bind(eval).map(drop),
             Test::InValues(terms) => terms.iter().try_for_each(|term| term.bind(eval).map(drop)),
-            Test::InMarker { .. } => Ok(()),
+            Test::InMarker { index, element } => listed(*index, element, eval).map(drop),
         }
     }
 
@@ -281,16 +283,8 @@ impl ColumnCondition {
                 BoundValue::Unset => invalid(UNSET.to_owned()),
             },
             Test::InMarker { index, element } => {
-                let list = match eval.values.get(*index) {
-                    Some(BoundValue::Set(list)) => list,
-                    Some(BoundValue::Null) => return invalid("Invalid null list in IN condition".to_owned()),
-                    Some(BoundValue::Unset) | None => return invalid(UNSET.to_owned()),
-                };
                 let mut any = false;
-                for bound in value::read_nullable_elements(list).map_err(CqlError::Invalid)? {
-                    if let Some(bound) = bound {
-                        value::validate(element, bound).map_err(CqlError::Invalid)?;
-                    }
+                for bound in listed(*index, element, eval)? {
                     any |= target.equals(bound)?;
                 }
                 Ok(any)
@@ -376,6 +370,24 @@ impl ColumnCondition {
     }
 }
 
+/// The values of a list that is bound for an IN.
+fn listed<'v>(
+    index: usize,
+    element: &CqlType,
+    eval: &EvalContext<'v>,
+) -> Result<Vec<Option<&'v [u8]>>, CqlError> {
+    let list = match eval.values.get(index) {
+        Some(BoundValue::Set(list)) => list,
+        Some(BoundValue::Null) => return invalid("Invalid null list in IN condition".to_owned()),
+        Some(BoundValue::Unset) | None => return invalid(UNSET.to_owned()),
+    };
+    let values = value::read_nullable_elements(list).map_err(CqlError::Invalid)?;
+    for value in values.iter().flatten() {
+        value::validate(element, value).map_err(CqlError::Invalid)?;
+    }
+    Ok(values)
+}
+
 fn list_index(index: &Term, eval: &EvalContext<'_>) -> Result<Option<usize>, CqlError> {
     let bytes = match index.bind(eval)? {
         BoundValue::Set(bytes) => bytes,
@@ -386,99 +398,4 @@ fn list_index(index: &Term, eval: &EvalContext<'_>) -> Result<Option<usize>, Cql
     usize::try_from(index)
         .map(Some)
         .map_err(|_| CqlError::invalid(format!("Invalid negative list index {index}")))
-}
-
-fn collection_kind(ty: &CqlType) -> &'static str {
-    match ty {
-        CqlType::List { .. } => "list",
-        CqlType::Set { .. } => "set",
-        _ => "map",
-    }
-}
-
-/// What a condition tests.
-struct Target<'v> {
-    ty: &'v CqlType,
-    value: Option<&'v [u8]>,
-    /// A collection of many cells: without any it is null and empty at once.
-    is_multicell: bool,
-}
-
-impl Target<'_> {
-    fn equals(&self, bound: Option<&[u8]>) -> Result<bool, CqlError> {
-        match bound {
-            Some(bound) => self.compare(Operator::Eq, bound),
-            None => self.compare_null(Operator::Eq),
-        }
-    }
-
-    fn compare_null(&self, operator: Operator) -> Result<bool, CqlError> {
-        match operator {
-            Operator::Eq => Ok(self.value.is_none()),
-            Operator::Neq => Ok(self.value.is_some()),
-            other => invalid(format!(
-                "Invalid comparison with null for operator \"{}\"",
-                other.symbol()
-            )),
-        }
-    }
-
-    fn compare(&self, operator: Operator, bound: &[u8]) -> Result<bool, CqlError> {
-        if matches!(operator, Operator::Contains | Operator::ContainsKey) {
-            return self.contains(operator, bound);
-        }
-        const EMPTY: &[u8] = &[0; 4];
-        let is_empty = self.is_multicell && bound == EMPTY;
-        if is_empty && operator.is_slice() {
-            return invalid(format!(
-                "Invalid comparison with an empty {} for operator \"{}\"",
-                collection_kind(self.ty),
-                operator.symbol()
-            ));
-        }
-        let Some(value) = self.value else {
-            // A collection of many cells without any equals an empty one.
-            return Ok(match operator {
-                Operator::Eq => is_empty,
-                Operator::Neq => !is_empty,
-                _ => false,
-            });
-        };
-        let order = value::compare(self.ty, value, bound);
-        Ok(match operator {
-            Operator::Eq => order == Ordering::Equal,
-            Operator::Neq => order != Ordering::Equal,
-            Operator::Lt => order == Ordering::Less,
-            Operator::Lte => order != Ordering::Greater,
-            Operator::Gt => order == Ordering::Greater,
-            Operator::Gte => order != Ordering::Less,
-            Operator::In | Operator::Contains | Operator::ContainsKey | Operator::Like | Operator::IsNot => {
-                false
-            }
-        })
-    }
-
-    fn contains(&self, operator: Operator, bound: &[u8]) -> Result<bool, CqlError> {
-        let Some(value) = self.value else { return Ok(false) };
-        let equal = |ty: &CqlType, part: &[u8]| value::compare(ty, part, bound).is_eq();
-        Ok(match self.ty {
-            CqlType::Map {
-                key, value: mapped, ..
-            } => {
-                let entries = value::read_map(self.ty, value).map_err(CqlError::Invalid)?;
-                entries.iter().any(|(k, v)| {
-                    if operator == Operator::ContainsKey {
-                        equal(key, k)
-                    } else {
-                        equal(mapped, v)
-                    }
-                })
-            }
-            CqlType::List { element, .. } | CqlType::Set { element, .. } => {
-                let elements = value::read_elements(self.ty, value).map_err(CqlError::Invalid)?;
-                elements.iter().any(|part| equal(element, part))
-            }
-            _ => false,
-        })
-    }
 }
