@@ -1,8 +1,11 @@
 //! Reads JSON as Jackson does for Cassandra, with its messages: statements show them.
 
+mod number;
+mod string;
+
 use std::fmt;
 
-use serde_json::{Map, Number, Value};
+use serde_json::{Map, Value};
 
 /// Nesting beyond this is refused (`StreamReadConstraints`).
 const DEPTH_MAX: usize = 500;
@@ -30,7 +33,8 @@ const END: &str = "com.fasterxml.jackson.core.io.JsonEOFException";
 const EMPTY: &str = "com.fasterxml.jackson.databind.exc.MismatchedInputException";
 const VALUES: &str = "(JSON String, Number, Array, Object or token 'null', 'true' or 'false')";
 
-const BLANKS: [char; 4] = [' ', '\t', '\n', '\r'];
+/// What may stand between tokens.
+pub const BLANKS: [char; 4] = [' ', '\t', '\n', '\r'];
 
 /// Reads the first value of the text; what follows it does not count.
 ///
@@ -53,6 +57,17 @@ pub fn read(text: &str) -> Result<Value, JsonError> {
         });
     }
     reader.value()
+}
+
+/// Where in the text its first value begins, as messages tell it.
+pub fn beginning(text: &str) -> String {
+    let mut reader = Reader {
+        text,
+        at: 0,
+        depth: 0,
+    };
+    reader.skip_blanks();
+    reader.place(reader.column())
 }
 
 struct Reader<'a> {
@@ -103,7 +118,11 @@ impl<'a> Reader<'a> {
     }
 
     fn error<T>(&self, class: &'static str, message: String) -> Read<T> {
-        let place = self.place(self.column());
+        self.error_at(class, message, self.column())
+    }
+
+    fn error_at<T>(&self, class: &'static str, message: String, column: usize) -> Read<T> {
+        let place = self.place(column);
         Err(JsonError {
             class,
             message: format!("{message}\n {place}"),
@@ -112,14 +131,21 @@ impl<'a> Reader<'a> {
 
     fn unexpected<T>(&mut self, c: char, wanted: &str) -> Read<T> {
         self.advance(c);
+        let shown = described(c);
         self.error(
             PARSE,
-            format!("Unexpected character ('{c}' (code {})): {wanted}", u32::from(c)),
+            match c {
+                '\0'..' ' => format!(
+                    "Illegal character ({shown}): only regular white space (\\r, \\n, \\t) is allowed between tokens"
+                ),
+                _ => format!("Unexpected character ({shown}): {wanted}"),
+            },
         )
     }
 
+    /// Where the object or the array begins, as messages tell.
     fn open(&mut self) -> Read<String> {
-        let start = format!("start marker {}", self.place(self.column()));
+        let start = self.place(self.column());
         self.at += 1;
         self.depth += 1;
         if self.depth > DEPTH_MAX {
@@ -134,7 +160,23 @@ impl<'a> Reader<'a> {
     fn unclosed<T>(&self, what: &str, start: &str) -> Read<T> {
         self.error(
             END,
-            format!("Unexpected end-of-input: expected close marker for {what} ({start})"),
+            format!("Unexpected end-of-input: expected close marker for {what} (start marker {start})"),
+        )
+    }
+
+    fn between<T>(&self, class: &'static str, what: &str) -> Read<T> {
+        self.error(
+            class,
+            format!("Unexpected end-of-input within/between {what} entries"),
+        )
+    }
+
+    /// A bracket that closes what is not open.
+    fn mismatched<T>(&mut self, c: char, end: char, what: &str, start: &str) -> Read<T> {
+        self.advance(c);
+        self.error(
+            PARSE,
+            format!("Unexpected close marker '{c}': expected '{end}' (for {what} starting {start})"),
         )
     }
 
@@ -143,7 +185,7 @@ impl<'a> Reader<'a> {
         match self.peek() {
             Some('{') => self.object(),
             Some('[') => self.array(),
-            Some('"') => self.string().map(Value::String),
+            Some('"') => self.string(string::VALUE).map(Value::String),
             Some('-') if self.rest().starts_with("-Infinity") => self.not_a_number("-Infinity"),
             Some(c) if c == '-' || c.is_ascii_digit() => self.number(),
             Some('+') if self.rest().chars().nth(1).is_some() => {
@@ -151,7 +193,7 @@ impl<'a> Reader<'a> {
                 let c = self.peek().unwrap_or_default();
                 self.unexpected_in_number(c)
             }
-            Some(c) if c.is_alphabetic() || c == '_' || c == '$' => self.word(),
+            Some(c) if begins_word(c) => self.word(),
             Some('/') => self.unexpected(
                 '/',
                 "maybe a (non-standard) comment? (not recognized as one since Feature 'ALLOW_COMMENTS' not enabled for parser)",
@@ -165,17 +207,22 @@ impl<'a> Reader<'a> {
         let start = self.open()?;
         let mut map = Map::new();
         self.skip_blanks();
-        if self.peek() == Some('}') {
-            self.at += 1;
-            self.depth -= 1;
-            return Ok(Value::Object(map));
+        match self.peek() {
+            Some('}') => {
+                self.at += 1;
+                self.depth -= 1;
+                return Ok(Value::Object(map));
+            }
+            Some(']') => return self.mismatched(']', '}', "Object", &start),
+            None => return self.unclosed("Object", &start),
+            Some(_) => {}
         }
         loop {
             self.skip_blanks();
             let name = match self.peek() {
-                Some('"') => self.string()?,
+                Some('"') => self.string(string::NAME)?,
                 Some(c) => return self.unexpected(c, "was expecting double-quote to start field name"),
-                None => return self.unclosed("Object", &start),
+                None => return self.between(PARSE, "Object"),
             };
             self.skip_blanks();
             match self.peek() {
@@ -183,11 +230,11 @@ impl<'a> Reader<'a> {
                 Some(c) => {
                     return self.unexpected(c, "was expecting a colon to separate field name and value");
                 }
-                None => return self.unclosed("Object", &start),
+                None => return self.between(END, "Object"),
             }
             self.skip_blanks();
             if self.peek().is_none() {
-                return self.unclosed("Object", &start);
+                return self.between(END, "Object");
             }
             let value = self.value()?;
             map.insert(name, value);
@@ -201,15 +248,20 @@ impl<'a> Reader<'a> {
         let start = self.open()?;
         let mut values = Vec::new();
         self.skip_blanks();
-        if self.peek() == Some(']') {
-            self.at += 1;
-            self.depth -= 1;
-            return Ok(Value::Array(values));
+        match self.peek() {
+            Some(']') => {
+                self.at += 1;
+                self.depth -= 1;
+                return Ok(Value::Array(values));
+            }
+            Some('}') => return self.mismatched('}', ']', "Array", &start),
+            None => return self.unclosed("Array", &start),
+            Some(_) => {}
         }
         loop {
             self.skip_blanks();
             if self.peek().is_none() {
-                return self.unclosed("Array", &start);
+                return self.between(PARSE, "Array");
             }
             values.push(self.value()?);
             if self.is_closed(']', "Array", &start)? {
@@ -231,130 +283,10 @@ impl<'a> Reader<'a> {
                 self.depth -= 1;
                 Ok(true)
             }
+            Some(c @ (']' | '}')) => self.mismatched(c, end, what, start),
             Some(c) => self.unexpected(c, &format!("was expecting comma to separate {what} entries")),
             None => self.unclosed(what, start),
         }
-    }
-
-    fn string(&mut self) -> Read<String> {
-        let rest = self.rest();
-        let mut escaped = false;
-        let end = rest.char_indices().skip(1).find(|(_, c)| {
-            let is_end = *c == '"' && !escaped;
-            escaped = *c == '\\' && !escaped;
-            is_end
-        });
-        let closed = rest
-            .get(..end.map_or(rest.len(), |(end, _)| end))
-            .unwrap_or_default();
-        if let Some((at, c)) = closed.char_indices().find(|(_, c)| u32::from(*c) < 0x20) {
-            self.at += at + 1;
-            return self.error(
-                PARSE,
-                format!(
-                    "Illegal unquoted character ((CTRL-CHAR, code {})): has to be escaped using backslash to be included in \
-                     string value",
-                    u32::from(c)
-                ),
-            );
-        }
-        let Some((end, _)) = end else {
-            self.at = self.text.len();
-            return self.error(END, "Unexpected end-of-input in VALUE_STRING".to_owned());
-        };
-        let literal = rest.get(..=end).unwrap_or_default();
-        match serde_json::from_str(literal) {
-            Ok(text) => {
-                self.at += literal.len();
-                Ok(text)
-            }
-            Err(error) => self.error(PARSE, format!("Illegal string: {error}")),
-        }
-    }
-
-    fn number(&mut self) -> Read<Value> {
-        let start = self.at;
-        if self.peek() == Some('-') {
-            self.at += 1;
-            match self.peek() {
-                Some(c) if c.is_ascii_digit() => {}
-                Some(c) => {
-                    return self.unexpected_in_number(c);
-                }
-                None => {
-                    return self.error(
-                        END,
-                        "Unexpected end-of-inputNo digit following minus sign".to_owned(),
-                    );
-                }
-            }
-        }
-        if let [b'0', b'0'..=b'9', ..] = self.rest().as_bytes() {
-            self.at += 1;
-            return self.error(
-                PARSE,
-                "Invalid numeric value: Leading zeroes not allowed".to_owned(),
-            );
-        }
-        self.skip_digits();
-        if self.peek() == Some('.') {
-            self.at += 1;
-            if self.skip_digits() == 0 {
-                // At the end it is the point itself that is shown.
-                let c = self.peek().unwrap_or('.');
-                return self.not_in_number(c, "Decimal point not followed by a digit");
-            }
-        }
-        if matches!(self.peek(), Some('e' | 'E')) {
-            self.at += 1;
-            let exponent = self.at;
-            self.at += usize::from(matches!(self.peek(), Some('+' | '-')));
-            if self.skip_digits() == 0 {
-                let Some(c) = self.peek() else {
-                    return self.error(
-                        END,
-                        "Unexpected end-of-inputexpected a digit for number exponent".to_owned(),
-                    );
-                };
-                self.at = exponent;
-                return self.not_in_number(c, "Exponent indicator not followed by a digit");
-            }
-        }
-        let literal = self.text.get(start..self.at).unwrap_or_default();
-        if self.depth == 0
-            && let Some(c) = self.peek().filter(|c| !BLANKS.contains(c))
-        {
-            return self.unexpected(c, "Expected space separating root-level values");
-        }
-        match serde_json::from_str::<Number>(literal) {
-            Ok(number) => Ok(Value::Number(number)),
-            Err(_) => self.error(PARSE, format!("Invalid numeric value: {literal}")),
-        }
-    }
-
-    /// Returns how many there were.
-    fn skip_digits(&mut self) -> usize {
-        let rest = self.rest();
-        let count = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-        self.at += count;
-        count
-    }
-
-    /// Of the character that comes next.
-    fn unexpected_in_number<T>(&mut self, c: char) -> Read<T> {
-        self.advance(c);
-        self.not_in_number(
-            c,
-            "expected digit (0-9) to follow minus sign, for valid numeric value",
-        )
-    }
-
-    fn not_in_number<T>(&self, c: char, wanted: &str) -> Read<T> {
-        let code = u32::from(c);
-        self.error(
-            PARSE,
-            format!("Unexpected character ('{c}' (code {code})) in numeric value: {wanted}"),
-        )
     }
 
     fn not_a_number(&mut self, word: &str) -> Read<Value> {
@@ -369,7 +301,7 @@ impl<'a> Reader<'a> {
 
     fn word(&mut self) -> Read<Value> {
         let rest = self.rest();
-        let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
+        let is_part = |c: char| begins_word(c) || c.is_numeric();
         let word = rest
             .get(..rest.find(|c: char| !is_part(c)).unwrap_or(rest.len()))
             .unwrap_or_default();
@@ -390,11 +322,27 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// Java's `isJavaIdentifierStart`, but for letters that no one writes.
+fn begins_word(c: char) -> bool {
+    c.is_alphabetic() || matches!(c, '_' | '$' | '\u{a2}'..='\u{a5}' | '\u{20a0}'..='\u{20c0}')
+}
+
+/// A character as a message names it: the first half of it, if it has two in Java.
+fn described(c: char) -> String {
+    let unit = c.encode_utf16(&mut [0; 2]).first().copied().unwrap_or_default();
+    let shown = char::from_u32(u32::from(unit)).unwrap_or('?');
+    match unit {
+        _ if shown.is_control() => format!("(CTRL-CHAR, code {unit})"),
+        0..=255 => format!("'{shown}' (code {unit})"),
+        _ => format!("'{shown}' (code {unit} / 0x{unit:x})"),
+    }
+}
+
 /// A character of the text in a message: all control characters but those that break lines are escaped.
 fn shown(c: char) -> String {
     match c {
         '\n' | '\r' => c.to_string(),
-        c if u32::from(c) < 0x20 => format!("\\u{:04X}", u32::from(c)),
+        c if c.is_control() => format!("\\u{:04X}", u32::from(c)),
         c => c.to_string(),
     }
 }

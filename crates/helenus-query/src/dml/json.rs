@@ -89,6 +89,20 @@ fn decode(table: &Table, text: &str, default_unset: bool) -> Result<JsonValues, 
             "Could not decode JSON string as a map: {class}{error}. (String was: {text})"
         ))
     };
+    let no_map = |kind: &str, token: &str| {
+        not_a_map(&format!(
+            "com.fasterxml.jackson.databind.exc.MismatchedInputException: Cannot deserialize value of type \
+             `java.util.LinkedHashMap<java.lang.Object,java.lang.Object>` from {kind} (token `JsonToken.{token}`)\n {}",
+            value::json_reader::beginning(text)
+        ))
+    };
+    // Whether it ends as it should is not looked at.
+    if text
+        .trim_start_matches(value::json_reader::BLANKS)
+        .starts_with('[')
+    {
+        return Err(no_map("Array value", "START_ARRAY"));
+    }
     let document = match value::parse_json(text).map_err(|error| not_a_map(&error.to_string()))? {
         serde_json::Value::Object(map) => value::json::fold_names(&map),
         serde_json::Value::Null => return Err(CqlError::invalid("Got null for INSERT JSON values")),
@@ -96,12 +110,12 @@ fn decode(table: &Table, text: &str, default_unset: bool) -> Result<JsonValues, 
             return Err(not_a_map(&format!(
                 "com.fasterxml.jackson.databind.exc.MismatchedInputException: Cannot construct instance of \
                  `java.util.LinkedHashMap` (although at least one Creator exists): no String-argument constructor/factory \
-                 method to deserialize from String value ('{string}')\n at [Source: (String)\"{text}\"; line: 1, column: 1]"
+                 method to deserialize from String value ('{string}')\n {}",
+                value::json_reader::beginning(text)
             )));
         }
         other => {
             let (kind, token) = match other {
-                serde_json::Value::Array(_) => ("Array value", "START_ARRAY"),
                 serde_json::Value::Bool(true) => ("Boolean value", "VALUE_TRUE"),
                 serde_json::Value::Bool(false) => ("Boolean value", "VALUE_FALSE"),
                 serde_json::Value::Number(number) if number.is_f64() => {
@@ -109,11 +123,7 @@ fn decode(table: &Table, text: &str, default_unset: bool) -> Result<JsonValues, 
                 }
                 _ => ("Integer value", "VALUE_NUMBER_INT"),
             };
-            return Err(not_a_map(&format!(
-                "com.fasterxml.jackson.databind.exc.MismatchedInputException: Cannot deserialize value of type \
-                 `java.util.LinkedHashMap<java.lang.Object,java.lang.Object>` from {kind} (token `JsonToken.{token}`)\n \
-                 at [Source: (String)\"{text}\"; line: 1, column: 1]"
-            )));
+            return Err(no_map(kind, token));
         }
     };
     let mut values = Vec::with_capacity(table.columns.len());
