@@ -49,6 +49,11 @@ fn numbers() {
         ("a - 1", &[Kind::Identifier, Kind::Minus, Kind::Integer]),
         ("123e4567-e89b-12d3-a456-426614174000", &[Kind::UuidLiteral]),
         ("abcdef12-E89B-12d3-a456-426614174000", &[Kind::UuidLiteral]),
+        ("1234567e-1234-12d3-a456-426614174000", &[Kind::UuidLiteral]),
+        ("1234567e-8", &[Kind::FloatLiteral]),
+        ("1234567E-12345", &[Kind::FloatLiteral]),
+        ("1234567e-36-1", &[Kind::FloatLiteral, Kind::Integer]),
+        ("1234567e-1234a", &[Kind::FloatLiteral, Kind::Identifier]),
         ("-nan NaN", &[Kind::NegativeNan, Kind::Nan]),
         ("-Infinity", &[Kind::NegativeInfinity]),
     ];

@@ -15,6 +15,27 @@ pub(super) fn begins_uuid(cursor: &Cursor<'_>) -> bool {
         && text.get(8) == Some(&b'-')
 }
 
+/// True for what begins as a UUID does and is a number like `1234567e-8` all the same: the next four characters and the one behind them
+/// decide.
+fn begins_exponent(text: &[u8]) -> bool {
+    let Some((number, exponent)) = text.split_at_checked(9) else {
+        return false;
+    };
+    let digits = exponent
+        .iter()
+        .take(4)
+        .take_while(|byte| byte.is_ascii_digit())
+        .count();
+    let is_number =
+        number.iter().take(7).all(u8::is_ascii_digit) && matches!(number.get(7), Some(b'e' | b'E'));
+    is_number
+        && match exponent.get(digits) {
+            Some(b'-') => digits < 4,
+            Some(byte) => digits == 4 || !byte.is_ascii_hexdigit(),
+            None => true,
+        }
+}
+
 pub(super) fn uuid(cursor: &mut Cursor<'_>) -> Result<Kind, Failure> {
     for index in 0..UUID_LENGTH {
         if UUID_HYPHENS.contains(&index) {
@@ -31,7 +52,7 @@ pub(super) fn uuid(cursor: &mut Cursor<'_>) -> Result<Kind, Failure> {
 /// What begins with a digit, or with `-` and a digit.
 pub(super) fn number(cursor: &mut Cursor<'_>) -> Result<Kind, Failure> {
     let negative = cursor.peek() == Some(b'-');
-    if !negative && begins_uuid(cursor) {
+    if !negative && begins_uuid(cursor) && !begins_exponent(cursor.rest()) {
         return uuid(cursor);
     }
     if !negative && cursor.peek() == Some(b'0') && matches!(cursor.peek_at(1), Some(b'x' | b'X')) {

@@ -1,71 +1,48 @@
 //! Numbers as Java reads and writes them, where CQL shows Java's own text.
 
-/// `Double.toString`: the shortest digits that read back as the value, in scientific notation below 1e-3 and
-/// from 1e7.
+mod digits;
+
+use digits::Digits;
+
+/// `Double.toString`: in scientific notation below 1e-3 and from 1e7.
 pub fn double_to_string(value: f64) -> String {
-    let shortest = format!("{value:e}");
-    let two_digits = format!("{value:.1e}");
-    float_text(value, shortest, two_digits.parse() == Ok(value), two_digits)
+    float_text(value, || Digits::of_double(value))
 }
 
 /// `Float.toString`, with the same rules as [`double_to_string`] for 32 bits.
 pub fn float_to_string(value: f32) -> String {
-    let shortest = format!("{value:e}");
-    let two_digits = format!("{value:.1e}");
-    float_text(
-        f64::from(value),
-        shortest,
-        two_digits.parse() == Ok(value),
-        two_digits,
-    )
+    float_text(f64::from(value), || Digits::of_float(value))
 }
 
-/// `shortest` and `two_digits` are in the form `1.5e-7`. Java shows at least two digits, and takes the closest
-/// value that has two where one would do.
-fn float_text(value: f64, shortest: String, two_digits_exact: bool, two_digits: String) -> String {
+fn float_text(value: f64, digits: impl FnOnce() -> Digits) -> String {
     if value.is_nan() {
         return "NaN".to_owned();
     }
+    let sign = if value.is_sign_negative() { "-" } else { "" };
     if value.is_infinite() {
-        return if value > 0.0 { "Infinity" } else { "-Infinity" }.to_owned();
+        return format!("{sign}Infinity");
     }
-    let text = if !shortest.contains('.') && two_digits_exact {
-        two_digits
-    } else {
-        shortest
-    };
-    let (sign, text) = match text.strip_prefix('-') {
-        Some(rest) => ("-", rest.to_owned()),
-        None => ("", text),
-    };
-    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-    let exponent: i32 = exponent.parse().unwrap_or(0);
-    let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();
     if value == 0.0 {
         return format!("{sign}0.0");
     }
-    format!("{sign}{}", place_point(&digits, exponent))
+    format!("{sign}{}", place_point(&digits()))
 }
 
-fn place_point(digits: &str, exponent: i32) -> String {
-    let trimmed = digits.trim_end_matches('0');
-    let or_zero = |text: &str| {
-        if text.is_empty() {
-            "0".to_owned()
-        } else {
-            text.to_owned()
-        }
+fn place_point(Digits { digits, exponent }: &Digits) -> String {
+    let digits: String = digits.iter().map(|digit| char::from(b'0' + digit)).collect();
+    let or_zero = |text: &str| match text {
+        "" => "0".to_owned(),
+        text => text.to_owned(),
     };
-    if !(-3..7).contains(&exponent) {
-        let (head, tail) = trimmed.split_at(1.min(trimmed.len()));
-        return format!("{head}.{}E{exponent}", or_zero(tail));
+    if !(-2..8).contains(exponent) {
+        let (head, tail) = digits.split_at(1.min(digits.len()));
+        return format!("{head}.{}E{}", or_zero(tail), exponent - 1);
     }
-    let Ok(exponent) = usize::try_from(exponent) else {
-        let zeros = "0".repeat((-exponent - 1).unsigned_abs() as usize);
-        return format!("0.{zeros}{trimmed}");
+    let Ok(whole @ 1..) = usize::try_from(*exponent) else {
+        return format!("0.{}{digits}", "0".repeat(exponent.unsigned_abs() as usize));
     };
-    let padded = format!("{trimmed:0<width$}", width = exponent + 1);
-    let (head, tail) = padded.split_at(exponent + 1);
+    let padded = format!("{digits:0<whole$}");
+    let (head, tail) = padded.split_at(whole);
     format!("{head}.{}", or_zero(tail))
 }
 
