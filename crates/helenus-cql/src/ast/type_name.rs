@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::QualifiedName;
+use crate::frame::class_name::{class_name, parse_class_name};
 use crate::types::NativeType;
 
 /// A type as a statement writes it.
@@ -46,7 +47,10 @@ impl fmt::Display for TypeName {
             TypeName::Vector { element, dimension } => write!(f, "vector<{element}, {dimension}>"),
             TypeName::Frozen(inner) => write!(f, "frozen<{inner}>"),
             TypeName::UserType(name) => write!(f, "{name}"),
-            TypeName::Custom(class) => write!(f, "'{class}'"),
+            TypeName::Custom(class) => match parse_class_name(class) {
+                Some(ty) => write!(f, "'{}'", class_name(&ty)),
+                None => write!(f, "'{class}'"),
+            },
         }
     }
 }

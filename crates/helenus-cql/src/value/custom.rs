@@ -125,10 +125,15 @@ pub fn validate(custom: &CustomType, bytes: &[u8]) -> Result<(), String> {
         let (value, after) = after
             .split_at_checked(usize::from(len))
             .ok_or_else(|| format!("Not enough bytes to read value of component {position}"))?;
-        let (_, after) = after.split_first().ok_or_else(|| {
+        super::validate(&ty, value)?;
+        let (end, after) = after.split_first().ok_or_else(|| {
             format!("Not enough bytes to read the end-of-component byte of component{position}")
         })?;
-        super::validate(&ty, value)?;
+        if *end != 0 && !after.is_empty() {
+            return Err(format!(
+                "Invalid bytes remaining after an end-of-component at component{position}"
+            ));
+        }
         (rest, position) = (after, position + 1);
     }
     Ok(())
@@ -158,7 +163,7 @@ fn read_type<'b>(
     if header & ALIAS != 0 {
         let letter = char::from(header.to_be_bytes()[1]);
         let known = aliases.iter().find(|(alias, _)| *alias == letter);
-        let (_, ty) = known.ok_or_else(|| format!("Cannot find comparator for alias {letter}"))?;
+        let (_, ty) = known.ok_or_else(|| format!("Cannot find comparator for component {position}"))?;
         return Ok((ty.clone(), rest));
     }
     let (name, rest) = rest

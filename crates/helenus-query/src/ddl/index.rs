@@ -10,7 +10,7 @@ use helenus_row::{ColumnId, TableId};
 use uuid::Uuid;
 
 use super::properties;
-use super::{Applied, Change, DdlContext, is_valid_name, sai, unchanged};
+use super::{Applied, Change, DdlContext, NAME_LEN_MAX, is_valid_name, sai, unchanged};
 use crate::response::{ChangeKind, SchemaTarget};
 use crate::schema::{
     Column, ColumnKind, Follower, Index, IndexKind, IndexTarget, IndexTargetKind, Keyspace, Table,
@@ -114,7 +114,7 @@ fn target(table: &Table, statement: &ast::CreateIndex) -> Result<IndexTarget, Cq
     let is_sai = statement.using.as_deref().is_some_and(sai::is_sai);
     let targets = statement.targets.as_slice();
     let message = match targets {
-        [target] => return check_target(table, target),
+        [target] => return check_target(table, target, is_sai),
         [] if is_sai => "Failed to retrieve target column for: ".to_owned(),
         [] => "Only CUSTOM indexes can be created without specifying a target column".to_owned(),
         several => {
@@ -132,7 +132,7 @@ fn target(table: &Table, statement: &ast::CreateIndex) -> Result<IndexTarget, Cq
                         target.column
                     )));
                 }
-                check_target(table, target)?;
+                check_target(table, target, is_sai)?;
             }
             let columns: Vec<String> = targets.iter().map(|target| target.column.to_string()).collect();
             format!(
@@ -210,11 +210,17 @@ fn existing<'t>(table: &'t Table, target: &ast::IndexTarget) -> Result<&'t Colum
 }
 
 /// What of which column is indexed, with the checks of `CreateIndexStatement.validateIndexTarget`.
-fn check_target(table: &Table, target: &ast::IndexTarget) -> Result<IndexTarget, CqlError> {
+fn check_target(table: &Table, target: &ast::IndexTarget, is_sai: bool) -> Result<IndexTarget, CqlError> {
     let name = target.column.as_str();
     let column = existing(table, target)?;
     let ty = &column.ty;
     let invalid = |message: String| Err(CqlError::invalid(message));
+    if is_sai && !is_valid_name(name, NAME_LEN_MAX) {
+        return invalid(format!(
+            "Column '{name}' is longer than the permissible name length of {NAME_LEN_MAX} characters or contains \
+             non-alphanumeric-underscore characters"
+        ));
+    }
     if ty.references_duration() {
         return invalid(if *ty == CqlType::DURATION {
             "Secondary indexes are not supported on duration columns".to_owned()

@@ -90,6 +90,16 @@ impl Function {
         }
     }
 
+    /// Refuses an aggregate, whose type may be asked for in a term, but not its value.
+    pub fn into_scalar(self) -> Result<Arc<dyn ScalarFunction>, CqlError> {
+        match self {
+            Function::Scalar(function) => Ok(function),
+            Function::Aggregate(_) => Err(CqlError::invalid(
+                "Aggregation function are not supported in the where clause",
+            )),
+        }
+    }
+
     /// The name of the result's column, given those of the arguments.
     pub fn column_name(&self, args: &[String]) -> String {
         match self {
@@ -127,16 +137,16 @@ fn signature(name: &str, arg_types: &[CqlType], return_type: &CqlType) -> String
     format!("{keyspace}.{name} : ({}) -> {return_type}", args.join(", "))
 }
 
-/// The overload of a scalar function that fits the arguments (Cassandra's `FunctionResolver`).
+/// The overload of a function that fits the arguments of a term (Cassandra's `FunctionResolver`).
 ///
 /// # Errors
 /// `Unknown function f called`, and those of [`resolve`].
-pub fn resolve_scalar(
+pub fn resolve_for_term(
     ctx: &PlanContext<'_>,
     name: &FunctionName,
     args: &[&dyn Assignable],
     receiver: Option<&ColumnSpec>,
-) -> Result<Arc<dyn ScalarFunction>, CqlError> {
+) -> Result<Function, CqlError> {
     let site = match receiver {
         Some(spec) => CallSite {
             keyspace: &spec.keyspace,
@@ -145,13 +155,8 @@ pub fn resolve_scalar(
         },
         None => CallSite::default(),
     };
-    match resolve(ctx, name, args, site)? {
-        Some(Function::Scalar(function)) => Ok(function),
-        Some(Function::Aggregate(_)) => Err(CqlError::invalid(
-            "Aggregation function are not supported in the where clause",
-        )),
-        None => Err(CqlError::invalid(format!("Unknown function {name} called"))),
-    }
+    resolve(ctx, name, args, site)?
+        .ok_or_else(|| CqlError::invalid(format!("Unknown function {name} called")))
 }
 
 /// `count(*)`.

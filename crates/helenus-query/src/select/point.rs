@@ -97,8 +97,8 @@ pub(super) async fn execute(
     let columns = plan.selection.plain_columns().unwrap_or_default();
     let mut out = RowsBuilder::new(columns.len());
     let key = bind(table, &point.partition, 0, ctx)?;
-    let partition = partition_key(&key)?;
     let values = bind(table, &point.clustering, table.partition_key_count, ctx)?;
+    let partition = partition_key(&key)?;
     let clustering = match values.is_empty() {
         true => Bytes::new(),
         false => {

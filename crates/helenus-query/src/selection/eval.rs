@@ -31,6 +31,10 @@ fn damaged(reason: String) -> CqlError {
     CqlError::Server(reason)
 }
 
+fn null_inside() -> CqlError {
+    CqlError::invalid("null is not supported inside collections")
+}
+
 impl Evaluation<'_> {
     /// The value of a selector.
     pub fn value(&self, typed: &Typed) -> Result<Option<Bytes>, CqlError> {
@@ -74,7 +78,14 @@ impl Evaluation<'_> {
                 )))
             }
             Node::Set { items, element } => Ok(Some(pack_set(element, self.non_null(items)?))),
-            Node::Vector { items, element } => Ok(Some(pack_vector(element, self.non_null(items)?))),
+            Node::Vector { items, element } => {
+                let values = self.non_null(items)?;
+                let may_be_empty = element.fixed_len().is_none() && !value::is_empty_meaningless(element);
+                match may_be_empty || values.iter().all(|value| !value.is_empty()) {
+                    true => Ok(Some(pack_vector(element, values))),
+                    false => Err(null_inside()),
+                }
+            }
             Node::Map { entries, key } => {
                 let mut values = Vec::with_capacity(entries.len());
                 for (entry_key, entry_value) in entries {
@@ -106,8 +117,7 @@ impl Evaluation<'_> {
     }
 
     fn required(&self, typed: &Typed) -> Result<Bytes, CqlError> {
-        self.value(typed)?
-            .ok_or_else(|| CqlError::invalid("null is not supported inside collections"))
+        self.value(typed)?.ok_or_else(null_inside)
     }
 
     fn non_null(&self, items: &[Typed]) -> Result<Vec<Bytes>, CqlError> {

@@ -259,6 +259,8 @@ fn bind(term: &BoundTerm, ctx: &EvalContext<'_>) -> Result<Option<Bytes>, CqlErr
             "Invalid unset value for argument in call to function {}",
             term.argument_of.as_deref().unwrap_or_default()
         ))),
+        // Where a value of its own is shown, Cassandra takes an unset one for an empty one.
+        (BoundValue::Unset, None) => Ok(Some(Bytes::new())),
         (BoundValue::Null | BoundValue::Unset, _) => Ok(None),
     }
 }

@@ -3,7 +3,6 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use helenus_cql::ast;
 use helenus_cql::error::CqlError;
@@ -13,7 +12,7 @@ use helenus_cql::value;
 use super::assignment::{Assignable, RawTerm, not_an_array, part_spec, test_strictly};
 use super::{EvalContext, Term, qualified_type_name, resolve_type};
 use crate::clock::SystemClock;
-use crate::functions::{self, ScalarFunction};
+use crate::functions::{self, Function, ScalarFunction};
 use crate::plan::PlanContext;
 use crate::response::ColumnSpec;
 
@@ -346,6 +345,7 @@ fn prepare_call(
 ) -> Result<Term, CqlError> {
     let _remembering = Remembering::start();
     let (function, args) = resolve_call(ctx, term, Some(receiver))?;
+    let function = function.into_scalar()?;
     // What is frozen takes what is not, but not the other way round.
     let returned = match receiver.ty.is_multicell() {
         true => function.return_type().clone(),
@@ -396,7 +396,7 @@ fn resolve_call<'t>(
     ctx: &PlanContext<'_>,
     term: &'t ast::Term,
     receiver: Option<&ColumnSpec>,
-) -> Result<(Arc<dyn ScalarFunction>, Vec<&'t ast::Term>), CqlError> {
+) -> Result<(Function, Vec<&'t ast::Term>), CqlError> {
     match term {
         ast::Term::Function { name, args } => {
             let args: Vec<&ast::Term> = args.iter().collect();
@@ -432,10 +432,10 @@ fn resolve_named(
     name: &ast::FunctionName,
     args: &[&ast::Term],
     receiver: Option<&ColumnSpec>,
-) -> Result<Arc<dyn ScalarFunction>, CqlError> {
+) -> Result<Function, CqlError> {
     let raw: Vec<RawTerm<'_>> = args.iter().map(|arg| RawTerm(arg)).collect();
     let assignable: Vec<&dyn Assignable> = raw.iter().map(|arg| arg as &dyn Assignable).collect();
-    functions::resolve_scalar(ctx, name, &assignable, receiver)
+    functions::resolve_for_term(ctx, name, &assignable, receiver)
 }
 
 /// Result types of the calls under way, by the term's address and the receiver's type. Each overload that is tried
