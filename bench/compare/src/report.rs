@@ -33,7 +33,7 @@ pub struct Figures {
     values: [f64; COLUMNS.len()],
 }
 
-const COLUMNS: [&str; 10] = [
+const COLUMNS: [&str; 11] = [
     "op/s",
     "p50 ms",
     "p99 ms",
@@ -43,6 +43,7 @@ const COLUMNS: [&str; 10] = [
     "resident MiB",
     "mean ms",
     "stalled ms",
+    "p99.9 aside",
     "max aside ms",
 ];
 
@@ -59,6 +60,13 @@ impl Figures {
         let histogram = &outcome.latency_us;
         let count = outcome.operations.max(1) as f64;
         let at = |quantile: f64| histogram.value_at_quantile(quantile) as f64 / 1e3;
+        let undisturbed = stalls.map(|stalls| outcome.slowest.aside_from(stalls, histogram.len()));
+        let aside = |share: f64| {
+            undisturbed
+                .as_ref()
+                .and_then(|requests| requests.slower_than_all_but(share))
+                .map_or(f64::NAN, ms)
+        };
         Figures {
             server,
             phase,
@@ -72,9 +80,8 @@ impl Figures {
                 resident_bytes as f64 / f64::from(1 << 20),
                 histogram.mean() / 1e3,
                 stalls.map_or(f64::NAN, |stalls| ms(stalls::total(stalls))),
-                stalls
-                    .and_then(|stalls| outcome.slowest.aside_from(stalls))
-                    .map_or(f64::NAN, ms),
+                aside(0.001),
+                aside(0.0),
             ],
         }
     }
@@ -108,7 +115,7 @@ fn number(value: f64) -> String {
 pub fn print(figures: &[Figures], phases: &[Phase]) {
     println!(
         "\nmedians over the rounds; one server runs at a time, the other is stopped (SIGSTOP); @N: at N requests a second;\n\
-         stalled: the machine's own standstills; max aside: the longest of what wasn't in flight during one (- if they can't be seen without CAP_SYS_NICE)"
+         stalled: the machine's own standstills; aside: of what wasn't in flight during one (- if they can't be seen without CAP_SYS_NICE)"
     );
     print!("{:<30}", "");
     COLUMNS.iter().for_each(|name| print!("{name:>14}"));

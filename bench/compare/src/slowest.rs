@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use crate::stalls::Stall;
 
-/// So many are kept: more than are in flight, or fall due, while a machine stands still.
-const KEPT: usize = 10_000;
+/// So many are kept: more than a thousandth of what is measured together with what falls due while a machine stands still.
+const KEPT: usize = 200_000;
 
 /// A request that was answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,20 +39,46 @@ impl Slowest {
             .for_each(|Reverse(request)| self.record(request.due, request.took));
     }
 
-    /// The longest that a request took which wasn't in flight during any of the stalls; none if all were.
-    pub fn aside_from(&self, stalls: &[Stall]) -> Option<Duration> {
-        let is_aside = |request: &Request| {
-            let answered = request.due + request.took;
-            !stalls
-                .iter()
-                .any(|stall| request.due < stall.ended && answered > stall.begun)
-        };
-        self.0
+    /// Those of `requests` that weren't in flight during any of the stalls.
+    pub fn aside_from(&self, stalls: &[Stall], requests: u64) -> Aside {
+        let mut slowest: Vec<Duration> = self
+            .0
             .iter()
             .map(|Reverse(request)| request)
-            .filter(|request| is_aside(request))
+            .filter(|request| !request.was_in_flight_during(stalls))
             .map(|request| request.took)
-            .max()
+            .collect();
+        slowest.sort_unstable_by_key(|&took| Reverse(took));
+        let stalled = self.0.len() - slowest.len();
+        Aside {
+            requests: requests.saturating_sub(stalled as u64),
+            slowest,
+        }
+    }
+}
+
+impl Request {
+    fn was_in_flight_during(&self, stalls: &[Stall]) -> bool {
+        let answered = self.due + self.took;
+        stalls
+            .iter()
+            .any(|stall| self.due < stall.ended && answered > stall.begun)
+    }
+}
+
+/// Requests that no standstill of the machine delayed.
+#[derive(Debug)]
+pub struct Aside {
+    requests: u64,
+    /// What the slowest of them took, longest first.
+    slowest: Vec<Duration>,
+}
+
+impl Aside {
+    /// What all but this share of them took at most; none if there are none, or if that one wasn't among the slowest.
+    pub fn slower_than_all_but(&self, share: f64) -> Option<Duration> {
+        let above = (self.requests as f64 * share) as usize;
+        self.slowest.get(above).copied()
     }
 }
 
@@ -72,9 +98,28 @@ mod tests {
         for (due, took) in [(98, 34), (110, 21), (131, 9), (80, 12), (90, 10)] {
             slowest.record(at(due), Duration::from_millis(took));
         }
-        assert_eq!(slowest.aside_from(&[]), Some(Duration::from_millis(34)));
-        assert_eq!(slowest.aside_from(&stalls), Some(Duration::from_millis(12)));
-        assert_eq!(Slowest::default().aside_from(&stalls), None);
+        let longest =
+            |slowest: &Slowest, stalls: &[Stall]| slowest.aside_from(stalls, 5).slower_than_all_but(0.0);
+        assert_eq!(longest(&slowest, &[]), Some(Duration::from_millis(34)));
+        assert_eq!(longest(&slowest, &stalls), Some(Duration::from_millis(12)));
+        assert_eq!(longest(&Slowest::default(), &stalls), None);
+    }
+
+    #[test]
+    fn quantiles_count_what_was_aside() {
+        let start = Instant::now();
+        let at = |ms| start + Duration::from_millis(ms);
+        let stalls = [Stall {
+            begun: at(0),
+            ended: at(10),
+        }];
+        let mut slowest = Slowest::default();
+        (1..=100).for_each(|ms| slowest.record(at(20), Duration::from_millis(ms)));
+        (1..=20).for_each(|_| slowest.record(at(5), Duration::from_millis(500)));
+        // Of a thousand requests, 20 were in flight during the stall; of the 980 left, nine are a hundredth.
+        let aside = slowest.aside_from(&stalls, 1000);
+        assert_eq!(aside.slower_than_all_but(0.01), Some(Duration::from_millis(91)));
+        assert_eq!(aside.slower_than_all_but(0.5), None);
     }
 
     #[test]
