@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::mpsc;
+
 use crate::disk::Space;
 use crate::error::StoreError;
-use crate::log::{Dispatch, Entry, Log};
+use crate::log::{Dispatch, Entry, Log, Waiter};
 use crate::pace::Debt;
 use crate::store::Op;
 use crate::tablet::Tablet;
@@ -21,6 +23,7 @@ pub(crate) struct Router {
     pub log: Arc<Log>,
     pub space: Arc<Space>,
     pub maintenance: Arc<tokio::sync::Notify>,
+    pub teller: Teller,
 }
 
 impl Dispatch for Router {
@@ -49,9 +52,8 @@ impl Dispatch for Router {
                 Err(error) => result = Err(error),
             }
         }
-        for waiter in entries.into_iter().filter_map(|entry| entry.waiter) {
-            waiter.done(result.clone());
-        }
+        let waiters = entries.into_iter().filter_map(|entry| entry.waiter).collect();
+        self.teller.tell(Told { waiters, result });
     }
 
     fn pause(&self) -> Duration {
@@ -77,6 +79,45 @@ impl Router {
             }
         }
         Ok(())
+    }
+}
+
+/// Writers whose group has ended, and how.
+struct Told {
+    waiters: Vec<Waiter>,
+    result: Result<(), StoreError>,
+}
+
+impl Told {
+    fn tell(self) {
+        for waiter in self.waiters {
+            waiter.done(self.result.clone());
+        }
+    }
+}
+
+/// Tells writers how their group has ended, on the runtime on which they wait.
+///
+/// Waking a task from a thread outside of its runtime wakes a thread of that runtime: a system call for each writer, and where cores
+/// are few a change of threads for each, so that the log stands still for as long as it takes to answer all of a group one by one. A
+/// task of the runtime wakes its neighbours at next to no cost, and those on one connection then answer together.
+pub(crate) struct Teller(mpsc::UnboundedSender<Told>);
+
+impl Teller {
+    /// Writers wait on the runtime that this is called on.
+    pub fn start() -> Teller {
+        let (sender, mut ended) = mpsc::unbounded_channel::<Told>();
+        tokio::spawn(async move {
+            while let Some(told) = ended.recv().await {
+                told.tell();
+            }
+        });
+        Teller(sender)
+    }
+
+    fn tell(&self, told: Told) {
+        // Without the runtime nobody waits any more.
+        let _ = self.0.send(told);
     }
 }
 

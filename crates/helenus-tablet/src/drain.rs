@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::flush::Flushes;
 use crate::hooks::HookError;
 use crate::pace::Debt;
+use crate::priority::breathe;
 use crate::stage::Table;
 use crate::tablet::Tablet;
 use crate::tree::MemTable;
@@ -52,6 +53,13 @@ impl Tablet {
         for key in &table.hot {
             // Reading it puts it into the cache; if that fails the next reader will be told.
             let _ = self.get(key).await;
+        }
+        // Tens of thousands of rows, which take milliseconds to free.
+        if let Some(table) = Arc::into_inner(table) {
+            for row in table.rows {
+                drop(row);
+                breathe();
+            }
         }
     }
 

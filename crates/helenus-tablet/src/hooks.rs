@@ -5,6 +5,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use slatedb::{MergeOperator, MergeOperatorError, PrefixExtractor, PrefixTarget};
 
+use crate::priority::breathe;
+
 /// A stored row cannot be understood; the text says why.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{0}")]
@@ -143,6 +145,8 @@ impl PrefixExtractor for Partitions {
     }
 
     fn prefix_len(&self, target: &PrefixTarget) -> Option<usize> {
+        // Once for each row of an SSTable that is written.
+        breathe();
         let (bytes, complete) = match target {
             PrefixTarget::Point(key) => (key, true),
             PrefixTarget::Prefix(prefix) => (prefix, false),

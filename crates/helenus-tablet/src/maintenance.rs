@@ -17,8 +17,8 @@ use crate::sweep::Sweep;
 use crate::tablet::Tablet;
 
 const INTERVAL: Duration = Duration::from_millis(500);
-/// Files of retired segments that are kept for new ones.
-const SPARES_MAX: usize = 2;
+/// Files of retired segments that are kept for new ones: as many as a flush retires at once, else the next ones have to be filled anew.
+const SPARES_MAX: usize = 8;
 
 pub(crate) struct Maintenance {
     pub log: Arc<Log>,

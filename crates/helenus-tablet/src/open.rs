@@ -19,7 +19,7 @@ use crate::compaction::{self, Compactions};
 use crate::config::StoreConfig;
 use crate::database::{Database, Databases, LEVEL0_MAX, Opened, tablet_path};
 use crate::disk::Space;
-use crate::dispatch::{self, Router};
+use crate::dispatch::{self, Router, Teller};
 use crate::drain;
 use crate::error::{StoreError, from_slatedb};
 use crate::filters;
@@ -149,6 +149,7 @@ impl Opener {
             log,
             space,
             maintenance: Arc::default(),
+            teller: Teller::start(),
         });
         self.start(
             folders,

@@ -5,15 +5,52 @@
 //! disk, wait for a slice of whoever happens to run. So the threads say how long theirs are. Asking for one needs no privilege;
 //! kernels before 6.12 know none and go by niceness alone.
 
-use std::time::Duration;
+use std::cell::Cell;
+use std::time::{Duration, Instant};
 
 /// How nice the background is, from 0 to 19.
 const BACKGROUND_NICENESS: i32 = 15;
+/// The slice of a thread of the background, and how long it works before it lets others go first.
+const BREATH: Duration = Duration::from_micros(200);
+/// Rows between two looks at the clock.
+const ROWS: u32 = 32;
+
+thread_local! {
+    static BACKGROUND: Cell<Option<Work>> = const { Cell::new(None) };
+}
+
+/// What a thread of the background has done without letting others go first.
+#[derive(Clone, Copy)]
+struct Work {
+    rows: u32,
+    since: Instant,
+}
 
 /// Makes the calling thread one of the background, which anyone may interrupt.
 pub(crate) fn give_way() {
     let _ = rustix::process::setpriority_process(None, BACKGROUND_NICENESS);
-    set_slice(Duration::from_millis(100));
+    set_slice(BREATH);
+    BACKGROUND.set(Some(Work {
+        rows: 0,
+        since: Instant::now(),
+    }));
+}
+
+/// A row more has been worked on: a thread of the background lets others go first now and then. Being nice is not enough for that:
+/// who wakes up and has just had its share waits until the running thread stops, or for the next tick of the clock, 4 ms with many
+/// kernels, and if it is the kernel's thread that hands the log's syncs to the disk, then all writers wait.
+pub(crate) fn breathe() {
+    let Some(mut work) = BACKGROUND.get() else { return };
+    work.rows += 1;
+    if work.rows == ROWS {
+        work.rows = 0;
+        let now = Instant::now();
+        if now.duration_since(work.since) > BREATH {
+            std::thread::yield_now();
+            work.since = Instant::now();
+        }
+    }
+    BACKGROUND.set(Some(work));
 }
 
 /// Makes the calling thread one that others wait for and that is soon done.
@@ -45,3 +82,25 @@ fn set_slice(slice: Duration) {
 
 #[cfg(not(target_os = "linux"))]
 fn set_slice(_: Duration) {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn since() -> Option<Instant> {
+        BACKGROUND.get().map(|work| work.since)
+    }
+
+    #[test]
+    fn the_background_breathes_when_it_has_worked_for_a_while() {
+        breathe();
+        assert_eq!(since(), None, "who isn't of the background need not");
+        give_way();
+        let began = since();
+        (0..ROWS - 1).for_each(|_| breathe());
+        assert_eq!(since(), began, "few rows are no work");
+        std::thread::sleep(BREATH * 2);
+        breathe();
+        assert!(since() > began);
+    }
+}

@@ -17,6 +17,7 @@ use super::{Compactions, Facts};
 use crate::clock::StoreClock;
 use crate::hooks::{Below, CompactFilter, CompactionContext, Decision, Hooks, Verdict};
 use crate::layout::TokenRange;
+use crate::priority::breathe;
 use crate::remote::marks;
 
 /// Of so many rows one is looked for in the runs below, to estimate how many they cover.
@@ -179,6 +180,7 @@ impl Filter {
 #[async_trait]
 impl CompactionFilter for Filter {
     async fn filter(&mut self, entry: &RowEntry) -> Result<CompactionFilterDecision, CompactionFilterError> {
+        breathe();
         if marks::is_mark(&entry.key) && !matches!(entry.value, ValueDeletable::Tombstone) {
             return Ok(CompactionFilterDecision::Keep);
         }

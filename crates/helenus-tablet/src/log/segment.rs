@@ -3,6 +3,7 @@
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use super::frame::{SEGMENT_HEADER_LEN, SegmentHeader};
 use crate::error::StoreError;
@@ -10,6 +11,9 @@ use crate::layout::sync_folder;
 
 /// Unit in which the file system reads and writes: no block is written in part that was not in memory.
 pub(crate) const BLOCK: usize = 4096;
+
+/// How much of a spare file is written at once, in bytes.
+const SPARE_STRIDE: usize = 256 << 10;
 
 /// What the books say about a segment.
 #[derive(Debug, Clone)]
@@ -146,20 +150,26 @@ impl Folder {
         Ok(())
     }
 
-    /// Makes a spare file of zeros if there is none, so that the log thread need not wait for one.
+    /// Makes a spare file of zeros if there is none, so that the log thread need not wait for one. It takes half of the disk's time at
+    /// most, and little of it at once, since the log's syncs wait for what the disk is writing.
     pub fn prepare_spare(&self, number: u64) -> std::io::Result<()> {
         if !self.spares().is_empty() {
             return Ok(());
         }
         let temporary = self.path.join("spare.tmp");
         let file = File::create(&temporary)?;
-        let zeros = vec![0; 1 << 16];
+        let zeros = vec![0; SPARE_STRIDE];
         let mut offset = 0;
         let result = (|| {
             while offset < self.segment_bytes {
                 let len = (self.segment_bytes - offset).min(zeros.len() as u64) as usize;
                 file.write_all_at(zeros.get(..len).unwrap_or_default(), offset)?;
                 offset += len as u64;
+                if self.fsync {
+                    let started = Instant::now();
+                    file.sync_data()?;
+                    std::thread::sleep(started.elapsed());
+                }
             }
             if self.fsync {
                 file.sync_all()?;

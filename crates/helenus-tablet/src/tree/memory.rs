@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::Versions;
 use super::rows::{Builder, Kind, ROW_BYTES, Rows};
 use crate::hooks::{HookError, Hooks};
+use crate::priority::breathe;
 use crate::stage::{Change, Table};
 
 /// So many tables of about one size are joined.
@@ -34,6 +35,7 @@ impl MemTable {
         let mut rows = Builder::with_capacity(table.rows.len(), table.bytes);
         let mut hashes = Vec::with_capacity(table.rows.len());
         for (key, change) in &table.rows {
+            breathe();
             match change {
                 Change::Whole(value) => rows.push(key, value, seq, Kind::Whole),
                 Change::Operand(operand) => rows.push(key, operand, seq, Kind::Operand),
@@ -169,6 +171,7 @@ impl<'a> Iterator for Merged<'a> {
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
+            breathe();
             let (table, at) = self.next_of_all()?;
             let rows = &table.rows;
             let is_hidden = self
