@@ -65,7 +65,32 @@ pub(super) fn number(cursor: &mut Cursor<'_>) -> Result<Kind, Failure> {
     cursor.skip_while(|byte| byte.is_ascii_digit());
     match cursor.peek() {
         Some(b'.') => fraction(cursor),
-        Some(b'e' | b'E') => exponent(cursor),
+        Some(b'e' | b'E') => {
+            let kind = exponent(cursor)?;
+            // Fewer than eight characters that are all hexadecimal digits, the last of them a letter, begin nothing but a UUID.
+            let is_letter = cursor
+                .peek()
+                .is_some_and(|byte| matches!(byte, b'a'..=b'f' | b'A'..=b'F'));
+            let after = cursor.position();
+            if negative || !is_letter || after - start >= UUID_HYPHENS[0] {
+                return Ok(kind);
+            }
+            cursor.seek(start);
+            if !cursor
+                .rest()
+                .iter()
+                .take(after - start)
+                .all(u8::is_ascii_hexdigit)
+            {
+                cursor.seek(after);
+                return Ok(kind);
+            }
+            uuid(cursor)
+        }
+        // Nanoseconds and microseconds, which take two letters.
+        Some(b'n' | b'N' | b'u' | b'U') if unit_length(cursor.rest()) == 0 => {
+            Err((cursor.position() + 1, LexProblem::Mismatched("set null")))
+        }
         Some(_) if unit_length(cursor.rest()) > 0 => {
             let hex_follows = cursor
                 .peek_at(1)

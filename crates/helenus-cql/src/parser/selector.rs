@@ -3,6 +3,7 @@
 use super::term::product_operator;
 use super::{Parsed, Parser};
 use crate::ast::{ArithmeticOperator, CellAttribute, FunctionName, Selector, Term};
+use crate::error::CqlError;
 use crate::lexer::Kind;
 
 impl Parser<'_> {
@@ -41,7 +42,7 @@ impl Parser<'_> {
                 Ok(Selector::Negation(Box::new(parser.selector_group()?)))
             });
         }
-        if self.kind().is_constant() || self.at(Kind::Colon) {
+        if self.kind().is_constant() || matches!(self.kind(), Kind::Colon | Kind::Null) {
             self.reads(2);
         }
         let selector = self.selector_without_field()?;
@@ -82,6 +83,7 @@ impl Parser<'_> {
 
     /// Rule `selectorModifier`: fields, elements and slices of what has been read.
     fn selector_modifiers(&mut self, mut receiver: Selector) -> Parsed<Selector> {
+        let start = self.position;
         loop {
             match self.kind() {
                 Kind::Dot => {
@@ -95,12 +97,21 @@ impl Parser<'_> {
                     self.reads(2);
                     return Ok(receiver);
                 }
+                Kind::LeftBracket if self.kind_at(1) != Kind::Range && !self.begins_term_at(1) => {
+                    self.reads(1);
+                    return Ok(receiver);
+                }
                 Kind::LeftBracket => {
                     self.link()?;
                     receiver = self.sub_selection(receiver)?;
                     self.expect(Kind::RightBracket)?;
                 }
-                kind if follows_modifiers(kind) => return Ok(receiver),
+                kind if follows_modifiers(kind) => {
+                    if self.position > start {
+                        self.reads(1);
+                    }
+                    return Ok(receiver);
+                }
                 _ => return Err(self.no_viable()),
             }
         }
@@ -137,8 +148,20 @@ impl Parser<'_> {
     fn selector_without_field(&mut self) -> Parsed<Selector> {
         match self.kind() {
             Kind::LeftParen => self.nested(|parser| {
+                let next = parser.kind_at(1);
+                let begins =
+                    matches!(next, Kind::Minus | Kind::Set) || parser.begins_selector_without_field(1);
+                parser.reads(if begins { 3 } else { 2 });
                 if parser.begins_type_hint(Self::begins_selector_without_field) {
-                    return parser.selector_with_type_hint();
+                    // Cassandra's parser tries the hint, and goes on without it if it does not parse to the end.
+                    let (position, markers) = (parser.position, parser.bind_markers.len());
+                    match parser.selector_with_type_hint() {
+                        Err(error) if is_of_parser(&error) => {
+                            parser.position = position;
+                            parser.bind_markers.truncate(markers);
+                        }
+                        hinted => return hinted,
+                    }
                 }
                 parser.advance();
                 if parser.at(Kind::RightParen) {
@@ -249,6 +272,7 @@ impl Parser<'_> {
             return Err(self.no_viable());
         }
         if !follows_column(self.kind_at(1)) {
+            self.reads(2);
             return Err(self.no_viable_at(1));
         }
         if self.kind_at(1) == Kind::Dot && self.kind_at(2) == Kind::Star {
@@ -372,4 +396,9 @@ fn counted_rows(name: &FunctionName, args: &[Selector]) -> Option<Selector> {
         .is_none_or(|keyspace| *keyspace == "system");
     let constant = matches!(args, [Selector::Term(Term::Literal(_))]);
     (native && name.name == "count" && constant).then_some(Selector::CountRows)
+}
+
+/// True for errors that tell of a token where another one was wanted, not of what has been read.
+fn is_of_parser(error: &CqlError) -> bool {
+    matches!(error, CqlError::Syntax(message) if message.starts_with("line "))
 }
