@@ -247,7 +247,9 @@ fn check_target(table: &Table, target: &ast::IndexTarget, is_sai: bool) -> Resul
     let is_frozen_collection = ty.is_collection() && !ty.is_multicell();
     let kind = match target.kind {
         // A bare collection column means its values.
-        ast::IndexTargetKind::Simple if ty.is_collection() => ast::IndexTargetKind::Values,
+        ast::IndexTargetKind::Simple if ty.is_collection() && !column.is_reversed() => {
+            ast::IndexTargetKind::Values
+        }
         kind => kind,
     };
     let shown = match kind {

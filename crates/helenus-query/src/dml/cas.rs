@@ -165,16 +165,26 @@ async fn read(
         // A partition that has rows but no static content still exists.
         rows.insert(clustering, row);
     }
-    let wants_static = table.has_static()
-        && (request.updates_static
-            || request
-                .condition_columns()
-                .iter()
-                .any(|place| table.columns.get(*place).is_some_and(|column| column.is_static())));
-    let statics = match wants_static {
+    let conditioned: Vec<&Arc<Column>> = request
+        .condition_columns()
+        .iter()
+        .filter_map(|place| table.columns.get(*place))
+        .filter(|column| column.is_static())
+        .collect();
+    let wants_static = table.has_static() && (request.updates_static || !conditioned.is_empty());
+    let mut statics = match wants_static {
         true => read_static(engine, table, partition, now_s).await?,
         false => None,
     };
+    if let Some(row) = &statics
+        && !request.updates_static
+    {
+        // Only what conditions are on is read: a partition that has none of it counts as absent.
+        let live = row.live()?;
+        if !conditioned.iter().any(|column| live.column(column.id).is_some()) {
+            statics = None;
+        }
+    }
     Ok(Current { rows, statics })
 }
 

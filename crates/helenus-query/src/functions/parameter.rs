@@ -113,7 +113,8 @@ impl Parameter {
                 "a float vector argument".to_owned(),
             ),
         };
-        if fits {
+        let sees_type = !arg.is_reversed_column() || matches!(self, Parameter::Fixed(_) | Parameter::String);
+        if fits && sees_type {
             return Ok(());
         }
         let text = arg.text();

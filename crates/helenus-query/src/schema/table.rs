@@ -42,6 +42,12 @@ impl Column {
         matches!(self.kind, ColumnKind::PartitionKey | ColumnKind::Clustering)
     }
 
+    /// True for clustering columns declared DESC. Cassandra wraps their types, and what looks for a collection or for the very
+    /// same type does not see through it.
+    pub fn is_reversed(&self) -> bool {
+        self.order == Order::Desc
+    }
+
     pub fn is_static(&self) -> bool {
         self.kind == ColumnKind::Static
     }

@@ -167,7 +167,7 @@ impl StatementRestrictions {
         let Some(token) = &self.partition.token else {
             return Ok(Some(TokenBounds::ALL));
         };
-        let bounds = token.bounds(ctx)?;
+        let bounds = token.bounds(ctx)?.scanned();
         Ok((!is_empty(&bounds)).then_some(bounds))
     }
 

@@ -256,12 +256,16 @@ impl<'a> Output<'a> {
         }
         let mut builder = new_builder(self.plan);
         write_row(self.plan, &mut self.collector, row.view, &mut builder)?;
-        let keys = self.sort_keys(row.view);
+        let content = builder.finish();
+        let keys = match self.plan.sorts_json {
+            true => content.iter().flatten().collect(),
+            false => self.sort_keys(row.view),
+        };
         if let Some(sorted) = &mut self.sorted {
             sorted.push(SortedRow {
                 score,
                 keys,
-                row: builder.finish(),
+                row: content,
             });
         }
         Ok(())
@@ -334,6 +338,8 @@ fn compare_keys(plan: &SelectPlan, a: &[Option<Bytes>], b: &[Option<Bytes>]) -> 
         .iter()
         .filter_map(|place| plan.table.columns.get(*place));
     let compared = columns.zip(a.iter().zip(b)).map(|(column, (a, b))| match (a, b) {
+        (Some(a), Some(b)) if plan.sorts_json && column.is_reversed() => b.cmp(a),
+        (Some(a), Some(b)) if plan.sorts_json => a.cmp(b),
         (Some(a), Some(b)) if column.order == Order::Desc => value::compare(&column.ty, b, a),
         (Some(a), Some(b)) => value::compare(&column.ty, a, b),
         (a, b) => a.is_some().cmp(&b.is_some()),

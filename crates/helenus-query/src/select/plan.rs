@@ -50,6 +50,8 @@ pub struct SelectPlan {
     pub(super) aggregation: Aggregation,
     /// Columns by which rows of several partitions are sorted after they are read.
     pub(super) sort_columns: Vec<usize>,
+    /// What is sorted is the text of `SELECT JSON *`, where Cassandra does not find the columns any more.
+    pub(super) sorts_json: bool,
     /// ORDER BY … ANN OF.
     pub(super) nearest: Option<Nearest>,
     pub(super) restrictions: StatementRestrictions,
@@ -94,13 +96,23 @@ pub fn plan(ctx: &mut PlanContext<'_>, statement: &ast::Select) -> Result<Select
         is_grouped: !statement.group_by.is_empty(),
     };
     let selection = Selection::new(ctx, &table, &statement.items, options)?;
+    let sort_columns: Vec<usize> = match restrictions.key_is_in() && nearest.is_none() {
+        true => order_by.iter().map(|(place, _)| *place).collect(),
+        false => Vec::new(),
+    };
     if statement.distinct {
         if statement.per_partition_limit.is_some() {
             return Err(CqlError::invalid(
                 "PER PARTITION LIMIT is not allowed with SELECT DISTINCT queries",
             ));
         }
-        check_distinct(&table, &selection, &restrictions, nearest.is_some())?;
+        check_distinct(
+            &table,
+            &selection,
+            &restrictions,
+            nearest.is_some(),
+            &sort_columns,
+        )?;
     }
     let aggregation = plan_aggregation(ctx, &table, &selection, &restrictions, statement)?;
     if matches!(aggregation, Aggregation::Everything) && statement.per_partition_limit.is_some() {
@@ -121,10 +133,6 @@ pub fn plan(ctx: &mut PlanContext<'_>, statement: &ast::Select) -> Result<Select
         statement.per_partition_limit.as_ref(),
         "[per_partition_limit]",
     )?;
-    let sort_columns = match restrictions.key_is_in() && nearest.is_none() {
-        true => order_by.iter().map(|(place, _)| *place).collect(),
-        false => Vec::new(),
-    };
     let needs_static = needs_static(&table, &selection, &restrictions);
     let point = match is_point_read(&table, &selection, &restrictions, statement) {
         true => PointKey::of(&restrictions),
@@ -137,6 +145,7 @@ pub fn plan(ctx: &mut PlanContext<'_>, statement: &ast::Select) -> Result<Select
         aggregation,
         is_distinct: statement.distinct,
         is_reversed,
+        sorts_json: statement.json && statement.items.is_empty(),
         sort_columns,
         nearest,
         limit,
@@ -172,6 +181,7 @@ fn check_distinct(
     selection: &Selection,
     restrictions: &StatementRestrictions,
     is_nearest: bool,
+    sort_columns: &[usize],
 ) -> Result<(), CqlError> {
     if is_nearest || !restrictions.clustering.is_empty() || restrictions.has_regular_column() {
         return Err(CqlError::invalid(
@@ -179,7 +189,9 @@ fn check_distinct(
         ));
     }
     let columns = selection.columns();
-    for column in columns.iter().filter_map(|place| table.columns.get(*place)) {
+    // What several partitions' rows are sorted by is selected too.
+    let read = columns.iter().chain(sort_columns);
+    for column in read.filter_map(|place| table.columns.get(*place)) {
         if !matches!(column.kind, ColumnKind::PartitionKey | ColumnKind::Static) {
             return Err(CqlError::invalid(format!(
                 "SELECT DISTINCT queries must only request partition key columns and/or static columns (not {})",

@@ -166,7 +166,7 @@ impl Run<'_> {
         let Some(rows) = page_size.filter(|size| is_aggregate || *size < rows_max) else {
             return Ok(None);
         };
-        if sorts && (is_aggregate || self.asked()?.is_some()) {
+        if sorts && (self.asked()?.is_some() || is_aggregate) {
             self.warn_aggregate();
             return Err(CqlError::invalid(
                 "Cannot page queries with both ORDER BY and a IN restriction on the partition key; you must either remove the ORDER BY or the IN and sort client side, or disable paging for this query",

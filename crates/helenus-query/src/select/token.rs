@@ -19,7 +19,7 @@ pub enum TokenRestriction {
     },
 }
 
-/// Tokens from the first bound to the second. With `wraps`, those above the first and those below the second.
+/// Tokens from the first bound to the second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenBounds {
     pub start: Bound<i64>,
@@ -32,6 +32,18 @@ impl TokenBounds {
         start: Bound::Unbounded,
         end: Bound::Unbounded,
     };
+
+    /// What a scan takes the bounds for. The least token is no partition's: there it means that there is no bound.
+    pub fn scanned(self) -> TokenBounds {
+        let open = |bound| match bound {
+            Bound::Included(i64::MIN) | Bound::Excluded(i64::MIN) => Bound::Unbounded,
+            bound => bound,
+        };
+        TokenBounds {
+            start: open(self.start),
+            end: open(self.end),
+        }
+    }
 
     pub fn contains(&self, token: i64) -> bool {
         std::ops::RangeBounds::contains(&(self.start, self.end), &token)
@@ -107,11 +119,9 @@ fn bind_bound(bound: Option<&(Term, bool)>, ctx: &EvalContext<'_>) -> Result<Bou
         return Ok(Bound::Unbounded);
     };
     let token = bind_token(term, ctx)?;
-    // The least token is no partition's: as a bound it means that there is none.
-    Ok(match (token, is_inclusive) {
-        (i64::MIN, _) => Bound::Unbounded,
-        (token, true) => Bound::Included(token),
-        (token, false) => Bound::Excluded(token),
+    Ok(match is_inclusive {
+        true => Bound::Included(token),
+        false => Bound::Excluded(token),
     })
 }
 

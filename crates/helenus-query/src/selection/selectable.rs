@@ -341,6 +341,10 @@ impl Selectable {
 }
 
 impl Assignable for Selectable {
+    fn is_reversed_column(&self) -> bool {
+        matches!(self, Selectable::Column { column, .. } if column.is_reversed())
+    }
+
     fn test(&self, ctx: &PlanContext<'_>, receiver: &ColumnSpec) -> Assignment {
         match self {
             Selectable::Term(term) => RawTerm(term).test(ctx, receiver),

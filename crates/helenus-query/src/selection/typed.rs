@@ -280,7 +280,7 @@ impl Typer<'_, '_, '_> {
     fn cast(&mut self, arg: &Selectable, to: NativeType) -> Result<Typed, CqlError> {
         let aggregates_before = self.parts.aggregates.len();
         let typed = self.typed(arg, None)?;
-        if typed.ty == CqlType::Native(to) {
+        if typed.ty == CqlType::Native(to) && !arg.is_reversed_column() {
             return Ok(typed);
         }
         let name = functions::cast_function(to);

@@ -35,6 +35,11 @@ pub trait Assignable {
         None
     }
 
+    /// True for a clustering column declared DESC.
+    fn is_reversed_column(&self) -> bool {
+        false
+    }
+
     /// True for a bind marker.
     fn is_marker(&self) -> bool {
         false

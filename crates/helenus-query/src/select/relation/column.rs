@@ -150,12 +150,13 @@ fn collection_part(table: &Table, column: &Column, is_key: bool) -> ColumnSpec {
 /// Refuses operators that the column's type has no meaning for (`SingleColumnRelation.toReceivers`).
 fn check_operator(column: &Column, operator: Operator, is_element: bool) -> Result<(), CqlError> {
     let name = &column.name;
-    if operator == Operator::ContainsKey && !matches!(column.ty, CqlType::Map { .. }) {
+    let is_reversed = column.is_reversed();
+    if operator == Operator::ContainsKey && (is_reversed || !matches!(column.ty, CqlType::Map { .. })) {
         return Err(CqlError::invalid(format!(
             "Cannot use CONTAINS KEY on non-map column {name}"
         )));
     }
-    if operator == Operator::Contains && !column.ty.is_collection() {
+    if operator == Operator::Contains && (is_reversed || !column.ty.is_collection()) {
         return Err(CqlError::invalid(format!(
             "Cannot use CONTAINS on non-collection column {name}"
         )));
@@ -184,6 +185,9 @@ fn check_operator(column: &Column, operator: Operator, is_element: bool) -> Resu
 fn check_element(column: &Column, operator: Operator) -> Result<(), CqlError> {
     let name = &column.name;
     match &column.ty {
+        _ if column.is_reversed() => Err(CqlError::invalid(format!(
+            "Column {name} cannot be used as a map"
+        ))),
         CqlType::List { .. } => Err(CqlError::invalid(format!(
             "Indexes on list entries ({name}[index] = value) are not currently supported."
         ))),
