@@ -16,6 +16,7 @@ pub mod describe;
 pub mod dml;
 pub mod engine;
 pub mod functions;
+mod java_order;
 pub mod plan;
 pub mod request;
 pub mod response;

@@ -11,6 +11,7 @@ use helenus_row::{ColumnId, Order};
 use super::table::{already_exists, check_name, composite_in_key, new_id};
 use super::{Applied, Change, DdlContext, options};
 use crate::bind::Markers;
+use crate::java_order;
 use crate::plan::PlanContext;
 use crate::response::{ChangeKind, SchemaTarget};
 use crate::schema::{
@@ -140,7 +141,11 @@ fn selected<'a>(base: &'a Table, statement: &ast::CreateView) -> Result<Vec<&'a 
         .filter_map(|place| base.columns.get(place))
         .map(AsRef::as_ref)
         .collect();
-    match columns.iter().find(|column| column.is_static()) {
+    let names = java_order::of_names(base.columns.iter().map(|column| column.name.as_str()).collect());
+    let mut in_order = names
+        .iter()
+        .filter_map(|name| columns.iter().find(|column| column.name == **name));
+    match in_order.find(|column| column.is_static()) {
         Some(column) => Err(CqlError::invalid(format!(
             "Cannot include static column '{}' in materialized view '{}'",
             column.name, statement.view.name
@@ -219,7 +224,7 @@ impl Shape<'_> {
         if added.len() > 1 {
             return Err(CqlError::invalid(format!(
                 "Cannot include more than one non-primary key column in materialized view primary key (got {})",
-                in_java_order(added).join(", ")
+                java_order::of_names(added).join(", ")
             )));
         }
         Ok(())
@@ -228,11 +233,11 @@ impl Shape<'_> {
     fn columns(&self) -> Vec<Column> {
         let position =
             |names: &[Ident], column: &Column| names.iter().position(|name| *name == column.name.as_str());
-        let descends = |name: &str| {
-            let order = self.statement.clustering_order.iter();
-            order
-                .clone()
-                .any(|order| order.column == *name && order.descending)
+        // Without CLUSTERING ORDER columns keep the direction that they have in the base table.
+        let orders = &self.statement.clustering_order;
+        let descends = |column: &Column| match orders.iter().find(|order| order.column == *column.name) {
+            Some(order) => order.descending,
+            None => column.is_reversed(),
         };
         let mut columns = Vec::with_capacity(self.selected.len());
         for (number, column) in self.selected.iter().enumerate() {
@@ -244,7 +249,7 @@ impl Shape<'_> {
                 (None, Some(at)) => (ColumnKind::Clustering, at),
                 (None, None) => (ColumnKind::Regular, 0),
             };
-            let is_descending = kind == ColumnKind::Clustering && descends(&column.name);
+            let is_descending = kind == ColumnKind::Clustering && descends(column);
             columns.push(Column {
                 name: column.name.clone(),
                 ty: column.ty.clone(),
@@ -270,7 +275,7 @@ impl Shape<'_> {
         if !free.is_empty() {
             return Err(CqlError::invalid(format!(
                 "Primary key columns {} must be restricted with 'IS NOT NULL' or otherwise",
-                in_java_order(free).join(", ")
+                java_order::of_names(free).join(", ")
             )));
         }
         Ok(View {
@@ -331,27 +336,6 @@ fn where_text(relations: &[Relation]) -> String {
         .map(relation_text)
         .collect::<Vec<_>>()
         .join(" AND ")
-}
-
-/// Names in the order in which Java iterates over a `HashSet` of Cassandra's `ColumnIdentifier`s, which its messages show.
-fn in_java_order(mut names: Vec<&str>) -> Vec<&str> {
-    let mut buckets = 16usize;
-    while names.len() * 4 > buckets * 3 {
-        buckets *= 2;
-    }
-    let bucket = |name: &str| {
-        // `ByteBuffer.hashCode`, spread as `HashMap` does.
-        let hash = name
-            .bytes()
-            .rev()
-            .fold(1i32, |hash, byte| {
-                hash.wrapping_mul(31).wrapping_add(i32::from(byte.cast_signed()))
-            })
-            .cast_unsigned();
-        (hash ^ (hash >> 16)) as usize & (buckets - 1)
-    };
-    names.sort_by_key(|name| bucket(name));
-    names
 }
 
 /// The options of a view, which has no TTL of its own.
@@ -534,15 +518,4 @@ pub(super) fn link(schema: &mut Schema) -> Result<(), CqlError> {
         *schema = schema.with_table(builder.build()).with_table(with_view.build());
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::in_java_order;
-
-    #[test]
-    fn names_are_shown_in_the_order_of_a_java_set() {
-        assert_eq!(in_java_order(vec!["p", "v", "c"]), ["c", "v", "p"]);
-        assert_eq!(in_java_order(vec!["w", "v"]), ["v", "w"]);
-    }
 }

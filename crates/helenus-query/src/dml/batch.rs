@@ -17,6 +17,7 @@ use crate::request::{BatchStatement, BoundValue, BoundValues, QueryOptions};
 use crate::response::{Outcome, Response};
 use crate::schema::{Table, TableKind};
 use crate::storage::read::PartitionKey;
+use crate::term::EvalContext;
 use crate::trace;
 
 /// A batch ready to run.
@@ -176,11 +177,7 @@ pub async fn execute(
     options: &QueryOptions,
 ) -> Result<Outcome, CqlError> {
     let eval = eval_context(engine, values, options);
-    let bounds = plan
-        .statements
-        .iter()
-        .map(|statement| Bound::new(statement, eval));
-    let bounds = bounds.collect::<Result<Vec<_>, _>>()?;
+    let bounds = bind_all(plan.statements.iter().map(|statement| (statement, eval)))?;
     let timestamp_us = plan.attributes.timestamp_us(&eval)?;
     run(engine, plan.kind, bounds, timestamp_us, options).await
 }
@@ -245,7 +242,7 @@ impl PlannedBatch {
         Ok(batch)
     }
 
-    fn bound(&self) -> impl Iterator<Item = (&ModificationPlan, &[BoundValue])> {
+    fn bound(&self) -> impl Iterator<Item = (&ModificationPlan, &[BoundValue])> + Clone {
         self.statements
             .iter()
             .filter_map(|(planned, values)| match &planned.plan {
@@ -284,11 +281,38 @@ pub async fn execute_message(
     batch: &PlannedBatch,
     options: &QueryOptions,
 ) -> Result<Outcome, CqlError> {
-    let bounds = batch
+    let statements = batch
         .bound()
-        .map(|(plan, values)| Bound::new(plan, eval_context(engine, values, options)));
-    let bounds = bounds.collect::<Result<Vec<_>, _>>()?;
+        .map(|(plan, values)| (plan, eval_context(engine, values, options)));
+    let bounds = bind_all(statements)?;
     run(engine, batch.kind, bounds, None, options).await
+}
+
+/// Binds statements in turn. With conditions, one that names another partition than those before it is refused before what is
+/// wrong with its rows or with later statements.
+fn bind_all<'p>(
+    statements: impl Iterator<Item = (&'p ModificationPlan, EvalContext<'p>)> + Clone,
+) -> Result<Vec<Bound<'p>>, CqlError> {
+    let is_conditional = statements.clone().any(|(plan, _)| plan.is_conditional());
+    let mut bounds: Vec<Bound<'p>> = Vec::new();
+    for (plan, eval) in statements {
+        let bound = Bound::new(plan, eval);
+        let first = bounds.first().and_then(|first| first.partitions.first());
+        if let (true, Some(first)) = (is_conditional, first) {
+            let named = match &bound {
+                Ok(bound) => bound.partitions.clone(),
+                Err(_) if plan.json.is_some() => Vec::new(),
+                Err(_) => plan.restrictions.partition_keys(&eval).unwrap_or_default(),
+            };
+            if let [key] = named.as_slice()
+                && key != first
+            {
+                return Err(cas::spans_partitions());
+            }
+        }
+        bounds.push(bound?);
+    }
+    Ok(bounds)
 }
 
 async fn run(

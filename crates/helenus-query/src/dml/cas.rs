@@ -11,7 +11,7 @@ use helenus_row::key::split_partition_key;
 use helenus_row::read::{LiveColumn, LiveRow};
 
 use super::bound::{Bound, in_of_conditional};
-use super::cas_request::{Request, RowCondition};
+use super::cas_request::{Request, RowCondition, in_order_of_tests};
 use super::conditions::Conditions;
 use super::require_own;
 use super::writes::WriteSet;
@@ -120,6 +120,10 @@ async fn timestamp_us(
     Ok(if is_skewed { newest_us + 1 } else { now_us })
 }
 
+pub(super) fn spans_partitions() -> CqlError {
+    CqlError::invalid("Batch with conditions cannot span multiple partitions")
+}
+
 fn single_partition<'b>(bounds: &'b [Bound<'_>]) -> Result<(&'b Arc<Table>, PartitionKey), CqlError> {
     let mut partition: Option<&PartitionKey> = None;
     for bound in bounds {
@@ -128,14 +132,14 @@ fn single_partition<'b>(bounds: &'b [Bound<'_>]) -> Result<(&'b Arc<Table>, Part
                 Some(_) => invalid(
                     "Batch with conditions cannot span multiple partitions (you cannot use IN on the partition key)",
                 ),
-                None => invalid("Batch with conditions cannot span multiple partitions"),
+                None => Err(spans_partitions()),
             };
         };
         if bound.plan.restrictions.clustering.has_in {
             return Err(in_of_conditional(bound.plan, "clustering key columns"));
         }
         if partition.is_some_and(|known| known != key) {
-            return invalid("Batch with conditions cannot span multiple partitions");
+            return Err(spans_partitions());
         }
         partition = Some(key);
     }
@@ -210,6 +214,7 @@ async fn first_live_row(
     Ok(None)
 }
 
+/// Values that make no sense, as null with `<`, are errors only if nothing failed before them.
 fn holds(table: &Table, request: &Request<'_>, current: &Current) -> Result<bool, CqlError> {
     if let Some(condition) = &request.statics
         && !row_holds(table, condition, current.statics.as_ref())?
@@ -229,18 +234,17 @@ fn row_holds(table: &Table, condition: &RowCondition<'_>, row: Option<&OwnedRow>
         RowCondition::Exists => Ok(row.is_some()),
         RowCondition::NotExists => Ok(row.is_none()),
         RowCondition::Columns(conditions) => {
-            let mut all = true;
-            // Each is looked at: Cassandra takes those on one row in the order of a hash table, and values that make no sense are errors
-            // or not by that.
-            for (condition, eval) in conditions {
+            for (condition, eval) in in_order_of_tests(table, conditions)? {
                 let column = table.columns.get(condition.column);
                 let value = match (row, column) {
                     (Some(row), Some(column)) => cell_value(row, column)?,
                     _ => None,
                 };
-                all &= condition.holds(table, value, eval)?;
+                if !condition.holds(table, value, eval)? {
+                    return Ok(false);
+                }
             }
-            Ok(all)
+            Ok(true)
         }
     }
 }

@@ -7,6 +7,8 @@ use helenus_cql::error::CqlError;
 
 use super::bound::{Bound, RowsBound};
 use super::conditions::{ColumnCondition, Conditions};
+use crate::java_order::{bucket, hash_of_bytes};
+use crate::schema::Table;
 use crate::term::EvalContext;
 
 /// What is asked of one row.
@@ -23,6 +25,33 @@ pub(super) struct Request<'b> {
     pub statics: Option<RowCondition<'b>>,
     pub updates_regular: bool,
     pub updates_static: bool,
+}
+
+/// The conditions on a row in the order in which Cassandra tests them: that of a Java `HashMap` of 16 places by the column's name
+/// and the element's key.
+pub(super) fn in_order_of_tests<'c, 'b>(
+    table: &Table,
+    conditions: &'c [(&'b ColumnCondition, EvalContext<'b>)],
+) -> Result<Vec<&'c (&'b ColumnCondition, EvalContext<'b>)>, CqlError> {
+    let place = |(condition, eval): &(&ColumnCondition, EvalContext<'_>)| {
+        let name = table
+            .columns
+            .get(condition.column)
+            .map_or("", |column| &column.name);
+        let element = condition.element_key(eval)?;
+        let parts = [
+            hash_of_bytes(name.as_bytes()),
+            element.as_deref().map_or(0, hash_of_bytes),
+        ];
+        let add = |hash: i32, part: &i32| hash.wrapping_mul(31).wrapping_add(*part);
+        Ok(bucket(parts.iter().fold(1, add), 16))
+    };
+    let mut placed = conditions
+        .iter()
+        .map(|condition| Ok((place(condition)?, condition)))
+        .collect::<Result<Vec<_>, CqlError>>()?;
+    placed.sort_by_key(|(place, _)| *place);
+    Ok(placed.into_iter().map(|(_, condition)| condition).collect())
 }
 
 impl<'b> Request<'b> {

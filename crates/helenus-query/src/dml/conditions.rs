@@ -117,6 +117,17 @@ impl ColumnCondition {
         }
     }
 
+    /// The key of the element that it is on, if it is on one.
+    pub fn element_key(&self, eval: &EvalContext<'_>) -> Result<Option<Bytes>, CqlError> {
+        Ok(match &self.part {
+            Part::Element(key) => match key.bind(eval)? {
+                BoundValue::Set(key) => Some(key),
+                BoundValue::Null | BoundValue::Unset => None,
+            },
+            Part::Whole | Part::Field(_) => None,
+        })
+    }
+
     fn plan(
         ctx: &mut PlanContext<'_>,
         table: &Table,

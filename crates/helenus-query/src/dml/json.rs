@@ -156,8 +156,13 @@ fn decode(table: &Table, text: &str, default_unset: bool) -> Result<JsonValues, 
 
 fn json_row(table: &Table, values: &[BoundValue]) -> Result<JsonRow, CqlError> {
     let mut keys = Vec::new();
+    let mut partition = None;
     let mut operations = Vec::new();
     for (place, (column, value)) in table.columns.iter().zip(values).enumerate() {
+        if place == table.partition_key_count {
+            partition = Some(partition_key(&keys)?);
+            keys.clear();
+        }
         let set = |value| Operation::new(place, column, Action::Set(Term::Constant(value)));
         match value {
             BoundValue::Set(bytes) if column.is_primary_key() => keys.push(bytes.clone()),
@@ -168,9 +173,12 @@ fn json_row(table: &Table, values: &[BoundValue]) -> Result<JsonRow, CqlError> {
             BoundValue::Unset => {}
         }
     }
-    let clustering = keys.split_off(table.partition_key_count.min(keys.len()));
+    let (partition, clustering) = match partition {
+        Some(partition) => (partition, keys),
+        None => (partition_key(&keys)?, Vec::new()),
+    };
     Ok(JsonRow {
-        partition: partition_key(&keys)?,
+        partition,
         clustering,
         operations,
     })

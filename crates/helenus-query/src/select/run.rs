@@ -166,6 +166,10 @@ impl Run<'_> {
         let Some(rows) = page_size.filter(|size| is_aggregate || *size < rows_max) else {
             return Ok(None);
         };
+        if sorts {
+            // What is wrong with the values is told of first.
+            plan.restrictions.filter(&self.ctx)?;
+        }
         if sorts && (self.asked()?.is_some() || is_aggregate) {
             self.warn_aggregate();
             return Err(CqlError::invalid(

@@ -1,0 +1,34 @@
+//! The order in which Java iterates over its hash tables of names, which shows in Cassandra's messages and in what it tests first.
+
+/// `ByteBuffer.hashCode`
+pub fn hash_of_bytes(bytes: &[u8]) -> i32 {
+    let add = |hash: i32, byte: &u8| hash.wrapping_mul(31).wrapping_add(i32::from(byte.cast_signed()));
+    bytes.iter().rev().fold(1, add)
+}
+
+/// The place of a hash in a `HashMap` of so many places, a power of two.
+pub fn bucket(hash: i32, buckets: usize) -> usize {
+    let hash = hash.cast_unsigned();
+    (hash ^ (hash >> 16)) as usize & (buckets - 1)
+}
+
+/// Names in the order of a `HashSet` of Cassandra's `ColumnIdentifier`s.
+pub fn of_names(mut names: Vec<&str>) -> Vec<&str> {
+    let mut buckets = 16usize;
+    while names.len() * 4 > buckets * 3 {
+        buckets *= 2;
+    }
+    names.sort_by_key(|name| bucket(hash_of_bytes(name.as_bytes()), buckets));
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::of_names;
+
+    #[test]
+    fn names_are_shown_in_the_order_of_a_java_set() {
+        assert_eq!(of_names(vec!["p", "v", "c"]), ["c", "v", "p"]);
+        assert_eq!(of_names(vec!["w", "v"]), ["v", "w"]);
+    }
+}
