@@ -4,6 +4,7 @@
 pub mod ast;
 pub mod error;
 pub mod frame;
+pub mod identifier;
 pub mod lexer;
 pub mod parser;
 pub mod types;

@@ -4,7 +4,8 @@ use std::fmt::{self, Display, Formatter};
 
 use super::map_order::hash_map_order;
 use super::{FunctionName, Literal, LiteralKind, Selector, Term};
-use crate::types::{NativeType, quote_identifier};
+use crate::identifier::quote_identifier;
+use crate::types::NativeType;
 
 impl Display for Literal {
     /// Strings in single quotes, but without escapes (Cassandra's `Constants.Literal.getText`).

@@ -3,7 +3,7 @@
 use std::borrow::Borrow;
 use std::fmt;
 
-use crate::types::quote_identifier;
+use crate::identifier::quote_identifier;
 
 /// An identifier as it is stored: folded to lower case unless it was quoted, quotes removed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

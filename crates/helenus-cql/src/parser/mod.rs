@@ -12,6 +12,7 @@ mod modification;
 mod name;
 mod property;
 mod relation;
+mod role;
 mod schema;
 mod select;
 mod selector;

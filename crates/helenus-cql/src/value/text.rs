@@ -7,7 +7,8 @@ use bytes::Bytes;
 
 use super::pack::{Reader, pack_tuple, read_elements, read_vector};
 use super::{Decimal, Duration, custom, date, exactly, inet, is_null, java, time, timestamp, uuid, validate};
-use crate::types::{CqlType, NativeType, quote_identifier};
+use crate::identifier::quote_identifier;
+use crate::types::{CqlType, NativeType};
 
 const HEX_DIGITS: &[u8; 16] = b"0123456789abcdef";
 

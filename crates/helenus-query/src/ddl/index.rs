@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use helenus_cql::ast;
 use helenus_cql::error::CqlError;
-use helenus_cql::types::{CqlType, quote_identifier};
+use helenus_cql::identifier::quote_identifier;
+use helenus_cql::types::CqlType;
 use helenus_row::{ColumnId, TableId};
 use uuid::Uuid;
 

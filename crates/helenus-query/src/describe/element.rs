@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use helenus_cql::ast::{DescribeTarget, FunctionName, Ident, QualifiedName};
 use helenus_cql::error::CqlError;
-use helenus_cql::types::{CqlType, UserType, quote_identifier};
+use helenus_cql::identifier::quote_identifier;
+use helenus_cql::types::{CqlType, UserType};
 
 use super::text;
 use crate::schema::{Index, Keyspace, Schema, Table};

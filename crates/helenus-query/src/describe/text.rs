@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use helenus_cql::types::{UserType, quote_identifier};
+use helenus_cql::identifier::quote_identifier;
+use helenus_cql::types::UserType;
 use helenus_cql::value::hex;
 use helenus_row::Order;
 

@@ -27,7 +27,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use helenus_cql::ast::FunctionName;
 use helenus_cql::error::CqlError;
-use helenus_cql::types::{CqlType, NativeType, quote_identifier};
+use helenus_cql::identifier::quote_identifier;
+use helenus_cql::types::{CqlType, NativeType};
 
 use crate::plan::PlanContext;
 use crate::response::ColumnSpec;

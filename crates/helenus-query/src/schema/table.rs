@@ -4,7 +4,8 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use helenus_cql::types::{CqlType, quote_identifier};
+use helenus_cql::identifier::quote_identifier;
+use helenus_cql::types::CqlType;
 use helenus_row::{ColumnId, DroppedCells, KeyLayout, Order, TableId};
 use uuid::Uuid;
 

@@ -1,0 +1,257 @@
+//! Roles, users and identities.
+
+use super::{Parsed, Parser};
+use crate::ast::{Access, AddIdentity, AlterRole, CreateRole, DropIdentity, DropRole, RoleOptions};
+use crate::error::CqlError;
+use crate::lexer::Kind;
+
+impl Parser<'_> {
+    /// Rule `createRoleStatement`.
+    pub(super) fn create_role(&mut self) -> Parsed<CreateRole> {
+        self.expect_all(&[Kind::Create, Kind::Role])?;
+        let if_not_exists = self.if_not_exists()?;
+        let name = self.role_name()?;
+        let mut options = self.role_options()?;
+        options.login.get_or_insert(false);
+        options.superuser.get_or_insert(false);
+        Ok(CreateRole {
+            name,
+            if_not_exists,
+            options,
+        })
+    }
+
+    /// Rule `alterRoleStatement`.
+    pub(super) fn alter_role(&mut self) -> Parsed<AlterRole> {
+        self.expect_all(&[Kind::Alter, Kind::Role])?;
+        Ok(AlterRole {
+            if_exists: self.if_exists()?,
+            name: self.role_name()?,
+            options: self.role_options()?,
+        })
+    }
+
+    /// Rule `dropRoleStatement`.
+    pub(super) fn drop_role(&mut self) -> Parsed<DropRole> {
+        self.expect_all(&[Kind::Drop, Kind::Role])?;
+        Ok(DropRole {
+            if_exists: self.if_exists()?,
+            name: self.role_name()?,
+        })
+    }
+
+    /// `WITH` and rule `roleOptions`, or nothing.
+    fn role_options(&mut self) -> Parsed<RoleOptions> {
+        let mut options = RoleOptions::default();
+        if self.accept(Kind::With) {
+            self.role_option(&mut options)?;
+            while self.accept(Kind::And) {
+                self.role_option(&mut options)?;
+            }
+        }
+        exclusive_passwords(&options)?;
+        Ok(options)
+    }
+
+    /// Rule `roleOption`.
+    fn role_option(&mut self, options: &mut RoleOptions) -> Parsed<()> {
+        match self.kind() {
+            Kind::Password => {
+                self.expect_all(&[Kind::Password, Kind::EqSign])?;
+                let password = self.expect_string()?;
+                once(&mut options.password, password, "PASSWORD")
+            }
+            Kind::Hashed => {
+                self.expect_all(&[Kind::Hashed, Kind::Password, Kind::EqSign])?;
+                let password = self.expect_string()?;
+                once(&mut options.hashed_password, password, "HASHED_PASSWORD")
+            }
+            Kind::Options => {
+                self.expect_all(&[Kind::Options, Kind::EqSign])?;
+                let entries = self.full_map_literal()?;
+                let map = self.property_map(entries)?;
+                once(&mut options.options, map, "OPTIONS")
+            }
+            Kind::Superuser => {
+                let value = self.boolean_option()?;
+                once(&mut options.superuser, value, "SUPERUSER")
+            }
+            Kind::Login => {
+                let value = self.boolean_option()?;
+                once(&mut options.login, value, "LOGIN")
+            }
+            Kind::Access => self.access_option(options),
+            _ => Err(self.no_viable()),
+        }
+    }
+
+    fn boolean_option(&mut self) -> Parsed<bool> {
+        self.advance();
+        self.expect(Kind::EqSign)?;
+        if self.accept(Kind::True) {
+            return Ok(true);
+        }
+        self.expect(Kind::False)?;
+        Ok(false)
+    }
+
+    /// `ACCESS TO DATACENTERS ...`, `ACCESS FROM CIDRS ...`
+    fn access_option(&mut self, options: &mut RoleOptions) -> Parsed<()> {
+        let datacenters = match self.kind_at(1) {
+            Kind::To => true,
+            Kind::From => false,
+            _ => return Err(self.no_viable_at(1)),
+        };
+        let objects = if datacenters {
+            Kind::Datacenters
+        } else {
+            Kind::Cidrs
+        };
+        let all = match self.kind_at(2) {
+            Kind::All => true,
+            kind if kind == objects => false,
+            _ => return Err(self.no_viable_at(2)),
+        };
+        self.advance();
+        self.advance();
+        if all {
+            self.advance();
+        }
+        self.expect(objects)?;
+        let access = if all {
+            Access::All
+        } else {
+            self.expect(Kind::LeftBrace)?;
+            let names = self.comma_separated(Self::expect_string)?;
+            self.expect(Kind::RightBrace)?;
+            Access::Named(names)
+        };
+        if datacenters {
+            options.datacenters = Some(access);
+        } else {
+            options.cidrs = Some(access);
+        }
+        Ok(())
+    }
+
+    /// Rule `createUserStatement`: a role that may log in.
+    pub(super) fn create_user(&mut self) -> Parsed<CreateRole> {
+        self.expect_all(&[Kind::Create, Kind::User])?;
+        let if_not_exists = self.if_not_exists()?;
+        let name = self.user_name()?;
+        let mut options = self.user_options()?;
+        options.login = Some(true);
+        options.superuser.get_or_insert(false);
+        Ok(CreateRole {
+            name,
+            if_not_exists,
+            options,
+        })
+    }
+
+    /// Rule `alterUserStatement`.
+    pub(super) fn alter_user(&mut self) -> Parsed<AlterRole> {
+        self.expect_all(&[Kind::Alter, Kind::User])?;
+        Ok(AlterRole {
+            if_exists: self.if_exists()?,
+            name: self.user_name()?,
+            options: self.user_options()?,
+        })
+    }
+
+    /// Rule `dropUserStatement`.
+    pub(super) fn drop_user(&mut self) -> Parsed<DropRole> {
+        self.expect_all(&[Kind::Drop, Kind::User])?;
+        Ok(DropRole {
+            if_exists: self.if_exists()?,
+            name: self.user_name()?,
+        })
+    }
+
+    /// `WITH PASSWORD '...' SUPERUSER`: here without equal signs.
+    fn user_options(&mut self) -> Parsed<RoleOptions> {
+        let mut options = RoleOptions::default();
+        if self.accept(Kind::With) {
+            let hashed = self.accept(Kind::Hashed);
+            if !hashed && !self.at(Kind::Password) {
+                return Err(self.no_viable());
+            }
+            self.expect(Kind::Password)?;
+            let password = Some(self.expect_string()?);
+            if hashed {
+                options.hashed_password = password;
+            } else {
+                options.password = password;
+            }
+        }
+        if self.accept(Kind::Superuser) {
+            options.superuser = Some(true);
+        } else if self.accept(Kind::NoSuperuser) {
+            options.superuser = Some(false);
+        }
+        Ok(options)
+    }
+
+    /// Rule `username`. The case is kept.
+    fn user_name(&mut self) -> Parsed<String> {
+        self.plain_text(
+            "Quoted strings are are not supported for user names and USER is deprecated, please use ROLE",
+        )
+    }
+
+    /// Rule `identity`.
+    fn identity(&mut self) -> Parsed<String> {
+        self.plain_text("Quoted strings are are not supported for identity")
+    }
+
+    fn plain_text(&mut self, quoted_refused: &str) -> Parsed<String> {
+        match self.kind() {
+            Kind::Identifier | Kind::StringLiteral | Kind::DollarString => {
+                let token = self.advance();
+                Ok(self.token_text(token))
+            }
+            Kind::QuotedName => Err(self.recognition_error(quoted_refused)),
+            _ => Err(self.no_viable()),
+        }
+    }
+
+    /// Rule `addIdentityStatement`.
+    pub(super) fn add_identity(&mut self) -> Parsed<AddIdentity> {
+        self.expect_all(&[Kind::Add, Kind::Identity])?;
+        let if_not_exists = self.if_not_exists()?;
+        let identity = self.identity()?;
+        self.expect_all(&[Kind::To, Kind::Role])?;
+        Ok(AddIdentity {
+            identity,
+            role: self.identity()?,
+            if_not_exists,
+        })
+    }
+
+    /// Rule `dropIdentityStatement`.
+    pub(super) fn drop_identity(&mut self) -> Parsed<DropIdentity> {
+        self.expect_all(&[Kind::Drop, Kind::Identity])?;
+        Ok(DropIdentity {
+            if_exists: self.if_exists()?,
+            identity: self.identity()?,
+        })
+    }
+}
+
+fn once<T>(option: &mut Option<T>, value: T, name: &str) -> Parsed<()> {
+    if option.replace(value).is_some() {
+        return Err(CqlError::Syntax(format!(
+            "Multiple definition for property '{name}'"
+        )));
+    }
+    Ok(())
+}
+
+fn exclusive_passwords(options: &RoleOptions) -> Parsed<()> {
+    if options.password.is_some() && options.hashed_password.is_some() {
+        return Err(CqlError::Syntax(
+            "Options 'password' and 'hashed password' are mutually exclusive".to_owned(),
+        ));
+    }
+    Ok(())
+}
