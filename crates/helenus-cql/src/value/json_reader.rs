@@ -206,16 +206,8 @@ impl<'a> Reader<'a> {
     fn object(&mut self) -> Read<Value> {
         let start = self.open()?;
         let mut map = Map::new();
-        self.skip_blanks();
-        match self.peek() {
-            Some('}') => {
-                self.at += 1;
-                self.depth -= 1;
-                return Ok(Value::Object(map));
-            }
-            Some(']') => return self.mismatched(']', '}', "Object", &start),
-            None => return self.unclosed("Object", &start),
-            Some(_) => {}
+        if self.is_empty('}', "Object", &start)? {
+            return Ok(Value::Object(map));
         }
         loop {
             self.skip_blanks();
@@ -247,16 +239,8 @@ impl<'a> Reader<'a> {
     fn array(&mut self) -> Read<Value> {
         let start = self.open()?;
         let mut values = Vec::new();
-        self.skip_blanks();
-        match self.peek() {
-            Some(']') => {
-                self.at += 1;
-                self.depth -= 1;
-                return Ok(Value::Array(values));
-            }
-            Some('}') => return self.mismatched('}', ']', "Array", &start),
-            None => return self.unclosed("Array", &start),
-            Some(_) => {}
+        if self.is_empty(']', "Array", &start)? {
+            return Ok(Value::Array(values));
         }
         loop {
             self.skip_blanks();
@@ -267,6 +251,15 @@ impl<'a> Reader<'a> {
             if self.is_closed(']', "Array", &start)? {
                 return Ok(Value::Array(values));
             }
+        }
+    }
+
+    /// Reads the end, if it comes at once.
+    fn is_empty(&mut self, end: char, what: &str, start: &str) -> Read<bool> {
+        self.skip_blanks();
+        match self.peek() {
+            Some(']' | '}') | None => self.is_closed(end, what, start),
+            Some(_) => Ok(false),
         }
     }
 

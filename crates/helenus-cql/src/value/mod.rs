@@ -46,6 +46,11 @@ pub use validate::{validate, validate_bound};
 
 use crate::types::{CqlType, CustomType, NativeType};
 
+/// True if an empty value may be an element of a vector of that type.
+pub fn may_be_empty_in_vector(element: &CqlType) -> bool {
+    element.fixed_len().is_none() && !is_empty_meaningless(element)
+}
+
 /// True if an empty value of the type means no value (Cassandra's `AbstractType.isEmptyValueMeaningless`).
 pub fn is_empty_meaningless(ty: &CqlType) -> bool {
     match ty {

@@ -18,7 +18,6 @@ use crate::response::{Outcome, Response};
 use crate::schema::{Table, TableKind};
 use crate::storage::read::PartitionKey;
 use crate::term::EvalContext;
-use crate::trace;
 
 /// A batch ready to run.
 #[derive(Debug)]
@@ -117,9 +116,7 @@ fn check(kind: BatchKind, attributes: &Attributes, statements: &[&ModificationPl
     if attributes.has_ttl() {
         return invalid("Global TTL on the BATCH statement is not supported.");
     }
-    let has_conditions = statements
-        .iter()
-        .any(|statement| !statement.conditions.is_empty());
+    let has_conditions = statements.iter().any(|statement| statement.is_conditional());
     let has_timestamp = attributes.has_timestamp();
     if has_timestamp && has_conditions {
         return invalid("Cannot provide custom timestamp for conditional BATCH");
@@ -204,13 +201,8 @@ impl PlannedBatch {
         for statement in statements {
             let (plan, values) = match statement {
                 BatchStatement::Text(text, values) => {
-                    let plan = trace::parsing(|| {
-                        let parsed = engine.parse(text)?;
-                        let planned = engine.plan(keyspace, &parsed)?;
-                        crate::ddl::check_prepare(engine, &parsed.statement)?;
-                        planned.plan.validate().map(|()| planned)
-                    })?;
-                    (Arc::new(plan), values)
+                    let (_, planned) = engine.parse_and_plan(keyspace, text)?;
+                    (Arc::new(planned), values)
                 }
                 BatchStatement::Prepared(prepared, values) => (engine.current_plan(prepared)?, values),
             };
@@ -293,22 +285,26 @@ pub async fn execute_message(
 fn bind_all<'p>(
     statements: impl Iterator<Item = (&'p ModificationPlan, EvalContext<'p>)> + Clone,
 ) -> Result<Vec<Bound<'p>>, CqlError> {
-    let is_conditional = statements.clone().any(|(plan, _)| plan.is_conditional());
+    if !statements.clone().any(|(plan, _)| plan.is_conditional()) {
+        return statements.map(|(plan, eval)| Bound::new(plan, eval)).collect();
+    }
     let mut bounds: Vec<Bound<'p>> = Vec::new();
     for (plan, eval) in statements {
         let bound = Bound::new(plan, eval);
-        let first = bounds.first().and_then(|first| first.partitions.first());
-        if let (true, Some(first)) = (is_conditional, first) {
-            let named = match &bound {
-                Ok(bound) => bound.partitions.clone(),
-                Err(_) if plan.json.is_some() => Vec::new(),
-                Err(_) => plan.restrictions.partition_keys(&eval).unwrap_or_default(),
-            };
-            if let [key] = named.as_slice()
-                && key != first
-            {
-                return Err(cas::spans_partitions());
+        let unbound;
+        let named = match &bound {
+            Ok(bound) => bound.partitions.as_slice(),
+            Err(_) if plan.json.is_some() => &[],
+            Err(_) => {
+                unbound = plan.restrictions.partition_keys(&eval).unwrap_or_default();
+                unbound.as_slice()
             }
+        };
+        let first = bounds.first().and_then(|first| first.partitions.first());
+        if let ([key], Some(first)) = (named, first)
+            && key != first
+        {
+            return Err(cas::spans_partitions());
         }
         bounds.push(bound?);
     }
@@ -328,7 +324,7 @@ async fn run(
         return Ok(Response::Void.into());
     }
     let now_s = now_s(engine, options);
-    if bounds.iter().any(|bound| !bound.plan.conditions.is_empty()) {
+    if bounds.iter().any(|bound| bound.plan.is_conditional()) {
         return cas::execute(engine, bounds, options, now_s, true).await;
     }
     for bound in bounds {

@@ -256,6 +256,21 @@ impl Engine {
         self.schema.load_full()
     }
 
+    /// A statement that is prepared, or a part of a batch.
+    pub(crate) fn parse_and_plan(
+        &self,
+        keyspace: Option<&str>,
+        text: &str,
+    ) -> Result<(ast::ParsedStatement, Planned), CqlError> {
+        trace::parsing(|| {
+            let parsed = self.parse(text)?;
+            let planned = self.plan(keyspace, &parsed)?;
+            crate::ddl::check_prepare(self, &parsed.statement)?;
+            planned.plan.validate()?;
+            Ok((parsed, planned))
+        })
+    }
+
     /// The plan of a statement that is run once. Call it within [`trace::parsing`].
     pub(crate) fn plan(
         &self,

@@ -98,13 +98,7 @@ impl Engine {
                 return Ok((prepared, Vec::new()));
             }
         }
-        let (parsed, planned) = trace::parsing(|| {
-            let parsed = self.parse(text)?;
-            let planned = self.plan(keyspace, &parsed)?;
-            crate::ddl::check_prepare(self, &parsed.statement)?;
-            planned.plan.validate()?;
-            Ok((parsed, planned))
-        })?;
+        let (parsed, planned) = self.parse_and_plan(keyspace, text)?;
         let is_qualified = is_qualified(&parsed.statement);
         let id = prepared_id(keyspace.filter(|_| !is_qualified), text);
         let warnings = keyspace

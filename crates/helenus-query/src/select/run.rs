@@ -169,12 +169,12 @@ impl Run<'_> {
         if sorts {
             // What is wrong with the values is told of first.
             plan.restrictions.filter(&self.ctx)?;
-        }
-        if sorts && (self.asked()?.is_some() || is_aggregate) {
-            self.warn_aggregate();
-            return Err(CqlError::invalid(
-                "Cannot page queries with both ORDER BY and a IN restriction on the partition key; you must either remove the ORDER BY or the IN and sort client side, or disable paging for this query",
-            ));
+            if self.asked()?.is_some() || is_aggregate {
+                self.warn_aggregate();
+                return Err(CqlError::invalid(
+                    "Cannot page queries with both ORDER BY and a IN restriction on the partition key; you must either remove the ORDER BY or the IN and sort client side, or disable paging for this query",
+                ));
+            }
         }
         if sorts || matches!(plan.aggregation, Aggregation::Everything) {
             return Ok(None);

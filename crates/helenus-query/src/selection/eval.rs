@@ -80,8 +80,7 @@ impl Evaluation<'_> {
             Node::Set { items, element } => Ok(Some(pack_set(element, self.non_null(items)?))),
             Node::Vector { items, element } => {
                 let values = self.non_null(items)?;
-                let may_be_empty = element.fixed_len().is_none() && !value::is_empty_meaningless(element);
-                match may_be_empty || values.iter().all(|value| !value.is_empty()) {
+                match value::may_be_empty_in_vector(element) || values.iter().all(|value| !value.is_empty()) {
                     true => Ok(Some(pack_vector(element, values))),
                     false => Err(null_inside()),
                 }

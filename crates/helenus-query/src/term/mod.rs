@@ -164,7 +164,7 @@ fn bind_marker(index: usize, ty: &CqlType, ctx: &EvalContext<'_>) -> Result<Boun
 }
 
 fn bind_vector_element(element: &Term, ty: &CqlType, ctx: &EvalContext<'_>) -> Result<Bytes, CqlError> {
-    let may_be_empty = ty.fixed_len().is_none() && !value::is_empty_meaningless(ty);
+    let may_be_empty = value::may_be_empty_in_vector(ty);
     match element.bind(ctx)? {
         BoundValue::Set(value) if may_be_empty || !value.is_empty() => Ok(value),
         // Cassandra words what is empty or unset as it does a null.
