@@ -1,5 +1,6 @@
 //! The servers under measurement: started, paused, watched, and killed at the end.
 
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -21,14 +22,14 @@ pub struct Server {
 impl Server {
     /// Starts the helenus binary with its defaults on a fresh folder, but for these settings.
     pub fn helenus(binary: &Path, data: &Path, settings: &[String]) -> Result<Server> {
-        let address = "127.0.0.1:29042".to_owned();
+        let (address, http) = (free_address("127.0.0.1")?, free_address("127.0.0.1")?);
         let child = command(binary)
             .args([
                 "serve",
                 "--store",
                 &format!("file://{}", data.join("helenus").display()),
             ])
-            .args(["--listen", &address, "--http", "127.0.0.1:29043"])
+            .args(["--listen", &address, "--http", &http])
             .args(settings.iter().map(|setting| format!("--set={setting}")))
             .stdout(Stdio::null())
             .spawn()
@@ -42,7 +43,7 @@ impl Server {
 
     /// Starts the server that answers without storage.
     pub fn floor(binary: &Path) -> Result<Server> {
-        let address = "127.0.0.1:29046".to_owned();
+        let address = free_address("127.0.0.1")?;
         let child = command(binary)
             .args(["--listen", &address])
             .stdout(Stdio::null())
@@ -58,18 +59,20 @@ impl Server {
     /// Starts Apache Cassandra through `bench/cassandra/start.sh`.
     pub fn cassandra(cache: &Path, data: &Path, heap: &str) -> Result<Server> {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../cassandra/start.sh");
+        let address = free_address("127.0.0.3")?;
+        let (host, port) = address.rsplit_once(':').context("no port")?;
         std::fs::create_dir_all(cache)?;
         let child = Command::new("bash")
             .arg(script)
             .args([cache.canonicalize()?.as_path(), &data.join("cassandra")])
-            .args(["127.0.0.3", "29044", heap])
+            .args([host, port, heap])
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
             .context("can't start Apache Cassandra; it needs bash, Java 17 and Maven")?;
         Ok(Server {
             name: "cassandra",
-            address: "127.0.0.3:29044".to_owned(),
+            address,
             child,
         })
     }
@@ -142,6 +145,12 @@ impl Server {
 }
 
 /// A command without variables that Helenus reads settings from: it refuses those that it doesn't know.
+/// An address of this host that nobody listens on.
+fn free_address(host: &str) -> Result<String> {
+    let listener = TcpListener::bind((host, 0)).with_context(|| format!("can't listen on {host}"))?;
+    Ok(listener.local_addr()?.to_string())
+}
+
 fn command(binary: &Path) -> Command {
     let mut command = Command::new(binary);
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("HELENUS_")) {
