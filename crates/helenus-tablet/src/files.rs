@@ -1,11 +1,13 @@
-//! Small reads of SSTables without a hop to another thread: files stay open, and what the page cache holds is read in place.
+//! Reads of SSTables from files that stay open. What the page cache holds is read in place, without a hop to another thread, if it is
+//! little. Compactions read much, ahead of themselves: the kernel is told not to do so too, since it would ask the disk for as much at once
+//! as the disk's settings allow, megabytes, behind which a sync of the log waits for milliseconds.
 
 use std::fs::File;
 use std::io::IoSliceMut;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use hashbrown::HashMap;
@@ -16,12 +18,39 @@ use parking_lot::RwLock;
 /// Open files at most; beyond that all are closed and those in use opened again.
 const OPEN_MAX: usize = 512;
 /// Larger reads are left to the object store.
-const READ_MAX: u64 = 256 << 10;
+const READ_MAX: u64 = 1 << 20;
+/// Larger reads are those of compactions.
+const IN_PLACE_MAX: usize = 256 << 10;
 
 #[derive(Debug)]
 struct Open {
+    path: PathBuf,
     file: File,
+    /// The same file for large reads.
+    large: OnceLock<File>,
     meta: ObjectMeta,
+}
+
+impl Open {
+    /// Reads so much, waiting for the disk if need be.
+    fn read(&self, len: usize, offset: u64) -> std::io::Result<Vec<u8>> {
+        let mut bytes = vec![0; len];
+        let file = match len > IN_PLACE_MAX {
+            true => self.large()?,
+            false => &self.file,
+        };
+        file.read_exact_at(&mut bytes, offset)?;
+        Ok(bytes)
+    }
+
+    fn large(&self) -> std::io::Result<&File> {
+        if let Some(file) = self.large.get() {
+            return Ok(file);
+        }
+        let file = File::open(&self.path)?;
+        rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::Random)?;
+        Ok(self.large.get_or_init(|| file))
+    }
 }
 
 /// The SSTables that were read from. They never change under their name.
@@ -64,16 +93,16 @@ impl Files {
             return None;
         }
         let len = usize::try_from(range.end - range.start).ok()?;
-        let bytes = match read_now(&open.file, len, range.start) {
+        let in_place = match len <= IN_PLACE_MAX {
+            true => read_now(&open.file, len, range.start),
+            false => None,
+        };
+        let bytes = match in_place {
             Some(bytes) => bytes,
             None => {
                 let (open, start) = (open.clone(), range.start);
-                tokio::task::spawn_blocking(move || {
-                    let mut bytes = vec![0; len];
-                    open.file.read_exact_at(&mut bytes, start).ok().map(|()| bytes)
-                })
-                .await
-                .ok()??
+                let read = tokio::task::spawn_blocking(move || open.read(len, start));
+                read.await.ok()?.ok()?
             }
         };
         let bytes = Bytes::from(bytes);
@@ -89,7 +118,7 @@ impl Files {
     async fn open(&self, location: &Path, path: PathBuf) -> Option<Arc<Open>> {
         let name = location.clone();
         let open = tokio::task::spawn_blocking(move || {
-            let file = File::open(path).ok()?;
+            let file = File::open(&path).ok()?;
             let data = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
             Some(Arc::new(Open {
                 meta: ObjectMeta {
@@ -99,7 +128,9 @@ impl Files {
                     e_tag: None,
                     version: None,
                 },
+                large: OnceLock::new(),
                 file,
+                path,
             }))
         })
         .await
@@ -124,4 +155,38 @@ fn read_now(file: &File, len: usize, offset: u64) -> Option<Vec<u8>> {
     let mut slices = [IoSliceMut::new(&mut bytes)];
     let read = rustix::io::preadv2(file, &mut slices, offset, rustix::io::ReadWriteFlags::NOWAIT);
     (read == Ok(len)).then_some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use object_store::GetOptions;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn reads_of_any_size_give_the_bytes_that_were_asked_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("1.sst");
+        let written: Vec<u8> = (0..3_u32 << 18).flat_map(u32::to_le_bytes).collect();
+        std::fs::write(&path, &written).unwrap();
+        let (files, name) = (Files::default(), Path::from("1.sst"));
+        let end = written.len() as u64;
+        let large = IN_PLACE_MAX as u64 + 1;
+        for range in [
+            5..9,
+            7..7 + large,
+            0..READ_MAX,
+            end - large..end,
+            end - large..end + 5,
+        ] {
+            let asked = GetOptions {
+                range: Some(GetRange::Bounded(range.clone())),
+                ..GetOptions::default()
+            };
+            let wanted = Files::wanted(&name, &asked).expect("it is served here");
+            let read = files.read(&name, path.clone(), wanted).await.unwrap();
+            let there = range.start as usize..range.end.min(end) as usize;
+            assert_eq!(read.bytes().await.unwrap(), written[there], "{range:?}");
+        }
+    }
 }
