@@ -1,6 +1,7 @@
 """Prepared statements across restarts, eviction and schema changes."""
 
 import pytest
+from cassandra.protocol import PrepareMessage
 from cassandra.query import BatchStatement
 
 
@@ -144,3 +145,16 @@ def test_a_transactions_columns_are_of_its_outcome(target, ks, version):
     assert s.execute(insert, (6, 6, 6)).one()._asdict() == {"applied": True}
     assert insert.result_metadata_id == before
     s.cluster.shutdown()
+
+
+@pytest.mark.parametrize("version", [4, 5])
+def test_warned_once_of_a_statement_in_no_keyspace(target, version):
+    session = target.connect(protocol_version=version)
+    connection = session.cluster.connection_factory(next(iter(session.cluster.metadata.all_hosts())).endpoint)
+    prepare = lambda cql: connection.wait_for_response(PrepareMessage(cql)).warnings
+    assert not prepare("SELECT key FROM system.local")
+    (warning,) = prepare("USE system")
+    assert warning.endswith("Keyspace used: null, statement keyspace: null, statement id: 6025498bfbba6f68451a43c3923289ba")
+    assert not prepare("USE system_schema")
+    connection.close()
+    session.cluster.shutdown()

@@ -70,6 +70,8 @@ impl PreparedStatements {
     }
 }
 
+/// The protocol counts a statement's markers, and the values for them, in 16 bits.
+const MARKERS_MAX: usize = u16::MAX as usize;
 /// What a statement's plan is taken to need.
 const WEIGHT_BYTES: usize = 2048;
 
@@ -85,7 +87,7 @@ impl quick_cache::Weighter<[u8; 16], Arc<Prepared>> for Weight {
 
 impl Engine {
     /// Prepares a statement and remembers it; the same text in the same keyspace gives the same id, and in every keyspace if it names its
-    /// own. A statement that was not known before may come with warnings.
+    /// own. A statement that was not known before may come with warnings, and one outside of all keyspaces each time.
     pub fn prepare(
         &self,
         keyspace: Option<&str>,
@@ -95,15 +97,21 @@ impl Engine {
             if let Some(prepared) = self.prepared.get(&id)
                 && self.current_plan(&prepared).is_ok()
             {
-                return Ok((prepared, Vec::new()));
+                let is_told = keyspace.is_none() && !is_qualified(&prepared.parsed.statement);
+                let warning = is_told.then(|| use_warning(None, None, &id));
+                return Ok((prepared, warning.into_iter().collect()));
             }
         }
         let (parsed, planned) = self.parse_and_plan(keyspace, text)?;
+        let markers = planned.markers.len();
+        if markers > MARKERS_MAX {
+            return Err(CqlError::invalid(format!(
+                "Too many markers(?). {markers} markers exceed the allowed maximum of {MARKERS_MAX}"
+            )));
+        }
         let is_qualified = is_qualified(&parsed.statement);
         let id = prepared_id(keyspace.filter(|_| !is_qualified), text);
-        let warnings = keyspace
-            .filter(|_| !is_qualified)
-            .map(|keyspace| use_warning(Some(keyspace), Some(keyspace), &id));
+        let warning = (!is_qualified).then(|| use_warning(keyspace, keyspace, &id));
         let prepared = Arc::new(Prepared {
             id,
             query: text.to_owned(),
@@ -114,7 +122,7 @@ impl Engine {
             planned: ArcSwap::from_pointee(planned),
         });
         self.prepared.insert(prepared.clone());
-        Ok((prepared, warnings.into_iter().collect()))
+        Ok((prepared, warning.into_iter().collect()))
     }
 
     /// The statement of that id, if it is still remembered and still makes sense in today's schema.

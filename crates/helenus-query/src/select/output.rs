@@ -69,6 +69,10 @@ pub(super) struct Output<'a> {
     counted_in_partition: u32,
     last: Option<PagingState>,
     is_page_full: bool,
+    /// No partition follows this one.
+    is_last_partition: bool,
+    /// The row that filled the page was its partition's last.
+    is_partition_done: bool,
 }
 
 impl<'a> Output<'a> {
@@ -104,12 +108,15 @@ impl<'a> Output<'a> {
             counted_in_partition: 0,
             last: None,
             is_page_full: false,
+            is_last_partition: false,
+            is_partition_done: false,
             plan,
         })
     }
 
-    /// A partition begins; `remaining` is what an earlier page left of PER PARTITION LIMIT.
-    pub fn begin_partition(&mut self, remaining: Option<u32>) {
+    /// A partition begins; `remaining` is what an earlier page left of PER PARTITION LIMIT, `is_last` tells that no other follows.
+    pub fn begin_partition(&mut self, remaining: Option<u32>, is_last: bool) {
+        self.is_last_partition = is_last;
         self.counted_in_partition =
             remaining.map_or(0, |remaining| self.limits.per_partition.saturating_sub(remaining));
     }
@@ -149,6 +156,8 @@ impl<'a> Output<'a> {
             self.plan.is_distinct || self.counted_in_partition >= self.limits.per_partition;
         let is_full = self.is_full();
         if is_full {
+            self.is_partition_done =
+                is_partition_done || row.position.is_none() || self.plan.table.clustering_count == 0;
             self.remember(row, is_partition_done);
         }
         Ok(match (is_full, is_partition_done) {
@@ -282,7 +291,8 @@ impl<'a> Output<'a> {
             return Ok((self.sorted_rows(sorted), None));
         }
         let remaining = self.limits.rows.saturating_sub(self.counted);
-        let state = self.last.take().filter(|_| self.is_page_full && remaining > 0);
+        let is_end = remaining == 0 || (self.is_partition_done && self.is_last_partition);
+        let state = self.last.take().filter(|_| self.is_page_full && !is_end);
         let state = state.map(|state| PagingState { remaining, ..state }.encode());
         Ok((self.builder.finish(), state))
     }

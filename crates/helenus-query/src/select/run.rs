@@ -224,7 +224,10 @@ impl Run<'_> {
             let resumed = resume
                 .as_ref()
                 .filter(|state| state.clustering.is_some() && state.partition_key == partition.bytes);
-            output.begin_partition(resumed.map(|state| state.remaining_in_partition));
+            output.begin_partition(
+                resumed.map(|state| state.remaining_in_partition),
+                source.is_at_last_key(),
+            );
             let mut reader = PartitionReader {
                 run: self,
                 filter: &filter,

@@ -36,6 +36,14 @@ impl Source {
         }
     }
 
+    /// True if the current partition is the last of those that are named.
+    pub fn is_at_last_key(&self) -> bool {
+        match self {
+            Source::Keys(source) => source.keys.len() == 0,
+            Source::Range(_) | Source::Index(_) => false,
+        }
+    }
+
     /// The static row of the current partition.
     pub async fn static_row(
         &mut self,

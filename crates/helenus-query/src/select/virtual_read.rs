@@ -75,6 +75,10 @@ impl Run<'_> {
             consistency::require_replicas(self.engine, &table, self.consistency)?;
         }
         let resume = self.resume.clone();
+        let last_key = match self.plan.restrictions.is_key_range {
+            true => None,
+            false => self.plan.restrictions.partition_keys(&self.ctx)?.pop(),
+        };
         let mut skipped: Option<&Bytes> = None;
         let mut current: Option<&Bytes> = None;
         for row in &rows {
@@ -86,7 +90,10 @@ impl Run<'_> {
                 let state = resume
                     .as_ref()
                     .filter(|state| state.partition_key == row.partition.bytes);
-                output.begin_partition(state.map(|state| state.remaining_in_partition));
+                let is_last = last_key
+                    .as_ref()
+                    .is_some_and(|key| key.bytes == row.partition.bytes);
+                output.begin_partition(state.map(|state| state.remaining_in_partition), is_last);
             }
             let view = VirtualView {
                 table: &table,
