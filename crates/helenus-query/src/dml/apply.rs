@@ -120,8 +120,10 @@ pub fn apply(
         }
         Action::SetIndex { index, value } => set_index(column()?, params, index, value, existing, row),
         Action::SetKey { key, value } => {
-            let key = map_key(key, params)?;
-            if let Some(cell) = params.cell_or_tombstone(value.bind(&params.eval)?) {
+            // What is wrong with either is told before a key that is null.
+            let (key, value) = (key.bind(&params.eval)?, value.bind(&params.eval)?);
+            let key = map_key(key)?;
+            if let Some(cell) = params.cell_or_tombstone(value) {
                 row.complex_cell(id, key, cell);
             }
             Ok(())
@@ -135,7 +137,7 @@ pub fn apply(
         Action::DeleteIndex(index) => delete_index(column()?, params, index, existing, row),
         Action::DeleteKey(key) => {
             let key = if matches!(column()?.ty, CqlType::Map { .. }) {
-                map_key(key, params)?
+                map_key(key.bind(&params.eval)?)?
             } else {
                 match key.bind(&params.eval)? {
                     BoundValue::Set(key) => key,
@@ -267,8 +269,8 @@ fn prepend(
     Ok(())
 }
 
-fn map_key(key: &Term, params: &WriteParams<'_>) -> Result<Bytes, CqlError> {
-    match key.bind(&params.eval)? {
+fn map_key(key: BoundValue) -> Result<Bytes, CqlError> {
+    match key {
         BoundValue::Set(key) => Ok(key),
         BoundValue::Null => Err(CqlError::invalid("Invalid null map key")),
         BoundValue::Unset => Err(CqlError::invalid("Invalid unset map key")),
@@ -317,12 +319,11 @@ fn discard_values(
 /// The path of the element at an index; `None` if the index is unset. `verb` is for the message.
 fn path_at(
     column: &Column,
-    params: &WriteParams<'_>,
-    index: &Term,
+    index: BoundValue,
     existing: Option<&OwnedRow>,
     verb: &str,
 ) -> Result<Bytes, CqlError> {
-    let index = match index.bind(&params.eval)? {
+    let index = match index {
         BoundValue::Set(index) => index,
         BoundValue::Null => return Err(CqlError::invalid("Invalid null value for list index")),
         BoundValue::Unset => return Err(CqlError::invalid("Invalid unset value for list index")),
@@ -355,8 +356,11 @@ fn set_index(
     existing: Option<&OwnedRow>,
     row: &mut RowBuilder,
 ) -> Result<(), CqlError> {
-    let path = path_at(column, params, index, existing, "set an element on")?;
-    if let Some(cell) = params.cell_or_tombstone(value.bind(&params.eval)?) {
+    // What is wrong with either is told before what is not in the list.
+    let index = index.bind(&params.eval)?;
+    let value = value.bind(&params.eval)?;
+    let path = path_at(column, index, existing, "set an element on")?;
+    if let Some(cell) = params.cell_or_tombstone(value) {
         row.complex_cell(column.id, path, cell);
     }
     Ok(())
@@ -369,10 +373,11 @@ fn delete_index(
     existing: Option<&OwnedRow>,
     row: &mut RowBuilder,
 ) -> Result<(), CqlError> {
-    if matches!(index.bind(&params.eval)?, BoundValue::Unset) {
+    let index = index.bind(&params.eval)?;
+    if matches!(index, BoundValue::Unset) {
         return Ok(());
     }
-    let path = path_at(column, params, index, existing, "delete an element from")?;
+    let path = path_at(column, index, existing, "delete an element from")?;
     row.complex_cell(column.id, path, params.tombstone());
     Ok(())
 }

@@ -54,6 +54,11 @@ impl Attributes {
         self.timestamp.is_some()
     }
 
+    /// Whether the timestamp comes with each request.
+    pub fn has_timestamp_marker(&self) -> bool {
+        self.timestamp.as_ref().is_some_and(Term::has_markers)
+    }
+
     pub fn has_ttl(&self) -> bool {
         self.ttl.is_some()
     }

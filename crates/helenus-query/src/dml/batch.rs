@@ -51,12 +51,12 @@ impl BatchPlan {
         write_type(self.kind)
     }
 
-    /// The table by whose partition key drivers may route the batch: the only one that it writes. Not if the batch has
-    /// a timestamp of its own, as in Cassandra.
+    /// The table by whose partition key drivers may route the batch: the only one that it writes. Not if a marker
+    /// stands for a timestamp of the batch, as in Cassandra.
     pub fn routed_by(&self) -> Option<&Table> {
         let (first, rest) = self.statements.split_first()?;
         let is_alone = rest.iter().all(|other| other.table.number == first.table.number);
-        (is_alone && !self.attributes.has_timestamp()).then_some(first.table.as_ref())
+        (is_alone && !self.attributes.has_timestamp_marker()).then_some(first.table.as_ref())
     }
 }
 
@@ -280,13 +280,20 @@ pub async fn execute_message(
     run(engine, batch.kind, bounds, None, options).await
 }
 
-/// Binds statements in turn. With conditions, one that names another partition than those before it is refused before what is
-/// wrong with its rows or with later statements.
+/// Binds statements in turn. What is wrong with one's partition key is told before what is wrong with the rest of any. With conditions,
+/// one that names another partition than those before it is refused before what is wrong with its rows or with later statements.
 fn bind_all<'p>(
     statements: impl Iterator<Item = (&'p ModificationPlan, EvalContext<'p>)> + Clone,
 ) -> Result<Vec<Bound<'p>>, CqlError> {
     if !statements.clone().any(|(plan, _)| plan.is_conditional()) {
-        return statements.map(|(plan, eval)| Bound::new(plan, eval)).collect();
+        let bounds = statements.clone().map(|(plan, eval)| Bound::new(plan, eval));
+        let bounds = bounds.collect::<Result<Vec<_>, _>>();
+        if bounds.is_err() {
+            for (plan, eval) in statements.filter(|(plan, _)| plan.json.is_none()) {
+                plan.restrictions.partition_keys(&eval)?;
+            }
+        }
+        return bounds;
     }
     let mut bounds: Vec<Bound<'p>> = Vec::new();
     for (plan, eval) in statements {

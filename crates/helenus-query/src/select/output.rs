@@ -98,7 +98,7 @@ impl<'a> Output<'a> {
             nearest: plan
                 .nearest
                 .as_ref()
-                .map(|nearest| nearest.bind(&ctx))
+                .map(|nearest| nearest.bind(&ctx, plan.restrictions.is_key_range))
                 .transpose()?,
             group_keys: Vec::new(),
             has_open_group: false,

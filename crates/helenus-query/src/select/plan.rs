@@ -327,6 +327,8 @@ fn is_point_read(
         && !statement.distinct
         && !statement.json
         && statement.group_by.is_empty()
+        // What an ANN ordering asks for is checked where rows are sorted.
+        && statement.order_by.iter().all(|ordering| ordering.ann_of.is_none())
         && !restrictions.is_key_range
         && !restrictions.uses_index
         && restrictions.partition.token.is_none()

@@ -190,7 +190,8 @@ impl InList {
             InList::Values(tuples) => tuples
                 .iter()
                 .map(|tuple| tuple.bind(table, columns, ctx))
-                .collect::<Result<Vec<_>, _>>()?,
+                .collect::<Result<Vec<_>, _>>()
+                .map_err(|first| fault(table, columns, tuples, ctx).unwrap_or(first))?,
             InList::Marker { index, element } => match marker(ctx, *index)? {
                 BoundValue::Set(bytes) => read_list(&bytes, element, restriction.is_multi)?,
                 BoundValue::Null if restriction.is_multi => {
@@ -213,6 +214,22 @@ impl InList {
         };
         Ok(tuples)
     }
+}
+
+/// What is wrong with the values of one column, if not only that one is unset: Cassandra binds them all before it looks at
+/// them, and tells of nulls first.
+fn fault(table: &Table, columns: &[usize], tuples: &[Tuple], ctx: &EvalContext<'_>) -> Option<CqlError> {
+    let mut has_null = false;
+    for tuple in tuples {
+        let Tuple::Value(term) = tuple else {
+            return None;
+        };
+        match term.bind(ctx) {
+            Ok(value) => has_null |= matches!(value, BoundValue::Null),
+            Err(error) => return Some(error),
+        }
+    }
+    has_null.then(|| null_column(table, columns))
 }
 
 /// Column names, joined.

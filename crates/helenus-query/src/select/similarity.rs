@@ -93,11 +93,12 @@ impl Nearest {
         })
     }
 
-    /// The vector to be near to.
+    /// The vector to be near to. Among the rows of given partitions, which Cassandra compares one by one, it may be one that an index
+    /// can't measure by.
     ///
     /// # Errors
     /// For what is no vector, or none that the index can measure by.
-    pub fn bind(&self, ctx: &EvalContext<'_>) -> Result<Vec<f32>, CqlError> {
+    pub fn bind(&self, ctx: &EvalContext<'_>, is_measured_by_index: bool) -> Result<Vec<f32>, CqlError> {
         let unsupported = |what: &str| {
             Err(CqlError::invalid(format!(
                 "Unsupported {what} value for column {}",
@@ -107,7 +108,9 @@ impl Nearest {
         match self.term.bind(ctx)? {
             BoundValue::Set(bytes) => {
                 let wanted = floats(&bytes);
-                self.measure.check(&wanted)?;
+                if is_measured_by_index {
+                    self.measure.check(&wanted)?;
+                }
                 Ok(wanted)
             }
             BoundValue::Null => unsupported("null"),
