@@ -13,13 +13,18 @@ pub fn bucket(hash: i32, buckets: usize) -> usize {
 }
 
 /// Names in the order of a `HashSet` of Cassandra's `ColumnIdentifier`s.
-pub fn of_names(mut names: Vec<&str>) -> Vec<&str> {
+pub fn of_names(names: Vec<&str>) -> Vec<&str> {
+    by_name(names, |name| name)
+}
+
+/// Things in the order of a `HashMap` with such names as keys.
+pub fn by_name<T>(mut things: Vec<T>, name: impl Fn(&T) -> &str) -> Vec<T> {
     let mut buckets = 16usize;
-    while names.len() * 4 > buckets * 3 {
+    while things.len() * 4 > buckets * 3 {
         buckets *= 2;
     }
-    names.sort_by_key(|name| bucket(hash_of_bytes(name.as_bytes()), buckets));
-    names
+    things.sort_by_key(|thing| bucket(hash_of_bytes(name(thing).as_bytes()), buckets));
+    things
 }
 
 #[cfg(test)]

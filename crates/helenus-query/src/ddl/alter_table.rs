@@ -10,6 +10,7 @@ use super::options;
 use super::table::{check_counters, holds_nested_collections, masking_is_off, table_to_change};
 use super::view::UNDELIVERED;
 use super::{Applied, Change, DdlContext, table, unchanged};
+use crate::java_order::by_name;
 use crate::response::{ChangeKind, SchemaTarget};
 use crate::schema::{Column, ColumnKind, DroppedColumn, Table, TableBuilder, TableOptions};
 use crate::term::resolve_type;
@@ -219,7 +220,8 @@ fn drop_columns(
     timestamp_us: Option<i64>,
 ) -> Result<Option<Table>, CqlError> {
     let mut builder = table.to_builder();
-    for name in names {
+    // Cassandra goes through hash tables of them.
+    for name in by_name(names.iter().collect(), |name| name.as_str()) {
         let Some((_, column)) = table.column(name.as_str()) else {
             if if_exists {
                 continue;
@@ -285,10 +287,11 @@ fn dependent_indexes(table: &Table, column: &str) -> String {
 fn rename_columns(table: &Table, renames: &[(ast::Ident, ast::Ident)]) -> Result<Option<Table>, CqlError> {
     let mut changed = table.clone();
     let mut has_changed = false;
-    for (from, to) in renames {
+    for (from, to) in by_name(renames.iter().collect(), |(from, _)| from.as_str()) {
         let Some((at, column)) = changed.visible_column(from.as_str()) else {
             return Err(CqlError::invalid(format!(
-                "Undefined column name {from} in table {}",
+                "Undefined column name {} in table {}",
+                from.to_cql(),
                 table.full_name()
             )));
         };

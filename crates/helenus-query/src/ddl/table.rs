@@ -39,11 +39,13 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateTable) -> Applied {
     options::check_form(&statement.properties)?;
     statement.columns.iter().try_for_each(refuse_mask)?;
     let keyspace = ctx.keyspace_to_change(keyspace_name)?;
-    if keyspace.tables.contains_key(name) {
-        return match statement.if_not_exists {
-            true => unchanged(),
-            false => Err(already_exists(keyspace_name, name)),
-        };
+    let taken = keyspace.tables.get(name);
+    let taken_answer = || match statement.if_not_exists {
+        true => unchanged(),
+        false => Err(already_exists(keyspace_name, name)),
+    };
+    if taken.is_some_and(|taken| !taken.is_view()) {
+        return taken_answer();
     }
     let keys = keys(statement, name)?;
     let mut columns = columns(ctx, keyspace, statement, &keys)?;
@@ -54,6 +56,10 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateTable) -> Applied {
     let table_options = options::of_new(&statement.properties)?;
     let id = new_id(&statement.properties)?;
     check_name(keyspace_name, name)?;
+    // A view's name is looked at when the table is known to be right, where Cassandra fails halfway.
+    if taken.is_some() {
+        return taken_answer();
+    }
     let mut schema = ctx.schema.clone();
     let builder = TableBuilder {
         keyspace: keyspace_name.to_owned(),

@@ -198,8 +198,7 @@ fn view_row(
         values.push(value);
     }
     let (partition, clustering) = values.split_at(view.partition_key_count);
-    // A key of one empty value is none.
-    if matches!(partition, [only] if only.is_empty()) || !accepts(view, partition, clustering, write.now_s) {
+    if !accepts(view, partition, clustering, write.now_s) {
         return Ok(None);
     }
     let invalid = |error: helenus_row::KeyError| CqlError::invalid(error.to_string());

@@ -264,7 +264,7 @@ fn read_list(bytes: &Bytes, element: &CqlType, is_multi: bool) -> Result<Vec<Bou
         tuples.push(if is_multi {
             split_tuple_of(element, &value)?
         } else {
-            vec![Some(value)]
+            vec![Some(value::in_order(element, &value))]
         });
     }
     if rest.is_empty() {

@@ -33,6 +33,7 @@ pub(super) struct Run<'a> {
     pub ctx: EvalContext<'a>,
     pub now_s: i64,
     pub resume: Option<PagingState>,
+    pub is_paged: bool,
     pub consistency: Consistency,
     pub warnings: Vec<String>,
 }
@@ -57,7 +58,8 @@ pub async fn execute(
     plan.selection.check_constants(&ctx)?;
     let state = options.paging_state.as_ref();
     let resume = state.map(PagingState::decode).transpose()?;
-    let resume = resume.filter(|_| limits.are_paged(plan, options));
+    let is_paged = limits.are_paged(plan, options);
+    let resume = resume.filter(|_| is_paged);
     if let (Some(point), None) = (&plan.point, &resume) {
         return super::point::execute(engine, plan, point, &ctx, now_s, options.consistency).await;
     }
@@ -67,6 +69,7 @@ pub async fn execute(
         ctx,
         now_s,
         resume,
+        is_paged,
         consistency: options.consistency,
         warnings: Vec::new(),
     };

@@ -248,7 +248,8 @@ impl Run<'_> {
         lookup: Option<IndexLookup>,
     ) -> Result<Source, CqlError> {
         let (table, resume) = (&self.plan.table, self.resume.as_ref());
-        if self.consistency.is_serial() && keys.len() > 1 {
+        // Cassandra's pager reads one partition after another.
+        if self.consistency.is_serial() && keys.len() > 1 && !self.is_paged {
             return Err(CqlError::invalid(
                 "SERIAL/LOCAL_SERIAL consistency may only be requested for one partition at a time",
             ));

@@ -1,0 +1,119 @@
+//! Collections as they are stored, whatever the order in which a client sent them.
+//!
+//! Cassandra deserializes a bound collection and serializes it again, so that equal sets have equal bytes: in keys, in comparisons, as
+//! elements. What lies within tuples, user types and vectors it takes as it comes.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+
+use bytes::Bytes;
+
+use super::{compare, pack_list, pack_map, pack_set, read_elements, read_map};
+use crate::types::CqlType;
+
+/// The bound collection with its sets and maps, and those within it, in the order of their elements and without duplicates. A value
+/// that is so already, and one that can't be read, stays as it is.
+pub fn in_order(ty: &CqlType, bytes: &Bytes) -> Bytes {
+    match sorted(ty, bytes) {
+        Cow::Borrowed(_) => bytes.clone(),
+        Cow::Owned(ordered) => ordered.into(),
+    }
+}
+
+fn sorted<'b>(ty: &CqlType, bytes: &'b [u8]) -> Cow<'b, [u8]> {
+    let ordered = match ty {
+        CqlType::List { element, .. } if is_sorted_kind(element) => sorted_list(ty, element, bytes),
+        CqlType::Set { element, .. } => sorted_set(ty, element, bytes),
+        CqlType::Map { key, value, .. } => sorted_map(ty, key, value, bytes),
+        _ => None,
+    };
+    ordered.map_or(Cow::Borrowed(bytes), |ordered| Cow::Owned(ordered.to_vec()))
+}
+
+fn is_sorted_kind(ty: &CqlType) -> bool {
+    match ty {
+        CqlType::List { element, .. } => is_sorted_kind(element),
+        CqlType::Set { .. } | CqlType::Map { .. } => true,
+        _ => false,
+    }
+}
+
+/// None if nothing changes.
+fn sorted_list(ty: &CqlType, element: &CqlType, bytes: &[u8]) -> Option<Bytes> {
+    let elements = read_elements(ty, bytes).ok()?;
+    let elements: Vec<_> = elements.into_iter().map(|one| sorted(element, one)).collect();
+    let has_changed = elements.iter().any(|one| matches!(one, Cow::Owned(_)));
+    has_changed.then(|| pack_list(elements))
+}
+
+fn sorted_set(ty: &CqlType, element: &CqlType, bytes: &[u8]) -> Option<Bytes> {
+    let elements = read_elements(ty, bytes).ok()?;
+    let elements: Vec<_> = elements.into_iter().map(|one| sorted(element, one)).collect();
+    let is_kept = elements.is_sorted_by(|a, b| compare(element, a, b) == Ordering::Less);
+    let has_changed = elements.iter().any(|one| matches!(one, Cow::Owned(_)));
+    (!is_kept || has_changed).then(|| pack_set(element, elements))
+}
+
+fn sorted_map(ty: &CqlType, key: &CqlType, value: &CqlType, bytes: &[u8]) -> Option<Bytes> {
+    let entries = read_map(ty, bytes).ok()?;
+    let both = |(a, b)| (sorted(key, a), sorted(value, b));
+    let entries: Vec<_> = entries.into_iter().map(both).collect();
+    let is_kept = entries.is_sorted_by(|(a, _), (b, _)| compare(key, a, b) == Ordering::Less);
+    let has_changed = entries
+        .iter()
+        .any(|entry| !matches!(entry, (Cow::Borrowed(_), Cow::Borrowed(_))));
+    (!is_kept || has_changed).then(|| pack_map(key, entries))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::in_order;
+    use crate::types::CqlType;
+    use crate::value::{pack_list, pack_map, pack_set};
+
+    fn int(n: i32) -> [u8; 4] {
+        n.to_be_bytes()
+    }
+
+    fn set_type() -> CqlType {
+        CqlType::Set {
+            element: Arc::new(CqlType::INT),
+            frozen: true,
+        }
+    }
+
+    #[test]
+    fn sets_within_sets_and_maps_are_sorted_without_duplicates() {
+        let sorted = pack_list([int(1), int(2)]);
+        let given = pack_list([int(2), int(1), int(2)]);
+        assert_eq!(in_order(&set_type(), &given), sorted);
+        let map = CqlType::Map {
+            key: Arc::new(CqlType::INT),
+            value: Arc::new(set_type()),
+            frozen: true,
+        };
+        let expected = pack_map(
+            &CqlType::INT,
+            [(int(1), sorted.clone()), (int(2), sorted.clone())],
+        );
+        // Its keys the wrong way round, as bytes that a client sends.
+        let mut wrong = 2i32.to_be_bytes().to_vec();
+        for (key, value) in [(int(2), &given), (int(1), &sorted)] {
+            wrong.extend(4i32.to_be_bytes());
+            wrong.extend(key);
+            wrong.extend((value.len() as i32).to_be_bytes());
+            wrong.extend(value.as_ref());
+        }
+        assert_eq!(in_order(&map, &wrong.into()), expected);
+    }
+
+    #[test]
+    fn what_is_in_order_or_cannot_be_read_stays() {
+        let sorted = pack_set(&CqlType::INT, [int(1), int(2)]);
+        assert_eq!(in_order(&set_type(), &sorted), sorted);
+        let damaged = bytes::Bytes::from_static(&[0, 0, 0, 9]);
+        assert_eq!(in_order(&set_type(), &damaged), damaged);
+    }
+}
