@@ -27,7 +27,7 @@ fn sorted<'b>(ty: &CqlType, bytes: &'b [u8]) -> Cow<'b, [u8]> {
         CqlType::Map { key, value, .. } => sorted_map(ty, key, value, bytes),
         _ => None,
     };
-    ordered.map_or(Cow::Borrowed(bytes), |ordered| Cow::Owned(ordered.to_vec()))
+    ordered.map_or(Cow::Borrowed(bytes), |ordered| Cow::Owned(ordered.into()))
 }
 
 fn is_sorted_kind(ty: &CqlType) -> bool {
