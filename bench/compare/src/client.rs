@@ -64,14 +64,20 @@ impl Connection {
 
     /// Prepares a statement; gives its id.
     pub async fn prepare(&mut self, text: &str) -> Result<Bytes> {
-        let request = Request::Prepare(Prepare {
-            query: text.to_owned(),
-            ..Prepare::default()
-        });
-        match self.call(request).await? {
+        match self.call(prepare(text)).await? {
             Response::Result(QueryResult::Prepared(prepared)) => Ok(prepared.id),
             other => bail!("PREPARE was answered with {:?}", other.opcode()),
         }
+    }
+
+    /// Puts it on its way to be prepared once more; [`Connection::flush`] sends it. The id stays the same.
+    pub fn prepare_again(&mut self, stream: i16, text: &str) {
+        OutputEncoder::unstarted().request(
+            VERSION,
+            stream,
+            &RequestMessage::new(prepare(text)),
+            &mut self.output,
+        );
     }
 
     /// Puts an execution on its way, as a BATCH if there are several rows; [`Connection::flush`] sends it.
@@ -141,6 +147,13 @@ impl Connection {
             }
         }
     }
+}
+
+fn prepare(text: &str) -> Request {
+    Request::Prepare(Prepare {
+        query: text.to_owned(),
+        ..Prepare::default()
+    })
 }
 
 /// Makes the keyspace, the tables and the indexes of all operations.

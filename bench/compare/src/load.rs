@@ -4,6 +4,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use hdrhistogram::Histogram;
+use helenus_cql::error::CqlError;
+use helenus_cql::frame::Response;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
@@ -96,7 +98,7 @@ impl Source<'_> {
         }
     }
 
-    fn check(&self, response: helenus_cql::frame::Response) -> Result<Answer> {
+    fn check(&self, response: Response) -> Result<Answer> {
         match self {
             Source::Fill(..) => Operation::Write.check(response),
             Source::Run(operation, _) => operation.check(response),
@@ -162,6 +164,7 @@ impl Load {
             requests: 0,
             operations: 0,
         };
+        let to_prepare = i16::try_from(slots)?;
         let mut waiting = 0;
         let mut free: Vec<usize> = (0..slots).collect();
         let mut over = false;
@@ -199,12 +202,22 @@ impl Load {
                 None => connection.fill().await?,
             }
             while let Some((stream, response)) = connection.next_arrived()? {
-                let answer = source.check(response)?;
+                if stream == to_prepare {
+                    continue;
+                }
                 let slot = usize::try_from(stream)?;
-                let (execution, at) = sent
+                let slot = sent
                     .get_mut(slot)
-                    .and_then(Option::take)
                     .context("an answer to nothing that was asked")?;
+                let (execution, at) = slot.take().context("a second answer")?;
+                // Cassandra forgets prepared statements when a schema change catches up with it, as after the tables were made.
+                if let Response::Error(CqlError::Unprepared(_)) = response {
+                    connection.prepare_again(to_prepare, source.statement());
+                    connection.execute(stream, &id, &execution);
+                    *slot = Some((execution, at));
+                    continue;
+                }
+                let answer = source.check(response)?;
                 let took = at.elapsed();
                 seen.latency_us.saturating_record(took.as_micros() as u64);
                 seen.slowest.record(at, took);
@@ -215,11 +228,11 @@ impl Load {
                         ..execution
                     };
                     connection.execute(stream, &id, &rest);
-                    sent[slot] = Some((rest, Instant::now()));
+                    *slot = Some((rest, Instant::now()));
                 } else {
                     seen.requests += 1;
                     waiting -= 1;
-                    free.push(slot);
+                    free.push(usize::try_from(stream)?);
                 }
             }
         }

@@ -2,7 +2,8 @@
 //! percentiles, the server's CPU time for one operation, its resident memory, and the ratios of the medians.
 //!
 //! Client and servers share the machine's cores, so CPU time per operation is the figure that tells capacity. Both
-//! servers stay up all the time; the one that isn't measured is stopped (SIGSTOP), so that it takes no CPU.
+//! servers stay up all the time; the one that isn't measured is stopped (SIGSTOP), so that it takes no CPU, and what it had left to
+//! the kernel to write is written before the other begins.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -134,7 +135,7 @@ async fn run(args: Args) -> Result<()> {
             .iter_mut()
             .zip(answered)
             .for_each(|(slowest, rate)| *slowest = slowest.min(rate));
-        server.pause()?;
+        set_aside(server)?;
         println!("{} is filled and warm", server.name());
     }
     let phases = phases(&args, &slowest);
@@ -155,10 +156,17 @@ async fn run(args: Args) -> Result<()> {
                 println!("round {round} {measured}");
                 figures.push(measured);
             }
-            server.pause()?;
+            set_aside(server)?;
         }
     }
     report::print(&figures, &phases);
+    Ok(())
+}
+
+/// Stops a server, and writes out what it has left to the kernel: else the disk would do it while another is measured.
+fn set_aside(server: &Server) -> Result<()> {
+    server.pause()?;
+    rustix::fs::sync();
     Ok(())
 }
 
