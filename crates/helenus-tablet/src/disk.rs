@@ -1,6 +1,7 @@
 //! The object store under the tablets, watched: whether the disk is full, and errors that no retry can heal.
 
 use std::fmt;
+use std::io::ErrorKind;
 use std::ops::Range;
 use std::path::{Path as FilePath, PathBuf};
 use std::sync::Arc;
@@ -9,20 +10,23 @@ use std::time::Instant;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures::TryStreamExt;
+use futures::StreamExt;
 use futures::stream::BoxStream;
 use object_store::path::Path;
 use object_store::{
-    CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
+    CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore, ObjectStoreExt,
     PutMultipartOptions, PutOptions, PutPayload, PutResult, RenameOptions, Result, UploadPart,
 };
 use parking_lot::Mutex;
 use slatedb_common::retry::NonRetryable;
 
+use crate::erase::Eraser;
 use crate::error::{StoreError, has_no_space};
 use crate::files::Files;
 use crate::upload::{self, StagedUpload};
 
+/// Files that are deleted at the same time.
+const DELETED_AT_ONCE: usize = 4;
 /// How often the free space is asked for, at most.
 const PROBE_INTERVAL_MS: u128 = 100;
 
@@ -113,16 +117,22 @@ impl Space {
 }
 
 /// An object store on a local disk. A failed read is not tried for ever: it fails the read that needs it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct LocalStore {
     inner: object_store::local::LocalFileSystem,
     space: Arc<Space>,
     files: Arc<Files>,
+    eraser: Eraser,
     fsync: bool,
 }
 
 impl LocalStore {
-    pub fn open(root: &FilePath, space: Arc<Space>, fsync: bool) -> std::result::Result<Self, StoreError> {
+    pub fn open(
+        root: &FilePath,
+        space: Arc<Space>,
+        eraser: Eraser,
+        fsync: bool,
+    ) -> std::result::Result<Self, StoreError> {
         let inner = object_store::local::LocalFileSystem::new_with_prefix(root)
             .map_err(|error| StoreError::Unavailable(error.to_string()))?
             .with_fsync(fsync);
@@ -130,8 +140,29 @@ impl LocalStore {
             inner,
             space,
             files: Arc::default(),
+            eraser,
             fsync,
         })
+    }
+
+    /// Deletes an object; it is no error if there is none, as with S3.
+    async fn delete_one(&self, location: Path) -> Result<Path> {
+        match self.table_path(&location) {
+            Some(path) => {
+                let (eraser, at) = (self.eraser.clone(), path.clone());
+                let delete = move || match eraser.delete(&path) {
+                    Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+                    result => result,
+                };
+                upload::blocking(at, delete).await?;
+            }
+            None => match self.inner.delete(&location).await {
+                Ok(()) | Err(object_store::Error::NotFound { .. }) => {}
+                Err(error) => return Err(error),
+            },
+        }
+        self.files.forget(&location);
+        Ok(location)
     }
 
     /// The path of an SSTable: no two are ever written under one name.
@@ -207,9 +238,12 @@ impl ObjectStore for LocalStore {
     }
 
     fn delete_stream(&self, locations: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
-        let files = self.files.clone();
-        let deleted = self.inner.delete_stream(locations);
-        Box::pin(deleted.inspect_ok(move |location| files.forget(location)))
+        let this = self.clone();
+        let delete = move |location: Result<Path>| {
+            let this = this.clone();
+            async move { this.delete_one(location?).await }
+        };
+        locations.map(delete).buffered(DELETED_AT_ONCE).boxed()
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {

@@ -24,6 +24,7 @@ mod database;
 mod disk;
 mod dispatch;
 mod drain;
+mod erase;
 mod error;
 mod files;
 mod filters;

@@ -2,7 +2,7 @@
 //! Has the tablets' tombstones compacted and their garbage deleted.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use object_store::ObjectStore;
 use slatedb::admin::Admin;
@@ -17,8 +17,37 @@ use crate::sweep::Sweep;
 use crate::tablet::Tablet;
 
 const INTERVAL: Duration = Duration::from_millis(500);
-/// Files of retired segments that are kept for new ones: as many as a flush retires at once, else the next ones have to be filled anew.
-const SPARES_MAX: usize = 8;
+/// Files of retired segments that are kept for new ones, whether they are needed or not.
+const SPARES_MIN: usize = 2;
+/// What was not needed for so long is given back.
+const SPARES_KEPT: Duration = Duration::from_secs(60);
+
+/// How many spare files there are too many. A flush retires as many segments as were written since the one before: if their files are
+/// not kept, the next ones have to be filled anew.
+struct Spares {
+    since: Instant,
+    /// The fewest that there were since then.
+    fewest: usize,
+}
+
+impl Spares {
+    fn new() -> Self {
+        Spares {
+            since: Instant::now(),
+            fewest: usize::MAX,
+        }
+    }
+
+    /// Takes notice of how many there are; gives how many weren't needed for a while.
+    fn unneeded(&mut self, count: usize) -> usize {
+        self.fewest = self.fewest.min(count);
+        if self.since.elapsed() < SPARES_KEPT {
+            return 0;
+        }
+        let fewest = std::mem::replace(self, Spares::new()).fewest;
+        fewest.saturating_sub(SPARES_MIN)
+    }
+}
 
 pub(crate) struct Maintenance {
     pub log: Arc<Log>,
@@ -41,6 +70,7 @@ impl Maintenance {
             .iter()
             .map(|_| Sweep::new(self.garbage_age))
             .collect();
+        let mut spares = Spares::new();
         loop {
             let _ = tokio::time::timeout(INTERVAL, self.wake.notified()).await;
             self.trim().await;
@@ -55,6 +85,7 @@ impl Maintenance {
                 self.folder.drop_spares();
             } else {
                 self.prepare_spare().await;
+                self.give_back_spares(&mut spares).await;
             }
         }
     }
@@ -83,9 +114,10 @@ impl Maintenance {
             }
         }
         let retirable = self.retirable(&stored);
+        let spare_max = (self.log_max_bytes / self.folder.segment_bytes) as usize;
         let mut retired = 0;
         for segment in &retirable {
-            if let Err(error) = self.folder.retire(segment, SPARES_MAX) {
+            if let Err(error) = self.folder.retire(segment, spare_max) {
                 tracing::warn!(path = %segment.path.display(), %error, "a log segment could not be removed");
                 break;
             }
@@ -161,5 +193,36 @@ impl Maintenance {
             }
         })
         .await;
+    }
+
+    async fn give_back_spares(&self, spares: &mut Spares) {
+        let unneeded = spares.unneeded(self.folder.spares().len());
+        if unneeded == 0 {
+            return;
+        }
+        let folder = self.folder.clone();
+        let _ = tokio::task::spawn_blocking(move || {
+            if let Err(error) = folder.give_back(unneeded) {
+                tracing::debug!(%error, "a spare log segment could not be removed");
+            }
+        })
+        .await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spare_files_that_no_flush_needed_for_a_while_are_too_many() {
+        let mut spares = Spares::new();
+        assert_eq!(spares.unneeded(16), 0, "the next flush may need them");
+        assert_eq!(spares.unneeded(5), 0);
+        spares.since -= SPARES_KEPT;
+        assert_eq!(spares.unneeded(9), 5 - SPARES_MIN);
+        assert_eq!(spares.unneeded(9), 0, "another while begins");
+        spares.since -= SPARES_KEPT;
+        assert_eq!(spares.unneeded(1), 0);
     }
 }

@@ -21,6 +21,7 @@ use crate::database::{Database, Databases, LEVEL0_MAX, Opened, tablet_path};
 use crate::disk::Space;
 use crate::dispatch::{self, Router, Teller};
 use crate::drain;
+use crate::erase::Eraser;
 use crate::error::{StoreError, from_slatedb};
 use crate::filters;
 use crate::flush::{self, Flushes};
@@ -97,6 +98,7 @@ pub(crate) struct Opener {
     pub format: Format,
     pub clock: Arc<StoreClock>,
     pub store: Arc<dyn ObjectStore>,
+    pub eraser: Eraser,
     pub block_cache: Arc<BlockCache>,
     pub metrics: Arc<DefaultMetricsRecorder>,
     pub background: Background,
@@ -201,6 +203,7 @@ impl Opener {
             path: folders.log(),
             segment_bytes: config.log_segment_bytes.next_multiple_of(4096),
             fsync: config.fsync,
+            eraser: self.eraser.clone(),
         };
         let thread = log::start(
             log.clone(),

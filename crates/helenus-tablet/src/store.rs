@@ -21,6 +21,7 @@ use crate::clock::StoreClock;
 use crate::config::{StoreConfig, StoreUrl};
 use crate::disk::{LocalStore, Space};
 use crate::dispatch::tablet_of;
+use crate::erase::Eraser;
 use crate::error::{StoreError, from_slatedb};
 use crate::hooks::Hooks;
 use crate::layout::Folders;
@@ -165,13 +166,17 @@ impl Store {
             .map_err(|error| StoreError::io("cannot create", &log_path, &error))?;
 
         let space = Arc::new(Space::new(&log_path, config.disk_reserve_bytes));
-        let object_store: Arc<dyn ObjectStore> =
-            Arc::new(LocalStore::open(&folders.root, space.clone(), config.fsync)?);
+        let eraser = Eraser::start().map_err(|error| {
+            StoreError::Unavailable(format!("cannot start the thread that deletes: {error}"))
+        })?;
+        let local = LocalStore::open(&folders.root, space.clone(), eraser.clone(), config.fsync)?;
+        let object_store: Arc<dyn ObjectStore> = Arc::new(local);
         let opener = Opener {
             clock: Arc::new(StoreClock::new(config.clock.clone())),
             block_cache: BlockCache::new(config.block_cache_bytes),
             metrics: Arc::new(DefaultMetricsRecorder::new()),
             store: object_store.clone(),
+            eraser,
             background: Background::start(config.background_threads)?,
             writing: Background::start_writing()?,
             config,

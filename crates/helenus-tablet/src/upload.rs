@@ -172,7 +172,8 @@ fn done() -> PutResult {
     }
 }
 
-async fn blocking<T: Send + 'static>(
+/// Does what waits for the disk on a thread that may wait.
+pub(crate) async fn blocking<T: Send + 'static>(
     path: PathBuf,
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> Result<T> {

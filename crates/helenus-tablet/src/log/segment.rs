@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use super::frame::{SEGMENT_HEADER_LEN, SegmentHeader};
+use crate::erase::Eraser;
 use crate::error::StoreError;
 use crate::layout::sync_folder;
 
@@ -44,6 +45,7 @@ pub(crate) struct Folder {
     pub path: PathBuf,
     pub segment_bytes: u64,
     pub fsync: bool,
+    pub eraser: Eraser,
 }
 
 impl Folder {
@@ -69,7 +71,8 @@ impl Folder {
         Ok(numbers)
     }
 
-    fn spares(&self) -> Vec<PathBuf> {
+    /// The files that wait to be used.
+    pub fn spares(&self) -> Vec<PathBuf> {
         let Ok(entries) = std::fs::read_dir(&self.path) else {
             return Vec::new();
         };
@@ -145,9 +148,17 @@ impl Folder {
                 self.path.join(format!("{:016x}.spare", segment.number)),
             )?;
         } else {
-            std::fs::remove_file(&segment.path)?;
+            self.eraser.delete(&segment.path)?;
         }
         Ok(())
+    }
+
+    /// Gives the room of so many spare files back.
+    pub fn give_back(&self, count: usize) -> std::io::Result<()> {
+        self.spares()
+            .iter()
+            .take(count)
+            .try_for_each(|spare| self.eraser.delete(spare))
     }
 
     /// Makes a spare file of zeros if there is none, so that the log thread need not wait for one. It takes half of the disk's time at

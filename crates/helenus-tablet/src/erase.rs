@@ -1,0 +1,150 @@
+//! Deletes large files bit by bit.
+//!
+//! Where the file system tells the disk at once of what has become free (the mount option `discard`), a disk may take 5 ms to forget 32 MB,
+//! in which a sync of the log waits. So the name of a file is deleted at once, and its bytes by and by.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::{Duration, Instant};
+
+use crate::priority::give_way;
+
+/// How much is freed at once, in bytes. A file that is no larger is deleted as any other.
+const STEP: u64 = 1 << 20;
+/// Files that wait for their turn at most; what comes then is deleted at once.
+const WAITING_MAX: usize = 128;
+/// How long a file's last readers are waited for, and how often they are looked for.
+const READERS_TIMEOUT: Duration = Duration::from_secs(2);
+const READERS_INTERVAL: Duration = Duration::from_millis(20);
+
+/// The thread that deletes; it ends when the last of these is gone and all is deleted.
+#[derive(Debug, Clone)]
+pub(crate) struct Eraser {
+    queue: SyncSender<File>,
+}
+
+impl Eraser {
+    /// # Errors
+    /// If no thread can be had.
+    pub fn start() -> io::Result<Eraser> {
+        let (queue, files) = sync_channel(WAITING_MAX);
+        std::thread::Builder::new()
+            .name("helenus-erase".into())
+            .spawn(move || run(&files))?;
+        Ok(Eraser { queue })
+    }
+
+    /// Deletes a file's name, and what it holds by and by, once nobody reads it any more. Blocks, though not for long.
+    ///
+    /// # Errors
+    /// If there is no such file, or it may not be deleted.
+    pub fn delete(&self, path: &Path) -> io::Result<()> {
+        // Who may not write to a file may delete it nevertheless.
+        let file = OpenOptions::new().write(true).open(path).ok();
+        std::fs::remove_file(path)?;
+        if let Some(file) = file.filter(|file| len(file) > STEP) {
+            // Closing it, if it is one too many, deletes all of it.
+            let _ = self.queue.try_send(file);
+        }
+        Ok(())
+    }
+}
+
+fn run(files: &Receiver<File>) {
+    give_way();
+    for file in files {
+        if wait_for_readers(&file) {
+            // What can't be cut off is deleted when the file is closed.
+            let _ = erase(&file);
+        }
+    }
+}
+
+/// Cuts off the end until there is nothing left; at most half of the disk's time.
+fn erase(file: &File) -> io::Result<()> {
+    let mut left = len(file);
+    while left > 0 {
+        left = left.saturating_sub(STEP);
+        let started = Instant::now();
+        file.set_len(left)?;
+        std::thread::sleep(started.elapsed());
+    }
+    Ok(())
+}
+
+fn len(file: &File) -> u64 {
+    file.metadata().map_or(0, |data| data.len())
+}
+
+/// Waits until nobody else has the file open; false if somebody still has it after a while.
+fn wait_for_readers(file: &File) -> bool {
+    let began = Instant::now();
+    while !is_alone(file) {
+        if began.elapsed() > READERS_TIMEOUT {
+            return false;
+        }
+        std::thread::sleep(READERS_INTERVAL);
+    }
+    true
+}
+
+/// Whether nobody else has the file open: only then the kernel gives a lease for writing.
+#[cfg(target_os = "linux")]
+#[allow(unsafe_code)]
+fn is_alone(file: &File) -> bool {
+    use std::os::fd::AsRawFd;
+    let lease = |kind: libc::c_int| {
+        // SAFETY: the descriptor is open for as long as `file` lives, and nothing is passed by address.
+        unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, kind) == 0 }
+    };
+    lease(libc::F_WRLCK) && lease(libc::F_UNLCK)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_alone(_: &File) -> bool {
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+
+    fn large_file(folder: &Path) -> std::path::PathBuf {
+        let path = folder.join("1.sst");
+        std::fs::write(&path, vec![7; 3 * STEP as usize + 5]).unwrap();
+        path
+    }
+
+    #[test]
+    fn a_file_is_erased_bit_by_bit_and_only_when_nobody_reads_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = large_file(folder.path());
+        let mut reader = File::open(&path).unwrap();
+        let writer = OpenOptions::new().write(true).open(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert!(!is_alone(&writer), "it is being read");
+        let mut bytes = Vec::new();
+        reader.read_to_end(&mut bytes).unwrap();
+        assert_eq!(bytes.len() as u64, 3 * STEP + 5);
+        drop(reader);
+        assert!(wait_for_readers(&writer));
+        erase(&writer).unwrap();
+        assert_eq!(len(&writer), 0);
+    }
+
+    #[test]
+    fn a_readers_file_is_whole_though_its_name_is_gone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = large_file(folder.path());
+        let reader = File::open(&path).unwrap();
+        let eraser = Eraser::start().unwrap();
+        eraser.delete(&path).unwrap();
+        assert!(!path.exists());
+        assert_eq!(len(&reader), 3 * STEP + 5);
+        assert_eq!(eraser.delete(&path).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+}
