@@ -5,6 +5,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
@@ -44,7 +45,7 @@ impl Eraser {
         // Who may not write to a file may delete it nevertheless.
         let file = OpenOptions::new().write(true).open(path).ok();
         std::fs::remove_file(path)?;
-        if let Some(file) = file.filter(|file| len(file) > STEP) {
+        if let Some(file) = file.filter(is_to_erase) {
             // Closing it, if it is one too many, deletes all of it.
             let _ = self.queue.try_send(file);
         }
@@ -72,6 +73,12 @@ fn erase(file: &File) -> io::Result<()> {
         std::thread::sleep(started.elapsed());
     }
     Ok(())
+}
+
+/// Whether a file whose name is gone is large, and has no other name: a backup may be made of links.
+fn is_to_erase(file: &File) -> bool {
+    file.metadata()
+        .is_ok_and(|data| data.nlink() == 0 && data.len() > STEP)
 }
 
 fn len(file: &File) -> u64 {
@@ -134,6 +141,19 @@ mod tests {
         assert!(wait_for_readers(&writer));
         erase(&writer).unwrap();
         assert_eq!(len(&writer), 0);
+    }
+
+    #[test]
+    fn what_has_another_name_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = large_file(folder.path());
+        let file = OpenOptions::new().write(true).open(&path).unwrap();
+        let backup = folder.path().join("backup.sst");
+        std::fs::hard_link(&path, &backup).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert!(!is_to_erase(&file));
+        std::fs::remove_file(&backup).unwrap();
+        assert!(is_to_erase(&file));
     }
 
     #[test]
