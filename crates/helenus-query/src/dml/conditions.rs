@@ -296,7 +296,7 @@ impl ColumnCondition {
             Test::InMarker { index, element } => {
                 let mut any = false;
                 for bound in listed(*index, element, eval)? {
-                    any |= target.equals(bound)?;
+                    any |= target.equals(bound.as_deref())?;
                 }
                 Ok(any)
             }
@@ -382,11 +382,7 @@ impl ColumnCondition {
 }
 
 /// The values of a list that is bound for an IN.
-fn listed<'v>(
-    index: usize,
-    element: &CqlType,
-    eval: &EvalContext<'v>,
-) -> Result<Vec<Option<&'v [u8]>>, CqlError> {
+fn listed(index: usize, element: &CqlType, eval: &EvalContext<'_>) -> Result<Vec<Option<Bytes>>, CqlError> {
     let list = match eval.values.get(index) {
         Some(BoundValue::Set(list)) => list,
         Some(BoundValue::Null) => return invalid("Invalid null list in IN condition".to_owned()),
@@ -396,7 +392,8 @@ fn listed<'v>(
     for value in values.iter().flatten() {
         value::validate(element, value).map_err(CqlError::Invalid)?;
     }
-    Ok(values)
+    let in_order = |value: &[u8]| value::in_order(element, &list.slice_ref(value));
+    Ok(values.into_iter().map(|value| value.map(in_order)).collect())
 }
 
 fn list_index(index: &Term, eval: &EvalContext<'_>) -> Result<Option<usize>, CqlError> {

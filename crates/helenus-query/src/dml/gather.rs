@@ -23,8 +23,8 @@ use crate::storage::read::{
 /// Table, partition, kind, clustering and column of a counter.
 type CounterKey = (u32, Bytes, KeyKind, Bytes, ColumnId);
 
-/// Counters' totals and when they were made, in µs.
-pub(super) type Totals = HashMap<CounterKey, (i64, i64)>;
+/// Counters' totals and when they were made, in µs; `None` for one that was deleted by itself.
+pub(super) type Totals = HashMap<CounterKey, Option<(i64, i64)>>;
 
 /// Where a row lies.
 struct Place<'p> {
@@ -249,6 +249,14 @@ impl Gathering<'_> {
                 self.increment(place, operation, delta, stored, &mut row)?;
                 continue;
             }
+            if self.params.table.is_counter && matches!(operation.action, Action::Delete) {
+                if stored.is_none() {
+                    stored = Some(self.read_stored(place).await?);
+                }
+                let stored = stored.as_ref().and_then(Option::as_ref);
+                self.delete_counter(place, operation, stored, &mut row)?;
+                continue;
+            }
             if operation.action.requires_read() && existing.is_none() {
                 existing = Some(self.read_existing(place).await?);
             }
@@ -262,6 +270,16 @@ impl Gathering<'_> {
         Ok(row)
     }
 
+    fn counter_key(&self, place: &Place<'_>, id: ColumnId) -> CounterKey {
+        (
+            self.params.table.number.0,
+            place.partition.bytes.clone(),
+            place.kind,
+            place.clustering.clone(),
+            id,
+        )
+    }
+
     /// Adds to a counter. The new total is newer than the old one whatever the clock says, so that merges keep it.
     fn increment(
         &mut self,
@@ -271,19 +289,12 @@ impl Gathering<'_> {
         stored: Option<&StoredRow>,
         row: &mut RowBuilder,
     ) -> Result<(), CqlError> {
-        let table = self.params.table;
-        let column = table.columns.get(operation.column);
-        let id = column.map_or(ColumnId(0), |column| column.id);
-        let key = (
-            table.number.0,
-            place.partition.bytes.clone(),
-            place.kind,
-            place.clustering.clone(),
-            id,
-        );
+        let id = operation.id;
+        let key = self.counter_key(place, id);
         let now_us = self.params.timestamp_us;
         let (total, timestamp_us) = match self.writes.counters.get(&key) {
-            Some((total, last_us)) => (total.wrapping_add(delta), last_us.saturating_add(1)),
+            Some(Some((total, last_us))) => (total.wrapping_add(delta), last_us.saturating_add(1)),
+            Some(None) => return Ok(()),
             None => match counter_state(stored, id)? {
                 CounterState::Absent => (delta, now_us),
                 CounterState::Total {
@@ -293,8 +304,33 @@ impl Gathering<'_> {
                 CounterState::Deleted => return Ok(()),
             },
         };
-        self.writes.counters.insert(key, (total, timestamp_us));
+        self.writes.counters.insert(key, Some((total, timestamp_us)));
         row.cell(id, Cell::counter(timestamp_us, total));
+        Ok(())
+    }
+
+    /// Deletes a counter for good: a tombstone takes precedence over it whatever their timestamps (`Cells.resolveCounter`), so it is
+    /// written with one that is old enough for the merge, too.
+    fn delete_counter(
+        &mut self,
+        place: &Place<'_>,
+        operation: &Operation,
+        stored: Option<&StoredRow>,
+        row: &mut RowBuilder,
+    ) -> Result<(), CqlError> {
+        let id = operation.id;
+        let key = self.counter_key(place, id);
+        let last_us = match self.writes.counters.get(&key) {
+            Some(counter) => counter.map(|(_, last_us)| last_us),
+            None => match counter_state(stored, id)? {
+                CounterState::Total { timestamp_us, .. } => Some(timestamp_us),
+                CounterState::Absent | CounterState::Deleted => None,
+            },
+        };
+        let params = &self.params;
+        let timestamp_us = last_us.map_or(params.timestamp_us, |last_us| last_us.max(params.timestamp_us));
+        self.writes.counters.insert(key, None);
+        row.cell(id, Cell::tombstone(timestamp_us, params.now_s));
         Ok(())
     }
 

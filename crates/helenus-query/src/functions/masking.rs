@@ -87,6 +87,10 @@ pub fn hash(ty: &CqlType, has_algorithm: bool) -> NativeFunction {
         let algorithm = algorithm.map_or("SHA-256".into(), |name| String::from_utf8_lossy(name));
         digest(&algorithm, value).map(Some)
     })
+    .checking(|args| match args.get(1) {
+        Some(Some(name)) => digest(&String::from_utf8_lossy(name), &[]).map(drop),
+        _ => Ok(()),
+    })
 }
 
 fn digest(algorithm: &str, value: &[u8]) -> Result<Bytes, CqlError> {
@@ -97,6 +101,8 @@ fn digest(algorithm: &str, value: &[u8]) -> Result<Bytes, CqlError> {
         "SHA-256" => sha2::Sha256::digest(value).to_vec(),
         "SHA-384" => sha2::Sha384::digest(value).to_vec(),
         "SHA-512" => sha2::Sha512::digest(value).to_vec(),
+        "SHA-512/224" => sha2::Sha512_224::digest(value).to_vec(),
+        "SHA-512/256" => sha2::Sha512_256::digest(value).to_vec(),
         _ => {
             return Err(CqlError::invalid(format!(
                 "Hash algorithm not found: {algorithm}"
@@ -138,6 +144,10 @@ pub fn partial(name: &'static str, ty: &CqlType, has_padding: bool) -> NativeFun
             .map(|char| char.unwrap_or('?'))
             .collect();
         Ok(Some(Bytes::from(masked)))
+    })
+    .checking(move |args| match args.get(3) {
+        Some(Some(text)) => padding(name, &String::from_utf8_lossy(text)).map(drop),
+        _ => Ok(()),
     })
 }
 

@@ -55,6 +55,17 @@ pub trait ScalarFunction: Debug + Send + Sync {
     /// # Errors
     /// What the function refuses, and `FunctionFailure` for operations that fail.
     fn call(&self, args: &[Option<Bytes>], ctx: &EvalContext<'_>) -> Result<Option<Bytes>, CqlError>;
+    /// True if some constants are refused whether there is a row or not.
+    fn checks_constants(&self) -> bool {
+        false
+    }
+    /// Looks at the arguments that are constants; the others are null.
+    ///
+    /// # Errors
+    /// What the function refuses of them.
+    fn check_constants(&self, _args: &[Option<Bytes>]) -> Result<(), CqlError> {
+        Ok(())
+    }
     /// The name of the result's column, given those of the arguments.
     fn column_name(&self, args: &[String]) -> String {
         format!("{}({})", self.name(), args.join(", "))

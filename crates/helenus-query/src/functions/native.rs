@@ -18,6 +18,8 @@ pub type Output = Result<Option<Bytes>, CqlError>;
 
 type Body = Arc<dyn Fn(Args<'_>, &EvalContext<'_>) -> Output + Send + Sync>;
 
+type Check = Arc<dyn Fn(Args<'_>) -> Result<(), CqlError> + Send + Sync>;
+
 /// How a call is named in the result.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum ColumnName {
@@ -40,6 +42,7 @@ pub struct NativeFunction {
     pure: bool,
     column_name: ColumnName,
     body: Body,
+    check: Option<Check>,
 }
 
 impl NativeFunction {
@@ -57,6 +60,7 @@ impl NativeFunction {
             pure: true,
             column_name: ColumnName::Call,
             body: Arc::new(body),
+            check: None,
         }
     }
 
@@ -81,6 +85,15 @@ impl NativeFunction {
     /// Gives another result on each call.
     pub fn impure(mut self) -> NativeFunction {
         self.pure = false;
+        self
+    }
+
+    /// Refuses some constants among the arguments before any row is looked at; those that are none come as nulls.
+    pub(super) fn checking(
+        mut self,
+        check: impl Fn(Args<'_>) -> Result<(), CqlError> + Send + Sync + 'static,
+    ) -> NativeFunction {
+        self.check = Some(Arc::new(check));
         self
     }
 
@@ -140,6 +153,14 @@ impl ScalarFunction for NativeFunction {
 
     fn call(&self, args: &[Option<Bytes>], ctx: &EvalContext<'_>) -> Output {
         (self.body)(args, ctx)
+    }
+
+    fn checks_constants(&self) -> bool {
+        self.check.is_some()
+    }
+
+    fn check_constants(&self, args: &[Option<Bytes>]) -> Result<(), CqlError> {
+        self.check.as_ref().map_or(Ok(()), |check| check(args))
     }
 
     fn column_name(&self, args: &[String]) -> String {

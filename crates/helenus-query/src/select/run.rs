@@ -14,6 +14,7 @@ use super::limits::{Limits, NO_LIMIT};
 use super::output::{Output, PageLimit, Passed, Step};
 use super::paging::PagingState;
 use super::plan::{Aggregation, SelectPlan};
+use super::similarity::Nearest;
 use super::source::Source;
 use super::tombstones::TombstoneCount;
 use super::view::{Live, View};
@@ -161,6 +162,12 @@ impl Run<'_> {
             let warnings =
                 nearest.check(limits.rows, limits.per_partition, page_size, options.consistency)?;
             self.warnings.extend(warnings);
+            plan.restrictions.filter(&self.ctx)?;
+            nearest.bind(&self.ctx, false)?;
+            if !plan.restrictions.is_key_range {
+                plan.restrictions.partition_keys(&self.ctx)?;
+            }
+            Nearest::check_limit(limits.rows)?;
             return Ok(None);
         }
         let sorts = !plan.sort_columns.is_empty();

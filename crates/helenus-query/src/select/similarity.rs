@@ -151,20 +151,15 @@ impl Nearest {
                 "Top-K queries can only be run with consistency level ONE / LOCAL_ONE / NODE_LOCAL. Consistency level {consistency} was requested. Downgrading the consistency level to {downgrade}."
             ));
         }
-        if limit == super::limits::NO_LIMIT {
-            return Err(CqlError::invalid(
-                "Top-K queries must have a limit specified and the limit must be less than the query page size",
-            ));
-        }
         if per_partition != super::limits::NO_LIMIT {
             return Err(CqlError::invalid(
                 "Top-K queries do not support per-partition limits",
             ));
         }
-        if limit > ROWS_MAX {
-            return Err(CqlError::invalid(format!(
-                "Use of ANN OF in an ORDER BY clause requires a LIMIT that is not greater than {ROWS_MAX}. LIMIT was {limit}"
-            )));
+        if limit == super::limits::NO_LIMIT {
+            return Err(CqlError::invalid(
+                "Top-K queries must have a limit specified and the limit must be less than the query page size",
+            ));
         }
         if let Some(page_size) = page_size.filter(|page_size| *page_size < limit) {
             warnings.push(format!(
@@ -172,6 +167,16 @@ impl Nearest {
             ));
         }
         Ok(warnings)
+    }
+
+    /// Checks how many rows are asked for, which Cassandra does when it has bound all values.
+    pub fn check_limit(limit: u32) -> Result<(), CqlError> {
+        match limit > ROWS_MAX {
+            true => Err(CqlError::invalid(format!(
+                "Use of ANN OF in an ORDER BY clause requires a LIMIT that is not greater than {ROWS_MAX}. LIMIT was {limit}"
+            ))),
+            false => Ok(()),
+        }
     }
 }
 

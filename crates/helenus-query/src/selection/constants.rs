@@ -37,7 +37,17 @@ fn check(evaluation: &Evaluation<'_>, typed: &Typed) -> Result<(), CqlError> {
     }
     children(typed)
         .into_iter()
-        .try_for_each(|child| check(evaluation, child))
+        .try_for_each(|child| check(evaluation, child))?;
+    match &typed.node {
+        Node::Scalar { function, args } if function.checks_constants() => {
+            let constant = |arg: &Typed| match is_constant(arg) {
+                true => evaluation.value(arg),
+                false => Ok(None),
+            };
+            function.check_constants(&args.iter().map(constant).collect::<Result<Vec<_>, _>>()?)
+        }
+        _ => Ok(()),
+    }
 }
 
 /// True for terms, and for calls of them that always give the same.
