@@ -14,6 +14,9 @@ use crate::priority::give_way;
 
 /// How much is freed at once, in bytes. A file that is no larger is deleted as any other.
 const STEP: u64 = 1 << 20;
+/// `fcntl.h` has it, the crate `libc` only for some systems.
+#[cfg(target_os = "linux")]
+const F_SETSIG: libc::c_int = 10;
 /// Files that wait for their turn at most; what comes then is deleted at once.
 const WAITING_MAX: usize = 128;
 /// How long a file's last readers are waited for, and how often they are looked for.
@@ -97,16 +100,19 @@ fn wait_for_readers(file: &File) -> bool {
     true
 }
 
-/// Whether nobody else has the file open: only then the kernel gives a lease for writing.
+/// Whether nobody else has the file open: only then the kernel gives a lease for writing. Who opens it at that very moment is told of by a
+/// signal, which ends the process unless it is one that is ignored.
 #[cfg(target_os = "linux")]
 #[allow(unsafe_code)]
 fn is_alone(file: &File) -> bool {
     use std::os::fd::AsRawFd;
-    let lease = |kind: libc::c_int| {
+    let set = |what: libc::c_int, value: libc::c_int| {
         // SAFETY: the descriptor is open for as long as `file` lives, and nothing is passed by address.
-        unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, kind) == 0 }
+        unsafe { libc::fcntl(file.as_raw_fd(), what, value) == 0 }
     };
-    lease(libc::F_WRLCK) && lease(libc::F_UNLCK)
+    set(F_SETSIG, libc::SIGURG)
+        && set(libc::F_SETLEASE, libc::F_WRLCK)
+        && set(libc::F_SETLEASE, libc::F_UNLCK)
 }
 
 #[cfg(not(target_os = "linux"))]
