@@ -203,7 +203,10 @@ impl Load {
             }
             while let Some((stream, response)) = connection.next_arrived()? {
                 if stream == to_prepare {
-                    continue;
+                    match response {
+                        Response::Error(error) => return Err(error.into()),
+                        _ => continue,
+                    }
                 }
                 let slot = usize::try_from(stream)?;
                 let slot = sent
