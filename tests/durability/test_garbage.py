@@ -196,6 +196,33 @@ def test_error_keeps_the_stream(target):
     s.close()
 
 
+def test_connection_goes_on_behind_what_is_no_request(target):
+    """An opcode that nobody knows, or that is a server's, is refused on its stream; what comes behind it is served."""
+    if not target.owned:
+        pytest.skip("Cassandra answers all that follows with the same error, before v5")
+    s = ready(target)
+    select = frame(QUERY, query_body("SELECT key FROM system.local"), stream=7)
+    for opcode, version in ((0x20, 4), (0xFF, 4), (READY, 4), (QUERY, 0x84)):
+        s.sendall(frame(opcode, b"body", stream=5, version=version) + select)
+        answers = {answer[1]: answer for answer in (read_frame(s), read_frame(s))}
+        assert answers[5][2] == ERROR and struct.unpack(">i", answers[5][3][:4])[0] == 0x000A
+        assert answers[7][2] == 8
+    s.close()
+
+
+def test_too_large_request_is_skipped(target):
+    s = ready(target)
+    length = 300 * 1024 * 1024
+    s.sendall(frame(QUERY, length=length, stream=5))
+    for _ in range(300):
+        s.sendall(b"x" * (1024 * 1024))
+    answer = read_frame(s)
+    assert answer[1:3] == (5, ERROR) and b"Request is too big" in answer[3]
+    s.sendall(frame(QUERY, query_body("SELECT key FROM system.local"), stream=7))
+    assert read_frame(s)[1:3] == (7, 8)
+    s.close()
+
+
 def test_query_before_startup(target):
     s = dial(target)
     s.sendall(frame(QUERY, query_body("SELECT key FROM system.local")))

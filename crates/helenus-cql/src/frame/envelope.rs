@@ -172,7 +172,7 @@ pub struct Envelope {
     pub body: Bytes,
 }
 
-/// Bytes that can't be an envelope, and how to tell the client so. The connection is of no use after it.
+/// Bytes that can't be an envelope, and how to tell the client so.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EnvelopeError {
     /// The version to answer in.
@@ -180,6 +180,20 @@ pub struct EnvelopeError {
     /// The stream to answer on: 0 where the header could not be read.
     pub stream: i16,
     pub error: CqlError,
+    /// How many bytes it takes up, behind which the next envelope begins. The connection is of no use where nobody knows.
+    pub len: Option<usize>,
+}
+
+impl EnvelopeError {
+    /// An error behind which nothing can be read any more.
+    pub(super) fn last(version: ProtocolVersion, stream: i16, error: CqlError) -> EnvelopeError {
+        EnvelopeError {
+            version,
+            stream,
+            error,
+            len: None,
+        }
+    }
 }
 
 /// A header as it lies in the buffer, and the length of the body behind it.
@@ -192,14 +206,12 @@ pub(crate) fn decode_header(
         return Ok(None);
     };
     let number = first & !RESPONSE_BIT;
-    let refuse = |version, stream, message: String| EnvelopeError {
-        version,
-        stream,
-        error: CqlError::Protocol(message),
+    let last = |version, stream, message: String| {
+        Err(EnvelopeError::last(version, stream, CqlError::Protocol(message)))
     };
     let Some(version) = ProtocolVersion::from_number(number) else {
         let worded_in = ProtocolVersion::of_refusal(number);
-        return Err(refuse(worded_in, 0, ProtocolVersion::refusal(number)));
+        return last(worded_in, 0, ProtocolVersion::refusal(number));
     };
     let mut rest = match buffer.get(1..HEADER_LEN) {
         Some(rest) => rest,
@@ -209,12 +221,24 @@ pub(crate) fn decode_header(
     let stream = rest.get_i16();
     if version.is_beta() && !flags.contains(Flags::USE_BETA) {
         let message = format!("Beta version of the protocol used ({version}), but USE_BETA flag is unset");
-        return Err(refuse(version, 0, message));
+        return last(version, 0, message);
     }
     let code = rest.get_u8();
-    let body_len = rest.get_i32();
+    let claimed_len = rest.get_i32();
+    let Ok(body_len) = usize::try_from(claimed_len) else {
+        let message = format!("Invalid value for envelope header body length field: {claimed_len}");
+        return last(version, stream, message);
+    };
+    let refuse = |error| {
+        Err(EnvelopeError {
+            version,
+            stream,
+            error,
+            len: Some(HEADER_LEN + body_len),
+        })
+    };
     let Some(opcode) = Opcode::from_code(code) else {
-        return Err(refuse(version, stream, format!("Unknown opcode {code}")));
+        return refuse(CqlError::Protocol(format!("Unknown opcode {code}")));
     };
     let sent = if first & RESPONSE_BIT == 0 {
         Direction::Request
@@ -225,33 +249,30 @@ pub(crate) fn decode_header(
         let expected = opcode.direction().name();
         let name = opcode.name();
         let got = sent.name();
-        let message =
-            format!("Wrong protocol direction (expected {expected}, got {got}) for opcode {code} ({name})");
-        return Err(refuse(version, stream, message));
+        return refuse(CqlError::Protocol(format!(
+            "Wrong protocol direction (expected {expected}, got {got}) for opcode {code} ({name})"
+        )));
     }
-    match usize::try_from(body_len) {
-        Ok(len) if len <= max_body_len => Ok(Some((
-            Header {
-                version,
-                flags,
-                stream,
-                opcode,
-            },
-            len,
-        ))),
-        Ok(len) => Err(EnvelopeError {
-            version,
-            stream,
-            error: CqlError::Invalid(format!(
-                "Request is too big: length {len} exceeds maximum allowed length {max_body_len}."
-            )),
-        }),
-        Err(_) => Err(refuse(
-            version,
-            stream,
-            format!("Invalid value for envelope header body length field: {body_len}"),
-        )),
+    if body_len > max_body_len {
+        return refuse(CqlError::Invalid(match version.is_segmented() {
+            true => {
+                format!(
+                    "CQL Message of size {body_len} bytes exceeds allowed maximum of {max_body_len} bytes"
+                )
+            }
+            false => {
+                let len = HEADER_LEN + body_len;
+                format!("Request is too big: length {len} exceeds maximum allowed length {max_body_len}.")
+            }
+        }));
     }
+    let header = Header {
+        version,
+        flags,
+        stream,
+        opcode,
+    };
+    Ok(Some((header, body_len)))
 }
 
 /// Takes one envelope off the front of the buffer, or nothing while it is incomplete.

@@ -135,7 +135,7 @@ fn wrong_headers() {
     );
     assert_eq!(
         refusal("040000010512c00000"),
-        "Request is too big: length 314572800 exceeds maximum allowed length 268435456."
+        "Request is too big: length 314572809 exceeds maximum allowed length 268435456."
     );
 }
 

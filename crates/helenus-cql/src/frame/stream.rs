@@ -1,6 +1,6 @@
 //! What a connection reads into and writes from: bytes to envelopes, messages to bytes.
 
-use bytes::BytesMut;
+use bytes::{Buf, BytesMut};
 
 use super::compression::Compression;
 use super::envelope::{
@@ -31,6 +31,9 @@ pub struct Decoder {
     unwrapped: BytesMut,
     /// True while `unwrapped` ends inside an envelope that its segment says is continued.
     continued: bool,
+    started: bool,
+    /// What is still to come of an envelope that was refused.
+    refused_len: usize,
 }
 
 impl Decoder {
@@ -44,23 +47,38 @@ impl Decoder {
             version: ProtocolVersion::V5,
             unwrapped: BytesMut::new(),
             continued: false,
+            started: false,
+            refused_len: 0,
         }
     }
 
     /// What comes from now on is in that version, with that compression, and in segments if it is v5.
     pub fn start(&mut self, version: ProtocolVersion, compression: Option<Compression>) {
+        self.started = true;
         self.version = version;
         self.segments = segment_format(version, compression);
         self.compression = compression.filter(|_| self.segments.is_none());
     }
 
     /// Takes one envelope off the front of the input, or nothing while it is incomplete.
+    ///
+    /// # Errors
+    /// For what is no envelope. If its length is told, the next call goes on behind it.
     pub fn decode(&mut self, input: &mut BytesMut) -> Result<Option<Envelope>, EnvelopeError> {
         let envelope = match self.segments {
-            None => decode_envelope(input, self.direction, self.max_body_len)?,
-            Some(format) => self.decode_segmented(format, input)?,
+            None if !skip(&mut self.refused_len, input) => Ok(None),
+            None => decode_envelope(input, self.direction, self.max_body_len),
+            Some(format) => self.decode_segmented(format, input),
         };
-        envelope.map(|envelope| self.decompress(envelope)).transpose()
+        match envelope {
+            Ok(envelope) => envelope.map(|envelope| self.decompress(envelope)).transpose(),
+            Err(error) => {
+                // Who has not even started up may speak another protocol.
+                let len = error.len.filter(|_| self.started);
+                self.refused_len = len.unwrap_or(0);
+                Err(EnvelopeError { len, ..error })
+            }
+        }
     }
 
     /// Bytes held back inside, waiting for the rest of an envelope.
@@ -74,29 +92,27 @@ impl Decoder {
         input: &mut BytesMut,
     ) -> Result<Option<Envelope>, EnvelopeError> {
         loop {
+            let is_behind_refused = skip(&mut self.refused_len, &mut self.unwrapped);
+            if !is_behind_refused && !self.continued {
+                return Err(self.cut_off());
+            }
             if !self.unwrapped.is_empty() {
                 let envelope = decode_envelope(&mut self.unwrapped, self.direction, self.max_body_len)?;
                 if envelope.is_some() {
                     return Ok(envelope);
                 }
                 if !self.continued {
-                    return Err(
-                        self.error("Envelope is cut off at the end of a self-contained frame".to_owned())
-                    );
+                    return Err(self.cut_off());
                 }
             }
             let segment = match format.decode(input) {
                 Ok(Some(segment)) => segment,
                 Ok(None) => return Ok(None),
                 Err(error) => {
-                    return Err(EnvelopeError {
-                        version: self.version,
-                        stream: 0,
-                        error,
-                    });
+                    return Err(EnvelopeError::last(self.version, 0, error));
                 }
             };
-            if segment.self_contained && !self.unwrapped.is_empty() {
+            if segment.self_contained && !(is_behind_refused && self.unwrapped.is_empty()) {
                 return Err(self.error("Self-contained frame inside a message of several frames".to_owned()));
             }
             self.continued = !segment.self_contained;
@@ -109,11 +125,11 @@ impl Decoder {
     }
 
     fn error(&self, message: String) -> EnvelopeError {
-        EnvelopeError {
-            version: self.version,
-            stream: 0,
-            error: CqlError::Protocol(message),
-        }
+        EnvelopeError::last(self.version, 0, CqlError::Protocol(message))
+    }
+
+    fn cut_off(&self) -> EnvelopeError {
+        self.error("Envelope is cut off at the end of a self-contained frame".to_owned())
     }
 
     fn decompress(&self, mut envelope: Envelope) -> Result<Envelope, EnvelopeError> {
@@ -125,6 +141,8 @@ impl Decoder {
             version: header.version,
             stream: header.stream,
             error,
+            // All of it was read.
+            len: Some(0),
         };
         // As Cassandra does: the flag means nothing where no compression was agreed on.
         let Some(compression) = self.compression else {
@@ -134,6 +152,14 @@ impl Decoder {
         envelope.header.flags = header.flags.without(Flags::COMPRESSED);
         Ok(envelope)
     }
+}
+
+/// Takes what has come of a refused envelope off the buffer. True if that was all of it.
+fn skip(refused_len: &mut usize, buffer: &mut BytesMut) -> bool {
+    let len = buffer.len().min(*refused_len);
+    buffer.advance(len);
+    *refused_len -= len;
+    *refused_len == 0
 }
 
 fn segment_format(version: ProtocolVersion, compression: Option<Compression>) -> Option<SegmentFormat> {
@@ -241,3 +267,7 @@ impl OutputEncoder {
         end_envelope(out, start);
     }
 }
+
+#[cfg(test)]
+#[path = "stream_tests.rs"]
+mod stream_tests;

@@ -89,6 +89,10 @@ impl<B: Backend> Connection<B> {
                         break;
                     }
                 },
+                Err(error) if error.len.is_some() => {
+                    progress = true;
+                    self.refuse_one(error);
+                }
                 Err(error) => {
                     progress = true;
                     self.waiting.last = Some(Last::Garbage(error));

@@ -268,14 +268,19 @@ impl<B: Backend> Connection<B> {
         progress
     }
 
-    /// Answers bytes that are no request, and reads no further: what follows them can't be trusted.
-    fn refuse(&mut self, error: EnvelopeError) {
-        tracing::debug!(peer = %self.peer, error = %error.error, "connection refused");
+    /// Answers what is no request, but can be told from what follows.
+    fn refuse_one(&mut self, error: EnvelopeError) {
         let version = match self.phase {
             Phase::Starting => error.version,
             Phase::Started(version) => version,
         };
         self.send_error(version, error.stream, error.error);
+    }
+
+    /// Answers bytes that are no request, and reads no further: what follows them can't be trusted.
+    fn refuse(&mut self, error: EnvelopeError) {
+        tracing::debug!(peer = %self.peer, error = %error.error, "connection refused");
+        self.refuse_one(error);
         self.input.clear();
         self.ending = true;
         self.refused = true;

@@ -140,10 +140,10 @@ async fn garbage_closes_its_connection_only() {
     let mut bystander = Client::connect(server.address(), V5, None, &[]).await;
     for version in [V4, V5] {
         let mut client = Client::connect(server.address(), version, None, &[]).await;
-        // A known version, and an opcode that there is not.
+        // A version that nobody knows, or no segment.
         client
             .socket
-            .write_all(&[4, 4, 4, 4, 0x42, 4, 4, 4, 4].repeat(30))
+            .write_all(&[9, 4, 4, 4, 7, 4, 4, 4, 4].repeat(30))
             .await
             .unwrap();
         let (_, message) = client.receive().await.unwrap();
