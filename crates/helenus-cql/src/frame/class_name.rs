@@ -141,6 +141,9 @@ fn push_hex(text: &str, out: &mut String) {
 /// `ReversedType` is looked through.
 pub fn parse_class_name(name: &str) -> Option<CqlType> {
     let mut parser = Parser { rest: name.trim() };
+    if parser.rest.is_empty() {
+        return Some(CqlType::BLOB);
+    }
     let ty = parser.class(false, 0)?;
     parser.rest.trim().is_empty().then_some(ty)
 }
@@ -161,6 +164,7 @@ impl<'a> Parser<'a> {
             .chain([NativeType::Empty])
             .find(|native| native_class(*native) == short)
         {
+            self.skip_parameters(depth)?;
             return Some(CqlType::Native(native));
         }
         match short {
@@ -173,12 +177,12 @@ impl<'a> Parser<'a> {
         let ty = match short {
             "FrozenType" => self.class(true, depth)?,
             "ReversedType" => self.class(frozen, depth)?,
-            "ListType" => CqlType::list(self.class(frozen, depth)?, frozen),
-            "SetType" => CqlType::set(self.class(frozen, depth)?, frozen),
+            "ListType" => CqlType::list(self.class(true, depth)?.freeze(), frozen),
+            "SetType" => CqlType::set(self.class(true, depth)?.freeze(), frozen),
             "MapType" => {
-                let key = self.class(frozen, depth)?;
+                let key = self.class(true, depth)?.freeze();
                 self.expect(',')?;
-                CqlType::map(key, self.class(frozen, depth)?, frozen)
+                CqlType::map(key, self.class(true, depth)?.freeze(), frozen)
             }
             "TupleType" => self.tuple(depth)?,
             "UserType" => self.user_type(frozen, depth)?,
@@ -205,6 +209,18 @@ impl<'a> Parser<'a> {
         };
         self.expect(')')?;
         Some(ty)
+    }
+
+    /// A type that has no parameters may be given some.
+    fn skip_parameters(&mut self, depth: usize) -> Option<()> {
+        if self.expect('(').is_none() {
+            return Some(());
+        }
+        while self.expect(')').is_none() {
+            self.class(false, depth + 1)?;
+            self.expect(',');
+        }
+        Some(())
     }
 
     fn tuple(&mut self, depth: usize) -> Option<CqlType> {

@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use helenus_cql::ast;
+use helenus_cql::ast::{self, TypeName};
 use helenus_cql::error::CqlError;
+use helenus_cql::frame::class_name::class_name;
 use helenus_cql::types::{CqlType, NativeType};
 use helenus_row::{ColumnId, Order, TableId};
 use uuid::Uuid;
@@ -236,7 +237,7 @@ fn columns(
             .descending
             .get(definition.name.as_str())
             .copied()
-            .unwrap_or(false);
+            .unwrap_or(kind == ColumnKind::Clustering && is_reversed(&definition.ty));
         columns.push(Column {
             name: definition.name.0.clone(),
             ty,
@@ -274,6 +275,18 @@ pub(super) fn masking_is_off() -> CqlError {
     )
 }
 
+/// Whether a type that is given as a class has the order turned round, as `CLUSTERING ORDER BY (… DESC)` does.
+fn is_reversed(ty: &TypeName) -> bool {
+    let TypeName::Custom(class) = ty else {
+        return false;
+    };
+    let class = class.trim_start();
+    class
+        .strip_prefix("org.apache.cassandra.db.marshal.")
+        .unwrap_or(class)
+        .starts_with("ReversedType(")
+}
+
 fn check_key_type(
     definition: &ast::ColumnDefinition,
     kind: ColumnKind,
@@ -283,6 +296,19 @@ fn check_key_type(
         return Ok(());
     }
     let name = &definition.name;
+    if let TypeName::Custom(_) = definition.ty
+        && (ty.is_multicell() || matches!(ty, CqlType::Udt { frozen: false, .. }))
+    {
+        let what = if ty.is_collection() {
+            "collection"
+        } else {
+            "user-defined"
+        };
+        return Err(CqlError::invalid(format!(
+            "Invalid non-frozen {what} type '{}' for PRIMARY KEY column '{name}'",
+            class_name(ty)
+        )));
+    }
     match ty {
         CqlType::Udt {
             frozen: false,

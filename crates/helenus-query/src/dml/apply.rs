@@ -148,6 +148,7 @@ pub fn apply(
             row.complex_cell(id, key, params.tombstone());
             Ok(())
         }
+        Action::Refused(message) => Err(CqlError::invalid(message)),
         Action::DeleteField(position) => {
             row.complex_cell(id, field_path(*position), params.tombstone());
             Ok(())
@@ -277,8 +278,20 @@ fn map_key(key: BoundValue) -> Result<Bytes, CqlError> {
     }
 }
 
-/// The elements of a list as it is: path and value.
-fn list_elements(existing: Option<&OwnedRow>, column: &Column) -> Result<Vec<(Bytes, Bytes)>, CqlError> {
+/// The elements of a list as it is after the statement's operations so far: path and value.
+fn list_elements(
+    column: &Column,
+    params: &WriteParams<'_>,
+    existing: Option<&OwnedRow>,
+    row: &RowBuilder,
+) -> Result<Vec<(Bytes, Bytes)>, CqlError> {
+    let is_touched = row.row().columns.iter().any(|(id, _)| *id == column.id);
+    let changed = if is_touched {
+        OwnedRow::with(existing, row.build(), params.now_s)?
+    } else {
+        None
+    };
+    let existing = if is_touched { changed.as_ref() } else { existing };
     let Some(existing) = existing else {
         return Ok(Vec::new());
     };
@@ -308,7 +321,7 @@ fn discard_values(
         return Ok(());
     };
     let discarded = elements(&column.ty, &discarded)?;
-    for (path, element) in list_elements(existing, column)? {
+    for (path, element) in list_elements(column, params, existing, row)? {
         if discarded.contains(&&*element) {
             row.complex_cell(column.id, path, params.tombstone());
         }
@@ -316,11 +329,10 @@ fn discard_values(
     Ok(())
 }
 
-/// The path of the element at an index; `None` if the index is unset. `verb` is for the message.
+/// The path of the element at an index. `verb` is for the message.
 fn path_at(
-    column: &Column,
+    elements: impl FnOnce() -> Result<Vec<(Bytes, Bytes)>, CqlError>,
     index: BoundValue,
-    existing: Option<&OwnedRow>,
     verb: &str,
 ) -> Result<Bytes, CqlError> {
     let index = match index {
@@ -333,7 +345,7 @@ fn path_at(
         .try_into()
         .map(i32::from_be_bytes)
         .map_err(|_| CqlError::invalid("Invalid empty value for list index"))?;
-    let elements = list_elements(existing, column)?;
+    let elements = elements()?;
     if elements.is_empty() {
         return Err(CqlError::invalid(format!(
             "Attempted to {verb} a list which is null"
@@ -359,7 +371,11 @@ fn set_index(
     // What is wrong with either is told before what is not in the list.
     let index = index.bind(&params.eval)?;
     let value = value.bind(&params.eval)?;
-    let path = path_at(column, index, existing, "set an element on")?;
+    let path = path_at(
+        || list_elements(column, params, existing, row),
+        index,
+        "set an element on",
+    )?;
     if let Some(cell) = params.cell_or_tombstone(value) {
         row.complex_cell(column.id, path, cell);
     }
@@ -377,7 +393,11 @@ fn delete_index(
     if matches!(index, BoundValue::Unset) {
         return Ok(());
     }
-    let path = path_at(column, index, existing, "delete an element from")?;
+    let path = path_at(
+        || list_elements(column, params, existing, row),
+        index,
+        "delete an element from",
+    )?;
     row.complex_cell(column.id, path, params.tombstone());
     Ok(())
 }

@@ -322,14 +322,18 @@ impl ColumnCondition {
         eval: &EvalContext<'_>,
     ) -> Result<(CqlType, Option<Bytes>), CqlError> {
         match (&self.part, ty) {
-            (Part::Element(index), CqlType::List { element, .. }) => {
+            (Part::Element(index), CqlType::List { element, frozen }) => {
                 let at = list_index(index, eval)?;
+                // Of a frozen list that is null, no element is looked for.
+                if !frozen || value.is_some() {
+                    refuse_negative(at)?;
+                }
                 let Some(value) = value else {
                     return Ok((element.as_ref().clone(), None));
                 };
                 let elements = value::read_elements(ty, &value).map_err(CqlError::Invalid)?;
                 let found = at
-                    .and_then(|at| elements.get(at))
+                    .and_then(|at| elements.get(usize::try_from(at).ok()?))
                     .map(|part| value.slice_ref(part));
                 Ok((element.as_ref().clone(), found))
             }
@@ -396,14 +400,20 @@ fn listed(index: usize, element: &CqlType, eval: &EvalContext<'_>) -> Result<Vec
     Ok(values.into_iter().map(|value| value.map(in_order)).collect())
 }
 
-fn list_index(index: &Term, eval: &EvalContext<'_>) -> Result<Option<usize>, CqlError> {
+fn list_index(index: &Term, eval: &EvalContext<'_>) -> Result<Option<i32>, CqlError> {
     let bytes = match index.bind(eval)? {
         BoundValue::Set(bytes) => bytes,
         BoundValue::Null => return invalid("Invalid null value for list element access".to_owned()),
         BoundValue::Unset => return Ok(None),
     };
-    let index = bytes.as_ref().try_into().map(i32::from_be_bytes).unwrap_or(0);
-    usize::try_from(index)
-        .map(Some)
-        .map_err(|_| CqlError::invalid(format!("Invalid negative list index {index}")))
+    Ok(Some(
+        bytes.as_ref().try_into().map(i32::from_be_bytes).unwrap_or(0),
+    ))
+}
+
+fn refuse_negative(index: Option<i32>) -> Result<(), CqlError> {
+    match index {
+        Some(index) if index < 0 => invalid(format!("Invalid negative list index {index}")),
+        _ => Ok(()),
+    }
 }

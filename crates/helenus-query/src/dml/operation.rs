@@ -75,6 +75,8 @@ pub enum Action {
     /// An element of a set, or a key of a map.
     DeleteKey(Term),
     DeleteField(u16),
+    /// What can be prepared, but not done.
+    Refused(String),
 }
 
 impl Action {
@@ -122,10 +124,12 @@ pub fn plan_set(
 ) -> Result<Operation, CqlError> {
     let value = Term::prepare(ctx, term, &column_spec(table, column))?;
     if matches!((term, &column.ty), (ast::Term::Tuple(_), CqlType::Udt { .. })) {
-        return invalid(format!(
+        // Cassandra fails on it where it writes, so that a condition may come before.
+        let message = format!(
             "Invalid tuple type literal for {} of type {}",
             column.name, column.ty
-        ));
+        );
+        return Ok(Operation::new(place, column, Action::Refused(message)));
     }
     if column.ty.is_counter() {
         return invalid(format!(

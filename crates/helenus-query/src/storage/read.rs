@@ -13,10 +13,11 @@ use std::ops::Bound;
 use bytes::Bytes;
 use helenus_cql::error::CqlError;
 use helenus_row::header::PartitionHeader;
+use helenus_row::merge::merge;
 use helenus_row::packed::RowRef;
 use helenus_row::read::{LiveRow, live_row, tombstones_of_dead};
 use helenus_row::row::{Deletion, DroppedCells};
-use helenus_row::{ByteRange, ClusteringRange, ColumnRef, RowError, key, murmur3_token};
+use helenus_row::{ByteRange, ClusteringRange, ColumnRef, KeyKind, RowError, key, murmur3_token};
 use helenus_tablet::{Scan, Tablet, TokenRange};
 
 pub use range::{FoundPartition, RangeCursor};
@@ -126,6 +127,24 @@ impl OwnedRow {
     /// The packed row, to make [`Bytes`] of what [`OwnedRow::live`] borrows ([`RowRef::slice`]).
     pub fn packed(&self) -> &RowRef {
         &self.stored.packed
+    }
+
+    /// The row, if there is one, as it will be with what is about to be written to it; `None` if nothing of it is alive then.
+    pub fn with(
+        existing: Option<&OwnedRow>,
+        written: Bytes,
+        now_s: i64,
+    ) -> Result<Option<OwnedRow>, CqlError> {
+        let Some(existing) = existing else {
+            return OwnedRow::of(StoredRow::parse(written, None, &DroppedCells::default())?, now_s);
+        };
+        let StoredRow {
+            packed,
+            shadow,
+            dropped,
+        } = &existing.stored;
+        let merged = merge(KeyKind::Row, Some(packed.bytes()), &[written]).map_err(corrupt)?;
+        OwnedRow::of(StoredRow::parse(merged, *shadow, dropped)?, now_s)
     }
 
     fn of(stored: StoredRow, now_s: i64) -> Result<Option<OwnedRow>, CqlError> {

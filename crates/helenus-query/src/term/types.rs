@@ -164,7 +164,7 @@ fn refuse_duration(nested: &TypeName, outer: &str, place: &str) -> Result<(), Cq
 /// Why a Java class is no type here.
 fn unknown_class(class: &str) -> CqlError {
     /// Cassandra's types that CQL cannot write.
-    const INTERNAL: [&str; 8] = [
+    const INTERNAL: [&str; 10] = [
         "AbstractCompositeType",
         "CompositeType",
         "DateType",
@@ -173,17 +173,34 @@ fn unknown_class(class: &str) -> CqlError {
         "LegacyTimeUUIDType",
         "LexicalUUIDType",
         "PartitionerDefinedOrder",
+        "TupleType",
+        "UserType",
     ];
     const PACKAGE: &str = "org.apache.cassandra.db.marshal.";
+    /// Those that are nothing without the right parameters.
+    const GENERIC: [&str; 7] = [
+        "DynamicCompositeType",
+        "FrozenType",
+        "ListType",
+        "MapType",
+        "ReversedType",
+        "SetType",
+        "VectorType",
+    ];
     let short = class.strip_prefix(PACKAGE).unwrap_or(class);
-    let name = short.split('(').next().unwrap_or(short);
-    if INTERNAL.contains(&name) || name != short {
+    let (name, parameters) = short.split_once('(').unwrap_or((short, ""));
+    if GENERIC.contains(&name) && parameters != ")" {
+        return CqlError::Syntax(format!(
+            "Error setting type {class}: Invalid definition for comparator {PACKAGE}{name}."
+        ));
+    }
+    if INTERNAL.contains(&name) {
         return CqlError::invalid(format!("Custom type {class} is not supported: use a CQL type"));
     }
-    let full_name = if class.contains('.') {
-        class.to_owned()
+    let full_name = if name.contains('.') {
+        name.to_owned()
     } else {
-        format!("{PACKAGE}{class}")
+        format!("{PACKAGE}{name}")
     };
     CqlError::Syntax(format!(
         "Error setting type {class}: Unable to find abstract-type class '{full_name}'"
