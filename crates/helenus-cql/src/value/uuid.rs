@@ -36,15 +36,15 @@ pub fn version(uuid: u128) -> u8 {
     ((uuid >> 76) & 0xF) as u8
 }
 
-/// The 60-bit timestamp of a version 1 uuid, in 100-nanosecond ticks since 1582-10-15.
-pub fn ticks(uuid: u128) -> u64 {
+/// The timestamp of a version 1 uuid, in 100-nanosecond ticks since 1582-10-15: more than 60 bits, if the version has some.
+pub fn ticks(uuid: u128) -> i64 {
     let msb = (uuid >> 64) as u64;
-    ((msb & 0x0FFF) << 48) | ((msb & 0xFFFF_0000) << 16) | (msb >> 32)
+    (((msb & 0xEFFF) << 48) | ((msb & 0xFFFF_0000) << 16) | (msb >> 32)) as i64
 }
 
 /// The time of a version 1 uuid in microseconds since 1970.
 pub fn unix_micros(uuid: u128) -> i64 {
-    (ticks(uuid) / 10) as i64 - EPOCH_TICKS / 10
+    ticks(uuid) / 10 - EPOCH_TICKS / 10
 }
 
 /// The time of a version 1 uuid in milliseconds since 1970; rounds towards zero as Java's `TimeUnit` does.
@@ -52,10 +52,11 @@ pub fn unix_millis(uuid: u128) -> i64 {
     unix_micros(uuid) / 1_000
 }
 
-/// A version 1 uuid of that many ticks since 1582-10-15 and those lower 64 bits.
+/// A version 1 uuid of that many ticks since 1582-10-15 and those lower 64 bits. Of times before, the sign lies in the version, as in
+/// Cassandra.
 pub fn from_ticks(ticks: i64, lsb: u64) -> u128 {
     let ticks = ticks as u64;
-    let msb = 0x1000 | ((ticks >> 48) & 0x0FFF) | ((ticks & 0xFFFF_0000_0000) >> 16) | (ticks << 32);
+    let msb = 0x1000 | (ticks >> 48) | ((ticks & 0xFFFF_0000_0000) >> 16) | (ticks << 32);
     (u128::from(msb) << 64) | u128::from(lsb)
 }
 

@@ -233,11 +233,9 @@ fn columns(
                 "Static columns are only useful (and thus allowed) if the table has at least one clustering column",
             ));
         }
-        let descending = keys
-            .descending
-            .get(definition.name.as_str())
-            .copied()
-            .unwrap_or(kind == ColumnKind::Clustering && is_reversed(&definition.ty));
+        let named = keys.descending.get(definition.name.as_str()).copied();
+        let descending =
+            named.unwrap_or(false) || kind == ColumnKind::Clustering && is_reversed(&definition.ty);
         columns.push(Column {
             name: definition.name.0.clone(),
             ty,

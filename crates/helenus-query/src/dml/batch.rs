@@ -352,7 +352,7 @@ async fn run(
     for bound in bounds {
         consistency::check_read_of_write(engine, bound, options.consistency)?;
         let timestamp_us = bound.timestamp_us.unwrap_or(default_us);
-        writes.add(engine, bound, timestamp_us, now_s).await?;
+        writes.add(engine, bound, timestamp_us, now_s, None).await?;
     }
     for bound in bounds.iter().filter(|bound| !bound.writes_nothing()) {
         consistency::require_replicas(engine, &bound.plan.table, options.consistency)?;

@@ -35,11 +35,21 @@ fn invalid<T>(message: &str) -> Result<T, CqlError> {
     Err(CqlError::invalid(message))
 }
 
-/// What was read of the partition.
-struct Current {
+/// What was read of the partition: rows that conditions are on, or the first one if none is.
+pub(super) struct Current {
     /// Live rows, by encoded clustering.
     rows: BTreeMap<Bytes, OwnedRow>,
     statics: Option<OwnedRow>,
+}
+
+impl Current {
+    pub(super) fn row(&self, clustering: &Bytes) -> Option<&OwnedRow> {
+        self.rows.get(clustering)
+    }
+
+    pub(super) fn static_row(&self) -> Option<&OwnedRow> {
+        self.statics.as_ref()
+    }
 }
 
 /// Runs the statements of a conditional request, all on one partition of one table.
@@ -84,7 +94,9 @@ pub async fn execute(
     let timestamp_us = timestamp_us(engine, table, &partition, &request).await?;
     let mut writes = WriteSet::under(Some(guard));
     for bound in bounds {
-        writes.add(engine, bound, timestamp_us, now_s).await?;
+        writes
+            .add(engine, bound, timestamp_us, now_s, Some(&current))
+            .await?;
     }
     consistency::require_replicas(engine, table, options.consistency)?;
     let together = Together {

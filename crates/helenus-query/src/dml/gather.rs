@@ -5,11 +5,12 @@ use std::collections::HashMap;
 use bytes::Bytes;
 use helenus_cql::error::CqlError;
 use helenus_row::header::PartitionHeader;
-use helenus_row::row::Liveness;
+use helenus_row::row::{Deletion, Liveness};
 use helenus_row::{Cell, ColumnId, KeyKind, RowBuilder};
 
 use super::apply::{CounterState, WriteParams, apply, counter_delta, counter_state};
 use super::bound::{Bound, RowName, RowsBound};
+use super::cas::Current;
 use super::operation::{Action, Operation};
 use super::writes::WriteSet;
 use crate::engine::Engine;
@@ -40,19 +41,23 @@ struct Gathering<'g> {
     bound: &'g Bound<'g>,
     params: WriteParams<'g>,
     writes: &'g mut WriteSet,
+    /// What conditions were tested on.
+    tested: Option<&'g Current>,
 }
 
 impl WriteSet {
-    /// Adds what a statement does. Partitions are locked if [`Bound::needs_lock`].
+    /// Adds what a statement does. Partitions are locked if [`Bound::needs_lock`]. `tested` is what a conditional request has read:
+    /// no statement of it sees more of what is there.
     ///
     /// # Errors
     /// Cassandra's, for values that make no sense.
-    pub async fn add(
+    pub(super) async fn add(
         &mut self,
         engine: &Engine,
         bound: &Bound<'_>,
         timestamp_us: i64,
         now_s: i64,
+        tested: Option<&Current>,
     ) -> Result<(), CqlError> {
         // Static columns are left alone too, and nothing else is wrong.
         if bound.names_no_rows() {
@@ -74,6 +79,7 @@ impl WriteSet {
             bound,
             params,
             writes: self,
+            tested,
         };
         for partition in &bound.partitions {
             if plan.kind == StatementKind::Delete {
@@ -173,11 +179,22 @@ impl Gathering<'_> {
             }
             RowsBound::Null(column) => return Err(null_column(&self.bound.plan.table, &[*column])),
             RowsBound::Ranges(ranges) if ranges.is_empty() => return Ok(()),
-            RowsBound::Ranges(ranges) => PartitionHeader::deleting_ranges(ranges.iter().cloned(), deletion),
-            RowsBound::None => PartitionHeader::deleting_partition(deletion),
+            RowsBound::Ranges(ranges) => {
+                PartitionHeader::deleting_ranges(ranges.iter().cloned(), self.beneath_rows(deletion))
+            }
+            RowsBound::None => PartitionHeader::deleting_partition(self.beneath_rows(deletion)),
         };
         self.writes.push_header(&self.bound.plan.table, partition, header);
         Ok(())
+    }
+
+    /// A conditional request's deletion of more than a row is older by a microsecond than what else the request writes
+    /// (Cassandra's `PartitionUpdate.Builder.updateAllTimestamp`).
+    fn beneath_rows(&self, deletion: Deletion) -> Deletion {
+        Deletion {
+            timestamp_us: deletion.timestamp_us - i64::from(self.tested.is_some()),
+            ..deletion
+        }
     }
 
     /// What is done to the rows of these names, each of which begins like that.
@@ -336,6 +353,13 @@ impl Gathering<'_> {
 
     /// The row as a reader sees it.
     async fn read_existing(&self, place: &Place<'_>) -> Result<Option<OwnedRow>, CqlError> {
+        if let Some(tested) = self.tested {
+            let row = match place.kind {
+                KeyKind::Static => tested.static_row(),
+                _ => tested.row(place.clustering),
+            };
+            return Ok(row.cloned());
+        }
         let (table, now_s) = (self.params.table, self.params.now_s);
         match place.kind {
             KeyKind::Static => read_static(self.engine, table, place.partition, now_s).await,

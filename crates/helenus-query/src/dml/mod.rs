@@ -336,7 +336,7 @@ pub async fn execute(
     check_timestamp(timestamp_us)?;
     consistency::check_read_of_write(engine, bound, options.consistency)?;
     let mut writes = WriteSet::under(Some(locked.guard));
-    writes.add(engine, bound, timestamp_us, now_s).await?;
+    writes.add(engine, bound, timestamp_us, now_s, None).await?;
     if !bound.writes_nothing() {
         consistency::require_replicas(engine, plan.table(), options.consistency)?;
     }

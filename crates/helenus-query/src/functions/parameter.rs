@@ -108,8 +108,10 @@ impl Parameter {
                 "a numeric set/list argument".to_owned(),
             ),
             Parameter::AnyMap => (matches!(ty, CqlType::Map { .. }), "a map argument".to_owned()),
+            // A list of anything but floats passes, and fails where its function is made.
             Parameter::FloatVector => (
-                matches!(ty, CqlType::Vector { element, .. } if **element == CqlType::FLOAT),
+                matches!(ty, CqlType::List { element, .. } if **element != CqlType::FLOAT)
+                    || matches!(ty, CqlType::Vector { element, .. } if **element == CqlType::FLOAT),
                 "a float vector argument".to_owned(),
             ),
         };

@@ -14,10 +14,13 @@ use crate::term::EvalContext;
 
 /// The time in milliseconds since 1970 that a value of a temporal type stands for.
 pub fn millis_of(ty: &CqlType, bytes: &[u8]) -> Option<i64> {
+    // Not decoded: those of times that they do not reach have another version.
+    if *ty == CqlType::TIMEUUID {
+        return Some(uuid::unix_millis(u128::from_be_bytes(bytes.try_into().ok()?)));
+    }
     match CqlValue::decode(ty, bytes).ok()? {
         CqlValue::Timestamp(millis) => Some(millis),
         CqlValue::Date(day) => Some(date::to_millis(day)),
-        CqlValue::Timeuuid(value) => Some(uuid::unix_millis(value)),
         _ => None,
     }
 }

@@ -40,6 +40,11 @@ pub fn similarity(name: &str, types: &[CqlType]) -> Result<NativeFunction, CqlEr
             "similarity of other than two vectors".to_owned(),
         ));
     };
+    if !matches!((first, second), (CqlType::Vector { .. }, CqlType::Vector { .. })) {
+        return Err(CqlError::invalid(format!(
+            "Function system.{name} requires a float vector argument, but found a list"
+        )));
+    }
     if first != second {
         return Err(CqlError::invalid(
             "All arguments must have the same vector dimensions",
