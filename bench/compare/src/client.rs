@@ -72,12 +72,7 @@ impl Connection {
 
     /// Puts it on its way to be prepared once more; [`Connection::flush`] sends it. The id stays the same.
     pub fn prepare_again(&mut self, stream: i16, text: &str) {
-        OutputEncoder::unstarted().request(
-            VERSION,
-            stream,
-            &RequestMessage::new(prepare(text)),
-            &mut self.output,
-        );
+        self.put(stream, prepare(text));
     }
 
     /// Puts an execution on its way, as a BATCH if there are several rows; [`Connection::flush`] sends it.
@@ -107,6 +102,10 @@ impl Connection {
                 parameters: QueryParameters::default(),
             })),
         };
+        self.put(stream, request);
+    }
+
+    fn put(&mut self, stream: i16, request: Request) {
         let message = RequestMessage::new(request);
         OutputEncoder::unstarted().request(VERSION, stream, &message, &mut self.output);
     }
@@ -137,7 +136,7 @@ impl Connection {
     }
 
     async fn call(&mut self, request: Request) -> Result<Response> {
-        OutputEncoder::unstarted().request(VERSION, 0, &RequestMessage::new(request), &mut self.output);
+        self.put(0, request);
         self.flush().await?;
         loop {
             match self.next_arrived()? {

@@ -177,12 +177,12 @@ impl<'a> Parser<'a> {
         let ty = match short {
             "FrozenType" => self.class(true, depth)?,
             "ReversedType" => self.class(frozen, depth)?,
-            "ListType" => CqlType::list(self.class(true, depth)?.freeze(), frozen),
-            "SetType" => CqlType::set(self.class(true, depth)?.freeze(), frozen),
+            "ListType" => CqlType::list(self.class(true, depth)?, frozen),
+            "SetType" => CqlType::set(self.class(true, depth)?, frozen),
             "MapType" => {
-                let key = self.class(true, depth)?.freeze();
+                let key = self.class(true, depth)?;
                 self.expect(',')?;
-                CqlType::map(key, self.class(true, depth)?.freeze(), frozen)
+                CqlType::map(key, self.class(true, depth)?, frozen)
             }
             "TupleType" => self.tuple(depth)?,
             "UserType" => self.user_type(frozen, depth)?,

@@ -294,18 +294,8 @@ fn check_key_type(
         return Ok(());
     }
     let name = &definition.name;
-    if let TypeName::Custom(_) = definition.ty
-        && (ty.is_multicell() || matches!(ty, CqlType::Udt { frozen: false, .. }))
-    {
-        let what = if ty.is_collection() {
-            "collection"
-        } else {
-            "user-defined"
-        };
-        return Err(CqlError::invalid(format!(
-            "Invalid non-frozen {what} type '{}' for PRIMARY KEY column '{name}'",
-            class_name(ty)
-        )));
+    if matches!(definition.ty, TypeName::Custom(_)) && ty.is_multicell() {
+        return Err(not_frozen_in_key(name.as_str(), ty));
     }
     match ty {
         CqlType::Udt {
@@ -343,6 +333,19 @@ fn check_key_type(
         return Err(composite_in_key(name.as_str(), ty));
     }
     Ok(())
+}
+
+/// What is said of a type that is not written in CQL, but known by its class.
+pub(super) fn not_frozen_in_key(name: &str, ty: &CqlType) -> CqlError {
+    let what = if ty.is_collection() {
+        "collection"
+    } else {
+        "user-defined"
+    };
+    CqlError::invalid(format!(
+        "Invalid non-frozen {what} type '{}' for PRIMARY KEY column '{name}'",
+        class_name(ty)
+    ))
 }
 
 /// Dynamic composites are not ordered in keys here, unlike in Cassandra.

@@ -7,10 +7,9 @@ use std::sync::Arc;
 
 use helenus_cql::ast::{self, Ident, Relation, Selector};
 use helenus_cql::error::CqlError;
-use helenus_cql::frame::class_name::class_name;
 use helenus_row::{ColumnId, Order};
 
-use super::table::{already_exists, check_name, composite_in_key, new_id};
+use super::table::{already_exists, check_name, composite_in_key, new_id, not_frozen_in_key};
 use super::{Applied, Change, DdlContext, options};
 use crate::bind::Markers;
 use crate::java_order;
@@ -297,15 +296,7 @@ impl Shape<'_> {
 fn check_key_type(column: &Column) -> Result<(), CqlError> {
     let (name, ty) = (&column.name, &column.ty);
     if ty.is_multicell() {
-        let what = if ty.is_collection() {
-            "collection"
-        } else {
-            "user-defined"
-        };
-        return Err(CqlError::invalid(format!(
-            "Invalid non-frozen {what} type '{}' for PRIMARY KEY column '{name}'",
-            class_name(ty)
-        )));
+        return Err(not_frozen_in_key(name, ty));
     }
     if ty.holds_dynamic_composite() {
         return Err(composite_in_key(name, ty));

@@ -286,21 +286,23 @@ fn list_elements(
     row: &RowBuilder,
 ) -> Result<Vec<(Bytes, Bytes)>, CqlError> {
     let is_touched = row.row().columns.iter().any(|(id, _)| *id == column.id);
-    let changed = if is_touched {
-        OwnedRow::with(existing, row.build(), params.now_s)?
-    } else {
-        None
+    let changed;
+    let current = match is_touched {
+        true => {
+            changed = OwnedRow::with(existing, row.build(), params.now_s)?;
+            changed.as_ref()
+        }
+        false => existing,
     };
-    let existing = if is_touched { changed.as_ref() } else { existing };
-    let Some(existing) = existing else {
+    let Some(current) = current else {
         return Ok(Vec::new());
     };
-    let live = existing.live()?;
+    let live = current.live()?;
     let Some(LiveColumn::Complex(elements)) = live.column(column.id) else {
         return Ok(Vec::new());
     };
     let own = |(path, cell): (&[u8], CellRef<'_>)| {
-        (existing.packed().slice(path), existing.packed().slice(cell.value))
+        (current.packed().slice(path), current.packed().slice(cell.value))
     };
     Ok(elements
         .clone()
@@ -428,8 +430,10 @@ pub fn counter_delta(
     })
 }
 
-/// The counter's total and timestamp; `None` inside if it was never there.
+/// What there is of a counter.
+#[derive(Clone, Copy)]
 pub enum CounterState {
+    /// It was never there, or went with its row.
     Absent,
     Total {
         total: i64,

@@ -24,8 +24,8 @@ use crate::storage::read::{
 /// Table, partition, kind, clustering and column of a counter.
 type CounterKey = (u32, Bytes, KeyKind, Bytes, ColumnId);
 
-/// Counters' totals and when they were made, in µs; `None` for one that was deleted by itself.
-pub(super) type Totals = HashMap<CounterKey, Option<(i64, i64)>>;
+/// What a request has made of counters.
+pub(super) type Counters = HashMap<CounterKey, CounterState>;
 
 /// Where a row lies.
 struct Place<'p> {
@@ -255,34 +255,28 @@ impl Gathering<'_> {
         let mut existing: Option<Option<OwnedRow>> = None;
         let mut stored: Option<Option<StoredRow>> = None;
         for operation in operations {
-            if let Action::Increment { delta, is_negated } = &operation.action {
-                let Some(delta) = counter_delta(delta, *is_negated, &self.params.eval)? else {
+            let delta = match &operation.action {
+                Action::Increment { delta, is_negated } => {
+                    let Some(delta) = counter_delta(delta, *is_negated, &self.params.eval)? else {
+                        continue;
+                    };
+                    Some(delta)
+                }
+                Action::Delete if self.params.table.is_counter => None,
+                action => {
+                    if action.requires_read() && existing.is_none() {
+                        existing = Some(self.read_existing(place).await?);
+                    }
+                    let existing = existing.as_ref().and_then(Option::as_ref);
+                    apply(operation, &self.params, existing, &mut row)?;
                     continue;
-                };
-                if stored.is_none() {
-                    stored = Some(self.read_stored(place).await?);
                 }
-                let stored = stored.as_ref().and_then(Option::as_ref);
-                self.increment(place, operation, delta, stored, &mut row)?;
-                continue;
+            };
+            if stored.is_none() {
+                stored = Some(self.read_stored(place).await?);
             }
-            if self.params.table.is_counter && matches!(operation.action, Action::Delete) {
-                if stored.is_none() {
-                    stored = Some(self.read_stored(place).await?);
-                }
-                let stored = stored.as_ref().and_then(Option::as_ref);
-                self.delete_counter(place, operation, stored, &mut row)?;
-                continue;
-            }
-            if operation.action.requires_read() && existing.is_none() {
-                existing = Some(self.read_existing(place).await?);
-            }
-            apply(
-                operation,
-                &self.params,
-                existing.as_ref().and_then(Option::as_ref),
-                &mut row,
-            )?;
+            let stored = stored.as_ref().and_then(Option::as_ref);
+            self.count(place, operation.id, delta, stored, &mut row)?;
         }
         Ok(row)
     }
@@ -297,57 +291,40 @@ impl Gathering<'_> {
         )
     }
 
-    /// Adds to a counter. The new total is newer than the old one whatever the clock says, so that merges keep it.
-    fn increment(
+    /// Adds to a counter, or deletes it for good if there is nothing to add. A new total is newer than the old one whatever the clock
+    /// says, so that merges keep it. A tombstone takes precedence over a counter whatever their timestamps (`Cells.resolveCounter`), so
+    /// it is written with one that is old enough for the merge, too.
+    fn count(
         &mut self,
         place: &Place<'_>,
-        operation: &Operation,
-        delta: i64,
+        id: ColumnId,
+        delta: Option<i64>,
         stored: Option<&StoredRow>,
         row: &mut RowBuilder,
     ) -> Result<(), CqlError> {
-        let id = operation.id;
         let key = self.counter_key(place, id);
-        let now_us = self.params.timestamp_us;
-        let (total, timestamp_us) = match self.writes.counters.get(&key) {
-            Some(Some((total, last_us))) => (total.wrapping_add(delta), last_us.saturating_add(1)),
-            Some(None) => return Ok(()),
-            None => match counter_state(stored, id)? {
-                CounterState::Absent => (delta, now_us),
-                CounterState::Total {
-                    total,
-                    timestamp_us: last_us,
-                } => (total.wrapping_add(delta), now_us.max(last_us.saturating_add(1))),
-                CounterState::Deleted => return Ok(()),
-            },
+        let before = match self.writes.counters.get(&key) {
+            Some(made) => *made,
+            None => counter_state(stored, id)?,
         };
-        self.writes.counters.insert(key, Some((total, timestamp_us)));
-        row.cell(id, Cell::counter(timestamp_us, total));
-        Ok(())
-    }
-
-    /// Deletes a counter for good: a tombstone takes precedence over it whatever their timestamps (`Cells.resolveCounter`), so it is
-    /// written with one that is old enough for the merge, too.
-    fn delete_counter(
-        &mut self,
-        place: &Place<'_>,
-        operation: &Operation,
-        stored: Option<&StoredRow>,
-        row: &mut RowBuilder,
-    ) -> Result<(), CqlError> {
-        let id = operation.id;
-        let key = self.counter_key(place, id);
-        let last_us = match self.writes.counters.get(&key) {
-            Some(counter) => counter.map(|(_, last_us)| last_us),
-            None => match counter_state(stored, id)? {
-                CounterState::Total { timestamp_us, .. } => Some(timestamp_us),
-                CounterState::Absent | CounterState::Deleted => None,
-            },
+        let (now_us, now_s) = (self.params.timestamp_us, self.params.now_s);
+        let counted = |total, timestamp_us| {
+            let after = CounterState::Total { total, timestamp_us };
+            (after, Cell::counter(timestamp_us, total))
         };
-        let params = &self.params;
-        let timestamp_us = last_us.map_or(params.timestamp_us, |last_us| last_us.max(params.timestamp_us));
-        self.writes.counters.insert(key, None);
-        row.cell(id, Cell::tombstone(timestamp_us, params.now_s));
+        let deleted = |timestamp_us| (CounterState::Deleted, Cell::tombstone(timestamp_us, now_s));
+        let (after, cell) = match (before, delta) {
+            (CounterState::Absent, Some(delta)) => counted(delta, now_us),
+            (CounterState::Total { total, timestamp_us }, Some(delta)) => counted(
+                total.wrapping_add(delta),
+                now_us.max(timestamp_us.saturating_add(1)),
+            ),
+            (CounterState::Deleted, Some(_)) => return Ok(()),
+            (CounterState::Total { timestamp_us, .. }, None) => deleted(now_us.max(timestamp_us)),
+            (CounterState::Absent | CounterState::Deleted, None) => deleted(now_us),
+        };
+        self.writes.counters.insert(key, after);
+        row.cell(id, cell);
         Ok(())
     }
 

@@ -12,7 +12,7 @@ use helenus_row::{KeyKind, RowBuilder, key};
 use helenus_tablet::{Op, WriteBatch};
 
 use super::followers::IndexedOps;
-use super::gather::Totals;
+use super::gather::Counters;
 use crate::cluster::writes::{self, Together};
 use crate::engine::{Engine, store_error};
 use crate::schema::{Schema, Table};
@@ -43,8 +43,8 @@ pub struct HeaderWrite {
 pub struct WriteSet {
     pub rows: Vec<RowWrite>,
     pub headers: Vec<HeaderWrite>,
-    /// Totals that this request has already made, for counters that it increments more than once.
-    pub(super) counters: Totals,
+    /// What this request has already made of counters, for those that it changes more than once.
+    pub(super) counters: Counters,
     /// Held until the outcome of the write is known.
     pub(super) guard: Option<Arc<PartitionGuard>>,
 }
