@@ -186,9 +186,10 @@ impl Parser<'_> {
                 | Kind::LeftBrace
                 | Kind::Null
                 | Kind::QuestionMark
-                | Kind::Colon
         ) || kind.is_constant()
             || self.begins_call(distance)
+            // What else follows a colon is the value of a map whose key is the string in parentheses.
+            || (kind == Kind::Colon && self.kind_at(distance + 1).is_ident() && !self.begins_call(distance + 1))
     }
 
     /// True if a call, perhaps a CAST, is at that distance.

@@ -132,24 +132,18 @@ fn add_field(
             current.name
         )));
     }
-    let in_partition_key: Vec<String> = keyspace
-        .tables
-        .values()
-        .filter(|table| {
-            table
-                .partition_key()
-                .iter()
-                .any(|column| column.ty.references_udt(&keyspace.name, &current.name))
-        })
-        .map(|table| table.full_name())
-        .collect();
+    let in_partition_key = as_created(keyspace, |table| {
+        let mut columns = table.partition_key().iter();
+        columns.any(|column| column.ty.references_udt(&keyspace.name, &current.name))
+    });
     if !in_partition_key.is_empty() {
+        let names: Vec<String> = in_partition_key.iter().map(|table| table.full_name()).collect();
         return Err(CqlError::invalid(format!(
             "Cannot add new field {field} of type {ty} to user type {}.{} as the type is being used in partition key by \
              the following tables: {}",
             keyspace.name,
             current.name,
-            in_partition_key.join(", ")
+            names.join(", ")
         )));
     }
     let mut changed = current.clone();
@@ -319,12 +313,12 @@ pub fn drop(ctx: &DdlContext<'_>, statement: &ast::DropType) -> Applied {
         return Err(still_used("user types", types));
     }
     let uses = |column: &Arc<Column>| column.ty.references_udt(keyspace_name, name);
-    let tables: Vec<&str> = keyspace
-        .tables
-        .values()
-        .filter(|table| !table.is_view() && table.columns.iter().any(uses))
-        .map(|table| table.name.as_str())
-        .collect();
+    let tables: Vec<&str> = as_created(keyspace, |table| {
+        !table.is_view() && table.columns.iter().any(uses)
+    })
+    .into_iter()
+    .map(|table| table.name.as_str())
+    .collect();
     if !tables.is_empty() {
         return Err(still_used("tables", tables));
     }
@@ -338,6 +332,13 @@ pub fn drop(ctx: &DdlContext<'_>, statement: &ast::DropType) -> Applied {
         keyspace_name,
         SchemaTarget::Type(name.to_owned()),
     )))
+}
+
+/// Those tables and then views of a keyspace in the order in which they were made, as Cassandra lists them.
+fn as_created(keyspace: &Keyspace, fits: impl Fn(&Table) -> bool) -> Vec<&Arc<Table>> {
+    let mut found: Vec<&Arc<Table>> = keyspace.tables.values().filter(|table| fits(table)).collect();
+    found.sort_by_key(|table| (table.is_view(), table.number));
+    found
 }
 
 /// Dropped columns whose type is gone can't be written down any more; their cells are never read back in any case.

@@ -14,13 +14,15 @@ use helenus_cql::types::CqlType;
 use helenus_row::packed::{CellRef, RowRef};
 use helenus_row::read::{LiveColumn, LiveRow, live_row};
 use helenus_row::row::{CellKind, Deletion, Liveness};
-use helenus_row::{KeyKind, RowBuilder, key, merge};
+use helenus_row::{KeyKind, Order, RowBuilder, key, merge};
 use helenus_tablet::Op;
 
 use crate::engine::Engine;
 use crate::schema::{Column, ColumnKind, Index, IndexKind, IndexTargetKind, Table};
 use crate::select::check_indexed;
-use crate::storage::index_entry::{entry_clustering, entry_key, entry_value, is_by_partition};
+use crate::storage::index_entry::{
+    entry_clustering, entry_key, entry_value, held_key, held_value, is_by_partition,
+};
 use crate::storage::read::{PartitionKey, StoredRow, corrupt};
 
 /// Longest value that an index takes.
@@ -173,6 +175,8 @@ pub fn values(
     let mut values = all_values(table, index, column, place, row)?;
     if index.kind == IndexKind::Custom && !matches!(column.ty, CqlType::Vector { .. }) {
         values.retain(|value| value.len() <= SAI_VALUE_LEN_MAX);
+        // Of columns in descending order it skips what is empty, even for types to which that is a value.
+        values.retain(|value| column.order == Order::Asc || !value.is_empty());
     }
     Ok(values)
 }
@@ -188,12 +192,16 @@ fn all_values(
         ColumnKind::PartitionKey => {
             let parts = key::split_partition_key(&place.partition.bytes, table.partition_key_count)
                 .map_err(|error| CqlError::Server(error.to_string()))?;
-            Ok(parts.get(column.position).cloned().into_iter().collect())
+            let part = parts.get(column.position);
+            Ok(part
+                .map(|part| held_value(index, column, part))
+                .into_iter()
+                .collect())
         }
         ColumnKind::Clustering => Ok(place
             .clustering
             .get(column.position)
-            .cloned()
+            .map(|value| held_value(index, column, value))
             .into_iter()
             .collect()),
         ColumnKind::Static if place.kind != KeyKind::Static => Ok(BTreeSet::new()),
@@ -214,12 +222,13 @@ fn cell_values(index: &Index, column: &Column, row: &LiveRow<'_>) -> Result<BTre
     match row.column(column.id) {
         None => {}
         Some(LiveColumn::Simple(cell)) => {
-            values.insert(Bytes::copy_from_slice(cell.value));
+            values.insert(held_value(index, column, cell.value));
         }
         Some(LiveColumn::Complex(elements)) => {
             for (path, cell) in elements.iter() {
                 values.insert(match index.target.kind {
-                    IndexTargetKind::Keys => Bytes::copy_from_slice(path),
+                    IndexTargetKind::Keys if is_set => held_value(index, column, path),
+                    IndexTargetKind::Keys => held_key(index, column, path),
                     // No composite can be made of what is too long to be held.
                     IndexTargetKind::KeysAndValues
                         if index.kind == IndexKind::Custom
@@ -228,8 +237,8 @@ fn cell_values(index: &Index, column: &Column, row: &LiveRow<'_>) -> Result<BTre
                         continue;
                     }
                     IndexTargetKind::KeysAndValues => entry_value(path, cell.value)?,
-                    _ if is_set => Bytes::copy_from_slice(path),
-                    _ => Bytes::copy_from_slice(cell.value),
+                    _ if is_set => held_value(index, column, path),
+                    _ => held_value(index, column, cell.value),
                 });
             }
         }

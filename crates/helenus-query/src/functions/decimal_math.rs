@@ -104,31 +104,46 @@ fn exp_of_fixed(y: &BigInt, one: &BigInt) -> BigInt {
 
 /// Natural logarithm of a positive number.
 pub fn ln(value: &Decimal) -> Option<Decimal> {
+    ln_to(value, precision_of(value))
+}
+
+fn ln_to(value: &Decimal, precision: i64) -> Option<Decimal> {
     if value.compare(&Decimal::new(1, 0)).is_eq() {
         return Some(Decimal::new(0, 0));
     }
-    let precision = precision_of(value);
     let decimals = precision + GUARD_DIGITS + digits_lost_near_one(value);
     let result = ln_fixed(value, decimals)?;
     Some(Decimal::new(result, i32::try_from(decimals).ok()?).round_to_precision(precision))
 }
 
-/// Decimal logarithm of a positive number.
+/// Decimal logarithm of a positive number: the quotient of two rounded logarithms, as in Cassandra. Which of the powers of
+/// ten have zeros behind the point follows from what was rounded.
 pub fn log10(value: &Decimal) -> Option<Decimal> {
-    // The quotients that come out exact have scales of their own.
-    if value.compare(&Decimal::new(1, 0)).is_eq() {
-        return Some(Decimal::new(0, -33));
-    }
-    let stripped = value.strip_trailing_zeros();
-    if stripped.unscaled.is_one() && stripped.scale < 0 {
-        return Some(Decimal::new(-stripped.scale, 0));
-    }
+    const DIGITS_MORE: i64 = 2;
     let precision = precision_of(value);
-    let decimals = precision + GUARD_DIGITS + digits_lost_near_one(value);
-    let one = power_of_ten(decimals.unsigned_abs())?;
-    let ten = ln_small(&(&one * 10), &one, decimals)?;
-    let result = ln_fixed(value, decimals)? * &one / ten;
-    Some(Decimal::new(result, i32::try_from(decimals).ok()?).round_to_precision(precision))
+    let dividend = ln_to(value, precision + DIGITS_MORE)?;
+    let divisor = ln_to(&Decimal::new(10, 0), precision + DIGITS_MORE)?;
+    Some(quotient(&dividend, &divisor, precision + DIGITS_MORE)?.round_to_precision(precision))
+}
+
+/// `dividend.divide(divisor, new MathContext(precision, HALF_UP))`: one that comes out exact has the scale that is nearest to
+/// the difference of the two.
+fn quotient(dividend: &Decimal, divisor: &Decimal, precision: i64) -> Option<Decimal> {
+    let preferred = i64::from(dividend.scale) - i64::from(divisor.scale);
+    if dividend.unscaled.is_zero() {
+        return Some(Decimal::new(0, i32::try_from(preferred).ok()?));
+    }
+    let magnitude =
+        dividend.precision() - i64::from(dividend.scale) - divisor.precision() + i64::from(divisor.scale);
+    let scale = i32::try_from(precision + 1 - magnitude).ok()?;
+    let rounded = dividend
+        .divide_half_up(divisor, scale)?
+        .round_to_precision(precision);
+    if rounded.multiply(divisor)?.compare(dividend).is_ne() {
+        return Some(rounded);
+    }
+    let stripped = rounded.strip_trailing_zeros();
+    stripped.with_scale_half_up(stripped.scale.max(i32::try_from(preferred).ok()?))
 }
 
 /// The logarithm of 1 + d is about d: as many more decimals are needed as d has zeros in front.
@@ -141,5 +156,24 @@ fn digits_lost_near_one(value: &Decimal) -> i64 {
         0
     } else {
         zeros.max(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn log10_of(text: &str) -> String {
+        log10(&Decimal::parse(text).unwrap()).unwrap().to_string()
+    }
+
+    #[test]
+    fn powers_of_ten_have_the_scales_of_quotients() {
+        assert_eq!(log10_of("100"), "2");
+        assert_eq!(log10_of("0.1"), "-1");
+        assert_eq!(log10_of("1e10"), "1E+1");
+        assert_eq!(log10_of("1.0"), "0E+33");
+        assert_eq!(log10_of("1000"), format!("3.{}", "0".repeat(31)));
+        assert_eq!(log10_of("2000"), "3.3010299956639811952137388947245");
     }
 }

@@ -21,8 +21,10 @@ use super::token::TokenBounds;
 use crate::cluster::reads;
 use crate::dml::stale::StaleEntry;
 use crate::engine::Engine;
-use crate::schema::{Index, IndexKind, IndexTargetKind, Table};
-use crate::storage::index_entry::{decode_entry, entry_clustering, entry_key, entry_value, is_by_partition};
+use crate::schema::{Column, Index, IndexKind, IndexTargetKind, Table};
+use crate::storage::index_entry::{
+    decode_entry, entry_clustering, entry_key, entry_value, held_key, held_value, is_by_partition,
+};
 use crate::storage::read::{
     PartitionKey, RowAt, RowCursor, RowsWanted, StoredRow, read_header, read_stored_row_under,
     read_stored_static,
@@ -64,7 +66,7 @@ pub(super) fn choose(table: &Table, filter: &Filter) -> Result<Option<IndexLooku
                 && fits(index, expression)
         };
         if let Some(index) = table.indexes.iter().find(usable)
-            && let Some(value) = looked_up(expression)
+            && let Some(value) = looked_up(index, column, expression)
         {
             if value.len() > VALUE_LEN_MAX && index.kind != IndexKind::Custom {
                 return Err(CqlError::invalid(
@@ -87,11 +89,10 @@ fn fits(index: &Index, expression: &Expression) -> bool {
         && index.analysis() == expression.analysis
 }
 
-fn looked_up(expression: &Expression) -> Option<Bytes> {
+fn looked_up(index: &Index, column: &Column, expression: &Expression) -> Option<Bytes> {
     match (&expression.operand, expression.operator) {
-        (Operand::Value(value), Operator::Eq | Operator::Contains | Operator::ContainsKey) => {
-            Some(value.clone())
-        }
+        (Operand::Value(value), Operator::Eq | Operator::Contains) => Some(held_value(index, column, value)),
+        (Operand::Value(key), Operator::ContainsKey) => Some(held_key(index, column, key)),
         // A value too long for a key is in no index.
         (Operand::Entry { key, value }, Operator::Eq) => entry_value(key, value).ok(),
         _ => None,

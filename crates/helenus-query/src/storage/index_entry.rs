@@ -1,6 +1,6 @@
 //! The hidden table behind an index.
 //!
-//! Partition key: the indexed value, as it is ([`entry_key`]; of an index on map entries the composite of key and
+//! Partition key: the indexed value ([`held_value`], [`entry_key`]; of an index on map entries the composite of key and
 //! value). Clustering: the base row's token (`bigint`), its serialized partition key (`blob`), then its clustering
 //! columns with their types and orders. So the entries of a value come in the order in which a scan of the base table
 //! gives the rows, and a token, a partition or a row of the base table is a slice of them.
@@ -12,12 +12,13 @@
 
 use bytes::Bytes;
 use helenus_cql::error::CqlError;
-use helenus_cql::types::CqlType;
+use helenus_cql::types::{CqlType, NativeType};
+use helenus_cql::value::Decimal;
 use helenus_row::key::compose_partition_key;
 use helenus_row::{ColumnId, Order};
 
 use super::read::PartitionKey;
-use crate::schema::{Column, ColumnKind, Index, Table};
+use crate::schema::{Column, ColumnKind, Index, IndexKind, IndexTargetKind, Table};
 
 /// Clustering columns of the hidden table before those of the base table.
 const LEADING: usize = 2;
@@ -60,6 +61,40 @@ pub fn is_by_partition(index: &Index, base: &Table) -> bool {
 /// The partition of the hidden table that holds the entries of an indexed value.
 pub fn entry_key(value: Bytes) -> PartitionKey {
     PartitionKey::new(value)
+}
+
+/// How an index holds a key of a map: as [`held_value`] does.
+pub fn held_key(index: &Index, column: &Column, key: &[u8]) -> Bytes {
+    let ty = match &column.ty {
+        CqlType::Map { key, .. } => key,
+        other => other,
+    };
+    held(index, column, ty, key)
+}
+
+/// How an index holds a value: as it is, but decimals that are equal as one where Cassandra's index does, and where it is
+/// taken from a clustering key, which does not tell them apart. Composites of a map's entries hold all as it is.
+pub fn held_value(index: &Index, column: &Column, value: &[u8]) -> Bytes {
+    let is_whole = matches!(index.target.kind, IndexTargetKind::Simple | IndexTargetKind::Full);
+    let ty = match &column.ty {
+        whole if is_whole => whole,
+        CqlType::Map { value, .. } => value,
+        CqlType::List { element, .. } | CqlType::Set { element, .. } => element,
+        other => other,
+    };
+    held(index, column, ty, value)
+}
+
+fn held(index: &Index, column: &Column, ty: &CqlType, value: &[u8]) -> Bytes {
+    let equal_are_one = index.kind == IndexKind::Custom || column.kind == ColumnKind::Clustering;
+    let decimal = match ty {
+        CqlType::Native(NativeType::Decimal) if equal_are_one => Decimal::from_bytes(value),
+        _ => None,
+    };
+    match decimal {
+        Some(decimal) => decimal.strip_trailing_zeros().to_bytes(),
+        None => Bytes::copy_from_slice(value),
+    }
 }
 
 /// The indexed value of a map's entry, for an index on entries.
