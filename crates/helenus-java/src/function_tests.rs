@@ -1,0 +1,261 @@
+//! Functions as users write them.
+
+use std::time::{Duration, Instant};
+
+use helenus_cql::types::CqlType;
+use helenus_cql::value::CqlValue;
+
+use crate::{Failure, Function, Signature, Types};
+
+struct NoTypes;
+
+impl Types for NoTypes {
+    fn user_type(&self, _: &str) -> Option<CqlType> {
+        None
+    }
+
+    fn named(&self, _: &str) -> Option<CqlType> {
+        None
+    }
+}
+
+fn compile(source: &str, arguments: &[(&str, CqlType)], returns: CqlType) -> Result<Function, String> {
+    let arguments = arguments
+        .iter()
+        .map(|(name, ty)| ((*name).to_owned(), ty.clone()));
+    let signature = Signature {
+        arguments: arguments.collect(),
+        returns,
+        is_called_on_null: true,
+    };
+    Function::compile(source, signature).map_err(|error| error.to_string())
+}
+
+fn call(function: &Function, arguments: Vec<Option<CqlValue>>) -> Result<Option<CqlValue>, Failure> {
+    function.call(arguments, &NoTypes, Instant::now() + Duration::from_secs(5))
+}
+
+/// The `int` that a body gives for two.
+fn int(source: &str, a: i32, b: i32) -> Result<Option<CqlValue>, Failure> {
+    let function = compile(source, &[("a", CqlType::INT), ("b", CqlType::INT)], CqlType::INT).unwrap();
+    call(&function, vec![Some(CqlValue::Int(a)), Some(CqlValue::Int(b))])
+}
+
+fn is_int(source: &str, expected: i32) {
+    assert_eq!(int(source, 7, 3), Ok(Some(CqlValue::Int(expected))), "{source}");
+}
+
+fn text(source: &str) -> String {
+    let function = compile(source, &[("t", CqlType::TEXT)], CqlType::TEXT).unwrap();
+    match call(&function, vec![Some(CqlValue::Text("Helenus".into()))]) {
+        Ok(Some(CqlValue::Text(text))) => text,
+        other => panic!("{source}: {other:?}"),
+    }
+}
+
+fn refused(source: &str) -> String {
+    compile(source, &[("a", CqlType::INT), ("t", CqlType::TEXT)], CqlType::INT).unwrap_err()
+}
+
+#[test]
+fn numbers_are_computed_with_as_in_java() {
+    is_int("return a / b;", 2);
+    is_int("return -a % b;", -1);
+    is_int("return Integer.MAX_VALUE + a - 6;", i32::MIN);
+    is_int("return a << 33 | 1;", 15);
+    is_int("return -1 >>> 28;", 15);
+    is_int("return -8 >> 1;", -4);
+    is_int("return (int) 3.99e10;", i32::MAX);
+    is_int("return (byte) 200 + (char) -1;", 65_479);
+    is_int("long l = a; l *= 2.5; return (int) l;", 17);
+    is_int("int i = a; i += 0.9; return i++ + ++i;", 16);
+    is_int("return a > b && !(a == b) ? 1 : 0;", 1);
+    is_int("return (a & 6) ^ ~0;", -7);
+    is_int("return (a) - b;", 4);
+    is_int(
+        "return Math.max(a, b) + Math.abs(-2) + (int) Math.round(2.5);",
+        12,
+    );
+    is_int("return 'a' + 1;", 98);
+    let by_zero = int("return a / (b - 3);", 7, 3).unwrap_err();
+    assert_eq!(by_zero.to_string(), "java.lang.ArithmeticException: / by zero");
+}
+
+#[test]
+fn statements_run_in_their_order() {
+    is_int(
+        "int sum = 0; for (int i = 0, j = 10; i < j; i++, j--) sum += i; return sum;",
+        10,
+    );
+    is_int(
+        "int i = 0; while (true) { i++; if (i == 3) continue; if (i > 5) break; } return i;",
+        6,
+    );
+    is_int("int i = 0; do { i++; } while (i < 4); return i;", 4);
+    is_int(
+        "switch (a) { case 1: return 1; case 7: b = b * 2; default: b++; } return b;",
+        7,
+    );
+    is_int("switch (\"x\") { case \"y\": return 1; } return 2;", 2);
+    is_int(
+        "try { throw new IllegalStateException(\"no\"); } catch (RuntimeException e) { return e.getMessage().length(); }",
+        2,
+    );
+    is_int(
+        "int i = 1; try { i = 1 / (b - 3); } catch (Exception e) { i = 5; } finally { i++; } return i;",
+        6,
+    );
+    is_int(
+        "if (a == 1) return 1; else if (a == 7) return 2; else return 3;",
+        2,
+    );
+    is_int("{ int c = 1; a += c; } int c = 2; return a + c;", 10);
+}
+
+#[test]
+fn nulls_and_exceptions_come_out_as_failures() {
+    let function = compile("return a + 1;", &[("a", CqlType::INT)], CqlType::INT).unwrap();
+    assert_eq!(
+        call(&function, vec![None]).unwrap_err().to_string(),
+        "java.lang.NullPointerException"
+    );
+    let function = compile("return a == null ? 0 : a;", &[("a", CqlType::INT)], CqlType::INT).unwrap();
+    assert_eq!(call(&function, vec![None]), Ok(Some(CqlValue::Int(0))));
+    let thrown = int("throw new RuntimeException(\"no \" + a);", 7, 3).unwrap_err();
+    assert_eq!(thrown.to_string(), "java.lang.RuntimeException: no 7");
+    let null = compile("return null;", &[], CqlType::INT).unwrap();
+    assert_eq!(call(&null, vec![]), Ok(None));
+}
+
+#[test]
+fn a_function_ends_when_its_time_is_over() {
+    let function = compile("while (true) { }", &[], CqlType::INT).unwrap();
+    let stopped = function.call(vec![], &NoTypes, Instant::now() + Duration::from_millis(20));
+    assert_eq!(stopped, Err(Failure::TimedOut));
+}
+
+#[test]
+fn texts_are_put_together_and_taken_apart() {
+    assert_eq!(
+        text("return t + 1 + 2.0 + 'c' + true + null;"),
+        "Helenus12.0ctruenull"
+    );
+    assert_eq!(
+        text("return t.substring(1, 4).toUpperCase() + t.indexOf(\"nus\") + t.charAt(0);"),
+        "ELE4H"
+    );
+    assert_eq!(
+        text(
+            "StringBuilder b = new StringBuilder(); for (int i = 0; i < 3; i++) b.append(i).append(','); return b.toString();"
+        ),
+        "0,1,2,"
+    );
+    assert_eq!(
+        text("return String.format(\"%s-%03d-%.2f%%\", t, 7, 1.005);"),
+        "Helenus-007-1.00%"
+    );
+    assert_eq!(
+        text("return Integer.toHexString(255) + Long.valueOf(7).toString();"),
+        "ff7"
+    );
+    assert_eq!(
+        text("return t.replace(\"e\", \"\").trim().concat(\"!\");"),
+        "Hlnus!"
+    );
+}
+
+#[test]
+fn collections_and_their_generics() {
+    let list = CqlType::list(CqlType::INT, true);
+    let function = compile(
+        "java.util.Map<String, java.util.List<Integer>> m = new java.util.TreeMap<>(); int sum = 0; for (Integer i : l) sum += i; l.add(sum); return l;",
+        &[("l", list.clone())],
+        list.clone(),
+    )
+    .unwrap();
+    let numbers = |numbers: &[i32]| {
+        Some(CqlValue::List(
+            numbers.iter().copied().map(CqlValue::Int).collect(),
+        ))
+    };
+    assert_eq!(call(&function, vec![numbers(&[1, 2])]), Ok(numbers(&[1, 2, 3])));
+    let map = CqlType::map(CqlType::TEXT, CqlType::INT, true);
+    let function = compile(
+        "m.put(\"b\", (Integer) m.get(\"a\") + 1); return m;",
+        &[("m", map.clone())],
+        map,
+    )
+    .unwrap();
+    let entry = |key: &str, value| (CqlValue::Text(key.into()), CqlValue::Int(value));
+    assert_eq!(
+        call(&function, vec![Some(CqlValue::Map(vec![entry("a", 1)]))]),
+        Ok(Some(CqlValue::Map(vec![entry("a", 1), entry("b", 2)])))
+    );
+}
+
+#[test]
+fn tuples_are_changed_in_place() {
+    let tuple = CqlType::tuple(vec![CqlType::INT, CqlType::BIGINT]);
+    let source = "if (v != null) { s.setInt(0, s.getInt(0) + 1); s.setLong(1, s.getLong(1) + v.intValue()); } return s;";
+    let function = compile(
+        source,
+        &[("s", tuple.clone()), ("v", CqlType::INT)],
+        tuple.clone(),
+    )
+    .unwrap();
+    let state = |count, sum| {
+        Some(CqlValue::Tuple(vec![
+            Some(CqlValue::Int(count)),
+            Some(CqlValue::Bigint(sum)),
+        ]))
+    };
+    assert_eq!(
+        call(&function, vec![state(1, 10), Some(CqlValue::Int(5))]),
+        Ok(state(2, 15))
+    );
+    let made = compile(
+        "TupleValue t = udfContext.newReturnTupleValue(); t.setInt(0, 4); return t;",
+        &[],
+        tuple,
+    )
+    .unwrap();
+    assert_eq!(
+        call(&made, vec![]),
+        Ok(Some(CqlValue::Tuple(vec![Some(CqlValue::Int(4)), None])))
+    );
+}
+
+#[test]
+fn what_is_wrong_is_said_with_its_line() {
+    assert_eq!(
+        refused("return \"x\";"),
+        "Line 1: Type mismatch: cannot convert from String to Integer"
+    );
+    assert_eq!(
+        refused("\nreturn x;"),
+        "Line 2: x cannot be resolved to a variable"
+    );
+    assert_eq!(
+        refused("int b = 1"),
+        "Line 1: Syntax error, insert \";\" to complete Statement"
+    );
+    assert_eq!(
+        refused("a = 2;"),
+        "Line 1: This method must return a result of type Integer"
+    );
+    assert_eq!(refused("return Foo.bar();"), "Line 1: Foo cannot be resolved");
+    assert_eq!(
+        refused("int a = 1; return a;"),
+        "Line 1: Duplicate local variable a"
+    );
+    assert_eq!(
+        refused("return 1L;"),
+        "Line 1: Type mismatch: cannot convert from long to Integer"
+    );
+    assert!(refused("if (t) return 1; return 2;").contains("from String to boolean"));
+    assert!(refused("return a.b;").contains("b cannot be resolved or is not a field"));
+    assert!(refused("int[] x = null; return 1;").contains("arrays are not supported"));
+    assert!(
+        refused(&format!("return {}a{};", "(".repeat(1000), ")".repeat(1000))).contains("nested too deeply")
+    );
+}

@@ -1,0 +1,424 @@
+//! Values as a function sees them, and their way from and to CQL: Cassandra's `JavaDriverUtils` and `TypeCodec`.
+
+use std::cell::RefCell;
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use helenus_cql::types::{CqlType, NativeType};
+use helenus_cql::value::{CqlValue, Decimal, Duration};
+use num_bigint::BigInt;
+
+use crate::ast::Type;
+use crate::error::Failure;
+
+/// Days of a CQL date at 1970-01-01.
+const EPOCH_DAY: i64 = 1 << 31;
+
+/// A value. What can be changed is shared by all who hold it.
+#[derive(Clone, Debug)]
+pub(crate) enum Value {
+    Null,
+    Boolean(bool),
+    Char(u16),
+    Byte(i8),
+    Short(i16),
+    Int(i32),
+    Long(i64),
+    Float(f32),
+    Double(f64),
+    String(Arc<str>),
+    BigInteger(BigInt),
+    BigDecimal(Decimal),
+    Uuid(u128),
+    Inet(IpAddr),
+    Duration(Duration),
+    /// Milliseconds since 1970-01-01.
+    Date(Rc<RefCell<i64>>),
+    /// Days since 1970-01-01.
+    LocalDate(i64),
+    ByteBuffer(Bytes),
+    List(Rc<RefCell<Vec<Value>>>),
+    Set(Rc<RefCell<Vec<Value>>>),
+    Map(Rc<RefCell<Vec<(Value, Value)>>>),
+    /// A tuple or a value of a user type.
+    Fields(Rc<Fields>),
+    StringBuilder(Rc<RefCell<String>>),
+    Iterator(Rc<RefCell<std::vec::IntoIter<Value>>>),
+    Entry(Rc<(Value, Value)>),
+    Class(Type),
+    Exception(Rc<Failure>),
+}
+
+/// A tuple or a value of a user type.
+#[derive(Debug)]
+pub(crate) struct Fields {
+    pub ty: CqlType,
+    pub values: RefCell<Vec<Value>>,
+}
+
+impl Fields {
+    /// All fields null.
+    pub fn new(ty: CqlType) -> Fields {
+        let len = field_types(&ty).len();
+        Fields {
+            ty,
+            values: RefCell::new(vec![Value::Null; len]),
+        }
+    }
+}
+
+/// The types of a tuple's or a user type's fields; none of others.
+pub(crate) fn field_types(ty: &CqlType) -> Vec<&CqlType> {
+    match ty {
+        CqlType::Tuple(elements) => elements.iter().collect(),
+        CqlType::Udt { definition, .. } => definition.fields.iter().map(|field| &field.ty).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// The Java type of a parameter or a result: primitive where it can be and no null comes.
+pub(crate) fn java_type(ty: &CqlType, is_nullable: bool) -> Type {
+    let CqlType::Native(native) = ty else {
+        return Type::class(match ty {
+            CqlType::List { .. } | CqlType::Vector { .. } => "List",
+            CqlType::Set { .. } => "Set",
+            CqlType::Map { .. } => "Map",
+            CqlType::Tuple(_) => "TupleValue",
+            CqlType::Udt { .. } => "UDTValue",
+            CqlType::Native(_) | CqlType::Custom(_) => "ByteBuffer",
+        });
+    };
+    let boxed = match native {
+        NativeType::Ascii | NativeType::Text => "String",
+        NativeType::Bigint | NativeType::Counter | NativeType::Time => "Long",
+        NativeType::Blob | NativeType::Empty => "ByteBuffer",
+        NativeType::Boolean => "Boolean",
+        NativeType::Decimal => "BigDecimal",
+        NativeType::Double => "Double",
+        NativeType::Float => "Float",
+        NativeType::Int => "Integer",
+        NativeType::Timestamp => "Date",
+        NativeType::Uuid | NativeType::Timeuuid => "UUID",
+        NativeType::Varint => "BigInteger",
+        NativeType::Inet => "InetAddress",
+        NativeType::Date => "LocalDate",
+        NativeType::Smallint => "Short",
+        NativeType::Tinyint => "Byte",
+        NativeType::Duration => "Duration",
+    };
+    let boxed = Type::class(boxed);
+    match is_nullable {
+        true => boxed,
+        false => boxed.unboxed().unwrap_or(boxed),
+    }
+}
+
+impl Value {
+    pub fn string(text: impl AsRef<str>) -> Value {
+        Value::String(Arc::from(text.as_ref()))
+    }
+
+    pub fn list(values: Vec<Value>) -> Value {
+        Value::List(Rc::new(RefCell::new(values)))
+    }
+
+    pub fn set(values: Vec<Value>) -> Value {
+        Value::Set(Rc::new(RefCell::new(values)))
+    }
+
+    pub fn map(entries: Vec<(Value, Value)>) -> Value {
+        Value::Map(Rc::new(RefCell::new(entries)))
+    }
+
+    pub fn date(millis: i64) -> Value {
+        Value::Date(Rc::new(RefCell::new(millis)))
+    }
+
+    pub fn is_null(&self) -> bool {
+        matches!(self, Value::Null)
+    }
+
+    /// The value of a CQL value.
+    pub fn from_cql(ty: &CqlType, value: Option<CqlValue>) -> Value {
+        let Some(value) = value else { return Value::Null };
+        match value {
+            CqlValue::Empty => match ty {
+                CqlType::Native(NativeType::Ascii | NativeType::Text) => Value::string(""),
+                CqlType::Native(NativeType::Blob) => Value::ByteBuffer(Bytes::new()),
+                _ => Value::Null,
+            },
+            CqlValue::Ascii(text) | CqlValue::Text(text) => Value::string(text),
+            CqlValue::Blob(bytes) => Value::ByteBuffer(bytes),
+            CqlValue::Boolean(value) => Value::Boolean(value),
+            CqlValue::Tinyint(value) => Value::Byte(value),
+            CqlValue::Smallint(value) => Value::Short(value),
+            CqlValue::Int(value) => Value::Int(value),
+            CqlValue::Bigint(value) | CqlValue::Counter(value) | CqlValue::Time(value) => Value::Long(value),
+            CqlValue::Float(value) => Value::Float(value),
+            CqlValue::Double(value) => Value::Double(value),
+            CqlValue::Varint(value) => Value::BigInteger(value),
+            CqlValue::Decimal(value) => Value::BigDecimal(value),
+            CqlValue::Duration(value) => Value::Duration(value),
+            CqlValue::Inet(value) => Value::Inet(value),
+            CqlValue::Uuid(value) | CqlValue::Timeuuid(value) => Value::Uuid(value),
+            CqlValue::Date(days) => Value::LocalDate(i64::from(days) - EPOCH_DAY),
+            CqlValue::Timestamp(millis) => Value::date(millis),
+            CqlValue::List(values) | CqlValue::Vector(values) => Value::list(elements_from(ty, values)),
+            CqlValue::Set(values) => Value::set(elements_from(ty, values)),
+            CqlValue::Map(entries) => Value::map(entries_from(ty, entries)),
+            CqlValue::Tuple(values) | CqlValue::Udt(values) => {
+                let fields = Fields::new(ty.clone());
+                for ((slot, ty), value) in fields
+                    .values
+                    .borrow_mut()
+                    .iter_mut()
+                    .zip(field_types(ty))
+                    .zip(values)
+                {
+                    *slot = Value::from_cql(ty, value);
+                }
+                Value::Fields(Rc::new(fields))
+            }
+        }
+    }
+
+    /// The CQL value of a value.
+    ///
+    /// # Errors
+    /// If it is of another class than values of that type are.
+    pub fn into_cql(self, ty: &CqlType) -> Result<Option<CqlValue>, Failure> {
+        if self.is_null() {
+            return Ok(None);
+        }
+        let class = self.class_name();
+        let cast = || Failure::class_cast(&class, whole_name(java_type(ty, true).name()));
+        let value = match (ty, self) {
+            (CqlType::Native(native), value) => native_to_cql(*native, value).ok_or_else(cast)?,
+            (CqlType::List { element, .. }, Value::List(values)) => {
+                CqlValue::List(elements_to(element, values.borrow().iter())?)
+            }
+            (CqlType::Vector { element, .. }, Value::List(values)) => {
+                CqlValue::Vector(elements_to(element, values.borrow().iter())?)
+            }
+            (CqlType::Set { element, .. }, Value::Set(values)) => {
+                CqlValue::Set(elements_to(element, values.borrow().iter())?)
+            }
+            (CqlType::Map { key, value, .. }, Value::Map(entries)) => {
+                let entries = entries.borrow();
+                let keys = elements_to(key, entries.iter().map(|(key, _)| key))?;
+                let values = elements_to(value, entries.iter().map(|(_, value)| value))?;
+                CqlValue::Map(keys.into_iter().zip(values).collect())
+            }
+            (CqlType::Tuple(_) | CqlType::Udt { .. }, Value::Fields(fields)) => {
+                let values = fields.values.borrow();
+                let values = values.iter().cloned().zip(field_types(ty));
+                let values = values
+                    .map(|(value, ty)| value.into_cql(ty))
+                    .collect::<Result<_, _>>()?;
+                match ty {
+                    CqlType::Tuple(_) => CqlValue::Tuple(values),
+                    _ => CqlValue::Udt(values),
+                }
+            }
+            _ => return Err(cast()),
+        };
+        Ok(Some(value))
+    }
+
+    /// The whole name of its class, as messages show it.
+    pub fn class_name(&self) -> String {
+        whole_name(self.simple_class()).to_owned()
+    }
+
+    /// The last part of its class's name.
+    pub fn simple_class(&self) -> &str {
+        match self {
+            Value::Null => "null",
+            Value::Boolean(_) => "Boolean",
+            Value::Char(_) => "Character",
+            Value::Byte(_) => "Byte",
+            Value::Short(_) => "Short",
+            Value::Int(_) => "Integer",
+            Value::Long(_) => "Long",
+            Value::Float(_) => "Float",
+            Value::Double(_) => "Double",
+            Value::String(_) => "String",
+            Value::BigInteger(_) => "BigInteger",
+            Value::BigDecimal(_) => "BigDecimal",
+            Value::Uuid(_) => "UUID",
+            Value::Inet(_) => "InetAddress",
+            Value::Duration(_) => "Duration",
+            Value::Date(_) => "Date",
+            Value::LocalDate(_) => "LocalDate",
+            Value::ByteBuffer(_) => "ByteBuffer",
+            Value::List(_) => "List",
+            Value::Set(_) => "Set",
+            Value::Map(_) => "Map",
+            Value::Fields(fields) => match fields.ty {
+                CqlType::Tuple(_) => "TupleValue",
+                _ => "UDTValue",
+            },
+            Value::StringBuilder(_) => "StringBuilder",
+            Value::Iterator(_) => "Iterator",
+            Value::Entry(_) => "Entry",
+            Value::Class(_) => "Class",
+            Value::Exception(failure) => match failure.as_ref() {
+                Failure::Thrown { class, .. } => class.rsplit('.').next().unwrap_or_default(),
+                Failure::TimedOut => "Error",
+            },
+        }
+    }
+
+    /// As `Object.equals`.
+    pub fn equals(&self, other: &Value) -> bool {
+        match (self, other) {
+            (Value::Null, Value::Null) => true,
+            (Value::Boolean(a), Value::Boolean(b)) => a == b,
+            (Value::Char(a), Value::Char(b)) => a == b,
+            (Value::Byte(a), Value::Byte(b)) => a == b,
+            (Value::Short(a), Value::Short(b)) => a == b,
+            (Value::Int(a), Value::Int(b)) => a == b,
+            (Value::Long(a), Value::Long(b)) => a == b,
+            // Java compares their bits: NaN is equal to itself, and zero is not to minus zero.
+            (Value::Float(a), Value::Float(b)) => a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan(),
+            (Value::Double(a), Value::Double(b)) => a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan(),
+            (Value::String(a), Value::String(b)) => a == b,
+            (Value::BigInteger(a), Value::BigInteger(b)) => a == b,
+            (Value::BigDecimal(a), Value::BigDecimal(b)) => a == b,
+            (Value::Uuid(a), Value::Uuid(b)) => a == b,
+            (Value::Inet(a), Value::Inet(b)) => a == b,
+            (Value::Duration(a), Value::Duration(b)) => a == b,
+            (Value::Date(a), Value::Date(b)) => a == b,
+            (Value::LocalDate(a), Value::LocalDate(b)) => a == b,
+            (Value::ByteBuffer(a), Value::ByteBuffer(b)) => a == b,
+            (Value::List(a), Value::List(b)) => all_equal(&a.borrow(), &b.borrow()),
+            (Value::Set(a), Value::Set(b)) => {
+                let (a, b) = (a.borrow(), b.borrow());
+                a.len() == b.len() && a.iter().all(|a| b.iter().any(|b| a.equals(b)))
+            }
+            (Value::Map(a), Value::Map(b)) => {
+                let (a, b) = (a.borrow(), b.borrow());
+                let same = |(key, value): &(Value, Value)| {
+                    let found = b.iter().find(|(other, _)| key.equals(other));
+                    found.is_some_and(|(_, other)| value.equals(other))
+                };
+                a.len() == b.len() && a.iter().all(same)
+            }
+            (Value::Fields(a), Value::Fields(b)) => {
+                a.ty == b.ty && all_equal(&a.values.borrow(), &b.values.borrow())
+            }
+            (Value::Entry(a), Value::Entry(b)) => a.0.equals(&b.0) && a.1.equals(&b.1),
+            (Value::Class(a), Value::Class(b)) => a == b,
+            (Value::StringBuilder(a), Value::StringBuilder(b)) => Rc::ptr_eq(a, b),
+            (Value::Exception(a), Value::Exception(b)) => Rc::ptr_eq(a, b),
+            _ => false,
+        }
+    }
+}
+
+fn all_equal(a: &[Value], b: &[Value]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.equals(b))
+}
+
+fn elements_from(ty: &CqlType, values: Vec<CqlValue>) -> Vec<Value> {
+    let (CqlType::List { element, .. } | CqlType::Set { element, .. } | CqlType::Vector { element, .. }) = ty
+    else {
+        return Vec::new();
+    };
+    let values = values.into_iter();
+    values
+        .map(|value| Value::from_cql(element, Some(value)))
+        .collect()
+}
+
+fn entries_from(ty: &CqlType, entries: Vec<(CqlValue, CqlValue)>) -> Vec<(Value, Value)> {
+    let CqlType::Map { key, value, .. } = ty else {
+        return Vec::new();
+    };
+    let entry = |(k, v)| (Value::from_cql(key, Some(k)), Value::from_cql(value, Some(v)));
+    entries.into_iter().map(entry).collect()
+}
+
+fn elements_to<'a>(
+    ty: &CqlType,
+    values: impl IntoIterator<Item = &'a Value>,
+) -> Result<Vec<CqlValue>, Failure> {
+    let element = |value: &Value| value.clone().into_cql(ty)?.ok_or_else(Failure::null_pointer);
+    values.into_iter().map(element).collect()
+}
+
+fn native_to_cql(native: NativeType, value: Value) -> Option<CqlValue> {
+    Some(match (native, value) {
+        (NativeType::Ascii, Value::String(text)) => CqlValue::Ascii(text.as_ref().to_owned()),
+        (NativeType::Text, Value::String(text)) => CqlValue::Text(text.as_ref().to_owned()),
+        (NativeType::Bigint, Value::Long(value)) => CqlValue::Bigint(value),
+        (NativeType::Counter, Value::Long(value)) => CqlValue::Counter(value),
+        (NativeType::Time, Value::Long(value)) => CqlValue::Time(value),
+        (NativeType::Blob, Value::ByteBuffer(bytes)) => CqlValue::Blob(bytes),
+        (NativeType::Boolean, Value::Boolean(value)) => CqlValue::Boolean(value),
+        (NativeType::Decimal, Value::BigDecimal(value)) => CqlValue::Decimal(value),
+        (NativeType::Double, Value::Double(value)) => CqlValue::Double(value),
+        (NativeType::Float, Value::Float(value)) => CqlValue::Float(value),
+        (NativeType::Int, Value::Int(value)) => CqlValue::Int(value),
+        (NativeType::Timestamp, Value::Date(millis)) => CqlValue::Timestamp(*millis.borrow()),
+        (NativeType::Uuid, Value::Uuid(value)) => CqlValue::Uuid(value),
+        (NativeType::Timeuuid, Value::Uuid(value)) => CqlValue::Timeuuid(value),
+        (NativeType::Varint, Value::BigInteger(value)) => CqlValue::Varint(value),
+        (NativeType::Inet, Value::Inet(value)) => CqlValue::Inet(value),
+        (NativeType::Date, Value::LocalDate(days)) => CqlValue::Date(u32::try_from(days + EPOCH_DAY).ok()?),
+        (NativeType::Smallint, Value::Short(value)) => CqlValue::Smallint(value),
+        (NativeType::Tinyint, Value::Byte(value)) => CqlValue::Tinyint(value),
+        (NativeType::Duration, Value::Duration(value)) => CqlValue::Duration(value),
+        _ => return None,
+    })
+}
+
+/// The whole name of a class that is known by the last part of its name.
+pub(crate) fn whole_name(class: &str) -> &str {
+    const NAMES: &[&str] = &[
+        "java.lang.ArithmeticException",
+        "java.lang.Boolean",
+        "java.lang.Byte",
+        "java.lang.Character",
+        "java.lang.Class",
+        "java.lang.ClassCastException",
+        "java.lang.Double",
+        "java.lang.Error",
+        "java.lang.Exception",
+        "java.lang.Float",
+        "java.lang.IllegalArgumentException",
+        "java.lang.IllegalStateException",
+        "java.lang.IndexOutOfBoundsException",
+        "java.lang.Integer",
+        "java.lang.Long",
+        "java.lang.Math",
+        "java.lang.NullPointerException",
+        "java.lang.Number",
+        "java.lang.NumberFormatException",
+        "java.lang.Object",
+        "java.lang.RuntimeException",
+        "java.lang.Short",
+        "java.lang.String",
+        "java.lang.StringBuilder",
+        "java.lang.StringIndexOutOfBoundsException",
+        "java.lang.Throwable",
+        "java.lang.UnsupportedOperationException",
+        "java.math.BigDecimal",
+        "java.math.BigInteger",
+        "java.net.InetAddress",
+        "java.nio.ByteBuffer",
+        "java.util.Date",
+        "java.util.List",
+        "java.util.Map",
+        "java.util.NoSuchElementException",
+        "java.util.Set",
+        "java.util.UUID",
+        "org.apache.cassandra.cql3.functions.types.LocalDate",
+        "org.apache.cassandra.cql3.functions.types.TupleValue",
+        "org.apache.cassandra.cql3.functions.types.UDTValue",
+    ];
+    let found = NAMES.iter().find(|name| name.rsplit('.').next() == Some(class));
+    found.copied().unwrap_or(class)
+}
