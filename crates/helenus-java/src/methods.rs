@@ -4,7 +4,6 @@ use std::cell::RefCell;
 use std::cmp::Ordering;
 use std::rc::Rc;
 
-use helenus_cql::types::CqlType;
 use helenus_cql::value::{civil, uuid};
 use num_bigint::BigInt;
 
@@ -347,9 +346,4 @@ fn hash(value: &Value) -> i32 {
             }),
         },
     }
-}
-
-/// The type of a tuple's or a user type's field.
-pub(crate) fn is_udt(ty: &CqlType) -> bool {
-    matches!(ty, CqlType::Udt { .. })
 }

@@ -299,7 +299,11 @@ impl Parser {
     /// Whether a type and a name follow.
     fn is_declaration(&mut self) -> bool {
         let position = self.at;
-        let is_one = self.type_name().is_ok() && matches!(self.peek(), Kind::Word(word) if !is_keyword(word));
+        let is_one = match self.type_name() {
+            Ok(_) => matches!(self.peek(), Kind::Word(word) if !is_keyword(word)),
+            // Read again, it says what is wrong.
+            Err(_) => self.is_symbol("[") && self.is_symbol_at(1, "]"),
+        };
         self.at = position;
         is_one
     }

@@ -4,7 +4,6 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use crate::error::Failure;
-use crate::statics::order;
 use crate::text;
 use crate::value::Value;
 
@@ -152,9 +151,4 @@ pub(crate) fn build(object: &Value, text: &RefCell<String>, method: &str, argume
             call(&shared, method, arguments)?
         }
     })
-}
-
-/// The order of two texts as an `int`.
-pub(crate) fn order_of(left: &str, right: &str) -> Value {
-    order(compare(left, right).cmp(&0))
 }

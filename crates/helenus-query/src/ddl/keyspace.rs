@@ -52,6 +52,8 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateKeyspace) -> Applied 
         is_virtual: false,
         types: BTreeMap::new(),
         tables: BTreeMap::new(),
+        functions: BTreeMap::new(),
+        aggregates: BTreeMap::new(),
     };
     let schema = ctx.schema.with_keyspace(keyspace);
     let change = Change::new(schema, ChangeKind::Created, name, SchemaTarget::Keyspace);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use helenus_cql::types::UserType;
 
-use super::{Index, Table};
+use super::{Index, Table, UserAggregate, UserFunction};
 
 /// A keyspace and what it holds.
 #[derive(Clone, Debug)]
@@ -19,6 +19,10 @@ pub struct Keyspace {
     pub types: BTreeMap<String, Arc<UserType>>,
     /// Tables and materialized views, by name.
     pub tables: BTreeMap<String, Arc<Table>>,
+    /// By their signatures: [`UserFunction::signature`].
+    pub functions: BTreeMap<String, Arc<UserFunction>>,
+    /// By their signatures, none of which is a function's.
+    pub aggregates: BTreeMap<String, Arc<UserAggregate>>,
 }
 
 /// Replication as it was declared: the strategy's class (short name) and its options, shown back to drivers.

@@ -6,6 +6,7 @@
 mod analysis;
 mod compact;
 mod follower;
+mod function;
 mod keyspace;
 mod options;
 mod table;
@@ -20,6 +21,7 @@ pub use crate::ddl::Journal;
 pub use analysis::Analysis;
 pub use compact::Compact;
 pub use follower::{Followed, Follower, Index, IndexKind, IndexTarget, IndexTargetKind, View};
+pub use function::{UserAggregate, UserFunction, signature};
 pub use keyspace::{Keyspace, Replication};
 pub use options::TableOptions;
 pub use table::{ClusteringOrder, Column, ColumnKind, DroppedColumn, Table, TableBuilder, TableKind};

@@ -140,6 +140,8 @@ fn schema(table: &Arc<Table>) -> Schema {
         is_virtual: false,
         types: BTreeMap::from([("u".to_owned(), user_type())]),
         tables: BTreeMap::from([("t".to_owned(), table.clone())]),
+        functions: BTreeMap::new(),
+        aggregates: BTreeMap::new(),
     };
     Schema {
         version: Uuid::nil(),

@@ -131,6 +131,8 @@ fn read(keyspace: &SystemKeyspace, more: &str) -> Result<Keyspace, CqlError> {
         is_virtual: true,
         types: BTreeMap::new(),
         tables,
+        functions: BTreeMap::new(),
+        aggregates: BTreeMap::new(),
     })
 }
 

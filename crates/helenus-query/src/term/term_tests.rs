@@ -96,6 +96,8 @@ fn schema() -> Schema {
         is_virtual: false,
         types: BTreeMap::from([("u".to_owned(), user_type())]),
         tables: BTreeMap::new(),
+        functions: BTreeMap::new(),
+        aggregates: BTreeMap::new(),
     };
     Schema {
         version: Uuid::nil(),

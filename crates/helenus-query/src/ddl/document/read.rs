@@ -96,6 +96,8 @@ pub(in crate::ddl) fn read_keyspace(document: KeyspaceDoc) -> Result<Keyspace, S
         is_virtual: false,
         types,
         tables,
+        functions: BTreeMap::new(),
+        aggregates: BTreeMap::new(),
         name: document.name,
     })
 }
