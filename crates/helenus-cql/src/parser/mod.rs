@@ -21,7 +21,7 @@ mod table;
 mod term;
 mod type_name;
 
-use crate::ast::{BindMarker, Ident, ParsedStatement};
+use crate::ast::{BindMarker, Ident, ParsedStatement, TypeName};
 use crate::error::CqlError;
 use crate::lexer::{self, Kind, Token, Tokens};
 
@@ -49,20 +49,26 @@ pub fn parse_statement(text: &str) -> Result<ParsedStatement, CqlError> {
         )));
     }
     let tokens = lexer::tokenize(text);
-    let mut parser = Parser {
-        text,
-        tokens: &tokens,
-        position: 0,
-        furthest: 0,
-        depth: 0,
-        links: 0,
-        bind_markers: Vec::new(),
-    };
+    let mut parser = Parser::new(text, &tokens);
     let statement = parser.query()?;
     Ok(ParsedStatement {
         statement,
         bind_markers: parser.bind_markers,
     })
+}
+
+/// Parses the name of a type, with nothing behind it.
+///
+/// # Errors
+/// [`CqlError::Syntax`] and [`CqlError::Invalid`], as [`parse_statement`].
+pub fn parse_type(text: &str) -> Result<TypeName, CqlError> {
+    let tokens = lexer::tokenize(text);
+    let mut parser = Parser::new(text, &tokens);
+    let name = parser.type_name()?;
+    match parser.at(Kind::Eof) {
+        true => Ok(name),
+        false => Err(CqlError::Syntax(format!("'{text}' is not the name of a type"))),
+    }
 }
 
 pub(crate) struct Parser<'a> {
@@ -78,6 +84,18 @@ pub(crate) struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
+    fn new(text: &'a str, tokens: &'a Tokens) -> Parser<'a> {
+        Parser {
+            text,
+            tokens,
+            position: 0,
+            furthest: 0,
+            depth: 0,
+            links: 0,
+            bind_markers: Vec::new(),
+        }
+    }
+
     fn token_at(&self, index: usize) -> Token {
         let last = self.tokens.tokens.last();
         self.tokens.tokens.get(index).or(last).copied().unwrap_or(Token {

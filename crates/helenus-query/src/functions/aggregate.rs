@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use helenus_cql::error::CqlError;
 use helenus_cql::types::{CqlType, NativeType};
 use helenus_cql::value::{Decimal, compare};
 use num_bigint::BigInt;
@@ -29,9 +30,15 @@ pub trait AggregateFunction: fmt::Debug + Send + Sync {
 /// What an aggregate remembers of the rows of a group.
 pub trait AggregateState: Send {
     /// Takes the arguments of one row.
-    fn add(&mut self, args: &[Option<Bytes>]);
+    ///
+    /// # Errors
+    /// Of a user's function that fails.
+    fn add(&mut self, args: &[Option<Bytes>]) -> Result<(), CqlError>;
     /// The result for the rows so far.
-    fn result(&self) -> Option<Bytes>;
+    ///
+    /// # Errors
+    /// As [`AggregateState::add`].
+    fn result(&self) -> Result<Option<Bytes>, CqlError>;
     /// Forgets the rows.
     fn reset(&mut self);
 }
@@ -157,14 +164,15 @@ struct Count {
 }
 
 impl AggregateState for Count {
-    fn add(&mut self, args: &[Option<Bytes>]) {
+    fn add(&mut self, args: &[Option<Bytes>]) -> Result<(), CqlError> {
         if args.first().is_none_or(Option::is_some) {
             self.count += 1;
         }
+        Ok(())
     }
 
-    fn result(&self) -> Option<Bytes> {
-        Some(Bytes::copy_from_slice(&self.count.to_be_bytes()))
+    fn result(&self) -> Result<Option<Bytes>, CqlError> {
+        Ok(Some(Bytes::copy_from_slice(&self.count.to_be_bytes())))
     }
 
     fn reset(&mut self) {
@@ -179,8 +187,10 @@ struct Extreme {
 }
 
 impl AggregateState for Extreme {
-    fn add(&mut self, args: &[Option<Bytes>]) {
-        let Some(Some(value)) = args.first() else { return };
+    fn add(&mut self, args: &[Option<Bytes>]) -> Result<(), CqlError> {
+        let Some(Some(value)) = args.first() else {
+            return Ok(());
+        };
         let is_better = match &self.best {
             Some(best) => compare(&self.ty, value, best) == self.better,
             None => true,
@@ -188,10 +198,11 @@ impl AggregateState for Extreme {
         if is_better {
             self.best = Some(value.clone());
         }
+        Ok(())
     }
 
-    fn result(&self) -> Option<Bytes> {
-        self.best.clone()
+    fn result(&self) -> Result<Option<Bytes>, CqlError> {
+        Ok(self.best.clone())
     }
 
     fn reset(&mut self) {
@@ -247,10 +258,10 @@ impl Sum {
 }
 
 impl AggregateState for Sum {
-    fn add(&mut self, args: &[Option<Bytes>]) {
+    fn add(&mut self, args: &[Option<Bytes>]) -> Result<(), CqlError> {
         let value = args.first().and_then(Option::as_ref);
         let Some(number) = Number::decode(&CqlType::Native(self.native), value) else {
-            return;
+            return Ok(());
         };
         match (self.native, &number) {
             (NativeType::Float | NativeType::Double, number) => self.double.add(number.to_double()),
@@ -262,9 +273,10 @@ impl AggregateState for Sum {
             }
             (_, number) => self.long = self.long.wrapping_add(number.to_long()),
         }
+        Ok(())
     }
 
-    fn result(&self) -> Option<Bytes> {
+    fn result(&self) -> Result<Option<Bytes>, CqlError> {
         // The lowest bits of a long sum are those of a sum that wraps around earlier.
         let number = match self.native {
             NativeType::Tinyint => Number::Byte(self.long as i8),
@@ -276,7 +288,7 @@ impl AggregateState for Sum {
             NativeType::Decimal => Number::Decimal(self.decimal.clone()),
             _ => Number::Long(self.long),
         };
-        Some(number.encode())
+        Ok(Some(number.encode()))
     }
 
     fn reset(&mut self) {
@@ -355,10 +367,10 @@ impl Avg {
 }
 
 impl AggregateState for Avg {
-    fn add(&mut self, args: &[Option<Bytes>]) {
+    fn add(&mut self, args: &[Option<Bytes>]) -> Result<(), CqlError> {
         let value = args.first().and_then(Option::as_ref);
         let Some(number) = Number::decode(&CqlType::Native(self.native), value) else {
-            return;
+            return Ok(());
         };
         self.count += 1;
         match &number {
@@ -367,9 +379,10 @@ impl AggregateState for Avg {
             Number::Varint(value) => self.sum += value,
             other => self.sum += other.to_long(),
         }
+        Ok(())
     }
 
-    fn result(&self) -> Option<Bytes> {
+    fn result(&self) -> Result<Option<Bytes>, CqlError> {
         let long = || Number::Varint(self.integer_average()).to_long();
         let number = match self.native {
             NativeType::Tinyint => Number::Byte(long() as i8),
@@ -381,7 +394,7 @@ impl AggregateState for Avg {
             NativeType::Decimal => Number::Decimal(self.decimal.clone()),
             _ => Number::Long(long()),
         };
-        Some(number.encode())
+        Ok(Some(number.encode()))
     }
 
     fn reset(&mut self) {

@@ -69,8 +69,8 @@ pub fn aggregated(name: &str, collection: &CqlType, aggregate: NativeAggregate) 
         };
         let mut state = aggregate.new_state();
         for element in read_nullable_elements(value).map_err(damaged)? {
-            state.add(&[element.map(|element| value.slice_ref(element))]);
+            state.add(&[element.map(|element| value.slice_ref(element))])?;
         }
-        Ok(state.result())
+        state.result()
     })
 }

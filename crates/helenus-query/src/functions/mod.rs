@@ -16,6 +16,7 @@ mod parameter;
 mod resolve;
 mod time;
 mod token;
+mod user;
 mod vector;
 
 #[cfg(test)]

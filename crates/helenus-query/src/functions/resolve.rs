@@ -9,7 +9,7 @@ use helenus_cql::types::CqlType;
 use helenus_cql::value::{Assignment, test_assignment};
 
 use super::factory::{self, Factory};
-use super::{Function, aggregate, blob, cast, math, operation, time, token};
+use super::{Function, aggregate, blob, cast, math, operation, time, token, user};
 use crate::plan::PlanContext;
 use crate::response::ColumnSpec;
 use crate::term::{Assignable, test_strictly};
@@ -115,14 +115,22 @@ fn candidates(
     args: &[&dyn Assignable],
     site: CallSite<'_>,
 ) -> Result<Vec<Function>, CqlError> {
-    if !is_native(name) {
-        return Ok(Vec::new());
-    }
     let short_name = name.name.as_str();
-    if short_name == TOKEN {
-        return token_of(ctx, site).map(|function| vec![function]);
+    // Those of the keyspace that the statement is about come first.
+    let keyspace = match &name.keyspace {
+        Some(keyspace) => keyspace.as_str(),
+        None if site.keyspace.is_empty() => ctx.keyspace.unwrap_or_default(),
+        None => site.keyspace,
+    };
+    let mut candidates = user::named(ctx.schema, keyspace, short_name)?;
+    if !is_native(name) {
+        return Ok(candidates);
     }
-    let mut candidates = REGISTRY.functions.get(short_name).cloned().unwrap_or_default();
+    if short_name == TOKEN {
+        candidates.push(token_of(ctx, site)?);
+        return Ok(candidates);
+    }
+    candidates.extend(REGISTRY.functions.get(short_name).into_iter().flatten().cloned());
     if let Some(factory) = REGISTRY.factories.get(short_name) {
         candidates.push(factory.function(ctx, args, site.receiver)?);
     }

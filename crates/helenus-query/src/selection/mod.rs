@@ -310,7 +310,7 @@ impl Collector<'_> {
         };
         for (call, state) in parts.aggregates.iter().zip(&mut self.states) {
             let args = call.args.iter().map(|arg| evaluation.value(arg));
-            state.add(&args.collect::<Result<Vec<_>, CqlError>>()?);
+            state.add(&args.collect::<Result<Vec<_>, CqlError>>()?)?;
         }
         if self.first.is_none() {
             self.first = Some(FirstRow {
