@@ -1,6 +1,6 @@
 //! What clients are told when the schema changes (Cassandra's `SchemaChangeNotifier`): each thing that is not as it was, whichever statement
-//! of whichever node did it. The types, tables and views of a keyspace that is dropped are told of as well, and so are the views that grow
-//! with their table and the tables that hold a type that was altered.
+//! of whichever node did it. The types, tables, views, functions and aggregates of a keyspace that is dropped are told of as well, and so are
+//! the views that grow with their table and what holds a type that was altered.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 use helenus_cql::types::UserType;
 
+use super::{aggregate, function};
 use crate::response::{ChangeKind, SchemaChange, SchemaTarget};
-use crate::schema::{Keyspace, Schema, Table, TableKind};
+use crate::schema::{Keyspace, Schema, Table, TableKind, UserAggregate, UserFunction};
 
 /// A keyspace that holds more is dropped in one word. Events wait in queues of limited length; and what drivers know of a keyspace they
 /// forget with it.
@@ -21,23 +22,24 @@ pub(super) fn events(before: &Schema, after: &Schema) -> Vec<SchemaChange> {
     for (old, new) in differing(&before.keyspaces, &after.keyspaces) {
         match (old, new) {
             (Some(old), None) => {
-                if old.tables.len() + old.types.len() <= CONTENTS_MAX {
+                let count = old.tables.len() + old.types.len() + old.functions.len() + old.aggregates.len();
+                if count <= CONTENTS_MAX {
                     Contents::new(Some(old), None).dropped(&mut events);
                 }
                 events.push(event(ChangeKind::Dropped, &old.name, SchemaTarget::Keyspace));
             }
             (None, Some(new)) => {
                 events.push(event(ChangeKind::Created, &new.name, SchemaTarget::Keyspace));
-                Contents::new(None, Some(new)).created(&mut events);
+                Contents::new(None, Some(new)).changed(ChangeKind::Created, &mut events);
             }
             (Some(old), Some(new)) => {
                 let contents = Contents::new(Some(old), Some(new));
                 contents.dropped(&mut events);
-                contents.created(&mut events);
+                contents.changed(ChangeKind::Created, &mut events);
                 if old.replication != new.replication || old.durable_writes != new.durable_writes {
                     events.push(event(ChangeKind::Updated, &new.name, SchemaTarget::Keyspace));
                 }
-                contents.updated(&mut events);
+                contents.changed(ChangeKind::Updated, &mut events);
             }
             (None, None) => {}
         }
@@ -86,48 +88,71 @@ struct Contents<'a> {
     keyspace: &'a str,
     types: Vec<Pair<'a, UserType>>,
     tables: Vec<Pair<'a, Table>>,
+    functions: Vec<Pair<'a, UserFunction>>,
+    aggregates: Vec<Pair<'a, UserAggregate>>,
+}
+
+/// What differs in one of the maps of a keyspace, which may have been made or dropped with it.
+fn differing_in<'a, T>(
+    old: Option<&'a Arc<Keyspace>>,
+    new: Option<&'a Arc<Keyspace>>,
+    map: fn(&'a Keyspace) -> &'a BTreeMap<String, Arc<T>>,
+) -> Vec<Pair<'a, T>> {
+    match (old, new) {
+        (Some(old), Some(new)) => differing(map(old), map(new)),
+        (Some(old), None) => map(old).values().map(|old| (Some(old), None)).collect(),
+        (None, Some(new)) => map(new).values().map(|new| (None, Some(new))).collect(),
+        (None, None) => Vec::new(),
+    }
 }
 
 impl<'a> Contents<'a> {
     fn new(old: Option<&'a Arc<Keyspace>>, new: Option<&'a Arc<Keyspace>>) -> Contents<'a> {
-        static NO_TYPES: BTreeMap<String, Arc<UserType>> = BTreeMap::new();
-        static NO_TABLES: BTreeMap<String, Arc<Table>> = BTreeMap::new();
-        let types =
-            |keyspace: Option<&'a Arc<Keyspace>>| keyspace.map_or(&NO_TYPES, |keyspace| &keyspace.types);
-        let tables =
-            |keyspace: Option<&'a Arc<Keyspace>>| keyspace.map_or(&NO_TABLES, |keyspace| &keyspace.tables);
         Contents {
             keyspace: new.or(old).map_or("", |keyspace| keyspace.name.as_str()),
-            types: differing(types(old), types(new)),
-            tables: differing(tables(old), tables(new)),
+            types: differing_in(old, new, |keyspace| &keyspace.types),
+            tables: differing_in(old, new, |keyspace| &keyspace.tables),
+            functions: differing_in(old, new, |keyspace| &keyspace.functions),
+            aggregates: differing_in(old, new, |keyspace| &keyspace.aggregates),
         }
     }
 
     fn dropped(&self, events: &mut Vec<SchemaChange>) {
+        self.tell(
+            &self.aggregates,
+            aggregate::target_of,
+            ChangeKind::Dropped,
+            events,
+        );
+        self.tell(&self.functions, function::target_of, ChangeKind::Dropped, events);
         self.tell_tables(ChangeKind::Dropped, true, events);
         self.tell_tables(ChangeKind::Dropped, false, events);
-        self.tell_types(ChangeKind::Dropped, events);
+        self.tell(&self.types, type_target, ChangeKind::Dropped, events);
     }
 
-    fn created(&self, events: &mut Vec<SchemaChange>) {
-        self.tell_types(ChangeKind::Created, events);
-        self.tell_tables(ChangeKind::Created, false, events);
-        self.tell_tables(ChangeKind::Created, true, events);
+    /// Tells of what was created, or updated.
+    fn changed(&self, change: ChangeKind, events: &mut Vec<SchemaChange>) {
+        self.tell(&self.types, type_target, change, events);
+        self.tell_tables(change, false, events);
+        self.tell_tables(change, true, events);
+        self.tell(&self.functions, function::target_of, change, events);
+        self.tell(&self.aggregates, aggregate::target_of, change, events);
     }
 
-    fn updated(&self, events: &mut Vec<SchemaChange>) {
-        self.tell_types(ChangeKind::Updated, events);
-        self.tell_tables(ChangeKind::Updated, false, events);
-        self.tell_tables(ChangeKind::Updated, true, events);
-    }
-
-    fn tell_types(&self, change: ChangeKind, events: &mut Vec<SchemaChange>) {
-        let named = self.types.iter().filter_map(|pair| match (change, pair) {
-            (ChangeKind::Dropped, (Some(ty), None)) | (ChangeKind::Created, (None, Some(ty))) => Some(ty),
+    /// Tells of all but tables.
+    fn tell<T: PartialEq>(
+        &self,
+        pairs: &[Pair<'a, T>],
+        target: fn(&T) -> SchemaTarget,
+        change: ChangeKind,
+        events: &mut Vec<SchemaChange>,
+    ) {
+        let told = pairs.iter().filter_map(|pair| match (change, pair) {
+            (ChangeKind::Dropped, (Some(of), None)) | (ChangeKind::Created, (None, Some(of))) => Some(of),
             (ChangeKind::Updated, (Some(old), Some(new))) if old != new => Some(new),
             _ => None,
         });
-        events.extend(named.map(|ty| event(change, self.keyspace, SchemaTarget::Type(ty.name.clone()))));
+        events.extend(told.map(|of| event(change, self.keyspace, target(of))));
     }
 
     /// Tells of the tables, or of the views. Another one of the same name was created after the first was dropped.
@@ -147,6 +172,10 @@ impl<'a> Contents<'a> {
         events
             .extend(named.map(|table| event(change, self.keyspace, SchemaTarget::Table(table.name.clone()))));
     }
+}
+
+fn type_target(ty: &UserType) -> SchemaTarget {
+    SchemaTarget::Type(ty.name.clone())
 }
 
 /// Whether clients see the same table. That an index or a view is complete by now is nothing that they are told.

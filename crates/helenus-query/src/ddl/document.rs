@@ -11,12 +11,15 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::schema::{
-    Column, ColumnKind, Compact, DroppedColumn, Index, Keyspace, Schema, Table, TableOptions, View,
+    Column, ColumnKind, Compact, DroppedColumn, Index, Keyspace, Schema, Table, TableOptions, UserAggregate,
+    UserFunction, View,
 };
 
 /// Raised when an older binary could not understand the document.
-const FORMAT: u32 = 2;
-/// What a document without materialized views is written in: older binaries know all of it.
+const FORMAT: u32 = 3;
+/// What a document without functions and aggregates of users is written in, and one without materialized views too: older binaries know all
+/// of it.
+const FORMAT_WITHOUT_FUNCTIONS: u32 = 2;
 const FORMAT_WITHOUT_VIEWS: u32 = 1;
 
 #[derive(Serialize, Deserialize)]
@@ -34,6 +37,34 @@ pub(super) struct KeyspaceDoc {
     durable_writes: bool,
     types: Vec<UserTypeDoc>,
     tables: Vec<TableDoc>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    functions: Vec<FunctionDoc>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    aggregates: Vec<AggregateDoc>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct FunctionDoc {
+    name: String,
+    arguments: Vec<(String, TypeDoc)>,
+    returns: TypeDoc,
+    is_called_on_null: bool,
+    language: String,
+    body: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct AggregateDoc {
+    name: String,
+    arg_types: Vec<TypeDoc>,
+    state_function: String,
+    state_type: TypeDoc,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    final_function: Option<String>,
+    /// The value's bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    initial: Option<Vec<u8>>,
+    returns: TypeDoc,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -252,7 +283,7 @@ fn keyspace_doc(keyspace: &Keyspace) -> KeyspaceDoc {
     }
 }
 
-/// A keyspace without its tables.
+/// A keyspace with its types, functions and aggregates, without its tables.
 pub(super) fn keyspace_head(keyspace: &Keyspace) -> KeyspaceDoc {
     let user_type = |ty: &Arc<UserType>| UserTypeDoc {
         name: ty.name.clone(),
@@ -269,6 +300,32 @@ pub(super) fn keyspace_head(keyspace: &Keyspace) -> KeyspaceDoc {
         durable_writes: keyspace.durable_writes,
         types: keyspace.types.values().map(user_type).collect(),
         tables: Vec::new(),
+        functions: keyspace.functions.values().map(|of| function_doc(of)).collect(),
+        aggregates: keyspace.aggregates.values().map(|of| aggregate_doc(of)).collect(),
+    }
+}
+
+fn function_doc(function: &UserFunction) -> FunctionDoc {
+    let argument = |(name, ty): &(String, CqlType)| (name.clone(), TypeDoc::from(ty));
+    FunctionDoc {
+        name: function.name.clone(),
+        arguments: function.arguments.iter().map(argument).collect(),
+        returns: TypeDoc::from(&function.returns),
+        is_called_on_null: function.is_called_on_null,
+        language: function.language.clone(),
+        body: function.body.clone(),
+    }
+}
+
+fn aggregate_doc(aggregate: &UserAggregate) -> AggregateDoc {
+    AggregateDoc {
+        name: aggregate.name.clone(),
+        arg_types: aggregate.arg_types.iter().map(TypeDoc::from).collect(),
+        state_function: aggregate.state_function.clone(),
+        state_type: TypeDoc::from(&aggregate.state_type),
+        final_function: aggregate.final_function.clone(),
+        initial: aggregate.initial.as_ref().map(|value| value.to_vec()),
+        returns: TypeDoc::from(&aggregate.returns),
     }
 }
 
@@ -323,9 +380,12 @@ pub(super) fn table_doc(table: &Table) -> TableDoc {
 /// The schema as bytes; what is computed (system keyspaces) stays out.
 pub fn encode(schema: &Schema) -> Result<Vec<u8>, CqlError> {
     let document = SchemaDoc {
-        format: match schema.stored_tables().any(|table| table.is_view()) {
-            true => FORMAT,
-            false => FORMAT_WITHOUT_VIEWS,
+        format: if schema.has_functions() {
+            FORMAT
+        } else if schema.stored_tables().any(|table| table.is_view()) {
+            FORMAT_WITHOUT_FUNCTIONS
+        } else {
+            FORMAT_WITHOUT_VIEWS
         },
         next_table_number: schema.next_table_number,
         keyspaces: schema

@@ -1,67 +1,303 @@
-//! Functions and aggregates of users: there are none, and none can be made. Answers are those of a Cassandra that has
-//! them switched off, as it is by default.
+//! CREATE FUNCTION, and DROP FUNCTION and DROP AGGREGATE (Cassandra's `CreateFunctionStatement`, `DropFunctionStatement`,
+//! `DropAggregateStatement`).
+
+use std::sync::Arc;
 
 use helenus_cql::ast::{self, FunctionName, TypeName};
 use helenus_cql::error::CqlError;
+use helenus_cql::types::CqlType;
+use helenus_cql::value::is_compatible_with;
 
-use super::{DdlContext, no_keyspace, system_keyspace};
-use crate::term::{qualified_type_name, resolve_type};
+use super::{Applied, Change, DdlContext, no_keyspace, system_keyspace, unchanged};
+use crate::response::{ChangeKind, SchemaTarget};
+use crate::schema::{Keyspace, UserFunction, signature};
+use crate::term::resolve_type;
 
-/// What CREATE FUNCTION is answered.
-pub(super) fn refusal(ctx: &DdlContext<'_>, statement: &ast::CreateFunction) -> CqlError {
-    if let Err(error) = keyspace_to_change(ctx, &statement.name) {
-        return error;
+pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateFunction) -> Applied {
+    let keyspace_name = keyspace_to_change(ctx, &statement.name)?;
+    check_directives(statement.or_replace, statement.if_not_exists)?;
+    if statement.language != "java" {
+        return Err(CqlError::invalid(
+            "Currently only Java UDFs are available in Cassandra. For more information - CASSANDRA-18252 and CASSANDRA-17281",
+        ));
     }
-    if statement.or_replace && statement.if_not_exists {
-        return both_directives();
+    check_name(Kind::Function, statement.name.name.as_str())?;
+    check_argument_names(statement)?;
+    // As they are written: nothing has resolved them yet.
+    for (_, ty) in &statement.args {
+        check_not_frozen("Argument", ty, None)?;
     }
-    CqlError::invalid(
-        "User-defined functions are disabled in cassandra.yaml - set user_defined_functions_enabled=true to enable",
-    )
+    check_not_frozen("Return type", &statement.returns, None)?;
+    let keyspace = ctx.keyspace_to_change(keyspace_name)?;
+    let function = compiled(ctx, keyspace_name, statement)?;
+    let signature = function.signature();
+    let existing = keyspace.functions.get(&signature);
+    if keyspace.aggregates.contains_key(&signature) {
+        return Err(CqlError::invalid(format!(
+            "Function '{}' cannot replace an aggregate",
+            function.name
+        )));
+    }
+    if let Some(existing) = existing {
+        if statement.if_not_exists {
+            return unchanged();
+        }
+        if !statement.or_replace {
+            return Err(CqlError::invalid(format!(
+                "Function '{}' already exists",
+                function.name
+            )));
+        }
+        check_replacement(existing, &function)?;
+        if **existing == function {
+            return unchanged();
+        }
+    }
+    let change = match existing {
+        Some(_) => ChangeKind::Updated,
+        None => ChangeKind::Created,
+    };
+    let target = SchemaTarget::Function {
+        name: function.name.clone(),
+        arg_types: raw_types(statement.args.iter().map(|(_, ty)| ty), Some(keyspace_name)),
+    };
+    let mut keyspace = Keyspace::clone(keyspace);
+    keyspace.functions.insert(signature, Arc::new(function));
+    let schema = ctx.schema.with_keyspace(keyspace);
+    Ok(Ok(Change::new(schema, change, keyspace_name, target)))
 }
 
-/// What CREATE AGGREGATE is answered: Cassandra looks for the function of its state whether functions may be made or not.
-pub(super) fn aggregate_refusal(ctx: &DdlContext<'_>, statement: &ast::CreateAggregate) -> CqlError {
-    check_aggregate(ctx, statement).err().unwrap_or_else(|| {
-        let keyspace = statement.name.keyspace.as_ref();
-        let keyspace = keyspace
-            .map(|name| name.as_str())
-            .or(ctx.keyspace)
-            .unwrap_or_default();
-        let types = std::iter::once(&statement.state_type).chain(&statement.arg_types);
-        let types: Vec<String> = types.map(|ty| qualified_type_name(ty, keyspace)).collect();
-        CqlError::invalid(format!(
-            "State function {keyspace}.{}({}) doesn't exist",
-            statement.state_function,
-            types.join(", ")
-        ))
-    })
+fn check_argument_names(statement: &ast::CreateFunction) -> Result<(), CqlError> {
+    let names: Vec<&str> = statement.args.iter().map(|(name, _)| name.as_str()).collect();
+    let is_known = |(position, name): (usize, &&str)| names.iter().take(position).any(|known| known == name);
+    if !names.iter().enumerate().any(is_known) {
+        return Ok(());
+    }
+    Err(CqlError::invalid(format!(
+        "Duplicate argument names for given function {} with argument names [{}]",
+        statement.name.name,
+        names.join(", ")
+    )))
 }
 
-fn check_aggregate(ctx: &DdlContext<'_>, statement: &ast::CreateAggregate) -> Result<(), CqlError> {
-    let keyspace = keyspace_to_change(ctx, &statement.name)?;
-    if ctx.schema.keyspace(keyspace).is_none() {
-        return Err(CqlError::invalid(format!("Keyspace {keyspace} doesn't exist")));
+/// The function, whose body has been read.
+fn compiled(
+    ctx: &DdlContext<'_>,
+    keyspace: &str,
+    statement: &ast::CreateFunction,
+) -> Result<UserFunction, CqlError> {
+    let mut arguments = Vec::with_capacity(statement.args.len());
+    for (name, ty) in &statement.args {
+        arguments.push((name.0.clone(), resolve_type(ctx.schema, keyspace, ty)?));
     }
-    if statement.or_replace && statement.if_not_exists {
-        return Err(both_directives());
+    let function = UserFunction::new(
+        keyspace,
+        statement.name.name.as_str(),
+        arguments,
+        resolve_type(ctx.schema, keyspace, &statement.returns)?,
+        statement.called_on_null_input,
+        &statement.language,
+        &statement.body,
+    );
+    match function.code() {
+        Ok(_) => Ok(function),
+        Err(error) => Err(CqlError::invalid(format!(
+            "Java source compilation failed:\n{error}\n"
+        ))),
     }
-    for ty in &statement.arg_types {
-        check_not_frozen("Argument", ty, keyspace)?;
-    }
-    check_not_frozen("State type", &statement.state_type, keyspace)?;
-    for ty in statement.arg_types.iter().chain([&statement.state_type]) {
-        resolve_type(ctx.schema, keyspace, ty)?;
-    }
-    Ok(())
 }
 
-fn both_directives() -> CqlError {
-    CqlError::invalid("Cannot use both 'OR REPLACE' and 'IF NOT EXISTS' directives")
+fn check_replacement(existing: &UserFunction, function: &UserFunction) -> Result<(), CqlError> {
+    let name = &function.name;
+    if function.is_called_on_null != existing.is_called_on_null {
+        // What the new one has, not what it should have.
+        let directive = match function.is_called_on_null {
+            true => "CALLED ON NULL INPUT",
+            false => "RETURNS NULL ON NULL INPUT",
+        };
+        return Err(CqlError::invalid(format!(
+            "Function '{name}' must have {directive} directive"
+        )));
+    }
+    match is_compatible_with(&function.returns, &existing.returns) {
+        true => Ok(()),
+        false => Err(CqlError::invalid(format!(
+            "Cannot replace function '{name}', the new return type {} is not compatible with the return type {} of \
+             existing function",
+            function.returns, existing.returns
+        ))),
+    }
+}
+
+/// What has a name and argument types.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Function,
+    Aggregate,
+}
+
+impl Kind {
+    fn word(self) -> &'static str {
+        match self {
+            Kind::Function => "Function",
+            Kind::Aggregate => "Aggregate",
+        }
+    }
+
+    fn has(self, keyspace: &Keyspace, signature: &str) -> bool {
+        match self {
+            Kind::Function => keyspace.functions.contains_key(signature),
+            Kind::Aggregate => keyspace.aggregates.contains_key(signature),
+        }
+    }
+}
+
+pub fn drop(ctx: &DdlContext<'_>, statement: &ast::DropFunction, kind: Kind) -> Applied {
+    let keyspace_name = keyspace_to_change(ctx, &statement.name)?;
+    let keyspace = ctx.schema.keyspace(keyspace_name);
+    let overloads = keyspace.map(|keyspace| overloads(keyspace, statement.name.name.as_str()));
+    let overloads = overloads.unwrap_or_default();
+    // Looking for permissions on the overloads, Cassandra has resolved the types by now.
+    let qualifier = (!overloads.is_empty()).then_some(keyspace_name);
+    let mut shown = format!("{keyspace_name}.{}", statement.name.name);
+    if let Some(types) = &statement.arg_types {
+        shown = format!("{shown}({})", raw_types(types, qualifier).join(", "));
+    }
+    let found = match keyspace {
+        Some(keyspace) => {
+            let signature = meant(ctx, statement, kind, keyspace, &overloads, qualifier)?;
+            signature.map(|signature| (keyspace, signature))
+        }
+        None => None,
+    };
+    let Some((keyspace, signature)) = found else {
+        return match statement.if_exists {
+            true => unchanged(),
+            false => Err(CqlError::invalid(format!(
+                "{} '{shown}' doesn't exist",
+                kind.word()
+            ))),
+        };
+    };
+    let mut without = Keyspace::clone(keyspace);
+    let target = match kind {
+        Kind::Function => {
+            check_unused(keyspace, &signature, &shown)?;
+            let dropped = without.functions.remove(&signature);
+            dropped.map(|function| target_of(&function))
+        }
+        Kind::Aggregate => {
+            let dropped = without.aggregates.remove(&signature);
+            dropped.map(|aggregate| super::aggregate::target_of(&aggregate))
+        }
+    };
+    let Some(target) = target else {
+        return unchanged();
+    };
+    let schema = ctx.schema.with_keyspace(without);
+    Ok(Ok(Change::new(
+        schema,
+        ChangeKind::Dropped,
+        keyspace_name,
+        target,
+    )))
+}
+
+/// What is told of a function.
+pub(super) fn target_of(function: &UserFunction) -> SchemaTarget {
+    SchemaTarget::Function {
+        name: function.name.clone(),
+        arg_types: function.arg_types().map(ToString::to_string).collect(),
+    }
+}
+
+/// The signatures of the functions and aggregates of that name.
+fn overloads(keyspace: &Keyspace, name: &str) -> Vec<(Kind, String)> {
+    let functions = keyspace.functions.iter();
+    let functions = functions.filter(|(_, function)| function.name == name);
+    let aggregates = keyspace.aggregates.iter();
+    let aggregates = aggregates.filter(|(_, aggregate)| aggregate.name == name);
+    functions
+        .map(|(signature, _)| (Kind::Function, signature.clone()))
+        .chain(aggregates.map(|(signature, _)| (Kind::Aggregate, signature.clone())))
+        .collect()
+}
+
+/// The signature of what is to be dropped, if it is there.
+fn meant(
+    ctx: &DdlContext<'_>,
+    statement: &ast::DropFunction,
+    kind: Kind,
+    keyspace: &Keyspace,
+    overloads: &[(Kind, String)],
+    qualifier: Option<&str>,
+) -> Result<Option<String>, CqlError> {
+    let name = statement.name.name.as_str();
+    let Some(types) = &statement.arg_types else {
+        if overloads.len() > 1 {
+            let word = kind.word().to_uppercase();
+            return Err(CqlError::invalid(format!(
+                "'DROP {word} {name}' matches multiple function definitions; specify the argument types by issuing a \
+                 statement like 'DROP {word} {name} (type, type, ...)'. You can use cqlsh 'DESCRIBE {word} {name}' \
+                 command to find all overloads"
+            )));
+        }
+        let only = overloads.iter().find(|(found, _)| *found == kind);
+        return Ok(only.map(|(_, signature)| signature.clone()));
+    };
+    for ty in types {
+        check_not_frozen("Argument", ty, qualifier)?;
+    }
+    let types = types
+        .iter()
+        .map(|ty| resolve_type(ctx.schema, &keyspace.name, ty));
+    let types = types.collect::<Result<Vec<CqlType>, CqlError>>()?;
+    let signature = signature(name, &types);
+    Ok(kind.has(keyspace, &signature).then_some(signature))
+}
+
+/// Aggregates need their functions.
+fn check_unused(keyspace: &Keyspace, signature: &str, shown: &str) -> Result<(), CqlError> {
+    let users: Vec<String> = keyspace
+        .aggregates
+        .values()
+        .filter(|aggregate| aggregate.calls(signature))
+        .map(|aggregate| format!("{}.{}", keyspace.name, aggregate.name))
+        .collect();
+    match users.is_empty() {
+        true => Ok(()),
+        false => Err(CqlError::invalid(format!(
+            "Function '{shown}' is still referenced by aggregates {}",
+            users.join(", ")
+        ))),
+    }
+}
+
+pub(super) fn check_directives(or_replace: bool, if_not_exists: bool) -> Result<(), CqlError> {
+    match or_replace && if_not_exists {
+        true => Err(CqlError::invalid(
+            "Cannot use both 'OR REPLACE' and 'IF NOT EXISTS' directives",
+        )),
+        false => Ok(()),
+    }
+}
+
+/// Names are parts of those of permissions.
+pub(super) fn check_name(kind: Kind, name: &str) -> Result<(), CqlError> {
+    match name.contains(['/', '[', ']']) {
+        true => Err(CqlError::invalid(format!(
+            "{} name '{name}' is invalid",
+            kind.word()
+        ))),
+        false => Ok(()),
+    }
 }
 
 /// The keyspace of a function, which must not be one of the server's own.
-fn keyspace_to_change<'a>(ctx: &DdlContext<'a>, name: &'a FunctionName) -> Result<&'a str, CqlError> {
+pub(super) fn keyspace_to_change<'a>(
+    ctx: &DdlContext<'a>,
+    name: &'a FunctionName,
+) -> Result<&'a str, CqlError> {
     const LOCAL: [&str; 4] = ["system", "system_schema", "system_views", "system_virtual_schema"];
     let keyspace = match &name.keyspace {
         Some(keyspace) => keyspace.as_str(),
@@ -73,29 +309,53 @@ fn keyspace_to_change<'a>(ctx: &DdlContext<'a>, name: &'a FunctionName) -> Resul
     }
 }
 
-fn check_not_frozen(what: &str, ty: &TypeName, keyspace: &str) -> Result<(), CqlError> {
-    if !matches!(ty, TypeName::Frozen(_)) {
+/// Tuples and vectors may be called frozen, since they are.
+pub(super) fn check_not_frozen(what: &str, ty: &TypeName, qualifier: Option<&str>) -> Result<(), CqlError> {
+    let mut inner = ty;
+    while let TypeName::Frozen(within) = inner {
+        inner = within;
+    }
+    if std::ptr::eq(inner, ty) || matches!(inner, TypeName::Tuple(_) | TypeName::Vector { .. }) {
         return Ok(());
     }
-    let shown = qualified_type_name(ty, keyspace);
+    let shown = raw_type(ty, qualifier, false);
     Err(CqlError::invalid(format!(
         "{what} '{shown}' cannot be frozen; remove frozen<> modifier from '{shown}'"
     )))
 }
 
-/// What messages call a function that is to be dropped, after what Cassandra checks before it looks for it.
-pub(super) fn to_drop(ctx: &DdlContext<'_>, statement: &ast::DropFunction) -> Result<String, CqlError> {
-    let name = &statement.name;
-    let keyspace = keyspace_to_change(ctx, name)?;
-    let Some(types) = &statement.arg_types else {
-        return Ok(format!("{keyspace}.{}", name.name));
-    };
-    if ctx.schema.keyspace(keyspace).is_some() {
-        for ty in types {
-            check_not_frozen("Argument", ty, keyspace)?;
-            resolve_type(ctx.schema, keyspace, ty)?;
+/// Types as Cassandra shows them that have been parsed: what is frozen with something says so too, tuples and vectors don't.
+/// User types have the keyspace in which they have been looked up, if they have been.
+pub(super) fn raw_types<'a>(
+    types: impl IntoIterator<Item = &'a TypeName>,
+    qualifier: Option<&str>,
+) -> Vec<String> {
+    let types = types.into_iter();
+    types.map(|ty| raw_type(ty, qualifier, false)).collect()
+}
+
+fn raw_type(ty: &TypeName, qualifier: Option<&str>, is_frozen: bool) -> String {
+    let within = |ty: &TypeName| raw_type(ty, qualifier, is_frozen);
+    let text = match ty {
+        TypeName::Native(_) | TypeName::Custom(_) => return ty.to_string(),
+        TypeName::Frozen(inner) => return raw_type(inner, qualifier, true),
+        TypeName::Tuple(elements) => {
+            let elements: Vec<String> = elements.iter().map(|ty| raw_type(ty, qualifier, true)).collect();
+            return format!("tuple<{}>", elements.join(", "));
         }
+        TypeName::Vector { element, dimension } => {
+            return format!("vector<{}, {dimension}>", raw_type(element, qualifier, false));
+        }
+        TypeName::List(element) => format!("list<{}>", within(element)),
+        TypeName::Set(element) => format!("set<{}>", within(element)),
+        TypeName::Map(key, value) => format!("map<{}, {}>", within(key), within(value)),
+        TypeName::UserType(name) => match (&name.keyspace, qualifier) {
+            (None, Some(keyspace)) => format!("{keyspace}.{name}"),
+            _ => name.to_string(),
+        },
+    };
+    match is_frozen {
+        true => format!("frozen<{text}>"),
+        false => text,
     }
-    let types: Vec<String> = types.iter().map(ToString::to_string).collect();
-    Ok(format!("{keyspace}.{}({})", name.name, types.join(", ")))
 }

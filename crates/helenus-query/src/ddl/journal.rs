@@ -19,8 +19,9 @@ use crate::schema::{Keyspace, Schema, Table};
 
 const NAME: &str = "schema";
 /// Raised when an older binary could not understand the document.
-const FORMAT: u32 = 4;
-/// What a document without compact tables is written in: older binaries know all of it.
+const FORMAT: u32 = 5;
+/// What a document without functions and aggregates of users is written in, and one without compact tables too: older binaries know all of it.
+const FORMAT_WITHOUT_FUNCTIONS: u32 = 4;
 const FORMAT_WITHOUT_COMPACT: u32 = 3;
 /// Bytes of lines after which a new base is written, if the base is not large.
 const LINES_BYTES: usize = 64 << 10;
@@ -50,7 +51,7 @@ struct Base {
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Line {
-    /// A keyspace with its types. Its tables stay as they are.
+    /// A keyspace with its types, functions and aggregates. Its tables stay as they are.
     Keyspace(KeyspaceDoc),
     DropKeyspace(String),
     Table {
@@ -123,6 +124,8 @@ fn line(table: &Table) -> Line {
 
 fn within(before: &Keyspace, after: &Keyspace, lines: &mut Vec<Line>) {
     let is_same = before.types == after.types
+        && before.functions == after.functions
+        && before.aggregates == after.aggregates
         && before.replication == after.replication
         && before.durable_writes == after.durable_writes;
     if !is_same {
@@ -196,9 +199,12 @@ pub async fn store(
     }
     journal.lines.extend(added);
     let head = Head {
-        format: match after.stored_tables().any(|table| table.has_been_compact()) {
-            true => FORMAT,
-            false => FORMAT_WITHOUT_COMPACT,
+        format: if after.has_functions() {
+            FORMAT
+        } else if after.stored_tables().any(|table| table.has_been_compact()) {
+            FORMAT_WITHOUT_FUNCTIONS
+        } else {
+            FORMAT_WITHOUT_COMPACT
         },
         version: after.version,
         next_table_number: after.next_table_number,

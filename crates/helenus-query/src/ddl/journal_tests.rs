@@ -129,25 +129,56 @@ async fn a_schema_in_format_1_is_read_and_written_anew() {
     assert_eq!(text(&follower), text(&next));
 }
 
+/// What the document says that it is written in.
+async fn format(store: &Store) -> u32 {
+    let document = store.meta_get(NAME).await.unwrap().unwrap().content;
+    let text = String::from_utf8(document.to_vec()).unwrap();
+    document::format(text.lines().next().unwrap()).unwrap()
+}
+
+#[tokio::test]
+async fn a_function_keeps_older_binaries_out_until_it_is_gone() {
+    let open = open().await;
+    let schema = with_keyspace(&open.store).await;
+    let of_type = execute(&open.store, &schema, "CREATE TYPE p (a int, b text)").await;
+    assert_eq!(format(&open.store).await, FORMAT_WITHOUT_COMPACT);
+    let create =
+        "CREATE FUNCTION f (s p, v list<int>) CALLED ON NULL INPUT RETURNS p LANGUAGE java AS 'return s;'";
+    let one = execute(&open.store, &of_type, create).await;
+    assert_eq!(format(&open.store).await, FORMAT);
+    let create = "CREATE AGGREGATE a (list<int>) SFUNC f STYPE p INITCOND {a: 1, b: 'x'}";
+    let two = execute(&open.store, &one, create).await;
+    let follower = load_newer(&open.store, &of_type).await.unwrap().unwrap();
+    for loaded in [&follower, &load(&open.store).await.unwrap()] {
+        assert_eq!(text(loaded), text(&two));
+        let (found, made) = (loaded.keyspace("ks").unwrap(), two.keyspace("ks").unwrap());
+        assert_eq!(found.functions, made.functions);
+        assert_eq!(found.aggregates, made.aggregates);
+        assert!(found.aggregates.contains_key("a(frozen<list<int>>)"));
+    }
+    assert!(text(&two).contains(r#"{"format":3,"#));
+    let dropped = execute(&open.store, &two, "DROP AGGREGATE a").await;
+    assert_eq!(format(&open.store).await, FORMAT);
+    let dropped = execute(&open.store, &dropped, "DROP FUNCTION f").await;
+    assert_eq!(format(&open.store).await, FORMAT_WITHOUT_COMPACT);
+    assert_eq!(text(&load(&open.store).await.unwrap()), text(&dropped));
+}
+
 #[tokio::test]
 async fn a_compact_table_keeps_older_binaries_out_until_it_is_gone() {
     let open = open().await;
     let schema = with_keyspace(&open.store).await;
-    let format = async || {
-        let document = open.store.meta_get(NAME).await.unwrap().unwrap().content;
-        let text = String::from_utf8(document.to_vec()).unwrap();
-        document::format(text.lines().next().unwrap()).unwrap()
-    };
+    let format = async || format(&open.store).await;
     assert_eq!(format().await, FORMAT_WITHOUT_COMPACT);
     let create = "CREATE TABLE t (k int, c int, PRIMARY KEY (k, c)) WITH COMPACT STORAGE";
     let compact = execute(&open.store, &schema, create).await;
-    assert_eq!(format().await, FORMAT);
+    assert_eq!(format().await, FORMAT_WITHOUT_FUNCTIONS);
     let loaded = load(&open.store).await.unwrap();
     assert_eq!(text(&loaded), text(&compact));
     assert!(loaded.table("ks", "t").unwrap().is_dense());
     // Its value column still has a type that older binaries don't know.
     let ordinary = execute(&open.store, &loaded, "ALTER TABLE t DROP COMPACT STORAGE").await;
-    assert_eq!(format().await, FORMAT);
+    assert_eq!(format().await, FORMAT_WITHOUT_FUNCTIONS);
     let dropped = execute(&open.store, &ordinary, "DROP TABLE t").await;
     assert_eq!(format().await, FORMAT_WITHOUT_COMPACT);
     assert_eq!(text(&load(&open.store).await.unwrap()), text(&dropped));

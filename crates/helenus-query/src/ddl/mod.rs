@@ -3,6 +3,7 @@
 //! Each statement is a pure function from a [`Schema`] to a [`Change`]; [`execute`] runs those that wait one after the other ([`queue`]), writes
 //! down together what they have changed ([`journal`]), swaps the new schema in and tells the subscribers.
 
+mod aggregate;
 mod alter_table;
 mod compact;
 mod compaction;
@@ -241,6 +242,10 @@ fn apply(ctx: &DdlContext<'_>, statement: &ast::Statement) -> Applied {
         Statement::CreateView(statement) => view::create(ctx, statement),
         Statement::AlterView(statement) => view::alter(ctx, statement),
         Statement::DropView(statement) => view::drop(ctx, statement),
+        Statement::CreateFunction(statement) => function::create(ctx, statement),
+        Statement::CreateAggregate(statement) => aggregate::create(ctx, statement),
+        Statement::DropFunction(statement) => function::drop(ctx, statement, function::Kind::Function),
+        Statement::DropAggregate(statement) => function::drop(ctx, statement, function::Kind::Aggregate),
         other => refuse(ctx, other),
     }
 }
@@ -248,23 +253,7 @@ fn apply(ctx: &DdlContext<'_>, statement: &ast::Statement) -> Applied {
 /// Statements that are understood and not served, with Cassandra's words where a stock Cassandra refuses them too.
 fn refuse(ctx: &DdlContext<'_>, statement: &ast::Statement) -> Applied {
     use ast::Statement;
-    let missing = |what: &str, name: String, if_exists: bool| match if_exists {
-        true => unchanged(),
-        false => Err(CqlError::invalid(format!("{what} '{name}' doesn't exist"))),
-    };
     match statement {
-        Statement::CreateFunction(statement) => Err(function::refusal(ctx, statement)),
-        Statement::CreateAggregate(statement) => Err(function::aggregate_refusal(ctx, statement)),
-        Statement::DropFunction(statement) => missing(
-            "Function",
-            function::to_drop(ctx, statement)?,
-            statement.if_exists,
-        ),
-        Statement::DropAggregate(statement) => missing(
-            "Aggregate",
-            function::to_drop(ctx, statement)?,
-            statement.if_exists,
-        ),
         Statement::CreateTrigger(statement) => create_trigger(ctx, statement),
         Statement::DropTrigger(statement) if statement.if_exists => unchanged(),
         Statement::DropTrigger(statement) => Err(CqlError::invalid(format!(

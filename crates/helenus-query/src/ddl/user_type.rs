@@ -8,7 +8,7 @@ use helenus_cql::types::{CqlType, UserType, UserTypeField};
 
 use super::{Applied, Change, DdlContext, unchanged};
 use crate::response::{ChangeKind, SchemaTarget};
-use crate::schema::{Column, DroppedColumn, Index, Keyspace, Schema, Table};
+use crate::schema::{Column, DroppedColumn, Index, Keyspace, Schema, Table, UserAggregate, UserFunction};
 use crate::term::resolve_type;
 
 pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateType) -> Applied {
@@ -99,6 +99,7 @@ pub fn alter(ctx: &DdlContext<'_>, statement: &ast::AlterType) -> Applied {
             add_field(ctx, keyspace, current, field, ty)?
         }
         ast::TypeChange::RenameFields { if_exists, fields } => {
+            check_no_initial_value(keyspace, current)?;
             match rename_fields(current, *if_exists, fields)? {
                 Some(changed) => changed,
                 None => return unchanged(),
@@ -172,6 +173,28 @@ fn qualified_type(ty: &CqlType) -> String {
     if frozen { format!("frozen<{shown}>") } else { shown }
 }
 
+/// First values of aggregates are written down as literals in Cassandra, by the names of their fields.
+fn check_no_initial_value(keyspace: &Keyspace, ty: &UserType) -> Result<(), CqlError> {
+    let has_value = |aggregate: &&Arc<UserAggregate>| {
+        aggregate.initial.is_some() && aggregate.state_type.references_udt(&ty.keyspace, &ty.name)
+    };
+    let aggregates: Vec<String> = keyspace
+        .aggregates
+        .values()
+        .filter(has_value)
+        .map(|aggregate| format!("{}.{}", aggregate.keyspace, aggregate.name))
+        .collect();
+    match aggregates.is_empty() {
+        true => Ok(()),
+        false => Err(CqlError::invalid(format!(
+            "Cannot alter user type {}.{} as it is still used in INITCOND by aggregates {}",
+            ty.keyspace,
+            ty.name,
+            aggregates.join(", ")
+        ))),
+    }
+}
+
 fn rename_fields(
     current: &UserType,
     if_exists: bool,
@@ -226,7 +249,40 @@ fn replace_type(keyspace: &Keyspace, changed: Arc<UserType>) -> Keyspace {
             *table = Arc::new(replace_in_table(table, &changed));
         }
     }
+    for function in result.functions.values_mut() {
+        if function.references_udt(&changed.keyspace, &changed.name) {
+            *function = Arc::new(replace_in_function(function, &changed));
+        }
+    }
+    for aggregate in result.aggregates.values_mut() {
+        if aggregate.references_udt(&changed.keyspace, &changed.name) {
+            *aggregate = Arc::new(replace_in_aggregate(aggregate, &changed));
+        }
+    }
     result
+}
+
+fn replace_in_function(function: &UserFunction, changed: &Arc<UserType>) -> UserFunction {
+    let replace = |(name, ty): &(String, CqlType)| (name.clone(), replace_in_type(ty, changed));
+    UserFunction::new(
+        &function.keyspace,
+        &function.name,
+        function.arguments.iter().map(replace).collect(),
+        replace_in_type(&function.returns, changed),
+        function.is_called_on_null,
+        &function.language,
+        &function.body,
+    )
+}
+
+fn replace_in_aggregate(aggregate: &UserAggregate, changed: &Arc<UserType>) -> UserAggregate {
+    let replace = |ty: &CqlType| replace_in_type(ty, changed);
+    UserAggregate {
+        arg_types: aggregate.arg_types.iter().map(replace).collect(),
+        state_type: replace(&aggregate.state_type),
+        returns: replace(&aggregate.returns),
+        ..aggregate.clone()
+    }
 }
 
 fn replace_in_table(table: &Table, changed: &Arc<UserType>) -> Table {
@@ -291,6 +347,19 @@ pub fn drop(ctx: &DdlContext<'_>, statement: &ast::DropType) -> Applied {
             ))),
         };
     };
+    let still_used = |by: &str, names: Vec<&str>| {
+        CqlError::invalid(format!(
+            "Cannot drop user type '{keyspace_name}.{name}' as it is still used by {by} {}",
+            names.join(", ")
+        ))
+    };
+    let functions = functions_with(keyspace, name);
+    if !functions.is_empty() {
+        return Err(still_used(
+            "functions",
+            functions.iter().map(String::as_str).collect(),
+        ));
+    }
     let types: Vec<&str> = keyspace
         .types
         .values()
@@ -303,12 +372,6 @@ pub fn drop(ctx: &DdlContext<'_>, statement: &ast::DropType) -> Applied {
         })
         .map(|ty| ty.name.as_str())
         .collect();
-    let still_used = |by: &str, names: Vec<&str>| {
-        CqlError::invalid(format!(
-            "Cannot drop user type '{keyspace_name}.{name}' as it is still used by {by} {}",
-            names.join(", ")
-        ))
-    };
     if !types.is_empty() {
         return Err(still_used("user types", types));
     }
@@ -339,6 +402,18 @@ fn as_created(keyspace: &Keyspace, fits: impl Fn(&Table) -> bool) -> Vec<&Arc<Ta
     let mut found: Vec<&Arc<Table>> = keyspace.tables.values().filter(|table| fits(table)).collect();
     found.sort_by_key(|table| (table.is_view(), table.number));
     found
+}
+
+/// The functions and aggregates that take or give values of a type of their keyspace.
+fn functions_with(keyspace: &Keyspace, name: &str) -> Vec<String> {
+    let functions = keyspace.functions.values();
+    let functions = functions.filter(|function| function.references_udt(&keyspace.name, name));
+    let aggregates = keyspace.aggregates.values();
+    let aggregates = aggregates.filter(|aggregate| aggregate.references_udt(&keyspace.name, name));
+    functions
+        .map(|function| format!("{}.{}", keyspace.name, function.name))
+        .chain(aggregates.map(|aggregate| format!("{}.{}", keyspace.name, aggregate.name)))
+        .collect()
 }
 
 /// Dropped columns whose type is gone can't be written down any more; their cells are never read back in any case.

@@ -1,5 +1,6 @@
 //! What a DESCRIBE statement is about: the elements of the schema, in Cassandra's order.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use helenus_cql::identifier::quote_identifier;
 use helenus_cql::types::{CqlType, UserType};
 
 use super::text;
-use crate::schema::{Index, Keyspace, Schema, Table};
+use crate::schema::{Index, Keyspace, Schema, Table, UserAggregate, UserFunction};
 use crate::system::SYSTEM_KEYSPACES;
 
 /// An element of the schema (Cassandra's `SchemaElement`).
@@ -19,6 +20,8 @@ pub(super) enum Element<'a> {
     /// A table or a materialized view.
     Table(&'a Table),
     Index(&'a Table, &'a Index),
+    Function(&'a UserFunction),
+    Aggregate(&'a UserAggregate),
 }
 
 impl Element<'_> {
@@ -27,6 +30,8 @@ impl Element<'_> {
             Element::Keyspace(keyspace) => &keyspace.name,
             Element::Type(ty) => &ty.keyspace,
             Element::Table(table) | Element::Index(table, _) => &table.keyspace,
+            Element::Function(function) => &function.keyspace,
+            Element::Aggregate(aggregate) => &aggregate.keyspace,
         })
     }
 
@@ -37,20 +42,40 @@ impl Element<'_> {
             Element::Table(table) if table.is_view() => "materialized_view",
             Element::Table(_) => "table",
             Element::Index(..) => "index",
+            Element::Function(_) => "function",
+            Element::Aggregate(_) => "aggregate",
         }
     }
 
-    fn name(&self) -> &str {
+    /// The name; functions and aggregates are called with their types.
+    fn name(&self) -> Cow<'_, str> {
         match self {
-            Element::Keyspace(keyspace) => &keyspace.name,
-            Element::Type(ty) => &ty.name,
-            Element::Table(table) => &table.name,
-            Element::Index(_, index) => &index.name,
+            Element::Keyspace(keyspace) => Cow::from(&keyspace.name),
+            Element::Type(ty) => Cow::from(&ty.name),
+            Element::Table(table) => Cow::from(&table.name),
+            Element::Index(_, index) => Cow::from(&index.name),
+            Element::Function(function) => Cow::from(format!(
+                "{}({})",
+                function.name,
+                text::types(function.arg_types())
+            )),
+            Element::Aggregate(aggregate) => Cow::from(format!(
+                "{}({})",
+                aggregate.name,
+                text::types(&aggregate.arg_types)
+            )),
         }
     }
 
     pub(super) fn quoted_name(&self) -> String {
-        quote_identifier(self.name())
+        let name = self.name();
+        match self {
+            Element::Function(_) | Element::Aggregate(_) => {
+                let (name, types) = name.split_at(name.find('(').unwrap_or(name.len()));
+                format!("{}{types}", quote_identifier(name))
+            }
+            _ => quote_identifier(&name),
+        }
     }
 
     pub(super) fn create_statement(&self, with_internals: bool) -> String {
@@ -59,13 +84,15 @@ impl Element<'_> {
             Element::Type(ty) => text::user_type(ty),
             Element::Table(table) => text::table(table, with_internals),
             Element::Index(table, index) => text::index(table, index),
+            Element::Function(function) => text::function(function),
+            Element::Aggregate(aggregate) => text::aggregate(aggregate),
         }
     }
 }
 
 /// Elements by name, whatever the case.
 fn sort(elements: &mut [Element<'_>]) {
-    elements.sort_by_cached_key(|element| (element.name().to_lowercase(), element.name().to_owned()));
+    elements.sort_by_cached_key(|element| (element.name().to_lowercase(), element.name().into_owned()));
 }
 
 /// The elements that a statement is about. `current` is the keyspace in use.
@@ -90,7 +117,8 @@ pub(super) fn describe<'a>(
         DescribeTarget::Types => {
             finder.list(|keyspace| keyspace.types.values().map(|ty| Element::Type(ty)).collect())
         }
-        DescribeTarget::Functions | DescribeTarget::Aggregates => finder.list(|_| Vec::new()),
+        DescribeTarget::Functions => finder.list(|keyspace| functions(keyspace, |_| true)),
+        DescribeTarget::Aggregates => finder.list(|keyspace| aggregates(keyspace, |_| true)),
         DescribeTarget::Keyspace { name, only } => {
             let keyspace = finder.keyspace_or_current(name.as_ref())?;
             Ok(match only {
@@ -102,8 +130,8 @@ pub(super) fn describe<'a>(
         DescribeTarget::Index(name) => finder.index(name),
         DescribeTarget::View(name) => finder.view(name),
         DescribeTarget::Type(name) => finder.user_type(name),
-        DescribeTarget::Function(name) => finder.function(name, "function"),
-        DescribeTarget::Aggregate(name) => finder.function(name, "aggregate"),
+        DescribeTarget::Function(name) => finder.function(name),
+        DescribeTarget::Aggregate(name) => finder.aggregate(name),
         DescribeTarget::Generic(name) => finder.generic(name),
         // Not made of elements.
         DescribeTarget::Cluster => Ok(Vec::new()),
@@ -118,6 +146,8 @@ fn is_system(name: &str) -> bool {
 fn keyspace_elements(keyspace: &Keyspace) -> Vec<Element<'_>> {
     let mut elements = vec![Element::Keyspace(keyspace)];
     elements.extend(types_by_dependency(keyspace));
+    elements.extend(functions(keyspace, |_| true));
+    elements.extend(aggregates(keyspace, |_| true));
     let mut tables: Vec<Element<'_>> = keyspace
         .tables
         .values()
@@ -134,6 +164,25 @@ fn keyspace_elements(keyspace: &Keyspace) -> Vec<Element<'_>> {
         elements.extend(views(keyspace, table));
     }
     elements
+}
+
+/// The functions whose names are such.
+fn functions<'a>(keyspace: &'a Keyspace, is_such: impl Fn(&str) -> bool) -> Vec<Element<'a>> {
+    let functions = keyspace.functions.values();
+    let functions = functions.filter(|function| is_such(&function.name));
+    let mut functions: Vec<Element<'a>> = functions.map(|function| Element::Function(function)).collect();
+    sort(&mut functions);
+    functions
+}
+
+fn aggregates<'a>(keyspace: &'a Keyspace, is_such: impl Fn(&str) -> bool) -> Vec<Element<'a>> {
+    let aggregates = keyspace.aggregates.values();
+    let aggregates = aggregates.filter(|aggregate| is_such(&aggregate.name));
+    let mut aggregates: Vec<Element<'a>> = aggregates
+        .map(|aggregate| Element::Aggregate(aggregate))
+        .collect();
+    sort(&mut aggregates);
+    aggregates
 }
 
 fn indexes(table: &Table) -> Vec<Element<'_>> {
@@ -222,6 +271,17 @@ struct Finder<'a, 'b> {
 
 type Found<'a> = Result<Vec<Element<'a>>, CqlError>;
 
+/// All overloads of a name.
+fn some<'a>(found: Vec<Element<'a>>, what: &str, keyspace: &Keyspace, name: &FunctionName) -> Found<'a> {
+    match found.is_empty() {
+        true => Err(CqlError::invalid(format!(
+            "User defined {what} '{}' not found in '{}'",
+            name.name, keyspace.name
+        ))),
+        false => Ok(found),
+    }
+}
+
 impl<'a> Finder<'a, '_> {
     fn keyspaces(&self) -> Vec<&'a Keyspace> {
         let mut keyspaces: Vec<&'a Keyspace> = self.schema.keyspaces.values().map(Arc::as_ref).collect();
@@ -305,13 +365,16 @@ impl<'a> Finder<'a, '_> {
         }
     }
 
-    /// There are no functions and no aggregates of users.
-    fn function(&self, name: &FunctionName, what: &str) -> Found<'a> {
+    fn function(&self, name: &FunctionName) -> Found<'a> {
         let keyspace = self.keyspace_or_current(name.keyspace.as_ref())?;
-        Err(CqlError::invalid(format!(
-            "User defined {what} '{}' not found in '{}'",
-            name.name, keyspace.name
-        )))
+        let found = functions(keyspace, |known| known == name.name.as_str());
+        some(found, "function", keyspace, name)
+    }
+
+    fn aggregate(&self, name: &FunctionName) -> Found<'a> {
+        let keyspace = self.keyspace_or_current(name.keyspace.as_ref())?;
+        let found = aggregates(keyspace, |known| known == name.name.as_str());
+        some(found, "aggregate", keyspace, name)
     }
 
     /// A keyspace, or else a table, an index or a view.

@@ -5,12 +5,15 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use helenus_cql::identifier::quote_identifier;
-use helenus_cql::types::UserType;
-use helenus_cql::value::hex;
+use helenus_cql::types::{CqlType, UserType};
+use helenus_cql::value::{hex, to_cql_literal};
 use helenus_row::Order;
 
 use crate::ddl::java_number;
-use crate::schema::{Column, ColumnKind, Index, IndexKind, Keyspace, Table, TableKind, TableOptions, View};
+use crate::schema::{
+    Column, ColumnKind, Index, IndexKind, Keyspace, Table, TableKind, TableOptions, UserAggregate,
+    UserFunction, View,
+};
 use crate::system::is_virtual_keyspace;
 
 /// A text between single quotes.
@@ -77,6 +80,67 @@ pub(super) fn user_type(ty: &UserType) -> String {
         full_name(&ty.keyspace, &ty.name),
         fields.join(",\n")
     )
+}
+
+/// The type of an argument or a result: a tuple does not say that it is frozen.
+fn function_type(ty: &CqlType) -> String {
+    let text = ty.to_string();
+    let within = match ty {
+        CqlType::Tuple(_) => text
+            .strip_prefix("frozen<")
+            .and_then(|text| text.strip_suffix('>')),
+        _ => None,
+    };
+    within.map(str::to_owned).unwrap_or(text)
+}
+
+/// The types of arguments.
+pub(super) fn types<'a>(types: impl IntoIterator<Item = &'a CqlType>) -> String {
+    let types: Vec<String> = types.into_iter().map(function_type).collect();
+    types.join(", ")
+}
+
+/// CREATE FUNCTION.
+pub(super) fn function(function: &UserFunction) -> String {
+    let arguments: Vec<String> = function
+        .arguments
+        .iter()
+        .map(|(name, ty)| format!("{} {}", quote_identifier(name), function_type(ty)))
+        .collect();
+    let on_null = match function.is_called_on_null {
+        true => "CALLED",
+        false => "RETURNS NULL",
+    };
+    format!(
+        "CREATE FUNCTION {}({})\n    {on_null} ON NULL INPUT\n    RETURNS {}\n    LANGUAGE {}\n    AS $${}$$;",
+        full_name(&function.keyspace, &function.name),
+        arguments.join(", "),
+        function_type(&function.returns),
+        function.language,
+        function.body
+    )
+}
+
+/// CREATE AGGREGATE.
+pub(super) fn aggregate(aggregate: &UserAggregate) -> String {
+    let mut text = format!(
+        "CREATE AGGREGATE {}({})\n    SFUNC {}\n    STYPE {}",
+        full_name(&aggregate.keyspace, &aggregate.name),
+        types(&aggregate.arg_types),
+        quote_identifier(&aggregate.state_function),
+        function_type(&aggregate.state_type)
+    );
+    if let Some(name) = &aggregate.final_function {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "\n    FINALFUNC {}", quote_identifier(name));
+    }
+    if let Some(value) = &aggregate.initial
+        && let Ok(literal) = to_cql_literal(&aggregate.state_type, value)
+    {
+        let _ = write!(text, "\n    INITCOND {literal}");
+    }
+    text.push(';');
+    text
 }
 
 /// CREATE INDEX.
@@ -157,7 +221,7 @@ fn place_of_name(name: &str) -> ([u8; 6], &[u8]) {
     (first, name.as_bytes())
 }
 
-fn definition(name: &str, ty: &helenus_cql::types::CqlType, kind: ColumnKind) -> String {
+fn definition(name: &str, ty: &CqlType, kind: ColumnKind) -> String {
     let is_static = if kind == ColumnKind::Static { " static" } else { "" };
     format!("{} {ty}{is_static}", quote_identifier(name))
 }

@@ -64,6 +64,13 @@ impl UserFunction {
         self.arguments.iter().map(|(_, ty)| ty)
     }
 
+    /// Whether it takes or gives values of a user type.
+    pub fn references_udt(&self, keyspace: &str, name: &str) -> bool {
+        self.arg_types()
+            .chain([&self.returns])
+            .any(|ty| ty.references_udt(keyspace, name))
+    }
+
     /// Its name and types, which no other function or aggregate of the keyspace has: `f(int, text)`.
     pub fn signature(&self) -> String {
         signature(&self.name, self.arg_types())
@@ -102,6 +109,21 @@ impl UserAggregate {
     /// As [`UserFunction::signature`].
     pub fn signature(&self) -> String {
         signature(&self.name, &self.arg_types)
+    }
+
+    /// Whether the function of that signature is one of its two.
+    pub fn calls(&self, function: &str) -> bool {
+        let state_type = std::iter::once(&self.state_type);
+        let types = state_type.clone().chain(&self.arg_types);
+        let is_last = |name: &String| signature(name, state_type.clone()) == function;
+        signature(&self.state_function, types) == function
+            || self.final_function.as_ref().is_some_and(is_last)
+    }
+
+    /// Whether it, or one of its functions, takes or gives values of a user type.
+    pub fn references_udt(&self, keyspace: &str, name: &str) -> bool {
+        let mut types = self.arg_types.iter().chain([&self.state_type, &self.returns]);
+        types.any(|ty| ty.references_udt(keyspace, name))
     }
 }
 

@@ -94,4 +94,11 @@ impl Schema {
             .flat_map(|keyspace| keyspace.tables.values())
             .filter(|table| table.kind != TableKind::Virtual)
     }
+
+    /// True if a keyspace has functions or aggregates of users.
+    pub fn has_functions(&self) -> bool {
+        let has_any =
+            |keyspace: &Arc<Keyspace>| !(keyspace.functions.is_empty() && keyspace.aggregates.is_empty());
+        self.keyspaces.values().any(has_any)
+    }
 }

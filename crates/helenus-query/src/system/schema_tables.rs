@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use helenus_cql::value::to_cql_literal;
+
 use super::row::{blob, boolean, double, int, row, text, text_list, text_map, text_set, uuid};
 use super::{Row, is_virtual_keyspace};
-use crate::schema::{Column, ColumnKind, Keyspace, Schema, Table, TableKind};
+use crate::schema::{Column, ColumnKind, Keyspace, Schema, Table, TableKind, UserAggregate, UserFunction};
 
-/// The rows of one of these tables; none for those whose objects do not exist here (functions, triggers …).
+/// The rows of one of these tables; none for those whose objects do not exist here (triggers, masks of columns).
 pub(super) fn rows(schema: &Schema, table: &Table) -> Vec<Row> {
     let is_virtual = table.keyspace == "system_virtual_schema";
     let keyspaces = schema
@@ -29,6 +31,14 @@ pub(super) fn rows(schema: &Schema, table: &Table) -> Vec<Row> {
         ("dropped_columns", _) => |table, keyspace| dropped_columns(table, keyspace),
         ("indexes", _) => |table, keyspace| indexes(table, keyspace),
         ("types", _) => |table, keyspace| types(table, keyspace),
+        ("functions", _) => |table, keyspace| {
+            let functions = keyspace.functions.values();
+            functions.map(|of| function_row(table, of)).collect()
+        },
+        ("aggregates", _) => |table, keyspace| {
+            let aggregates = keyspace.aggregates.values();
+            aggregates.map(|of| aggregate_row(table, of)).collect()
+        },
         ("views", _) => |table, keyspace| tables(keyspace, true).map(|of| view_row(table, of)).collect(),
         _ => |_, _| Vec::new(),
     };
@@ -256,6 +266,49 @@ fn types(table: &Table, keyspace: &Keyspace) -> Vec<Row> {
             )
         })
         .collect()
+}
+
+fn function_row(table: &Table, of: &UserFunction) -> Row {
+    row(
+        table,
+        [
+            ("keyspace_name", text(&of.keyspace)),
+            ("function_name", text(&of.name)),
+            (
+                "argument_types",
+                text_list(of.arg_types().map(ToString::to_string)),
+            ),
+            (
+                "argument_names",
+                text_list(of.arguments.iter().map(|(name, _)| name)),
+            ),
+            ("body", text(&of.body)),
+            ("called_on_null_input", boolean(of.is_called_on_null)),
+            ("language", text(&of.language)),
+            ("return_type", text(of.returns.to_string())),
+        ],
+    )
+}
+
+fn aggregate_row(table: &Table, of: &UserAggregate) -> Row {
+    // It has been checked when the aggregate was made.
+    let literal = |value: &bytes::Bytes| text(to_cql_literal(&of.state_type, value).ok()?);
+    row(
+        table,
+        [
+            ("keyspace_name", text(&of.keyspace)),
+            ("aggregate_name", text(&of.name)),
+            (
+                "argument_types",
+                text_list(of.arg_types.iter().map(ToString::to_string)),
+            ),
+            ("final_func", of.final_function.as_ref().and_then(text)),
+            ("initcond", of.initial.as_ref().and_then(literal)),
+            ("return_type", text(of.returns.to_string())),
+            ("state_func", text(&of.state_function)),
+            ("state_type", text(of.state_type.to_string())),
+        ],
+    )
 }
 
 fn view_row(table: &Table, of: &Table) -> Row {

@@ -9,7 +9,7 @@ use crate::engine::Engine;
 use crate::schema::Table;
 
 /// What can be done, and what can't.
-const ALLOWED: [&str; 18] = [
+const ALLOWED: [&str; 19] = [
     "allow_filtering_enabled",
     "alter_table_enabled",
     "drop_keyspace_enabled",
@@ -23,13 +23,14 @@ const ALLOWED: [&str; 18] = [
     "start_native_transport",
     "uncompressed_tables_enabled",
     "use_statements_enabled",
+    "user_defined_functions_enabled",
     "user_timestamps_enabled",
     "vector_type_enabled",
     "zero_ttl_on_twcs_enabled",
     "default_secondary_index_enabled",
     "native_transport_allow_older_protocols",
 ];
-const REFUSED: [&str; 13] = [
+const REFUSED: [&str; 12] = [
     "auto_snapshot",
     "cdc_enabled",
     "diagnostic_events_enabled",
@@ -41,7 +42,6 @@ const REFUSED: [&str; 13] = [
     "scripted_user_defined_functions_enabled",
     "snapshot_before_compaction",
     "transient_replication_enabled",
-    "user_defined_functions_enabled",
     "read_thresholds_enabled",
 ];
 /// Guardrails that don't guard: `…_warn_threshold` and `…_fail_threshold`.

@@ -3,15 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use helenus_cql::frame::class_name::parse_class_name;
 use helenus_cql::types::{CqlType, NativeType, UserType, UserTypeField};
 use helenus_row::{ColumnId, Order, TableId};
 
-use super::{IndexDoc, KeyspaceDoc, TableDoc, TypeDoc, UserTypeDoc};
+use super::{AggregateDoc, FunctionDoc, IndexDoc, KeyspaceDoc, TableDoc, TypeDoc, UserTypeDoc};
 use crate::ddl::hidden_table;
 use crate::schema::{
     Column, Compact, DroppedColumn, Index, IndexKind, IndexTarget, IndexTargetKind, Keyspace, Replication,
-    Table, TableBuilder, TableKind, TableOptions, View,
+    Table, TableBuilder, TableKind, TableOptions, UserAggregate, UserFunction, View,
 };
 
 /// User types that have been read, and those that still are documents.
@@ -73,6 +74,10 @@ impl TypeReader<'_> {
             TypeDoc::Custom(name) => parse_class_name(name).ok_or_else(|| format!("no type {name}"))?,
         })
     }
+
+    fn all(&mut self, documents: &[TypeDoc]) -> Result<Vec<CqlType>, String> {
+        documents.iter().map(|document| self.ty(document, 0)).collect()
+    }
 }
 
 pub(in crate::ddl) fn read_keyspace(document: KeyspaceDoc) -> Result<Keyspace, String> {
@@ -89,6 +94,16 @@ pub(in crate::ddl) fn read_keyspace(document: KeyspaceDoc) -> Result<Keyspace, S
         let table = read_table(&document.name, table, &mut types)?;
         tables.insert(table.name.clone(), Arc::new(table));
     }
+    let mut functions = BTreeMap::new();
+    for function in &document.functions {
+        let function = read_function(&document.name, function, &mut types)?;
+        functions.insert(function.signature(), Arc::new(function));
+    }
+    let mut aggregates = BTreeMap::new();
+    for aggregate in &document.aggregates {
+        let aggregate = read_aggregate(&document.name, aggregate, &mut types)?;
+        aggregates.insert(aggregate.signature(), Arc::new(aggregate));
+    }
     let types = types.done;
     Ok(Keyspace {
         replication: Replication::new(document.class, document.options),
@@ -96,9 +111,47 @@ pub(in crate::ddl) fn read_keyspace(document: KeyspaceDoc) -> Result<Keyspace, S
         is_virtual: false,
         types,
         tables,
-        functions: BTreeMap::new(),
-        aggregates: BTreeMap::new(),
+        functions,
+        aggregates,
         name: document.name,
+    })
+}
+
+/// Its body is read when it is called.
+fn read_function(
+    keyspace: &str,
+    document: &FunctionDoc,
+    types: &mut TypeReader<'_>,
+) -> Result<UserFunction, String> {
+    let mut arguments = Vec::with_capacity(document.arguments.len());
+    for (name, ty) in &document.arguments {
+        arguments.push((name.clone(), types.ty(ty, 0)?));
+    }
+    Ok(UserFunction::new(
+        keyspace,
+        &document.name,
+        arguments,
+        types.ty(&document.returns, 0)?,
+        document.is_called_on_null,
+        &document.language,
+        &document.body,
+    ))
+}
+
+fn read_aggregate(
+    keyspace: &str,
+    document: &AggregateDoc,
+    types: &mut TypeReader<'_>,
+) -> Result<UserAggregate, String> {
+    Ok(UserAggregate {
+        keyspace: keyspace.to_owned(),
+        name: document.name.clone(),
+        arg_types: types.all(&document.arg_types)?,
+        state_function: document.state_function.clone(),
+        state_type: types.ty(&document.state_type, 0)?,
+        final_function: document.final_function.clone(),
+        initial: document.initial.clone().map(Bytes::from),
+        returns: types.ty(&document.returns, 0)?,
     })
 }
 
