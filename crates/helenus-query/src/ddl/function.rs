@@ -10,7 +10,7 @@ use helenus_cql::value::is_compatible_with;
 
 use super::{Applied, Change, DdlContext, no_keyspace, system_keyspace, unchanged};
 use crate::response::{ChangeKind, SchemaTarget};
-use crate::schema::{Keyspace, UserFunction, signature};
+use crate::schema::{Keyspace, UserAggregate, UserFunction, signature};
 use crate::term::resolve_type;
 
 pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateFunction) -> Applied {
@@ -23,9 +23,12 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateFunction) -> Applied 
     }
     check_name(Kind::Function, statement.name.name.as_str())?;
     check_argument_names(statement)?;
-    // As they are written: nothing has resolved them yet.
+    let (name, count) = (statement.name.name.as_str(), statement.args.len());
+    let has_overload = |keyspace: &Arc<Keyspace>| has_overload(keyspace, name, count);
+    // As they are written, unless Cassandra has compared them with those of an overload before.
+    let qualifier = ctx.schema.keyspace(keyspace_name).is_some_and(has_overload);
     for (_, ty) in &statement.args {
-        check_not_frozen("Argument", ty, None)?;
+        check_not_frozen("Argument", ty, qualifier.then_some(keyspace_name))?;
     }
     check_not_frozen("Return type", &statement.returns, None)?;
     let keyspace = ctx.keyspace_to_change(keyspace_name)?;
@@ -67,6 +70,14 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateFunction) -> Applied 
     Ok(Ok(Change::new(schema, change, keyspace_name, target)))
 }
 
+fn has_overload(keyspace: &Keyspace, name: &str, count: usize) -> bool {
+    let is_function =
+        |function: &Arc<UserFunction>| function.name == name && function.arguments.len() == count;
+    let is_aggregate =
+        |aggregate: &Arc<UserAggregate>| aggregate.name == name && aggregate.arg_types.len() == count;
+    keyspace.functions.values().any(is_function) || keyspace.aggregates.values().any(is_aggregate)
+}
+
 fn check_argument_names(statement: &ast::CreateFunction) -> Result<(), CqlError> {
     let names: Vec<&str> = statement.args.iter().map(|(name, _)| name.as_str()).collect();
     let is_known = |(position, name): (usize, &&str)| names.iter().take(position).any(|known| known == name);
@@ -78,6 +89,19 @@ fn check_argument_names(statement: &ast::CreateFunction) -> Result<(), CqlError>
         statement.name.name,
         names.join(", ")
     )))
+}
+
+/// Argument names are those of the Java method's parameters.
+fn check_java_name(name: &str) -> Result<(), CqlError> {
+    let mut chars = name.chars();
+    let is_start = |c: char| c.is_alphabetic() || c == '_' || c == '$';
+    let is_identifier = chars.next().is_some_and(is_start) && chars.all(|c| is_start(c) || c.is_numeric());
+    match is_identifier {
+        true => Ok(()),
+        false => Err(CqlError::invalid(format!(
+            "Java source compilation failed:\nGENERATED SOURCE ERROR: '{name}' can't be the name of a parameter\n"
+        ))),
+    }
 }
 
 /// The function, whose body has been read.
@@ -99,6 +123,9 @@ fn compiled(
         &statement.language,
         &statement.body,
     );
+    for (name, _) in &statement.args {
+        check_java_name(name.as_str())?;
+    }
     match function.code() {
         Ok(_) => Ok(function),
         Err(error) => Err(CqlError::invalid(format!(
