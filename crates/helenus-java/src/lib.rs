@@ -40,7 +40,7 @@ use value::{Value, java_type};
 pub struct Signature {
     pub arguments: Vec<(String, CqlType)>,
     pub returns: CqlType,
-    /// Arguments may be null, and are boxed therefore.
+    /// Arguments and the result may be null, and are boxed therefore.
     pub is_called_on_null: bool,
 }
 
@@ -71,7 +71,7 @@ impl Function {
             .map(|(name, ty)| (name.clone(), java_type(ty, is_nullable)))
             .collect();
         let body = parser::parse(source, &arguments)?;
-        check::check(&body, &java_type(&signature.returns, true))?;
+        check::check(&body, &java_type(&signature.returns, is_nullable))?;
         Ok(Function { signature, body })
     }
 
@@ -95,7 +95,10 @@ impl Function {
             types,
         };
         let result = interpret::run(&self.body, arguments, &context, deadline)?;
-        let result = interpret::assigned(result, &java_type(&self.signature.returns, true))?;
+        let result = interpret::assigned(
+            result,
+            &java_type(&self.signature.returns, self.signature.is_called_on_null),
+        )?;
         result.into_cql(&self.signature.returns)
     }
 }
