@@ -1,8 +1,9 @@
 //! A function's body, its names resolved.
 
+use std::fmt;
 use std::sync::Arc;
 
-/// A type as it stands in the source; type arguments are read and forgotten.
+/// A type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Type {
     Boolean,
@@ -13,8 +14,10 @@ pub(crate) enum Type {
     Long,
     Float,
     Double,
-    /// The last part of its name.
-    Class(Arc<str>),
+    /// The last part of its name, and its type arguments as far as they are known.
+    Class(Arc<str>, Arc<[Type]>),
+    /// Of elements of this type.
+    Array(Arc<Type>),
 }
 
 impl Type {
@@ -33,15 +36,48 @@ impl Type {
     }
 
     pub fn class(name: &str) -> Type {
-        Type::Class(Arc::from(name))
+        Type::generic(name, Vec::new())
+    }
+
+    pub fn generic(name: &str, arguments: Vec<Type>) -> Type {
+        Type::Class(Arc::from(name), Arc::from(arguments))
+    }
+
+    pub fn array(of: Type) -> Type {
+        Type::Array(Arc::new(of))
+    }
+
+    pub fn is_primitive(&self) -> bool {
+        !matches!(self, Type::Class(..) | Type::Array(_))
+    }
+
+    /// The type arguments of a class.
+    pub fn arguments(&self) -> &[Type] {
+        match self {
+            Type::Class(_, arguments) => arguments,
+            _ => &[],
+        }
+    }
+
+    /// The class of a primitive type's box; others are their own.
+    pub fn boxed(&self) -> Type {
+        Type::class(match self {
+            Type::Boolean => "Boolean",
+            Type::Char => "Character",
+            Type::Byte => "Byte",
+            Type::Short => "Short",
+            Type::Int => "Integer",
+            Type::Long => "Long",
+            Type::Float => "Float",
+            Type::Double => "Double",
+            Type::Class(..) | Type::Array(_) => return self.clone(),
+        })
     }
 
     /// The primitive type in a box of this class.
     pub fn unboxed(&self) -> Option<Type> {
-        let Type::Class(name) = self else {
-            return Some(self.clone());
-        };
-        Some(match name.as_ref() {
+        Some(match self.name() {
+            _ if self.is_primitive() => self.clone(),
             "Boolean" => Type::Boolean,
             "Character" => Type::Char,
             "Byte" => Type::Byte,
@@ -54,6 +90,7 @@ impl Type {
         })
     }
 
+    /// The name of a primitive type, or the last part of a class's.
     pub fn name(&self) -> &str {
         match self {
             Type::Boolean => "boolean",
@@ -64,7 +101,22 @@ impl Type {
             Type::Long => "long",
             Type::Float => "float",
             Type::Double => "double",
-            Type::Class(name) => name,
+            Type::Class(name, _) => name,
+            Type::Array(_) => "array",
+        }
+    }
+}
+
+/// As compilers show it: `Map<String,Integer>`.
+impl fmt::Display for Type {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Type::Array(of) => write!(f, "{of}[]"),
+            Type::Class(name, arguments) if !arguments.is_empty() => {
+                let arguments: Vec<String> = arguments.iter().map(Type::to_string).collect();
+                write!(f, "{name}<{}>", arguments.join(","))
+            }
+            _ => f.write_str(self.name()),
         }
     }
 }
@@ -124,15 +176,15 @@ pub(crate) enum ExprKind {
     Local(usize),
     /// What a function makes values of user types and tuples with.
     Context,
-    /// To a variable; with an operator as in `+=`.
+    /// With an operator as in `+=`.
     Assign {
-        slot: usize,
+        target: Target,
         operator: Option<Operator>,
         value: Box<Expr>,
     },
     /// `++` and `--`.
     Increment {
-        slot: usize,
+        target: Target,
         by: i8,
         /// The value is the one before.
         is_postfix: bool,
@@ -159,11 +211,37 @@ pub(crate) enum ExprKind {
         field: String,
     },
     New {
-        class: String,
+        class: Type,
         arguments: Vec<Expr>,
     },
     /// `String.class`
     ClassLiteral(Type),
+    /// `array[index]`
+    Element {
+        array: Box<Expr>,
+        index: Box<Expr>,
+    },
+    /// `array.length`
+    Length(Box<Expr>),
+    /// `new int[2][3]`; the type is that of the whole.
+    NewArray {
+        ty: Type,
+        lengths: Vec<Expr>,
+    },
+    /// `{1, 2}`
+    ArrayOf {
+        ty: Type,
+        elements: Vec<Expr>,
+    },
+    /// What has no meaning, of which a mistake has been noted.
+    Meaningless,
+}
+
+/// What can be assigned to.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Target {
+    Local(usize),
+    Element { array: Box<Expr>, index: Box<Expr> },
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -181,7 +259,7 @@ pub(crate) struct Case {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Statement {
+pub(crate) enum StatementKind {
     /// A variable, set to nothing if there is no value.
     Local {
         slot: usize,
@@ -226,6 +304,13 @@ pub(crate) enum Statement {
     },
     Break,
     Continue,
+}
+
+/// A statement, and the line on which it begins.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Statement {
+    pub line: u32,
+    pub kind: StatementKind,
 }
 
 /// A function's body.

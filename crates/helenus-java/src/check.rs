@@ -1,94 +1,31 @@
-//! What can be seen to be wrong with a body before it runs: types that don't match where both are known, classes that there aren't, and ways
-//! to its end without a result. Types of what methods give are not known here: what is wrong with those shows when it runs.
+//! What can be seen to be wrong with a body before it runs, in the words of Eclipse's compiler: types that don't match, methods that there
+//! aren't, code that is never reached, and ways to its end without a result.
 
-use crate::ast::{Body, Constant, Expr, ExprKind, Operator, Statement, Type, UnaryOperator};
-use crate::error::CompileError;
+use crate::ast::{Body, Constant, Expr, ExprKind, Operator, Statement, StatementKind, Target, Type, UnaryOperator};
+use crate::classes;
+use crate::error::Mistake;
+use crate::flow;
+use crate::parser::{UNKNOWN, VAR};
+use crate::signatures::{self, CONSTRUCTOR};
 use crate::statics;
-use crate::value::whole_name;
+use crate::types::{element_of, is_assignable, is_castable, is_kind_of, is_small_constant, promoted};
 
-type Checked<T> = Result<T, CompileError>;
-
-/// Checks a body whose result is of type `returns`.
-///
-/// # Errors
-/// The first mistake, in the words of Eclipse's compiler.
-pub(crate) fn check(body: &Body, returns: &Type) -> Checked<()> {
-    let checker = Checker {
-        slots: &body.slots,
+/// Checks a body whose result is of type `returns`, and tells its variables the types that their values give them.
+pub(crate) fn check(body: &mut Body, returns: &Type, mistakes: &mut Vec<Mistake>) {
+    let mut checker = Checker {
+        slots: std::mem::take(&mut body.slots),
         returns,
+        mistakes,
+        loops: 0,
+        switches: 0,
+        caught: Vec::new(),
     };
-    checker.all(&body.statements)?;
-    match ends(&body.statements) {
-        true => Err(CompileError::new(
-            1,
-            format!("This method must return a result of type {}", returns.name()),
-        )),
-        false => Ok(()),
+    checker.all(&body.statements);
+    if flow::ends(&body.statements) {
+        let message = format!("This method must return a result of type {returns}");
+        checker.mistake(1, message);
     }
-}
-
-/// Whether control may come to the end of these.
-fn ends(statements: &[Statement]) -> bool {
-    statements.iter().all(statement_ends)
-}
-
-fn statement_ends(statement: &Statement) -> bool {
-    match statement {
-        Statement::Return(_) | Statement::Throw(_) | Statement::Break | Statement::Continue => false,
-        Statement::Block(statements) => ends(statements),
-        Statement::If { then, otherwise, .. } => {
-            otherwise
-                .as_ref()
-                .is_none_or(|otherwise| statement_ends(otherwise))
-                || statement_ends(then)
-        }
-        Statement::While { condition, body } => !is_true(condition) || breaks(body),
-        Statement::DoWhile { body, condition } => breaks(body) || statement_ends(body) && !is_true(condition),
-        Statement::For { condition, body, .. } => {
-            condition.as_ref().is_some_and(|condition| !is_true(condition)) || breaks(body)
-        }
-        Statement::Switch { cases, .. } => {
-            let has_default = cases.iter().any(|case| case.labels.contains(&None));
-            let last = cases.last().is_none_or(|case| ends(&case.body));
-            !has_default || last || cases.iter().flat_map(|case| &case.body).any(breaks)
-        }
-        Statement::Try {
-            body,
-            catches,
-            finally,
-        } => {
-            finally.as_ref().is_none_or(|finally| ends(finally))
-                && (ends(body) || catches.iter().any(|catch| ends(&catch.body)))
-        }
-        Statement::Local { .. } | Statement::Expr(_) | Statement::ForEach { .. } => true,
-    }
-}
-
-fn is_true(condition: &Expr) -> bool {
-    condition.kind == ExprKind::Constant(Constant::Boolean(true))
-}
-
-/// Whether it holds a `break` of what is around it.
-fn breaks(statement: &Statement) -> bool {
-    match statement {
-        Statement::Break => true,
-        Statement::Block(statements) => statements.iter().any(breaks),
-        Statement::If { then, otherwise, .. } => {
-            breaks(then) || otherwise.as_ref().is_some_and(|other| breaks(other))
-        }
-        Statement::Try {
-            body,
-            catches,
-            finally,
-        } => {
-            let catches = catches.iter().flat_map(|catch| &catch.body);
-            body.iter()
-                .chain(catches)
-                .chain(finally.iter().flatten())
-                .any(breaks)
-        }
-        _ => false,
-    }
+    body.slots = checker.slots;
 }
 
 /// What is known of an expression's type.
@@ -99,99 +36,256 @@ enum Known {
     Nothing,
 }
 
+impl Known {
+    fn shown(&self) -> String {
+        match self {
+            Known::Type(ty) => ty.to_string(),
+            Known::Null => "null".to_owned(),
+            Known::Nothing => "Object".to_owned(),
+        }
+    }
+
+    /// A type that is there; nothing is known of one that isn't.
+    fn of(ty: Type) -> Known {
+        match ty.name() == UNKNOWN {
+            true => Known::Nothing,
+            false => Known::Type(ty),
+        }
+    }
+}
+
 struct Checker<'a> {
-    slots: &'a [Type],
+    slots: Vec<Type>,
     returns: &'a Type,
+    mistakes: &'a mut Vec<Mistake>,
+    loops: u32,
+    switches: u32,
+    /// The exceptions that are caught around, innermost last.
+    caught: Vec<String>,
 }
 
 impl Checker<'_> {
-    fn all(&self, statements: &[Statement]) -> Checked<()> {
-        statements
-            .iter()
-            .try_for_each(|statement| self.statement(statement))
+    fn mistake(&mut self, line: u32, message: impl Into<String>) {
+        self.mistakes.push(Mistake::new(line, message));
     }
 
-    fn statement(&self, statement: &Statement) -> Checked<()> {
-        match statement {
-            Statement::Local { slot, value } => match (value, self.slots.get(*slot)) {
-                (Some(value), Some(ty)) => self.assign(value, ty),
-                _ => Ok(()),
-            },
-            Statement::Expr(expr) => self.expr(expr).map(drop),
-            Statement::Block(statements) => self.all(statements),
-            Statement::If {
+    fn all(&mut self, statements: &[Statement]) {
+        let mut is_reached = true;
+        for statement in statements {
+            if !is_reached {
+                self.mistake(statement.line, "Unreachable code");
+                return;
+            }
+            self.statement(statement);
+            is_reached = flow::statement_ends(statement);
+        }
+    }
+
+    fn repeated(&mut self, body: &Statement) {
+        self.loops += 1;
+        self.statement(body);
+        self.loops -= 1;
+    }
+
+    fn statement(&mut self, statement: &Statement) {
+        let line = statement.line;
+        match &statement.kind {
+            StatementKind::Local { slot, value } => self.local(*slot, value.as_ref()),
+            StatementKind::Expr(expr) => drop(self.expr(expr)),
+            StatementKind::Block(statements) => self.all(statements),
+            StatementKind::If {
                 condition,
                 then,
                 otherwise,
             } => {
-                self.condition(condition)?;
-                self.statement(then)?;
-                otherwise
-                    .as_ref()
-                    .map_or(Ok(()), |otherwise| self.statement(otherwise))
+                self.condition(condition);
+                self.statement(then);
+                if let Some(otherwise) = otherwise {
+                    self.statement(otherwise);
+                }
             }
-            Statement::While { condition, body } | Statement::DoWhile { body, condition } => {
-                self.condition(condition)?;
-                self.statement(body)
+            StatementKind::While { condition, body } | StatementKind::DoWhile { body, condition } => {
+                self.condition(condition);
+                self.repeated(body);
             }
-            Statement::For {
+            StatementKind::For {
                 init,
                 condition,
                 update,
                 body,
             } => {
-                self.all(init)?;
-                condition
-                    .as_ref()
-                    .map_or(Ok(()), |condition| self.condition(condition))?;
-                update.iter().try_for_each(|expr| self.expr(expr).map(drop))?;
-                self.statement(body)
+                self.all(init);
+                if let Some(condition) = condition {
+                    self.condition(condition);
+                }
+                update.iter().for_each(|expr| drop(self.expr(expr)));
+                self.repeated(body);
             }
-            Statement::ForEach { of, body, .. } => {
-                self.expr(of)?;
-                self.statement(body)
+            StatementKind::ForEach { slot, of, body } => {
+                self.each(*slot, of);
+                self.repeated(body);
             }
-            Statement::Switch { subject, cases } => {
-                self.expr(subject)?;
-                cases.iter().try_for_each(|case| self.all(&case.body))
+            StatementKind::Switch { subject, cases } => {
+                self.subject(subject);
+                self.switches += 1;
+                cases.iter().for_each(|case| self.all(&case.body));
+                self.switches -= 1;
             }
-            Statement::Return(value) => self.assign(value, self.returns),
-            Statement::Throw(value) => self.expr(value).map(drop),
-            Statement::Try {
+            StatementKind::Return(value) => {
+                let returns = self.returns;
+                self.assign(value, returns);
+            }
+            StatementKind::Throw(value) => self.throw(value),
+            StatementKind::Try {
                 body,
                 catches,
                 finally,
             } => {
-                self.all(body)?;
-                catches.iter().try_for_each(|catch| self.all(&catch.body))?;
-                finally.as_ref().map_or(Ok(()), |finally| self.all(finally))
+                let around = self.caught.len();
+                let classes = catches.iter().flat_map(|catch| catch.classes.iter().cloned());
+                self.caught.extend(classes);
+                self.all(body);
+                self.caught.truncate(around);
+                catches.iter().for_each(|catch| self.all(&catch.body));
+                finally.iter().for_each(|finally| self.all(finally));
             }
-            Statement::Break | Statement::Continue => Ok(()),
+            StatementKind::Break if self.loops + self.switches == 0 => {
+                self.mistake(line, "break cannot be used outside of a loop or a switch");
+            }
+            StatementKind::Continue if self.loops == 0 => {
+                self.mistake(line, "continue cannot be used outside of a loop");
+            }
+            StatementKind::Break | StatementKind::Continue => {}
         }
     }
 
-    fn condition(&self, condition: &Expr) -> Checked<()> {
-        self.assign(condition, &Type::Boolean)
+    fn local(&mut self, slot: usize, value: Option<&Expr>) {
+        let (Some(value), Some(ty)) = (value, self.slots.get(slot).cloned()) else {
+            return;
+        };
+        if ty.name() != VAR {
+            return self.assign(value, &ty);
+        }
+        let known = self.expr(value);
+        self.infer(slot, known);
+    }
+
+    fn infer(&mut self, slot: usize, known: Known) {
+        self.slots[slot] = match known {
+            Known::Type(ty) => ty,
+            Known::Null | Known::Nothing => Type::class("Object"),
+        };
+    }
+
+    fn each(&mut self, slot: usize, of: &Expr) {
+        let Known::Type(of_type) = self.expr(of) else { return };
+        let Some(element) = element_of(&of_type) else {
+            let message = "Can only iterate over an array or an instance of java.lang.Iterable";
+            return self.mistake(of.line, message);
+        };
+        match self.slots.get(slot) {
+            Some(ty) if ty.name() == VAR => self.infer(slot, Known::Type(element)),
+            Some(ty) if ty.name() != UNKNOWN && !is_assignable(&element, ty) => {
+                let message = format!("Type mismatch: cannot convert from element type {element} to {ty}");
+                self.mistake(of.line, message);
+            }
+            _ => {}
+        }
+    }
+
+    fn subject(&mut self, subject: &Expr) {
+        let Known::Type(ty) = self.expr(subject) else { return };
+        if !matches!(ty.unboxed(), Some(Type::Byte | Type::Short | Type::Char | Type::Int)) {
+            let message = format!(
+                "Cannot switch on a value of type {ty}. Only convertible int values, strings or enum variables are permitted"
+            );
+            self.mistake(subject.line, message);
+        }
+    }
+
+    fn throw(&mut self, value: &Expr) {
+        let Known::Type(ty) = self.expr(value) else { return };
+        let class = ty.name();
+        if !classes::is_throwable(class) {
+            let message = format!(
+                "No exception of type {ty} can be thrown; an exception type must be a subclass of Throwable"
+            );
+            return self.mistake(value.line, message);
+        }
+        let is_caught = self.caught.iter().any(|caught| classes::is_exception(class, caught));
+        // What is thrown again is of the class that it was caught as.
+        let is_again = matches!(value.kind, ExprKind::Local(_));
+        if classes::is_checked(class) && !is_caught && !is_again {
+            self.mistake(value.line, format!("Unhandled exception type {class}"));
+        }
+    }
+
+    fn condition(&mut self, condition: &Expr) {
+        self.assign(condition, &Type::Boolean);
     }
 
     /// Checks that a value may be assigned to a variable of type `to`.
-    fn assign(&self, value: &Expr, to: &Type) -> Checked<()> {
-        let from = match self.expr(value)? {
-            Known::Nothing => return Ok(()),
-            Known::Null if matches!(to, Type::Class(_)) => return Ok(()),
-            Known::Null => return Err(mismatch(value.line, "null", to)),
-            Known::Type(from) => from,
-        };
-        match is_assignable(&from, to) || is_small_constant(value, to) {
-            true => Ok(()),
-            false => Err(mismatch(value.line, from.name(), to)),
+    fn assign(&mut self, value: &Expr, to: &Type) {
+        if let ExprKind::Conditional(condition, then, otherwise) = &value.kind {
+            self.condition(condition);
+            let branches = (self.expr(then), self.expr(otherwise));
+            if let (Known::Type(then), Known::Type(otherwise)) = &branches
+                && let (Some(then), Some(otherwise)) = (then.unboxed(), otherwise.unboxed())
+            {
+                let whole = promoted(&then, &otherwise).filter(|_| then != otherwise).unwrap_or(then);
+                return self.assign_known(value, Known::Type(whole), to);
+            }
+            self.assign_known(then, branches.0, to);
+            return self.assign_known(otherwise, branches.1, to);
+        }
+        let known = self.expr(value);
+        self.assign_known(value, known, to);
+    }
+
+    fn assign_known(&mut self, value: &Expr, known: Known, to: &Type) {
+        let fits = to.name() == UNKNOWN
+            || match &known {
+                Known::Nothing => true,
+                Known::Null => !to.is_primitive(),
+                Known::Type(from) => is_assignable(from, to) || is_small_constant(value, to),
+            };
+        if !fits {
+            let message = format!("Type mismatch: cannot convert from {} to {to}", known.shown());
+            self.mistake(value.line, message);
         }
     }
 
-    fn expr(&self, expr: &Expr) -> Checked<Known> {
+    fn target(&mut self, line: u32, target: &Target) -> Known {
+        match target {
+            Target::Local(slot) => self.variable(*slot),
+            Target::Element { array, index } => self.element(line, array, index),
+        }
+    }
+
+    fn variable(&self, slot: usize) -> Known {
+        self.slots.get(slot).cloned().map_or(Known::Nothing, Known::of)
+    }
+
+    fn element(&mut self, line: u32, array: &Expr, index: &Expr) -> Known {
+        let known = self.expr(array);
+        self.assign(index, &Type::Int);
+        match known {
+            Known::Type(Type::Array(of)) => Known::of(of.as_ref().clone()),
+            Known::Type(other) => {
+                let message =
+                    format!("The type of the expression must be an array type but it resolved to {other}");
+                self.mistake(line, message);
+                Known::Nothing
+            }
+            _ => Known::Nothing,
+        }
+    }
+
+    fn expr(&mut self, expr: &Expr) -> Known {
+        let line = expr.line;
         let known = match &expr.kind {
             ExprKind::Constant(constant) => match constant {
-                Constant::Null => return Ok(Known::Null),
+                Constant::Null => return Known::Null,
                 Constant::Boolean(_) => Type::Boolean,
                 Constant::Char(_) => Type::Char,
                 Constant::Int(_) => Type::Int,
@@ -200,166 +294,312 @@ impl Checker<'_> {
                 Constant::Double(_) => Type::Double,
                 Constant::String(_) => Type::class("String"),
             },
-            ExprKind::Local(slot) => {
-                return Ok(self
-                    .slots
-                    .get(*slot)
-                    .map_or(Known::Nothing, |ty| Known::Type(ty.clone())));
-            }
-            ExprKind::Context => return Ok(Known::Nothing),
+            ExprKind::Local(slot) => return self.variable(*slot),
+            ExprKind::Meaningless => return Known::Nothing,
+            ExprKind::Context => Type::class("UDFContext"),
             ExprKind::Assign {
-                slot,
+                target,
                 operator,
                 value,
-            } => {
-                let Some(ty) = self.slots.get(*slot) else {
-                    return Ok(Known::Nothing);
-                };
-                match operator {
-                    None => self.assign(value, ty)?,
-                    Some(_) => drop(self.expr(value)?),
-                }
-                ty.clone()
+            } => return self.assignment(line, target, *operator, value),
+            ExprKind::Increment { target, .. } => return self.target(line, target),
+            ExprKind::Unary(operator, operand) => return self.unary(line, *operator, operand),
+            ExprKind::Binary(operator, left, right) => {
+                let (left, right) = (self.expr(left), self.expr(right));
+                return self.binary(line, *operator, symbol(*operator), left, right);
             }
-            ExprKind::Increment { slot, .. } => {
-                return Ok(self
-                    .slots
-                    .get(*slot)
-                    .map_or(Known::Nothing, |ty| Known::Type(ty.clone())));
-            }
-            ExprKind::Unary(UnaryOperator::Not, operand) => {
-                self.condition(operand)?;
-                Type::Boolean
-            }
-            ExprKind::Unary(_, operand) => match self.expr(operand)? {
-                Known::Type(ty) => match ty.unboxed().and_then(|ty| promoted(&ty, &Type::Int)) {
-                    Some(ty) => ty,
-                    None => return Ok(Known::Nothing),
-                },
-                other => return Ok(other),
-            },
-            ExprKind::Binary(operator, left, right) => return self.binary(expr.line, *operator, left, right),
             ExprKind::AndThen(left, right) | ExprKind::OrElse(left, right) => {
-                self.condition(left)?;
-                self.condition(right)?;
+                self.condition(left);
+                self.condition(right);
                 Type::Boolean
             }
             ExprKind::Conditional(condition, then, otherwise) => {
-                self.condition(condition)?;
-                let (then, otherwise) = (self.expr(then)?, self.expr(otherwise)?);
-                match then == otherwise {
-                    true => return Ok(then),
-                    false => return Ok(Known::Nothing),
-                }
+                self.condition(condition);
+                return both(self.expr(then), self.expr(otherwise));
             }
             ExprKind::Cast(ty, operand) => {
-                self.expr(operand)?;
-                ty.clone()
+                if let Known::Type(from) = self.expr(operand)
+                    && !is_castable(&from, ty)
+                {
+                    self.mistake(line, format!("Cannot cast from {from} to {ty}"));
+                }
+                return Known::of(ty.clone());
             }
-            ExprKind::InstanceOf(operand, _) => {
-                self.expr(operand)?;
+            ExprKind::InstanceOf(operand, ty) => {
+                if let Known::Type(from) = self.expr(operand)
+                    && (from.is_primitive() || !is_castable(&from, ty))
+                {
+                    let message = format!("Incompatible conditional operand types {from} and {ty}");
+                    self.mistake(line, message);
+                }
                 Type::Boolean
             }
             ExprKind::Call {
-                object, arguments, ..
+                object,
+                method,
+                arguments,
             } => {
-                if let (Known::Type(ty), ExprKind::Call { method, .. }) = (self.expr(object)?, &expr.kind)
-                    && !matches!(ty, Type::Class(_))
-                {
-                    let message = format!("Cannot invoke {method}() on the primitive type {}", ty.name());
-                    return Err(CompileError::new(expr.line, message));
-                }
-                self.arguments(arguments)?;
-                return Ok(Known::Nothing);
+                let object = self.expr(object);
+                let arguments = self.arguments(arguments);
+                return self.call(line, object, method, &arguments);
             }
-            ExprKind::StaticCall { class, arguments, .. } => {
-                if !statics::CLASSES.contains(&class.as_str()) {
-                    return Err(CompileError::new(
-                        expr.line,
-                        format!("{class} cannot be resolved"),
-                    ));
-                }
-                self.arguments(arguments)?;
-                return Ok(Known::Nothing);
+            ExprKind::StaticCall {
+                class,
+                method,
+                arguments,
+            } => {
+                let arguments = self.arguments(arguments);
+                return self.method(line, &Type::class(class), method, false, &arguments);
             }
-            ExprKind::StaticField { class, field } => {
-                if statics::field(class, field).is_err() {
-                    let message = format!("{field} cannot be resolved or is not a field");
-                    return Err(CompileError::new(expr.line, message));
+            ExprKind::StaticField { class, field } => match statics::field(class, field) {
+                Ok(value) => Type::class(value.simple_class()),
+                Err(_) => {
+                    self.mistake(line, format!("{field} cannot be resolved or is not a field"));
+                    return Known::Nothing;
                 }
-                return Ok(Known::Nothing);
-            }
+            },
             ExprKind::New { class, arguments } => {
-                if !statics::is_made(class) {
-                    return Err(CompileError::new(
-                        expr.line,
-                        format!("{class} cannot be resolved to a type"),
-                    ));
+                let arguments = self.arguments(arguments);
+                if class.name() == UNKNOWN {
+                    return Known::Nothing;
                 }
-                self.arguments(arguments)?;
-                Type::class(class)
+                self.method(line, class, CONSTRUCTOR, false, &arguments);
+                class.clone()
             }
-            ExprKind::ClassLiteral(_) => Type::class("Class"),
+            ExprKind::ClassLiteral(ty) => Type::generic("Class", vec![ty.boxed()]),
+            ExprKind::Element { array, index } => return self.element(line, array, index),
+            ExprKind::Length(array) => {
+                if let Known::Type(ty) = self.expr(array)
+                    && !matches!(ty, Type::Array(_))
+                {
+                    self.mistake(line, "length cannot be resolved or is not a field");
+                }
+                Type::Int
+            }
+            ExprKind::NewArray { ty, lengths } => {
+                lengths.iter().for_each(|len| self.assign(len, &Type::Int));
+                ty.clone()
+            }
+            ExprKind::ArrayOf { ty, elements } => {
+                if let Type::Array(of) = ty {
+                    elements.iter().for_each(|element| self.assign(element, of));
+                }
+                ty.clone()
+            }
         };
-        Ok(Known::Type(known))
+        Known::Type(known)
     }
 
-    fn arguments(&self, arguments: &[Expr]) -> Checked<()> {
-        arguments
-            .iter()
-            .try_for_each(|argument| self.expr(argument).map(drop))
+    fn arguments(&mut self, arguments: &[Expr]) -> Vec<Known> {
+        arguments.iter().map(|argument| self.expr(argument)).collect()
     }
 
-    fn binary(&self, line: u32, operator: Operator, left: &Expr, right: &Expr) -> Checked<Known> {
-        let (left, right) = (self.expr(left)?, self.expr(right)?);
+    fn call(&mut self, line: u32, object: Known, method: &str, arguments: &[Known]) -> Known {
+        match object {
+            Known::Type(ty) if ty.is_primitive() => {
+                let shown = shown(arguments);
+                let message = format!("Cannot invoke {method}({shown}) on the primitive type {ty}");
+                self.mistake(line, message);
+                Known::Nothing
+            }
+            Known::Type(Type::Array(_)) => self.method(line, &Type::class("Object"), method, true, arguments),
+            Known::Type(ty) => self.method(line, &ty, method, true, arguments),
+            Known::Null | Known::Nothing => Known::Nothing,
+        }
+    }
+
+    /// Finds the method that is called, and gives what it returns. Without an object, only static ones can be.
+    fn method(&mut self, line: u32, of: &Type, name: &str, has_object: bool, arguments: &[Known]) -> Known {
+        if !signatures::is_known(of.name()) {
+            let message = format!("{of} is not supported in functions");
+            self.mistake(line, message);
+            return Known::Nothing;
+        }
+        let candidates = signatures::methods(of, name);
+        for fits in [is_kind_of, is_assignable] {
+            let found = candidates.iter().find_map(|(method, bindings)| {
+                let bindings = signatures::bound(method, bindings, arguments.iter().map(Known::ty), fits)?;
+                Some((method, bindings))
+            });
+            if let Some((method, bindings)) = found {
+                if !has_object && !method.is_static {
+                    let parameters: Vec<String> =
+                        method.parameters.iter().map(|ty| bindings.apply(ty).to_string()).collect();
+                    let message = format!(
+                        "Cannot make a static reference to the non-static method {name}({}) from the type {of}",
+                        parameters.join(", ")
+                    );
+                    self.mistake(line, message);
+                }
+                return match &method.returns {
+                    Some(returns) => Known::of(bindings.apply(returns)),
+                    None => Known::Nothing,
+                };
+            }
+        }
+        let given = shown(arguments);
+        let message = match (name, candidates.iter().rev().min_by_key(|(method, _)| {
+            method.parameters.len().abs_diff(arguments.len())
+        })) {
+            (CONSTRUCTOR, _) => format!("The constructor {}({given}) is undefined", of.name()),
+            (_, None) => format!("The method {name}({given}) is undefined for the type {of}"),
+            (_, Some((method, bindings))) => {
+                let parameters = method.parameters.iter();
+                let parameters: Vec<String> = parameters.map(|ty| bindings.apply(ty).to_string()).collect();
+                format!(
+                    "The method {name}({}) in the type {of} is not applicable for the arguments ({given})",
+                    parameters.join(", ")
+                )
+            }
+        };
+        self.mistake(line, message);
+        Known::Nothing
+    }
+
+    fn assignment(&mut self, line: u32, target: &Target, operator: Option<Operator>, value: &Expr) -> Known {
+        let to = self.target(line, target);
+        let Known::Type(ty) = &to else {
+            self.expr(value);
+            return to;
+        };
+        match operator {
+            None => self.assign(value, ty),
+            Some(operator) => {
+                let value = self.expr(value);
+                let symbol = format!("{}=", symbol(operator));
+                self.binary(line, operator, &symbol, to.clone(), value);
+            }
+        }
+        to
+    }
+
+    fn unary(&mut self, line: u32, operator: UnaryOperator, operand: &Expr) -> Known {
+        let Known::Type(ty) = self.expr(operand) else {
+            return Known::Nothing;
+        };
+        let result = match (operator, ty.unboxed()) {
+            (UnaryOperator::Not, Some(Type::Boolean)) => Some(Type::Boolean),
+            (UnaryOperator::Not, _) => None,
+            (_, unboxed) => unboxed.and_then(|ty| promoted(&ty, &Type::Int)),
+        };
+        if let Some(result) = result {
+            return Known::Type(result);
+        }
+        let symbol = match operator {
+            UnaryOperator::Plus => "+",
+            UnaryOperator::Minus => "-",
+            UnaryOperator::Not => "!",
+            UnaryOperator::Complement => "~",
+        };
+        let message = format!("The operator {symbol} is undefined for the argument type(s) {ty}");
+        self.mistake(line, message);
+        Known::Nothing
+    }
+
+    fn binary(&mut self, line: u32, operator: Operator, symbol: &str, left: Known, right: Known) -> Known {
+        if left == Known::Nothing || right == Known::Nothing {
+            return match operator {
+                Operator::Equal
+                | Operator::NotEqual
+                | Operator::Less
+                | Operator::LessOrEqual
+                | Operator::Greater
+                | Operator::GreaterOrEqual => Known::Type(Type::Boolean),
+                _ => Known::Nothing,
+            };
+        }
         let text = Known::Type(Type::class("String"));
         if operator == Operator::Add && (left == text || right == text) {
-            return Ok(text);
+            return text;
         }
-        let is_equality = matches!(operator, Operator::Equal | Operator::NotEqual);
-        let (Known::Type(left), Known::Type(right)) = (left, right) else {
-            return Ok(if is_equality {
-                Known::Type(Type::Boolean)
-            } else {
+        match result(operator, &left, &right) {
+            Ok(ty) => Known::Type(ty),
+            Err(is_incompatible) => {
+                let (left, right) = (left.shown(), right.shown());
+                let message = match is_incompatible {
+                    true => format!("Incompatible operand types {left} and {right}"),
+                    false => {
+                        format!("The operator {symbol} is undefined for the argument type(s) {left}, {right}")
+                    }
+                };
+                self.mistake(line, message);
                 Known::Nothing
-            });
-        };
-        let undefined = || {
-            let symbol = symbol(operator);
-            let message = format!(
-                "The operator {symbol} is undefined for the argument type(s) {}, {}",
-                left.name(),
-                right.name()
-            );
-            CompileError::new(line, message)
-        };
-        if is_equality {
-            return Ok(Known::Type(Type::Boolean));
-        }
-        let (Some(a), Some(b)) = (left.unboxed(), right.unboxed()) else {
-            let is_known = |ty: &Type| {
-                whole_name(ty.name()) != ty.name() && ty.name() != "Object" && ty.name() != "Number"
-            };
-            return match is_known(&left) && is_known(&right) {
-                true => Err(undefined()),
-                false => Ok(Known::Nothing),
-            };
-        };
-        let is_bits = matches!(operator, Operator::And | Operator::Or | Operator::Xor);
-        match (a == Type::Boolean, b == Type::Boolean) {
-            (true, true) if is_bits => return Ok(Known::Type(Type::Boolean)),
-            (false, false) => {}
-            _ => return Err(undefined()),
-        }
-        Ok(match operator {
-            Operator::Less | Operator::LessOrEqual | Operator::Greater | Operator::GreaterOrEqual => {
-                Known::Type(Type::Boolean)
             }
-            Operator::ShiftLeft | Operator::ShiftRight | Operator::ShiftRightUnsigned => {
-                promoted(&a, &Type::Int).map_or(Known::Nothing, Known::Type)
-            }
-            _ => promoted(&a, &b).map_or(Known::Nothing, Known::Type),
-        })
+        }
+    }
+}
+
+impl Known {
+    /// None if every type may be meant.
+    fn ty(&self) -> Option<Option<&Type>> {
+        match self {
+            Known::Type(ty) => Some(Some(ty)),
+            Known::Null => Some(None),
+            Known::Nothing => None,
+        }
+    }
+}
+
+fn shown(arguments: &[Known]) -> String {
+    arguments.iter().map(Known::shown).collect::<Vec<_>>().join(", ")
+}
+
+/// The type of one of two values.
+fn both(then: Known, otherwise: Known) -> Known {
+    match (then, otherwise) {
+        (then, otherwise) if then == otherwise => then,
+        (Known::Type(then), Known::Type(otherwise)) => {
+            let whole = match (then.unboxed(), otherwise.unboxed()) {
+                (Some(then), Some(otherwise)) => promoted(&then, &otherwise),
+                _ => None,
+            };
+            whole.map_or(Known::Nothing, Known::Type)
+        }
+        (Known::Type(ty), Known::Null) | (Known::Null, Known::Type(ty)) => Known::Type(ty.boxed()),
+        _ => Known::Nothing,
+    }
+}
+
+/// The type of what an operator makes of two values; else whether they can't be compared with each other.
+fn result(operator: Operator, left: &Known, right: &Known) -> Result<Type, bool> {
+    let is_equality = matches!(operator, Operator::Equal | Operator::NotEqual);
+    let (Known::Type(left), Known::Type(right)) = (left, right) else {
+        // With null, objects can be compared.
+        let is_object = |known: &Known| !matches!(known, Known::Type(ty) if ty.is_primitive());
+        return match is_equality && is_object(left) && is_object(right) {
+            true => Ok(Type::Boolean),
+            false => Err(false),
+        };
+    };
+    if is_equality && !left.is_primitive() && !right.is_primitive() {
+        return match is_castable(left, right) {
+            true => Ok(Type::Boolean),
+            false => Err(true),
+        };
+    }
+    let (Some(a), Some(b)) = (left.unboxed(), right.unboxed()) else {
+        return match is_equality && (is_castable(left, right) || is_castable(right, left)) {
+            true => Ok(Type::Boolean),
+            false => Err(is_equality),
+        };
+    };
+    let is_bits = matches!(operator, Operator::And | Operator::Or | Operator::Xor);
+    match (a == Type::Boolean, b == Type::Boolean) {
+        (true, true) if is_bits || is_equality => return Ok(Type::Boolean),
+        (false, false) => {}
+        _ => return Err(is_equality),
+    }
+    let both = promoted(&a, &b);
+    match operator {
+        _ if is_equality => Ok(Type::Boolean),
+        Operator::Less | Operator::LessOrEqual | Operator::Greater | Operator::GreaterOrEqual => {
+            Ok(Type::Boolean)
+        }
+        Operator::ShiftLeft | Operator::ShiftRight | Operator::ShiftRightUnsigned => {
+            promoted(&a, &Type::Int).ok_or(false)
+        }
+        _ if is_bits && matches!(both, Some(Type::Float | Type::Double)) => Err(false),
+        _ => both.ok_or(false),
     }
 }
 
@@ -383,84 +623,4 @@ fn symbol(operator: Operator) -> &'static str {
         Operator::Greater => ">",
         Operator::GreaterOrEqual => ">=",
     }
-}
-
-/// The type in which two numbers are computed with.
-fn promoted(left: &Type, right: &Type) -> Option<Type> {
-    let is = |ty: Type| *left == ty || *right == ty;
-    if is(Type::Boolean) || matches!(left, Type::Class(_)) || matches!(right, Type::Class(_)) {
-        return None;
-    }
-    Some(match () {
-        () if is(Type::Double) => Type::Double,
-        () if is(Type::Float) => Type::Float,
-        () if is(Type::Long) => Type::Long,
-        () => Type::Int,
-    })
-}
-
-/// Whether a value of type `from` may be assigned to a variable of type `to`; yes where it isn't known.
-fn is_assignable(from: &Type, to: &Type) -> bool {
-    match (from, to) {
-        _ if from == to => true,
-        (Type::Class(_), Type::Class(_)) => {
-            // Of the boxes and texts, none is another.
-            let is_final = |ty: &Type| ty.unboxed().is_some() || ty.name() == "String";
-            !(is_final(from) && is_final(to))
-        }
-        (_, Type::Class(_)) => match to.unboxed() {
-            Some(to) => *from == to,
-            None => matches!(to.name(), "Object" | "Number" | "Comparable"),
-        },
-        (Type::Class(name), _) => match from.unboxed() {
-            Some(from) => is_wider(&from, to),
-            None => name.as_ref() != "String" && whole_name(name) == name.as_ref(),
-        },
-        _ => is_wider(from, to),
-    }
-}
-
-/// Whether every number of a type is one of another.
-fn is_wider(from: &Type, to: &Type) -> bool {
-    let rank = |ty: &Type| match ty {
-        Type::Byte => Some(0),
-        Type::Short => Some(1),
-        Type::Int => Some(2),
-        Type::Long => Some(3),
-        Type::Float => Some(4),
-        Type::Double => Some(5),
-        Type::Boolean | Type::Char | Type::Class(_) => None,
-    };
-    match (rank(from), rank(to)) {
-        _ if from == to => true,
-        (Some(from), Some(to)) => from <= to,
-        (None, Some(to)) => *from == Type::Char && to >= 2,
-        _ => false,
-    }
-}
-
-/// Whether it is a constant `int` that fits into a smaller type.
-fn is_small_constant(value: &Expr, to: &Type) -> bool {
-    let number = match &value.kind {
-        ExprKind::Constant(Constant::Int(number)) => i64::from(*number),
-        ExprKind::Constant(Constant::Char(unit)) => i64::from(*unit),
-        ExprKind::Unary(UnaryOperator::Minus, operand) => match operand.kind {
-            ExprKind::Constant(Constant::Int(number)) => -i64::from(number),
-            _ => return false,
-        },
-        _ => return false,
-    };
-    match to.unboxed() {
-        Some(Type::Byte) => i8::try_from(number).is_ok(),
-        Some(Type::Short) => i16::try_from(number).is_ok(),
-        Some(Type::Char) => u16::try_from(number).is_ok(),
-        _ => false,
-    }
-}
-
-fn mismatch(line: u32, from: &str, to: &Type) -> CompileError {
-    CompileError::new(
-        line,
-        format!("Type mismatch: cannot convert from {from} to {}", to.name()),
-    )
 }

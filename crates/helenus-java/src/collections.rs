@@ -4,20 +4,15 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use crate::error::Failure;
+use crate::limits::LEN_MAX;
 use crate::value::Value;
 
 type Found = Result<Option<Value>, Failure>;
 
-/// Elements at most in a collection that a function makes.
-const LEN_MAX: usize = 1 << 20;
-
 fn room(len: usize) -> Result<(), Failure> {
     match len < LEN_MAX {
         true => Ok(()),
-        false => Err(Failure::thrown(
-            "java.lang.OutOfMemoryError",
-            "the collection is too large",
-        )),
+        false => Err(Failure::out_of_memory()),
     }
 }
 

@@ -2,16 +2,24 @@
 
 /// Why a function's source is refused: lines as Cassandra's compiler words them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("Line {line}: {message}")]
+#[error("{}", mistakes.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
 pub struct CompileError {
+    /// In the order of the source.
+    pub mistakes: Vec<Mistake>,
+}
+
+/// One thing that is wrong with a source.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("Line {line}: {message}")]
+pub struct Mistake {
     /// Counted from 1.
     pub line: u32,
     pub message: String,
 }
 
-impl CompileError {
-    pub(crate) fn new(line: u32, message: impl Into<String>) -> CompileError {
-        CompileError {
+impl Mistake {
+    pub(crate) fn new(line: u32, message: impl Into<String>) -> Mistake {
+        Mistake {
             line,
             message: message.into(),
         }
@@ -39,9 +47,19 @@ impl Failure {
 
     pub(crate) fn null_pointer() -> Failure {
         Failure::Thrown {
-            class: "java.lang.NullPointerException".to_owned(),
+            class: NULL_POINTER.to_owned(),
             message: None,
         }
+    }
+
+    /// A null where something is asked of an object, with what Java says of it.
+    pub(crate) fn null_pointer_because(message: impl Into<String>) -> Failure {
+        Failure::thrown(NULL_POINTER, message)
+    }
+
+    /// Whether it is a null pointer of which nothing has been said yet.
+    pub(crate) fn is_bare_null_pointer(&self) -> bool {
+        matches!(self, Failure::Thrown { class, message: None } if class == NULL_POINTER)
     }
 
     pub(crate) fn class_cast(from: &str, to: &str) -> Failure {
@@ -50,4 +68,11 @@ impl Failure {
             format!("class {from} cannot be cast to class {to}"),
         )
     }
+
+    /// What would need more memory than a function may take.
+    pub(crate) fn out_of_memory() -> Failure {
+        Failure::thrown("java.lang.OutOfMemoryError", "Java heap space")
+    }
 }
+
+const NULL_POINTER: &str = "java.lang.NullPointerException";

@@ -2,15 +2,19 @@
 
 use std::sync::Arc;
 
-use crate::ast::{Constant, Expr, ExprKind, Operator, Type, UnaryOperator};
-use crate::error::CompileError;
+use crate::ast::{Constant, Expr, ExprKind, Operator, Target, Type, UnaryOperator};
+use crate::classes;
+use crate::error::Mistake;
 use crate::lexer::Kind;
-use crate::parser::{Parser, is_keyword};
+use crate::parser::{Parser, UNKNOWN};
 
-type Parsed<T> = Result<T, CompileError>;
+type Parsed<T> = Result<T, Mistake>;
 
 /// What functions call the maker of user types and tuples.
 const CONTEXT: &str = "udfContext";
+
+/// How long a chain of operators or of calls may be.
+const LINKS_MAX: u32 = 200;
 
 /// Operators of two operands, those that bind least first.
 const LEVELS: &[&[(&str, Operator)]] = &[
@@ -58,18 +62,26 @@ impl Parser {
             let Some(&(_, operator)) = found else {
                 return Ok(target);
             };
-            let ExprKind::Local(slot) = target.kind else {
-                return Err(parser.error("The left-hand side of an assignment must be a variable"));
-            };
+            let target = target_of(target.kind)
+                .ok_or_else(|| parser.error("The left-hand side of an assignment must be a variable"))?;
             parser.advance();
             let value = Box::new(parser.expression()?);
             let kind = ExprKind::Assign {
-                slot,
+                target,
                 operator,
                 value,
             };
             Ok(Expr { line, kind })
         })
+    }
+
+    /// Counts a link of a chain such as `a + b + c`, which nests to the left.
+    fn link(&self, links: &mut u32) -> Parsed<()> {
+        *links += 1;
+        match *links <= LINKS_MAX {
+            true => Ok(()),
+            false => Err(self.error("The code is nested too deeply")),
+        }
     }
 
     pub fn conditional(&mut self) -> Parsed<Expr> {
@@ -88,7 +100,9 @@ impl Parser {
     fn or_else(&mut self) -> Parsed<Expr> {
         let line = self.line();
         let mut left = self.and_then()?;
+        let mut links = 0;
         while self.take_symbol("||") {
+            self.link(&mut links)?;
             let right = self.and_then()?;
             let kind = ExprKind::OrElse(Box::new(left), Box::new(right));
             left = Expr { line, kind };
@@ -99,7 +113,9 @@ impl Parser {
     fn and_then(&mut self) -> Parsed<Expr> {
         let line = self.line();
         let mut left = self.binary(0)?;
+        let mut links = 0;
         while self.take_symbol("&&") {
+            self.link(&mut links)?;
             let right = self.binary(0)?;
             let kind = ExprKind::AndThen(Box::new(left), Box::new(right));
             left = Expr { line, kind };
@@ -113,7 +129,9 @@ impl Parser {
         };
         let line = self.line();
         let mut left = self.binary(level + 1)?;
+        let mut links = 0;
         loop {
+            self.link(&mut links)?;
             if level == COMPARISONS && self.take_word("instanceof") {
                 let kind = ExprKind::InstanceOf(Box::new(left), self.type_name()?);
                 left = Expr { line, kind };
@@ -174,15 +192,18 @@ impl Parser {
 
     /// `(Type) operand`, if it is one.
     fn cast(&mut self) -> Parsed<Option<Expr>> {
-        let (position, line) = (self.position(), self.line());
+        let (mark, line) = (self.mark(), self.line());
+        if matches!(self.peek_at(1), Kind::Word(word) if self.slot(word).is_some()) {
+            return Ok(None);
+        }
         self.advance();
         let ty = self.type_name();
         let is_closed = self.take_symbol(")");
         let (Ok(ty), true) = (ty, is_closed) else {
-            self.go_back(position);
+            self.go_back(&mark);
             return Ok(None);
         };
-        let is_primitive = !matches!(ty, Type::Class(_));
+        let is_primitive = ty.is_primitive();
         // `(a) - b` is a difference, `(int) - b` is not.
         let goes_on = match self.peek() {
             Kind::Word(word) => word != "instanceof",
@@ -194,7 +215,7 @@ impl Parser {
             _ => true,
         };
         if !goes_on {
-            self.go_back(position);
+            self.go_back(&mark);
             return Ok(None);
         }
         let operand = self.deeper(Self::unary)?;
@@ -203,28 +224,36 @@ impl Parser {
     }
 
     fn increment(&self, target: Expr, by: i8, is_postfix: bool) -> Parsed<Expr> {
-        let ExprKind::Local(slot) = target.kind else {
-            return Err(self.error("Invalid argument to operation ++/--"));
+        let line = target.line;
+        let target =
+            target_of(target.kind).ok_or_else(|| self.error("Invalid argument to operation ++/--"))?;
+        let kind = ExprKind::Increment {
+            target,
+            by,
+            is_postfix,
         };
-        let kind = ExprKind::Increment { slot, by, is_postfix };
-        Ok(Expr {
-            line: target.line,
-            kind,
-        })
+        Ok(Expr { line, kind })
     }
 
     fn postfix(&mut self) -> Parsed<Expr> {
         let line = self.line();
         let mut object = self.primary()?;
+        let mut links = 0;
         loop {
+            self.link(&mut links)?;
             if self.take_symbol(".") {
                 self.type_arguments()?;
                 let method = self.name()?;
                 if !self.is_symbol("(") {
-                    return Err(CompileError::new(
-                        line,
-                        format!("{method} cannot be resolved or is not a field"),
-                    ));
+                    let kind = match method.as_str() {
+                        "length" => ExprKind::Length(Box::new(object)),
+                        _ => {
+                            self.note(line, format!("{method} cannot be resolved or is not a field"));
+                            ExprKind::Meaningless
+                        }
+                    };
+                    object = Expr { line, kind };
+                    continue;
                 }
                 let arguments = self.arguments()?;
                 let kind = ExprKind::Call {
@@ -237,8 +266,12 @@ impl Parser {
                 object = self.increment(object, 1, true)?;
             } else if self.take_symbol("--") {
                 object = self.increment(object, -1, true)?;
-            } else if self.is_symbol("[") {
-                return Err(self.error("arrays are not supported in functions"));
+            } else if self.take_symbol("[") {
+                let index = Box::new(self.expression()?);
+                self.expect("]")?;
+                let array = Box::new(object);
+                let kind = ExprKind::Element { array, index };
+                object = Expr { line, kind };
             } else {
                 return Ok(object);
             }
@@ -292,77 +325,159 @@ impl Parser {
     fn creation(&mut self) -> Parsed<Expr> {
         let line = self.line();
         self.advance();
-        let Type::Class(class) = self.type_name()? else {
+        let mut ty = self.element_type()?;
+        if self.is_symbol("[") {
+            return self.new_array(line, ty);
+        }
+        if ty.is_primitive() {
             return Err(self.unexpected());
-        };
+        }
         let arguments = self.arguments()?;
         if self.is_symbol("{") {
             return Err(self.error("classes are not supported in functions"));
         }
-        let kind = ExprKind::New {
-            class: class.as_ref().to_owned(),
-            arguments,
+        if ty.name() == UNKNOWN {
+            ty = Type::class(UNKNOWN);
+        }
+        let kind = ExprKind::New { class: ty, arguments };
+        Ok(Expr { line, kind })
+    }
+
+    /// `[2][3]`, `[]{1, 2}`
+    fn new_array(&mut self, line: u32, of: Type) -> Parsed<Expr> {
+        let mut ty = of;
+        let mut lengths = Vec::new();
+        while self.take_symbol("[") {
+            if !self.is_symbol("]") {
+                lengths.push(self.expression()?);
+            }
+            self.expect("]")?;
+            ty = Type::array(ty);
+        }
+        if lengths.is_empty() {
+            return self.array_of(&ty);
+        }
+        let kind = ExprKind::NewArray { ty, lengths };
+        Ok(Expr { line, kind })
+    }
+
+    /// `{1, 2}` of an array's type.
+    pub fn array_of(&mut self, ty: &Type) -> Parsed<Expr> {
+        let line = self.line();
+        let Type::Array(of) = ty else {
+            let message = format!("Type mismatch: cannot convert from Object[] to {ty}");
+            return Err(Mistake::new(line, message));
         };
+        self.expect("{")?;
+        let mut elements = Vec::new();
+        while !self.take_symbol("}") {
+            elements.push(match self.is_symbol("{") {
+                true => self.deeper(|parser| parser.array_of(of))?,
+                false => self.expression()?,
+            });
+            if !self.is_symbol("}") && !self.take_symbol(",") {
+                return Err(self.unexpected());
+            }
+        }
+        let ty = ty.clone();
+        let kind = ExprKind::ArrayOf { ty, elements };
         Ok(Expr { line, kind })
     }
 
     /// What begins with a name: a variable, or a class and one of its methods or fields.
     fn named(&mut self, word: &str) -> Parsed<Expr> {
         let line = self.line();
-        if let Some(slot) = self.slot(word) {
+        let kind = if let Some(slot) = self.slot(word) {
             self.advance();
-            let kind = ExprKind::Local(slot);
-            return Ok(Expr { line, kind });
-        }
-        if word == CONTEXT {
+            ExprKind::Local(slot)
+        } else if word == CONTEXT {
             self.advance();
-            let kind = ExprKind::Context;
-            return Ok(Expr { line, kind });
-        }
-        if let Some(ty) = Type::primitive(word) {
+            ExprKind::Context
+        } else if let Some(ty) = Type::primitive(word) {
             self.advance();
-            if self.take_symbol(".") && self.take_word("class") {
-                let kind = ExprKind::ClassLiteral(ty);
-                return Ok(Expr { line, kind });
+            if !(self.take_symbol(".") && self.take_word("class")) {
+                return Err(self.unexpected());
             }
-            return Err(self.unexpected());
-        }
-        let first = self.name()?;
+            ExprKind::ClassLiteral(ty)
+        } else {
+            self.member(line)?
+        };
+        Ok(Expr { line, kind })
+    }
+
+    /// `Class.field`, `Class.method(…)` or `Class.class`.
+    fn member(&mut self, line: u32) -> Parsed<ExprKind> {
+        let mut last = self.name()?;
         if self.is_symbol("(") {
-            let message = format!("The method {first}() is undefined");
-            return Err(CompileError::new(line, message));
+            let arguments = self.arguments()?;
+            let shown = if arguments.is_empty() { "" } else { "…" };
+            self.note(line, format!("The method {last}({shown}) is undefined for the type"));
+            return Ok(ExprKind::Meaningless);
         }
         let mut class = String::new();
-        let mut last = first.clone();
-        while self.take_symbol(".") {
+        while self.is_symbol(".") {
+            // A field's object: what follows is asked of it.
+            if classes::resolve(&class).is_some() && !self.is_class(&class, &last) {
+                break;
+            }
+            self.advance();
+            if !class.is_empty() {
+                class.push('.');
+            }
+            class.push_str(&last);
             if self.take_word("class") {
-                let kind = ExprKind::ClassLiteral(Type::class(&last));
-                return Ok(Expr { line, kind });
+                let name = self.class(line, &class);
+                return Ok(ExprKind::ClassLiteral(Type::class(name)));
             }
             self.type_arguments()?;
-            let next = match self.peek() {
-                Kind::Word(next) if !is_keyword(next) => next.clone(),
-                _ => return Err(self.unexpected()),
-            };
-            self.advance();
-            class = std::mem::replace(&mut last, next);
+            last = self.name()?;
             if self.is_symbol("(") {
                 let arguments = self.arguments()?;
-                let kind = ExprKind::StaticCall {
-                    class,
+                let Some(name) = classes::resolve(&class) else {
+                    let what = if class.contains('.') { " to a type" } else { "" };
+                    self.note(line, format!("{class} cannot be resolved{what}"));
+                    return Ok(ExprKind::Meaningless);
+                };
+                return Ok(ExprKind::StaticCall {
+                    class: name.to_owned(),
                     method: last,
                     arguments,
-                };
-                return Ok(Expr { line, kind });
+                });
             }
         }
-        // A field's class begins with a capital: else it would be a variable that there isn't.
-        if class.starts_with(|c: char| c.is_uppercase()) {
-            let kind = ExprKind::StaticField { class, field: last };
-            return Ok(Expr { line, kind });
+        if class.is_empty() {
+            self.note(line, format!("{last} cannot be resolved to a variable"));
+            return Ok(ExprKind::Meaningless);
         }
-        let what = if class.is_empty() { "to a variable" } else { "" };
-        let message = format!("{first} cannot be resolved {what}");
-        Err(CompileError::new(line, message.trim_end()))
+        match classes::resolve(&class) {
+            Some(name) => Ok(ExprKind::StaticField {
+                class: name.to_owned(),
+                field: last,
+            }),
+            None => {
+                self.note(line, format!("{class}.{last} cannot be resolved to a type"));
+                Ok(ExprKind::Meaningless)
+            }
+        }
+    }
+
+    fn is_class(&self, outer: &str, inner: &str) -> bool {
+        classes::resolve(&format!("{outer}.{inner}")).is_some()
+    }
+
+    fn class(&mut self, line: u32, written: &str) -> &'static str {
+        classes::resolve(written).unwrap_or_else(|| {
+            self.note(line, format!("{written} cannot be resolved to a type"));
+            UNKNOWN
+        })
+    }
+}
+
+/// What an expression stands for on the left of an assignment.
+fn target_of(kind: ExprKind) -> Option<Target> {
+    match kind {
+        ExprKind::Local(slot) => Some(Target::Local(slot)),
+        ExprKind::Element { array, index } => Some(Target::Element { array, index }),
+        _ => None,
     }
 }

@@ -61,7 +61,7 @@ pub(crate) fn call(object: &Value, fields: &Rc<Fields>, method: &str, arguments:
         if *class != java.name() {
             let message = format!(
                 "Codec not found for requested operation: [{ty} <-> {}]",
-                crate::value::whole_name(class)
+                crate::classes::whole_name(class)
             );
             return Err(Failure::thrown(
                 "org.apache.cassandra.cql3.functions.types.exceptions.CodecNotFoundException",
@@ -95,7 +95,7 @@ pub(crate) fn call(object: &Value, fields: &Rc<Fields>, method: &str, arguments:
         _ => java,
     };
     let value = match &target {
-        Type::Class(_) if value.is_null() => value,
+        Type::Class(..) if value.is_null() => value,
         target => assigned(value, target)?,
     };
     fields.values.borrow_mut()[at] = value;

@@ -45,7 +45,7 @@ pub(crate) fn format(format: &str, arguments: &[Value]) -> Result<String, Failur
             '%' => "%".to_owned(),
             'n' => "\n".to_owned(),
             's' | 'S' | 'b' | 'c' | 'd' => {
-                let shown = text::of(argument()?);
+                let shown = text::of(argument()?)?;
                 match precision.filter(|_| conversion != 'd') {
                     Some(precision) => shown.chars().take(precision).collect(),
                     None => shown,
@@ -78,6 +78,7 @@ pub(crate) fn format(format: &str, arguments: &[Value]) -> Result<String, Failur
             }
             () => out.extend([&" ".repeat(missing), shown.as_str()]),
         }
+        text::check_len(&out)?;
     }
     out.push_str(rest);
     Ok(out)

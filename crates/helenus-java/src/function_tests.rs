@@ -96,7 +96,7 @@ fn statements_run_in_their_order() {
         "switch (a) { case 1: return 1; case 7: b = b * 2; default: b++; } return b;",
         7,
     );
-    is_int("switch (\"x\") { case \"y\": return 1; } return 2;", 2);
+    is_int("switch ((char) (a + 90)) { case 'a': return 1; } return 2;", 1);
     is_int(
         "try { throw new IllegalStateException(\"no\"); } catch (RuntimeException e) { return e.getMessage().length(); }",
         2,
@@ -117,7 +117,7 @@ fn nulls_and_exceptions_come_out_as_failures() {
     let function = compile("return a + 1;", &[("a", CqlType::INT)], CqlType::INT).unwrap();
     assert_eq!(
         call(&function, vec![None]).unwrap_err().to_string(),
-        "java.lang.NullPointerException"
+        "java.lang.NullPointerException: Cannot invoke \"java.lang.Integer.intValue()\" because \"<parameter1>\" is null"
     );
     let function = compile("return a == null ? 0 : a;", &[("a", CqlType::INT)], CqlType::INT).unwrap();
     assert_eq!(call(&function, vec![None]), Ok(Some(CqlValue::Int(0))));
@@ -194,6 +194,59 @@ fn collections_and_their_generics() {
 }
 
 #[test]
+fn arrays() {
+    is_int("int[] x = {a, b}; x[0]++; x[1] += 5; return x[0] * 100 + x[1] + x.length;", 810);
+    is_int("int[][] x = new int[2][3]; x[1][2] = a; return x[1][2] + x[0].length;", 10);
+    is_int("int sum = 0; for (int v : new int[]{1, 2, 3}) sum += v; return sum;", 6);
+    is_int("return \"a,b,,\".split(\",\").length;", 2);
+    is_int("return new int[1][].length;", 1);
+    let failure = int("int[] x = new int[a]; return x[a];", 7, 3).unwrap_err();
+    assert_eq!(
+        failure.to_string(),
+        "java.lang.ArrayIndexOutOfBoundsException: Index 7 out of bounds for length 7"
+    );
+}
+
+/// What a body throws, whatever it does with memory and the stack.
+fn thrown(source: &str) -> String {
+    int(source, 7, 3).unwrap_err().to_string()
+}
+
+#[test]
+fn a_function_takes_no_more_than_it_may() {
+    let overflow = "java.lang.StackOverflowError";
+    let memory = "java.lang.OutOfMemoryError: Java heap space";
+    assert_eq!(
+        thrown("List<Object> l = new ArrayList<Object>(); l.add(l); return l.toString().length();"),
+        overflow
+    );
+    assert_eq!(
+        thrown("List<Object> l = new ArrayList<Object>(); l.add(l); return l.hashCode();"),
+        overflow
+    );
+    assert_eq!(
+        thrown("String s = \"x\"; while (true) s = s + s;"),
+        memory
+    );
+    assert_eq!(
+        thrown("List<Object> l = new ArrayList<Object>(); while (true) l.add(new ArrayList<Object>(l));"),
+        memory
+    );
+    assert_eq!(
+        thrown(
+            "List<Object> l = new ArrayList<Object>(); for (int i = 0; i < 60; i++) { List<Object> m = new ArrayList<Object>(); m.add(l); m.add(l); l = m; } return l.toString().length();"
+        ),
+        memory
+    );
+    assert_eq!(thrown("int[] x = new int[-1]; return 1;"), "java.lang.NegativeArraySizeException: -1");
+    // As deep as it can be built, from inside and from outside; giving it back is what could overflow.
+    let inside = "List<Object> l = new ArrayList<Object>(); for (int i = 0; i < 50000; i++) { List<Object> m = new ArrayList<Object>(); m.add(l); l = m; } return l.size();";
+    is_int(inside, 1);
+    let outside = "List<Object> all = new ArrayList<Object>(); List<Object> l = all; for (int i = 0; i < 50000; i++) { List<Object> m = new ArrayList<Object>(); l.add(m); l = m; } return all.size();";
+    is_int(outside, 1);
+}
+
+#[test]
 fn tuples_are_changed_in_place() {
     let tuple = CqlType::tuple(vec![CqlType::INT, CqlType::BIGINT]);
     let source = "if (v != null) { s.setInt(0, s.getInt(0) + 1); s.setLong(1, s.getLong(1) + v.intValue()); } return s;";
@@ -237,7 +290,7 @@ fn what_is_wrong_is_said_with_its_line() {
     );
     assert_eq!(
         refused("int b = 1"),
-        "Line 1: Syntax error, insert \";\" to complete Statement"
+        "Line 1: Syntax error, insert \";\" to complete BlockStatements"
     );
     assert_eq!(
         refused("a = 2;"),
@@ -254,7 +307,16 @@ fn what_is_wrong_is_said_with_its_line() {
     );
     assert!(refused("if (t) return 1; return 2;").contains("from String to boolean"));
     assert!(refused("return a.b;").contains("b cannot be resolved or is not a field"));
-    assert!(refused("int[] x = null; return 1;").contains("arrays are not supported"));
+    assert_eq!(
+        refused("Thread x = new Thread();\nreturn x + 1;"),
+        "Line 1: Thread cannot be resolved to a type\nLine 1: Thread cannot be resolved to a type"
+    );
+    assert_eq!(refused("return 1; return 2;"), "Line 1: Unreachable code");
+    assert_eq!(
+        refused("return t.length(1);"),
+        "Line 1: The method length() in the type String is not applicable for the arguments (int)"
+    );
+    assert!(refused(&format!("return a{};", " + 1".repeat(10_000))).contains("nested too deeply"));
     assert!(
         refused(&format!("return {}a{};", "(".repeat(1000), ")".repeat(1000))).contains("nested too deeply")
     );

@@ -3,12 +3,15 @@
 use std::rc::Rc;
 use std::time::Instant;
 
-use crate::ast::{Body, Case, Catch, Constant, Expr, ExprKind, Operator, Statement, Type};
+use crate::ast::{Body, Case, Catch, Constant, Expr, ExprKind, Operator, Statement, StatementKind, Target, Type};
 use crate::context::Context;
 use crate::error::Failure;
+use crate::limits::{LEN_MAX, Limits, check_whole};
 use crate::number::{binary, convert, unary};
-use crate::value::{Value, whole_name};
+use crate::classes::{is_exception, whole_name};
+use crate::value::{Array, Value, parameter_type};
 use crate::{methods, statics};
+use helenus_cql::value::CqlValue;
 
 /// Steps between two looks at the clock.
 const STEPS: u32 = 1024;
@@ -30,6 +33,7 @@ pub(crate) struct Frame<'a> {
     context: &'a Context<'a>,
     deadline: Instant,
     steps: u32,
+    limits: Limits,
 }
 
 /// Runs `body` over its arguments.
@@ -41,7 +45,7 @@ pub(crate) fn run(
     arguments: Vec<Value>,
     context: &Context<'_>,
     deadline: Instant,
-) -> Run<Value> {
+) -> Run<Option<CqlValue>> {
     let mut slots = arguments;
     slots.resize(body.slots.len(), Value::Null);
     let mut frame = Frame {
@@ -50,20 +54,35 @@ pub(crate) fn run(
         context,
         deadline,
         steps: 0,
+        limits: Limits::default(),
     };
-    match frame.all(&body.statements)? {
-        Flow::Return(value) => Ok(value),
-        _ => Ok(Value::Null),
-    }
+    let result = match frame.all(&body.statements)? {
+        Flow::Return(value) => value,
+        _ => Value::Null,
+    };
+    let signature = context.signature;
+    let ty = parameter_type(&signature.returns, signature.is_called_on_null);
+    let result = assigned(result, &ty)?;
+    check_whole(&result)?;
+    result.into_cql(&signature.returns)
 }
 
 impl Frame<'_> {
     fn step(&mut self) -> Run<()> {
-        self.steps += 1;
-        if self.steps.is_multiple_of(STEPS) && Instant::now() >= self.deadline {
-            return Err(Failure::TimedOut);
+        self.steps_of(1)
+    }
+
+    /// Counts what takes as long as so many steps.
+    fn steps_of(&mut self, steps: u32) -> Run<()> {
+        self.steps = self.steps.saturating_add(steps);
+        if self.steps < STEPS {
+            return Ok(());
         }
-        Ok(())
+        self.steps = 0;
+        match Instant::now() < self.deadline {
+            true => Ok(()),
+            false => Err(Failure::TimedOut),
+        }
     }
 
     fn all(&mut self, statements: &[Statement]) -> Run<Flow> {
@@ -78,8 +97,8 @@ impl Frame<'_> {
 
     fn statement(&mut self, statement: &Statement) -> Run<Flow> {
         self.step()?;
-        match statement {
-            Statement::Local { slot, value } => {
+        match &statement.kind {
+            StatementKind::Local { slot, value } => {
                 let value = match value {
                     Some(value) => self.expr(value)?,
                     None => Value::Null,
@@ -89,9 +108,9 @@ impl Frame<'_> {
                     false => self.set(*slot, value)?,
                 }
             }
-            Statement::Expr(expr) => drop(self.expr(expr)?),
-            Statement::Block(statements) => return self.all(statements),
-            Statement::If {
+            StatementKind::Expr(expr) => drop(self.expr(expr)?),
+            StatementKind::Block(statements) => return self.all(statements),
+            StatementKind::If {
                 condition,
                 then,
                 otherwise,
@@ -103,7 +122,7 @@ impl Frame<'_> {
                     return self.statement(otherwise);
                 }
             }
-            Statement::While { condition, body } => {
+            StatementKind::While { condition, body } => {
                 while self.condition(condition)? {
                     match self.statement(body)? {
                         Flow::Break => break,
@@ -112,7 +131,7 @@ impl Frame<'_> {
                     }
                 }
             }
-            Statement::DoWhile { body, condition } => loop {
+            StatementKind::DoWhile { body, condition } => loop {
                 match self.statement(body)? {
                     Flow::Break => break,
                     Flow::Return(value) => return Ok(Flow::Return(value)),
@@ -122,7 +141,7 @@ impl Frame<'_> {
                     break;
                 }
             },
-            Statement::For {
+            StatementKind::For {
                 init,
                 condition,
                 update,
@@ -143,9 +162,10 @@ impl Frame<'_> {
                     }
                 }
             }
-            Statement::ForEach { slot, of, body } => {
+            StatementKind::ForEach { slot, of, body } => {
                 let elements = match self.expr(of)? {
                     Value::List(values) | Value::Set(values) => values.borrow().clone(),
+                    Value::Array(array) => array.values.borrow().clone(),
                     Value::Null => return Err(Failure::null_pointer()),
                     other => return Err(Failure::class_cast(&other.class_name(), "java.lang.Iterable")),
                 };
@@ -158,16 +178,16 @@ impl Frame<'_> {
                     }
                 }
             }
-            Statement::Switch { subject, cases } => return self.switch(subject, cases),
-            Statement::Return(value) => return Ok(Flow::Return(self.expr(value)?)),
-            Statement::Throw(value) => {
+            StatementKind::Switch { subject, cases } => return self.switch(subject, cases),
+            StatementKind::Return(value) => return Ok(Flow::Return(self.expr(value)?)),
+            StatementKind::Throw(value) => {
                 return Err(match self.expr(value)? {
                     Value::Exception(failure) => failure.as_ref().clone(),
                     Value::Null => Failure::null_pointer(),
                     other => Failure::class_cast(&other.class_name(), "java.lang.Throwable"),
                 });
             }
-            Statement::Try {
+            StatementKind::Try {
                 body,
                 catches,
                 finally,
@@ -190,8 +210,8 @@ impl Frame<'_> {
                 }
                 return result;
             }
-            Statement::Break => return Ok(Flow::Break),
-            Statement::Continue => return Ok(Flow::Continue),
+            StatementKind::Break => return Ok(Flow::Break),
+            StatementKind::Continue => return Ok(Flow::Continue),
         }
         Ok(Flow::Next)
     }
@@ -268,28 +288,49 @@ impl Frame<'_> {
             ExprKind::Local(slot) => Ok(self.get(*slot)),
             ExprKind::Context => Err(Failure::null_pointer()),
             ExprKind::Assign {
-                slot,
+                target,
                 operator,
                 value,
             } => {
+                let place = self.place(target)?;
+                // What the variable holds before its new value is worked out.
+                let before = match operator {
+                    Some(_) => place.get(self)?,
+                    None => Value::Null,
+                };
                 let value = self.expr(value)?;
                 let value = match operator {
-                    Some(operator) => self.compound(*slot, *operator, &value)?,
+                    Some(operator) => self.compound(target, &place, *operator, before, &value)?,
                     None => value,
                 };
-                self.set(*slot, value)?;
-                Ok(self.get(*slot))
+                place.set(self, value)
             }
-            ExprKind::Increment { slot, by, is_postfix } => {
-                let before = self.get(*slot);
-                let after = self.compound(*slot, Operator::Add, &Value::Int(i32::from(*by)))?;
-                self.set(*slot, after)?;
-                Ok(if *is_postfix { before } else { self.get(*slot) })
+            ExprKind::Increment {
+                target,
+                by,
+                is_postfix,
+            } => {
+                let place = self.place(target)?;
+                let before = place.get(self)?;
+                let by = Value::Int(i32::from(*by));
+                let after = self.compound(target, &place, Operator::Add, before.clone(), &by)?;
+                let after = place.set(self, after)?;
+                Ok(if *is_postfix { before } else { after })
             }
-            ExprKind::Unary(operator, operand) => unary(*operator, &self.expr(operand)?),
+            ExprKind::Unary(operator, operand) => {
+                let value = self.expr(operand)?;
+                unary(*operator, &value).map_err(|failure| self.because(failure, &[(operand, &value)]))
+            }
             ExprKind::Binary(operator, left, right) => {
-                let left = self.expr(left)?;
-                binary(*operator, &left, &self.expr(right)?)
+                let (a, b) = (self.expr(left)?, self.expr(right)?);
+                if *operator == Operator::Add {
+                    check_whole(&a)?;
+                    check_whole(&b)?;
+                }
+                let result = binary(*operator, &a, &b)
+                    .map_err(|failure| self.because(failure, &[(left, &a), (right, &b)]))?;
+                self.limits.made(&result)?;
+                Ok(result)
             }
             ExprKind::AndThen(left, right) => {
                 Ok(Value::Boolean(self.condition(left)? && self.condition(right)?))
@@ -314,9 +355,16 @@ impl Frame<'_> {
                     let arguments = self.arguments(arguments)?;
                     return self.context.call(method, &arguments);
                 }
-                let object = self.expr(object)?;
+                let value = self.expr(object)?;
                 let arguments = self.arguments(arguments)?;
-                methods::call(&object, method, &arguments)
+                if value.is_null() {
+                    return Err(self.asked_of_null(object, method, arguments.len()));
+                }
+                self.limits.calling(method, Some(&value), &arguments)?;
+                self.steps_of(effort(&value))?;
+                let result = methods::call(&value, method, &arguments)?;
+                self.limits.made(&result)?;
+                Ok(result)
             }
             ExprKind::StaticCall {
                 class,
@@ -324,22 +372,248 @@ impl Frame<'_> {
                 arguments,
             } => {
                 let arguments = self.arguments(arguments)?;
-                statics::call(class, method, &arguments)
+                self.made(arguments, method, |arguments| statics::call(class, method, arguments))
             }
             ExprKind::StaticField { class, field } => statics::field(class, field),
             ExprKind::New { class, arguments } => {
                 let arguments = self.arguments(arguments)?;
-                statics::create(class, &arguments)
+                self.made(arguments, "new", |arguments| statics::create(class.name(), arguments))
             }
+            ExprKind::NewArray { ty, lengths } => {
+                let lengths = self.arguments(lengths)?;
+                self.new_array(ty, &lengths)
+            }
+            ExprKind::ArrayOf { ty, elements } => {
+                let of = element_type(ty);
+                let elements = self.arguments(elements)?.into_iter();
+                let elements = elements.map(|element| assigned(element, &of)).collect::<Run<_>>()?;
+                let array = Value::Array(Rc::new(Array::new(of, elements)));
+                self.limits.keep(&array);
+                Ok(array)
+            }
+            ExprKind::Element { .. } | ExprKind::Length(_) | ExprKind::Meaningless => self.part(expr),
             ExprKind::ClassLiteral(ty) => Ok(Value::Class(ty.clone())),
         }
     }
 
+    /// Calls what makes a value of its arguments.
+    fn made(
+        &mut self,
+        arguments: Vec<Value>,
+        method: &str,
+        make: impl FnOnce(&[Value]) -> Run<Value>,
+    ) -> Run<Value> {
+        self.limits.calling(method, None, &arguments)?;
+        let result = make(&arguments)?;
+        self.limits.made(&result)?;
+        if arguments.iter().any(|argument| !argument.is_plain()) {
+            self.limits.keep(&result);
+        }
+        Ok(result)
+    }
+
+    fn new_array(&mut self, ty: &Type, lengths: &[Value]) -> Run<Value> {
+        let of = element_type(ty);
+        let Some((len, inner)) = lengths.split_first() else {
+            return Ok(Value::Null);
+        };
+        let len = len.to_int()?;
+        let len = usize::try_from(len)
+            .map_err(|_| Failure::thrown("java.lang.NegativeArraySizeException", len.to_string()))?;
+        if len > LEN_MAX {
+            return Err(Failure::out_of_memory());
+        }
+        let mut values = Vec::with_capacity(len);
+        for _ in 0..len {
+            self.step()?;
+            values.push(match inner {
+                [] => zero(&of),
+                inner => self.new_array(&of, inner)?,
+            });
+        }
+        let array = Value::Array(Rc::new(Array::new(of, values)));
+        self.limits.made(&array)?;
+        self.limits.keep(&array);
+        Ok(array)
+    }
+
+    /// An element, or the length of an array.
+    fn part(&mut self, expr: &Expr) -> Run<Value> {
+        match &expr.kind {
+            ExprKind::Element { array, index } => {
+                let (array, index) = self.element(array, index)?;
+                array.get(index)
+            }
+            ExprKind::Length(array) => {
+                let array = self.array(array)?;
+                let len = array.values.borrow().len();
+                Ok(Value::Int(len as i32))
+            }
+            _ => Err(Failure::null_pointer()),
+        }
+    }
+
+    fn array(&mut self, array: &Expr) -> Run<Rc<Array>> {
+        match self.expr(array)? {
+            Value::Array(array) => Ok(array),
+            Value::Null => Err(Failure::null_pointer()),
+            other => Err(Failure::class_cast(&other.class_name(), "array")),
+        }
+    }
+
+    fn element(&mut self, array: &Expr, index: &Expr) -> Run<(Rc<Array>, i32)> {
+        let array = self.array(array)?;
+        let index = self.expr(index)?.to_int()?;
+        Ok((array, index))
+    }
+
+    fn place(&mut self, target: &Target) -> Run<Place> {
+        Ok(match target {
+            Target::Local(slot) => Place::Slot(*slot),
+            Target::Element { array, index } => {
+                let (array, index) = self.element(array, index)?;
+                Place::Element(array, index)
+            }
+        })
+    }
+
     /// What `variable operator= value` sets the variable to: a number is cut off to the variable's type.
-    fn compound(&self, slot: usize, operator: Operator, value: &Value) -> Run<Value> {
-        let result = binary(operator, &self.get(slot), value)?;
-        let ty = self.body.slots.get(slot).and_then(Type::unboxed);
+    fn compound(
+        &mut self,
+        target: &Target,
+        place: &Place,
+        operator: Operator,
+        before: Value,
+        value: &Value,
+    ) -> Run<Value> {
+        check_whole(value)?;
+        let result = binary(operator, &before, value).map_err(|failure| match target {
+            Target::Local(slot) if before.is_null() => self.unboxed_null(failure, *slot),
+            _ => failure,
+        })?;
+        self.limits.made(&result)?;
+        let ty = match place {
+            Place::Slot(slot) => self.body.slots.get(*slot).and_then(Type::unboxed),
+            Place::Element(array, _) => array.of.unboxed(),
+        };
         Ok(ty.and_then(|ty| convert(&result, &ty)).unwrap_or(result))
+    }
+
+    /// Says of a null which variable it was that had to be taken out of its box.
+    fn because(&self, failure: Failure, operands: &[(&Expr, &Value)]) -> Failure {
+        let null = operands.iter().find_map(|(expr, value)| match expr.kind {
+            ExprKind::Local(slot) if value.is_null() => Some(slot),
+            _ => None,
+        });
+        match null {
+            Some(slot) => self.unboxed_null(failure, slot),
+            None => failure,
+        }
+    }
+
+    fn unboxed_null(&self, failure: Failure, slot: usize) -> Failure {
+        let Some(ty) = self.body.slots.get(slot) else { return failure };
+        match ty.unboxed() {
+            Some(unboxed) if failure.is_bare_null_pointer() => {
+                let method = format!("{}.{}Value()", whole_name(ty.name()), unboxed.name());
+                self.null_because(&method, slot)
+            }
+            _ => failure,
+        }
+    }
+
+    /// What is thrown when a method is called of a variable that is null. What else can be null has no name.
+    fn asked_of_null(&self, object: &Expr, method: &str, arguments: usize) -> Failure {
+        match (&object.kind, arguments) {
+            (ExprKind::Local(slot), 0) => {
+                let Some(ty) = self.body.slots.get(*slot) else {
+                    return Failure::null_pointer();
+                };
+                let class = whole_name(ty.name());
+                let class = match class {
+                    "java.lang.String" | "java.lang.Object" => ty.name(),
+                    _ => class,
+                };
+                self.null_because(&format!("{class}.{method}()"), *slot)
+            }
+            _ => Failure::null_pointer(),
+        }
+    }
+
+    /// In the words of Java, which has no names of variables: `<parameter1>`, `<local3>`.
+    fn null_because(&self, method: &str, slot: usize) -> Failure {
+        let parameters = self.context.signature.arguments.len();
+        let variable = match slot < parameters {
+            true => format!("parameter{}", slot + 1),
+            false => {
+                // The method's object comes first; `long` and `double` take two places.
+                let size = |ty: &Type| if matches!(ty, Type::Long | Type::Double) { 2 } else { 1 };
+                let before: usize = self.body.slots.iter().take(slot).map(size).sum();
+                format!("local{}", before + 1)
+            }
+        };
+        Failure::null_pointer_because(format!("Cannot invoke \"{method}\" because \"<{variable}>\" is null"))
+    }
+}
+
+/// Where a value is assigned to.
+enum Place {
+    Slot(usize),
+    Element(Rc<Array>, i32),
+}
+
+impl Place {
+    fn get(&self, frame: &Frame<'_>) -> Run<Value> {
+        match self {
+            Place::Slot(slot) => Ok(frame.get(*slot)),
+            Place::Element(array, index) => array.get(*index),
+        }
+    }
+
+    /// Sets it, and gives what it is then.
+    fn set(&self, frame: &mut Frame<'_>, value: Value) -> Run<Value> {
+        match self {
+            Place::Slot(slot) => {
+                frame.set(*slot, value)?;
+                Ok(frame.get(*slot))
+            }
+            Place::Element(array, index) => {
+                if !value.is_plain() {
+                    frame.limits.keep(&value);
+                }
+                array.set(*index, assigned(value, &array.of)?)?;
+                array.get(*index)
+            }
+        }
+    }
+}
+
+/// How many steps a method of a large value may take as long as.
+fn effort(object: &Value) -> u32 {
+    let steps = match object {
+        Value::List(values) | Value::Set(values) => values.borrow().len() / 16,
+        Value::Map(entries) => entries.borrow().len() / 16,
+        Value::String(text) => text.len() / 256,
+        Value::StringBuilder(text) => text.borrow().len() / 4096,
+        Value::BigInteger(number) => number.bits() as usize / 256,
+        _ => 0,
+    };
+    u32::try_from(steps).unwrap_or(u32::MAX)
+}
+
+fn element_type(array: &Type) -> Type {
+    match array {
+        Type::Array(of) => of.as_ref().clone(),
+        other => other.clone(),
+    }
+}
+
+/// What an array's elements are at first.
+fn zero(ty: &Type) -> Value {
+    match ty {
+        Type::Boolean => Value::Boolean(false),
+        Type::Class(..) | Type::Array(_) => Value::Null,
+        number => convert(&Value::Int(0), number).unwrap_or(Value::Null),
     }
 }
 
@@ -364,7 +638,11 @@ pub(crate) fn assigned(value: Value, ty: &Type) -> Run<Value> {
             Value::Null => Err(Failure::null_pointer()),
             other => Err(Failure::class_cast(&other.class_name(), "java.lang.Boolean")),
         },
-        Type::Class(class) => match ty.unboxed() {
+        Type::Array(_) => match value {
+            Value::Null | Value::Array(_) => Ok(value),
+            other => Err(Failure::class_cast(&other.class_name(), "array")),
+        },
+        Type::Class(class, _) => match ty.unboxed() {
             // A constant that fits goes into a smaller box.
             Some(unboxed)
                 if matches!(value, Value::Int(_))
@@ -386,8 +664,8 @@ pub(crate) fn assigned(value: Value, ty: &Type) -> Run<Value> {
 
 fn cast(value: Value, ty: &Type) -> Run<Value> {
     match ty {
-        Type::Class(class) if value.is_null() || is_instance(&value, class) => Ok(value),
-        Type::Class(class) => Err(Failure::class_cast(&value.class_name(), whole_name(class))),
+        Type::Class(class, _) if value.is_null() || is_instance(&value, class) => Ok(value),
+        Type::Class(class, _) => Err(Failure::class_cast(&value.class_name(), whole_name(class))),
         primitive => assigned(value, primitive),
     }
 }
@@ -418,18 +696,5 @@ fn is_instance(value: &Value, class: &str) -> bool {
         "HashSet" | "LinkedHashSet" | "TreeSet" | "SortedSet" => matches!(value, Value::Set(_)),
         "HashMap" | "LinkedHashMap" | "TreeMap" | "SortedMap" => matches!(value, Value::Map(_)),
         _ => matches!(value, Value::Exception(_)) && is_exception(own, class),
-    }
-}
-
-/// Whether an exception of class `own` is one of class `wanted`.
-fn is_exception(own: &str, wanted: &str) -> bool {
-    match wanted {
-        _ if own == wanted => true,
-        "Throwable" => true,
-        "Exception" => own != "Error",
-        "RuntimeException" => !matches!(own, "Error" | "Exception" | "Throwable"),
-        "IllegalArgumentException" => own == "NumberFormatException",
-        "IndexOutOfBoundsException" => own.ends_with("IndexOutOfBoundsException"),
-        _ => false,
     }
 }

@@ -1,6 +1,6 @@
 //! Splits source text into tokens.
 
-use crate::error::CompileError;
+use crate::error::Mistake;
 
 /// A token, and the line on which it stands, counted from 1.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,7 +35,7 @@ const SYMBOLS: &[&str] = &[
 ///
 /// # Errors
 /// If there is something that is no token of Java.
-pub(crate) fn tokens(source: &str) -> Result<Vec<Token>, CompileError> {
+pub(crate) fn tokens(source: &str) -> Result<Vec<Token>, Mistake> {
     let mut lexer = Lexer {
         rest: source,
         line: 1,
@@ -59,8 +59,8 @@ struct Lexer<'a> {
 }
 
 impl Lexer<'_> {
-    fn error(&self, message: impl Into<String>) -> CompileError {
-        CompileError::new(self.line, message)
+    fn error(&self, message: impl Into<String>) -> Mistake {
+        Mistake::new(self.line, message)
     }
 
     fn advance(&mut self, len: usize) {
@@ -69,7 +69,7 @@ impl Lexer<'_> {
         self.rest = rest;
     }
 
-    fn skip_blanks(&mut self) -> Result<(), CompileError> {
+    fn skip_blanks(&mut self) -> Result<(), Mistake> {
         loop {
             let blank = self.rest.len() - self.rest.trim_start().len();
             self.advance(blank);
@@ -88,7 +88,7 @@ impl Lexer<'_> {
         }
     }
 
-    fn next(&mut self) -> Result<Kind, CompileError> {
+    fn next(&mut self) -> Result<Kind, Mistake> {
         let Some(first) = self.rest.chars().next() else {
             return Ok(Kind::End);
         };
@@ -120,7 +120,7 @@ impl Lexer<'_> {
         Kind::Word(word)
     }
 
-    fn number(&mut self) -> Result<Kind, CompileError> {
+    fn number(&mut self) -> Result<Kind, Mistake> {
         let bytes = self.rest.as_bytes();
         let at = |index: usize| bytes.get(index).copied().unwrap_or(0);
         let radix = match (at(0), at(1) | 0x20) {
@@ -160,7 +160,7 @@ impl Lexer<'_> {
         Ok(kind)
     }
 
-    fn string(&mut self) -> Result<Kind, CompileError> {
+    fn string(&mut self) -> Result<Kind, Mistake> {
         let mut text: Vec<u16> = Vec::new();
         self.advance(1);
         loop {
@@ -177,7 +177,7 @@ impl Lexer<'_> {
         }
     }
 
-    fn character(&mut self) -> Result<Kind, CompileError> {
+    fn character(&mut self) -> Result<Kind, Mistake> {
         let mut units: Vec<u16> = Vec::new();
         self.advance(1);
         if !self.rest.starts_with(['\'', '\n']) && !self.rest.is_empty() {
@@ -193,7 +193,7 @@ impl Lexer<'_> {
     }
 
     /// A character of a text, or an escape.
-    fn unit(&mut self, into: &mut Vec<u16>) -> Result<(), CompileError> {
+    fn unit(&mut self, into: &mut Vec<u16>) -> Result<(), Mistake> {
         let mut chars = self.rest.chars();
         let Some(first) = chars.next() else { return Ok(()) };
         if first != '\\' {

@@ -7,22 +7,27 @@
 
 mod ast;
 mod check;
+mod classes;
 mod collections;
 mod context;
 mod error;
 mod expression;
 mod fields;
+mod flow;
 mod format;
 #[cfg(test)]
 mod function_tests;
 mod interpret;
 mod lexer;
+mod limits;
 mod methods;
 mod number;
 mod parser;
+mod signatures;
 mod statics;
 mod strings;
 mod text;
+mod types;
 mod value;
 
 use std::time::Instant;
@@ -30,10 +35,10 @@ use std::time::Instant;
 use helenus_cql::types::CqlType;
 use helenus_cql::value::CqlValue;
 
-pub use error::{CompileError, Failure};
+pub use error::{CompileError, Failure, Mistake};
 
 use context::Context;
-use value::{Value, java_type};
+use value::{Value, parameter_type};
 
 /// What a function takes and gives.
 #[derive(Clone, Debug, PartialEq)]
@@ -63,16 +68,22 @@ impl Function {
     /// Reads and checks a body.
     ///
     /// # Errors
-    /// The first thing in it that is no Java, or no Java that is understood here.
+    /// What in it is no Java, or no Java that is understood here.
     pub fn compile(source: &str, signature: Signature) -> Result<Function, CompileError> {
         let is_nullable = signature.is_called_on_null;
         let arguments = signature.arguments.iter();
         let arguments: Vec<_> = arguments
-            .map(|(name, ty)| (name.clone(), java_type(ty, is_nullable)))
+            .map(|(name, ty)| (name.clone(), parameter_type(ty, is_nullable)))
             .collect();
-        let body = parser::parse(source, &arguments)?;
-        check::check(&body, &java_type(&signature.returns, is_nullable))?;
-        Ok(Function { signature, body })
+        let refused = |mistakes: Vec<Mistake>| CompileError { mistakes };
+        let (mut body, mut mistakes) =
+            parser::parse(source, &arguments).map_err(|mistake| refused(vec![mistake]))?;
+        check::check(&mut body, &parameter_type(&signature.returns, is_nullable), &mut mistakes);
+        mistakes.sort_by_key(|mistake| mistake.line);
+        match mistakes.is_empty() {
+            true => Ok(Function { signature, body }),
+            false => Err(refused(mistakes)),
+        }
     }
 
     /// Calls it; the arguments must be as many as it takes, and none null unless it is called on null.
@@ -88,17 +99,12 @@ impl Function {
         let declared = self.signature.arguments.iter();
         let arguments = declared.zip(arguments);
         let arguments = arguments
-            .map(|((_, ty), value)| Value::from_cql(ty, value))
+            .map(|((_, ty), value)| Value::of_parameter(ty, value))
             .collect();
         let context = Context {
             signature: &self.signature,
             types,
         };
-        let result = interpret::run(&self.body, arguments, &context, deadline)?;
-        let result = interpret::assigned(
-            result,
-            &java_type(&self.signature.returns, self.signature.is_called_on_null),
-        )?;
-        result.into_cql(&self.signature.returns)
+        interpret::run(&self.body, arguments, &context, deadline)
     }
 }

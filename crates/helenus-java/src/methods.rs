@@ -11,7 +11,8 @@ use crate::ast::Type;
 use crate::error::Failure;
 use crate::number::convert;
 use crate::statics::order;
-use crate::value::{Value, whole_name};
+use crate::classes::whole_name;
+use crate::value::Value;
 use crate::{collections, fields, strings, text};
 
 pub(crate) type Run = Result<Value, Failure>;
@@ -24,7 +25,7 @@ pub(crate) fn call(object: &Value, method: &str, arguments: &[Value]) -> Run {
     match (method, arguments) {
         _ if object.is_null() => return Err(Failure::null_pointer()),
         ("equals", [other]) => return Ok(Value::Boolean(object.equals(other))),
-        ("toString", []) => return Ok(Value::string(text::of(object))),
+        ("toString", []) => return Ok(Value::string(text::of(object)?)),
         ("hashCode", []) => return Ok(Value::Int(hash(object))),
         ("getClass", []) => return Ok(Value::Class(Type::class(object.simple_class()))),
         ("compareTo" | "compareToIgnoreCase", [other]) if !matches!(object, Value::String(_)) => {
@@ -129,6 +130,9 @@ pub(crate) fn call(object: &Value, method: &str, arguments: &[Value]) -> Run {
     })
 }
 
+/// Bits of a large integer at most.
+const BITS_MAX: u64 = 1 << 18;
+
 /// Methods of numbers, boxed or large.
 fn number(object: &Value, method: &str, arguments: &[Value]) -> Result<Option<Value>, Failure> {
     let ty = match method {
@@ -159,6 +163,9 @@ fn number(object: &Value, method: &str, arguments: &[Value]) -> Result<Option<Va
         (Value::BigInteger(a), _, [Value::BigInteger(b)]) => {
             let by_zero = || Failure::thrown("java.lang.ArithmeticException", "BigInteger divide by zero");
             let is_zero = *b == BigInt::ZERO;
+            if a.bits() + b.bits() > BITS_MAX {
+                return Err(too_large());
+            }
             Some(Value::BigInteger(match method {
                 "add" => a + b,
                 "subtract" => a - b,
@@ -176,7 +183,7 @@ fn number(object: &Value, method: &str, arguments: &[Value]) -> Result<Option<Va
             let by = by.to_int()?;
             let by = u32::try_from(by)
                 .ok()
-                .filter(|by| u64::from(*by) * a.bits().max(1) < 1 << 20);
+                .filter(|by| u64::from(*by) * a.bits().max(1) < BITS_MAX);
             Some(Value::BigInteger(a.pow(by.ok_or_else(too_large)?)))
         }
         (Value::BigInteger(a), "negate", []) => Some(Value::BigInteger(-a)),
@@ -341,7 +348,7 @@ fn hash(value: &Value) -> i32 {
         }),
         other => match other.as_long() {
             Some(value) => value as i32,
-            None => text::of(other).encode_utf16().fold(0i32, |hash, unit| {
+            None => text::of(other).unwrap_or_default().encode_utf16().fold(0i32, |hash, unit| {
                 hash.wrapping_mul(31).wrapping_add(i32::from(unit))
             }),
         },

@@ -93,7 +93,9 @@ fn pair(left: &Value, right: &Value) -> Result<Pair, Failure> {
 pub(crate) fn binary(operator: Operator, left: &Value, right: &Value) -> Result<Value, Failure> {
     match operator {
         Operator::Add if is_text(left) || is_text(right) => {
-            Ok(Value::string(format!("{}{}", text::of(left), text::of(right))))
+            let mut shown = text::of(left)?;
+            text::write(right, &mut shown)?;
+            Ok(Value::string(shown))
         }
         Operator::Equal => Ok(Value::Boolean(same(left, right))),
         Operator::NotEqual => Ok(Value::Boolean(!same(left, right))),
@@ -138,7 +140,9 @@ fn same(left: &Value, right: &Value) -> bool {
         Ok(Pair::Longs(a, b)) => a == b,
         Ok(Pair::Floats(a, b)) => a == b,
         Ok(Pair::Doubles(a, b)) => a == b,
-        Err(_) => left.equals(right),
+        Err(_) => left
+            .is_same_object(right)
+            .unwrap_or_else(|| left.equals(right)),
     }
 }
 
@@ -245,6 +249,6 @@ pub(crate) fn convert(value: &Value, ty: &Type) -> Option<Value> {
             _ => whole.unwrap_or_default() as f32,
         }),
         Type::Double => Value::Double(real.unwrap_or_else(|| whole.unwrap_or_default() as f64)),
-        Type::Boolean | Type::Class(_) => return None,
+        Type::Boolean | Type::Class(..) | Type::Array(_) => return None,
     })
 }

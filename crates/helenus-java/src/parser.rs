@@ -1,13 +1,20 @@
 //! Reads a function's body: statements. Expressions are read in [`crate::expression`].
 
-use crate::ast::{Body, Case, Catch, Expr, ExprKind, Statement, Type};
-use crate::error::CompileError;
+use crate::ast::{Body, Case, Catch, Expr, ExprKind, Statement, StatementKind, Type};
+use crate::classes;
+use crate::error::Mistake;
 use crate::lexer::{Kind, Token, tokens};
 
 /// How deep statements and expressions may nest.
-const DEPTH_MAX: usize = 100;
+const DEPTH_MAX: usize = 50;
 
-type Parsed<T> = Result<T, CompileError>;
+/// The name of the type of a variable that its value tells.
+pub(crate) const VAR: &str = "var";
+
+/// The name of a type that there isn't.
+pub(crate) const UNKNOWN: &str = "?";
+
+type Parsed<T> = Result<T, Mistake>;
 
 pub(crate) struct Parser {
     tokens: Vec<Token>,
@@ -16,19 +23,28 @@ pub(crate) struct Parser {
     visible: Vec<(String, usize)>,
     slots: Vec<Type>,
     depth: usize,
+    /// What is wrong although it could be read.
+    mistakes: Vec<Mistake>,
 }
 
-/// Reads a body whose parameters have these names and types.
+/// A place to go back to.
+pub(crate) struct Mark {
+    at: usize,
+    mistakes: usize,
+}
+
+/// Reads a body whose parameters have these names and types, and what is wrong with it although it could be read.
 ///
 /// # Errors
 /// The first thing that is no Java, or no Java that is understood here.
-pub(crate) fn parse(source: &str, parameters: &[(String, Type)]) -> Parsed<Body> {
+pub(crate) fn parse(source: &str, parameters: &[(String, Type)]) -> Parsed<(Body, Vec<Mistake>)> {
     let mut parser = Parser {
         tokens: tokens(source)?,
         at: 0,
         visible: Vec::new(),
         slots: Vec::new(),
         depth: 0,
+        mistakes: Vec::new(),
     };
     for (name, ty) in parameters {
         parser.declare(name, ty.clone())?;
@@ -37,10 +53,11 @@ pub(crate) fn parse(source: &str, parameters: &[(String, Type)]) -> Parsed<Body>
     while parser.peek() != &Kind::End {
         statements.push(parser.statement()?);
     }
-    Ok(Body {
+    let body = Body {
         statements,
         slots: parser.slots,
-    })
+    };
+    Ok((body, parser.mistakes))
 }
 
 impl Parser {
@@ -65,26 +82,69 @@ impl Parser {
         kind
     }
 
-    pub fn position(&self) -> usize {
-        self.at
+    pub fn mark(&self) -> Mark {
+        Mark {
+            at: self.at,
+            mistakes: self.mistakes.len(),
+        }
     }
 
-    pub fn go_back(&mut self, position: usize) {
-        self.at = position;
+    pub fn go_back(&mut self, mark: &Mark) {
+        self.at = mark.at;
+        self.mistakes.truncate(mark.mistakes);
     }
 
-    pub fn error(&self, message: impl Into<String>) -> CompileError {
-        CompileError::new(self.line(), message)
+    /// Notes a mistake that reading goes on after.
+    pub fn note(&mut self, line: u32, message: impl Into<String>) {
+        self.mistakes.push(Mistake::new(line, message));
+    }
+
+    pub fn error(&self, message: impl Into<String>) -> Mistake {
+        Mistake::new(self.line(), message)
     }
 
     /// The error at a token that can't stand where it stands.
-    pub fn unexpected(&self) -> CompileError {
-        self.error(match self.peek() {
-            Kind::End => "Syntax error, insert \"}\" to complete MethodBody".to_owned(),
-            Kind::Word(word) => format!("Syntax error on token \"{word}\", delete this token"),
-            Kind::Symbol(symbol) => format!("Syntax error on token \"{symbol}\", delete this token"),
-            _ => "Syntax error on a literal, delete this token".to_owned(),
-        })
+    pub fn unexpected(&self) -> Mistake {
+        let shown = match self.peek() {
+            Kind::End => return self.open("Syntax error, insert \"}\" to complete ClassBody"),
+            Kind::Word(word) => word.clone(),
+            // The body's own brace closes what the body stands in.
+            Kind::Symbol("}") => return self.open("Syntax error on token \"}\", delete this token"),
+            Kind::Symbol(symbol) => (*symbol).to_owned(),
+            Kind::Int(value) => value.to_string(),
+            Kind::Long(value) => format!("{value}L"),
+            Kind::Float(value) => format!("{value}f"),
+            Kind::Double(value) => value.to_string(),
+            Kind::Char(unit) => format!("'{}'", String::from_utf16_lossy(&[*unit])),
+            Kind::String(text) => format!("\"{text}\""),
+        };
+        self.error(format!("Syntax error on token \"{shown}\", delete this token"))
+    }
+
+    /// An error that shows after the body only, two lines below its last.
+    fn open(&self, message: &str) -> Mistake {
+        let last = self.tokens.last().map_or(1, |token| token.line);
+        Mistake::new(last + 2, message)
+    }
+
+    /// The line of what stands before.
+    fn line_before(&self) -> u32 {
+        let before = self.at.checked_sub(1).and_then(|at| self.tokens.get(at));
+        before.map_or(1, |token| token.line)
+    }
+
+    /// The end of a statement, which is part of what the compiler calls `whole`.
+    fn end(&mut self, whole: &str) -> Parsed<()> {
+        if self.take_symbol(";") {
+            return Ok(());
+        }
+        match self.peek() {
+            Kind::End | Kind::Symbol("}") => Err(Mistake::new(
+                self.line_before(),
+                format!("Syntax error, insert \";\" to complete {whole}"),
+            )),
+            _ => Err(self.unexpected()),
+        }
     }
 
     pub fn is_symbol(&self, symbol: &str) -> bool {
@@ -116,15 +176,10 @@ impl Parser {
             return Ok(());
         }
         match symbol {
-            ";" => {
-                // The line of what stands before it.
-                let before = self.at.checked_sub(1).and_then(|at| self.tokens.get(at));
-                let line = before.map_or(1, |token| token.line);
-                Err(CompileError::new(
-                    line,
-                    "Syntax error, insert \";\" to complete Statement",
-                ))
-            }
+            ")" if matches!(self.peek(), Kind::End | Kind::Symbol(";" | "}")) => Err(Mistake::new(
+                self.line_before(),
+                "Syntax error, insert \")\" to complete Expression",
+            )),
             _ => Err(self.unexpected()),
         }
     }
@@ -186,12 +241,18 @@ impl Parser {
     }
 
     fn statement(&mut self) -> Parsed<Statement> {
+        let line = self.line();
+        let kind = self.statement_kind()?;
+        Ok(Statement { line, kind })
+    }
+
+    fn statement_kind(&mut self) -> Parsed<StatementKind> {
         let Kind::Word(word) = self.peek().clone() else {
             return match self.peek() {
-                Kind::Symbol("{") => Ok(Statement::Block(self.block()?)),
+                Kind::Symbol("{") => Ok(StatementKind::Block(self.block()?)),
                 Kind::Symbol(";") => {
                     self.at += 1;
-                    Ok(Statement::Block(Vec::new()))
+                    Ok(StatementKind::Block(Vec::new()))
                 }
                 _ => self.expression_statement(),
             };
@@ -202,7 +263,7 @@ impl Parser {
                 self.at += 1;
                 let condition = self.in_parentheses()?;
                 let body = Box::new(self.scope(Self::statement)?);
-                Ok(Statement::While { condition, body })
+                Ok(StatementKind::While { condition, body })
             }
             "do" => {
                 self.at += 1;
@@ -211,8 +272,8 @@ impl Parser {
                     return Err(self.unexpected());
                 }
                 let condition = self.in_parentheses()?;
-                self.expect(";")?;
-                Ok(Statement::DoWhile { body, condition })
+                self.end("BlockStatements")?;
+                Ok(StatementKind::DoWhile { body, condition })
             }
             "for" => self.scope(Self::for_statement),
             "switch" => self.scope(Self::switch_statement),
@@ -222,24 +283,27 @@ impl Parser {
                     return Err(self.error("This method must return a result"));
                 }
                 let value = self.expression()?;
-                self.expect(";")?;
-                Ok(Statement::Return(value))
+                self.end("BlockStatements")?;
+                Ok(StatementKind::Return(value))
             }
             "throw" => {
                 self.at += 1;
                 let value = self.expression()?;
-                self.expect(";")?;
-                Ok(Statement::Throw(value))
+                self.end("BlockStatements")?;
+                Ok(StatementKind::Throw(value))
             }
             "try" => self.try_statement(),
             "break" | "continue" => {
                 let is_break = word == "break";
                 self.at += 1;
-                self.expect(";")?;
+                if let Kind::Word(_) = self.peek() {
+                    return Err(self.error("labels are not supported in functions"));
+                }
+                self.end("BlockStatements")?;
                 Ok(if is_break {
-                    Statement::Break
+                    StatementKind::Break
                 } else {
-                    Statement::Continue
+                    StatementKind::Continue
                 })
             }
             "final" => {
@@ -254,8 +318,12 @@ impl Parser {
         }
     }
 
-    fn expression_statement(&mut self) -> Parsed<Statement> {
+    fn expression_statement(&mut self) -> Parsed<StatementKind> {
         let line = self.line();
+        if let (Kind::Word(word), Kind::Symbol(";") | Kind::End) = (self.peek().clone(), self.peek_at(1)) {
+            self.at += 1;
+            return Err(self.alone(line, &word));
+        }
         let value = self.expression()?;
         if !matches!(
             value.kind,
@@ -264,14 +332,28 @@ impl Parser {
                 | ExprKind::Call { .. }
                 | ExprKind::StaticCall { .. }
                 | ExprKind::New { .. }
+                | ExprKind::Meaningless
         ) {
-            return Err(CompileError::new(
+            return Err(Mistake::new(
                 line,
                 "Syntax error, this expression is not a statement",
             ));
         }
-        self.expect(";")?;
-        Ok(Statement::Expr(value))
+        self.end("Statement")?;
+        Ok(StatementKind::Expr(value))
+    }
+
+    /// The error of a name that stands alone, which is taken for the type of a variable.
+    fn alone(&mut self, line: u32, word: &str) -> Mistake {
+        let mut message =
+            "Syntax error, insert \"VariableDeclarators\" to complete LocalVariableDeclaration".to_owned();
+        if self.peek() == &Kind::End {
+            message += &format!("\nLine {line}: Syntax error, insert \";\" to complete BlockStatements");
+        }
+        if self.slot(word).is_none() {
+            message += &format!("\nLine {line}: {word} cannot be resolved");
+        }
+        Mistake::new(line, message)
     }
 
     fn in_parentheses(&mut self) -> Parsed<Expr> {
@@ -281,7 +363,7 @@ impl Parser {
         Ok(value)
     }
 
-    fn if_statement(&mut self) -> Parsed<Statement> {
+    fn if_statement(&mut self) -> Parsed<StatementKind> {
         self.at += 1;
         let condition = self.in_parentheses()?;
         let then = Box::new(self.scope(Self::statement)?);
@@ -289,7 +371,7 @@ impl Parser {
             true => Some(Box::new(self.scope(Self::statement)?)),
             false => None,
         };
-        Ok(Statement::If {
+        Ok(StatementKind::If {
             condition,
             then,
             otherwise,
@@ -298,24 +380,21 @@ impl Parser {
 
     /// Whether a type and a name follow.
     fn is_declaration(&mut self) -> bool {
-        let position = self.at;
-        let is_one = match self.type_name() {
-            Ok(_) => matches!(self.peek(), Kind::Word(word) if !is_keyword(word)),
-            // Read again, it says what is wrong.
-            Err(_) => self.is_symbol("[") && self.is_symbol_at(1, "]"),
-        };
-        self.at = position;
+        let mark = self.mark();
+        let is_type = self.type_name().is_ok();
+        let is_one = is_type && matches!(self.peek(), Kind::Word(word) if !is_keyword(word));
+        self.go_back(&mark);
         is_one
     }
 
     /// `int a = 1, b`, with the semicolon.
-    fn locals(&mut self) -> Parsed<Statement> {
+    fn locals(&mut self) -> Parsed<StatementKind> {
         let mut locals = self.declarations()?;
-        self.expect(";")?;
+        self.end("BlockStatements")?;
         Ok(match locals.len() {
-            1 => locals.remove(0),
+            1 => locals.remove(0).kind,
             // Not a block: the variables are seen by what follows, which was settled when they were read.
-            _ => Statement::Block(locals),
+            _ => StatementKind::Block(locals),
         })
     }
 
@@ -323,25 +402,28 @@ impl Parser {
         let ty = self.type_name()?;
         let mut locals = Vec::new();
         loop {
+            let line = self.line();
             let name = self.name()?;
             // A variable is not seen in its own value.
             let value = match self.take_symbol("=") {
+                true if self.is_symbol("{") => Some(self.array_of(&ty)?),
                 true => Some(self.expression()?),
                 false => None,
             };
             let slot = self.declare(&name, ty.clone())?;
-            locals.push(Statement::Local { slot, value });
+            let kind = StatementKind::Local { slot, value };
+            locals.push(Statement { line, kind });
             if !self.take_symbol(",") {
                 return Ok(locals);
             }
         }
     }
 
-    fn for_statement(&mut self) -> Parsed<Statement> {
+    fn for_statement(&mut self) -> Parsed<StatementKind> {
         self.at += 1;
         self.expect("(")?;
         self.take_word("final");
-        let position = self.at;
+        let mark = self.mark();
         if self.is_declaration() {
             let ty = self.type_name()?;
             let name = self.name()?;
@@ -350,14 +432,21 @@ impl Parser {
                 self.expect(")")?;
                 let slot = self.declare(&name, ty)?;
                 let body = Box::new(self.statement()?);
-                return Ok(Statement::ForEach { slot, of, body });
+                return Ok(StatementKind::ForEach { slot, of, body });
             }
-            self.at = position;
+            self.go_back(&mark);
         }
         let init = match () {
             () if self.is_symbol(";") => Vec::new(),
             () if self.is_declaration() => self.declarations()?,
-            () => self.expressions()?.into_iter().map(Statement::Expr).collect(),
+            () => {
+                let expressions = self.expressions()?.into_iter();
+                let statement = |value: Expr| Statement {
+                    line: value.line,
+                    kind: StatementKind::Expr(value),
+                };
+                expressions.map(statement).collect()
+            }
         };
         self.expect(";")?;
         let condition = match self.is_symbol(";") {
@@ -371,7 +460,7 @@ impl Parser {
         };
         self.expect(")")?;
         let body = Box::new(self.statement()?);
-        Ok(Statement::For {
+        Ok(StatementKind::For {
             init,
             condition,
             update,
@@ -387,7 +476,7 @@ impl Parser {
         Ok(expressions)
     }
 
-    fn switch_statement(&mut self) -> Parsed<Statement> {
+    fn switch_statement(&mut self) -> Parsed<StatementKind> {
         self.at += 1;
         let subject = self.in_parentheses()?;
         self.expect("{")?;
@@ -418,10 +507,10 @@ impl Parser {
                 }
             }
         }
-        Ok(Statement::Switch { subject, cases })
+        Ok(StatementKind::Switch { subject, cases })
     }
 
-    fn try_statement(&mut self) -> Parsed<Statement> {
+    fn try_statement(&mut self) -> Parsed<StatementKind> {
         self.at += 1;
         let body = self.block()?;
         let mut catches = Vec::new();
@@ -448,53 +537,68 @@ impl Parser {
         if catches.is_empty() && finally.is_none() {
             return Err(self.error("Syntax error, insert \"Finally\" to complete BlockStatements"));
         }
-        Ok(Statement::Try {
+        Ok(StatementKind::Try {
             body,
             catches,
             finally,
         })
     }
 
-    /// A type with its type arguments: `java.util.Map<String, Integer>`.
+    /// A type with its type arguments, or of arrays: `java.util.Map<String, Integer>`, `int[]`.
     pub fn type_name(&mut self) -> Parsed<Type> {
+        let mut ty = self.element_type()?;
+        while self.is_symbol("[") && self.is_symbol_at(1, "]") {
+            self.at += 2;
+            ty = Type::array(ty);
+        }
+        Ok(ty)
+    }
+
+    /// A type that is no array.
+    pub fn element_type(&mut self) -> Parsed<Type> {
+        let line = self.line();
         let Kind::Word(word) = self.peek() else {
             return Err(self.unexpected());
         };
         if let Some(ty) = Type::primitive(word) {
             self.at += 1;
-            return self.no_array(ty);
+            return Ok(ty);
         }
-        let mut name = self.name()?;
+        let mut written = self.name()?;
         while self.is_symbol(".") && matches!(self.peek_at(1), Kind::Word(word) if !is_keyword(word)) {
             self.at += 1;
-            name = self.name()?;
+            written = format!("{written}.{}", self.name()?);
         }
-        self.type_arguments()?;
-        self.no_array(Type::class(&name))
+        let arguments = self.type_arguments()?;
+        let name = match classes::resolve(&written) {
+            Some(name) => name,
+            None if written == VAR => VAR,
+            None => {
+                self.note(line, format!("{written} cannot be resolved to a type"));
+                UNKNOWN
+            }
+        };
+        Ok(Type::generic(name, arguments))
     }
 
-    fn no_array(&self, ty: Type) -> Parsed<Type> {
-        match self.is_symbol("[") && self.is_symbol_at(1, "]") {
-            true => Err(self.error("arrays are not supported in functions")),
-            false => Ok(ty),
-        }
-    }
-
-    /// `<…>`, if it follows.
-    pub fn type_arguments(&mut self) -> Parsed<()> {
+    /// `<…>`, if it follows; bounds stand for what they bound.
+    pub fn type_arguments(&mut self) -> Parsed<Vec<Type>> {
+        let mut arguments = Vec::new();
         if !self.take_symbol("<") {
-            return Ok(());
+            return Ok(arguments);
         }
         while !self.take_symbol(">") {
-            self.take_symbol("?");
+            let is_wildcard = self.take_symbol("?");
             if self.take_word("extends") || self.take_word("super") || matches!(self.peek(), Kind::Word(_)) {
-                self.deeper(Self::type_name)?;
+                arguments.push(self.deeper(Self::type_name)?);
+            } else if is_wildcard {
+                arguments.push(Type::class("Object"));
             }
             if !self.is_symbol(">") && !self.take_symbol(",") {
                 return Err(self.unexpected());
             }
         }
-        Ok(())
+        Ok(arguments)
     }
 }
 

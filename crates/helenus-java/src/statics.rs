@@ -6,44 +6,17 @@ use std::rc::Rc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use helenus_cql::value::{Decimal, civil, inet, java, uuid};
+use helenus_cql::value::{Decimal, civil, java, uuid};
 use num_bigint::BigInt;
 
 use crate::ast::{Operator, Type};
 use crate::error::Failure;
 use crate::number::{binary, convert};
 use crate::text;
-use crate::value::{Value, whole_name};
+use crate::classes::{is_throwable, whole_name};
+use crate::value::Value;
 
 type Run = Result<Value, Failure>;
-
-/// Classes whose static members may be used.
-pub(crate) const CLASSES: &[&str] = &[
-    "Arrays",
-    "BigDecimal",
-    "BigInteger",
-    "Boolean",
-    "Byte",
-    "ByteBuffer",
-    "Character",
-    "Collections",
-    "Double",
-    "Duration",
-    "Float",
-    "InetAddress",
-    "Integer",
-    "List",
-    "LocalDate",
-    "Long",
-    "Map",
-    "Math",
-    "Objects",
-    "Set",
-    "Short",
-    "String",
-    "System",
-    "UUID",
-];
 
 fn number_format(text: &str) -> Failure {
     Failure::thrown(
@@ -249,7 +222,7 @@ fn boxes(class: &str, method: &str, arguments: &[Value]) -> Run {
                 .unwrap_or(10);
             Ok(Value::string(BigInt::from(value).to_str_radix(radix)))
         }
-        ("toString", [value]) => Ok(Value::string(text::of(value))),
+        ("toString", [value]) => text::of(value).map(Value::string),
         ("toHexString", [Value::Long(value)]) => Ok(Value::string(format!("{value:x}"))),
         ("toHexString", [value]) => Ok(Value::string(format!("{:x}", value.to_int()?))),
         ("toBinaryString", [Value::Long(value)]) => Ok(Value::string(format!("{value:b}"))),
@@ -320,7 +293,7 @@ fn parse(ty: &Type, text: &str, radix: i32) -> Run {
         Type::Long => Value::Long(integer()?),
         Type::Float => Value::Float(java::parse_float(text).ok_or_else(error)?),
         Type::Double => Value::Double(java::parse_double(text).ok_or_else(error)?),
-        Type::Char | Type::Class(_) => return Err(error()),
+        Type::Char | Type::Class(..) | Type::Array(_) => return Err(error()),
     })
 }
 
@@ -328,25 +301,46 @@ pub(crate) fn order(order: Ordering) -> Value {
     Value::Int(order as i32)
 }
 
+fn joined(separator: &str, values: &[Value]) -> Run {
+    let mut out = String::new();
+    for (at, value) in values.iter().enumerate() {
+        if at > 0 {
+            out.push_str(separator);
+        }
+        text::write(value, &mut out)?;
+    }
+    Ok(Value::string(out))
+}
+
+/// What security managers say.
+fn access_denied(permission: &str) -> Failure {
+    Failure::thrown(
+        "java.security.AccessControlException",
+        format!("access denied ({permission})"),
+    )
+}
+
 fn other(class: &str, method: &str, arguments: &[Value]) -> Run {
     let unknown = || unknown(class, method, arguments);
     match (class, method, arguments) {
-        ("String", "valueOf", [value]) => Ok(Value::string(text::of(value))),
+        ("String", "valueOf", [value]) => text::of(value).map(Value::string),
+        ("String", "format", [Value::String(format), Value::Array(array)]) => {
+            crate::format::format(format, &array.values.borrow()).map(Value::string)
+        }
         ("String", "format", [Value::String(format), arguments @ ..]) => {
             crate::format::format(format, arguments).map(Value::string)
         }
         ("String", "join", [Value::String(separator), Value::List(values) | Value::Set(values)]) => {
-            let values: Vec<String> = values.borrow().iter().map(text::of).collect();
-            Ok(Value::string(values.join(separator)))
+            joined(separator, &values.borrow())
         }
-        ("String", "join", [Value::String(separator), values @ ..]) => {
-            let values: Vec<String> = values.iter().map(text::of).collect();
-            Ok(Value::string(values.join(separator)))
+        ("String", "join", [Value::String(separator), Value::Array(array)]) => {
+            joined(separator, &array.values.borrow())
         }
+        ("String", "join", [Value::String(separator), values @ ..]) => joined(separator, values),
         ("Objects", "equals", [left, right]) => Ok(Value::Boolean(left.equals(right))),
         ("Objects", "isNull", [value]) => Ok(Value::Boolean(value.is_null())),
         ("Objects", "nonNull", [value]) => Ok(Value::Boolean(!value.is_null())),
-        ("Objects" | "String", "toString", [value]) => Ok(Value::string(text::of(value))),
+        ("Objects" | "String", "toString", [value]) => text::of(value).map(Value::string),
         ("Objects", "requireNonNull", [value]) if value.is_null() => Err(Failure::null_pointer()),
         ("Objects", "requireNonNull", [value]) => Ok(value.clone()),
         ("UUID", "fromString", [Value::String(text)]) => {
@@ -392,13 +386,11 @@ fn other(class: &str, method: &str, arguments: &[Value]) -> Run {
                 nanoseconds: nanoseconds.as_long().ok_or_else(unknown)?,
             }))
         }
-        ("InetAddress", "getByName", [Value::String(text)]) => inet::parse(text)
-            .map(Value::Inet)
-            .map_err(|error| Failure::thrown("java.net.UnknownHostException", error)),
         ("ByteBuffer", "allocate", [len]) => {
             let len = usize::try_from(len.to_int()?).unwrap_or_default();
             Ok(Value::ByteBuffer(Bytes::from(vec![0; len.min(1 << 20)])))
         }
+        ("Arrays", "asList", [Value::Array(array)]) => Ok(Value::list(array.values.borrow().clone())),
         ("Arrays", "asList", values) | ("List", "of", values) => Ok(Value::list(values.to_vec())),
         ("Set", "of", values) => Ok(Value::set(values.to_vec())),
         ("Map", "of", entries) if entries.len() % 2 == 0 => {
@@ -441,6 +433,22 @@ fn other(class: &str, method: &str, arguments: &[Value]) -> Run {
                 class: "java.util.NoSuchElementException".to_owned(),
                 message: None,
             })
+        }
+        ("System", "getProperty", [Value::String(name)]) => Err(access_denied(&format!(
+            "\"java.util.PropertyPermission\" \"{name}\" \"read\""
+        ))),
+        ("System", "getenv", [Value::String(name)]) => Err(access_denied(&format!(
+            "\"java.lang.RuntimePermission\" \"getenv.{name}\""
+        ))),
+        ("System", "exit", [code]) => Err(access_denied(&format!(
+            "\"java.lang.RuntimePermission\" \"exitVM.{}\"",
+            code.to_int()?
+        ))),
+        ("Arrays", "sort", [Value::Array(array)]) => {
+            crate::methods::sort(&array.values).map(|()| Value::Null)
+        }
+        ("Arrays", "toString", [Value::Array(array)]) => {
+            text::of(&Value::list(array.values.borrow().clone())).map(Value::string)
         }
         ("System", "currentTimeMillis", []) => {
             let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -495,44 +503,6 @@ pub(crate) fn field(class: &str, field: &str) -> Run {
             ));
         }
     })
-}
-
-/// Whether `new` makes a class.
-pub(crate) fn is_made(class: &str) -> bool {
-    const MADE: &[&str] = &[
-        "ArrayList",
-        "BigDecimal",
-        "BigInteger",
-        "Boolean",
-        "Byte",
-        "Date",
-        "Double",
-        "Float",
-        "HashMap",
-        "HashSet",
-        "Integer",
-        "LinkedHashMap",
-        "LinkedHashSet",
-        "LinkedList",
-        "Long",
-        "Object",
-        "Short",
-        "String",
-        "StringBuffer",
-        "StringBuilder",
-        "TreeMap",
-        "TreeSet",
-        "UUID",
-    ];
-    MADE.contains(&class) || is_exception(class)
-}
-
-pub(crate) fn is_exception(class: &str) -> bool {
-    let whole = whole_name(class);
-    whole != class
-        && ["Exception", "Error", "Throwable"]
-            .iter()
-            .any(|end| class.ends_with(end))
 }
 
 /// What `new` makes.
@@ -599,12 +569,16 @@ pub(crate) fn create(class: &str, arguments: &[Value]) -> Run {
         }
         ("BigDecimal", [Value::BigInteger(value)]) => Ok(Value::BigDecimal(Decimal::new(value.clone(), 0))),
         ("BigDecimal", [_]) => other("BigDecimal", "valueOf", arguments),
-        (_, []) if is_exception(class) => Ok(exception(class, None)),
-        (_, [Value::String(message), ..]) if is_exception(class) => {
+        (_, []) if is_throwable(class) => Ok(exception(class, None)),
+        (_, [Value::String(message), ..]) if is_throwable(class) => {
             Ok(exception(class, Some(message.as_ref().to_owned())))
         }
-        (_, [value]) if is_exception(class) => {
-            Ok(exception(class, (!value.is_null()).then(|| text::of(value))))
+        (_, [value]) if is_throwable(class) => {
+            let message = match value.is_null() {
+                true => None,
+                false => Some(text::of(value)?),
+            };
+            Ok(exception(class, message))
         }
         _ => Err(unknown()),
     }

@@ -1,11 +1,14 @@
 //! Methods of texts. Positions count UTF-16 units, as in Java.
 
 use std::cell::RefCell;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::error::Failure;
+use crate::ast::Type;
+use crate::limits::TEXT_MAX;
 use crate::text;
-use crate::value::Value;
+use crate::value::{Array, Value};
 
 type Found = Result<Option<Value>, Failure>;
 
@@ -38,21 +41,69 @@ fn slice(text: &str, from: i32, to: Option<i32>) -> Result<Vec<u16>, Failure> {
     Ok(units[from as usize..to as usize].to_vec())
 }
 
-fn find(text: &str, wanted: &Value, from: i32, is_last: bool) -> Option<Value> {
+fn find(text: &str, wanted: &Value, from: i32, is_last: bool) -> Result<Option<Value>, Failure> {
     let wanted = match wanted {
-        Value::String(wanted) => units(wanted),
-        other => vec![u16::try_from(other.as_long()?).ok()?],
+        Value::String(wanted) => wanted.as_ref().to_owned(),
+        Value::Null => return Err(Failure::null_pointer()),
+        other => {
+            let char = other.as_long().and_then(|unit| char::from_u32(u32::try_from(unit).ok()?));
+            char.map(String::from).unwrap_or_default()
+        }
     };
-    let units = units(text);
-    let from = usize::try_from(from).unwrap_or(0);
-    let mut starts = (from..=units.len().checked_sub(wanted.len()).unwrap_or_default())
-        .filter(|&start| units.get(start..start + wanted.len()) == Some(&wanted[..]));
-    let found = if is_last {
-        starts.next_back()
-    } else {
-        starts.next()
+    let start = byte_at(text, from);
+    let found = match is_last {
+        true => text[start..].rfind(&wanted),
+        false => text[start..].find(&wanted),
     };
-    Some(Value::Int(found.map_or(-1, |start| start as i32)))
+    let position = found.map(|at| text[..start + at].encode_utf16().count() as i32);
+    Ok(Some(Value::Int(position.unwrap_or(-1))))
+}
+
+/// Where the unit of that number begins, or the end.
+fn byte_at(text: &str, unit: i32) -> usize {
+    let mut units = 0;
+    for (at, char) in text.char_indices() {
+        if units >= unit {
+            return at;
+        }
+        units += char.len_utf16() as i32;
+    }
+    text.len()
+}
+
+/// `String.split`, by a plain separator: regular expressions are not understood.
+fn split(text: &str, separator: &str, limit: i32) -> Result<Value, Failure> {
+    const SPECIAL: &str = "\\.[]{}()<>*+-=!?^$|";
+    let mut plain = String::new();
+    let mut chars = separator.chars();
+    while let Some(char) = chars.next() {
+        let escaped = match char {
+            '\\' => chars.next().filter(|escaped| !escaped.is_alphanumeric()),
+            _ if SPECIAL.contains(char) && !matches!(char, '-' | '<' | '>' | '=' | '!') => None,
+            _ => Some(char),
+        };
+        plain.push(escaped.ok_or_else(|| {
+            Failure::thrown(
+                "java.lang.UnsupportedOperationException",
+                format!("regular expressions are not supported in functions: {separator}"),
+            )
+        })?);
+    }
+    let mut parts: Vec<&str> = match usize::try_from(limit) {
+        Ok(limit) if limit > 0 => text.splitn(limit, &plain).collect(),
+        _ => text.split(&plain).collect(),
+    };
+    if plain.is_empty() {
+        // Between all characters, but not before the first.
+        parts = text.split("").skip(1).collect();
+    }
+    if limit == 0 {
+        while parts.len() > 1 && parts.last() == Some(&"") {
+            parts.pop();
+        }
+    }
+    let parts = parts.into_iter().map(Value::string).collect();
+    Ok(Value::Array(Rc::new(Array::new(Type::class("String"), parts))))
 }
 
 pub(crate) fn call(text: &Arc<str>, method: &str, arguments: &[Value]) -> Found {
@@ -74,10 +125,10 @@ pub(crate) fn call(text: &Arc<str>, method: &str, arguments: &[Value]) -> Found 
         ("substring" | "subSequence", [from, to]) => {
             Some(from_units(&slice(text, from.to_int()?, Some(to.to_int()?))?))
         }
-        ("indexOf", [wanted]) => find(text, wanted, 0, false),
-        ("indexOf", [wanted, from]) => find(text, wanted, from.to_int()?, false),
-        ("lastIndexOf", [wanted]) => find(text, wanted, 0, true),
-        ("contains", [wanted]) => Some(Value::Boolean(text.contains(&text::of(wanted)))),
+        ("indexOf", [wanted]) => find(text, wanted, 0, false)?,
+        ("indexOf", [wanted, from]) => find(text, wanted, from.to_int()?, false)?,
+        ("lastIndexOf", [wanted]) => find(text, wanted, 0, true)?,
+        ("contains", [wanted]) => Some(Value::Boolean(text.contains(&text::of(wanted)?))),
         ("startsWith", [Value::String(start)]) => Some(Value::Boolean(text.starts_with(start.as_ref()))),
         ("endsWith", [Value::String(end)]) => Some(Value::Boolean(text.ends_with(end.as_ref()))),
         ("concat", [Value::String(other)]) => Some(Value::string(format!("{text}{other}"))),
@@ -85,14 +136,24 @@ pub(crate) fn call(text: &Arc<str>, method: &str, arguments: &[Value]) -> Found 
         ("toLowerCase", _) => Some(Value::string(text.to_lowercase())),
         ("trim", []) => Some(Value::string(text.trim_matches(|c| c <= ' '))),
         ("strip", []) => Some(Value::string(text.trim())),
-        ("replace", [from, to]) => Some(Value::string(text.replace(&text::of(from), &text::of(to)))),
+        ("replace", [from, to]) => {
+            let (from, to) = (text::of(from)?, text::of(to)?);
+            let added = text.matches(&from).count().saturating_mul(to.len());
+            if added.saturating_add(text.len()) > TEXT_MAX {
+                return Err(Failure::out_of_memory());
+            }
+            Some(Value::string(text.replace(&from, &to)))
+        }
+        ("split", [Value::String(separator)]) => Some(split(text, separator, 0)?),
+        ("split", [Value::String(separator), limit]) => Some(split(text, separator, limit.to_int()?)?),
+        ("toCharArray", []) => {
+            let units = text.encode_utf16().map(Value::Char).collect();
+            Some(Value::Array(Rc::new(Array::new(Type::Char, units))))
+        }
         ("repeat", [count]) => {
             let count = usize::try_from(count.to_int()?).unwrap_or_default();
-            if text.len().saturating_mul(count) > 1 << 20 {
-                return Err(Failure::thrown(
-                    "java.lang.OutOfMemoryError",
-                    "the text is too long",
-                ));
+            if text.len().saturating_mul(count) > TEXT_MAX {
+                return Err(Failure::out_of_memory());
             }
             Some(Value::string(text.repeat(count)))
         }
@@ -118,20 +179,16 @@ fn from_units(units: &[u16]) -> Value {
 pub(crate) fn build(object: &Value, text: &RefCell<String>, method: &str, arguments: &[Value]) -> Found {
     Ok(match (method, arguments) {
         ("append", [value]) => {
-            if text.borrow().len() > 16 << 20 {
-                return Err(Failure::thrown(
-                    "java.lang.OutOfMemoryError",
-                    "the text is too long",
-                ));
-            }
-            text.borrow_mut().push_str(&text::of(value));
+            let appended = text::of(value)?;
+            text.borrow_mut().push_str(&appended);
+            text::check_len(&text.borrow())?;
             Some(object.clone())
         }
         ("insert", [at, value]) => {
             let before = text.borrow().clone();
             let at = at.to_int()?;
             let (start, end) = (slice(&before, 0, Some(at))?, slice(&before, at, None)?);
-            let inserted = text::of(value);
+            let inserted = text::of(value)?;
             let (start, end) = (String::from_utf16_lossy(&start), String::from_utf16_lossy(&end));
             *text.borrow_mut() = format!("{start}{inserted}{end}");
             Some(object.clone())

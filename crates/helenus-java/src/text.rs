@@ -3,75 +3,154 @@
 use helenus_cql::types::CqlType;
 use helenus_cql::value::{civil, java, to_cql_literal, uuid};
 
-use crate::value::{Value, field_types, whole_name};
+use crate::classes::whole_name;
+use crate::error::Failure;
+use crate::limits::TEXT_MAX;
+use crate::value::{Fields, Value, field_types};
 
-pub(crate) fn of(value: &Value) -> String {
+/// # Errors
+/// If it is too long.
+pub(crate) fn of(value: &Value) -> Result<String, Failure> {
+    let mut text = String::new();
+    write(value, &mut text)?;
+    Ok(text)
+}
+
+/// Appends a value.
+///
+/// # Errors
+/// If the whole becomes too long.
+pub(crate) fn write(value: &Value, out: &mut String) -> Result<(), Failure> {
     match value {
-        Value::Null => "null".to_owned(),
+        Value::Null => out.push_str("null"),
+        Value::Char(unit) => out.push_str(&String::from_utf16_lossy(&[*unit])),
+        Value::Float(value) => out.push_str(&java::float_to_string(*value)),
+        Value::Double(value) => out.push_str(&java::double_to_string(*value)),
+        Value::String(text) => out.push_str(text),
+        Value::StringBuilder(text) => out.push_str(&text.borrow()),
+        Value::Uuid(value) => out.push_str(&uuid::to_text(*value)),
+        Value::Date(millis) => out.push_str(&date_time(*millis.borrow())),
+        Value::LocalDate(days) => out.push_str(&civil::date_text(*days)),
+        Value::List(values) | Value::Set(values) => {
+            list(out, ["[", ", ", "]"], values.borrow().iter(), |out, value| write(value, out))?;
+        }
+        Value::Map(entries) => {
+            list(out, ["{", ", ", "}"], entries.borrow().iter(), |out, (key, value)| {
+                entry(out, key, value)
+            })?;
+        }
+        Value::Entry(both) => entry(out, &both.0, &both.1)?,
+        Value::Fields(fields) => literal_fields(out, fields)?,
+        plain => out.push_str(&plain_text(plain)),
+    }
+    check_len(out)
+}
+
+fn plain_text(value: &Value) -> String {
+    match value {
         Value::Boolean(value) => value.to_string(),
-        Value::Char(unit) => String::from_utf16_lossy(&[*unit]),
         Value::Byte(value) => value.to_string(),
         Value::Short(value) => value.to_string(),
         Value::Int(value) => value.to_string(),
         Value::Long(value) => value.to_string(),
-        Value::Float(value) => java::float_to_string(*value),
-        Value::Double(value) => java::double_to_string(*value),
-        Value::String(text) => text.as_ref().to_owned(),
         Value::BigInteger(value) => value.to_string(),
         Value::BigDecimal(value) => value.to_string(),
-        Value::Uuid(value) => uuid::to_text(*value),
         Value::Inet(value) => format!("/{value}"),
         Value::Duration(value) => value.to_string(),
-        Value::Date(millis) => date_time(*millis.borrow()),
-        Value::LocalDate(days) => civil::date_text(*days),
         Value::ByteBuffer(bytes) => {
             let len = bytes.len();
             format!("java.nio.HeapByteBuffer[pos=0 lim={len} cap={len}]")
         }
-        Value::List(values) | Value::Set(values) => format!("[{}]", joined(&values.borrow())),
-        Value::Map(entries) => {
-            let entries = entries.borrow();
-            let entries: Vec<String> = entries.iter().map(|(key, value)| entry(key, value)).collect();
-            format!("{{{}}}", entries.join(", "))
-        }
-        Value::Fields(fields) => {
-            let values = fields.values.borrow();
-            let values = values.iter().zip(field_types(&fields.ty));
-            let shown = values.map(|(value, ty)| literal(value, ty));
-            match &fields.ty {
-                CqlType::Udt { definition, .. } => {
-                    let named = definition.fields.iter().zip(shown);
-                    let named: Vec<String> = named
-                        .map(|(field, value)| format!("{}:{value}", field.name))
-                        .collect();
-                    format!("{{{}}}", named.join(","))
-                }
-                _ => format!("({})", shown.collect::<Vec<_>>().join(",")),
-            }
-        }
-        Value::StringBuilder(text) => text.borrow().clone(),
-        Value::Iterator(_) => "java.util.Iterator".to_owned(),
-        Value::Entry(both) => entry(&both.0, &both.1),
         Value::Class(ty) => format!("class {}", whole_name(ty.name())),
         Value::Exception(failure) => failure.to_string(),
+        other => other.class_name(),
     }
 }
 
-fn entry(key: &Value, value: &Value) -> String {
-    format!("{}={}", of(key), of(value))
+/// # Errors
+/// If a text is longer than texts may be.
+pub(crate) fn check_len(text: &str) -> Result<(), Failure> {
+    match text.len() <= TEXT_MAX {
+        true => Ok(()),
+        false => Err(Failure::out_of_memory()),
+    }
 }
 
-fn joined(values: &[Value]) -> String {
-    values.iter().map(of).collect::<Vec<_>>().join(", ")
+fn list<T>(
+    out: &mut String,
+    [open, between, close]: [&str; 3],
+    values: impl Iterator<Item = T>,
+    write: impl Fn(&mut String, T) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    out.push_str(open);
+    for (at, value) in values.enumerate() {
+        if at > 0 {
+            out.push_str(between);
+        }
+        write(out, value)?;
+    }
+    out.push_str(close);
+    Ok(())
+}
+
+fn entry(out: &mut String, key: &Value, value: &Value) -> Result<(), Failure> {
+    write(key, out)?;
+    out.push('=');
+    write(value, out)
+}
+
+/// A tuple or a value of a user type: its fields as CQL writes them, without blanks (`AbstractData.toString`).
+fn literal_fields(out: &mut String, fields: &Fields) -> Result<(), Failure> {
+    let values = fields.values.borrow();
+    let values = values.iter().zip(field_types(&fields.ty));
+    match &fields.ty {
+        CqlType::Udt { definition, .. } => {
+            let named = definition.fields.iter().zip(values);
+            list(out, ["{", ",", "}"], named, |out, (field, (value, ty))| {
+                out.push_str(&field.name);
+                out.push(':');
+                literal(out, value, ty)
+            })
+        }
+        _ => list(out, ["(", ",", ")"], values, |out, (value, ty)| literal(out, value, ty)),
+    }
 }
 
 /// A value as CQL writes it.
-fn literal(value: &Value, ty: &CqlType) -> String {
-    match value.clone().into_cql(ty) {
-        Ok(Some(value)) => to_cql_literal(ty, &value.encode(ty)).unwrap_or_else(|_| "null".to_owned()),
-        Ok(None) => "null".to_owned(),
-        Err(_) => of(value),
+fn literal(out: &mut String, value: &Value, ty: &CqlType) -> Result<(), Failure> {
+    check_len(out)?;
+    match (value, ty) {
+        // The driver's codecs make empty collections of null.
+        (Value::Null, CqlType::List { .. }) => out.push_str("[]"),
+        (Value::Null, CqlType::Set { .. } | CqlType::Map { .. }) => out.push_str("{}"),
+        (Value::Null, _) => out.push_str("NULL"),
+        (Value::List(values), CqlType::List { element, .. } | CqlType::Vector { element, .. }) => {
+            list(out, ["[", ",", "]"], values.borrow().iter(), |out, value| {
+                literal(out, value, element)
+            })?;
+        }
+        (Value::Set(values), CqlType::Set { element, .. }) => {
+            list(out, ["{", ",", "}"], values.borrow().iter(), |out, value| {
+                literal(out, value, element)
+            })?;
+        }
+        (Value::Map(entries), CqlType::Map { key, value, .. }) => {
+            list(out, ["{", ",", "}"], entries.borrow().iter(), |out, (k, v)| {
+                literal(out, k, key)?;
+                out.push(':');
+                literal(out, v, value)
+            })?;
+        }
+        (Value::Fields(fields), _) => literal_fields(out, fields)?,
+        (value, ty) => match value.clone().into_cql(ty) {
+            Ok(Some(value)) => {
+                let shown = to_cql_literal(ty, &value.encode(ty));
+                out.push_str(shown.as_deref().unwrap_or("NULL"));
+            }
+            _ => write(value, out)?,
+        },
     }
+    Ok(())
 }
 
 /// `Date.toString`, in UTC: `Thu Jan 01 00:00:00 UTC 1970`.

@@ -11,6 +11,7 @@ use helenus_cql::value::{CqlValue, Decimal, Duration};
 use num_bigint::BigInt;
 
 use crate::ast::Type;
+use crate::classes::whole_name;
 use crate::error::Failure;
 
 /// Days of a CQL date at 1970-01-01.
@@ -44,11 +45,53 @@ pub(crate) enum Value {
     Map(Rc<RefCell<Vec<(Value, Value)>>>),
     /// A tuple or a value of a user type.
     Fields(Rc<Fields>),
+    Array(Rc<Array>),
     StringBuilder(Rc<RefCell<String>>),
     Iterator(Rc<RefCell<std::vec::IntoIter<Value>>>),
     Entry(Rc<(Value, Value)>),
     Class(Type),
     Exception(Rc<Failure>),
+}
+
+/// An array, whose length stays.
+#[derive(Debug)]
+pub(crate) struct Array {
+    /// The type of its elements.
+    pub of: Type,
+    pub values: RefCell<Vec<Value>>,
+}
+
+impl Array {
+    pub fn new(of: Type, values: Vec<Value>) -> Array {
+        Array {
+            of,
+            values: RefCell::new(values),
+        }
+    }
+
+    fn at(&self, index: i32) -> Result<usize, Failure> {
+        let len = self.values.borrow().len();
+        let at = usize::try_from(index).ok().filter(|at| *at < len);
+        at.ok_or_else(|| {
+            Failure::thrown(
+                "java.lang.ArrayIndexOutOfBoundsException",
+                format!("Index {index} out of bounds for length {len}"),
+            )
+        })
+    }
+
+    /// # Errors
+    /// If there is no such element; as for [`set`](Self::set).
+    pub fn get(&self, index: i32) -> Result<Value, Failure> {
+        let at = self.at(index)?;
+        Ok(self.values.borrow()[at].clone())
+    }
+
+    pub fn set(&self, index: i32, value: Value) -> Result<(), Failure> {
+        let at = self.at(index)?;
+        self.values.borrow_mut()[at] = value;
+        Ok(())
+    }
 }
 
 /// A tuple or a value of a user type.
@@ -78,17 +121,28 @@ pub(crate) fn field_types(ty: &CqlType) -> Vec<&CqlType> {
     }
 }
 
-/// The Java type of a parameter or a result: primitive where it can be and no null comes.
+/// The Java type of a parameter or a result: that of its values, but of a `timeuuid` its bytes, since Cassandra's
+/// `CQL3Type.Native.TIMEUUID.getUDFType` names a type that it has no codec for.
+pub(crate) fn parameter_type(ty: &CqlType, is_nullable: bool) -> Type {
+    match ty {
+        CqlType::Native(NativeType::Timeuuid) => Type::class("ByteBuffer"),
+        _ => java_type(ty, is_nullable),
+    }
+}
+
+/// The Java type of a value: primitive where it can be and no null comes.
 pub(crate) fn java_type(ty: &CqlType, is_nullable: bool) -> Type {
-    let CqlType::Native(native) = ty else {
-        return Type::class(match ty {
-            CqlType::List { .. } | CqlType::Vector { .. } => "List",
-            CqlType::Set { .. } => "Set",
-            CqlType::Map { .. } => "Map",
-            CqlType::Tuple(_) => "TupleValue",
-            CqlType::Udt { .. } => "UDTValue",
-            CqlType::Native(_) | CqlType::Custom(_) => "ByteBuffer",
-        });
+    let boxed = |ty: &CqlType| java_type(ty, true);
+    let native = match ty {
+        CqlType::Native(native) => native,
+        CqlType::List { element, .. } | CqlType::Vector { element, .. } => {
+            return Type::generic("List", vec![boxed(element)]);
+        }
+        CqlType::Set { element, .. } => return Type::generic("Set", vec![boxed(element)]),
+        CqlType::Map { key, value, .. } => return Type::generic("Map", vec![boxed(key), boxed(value)]),
+        CqlType::Tuple(_) => return Type::class("TupleValue"),
+        CqlType::Udt { .. } => return Type::class("UDTValue"),
+        CqlType::Custom(_) => return Type::class("ByteBuffer"),
     };
     let boxed = match native {
         NativeType::Ascii | NativeType::Text => "String",
@@ -138,6 +192,16 @@ impl Value {
 
     pub fn is_null(&self) -> bool {
         matches!(self, Value::Null)
+    }
+
+    /// The value of a parameter.
+    pub fn of_parameter(ty: &CqlType, value: Option<CqlValue>) -> Value {
+        match value {
+            Some(CqlValue::Timeuuid(value)) => {
+                Value::ByteBuffer(Bytes::copy_from_slice(&value.to_be_bytes()))
+            }
+            value => Value::from_cql(ty, value),
+        }
     }
 
     /// The value of a CQL value.
@@ -260,6 +324,7 @@ impl Value {
                 CqlType::Tuple(_) => "TupleValue",
                 _ => "UDTValue",
             },
+            Value::Array(_) => "array",
             Value::StringBuilder(_) => "StringBuilder",
             Value::Iterator(_) => "Iterator",
             Value::Entry(_) => "Entry",
@@ -269,6 +334,32 @@ impl Value {
                 Failure::TimedOut => "Error",
             },
         }
+    }
+
+    /// Whether it holds no other values.
+    pub fn is_plain(&self) -> bool {
+        !matches!(
+            self,
+            Value::List(_)
+                | Value::Set(_)
+                | Value::Map(_)
+                | Value::Array(_)
+                | Value::Fields(_)
+                | Value::Iterator(_)
+                | Value::Entry(_)
+        )
+    }
+
+    /// Whether both are one object that can be changed; none if there is no telling them from values.
+    pub fn is_same_object(&self, other: &Value) -> Option<bool> {
+        Some(match (self, other) {
+            (Value::List(a), Value::List(b)) | (Value::Set(a), Value::Set(b)) => Rc::ptr_eq(a, b),
+            (Value::Map(a), Value::Map(b)) => Rc::ptr_eq(a, b),
+            (Value::Array(a), Value::Array(b)) => Rc::ptr_eq(a, b),
+            (Value::Fields(a), Value::Fields(b)) => Rc::ptr_eq(a, b),
+            (Value::Date(a), Value::Date(b)) => Rc::ptr_eq(a, b),
+            _ => return None,
+        })
     }
 
     /// As `Object.equals`.
@@ -309,6 +400,7 @@ impl Value {
             (Value::Fields(a), Value::Fields(b)) => {
                 a.ty == b.ty && all_equal(&a.values.borrow(), &b.values.borrow())
             }
+            (Value::Array(a), Value::Array(b)) => Rc::ptr_eq(a, b),
             (Value::Entry(a), Value::Entry(b)) => a.0.equals(&b.0) && a.1.equals(&b.1),
             (Value::Class(a), Value::Class(b)) => a == b,
             (Value::StringBuilder(a), Value::StringBuilder(b)) => Rc::ptr_eq(a, b),
@@ -365,6 +457,9 @@ fn native_to_cql(native: NativeType, value: Value) -> Option<CqlValue> {
         (NativeType::Timestamp, Value::Date(millis)) => CqlValue::Timestamp(*millis.borrow()),
         (NativeType::Uuid, Value::Uuid(value)) => CqlValue::Uuid(value),
         (NativeType::Timeuuid, Value::Uuid(value)) => CqlValue::Timeuuid(value),
+        (NativeType::Timeuuid, Value::ByteBuffer(bytes)) => {
+            CqlValue::Timeuuid(u128::from_be_bytes(bytes.as_ref().try_into().ok()?))
+        }
         (NativeType::Varint, Value::BigInteger(value)) => CqlValue::Varint(value),
         (NativeType::Inet, Value::Inet(value)) => CqlValue::Inet(value),
         (NativeType::Date, Value::LocalDate(days)) => CqlValue::Date(u32::try_from(days + EPOCH_DAY).ok()?),
@@ -373,52 +468,4 @@ fn native_to_cql(native: NativeType, value: Value) -> Option<CqlValue> {
         (NativeType::Duration, Value::Duration(value)) => CqlValue::Duration(value),
         _ => return None,
     })
-}
-
-/// The whole name of a class that is known by the last part of its name.
-pub(crate) fn whole_name(class: &str) -> &str {
-    const NAMES: &[&str] = &[
-        "java.lang.ArithmeticException",
-        "java.lang.Boolean",
-        "java.lang.Byte",
-        "java.lang.Character",
-        "java.lang.Class",
-        "java.lang.ClassCastException",
-        "java.lang.Double",
-        "java.lang.Error",
-        "java.lang.Exception",
-        "java.lang.Float",
-        "java.lang.IllegalArgumentException",
-        "java.lang.IllegalStateException",
-        "java.lang.IndexOutOfBoundsException",
-        "java.lang.Integer",
-        "java.lang.Long",
-        "java.lang.Math",
-        "java.lang.NullPointerException",
-        "java.lang.Number",
-        "java.lang.NumberFormatException",
-        "java.lang.Object",
-        "java.lang.RuntimeException",
-        "java.lang.Short",
-        "java.lang.String",
-        "java.lang.StringBuilder",
-        "java.lang.StringIndexOutOfBoundsException",
-        "java.lang.Throwable",
-        "java.lang.UnsupportedOperationException",
-        "java.math.BigDecimal",
-        "java.math.BigInteger",
-        "java.net.InetAddress",
-        "java.nio.ByteBuffer",
-        "java.util.Date",
-        "java.util.List",
-        "java.util.Map",
-        "java.util.NoSuchElementException",
-        "java.util.Set",
-        "java.util.UUID",
-        "org.apache.cassandra.cql3.functions.types.LocalDate",
-        "org.apache.cassandra.cql3.functions.types.TupleValue",
-        "org.apache.cassandra.cql3.functions.types.UDTValue",
-    ];
-    let found = NAMES.iter().find(|name| name.rsplit('.').next() == Some(class));
-    found.copied().unwrap_or(class)
 }

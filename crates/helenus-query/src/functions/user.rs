@@ -111,7 +111,7 @@ impl Scalar {
     fn failure(&self, reason: &str) -> CqlError {
         let arg_types: Vec<String> = self.arg_types.iter().map(ToString::to_string).collect();
         CqlError::FunctionFailure {
-            message: format!("execution of '{}[{}]' failed: {reason}", self.name, arg_types.join(", ")),
+            message: reason.to_owned(),
             keyspace: self.function.keyspace.clone(),
             function: self.function.name.clone(),
             arg_types,

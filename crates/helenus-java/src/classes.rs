@@ -1,0 +1,153 @@
+//! The classes that functions may name.
+
+/// Whole names. Those of `java.lang`, `java.util` and [`IMPORTED`] may be called by the last part alone.
+const NAMES: &[&str] = &[
+    "java.io.IOException",
+    "java.io.Serializable",
+    "java.lang.ArithmeticException",
+    "java.lang.ArrayIndexOutOfBoundsException",
+    "java.lang.AssertionError",
+    "java.lang.Boolean",
+    "java.lang.Byte",
+    "java.lang.CharSequence",
+    "java.lang.Character",
+    "java.lang.Class",
+    "java.lang.ClassCastException",
+    "java.lang.Comparable",
+    "java.lang.Double",
+    "java.lang.Error",
+    "java.lang.Exception",
+    "java.lang.Float",
+    "java.lang.IllegalArgumentException",
+    "java.lang.IllegalStateException",
+    "java.lang.IndexOutOfBoundsException",
+    "java.lang.Integer",
+    "java.lang.Iterable",
+    "java.lang.Long",
+    "java.lang.Math",
+    "java.lang.NegativeArraySizeException",
+    "java.lang.NullPointerException",
+    "java.lang.Number",
+    "java.lang.NumberFormatException",
+    "java.lang.Object",
+    "java.lang.OutOfMemoryError",
+    "java.lang.RuntimeException",
+    "java.lang.SecurityException",
+    "java.lang.Short",
+    "java.lang.StackOverflowError",
+    "java.lang.String",
+    "java.lang.StringBuffer",
+    "java.lang.StringBuilder",
+    "java.lang.StringIndexOutOfBoundsException",
+    "java.lang.System",
+    "java.lang.Throwable",
+    "java.lang.UnsupportedOperationException",
+    "java.math.BigDecimal",
+    "java.math.BigInteger",
+    "java.net.InetAddress",
+    "java.net.UnknownHostException",
+    "java.nio.ByteBuffer",
+    "java.util.ArrayList",
+    "java.util.Arrays",
+    "java.util.Collection",
+    "java.util.Collections",
+    "java.util.Date",
+    "java.util.HashMap",
+    "java.util.HashSet",
+    "java.util.Iterator",
+    "java.util.LinkedHashMap",
+    "java.util.LinkedHashSet",
+    "java.util.LinkedList",
+    "java.util.List",
+    "java.util.Map",
+    "java.util.Map.Entry",
+    "java.util.NoSuchElementException",
+    "java.util.Objects",
+    "java.util.Set",
+    "java.util.SortedMap",
+    "java.util.SortedSet",
+    "java.util.TreeMap",
+    "java.util.TreeSet",
+    "java.util.UUID",
+    "org.apache.cassandra.cql3.functions.UDFContext",
+    "org.apache.cassandra.cql3.functions.types.Duration",
+    "org.apache.cassandra.cql3.functions.types.LocalDate",
+    "org.apache.cassandra.cql3.functions.types.TupleValue",
+    "org.apache.cassandra.cql3.functions.types.UDTValue",
+];
+
+/// What the source that Cassandra makes around a body imports besides `java.util`.
+const IMPORTED: &[&str] = &["ByteBuffer", "TupleValue", "UDFContext", "UDTValue"];
+
+fn last(name: &str) -> &str {
+    name.rsplit('.').next().unwrap_or(name)
+}
+
+/// The last part of the name of the class that is written so.
+pub(crate) fn resolve(written: &str) -> Option<&'static str> {
+    let package = |name: &str| name.rsplit_once('.').map(|(package, _)| package.to_owned());
+    let is_meant = |name: &&&str| {
+        if written.contains('.') {
+            return **name == written || name.strip_prefix("java.util.") == Some(written);
+        }
+        let is_open = package(name).is_some_and(|package| package == "java.lang" || package == "java.util");
+        last(name) == written && (is_open || IMPORTED.contains(&written))
+    };
+    NAMES.iter().find(is_meant).map(|name| last(name))
+}
+
+/// The whole name of a class that is known by the last part of its name.
+pub(crate) fn whole_name(class: &str) -> &str {
+    let found = NAMES.iter().find(|name| last(name) == class);
+    found.copied().unwrap_or(class)
+}
+
+/// Whether an object of class `own` is a `Throwable`.
+pub(crate) fn is_throwable(class: &str) -> bool {
+    whole_name(class) != class
+        && ["Exception", "Error", "Throwable"]
+            .iter()
+            .any(|end| class.ends_with(end))
+}
+
+/// Whether an exception of class `own` is one of class `wanted`.
+pub(crate) fn is_exception(own: &str, wanted: &str) -> bool {
+    let is_error = own.ends_with("Error");
+    match wanted {
+        _ if own == wanted => true,
+        "Throwable" => true,
+        "Error" => is_error,
+        "Exception" => !is_error && own != "Throwable",
+        "RuntimeException" => !is_error && !is_checked(own),
+        "IOException" => own == "UnknownHostException",
+        "IllegalArgumentException" => own == "NumberFormatException",
+        "IndexOutOfBoundsException" => own.ends_with("IndexOutOfBoundsException"),
+        _ => false,
+    }
+}
+
+/// Whether a method that throws it has to say so, which functions can't.
+pub(crate) fn is_checked(class: &str) -> bool {
+    matches!(
+        class,
+        "Exception" | "Throwable" | "IOException" | "UnknownHostException"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_written_whole_or_imported() {
+        assert_eq!(resolve("String"), Some("String"));
+        assert_eq!(resolve("java.util.Map.Entry"), Some("Entry"));
+        assert_eq!(resolve("Map.Entry"), Some("Entry"));
+        assert_eq!(resolve("Entry"), None);
+        assert_eq!(resolve("BigDecimal"), None);
+        assert_eq!(resolve("java.math.BigDecimal"), Some("BigDecimal"));
+        assert_eq!(resolve("UDTValue"), Some("UDTValue"));
+        assert_eq!(resolve("java.lang.Runtime"), None);
+        assert_eq!(whole_name("BigDecimal"), "java.math.BigDecimal");
+    }
+}

@@ -1,0 +1,181 @@
+//! What a call may take: memory in all, elements and text at once, and how deep its collections nest.
+//!
+//! Values are counted by reference, so collections that hold each other are not given back by themselves, and a long chain of them would be
+//! given back by a recursion as deep. Therefore a call keeps those that something was put into, and empties them at its end.
+
+use std::collections::HashSet;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use crate::error::Failure;
+use crate::value::Value;
+
+/// Bytes that a call may allocate in all, whether they are still in use or not.
+const ALLOCATED_MAX: usize = 256 << 20;
+
+/// Bytes of a text at most.
+pub(crate) const TEXT_MAX: usize = 16 << 20;
+
+/// Elements of a collection at most.
+pub(crate) const LEN_MAX: usize = 1 << 20;
+
+/// Values in a value at most where all of them are looked at; a collection that is held twice counts twice.
+const VALUES_MAX: usize = 1 << 20;
+
+/// How deep values nest at most where all of them are looked at.
+const DEPTH_MAX: usize = 64;
+
+/// What an element of a collection takes, in bytes.
+const ELEMENT: usize = size_of::<Value>() + 16;
+
+/// What a call has taken so far.
+#[derive(Debug, Default)]
+pub(crate) struct Limits {
+    allocated: usize,
+    /// Collections that have something of their kind in them, or are in one, in the order in which that came about.
+    nested: Vec<Value>,
+    known: HashSet<usize>,
+}
+
+impl Limits {
+    /// Counts what came of an operation.
+    ///
+    /// # Errors
+    /// If all that the call may allocate is spent.
+    pub fn made(&mut self, value: &Value) -> Result<(), Failure> {
+        self.spend(fresh_size(value))
+    }
+
+    /// Counts a call of a method before it is made.
+    ///
+    /// # Errors
+    /// As [`made`](Self::made), or if all of the values would be looked at, and they are too many or nest too deeply.
+    pub fn calling(&mut self, method: &str, object: Option<&Value>, arguments: &[Value]) -> Result<(), Failure> {
+        let copied = match method {
+            "append" | "insert" | "addAll" | "putAll" => arguments.iter().map(size).sum(),
+            _ => 0,
+        };
+        self.spend(ELEMENT + copied)?;
+        if arguments.iter().any(|argument| !argument.is_plain()) {
+            if arguments.iter().any(|value| matches!(value, Value::Iterator(_))) {
+                return Err(Failure::thrown(
+                    "java.lang.UnsupportedOperationException",
+                    "iterators can't be passed",
+                ));
+            }
+            object.into_iter().chain(arguments).for_each(|value| self.keep(value));
+        }
+        if self.nested.is_empty() || is_shallow(object, method) {
+            return Ok(());
+        }
+        object.into_iter().chain(arguments).try_for_each(check_whole)
+    }
+
+    /// Keeps a collection until the end of the call.
+    pub fn keep(&mut self, value: &Value) {
+        if let Some(address) = address(value)
+            && self.known.insert(address)
+        {
+            self.nested.push(value.clone());
+        }
+    }
+
+    fn spend(&mut self, bytes: usize) -> Result<(), Failure> {
+        self.allocated = self.allocated.saturating_add(bytes);
+        match self.allocated <= ALLOCATED_MAX {
+            true => Ok(()),
+            false => Err(Failure::out_of_memory()),
+        }
+    }
+}
+
+impl Drop for Limits {
+    fn drop(&mut self) {
+        for value in &self.nested {
+            match value {
+                Value::List(values) | Value::Set(values) => values.borrow_mut().clear(),
+                Value::Map(entries) => entries.borrow_mut().clear(),
+                Value::Array(array) => array.values.borrow_mut().clear(),
+                Value::Fields(fields) => fields.values.borrow_mut().clear(),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Whether a method looks at no more than one level of what it is given.
+fn is_shallow(object: Option<&Value>, method: &str) -> bool {
+    match method {
+        "size" | "isEmpty" | "iterator" | "hasNext" | "next" | "getKey" | "getValue" | "keySet" | "values"
+        | "entrySet" | "clear" => true,
+        "add" | "addAll" | "get" | "set" | "subList" => matches!(object, Some(Value::List(_))),
+        _ => false,
+    }
+}
+
+fn address(value: &Value) -> Option<usize> {
+    Some(match value {
+        Value::List(values) | Value::Set(values) => Rc::as_ptr(values).addr(),
+        Value::Map(entries) => Rc::as_ptr(entries).addr(),
+        Value::Array(array) => Rc::as_ptr(array).addr(),
+        Value::Fields(fields) => Rc::as_ptr(fields).addr(),
+        _ => return None,
+    })
+}
+
+/// What a value takes without what it refers to, in bytes.
+fn size(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len(),
+        Value::StringBuilder(text) => text.borrow().len(),
+        Value::BigInteger(number) => number.bits() as usize / 8,
+        Value::List(values) | Value::Set(values) => values.borrow().len() * ELEMENT,
+        Value::Map(entries) => entries.borrow().len() * 2 * ELEMENT,
+        Value::Array(array) => array.values.borrow().len() * ELEMENT,
+        _ => 0,
+    }
+}
+
+/// What has been allocated for a value, if nothing else holds it.
+fn fresh_size(value: &Value) -> usize {
+    let is_fresh = match value {
+        Value::String(text) => Arc::strong_count(text) == 1,
+        Value::StringBuilder(text) => Rc::strong_count(text) == 1,
+        Value::List(values) | Value::Set(values) => Rc::strong_count(values) == 1,
+        Value::Map(entries) => Rc::strong_count(entries) == 1,
+        Value::Array(array) => Rc::strong_count(array) == 1,
+        _ => true,
+    };
+    if is_fresh { size(value) } else { 0 }
+}
+
+/// Checks a value all of which is to be looked at.
+///
+/// # Errors
+/// If that is too much, or nests too deeply.
+pub(crate) fn check_whole(value: &Value) -> Result<(), Failure> {
+    let mut left = VALUES_MAX;
+    check_level(value, 0, &mut left)
+}
+
+fn check_level(value: &Value, depth: usize, left: &mut usize) -> Result<(), Failure> {
+    if depth == DEPTH_MAX {
+        return Err(Failure::Thrown {
+            class: "java.lang.StackOverflowError".to_owned(),
+            message: None,
+        });
+    }
+    *left = left.checked_sub(1).ok_or_else(Failure::out_of_memory)?;
+    let mut inside = |value: &Value| check_level(value, depth + 1, left);
+    match value {
+        Value::List(values) | Value::Set(values) => values.borrow().iter().try_for_each(inside),
+        Value::Array(array) => array.values.borrow().iter().try_for_each(inside),
+        Value::Fields(fields) => fields.values.borrow().iter().try_for_each(inside),
+        Value::Map(entries) => {
+            let entries = entries.borrow();
+            entries.iter().try_for_each(|(key, value)| inside(key).and_then(|()| inside(value)))
+        }
+        Value::Entry(entry) => inside(&entry.0).and_then(|()| inside(&entry.1)),
+        _ => Ok(()),
+    }
+}
