@@ -1,10 +1,13 @@
 //! What can be seen to be wrong with a body before it runs, in the words of Eclipse's compiler: types that don't match, methods that there
 //! aren't, code that is never reached, and ways to its end without a result.
 
-use crate::ast::{Body, Constant, Expr, ExprKind, Operator, Statement, StatementKind, Target, Type, UnaryOperator};
+use crate::ast::{
+    Body, Constant, Expr, ExprKind, Operator, Statement, StatementKind, Target, Type, UnaryOperator,
+};
 use crate::classes;
 use crate::error::Mistake;
 use crate::flow;
+use crate::known::{Known, both, result, shown, symbol};
 use crate::parser::{UNKNOWN, VAR};
 use crate::signatures::{self, CONSTRUCTOR};
 use crate::statics;
@@ -26,32 +29,6 @@ pub(crate) fn check(body: &mut Body, returns: &Type, mistakes: &mut Vec<Mistake>
         checker.mistake(1, message);
     }
     body.slots = checker.slots;
-}
-
-/// What is known of an expression's type.
-#[derive(Clone, Debug, PartialEq)]
-enum Known {
-    Type(Type),
-    Null,
-    Nothing,
-}
-
-impl Known {
-    fn shown(&self) -> String {
-        match self {
-            Known::Type(ty) => ty.to_string(),
-            Known::Null => "null".to_owned(),
-            Known::Nothing => "Object".to_owned(),
-        }
-    }
-
-    /// A type that is there; nothing is known of one that isn't.
-    fn of(ty: Type) -> Known {
-        match ty.name() == UNKNOWN {
-            true => Known::Nothing,
-            false => Known::Type(ty),
-        }
-    }
 }
 
 struct Checker<'a> {
@@ -77,7 +54,9 @@ impl Checker<'_> {
                 return;
             }
             self.statement(statement);
-            is_reached = flow::statement_ends(statement);
+            let is_jump = matches!(statement.kind, StatementKind::Break | StatementKind::Continue);
+            let is_misplaced = is_jump && self.loops + self.switches == 0;
+            is_reached = is_misplaced || flow::statement_ends(statement);
         }
     }
 
@@ -178,7 +157,9 @@ impl Checker<'_> {
     }
 
     fn each(&mut self, slot: usize, of: &Expr) {
-        let Known::Type(of_type) = self.expr(of) else { return };
+        let Known::Type(of_type) = self.expr(of) else {
+            return;
+        };
         let Some(element) = element_of(&of_type) else {
             let message = "Can only iterate over an array or an instance of java.lang.Iterable";
             return self.mistake(of.line, message);
@@ -194,8 +175,13 @@ impl Checker<'_> {
     }
 
     fn subject(&mut self, subject: &Expr) {
-        let Known::Type(ty) = self.expr(subject) else { return };
-        if !matches!(ty.unboxed(), Some(Type::Byte | Type::Short | Type::Char | Type::Int)) {
+        let Known::Type(ty) = self.expr(subject) else {
+            return;
+        };
+        if !matches!(
+            ty.unboxed(),
+            Some(Type::Byte | Type::Short | Type::Char | Type::Int)
+        ) {
             let message = format!(
                 "Cannot switch on a value of type {ty}. Only convertible int values, strings or enum variables are permitted"
             );
@@ -212,7 +198,10 @@ impl Checker<'_> {
             );
             return self.mistake(value.line, message);
         }
-        let is_caught = self.caught.iter().any(|caught| classes::is_exception(class, caught));
+        let is_caught = self
+            .caught
+            .iter()
+            .any(|caught| classes::is_exception(class, caught));
         // What is thrown again is of the class that it was caught as.
         let is_again = matches!(value.kind, ExprKind::Local(_));
         if classes::is_checked(class) && !is_caught && !is_again {
@@ -232,7 +221,9 @@ impl Checker<'_> {
             if let (Known::Type(then), Known::Type(otherwise)) = &branches
                 && let (Some(then), Some(otherwise)) = (then.unboxed(), otherwise.unboxed())
             {
-                let whole = promoted(&then, &otherwise).filter(|_| then != otherwise).unwrap_or(then);
+                let whole = promoted(&then, &otherwise)
+                    .filter(|_| then != otherwise)
+                    .unwrap_or(then);
                 return self.assign_known(value, Known::Type(whole), to);
             }
             self.assign_known(then, branches.0, to);
@@ -423,8 +414,11 @@ impl Checker<'_> {
             });
             if let Some((method, bindings)) = found {
                 if !has_object && !method.is_static {
-                    let parameters: Vec<String> =
-                        method.parameters.iter().map(|ty| bindings.apply(ty).to_string()).collect();
+                    let parameters: Vec<String> = method
+                        .parameters
+                        .iter()
+                        .map(|ty| bindings.apply(ty).to_string())
+                        .collect();
                     let message = format!(
                         "Cannot make a static reference to the non-static method {name}({}) from the type {of}",
                         parameters.join(", ")
@@ -438,9 +432,13 @@ impl Checker<'_> {
             }
         }
         let given = shown(arguments);
-        let message = match (name, candidates.iter().rev().min_by_key(|(method, _)| {
-            method.parameters.len().abs_diff(arguments.len())
-        })) {
+        let message = match (
+            name,
+            candidates
+                .iter()
+                .rev()
+                .min_by_key(|(method, _)| method.parameters.len().abs_diff(arguments.len())),
+        ) {
             (CONSTRUCTOR, _) => format!("The constructor {}({given}) is undefined", of.name()),
             (_, None) => format!("The method {name}({given}) is undefined for the type {of}"),
             (_, Some((method, bindings))) => {
@@ -526,101 +524,5 @@ impl Checker<'_> {
                 Known::Nothing
             }
         }
-    }
-}
-
-impl Known {
-    /// None if every type may be meant.
-    fn ty(&self) -> Option<Option<&Type>> {
-        match self {
-            Known::Type(ty) => Some(Some(ty)),
-            Known::Null => Some(None),
-            Known::Nothing => None,
-        }
-    }
-}
-
-fn shown(arguments: &[Known]) -> String {
-    arguments.iter().map(Known::shown).collect::<Vec<_>>().join(", ")
-}
-
-/// The type of one of two values.
-fn both(then: Known, otherwise: Known) -> Known {
-    match (then, otherwise) {
-        (then, otherwise) if then == otherwise => then,
-        (Known::Type(then), Known::Type(otherwise)) => {
-            let whole = match (then.unboxed(), otherwise.unboxed()) {
-                (Some(then), Some(otherwise)) => promoted(&then, &otherwise),
-                _ => None,
-            };
-            whole.map_or(Known::Nothing, Known::Type)
-        }
-        (Known::Type(ty), Known::Null) | (Known::Null, Known::Type(ty)) => Known::Type(ty.boxed()),
-        _ => Known::Nothing,
-    }
-}
-
-/// The type of what an operator makes of two values; else whether they can't be compared with each other.
-fn result(operator: Operator, left: &Known, right: &Known) -> Result<Type, bool> {
-    let is_equality = matches!(operator, Operator::Equal | Operator::NotEqual);
-    let (Known::Type(left), Known::Type(right)) = (left, right) else {
-        // With null, objects can be compared.
-        let is_object = |known: &Known| !matches!(known, Known::Type(ty) if ty.is_primitive());
-        return match is_equality && is_object(left) && is_object(right) {
-            true => Ok(Type::Boolean),
-            false => Err(false),
-        };
-    };
-    if is_equality && !left.is_primitive() && !right.is_primitive() {
-        return match is_castable(left, right) {
-            true => Ok(Type::Boolean),
-            false => Err(true),
-        };
-    }
-    let (Some(a), Some(b)) = (left.unboxed(), right.unboxed()) else {
-        return match is_equality && (is_castable(left, right) || is_castable(right, left)) {
-            true => Ok(Type::Boolean),
-            false => Err(is_equality),
-        };
-    };
-    let is_bits = matches!(operator, Operator::And | Operator::Or | Operator::Xor);
-    match (a == Type::Boolean, b == Type::Boolean) {
-        (true, true) if is_bits || is_equality => return Ok(Type::Boolean),
-        (false, false) => {}
-        _ => return Err(is_equality),
-    }
-    let both = promoted(&a, &b);
-    match operator {
-        _ if is_equality => Ok(Type::Boolean),
-        Operator::Less | Operator::LessOrEqual | Operator::Greater | Operator::GreaterOrEqual => {
-            Ok(Type::Boolean)
-        }
-        Operator::ShiftLeft | Operator::ShiftRight | Operator::ShiftRightUnsigned => {
-            promoted(&a, &Type::Int).ok_or(false)
-        }
-        _ if is_bits && matches!(both, Some(Type::Float | Type::Double)) => Err(false),
-        _ => both.ok_or(false),
-    }
-}
-
-fn symbol(operator: Operator) -> &'static str {
-    match operator {
-        Operator::Add => "+",
-        Operator::Subtract => "-",
-        Operator::Multiply => "*",
-        Operator::Divide => "/",
-        Operator::Remainder => "%",
-        Operator::And => "&",
-        Operator::Or => "|",
-        Operator::Xor => "^",
-        Operator::ShiftLeft => "<<",
-        Operator::ShiftRight => ">>",
-        Operator::ShiftRightUnsigned => ">>>",
-        Operator::Equal => "==",
-        Operator::NotEqual => "!=",
-        Operator::Less => "<",
-        Operator::LessOrEqual => "<=",
-        Operator::Greater => ">",
-        Operator::GreaterOrEqual => ">=",
     }
 }

@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use crate::error::Failure;
 use crate::limits::LEN_MAX;
+use crate::ordered::Ordered;
 use crate::value::Value;
 
 type Found = Result<Option<Value>, Failure>;
@@ -25,10 +26,10 @@ fn iterator_of(values: Vec<Value>) -> Value {
 }
 
 fn elements(of: &Value) -> Result<Vec<Value>, Failure> {
-    match of {
-        Value::List(values) | Value::Set(values) => Ok(values.borrow().clone()),
-        Value::Null => Err(Failure::null_pointer()),
-        other => Err(Failure::class_cast(&other.class_name(), "java.util.Collection")),
+    match of.elements() {
+        Some(elements) => Ok(elements.clone()),
+        None if of.is_null() => Err(Failure::null_pointer()),
+        None => Err(Failure::class_cast(&of.class_name(), "java.util.Collection")),
     }
 }
 
@@ -123,13 +124,13 @@ pub(crate) fn list(values: &RefCell<Vec<Value>>, method: &str, arguments: &[Valu
     })
 }
 
-pub(crate) fn set(values: &RefCell<Vec<Value>>, method: &str, arguments: &[Value]) -> Found {
+pub(crate) fn set(values: &Ordered<Value>, method: &str, arguments: &[Value]) -> Found {
     Ok(match (method, arguments) {
         ("add", [value]) => {
             room(values.borrow().len())?;
-            let is_new = position(&values.borrow(), value).is_none();
+            let is_new = values.find(value).is_none();
             if is_new {
-                values.borrow_mut().push(value.clone());
+                values.insert(value.clone())?;
             }
             Some(Value::Boolean(is_new))
         }
@@ -154,8 +155,8 @@ pub(crate) fn set(values: &RefCell<Vec<Value>>, method: &str, arguments: &[Value
     })
 }
 
-pub(crate) fn map(entries: &RefCell<Vec<(Value, Value)>>, method: &str, arguments: &[Value]) -> Found {
-    let find = |wanted: &Value| entries.borrow().iter().position(|(key, _)| key.equals(wanted));
+pub(crate) fn map(entries: &Ordered<(Value, Value)>, method: &str, arguments: &[Value]) -> Found {
+    let find = |wanted: &Value| entries.find(wanted);
     let value_at = |at: usize| {
         entries
             .borrow()
@@ -178,7 +179,7 @@ pub(crate) fn map(entries: &RefCell<Vec<(Value, Value)>>, method: &str, argument
                 Some(at) => std::mem::replace(&mut entries.borrow_mut()[at].1, value.clone()),
                 None => {
                     room(entries.borrow().len())?;
-                    entries.borrow_mut().push((key.clone(), value.clone()));
+                    entries.insert((key.clone(), value.clone()))?;
                     Value::Null
                 }
             })

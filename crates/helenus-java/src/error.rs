@@ -63,10 +63,21 @@ impl Failure {
     }
 
     pub(crate) fn class_cast(from: &str, to: &str) -> Failure {
-        Failure::thrown(
-            "java.lang.ClassCastException",
-            format!("class {from} cannot be cast to class {to}"),
-        )
+        let mut message = format!("class {from} cannot be cast to class {to}");
+        if from.starts_with("java.") && to.starts_with("java.") {
+            message += &format!(" ({from} and {to} are in module java.base of loader 'bootstrap')");
+        }
+        Failure::thrown("java.lang.ClassCastException", message)
+    }
+
+    /// As a function's caller sees it: an `Error` is in a `RuntimeException`.
+    pub(crate) fn seen_outside(self) -> Failure {
+        match &self {
+            Failure::Thrown { class, .. } if class.ends_with("Error") => {
+                Failure::thrown("java.lang.RuntimeException", self.to_string())
+            }
+            _ => self,
+        }
     }
 
     /// What would need more memory than a function may take.

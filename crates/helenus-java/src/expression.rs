@@ -62,8 +62,14 @@ impl Parser {
             let Some(&(_, operator)) = found else {
                 return Ok(target);
             };
+            if target.kind == ExprKind::Meaningless {
+                parser.advance();
+                parser.expression()?;
+                return Ok(target);
+            }
             let target = target_of(target.kind)
                 .ok_or_else(|| parser.error("The left-hand side of an assignment must be a variable"))?;
+            parser.check_final(line, &target);
             parser.advance();
             let value = Box::new(parser.expression()?);
             let kind = ExprKind::Assign {
@@ -223,10 +229,11 @@ impl Parser {
         Ok(Some(Expr { line, kind }))
     }
 
-    fn increment(&self, target: Expr, by: i8, is_postfix: bool) -> Parsed<Expr> {
+    fn increment(&mut self, target: Expr, by: i8, is_postfix: bool) -> Parsed<Expr> {
         let line = target.line;
         let target =
             target_of(target.kind).ok_or_else(|| self.error("Invalid argument to operation ++/--"))?;
+        self.check_final(line, &target);
         let kind = ExprKind::Increment {
             target,
             by,
@@ -411,7 +418,10 @@ impl Parser {
         if self.is_symbol("(") {
             let arguments = self.arguments()?;
             let shown = if arguments.is_empty() { "" } else { "…" };
-            self.note(line, format!("The method {last}({shown}) is undefined for the type"));
+            self.note(
+                line,
+                format!("The method {last}({shown}) is undefined for the type"),
+            );
             return Ok(ExprKind::Meaningless);
         }
         let mut class = String::new();

@@ -5,8 +5,8 @@ use std::rc::Rc;
 use helenus_cql::types::CqlType;
 
 use crate::ast::Type;
+use crate::conversion::assigned;
 use crate::error::Failure;
-use crate::interpret::assigned;
 use crate::value::{Fields, Value, field_types, java_type};
 
 type Found = Result<Option<Value>, Failure>;
@@ -110,7 +110,7 @@ fn position(ty: &CqlType, which: &Value) -> Result<usize, Failure> {
             let exact = name.strip_prefix('"').and_then(|name| name.strip_suffix('"'));
             let lower = name.to_lowercase();
             definition.field_index(exact.unwrap_or(&lower)).ok_or_else(|| {
-                let message = format!("{name} is not a field defined in this definition");
+                let message = format!("{name} is not a field defined in this UDT");
                 Failure::thrown("java.lang.IllegalArgumentException", message)
             })
         }
@@ -118,7 +118,7 @@ fn position(ty: &CqlType, which: &Value) -> Result<usize, Failure> {
             let at = which.to_int()?;
             let len = field_types(ty).len();
             usize::try_from(at).ok().filter(|at| *at < len).ok_or_else(|| {
-                let message = format!("Not enough fields: {at} is asked for, there are {len}");
+                let message = format!("Index {at} out of bounds for length {len}");
                 Failure::thrown("java.lang.ArrayIndexOutOfBoundsException", message)
             })
         }

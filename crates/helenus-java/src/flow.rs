@@ -10,9 +10,10 @@ pub(crate) fn ends(statements: &[Statement]) -> bool {
 /// Whether control may come to what follows a statement.
 pub(crate) fn statement_ends(statement: &Statement) -> bool {
     match &statement.kind {
-        StatementKind::Return(_) | StatementKind::Throw(_) | StatementKind::Break | StatementKind::Continue => {
-            false
-        }
+        StatementKind::Return(_)
+        | StatementKind::Throw(_)
+        | StatementKind::Break
+        | StatementKind::Continue => false,
         StatementKind::Block(statements) => ends(statements),
         StatementKind::If { then, otherwise, .. } => {
             otherwise
@@ -79,7 +80,9 @@ fn inside(statement: &Statement) -> Option<Box<dyn Iterator<Item = &Statement> +
             finally,
         } => {
             let catches = catches.iter().flat_map(|catch| &catch.body);
-            Some(Box::new(body.iter().chain(catches).chain(finally.iter().flatten())))
+            Some(Box::new(
+                body.iter().chain(catches).chain(finally.iter().flatten()),
+            ))
         }
         _ => None,
     }

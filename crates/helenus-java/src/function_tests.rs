@@ -194,10 +194,34 @@ fn collections_and_their_generics() {
 }
 
 #[test]
+fn sets_and_maps_go_in_the_order_of_their_class() {
+    let filled = |class: &str| {
+        text(&format!(
+            "Map<String, Integer> m = new {class}<String, Integer>(); m.put(\"b\", 1); m.put(\"alpha\", 2); m.put(\"zeta\", 3); return m.toString();"
+        ))
+    };
+    assert_eq!(filled("LinkedHashMap"), "{b=1, alpha=2, zeta=3}");
+    assert_eq!(filled("TreeMap"), "{alpha=2, b=1, zeta=3}");
+    // Of 16 buckets, "zeta" is in the first, "b" in the third and "alpha" in the eighth; 17 and 1 share one, as do 25 and 9.
+    assert_eq!(filled("HashMap"), "{zeta=3, b=1, alpha=2}");
+    let numbers = "Set<Integer> s = new HashSet<Integer>(); for (int i = 0; i < 4; i++) s.add(25 - i * 8); return s.toString();";
+    assert_eq!(text(numbers), "[17, 1, 25, 9]");
+}
+
+#[test]
 fn arrays() {
-    is_int("int[] x = {a, b}; x[0]++; x[1] += 5; return x[0] * 100 + x[1] + x.length;", 810);
-    is_int("int[][] x = new int[2][3]; x[1][2] = a; return x[1][2] + x[0].length;", 10);
-    is_int("int sum = 0; for (int v : new int[]{1, 2, 3}) sum += v; return sum;", 6);
+    is_int(
+        "int[] x = {a, b}; x[0]++; x[1] += 5; return x[0] * 100 + x[1] + x.length;",
+        810,
+    );
+    is_int(
+        "int[][] x = new int[2][3]; x[1][2] = a; return x[1][2] + x[0].length;",
+        10,
+    );
+    is_int(
+        "int sum = 0; for (int v : new int[]{1, 2, 3}) sum += v; return sum;",
+        6,
+    );
     is_int("return \"a,b,,\".split(\",\").length;", 2);
     is_int("return new int[1][].length;", 1);
     let failure = int("int[] x = new int[a]; return x[a];", 7, 3).unwrap_err();
@@ -214,8 +238,8 @@ fn thrown(source: &str) -> String {
 
 #[test]
 fn a_function_takes_no_more_than_it_may() {
-    let overflow = "java.lang.StackOverflowError";
-    let memory = "java.lang.OutOfMemoryError: Java heap space";
+    let overflow = "java.lang.RuntimeException: java.lang.StackOverflowError";
+    let memory = "java.lang.RuntimeException: java.lang.OutOfMemoryError: Java heap space";
     assert_eq!(
         thrown("List<Object> l = new ArrayList<Object>(); l.add(l); return l.toString().length();"),
         overflow
@@ -224,10 +248,7 @@ fn a_function_takes_no_more_than_it_may() {
         thrown("List<Object> l = new ArrayList<Object>(); l.add(l); return l.hashCode();"),
         overflow
     );
-    assert_eq!(
-        thrown("String s = \"x\"; while (true) s = s + s;"),
-        memory
-    );
+    assert_eq!(thrown("String s = \"x\"; while (true) s = s + s;"), memory);
     assert_eq!(
         thrown("List<Object> l = new ArrayList<Object>(); while (true) l.add(new ArrayList<Object>(l));"),
         memory
@@ -238,7 +259,10 @@ fn a_function_takes_no_more_than_it_may() {
         ),
         memory
     );
-    assert_eq!(thrown("int[] x = new int[-1]; return 1;"), "java.lang.NegativeArraySizeException: -1");
+    assert_eq!(
+        thrown("int[] x = new int[-1]; return 1;"),
+        "java.lang.NegativeArraySizeException: -1"
+    );
     // As deep as it can be built, from inside and from outside; giving it back is what could overflow.
     let inside = "List<Object> l = new ArrayList<Object>(); for (int i = 0; i < 50000; i++) { List<Object> m = new ArrayList<Object>(); m.add(l); l = m; } return l.size();";
     is_int(inside, 1);

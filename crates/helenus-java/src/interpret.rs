@@ -3,20 +3,21 @@
 use std::rc::Rc;
 use std::time::Instant;
 
-use crate::ast::{Body, Case, Catch, Constant, Expr, ExprKind, Operator, Statement, StatementKind, Target, Type};
+use crate::ast::{Body, Case, Catch, Constant, Expr, ExprKind, Operator, Statement, StatementKind, Type};
+use crate::classes::is_exception;
 use crate::context::Context;
+use crate::conversion::{assigned, cast, is_instance};
 use crate::error::Failure;
-use crate::limits::{LEN_MAX, Limits, check_whole};
-use crate::number::{binary, convert, unary};
-use crate::classes::{is_exception, whole_name};
+use crate::limits::{Limits, check_whole};
+use crate::number::{binary, unary};
 use crate::value::{Array, Value, parameter_type};
-use crate::{methods, statics};
+use crate::{create, methods, statics};
 use helenus_cql::value::CqlValue;
 
 /// Steps between two looks at the clock.
 const STEPS: u32 = 1024;
 
-type Run<T> = Result<T, Failure>;
+pub(crate) type Run<T> = Result<T, Failure>;
 
 /// How a statement ended.
 enum Flow {
@@ -28,12 +29,12 @@ enum Flow {
 
 /// A call of a function.
 pub(crate) struct Frame<'a> {
-    body: &'a Body,
-    slots: Vec<Value>,
-    context: &'a Context<'a>,
+    pub body: &'a Body,
+    pub slots: Vec<Value>,
+    pub context: &'a Context<'a>,
     deadline: Instant,
     steps: u32,
-    limits: Limits,
+    pub limits: Limits,
 }
 
 /// Runs `body` over its arguments.
@@ -68,7 +69,7 @@ pub(crate) fn run(
 }
 
 impl Frame<'_> {
-    fn step(&mut self) -> Run<()> {
+    pub fn step(&mut self) -> Run<()> {
         self.steps_of(1)
     }
 
@@ -100,13 +101,10 @@ impl Frame<'_> {
         match &statement.kind {
             StatementKind::Local { slot, value } => {
                 let value = match value {
-                    Some(value) => self.expr(value)?,
+                    Some(value) => self.assigned_to(*slot, value)?,
                     None => Value::Null,
                 };
-                match value.is_null() {
-                    true => self.slots[*slot] = Value::Null,
-                    false => self.set(*slot, value)?,
-                }
+                self.slots[*slot] = value;
             }
             StatementKind::Expr(expr) => drop(self.expr(expr)?),
             StatementKind::Block(statements) => return self.all(statements),
@@ -164,7 +162,8 @@ impl Frame<'_> {
             }
             StatementKind::ForEach { slot, of, body } => {
                 let elements = match self.expr(of)? {
-                    Value::List(values) | Value::Set(values) => values.borrow().clone(),
+                    Value::List(values) => values.borrow().clone(),
+                    Value::Set(values) => values.borrow().clone(),
                     Value::Array(array) => array.values.borrow().clone(),
                     Value::Null => return Err(Failure::null_pointer()),
                     other => return Err(Failure::class_cast(&other.class_name(), "java.lang.Iterable")),
@@ -254,8 +253,21 @@ impl Frame<'_> {
         }
     }
 
+    /// What a variable holds after it was set to an expression's value.
+    fn assigned_to(&mut self, slot: usize, value: &Expr) -> Run<Value> {
+        let from = self.expr(value)?;
+        let Some(ty) = self.body.slots.get(slot) else {
+            return Ok(from);
+        };
+        let is_null = from.is_null();
+        assigned(from, ty).map_err(|failure| match value.kind {
+            ExprKind::Local(from) if is_null => self.unboxed_null(failure, from),
+            _ => failure,
+        })
+    }
+
     /// Sets a variable, to what its type makes of the value.
-    fn set(&mut self, slot: usize, value: Value) -> Run<()> {
+    pub fn set(&mut self, slot: usize, value: Value) -> Run<()> {
         let ty = self.body.slots.get(slot);
         self.slots[slot] = match ty {
             Some(ty) => assigned(value, ty)?,
@@ -264,7 +276,7 @@ impl Frame<'_> {
         Ok(())
     }
 
-    fn get(&self, slot: usize) -> Value {
+    pub fn get(&self, slot: usize) -> Value {
         self.slots.get(slot).cloned().unwrap_or(Value::Null)
     }
 
@@ -272,7 +284,7 @@ impl Frame<'_> {
         arguments.iter().map(|argument| self.expr(argument)).collect()
     }
 
-    fn expr(&mut self, expr: &Expr) -> Run<Value> {
+    pub fn expr(&mut self, expr: &Expr) -> Run<Value> {
         self.step()?;
         match &expr.kind {
             ExprKind::Constant(constant) => Ok(match constant {
@@ -372,12 +384,16 @@ impl Frame<'_> {
                 arguments,
             } => {
                 let arguments = self.arguments(arguments)?;
-                self.made(arguments, method, |arguments| statics::call(class, method, arguments))
+                self.made(arguments, method, |arguments| {
+                    statics::call(class, method, arguments)
+                })
             }
             ExprKind::StaticField { class, field } => statics::field(class, field),
             ExprKind::New { class, arguments } => {
                 let arguments = self.arguments(arguments)?;
-                self.made(arguments, "new", |arguments| statics::create(class.name(), arguments))
+                self.made(arguments, "new", |arguments| {
+                    create::create(class.name(), arguments)
+                })
             }
             ExprKind::NewArray { ty, lengths } => {
                 let lengths = self.arguments(lengths)?;
@@ -386,7 +402,9 @@ impl Frame<'_> {
             ExprKind::ArrayOf { ty, elements } => {
                 let of = element_type(ty);
                 let elements = self.arguments(elements)?.into_iter();
-                let elements = elements.map(|element| assigned(element, &of)).collect::<Run<_>>()?;
+                let elements = elements
+                    .map(|element| assigned(element, &of))
+                    .collect::<Run<_>>()?;
                 let array = Value::Array(Rc::new(Array::new(of, elements)));
                 self.limits.keep(&array);
                 Ok(array)
@@ -395,203 +413,13 @@ impl Frame<'_> {
             ExprKind::ClassLiteral(ty) => Ok(Value::Class(ty.clone())),
         }
     }
-
-    /// Calls what makes a value of its arguments.
-    fn made(
-        &mut self,
-        arguments: Vec<Value>,
-        method: &str,
-        make: impl FnOnce(&[Value]) -> Run<Value>,
-    ) -> Run<Value> {
-        self.limits.calling(method, None, &arguments)?;
-        let result = make(&arguments)?;
-        self.limits.made(&result)?;
-        if arguments.iter().any(|argument| !argument.is_plain()) {
-            self.limits.keep(&result);
-        }
-        Ok(result)
-    }
-
-    fn new_array(&mut self, ty: &Type, lengths: &[Value]) -> Run<Value> {
-        let of = element_type(ty);
-        let Some((len, inner)) = lengths.split_first() else {
-            return Ok(Value::Null);
-        };
-        let len = len.to_int()?;
-        let len = usize::try_from(len)
-            .map_err(|_| Failure::thrown("java.lang.NegativeArraySizeException", len.to_string()))?;
-        if len > LEN_MAX {
-            return Err(Failure::out_of_memory());
-        }
-        let mut values = Vec::with_capacity(len);
-        for _ in 0..len {
-            self.step()?;
-            values.push(match inner {
-                [] => zero(&of),
-                inner => self.new_array(&of, inner)?,
-            });
-        }
-        let array = Value::Array(Rc::new(Array::new(of, values)));
-        self.limits.made(&array)?;
-        self.limits.keep(&array);
-        Ok(array)
-    }
-
-    /// An element, or the length of an array.
-    fn part(&mut self, expr: &Expr) -> Run<Value> {
-        match &expr.kind {
-            ExprKind::Element { array, index } => {
-                let (array, index) = self.element(array, index)?;
-                array.get(index)
-            }
-            ExprKind::Length(array) => {
-                let array = self.array(array)?;
-                let len = array.values.borrow().len();
-                Ok(Value::Int(len as i32))
-            }
-            _ => Err(Failure::null_pointer()),
-        }
-    }
-
-    fn array(&mut self, array: &Expr) -> Run<Rc<Array>> {
-        match self.expr(array)? {
-            Value::Array(array) => Ok(array),
-            Value::Null => Err(Failure::null_pointer()),
-            other => Err(Failure::class_cast(&other.class_name(), "array")),
-        }
-    }
-
-    fn element(&mut self, array: &Expr, index: &Expr) -> Run<(Rc<Array>, i32)> {
-        let array = self.array(array)?;
-        let index = self.expr(index)?.to_int()?;
-        Ok((array, index))
-    }
-
-    fn place(&mut self, target: &Target) -> Run<Place> {
-        Ok(match target {
-            Target::Local(slot) => Place::Slot(*slot),
-            Target::Element { array, index } => {
-                let (array, index) = self.element(array, index)?;
-                Place::Element(array, index)
-            }
-        })
-    }
-
-    /// What `variable operator= value` sets the variable to: a number is cut off to the variable's type.
-    fn compound(
-        &mut self,
-        target: &Target,
-        place: &Place,
-        operator: Operator,
-        before: Value,
-        value: &Value,
-    ) -> Run<Value> {
-        check_whole(value)?;
-        let result = binary(operator, &before, value).map_err(|failure| match target {
-            Target::Local(slot) if before.is_null() => self.unboxed_null(failure, *slot),
-            _ => failure,
-        })?;
-        self.limits.made(&result)?;
-        let ty = match place {
-            Place::Slot(slot) => self.body.slots.get(*slot).and_then(Type::unboxed),
-            Place::Element(array, _) => array.of.unboxed(),
-        };
-        Ok(ty.and_then(|ty| convert(&result, &ty)).unwrap_or(result))
-    }
-
-    /// Says of a null which variable it was that had to be taken out of its box.
-    fn because(&self, failure: Failure, operands: &[(&Expr, &Value)]) -> Failure {
-        let null = operands.iter().find_map(|(expr, value)| match expr.kind {
-            ExprKind::Local(slot) if value.is_null() => Some(slot),
-            _ => None,
-        });
-        match null {
-            Some(slot) => self.unboxed_null(failure, slot),
-            None => failure,
-        }
-    }
-
-    fn unboxed_null(&self, failure: Failure, slot: usize) -> Failure {
-        let Some(ty) = self.body.slots.get(slot) else { return failure };
-        match ty.unboxed() {
-            Some(unboxed) if failure.is_bare_null_pointer() => {
-                let method = format!("{}.{}Value()", whole_name(ty.name()), unboxed.name());
-                self.null_because(&method, slot)
-            }
-            _ => failure,
-        }
-    }
-
-    /// What is thrown when a method is called of a variable that is null. What else can be null has no name.
-    fn asked_of_null(&self, object: &Expr, method: &str, arguments: usize) -> Failure {
-        match (&object.kind, arguments) {
-            (ExprKind::Local(slot), 0) => {
-                let Some(ty) = self.body.slots.get(*slot) else {
-                    return Failure::null_pointer();
-                };
-                let class = whole_name(ty.name());
-                let class = match class {
-                    "java.lang.String" | "java.lang.Object" => ty.name(),
-                    _ => class,
-                };
-                self.null_because(&format!("{class}.{method}()"), *slot)
-            }
-            _ => Failure::null_pointer(),
-        }
-    }
-
-    /// In the words of Java, which has no names of variables: `<parameter1>`, `<local3>`.
-    fn null_because(&self, method: &str, slot: usize) -> Failure {
-        let parameters = self.context.signature.arguments.len();
-        let variable = match slot < parameters {
-            true => format!("parameter{}", slot + 1),
-            false => {
-                // The method's object comes first; `long` and `double` take two places.
-                let size = |ty: &Type| if matches!(ty, Type::Long | Type::Double) { 2 } else { 1 };
-                let before: usize = self.body.slots.iter().take(slot).map(size).sum();
-                format!("local{}", before + 1)
-            }
-        };
-        Failure::null_pointer_because(format!("Cannot invoke \"{method}\" because \"<{variable}>\" is null"))
-    }
-}
-
-/// Where a value is assigned to.
-enum Place {
-    Slot(usize),
-    Element(Rc<Array>, i32),
-}
-
-impl Place {
-    fn get(&self, frame: &Frame<'_>) -> Run<Value> {
-        match self {
-            Place::Slot(slot) => Ok(frame.get(*slot)),
-            Place::Element(array, index) => array.get(*index),
-        }
-    }
-
-    /// Sets it, and gives what it is then.
-    fn set(&self, frame: &mut Frame<'_>, value: Value) -> Run<Value> {
-        match self {
-            Place::Slot(slot) => {
-                frame.set(*slot, value)?;
-                Ok(frame.get(*slot))
-            }
-            Place::Element(array, index) => {
-                if !value.is_plain() {
-                    frame.limits.keep(&value);
-                }
-                array.set(*index, assigned(value, &array.of)?)?;
-                array.get(*index)
-            }
-        }
-    }
 }
 
 /// How many steps a method of a large value may take as long as.
 fn effort(object: &Value) -> u32 {
     let steps = match object {
-        Value::List(values) | Value::Set(values) => values.borrow().len() / 16,
+        Value::List(values) => values.borrow().len() / 16,
+        Value::Set(values) => values.borrow().len() / 16,
         Value::Map(entries) => entries.borrow().len() / 16,
         Value::String(text) => text.len() / 256,
         Value::StringBuilder(text) => text.borrow().len() / 4096,
@@ -601,19 +429,10 @@ fn effort(object: &Value) -> u32 {
     u32::try_from(steps).unwrap_or(u32::MAX)
 }
 
-fn element_type(array: &Type) -> Type {
+pub(crate) fn element_type(array: &Type) -> Type {
     match array {
         Type::Array(of) => of.as_ref().clone(),
         other => other.clone(),
-    }
-}
-
-/// What an array's elements are at first.
-fn zero(ty: &Type) -> Value {
-    match ty {
-        Type::Boolean => Value::Boolean(false),
-        Type::Class(..) | Type::Array(_) => Value::Null,
-        number => convert(&Value::Int(0), number).unwrap_or(Value::Null),
     }
 }
 
@@ -625,76 +444,4 @@ fn catching<'a>(catches: &'a [Catch], failure: &Failure) -> Option<&'a Catch> {
     catches
         .iter()
         .find(|catch| catch.classes.iter().any(|wanted| is_exception(class, wanted)))
-}
-
-/// What a variable of that type holds after the value was assigned to it.
-///
-/// # Errors
-/// If it is of another class, or null and the type is primitive.
-pub(crate) fn assigned(value: Value, ty: &Type) -> Run<Value> {
-    match ty {
-        Type::Boolean => match value {
-            Value::Boolean(_) => Ok(value),
-            Value::Null => Err(Failure::null_pointer()),
-            other => Err(Failure::class_cast(&other.class_name(), "java.lang.Boolean")),
-        },
-        Type::Array(_) => match value {
-            Value::Null | Value::Array(_) => Ok(value),
-            other => Err(Failure::class_cast(&other.class_name(), "array")),
-        },
-        Type::Class(class, _) => match ty.unboxed() {
-            // A constant that fits goes into a smaller box.
-            Some(unboxed)
-                if matches!(value, Value::Int(_))
-                    && matches!(unboxed, Type::Byte | Type::Short | Type::Char) =>
-            {
-                convert(&value, &unboxed)
-                    .ok_or_else(|| Failure::class_cast("java.lang.Integer", whole_name(class)))
-            }
-            _ if value.is_null() || is_instance(&value, class) => Ok(value),
-            _ => Err(Failure::class_cast(&value.class_name(), whole_name(class))),
-        },
-        primitive => match value {
-            Value::Null => Err(Failure::null_pointer()),
-            value => convert(&value, primitive)
-                .ok_or_else(|| Failure::class_cast(&value.class_name(), "java.lang.Number")),
-        },
-    }
-}
-
-fn cast(value: Value, ty: &Type) -> Run<Value> {
-    match ty {
-        Type::Class(class, _) if value.is_null() || is_instance(&value, class) => Ok(value),
-        Type::Class(class, _) => Err(Failure::class_cast(&value.class_name(), whole_name(class))),
-        primitive => assigned(value, primitive),
-    }
-}
-
-/// As `instanceof`.
-fn is_instance(value: &Value, class: &str) -> bool {
-    let own = value.simple_class();
-    if value.is_null() {
-        return false;
-    }
-    match class {
-        "Object" | "Comparable" | "Serializable" => true,
-        _ if own == class => true,
-        "Number" => matches!(
-            value,
-            Value::Byte(_)
-                | Value::Short(_)
-                | Value::Int(_)
-                | Value::Long(_)
-                | Value::Float(_)
-                | Value::Double(_)
-                | Value::BigInteger(_)
-                | Value::BigDecimal(_)
-        ),
-        "CharSequence" => matches!(value, Value::String(_) | Value::StringBuilder(_)),
-        "Collection" | "Iterable" => matches!(value, Value::List(_) | Value::Set(_)),
-        "ArrayList" | "LinkedList" => matches!(value, Value::List(_)),
-        "HashSet" | "LinkedHashSet" | "TreeSet" | "SortedSet" => matches!(value, Value::Set(_)),
-        "HashMap" | "LinkedHashMap" | "TreeMap" | "SortedMap" => matches!(value, Value::Map(_)),
-        _ => matches!(value, Value::Exception(_)) && is_exception(own, class),
-    }
 }

@@ -140,7 +140,10 @@ impl Lexer<'_> {
         }
         let digits = self.rest[..end].replace('_', "");
         let suffix = at(end) | 0x20;
-        let line_error = self.error(format!("The literal {} is out of range", &self.rest[..end]));
+        let line_error = self.error(format!(
+            "The literal {} of type int is out of range ",
+            &self.rest[..end]
+        ));
         let kind = match (radix, suffix) {
             (10, b'f') => digits.parse().map(Kind::Float).map_err(|_| line_error)?,
             (10, b'd') => digits.parse().map(Kind::Double).map_err(|_| line_error)?,

@@ -10,6 +10,8 @@ mod check;
 mod classes;
 mod collections;
 mod context;
+mod conversion;
+mod create;
 mod error;
 mod expression;
 mod fields;
@@ -18,12 +20,18 @@ mod format;
 #[cfg(test)]
 mod function_tests;
 mod interpret;
+mod known;
 mod lexer;
 mod limits;
+mod math;
 mod methods;
+mod null;
 mod number;
+mod ordered;
 mod parser;
+mod place;
 mod signatures;
+mod statement;
 mod statics;
 mod strings;
 mod text;
@@ -36,6 +44,7 @@ use helenus_cql::types::CqlType;
 use helenus_cql::value::CqlValue;
 
 pub use error::{CompileError, Failure, Mistake};
+pub use parser::is_keyword;
 
 use context::Context;
 use value::{Value, parameter_type};
@@ -78,7 +87,11 @@ impl Function {
         let refused = |mistakes: Vec<Mistake>| CompileError { mistakes };
         let (mut body, mut mistakes) =
             parser::parse(source, &arguments).map_err(|mistake| refused(vec![mistake]))?;
-        check::check(&mut body, &parameter_type(&signature.returns, is_nullable), &mut mistakes);
+        check::check(
+            &mut body,
+            &parameter_type(&signature.returns, is_nullable),
+            &mut mistakes,
+        );
         mistakes.sort_by_key(|mistake| mistake.line);
         match mistakes.is_empty() {
             true => Ok(Function { signature, body }),
@@ -105,6 +118,6 @@ impl Function {
             signature: &self.signature,
             types,
         };
-        interpret::run(&self.body, arguments, &context, deadline)
+        interpret::run(&self.body, arguments, &context, deadline).map_err(Failure::seen_outside)
     }
 }

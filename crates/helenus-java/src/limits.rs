@@ -50,7 +50,12 @@ impl Limits {
     ///
     /// # Errors
     /// As [`made`](Self::made), or if all of the values would be looked at, and they are too many or nest too deeply.
-    pub fn calling(&mut self, method: &str, object: Option<&Value>, arguments: &[Value]) -> Result<(), Failure> {
+    pub fn calling(
+        &mut self,
+        method: &str,
+        object: Option<&Value>,
+        arguments: &[Value],
+    ) -> Result<(), Failure> {
         let copied = match method {
             "append" | "insert" | "addAll" | "putAll" => arguments.iter().map(size).sum(),
             _ => 0,
@@ -63,7 +68,10 @@ impl Limits {
                     "iterators can't be passed",
                 ));
             }
-            object.into_iter().chain(arguments).for_each(|value| self.keep(value));
+            object
+                .into_iter()
+                .chain(arguments)
+                .for_each(|value| self.keep(value));
         }
         if self.nested.is_empty() || is_shallow(object, method) {
             return Ok(());
@@ -93,7 +101,8 @@ impl Drop for Limits {
     fn drop(&mut self) {
         for value in &self.nested {
             match value {
-                Value::List(values) | Value::Set(values) => values.borrow_mut().clear(),
+                Value::List(values) => values.borrow_mut().clear(),
+                Value::Set(values) => values.borrow_mut().clear(),
                 Value::Map(entries) => entries.borrow_mut().clear(),
                 Value::Array(array) => array.values.borrow_mut().clear(),
                 Value::Fields(fields) => fields.values.borrow_mut().clear(),
@@ -106,8 +115,8 @@ impl Drop for Limits {
 /// Whether a method looks at no more than one level of what it is given.
 fn is_shallow(object: Option<&Value>, method: &str) -> bool {
     match method {
-        "size" | "isEmpty" | "iterator" | "hasNext" | "next" | "getKey" | "getValue" | "keySet" | "values"
-        | "entrySet" | "clear" => true,
+        "size" | "isEmpty" | "iterator" | "hasNext" | "next" | "getKey" | "getValue" | "keySet"
+        | "values" | "entrySet" | "clear" => true,
         "add" | "addAll" | "get" | "set" | "subList" => matches!(object, Some(Value::List(_))),
         _ => false,
     }
@@ -115,7 +124,8 @@ fn is_shallow(object: Option<&Value>, method: &str) -> bool {
 
 fn address(value: &Value) -> Option<usize> {
     Some(match value {
-        Value::List(values) | Value::Set(values) => Rc::as_ptr(values).addr(),
+        Value::List(values) => Rc::as_ptr(values).addr(),
+        Value::Set(values) => Rc::as_ptr(values).addr(),
         Value::Map(entries) => Rc::as_ptr(entries).addr(),
         Value::Array(array) => Rc::as_ptr(array).addr(),
         Value::Fields(fields) => Rc::as_ptr(fields).addr(),
@@ -129,7 +139,8 @@ fn size(value: &Value) -> usize {
         Value::String(text) => text.len(),
         Value::StringBuilder(text) => text.borrow().len(),
         Value::BigInteger(number) => number.bits() as usize / 8,
-        Value::List(values) | Value::Set(values) => values.borrow().len() * ELEMENT,
+        Value::List(values) => values.borrow().len() * ELEMENT,
+        Value::Set(values) => values.borrow().len() * ELEMENT,
         Value::Map(entries) => entries.borrow().len() * 2 * ELEMENT,
         Value::Array(array) => array.values.borrow().len() * ELEMENT,
         _ => 0,
@@ -141,7 +152,8 @@ fn fresh_size(value: &Value) -> usize {
     let is_fresh = match value {
         Value::String(text) => Arc::strong_count(text) == 1,
         Value::StringBuilder(text) => Rc::strong_count(text) == 1,
-        Value::List(values) | Value::Set(values) => Rc::strong_count(values) == 1,
+        Value::List(values) => Rc::strong_count(values) == 1,
+        Value::Set(values) => Rc::strong_count(values) == 1,
         Value::Map(entries) => Rc::strong_count(entries) == 1,
         Value::Array(array) => Rc::strong_count(array) == 1,
         _ => true,
@@ -168,12 +180,15 @@ fn check_level(value: &Value, depth: usize, left: &mut usize) -> Result<(), Fail
     *left = left.checked_sub(1).ok_or_else(Failure::out_of_memory)?;
     let mut inside = |value: &Value| check_level(value, depth + 1, left);
     match value {
-        Value::List(values) | Value::Set(values) => values.borrow().iter().try_for_each(inside),
+        Value::List(values) => values.borrow().iter().try_for_each(inside),
+        Value::Set(values) => values.borrow().iter().try_for_each(inside),
         Value::Array(array) => array.values.borrow().iter().try_for_each(inside),
         Value::Fields(fields) => fields.values.borrow().iter().try_for_each(inside),
         Value::Map(entries) => {
             let entries = entries.borrow();
-            entries.iter().try_for_each(|(key, value)| inside(key).and_then(|()| inside(value)))
+            entries
+                .iter()
+                .try_for_each(|(key, value)| inside(key).and_then(|()| inside(value)))
         }
         Value::Entry(entry) => inside(&entry.0).and_then(|()| inside(&entry.1)),
         _ => Ok(()),

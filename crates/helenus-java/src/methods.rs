@@ -8,10 +8,10 @@ use helenus_cql::value::{civil, uuid};
 use num_bigint::BigInt;
 
 use crate::ast::Type;
+use crate::classes::whole_name;
 use crate::error::Failure;
 use crate::number::convert;
 use crate::statics::order;
-use crate::classes::whole_name;
 use crate::value::Value;
 use crate::{collections, fields, strings, text};
 
@@ -67,6 +67,7 @@ pub(crate) fn call(object: &Value, method: &str, arguments: &[Value]) -> Run {
         },
         Value::ByteBuffer(bytes) => match (method, arguments) {
             ("remaining" | "limit" | "capacity", []) => Some(Value::Int(bytes.len() as i32)),
+            ("array", []) => Some(strings::bytes_array(bytes)),
             ("position", []) => Some(Value::Int(0)),
             ("duplicate" | "slice" | "asReadOnlyBuffer", []) => Some(object.clone()),
             ("get", [index]) => {
@@ -320,7 +321,7 @@ pub(crate) fn sort(values: &RefCell<Vec<Value>>) -> Result<(), Failure> {
 }
 
 /// As `hashCode`, for what it is defined for; texts of others' values are hashed.
-fn hash(value: &Value) -> i32 {
+pub(crate) fn hash(value: &Value) -> i32 {
     let fold = |long: i64| (long ^ (long as u64 >> 32) as i64) as i32;
     match value {
         Value::Null => 0,
@@ -348,9 +349,12 @@ fn hash(value: &Value) -> i32 {
         }),
         other => match other.as_long() {
             Some(value) => value as i32,
-            None => text::of(other).unwrap_or_default().encode_utf16().fold(0i32, |hash, unit| {
-                hash.wrapping_mul(31).wrapping_add(i32::from(unit))
-            }),
+            None => text::of(other)
+                .unwrap_or_default()
+                .encode_utf16()
+                .fold(0i32, |hash, unit| {
+                    hash.wrapping_mul(31).wrapping_add(i32::from(unit))
+                }),
         },
     }
 }

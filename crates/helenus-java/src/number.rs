@@ -140,9 +140,7 @@ fn same(left: &Value, right: &Value) -> bool {
         Ok(Pair::Longs(a, b)) => a == b,
         Ok(Pair::Floats(a, b)) => a == b,
         Ok(Pair::Doubles(a, b)) => a == b,
-        Err(_) => left
-            .is_same_object(right)
-            .unwrap_or_else(|| left.equals(right)),
+        Err(_) => left.is_same_object(right).unwrap_or_else(|| left.equals(right)),
     }
 }
 

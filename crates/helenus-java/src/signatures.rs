@@ -145,7 +145,10 @@ impl Bindings {
             _ if ty.arguments().is_empty() => ty.clone(),
             _ => Type::generic(
                 ty.name(),
-                ty.arguments().iter().map(|argument| self.apply(argument)).collect(),
+                ty.arguments()
+                    .iter()
+                    .map(|argument| self.apply(argument))
+                    .collect(),
             ),
         }
     }
@@ -233,6 +236,9 @@ pub(crate) fn as_class(ty: &Type, name: &str) -> Option<Type> {
         if ty.name() == name {
             return Some(ty);
         }
+        if classes::is_throwable(ty.name()) && classes::is_exception(ty.name(), name) {
+            return Some(Type::class(name));
+        }
         above = class(ty.name())?.above(&ty);
     }
     None
@@ -261,7 +267,10 @@ mod tests {
         let (method, bindings) = methods(&list, "iterator").remove(0);
         let returns = bindings.apply(method.returns.as_ref().unwrap());
         assert_eq!(returns.to_string(), "Iterator<Map<String,Integer>>");
-        assert_eq!(as_class(&list, "Iterable").unwrap().to_string(), "Iterable<Map<String,Integer>>");
+        assert_eq!(
+            as_class(&list, "Iterable").unwrap().to_string(),
+            "Iterable<Map<String,Integer>>"
+        );
         assert_eq!(as_class(&list, "Set"), None);
     }
 }

@@ -5,6 +5,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::error::Failure;
+use regex::Regex;
+
 use crate::ast::Type;
 use crate::limits::TEXT_MAX;
 use crate::text;
@@ -46,7 +48,9 @@ fn find(text: &str, wanted: &Value, from: i32, is_last: bool) -> Result<Option<V
         Value::String(wanted) => wanted.as_ref().to_owned(),
         Value::Null => return Err(Failure::null_pointer()),
         other => {
-            let char = other.as_long().and_then(|unit| char::from_u32(u32::try_from(unit).ok()?));
+            let char = other
+                .as_long()
+                .and_then(|unit| char::from_u32(u32::try_from(unit).ok()?));
             char.map(String::from).unwrap_or_default()
         }
     };
@@ -71,31 +75,62 @@ fn byte_at(text: &str, unit: i32) -> usize {
     text.len()
 }
 
-/// `String.split`, by a plain separator: regular expressions are not understood.
-fn split(text: &str, separator: &str, limit: i32) -> Result<Value, Failure> {
-    const SPECIAL: &str = "\\.[]{}()<>*+-=!?^$|";
-    let mut plain = String::new();
-    let mut chars = separator.chars();
+/// A regular expression; of Java's, those that take time by the length of the text only are understood.
+fn regex(pattern: &str) -> Result<Regex, Failure> {
+    Regex::new(pattern)
+        .map_err(|error| Failure::thrown("java.util.regex.PatternSyntaxException", error.to_string()))
+}
+
+/// Java's `$1` in a replacement, as the library writes it.
+fn replacement(text: &str) -> String {
+    let mut out = String::new();
+    let mut chars = text.chars();
     while let Some(char) = chars.next() {
-        let escaped = match char {
-            '\\' => chars.next().filter(|escaped| !escaped.is_alphanumeric()),
-            _ if SPECIAL.contains(char) && !matches!(char, '-' | '<' | '>' | '=' | '!') => None,
-            _ => Some(char),
-        };
-        plain.push(escaped.ok_or_else(|| {
-            Failure::thrown(
-                "java.lang.UnsupportedOperationException",
-                format!("regular expressions are not supported in functions: {separator}"),
-            )
-        })?);
+        match char {
+            '\\' => match chars.next() {
+                Some('$') => out.push_str("$$"),
+                escaped => out.extend(escaped),
+            },
+            '$' => match chars.next() {
+                Some(digit) if digit.is_ascii_digit() => out.push_str(&format!("${{{digit}}}")),
+                other => {
+                    out.push('$');
+                    out.extend(other);
+                }
+            },
+            other => out.push(other),
+        }
     }
-    let mut parts: Vec<&str> = match usize::try_from(limit) {
-        Ok(limit) if limit > 0 => text.splitn(limit, &plain).collect(),
-        _ => text.split(&plain).collect(),
+    out
+}
+
+/// Replaces the first match, or all of them.
+fn replace_matches(text: &str, pattern: &str, by: &str, is_first: bool) -> Result<Value, Failure> {
+    let (regex, by) = (regex(pattern)?, replacement(by));
+    let count = if is_first {
+        1
+    } else {
+        regex.find_iter(text).count()
     };
-    if plain.is_empty() {
-        // Between all characters, but not before the first.
-        parts = text.split("").skip(1).collect();
+    // A replacement may hold the whole text once for each of its groups.
+    let longest = by.len() + text.len() * by.matches("${").count();
+    if count.saturating_mul(longest).saturating_add(text.len()) > TEXT_MAX {
+        return Err(Failure::out_of_memory());
+    }
+    let limit = usize::from(is_first);
+    Ok(Value::string(regex.replacen(text, limit, by.as_str())))
+}
+
+/// `String.split`
+fn split(text: &str, separator: &str, limit: i32) -> Result<Value, Failure> {
+    let regex = regex(separator)?;
+    let mut parts: Vec<&str> = match usize::try_from(limit) {
+        Ok(limit) if limit > 0 => regex.splitn(text, limit).collect(),
+        _ => regex.split(text).collect(),
+    };
+    // A match of nothing at the beginning parts nothing.
+    if !text.is_empty() && regex.find(text).is_some_and(|found| found.end() == 0) {
+        parts.remove(0);
     }
     if limit == 0 {
         while parts.len() > 1 && parts.last() == Some(&"") {
@@ -116,9 +151,8 @@ pub(crate) fn call(text: &Arc<str>, method: &str, arguments: &[Value]) -> Found 
             let unit = usize::try_from(index)
                 .ok()
                 .and_then(|index| text.encode_utf16().nth(index));
-            let len = text.encode_utf16().count();
             Some(Value::Char(unit.ok_or_else(|| {
-                out_of_bounds(format!("index {index}, length {len}"))
+                out_of_bounds(format!("String index out of range: {index}"))
             })?))
         }
         ("substring", [from]) => Some(from_units(&slice(text, from.to_int()?, None)?)),
@@ -144,8 +178,16 @@ pub(crate) fn call(text: &Arc<str>, method: &str, arguments: &[Value]) -> Found 
             }
             Some(Value::string(text.replace(&from, &to)))
         }
+        ("matches", [Value::String(pattern)]) => {
+            let whole = regex(&format!("^(?:{pattern})$"))?;
+            Some(Value::Boolean(whole.is_match(text)))
+        }
+        ("replaceAll" | "replaceFirst", [Value::String(pattern), Value::String(by)]) => {
+            Some(replace_matches(text, pattern, by, method == "replaceFirst")?)
+        }
         ("split", [Value::String(separator)]) => Some(split(text, separator, 0)?),
         ("split", [Value::String(separator), limit]) => Some(split(text, separator, limit.to_int()?)?),
+        ("getBytes", []) => Some(bytes_array(text.as_bytes())),
         ("toCharArray", []) => {
             let units = text.encode_utf16().map(Value::Char).collect();
             Some(Value::Array(Rc::new(Array::new(Type::Char, units))))
@@ -169,6 +211,12 @@ pub(crate) fn call(text: &Arc<str>, method: &str, arguments: &[Value]) -> Found 
         (_, [.., Value::Null]) => return Err(Failure::null_pointer()),
         _ => None,
     })
+}
+
+/// A `byte[]`.
+pub(crate) fn bytes_array(bytes: &[u8]) -> Value {
+    let bytes = bytes.iter().map(|byte| Value::Byte(*byte as i8)).collect();
+    Value::Array(Rc::new(Array::new(Type::Byte, bytes)))
 }
 
 fn from_units(units: &[u16]) -> Value {

@@ -31,13 +31,22 @@ pub(crate) fn write(value: &Value, out: &mut String) -> Result<(), Failure> {
         Value::Uuid(value) => out.push_str(&uuid::to_text(*value)),
         Value::Date(millis) => out.push_str(&date_time(*millis.borrow())),
         Value::LocalDate(days) => out.push_str(&civil::date_text(*days)),
-        Value::List(values) | Value::Set(values) => {
-            list(out, ["[", ", ", "]"], values.borrow().iter(), |out, value| write(value, out))?;
+        Value::List(_) | Value::Set(_) => {
+            let values = value.elements();
+            list(
+                out,
+                ["[", ", ", "]"],
+                values.iter().flat_map(|values| values.iter()),
+                |out, value| write(value, out),
+            )?;
         }
         Value::Map(entries) => {
-            list(out, ["{", ", ", "}"], entries.borrow().iter(), |out, (key, value)| {
-                entry(out, key, value)
-            })?;
+            list(
+                out,
+                ["{", ", ", "}"],
+                entries.borrow().iter(),
+                |out, (key, value)| entry(out, key, value),
+            )?;
         }
         Value::Entry(both) => entry(out, &both.0, &both.1)?,
         Value::Fields(fields) => literal_fields(out, fields)?,
@@ -112,7 +121,9 @@ fn literal_fields(out: &mut String, fields: &Fields) -> Result<(), Failure> {
                 literal(out, value, ty)
             })
         }
-        _ => list(out, ["(", ",", ")"], values, |out, (value, ty)| literal(out, value, ty)),
+        _ => list(out, ["(", ",", ")"], values, |out, (value, ty)| {
+            literal(out, value, ty)
+        }),
     }
 }
 

@@ -94,8 +94,12 @@ pub(crate) fn is_castable(from: &Type, to: &Type) -> bool {
         // Interfaces may be had by any class that is not final.
         (false, false) => {
             let is_final = |ty: &Type| ty.unboxed().is_some() || ty.name() == "String";
-            let is_interface =
-                |ty: &Type| matches!(ty.name(), "List" | "Set" | "Map" | "Collection" | "Iterable" | "Iterator");
+            let is_interface = |ty: &Type| {
+                matches!(
+                    ty.name(),
+                    "List" | "Set" | "Map" | "Collection" | "Iterable" | "Iterator"
+                )
+            };
             is_kind_of(from, to)
                 || is_kind_of(to, from)
                 || is_interface(from) && is_interface(to)
@@ -130,7 +134,13 @@ pub(crate) fn element_of(ty: &Type) -> Option<Type> {
         Type::Array(of) => Some(of.as_ref().clone()),
         _ => {
             let iterable = signatures::as_class(ty, "Iterable")?;
-            Some(iterable.arguments().first().cloned().unwrap_or_else(|| Type::class("Object")))
+            Some(
+                iterable
+                    .arguments()
+                    .first()
+                    .cloned()
+                    .unwrap_or_else(|| Type::class("Object")),
+            )
         }
     }
 }

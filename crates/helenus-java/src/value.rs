@@ -1,6 +1,6 @@
 //! Values as a function sees them, and their way from and to CQL: Cassandra's `JavaDriverUtils` and `TypeCodec`.
 
-use std::cell::RefCell;
+use std::cell::{Ref, RefCell};
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -13,6 +13,7 @@ use num_bigint::BigInt;
 use crate::ast::Type;
 use crate::classes::whole_name;
 use crate::error::Failure;
+use crate::ordered::Ordered;
 
 /// Days of a CQL date at 1970-01-01.
 const EPOCH_DAY: i64 = 1 << 31;
@@ -41,8 +42,8 @@ pub(crate) enum Value {
     LocalDate(i64),
     ByteBuffer(Bytes),
     List(Rc<RefCell<Vec<Value>>>),
-    Set(Rc<RefCell<Vec<Value>>>),
-    Map(Rc<RefCell<Vec<(Value, Value)>>>),
+    Set(Rc<Ordered<Value>>),
+    Map(Rc<Ordered<(Value, Value)>>),
     /// A tuple or a value of a user type.
     Fields(Rc<Fields>),
     Array(Rc<Array>),
@@ -179,15 +180,24 @@ impl Value {
     }
 
     pub fn set(values: Vec<Value>) -> Value {
-        Value::Set(Rc::new(RefCell::new(values)))
+        Value::Set(Rc::new(Ordered::as_inserted(values)))
     }
 
     pub fn map(entries: Vec<(Value, Value)>) -> Value {
-        Value::Map(Rc::new(RefCell::new(entries)))
+        Value::Map(Rc::new(Ordered::as_inserted(entries)))
     }
 
     pub fn date(millis: i64) -> Value {
         Value::Date(Rc::new(RefCell::new(millis)))
+    }
+
+    /// The elements of a list or a set.
+    pub fn elements(&self) -> Option<Ref<'_, Vec<Value>>> {
+        match self {
+            Value::List(values) => Some(values.borrow()),
+            Value::Set(values) => Some(values.borrow()),
+            _ => None,
+        }
     }
 
     pub fn is_null(&self) -> bool {
@@ -260,19 +270,25 @@ impl Value {
         let cast = || Failure::class_cast(&class, whole_name(java_type(ty, true).name()));
         let value = match (ty, self) {
             (CqlType::Native(native), value) => native_to_cql(*native, value).ok_or_else(cast)?,
-            (CqlType::List { element, .. }, Value::List(values)) => {
-                CqlValue::List(elements_to(element, values.borrow().iter())?)
-            }
-            (CqlType::Vector { element, .. }, Value::List(values)) => {
-                CqlValue::Vector(elements_to(element, values.borrow().iter())?)
-            }
-            (CqlType::Set { element, .. }, Value::Set(values)) => {
-                CqlValue::Set(elements_to(element, values.borrow().iter())?)
-            }
+            (CqlType::List { element, .. }, Value::List(values)) => CqlValue::List(elements_to(
+                element,
+                values.borrow().iter(),
+                "Collection elements",
+            )?),
+            (CqlType::Vector { element, .. }, Value::List(values)) => CqlValue::Vector(elements_to(
+                element,
+                values.borrow().iter(),
+                "Collection elements",
+            )?),
+            (CqlType::Set { element, .. }, Value::Set(values)) => CqlValue::Set(elements_to(
+                element,
+                values.borrow().iter(),
+                "Collection elements",
+            )?),
             (CqlType::Map { key, value, .. }, Value::Map(entries)) => {
                 let entries = entries.borrow();
-                let keys = elements_to(key, entries.iter().map(|(key, _)| key))?;
-                let values = elements_to(value, entries.iter().map(|(_, value)| value))?;
+                let keys = elements_to(key, entries.iter().map(|(key, _)| key), "Map keys")?;
+                let values = elements_to(value, entries.iter().map(|(_, value)| value), "Map values")?;
                 CqlValue::Map(keys.into_iter().zip(values).collect())
             }
             (CqlType::Tuple(_) | CqlType::Udt { .. }, Value::Fields(fields)) => {
@@ -353,7 +369,8 @@ impl Value {
     /// Whether both are one object that can be changed; none if there is no telling them from values.
     pub fn is_same_object(&self, other: &Value) -> Option<bool> {
         Some(match (self, other) {
-            (Value::List(a), Value::List(b)) | (Value::Set(a), Value::Set(b)) => Rc::ptr_eq(a, b),
+            (Value::List(a), Value::List(b)) => Rc::ptr_eq(a, b),
+            (Value::Set(a), Value::Set(b)) => Rc::ptr_eq(a, b),
             (Value::Map(a), Value::Map(b)) => Rc::ptr_eq(a, b),
             (Value::Array(a), Value::Array(b)) => Rc::ptr_eq(a, b),
             (Value::Fields(a), Value::Fields(b)) => Rc::ptr_eq(a, b),
@@ -436,8 +453,10 @@ fn entries_from(ty: &CqlType, entries: Vec<(CqlValue, CqlValue)>) -> Vec<(Value,
 fn elements_to<'a>(
     ty: &CqlType,
     values: impl IntoIterator<Item = &'a Value>,
+    what: &str,
 ) -> Result<Vec<CqlValue>, Failure> {
-    let element = |value: &Value| value.clone().into_cql(ty)?.ok_or_else(Failure::null_pointer);
+    let null = || Failure::null_pointer_because(format!("{what} cannot be null"));
+    let element = |value: &Value| value.clone().into_cql(ty)?.ok_or_else(null);
     values.into_iter().map(element).collect()
 }
 

@@ -96,7 +96,7 @@ fn check_java_name(name: &str) -> Result<(), CqlError> {
     let mut chars = name.chars();
     let is_start = |c: char| c.is_alphabetic() || c == '_' || c == '$';
     let is_identifier = chars.next().is_some_and(is_start) && chars.all(|c| is_start(c) || c.is_numeric());
-    match is_identifier {
+    match is_identifier && !helenus_java::is_keyword(name) {
         true => Ok(()),
         false => Err(CqlError::invalid(format!(
             "Java source compilation failed:\nGENERATED SOURCE ERROR: '{name}' can't be the name of a parameter\n"

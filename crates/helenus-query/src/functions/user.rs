@@ -23,11 +23,23 @@ pub(super) fn named(schema: &Schema, keyspace: &str, name: &str) -> Result<Vec<F
         return Ok(Vec::new());
     };
     let mut found = Vec::new();
-    for function in keyspace.functions.values().filter(|function| function.name == name) {
-        found.push(Function::Scalar(Arc::new(Scalar::new(schema, keyspace, function))));
+    for function in keyspace
+        .functions
+        .values()
+        .filter(|function| function.name == name)
+    {
+        found.push(Function::Scalar(Arc::new(Scalar::new(
+            schema, keyspace, function,
+        ))));
     }
-    for aggregate in keyspace.aggregates.values().filter(|aggregate| aggregate.name == name) {
-        found.push(Function::Aggregate(Arc::new(Aggregate::new(schema, keyspace, aggregate)?)));
+    for aggregate in keyspace
+        .aggregates
+        .values()
+        .filter(|aggregate| aggregate.name == name)
+    {
+        found.push(Function::Aggregate(Arc::new(Aggregate::new(
+            schema, keyspace, aggregate,
+        )?)));
     }
     Ok(found)
 }
@@ -159,7 +171,11 @@ struct StateFunctions {
 }
 
 impl Aggregate {
-    fn new(schema: &Schema, keyspace: &Keyspace, definition: &Arc<UserAggregate>) -> Result<Aggregate, CqlError> {
+    fn new(
+        schema: &Schema,
+        keyspace: &Keyspace,
+        definition: &Arc<UserAggregate>,
+    ) -> Result<Aggregate, CqlError> {
         let find = |name: &str, types: Vec<&CqlType>| {
             let found = keyspace.functions.get(&signature(name, types));
             let found = found.map(|function| Scalar::new(schema, keyspace, function));

@@ -57,7 +57,10 @@ impl Evaluation<'_> {
                     .collect::<Result<_, CqlError>>()?;
                 function.call(&args, &self.ctx)
             }
-            Node::Aggregate(place) => self.aggregates.get(*place).map_or(Ok(None), |state| state.result()),
+            Node::Aggregate(place) => self
+                .aggregates
+                .get(*place)
+                .map_or(Ok(None), |state| state.result()),
             Node::Field { receiver, field } => {
                 let Some(value) = self.value(receiver)? else {
                     return Ok(None);

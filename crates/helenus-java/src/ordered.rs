@@ -1,0 +1,135 @@
+//! Sets and maps, in the order in which Java goes through them.
+
+use std::cell::{Cell, RefCell};
+use std::cmp::Ordering;
+use std::ops::Deref;
+
+use crate::error::Failure;
+use crate::methods::{compare, hash};
+use crate::value::Value;
+
+/// The order of a set's or a map's elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// As they were put in: `LinkedHashSet`, and what comes from CQL.
+    Insertion,
+    /// By the buckets of a hash table: `HashSet`.
+    Hash,
+    /// `TreeSet`
+    Sorted,
+}
+
+impl Order {
+    /// That of the class with this name.
+    pub fn of_class(class: &str) -> Order {
+        match class {
+            "HashSet" | "HashMap" => Order::Hash,
+            "TreeSet" | "TreeMap" => Order::Sorted,
+            _ => Order::Insertion,
+        }
+    }
+}
+
+/// An element of a set, or an entry of a map.
+pub(crate) trait Keyed {
+    fn key(&self) -> &Value;
+}
+
+impl Keyed for Value {
+    fn key(&self) -> &Value {
+        self
+    }
+}
+
+impl Keyed for (Value, Value) {
+    fn key(&self) -> &Value {
+        &self.0
+    }
+}
+
+/// Elements with different keys.
+#[derive(Debug)]
+pub(crate) struct Ordered<T> {
+    order: Order,
+    /// Buckets of the hash table.
+    buckets: Cell<usize>,
+    elements: RefCell<Vec<T>>,
+}
+
+/// Buckets of an empty `HashMap`; there are twice as many once it is filled to three quarters.
+const BUCKETS: usize = 16;
+
+impl<T: Keyed> Ordered<T> {
+    /// Elements in the order in which they stand.
+    pub fn as_inserted(elements: Vec<T>) -> Ordered<T> {
+        Ordered {
+            order: Order::Insertion,
+            buckets: Cell::new(BUCKETS),
+            elements: RefCell::new(elements),
+        }
+    }
+
+    pub fn new(order: Order) -> Ordered<T> {
+        Ordered {
+            order,
+            ..Ordered::as_inserted(Vec::new())
+        }
+    }
+
+    /// Where the element of that key stands.
+    pub fn find(&self, key: &Value) -> Option<usize> {
+        self.elements
+            .borrow()
+            .iter()
+            .position(|element| element.key().equals(key))
+    }
+
+    /// Puts an element with a new key where it belongs.
+    ///
+    /// # Errors
+    /// If its key can't be compared with the others'.
+    pub fn insert(&self, element: T) -> Result<(), Failure> {
+        let mut elements = self.elements.borrow_mut();
+        let at = match self.order {
+            Order::Insertion => elements.len(),
+            Order::Hash => {
+                let len = elements.len();
+                if len + 1 > self.buckets.get() / 4 * 3 {
+                    self.buckets.set(self.buckets.get() * 2);
+                    elements.sort_by_key(|element| self.bucket(element.key()));
+                }
+                let bucket = self.bucket(element.key());
+                elements.partition_point(|other| self.bucket(other.key()) <= bucket)
+            }
+            Order::Sorted => {
+                let mut failed = None;
+                let at = elements.partition_point(|other| {
+                    let order = compare(other.key(), element.key());
+                    order.unwrap_or_else(|failure| {
+                        failed.get_or_insert(failure);
+                        Ordering::Less
+                    }) == Ordering::Less
+                });
+                if elements.is_empty() {
+                    compare(element.key(), element.key())?;
+                }
+                failed.map_or(Ok(at), Err)?
+            }
+        };
+        elements.insert(at, element);
+        Ok(())
+    }
+
+    fn bucket(&self, key: &Value) -> usize {
+        let hash = hash(key) as u32;
+        (hash ^ hash >> 16) as usize & (self.buckets.get() - 1)
+    }
+}
+
+impl<T> Deref for Ordered<T> {
+    type Target = RefCell<Vec<T>>;
+
+    fn deref(&self) -> &RefCell<Vec<T>> {
+        &self.elements
+    }
+}
