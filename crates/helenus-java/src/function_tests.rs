@@ -7,7 +7,7 @@ use helenus_cql::value::CqlValue;
 
 use crate::{Failure, Function, Signature, Types};
 
-struct NoTypes;
+pub(crate) struct NoTypes;
 
 impl Types for NoTypes {
     fn user_type(&self, _: &str) -> Option<CqlType> {

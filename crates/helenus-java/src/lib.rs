@@ -19,6 +19,8 @@ mod flow;
 mod format;
 #[cfg(test)]
 mod function_tests;
+#[cfg(test)]
+mod fuzz_tests;
 mod interpret;
 mod known;
 mod lexer;

@@ -89,35 +89,42 @@ impl<T: Keyed> Ordered<T> {
     /// # Errors
     /// If its key can't be compared with the others'.
     pub fn insert(&self, element: T) -> Result<(), Failure> {
-        let mut elements = self.elements.borrow_mut();
-        let at = match self.order {
-            Order::Insertion => elements.len(),
+        // Taken out meanwhile: a key may be what it is put into, or hold it.
+        let mut elements = self.elements.take();
+        let place = self.place(&mut elements, element.key());
+        if let Ok(at) = place {
+            elements.insert(at, element);
+        }
+        self.elements.replace(elements);
+        place.map(drop)
+    }
+
+    /// Where an element with a new key belongs; the table may grow for it.
+    fn place(&self, elements: &mut [T], key: &Value) -> Result<usize, Failure> {
+        match self.order {
+            Order::Insertion => Ok(elements.len()),
             Order::Hash => {
-                let len = elements.len();
-                if len + 1 > self.buckets.get() / 4 * 3 {
+                if elements.len() + 1 > self.buckets.get() / 4 * 3 {
                     self.buckets.set(self.buckets.get() * 2);
                     elements.sort_by_key(|element| self.bucket(element.key()));
                 }
-                let bucket = self.bucket(element.key());
-                elements.partition_point(|other| self.bucket(other.key()) <= bucket)
+                let bucket = self.bucket(key);
+                Ok(elements.partition_point(|other| self.bucket(other.key()) <= bucket))
             }
             Order::Sorted => {
+                // Also for the first one, which must have an order.
+                compare(key, key)?;
                 let mut failed = None;
                 let at = elements.partition_point(|other| {
-                    let order = compare(other.key(), element.key());
+                    let order = compare(other.key(), key);
                     order.unwrap_or_else(|failure| {
                         failed.get_or_insert(failure);
                         Ordering::Less
                     }) == Ordering::Less
                 });
-                if elements.is_empty() {
-                    compare(element.key(), element.key())?;
-                }
-                failed.map_or(Ok(at), Err)?
+                failed.map_or(Ok(at), Err)
             }
-        };
-        elements.insert(at, element);
-        Ok(())
+        }
     }
 
     fn bucket(&self, key: &Value) -> usize {
