@@ -148,6 +148,51 @@ pub fn parse_class_name(name: &str) -> Option<CqlType> {
     parser.rest.trim().is_empty().then_some(ty)
 }
 
+/// Why that is no class of a type, in Cassandra's words; none if it is one, were it one that CQL cannot write.
+pub fn class_refusal(class: &str) -> Option<String> {
+    /// Cassandra's types that CQL cannot write.
+    const INTERNAL: [&str; 10] = [
+        "AbstractCompositeType",
+        "CompositeType",
+        "DateType",
+        "DynamicCompositeType",
+        "EmptyType",
+        "LegacyTimeUUIDType",
+        "LexicalUUIDType",
+        "PartitionerDefinedOrder",
+        "TupleType",
+        "UserType",
+    ];
+    const PACKAGE: &str = "org.apache.cassandra.db.marshal.";
+    /// Those that are nothing without the right parameters.
+    const GENERIC: [&str; 7] = [
+        "DynamicCompositeType",
+        "FrozenType",
+        "ListType",
+        "MapType",
+        "ReversedType",
+        "SetType",
+        "VectorType",
+    ];
+    if parse_class_name(class).is_some() {
+        return None;
+    }
+    let short = class.strip_prefix(PACKAGE).unwrap_or(class);
+    let (name, parameters) = short.split_once('(').unwrap_or((short, ""));
+    if GENERIC.contains(&name) && parameters != ")" {
+        return Some(format!(
+            "Error setting type {class}: Invalid definition for comparator {PACKAGE}{name}."
+        ));
+    }
+    if INTERNAL.contains(&name) {
+        return None;
+    }
+    let package = if name.contains('.') { "" } else { PACKAGE };
+    Some(format!(
+        "Error setting type {class}: Unable to find abstract-type class '{package}{name}'"
+    ))
+}
+
 struct Parser<'a> {
     rest: &'a str,
 }

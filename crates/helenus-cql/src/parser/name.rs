@@ -221,7 +221,6 @@ pub(super) fn follows_type(kind: Kind) -> bool {
         kind,
         Eof | Semicolon
             | RightParen
-            | LeftParen
             | Comma
             | Greater
             | Static
@@ -230,10 +229,6 @@ pub(super) fn follows_type(kind: Kind) -> bool {
             | FinalFunc
             | InitCond
             | Language
-            | With
-            | Alter
-            | Add
-            | Rename
     )
 }
 

@@ -175,6 +175,9 @@ impl Parser<'_> {
             Kind::Full => IndexTargetKind::Full,
             Kind::Values if self.kind_at(1) == Kind::LeftParen => IndexTargetKind::Values,
             Kind::Keys if self.kind_at(1) == Kind::LeftParen => IndexTargetKind::Keys,
+            Kind::Values | Kind::Keys if !matches!(self.kind_at(1), Kind::RightParen | Kind::Comma) => {
+                return Err(self.no_viable_at(1));
+            }
             _ => {
                 return Ok(IndexTarget {
                     column: self.column()?,
@@ -192,8 +195,12 @@ impl Parser<'_> {
     /// Rule `dropIndexStatement`.
     pub(super) fn drop_index(&mut self) -> Parsed<DropIndex> {
         self.expect_all(&[Kind::Drop, Kind::Index])?;
+        let if_exists = self.if_exists()?;
+        if self.kind().is_ident() && !matches!(self.kind_at(1), Kind::Dot | Kind::Eof | Kind::Semicolon) {
+            return Err(self.no_viable_at(1));
+        }
         Ok(DropIndex {
-            if_exists: self.if_exists()?,
+            if_exists,
             name: self.index_name()?,
         })
     }

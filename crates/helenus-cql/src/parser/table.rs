@@ -111,6 +111,9 @@ impl Parser<'_> {
 
     /// Rule `columnMask`.
     fn column_mask(&mut self) -> Parsed<ColumnMask> {
+        if self.kind_at(1) != Kind::With {
+            return Err(self.no_viable_at(1));
+        }
         self.expect_all(&[Kind::Masked, Kind::With])?;
         if self.at(Kind::Default) && !matches!(self.kind_at(1), Kind::LeftParen | Kind::Dot) {
             self.advance();

@@ -3,6 +3,7 @@
 use super::name::follows_type;
 use super::{Parsed, Parser};
 use crate::ast::TypeName;
+use crate::frame::class_name::class_refusal;
 use crate::lexer::Kind;
 use crate::types::NativeType;
 
@@ -27,7 +28,7 @@ impl Parser<'_> {
         let qualified = self.kind_at(1) == Kind::Dot;
         match kind {
             _ if kind.is_native_type() && !qualified => {
-                if !follows_type(self.kind_at(1)) || self.kind_at(1) == Kind::LeftParen {
+                if !follows_type(self.kind_at(1)) {
                     return Err(self.no_viable_at(1));
                 }
                 self.reads(2);
@@ -55,7 +56,7 @@ impl Parser<'_> {
             }
             Kind::Vector if parameterised => self.vector_type(),
             Kind::Frozen if parameterised => self.frozen_type(),
-            _ if kind.is_string() => Ok(TypeName::Custom(self.expect_string()?)),
+            _ if kind.is_string() => self.custom_type(),
             _ if kind.is_ident() => {
                 let is_keyword = matches!(
                     kind,
@@ -67,6 +68,15 @@ impl Parser<'_> {
                 Ok(TypeName::UserType(self.user_type_name()?))
             }
             _ => Err(self.no_viable()),
+        }
+    }
+
+    /// The name of a class; one that there is not is a matter of syntax.
+    fn custom_type(&mut self) -> Parsed<TypeName> {
+        let class = self.expect_string()?;
+        match class_refusal(&class) {
+            Some(refusal) => Err(self.recognition_error(refusal)),
+            None => Ok(TypeName::Custom(class)),
         }
     }
 

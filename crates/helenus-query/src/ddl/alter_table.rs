@@ -327,6 +327,7 @@ fn change_options(table: &Table, properties: &ast::Properties) -> Result<Option<
     options::apply(properties, TableOptions::default())?;
     let changed = options::read(properties, table.options.clone())?;
     if properties.get("id").is_some() {
+        table::new_id(properties)?;
         return Err(CqlError::Config("Cannot alter table id.".to_owned()));
     }
     if table.is_counter && changed.default_time_to_live_s > 0 {

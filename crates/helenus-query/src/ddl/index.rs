@@ -205,7 +205,7 @@ fn existing<'t>(table: &'t Table, target: &ast::IndexTarget) -> Result<&'t Colum
         CqlError::invalid(format!(
             "Undefined column name {} in table {}",
             quote_identifier(name),
-            table.full_name()
+            table.cql_name()
         ))
     })
 }

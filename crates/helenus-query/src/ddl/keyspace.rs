@@ -33,6 +33,7 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateKeyspace) -> Applied 
     let Some(declared) = declared else {
         return Err(CqlError::invalid("Missing mandatory option 'replication'"));
     };
+    check_class(&declared)?;
     if ctx.schema.keyspace(name).is_some() {
         return match statement.if_not_exists {
             true => unchanged(),
@@ -63,6 +64,9 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateKeyspace) -> Applied 
 pub fn alter(ctx: &DdlContext<'_>, statement: &ast::AlterKeyspace) -> Applied {
     let name = statement.name.as_str();
     properties::check_known(&statement.properties, &KNOWN)?;
+    if let Some(declared) = properties::map(&statement.properties, "replication")? {
+        check_class(&declared)?;
+    }
     let current = match ctx.keyspace_to_alter(name) {
         Err(CqlError::Invalid(_)) if statement.if_exists => return unchanged(),
         found => found?,
@@ -110,6 +114,18 @@ pub fn drop(ctx: &DdlContext<'_>, statement: &ast::DropKeyspace) -> Applied {
     )))
 }
 
+/// What is said of a map without a class before anything else is.
+fn check_class(declared: &Options) -> Result<(), CqlError> {
+    match declared.is_empty() || declared.contains_key("class") {
+        true => Ok(()),
+        false => Err(no_class()),
+    }
+}
+
+fn no_class() -> CqlError {
+    CqlError::Config("Missing replication strategy class".to_owned())
+}
+
 /// Replication from its options (Cassandra's `ReplicationParams` and the strategies' own checks).
 fn replication(
     ctx: &DdlContext<'_>,
@@ -117,9 +133,7 @@ fn replication(
     mut declared: Options,
     previous: Option<&Replication>,
 ) -> Result<Replication, CqlError> {
-    let class = declared
-        .remove("class")
-        .ok_or_else(|| CqlError::Config("Missing replication strategy class".to_owned()))?;
+    let class = declared.remove("class").ok_or_else(no_class)?;
     let short = class.strip_prefix(LOCATOR_PACKAGE).unwrap_or(&class).to_owned();
     match short.as_str() {
         "SimpleStrategy" => {

@@ -40,17 +40,16 @@ pub(super) fn config<T>(message: String) -> Result<T, CqlError> {
     Err(CqlError::Config(message))
 }
 
-/// The options of what is created with a WITH clause. The chance of false positives is ten times as large as otherwise where
-/// compaction is leveled.
+/// A chance of false positives that stands for the one that suits the compaction.
+const FP_CHANCE_UNSET: f64 = -1.0;
+
+/// The options of what is created with a WITH clause.
 pub fn of_new(properties: &Properties) -> Result<TableOptions, CqlError> {
-    let mut options = apply(properties, TableOptions::default())?;
-    let is_leveled = |class: &String| class.ends_with(".LeveledCompactionStrategy");
-    if options.compaction.get("class").is_some_and(is_leveled)
-        && properties.get("bloom_filter_fp_chance").is_none()
-    {
-        options.bloom_filter_fp_chance = 0.1;
-    }
-    Ok(options)
+    let unset = TableOptions {
+        bloom_filter_fp_chance: FP_CHANCE_UNSET,
+        ..TableOptions::default()
+    };
+    apply(properties, unset)
 }
 
 /// The options that result from a WITH clause on top of those that were there.
@@ -123,6 +122,13 @@ pub fn read(properties: &Properties, mut options: TableOptions) -> Result<TableO
     );
     replace(&mut options.allow_auto_snapshot, boolean("allow_auto_snapshot")?);
     replace(&mut options.incremental_backups, boolean("incremental_backups")?);
+    if options.bloom_filter_fp_chance == FP_CHANCE_UNSET {
+        let is_leveled = |class: &String| class.ends_with(".LeveledCompactionStrategy");
+        options.bloom_filter_fp_chance = match options.compaction.get("class").is_some_and(is_leveled) {
+            true => 0.1,
+            false => 0.01,
+        };
+    }
     Ok(options)
 }
 

@@ -13,6 +13,7 @@ use super::compact;
 use super::options;
 use super::properties;
 use super::{Applied, Change, DdlContext, TABLE_NAME_LEN_MAX, is_valid_name, unchanged};
+use crate::java_order;
 use crate::response::{ChangeKind, SchemaTarget};
 use crate::schema::{Column, ColumnKind, Keyspace, Schema, Table, TableBuilder, TableKind};
 use crate::term::resolve_type;
@@ -48,13 +49,13 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateTable) -> Applied {
     if taken.is_some_and(|taken| !taken.is_view()) {
         return taken_answer();
     }
-    let keys = keys(statement, name)?;
-    let mut columns = columns(ctx, keyspace, statement, &keys)?;
+    let table_options = options::of_new(&statement.properties)?;
+    let types = types(ctx, keyspace, statement)?;
+    let mut columns = columns(statement, &keys(statement, name, &types)?, types)?;
     let compact = match statement.compact_storage {
         true => Some(compact::complete(&mut columns)?),
         false => None,
     };
-    let table_options = options::of_new(&statement.properties)?;
     let id = new_id(&statement.properties)?;
     check_name(keyspace_name, name)?;
     // A view's name is looked at when the table is known to be right, where Cassandra fails halfway.
@@ -135,26 +136,50 @@ pub(super) fn partition_key(statement: &ast::CreateTable) -> Result<&[ast::Ident
     })
 }
 
+/// The columns' types, all looked up before anything is said of a key, in the order in which Cassandra does.
+fn types<'a>(
+    ctx: &DdlContext<'_>,
+    keyspace: &Keyspace,
+    statement: &'a ast::CreateTable,
+) -> Result<BTreeMap<&'a str, CqlType>, CqlError> {
+    let mut types = BTreeMap::new();
+    for definition in java_order::by_name(statement.columns.iter().collect(), |column| column.name.as_str()) {
+        let ty = resolve_type(ctx.schema, &keyspace.name, &definition.ty)?;
+        types.insert(definition.name.as_str(), ty);
+    }
+    if types.values().any(holds_nested_collections) {
+        return Err(CqlError::invalid(
+            "Non-frozen UDTs with nested non-frozen collections are not supported",
+        ));
+    }
+    Ok(types)
+}
+
 /// The primary key and the clustering order as declared, checked against each other and the columns.
-fn keys<'a>(statement: &'a ast::CreateTable, name: &str) -> Result<Keys<'a>, CqlError> {
+fn keys<'a>(
+    statement: &'a ast::CreateTable,
+    name: &str,
+    types: &BTreeMap<&str, CqlType>,
+) -> Result<Keys<'a>, CqlError> {
     let partition = partition_key(statement)?;
     let clustering = &statement.clustering_columns;
     let mut seen = BTreeSet::new();
     for column in partition.iter().chain(clustering) {
-        if !statement
+        let definition = statement
             .columns
             .iter()
-            .any(|definition| definition.name == *column)
-        {
+            .find(|definition| definition.name == *column);
+        let (Some(definition), Some(ty)) = (definition, types.get(column.as_str())) else {
             return Err(CqlError::invalid(format!(
                 "Unknown column '{column}' referenced in PRIMARY KEY for table '{name}'"
             )));
-        }
+        };
         if !seen.insert(column.as_str()) {
             return Err(CqlError::invalid(format!(
                 "Duplicate column '{column}' in PRIMARY KEY clause for table '{name}'"
             )));
         }
+        check_key_type(definition, ty)?;
     }
     check_clustering_order(statement, clustering)?;
     let order = &statement.clustering_order;
@@ -207,19 +232,15 @@ fn check_clustering_order(statement: &ast::CreateTable, clustering: &[ast::Ident
 }
 
 fn columns(
-    ctx: &DdlContext<'_>,
-    keyspace: &Keyspace,
     statement: &ast::CreateTable,
     keys: &Keys<'_>,
+    mut types: BTreeMap<&str, CqlType>,
 ) -> Result<Vec<Column>, CqlError> {
     let mut columns = Vec::with_capacity(statement.columns.len());
     for (number, definition) in statement.columns.iter().enumerate() {
-        let ty = resolve_type(ctx.schema, &keyspace.name, &definition.ty)?;
-        if holds_nested_collections(&ty) {
-            return Err(CqlError::invalid(
-                "Non-frozen UDTs with nested non-frozen collections are not supported",
-            ));
-        }
+        let Some(ty) = types.remove(definition.name.as_str()) else {
+            continue;
+        };
         let position = |columns: &[ast::Ident]| columns.iter().position(|column| *column == definition.name);
         let (kind, position) = match (position(keys.partition), position(keys.clustering)) {
             (Some(at), _) => (ColumnKind::PartitionKey, at),
@@ -227,7 +248,6 @@ fn columns(
             (None, None) if definition.is_static => (ColumnKind::Static, 0),
             (None, None) => (ColumnKind::Regular, 0),
         };
-        check_key_type(definition, kind, &ty)?;
         if kind == ColumnKind::Static && keys.clustering.is_empty() && !statement.compact_storage {
             return Err(CqlError::invalid(
                 "Static columns are only useful (and thus allowed) if the table has at least one clustering column",
@@ -285,14 +305,7 @@ fn is_reversed(ty: &TypeName) -> bool {
         .starts_with("ReversedType(")
 }
 
-fn check_key_type(
-    definition: &ast::ColumnDefinition,
-    kind: ColumnKind,
-    ty: &CqlType,
-) -> Result<(), CqlError> {
-    if !matches!(kind, ColumnKind::PartitionKey | ColumnKind::Clustering) {
-        return Ok(());
-    }
+fn check_key_type(definition: &ast::ColumnDefinition, ty: &CqlType) -> Result<(), CqlError> {
     let name = &definition.name;
     if matches!(definition.ty, TypeName::Custom(_)) && ty.is_multicell() {
         return Err(not_frozen_in_key(name.as_str(), ty));

@@ -1,5 +1,6 @@
 //! CREATE, ALTER and DROP TYPE.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use helenus_cql::ast;
@@ -23,16 +24,20 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateType) -> Applied {
             ))),
         };
     }
-    let mut fields: Vec<UserTypeField> = Vec::with_capacity(statement.fields.len());
-    for (field, ty) in &statement.fields {
-        if fields.iter().any(|known| known.name == field.as_str()) {
+    let mut names = BTreeSet::new();
+    for (field, _) in &statement.fields {
+        if !names.insert(field.as_str()) {
             return Err(CqlError::invalid(format!(
                 "Duplicate field name '{field}' in type '{name}'"
             )));
         }
+    }
+    statement.fields.iter().try_for_each(|(_, ty)| check_field(ty))?;
+    let mut fields: Vec<UserTypeField> = Vec::with_capacity(statement.fields.len());
+    for (field, ty) in &statement.fields {
         fields.push(UserTypeField {
             name: field.0.clone(),
-            ty: field_type(ctx, keyspace_name, ty)?,
+            ty: resolve_type(ctx.schema, keyspace_name, ty)?,
         });
     }
     let mut keyspace = Keyspace::clone(keyspace);
@@ -51,15 +56,14 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateType) -> Applied {
     )))
 }
 
-/// The type of a field: no counter, no user type that isn't frozen.
-fn field_type(ctx: &DdlContext<'_>, keyspace: &str, ty: &ast::TypeName) -> Result<CqlType, CqlError> {
+/// The type of a field: no counter, no user type that isn't frozen, which is said before a name is looked up, as Cassandra does.
+fn check_field(ty: &ast::TypeName) -> Result<(), CqlError> {
     match ty {
         ast::TypeName::Native(native) if CqlType::Native(*native).is_counter() => {
             Err(CqlError::invalid("A user type cannot contain counters"))
         }
-        // Said before the name is looked up, as Cassandra does.
         ast::TypeName::UserType(_) => Err(CqlError::invalid("A user type cannot contain non-frozen UDTs")),
-        ty => resolve_type(ctx.schema, keyspace, ty),
+        _ => Ok(()),
     }
 }
 
@@ -124,7 +128,8 @@ fn add_field(
     field: &ast::Ident,
     ty: &ast::TypeName,
 ) -> Result<UserType, CqlError> {
-    let ty = field_type(ctx, &keyspace.name, ty)?;
+    check_field(ty)?;
+    let ty = resolve_type(ctx.schema, &keyspace.name, ty)?;
     if ty.references_udt(&keyspace.name, &current.name) {
         return Err(CqlError::invalid(format!(
             "Cannot add new field {field} of type {} to user type {}.{} as it would create a circular reference",

@@ -2,7 +2,7 @@
 
 use helenus_cql::ast::TypeName;
 use helenus_cql::error::CqlError;
-use helenus_cql::frame::class_name::parse_class_name;
+use helenus_cql::frame::class_name::{class_refusal, parse_class_name};
 use helenus_cql::types::{CqlType, NativeType};
 
 use crate::schema::Schema;
@@ -26,6 +26,9 @@ pub fn resolve_type(schema: &Schema, keyspace: &str, name: &TypeName) -> Result<
             Ok(CqlType::set(element, false))
         }
         TypeName::Map(key, value) => {
+            refuse_not_frozen(value, name)?;
+            refuse_counter(value, &name.to_string())?;
+            refuse_counter(key, &name.to_string())?;
             refuse_duration(key, &name.to_string(), "as map keys")?;
             let key = resolve_nested(schema, keyspace, key, name)?;
             let value = resolve_nested(schema, keyspace, value, name)?;
@@ -89,18 +92,18 @@ fn resolve_frozen(schema: &Schema, keyspace: &str, name: &TypeName) -> Result<Cq
     };
     match name {
         TypeName::List(element) => {
-            refuse_counter(element, &format!("frozen<{name}>"))?;
+            refuse_counter(element, &shown_frozen(name))?;
             Ok(CqlType::list(freeze(element)?, true))
         }
         TypeName::Set(element) => {
-            refuse_counter(element, &format!("frozen<{name}>"))?;
-            refuse_duration(element, &format!("frozen<{name}>"), "inside sets")?;
+            refuse_counter(element, &shown_frozen(name))?;
+            refuse_duration(element, &shown_frozen(name), "inside sets")?;
             Ok(CqlType::set(freeze(element)?, true))
         }
         TypeName::Map(key, value) => {
-            refuse_counter(key, &format!("frozen<{name}>"))?;
-            refuse_counter(value, &format!("frozen<{name}>"))?;
-            refuse_duration(key, &format!("frozen<{name}>"), "as map keys")?;
+            refuse_counter(key, &shown_frozen(name))?;
+            refuse_counter(value, &shown_frozen(name))?;
+            refuse_duration(key, &shown_frozen(name), "as map keys")?;
             Ok(CqlType::map(freeze(key)?, freeze(value)?, true))
         }
         TypeName::Tuple(elements) => {
@@ -114,6 +117,18 @@ fn resolve_frozen(schema: &Schema, keyspace: &str, name: &TypeName) -> Result<Cq
         | TypeName::Vector { .. }
         | TypeName::UserType(_)
         | TypeName::Custom(_) => resolve_type(schema, keyspace, name),
+    }
+}
+
+/// A type within `frozen<>` as Cassandra shows it: what it nests is frozen by name.
+fn shown_frozen(name: &TypeName) -> String {
+    match name {
+        TypeName::List(element) => format!("frozen<list<{}>>", shown_frozen(element)),
+        TypeName::Set(element) => format!("frozen<set<{}>>", shown_frozen(element)),
+        TypeName::Map(key, value) => format!("frozen<map<{}, {}>>", shown_frozen(key), shown_frozen(value)),
+        TypeName::UserType(_) => format!("frozen<{name}>"),
+        TypeName::Frozen(inner) => shown_frozen(inner),
+        other => other.to_string(),
     }
 }
 
@@ -132,15 +147,19 @@ fn resolve_nested(
     outer: &TypeName,
 ) -> Result<CqlType, CqlError> {
     refuse_counter(nested, &outer.to_string())?;
-    match nested {
-        TypeName::UserType(_) => Err(CqlError::invalid(format!(
-            "Non-frozen UDTs are not allowed inside collections: {outer}"
-        ))),
-        TypeName::List(_) | TypeName::Set(_) | TypeName::Map(..) => Err(CqlError::invalid(format!(
-            "Non-frozen collections are not allowed inside collections: {outer}"
-        ))),
-        _ => resolve_type(schema, keyspace, nested),
-    }
+    refuse_not_frozen(nested, outer)?;
+    resolve_type(schema, keyspace, nested)
+}
+
+fn refuse_not_frozen(nested: &TypeName, outer: &TypeName) -> Result<(), CqlError> {
+    let what = match nested {
+        TypeName::UserType(_) => "UDTs",
+        TypeName::List(_) | TypeName::Set(_) | TypeName::Map(..) => "collections",
+        _ => return Ok(()),
+    };
+    Err(CqlError::invalid(format!(
+        "Non-frozen {what} are not allowed inside collections: {outer}"
+    )))
 }
 
 fn refuse_counter(nested: &TypeName, outer: &str) -> Result<(), CqlError> {
@@ -163,48 +182,10 @@ fn refuse_duration(nested: &TypeName, outer: &str, place: &str) -> Result<(), Cq
 
 /// Why a Java class is no type here.
 fn unknown_class(class: &str) -> CqlError {
-    /// Cassandra's types that CQL cannot write.
-    const INTERNAL: [&str; 10] = [
-        "AbstractCompositeType",
-        "CompositeType",
-        "DateType",
-        "DynamicCompositeType",
-        "EmptyType",
-        "LegacyTimeUUIDType",
-        "LexicalUUIDType",
-        "PartitionerDefinedOrder",
-        "TupleType",
-        "UserType",
-    ];
-    const PACKAGE: &str = "org.apache.cassandra.db.marshal.";
-    /// Those that are nothing without the right parameters.
-    const GENERIC: [&str; 7] = [
-        "DynamicCompositeType",
-        "FrozenType",
-        "ListType",
-        "MapType",
-        "ReversedType",
-        "SetType",
-        "VectorType",
-    ];
-    let short = class.strip_prefix(PACKAGE).unwrap_or(class);
-    let (name, parameters) = short.split_once('(').unwrap_or((short, ""));
-    if GENERIC.contains(&name) && parameters != ")" {
-        return CqlError::Syntax(format!(
-            "Error setting type {class}: Invalid definition for comparator {PACKAGE}{name}."
-        ));
+    match class_refusal(class) {
+        Some(refusal) => CqlError::Syntax(refusal),
+        None => CqlError::invalid(format!("Custom type {class} is not supported: use a CQL type")),
     }
-    if INTERNAL.contains(&name) {
-        return CqlError::invalid(format!("Custom type {class} is not supported: use a CQL type"));
-    }
-    let full_name = if name.contains('.') {
-        name.to_owned()
-    } else {
-        format!("{PACKAGE}{name}")
-    };
-    CqlError::Syntax(format!(
-        "Error setting type {class}: Unable to find abstract-type class '{full_name}'"
-    ))
 }
 
 /// The type as written, but user types with their keyspace, as Cassandra shows it.
