@@ -13,6 +13,7 @@ const NAMES: &[&str] = &[
     "java.lang.Character",
     "java.lang.Class",
     "java.lang.ClassCastException",
+    "java.lang.CloneNotSupportedException",
     "java.lang.Comparable",
     "java.lang.Double",
     "java.lang.Error",
@@ -22,6 +23,7 @@ const NAMES: &[&str] = &[
     "java.lang.IllegalStateException",
     "java.lang.IndexOutOfBoundsException",
     "java.lang.Integer",
+    "java.lang.InterruptedException",
     "java.lang.Iterable",
     "java.lang.Long",
     "java.lang.Math",
@@ -44,7 +46,10 @@ const NAMES: &[&str] = &[
     "java.lang.UnsupportedOperationException",
     "java.math.BigDecimal",
     "java.math.BigInteger",
+    "java.net.Inet4Address",
+    "java.net.Inet6Address",
     "java.net.InetAddress",
+    "java.net.NetworkInterface",
     "java.net.UnknownHostException",
     "java.nio.ByteBuffer",
     "java.util.ArrayList",
@@ -102,6 +107,20 @@ pub(crate) fn whole_name(class: &str) -> &str {
     found.copied().unwrap_or(class)
 }
 
+/// Whether a static method may not be called although its class may be named.
+pub(crate) fn is_forbidden(class: &str, method: &str) -> bool {
+    match class {
+        "Class" => method == "forName",
+        "ByteBuffer" => method == "allocateDirect",
+        "InetAddress" | "Inet4Address" | "Inet6Address" => matches!(
+            method,
+            "getAllByName" | "getByAddress" | "getByName" | "getLocalHost" | "getLoopbackAddress"
+        ),
+        "NetworkInterface" => true,
+        _ => false,
+    }
+}
+
 /// Whether an object of class `own` is a `Throwable`.
 pub(crate) fn is_throwable(class: &str) -> bool {
     whole_name(class) != class
@@ -130,7 +149,12 @@ pub(crate) fn is_exception(own: &str, wanted: &str) -> bool {
 pub(crate) fn is_checked(class: &str) -> bool {
     matches!(
         class,
-        "Exception" | "Throwable" | "IOException" | "UnknownHostException"
+        "CloneNotSupportedException"
+            | "Exception"
+            | "InterruptedException"
+            | "IOException"
+            | "Throwable"
+            | "UnknownHostException"
     )
 }
 

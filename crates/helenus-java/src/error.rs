@@ -1,11 +1,14 @@
 //! What is wrong with a function, and what went wrong in it.
 
-/// Why a function's source is refused: lines as Cassandra's compiler words them.
+/// Why a function's source is refused, in Cassandra's words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}", mistakes.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
-pub struct CompileError {
+pub enum CompileError {
     /// In the order of the source.
-    pub mistakes: Vec<Mistake>,
+    #[error("Java source compilation failed:\n{}\n", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+    Mistakes(Vec<Mistake>),
+    /// What is Java, and not allowed in functions (Cassandra's `UDFByteCodeVerifier`).
+    #[error("Java UDF validation failed: [{}]", .0.join(", "))]
+    Forbidden(Vec<String>),
 }
 
 /// One thing that is wrong with a source.

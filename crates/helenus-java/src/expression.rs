@@ -417,6 +417,13 @@ impl Parser {
         let mut last = self.name()?;
         if self.is_symbol("(") {
             let arguments = self.arguments()?;
+            if matches!(
+                last.as_str(),
+                "clone" | "finalize" | "notify" | "notifyAll" | "wait"
+            ) {
+                self.forbid(format!("call to java.lang.Object.{last}()"));
+                return Ok(ExprKind::Meaningless);
+            }
             let shown = if arguments.is_empty() { "" } else { "…" };
             self.note(
                 line,
@@ -448,6 +455,10 @@ impl Parser {
                     self.note(line, format!("{class} cannot be resolved{what}"));
                     return Ok(ExprKind::Meaningless);
                 };
+                if classes::is_forbidden(name, &last) {
+                    self.forbid(format!("call to {}.{last}()", classes::whole_name(name)));
+                    return Ok(ExprKind::Meaningless);
+                }
                 return Ok(ExprKind::StaticCall {
                     class: name.to_owned(),
                     method: last,

@@ -28,7 +28,11 @@ fn compile(source: &str, arguments: &[(&str, CqlType)], returns: CqlType) -> Res
         returns,
         is_called_on_null: true,
     };
-    Function::compile(source, signature).map_err(|error| error.to_string())
+    Function::compile(source, signature).map_err(|error| {
+        let error = error.to_string();
+        let lines = error.strip_prefix("Java source compilation failed:\n");
+        lines.map_or(error.as_str(), str::trim_end).to_owned()
+    })
 }
 
 fn call(function: &Function, arguments: Vec<Option<CqlValue>>) -> Result<Option<CqlValue>, Failure> {
@@ -336,6 +340,14 @@ fn what_is_wrong_is_said_with_its_line() {
         "Line 1: Thread cannot be resolved to a type\nLine 1: Thread cannot be resolved to a type"
     );
     assert_eq!(refused("return 1; return 2;"), "Line 1: Unreachable code");
+    assert_eq!(
+        refused("synchronized (this) { notify(); } return a;"),
+        "Java UDF validation failed: [call to java.lang.Object.notify(), use of synchronized]"
+    );
+    assert_eq!(
+        refused("return a; } static final int field = 1; { a++;"),
+        "Java UDF validation failed: [field declared: field, initializer declared]"
+    );
     assert_eq!(
         refused("return t.length(1);"),
         "Line 1: The method length() in the type String is not applicable for the arguments (int)"

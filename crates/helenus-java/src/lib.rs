@@ -86,18 +86,21 @@ impl Function {
         let arguments: Vec<_> = arguments
             .map(|(name, ty)| (name.clone(), parameter_type(ty, is_nullable)))
             .collect();
-        let refused = |mistakes: Vec<Mistake>| CompileError { mistakes };
-        let (mut body, mut mistakes) =
-            parser::parse(source, &arguments).map_err(|mistake| refused(vec![mistake]))?;
+        let parser::Source {
+            mut body,
+            mut mistakes,
+            forbidden,
+        } = parser::parse(source, &arguments).map_err(|mistake| CompileError::Mistakes(vec![mistake]))?;
         check::check(
             &mut body,
             &parameter_type(&signature.returns, is_nullable),
             &mut mistakes,
         );
         mistakes.sort_by_key(|mistake| mistake.line);
-        match mistakes.is_empty() {
-            true => Ok(Function { signature, body }),
-            false => Err(refused(mistakes)),
+        match (mistakes.is_empty(), forbidden.is_empty()) {
+            (true, true) => Ok(Function { signature, body }),
+            (true, false) => Err(CompileError::Forbidden(forbidden.into_iter().collect())),
+            (false, _) => Err(CompileError::Mistakes(mistakes)),
         }
     }
 

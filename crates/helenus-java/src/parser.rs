@@ -1,5 +1,7 @@
 //! Reads a function's body: tokens, names and types. Statements are read in [`crate::statement`], expressions in [`crate::expression`].
 
+use std::collections::BTreeSet;
+
 use crate::ast::{Body, Target, Type};
 use crate::classes;
 use crate::error::Mistake;
@@ -27,6 +29,16 @@ pub(crate) struct Parser {
     depth: usize,
     /// What is wrong although it could be read.
     mistakes: Vec<Mistake>,
+    pub forbidden: BTreeSet<String>,
+}
+
+/// A source that could be read.
+pub(crate) struct Source {
+    pub body: Body,
+    /// What is wrong with it all the same.
+    pub mistakes: Vec<Mistake>,
+    /// What in it functions may not do.
+    pub forbidden: BTreeSet<String>,
 }
 
 /// A place to go back to.
@@ -35,11 +47,11 @@ pub(crate) struct Mark {
     mistakes: usize,
 }
 
-/// Reads a body whose parameters have these names and types, and what is wrong with it although it could be read.
+/// Reads a body whose parameters have these names and types.
 ///
 /// # Errors
 /// The first thing that is no Java, or no Java that is understood here.
-pub(crate) fn parse(source: &str, parameters: &[(String, Type)]) -> Parsed<(Body, Vec<Mistake>)> {
+pub(crate) fn parse(source: &str, parameters: &[(String, Type)]) -> Parsed<Source> {
     let mut parser = Parser {
         tokens: tokens(source)?,
         at: 0,
@@ -48,19 +60,27 @@ pub(crate) fn parse(source: &str, parameters: &[(String, Type)]) -> Parsed<(Body
         finals: Vec::new(),
         depth: 0,
         mistakes: Vec::new(),
+        forbidden: BTreeSet::new(),
     };
     for (name, ty) in parameters {
         parser.declare(name, ty.clone())?;
     }
     let mut statements = Vec::new();
     while parser.peek() != &Kind::End {
-        statements.push(parser.statement()?);
+        match parser.is_symbol("}") {
+            true => parser.members()?,
+            false => statements.push(parser.statement()?),
+        }
     }
     let body = Body {
         statements,
         slots: parser.slots,
     };
-    Ok((body, parser.mistakes))
+    Ok(Source {
+        body,
+        mistakes: parser.mistakes,
+        forbidden: parser.forbidden,
+    })
 }
 
 impl Parser {
@@ -95,6 +115,11 @@ impl Parser {
     pub fn go_back(&mut self, mark: &Mark) {
         self.at = mark.at;
         self.mistakes.truncate(mark.mistakes);
+    }
+
+    /// Notes what functions may not do.
+    pub fn forbid(&mut self, what: impl Into<String>) {
+        self.forbidden.insert(what.into());
     }
 
     /// Notes a mistake that reading goes on after.

@@ -95,11 +95,81 @@ impl Parser {
                 self.at += 1;
                 self.locals(true)
             }
-            "class" | "interface" | "enum" | "synchronized" | "assert" | "static" | "abstract" => {
+            "synchronized" => self.synchronized(),
+            "assert" => self.assertion(),
+            "class" | "interface" | "enum" | "static" | "abstract" => {
                 Err(self.error(format!("'{word}' is not supported in functions")))
             }
             _ if self.is_declaration() => self.locals(false),
             _ => self.expression_statement(),
+        }
+    }
+
+    fn synchronized(&mut self) -> Parsed<StatementKind> {
+        self.at += 1;
+        self.expect("(")?;
+        if !self.take_word("this") {
+            self.expression()?;
+        }
+        self.expect(")")?;
+        self.forbid("use of synchronized");
+        Ok(StatementKind::Block(self.block()?))
+    }
+
+    fn assertion(&mut self) -> Parsed<StatementKind> {
+        self.at += 1;
+        self.expression()?;
+        if self.take_symbol(":") {
+            self.expression()?;
+        }
+        self.end("BlockStatements")?;
+        self.forbid("field declared: $assertionsDisabled");
+        self.forbid("static initializer declared");
+        Ok(StatementKind::Block(Vec::new()))
+    }
+
+    /// What follows a body that closes the method it stands in: fields and initializers, the last of which is closed by the method's end.
+    pub fn members(&mut self) -> Parsed<()> {
+        let open = self.unexpected();
+        self.expect("}")?;
+        loop {
+            let mut is_static = false;
+            while let Kind::Word(word) = self.peek()
+                && matches!(
+                    word.as_str(),
+                    "final" | "private" | "public" | "protected" | "static"
+                )
+            {
+                is_static |= word == "static";
+                self.at += 1;
+            }
+            if self.take_symbol("{") {
+                let is_empty = matches!(self.peek(), Kind::End | Kind::Symbol("}"));
+                while !matches!(self.peek(), Kind::End | Kind::Symbol("}")) {
+                    self.statement()?;
+                }
+                match is_static {
+                    true => self.forbid("static initializer declared"),
+                    false if !is_empty => self.forbid("initializer declared"),
+                    false => {}
+                }
+                if !self.take_symbol("}") {
+                    return Ok(());
+                }
+                continue;
+            }
+            if !self.is_declaration() {
+                return Err(open);
+            }
+            let ty = self.type_name()?;
+            let name = self.name()?;
+            if self.take_symbol("=") {
+                self.expression()?;
+                self.forbid("initializer declared");
+            }
+            self.end("ClassBodyDeclarations")?;
+            self.declare(&name, ty)?;
+            self.forbid(format!("field declared: {name}"));
         }
     }
 

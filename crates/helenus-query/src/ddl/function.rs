@@ -128,9 +128,7 @@ fn compiled(
     }
     match function.code() {
         Ok(_) => Ok(function),
-        Err(error) => Err(CqlError::invalid(format!(
-            "Java source compilation failed:\n{error}\n"
-        ))),
+        Err(error) => Err(CqlError::invalid(error.to_string())),
     }
 }
 
