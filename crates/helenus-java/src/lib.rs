@@ -7,6 +7,7 @@
 
 mod ast;
 mod check;
+mod check_expression;
 mod classes;
 mod collections;
 mod context;
@@ -32,6 +33,7 @@ mod number;
 mod ordered;
 mod parser;
 mod place;
+mod primary;
 mod signatures;
 mod statement;
 mod statics;
