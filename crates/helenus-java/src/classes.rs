@@ -46,6 +46,7 @@ const NAMES: &[&str] = &[
     "java.lang.UnsupportedOperationException",
     "java.math.BigDecimal",
     "java.math.BigInteger",
+    "java.math.RoundingMode",
     "java.net.Inet4Address",
     "java.net.Inet6Address",
     "java.net.InetAddress",

@@ -34,6 +34,7 @@ mod ordered;
 mod parser;
 mod place;
 mod primary;
+mod rounding;
 mod signatures;
 mod statement;
 mod statics;

@@ -4,13 +4,15 @@ use std::cell::RefCell;
 use std::cmp::Ordering;
 use std::rc::Rc;
 
-use helenus_cql::value::{civil, uuid};
+use helenus_cql::value::{Decimal, civil, uuid};
 use num_bigint::BigInt;
 
 use crate::ast::Type;
 use crate::classes::whole_name;
 use crate::error::Failure;
+use crate::limits::TEXT_MAX;
 use crate::number::convert;
+use crate::rounding::{self, RoundingMode};
 use crate::statics::order;
 use crate::value::Value;
 use crate::{collections, fields, strings, text};
@@ -191,6 +193,27 @@ fn number(object: &Value, method: &str, arguments: &[Value]) -> Result<Option<Va
         (Value::BigInteger(a), "abs", []) => Some(Value::BigInteger(a.magnitude().clone().into())),
         (Value::BigInteger(a), "signum", []) => Some(order(a.cmp(&BigInt::ZERO))),
         (Value::BigInteger(a), "bitLength", []) => Some(Value::Int(a.bits() as i32)),
+        (Value::BigDecimal(a), "setScale", [scale]) => {
+            let one = Decimal::new(1, 0);
+            let scaled = rounding::divide(a, &one, scale.to_int()?, RoundingMode::Unnecessary)?;
+            Some(Value::BigDecimal(scaled))
+        }
+        (Value::BigDecimal(a), "setScale", [scale, Value::RoundingMode(mode)]) => {
+            let one = Decimal::new(1, 0);
+            Some(Value::BigDecimal(rounding::divide(
+                a,
+                &one,
+                scale.to_int()?,
+                *mode,
+            )?))
+        }
+        (Value::BigDecimal(a), "divide", [Value::BigDecimal(b), Value::RoundingMode(mode)]) => {
+            Some(Value::BigDecimal(rounding::divide(a, b, a.scale, *mode)?))
+        }
+        (Value::BigDecimal(a), "divide", [Value::BigDecimal(b), scale, Value::RoundingMode(mode)]) => {
+            Some(Value::BigDecimal(rounding::divide(a, b, scale.to_int()?, *mode)?))
+        }
+        (Value::BigDecimal(a), "stripTrailingZeros", []) => Some(Value::BigDecimal(a.strip_trailing_zeros())),
         (Value::BigDecimal(a), _, [Value::BigDecimal(b)]) => {
             let result = match method {
                 "add" => a.add(b),
@@ -212,10 +235,13 @@ fn number(object: &Value, method: &str, arguments: &[Value]) -> Result<Option<Va
         (Value::BigDecimal(a), "toBigInteger", []) => {
             Some(Value::BigInteger(a.to_big_int().ok_or_else(too_large)?))
         }
-        (Value::BigDecimal(a), "toPlainString", []) => Some(Value::string(match a.scale {
-            0 => a.unscaled.to_string(),
-            _ => a.to_string(),
-        })),
+        (Value::BigDecimal(a), "toPlainString", []) => {
+            // With as many zeros as its scale asks for.
+            if a.scale.unsigned_abs() as usize > TEXT_MAX {
+                return Err(Failure::out_of_memory());
+            }
+            Some(Value::string(a.to_plain_string()))
+        }
         _ => None,
     })
 }

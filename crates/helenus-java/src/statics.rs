@@ -8,6 +8,7 @@ use helenus_cql::value::{Decimal, civil, uuid};
 
 use crate::error::Failure;
 use crate::math::{boxes, math};
+use crate::rounding::RoundingMode;
 use crate::text;
 use crate::value::Value;
 
@@ -220,6 +221,11 @@ fn other(class: &str, method: &str, arguments: &[Value]) -> Run {
 /// # Errors
 /// If there is none like that.
 pub(crate) fn field(class: &str, field: &str) -> Run {
+    if class == "RoundingMode"
+        && let Some(mode) = RoundingMode::named(field)
+    {
+        return Ok(Value::RoundingMode(mode));
+    }
     Ok(match (class, field) {
         ("Integer", "MAX_VALUE") => Value::Int(i32::MAX),
         ("Integer", "MIN_VALUE") => Value::Int(i32::MIN),

@@ -71,6 +71,7 @@ fn plain_text(value: &Value) -> String {
             format!("java.nio.HeapByteBuffer[pos=0 lim={len} cap={len}]")
         }
         Value::Class(ty) => format!("class {}", whole_name(ty.name())),
+        Value::RoundingMode(mode) => mode.name().to_owned(),
         Value::Exception(failure) => failure.to_string(),
         other => other.class_name(),
     }

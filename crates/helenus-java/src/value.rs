@@ -14,6 +14,7 @@ use crate::ast::Type;
 use crate::classes::whole_name;
 use crate::error::Failure;
 use crate::ordered::Ordered;
+use crate::rounding::RoundingMode;
 
 /// Days of a CQL date at 1970-01-01.
 const EPOCH_DAY: i64 = 1 << 31;
@@ -51,6 +52,7 @@ pub(crate) enum Value {
     Iterator(Rc<RefCell<std::vec::IntoIter<Value>>>),
     Entry(Rc<(Value, Value)>),
     Class(Type),
+    RoundingMode(RoundingMode),
     Exception(Rc<Failure>),
 }
 
@@ -345,6 +347,7 @@ impl Value {
             Value::Iterator(_) => "Iterator",
             Value::Entry(_) => "Entry",
             Value::Class(_) => "Class",
+            Value::RoundingMode(_) => "RoundingMode",
             Value::Exception(failure) => match failure.as_ref() {
                 Failure::Thrown { class, .. } => class.rsplit('.').next().unwrap_or_default(),
                 Failure::TimedOut => "Error",
@@ -420,6 +423,7 @@ impl Value {
             (Value::Array(a), Value::Array(b)) => Rc::ptr_eq(a, b),
             (Value::Entry(a), Value::Entry(b)) => a.0.equals(&b.0) && a.1.equals(&b.1),
             (Value::Class(a), Value::Class(b)) => a == b,
+            (Value::RoundingMode(a), Value::RoundingMode(b)) => a == b,
             (Value::StringBuilder(a), Value::StringBuilder(b)) => Rc::ptr_eq(a, b),
             (Value::Exception(a), Value::Exception(b)) => Rc::ptr_eq(a, b),
             _ => false,

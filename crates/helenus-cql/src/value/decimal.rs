@@ -202,8 +202,8 @@ impl Decimal {
         Some(Decimal::new(divide_half_even(&dividend, &divisor), scale))
     }
 
-    /// Integers whose quotient is the quotient of the numbers at that scale.
-    fn quotient_parts(&self, other: &Decimal, scale: i32) -> Option<(BigInt, BigInt)> {
+    /// Integers whose quotient, rounded, is the unscaled value of the numbers' quotient at that scale; `None` for a zero divisor.
+    pub fn quotient_parts(&self, other: &Decimal, scale: i32) -> Option<(BigInt, BigInt)> {
         if other.unscaled.is_zero() {
             return None;
         }
