@@ -325,6 +325,9 @@ fn nested_from_json(ty: &CqlType, parsed: &Parsed<'_>) -> Result<Bytes, String> 
         (CqlType::Map { key, value, .. }, Parsed::Map(map)) => {
             let mut entries = Vec::with_capacity(map.len());
             for (k, v) in *map {
+                if v.is_null() {
+                    return Err("Invalid null value in map".to_owned());
+                }
                 let k = from_json(key, &Value::String(k.clone()))?.ok_or("Invalid null key in map")?;
                 entries.push((k, from_json(value, v)?.ok_or("Invalid null value in map")?));
             }

@@ -7,6 +7,7 @@ use helenus_cql::types::CqlType;
 use helenus_cql::value;
 
 use super::operation::{Action, Operation};
+use crate::java_order;
 use crate::request::BoundValue;
 use crate::schema::Table;
 use crate::select::partition_key;
@@ -126,9 +127,13 @@ fn decode(table: &Table, text: &str, default_unset: bool) -> Result<JsonValues, 
             return Err(no_map(kind, token));
         }
     };
-    let mut values = Vec::with_capacity(table.columns.len());
-    for column in &table.columns {
-        values.push(match document.get(&column.name) {
+    let mut values = vec![BoundValue::Unset; table.columns.len()];
+    // Of several that can't be decoded the first is named by the order of Cassandra's hash table of columns.
+    let in_order = java_order::by_name(table.columns.iter().zip(&mut values).collect(), |(column, _)| {
+        column.name.as_str()
+    });
+    for (column, value) in in_order {
+        *value = match document.get(&column.name) {
             None if default_unset => BoundValue::Unset,
             None | Some(serde_json::Value::Null) => BoundValue::Null,
             Some(json) => match value::from_json(&column.ty, json) {
@@ -144,7 +149,7 @@ fn decode(table: &Table, text: &str, default_unset: bool) -> Result<JsonValues, 
                     )));
                 }
             },
-        });
+        };
     }
     if let Some(unknown) = document.keys().find(|name| table.column(name).is_none()) {
         return Err(CqlError::invalid(format!(
