@@ -44,7 +44,7 @@ pub use pack::{
     read_tuple, read_vector,
 };
 pub use text::{from_string, get_string, hex, to_cql_literal};
-pub use validate::{validate, validate_bound};
+pub use validate::{read_bound_list, validate, validate_bound};
 
 use crate::types::{CqlType, CustomType, NativeType};
 

@@ -37,7 +37,7 @@ pub fn validate_bound(ty: &CqlType, bytes: &[u8]) -> Result<(), String> {
         CqlType::List {
             element,
             frozen: true,
-        } => validate_list_with_nulls(element, bytes),
+        } => read_bound_list(element, bytes).map(drop),
         CqlType::List { .. } | CqlType::Set { .. } | CqlType::Map { .. }
             if Reader::new(bytes).int().is_some_and(i32::is_negative) =>
         {
@@ -47,21 +47,28 @@ pub fn validate_bound(ty: &CqlType, bytes: &[u8]) -> Result<(), String> {
     }
 }
 
-/// A list whose elements may be null (`ListSerializer.deserialize`).
-fn validate_list_with_nulls(element: &CqlType, bytes: &[u8]) -> Result<(), String> {
+/// The elements of a list as it is bound for IN, where they may be null (`ListSerializer.deserialize`).
+///
+/// # Errors
+/// `The data cannot be deserialized as a list`, `Not enough bytes to read a list`, what is wrong with an element,
+/// `Unexpected extraneous bytes after list value`
+pub fn read_bound_list<'a>(element: &CqlType, bytes: &'a [u8]) -> Result<Vec<Option<&'a [u8]>>, String> {
     let short = || "Not enough bytes to read a list".to_owned();
     let mut reader = Reader::new(bytes);
     let count = reader.int().ok_or_else(short)?;
     if count < 0 {
         return Err("The data cannot be deserialized as a list".to_owned());
     }
+    let mut elements = Vec::new();
     for _ in 0..count {
-        if let Some(value) = reader.value().ok_or_else(short)? {
+        let value = reader.value().ok_or_else(short)?;
+        if let Some(value) = value {
             validate(element, value)?;
         }
+        elements.push(value);
     }
     if reader.rest.is_empty() {
-        Ok(())
+        Ok(elements)
     } else {
         Err("Unexpected extraneous bytes after list value".to_owned())
     }

@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use bytes::Bytes;
 use helenus_cql::error::CqlError;
 use helenus_cql::types::CqlType;
-use helenus_row::ClusteringRange;
+use helenus_cql::value;
+use helenus_row::{ClusteringRange, key};
 
 use super::ModificationPlan;
 use super::operation::Operation;
@@ -14,6 +15,32 @@ use crate::select::DeletedSlices;
 use crate::select::restrictions::StatementKind;
 use crate::storage::read::PartitionKey;
 use crate::term::EvalContext;
+
+/// Refuses nulls in lists of a key that is written, and what stands for nulls; what is bound may have them.
+fn check_lists(table: &Table, partitions: &[PartitionKey]) -> Result<(), CqlError> {
+    let columns = table.partition_key();
+    if !columns
+        .iter()
+        .any(|column| matches!(column.ty, CqlType::List { .. }))
+    {
+        return Ok(());
+    }
+    for partition in partitions {
+        let parts = key::split_partition_key(&partition.bytes, columns.len())
+            .map_err(|error| CqlError::Server(error.to_string()))?;
+        for (column, part) in columns.iter().zip(&parts) {
+            let CqlType::List { element, .. } = &column.ty else {
+                continue;
+            };
+            value::validate(&column.ty, part).map_err(CqlError::Invalid)?;
+            let elements = value::read_elements(&column.ty, part).map_err(CqlError::Invalid)?;
+            if value::is_empty_meaningless(element) && elements.iter().any(|element| element.is_empty()) {
+                return Err(CqlError::invalid("Null value read when not allowed"));
+            }
+        }
+    }
+    Ok(())
+}
 
 /// The sum of a row's clustering values is no longer than this.
 const CLUSTERING_LEN_MAX: usize = 65_535;
@@ -68,6 +95,7 @@ impl<'p> Bound<'p> {
         }
         if let Some(point) = &plan.point {
             let (partition, clustering) = point.bind(&plan.table, &eval)?;
+            check_lists(&plan.table, std::slice::from_ref(&partition))?;
             return Ok(Bound {
                 plan,
                 eval,
@@ -78,6 +106,7 @@ impl<'p> Bound<'p> {
             });
         }
         let partitions = plan.restrictions.partition_keys(&eval)?;
+        check_lists(&plan.table, &partitions)?;
         if !plan.conditions.is_empty() {
             refuse_in(plan)?;
         }

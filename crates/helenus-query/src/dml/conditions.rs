@@ -392,10 +392,7 @@ fn listed(index: usize, element: &CqlType, eval: &EvalContext<'_>) -> Result<Vec
         Some(BoundValue::Null) => return invalid("Invalid null list in IN condition".to_owned()),
         Some(BoundValue::Unset) | None => return invalid(UNSET.to_owned()),
     };
-    let values = value::read_nullable_elements(list).map_err(CqlError::Invalid)?;
-    for value in values.iter().flatten() {
-        value::validate(element, value).map_err(CqlError::Invalid)?;
-    }
+    let values = value::read_bound_list(element, list).map_err(CqlError::Invalid)?;
     let in_order = |value: &[u8]| value::in_order(element, &list.slice_ref(value));
     Ok(values.into_iter().map(|value| value.map(in_order)).collect())
 }

@@ -241,37 +241,23 @@ pub fn names(table: &Table, columns: &[usize], separator: &str) -> String {
         .join(separator)
 }
 
-/// The elements of a bound list, where an element may be null.
+/// The elements of a bound list, where an element may be null, or empty where that stands for nothing.
 fn read_list(bytes: &Bytes, element: &CqlType, is_multi: bool) -> Result<Vec<BoundTuple>, CqlError> {
-    let short = || CqlError::invalid("Not enough bytes to read a list");
-    let mut rest = bytes.as_ref();
-    let int = |rest: &mut &[u8]| -> Result<i32, CqlError> {
-        let (head, tail) = rest.split_first_chunk::<4>().ok_or_else(short)?;
-        *rest = tail;
-        Ok(i32::from_be_bytes(*head))
-    };
-    let count = int(&mut rest)?;
-    let mut tuples = Vec::new();
-    for _ in 0..count.max(0) {
-        let Ok(len) = usize::try_from(int(&mut rest)?) else {
-            tuples.push(vec![None]);
-            continue;
+    let nothing = |value: &&[u8]| value.is_empty() && value::is_empty_meaningless(element);
+    let elements = value::read_bound_list(element, bytes).map_err(CqlError::Invalid)?;
+    let bound = |value: Option<&[u8]>| {
+        let Some(value) = value
+            .filter(|value| !nothing(value))
+            .map(|value| bytes.slice_ref(value))
+        else {
+            return Ok(vec![None]);
         };
-        let (value, tail) = rest.split_at_checked(len).ok_or_else(short)?;
-        rest = tail;
-        value::validate(element, value).map_err(CqlError::Invalid)?;
-        let value = bytes.slice_ref(value);
-        tuples.push(if is_multi {
-            split_tuple_of(element, &value)?
-        } else {
-            vec![Some(value::in_order(element, &value))]
-        });
-    }
-    if rest.is_empty() {
-        Ok(tuples)
-    } else {
-        Err(CqlError::invalid("Unexpected extraneous bytes after list value"))
-    }
+        match is_multi {
+            true => split_tuple_of(element, &value),
+            false => Ok(vec![Some(value::in_order(element, &value))]),
+        }
+    };
+    elements.into_iter().map(bound).collect()
 }
 
 /// A list marker for one column may end up in a tuple restriction when it is merged with one.
