@@ -14,7 +14,8 @@ use crate::error::StoreError;
 #[derive(Debug, Default)]
 pub(crate) struct Replayed {
     pub segments: Vec<SegmentInfo>,
-    /// The newest segment and where its valid frames end; zeros without a log.
+    /// The newest segment and where its valid frames end, zero if no segment is there. A file that waits to be used again counts for
+    /// its number: no number is given twice, so that frames of a former life can be told from new ones.
     pub newest: (u64, u64),
     pub last_lsn: u64,
     pub records: u64,
@@ -28,12 +29,16 @@ pub(crate) fn replay(
     tablet_of: &dyn Fn(i64) -> usize,
     sink: &mut dyn FnMut(i64, Record) -> Result<(), StoreError>,
 ) -> Result<Replayed, StoreError> {
-    let mut replayed = Replayed::default();
+    let mut replayed = Replayed {
+        newest: (Folder::newest_spare(folder)?, 0),
+        ..Replayed::default()
+    };
     let numbers = Folder::list(folder)?;
     let mut headers = Vec::with_capacity(numbers.len());
     for &number in &numbers {
         headers.push(read_header(folder, number)?);
     }
+    let mut newest = None;
     for (index, header) in headers.iter().enumerate() {
         let path = segment_path(folder, header.number);
         if let Some(previous) = index.checked_sub(1).and_then(|previous| headers.get(previous))
@@ -55,7 +60,7 @@ pub(crate) fn replay(
             offset: SEGMENT_HEADER_LEN as u64,
         };
         let mut last_lsn = vec![0; tablet_count];
-        while let Some((time_ms, records)) = segment.next()? {
+        while let Some((time_ms, records)) = segment.next(replayed.last_lsn)? {
             for record in records {
                 if record.lsn <= replayed.last_lsn {
                     return Err(corrupt(
@@ -74,7 +79,7 @@ pub(crate) fn replay(
                 sink(time_ms, record)?;
             }
         }
-        replayed.newest = (header.number, segment.offset);
+        newest = Some((header.number, segment.offset));
         replayed.segments.push(SegmentInfo {
             number: header.number,
             bytes: segment.offset,
@@ -82,6 +87,9 @@ pub(crate) fn replay(
             last_lsn,
             active: false,
         });
+    }
+    if let Some(newest) = newest {
+        replayed.newest = newest;
     }
     Ok(replayed)
 }
@@ -134,7 +142,8 @@ struct SegmentReader<'a> {
 }
 
 impl SegmentReader<'_> {
-    fn next(&mut self) -> Result<Option<(i64, Vec<Record>)>, StoreError> {
+    /// The next frame, all of whose records are newer than `last_lsn`.
+    fn next(&mut self, last_lsn: u64) -> Result<Option<(i64, Vec<Record>)>, StoreError> {
         if self.end.is_some_and(|end| self.offset >= end) {
             return Ok(None);
         }
@@ -142,23 +151,29 @@ impl SegmentReader<'_> {
         let Some((header, body)) = FrameHeader::decode(rest, self.number) else {
             return match self.end {
                 Some(_) => Err(corrupt(self.path, self.offset, "a frame is damaged")),
-                None => self.torn_tail(),
+                None => self.torn_tail(last_lsn),
             };
         };
         let records = decode_records(self.bytes.slice_ref(body))
             .ok_or_else(|| corrupt(self.path, self.offset, "a record is malformed"))?;
+        if self.end.is_none() && !is_newer(&records, last_lsn) {
+            return self.torn_tail(last_lsn);
+        }
         self.offset += (FRAME_HEADER_LEN + header.body_len) as u64;
         Ok(Some((header.time_ms, records)))
     }
 
-    /// The newest segment ends here, unless a later frame says that what is here was on disk already.
-    fn torn_tail(&self) -> Result<Option<(i64, Vec<Record>)>, StoreError> {
+    /// The newest segment ends here, unless a later frame says that what is here was on disk already. One whose records are older than
+    /// what has been read is of the file's former life: stores of 0.1 before this was looked at gave numbers to segments again.
+    fn torn_tail(&self, last_lsn: u64) -> Result<Option<(i64, Vec<Record>)>, StoreError> {
         let start = self.offset as usize + 1;
         for at in start..self.bytes.len().saturating_sub(FRAME_HEADER_LEN) {
             let Some(rest) = self.bytes.get(at..) else { break };
             if FrameHeader::may_begin(rest)
-                && let Some((header, _)) = FrameHeader::decode(rest, self.number)
+                && let Some((header, body)) = FrameHeader::decode(rest, self.number)
                 && header.durable_offset > self.offset
+                && decode_records(self.bytes.slice_ref(body))
+                    .is_none_or(|records| is_newer(&records, last_lsn))
             {
                 return Err(corrupt(
                     self.path,
@@ -169,6 +184,10 @@ impl SegmentReader<'_> {
         }
         Ok(None)
     }
+}
+
+fn is_newer(records: &[Record], last_lsn: u64) -> bool {
+    records.first().is_none_or(|record| record.lsn > last_lsn)
 }
 
 #[cfg(test)]

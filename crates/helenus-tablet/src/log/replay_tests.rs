@@ -113,6 +113,36 @@ fn frames_of_a_former_life_end_the_log() {
 }
 
 #[test]
+fn frames_of_a_former_life_with_the_same_number_end_the_log() {
+    // Behind a gap, as where a block ends, and right behind the newest frame.
+    for gap in [50, 0] {
+        let folder = tempfile::tempdir().unwrap();
+        let (first, mut second) = two();
+        first.save(folder.path(), 0);
+        let end = second.bytes.len();
+        second.bytes.resize(end + gap, 0);
+        for lsn in [3, 4] {
+            let at = second.bytes.len() as u64;
+            second.bytes.extend(frame(2, at, &[lsn]));
+        }
+        second.save(folder.path(), 100);
+        let (lsns, replayed) = read(folder.path()).unwrap();
+        assert_eq!(lsns.len(), 12);
+        assert_eq!(replayed.newest, (2, end as u64));
+    }
+}
+
+#[test]
+fn numbers_go_on_from_files_that_wait() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("0000000000000011.spare"), []).unwrap();
+    std::fs::write(folder.path().join("0000000000000009.spare"), []).unwrap();
+    let (lsns, replayed) = read(folder.path()).unwrap();
+    assert!(lsns.is_empty());
+    assert_eq!(replayed.newest, (0x11, 0));
+}
+
+#[test]
 fn a_torn_tail_is_left_out() {
     let (first, second) = two();
     let last = second.offsets[2];

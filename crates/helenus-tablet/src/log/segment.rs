@@ -55,20 +55,12 @@ impl Folder {
 
     /// The numbers of the segments there are, in order.
     pub fn list(path: &Path) -> Result<Vec<u64>, StoreError> {
-        let fail = |error| StoreError::io("cannot read", path, &error);
-        let mut numbers = Vec::new();
-        for entry in std::fs::read_dir(path).map_err(fail)? {
-            let name = entry.map_err(fail)?.file_name();
-            let name = name.to_string_lossy();
-            if let Some(digits) = name.strip_suffix(".log")
-                && digits.len() == 16
-                && let Ok(number) = u64::from_str_radix(digits, 16)
-            {
-                numbers.push(number);
-            }
-        }
-        numbers.sort_unstable();
-        Ok(numbers)
+        numbers(path, ".log")
+    }
+
+    /// The highest number that a file had which waits to be used again, 0 if there is none.
+    pub fn newest_spare(path: &Path) -> Result<u64, StoreError> {
+        Ok(numbers(path, ".spare")?.last().copied().unwrap_or(0))
     }
 
     /// The files that wait to be used.
@@ -199,6 +191,24 @@ impl Folder {
             let _ = std::fs::remove_file(spare);
         }
     }
+}
+
+/// The numbers in the names of the files with that ending, in order.
+fn numbers(path: &Path, ending: &str) -> Result<Vec<u64>, StoreError> {
+    let fail = |error| StoreError::io("cannot read", path, &error);
+    let mut numbers = Vec::new();
+    for entry in std::fs::read_dir(path).map_err(fail)? {
+        let name = entry.map_err(fail)?.file_name();
+        let name = name.to_string_lossy();
+        if let Some(digits) = name.strip_suffix(ending)
+            && digits.len() == 16
+            && let Ok(number) = u64::from_str_radix(digits, 16)
+        {
+            numbers.push(number);
+        }
+    }
+    numbers.sort_unstable();
+    Ok(numbers)
 }
 
 /// Reserves the file's blocks, so that a full disk shows here and not in the middle of a group commit.

@@ -1,5 +1,6 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use helenus_tablet::{Store, StoreConfig, StoreError};
 
@@ -68,6 +69,38 @@ async fn a_torn_tail_is_not_an_error() {
     let store = open(folder.path()).await;
     assert_eq!(read(&store, "after/").await.as_deref(), Some("xx"));
     store.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_log_file_that_is_used_again_is_not_taken_for_damaged() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log");
+    let store = open(folder.path()).await;
+    for index in 0..300 {
+        write(&store, format!("k{index}/"), "value").await;
+    }
+    store.flush().await.unwrap();
+    store.close().await.unwrap();
+    drop(store);
+    // Nothing is written now, and all that the log held is in the tablets: its files wait to be used again.
+    let store = open(folder.path()).await;
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !files(&log, ".log").is_empty() {
+        assert!(Instant::now() < deadline, "the log is still there");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert!(!files(&log, ".spare").is_empty());
+    store.close().await.unwrap();
+    drop(store);
+    let store = open(folder.path()).await;
+    write(&store, "after/", "x").await;
+    // Not closed, as if the process had been killed.
+    drop(store);
+    let store = open(folder.path()).await;
+    assert_eq!(read(&store, "after/").await.as_deref(), Some("x"));
+    assert_eq!(dump(&store).await.len(), 301);
+    store.close().await.unwrap();
+    drop(store);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
