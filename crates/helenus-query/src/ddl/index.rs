@@ -117,10 +117,14 @@ fn target(table: &Table, statement: &ast::CreateIndex) -> Result<IndexTarget, Cq
     let message = match targets {
         [target] => return check_target(table, target, is_sai),
         [] if is_sai => "Failed to retrieve target column for: ".to_owned(),
+        [] if statement.custom => return Err(no_class(statement)),
         [] => "Only CUSTOM indexes can be created without specifying a target column".to_owned(),
         several => {
             for target in several {
                 existing(table, target)?;
+            }
+            if !is_sai && statement.custom {
+                return Err(no_class(statement));
             }
             if !is_sai {
                 return Err(CqlError::invalid("Only CUSTOM indexes support multiple columns"));
@@ -190,11 +194,13 @@ fn index_kind(statement: &ast::CreateIndex) -> Result<(IndexKind, BTreeMap<Strin
         (_, Some(class)) if class == SASI_CLASS => Err(CqlError::invalid(
             "SASI indexes are disabled. Enable in cassandra.yaml to use.",
         )),
-        (_, class) => Err(CqlError::Config(format!(
-            "Unable to find custom indexer class '{}'",
-            class.unwrap_or(LEGACY_CLASS)
-        ))),
+        _ => Err(no_class(statement)),
     }
+}
+
+fn no_class(statement: &ast::CreateIndex) -> CqlError {
+    let class = statement.using.as_deref().unwrap_or(LEGACY_CLASS);
+    CqlError::Config(format!("Unable to find custom indexer class '{class}'"))
 }
 
 /// The column that a target names.

@@ -92,6 +92,7 @@ pub fn alter(ctx: &DdlContext<'_>, statement: &ast::AlterType) -> Applied {
             field,
             ty,
         } => {
+            check_field(ty)?;
             if current.field_index(field.as_str()).is_some() {
                 return match if_not_exists {
                     true => unchanged(),
@@ -128,7 +129,6 @@ fn add_field(
     field: &ast::Ident,
     ty: &ast::TypeName,
 ) -> Result<UserType, CqlError> {
-    check_field(ty)?;
     let ty = resolve_type(ctx.schema, &keyspace.name, ty)?;
     if ty.references_udt(&keyspace.name, &current.name) {
         return Err(CqlError::invalid(format!(

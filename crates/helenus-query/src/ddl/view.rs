@@ -365,6 +365,7 @@ pub fn alter(ctx: &DdlContext<'_>, statement: &ast::AlterView) -> Applied {
         options::apply(&statement.properties, view.options.clone())?,
         TTL_ON_ALTER,
     )?;
+    super::table::new_id(&statement.properties)?;
     if changed.gc_grace_s == 0 {
         return Err(CqlError::invalid(format!(
             "Cannot alter gc_grace_seconds of a materialized view to 0, {UNDELIVERED}"

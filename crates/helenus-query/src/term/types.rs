@@ -41,6 +41,7 @@ pub fn resolve_type(schema: &Schema, keyspace: &str, name: &TypeName) -> Result<
             Ok(CqlType::tuple(elements.collect::<Result<Vec<_>, _>>()?))
         }
         TypeName::Vector { element, dimension } => {
+            let element = resolve_type(schema, keyspace, element)?;
             if *dimension <= 0 {
                 return Err(CqlError::invalid(
                     "vectors may only have positive dimensions; given ".to_owned() + &dimension.to_string(),
@@ -51,7 +52,6 @@ pub fn resolve_type(schema: &Schema, keyspace: &str, name: &TypeName) -> Result<
                     "vectors may only have dimensions of up to {VECTOR_DIMENSION_MAX}; given {dimension}"
                 )));
             }
-            let element = resolve_type(schema, keyspace, element)?;
             Ok(CqlType::vector(
                 element,
                 u16::try_from(*dimension).unwrap_or(u16::MAX),
