@@ -11,8 +11,9 @@ use helenus_row::{ColumnId, TableId};
 use uuid::Uuid;
 
 use super::properties;
-use super::{Applied, Change, DdlContext, NAME_LEN_MAX, is_valid_name, sai, unchanged};
+use super::{Applied, Change, DdlContext, NAME_LEN_MAX, is_valid_name, sai, sasi, unchanged};
 use crate::response::{ChangeKind, SchemaTarget};
+use crate::schema::sasi::SASI_CLASS;
 use crate::schema::{
     Column, ColumnKind, Follower, Index, IndexKind, IndexTarget, IndexTargetKind, Keyspace, Table,
     TableBuilder, TableKind, TableOptions,
@@ -24,7 +25,6 @@ const INDEX_NAME_LEN_MAX: usize = 222;
 
 /// What stands for the index of a stock CREATE INDEX in a USING clause.
 const LEGACY_CLASS: &str = "legacy_local_table";
-const SASI_CLASS: &str = "org.apache.cassandra.index.sasi.SASIIndex";
 
 pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateIndex) -> Applied {
     let keyspace_name = ctx.keyspace_of(&statement.table)?;
@@ -76,7 +76,10 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateIndex) -> Applied {
             CqlError::Config(format!("Illegal index name {name}")).warned(sai::warnings(table, usize::MAX))
         );
     }
-    if kind == IndexKind::Custom {
+    let is_sasi = options.get("class_name").is_some_and(|class| class == SASI_CLASS);
+    if is_sasi {
+        sasi::check(table, &target, &options)?;
+    } else if kind == IndexKind::Custom {
         sai::check(table, &target, &options).map_err(|error| {
             // Cassandra looks at the table's indexes in order, and warns of those before the one that it finds at fault.
             let twin = sai::twin(table, &target).unwrap_or(table.indexes.len());
@@ -173,8 +176,12 @@ fn add(
     let schema = schema.with_table(Table::clone(&changed));
     let target = SchemaTarget::Table(table.name.clone());
     let change = Change::new(schema, ChangeKind::Updated, &table.keyspace, target);
+    let mut warnings = sai::warnings(&changed, usize::MAX);
+    if index.is_sasi() {
+        warnings.push(sasi::USAGE_WARNING.to_owned());
+    }
     Ok(Ok(Change {
-        warnings: sai::warnings(&changed, usize::MAX),
+        warnings,
         to_build: Some(Follower::Index(index).of(&changed)),
         ..change
     }))
@@ -185,15 +192,12 @@ fn index_kind(statement: &ast::CreateIndex) -> Result<(IndexKind, BTreeMap<Strin
     let declared = properties::map(&statement.properties, "options")?;
     let class = statement.using.as_deref();
     match (statement.custom, class) {
-        (_, Some(class)) if sai::is_sai(class) => {
+        (_, Some(class)) if sai::is_sai(class) || class == SASI_CLASS => {
             let mut options = declared.unwrap_or_default();
             options.insert("class_name".to_owned(), class.to_owned());
             Ok((IndexKind::Custom, options))
         }
         (false, class) if class.is_none_or(is_legacy) => Ok((IndexKind::Composites, BTreeMap::new())),
-        (_, Some(class)) if class == SASI_CLASS => Err(CqlError::invalid(
-            "SASI indexes are disabled. Enable in cassandra.yaml to use.",
-        )),
         _ => Err(no_class(statement)),
     }
 }

@@ -20,6 +20,7 @@ mod properties;
 mod queue;
 mod roles;
 mod sai;
+mod sasi;
 mod table;
 mod truncate;
 mod user_type;

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use helenus_cql::error::CqlError;
 use helenus_cql::types::{CqlType, NativeType};
 
-use crate::schema::{Index, IndexKind, IndexTarget, IndexTargetKind, Table};
+use crate::schema::{Index, IndexTarget, IndexTargetKind, Table};
+use crate::select::is_storage_attached;
 
 /// What Cassandra says when a vector is indexed.
 const VECTOR_WARNING: &str = "\
@@ -40,7 +41,7 @@ pub fn is_sai(class: &str) -> bool {
 pub fn warnings(table: &Table, count: usize) -> Vec<String> {
     let is_on_vector = |index: &Arc<Index>| {
         let indexed = table.column(&index.target.column);
-        index.kind == IndexKind::Custom
+        is_storage_attached(index)
             && indexed.is_some_and(|(_, column)| matches!(column.ty, CqlType::Vector { .. }))
     };
     let indexes = table.indexes.iter().take(count);
@@ -50,7 +51,7 @@ pub fn warnings(table: &Table, count: usize) -> Vec<String> {
 
 /// Which of the table's indexes is of the same kind on the same.
 pub fn twin(table: &Table, target: &IndexTarget) -> Option<usize> {
-    let is_twin = |index: &Arc<Index>| index.kind == IndexKind::Custom && index.target == *target;
+    let is_twin = |index: &Arc<Index>| is_storage_attached(index) && index.target == *target;
     table.indexes.iter().position(is_twin)
 }
 

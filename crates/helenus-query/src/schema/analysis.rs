@@ -1,5 +1,5 @@
-//! How a storage-attached index compares text (Cassandra's `NonTokenizingAnalyzer`): entries hold what text amounts to, and so do the
-//! values that are looked up.
+//! How a storage-attached or an SASI index compares text (Cassandra's two classes `NonTokenizingAnalyzer`): entries hold what text amounts
+//! to, and so do the values that are looked up.
 
 use std::collections::BTreeMap;
 
@@ -10,6 +10,7 @@ use icu_normalizer::{ComposingNormalizerBorrowed, DecomposingNormalizerBorrowed}
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Analysis {
     lowers_case: bool,
+    raises_case: bool,
     /// To Unicode's NFC.
     normalizes: bool,
     /// Letters, digits and punctuation that look like those of ASCII become those.
@@ -26,10 +27,30 @@ impl Analysis {
         };
         let analysis = Analysis {
             lowers_case: is("case_sensitive", "false"),
+            raises_case: false,
             normalizes: is("normalize", "true"),
             folds_to_ascii: is("ascii", "true"),
         };
         (analysis.lowers_case || analysis.normalizes || analysis.folds_to_ascii).then_some(analysis)
+    }
+
+    /// As [`Analysis::of`], for an SASI index.
+    pub fn of_sasi(options: &BTreeMap<String, String>) -> Option<Analysis> {
+        let is = |name: &str| {
+            options
+                .get(name)
+                .map(|value| value.eq_ignore_ascii_case("true"))
+        };
+        let class = options.get("analyzer_class")?;
+        if !class.ends_with(".NonTokenizingAnalyzer") || is("analyzed") == Some(false) {
+            return None;
+        }
+        Some(Analysis {
+            lowers_case: is("case_sensitive") == Some(false) || is("normalize_lowercase") == Some(true),
+            raises_case: is("normalize_uppercase") == Some(true),
+            normalizes: true,
+            folds_to_ascii: false,
+        })
     }
 
     /// What the serialized text amounts to.
@@ -38,6 +59,9 @@ impl Analysis {
         let mut text = String::from_utf8_lossy(value).into_owned();
         if self.lowers_case {
             text = text.to_lowercase();
+        }
+        if self.raises_case {
+            text = text.to_uppercase();
         }
         if self.normalizes {
             text = ComposingNormalizerBorrowed::new_nfc()

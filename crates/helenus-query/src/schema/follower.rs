@@ -95,6 +95,7 @@ impl Index {
     /// How it compares text, if not as it is.
     pub fn analysis(&self) -> Option<Analysis> {
         match self.kind {
+            IndexKind::Custom if self.is_sasi() => Analysis::of_sasi(&self.options),
             IndexKind::Custom => Analysis::of(&self.options),
             IndexKind::Keys | IndexKind::Composites => None,
         }

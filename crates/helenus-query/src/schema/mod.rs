@@ -8,7 +8,9 @@ mod compact;
 mod follower;
 mod function;
 mod keyspace;
+mod like;
 mod options;
+pub mod sasi;
 mod table;
 
 use std::collections::BTreeMap;
@@ -23,6 +25,7 @@ pub use compact::Compact;
 pub use follower::{Followed, Follower, Index, IndexKind, IndexTarget, IndexTargetKind, View};
 pub use function::{UserAggregate, UserFunction, signature};
 pub use keyspace::{Keyspace, Replication};
+pub use like::{LikeKind, Pattern};
 pub use options::TableOptions;
 pub use table::{ClusteringOrder, Column, ColumnKind, DroppedColumn, Table, TableBuilder, TableKind};
 

@@ -16,7 +16,7 @@ use super::restriction_set::RestrictionSet;
 use super::restrictions::{StatementRestrictions, is_filter};
 use super::row_view::RowView;
 use crate::request::BoundValue;
-use crate::schema::{Analysis, ColumnKind, Table};
+use crate::schema::{Analysis, ColumnKind, IndexKind, Pattern, Table};
 use crate::term::{EvalContext, Term};
 
 /// The right side of an expression.
@@ -29,6 +29,8 @@ pub enum Operand {
         key: Bytes,
         value: Bytes,
     },
+    /// Of LIKE.
+    Like(Pattern),
 }
 
 /// `column operator operand`
@@ -98,7 +100,7 @@ impl Filter {
             let mut indexes = table.indexes.iter();
             column.is_some_and(|column| {
                 indexes.any(|index| {
-                    !index_choice::is_storage_attached(index)
+                    index.kind != IndexKind::Custom
                         && index_choice::supports(index, column, expression.operator)
                 })
             })
@@ -181,9 +183,29 @@ pub(super) fn add_restriction(
         }
         Test::Slice(slice) => add_slice(filter, table, restriction, slice, ctx)?,
         Test::Contains(contains) => add_contains(filter, table, column, contains, ctx)?,
-        Test::Like(_) | Test::IsNotNull => {}
+        Test::Like(term) => {
+            let value = bind(term, "", table, column, ctx)?;
+            let pattern = Pattern::of(&require_value(value, table, column)?)?;
+            check_like(table, column, &pattern)?;
+            filter.push(table, column, Operator::Like, Operand::Like(pattern));
+        }
+        Test::IsNotNull => {}
     }
     Ok(())
+}
+
+/// There must be an index for that kind of pattern.
+fn check_like(table: &Table, column: usize, pattern: &Pattern) -> Result<(), CqlError> {
+    let name = column_name(table, column);
+    let mut on_it = table.indexes.iter().filter(|index| index.target.column == name);
+    match on_it.any(|index| index.is_sasi() && index.sasi_supports_like(pattern.kind)) {
+        true => Ok(()),
+        false => Err(CqlError::invalid(format!(
+            "{name} {} {} is only supported on properly indexed columns",
+            pattern.kind,
+            String::from_utf8_lossy(&pattern.term)
+        ))),
+    }
 }
 
 /// The values that one column may have. As in Cassandra, an unset one is empty, and nothing is found by what
@@ -332,9 +354,13 @@ impl Expression {
         let analysis = indexes
             .find(|index| index_choice::supports(index, column, self.operator) && index.analysis().is_some())
             .and_then(|index| index.analysis());
-        if let (Some(analysis), Operand::Value(value)) = (analysis, &mut self.operand) {
-            *value = analysis.apply(value);
-            self.analysis = Some(analysis);
+        let Some(analysis) = analysis else { return };
+        match &mut self.operand {
+            Operand::Value(value) | Operand::Like(Pattern { term: value, .. }) => {
+                *value = analysis.apply(value);
+                self.analysis = Some(analysis);
+            }
+            Operand::List(_) | Operand::Entry { .. } => {}
         }
     }
 
@@ -381,6 +407,13 @@ impl Expression {
                     is_equal(key_ty, cell.path.as_deref(), key)
                         && is_equal(value_ty, Some(&cell.value), value)
                 })
+            }
+            Operand::Like(pattern) => {
+                view.value(self.column)
+                    .is_some_and(|found| match self.analysis {
+                        Some(analysis) => pattern.accepts(&analysis.apply(&found)),
+                        None => pattern.accepts(&found),
+                    })
             }
             Operand::Value(operand) if self.analysis.is_some() => {
                 self.is_equal(&column.ty, view.value(self.column).as_deref(), operand)

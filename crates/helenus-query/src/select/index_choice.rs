@@ -42,6 +42,9 @@ pub fn supports(index: &Index, column: &Column, operator: Operator) -> bool {
     if index.target.column != column.name {
         return false;
     }
+    if index.is_sasi() {
+        return index.sasi_supports(column, operator);
+    }
     let is_set = matches!(column.ty, CqlType::Set { .. });
     match index.target.kind {
         IndexTargetKind::Simple if is_storage_attached(index) => {
@@ -113,20 +116,16 @@ pub fn has_supporting_index(table: &Table, restriction: &Restriction) -> bool {
         .any(|index| is_supported_by(index, table, restriction))
 }
 
-/// True if one group of indexes (an ordinary index by itself, all storage-attached ones together) answers every
+/// True if one group of indexes (an ordinary index by itself, all storage-attached ones together, as all SASI ones) answers every
 /// restriction of these sets.
 pub fn one_group_covers(table: &Table, sets: &[&RestrictionSet]) -> bool {
-    let attached: Vec<&Arc<Index>> = table
-        .indexes
-        .iter()
-        .filter(|index| is_storage_attached(index))
-        .collect();
-    let alone = table
-        .indexes
-        .iter()
-        .filter(|index| !is_storage_attached(index))
-        .map(|index| vec![index]);
-    let groups = alone.chain((!attached.is_empty()).then_some(attached));
+    let of = |belongs: fn(&Index) -> bool| -> Vec<&Arc<Index>> {
+        table.indexes.iter().filter(|index| belongs(index)).collect()
+    };
+    let together = [of(is_storage_attached), of(Index::is_sasi)];
+    let alone = of(|index| index.kind != IndexKind::Custom);
+    let alone = alone.into_iter().map(|index| vec![index]);
+    let groups = alone.chain(together.into_iter().filter(|group| !group.is_empty()));
     let covers = |group: &[&Arc<Index>]| {
         sets.iter()
             .all(|set| set.iter().all(|one| group_covers(group, table, one)))

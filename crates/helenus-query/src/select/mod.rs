@@ -32,6 +32,7 @@ mod virtual_read;
 
 pub use bounds::{DeletedSlices, partition_key};
 pub use filter::{Expression, Filter, Operand};
+pub use index_choice::is_storage_attached;
 pub(crate) use measure::check_indexed;
 pub(crate) use paging::check_paging_state;
 pub use plan::{SelectPlan, plan};

@@ -9,7 +9,7 @@ use crate::engine::Engine;
 use crate::schema::Table;
 
 /// What can be done, and what can't.
-const ALLOWED: [&str; 19] = [
+const ALLOWED: [&str; 20] = [
     "allow_filtering_enabled",
     "alter_table_enabled",
     "drop_keyspace_enabled",
@@ -22,6 +22,7 @@ const ALLOWED: [&str; 19] = [
     "simplestrategy_enabled",
     "start_native_transport",
     "uncompressed_tables_enabled",
+    "sasi_indexes_enabled",
     "use_statements_enabled",
     "user_defined_functions_enabled",
     "user_timestamps_enabled",
@@ -30,7 +31,7 @@ const ALLOWED: [&str; 19] = [
     "default_secondary_index_enabled",
     "native_transport_allow_older_protocols",
 ];
-const REFUSED: [&str; 12] = [
+const REFUSED: [&str; 11] = [
     "auto_snapshot",
     "cdc_enabled",
     "diagnostic_events_enabled",
@@ -38,7 +39,6 @@ const REFUSED: [&str; 12] = [
     "incremental_backups",
     "native_transport_rate_limiting_enabled",
     "partition_denylist_enabled",
-    "sasi_indexes_enabled",
     "scripted_user_defined_functions_enabled",
     "snapshot_before_compaction",
     "transient_replication_enabled",

@@ -8,7 +8,8 @@ use super::row::{bigint, boolean, double, inet, int, row, text, text_map};
 use super::settings;
 use crate::clients::Client;
 use crate::engine::Engine;
-use crate::schema::{IndexKind, Table, TableKind};
+use crate::schema::{Table, TableKind};
+use crate::select::is_storage_attached;
 
 pub(super) fn rows(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     match table.name.as_str() {
@@ -97,7 +98,7 @@ fn sai_column_indexes(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     let schema = engine.schema();
     let mut rows = Vec::new();
     for of in schema.stored_tables() {
-        for index in of.indexes.iter().filter(|index| index.kind == IndexKind::Custom) {
+        for index in of.indexes.iter().filter(|index| is_storage_attached(index)) {
             let is_string = of
                 .column(&index.target.column)
                 .is_some_and(|(_, column)| matches!(column.ty.to_string().as_str(), "text" | "ascii"));
