@@ -126,6 +126,13 @@ fn target(table: &Table, statement: &ast::CreateIndex) -> Result<IndexTarget, Cq
             for target in several {
                 existing(table, target)?;
             }
+            let columns: Vec<String> = targets.iter().map(|target| target.column.to_string()).collect();
+            if statement.using.as_deref() == Some(SASI_CLASS) {
+                return Err(CqlError::Config(format!(
+                    "failed to retrieve target column for: {}",
+                    columns.join(", ")
+                )));
+            }
             if !is_sai && statement.custom {
                 return Err(no_class(statement));
             }
@@ -142,7 +149,6 @@ fn target(table: &Table, statement: &ast::CreateIndex) -> Result<IndexTarget, Cq
                 }
                 check_target(table, target, is_sai)?;
             }
-            let columns: Vec<String> = targets.iter().map(|target| target.column.to_string()).collect();
             format!(
                 "A storage-attached index cannot be created over multiple columns: {}",
                 columns.join(", ")

@@ -17,7 +17,11 @@ const NO_OP: &str = "NoOpAnalyzer";
 const TOKENIZING: [&str; 2] = ["StandardAnalyzer", "DelimiterAnalyzer"];
 
 /// Refuses what such an index can't be on, and options that it doesn't take.
-pub fn check(table: &Table, target: &IndexTarget, options: &BTreeMap<String, String>) -> Result<(), CqlError> {
+pub fn check(
+    table: &Table,
+    target: &IndexTarget,
+    options: &BTreeMap<String, String>,
+) -> Result<(), CqlError> {
     let refused = |message: String| Err(CqlError::Config(message));
     let Some((_, column)) = table.column(&target.column) else {
         return Ok(());
@@ -37,7 +41,9 @@ pub fn check(table: &Table, target: &IndexTarget, options: &BTreeMap<String, Str
             return refused(format!("Invalid analyzer class option specified [{class}]"));
         };
         if TOKENIZING.contains(&short) {
-            return refused(format!("{short} is not supported by Helenus; {NON_TOKENIZING} is"));
+            return refused(format!(
+                "{short} is not supported by Helenus; {NON_TOKENIZING} is"
+            ));
         }
         if short != NON_TOKENIZING && short != NO_OP {
             return refused(format!("Invalid analyzer class option specified [{class}]"));
@@ -52,7 +58,10 @@ pub fn check(table: &Table, target: &IndexTarget, options: &BTreeMap<String, Str
         ));
     }
     let Some(mode) = option("mode").map_or(Some(SasiMode::Prefix), SasiMode::named) else {
-        return refused(format!("Incorrect index mode: {}", option("mode").unwrap_or_default()));
+        return refused(format!(
+            "Incorrect index mode: {}",
+            option("mode").unwrap_or_default()
+        ));
     };
     if mode == SasiMode::Sparse {
         if is_literal(column, option("is_literal")) {

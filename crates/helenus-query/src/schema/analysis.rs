@@ -36,11 +36,7 @@ impl Analysis {
 
     /// As [`Analysis::of`], for an SASI index.
     pub fn of_sasi(options: &BTreeMap<String, String>) -> Option<Analysis> {
-        let is = |name: &str| {
-            options
-                .get(name)
-                .map(|value| value.eq_ignore_ascii_case("true"))
-        };
+        let is = |name: &str| options.get(name).map(|value| value.eq_ignore_ascii_case("true"));
         let class = options.get("analyzer_class")?;
         if !class.ends_with(".NonTokenizingAnalyzer") || is("analyzed") == Some(false) {
             return None;

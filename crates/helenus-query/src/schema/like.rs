@@ -92,7 +92,9 @@ mod tests {
     #[test]
     fn terms_are_found_where_the_pattern_says() {
         let accepts = |pattern: &'static str, found: &str| {
-            Pattern::of(&Bytes::from_static(pattern.as_bytes())).unwrap().accepts(found.as_bytes())
+            Pattern::of(&Bytes::from_static(pattern.as_bytes()))
+                .unwrap()
+                .accepts(found.as_bytes())
         };
         assert!(accepts("ab%", "abc") && !accepts("ab%", "cab"));
         assert!(accepts("%ab", "cab") && !accepts("%ab", "abc"));

@@ -30,7 +30,9 @@ impl SasiMode {
 
 impl Index {
     pub fn is_sasi(&self) -> bool {
-        self.options.get("class_name").is_some_and(|class| class == SASI_CLASS)
+        self.options
+            .get("class_name")
+            .is_some_and(|class| class == SASI_CLASS)
     }
 
     fn sasi_mode(&self) -> SasiMode {

@@ -408,13 +408,10 @@ impl Expression {
                         && is_equal(value_ty, Some(&cell.value), value)
                 })
             }
-            Operand::Like(pattern) => {
-                view.value(self.column)
-                    .is_some_and(|found| match self.analysis {
-                        Some(analysis) => pattern.accepts(&analysis.apply(&found)),
-                        None => pattern.accepts(&found),
-                    })
-            }
+            Operand::Like(pattern) => view.value(self.column).is_some_and(|found| match self.analysis {
+                Some(analysis) => pattern.accepts(&analysis.apply(&found)),
+                None => pattern.accepts(&found),
+            }),
             Operand::Value(operand) if self.analysis.is_some() => {
                 self.is_equal(&column.ty, view.value(self.column).as_deref(), operand)
             }

@@ -116,16 +116,20 @@ pub fn has_supporting_index(table: &Table, restriction: &Restriction) -> bool {
         .any(|index| is_supported_by(index, table, restriction))
 }
 
-/// True if one group of indexes (an ordinary index by itself, all storage-attached ones together, as all SASI ones) answers every
+/// True if one group of indexes (an ordinary or SASI index by itself, all storage-attached ones together) answers every
 /// restriction of these sets.
 pub fn one_group_covers(table: &Table, sets: &[&RestrictionSet]) -> bool {
-    let of = |belongs: fn(&Index) -> bool| -> Vec<&Arc<Index>> {
-        table.indexes.iter().filter(|index| belongs(index)).collect()
-    };
-    let together = [of(is_storage_attached), of(Index::is_sasi)];
-    let alone = of(|index| index.kind != IndexKind::Custom);
-    let alone = alone.into_iter().map(|index| vec![index]);
-    let groups = alone.chain(together.into_iter().filter(|group| !group.is_empty()));
+    let attached: Vec<&Arc<Index>> = table
+        .indexes
+        .iter()
+        .filter(|index| is_storage_attached(index))
+        .collect();
+    let alone = table
+        .indexes
+        .iter()
+        .filter(|index| !is_storage_attached(index))
+        .map(|index| vec![index]);
+    let groups = alone.chain((!attached.is_empty()).then_some(attached));
     let covers = |group: &[&Arc<Index>]| {
         sets.iter()
             .all(|set| set.iter().all(|one| group_covers(group, table, one)))

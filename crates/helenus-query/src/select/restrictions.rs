@@ -159,7 +159,8 @@ impl StatementRestrictions {
             }
             Typed::Columns(restriction) => restriction,
         };
-        if restriction.is_like() {
+        let has_index = || self.kind.is_select() && index_choice::has_supporting_index(&table, &restriction);
+        if restriction.is_like() && !has_index() {
             return Err(CqlError::invalid(format!(
                 "LIKE restriction is only supported on properly indexed columns. {} is not valid.",
                 relation_text(relation)
