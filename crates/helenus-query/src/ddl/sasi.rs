@@ -11,10 +11,13 @@ use crate::schema::{ColumnKind, IndexTarget, Table};
 pub const USAGE_WARNING: &str = "SASI indexes are experimental and are not recommended for production use.";
 
 const PACKAGE: &str = "org.apache.cassandra.index.sasi.analyzer.";
-const NON_TOKENIZING: &str = "NonTokenizingAnalyzer";
-const NO_OP: &str = "NoOpAnalyzer";
-/// Those that part texts into terms.
-const TOKENIZING: [&str; 2] = ["StandardAnalyzer", "DelimiterAnalyzer"];
+const ANALYZERS: [&str; 4] = [
+    "DelimiterAnalyzer",
+    "NoOpAnalyzer",
+    "NonTokenizingAnalyzer",
+    "StandardAnalyzer",
+];
+const TEXT_ONLY: [&str; 2] = ["DelimiterAnalyzer", "NonTokenizingAnalyzer"];
 
 /// Refuses what such an index can't be on, and options that it doesn't take.
 pub fn check(
@@ -40,22 +43,17 @@ pub fn check(
         let Some(short) = class.strip_prefix(PACKAGE) else {
             return refused(format!("Invalid analyzer class option specified [{class}]"));
         };
-        if TOKENIZING.contains(&short) {
-            return refused(format!(
-                "{short} is not supported by Helenus; {NON_TOKENIZING} is"
-            ));
-        }
-        if short != NON_TOKENIZING && short != NO_OP {
+        if !ANALYZERS.contains(&short) {
             return refused(format!("Invalid analyzer class option specified [{class}]"));
         }
-        if short == NON_TOKENIZING && !is_text(&column.ty) {
+        if TEXT_ONLY.contains(&short) && !is_text(&column.ty) {
             return refused(format!("{short} does not support type {}", column.ty));
         }
         is_analyzed = option("analyzed").is_none() || is_analyzed;
-    } else if is_analyzed && is_text(&column.ty) {
-        return refused(format!(
-            "analyzed without an analyzer_class means StandardAnalyzer, which is not supported by Helenus; {NON_TOKENIZING} is"
-        ));
+    }
+    let foreign = ["tokenization_enable_stemming", "tokenization_skip_stop_words"];
+    if let Some(name) = foreign.into_iter().find(|name| is(name)) {
+        return refused(format!("{name} is not supported by Helenus"));
     }
     let Some(mode) = option("mode").map_or(Some(SasiMode::Prefix), SasiMode::named) else {
         return refused(format!(

@@ -175,8 +175,8 @@ pub fn values(
     let mut values = all_values(table, index, column, place, row)?;
     if index.kind == IndexKind::Custom && !matches!(column.ty, CqlType::Vector { .. }) {
         values.retain(|value| value.len() <= SAI_VALUE_LEN_MAX);
-        // Of columns in descending order it skips what is empty, even for types to which that is a value.
-        values.retain(|value| column.order == Order::Asc || !value.is_empty());
+        // Of columns in descending order it skips what is empty, even for types to which that is a value; an SASI index does of all.
+        values.retain(|value| column.order == Order::Asc && !index.is_sasi() || !value.is_empty());
     }
     Ok(values)
 }

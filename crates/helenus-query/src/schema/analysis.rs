@@ -5,10 +5,21 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use icu_normalizer::{ComposingNormalizerBorrowed, DecomposingNormalizerBorrowed};
+use unicode_segmentation::UnicodeSegmentation;
+
+/// How an SASI index parts text into terms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tokenizer {
+    /// `DelimiterAnalyzer`
+    Delimiter(char),
+    /// `StandardAnalyzer`: words as Unicode tells them.
+    Words,
+}
 
 /// What is done to text before it is compared, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Analysis {
+    tokenizer: Option<Tokenizer>,
     lowers_case: bool,
     raises_case: bool,
     /// To Unicode's NFC.
@@ -26,6 +37,7 @@ impl Analysis {
                 .is_some_and(|value| value.eq_ignore_ascii_case(word))
         };
         let analysis = Analysis {
+            tokenizer: None,
             lowers_case: is("case_sensitive", "false"),
             raises_case: false,
             normalizes: is("normalize", "true"),
@@ -37,16 +49,62 @@ impl Analysis {
     /// As [`Analysis::of`], for an SASI index.
     pub fn of_sasi(options: &BTreeMap<String, String>) -> Option<Analysis> {
         let is = |name: &str| options.get(name).map(|value| value.eq_ignore_ascii_case("true"));
-        let class = options.get("analyzer_class")?;
-        if !class.ends_with(".NonTokenizingAnalyzer") || is("analyzed") == Some(false) {
+        let class = options.get("analyzer_class");
+        if is("analyzed") == Some(false) || class.is_none() && is("analyzed").is_none() {
             return None;
         }
-        Some(Analysis {
-            lowers_case: is("case_sensitive") == Some(false) || is("normalize_lowercase") == Some(true),
-            raises_case: is("normalize_uppercase") == Some(true),
+        let class = class.map_or("StandardAnalyzer", |class| {
+            class.rsplit('.').next().unwrap_or(class)
+        });
+        let plain = Analysis {
+            tokenizer: None,
+            lowers_case: false,
+            raises_case: false,
             normalizes: true,
             folds_to_ascii: false,
-        })
+        };
+        match class {
+            "NonTokenizingAnalyzer" => Some(Analysis {
+                lowers_case: is("case_sensitive") == Some(false) || is("normalize_lowercase") == Some(true),
+                raises_case: is("normalize_uppercase") == Some(true),
+                ..plain
+            }),
+            "DelimiterAnalyzer" => {
+                let delimiter = options.get("delimiter").and_then(|text| text.chars().next());
+                Some(Analysis {
+                    tokenizer: Some(Tokenizer::Delimiter(delimiter.unwrap_or(','))),
+                    ..plain
+                })
+            }
+            "StandardAnalyzer" => Some(Analysis {
+                tokenizer: Some(Tokenizer::Words),
+                lowers_case: is("tokenization_normalize_lowercase") == Some(true),
+                raises_case: is("tokenization_normalize_uppercase") == Some(true),
+                ..plain
+            }),
+            _ => None,
+        }
+    }
+
+    /// Whether text is more than one term.
+    pub fn is_tokenizing(self) -> bool {
+        self.tokenizer.is_some()
+    }
+
+    /// The terms of the serialized text.
+    pub fn terms(self, value: &[u8]) -> Vec<Bytes> {
+        let text = String::from_utf8_lossy(value);
+        let parts: Vec<&str> = match self.tokenizer {
+            None => vec![&text],
+            Some(Tokenizer::Delimiter(delimiter)) => {
+                text.split(delimiter).filter(|part| !part.is_empty()).collect()
+            }
+            Some(Tokenizer::Words) => text.unicode_words().collect(),
+        };
+        parts
+            .into_iter()
+            .map(|part| self.apply(part.as_bytes()))
+            .collect()
     }
 
     /// What the serialized text amounts to.

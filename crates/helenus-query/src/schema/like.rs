@@ -5,6 +5,8 @@ use std::fmt;
 use bytes::Bytes;
 use helenus_cql::error::CqlError;
 
+use super::Analysis;
+
 /// Where a pattern's `%` stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LikeKind {
@@ -34,7 +36,8 @@ impl fmt::Display for LikeKind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
     pub kind: LikeKind,
-    pub term: Bytes,
+    /// All of them must be found; one, unless an analyzer has parted it.
+    pub terms: Vec<Bytes>,
 }
 
 impl Pattern {
@@ -54,12 +57,25 @@ impl Pattern {
         }
         Ok(Pattern {
             kind,
-            term: value.slice(begin..end),
+            terms: vec![value.slice(begin..end)],
         })
     }
 
-    pub fn accepts(&self, found: &[u8]) -> bool {
-        let term = self.term.as_ref();
+    /// The pattern for what text amounts to.
+    pub fn analyzed(&self, analysis: Analysis) -> Pattern {
+        Pattern {
+            kind: self.kind,
+            terms: self.terms.iter().flat_map(|term| analysis.terms(term)).collect(),
+        }
+    }
+
+    /// Whether each of its terms is found in one of these.
+    pub fn accepts(&self, found: &[Bytes]) -> bool {
+        let is_found = |term: &Bytes| found.iter().any(|found| self.accepts_one(term, found));
+        self.terms.iter().all(is_found)
+    }
+
+    fn accepts_one(&self, term: &[u8], found: &[u8]) -> bool {
         match self.kind {
             LikeKind::Prefix => found.starts_with(term),
             LikeKind::Suffix => found.ends_with(term),
@@ -75,7 +91,7 @@ mod tests {
 
     fn pattern(text: &'static str) -> Result<(LikeKind, String), String> {
         let found = Pattern::of(&Bytes::from_static(text.as_bytes())).map_err(|error| error.to_string())?;
-        Ok((found.kind, String::from_utf8(found.term.to_vec()).unwrap()))
+        Ok((found.kind, String::from_utf8(found.terms[0].to_vec()).unwrap()))
     }
 
     #[test]
@@ -94,7 +110,7 @@ mod tests {
         let accepts = |pattern: &'static str, found: &str| {
             Pattern::of(&Bytes::from_static(pattern.as_bytes()))
                 .unwrap()
-                .accepts(found.as_bytes())
+                .accepts(&[Bytes::copy_from_slice(found.as_bytes())])
         };
         assert!(accepts("ab%", "abc") && !accepts("ab%", "cab"));
         assert!(accepts("%ab", "cab") && !accepts("%ab", "abc"));

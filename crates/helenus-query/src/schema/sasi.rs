@@ -40,11 +40,15 @@ impl Index {
         mode.unwrap_or(SasiMode::Prefix)
     }
 
+    fn is_tokenizing(&self) -> bool {
+        self.analysis().is_some_and(|analysis| analysis.is_tokenizing())
+    }
+
     /// Whether an SASI index answers `column operator value`.
     pub fn sasi_supports(&self, column: &Column, operator: Operator) -> bool {
         let is_literal = is_literal(column, self.options.get("is_literal").map(String::as_str));
         match operator {
-            Operator::Eq => true,
+            Operator::Eq => !self.is_tokenizing(),
             Operator::Like => is_literal,
             operator => operator.is_slice() && !is_literal && self.sasi_mode() != SasiMode::Contains,
         }
@@ -54,17 +58,17 @@ impl Index {
     pub fn sasi_supports_like(&self, kind: LikeKind) -> bool {
         match self.sasi_mode() {
             SasiMode::Prefix => matches!(kind, LikeKind::Matches | LikeKind::Prefix),
-            SasiMode::Contains => true,
+            SasiMode::Contains => kind != LikeKind::Prefix || !self.is_tokenizing(),
             SasiMode::Sparse => false,
         }
     }
 }
 
-/// Whether values are compared as text: those of text, or as the option `is_literal` says.
+/// Whether values are compared as text: those of text in ascending order, or as the option `is_literal` says.
 pub fn is_literal(column: &Column, option: Option<&str>) -> bool {
     match option {
         Some(option) => option.eq_ignore_ascii_case("true"),
-        None => is_text(&column.ty),
+        None => is_text(&column.ty) && !column.is_reversed(),
     }
 }
 

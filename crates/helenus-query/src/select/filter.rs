@@ -184,7 +184,11 @@ pub(super) fn add_restriction(
         Test::Slice(slice) => add_slice(filter, table, restriction, slice, ctx)?,
         Test::Contains(contains) => add_contains(filter, table, column, contains, ctx)?,
         Test::Like(term) => {
-            let value = bind(term, "", table, column, ctx)?;
+            // As in Cassandra, an unset one is empty.
+            let value = match term.bind(ctx)? {
+                BoundValue::Unset => Some(Bytes::new()),
+                _ => bind(term, "", table, column, ctx)?,
+            };
             let pattern = Pattern::of(&require_value(value, table, column)?)?;
             check_like(table, column, &pattern)?;
             filter.push(table, column, Operator::Like, Operand::Like(pattern));
@@ -203,7 +207,7 @@ fn check_like(table: &Table, column: usize, pattern: &Pattern) -> Result<(), Cql
         false => Err(CqlError::invalid(format!(
             "{name} {} {} is only supported on properly indexed columns",
             pattern.kind,
-            String::from_utf8_lossy(&pattern.term)
+            String::from_utf8_lossy(&pattern.terms.concat())
         ))),
     }
 }
@@ -356,12 +360,11 @@ impl Expression {
             .and_then(|index| index.analysis());
         let Some(analysis) = analysis else { return };
         match &mut self.operand {
-            Operand::Value(value) | Operand::Like(Pattern { term: value, .. }) => {
-                *value = analysis.apply(value);
-                self.analysis = Some(analysis);
-            }
-            Operand::List(_) | Operand::Entry { .. } => {}
+            Operand::Value(value) => *value = analysis.apply(value),
+            Operand::Like(pattern) => *pattern = pattern.analyzed(analysis),
+            Operand::List(_) | Operand::Entry { .. } => return,
         }
+        self.analysis = Some(analysis);
     }
 
     fn is_equal(&self, ty: &CqlType, found: Option<&[u8]>, wanted: &[u8]) -> bool {
@@ -408,9 +411,11 @@ impl Expression {
                         && is_equal(value_ty, Some(&cell.value), value)
                 })
             }
-            Operand::Like(pattern) => view.value(self.column).is_some_and(|found| match self.analysis {
-                Some(analysis) => pattern.accepts(&analysis.apply(&found)),
-                None => pattern.accepts(&found),
+            Operand::Like(pattern) => view.value(self.column).is_some_and(|found| {
+                pattern.accepts(&match self.analysis {
+                    Some(analysis) => analysis.terms(&found),
+                    None => vec![found],
+                })
             }),
             Operand::Value(operand) if self.analysis.is_some() => {
                 self.is_equal(&column.ty, view.value(self.column).as_deref(), operand)

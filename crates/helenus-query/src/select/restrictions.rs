@@ -11,7 +11,7 @@ use helenus_cql::ast::{Ident, Operator, QualifiedName, Relation};
 use helenus_cql::error::CqlError;
 
 use super::index_choice;
-use super::relation::{self, Typed, relation_text, require_column};
+use super::relation::{self, Typed, relation_text, require_column, unindexed_like};
 use super::restriction::{Restriction, Test};
 use super::restriction_set::{PartitionRestrictions, RestrictionSet};
 use crate::plan::PlanContext;
@@ -161,10 +161,7 @@ impl StatementRestrictions {
         };
         let has_index = || self.kind.is_select() && index_choice::has_supporting_index(&table, &restriction);
         if restriction.is_like() && !has_index() {
-            return Err(CqlError::invalid(format!(
-                "LIKE restriction is only supported on properly indexed columns. {} is not valid.",
-                relation_text(relation)
-            )));
+            return Err(unindexed_like(relation));
         }
         self.add_restriction(restriction, options)
     }

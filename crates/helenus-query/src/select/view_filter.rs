@@ -43,6 +43,9 @@ pub fn view_filter(
                     "Cannot use token relation when defining a materialized view",
                 ));
             }
+            Typed::Columns(restriction) if restriction.is_like() => {
+                return Err(relation::unindexed_like(relation));
+            }
             Typed::Columns(restriction) => add_restriction(&mut filter, base, &restriction, &eval)?,
         }
     }

@@ -1,6 +1,15 @@
 //! Relations as CQL, for the errors that quote them.
 
 use helenus_cql::ast::{Ident, InValues, Relation};
+use helenus_cql::error::CqlError;
+
+/// What is said of LIKE where no index answers it.
+pub fn unindexed_like(relation: &Relation) -> CqlError {
+    CqlError::invalid(format!(
+        "LIKE restriction is only supported on properly indexed columns. {} is not valid.",
+        relation_text(relation)
+    ))
+}
 
 /// The relation as CQL (Cassandra's `Relation.toCQLString`).
 pub fn relation_text(relation: &Relation) -> String {
