@@ -2,8 +2,8 @@
 //!
 //! Cassandra compiles a function's body with Eclipse's compiler, as the body of a method, and lets it call what is in a list of classes
 //! (`org.apache.cassandra.cql3.functions.JavaBasedUDFunction`). Here the body is read and interpreted: statements and expressions
-//! of Java without arrays, classes and lambdas, and the classes that stand for CQL's types. A function reads no file and no clock but
-//! `System.currentTimeMillis`, and ends when its time is over.
+//! of Java without classes and lambdas, and the methods that `signatures.txt` lists. A function reads no file and nothing of its
+//! surroundings but `System`'s clocks and `Math.random`, and ends when its time or its memory is spent.
 
 mod ast;
 mod check;
