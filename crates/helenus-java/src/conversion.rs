@@ -3,10 +3,9 @@
 use crate::ast::Type;
 use crate::classes::{is_exception, whole_name};
 use crate::error::Failure;
+use crate::interpret::Run;
 use crate::number::convert;
 use crate::value::Value;
-
-type Run<T> = Result<T, Failure>;
 
 /// What a variable of that type holds after the value was assigned to it.
 ///

@@ -1,11 +1,8 @@
 //! Reads expressions, by Java's precedence.
 
 use crate::ast::{Expr, ExprKind, Operator, Target, UnaryOperator};
-use crate::error::Mistake;
 use crate::lexer::Kind;
-use crate::parser::Parser;
-
-type Parsed<T> = Result<T, Mistake>;
+use crate::parser::{Parsed, Parser};
 
 /// How long a chain of operators or of calls may be.
 const LINKS_MAX: u32 = 200;

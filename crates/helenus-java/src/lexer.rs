@@ -275,7 +275,7 @@ pub(crate) fn is_word_start(c: char) -> bool {
     c.is_alphabetic() || c == '_' || c == '$'
 }
 
-fn is_word_part(c: char) -> bool {
+pub(crate) fn is_word_part(c: char) -> bool {
     is_word_start(c) || c.is_numeric()
 }
 

@@ -49,10 +49,16 @@ use helenus_cql::types::CqlType;
 use helenus_cql::value::CqlValue;
 
 pub use error::{CompileError, Failure, Mistake};
-pub use parser::is_keyword;
 
 use context::Context;
 use value::{Value, parameter_type};
+
+/// Whether a word can be a name in Java.
+pub fn is_name(word: &str) -> bool {
+    word.starts_with(lexer::is_word_start)
+        && word.chars().all(lexer::is_word_part)
+        && !parser::is_keyword(word)
+}
 
 /// What a function takes and gives.
 #[derive(Clone, Debug, PartialEq)]

@@ -145,47 +145,43 @@ fn same(left: &Value, right: &Value) -> bool {
 }
 
 fn arithmetic(operator: Operator, pair: Pair) -> Result<Value, Failure> {
-    let by_zero = || Failure::thrown("java.lang.ArithmeticException", "/ by zero");
-    let no_bits = || Failure::class_cast("java.lang.Double", "java.lang.Long");
+    macro_rules! whole {
+        ($a:ident, $b:ident) => {
+            match operator {
+                Operator::Add => $a.wrapping_add($b),
+                Operator::Subtract => $a.wrapping_sub($b),
+                Operator::Multiply => $a.wrapping_mul($b),
+                Operator::Divide | Operator::Remainder if $b == 0 => {
+                    return Err(Failure::thrown(
+                        "java.lang.ArithmeticException",
+                        "/ by zero",
+                    ));
+                }
+                Operator::Divide => $a.wrapping_div($b),
+                Operator::Remainder => $a.wrapping_rem($b),
+                Operator::And => $a & $b,
+                Operator::Or => $a | $b,
+                _ => $a ^ $b,
+            }
+        };
+    }
+    macro_rules! real {
+        ($a:ident, $b:ident) => {
+            match operator {
+                Operator::Add => $a + $b,
+                Operator::Subtract => $a - $b,
+                Operator::Multiply => $a * $b,
+                Operator::Divide => $a / $b,
+                Operator::Remainder => $a % $b,
+                _ => return Err(Failure::class_cast("java.lang.Double", "java.lang.Long")),
+            }
+        };
+    }
     Ok(match pair {
-        Pair::Ints(a, b) => Value::Int(match operator {
-            Operator::Add => a.wrapping_add(b),
-            Operator::Subtract => a.wrapping_sub(b),
-            Operator::Multiply => a.wrapping_mul(b),
-            Operator::Divide | Operator::Remainder if b == 0 => return Err(by_zero()),
-            Operator::Divide => a.wrapping_div(b),
-            Operator::Remainder => a.wrapping_rem(b),
-            Operator::And => a & b,
-            Operator::Or => a | b,
-            _ => a ^ b,
-        }),
-        Pair::Longs(a, b) => Value::Long(match operator {
-            Operator::Add => a.wrapping_add(b),
-            Operator::Subtract => a.wrapping_sub(b),
-            Operator::Multiply => a.wrapping_mul(b),
-            Operator::Divide | Operator::Remainder if b == 0 => return Err(by_zero()),
-            Operator::Divide => a.wrapping_div(b),
-            Operator::Remainder => a.wrapping_rem(b),
-            Operator::And => a & b,
-            Operator::Or => a | b,
-            _ => a ^ b,
-        }),
-        Pair::Floats(a, b) => Value::Float(match operator {
-            Operator::Add => a + b,
-            Operator::Subtract => a - b,
-            Operator::Multiply => a * b,
-            Operator::Divide => a / b,
-            Operator::Remainder => a % b,
-            _ => return Err(no_bits()),
-        }),
-        Pair::Doubles(a, b) => Value::Double(match operator {
-            Operator::Add => a + b,
-            Operator::Subtract => a - b,
-            Operator::Multiply => a * b,
-            Operator::Divide => a / b,
-            Operator::Remainder => a % b,
-            _ => return Err(no_bits()),
-        }),
+        Pair::Ints(a, b) => Value::Int(whole!(a, b)),
+        Pair::Longs(a, b) => Value::Long(whole!(a, b)),
+        Pair::Floats(a, b) => Value::Float(real!(a, b)),
+        Pair::Doubles(a, b) => Value::Double(real!(a, b)),
     })
 }
 

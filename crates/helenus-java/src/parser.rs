@@ -321,8 +321,7 @@ impl Parser {
     }
 }
 
-/// Whether a word can't be a name in Java.
-pub fn is_keyword(word: &str) -> bool {
+pub(crate) fn is_keyword(word: &str) -> bool {
     const KEYWORDS: &[&str] = &[
         "abstract",
         "assert",

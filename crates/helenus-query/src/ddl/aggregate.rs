@@ -13,7 +13,7 @@ use super::{Applied, Change, DdlContext, unchanged};
 use crate::bind::Markers;
 use crate::clock::SystemClock;
 use crate::plan::PlanContext;
-use crate::response::{ChangeKind, ColumnSpec, SchemaTarget};
+use crate::response::{ColumnSpec, SchemaTarget};
 use crate::schema::{Keyspace, UserAggregate, UserFunction, signature};
 use crate::term::{EvalContext, Term, resolve_type};
 
@@ -45,25 +45,17 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateAggregate) -> Applied
         )));
     }
     let existing = keyspace.aggregates.get(&signature);
-    if let Some(existing) = existing {
-        if statement.if_not_exists {
-            return unchanged();
-        }
-        if !statement.or_replace {
-            return Err(CqlError::invalid(format!(
-                "Aggregate '{}' already exists",
-                aggregate.name
-            )));
-        }
-        check_replacement(existing, &aggregate)?;
-        if **existing == aggregate {
-            return unchanged();
-        }
-    }
-    let change = match existing {
-        Some(_) => ChangeKind::Updated,
-        None => ChangeKind::Created,
-    };
+    let clauses = (statement.or_replace, statement.if_not_exists);
+    let name = aggregate.name.as_str();
+    let change = function::change_of(
+        Kind::Aggregate,
+        name,
+        &aggregate,
+        existing,
+        clauses,
+        check_replacement,
+    )?;
+    let Some(change) = change else { return unchanged() };
     let target = SchemaTarget::Aggregate {
         name: aggregate.name.clone(),
         arg_types: raw_types(&statement.arg_types, Some(keyspace_name)),

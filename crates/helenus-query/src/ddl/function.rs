@@ -41,25 +41,16 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateFunction) -> Applied 
             function.name
         )));
     }
-    if let Some(existing) = existing {
-        if statement.if_not_exists {
-            return unchanged();
-        }
-        if !statement.or_replace {
-            return Err(CqlError::invalid(format!(
-                "Function '{}' already exists",
-                function.name
-            )));
-        }
-        check_replacement(existing, &function)?;
-        if **existing == function {
-            return unchanged();
-        }
-    }
-    let change = match existing {
-        Some(_) => ChangeKind::Updated,
-        None => ChangeKind::Created,
-    };
+    let clauses = (statement.or_replace, statement.if_not_exists);
+    let change = change_of(
+        Kind::Function,
+        name,
+        &function,
+        existing,
+        clauses,
+        check_replacement,
+    )?;
+    let Some(change) = change else { return unchanged() };
     let target = SchemaTarget::Function {
         name: function.name.clone(),
         arg_types: raw_types(statement.args.iter().map(|(_, ty)| ty), Some(keyspace_name)),
@@ -68,6 +59,31 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateFunction) -> Applied 
     keyspace.functions.insert(signature, Arc::new(function));
     let schema = ctx.schema.with_keyspace(keyspace);
     Ok(Ok(Change::new(schema, change, keyspace_name, target)))
+}
+
+/// What becomes of one that a CREATE names; none if it is left as it is. `clauses` are OR REPLACE and IF NOT EXISTS.
+pub(super) fn change_of<T: PartialEq>(
+    kind: Kind,
+    name: &str,
+    new: &T,
+    existing: Option<&Arc<T>>,
+    (or_replace, if_not_exists): (bool, bool),
+    check_replacement: impl FnOnce(&T, &T) -> Result<(), CqlError>,
+) -> Result<Option<ChangeKind>, CqlError> {
+    let Some(existing) = existing else {
+        return Ok(Some(ChangeKind::Created));
+    };
+    if if_not_exists {
+        return Ok(None);
+    }
+    if !or_replace {
+        return Err(CqlError::invalid(format!(
+            "{} '{name}' already exists",
+            kind.word()
+        )));
+    }
+    check_replacement(existing, new)?;
+    Ok((**existing != *new).then_some(ChangeKind::Updated))
 }
 
 fn has_overload(keyspace: &Keyspace, name: &str, count: usize) -> bool {
@@ -93,10 +109,7 @@ fn check_argument_names(statement: &ast::CreateFunction) -> Result<(), CqlError>
 
 /// Argument names are those of the Java method's parameters.
 fn check_java_name(name: &str) -> Result<(), CqlError> {
-    let mut chars = name.chars();
-    let is_start = |c: char| c.is_alphabetic() || c == '_' || c == '$';
-    let is_identifier = chars.next().is_some_and(is_start) && chars.all(|c| is_start(c) || c.is_numeric());
-    match is_identifier && !helenus_java::is_keyword(name) {
+    match helenus_java::is_name(name) {
         true => Ok(()),
         false => Err(CqlError::invalid(format!(
             "Java source compilation failed:\nGENERATED SOURCE ERROR: '{name}' can't be the name of a parameter\n"

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use helenus_cql::error::CqlError;
 use helenus_cql::types::{CqlType, NativeType};
 
+use crate::schema::sasi::is_text;
 use crate::schema::{Index, IndexTarget, IndexTargetKind, Table};
 use crate::select::is_storage_attached;
 
@@ -143,14 +144,11 @@ fn refuse_analysis(options: &BTreeMap<String, String>) -> Result<(), CqlError> {
 }
 
 fn check_analysis(ty: &CqlType, options: &BTreeMap<String, String>) -> Result<(), CqlError> {
-    let is_text = [NativeType::Ascii, NativeType::Text]
-        .iter()
-        .any(|text| *ty == CqlType::Native(*text));
     for name in ANALYSIS {
         let Some(value) = options.get(name) else {
             continue;
         };
-        if !is_text {
+        if !is_text(ty) {
             return Err(CqlError::invalid(format!("CQL type {ty} cannot be analyzed.")));
         }
         if !["true", "false"]

@@ -176,7 +176,9 @@ pub fn values(
     if index.kind == IndexKind::Custom && !matches!(column.ty, CqlType::Vector { .. }) {
         values.retain(|value| value.len() <= SAI_VALUE_LEN_MAX);
         // Of columns in descending order it skips what is empty, even for types to which that is a value; an SASI index does of all.
-        values.retain(|value| column.order == Order::Asc && !index.is_sasi() || !value.is_empty());
+        if column.order == Order::Desc || index.is_sasi() {
+            values.retain(|value| !value.is_empty());
+        }
     }
     Ok(values)
 }

@@ -3,7 +3,7 @@
 use helenus_cql::ast::Operator;
 use helenus_cql::types::{CqlType, NativeType};
 
-use super::{Column, Index, LikeKind};
+use super::{Column, Index, IndexKind, LikeKind};
 
 /// The class that CREATE INDEX names.
 pub const SASI_CLASS: &str = "org.apache.cassandra.index.sasi.SASIIndex";
@@ -30,9 +30,11 @@ impl SasiMode {
 
 impl Index {
     pub fn is_sasi(&self) -> bool {
-        self.options
-            .get("class_name")
-            .is_some_and(|class| class == SASI_CLASS)
+        self.kind == IndexKind::Custom
+            && self
+                .options
+                .get("class_name")
+                .is_some_and(|class| class == SASI_CLASS)
     }
 
     fn sasi_mode(&self) -> SasiMode {
@@ -72,6 +74,7 @@ pub fn is_literal(column: &Column, option: Option<&str>) -> bool {
     }
 }
 
+/// Whether values are text, which analyzers take.
 pub fn is_text(ty: &CqlType) -> bool {
     matches!(ty, CqlType::Native(NativeType::Text | NativeType::Ascii))
 }

@@ -411,11 +411,9 @@ impl Expression {
                         && is_equal(value_ty, Some(&cell.value), value)
                 })
             }
-            Operand::Like(pattern) => view.value(self.column).is_some_and(|found| {
-                pattern.accepts(&match self.analysis {
-                    Some(analysis) => analysis.terms(&found),
-                    None => vec![found],
-                })
+            Operand::Like(pattern) => view.value(self.column).is_some_and(|found| match self.analysis {
+                Some(analysis) => pattern.accepts(&analysis.terms(&found)),
+                None => pattern.accepts(std::slice::from_ref(&found)),
             }),
             Operand::Value(operand) if self.analysis.is_some() => {
                 self.is_equal(&column.ty, view.value(self.column).as_deref(), operand)

@@ -8,6 +8,7 @@ use super::row::{bigint, boolean, double, inet, int, row, text, text_map};
 use super::settings;
 use crate::clients::Client;
 use crate::engine::Engine;
+use crate::schema::sasi::is_text;
 use crate::schema::{Table, TableKind};
 use crate::select::is_storage_attached;
 
@@ -101,7 +102,7 @@ fn sai_column_indexes(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
         for index in of.indexes.iter().filter(|index| is_storage_attached(index)) {
             let is_string = of
                 .column(&index.target.column)
-                .is_some_and(|(_, column)| matches!(column.ty.to_string().as_str(), "text" | "ascii"));
+                .is_some_and(|(_, column)| is_text(&column.ty));
             rows.push(row(
                 table,
                 [

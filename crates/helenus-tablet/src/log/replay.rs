@@ -38,7 +38,6 @@ pub(crate) fn replay(
     for &number in &numbers {
         headers.push(read_header(folder, number)?);
     }
-    let mut newest = None;
     for (index, header) in headers.iter().enumerate() {
         let path = segment_path(folder, header.number);
         if let Some(previous) = index.checked_sub(1).and_then(|previous| headers.get(previous))
@@ -79,7 +78,7 @@ pub(crate) fn replay(
                 sink(time_ms, record)?;
             }
         }
-        newest = Some((header.number, segment.offset));
+        replayed.newest = (header.number, segment.offset);
         replayed.segments.push(SegmentInfo {
             number: header.number,
             bytes: segment.offset,
@@ -87,9 +86,6 @@ pub(crate) fn replay(
             last_lsn,
             active: false,
         });
-    }
-    if let Some(newest) = newest {
-        replayed.newest = newest;
     }
     Ok(replayed)
 }
