@@ -18,12 +18,27 @@ pub fn of_names(names: Vec<&str>) -> Vec<&str> {
 }
 
 /// Things in the order of a `HashMap` with such names as keys.
-pub fn by_name<T>(mut things: Vec<T>, name: impl Fn(&T) -> &str) -> Vec<T> {
+pub fn by_name<T>(things: Vec<T>, name: impl Fn(&T) -> &str) -> Vec<T> {
+    by_hash(things, |thing| hash_of_bytes(name(thing).as_bytes()))
+}
+
+/// Things in the order of a `HashMap` with such strings as keys.
+pub fn by_string<T>(things: Vec<T>, key: impl Fn(&T) -> &str) -> Vec<T> {
+    by_hash(things, |thing| hash_of_string(key(thing)))
+}
+
+/// `String.hashCode`
+fn hash_of_string(text: &str) -> i32 {
+    let add = |hash: i32, unit: u16| hash.wrapping_mul(31).wrapping_add(i32::from(unit));
+    text.encode_utf16().fold(0, add)
+}
+
+fn by_hash<T>(mut things: Vec<T>, hash: impl Fn(&T) -> i32) -> Vec<T> {
     let mut buckets = 16usize;
     while things.len() * 4 > buckets * 3 {
         buckets *= 2;
     }
-    things.sort_by_key(|thing| bucket(hash_of_bytes(name(thing).as_bytes()), buckets));
+    things.sort_by_key(|thing| bucket(hash(thing), buckets));
     things
 }
 

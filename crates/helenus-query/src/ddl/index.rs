@@ -40,7 +40,7 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateIndex) -> Applied {
         && keyspace.index(name).is_some()
     {
         return match statement.if_not_exists {
-            true => unchanged(),
+            true => is_there(statement),
             false => Err(CqlError::invalid(format!("Index '{name}' already exists"))),
         };
     }
@@ -64,7 +64,7 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateIndex) -> Applied {
         .find(|index| index.kind == kind && index.options == options)
     {
         return match statement.if_not_exists {
-            true => unchanged(),
+            true => is_there(statement),
             false => Err(CqlError::invalid(format!(
                 "Index {name} is a duplicate of existing index {}",
                 twin.name
@@ -87,6 +87,13 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateIndex) -> Applied {
         })?;
     }
     add(ctx, table, name, kind, options, target)
+}
+
+/// IF NOT EXISTS, and it does. What is said of SASI indexes is said all the same.
+fn is_there(statement: &ast::CreateIndex) -> Applied {
+    let is_sasi = statement.using.as_deref() == Some(SASI_CLASS);
+    let warnings = is_sasi.then(|| sasi::USAGE_WARNING.to_owned());
+    Ok(Err(warnings.into_iter().collect()))
 }
 
 fn is_legacy(class: &str) -> bool {
@@ -283,7 +290,8 @@ fn check_target(table: &Table, target: &ast::IndexTarget, is_sai: bool) -> Resul
     } else if is_frozen_collection {
         return invalid(format!(
             "Cannot create {shown}() index on frozen column {name}. Frozen collections are immutable and must be fully \
-             indexed by using the 'full({name})' modifier"
+             indexed by using the 'full({})' modifier",
+            target.column.to_cql()
         ));
     } else if !ty.is_collection() && kind != ast::IndexTargetKind::Simple {
         return invalid(format!(

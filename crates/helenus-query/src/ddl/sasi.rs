@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use helenus_cql::error::CqlError;
 
+use crate::java_order;
 use crate::schema::sasi::{SasiMode, is_literal, is_text};
 use crate::schema::{ColumnKind, IndexTarget, Table};
 
@@ -49,6 +50,16 @@ pub fn check(
         if TEXT_ONLY.contains(&short) && !is_text(&column.ty) {
             return refused(format!("{short} does not support type {}", column.ty));
         }
+        let has_any = |names: [&str; 2]| names.iter().any(|name| option(name).is_some());
+        if short == "NonTokenizingAnalyzer"
+            && option("case_sensitive").is_some()
+            && has_any(["normalize_lowercase", "normalize_uppercase"])
+        {
+            return refused(
+                "case_sensitive option cannot be specified together with either normalize_lowercase or normalize_uppercase"
+                    .to_owned(),
+            );
+        }
         is_analyzed = option("analyzed").is_none() || is_analyzed;
     }
     let foreign = ["tokenization_enable_stemming", "tokenization_skip_stop_words"];
@@ -69,5 +80,28 @@ pub fn check(
             return refused("SPARSE mode doesn't support analyzers.".to_owned());
         }
     }
-    Ok(())
+    let is_number = |text: &str| text.parse::<i64>().is_ok();
+    match option("max_compaction_flush_memory_in_mb") {
+        Some(text) if !is_number(text) => refused(format!(
+            "Failed to validate custom indexer options: {}",
+            shown(target, options)
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Options as Java shows a map of them.
+fn shown(target: &IndexTarget, options: &BTreeMap<String, String>) -> String {
+    let mut entries: Vec<(&str, &str)> = options
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_str()))
+        .collect();
+    if !options.contains_key("target") {
+        entries.push(("target", target.column.as_str()));
+    }
+    let entries: Vec<String> = java_order::by_string(entries, |(name, _)| name)
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    format!("{{{}}}", entries.join(", "))
 }

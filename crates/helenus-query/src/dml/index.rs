@@ -18,7 +18,7 @@ use helenus_row::{KeyKind, Order, RowBuilder, key, merge};
 use helenus_tablet::Op;
 
 use crate::engine::Engine;
-use crate::schema::{Column, ColumnKind, Index, IndexKind, IndexTargetKind, Table};
+use crate::schema::{Column, ColumnKind, Index, IndexKind, IndexTargetKind, Table, sasi};
 use crate::select::check_indexed;
 use crate::storage::index_entry::{
     entry_clustering, entry_key, entry_value, held_key, held_value, is_by_partition,
@@ -179,6 +179,9 @@ pub fn values(
         if column.order == Order::Desc || index.is_sasi() {
             values.retain(|value| !value.is_empty());
         }
+        if index.is_sasi() && sasi::is_literal(column, index.options.get("is_literal").map(String::as_str)) {
+            values.retain(|value| value.len() < sasi::TERM_LEN_END);
+        }
     }
     Ok(values)
 }
@@ -203,7 +206,12 @@ fn all_values(
         ColumnKind::Clustering => Ok(place
             .clustering
             .get(column.position)
-            .map(|value| held_value(index, column, value))
+            .map(|value| {
+                let held = held_value(index, column, value);
+                // A storage-attached index has such text as it is.
+                let analysis = index.analysis().filter(|_| index.is_sasi());
+                analysis.map_or(held.clone(), |analysis| analysis.apply(&held))
+            })
             .into_iter()
             .collect()),
         ColumnKind::Static if place.kind != KeyKind::Static => Ok(BTreeSet::new()),

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use helenus_cql::error::CqlError;
 
 use super::Analysis;
+use super::sasi::TERM_LEN_END;
 
 /// Where a pattern's `%` stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +77,9 @@ impl Pattern {
     }
 
     fn accepts_one(&self, term: &[u8], found: &[u8]) -> bool {
+        if found.len() >= TERM_LEN_END {
+            return false;
+        }
         match self.kind {
             LikeKind::Prefix => found.starts_with(term),
             LikeKind::Suffix => found.ends_with(term),
@@ -116,5 +120,6 @@ mod tests {
         assert!(accepts("%ab", "cab") && !accepts("%ab", "abc"));
         assert!(accepts("%ab%", "cabc") && !accepts("%ab%", "ba"));
         assert!(accepts("ab", "ab") && !accepts("ab", "abc"));
+        assert!(accepts("a%", &"a".repeat(1_023)) && !accepts("a%", &"a".repeat(1_024)));
     }
 }

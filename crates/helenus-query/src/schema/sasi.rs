@@ -8,6 +8,9 @@ use super::{Column, Index, IndexKind, LikeKind};
 /// The class that CREATE INDEX names.
 pub const SASI_CLASS: &str = "org.apache.cassandra.index.sasi.SASIIndex";
 
+/// Text that is as long is not indexed.
+pub const TERM_LEN_END: usize = 1_024;
+
 /// Which terms are looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SasiMode {

@@ -116,6 +116,12 @@ pub fn has_supporting_index(table: &Table, restriction: &Restriction) -> bool {
         .any(|index| is_supported_by(index, table, restriction))
 }
 
+/// True if an SASI index of the table serves the restriction.
+pub fn has_sasi_index(table: &Table, restriction: &Restriction) -> bool {
+    let mut indexes = table.indexes.iter();
+    indexes.any(|index| index.is_sasi() && is_supported_by(index, table, restriction))
+}
+
 /// True if one group of indexes (an ordinary or SASI index by itself, all storage-attached ones together) answers every
 /// restriction of these sets.
 pub fn one_group_covers(table: &Table, sets: &[&RestrictionSet]) -> bool {

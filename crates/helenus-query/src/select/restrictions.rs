@@ -254,7 +254,13 @@ impl StatementRestrictions {
 
     /// True if a partition that has nothing but static content counts as a row.
     pub fn returns_static_alone(&self) -> bool {
-        self.clustering.is_empty() && !self.has_regular_column()
+        self.clustering.is_empty() && !self.has_regular_column() && !self.is_read_by_sasi()
+    }
+
+    /// True if an SASI index is asked, which finds rows only.
+    fn is_read_by_sasi(&self) -> bool {
+        let mut on_static = self.regular.iter();
+        self.uses_index && on_static.any(|restriction| index_choice::has_sasi_index(&self.table, restriction))
     }
 
     /// True if rows have to be looked at that are not part of the answer
