@@ -222,8 +222,13 @@ fn check_size_tiers(declared: &Options) -> Result<(), CqlError> {
 }
 
 fn check_levels(declared: &Options) -> Result<(), CqlError> {
+    let file_size = declared.get("sstable_size_in_mb").map_or("1", String::as_str);
     for name in ["sstable_size_in_mb", "fanout_size"] {
-        let size: Option<i32> = number(declared, name, "int (base10)")?;
+        let size: Option<i32> = number(declared, name, "int (base10)")
+            // It blames the other option's value for either.
+            .map_err(|_| {
+                CqlError::Config(format!("{file_size} is not a parsable int (base10) for {name}"))
+            })?;
         if let Some(size) = size.filter(|size| *size < 1) {
             return config(format!("{name} must be larger than 0, but was {size}"));
         }
@@ -284,7 +289,6 @@ fn check_unified(declared: &Options) -> Result<(), CqlError> {
             "{UNSAFE_EXPIRATION} should either be 'true' or 'false', not {text}"
         ));
     }
-    refuse_unsafe_expiration(declared)?;
     number::<i32>(declared, "max_sstables_to_compact", "int (base10)")?;
     if let Some(text) = declared.get("sstable_growth") {
         match percent(text) {
@@ -363,6 +367,9 @@ fn check_least_size(declared: &Options, target: f64) -> Result<(), CqlError> {
         return Ok(());
     };
     match bytes(text) {
+        Some(least) if least < 0.0 => config(format!(
+            "Invalid configuration, {name} should be greater than or equal to 0 (zero)"
+        )),
         Some(least) if least > target * 0.7 => config(format!(
             "Invalid configuration, {name} ({}) should be less than 70% of the targetSSTableSize ({})",
             shown(least),

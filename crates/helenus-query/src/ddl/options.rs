@@ -224,9 +224,15 @@ fn caching(declared: Options) -> Result<Options, CqlError> {
             unknown.join(", ")
         ));
     }
+    let rows = match rows.parse::<i32>() {
+        Ok(0) => "NONE".to_owned(),
+        Ok(i32::MAX) => "ALL".to_owned(),
+        Ok(count) => count.to_string(),
+        Err(_) => rows.to_ascii_uppercase(),
+    };
     Ok(Options::from([
         ("keys".to_owned(), keys.to_ascii_uppercase()),
-        ("rows_per_partition".to_owned(), rows.to_ascii_uppercase()),
+        ("rows_per_partition".to_owned(), rows),
     ]))
 }
 

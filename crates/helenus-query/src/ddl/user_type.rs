@@ -145,8 +145,9 @@ fn add_field(
     if !in_partition_key.is_empty() {
         let names: Vec<String> = in_partition_key.iter().map(|table| table.full_name()).collect();
         return Err(CqlError::invalid(format!(
-            "Cannot add new field {field} of type {ty} to user type {}.{} as the type is being used in partition key by \
+            "Cannot add new field {field} of type {} to user type {}.{} as the type is being used in partition key by \
              the following tables: {}",
+            qualified_type(&ty),
             keyspace.name,
             current.name,
             names.join(", ")

@@ -13,6 +13,7 @@ use super::assignment::{Assignable, RawTerm, not_an_array, part_spec, test_stric
 use super::{EvalContext, Term, qualified_type_name, resolve_type};
 use crate::clock::SystemClock;
 use crate::functions::{self, Function, ScalarFunction};
+use crate::java_order;
 use crate::plan::PlanContext;
 use crate::response::ColumnSpec;
 
@@ -299,9 +300,9 @@ fn prepare_user_type(
         )));
     };
     let mut terms: Vec<Option<Term>> = vec![None; definition.fields.len()];
-    let unknown = fields
-        .iter()
-        .find(|(name, _)| definition.field_index(name.as_str()).is_none());
+    let by_hash = java_order::by_name(fields.iter().collect(), |(name, _)| name.as_str());
+    let mut by_hash = by_hash.into_iter();
+    let unknown = by_hash.find(|(name, _)| definition.field_index(name.as_str()).is_none());
     for (position, field) in definition.fields.iter().enumerate() {
         let Some((_, term)) = fields.iter().find(|(name, _)| name == field.name.as_str()) else {
             continue;
