@@ -30,14 +30,16 @@ impl<B: Backend> Connection<B> {
         if !matches!(header.opcode, Opcode::Startup | Opcode::Options) {
             let name = header.opcode.name();
             let message = format!("Unexpected message {name}, expecting STARTUP or OPTIONS");
-            return self.send_error(version, 0, CqlError::Protocol(message));
+            // Cassandra's handler of a fresh connection looks at no streams; the one that a first STARTUP puts in its place does.
+            let stream = if self.was_refused { header.stream } else { 0 };
+            return self.send_error(version, stream, CqlError::Protocol(message));
         }
         let decoded = RequestMessage::decode(envelope);
         let response = match decoded.map(|message| message.request) {
             Ok(Request::Options(_)) => self.supported(),
             Ok(Request::Startup(startup)) => match agree(&startup, version) {
                 Ok(agreement) => return self.started(version, header.stream, &startup, &agreement),
-                Err(error) => Response::Error(error),
+                Err(error) => return self.refused(version, header.stream, error),
             },
             Ok(request) => Response::Error(CqlError::Server(format!(
                 "{} is not expected here",
@@ -55,6 +57,14 @@ impl<B: Backend> Connection<B> {
             true => supported.with_extension(Startup::TABLETS_ROUTING_V1),
             false => supported,
         })
+    }
+
+    /// A STARTUP that is refused settles how what follows is framed, as one that is taken does.
+    fn refused(&mut self, version: ProtocolVersion, stream: i16, error: CqlError) {
+        self.send_error(version, stream, error);
+        self.was_refused = true;
+        self.decoder.start(version, None);
+        self.encoder = OutputEncoder::started(version, None);
     }
 
     fn started(&mut self, version: ProtocolVersion, stream: i16, startup: &Startup, agreement: &Agreement) {

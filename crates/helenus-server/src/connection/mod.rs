@@ -72,6 +72,8 @@ pub(crate) struct Connection<B: Backend> {
     socket: TcpStream,
     peer: SocketAddr,
     phase: Phase,
+    /// A STARTUP came and was refused.
+    was_refused: bool,
     decoder: Decoder,
     encoder: OutputEncoder,
     client: Arc<ClientState>,
@@ -125,6 +127,7 @@ impl<B: Backend> Connection<B> {
             socket,
             peer,
             phase: Phase::Starting,
+            was_refused: false,
             client: Arc::default(),
             is_warned: Arc::default(),
             throw_on_overload: false,

@@ -94,6 +94,13 @@ async fn handshake_refusals() {
     );
     let refusal = protocol_error(client.ask(startup(&[("COMPRESSION", "zip")])).await);
     assert_eq!(refusal, "Unknown compression algorithm: zip");
+    client.send(1, query("void")).await;
+    let (stream, message) = client.receive().await.unwrap();
+    let refusal = protocol_error(message.response);
+    assert_eq!(
+        (stream, refusal.as_str()),
+        (1, "Unexpected message QUERY, expecting STARTUP or OPTIONS")
+    );
     assert_eq!(
         client.ask(startup(&[("CQL_VERSION", "4.0.0")])).await,
         Response::Ready(helenus_cql::frame::response::Ready)
