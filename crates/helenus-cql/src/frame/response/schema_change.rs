@@ -59,11 +59,12 @@ impl SchemaChange {
             SchemaTarget::Function { name, arg_types } => ("FUNCTION", Some(name), Some(arg_types)),
             SchemaTarget::Aggregate { name, arg_types } => ("AGGREGATE", Some(name), Some(arg_types)),
         };
-        // v3 knows nothing of functions: there the keyspace has changed.
+        // v3 knows nothing of functions: there the keyspace has changed, and Cassandra adds an empty name.
         if arg_types.is_some() && version < ProtocolVersion::V4 {
             put_string(out, ChangeKind::Updated.name());
             put_string(out, "KEYSPACE");
             put_string(out, &self.keyspace);
+            put_string(out, "");
             return;
         }
         put_string(out, self.change.name());
