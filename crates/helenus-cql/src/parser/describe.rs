@@ -29,7 +29,10 @@ impl Parser<'_> {
             Kind::Types => DescribeTarget::Types,
             Kind::Functions => DescribeTarget::Functions,
             Kind::Aggregates => DescribeTarget::Aggregates,
-            Kind::Schema => DescribeTarget::Schema { full: false },
+            Kind::Schema => {
+                self.advance();
+                return Ok(DescribeTarget::Schema { full: false });
+            }
             Kind::Full => {
                 self.advance();
                 self.expect(Kind::Schema)?;
@@ -71,6 +74,8 @@ impl Parser<'_> {
             }
             _ => return self.describe_generic(),
         };
+        // To tell the word from a name, Cassandra's parser reads one token more, which shows in what an error quotes.
+        self.reads(2);
         self.advance();
         Ok(word)
     }

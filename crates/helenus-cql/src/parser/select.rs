@@ -147,7 +147,13 @@ impl Parser<'_> {
                 return self.begins_item_at(distance + 1, false);
             }
             let is_all = next == Kind::Star && !self.begins_term_at(distance + 2);
-            if next.is_constant() || next == Kind::Null || is_all {
+            if next.is_constant()
+                || matches!(
+                    next,
+                    Kind::Null | Kind::Token | Kind::QuestionMark | Kind::LeftBrace
+                )
+                || is_all
+            {
                 return true;
             }
         }
