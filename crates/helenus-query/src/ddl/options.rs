@@ -285,7 +285,11 @@ fn retry_policy(text: String) -> Result<String, CqlError> {
                     kind(&left)
                 ));
             }
-            return Ok(format!("{function}({left},{right})"));
+            let (percentile, fixed) = match kind(&left) {
+                "FIXED" => (right, left),
+                _ => (left, right),
+            };
+            return Ok(format!("{function}({percentile},{fixed})"));
         }
     }
     simple_retry_policy(&upper, &text)

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use helenus_cql::ast::TypeName;
 use helenus_cql::error::CqlError;
 use helenus_cql::types::{CqlType, UserType};
-use helenus_cql::value::CqlValue;
+use helenus_cql::value::{CqlValue, is_null};
 use helenus_java::{Failure, Types};
 use tokio::runtime::{Handle, RuntimeFlavor};
 
@@ -103,9 +103,17 @@ impl Scalar {
         }
     }
 
+    /// False if a function that is not called on nulls would be given one. Bytes that hold no value, as none do for an int, are one.
+    /// `args` are those from the place `first` on.
+    fn takes(&self, first: usize, args: &[Option<Bytes>]) -> bool {
+        let is_given =
+            |(ty, arg): (&CqlType, &Option<Bytes>)| arg.as_ref().is_some_and(|bytes| !is_null(ty, bytes));
+        let types = self.arg_types.iter().skip(first);
+        self.function.is_called_on_null || types.zip(args).all(is_given)
+    }
+
     fn run(&self, args: &[Option<Bytes>]) -> Result<Option<Bytes>, CqlError> {
-        let has_null = args.iter().any(Option::is_none);
-        if has_null && !self.function.is_called_on_null {
+        if !self.takes(0, args) {
             return Ok(None);
         }
         let code = self
@@ -258,7 +266,7 @@ impl AggregateState for State {
     fn add(&mut self, args: &[Option<Bytes>]) -> Result<(), CqlError> {
         let next = &self.functions.next;
         // A row with a null leaves the state as it is, unless the function takes nulls.
-        if args.iter().any(Option::is_none) && !next.function.is_called_on_null {
+        if !next.takes(1, args) {
             return Ok(());
         }
         let mut all = Vec::with_capacity(args.len() + 1);
