@@ -100,4 +100,6 @@ async fn a_view_of_a_table_that_is_being_written_gets_every_row() {
     assert_views_are_right(&db, "after a build among writes").await;
     db.expect("SELECT view_name FROM system.built_views", "'by_row'; 'by_value'")
         .await;
+    let status = "SELECT status FROM system_distributed.view_build_status WHERE keyspace_name = 'ks' AND view_name = 'by_row'";
+    db.expect(status, "'SUCCESS'").await;
 }

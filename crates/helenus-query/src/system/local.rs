@@ -215,6 +215,32 @@ fn built_views(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
         .collect()
 }
 
+/// `system_distributed.view_build_status`, by which tools wait for a view: what one node has built, all have.
+pub(super) fn view_build_status(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
+    let schema = engine.schema();
+    let hosts = match engine.cluster() {
+        Some(cluster) => cluster.nodes().iter().map(|node| node.host_id).collect(),
+        None => vec![engine.node.host_id],
+    };
+    let mut rows = Vec::new();
+    for of in schema.stored_tables() {
+        let Some(view) = &of.view else { continue };
+        let status = if view.is_built { "SUCCESS" } else { "STARTED" };
+        rows.extend(hosts.iter().map(|host| {
+            row(
+                table,
+                [
+                    ("keyspace_name", text(&of.keyspace)),
+                    ("view_name", text(&of.name)),
+                    ("host_id", uuid(*host)),
+                    ("status", text(status)),
+                ],
+            )
+        }));
+    }
+    rows
+}
+
 fn prepared_statements(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     let statements: BTreeMap<_, _> = engine
         .prepared_statements()

@@ -33,6 +33,7 @@ pub fn rows(engine: &Arc<Engine>, table: &Table) -> Result<Vec<Row>, CqlError> {
         "system_views" if nodes::is_mine(table) => nodes::rows(engine, table),
         "system_views" => views::rows(engine, table),
         "system_traces" => traces::rows(engine, table),
+        "system_distributed" if table.name == "view_build_status" => local::view_build_status(engine, table),
         _ => Vec::new(),
     };
     row::sort(table, &mut rows);
