@@ -253,7 +253,8 @@ impl Shape<'_> {
                 (None, Some(at)) => (ColumnKind::Clustering, at),
                 (None, None) => (ColumnKind::Regular, 0),
             };
-            let is_descending = kind == ColumnKind::Clustering && descends(column);
+            // What leads the key keeps it, too: it says in which order IN gives partitions.
+            let is_descending = kind != ColumnKind::Regular && descends(column);
             columns.push(Column {
                 name: column.name.clone(),
                 ty: column.ty.clone(),

@@ -31,7 +31,7 @@ pub struct Column {
     /// Names the column's cells in stored rows; never used twice in a table. Key columns have one, unused.
     pub id: ColumnId,
     pub kind: ColumnKind,
-    /// `Order::Asc` for all but clustering columns declared DESC.
+    /// `Order::Asc` for all but clustering columns declared DESC, and these in the key of a view.
     pub order: ClusteringOrder,
     /// Position in the partition key or among the clustering columns; 0 for the others.
     pub position: usize,

@@ -389,7 +389,10 @@ pub(super) fn compare_keys(table: &Table, a: &[Bytes], b: &[Bytes]) -> Ordering 
     let columns = table.partition_key().iter();
     let compared = columns
         .zip(a.iter().zip(b))
-        .map(|(column, (a, b))| value::compare(&column.ty, a, b));
+        .map(|(column, (a, b))| match column.is_reversed() {
+            true => value::compare(&column.ty, b, a),
+            false => value::compare(&column.ty, a, b),
+        });
     compared.fold(Ordering::Equal, Ordering::then)
 }
 

@@ -64,7 +64,8 @@ impl Term {
                 let spec = part_spec(receiver, term.to_string(), hinted.clone());
                 if !is_assignable(ctx, inner, &spec)? {
                     return Err(CqlError::invalid(format!(
-                        "Cannot cast value {inner} to type {ty}"
+                        "Cannot cast value {inner} to type {}",
+                        qualified_type_name(ty, &receiver.keyspace)
                     )));
                 }
                 if !RawTerm(term).test(ctx, receiver).is_assignable() {
