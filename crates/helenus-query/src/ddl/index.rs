@@ -127,6 +127,11 @@ fn target(table: &Table, statement: &ast::CreateIndex) -> Result<IndexTarget, Cq
     let message = match targets {
         [target] => return check_target(table, target, is_sai),
         [] if is_sai => "Failed to retrieve target column for: ".to_owned(),
+        [] if statement.using.as_deref() == Some(SASI_CLASS) => {
+            return Err(CqlError::Config(
+                "failed to retrieve target column for: ".to_owned(),
+            ));
+        }
         [] if statement.custom => return Err(no_class(statement)),
         [] => "Only CUSTOM indexes can be created without specifying a target column".to_owned(),
         several => {

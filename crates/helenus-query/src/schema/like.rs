@@ -70,10 +70,10 @@ impl Pattern {
         }
     }
 
-    /// Whether each of its terms is found in one of these.
+    /// Whether it has any terms, and each is found in one of these.
     pub fn accepts(&self, found: &[Bytes]) -> bool {
         let is_found = |term: &Bytes| found.iter().any(|found| self.accepts_one(term, found));
-        self.terms.iter().all(is_found)
+        !self.terms.is_empty() && self.terms.iter().all(is_found)
     }
 
     fn accepts_one(&self, term: &[u8], found: &[u8]) -> bool {

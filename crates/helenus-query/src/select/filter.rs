@@ -42,6 +42,8 @@ pub struct Expression {
     pub operand: Operand,
     /// How the index that answers it compares text; the operand is what it amounts to.
     pub analysis: Option<Analysis>,
+    /// Whether nothing empty is found, since the index that answers it leaves that out.
+    pub skips_empty: bool,
 }
 
 /// Expressions on partition key and static columns, which hold for whole partitions, and on the others.
@@ -89,6 +91,7 @@ impl Filter {
             operator,
             operand,
             analysis: None,
+            skips_empty: false,
         });
     }
 
@@ -190,26 +193,12 @@ pub(super) fn add_restriction(
                 _ => bind(term, "", table, column, ctx)?,
             };
             let pattern = Pattern::of(&require_value(value, table, column)?)?;
-            check_like(table, column, &pattern)?;
+            index_choice::check_like(table, column, &pattern)?;
             filter.push(table, column, Operator::Like, Operand::Like(pattern));
         }
         Test::IsNotNull => {}
     }
     Ok(())
-}
-
-/// There must be an index for that kind of pattern.
-fn check_like(table: &Table, column: usize, pattern: &Pattern) -> Result<(), CqlError> {
-    let name = column_name(table, column);
-    let mut on_it = table.indexes.iter().filter(|index| index.target.column == name);
-    match on_it.any(|index| index.is_sasi() && index.sasi_supports_like(pattern.kind)) {
-        true => Ok(()),
-        false => Err(CqlError::invalid(format!(
-            "{name} {} {} is only supported on properly indexed columns",
-            pattern.kind,
-            String::from_utf8_lossy(&pattern.terms.concat())
-        ))),
-    }
 }
 
 /// The values that one column may have. As in Cassandra, an unset one is empty, and nothing is found by what
@@ -355,6 +344,9 @@ impl Expression {
             return;
         };
         let mut indexes = table.indexes.iter();
+        self.skips_empty = indexes
+            .clone()
+            .any(|index| index.is_sasi() && index_choice::supports(index, column, self.operator));
         let analysis = indexes
             .find(|index| index_choice::supports(index, column, self.operator) && index.analysis().is_some())
             .and_then(|index| index.analysis());
@@ -418,9 +410,10 @@ impl Expression {
             Operand::Value(operand) if self.analysis.is_some() => {
                 self.is_equal(&column.ty, view.value(self.column).as_deref(), operand)
             }
-            operand => view
-                .value(self.column)
-                .is_some_and(|found| accepts_value(&column.ty, self.operator, operand, &found)),
+            operand => view.value(self.column).is_some_and(|found| {
+                !(self.skips_empty && found.is_empty())
+                    && accepts_value(&column.ty, self.operator, operand, &found)
+            }),
         }
     }
 }

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use helenus_cql::ast::Operator;
+use helenus_cql::error::CqlError;
 use helenus_cql::types::{CqlType, NativeType};
 
-use super::restriction::{Contains, Restriction, Slice, Test};
+use super::restriction::{Contains, Restriction, Slice, Test, column_name};
 use super::restriction_set::RestrictionSet;
-use crate::schema::{Column, Index, IndexKind, IndexTargetKind, Table};
+use crate::schema::{Column, Index, IndexKind, IndexTargetKind, Pattern, Table};
 
 /// True if the index was declared as a storage-attached one.
 pub fn is_storage_attached(index: &Index) -> bool {
@@ -165,4 +166,18 @@ fn group_covers(group: &[&Arc<Index>], table: &Table, restriction: &Restriction)
     group
         .iter()
         .any(|index| is_supported_by(index, table, restriction))
+}
+
+/// There must be an index for that kind of pattern.
+pub fn check_like(table: &Table, column: usize, pattern: &Pattern) -> Result<(), CqlError> {
+    let name = column_name(table, column);
+    let mut on_it = table.indexes.iter().filter(|index| index.target.column == name);
+    match on_it.any(|index| index.is_sasi() && index.sasi_supports_like(pattern.kind)) {
+        true => Ok(()),
+        false => Err(CqlError::invalid(format!(
+            "{name} {} {} is only supported on properly indexed columns",
+            pattern.kind,
+            String::from_utf8_lossy(&pattern.terms.concat())
+        ))),
+    }
 }
