@@ -113,12 +113,17 @@ pub(crate) fn list(values: &RefCell<Vec<Value>>, method: &str, arguments: &[Valu
             Some(Value::Int(found.map_or(-1, |at| at as i32)))
         }
         ("subList", [from, to]) => {
-            let (from, to) = (index(from, len + 1)?, index(to, len + 1)?);
+            let (from, to) = (from.to_int()?, to.to_int()?);
+            let outside = |text: String| Failure::thrown("java.lang.IndexOutOfBoundsException", text);
+            let begin = usize::try_from(from).map_err(|_| outside(format!("fromIndex = {from}")))?;
+            if to > len as i32 {
+                return Err(outside(format!("toIndex = {to}")));
+            }
             if from > to {
                 let message = format!("fromIndex({from}) > toIndex({to})");
                 return Err(Failure::thrown("java.lang.IllegalArgumentException", message));
             }
-            Some(Value::list(values.borrow()[from..to].to_vec()))
+            Some(Value::list(values.borrow()[begin..to as usize].to_vec()))
         }
         _ => collection(values, method, arguments)?,
     })

@@ -10,8 +10,8 @@ use crate::error::Failure;
 use crate::math::{boxes, longs};
 use crate::ordered::{Order, Ordered};
 use crate::statics::{self, Run, number_format, unknown};
-use crate::text;
 use crate::value::Value;
+use crate::{strings, text};
 
 /// What `new` makes.
 ///
@@ -53,6 +53,7 @@ pub(crate) fn create(class: &str, arguments: &[Value]) -> Run {
         ("StringBuilder" | "StringBuffer", [Value::Int(_)]) => Ok(Value::StringBuilder(Rc::default())),
         ("String", []) => Ok(Value::string("")),
         ("String", [value @ Value::String(_)]) => Ok(value.clone()),
+        ("String", [Value::Array(array)]) => Ok(strings::of_array(array)),
         ("Integer" | "Long" | "Short" | "Byte" | "Double" | "Float" | "Boolean", [_]) => {
             boxes(class, "valueOf", arguments)
         }

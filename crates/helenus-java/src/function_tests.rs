@@ -156,7 +156,7 @@ fn texts_are_put_together_and_taken_apart() {
     );
     assert_eq!(
         text("return String.format(\"%s-%03d-%.2f%%\", t, 7, 1.005);"),
-        "Helenus-007-1.00%"
+        "Helenus-007-1.01%"
     );
     assert_eq!(
         text("return Integer.toHexString(255) + Long.valueOf(7).toString();"),

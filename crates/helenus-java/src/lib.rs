@@ -6,6 +6,7 @@
 //! surroundings but `System`'s clocks and `Math.random`, and ends when its time or its memory is spent.
 
 mod ast;
+mod buffer;
 mod check;
 mod check_expression;
 mod classes;
@@ -18,6 +19,7 @@ mod expression;
 mod fields;
 mod flow;
 mod format;
+mod format_real;
 #[cfg(test)]
 mod function_tests;
 #[cfg(test)]

@@ -15,7 +15,7 @@ use crate::number::convert;
 use crate::rounding::{self, RoundingMode};
 use crate::statics::order;
 use crate::value::Value;
-use crate::{collections, fields, strings, text};
+use crate::{buffer, collections, fields, strings, text};
 
 pub(crate) type Run = Result<Value, Failure>;
 
@@ -30,7 +30,9 @@ pub(crate) fn call(object: &Value, method: &str, arguments: &[Value]) -> Run {
         ("toString", []) => return Ok(Value::string(text::of(object)?)),
         ("hashCode", []) => return Ok(Value::Int(hash(object))),
         ("getClass", []) => return Ok(Value::Class(Type::class(object.simple_class()))),
-        ("compareTo" | "compareToIgnoreCase", [other]) if !matches!(object, Value::String(_)) => {
+        ("compareTo" | "compareToIgnoreCase", [other])
+            if !matches!(object, Value::String(_) | Value::ByteBuffer(_)) =>
+        {
             return compare(object, other).map(order);
         }
         _ => {}
@@ -52,6 +54,7 @@ pub(crate) fn call(object: &Value, method: &str, arguments: &[Value]) -> Run {
         Value::LocalDate(days) => local_date(*days, method),
         Value::Uuid(value) => match method {
             "version" => Some(Value::Int(i32::from(uuid::version(*value)))),
+            "variant" => Some(Value::Int(variant(*value))),
             "timestamp" => Some(Value::Long(uuid::ticks(*value) as i64)),
             "getMostSignificantBits" => Some(Value::Long((*value >> 64) as i64)),
             "getLeastSignificantBits" => Some(Value::Long(*value as i64)),
@@ -67,45 +70,7 @@ pub(crate) fn call(object: &Value, method: &str, arguments: &[Value]) -> Run {
             "getHostAddress" => Some(Value::string(helenus_cql::value::inet::to_text(*address))),
             _ => None,
         },
-        Value::ByteBuffer(bytes) => match (method, arguments) {
-            ("remaining" | "limit" | "capacity", []) => Some(Value::Int(bytes.len() as i32)),
-            ("array", []) => Some(strings::bytes_array(bytes)),
-            ("position", []) => Some(Value::Int(0)),
-            ("duplicate" | "slice" | "asReadOnlyBuffer", []) => Some(object.clone()),
-            ("get", [index]) => {
-                let byte = usize::try_from(index.to_int()?)
-                    .ok()
-                    .and_then(|index| bytes.get(index));
-                let byte = byte.ok_or_else(|| Failure::Thrown {
-                    class: "java.lang.IndexOutOfBoundsException".to_owned(),
-                    message: None,
-                })?;
-                Some(Value::Byte(*byte as i8))
-            }
-            ("getInt" | "getLong" | "getShort", [] | [_]) => {
-                let from = arguments.first().map_or(Ok(0), Value::to_int)?;
-                let len = match method {
-                    "getInt" => 4,
-                    "getLong" => 8,
-                    _ => 2,
-                };
-                let from = usize::try_from(from).unwrap_or(usize::MAX);
-                let bytes = from.checked_add(len).and_then(|end| bytes.get(from..end));
-                let bytes = bytes.ok_or_else(|| Failure::Thrown {
-                    class: "java.nio.BufferUnderflowException".to_owned(),
-                    message: None,
-                })?;
-                let number = bytes
-                    .iter()
-                    .fold(0u64, |number, byte| number << 8 | u64::from(*byte));
-                Some(match len {
-                    4 => Value::Int(number as i32),
-                    8 => Value::Long(number as i64),
-                    _ => Value::Short(number as i16),
-                })
-            }
-            _ => None,
-        },
+        Value::ByteBuffer(bytes) => buffer::call(object, bytes, method, arguments)?,
         Value::Class(ty) => match method {
             "getName" => Some(Value::string(whole_name(ty.name()))),
             "getSimpleName" => Some(Value::string(ty.name())),
@@ -316,7 +281,7 @@ pub(crate) fn compare(left: &Value, right: &Value) -> Result<Ordering, Failure> 
         }
         (Value::ByteBuffer(a), Value::ByteBuffer(b)) => {
             let signed = |bytes: &[u8]| bytes.iter().map(|byte| *byte as i8).collect::<Vec<_>>();
-            signed(a).cmp(&signed(b))
+            signed(&a.remaining()).cmp(&signed(&b.remaining()))
         }
         _ => match (
             left.as_long(),
@@ -382,5 +347,14 @@ pub(crate) fn hash(value: &Value) -> i32 {
                     hash.wrapping_mul(31).wrapping_add(i32::from(unit))
                 }),
         },
+    }
+}
+
+/// How many of the bits that say so a UUID's kind takes.
+fn variant(uuid: u128) -> i32 {
+    match uuid as u64 >> 61 {
+        0..=3 => 0,
+        4 | 5 => 2,
+        kind => kind as i32,
     }
 }

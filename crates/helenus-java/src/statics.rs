@@ -3,14 +3,15 @@
 use std::cmp::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use bytes::Bytes;
 use helenus_cql::value::{Decimal, civil, uuid};
 
+use crate::ast::Type;
 use crate::error::Failure;
+use crate::limits::TEXT_MAX;
 use crate::math::{boxes, math};
 use crate::rounding::RoundingMode;
-use crate::text;
 use crate::value::Value;
+use crate::{strings, text};
 
 pub(crate) type Run = Result<Value, Failure>;
 
@@ -69,6 +70,9 @@ fn access_denied(permission: &str) -> Failure {
 fn other(class: &str, method: &str, arguments: &[Value]) -> Run {
     let unknown = || unknown(class, method, arguments);
     match (class, method, arguments) {
+        ("String", "valueOf" | "copyValueOf", [Value::Array(array)]) if array.of == Type::Char => {
+            Ok(strings::of_array(array))
+        }
         ("String", "valueOf", [value]) => text::of(value).map(Value::string),
         ("String", "format", [Value::String(format), Value::Array(array)]) => {
             crate::format::format(format, &array.values.borrow()).map(Value::string)
@@ -136,13 +140,20 @@ fn other(class: &str, method: &str, arguments: &[Value]) -> Run {
             }))
         }
         ("ByteBuffer", "allocate", [len]) => {
-            let len = usize::try_from(len.to_int()?).unwrap_or_default();
-            Ok(Value::ByteBuffer(Bytes::from(vec![0; len.min(1 << 20)])))
+            let wanted = len.to_int()?;
+            let len = usize::try_from(wanted).map_err(|_| {
+                let message = format!("capacity < 0: ({wanted} < 0)");
+                Failure::thrown("java.lang.IllegalArgumentException", message)
+            })?;
+            if len > TEXT_MAX {
+                return Err(Failure::out_of_memory());
+            }
+            Ok(Value::bytes(&vec![0; len]))
         }
         ("ByteBuffer", "wrap", [Value::Array(array)]) => {
             let bytes = array.values.borrow();
             let bytes = bytes.iter().map(|byte| byte.as_long().unwrap_or_default() as u8);
-            Ok(Value::ByteBuffer(bytes.collect()))
+            Ok(Value::bytes(&bytes.collect::<Vec<u8>>()))
         }
         ("Arrays", "asList", [Value::Array(array)]) => Ok(Value::list(array.values.borrow().clone())),
         ("Arrays", "asList", values) | ("List", "of", values) => Ok(Value::list(values.to_vec())),

@@ -219,6 +219,18 @@ pub(crate) fn bytes_array(bytes: &[u8]) -> Value {
     Value::Array(Rc::new(Array::new(Type::Byte, bytes)))
 }
 
+/// The text of an array of `char`, or of `byte` in UTF-8.
+pub(crate) fn of_array(array: &Array) -> Value {
+    let values = array.values.borrow();
+    let numbers = values.iter().map(|value| value.as_long().unwrap_or_default());
+    match array.of {
+        Type::Char => from_units(&numbers.map(|unit| unit as u16).collect::<Vec<_>>()),
+        _ => Value::string(String::from_utf8_lossy(
+            &numbers.map(|byte| byte as u8).collect::<Vec<_>>(),
+        )),
+    }
+}
+
 fn from_units(units: &[u16]) -> Value {
     Value::string(String::from_utf16_lossy(units))
 }

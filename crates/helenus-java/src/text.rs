@@ -66,10 +66,7 @@ fn plain_text(value: &Value) -> String {
         Value::BigDecimal(value) => value.to_string(),
         Value::Inet(value) => format!("/{value}"),
         Value::Duration(value) => value.to_string(),
-        Value::ByteBuffer(bytes) => {
-            let len = bytes.len();
-            format!("java.nio.HeapByteBuffer[pos=0 lim={len} cap={len}]")
-        }
+        Value::ByteBuffer(buffer) => buffer.shown(),
         Value::Class(ty) => format!("class {}", whole_name(ty.name())),
         Value::RoundingMode(mode) => mode.name().to_owned(),
         Value::Exception(failure) => failure.to_string(),

@@ -5,12 +5,12 @@ use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use helenus_cql::types::{CqlType, NativeType};
 use helenus_cql::value::{CqlValue, Decimal, Duration};
 use num_bigint::BigInt;
 
 use crate::ast::Type;
+use crate::buffer::Buffer;
 use crate::classes::whole_name;
 use crate::error::Failure;
 use crate::ordered::Ordered;
@@ -41,7 +41,7 @@ pub(crate) enum Value {
     Date(Rc<RefCell<i64>>),
     /// Days since 1970-01-01.
     LocalDate(i64),
-    ByteBuffer(Bytes),
+    ByteBuffer(Rc<Buffer>),
     List(Rc<RefCell<Vec<Value>>>),
     Set(Rc<Ordered<Value>>),
     Map(Rc<Ordered<(Value, Value)>>),
@@ -206,12 +206,14 @@ impl Value {
         matches!(self, Value::Null)
     }
 
+    pub(crate) fn bytes(bytes: &[u8]) -> Value {
+        Value::ByteBuffer(Rc::new(Buffer::new(bytes)))
+    }
+
     /// The value of a parameter.
     pub fn of_parameter(ty: &CqlType, value: Option<CqlValue>) -> Value {
         match value {
-            Some(CqlValue::Timeuuid(value)) => {
-                Value::ByteBuffer(Bytes::copy_from_slice(&value.to_be_bytes()))
-            }
+            Some(CqlValue::Timeuuid(value)) => Value::bytes(&value.to_be_bytes()),
             value => Value::from_cql(ty, value),
         }
     }
@@ -222,11 +224,11 @@ impl Value {
         match value {
             CqlValue::Empty => match ty {
                 CqlType::Native(NativeType::Ascii | NativeType::Text) => Value::string(""),
-                CqlType::Native(NativeType::Blob) => Value::ByteBuffer(Bytes::new()),
+                CqlType::Native(NativeType::Blob) => Value::bytes(&[]),
                 _ => Value::Null,
             },
             CqlValue::Ascii(text) | CqlValue::Text(text) => Value::string(text),
-            CqlValue::Blob(bytes) => Value::ByteBuffer(bytes),
+            CqlValue::Blob(bytes) => Value::bytes(&bytes),
             CqlValue::Boolean(value) => Value::Boolean(value),
             CqlValue::Tinyint(value) => Value::Byte(value),
             CqlValue::Smallint(value) => Value::Short(value),
@@ -403,7 +405,7 @@ impl Value {
             (Value::Duration(a), Value::Duration(b)) => a == b,
             (Value::Date(a), Value::Date(b)) => a == b,
             (Value::LocalDate(a), Value::LocalDate(b)) => a == b,
-            (Value::ByteBuffer(a), Value::ByteBuffer(b)) => a == b,
+            (Value::ByteBuffer(a), Value::ByteBuffer(b)) => a.remaining() == b.remaining(),
             (Value::List(a), Value::List(b)) => all_equal(&a.borrow(), &b.borrow()),
             (Value::Set(a), Value::Set(b)) => {
                 let (a, b) = (a.borrow(), b.borrow());
@@ -471,7 +473,7 @@ fn native_to_cql(native: NativeType, value: Value) -> Option<CqlValue> {
         (NativeType::Bigint, Value::Long(value)) => CqlValue::Bigint(value),
         (NativeType::Counter, Value::Long(value)) => CqlValue::Counter(value),
         (NativeType::Time, Value::Long(value)) => CqlValue::Time(value),
-        (NativeType::Blob, Value::ByteBuffer(bytes)) => CqlValue::Blob(bytes),
+        (NativeType::Blob, Value::ByteBuffer(buffer)) => CqlValue::Blob(buffer.remaining()),
         (NativeType::Boolean, Value::Boolean(value)) => CqlValue::Boolean(value),
         (NativeType::Decimal, Value::BigDecimal(value)) => CqlValue::Decimal(value),
         (NativeType::Double, Value::Double(value)) => CqlValue::Double(value),
@@ -480,8 +482,8 @@ fn native_to_cql(native: NativeType, value: Value) -> Option<CqlValue> {
         (NativeType::Timestamp, Value::Date(millis)) => CqlValue::Timestamp(*millis.borrow()),
         (NativeType::Uuid, Value::Uuid(value)) => CqlValue::Uuid(value),
         (NativeType::Timeuuid, Value::Uuid(value)) => CqlValue::Timeuuid(value),
-        (NativeType::Timeuuid, Value::ByteBuffer(bytes)) => {
-            CqlValue::Timeuuid(u128::from_be_bytes(bytes.as_ref().try_into().ok()?))
+        (NativeType::Timeuuid, Value::ByteBuffer(buffer)) => {
+            CqlValue::Timeuuid(u128::from_be_bytes(buffer.remaining().as_ref().try_into().ok()?))
         }
         (NativeType::Varint, Value::BigInteger(value)) => CqlValue::Varint(value),
         (NativeType::Inet, Value::Inet(value)) => CqlValue::Inet(value),
