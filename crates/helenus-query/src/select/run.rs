@@ -100,7 +100,7 @@ async fn read(run: &mut Run<'_>, limits: Limits, options: &QueryOptions) -> Resu
         match plan.table.kind {
             TableKind::Virtual => {
                 run.warn_aggregate();
-                run.read_virtual(&mut output)?;
+                run.read_virtual(&mut output).await?;
             }
             TableKind::Stored | TableKind::View | TableKind::Index => run.read_stored(&mut output).await?,
         }

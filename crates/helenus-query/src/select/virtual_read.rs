@@ -66,10 +66,11 @@ fn compare_partitions(table: &Table, a: &VirtualRow, b: &VirtualRow) -> Ordering
 
 impl Run<'_> {
     /// Reads a virtual table.
-    pub(super) fn read_virtual(&mut self, output: &mut Output<'_>) -> Result<(), CqlError> {
+    pub(super) async fn read_virtual(&mut self, output: &mut Output<'_>) -> Result<(), CqlError> {
         let table = self.plan.table.clone();
         let filter = self.plan.restrictions.filter(&self.ctx)?;
-        let rows = self.virtual_rows(&table)?;
+        let mut rows = self.virtual_rows(&table)?;
+        crate::system::complete(self.engine, &table, rows.iter_mut().map(|row| &mut row.values)).await?;
         // What is computed here and stored in Cassandra has replicas there.
         if !is_virtual_keyspace(&table.keyspace) {
             consistency::require_replicas(self.engine, &table, self.consistency)?;

@@ -2,6 +2,7 @@
 //! Cassandra 5.0.5; what has no meaning here is empty.
 
 mod definition;
+mod estimates;
 mod local;
 mod nodes;
 mod row;
@@ -28,6 +29,7 @@ pub type Row = Vec<Option<Bytes>>;
 /// virtual there too, by the partition key itself), then by the clustering columns.
 pub fn rows(engine: &Arc<Engine>, table: &Table) -> Result<Vec<Row>, CqlError> {
     let mut rows = match table.keyspace.as_str() {
+        "system" if estimates::is_mine(table) => estimates::rows(engine, table),
         "system" => local::rows(engine, table),
         "system_schema" | "system_virtual_schema" => schema_tables::rows(&engine.schema(), table),
         "system_views" if nodes::is_mine(table) => nodes::rows(engine, table),
@@ -38,6 +40,18 @@ pub fn rows(engine: &Arc<Engine>, table: &Table) -> Result<Vec<Row>, CqlError> {
     };
     row::sort(table, &mut rows);
     Ok(rows)
+}
+
+/// Completes rows that are read with what the store has to be asked for.
+pub async fn complete<'r>(
+    engine: &Engine,
+    table: &Table,
+    rows: impl Iterator<Item = &'r mut Row>,
+) -> Result<(), CqlError> {
+    match estimates::is_mine(table) {
+        true => estimates::complete(engine, table, rows).await,
+        false => Ok(()),
+    }
 }
 
 /// The keyspaces that are computed, of a node alone or of one on a shared store.
