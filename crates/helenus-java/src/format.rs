@@ -4,6 +4,7 @@ use num_bigint::BigInt;
 
 use crate::error::Failure;
 use crate::format_real::{fixed, scientific};
+use crate::limits::TEXT_MAX;
 use crate::methods;
 use crate::text;
 use crate::value::Value;
@@ -207,6 +208,10 @@ impl<'a> Specifier<'a> {
             Value::BigDecimal(value) => {
                 let plain = value.to_string();
                 if self.conversion == 'f' {
+                    // With as many zeros as its scale asks for.
+                    if value.scale < -(TEXT_MAX as i32) {
+                        return Err(Failure::out_of_memory());
+                    }
                     let digits = fixed(&plain, self.precision.unwrap_or(6));
                     return Ok(self.signed(plain.starts_with('-'), digits));
                 }

@@ -264,6 +264,14 @@ fn a_function_takes_no_more_than_it_may() {
         memory
     );
     assert_eq!(
+        thrown("return String.format(\"%f\", new java.math.BigDecimal(\"1E+2000000000\")).length();"),
+        memory
+    );
+    is_int(
+        "return String.format(\"%.2f\", new java.math.BigDecimal(\"1E-2000000000\")).length();",
+        4,
+    );
+    assert_eq!(
         thrown("int[] x = new int[-1]; return 1;"),
         "java.lang.NegativeArraySizeException: -1"
     );
