@@ -65,13 +65,13 @@ def wait_until(condition, timeout_s=30, what="condition", interval_s=0.02):
 
 
 def answers_options(host, port, timeout_s=5):
-    """Whether a CQL server answers OPTIONS with SUPPORTED there."""
+    """Whether a CQL server answers OPTIONS with SUPPORTED there, or that it wants TLS."""
     try:
         with socket.create_connection((host, port), timeout=timeout_s) as s:
             s.settimeout(timeout_s)
             s.sendall(OPTIONS_FRAME)
-            header = s.recv(9)
-            return len(header) >= 5 and header[4] == 6
+            answer = s.recv(4096)
+            return len(answer) >= 5 and (answer[4] == 6 or b"use TLS" in answer)
     except OSError:
         return False
 

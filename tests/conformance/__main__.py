@@ -18,8 +18,8 @@ def address(text):
     return host, int(port)
 
 
-def server_version(host, port):
-    connection = Connection(host, port)
+def server_version(host, port, login):
+    connection = Connection(host, port, login=login)
     answer = connection.query("SELECT release_version FROM system.local")
     connection.close()
     return "Apache Cassandra " + answer.rows[0][0].decode()
@@ -41,7 +41,7 @@ def run_all(cases, target, jobs, timeout):
 
 
 def record(args):
-    version = server_version(*args.a)
+    version = server_version(*args.a, args.cases[0].login if args.cases else None)
     count = 0
     for case, outcomes, failure in run_all(args.cases, args.a, args.jobs, args.timeout):
         if failure:
@@ -137,9 +137,10 @@ def main():
     parser.add_argument("--known", action="store_true", help="print known differences too")
     parser.add_argument("--mutate", type=int, metavar="SEED", help="compare: also statements made of the cases' by chance")
     parser.add_argument("--mutants", type=int, default=2, help="so many of each statement (default 2)")
+    parser.add_argument("--secured", action="store_true", help="the cases of a server with passwords and permissions, and none else")
     parser.add_argument("--quiet", action="store_true", help="the summary only")
     args = parser.parse_intermixed_args()
-    args.cases = case_files.load(args.filters)
+    args.cases = case_files.load(args.filters, args.secured)
     if args.mutate is not None:
         if args.mode != "compare":
             parser.error("--mutate goes with compare: nothing is recorded of such statements")

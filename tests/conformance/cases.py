@@ -8,7 +8,7 @@ CASES = pathlib.Path(__file__).parent / "cases"
 LIST_DIRECTIVES = ("params", "named", "values", "named_values")
 DIRECTIVES = LIST_DIRECTIVES + (
     "page_size", "consistency", "serial", "timestamp", "now", "mask", "approx", "unordered", "each", "wait", "times",
-    "prepare", "retry", "skip_metadata", "batch", "code_only", "across", "keyspace",
+    "prepare", "retry", "skip_metadata", "batch", "code_only", "across", "keyspace", "user",
 )
 
 
@@ -38,6 +38,11 @@ class Case:
         self.options = {}
         self.steps = []
         self.parse(path.read_text())
+
+    @property
+    def login(self):
+        """Name and password to log in with; such a case needs a server that asks."""
+        return tuple(self.options["login"].split("/")) if "login" in self.options else None
 
     @property
     def golden(self):
@@ -101,8 +106,8 @@ class Case:
             self.steps.append(Step(expanded.replace("%ks", self.keyspace), line, rest))
 
 
-def load(filters=()):
-    """All cases whose name contains one of `filters`, sorted."""
+def load(filters=(), secured=False):
+    """All cases whose name contains one of `filters`, sorted: those of a server that asks who clients are, or the others."""
     paths = sorted(CASES.rglob("*.cql"))
-    cases = [Case(p) for p in paths]
+    cases = [c for c in map(Case, paths) if (c.login is not None) == secured]
     return [c for c in cases if not filters or any(f in c.name for f in filters)]

@@ -6,7 +6,7 @@ import time
 
 from .cases import expand
 from .codec import encode, parse_type, show, split_top
-from .wire import Closed, Connection, Error, ERROR_NAMES, Options
+from .wire import Closed, Connection, Error, ERROR_NAMES, Options, Refused
 
 BATCH_KINDS = {"logged": 0, "unlogged": 1, "counter": 2, "unknown": 3}
 
@@ -48,7 +48,25 @@ class Execution:
         self.outcomes = []
 
     def connect(self):
-        self.connection = Connection(self.host, self.port, self.version, self.timeout)
+        self.connection = Connection(self.host, self.port, self.version, self.timeout, self.case.login)
+
+    def as_user(self, step):
+        """Runs a step on a connection of somebody else's: `name/password`."""
+        own, self.connection = self.connection, None
+        try:
+            self.connection = Connection(self.host, self.port, self.version, self.timeout, step.get("user").split("/"))
+            self.use()
+            self.attempt(step)
+        except Refused as e:
+            self.record(step, step.text, self.lines(step, e.error))
+        finally:
+            if self.connection:
+                self.connection.close()
+            self.connection = own
+
+    def drop_roles(self):
+        for name in self.case.options.get("roles", "").split():
+            self.must(f"DROP ROLE IF EXISTS {name}")
 
     def must(self, cql):
         answer = self.connection.query(cql)
@@ -65,6 +83,7 @@ class Execution:
 
     def run(self, keep):
         self.connect()
+        self.drop_roles()
         replication = "{'class': 'SimpleStrategy', 'replication_factor': 1}"
         for name in [self.case.keyspace] + self.extra_keyspaces():
             self.must(f"DROP KEYSPACE IF EXISTS {name}")
@@ -76,6 +95,7 @@ class Execution:
             try:
                 for name in [self.case.keyspace] + self.extra_keyspaces():
                     self.must(f"DROP KEYSPACE IF EXISTS {name}")
+                self.drop_roles()
             except Closed:
                 pass
         self.connection.close()
@@ -90,7 +110,7 @@ class Execution:
             time.sleep(float(step.get("wait")))
         for _ in range(int(step.get("times", "1"))):
             try:
-                self.attempt(step)
+                self.as_user(step) if step.get("user") else self.attempt(step)
             except Closed as e:
                 self.record(step, step.text, [f"closed: {e}"])
                 self.connect()

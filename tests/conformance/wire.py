@@ -7,6 +7,7 @@ import zlib
 from .codec import read_type, Unset
 
 OP_ERROR, OP_STARTUP, OP_READY, OP_OPTIONS, OP_SUPPORTED = 0x00, 0x01, 0x02, 0x05, 0x06
+OP_AUTHENTICATE, OP_AUTH_RESPONSE, OP_AUTH_SUCCESS = 0x03, 0x0F, 0x10
 OP_QUERY, OP_RESULT, OP_PREPARE, OP_EXECUTE, OP_BATCH = 0x07, 0x08, 0x09, 0x0A, 0x0D
 
 ERROR_NAMES = {
@@ -25,6 +26,14 @@ CONSISTENCY = {
 
 class Closed(Exception):
     """The server closed the connection or did not answer in time."""
+
+
+class Refused(Exception):
+    """The server did not let the client in."""
+
+    def __init__(self, error):
+        super().__init__(error.message)
+        self.error = error
 
 
 class Reader:
@@ -127,7 +136,8 @@ class Options:
 class Connection:
     """One connection; requests are sent one after the other."""
 
-    def __init__(self, host, port, version=4, timeout=60):
+    def __init__(self, host, port, version=4, timeout=60, login=None):
+        """`login` is a name and a password, for a server that asks."""
         self.version = version
         self.timeout = timeout
         self.sock = socket.create_connection((host, port), timeout=timeout)
@@ -136,9 +146,18 @@ class Connection:
         self.framed = False
         body = struct.pack(">H", 1) + w_string("CQL_VERSION") + w_string("3.0.0")
         opcode, _, reader = self.roundtrip(OP_STARTUP, body)
-        if opcode != OP_READY:
+        if opcode not in (OP_READY, OP_AUTHENTICATE):
             raise Closed(f"STARTUP answered with opcode {opcode}: {reader.data!r}")
         self.framed = version >= 5
+        if opcode == OP_AUTHENTICATE:
+            self.log_in(*(login or ("", "")))
+
+    def log_in(self, name, password):
+        opcode, _, reader = self.roundtrip(OP_AUTH_RESPONSE, w_bytes(f"\0{name}\0{password}".encode()))
+        if opcode == OP_ERROR:
+            raise Refused(self.read_error(reader))
+        if opcode != OP_AUTH_SUCCESS:
+            raise Closed(f"AUTH_RESPONSE answered with opcode {opcode}")
 
     def close(self):
         self.sock.close()

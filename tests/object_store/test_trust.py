@@ -12,37 +12,12 @@ from cassandra.policies import HostFilterPolicy, RoundRobinPolicy
 
 import by_hand
 import helenus
-import toolchains
+from certificates import Authority
 
 pytestmark = pytest.mark.process
 
 SECRET = "the-secret-of-these-nodes"
 KEYSPACE = "CREATE KEYSPACE o WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}"
-
-
-def openssl(folder, *words):
-    toolchains.run(["openssl", *map(str, words)], folder)
-
-
-class Authority:
-    """Signs certificates; files as PEM."""
-
-    def __init__(self, folder):
-        toolchains.require("certificates", "openssl")
-        folder.mkdir()
-        self.folder = folder
-        openssl(folder, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", 2,
-                "-subj", "/CN=authority", "-keyout", "ca.key", "-out", "ca.pem")
-
-    def certificate(self, name):
-        """The settings of a node with a certificate of its own."""
-        (self.folder / "san").write_text("subjectAltName=DNS:helenus\n")
-        openssl(self.folder, "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", f"/CN={name}",
-                "-keyout", f"{name}.key", "-out", f"{name}.csr")
-        openssl(self.folder, "x509", "-req", "-in", f"{name}.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial",
-                "-days", 2, "-extfile", "san", "-out", f"{name}.pem")
-        return {"certificate": self.folder / f"{name}.pem", "key": self.folder / f"{name}.key",
-                "authority": self.folder / "ca.pem"}
 
 
 def settings(files):
