@@ -36,12 +36,16 @@ pub struct Session {
     pub options: BTreeMap<String, String>,
     pub protocol_version: u8,
     pub keyspace: Option<String>,
+    /// Who has logged in.
+    pub user: Option<String>,
 }
 
 /// A client's connection.
 #[derive(Debug)]
 pub struct Client {
     pub address: SocketAddr,
+    /// Protocol and cipher suite, if it is encrypted.
+    pub encryption: Option<(String, String)>,
     session: Mutex<Option<Session>>,
     requests: AtomicU64,
     prepared: AtomicU64,
@@ -93,6 +97,13 @@ impl Connected {
         }
     }
 
+    /// The client has logged in.
+    pub fn logged_in(&self, user: &str) {
+        if let Some(session) = &mut *self.client.session.lock() {
+            session.user = Some(user.to_owned());
+        }
+    }
+
     pub fn count_request(&self) {
         count(&self.client.requests);
     }
@@ -121,11 +132,12 @@ impl Asked {
 }
 
 impl Clients {
-    /// A client has connected.
-    pub fn connect(&self, address: SocketAddr) -> Connected {
+    /// A client has connected, perhaps encrypted by a protocol and a cipher suite.
+    pub fn connect(&self, address: SocketAddr, encryption: Option<(String, String)>) -> Connected {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let client = Arc::new(Client {
             address,
+            encryption,
             session: Mutex::default(),
             requests: AtomicU64::new(0),
             prepared: AtomicU64::new(0),

@@ -7,7 +7,10 @@ fn address(port: u16) -> SocketAddr {
 #[test]
 fn what_a_client_asked_for_outlives_it() {
     let clients = Clients::default();
-    let (one, other) = (clients.connect(address(1)), clients.connect(address(2)));
+    let (one, other) = (
+        clients.connect(address(1), None),
+        clients.connect(address(2), None),
+    );
     one.count_text();
     one.count_prepared();
     one.count_prepared();
@@ -22,7 +25,7 @@ fn what_a_client_asked_for_outlives_it() {
 #[test]
 fn a_session_follows_its_keyspace() {
     let clients = Clients::default();
-    let client = clients.connect(address(1));
+    let client = clients.connect(address(1), None);
     let shown = || clients.connected().first().and_then(|client| client.session());
     client.uses("early");
     assert!(shown().is_none());
@@ -30,10 +33,11 @@ fn a_session_follows_its_keyspace() {
         options: BTreeMap::new(),
         protocol_version: 4,
         keyspace: None,
+        user: None,
     });
     client.uses("ks");
-    assert_eq!(
-        shown().and_then(|session| session.keyspace).as_deref(),
-        Some("ks")
-    );
+    client.logged_in("ann");
+    let shown = shown().unwrap();
+    assert_eq!(shown.keyspace.as_deref(), Some("ks"));
+    assert_eq!(shown.user.as_deref(), Some("ann"));
 }

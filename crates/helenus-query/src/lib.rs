@@ -6,6 +6,7 @@
 //! against a [`schema::Schema`] snapshot; [`engine::Engine`] then executes the plan with the bound values of
 //! a request ([`request::QueryOptions`]) and answers with a [`response::Outcome`].
 
+pub mod access;
 pub mod bind;
 pub mod clients;
 pub mod clock;

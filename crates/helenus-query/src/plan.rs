@@ -1,11 +1,14 @@
 //! From a parsed statement to a plan: names resolved against a schema snapshot, terms typed, restrictions checked.
 //! Nothing here touches the store.
 
+use std::cell::RefCell;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use helenus_cql::ast;
 use helenus_cql::error::{CqlError, WriteType};
 
+use crate::access::{Resource, User, is_about_roles};
 use crate::bind::Markers;
 use crate::dml::{BatchPlan, ModificationPlan};
 use crate::request::no_keyspace;
@@ -44,6 +47,11 @@ impl Plan {
         }
     }
 
+    /// True for statements about roles, users, permissions and identities.
+    pub fn is_about_roles(&self) -> bool {
+        matches!(self, Plan::Direct(plan) if is_about_roles(&plan.statement))
+    }
+
     /// What is wrong with a statement that can be planned, where Cassandra says so later than that.
     ///
     /// # Errors
@@ -69,6 +77,22 @@ pub struct Planned {
     pub partition_key_indexes: Vec<u16>,
     /// The result's columns, for statements that always answer with rows.
     pub result: Option<Arc<ResultMetadata>>,
+    /// The functions of users that it calls.
+    pub executed: Vec<Resource>,
+    /// The user that was allowed to run it last.
+    allowed: AtomicU64,
+}
+
+impl Planned {
+    /// Whether a user is known to be allowed to run it, in the schema that it was planned in.
+    pub fn is_allowed(&self, user: &User) -> bool {
+        self.allowed.load(Ordering::Relaxed) == user.id()
+    }
+
+    /// Takes note that a user is allowed to run it.
+    pub fn allow(&self, user: &User) {
+        self.allowed.store(user.id(), Ordering::Relaxed);
+    }
 }
 
 /// What planning needs to know, and the markers that it finds.
@@ -79,6 +103,8 @@ pub struct PlanContext<'a> {
     pub markers: Markers,
     /// A function was met whose result is not a matter of its arguments alone.
     pub is_volatile: bool,
+    /// Functions of users that were met.
+    executed: RefCell<Vec<Resource>>,
 }
 
 impl<'a> PlanContext<'a> {
@@ -88,7 +114,13 @@ impl<'a> PlanContext<'a> {
             keyspace,
             markers,
             is_volatile: false,
+            executed: RefCell::default(),
         }
+    }
+
+    /// Takes note of functions of users that will be called.
+    pub fn executes(&self, functions: Vec<Resource>) {
+        self.executed.borrow_mut().extend(functions);
     }
 
     /// The table that a qualified or bare name means.
@@ -161,8 +193,10 @@ pub fn plan(
             }))
         }
     };
-    let markers = ctx.markers;
+    let (markers, executed) = (ctx.markers, ctx.executed.into_inner());
     Ok(Planned {
+        executed,
+        allowed: AtomicU64::new(0),
         partition_key_indexes: match partition_key_count {
             0 => Vec::new(),
             count => markers.partition_key_indexes(count),

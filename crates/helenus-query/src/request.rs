@@ -5,6 +5,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use helenus_cql::error::{Consistency, CqlError};
 
+use crate::access::User;
+
 /// A bound value as the protocol carries it.
 pub use helenus_cql::frame::BoundValue;
 
@@ -13,6 +15,8 @@ pub use helenus_cql::frame::BoundValue;
 pub struct ClientState {
     /// Set by USE.
     pub keyspace: Option<String>,
+    /// Who has logged in; none where nobody is asked to.
+    pub user: Option<Arc<User>>,
 }
 
 impl ClientState {

@@ -86,14 +86,24 @@ pub(crate) fn read(live_rows: usize, tombstones: usize) {
     step(|| format!("Read {live_rows} live rows and {tombstones} tombstone cells"));
 }
 
-/// As much of a statement as is shown.
+/// As much of a statement as is shown. Of one that gives a role a password, nothing that follows the word (Cassandra's
+/// `PasswordObfuscator`).
 pub fn shorten(statement: &str) -> &str {
     let mut end = SHOWN_MAX.min(statement.len());
     while !statement.is_char_boundary(end) {
         end -= 1;
     }
-    statement.get(..end).unwrap_or(statement)
+    let shown = statement.get(..end).unwrap_or(statement);
+    let folded = shown.to_ascii_lowercase();
+    let has = |word: &str| folded.contains(word);
+    let password = folded
+        .find(PASSWORD)
+        .filter(|_| (has("create") || has("alter")) && (has("role") || has("user")));
+    let kept = password.and_then(|at| shown.get(..at + PASSWORD.len()));
+    kept.unwrap_or(shown)
 }
+
+const PASSWORD: &str = "password";
 
 /// The values of a prepared statement's markers as a trace shows them: `bound_var_0_id` and so on.
 pub fn bound_variables(markers: &Markers, values: &BoundValues) -> Vec<(String, String)> {

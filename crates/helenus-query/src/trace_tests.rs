@@ -57,6 +57,12 @@ fn shortened_statements_end_between_characters() {
     assert_eq!(shorten(&long).len(), SHOWN_MAX);
     assert_eq!(shorten(&format!("x{long}")).len(), SHOWN_MAX - 1);
     assert_eq!(shorten("SELECT"), "SELECT");
+    assert_eq!(
+        shorten("SELECT password FROM people"),
+        "SELECT password FROM people"
+    );
+    let secret = "/* hi */ Create Role ann WITH HASHED PASSWORD = 'x' AND LOGIN = true";
+    assert_eq!(shorten(secret), "/* hi */ Create Role ann WITH HASHED PASSWORD");
 }
 
 #[test]

@@ -3,10 +3,12 @@
 use std::future::Future;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use helenus_cql::error::CqlError;
 use helenus_cql::frame::ResultMetadata;
 use helenus_cql::frame::request::{BatchKind, BatchStatement};
 use helenus_cql::frame::response::{Prepared, SchemaChange};
+use helenus_query::access::User;
 use helenus_query::clients::Clients;
 use helenus_query::request::{BoundValues, ClientState, QueryOptions};
 use helenus_query::response::Outcome;
@@ -27,6 +29,17 @@ pub trait Backend: Send + Sync + 'static {
         false
     }
 
+    /// What clients must authenticate themselves with, by the name that Cassandra has for it; none if they need not.
+    fn authenticator(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Lets a client in that has answered with that token.
+    fn log_in(&self, _token: Bytes) -> impl Future<Output = Result<Arc<User>, CqlError>> + Send {
+        let refused = CqlError::BadCredentials("nobody is asked to log in here".to_owned());
+        std::future::ready(Err(refused))
+    }
+
     /// Refuses a request's own keyspace that does not exist.
     fn check_keyspace(&self, _keyspace: &str) -> Result<(), CqlError> {
         Ok(())
@@ -41,7 +54,12 @@ pub trait Backend: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Outcome, CqlError>> + Send;
 
     /// Prepares a statement. The answer comes with warnings, which a connection is given once.
-    fn prepare(&self, keyspace: Option<&str>, text: &str) -> Result<(Prepared, Vec<String>), CqlError>;
+    fn prepare(
+        &self,
+        client: &ClientState,
+        keyspace: Option<&str>,
+        text: &str,
+    ) -> Result<(Prepared, Vec<String>), CqlError>;
 
     /// The prepared statement of that id, or [`CqlError::Unprepared`].
     fn prepared(&self, id: &[u8]) -> Result<Arc<Self::Prepared>, CqlError>;

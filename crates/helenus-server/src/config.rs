@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use helenus_cql::frame::MAX_BODY_LEN;
 
+use crate::tls::ClientTls;
+
 /// When a request that waits for its turn is refused with OVERLOADED instead of being run.
 #[derive(Clone, Debug)]
 pub struct OverloadConfig {
@@ -54,6 +56,8 @@ pub struct ServerConfig {
     pub slow_request_log_timeout: Option<Duration>,
     /// How long requests may still run when the server stops.
     pub shutdown_timeout: Duration,
+    /// How connections are encrypted, if they are.
+    pub tls: Option<ClientTls>,
 }
 
 impl ServerConfig {
@@ -75,6 +79,7 @@ impl ServerConfig {
             startup_timeout: Duration::from_secs(30),
             slow_request_log_timeout: Some(Duration::from_millis(500)),
             shutdown_timeout: Duration::from_secs(10),
+            tls: None,
         }
     }
 }

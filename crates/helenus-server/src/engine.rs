@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use helenus_cql::ast;
 use helenus_cql::error::CqlError;
 use helenus_cql::frame::request::{BatchKind, BatchStatement, StatementRef};
 use helenus_cql::frame::response::{Prepared, SchemaChange};
 use helenus_cql::frame::{PreparedMetadata, ResultMetadata};
+use helenus_query::access::User;
 use helenus_query::clients::Clients;
 use helenus_query::engine::{self, Engine};
 use helenus_query::request::{self, BoundValues, ClientState, QueryOptions};
@@ -20,6 +22,8 @@ use crate::metrics::{record_stale, record_store};
 
 /// The version of CQL of Cassandra 5.0.
 const CQL_VERSION: &str = "3.4.7";
+/// What drivers know to send a name and a password to.
+const PASSWORD_AUTHENTICATOR: &str = "org.apache.cassandra.auth.PasswordAuthenticator";
 
 impl Backend for Arc<Engine> {
     type Prepared = engine::Prepared;
@@ -30,6 +34,14 @@ impl Backend for Arc<Engine> {
 
     fn has_tablets(&self) -> bool {
         self.is_clustered()
+    }
+
+    fn authenticator(&self) -> Option<&'static str> {
+        self.authenticates().then_some(PASSWORD_AUTHENTICATOR)
+    }
+
+    async fn log_in(&self, token: Bytes) -> Result<Arc<User>, CqlError> {
+        Engine::log_in(self, &token).await
     }
 
     fn check_keyspace(&self, keyspace: &str) -> Result<(), CqlError> {
@@ -45,8 +57,13 @@ impl Backend for Arc<Engine> {
         Engine::query(self, client, text, options)
     }
 
-    fn prepare(&self, keyspace: Option<&str>, text: &str) -> Result<(Prepared, Vec<String>), CqlError> {
-        let (prepared, warnings) = Engine::prepare(self, keyspace, text)?;
+    fn prepare(
+        &self,
+        client: &ClientState,
+        keyspace: Option<&str>,
+        text: &str,
+    ) -> Result<(Prepared, Vec<String>), CqlError> {
+        let (prepared, warnings) = Engine::prepare(self, client, keyspace, text)?;
         let planned = self.current_plan(&prepared)?;
         let result_metadata = planned.result.clone().unwrap_or_default();
         let answer = Prepared {

@@ -17,6 +17,7 @@ pub mod node;
 pub mod rpc;
 mod shared;
 mod slow;
+pub mod tls;
 
 pub use backend::Backend;
 pub use config::{OverloadConfig, ServerConfig};

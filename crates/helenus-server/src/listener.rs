@@ -17,6 +17,7 @@ use crate::connection::Connection;
 use crate::events::EventHub;
 use crate::metrics::Metrics;
 use crate::shared::Shared;
+use crate::tls::Stream;
 
 /// How long accepting pauses when the machine has no descriptor left for a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -194,10 +195,22 @@ fn begin<B: Backend>(
     }
     shared.metrics.connections(count);
     let _ = socket.set_nodelay(true);
-    let connection = Connection::new(socket, peer, shared.clone());
-    let stopped = stopped.clone();
+    let (shared, stopped) = (shared.clone(), stopped.clone());
     tokio::spawn(async move {
-        connection.run(stopped).await;
+        match encrypted(socket, &shared).await {
+            Ok(stream) => Connection::new(stream, peer, shared).run(stopped).await,
+            Err(error) => tracing::info!(%peer, %error, "a connection could not be encrypted"),
+        }
         drop(counted);
     });
+}
+
+/// A connection, encrypted if that is what clients are to do.
+async fn encrypted<B: Backend>(socket: TcpStream, shared: &Shared<B>) -> io::Result<Stream> {
+    let Some(tls) = &shared.config.tls else {
+        return Ok(Stream::Plain(socket));
+    };
+    tokio::time::timeout(shared.config.startup_timeout, tls.accept(socket))
+        .await
+        .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }

@@ -58,6 +58,7 @@ async fn main() -> Result<()> {
         store,
         node,
         limits: Limits::default(),
+        control: helenus_query::access::AccessControl::default(),
         clock: Arc::new(SystemClock),
     };
     let engine = Engine::open(config).await.map_err(|error| anyhow!("{error}"))?;
@@ -112,8 +113,13 @@ impl Backend for NoStorage {
         Backend::query(&self.engine, client, text, options)
     }
 
-    fn prepare(&self, keyspace: Option<&str>, text: &str) -> Result<(Prepared, Vec<String>), CqlError> {
-        Backend::prepare(&self.engine, keyspace, text)
+    fn prepare(
+        &self,
+        client: &ClientState,
+        keyspace: Option<&str>,
+        text: &str,
+    ) -> Result<(Prepared, Vec<String>), CqlError> {
+        Backend::prepare(&self.engine, client, keyspace, text)
     }
 
     fn prepared(&self, id: &[u8]) -> Result<Arc<engine::Prepared>, CqlError> {

@@ -272,7 +272,7 @@ fn resource_permissions(resource: &Resource) -> (&'static str, &'static [Permiss
             &[Alter, Drop, Select, Modify, Authorize, Unmask, SelectMasked],
         ),
         Resource::AllRoles => ("RoleResource", &[Create, Alter, Drop, Authorize, Describe]),
-        Resource::Role(_) => ("RoleResource", &[Alter, Drop, Authorize]),
+        Resource::Role(_) => ("RoleResource", &[Alter, Drop, Authorize, Describe]),
         Resource::AllFunctions | Resource::AllFunctionsIn(_) => {
             ("FunctionResource", &[Create, Alter, Drop, Authorize, Execute])
         }

@@ -10,15 +10,17 @@ use helenus_row::Order;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use crate::access::{Access, Role};
 use crate::schema::{
     Column, ColumnKind, Compact, DroppedColumn, Index, Keyspace, Schema, Table, TableOptions, UserAggregate,
     UserFunction, View,
 };
 
 /// Raised when an older binary could not understand the document.
-const FORMAT: u32 = 3;
-/// What a document without functions and aggregates of users is written in, and one without materialized views too: older binaries know all
-/// of it.
+const FORMAT: u32 = 4;
+/// What a document without roles is written in, one without functions and aggregates of users too, and one without materialized views too:
+/// older binaries know all of it.
+const FORMAT_WITHOUT_ROLES: u32 = 3;
 const FORMAT_WITHOUT_FUNCTIONS: u32 = 2;
 const FORMAT_WITHOUT_VIEWS: u32 = 1;
 
@@ -27,6 +29,10 @@ struct SchemaDoc {
     format: u32,
     next_table_number: u32,
     keyspaces: Vec<KeyspaceDoc>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    roles: Vec<RoleDoc>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    identities: BTreeMap<String, String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -217,8 +223,10 @@ macro_rules! copy_options {
 }
 
 mod read;
+mod role;
 
 pub(super) use read::{read_keyspace, read_table_into};
+pub(super) use role::RoleDoc;
 
 impl From<&CqlType> for TypeDoc {
     fn from(ty: &CqlType) -> TypeDoc {
@@ -380,8 +388,10 @@ pub(super) fn table_doc(table: &Table) -> TableDoc {
 /// The schema as bytes; what is computed (system keyspaces) stays out.
 pub fn encode(schema: &Schema) -> Result<Vec<u8>, CqlError> {
     let document = SchemaDoc {
-        format: if schema.has_functions() {
+        format: if !schema.access.is_empty() {
             FORMAT
+        } else if schema.has_functions() {
+            FORMAT_WITHOUT_ROLES
         } else if schema.stored_tables().any(|table| table.is_view()) {
             FORMAT_WITHOUT_FUNCTIONS
         } else {
@@ -394,6 +404,13 @@ pub fn encode(schema: &Schema) -> Result<Vec<u8>, CqlError> {
             .filter(|keyspace| !keyspace.is_virtual)
             .map(|keyspace| keyspace_doc(keyspace))
             .collect(),
+        roles: schema
+            .access
+            .roles
+            .values()
+            .map(|role| RoleDoc::from(role.as_ref()))
+            .collect(),
+        identities: schema.access.identities.clone(),
     };
     serde_json::to_vec(&document)
         .map_err(|error| CqlError::Server(format!("can't write the schema: {error}")))
@@ -422,5 +439,11 @@ pub(super) fn read(bytes: &[u8], schema: &mut Schema) -> Result<(), CqlError> {
         let keyspace = read_keyspace(keyspace).map_err(damaged)?;
         schema.keyspaces.insert(keyspace.name.clone(), Arc::new(keyspace));
     }
+    let roles = document.roles.into_iter().map(Role::try_from);
+    let roles = roles.map(|role| role.map(|role| (role.name.clone(), Arc::new(role))));
+    schema.access = Arc::new(Access {
+        roles: roles.collect::<Result<_, String>>().map_err(damaged)?,
+        identities: document.identities,
+    });
     super::view::link(schema)
 }

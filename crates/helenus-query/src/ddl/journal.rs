@@ -13,14 +13,17 @@ use md5::{Digest, Md5};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::document::{self, KeyspaceDoc, TableDoc};
+use super::document::{self, KeyspaceDoc, RoleDoc, TableDoc};
+use crate::access::{Access, Role};
 use crate::engine::store_error;
 use crate::schema::{Keyspace, Schema, Table};
 
 const NAME: &str = "schema";
 /// Raised when an older binary could not understand the document.
-const FORMAT: u32 = 5;
-/// What a document without functions and aggregates of users is written in, and one without compact tables too: older binaries know all of it.
+const FORMAT: u32 = 6;
+/// What a document without roles is written in, one without functions and aggregates of users too, and one without compact tables too: older
+/// binaries know all of it.
+const FORMAT_WITHOUT_ROLES: u32 = 5;
 const FORMAT_WITHOUT_FUNCTIONS: u32 = 4;
 const FORMAT_WITHOUT_COMPACT: u32 = 3;
 /// Bytes of lines after which a new base is written, if the base is not large.
@@ -62,6 +65,10 @@ enum Line {
         keyspace: String,
         table: String,
     },
+    Role(RoleDoc),
+    DropRole(String),
+    /// Whom each identity stands for.
+    Identities(BTreeMap<String, String>),
 }
 
 /// How a schema is written down.
@@ -112,7 +119,24 @@ fn difference(before: &Schema, after: &Schema) -> Vec<Line> {
             }
         }
     }
+    roles(&before.access, &after.access, &mut lines);
     lines
+}
+
+fn roles(before: &Access, after: &Access, lines: &mut Vec<Line>) {
+    for name in before.roles.keys() {
+        if !after.roles.contains_key(name) {
+            lines.push(Line::DropRole(name.clone()));
+        }
+    }
+    for (name, role) in &after.roles {
+        if before.roles.get(name) != Some(role) {
+            lines.push(Line::Role(RoleDoc::from(role.as_ref())));
+        }
+    }
+    if before.identities != after.identities {
+        lines.push(Line::Identities(after.identities.clone()));
+    }
 }
 
 fn line(table: &Table) -> Line {
@@ -168,6 +192,15 @@ fn apply(schema: &mut Schema, text: &str) -> Result<(), CqlError> {
         Line::DropTable { keyspace, table } => {
             changed(schema, &keyspace)?.tables.remove(&table);
         }
+        Line::Role(role) => {
+            let role = Role::try_from(role).map_err(damaged)?;
+            let access = Arc::make_mut(&mut schema.access);
+            access.roles.insert(role.name.clone(), Arc::new(role));
+        }
+        Line::DropRole(name) => {
+            Arc::make_mut(&mut schema.access).roles.remove(&name);
+        }
+        Line::Identities(identities) => Arc::make_mut(&mut schema.access).identities = identities,
     }
     Ok(())
 }
@@ -199,8 +232,10 @@ pub async fn store(
     }
     journal.lines.extend(added);
     let head = Head {
-        format: if after.has_functions() {
+        format: if !after.access.is_empty() {
             FORMAT
+        } else if after.has_functions() {
+            FORMAT_WITHOUT_ROLES
         } else if after.stored_tables().any(|table| table.has_been_compact()) {
             FORMAT_WITHOUT_FUNCTIONS
         } else {
@@ -271,6 +306,7 @@ fn empty(is_shared: bool) -> Result<Schema, CqlError> {
         document_version: 0,
         next_table_number: 1,
         keyspaces: BTreeMap::new(),
+        access: Arc::default(),
         journal: Arc::default(),
     };
     for keyspace in crate::system::keyspaces(is_shared) {

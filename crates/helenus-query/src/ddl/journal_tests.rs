@@ -3,6 +3,7 @@ use helenus_tablet::StoreConfig;
 
 use super::super::{DdlContext, apply as run};
 use super::*;
+use crate::access::{AccessControl, Resource};
 
 /// The lines from one schema to the next, applied to the first, must give the second.
 pub fn check_lines(before: &Schema, after: &Schema) {
@@ -37,6 +38,8 @@ async fn execute(store: &Arc<Store>, before: &Schema, statement: &str) -> Schema
         schema: before,
         data_centers: vec!["datacenter1".to_owned()],
         keyspace: Some("ks"),
+        user: None,
+        control: AccessControl::default(),
         now_us: 1,
     };
     let parsed = parse_statement(statement).unwrap().statement;
@@ -145,7 +148,7 @@ async fn a_function_keeps_older_binaries_out_until_it_is_gone() {
     let create =
         "CREATE FUNCTION f (s p, v list<int>) CALLED ON NULL INPUT RETURNS p LANGUAGE java AS 'return s;'";
     let one = execute(&open.store, &of_type, create).await;
-    assert_eq!(format(&open.store).await, FORMAT);
+    assert_eq!(format(&open.store).await, FORMAT_WITHOUT_ROLES);
     let create = "CREATE AGGREGATE a (list<int>) SFUNC f STYPE p INITCOND {a: 1, b: 'x'}";
     let two = execute(&open.store, &one, create).await;
     let follower = load_newer(&open.store, &of_type).await.unwrap().unwrap();
@@ -158,7 +161,7 @@ async fn a_function_keeps_older_binaries_out_until_it_is_gone() {
     }
     assert!(text(&two).contains(r#"{"format":3,"#));
     let dropped = execute(&open.store, &two, "DROP AGGREGATE a").await;
-    assert_eq!(format(&open.store).await, FORMAT);
+    assert_eq!(format(&open.store).await, FORMAT_WITHOUT_ROLES);
     let dropped = execute(&open.store, &dropped, "DROP FUNCTION f").await;
     assert_eq!(format(&open.store).await, FORMAT_WITHOUT_COMPACT);
     assert_eq!(text(&load(&open.store).await.unwrap()), text(&dropped));
@@ -192,4 +195,51 @@ async fn a_newer_format_is_refused() {
     put.await.unwrap();
     let refused = load(&open.store).await.unwrap_err().to_string();
     assert!(refused.contains("use a newer helenus"), "{refused}");
+}
+
+#[tokio::test]
+async fn roles_are_written_down_with_the_schema() {
+    let open = open().await;
+    let empty = load(&open.store).await.unwrap();
+    let role = |name: &str, of: &[&str]| Role {
+        name: name.to_owned(),
+        can_login: true,
+        salted_hash: Some("$2a$10$x".to_owned()),
+        member_of: of.iter().map(|of| (*of).to_owned()).collect(),
+        permissions: [
+            Resource::AllKeyspaces,
+            Resource::table("k", "t"),
+            Resource::function("k", "f", &[helenus_cql::types::CqlType::INT]),
+            Resource::MBean("a:b=*".to_owned()),
+        ]
+        .into_iter()
+        .map(|on| (on.clone(), on.applicable()))
+        .collect(),
+        ..Role::default()
+    };
+    let with = |schema: &Schema, change: &dyn Fn(&mut Access)| {
+        let mut next = schema.clone();
+        next.version = Uuid::new_v4();
+        change(Arc::make_mut(&mut next.access));
+        check_lines(schema, &next);
+        next
+    };
+    let two = with(&empty, &|access| {
+        for role in [role("ann", &["bob"]), role("bob", &[])] {
+            access.roles.insert(role.name.clone(), Arc::new(role));
+        }
+        access.identities.insert("x".to_owned(), "ann".to_owned());
+    });
+    let two = super::store(&open.store, &empty, two).await.unwrap().unwrap();
+    assert_eq!(load(&open.store).await.unwrap().access, two.access);
+    assert_eq!(format(&open.store).await, FORMAT);
+    let one = with(&two, &|access| {
+        access.roles.remove("bob");
+    });
+    let one = super::store(&open.store, &two, one).await.unwrap().unwrap();
+    assert_eq!(load(&open.store).await.unwrap().access, one.access);
+    assert_eq!(
+        load_newer(&open.store, &two).await.unwrap().unwrap().access,
+        one.access
+    );
 }

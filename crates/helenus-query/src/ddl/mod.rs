@@ -18,7 +18,6 @@ mod options;
 mod prepare;
 mod properties;
 mod queue;
-mod roles;
 mod sai;
 mod sasi;
 mod table;
@@ -33,9 +32,10 @@ use helenus_cql::ast;
 use helenus_cql::error::CqlError;
 use helenus_tablet::Store;
 
+use crate::access::{self, AccessControl, RoleContext};
 use crate::cluster::{Backoff, Cluster, Node, Versions};
 use crate::engine::Engine;
-use crate::request::no_keyspace;
+use crate::request::{ClientState, no_keyspace};
 use crate::response::{ChangeKind, Outcome, Response, SchemaChange, SchemaTarget};
 use crate::schema::{Followed, Keyspace, Schema, Table};
 
@@ -85,10 +85,23 @@ pub(crate) struct DdlContext<'a> {
     pub data_centers: Vec<String>,
     /// The keyspace in use.
     pub keyspace: Option<&'a str>,
+    /// Who asks, and what is asked of him.
+    pub user: Option<&'a str>,
+    pub control: AccessControl,
     pub now_us: i64,
 }
 
 impl DdlContext<'_> {
+    fn roles(&self) -> RoleContext<'_> {
+        RoleContext {
+            control: self.control,
+            schema: self.schema,
+            data_centers: &self.data_centers,
+            user: self.user,
+            keyspace: self.keyspace,
+        }
+    }
+
     /// The keyspace that a name is in.
     fn keyspace_of<'b>(&'b self, name: &'b ast::QualifiedName) -> Result<&'b str, CqlError> {
         match &name.keyspace {
@@ -154,6 +167,11 @@ pub(crate) fn is_system_name(keyspace: &str) -> bool {
     SYSTEM.contains(&keyspace)
 }
 
+/// The keyspaces of the server that are nowhere but in memory, in Cassandra too.
+pub(crate) fn is_virtual_system_name(keyspace: &str) -> bool {
+    ["system_views", "system_virtual_schema"].contains(&keyspace)
+}
+
 /// The keyspaces of the server that Cassandra replicates: their replication is an operator's choice.
 fn is_replicated_system_name(keyspace: &str) -> bool {
     ["system_auth", "system_distributed", "system_traces"].contains(&keyspace)
@@ -192,18 +210,22 @@ impl Schema {
     }
 }
 
-/// Runs a statement that changes the schema, or TRUNCATE.
+/// Runs a statement that changes the schema or the roles or lists these, or TRUNCATE.
 pub async fn execute(
     engine: &Arc<Engine>,
+    client: &ClientState,
     keyspace: Option<&str>,
     statement: &ast::Statement,
 ) -> Result<Outcome, CqlError> {
+    if access::is_about_roles(statement) {
+        return manage_roles(engine, client, keyspace, statement).await;
+    }
     if let ast::Statement::Truncate(name) = statement
         && truncate::forget_traces(engine, keyspace, name)
     {
         return Ok(Response::Void.into());
     }
-    let done = queue::run(engine, keyspace, statement).await?;
+    let done = queue::run(engine, client, keyspace, statement.clone()).await?;
     let mut warnings = done.warnings;
     if let Some(followed) = done.to_build {
         warnings.extend(crate::dml::build::run(engine, &followed).await?);
@@ -218,7 +240,25 @@ pub async fn execute(
     Ok(Response::SchemaChange(event).with(warnings))
 }
 
-fn data_centers(engine: &Engine) -> Vec<String> {
+async fn manage_roles(
+    engine: &Arc<Engine>,
+    client: &ClientState,
+    keyspace: Option<&str>,
+    statement: &ast::Statement,
+) -> Result<Outcome, CqlError> {
+    let schema = engine.schema();
+    let data_centers = data_centers(engine);
+    let ctx = engine.role_context(&schema, &data_centers, client, keyspace);
+    access::validate(&ctx, statement)?;
+    if let Some(listed) = access::list(&ctx, statement) {
+        return Ok(listed?.into());
+    }
+    let statement = access::with_hash(statement.clone()).await?;
+    let done = queue::run(engine, client, keyspace, statement).await?;
+    Ok(Response::Void.with(done.warnings))
+}
+
+pub(crate) fn data_centers(engine: &Engine) -> Vec<String> {
     match engine.cluster() {
         Some(cluster) => cluster.nodes().into_iter().map(|node| node.data_center).collect(),
         None => vec![engine.node.data_center.clone()],
@@ -247,14 +287,6 @@ fn apply(ctx: &DdlContext<'_>, statement: &ast::Statement) -> Applied {
         Statement::CreateAggregate(statement) => aggregate::create(ctx, statement),
         Statement::DropFunction(statement) => function::drop(ctx, statement, function::Kind::Function),
         Statement::DropAggregate(statement) => function::drop(ctx, statement, function::Kind::Aggregate),
-        other => refuse(ctx, other),
-    }
-}
-
-/// Statements that are understood and not served, with Cassandra's words where a stock Cassandra refuses them too.
-fn refuse(ctx: &DdlContext<'_>, statement: &ast::Statement) -> Applied {
-    use ast::Statement;
-    match statement {
         Statement::CreateTrigger(statement) => create_trigger(ctx, statement),
         Statement::DropTrigger(statement) if statement.if_exists => unchanged(),
         Statement::DropTrigger(statement) => Err(CqlError::invalid(format!(
@@ -262,13 +294,8 @@ fn refuse(ctx: &DdlContext<'_>, statement: &ast::Statement) -> Applied {
             statement.name,
             qualified(ctx, &statement.table)?
         ))),
-        Statement::GrantPermissions(given) | Statement::RevokePermissions(given) => {
-            if let ast::Resource::Table(name) = &given.resource {
-                ctx.keyspace_of(name)?;
-            }
-            Err(roles::refusal(statement, &ctx.data_centers))
-        }
-        other => Err(roles::refusal(other, &ctx.data_centers)),
+        // What reads, writes or is answered elsewhere does not come here.
+        _ => unchanged(),
     }
 }
 
@@ -351,13 +378,57 @@ fn create_trigger(ctx: &DdlContext<'_>, statement: &ast::CreateTrigger) -> Appli
 }
 
 /// Refuses to prepare what everybody is refused to run.
-pub(crate) fn check_prepare(engine: &Engine, statement: &ast::Statement) -> Result<(), CqlError> {
+pub(crate) fn check_prepare(
+    engine: &Engine,
+    client: &ClientState,
+    keyspace: Option<&str>,
+    statement: &ast::Statement,
+) -> Result<(), CqlError> {
     match statement {
-        _ if roles::is_about_roles(statement) => Err(roles::refusal(statement, &data_centers(engine))),
+        _ if access::is_about_roles(statement) => {
+            let (schema, data_centers) = (engine.schema(), data_centers(engine));
+            let ctx = engine.role_context(&schema, &data_centers, client, keyspace);
+            access::validate(&ctx, statement)
+        }
         ast::Statement::CreateTable(statement) => statement.columns.iter().try_for_each(table::refuse_mask),
         ast::Statement::AlterTable(statement) => alter_table::refuse_mask(&statement.change),
         _ => Ok(()),
     }
+}
+
+/// Makes the superuser that a store without roles has in Cassandra, whose name and password its users know; or gives it another password.
+pub(crate) async fn make_superuser(engine: &Arc<Engine>, password: Option<&str>) -> Result<(), CqlError> {
+    const NAME: &str = "cassandra";
+    let options = ast::RoleOptions {
+        password: Some(password.unwrap_or(NAME).to_owned()),
+        superuser: Some(true),
+        login: Some(true),
+        ..ast::RoleOptions::default()
+    };
+    let create = ast::Statement::CreateRole(ast::CreateRole {
+        name: NAME.to_owned(),
+        // Another node may be first.
+        if_not_exists: true,
+        options: options.clone(),
+    });
+    let alter = ast::Statement::AlterRole(ast::AlterRole {
+        name: NAME.to_owned(),
+        if_exists: true,
+        options,
+    });
+    let statements = match password {
+        Some(_) => vec![create, alter],
+        None => vec![create],
+    };
+    for statement in statements {
+        let statement = access::with_hash(statement).await?;
+        queue::run(engine, &ClientState::default(), None, statement).await?;
+    }
+    match password {
+        Some(_) => tracing::info!("the superuser {NAME} has the password of the settings"),
+        None => tracing::warn!("made the superuser {NAME} with the password {NAME}: give it another one"),
+    }
+    Ok(())
 }
 
 /// `keyspace.name`, as messages show it.

@@ -8,7 +8,9 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use super::{Change, DdlContext, agree, apply, commit, data_centers, difference, truncate};
+use crate::access::{self, Access, User};
 use crate::engine::Engine;
+use crate::request::ClientState;
 use crate::response::SchemaChange;
 use crate::schema::{Followed, Schema};
 
@@ -32,6 +34,7 @@ type Answer = Result<Done, CqlError>;
 struct Waiting {
     statement: ast::Statement,
     keyspace: Option<String>,
+    user: Option<Arc<User>>,
     answer: oneshot::Sender<Answer>,
 }
 
@@ -48,11 +51,17 @@ impl DdlQueue {
 }
 
 /// Runs a statement, and perhaps others that came before it.
-pub(super) async fn run(engine: &Arc<Engine>, keyspace: Option<&str>, statement: &ast::Statement) -> Answer {
+pub(super) async fn run(
+    engine: &Arc<Engine>,
+    client: &ClientState,
+    keyspace: Option<&str>,
+    statement: ast::Statement,
+) -> Answer {
     let (answer, mut answered) = oneshot::channel();
     engine.ddl_queue.0.lock().push(Waiting {
-        statement: statement.clone(),
+        statement,
         keyspace: keyspace.map(str::to_owned),
+        user: client.user.clone(),
         answer,
     });
     loop {
@@ -143,18 +152,24 @@ fn change(
         schema,
         data_centers: data_centers(engine),
         keyspace: waiting.keyspace.as_deref(),
+        user: waiting.user.as_deref().map(|user| user.name.as_str()),
+        control: engine.control,
         now_us: engine.clock.now_us(),
     };
+    if access::is_about_roles(&waiting.statement) {
+        return manage_roles(&ctx, &waiting.statement);
+    }
     if let ast::Statement::Truncate(name) = &waiting.statement {
         return Ok(Ok((truncate::truncate(&ctx, name)?, Done::default())));
     }
     Ok(match apply(&ctx, &waiting.statement)? {
         Ok(Change {
-            schema,
+            mut schema,
             event,
             warnings,
             to_build,
         }) => {
+            schema.access = Arc::new(access_after(&ctx, &schema, waiting));
             let done = Done {
                 events: difference::events(before, &schema),
                 event: Some(event),
@@ -168,4 +183,35 @@ fn change(
             ..Done::default()
         }),
     })
+}
+
+/// What a statement about roles makes of them. They may have changed since it was looked at first.
+fn manage_roles(
+    ctx: &DdlContext<'_>,
+    statement: &ast::Statement,
+) -> Result<Result<(Schema, Done), Done>, CqlError> {
+    let (access, warnings) = access::apply(&ctx.roles(), statement)?;
+    let done = Done {
+        warnings,
+        ..Done::default()
+    };
+    Ok(match access {
+        Some(access) => {
+            let mut schema = ctx.schema.clone();
+            schema.access = Arc::new(access);
+            Ok((schema, done))
+        }
+        None => Err(done),
+    })
+}
+
+/// The roles after a change of the schema: who made something may do everything with it, and nothing is granted on what is gone.
+fn access_after(ctx: &DdlContext<'_>, after: &Schema, waiting: &Waiting) -> Access {
+    let access = access::dropped(after);
+    let Some(user) = ctx.user.filter(|_| ctx.control.authorizes) else {
+        return access;
+    };
+    let made = access::created(ctx.schema, after, ctx.keyspace, &waiting.statement);
+    made.iter()
+        .fold(access, |access, made| access.granted(user, made))
 }

@@ -18,6 +18,7 @@ fn schema() -> Schema {
         document_version: 0,
         next_table_number: 1,
         keyspaces,
+        access: Arc::default(),
         journal: Arc::default(),
     }
 }

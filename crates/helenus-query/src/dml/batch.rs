@@ -13,7 +13,7 @@ use crate::cluster::writes::Together;
 use crate::consistency;
 use crate::engine::Engine;
 use crate::plan::{Plan, PlanContext, Planned};
-use crate::request::{BatchStatement, BoundValue, BoundValues, QueryOptions};
+use crate::request::{BatchStatement, BoundValue, BoundValues, ClientState, QueryOptions};
 use crate::response::{Outcome, Response};
 use crate::schema::{Table, TableKind};
 use crate::storage::read::PartitionKey;
@@ -193,6 +193,7 @@ impl PlannedBatch {
     /// Cassandra's, for statements that make no sense or can't go together.
     pub fn plan(
         engine: &Engine,
+        client: &ClientState,
         keyspace: Option<&str>,
         kind: BatchKind,
         statements: &[BatchStatement],
@@ -201,7 +202,7 @@ impl PlannedBatch {
         for statement in statements {
             let (plan, values) = match statement {
                 BatchStatement::Text(text, values) => {
-                    let (_, planned) = engine.parse_and_plan(keyspace, text)?;
+                    let (_, planned) = engine.parse_and_plan(client, keyspace, text)?;
                     (Arc::new(planned), values)
                 }
                 BatchStatement::Prepared(prepared, values) => (engine.current_plan(prepared)?, values),
@@ -241,6 +242,11 @@ impl PlannedBatch {
                 Plan::Modification(plan) => Some((plan, values.as_ref())),
                 _ => None,
             })
+    }
+
+    /// What was planned for each.
+    pub(crate) fn planned(&self) -> impl Iterator<Item = &Planned> {
+        self.statements.iter().map(|(planned, _)| planned.as_ref())
     }
 
     /// The statements' plans.

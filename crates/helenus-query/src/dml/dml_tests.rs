@@ -34,6 +34,7 @@ impl Session {
             store,
             node,
             limits: Limits::default(),
+            control: crate::access::AccessControl::default(),
             clock: Arc::new(SystemClock),
         };
         let engine = Engine::open(config).await.unwrap();
@@ -41,6 +42,7 @@ impl Session {
             engine,
             client: ClientState {
                 keyspace: Some("ks".to_owned()),
+                user: None,
             },
             _folder: folder,
         };

@@ -3,6 +3,7 @@
 mod failure;
 mod identity;
 mod prepared;
+mod security;
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -13,6 +14,7 @@ use helenus_cql::error::CqlError;
 use helenus_tablet::{Store, StoreConfig, StoreStats};
 use tokio::sync::{Mutex, Notify, broadcast};
 
+use crate::access::{AccessControl, Door};
 use crate::clients::Clients;
 use crate::clock::{Clock, TimestampSource};
 use crate::cluster::{Cluster, Source, coordinate, read_timeout};
@@ -84,6 +86,7 @@ pub struct EngineConfig {
     pub node: NodeInfo,
     pub limits: Limits,
     pub clock: Arc<dyn Clock>,
+    pub control: AccessControl,
 }
 
 /// Executes statements against the store of this node.
@@ -91,6 +94,8 @@ pub struct Engine {
     pub(crate) store: Arc<Store>,
     pub(crate) node: NodeInfo,
     pub(crate) limits: Limits,
+    pub(crate) control: AccessControl,
+    pub(crate) door: Door,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) timestamps: TimestampSource,
     pub(crate) schema: ArcSwap<Schema>,
@@ -142,6 +147,8 @@ impl Engine {
             store,
             node: config.node,
             clock: config.clock,
+            control: config.control,
+            door: Door::default(),
             timestamps,
             schema: ArcSwap::from_pointee(schema),
             ddl: Mutex::default(),
@@ -190,6 +197,7 @@ impl Engine {
         if planned.markers.bind(&options.values).is_err() {
             return Err(CqlError::invalid("Invalid amount of bind variables"));
         }
+        self.authorize(client, keyspace, &planned)?;
         planned.plan.validate()?;
         self.run(client, keyspace, Source::Text(text), &planned, options)
             .await
@@ -207,6 +215,7 @@ impl Engine {
             .then(|| self.writes.enter(self.schema.load().generation));
         let planned = self.current_plan(prepared)?;
         let keyspace = prepared.keyspace.as_deref();
+        self.authorize(client, keyspace, &planned)?;
         self.run(client, keyspace, Source::Prepared(prepared), &planned, options)
             .await
     }
@@ -259,13 +268,14 @@ impl Engine {
     /// A statement that is prepared, or a part of a batch.
     pub(crate) fn parse_and_plan(
         &self,
+        client: &ClientState,
         keyspace: Option<&str>,
         text: &str,
     ) -> Result<(ast::ParsedStatement, Planned), CqlError> {
         trace::parsing(|| {
             let parsed = self.parse(text)?;
             let planned = self.plan(keyspace, &parsed)?;
-            crate::ddl::check_prepare(self, &parsed.statement)?;
+            crate::ddl::check_prepare(self, client, keyspace, &parsed.statement)?;
             planned.plan.validate()?;
             Ok((parsed, planned))
         })
@@ -372,7 +382,10 @@ impl Engine {
         consistency::check_request(options.consistency)?;
         let _epoch = self.writes.enter(self.schema.load().generation);
         let keyspace = options.keyspace(client);
-        let batch = PlannedBatch::plan(self, keyspace, kind, statements)?;
+        let batch = PlannedBatch::plan(self, client, keyspace, kind, statements)?;
+        for planned in batch.planned() {
+            self.authorize(client, keyspace, planned)?;
+        }
         let Some(cluster) = self.cluster() else {
             let outcome = crate::dml::run_batch_message(self, &batch, options).await;
             let kind = crate::dml::batch_write_type(kind);
@@ -403,7 +416,7 @@ impl Engine {
             ast::Statement::Describe(statement) => {
                 crate::describe::execute(self, client, statement, options).await
             }
-            statement => crate::ddl::execute(self, plan.keyspace.as_deref(), statement).await,
+            statement => crate::ddl::execute(self, client, plan.keyspace.as_deref(), statement).await,
         }
     }
 }

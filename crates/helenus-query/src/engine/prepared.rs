@@ -90,6 +90,7 @@ impl Engine {
     /// own. A statement that was not known before may come with warnings, and one outside of all keyspaces each time.
     pub fn prepare(
         &self,
+        client: &ClientState,
         keyspace: Option<&str>,
         text: &str,
     ) -> Result<(Arc<Prepared>, Vec<String>), CqlError> {
@@ -102,7 +103,7 @@ impl Engine {
                 return Ok((prepared, warning.into_iter().collect()));
             }
         }
-        let (parsed, planned) = self.parse_and_plan(keyspace, text)?;
+        let (parsed, planned) = self.parse_and_plan(client, keyspace, text)?;
         let markers = planned.markers.len();
         if markers > MARKERS_MAX {
             return Err(CqlError::invalid(format!(

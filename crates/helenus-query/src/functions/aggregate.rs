@@ -12,6 +12,7 @@ use num_bigint::BigInt;
 use num_traits::Zero;
 
 use super::number::{NUMERIC, Number};
+use crate::access::Resource;
 
 /// A function of the rows of a group, with the types of one overload.
 pub trait AggregateFunction: fmt::Debug + Send + Sync {
@@ -19,6 +20,10 @@ pub trait AggregateFunction: fmt::Debug + Send + Sync {
     fn name(&self) -> &str;
     fn arg_types(&self) -> &[CqlType];
     fn return_type(&self) -> &CqlType;
+    /// The functions of users that are called with it, for which one needs a permission.
+    fn executed(&self) -> Vec<Resource> {
+        Vec::new()
+    }
     /// A state that has seen no row.
     fn new_state(&self) -> Box<dyn AggregateState>;
     /// The name of the result's column, given those of the arguments.

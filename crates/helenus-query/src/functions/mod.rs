@@ -31,6 +31,7 @@ use helenus_cql::error::CqlError;
 use helenus_cql::identifier::quote_identifier;
 use helenus_cql::types::{CqlType, NativeType};
 
+use crate::access::Resource;
 use crate::plan::PlanContext;
 use crate::response::ColumnSpec;
 use crate::term::{Assignable, EvalContext};
@@ -50,6 +51,10 @@ pub trait ScalarFunction: Debug + Send + Sync {
     /// True if equal arguments always give equal results, so that a call with constants is computed once.
     fn is_pure(&self) -> bool {
         true
+    }
+    /// The functions of users that are called with it, for which one needs a permission.
+    fn executed(&self) -> Vec<Resource> {
+        Vec::new()
     }
     /// Computes the result. `args` has one value for each of [`ScalarFunction::arg_types`]; each may be null.
     ///
@@ -81,6 +86,14 @@ pub enum Function {
 }
 
 impl Function {
+    /// The functions of users that are called with it, for which one needs a permission.
+    fn executed(&self) -> Vec<Resource> {
+        match self {
+            Function::Scalar(function) => function.executed(),
+            Function::Aggregate(function) => function.executed(),
+        }
+    }
+
     /// The qualified name, for example `system.now`.
     pub fn name(&self) -> &str {
         match self {

@@ -99,14 +99,16 @@ pub fn resolve(
     site: CallSite<'_>,
 ) -> Result<Option<Function>, CqlError> {
     let candidates = candidates(ctx, name, args, site)?;
-    match candidates.as_slice() {
-        [] => Ok(None),
+    let function = match candidates.as_slice() {
+        [] => return Ok(None),
         [only] => {
             validate_types(ctx, only, args, site)?;
-            Ok(Some(only.clone()))
+            only.clone()
         }
-        several => best_match(ctx, name, args, site, several).map(Some),
-    }
+        several => best_match(ctx, name, args, site, several)?,
+    };
+    ctx.executes(function.executed());
+    Ok(Some(function))
 }
 
 fn candidates(

@@ -12,6 +12,7 @@ use helenus_java::{Failure, Types};
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 use super::{AggregateFunction, AggregateState, Function, ScalarFunction};
+use crate::access::Resource;
 use crate::schema::{Keyspace, Schema, UserAggregate, UserFunction, signature};
 use crate::term::{EvalContext, resolve_type};
 
@@ -177,6 +178,15 @@ impl ScalarFunction for Scalar {
         false
     }
 
+    fn executed(&self) -> Vec<Resource> {
+        let function = &self.function;
+        vec![Resource::function(
+            &function.keyspace,
+            &function.name,
+            &self.arg_types,
+        )]
+    }
+
     fn call(&self, args: &[Option<Bytes>], _: &EvalContext<'_>) -> Result<Option<Bytes>, CqlError> {
         self.run(args)
     }
@@ -246,6 +256,14 @@ impl AggregateFunction for Aggregate {
 
     fn return_type(&self) -> &CqlType {
         &self.definition.returns
+    }
+
+    fn executed(&self) -> Vec<Resource> {
+        let definition = &self.definition;
+        let own = Resource::function(&definition.keyspace, &definition.name, &definition.arg_types);
+        let StateFunctions { next, last, .. } = self.functions.as_ref();
+        let parts = std::iter::once(next).chain(last).flat_map(Scalar::executed);
+        std::iter::once(own).chain(parts).collect()
     }
 
     fn new_state(&self) -> Box<dyn AggregateState> {

@@ -19,6 +19,8 @@ use std::sync::Arc;
 use helenus_cql::error::CqlError;
 use uuid::Uuid;
 
+use crate::access::Access;
+
 pub use crate::ddl::Journal;
 pub use analysis::Analysis;
 pub use compact::Compact;
@@ -41,6 +43,8 @@ pub struct Schema {
     /// The number that the next table takes in stored keys.
     pub next_table_number: u32,
     pub keyspaces: BTreeMap<String, Arc<Keyspace>>,
+    /// The roles there are, and what they may do.
+    pub access: Arc<Access>,
     /// How it is written down.
     pub journal: Arc<Journal>,
 }

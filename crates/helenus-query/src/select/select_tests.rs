@@ -41,6 +41,7 @@ impl Node {
                 release_version: "5.0.5".to_owned(),
             },
             limits: Limits::default(),
+            control: crate::access::AccessControl::default(),
             clock: Arc::new(SystemClock),
         };
         let engine = Engine::open(config).await.expect("the store opens");

@@ -149,6 +149,7 @@ fn schema(table: &Arc<Table>) -> Schema {
         document_version: 0,
         next_table_number: 2,
         keyspaces: BTreeMap::from([(KEYSPACE.to_owned(), Arc::new(keyspace))]),
+        access: std::sync::Arc::default(),
         journal: std::sync::Arc::default(),
     }
 }

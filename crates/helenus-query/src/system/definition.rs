@@ -143,6 +143,7 @@ fn table(keyspace: &str, statement: &ast::CreateTable) -> Result<Table, CqlError
         document_version: 0,
         next_table_number: 0,
         keyspaces: BTreeMap::new(),
+        access: Arc::default(),
         journal: Arc::default(),
     };
     let partition_key = statement.partition_key.as_deref().unwrap_or_default();

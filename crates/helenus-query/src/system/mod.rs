@@ -1,6 +1,7 @@
 //! The system keyspaces: tables that are computed when they are read. Their columns, ids and options are those of
 //! Cassandra 5.0.5; what has no meaning here is empty.
 
+mod auth;
 mod definition;
 mod estimates;
 mod local;
@@ -34,6 +35,7 @@ pub fn rows(engine: &Arc<Engine>, table: &Table) -> Result<Vec<Row>, CqlError> {
         "system_schema" | "system_virtual_schema" => schema_tables::rows(&engine.schema(), table),
         "system_views" if nodes::is_mine(table) => nodes::rows(engine, table),
         "system_views" => views::rows(engine, table),
+        "system_auth" => auth::rows(&engine.schema(), table),
         "system_traces" => traces::rows(engine, table),
         "system_distributed" if table.name == "view_build_status" => local::view_build_status(engine, table),
         _ => Vec::new(),

@@ -25,7 +25,7 @@ pub(super) fn rows(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     }
 }
 
-/// Cassandra's `ClientsTable`: nobody is asked who they are, nor are connections encrypted.
+/// Cassandra's `ClientsTable`.
 fn clients(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     let shown = |client: Arc<Client>| {
         let session = client.session();
@@ -59,8 +59,27 @@ fn clients(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
                         .and_then(|session| int(i32::from(session.protocol_version))),
                 ),
                 ("request_count", count(client.requests())),
-                ("ssl_enabled", boolean(false)),
-                ("username", text("anonymous")),
+                (
+                    "ssl_cipher_suite",
+                    client.encryption.as_ref().and_then(|(_, suite)| text(suite)),
+                ),
+                ("ssl_enabled", boolean(client.encryption.is_some())),
+                (
+                    "ssl_protocol",
+                    client
+                        .encryption
+                        .as_ref()
+                        .and_then(|(protocol, _)| text(protocol)),
+                ),
+                (
+                    "username",
+                    text(
+                        session
+                            .as_ref()
+                            .and_then(|session| session.user.as_deref())
+                            .unwrap_or("anonymous"),
+                    ),
+                ),
             ],
         )
     };

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use helenus_cql::error::CqlError;
 use helenus_cql::frame::request::Startup;
-use helenus_cql::frame::response::{Ready, Supported};
+use helenus_cql::frame::response::{Authenticate, Ready, Supported};
 use helenus_cql::frame::{
     Compression, Envelope, Opcode, OutputEncoder, ProtocolVersion, Request, RequestMessage, Response,
 };
@@ -68,21 +68,26 @@ impl<B: Backend> Connection<B> {
     }
 
     fn started(&mut self, version: ProtocolVersion, stream: i16, startup: &Startup, agreement: &Agreement) {
-        // READY itself still goes without segments and uncompressed.
-        self.send(version, stream, &Response::Ready(Ready).into());
-        self.phase = Phase::Started(version);
+        // The answer itself still goes without segments and uncompressed.
+        let (response, phase) = match self.shared.backend.authenticator() {
+            None => (Response::Ready(Ready), Phase::Started(version)),
+            Some(authenticator) => {
+                let authenticator = authenticator.to_owned();
+                let asked = Response::Authenticate(Authenticate { authenticator });
+                (asked, Phase::Authenticating(version))
+            }
+        };
+        self.send(version, stream, &response.into());
+        self.phase = phase;
         self.decoder.start(version, agreement.compression);
         self.encoder = OutputEncoder::started(version, agreement.compression);
-        if let Some(idle_timeout) = self.shared.config.idle_timeout {
-            self.deadline
-                .as_mut()
-                .reset((Instant::now() + idle_timeout).into());
-        }
+        self.await_requests();
         if let Some(connected) = &self.connected {
             connected.started(Session {
                 options: startup.options.iter().cloned().collect(),
                 protocol_version: version.number(),
                 keyspace: None,
+                user: None,
             });
         }
         self.throw_on_overload = agreement.throw_on_overload;
@@ -94,6 +99,14 @@ impl<B: Backend> Connection<B> {
             driver_version = startup.get(Startup::DRIVER_VERSION),
             "connection started up"
         );
+    }
+
+    /// From now on the connection may be silent for as long as one that has started up.
+    pub(super) fn await_requests(&mut self) {
+        if let (Phase::Started(_), Some(idle_timeout)) = (self.phase, self.shared.config.idle_timeout) {
+            let expires = Instant::now() + idle_timeout;
+            self.deadline.as_mut().reset(expires.into());
+        }
     }
 }
 

@@ -7,6 +7,7 @@
 //!
 //! Reading stops while too many bytes are in flight or the client does not take its answers: then TCP makes it wait.
 
+mod authentication;
 mod handshake;
 mod in_flight;
 mod input;
@@ -33,10 +34,10 @@ use futures::future::poll_fn;
 use futures::stream::FuturesUnordered;
 use helenus_cql::frame::response::{Event, EventType, QueryResult};
 use helenus_cql::frame::{Decoder, Direction, EnvelopeError, OutputEncoder, ProtocolVersion, Response};
+use helenus_query::access::User;
 use helenus_query::clients::Connected;
 use helenus_query::request::ClientState;
-use tokio::net::TcpStream;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::coop;
 use tokio::time::Sleep;
 
@@ -49,6 +50,7 @@ use crate::backend::Backend;
 use crate::breakdown::Arrival;
 use crate::listener::Stopping;
 use crate::shared::Shared;
+use crate::tls::Stream;
 
 /// Bytes of answers that the client has not taken, above which it is not read any more.
 const OUTPUT_LEN_MAX: usize = 1024 * 1024;
@@ -64,12 +66,14 @@ const QUIET: Duration = Duration::from_millis(20);
 enum Phase {
     /// Before STARTUP.
     Starting,
+    /// The client is asked who it is.
+    Authenticating(ProtocolVersion),
     Started(ProtocolVersion),
 }
 
 pub(crate) struct Connection<B: Backend> {
     shared: Arc<Shared<B>>,
-    socket: TcpStream,
+    socket: Stream,
     peer: SocketAddr,
     phase: Phase,
     /// A STARTUP came and was refused.
@@ -77,6 +81,8 @@ pub(crate) struct Connection<B: Backend> {
     decoder: Decoder,
     encoder: OutputEncoder,
     client: Arc<ClientState>,
+    /// Who the client is once its credentials are found right.
+    logging_in: Option<oneshot::Receiver<Arc<User>>>,
     /// As others see the connection.
     connected: Option<Connected>,
     /// The client was told of statements that mean another thing in another keyspace.
@@ -117,18 +123,22 @@ pub(crate) struct Connection<B: Backend> {
 }
 
 impl<B: Backend> Connection<B> {
-    pub fn new(socket: TcpStream, peer: SocketAddr, shared: Arc<Shared<B>>) -> Connection<B> {
+    pub fn new(socket: Stream, peer: SocketAddr, shared: Arc<Shared<B>>) -> Connection<B> {
         let deadline = Box::pin(tokio::time::sleep(shared.config.startup_timeout));
         Connection {
             decoder: Decoder::new(Direction::Request, shared.config.frame_bytes_max),
             encoder: OutputEncoder::unstarted(),
-            connected: shared.backend.clients().map(|clients| clients.connect(peer)),
+            connected: shared
+                .backend
+                .clients()
+                .map(|clients| clients.connect(peer, socket.encryption())),
             shared,
             socket,
             peer,
             phase: Phase::Starting,
             was_refused: false,
             client: Arc::default(),
+            logging_in: None,
             is_warned: Arc::default(),
             throw_on_overload: false,
             knows_tablets: false,
@@ -166,12 +176,14 @@ impl<B: Backend> Connection<B> {
                 served = poll_fn(|cx| self.poll(cx)) => break served,
                 Ok(now) = stopping.wait_for(|now| *now > before) => self.stopping = *now,
             }
-            self.ending |= self.phase == Phase::Starting;
+            self.ending |= !matches!(self.phase, Phase::Started(_));
         };
         if let Err(error) = &served {
             tracing::debug!(peer = %self.peer, %error, "connection broke");
         } else if self.refused || self.stopping > Stopping::No {
             self.linger().await;
+        } else {
+            self.close().await;
         }
         tracing::debug!(peer = %self.peer, "connection closed");
     }
@@ -275,7 +287,7 @@ impl<B: Backend> Connection<B> {
     fn refuse_one(&mut self, error: EnvelopeError) {
         let version = match self.phase {
             Phase::Starting => error.version,
-            Phase::Started(version) => version,
+            Phase::Authenticating(version) | Phase::Started(version) => version,
         };
         self.send_error(version, error.stream, error.error);
     }
@@ -306,6 +318,7 @@ impl<B: Backend> Connection<B> {
         };
         match self.phase {
             Phase::Starting => self.start_up(envelope),
+            Phase::Authenticating(version) => self.authenticate(version, envelope, arrival, cx),
             Phase::Started(version) => self.begin(version, envelope, arrival, cx),
         }
     }
@@ -318,10 +331,14 @@ impl<B: Backend> Connection<B> {
         if let Response::Result(QueryResult::SetKeyspace(keyspace)) = &message.response {
             self.client = Arc::new(ClientState {
                 keyspace: Some(keyspace.clone()),
+                user: self.client.user.clone(),
             });
             if let Some(connected) = &self.connected {
                 connected.uses(keyspace);
             }
+        }
+        if matches!(message.response, Response::AuthSuccess(_)) {
+            self.logged_in(ticket.version);
         }
         let before = self.output_len();
         self.send(ticket.version, ticket.stream, message);
@@ -334,7 +351,7 @@ impl<B: Backend> Connection<B> {
     /// Ends a connection that has been silent for too long.
     fn check_deadline(&mut self, cx: &mut Context<'_>) {
         let idle_timeout = match self.phase {
-            Phase::Starting => Some(self.shared.config.startup_timeout),
+            Phase::Starting | Phase::Authenticating(_) => Some(self.shared.config.startup_timeout),
             Phase::Started(_) => self.shared.config.idle_timeout,
         };
         let Some(idle_timeout) = idle_timeout else {

@@ -98,6 +98,9 @@ impl<B: Backend> Connection<B> {
                 let is_warned = self.is_warned.clone();
                 self.run_request(begun, run_prepare(shared, client, prepare, is_warned), cx);
             }
+            Request::AuthResponse(response) if self.shared.backend.authenticator().is_some() => {
+                self.log_in(begun, response.token.unwrap_or_default(), cx);
+            }
             request => {
                 let response = self.answer(request);
                 self.send(version, header.stream, &response.into());
@@ -126,7 +129,7 @@ impl<B: Backend> Connection<B> {
         }
     }
 
-    fn run_request(
+    pub(super) fn run_request(
         &mut self,
         begun: Accepted,
         run: impl Future<Output = Ran<B::Prepared>> + Send + 'static,
@@ -156,16 +159,27 @@ impl<B: Backend> Connection<B> {
 }
 
 /// A request that is about to run.
-struct Accepted {
+pub(super) struct Accepted {
     ticket: Ticket,
     traced: Option<Box<Traced>>,
     work: Work,
 }
 
+impl Accepted {
+    /// One that leaves no trace.
+    pub fn untraced(ticket: Ticket) -> Accepted {
+        Accepted {
+            ticket,
+            traced: None,
+            work: Work::default(),
+        }
+    }
+}
+
 /// A request that has run.
-struct Ran<P> {
-    subject: Subject<P>,
-    result: Result<ResponseMessage, CqlError>,
+pub(super) struct Ran<P> {
+    pub subject: Subject<P>,
+    pub result: Result<ResponseMessage, CqlError>,
 }
 
 /// Refuses a keyspace that a v5 request brings along and that does not exist.
@@ -368,7 +382,7 @@ async fn run_prepare<B: Backend>(
 ) -> Ran<B::Prepared> {
     let keyspace = prepare.keyspace.as_deref().or(client.keyspace.as_deref());
     let prepared = check_keyspace(&shared, prepare.keyspace.as_deref())
-        .and_then(|()| shared.backend.prepare(keyspace, &prepare.query));
+        .and_then(|()| shared.backend.prepare(&client, keyspace, &prepare.query));
     let once = |warnings: Vec<String>| {
         let is_told =
             !warnings.is_empty() && prepare.keyspace.is_none() && is_warned.swap(true, Ordering::Relaxed);

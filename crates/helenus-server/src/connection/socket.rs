@@ -13,6 +13,7 @@ use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::{Connection, LINGER, READ_LEN_MIN};
 use crate::backend::Backend;
+use crate::tls::Stream;
 
 const READ_LEN_MAX: usize = 128 * 1024;
 /// A buffer that a long answer has made larger than this is given back.
@@ -67,6 +68,8 @@ impl<B: Backend> Connection<B> {
             wrote = true;
         }
         give_back(&mut self.output);
+        // What is encrypted and was not taken yet.
+        ready!(Pin::new(&mut self.socket).poll_flush(cx))?;
         if !self.unsent.is_empty() {
             self.tell_sent();
         }
@@ -88,6 +91,13 @@ impl<B: Backend> Connection<B> {
 
     pub(super) fn send_error(&mut self, version: ProtocolVersion, stream: i16, error: CqlError) {
         self.send(version, stream, &Response::Error(error).into());
+    }
+
+    /// Says goodbye to a client that could take the end of an encrypted connection for a cut.
+    pub(super) async fn close(&mut self) {
+        if matches!(self.socket, Stream::Encrypted(_)) {
+            let _ = tokio::time::timeout(LINGER, self.socket.shutdown()).await;
+        }
     }
 
     /// Lets the client read why it was refused: closing with unread input would reset the connection, and the

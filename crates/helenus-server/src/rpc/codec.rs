@@ -173,7 +173,11 @@ impl Received {
                 } = *query;
                 let keyspace = parameters.keyspace.take();
                 let what = match is_prepared() {
-                    true => What::Prepared(engine.prepare(keyspace.as_deref(), &query)?.0),
+                    true => What::Prepared(
+                        engine
+                            .prepare(&ClientState::default(), keyspace.as_deref(), &query)?
+                            .0,
+                    ),
                     false => What::Text(query),
                 };
                 (what, keyspace, parameters)
@@ -191,9 +195,12 @@ impl Received {
                         return Err(CqlError::Protocol("statements travel as text".to_owned()));
                     };
                     read.push(match is_prepared() {
-                        true => {
-                            BatchStatement::Prepared(engine.prepare(keyspace.as_deref(), &text)?.0, values)
-                        }
+                        true => BatchStatement::Prepared(
+                            engine
+                                .prepare(&ClientState::default(), keyspace.as_deref(), &text)?
+                                .0,
+                            values,
+                        ),
                         false => BatchStatement::Text(text, values),
                     });
                 }
@@ -228,7 +235,8 @@ impl Received {
             place,
         };
         Ok(Received {
-            client: ClientState { keyspace },
+            // The node that the client asked has seen to what it may do.
+            client: ClientState { keyspace, user: None },
             options,
             what,
         })

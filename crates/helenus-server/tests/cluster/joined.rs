@@ -41,6 +41,7 @@ async fn join(store: &str, number: u8) -> Joined {
             release_version: "5.0.5".to_owned(),
         },
         limits: Limits::default(),
+        control: helenus_query::access::AccessControl::default(),
         clock: Arc::new(SystemClock),
     };
     let engine = Engine::open(config).await.unwrap();
@@ -70,6 +71,7 @@ impl Joined {
     async fn run(&self, text: &str) -> String {
         let client = ClientState {
             keyspace: Some("ks".to_owned()),
+            user: None,
         };
         match self.engine.query(&client, text, &QueryOptions::default()).await {
             Ok(outcome) => shown(&outcome),

@@ -60,6 +60,7 @@ async fn open(folder: &Path, number: usize) -> Arc<Engine> {
             request_timeout: Duration::from_secs(5),
             ..Limits::default()
         },
+        control: helenus_query::access::AccessControl::default(),
         clock: Arc::new(helenus_query::clock::SystemClock),
     };
     Engine::open(config).await.unwrap()
@@ -154,6 +155,7 @@ impl Nodes {
     pub fn client() -> ClientState {
         ClientState {
             keyspace: Some("ks".to_owned()),
+            user: None,
         }
     }
 

@@ -140,7 +140,12 @@ impl Backend for Mock {
         self.run(client, text, options).await
     }
 
-    fn prepare(&self, _keyspace: Option<&str>, text: &str) -> Result<(Prepared, Vec<String>), CqlError> {
+    fn prepare(
+        &self,
+        _client: &ClientState,
+        _keyspace: Option<&str>,
+        text: &str,
+    ) -> Result<(Prepared, Vec<String>), CqlError> {
         let result_metadata = if text.starts_with("rows") {
             metadata(1)
         } else {

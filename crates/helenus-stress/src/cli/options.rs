@@ -53,6 +53,12 @@ pub struct ConnectArgs {
     #[arg(long, short = 'P', default_value = "cassandra", hide_default_value = true)]
     #[serde(skip)]
     pub password: String,
+    /// Encrypt, and check who the server is
+    #[arg(long, alias = "ssl")]
+    pub tls: bool,
+    /// Who has signed the server's certificate, as a PEM file [default: whom the system trusts]
+    #[arg(long, value_name = "FILE", requires = "tls")]
+    pub tls_authority: Option<PathBuf>,
     /// Consistency of reads and writes
     #[arg(long, value_name = "LEVEL", default_value = "local_one", ignore_case = true)]
     pub cl: Level,

@@ -2,6 +2,7 @@
 
 pub mod errors;
 pub mod schema;
+mod tls;
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -43,7 +44,7 @@ impl Db {
     /// Connects. Of the schema only what routing needs is read, and only of `keyspace`.
     pub async fn connect(args: &ConnectArgs, keyspace: &str) -> Result<Self> {
         let addresses = args.addresses();
-        let session = builder(args, &addresses, profile(args))
+        let session = builder(args, &addresses, profile(args))?
             .keyspaces_to_fetch([keyspace])
             .fetch_full_schema_metadata(false)
             .build()
@@ -145,11 +146,15 @@ impl Db {
 
 /// Connects as an application's driver does, the whole schema read, and leaves again.
 pub async fn connect_with_schema(args: &ConnectArgs) -> Result<()> {
-    builder(args, &args.addresses(), profile(args)).build().await?;
+    builder(args, &args.addresses(), profile(args))?.build().await?;
     Ok(())
 }
 
-fn builder(args: &ConnectArgs, addresses: &[String], profile: ExecutionProfileBuilder) -> SessionBuilder {
+fn builder(
+    args: &ConnectArgs,
+    addresses: &[String],
+    profile: ExecutionProfileBuilder,
+) -> Result<SessionBuilder> {
     let connections = NonZeroUsize::new(args.connections).unwrap_or(NonZeroUsize::MIN);
     let mut builder = SessionBuilder::new()
         .known_nodes(addresses)
@@ -166,7 +171,10 @@ fn builder(args: &ConnectArgs, addresses: &[String], profile: ExecutionProfileBu
     if let Some(dc) = &args.dc {
         builder = builder.prefer_datacenter(dc.clone());
     }
-    builder
+    if args.tls {
+        builder = builder.tls_context(Some(tls::client_config(args.tls_authority.as_deref())?));
+    }
+    Ok(builder)
 }
 
 fn profile(args: &ConnectArgs) -> ExecutionProfileBuilder {

@@ -5,8 +5,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use helenus_cluster::{LEASE_DEFAULT, MERGE_AFTER_DEFAULT};
+use helenus_query::access::AccessControl;
 use helenus_query::engine::Limits;
 use helenus_server::ServerConfig;
+use helenus_server::tls::ClientTlsFiles;
 use helenus_tablet::{StoreConfig, StoreUrl, machine_memory_bytes};
 
 /// The Cassandra version that drivers and tools are told.
@@ -21,6 +23,9 @@ pub struct Config {
     pub store: StoreConfig,
     pub server: ServerConfig,
     pub limits: Limits,
+    pub control: AccessControl,
+    /// Of the role `cassandra`, if it is to be made a superuser.
+    pub superuser_password: Option<String>,
     pub http: Option<SocketAddr>,
     /// Where other nodes are served, if the store is shared.
     pub rpc: Option<SocketAddr>,
@@ -32,6 +37,10 @@ pub struct Config {
     pub rpc_tls_certificate: Option<PathBuf>,
     pub rpc_tls_key: Option<PathBuf>,
     pub rpc_tls_authority: Option<PathBuf>,
+    pub tls_certificate: Option<PathBuf>,
+    pub tls_key: Option<PathBuf>,
+    pub tls_authority: Option<PathBuf>,
+    pub tls_optional: bool,
     pub lease: Duration,
     pub merge_after: Duration,
     /// Where drivers shall connect, if that is not where the node listens.
@@ -52,6 +61,8 @@ impl Config {
             store: StoreConfig::new(store),
             server: ServerConfig::new(local(9042), machine_memory_bytes()),
             limits: Limits::default(),
+            control: AccessControl::default(),
+            superuser_password: None,
             http: Some(local(9180)),
             rpc: None,
             rpc_advertise: None,
@@ -60,6 +71,10 @@ impl Config {
             rpc_tls_certificate: None,
             rpc_tls_key: None,
             rpc_tls_authority: None,
+            tls_certificate: None,
+            tls_key: None,
+            tls_authority: None,
+            tls_optional: false,
             lease: LEASE_DEFAULT,
             merge_after: MERGE_AFTER_DEFAULT,
             advertise: None,
@@ -69,6 +84,23 @@ impl Config {
             worker_threads: None,
             // Each tablet registers the same metrics; SlateDB warns of every one.
             log: "info,slatedb=warn,slatedb_common::metrics=error".to_owned(),
+        }
+    }
+
+    /// The files of TLS for clients, if there are any.
+    ///
+    /// # Errors
+    /// If some are there that make no sense without others.
+    pub fn client_tls(&self) -> Result<Option<ClientTlsFiles>, String> {
+        match (&self.tls_certificate, &self.tls_key) {
+            (Some(certificate), Some(key)) => Ok(Some(ClientTlsFiles {
+                certificate: certificate.clone(),
+                key: key.clone(),
+                authority: self.tls_authority.clone(),
+                is_optional: self.tls_optional,
+            })),
+            (None, None) if self.tls_authority.is_none() && !self.tls_optional => Ok(None),
+            _ => Err("TLS for clients needs both tls_certificate and tls_key".to_owned()),
         }
     }
 

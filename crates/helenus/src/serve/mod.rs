@@ -18,7 +18,8 @@ use helenus_query::clock::SystemClock;
 use helenus_query::engine::{Engine, EngineConfig, NodeInfo};
 use helenus_server::http::{self, HttpServer};
 use helenus_server::node::ClusterNode;
-use helenus_server::{Backend, Server};
+use helenus_server::tls::ClientTls;
+use helenus_server::{Backend, Server, ServerConfig};
 use helenus_tablet::{StoreConfig, StoreUrl};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::prelude::*;
@@ -130,8 +131,19 @@ async fn serve(config: Config, began: Instant) -> anyhow::Result<()> {
     let identity = cluster::identity(&config)?;
     let engine = open_engine(&config, &identity).await?;
     let node = cluster::join(&config, &identity, &engine).await?;
+    if engine.authenticates() {
+        let made = engine.make_superuser(config.superuser_password.as_deref()).await;
+        made.map_err(|error| anyhow!("cannot make the role cassandra: {error}"))?;
+    }
     engine.resume_builds();
-    let server = Server::start(config.server.clone(), engine.clone())
+    let tls = config
+        .client_tls()
+        .and_then(|files| files.as_ref().map(ClientTls::load).transpose());
+    let server_config = ServerConfig {
+        tls: tls.map_err(|error| anyhow!("tls: {error}"))?,
+        ..config.server.clone()
+    };
+    let server = Server::start(server_config, engine.clone())
         .await
         .with_context(|| format!("listen = \"{}\": cannot listen there", config.server.listen))?;
     let http = match config.http {
@@ -215,6 +227,7 @@ async fn open_engine(config: &Config, identity: &Identity) -> anyhow::Result<Arc
         },
         node,
         limits: config.limits.clone(),
+        control: config.control,
         clock: Arc::new(SystemClock),
     };
     Engine::open(engine_config)

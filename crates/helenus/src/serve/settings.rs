@@ -35,8 +35,8 @@ const NAME: &str = "a name of 1 to 64 letters, digits, spaces, dashes, dots and 
 
 const PREFIX: &str = "HELENUS_";
 
-/// Variables of the environment that begin like a setting and are not one: what tests and tools use.
-const NOT_SETTINGS: [&str; 3] = ["HELENUS_TEST", "HELENUS_FUZZ", "HELENUS_BIN"];
+/// Variables of the environment that begin like a setting and are not one: what tests and tools use, and the shell.
+const NOT_SETTINGS: [&str; 4] = ["HELENUS_TEST", "HELENUS_FUZZ", "HELENUS_BIN", "HELENUS_PASSWORD"];
 
 #[rustfmt::skip]
 const SETTINGS: &[Setting] = &[
@@ -61,6 +61,14 @@ const SETTINGS: &[Setting] = &[
     Setting { name: "rack", about: "the rack of this node", allowed: NAME, set: |c, v| put(&mut c.rack, name(v)) },
     Setting { name: "log", about: "what is logged", allowed: "error, warn, info, debug, trace, or a filter as info,helenus_server=debug", set: |c, v| { c.log = v.to_owned(); Ok(()) } },
     Setting { name: "worker_threads", about: "threads that serve requests; one a core by default", allowed: COUNT, set: |c, v| put(&mut c.worker_threads, count(v).map(Some)) },
+
+    Setting { name: "authenticator", about: "whether clients must log in with a password; the first role is cassandra, password cassandra", allowed: "AllowAllAuthenticator or PasswordAuthenticator", set: |c, v| put(&mut c.control.authenticates, class(v, "AllowAllAuthenticator", "PasswordAuthenticator")) },
+    Setting { name: "authorizer", about: "whether clients may only do what their roles are granted; needs PasswordAuthenticator", allowed: "AllowAllAuthorizer or CassandraAuthorizer", set: |c, v| put(&mut c.control.authorizes, class(v, "AllowAllAuthorizer", "CassandraAuthorizer")) },
+    Setting { name: "tls_certificate", about: "this node's certificate for TLS of clients; with it clients must use TLS", allowed: "a PEM file", set: |c, v| { c.tls_certificate = Some(v.into()); Ok(()) } },
+    Setting { name: "tls_key", about: "the certificate's key", allowed: "a PEM file", set: |c, v| { c.tls_key = Some(v.into()); Ok(()) } },
+    Setting { name: "tls_authority", about: "who has signed the certificates that clients must show; none must without it", allowed: "a PEM file", set: |c, v| { c.tls_authority = Some(v.into()); Ok(()) } },
+    Setting { name: "tls_optional", about: "whether clients without TLS are served too", allowed: "true or false", set: |c, v| put(&mut c.tls_optional, v.parse().map_err(|_| "neither".to_owned())) },
+    Setting { name: "superuser_password", about: "makes the role cassandra a superuser with this password at the start, whatever it was", allowed: "a text", set: |c, v| { c.superuser_password = Some(v.to_owned()); Ok(()) } },
 
     Setting { name: "connections_max", about: "connections at a time", allowed: COUNT, set: |c, v| put(&mut c.server.connections_max, count(v)) },
     Setting { name: "frame_bytes_max", about: "the longest request", allowed: "a size from 64KiB to 256MiB", set: |c, v| put(&mut c.server.frame_bytes_max, between(size(v), 64 << 10, MAX_BODY_LEN)) },
@@ -118,6 +126,15 @@ fn or_off<T>(text: &str, read: fn(&str) -> Result<T, String>) -> Result<Option<T
         Ok(None)
     } else {
         read(text).map(Some)
+    }
+}
+
+/// True for the second of two of Cassandra's classes; its package may stand before either.
+fn class(text: &str, lenient: &str, strict: &str) -> Result<bool, String> {
+    match text.strip_prefix("org.apache.cassandra.auth.").unwrap_or(text) {
+        name if name == lenient => Ok(false),
+        name if name == strict => Ok(true),
+        _ => Err("not one of these".to_owned()),
     }
 }
 
@@ -258,8 +275,8 @@ fn read_file(path: &Path) -> anyhow::Result<Vec<(String, String)>> {
         let value = match value {
             toml::Value::String(text) => text,
             toml::Value::Integer(number) => number.to_string(),
-            toml::Value::Boolean(_)
-            | toml::Value::Float(_)
+            toml::Value::Boolean(truth) => truth.to_string(),
+            toml::Value::Float(_)
             | toml::Value::Datetime(_)
             | toml::Value::Array(_)
             | toml::Value::Table(_) => {
@@ -314,6 +331,11 @@ pub fn load(
     }
     for (name, value, place) in &given {
         apply(&mut config, name, value, place)?;
+    }
+    if config.control.authorizes && !config.control.authenticates {
+        bail!(
+            "authorizer = \"CassandraAuthorizer\": it needs to know who clients are; set authenticator = \"PasswordAuthenticator\" too"
+        );
     }
     Ok(config)
 }

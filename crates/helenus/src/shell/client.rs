@@ -2,16 +2,21 @@
 
 use std::io::{Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use helenus_cql::error::CqlError;
-use helenus_cql::frame::request::{Query, Startup};
+use helenus_cql::frame::request::{AuthResponse, Query, Startup};
 use helenus_cql::frame::{
     Decoder, Direction, MAX_BODY_LEN, OutputEncoder, ProtocolVersion, QueryParameters, Request,
     RequestMessage, Response, ResponseMessage,
 };
+
+use rustls::ClientConfig;
+
+use super::tls::Stream;
 
 /// Old enough for any server, and without segments.
 const VERSION: ProtocolVersion = ProtocolVersion::V4;
@@ -19,18 +24,48 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A connection that has started up.
 pub struct Client {
-    stream: TcpStream,
+    stream: Stream,
     address: String,
     decoder: Decoder,
     input: BytesMut,
 }
 
+/// Who to be for a server that asks.
+pub struct Login {
+    pub username: Option<String>,
+    pub password: Option<String>,
+}
+
+impl Login {
+    /// What SASL's PLAIN sends. The password is asked for at the terminal if it was not given.
+    fn token(&self) -> Result<Bytes> {
+        let Some(username) = &self.username else {
+            bail!(
+                "the server asks who you are: give --username, and --password unless you want to be asked for it"
+            );
+        };
+        let password = match &self.password {
+            Some(password) => password.clone(),
+            None => rpassword::prompt_password(format!("Password of {username}: "))
+                .context("can't ask for the password; give --password")?,
+        };
+        Ok(format!("\0{username}\0{password}").into())
+    }
+}
+
 impl Client {
-    /// Connects and starts up; `address` is `host:port`.
-    pub fn connect(address: &str) -> Result<Client> {
-        let stream = connect_any(address)
+    /// Connects, starts up and logs in if the server asks; `address` is `host:port`.
+    pub fn connect(address: &str, login: &Login, encryption: Option<Arc<ClientConfig>>) -> Result<Client> {
+        let socket = connect_any(address)
             .with_context(|| format!("no server answers on {address}; start one with `helenus serve`"))?;
-        stream.set_nodelay(true)?;
+        socket.set_nodelay(true)?;
+        let stream = match encryption {
+            Some(config) => {
+                let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+                Stream::encrypt(socket, host, config)?
+            }
+            None => Stream::Plain(socket),
+        };
         let mut client = Client {
             stream,
             address: address.to_owned(),
@@ -47,7 +82,13 @@ impl Client {
         {
             Response::Ready(_) => Ok(client),
             Response::Authenticate(_) => {
-                bail!("the server asks for a password, which this shell doesn't know how to give")
+                let token = Some(login.token()?);
+                let answer = client.request(Request::AuthResponse(AuthResponse { token }), false)?;
+                match answer.response {
+                    Response::AuthSuccess(_) => Ok(client),
+                    Response::Error(error) => bail!("the server did not let you in: {error}"),
+                    other => bail!("the server answered the password with {:?}", other.opcode()),
+                }
             }
             Response::Error(error) => bail!("the server refused the connection: {error}"),
             other => bail!("the server answered STARTUP with {:?}", other.opcode()),
@@ -84,7 +125,8 @@ impl Client {
             ..RequestMessage::new(request)
         };
         OutputEncoder::unstarted().request(VERSION, 0, &message, &mut out);
-        self.stream.write_all(&out).context("the connection is lost")?;
+        let sent = self.stream.write_all(&out).and_then(|()| self.stream.flush());
+        sent.context("the connection is lost")?;
         loop {
             let envelope = self
                 .decoder

@@ -6,6 +6,7 @@ mod complete;
 mod session;
 mod statement;
 mod table;
+mod tls;
 
 use std::io::{IsTerminal, Read};
 use std::path::PathBuf;
@@ -14,7 +15,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::Args;
 
-use client::Client;
+use client::{Client, Login};
 use session::Session;
 
 /// A CQL prompt.
@@ -35,6 +36,18 @@ pub struct ShellArgs {
     /// The keyspace to start in
     #[arg(short, long)]
     keyspace: Option<String>,
+    /// Who to log in as, if the server asks
+    #[arg(short, long)]
+    username: Option<String>,
+    /// The password; asked for if it is needed and not given
+    #[arg(short, long, env = "HELENUS_PASSWORD", hide_env_values = true)]
+    password: Option<String>,
+    /// Encrypt, and check who the server is
+    #[arg(long)]
+    tls: bool,
+    /// Who has signed the server's certificate, as a PEM file [default: whom the system trusts]
+    #[arg(long, value_name = "FILE", requires = "tls")]
+    tls_authority: Option<PathBuf>,
 }
 
 /// Runs the shell. The exit code tells if any statement failed.
@@ -53,7 +66,15 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 }
 
 fn run_session(args: ShellArgs) -> Result<ExitCode> {
-    let mut session = Session::new(Client::connect(&with_port(&args.host))?);
+    let login = Login {
+        username: args.username.clone(),
+        password: args.password.clone(),
+    };
+    let encryption = match args.tls {
+        true => Some(tls::client_config(args.tls_authority.as_deref())?),
+        false => None,
+    };
+    let mut session = Session::new(Client::connect(&with_port(&args.host), &login, encryption)?);
     if let Some(keyspace) = &args.keyspace {
         session.run_text(&format!("USE {keyspace};"))?;
     }

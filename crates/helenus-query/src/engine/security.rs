@@ -1,0 +1,72 @@
+//! Who the engine's clients are, and what they may do.
+
+use std::sync::Arc;
+
+use helenus_cql::error::CqlError;
+
+use super::Engine;
+use crate::access::{self, Credentials, RoleContext, User};
+use crate::plan::Planned;
+use crate::request::ClientState;
+use crate::schema::Schema;
+
+impl Engine {
+    /// True if clients must log in before they are served.
+    pub fn authenticates(&self) -> bool {
+        self.control.authenticates
+    }
+
+    /// Lets a client in that says who it is.
+    ///
+    /// # Errors
+    /// [`CqlError::BadCredentials`], with Cassandra's words.
+    pub async fn log_in(&self, token: &[u8]) -> Result<Arc<User>, CqlError> {
+        let credentials = Credentials::from_token(token)?;
+        self.door.open(&self.schema().access, credentials).await
+    }
+
+    /// Makes `cassandra` a superuser with that password; without one, with its own name for a password, if there are no roles at all.
+    ///
+    /// # Errors
+    /// If it can't be written down.
+    pub async fn make_superuser(self: &Arc<Self>, password: Option<&str>) -> Result<(), CqlError> {
+        if password.is_some() || self.schema().access.roles.is_empty() {
+            crate::ddl::make_superuser(self, password).await?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn role_context<'a>(
+        &self,
+        schema: &'a Schema,
+        data_centers: &'a [String],
+        client: &'a ClientState,
+        keyspace: Option<&'a str>,
+    ) -> RoleContext<'a> {
+        RoleContext {
+            control: self.control,
+            schema,
+            data_centers,
+            user: client.user.as_deref().map(|user| user.name.as_str()),
+            keyspace,
+        }
+    }
+
+    /// Refuses a statement that the client may not run.
+    pub(super) fn authorize(
+        &self,
+        client: &ClientState,
+        keyspace: Option<&str>,
+        planned: &Planned,
+    ) -> Result<(), CqlError> {
+        let user = client.user.as_deref();
+        if !planned.plan.is_about_roles()
+            && (!self.control.authorizes || user.is_some_and(|user| planned.is_allowed(user)))
+        {
+            return Ok(());
+        }
+        let schema = self.schema();
+        let ctx = self.role_context(&schema, &[], client, keyspace);
+        access::authorize(&ctx, user, planned)
+    }
+}

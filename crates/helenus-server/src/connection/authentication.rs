@@ -1,0 +1,100 @@
+//! A client that is asked who it is (Cassandra's `AuthResponse` and the state of its `ServerConnection`).
+
+use std::sync::Arc;
+use std::task::Context;
+
+use bytes::Bytes;
+use helenus_cql::error::CqlError;
+use helenus_cql::frame::response::AuthSuccess;
+use helenus_cql::frame::{Envelope, Opcode, ProtocolVersion, Request, RequestMessage, Response};
+use helenus_query::access::User;
+use helenus_query::request::ClientState;
+use tokio::sync::oneshot;
+
+use super::in_flight::Ticket;
+use super::requests::{Accepted, Ran};
+use super::subject::Subject;
+use super::{Connection, Phase, REQUEST_OVERHEAD_BYTES};
+use crate::backend::Backend;
+use crate::breakdown::Arrival;
+use crate::metrics::RequestKind;
+use crate::shared::Shared;
+
+impl<B: Backend> Connection<B> {
+    /// Serves a request of a client that has not said who it is yet.
+    pub(super) fn authenticate(
+        &mut self,
+        version: ProtocolVersion,
+        envelope: Envelope,
+        arrival: Arrival,
+        cx: &mut Context<'_>,
+    ) {
+        let header = envelope.header;
+        if header.opcode != Opcode::AuthResponse {
+            let name = header.opcode.name();
+            let message = format!("Unexpected message {name}, expecting SASL_RESPONSE");
+            return self.send_error(version, header.stream, CqlError::Protocol(message));
+        }
+        let cost_bytes = envelope.body.len() + REQUEST_OVERHEAD_BYTES;
+        let token = match RequestMessage::decode(envelope).map(|message| message.request) {
+            Ok(Request::AuthResponse(response)) => response.token.unwrap_or_default(),
+            Ok(_) => return,
+            Err(error) => return self.send_error(version, header.stream, error),
+        };
+        let accepted = Accepted::untraced(Ticket {
+            version,
+            stream: header.stream,
+            kind: RequestKind::of(header.opcode),
+            cost_bytes,
+            arrival,
+        });
+        self.log_in(accepted, token, cx);
+    }
+
+    /// Looks at a client's credentials; another task does what takes long of it.
+    pub(super) fn log_in(&mut self, accepted: Accepted, token: Bytes, cx: &mut Context<'_>) {
+        let (found, logging_in) = oneshot::channel();
+        self.logging_in = Some(logging_in);
+        let peer = self.peer;
+        let logged_in = run_log_in(self.shared.clone(), token, found);
+        let told = async move {
+            let ran = logged_in.await;
+            if let Err(error) = &ran.result {
+                tracing::info!(%peer, %error, "a client was not let in");
+            }
+            ran
+        };
+        self.run_request(accepted, told, cx);
+    }
+
+    /// The client is who it says.
+    pub(super) fn logged_in(&mut self, version: ProtocolVersion) {
+        let user = self.logging_in.take().and_then(|mut user| user.try_recv().ok());
+        let Some(user) = user else { return };
+        if let Some(connected) = &self.connected {
+            connected.logged_in(&user.name);
+        }
+        self.client = Arc::new(ClientState {
+            keyspace: self.client.keyspace.clone(),
+            user: Some(user),
+        });
+        self.phase = Phase::Started(version);
+        self.await_requests();
+    }
+}
+
+async fn run_log_in<B: Backend>(
+    shared: Arc<Shared<B>>,
+    token: Bytes,
+    found: oneshot::Sender<Arc<User>>,
+) -> Ran<B::Prepared> {
+    let result = shared.backend.log_in(token).await.map(|user| {
+        // The connection may be gone.
+        let _ = found.send(user);
+        Response::AuthSuccess(AuthSuccess::default()).into()
+    });
+    Ran {
+        subject: Subject::Unknown,
+        result,
+    }
+}

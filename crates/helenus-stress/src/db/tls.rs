@@ -1,0 +1,34 @@
+//! TLS to the server.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, ensure};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, RootCertStore};
+
+/// How to encrypt for a server whose certificate hangs on those of a file, or of the system.
+pub fn client_config(authority: Option<&Path>) -> Result<Arc<ClientConfig>> {
+    let mut roots = RootCertStore::empty();
+    match authority {
+        Some(path) => {
+            let unreadable = || format!("can't read certificates from {}", path.display());
+            let found = CertificateDer::pem_file_iter(path).with_context(unreadable)?;
+            roots.add_parsable_certificates(found.collect::<Result<Vec<_>, _>>().with_context(unreadable)?);
+        }
+        None => {
+            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        }
+    }
+    ensure!(
+        !roots.is_empty(),
+        "there is nobody to trust: give --tls-authority"
+    );
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(Arc::new(config))
+}

@@ -1,0 +1,83 @@
+//! TLS to the server.
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, anyhow, bail};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+
+/// How to encrypt for a server whose certificate hangs on those of a file, or of the system.
+pub fn client_config(authority: Option<&Path>) -> Result<Arc<ClientConfig>> {
+    let mut roots = RootCertStore::empty();
+    match authority {
+        Some(path) => {
+            let read = CertificateDer::pem_file_iter(path)
+                .with_context(|| format!("can't read {}", path.display()))?;
+            for certificate in read {
+                roots.add(certificate.with_context(|| format!("no certificate in {}", path.display()))?)?;
+            }
+        }
+        None => {
+            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        }
+    }
+    if roots.is_empty() {
+        bail!("there is nobody to trust: give --tls-authority");
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(Arc::new(config))
+}
+
+/// A connection to a server.
+pub enum Stream {
+    Plain(TcpStream),
+    Encrypted(Box<StreamOwned<ClientConnection, TcpStream>>),
+}
+
+impl Stream {
+    /// Encrypts a connection to a host.
+    pub fn encrypt(socket: TcpStream, host: &str, config: Arc<ClientConfig>) -> Result<Stream> {
+        let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+        let name = ServerName::try_from(host.clone())
+            .map_err(|_| anyhow!("{host} is no name that a certificate can have"))?;
+        let mut stream = StreamOwned::new(ClientConnection::new(config, name)?, socket);
+        stream
+            .conn
+            .complete_io(&mut stream.sock)
+            .with_context(|| format!("can't encrypt the connection to {host}"))?;
+        Ok(Stream::Encrypted(Box::new(stream)))
+    }
+}
+
+impl Read for Stream {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Stream::Plain(socket) => socket.read(into),
+            Stream::Encrypted(stream) => stream.read(into),
+        }
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Stream::Plain(socket) => socket.write(bytes),
+            Stream::Encrypted(stream) => stream.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Stream::Plain(socket) => socket.flush(),
+            Stream::Encrypted(stream) => stream.flush(),
+        }
+    }
+}
