@@ -55,8 +55,20 @@ fn parse_address(text: &str) -> Option<IpAddr> {
     {
         return Some(IpAddr::V4(address));
     }
-    let address: Ipv6Addr = inner.unwrap_or(text).parse().ok()?;
+    let address: Ipv6Addr = without_zone(inner.unwrap_or(text)).parse().ok()?;
     Some(address.to_ipv4_mapped().map_or(IpAddr::V6(address), IpAddr::V4))
+}
+
+/// An address of IPv6 without the number of its zone (`fe80::1%0`), which no value keeps.
+fn without_zone(text: &str) -> &str {
+    match text.split_once('%') {
+        Some((address, zone))
+            if zone.bytes().all(|byte| byte.is_ascii_digit()) && zone.parse::<i32>().is_ok() =>
+        {
+            address
+        }
+        _ => text,
+    }
 }
 
 /// One to four decimal parts, the last of which fills what is left (`127.1` is `127.0.0.1`).

@@ -18,7 +18,7 @@ const ANALYZERS: [&str; 4] = [
     "NonTokenizingAnalyzer",
     "StandardAnalyzer",
 ];
-const TEXT_ONLY: [&str; 2] = ["DelimiterAnalyzer", "NonTokenizingAnalyzer"];
+const TEXT_ONLY: [&str; 3] = ["DelimiterAnalyzer", "NonTokenizingAnalyzer", "StandardAnalyzer"];
 
 /// Refuses what such an index can't be on, and options that it doesn't take.
 pub fn check(

@@ -129,13 +129,16 @@ fn add_field(
     field: &ast::Ident,
     ty: &ast::TypeName,
 ) -> Result<UserType, CqlError> {
-    let ty = resolve_type(ctx.schema, &keyspace.name, ty)?;
+    let written = ty;
+    let ty = resolve_type(ctx.schema, &keyspace.name, written)?;
+    let shown = match written {
+        ast::TypeName::Custom(class) if class.contains('.') => format!("'{class}'"),
+        _ => qualified_type(&ty),
+    };
     if ty.references_udt(&keyspace.name, &current.name) {
         return Err(CqlError::invalid(format!(
             "Cannot add new field {field} of type {} to user type {}.{} as it would create a circular reference",
-            qualified_type(&ty),
-            keyspace.name,
-            current.name
+            shown, keyspace.name, current.name
         )));
     }
     let in_partition_key = as_created(keyspace, |table| {
@@ -147,7 +150,7 @@ fn add_field(
         return Err(CqlError::invalid(format!(
             "Cannot add new field {field} of type {} to user type {}.{} as the type is being used in partition key by \
              the following tables: {}",
-            qualified_type(&ty),
+            shown,
             keyspace.name,
             current.name,
             names.join(", ")
@@ -174,6 +177,10 @@ fn qualified_type(ty: &CqlType) -> String {
             format!("map<{}, {}>", qualified_type(key), qualified_type(value)),
             *frozen,
         ),
+        CqlType::Tuple(elements) => {
+            let elements: Vec<String> = elements.iter().map(qualified_type).collect();
+            (format!("tuple<{}>", elements.join(", ")), false)
+        }
         other => (other.to_string(), false),
     };
     if frozen { format!("frozen<{shown}>") } else { shown }

@@ -5,7 +5,7 @@ mod target;
 use bytes::Bytes;
 use helenus_cql::ast::{self, Operator};
 use helenus_cql::error::CqlError;
-use helenus_cql::types::CqlType;
+use helenus_cql::types::{CqlType, NativeType};
 use helenus_cql::value;
 
 use super::attributes::Attributes;
@@ -355,14 +355,18 @@ impl ColumnCondition {
                 let (Some(key), Some(value)) = (key, value) else {
                     return Ok((value_type.as_ref().clone(), None));
                 };
+                let compared_as = |mapped: &[u8]| {
+                    let by_keys = orders_any(key_type, mapped);
+                    if by_keys { key_type } else { value_type }.as_ref().clone()
+                };
                 let entries = value::read_map(ty, &value).map_err(CqlError::Invalid)?;
                 let found = entries
                     .iter()
                     .find(|(other, _)| value::compare(key_type, other, &key).is_eq());
-                Ok((
-                    value_type.as_ref().clone(),
-                    found.map(|(_, mapped)| value.slice_ref(mapped)),
-                ))
+                Ok(match found {
+                    Some((_, mapped)) => (compared_as(mapped), Some(value.slice_ref(mapped))),
+                    None => (value_type.as_ref().clone(), None),
+                })
             }
             (Part::Field(position), CqlType::Udt { definition, .. }) => {
                 let field = definition
@@ -382,6 +386,18 @@ impl ColumnCondition {
             }
             _ => Ok((ty.clone(), value)),
         }
+    }
+}
+
+/// Cassandra compares a map's values as if they were of the type of its keys (`ElementAccessBound` passes `getKeysType`). True if
+/// that orders bytes that are no values of it; it fails on them otherwise, and here they are compared as what they are.
+fn orders_any(keys: &CqlType, mapped: &[u8]) -> bool {
+    match keys {
+        CqlType::Native(NativeType::Float) => mapped.len() == 4,
+        CqlType::Native(NativeType::Double) => mapped.len() == 8,
+        CqlType::Native(NativeType::Decimal) => mapped.len() > 4,
+        CqlType::Native(_) => true,
+        _ => false,
     }
 }
 

@@ -293,6 +293,51 @@ async fn conditions_decide() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn values_of_maps_compare_as_keys_do() {
+    let db = Session::new().await;
+    db.all(&[
+        "CREATE TABLE t (k int PRIMARY KEY, v int, ti map<text, int>, ui map<uuid, int>, di map<double, int>)",
+        "INSERT INTO t (k, ti, ui, di) VALUES (1, {'a': -5}, {467c4b82-ef22-4173-bced-0eba570d969e: 5}, {1: -5})",
+    ])
+    .await;
+    let with = async |condition: &str| {
+        let answer = db
+            .run(&format!("UPDATE t SET v = 1 WHERE k = 1 IF {condition}"))
+            .await;
+        answer.starts_with("true")
+    };
+    assert!(with("ti['a'] > 3").await, "as texts, by their bytes");
+    assert!(
+        with("ui[467c4b82-ef22-4173-bced-0eba570d969e] = 7").await,
+        "what is no UUID is all the same"
+    );
+    assert!(with("di[1] < 3").await, "no doubles, but integers");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_behind_an_empty_in_is_looked_at() {
+    let db = Session::new().await;
+    db.all(&["CREATE TABLE t (p int, q int, c int, d int, PRIMARY KEY ((p, q), c, d))"])
+        .await;
+    db.expect("DELETE FROM t WHERE p IN () AND q = null", "").await;
+    db.expect(
+        "SELECT * FROM t WHERE p = 1 AND q = 1 AND c IN () AND d = null",
+        "",
+    )
+    .await;
+    db.expect(
+        "DELETE FROM t WHERE p = null AND q IN ()",
+        "error: Invalid null value in condition for column p",
+    )
+    .await;
+    db.expect(
+        "DELETE FROM t WHERE p = 1 AND q = 1 AND expr(i, 'x')",
+        "error: Custom index expressions cannot be used in WHERE clauses for UPDATE or DELETE statements",
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn batches_and_json() {
     let db = Session::new().await;
     db.all(&[

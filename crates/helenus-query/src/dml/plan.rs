@@ -258,6 +258,14 @@ fn where_clause(
     relations: &[Relation],
     operations: &[Operation],
 ) -> Result<StatementRestrictions, CqlError> {
+    if relations
+        .iter()
+        .any(|relation| matches!(relation, Relation::CustomIndex { .. }))
+    {
+        return invalid(
+            "Custom index expressions cannot be used in WHERE clauses for UPDATE or DELETE statements",
+        );
+    }
     let options = RestrictionOptions {
         is_static_only: draft.is_static_only(operations),
         ..RestrictionOptions::default()

@@ -62,6 +62,11 @@ impl Combinations {
         }
     }
 
+    /// True behind an IN of nothing: what follows it is not looked at, as in Cassandra, however wrong its values are.
+    fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
     fn push(&mut self, tuples: &[Vec<Bytes>]) -> Result<(), CqlError> {
         if let ([row], [tuple]) = (self.rows.as_mut_slice(), tuples) {
             row.extend_from_slice(tuple);
@@ -136,6 +141,9 @@ impl StatementRestrictions {
         let mut combinations = Combinations::new();
         for restriction in self.partition.set.iter() {
             combinations.push(&equal_tuples(table, restriction, ctx)?)?;
+            if combinations.is_empty() {
+                break;
+            }
         }
         let mut rows = combinations.rows;
         if rows.len() > 1 {
@@ -200,6 +208,9 @@ impl StatementRestrictions {
         let mut combinations = Combinations::new();
         for restriction in self.clustering.iter() {
             combinations.push(&equal_tuples(&self.table, restriction, ctx)?)?;
+            if combinations.is_empty() {
+                break;
+            }
         }
         let layout = &self.table.layout;
         let encode = |row: &Vec<Bytes>| layout.encode_clustering(row).map(|encoded| encoded.bytes);
@@ -267,6 +278,9 @@ impl StatementRestrictions {
                 return Ok((prefixes, Some(slice)));
             }
             prefixes.push(&equal_tuples(table, restriction, ctx)?)?;
+            if prefixes.is_empty() {
+                break;
+            }
             position = restriction.last_column() + 1;
         }
         Ok((prefixes, None))
