@@ -1,5 +1,7 @@
 """Logging in, and what roles may do: through the driver, the shell, and a kill."""
 
+import socket
+import struct
 import subprocess
 import time
 
@@ -12,6 +14,7 @@ import helenus
 
 pytestmark = pytest.mark.process
 
+STARTUP, AUTHENTICATE, QUERY, AUTH_RESPONSE, AUTH_SUCCESS = 0x01, 0x03, 0x07, 0x0F, 0x10
 SECURED = ["--set", "authenticator=PasswordAuthenticator", "--set", "authorizer=CassandraAuthorizer"]
 
 
@@ -174,3 +177,27 @@ def test_a_lost_password_is_replaced_at_the_start(secured):
     assert "incorrect" in refusal(secured, "cassandra", "forgotten")
     assert len(log_in(secured, "cassandra", "found").execute("LIST ROLES").all()) == 2
     log_in(secured, "ann", "a")
+
+
+def test_a_connection_has_one_password_looked_at_at_a_time(secured):
+    with socket.create_connection((secured.host, secured.port), timeout=20) as raw:
+        frame = lambda stream, opcode, body: struct.pack(">BBhBi", 4, 0, stream, opcode, len(body)) + body
+        send = lambda *parts: raw.sendall(frame(*parts))
+        send(0, STARTUP, struct.pack(">H", 1) + b"\x00\x0bCQL_VERSION\x00\x053.0.0")
+        answers = raw.makefile("rb")
+
+        def answer():
+            _, _, stream, opcode, length = struct.unpack(">BBhBi", answers.read(9))
+            return stream, opcode, answers.read(length)
+
+        assert answer()[:2] == (0, AUTHENTICATE)
+        send(1, QUERY, struct.pack(">i", 8) + b"SELECT 1" + b"\x00\x01\x00")
+        assert b"Unexpected message QUERY, expecting SASL_RESPONSE" in answer()[2]
+        token = b"\0cassandra\0wrong"
+        raw.sendall(b"".join(frame(stream, AUTH_RESPONSE, struct.pack(">i", len(token)) + token) for stream in range(2, 6)))
+        said = dict((stream, body) for stream, _, body in (answer() for _ in range(4)))
+        assert b"incorrect" in said[2]
+        assert all(b"the one before is not answered yet" in said[stream] for stream in (3, 4, 5))
+        token = b"\0cassandra\0cassandra"
+        send(6, AUTH_RESPONSE, struct.pack(">i", len(token)) + token)
+        assert answer()[:2] == (6, AUTH_SUCCESS)

@@ -35,6 +35,11 @@ impl<B: Backend> Connection<B> {
             let message = format!("Unexpected message {name}, expecting SASL_RESPONSE");
             return self.send_error(version, header.stream, CqlError::Protocol(message));
         }
+        if !self.in_flight.is_empty() {
+            // Looking at a password takes long, and others wait for theirs.
+            let message = "Unexpected message SASL_RESPONSE, the one before is not answered yet".to_owned();
+            return self.send_error(version, header.stream, CqlError::Protocol(message));
+        }
         let cost_bytes = envelope.body.len() + REQUEST_OVERHEAD_BYTES;
         let token = match RequestMessage::decode(envelope).map(|message| message.request) {
             Ok(Request::AuthResponse(response)) => response.token.unwrap_or_default(),
