@@ -118,14 +118,9 @@ fn timestamp_first(msb: u64) -> i64 {
     ((msb << 48) | ((msb << 16) & 0xFFFF_0000_0000) | (msb >> 32)) as i64
 }
 
-/// To Cassandra, what is no UUID comes before one and equals whatever else is none.
-fn compare_whole(a: &[u8], b: &[u8]) -> Ordering {
-    halves(a).is_some().cmp(&halves(b).is_some())
-}
-
 fn compare_uuids(a: &[u8], b: &[u8]) -> Ordering {
     let (Some((a_msb, a_lsb)), Some((b_msb, b_lsb))) = (halves(a), halves(b)) else {
-        return compare_whole(a, b);
+        return a.cmp(b);
     };
     let version = |msb: u64| (msb >> 12) & 0xF;
     version(a_msb)
@@ -139,7 +134,7 @@ fn compare_uuids(a: &[u8], b: &[u8]) -> Ordering {
 
 fn compare_timeuuids(a: &[u8], b: &[u8]) -> Ordering {
     let (Some((a_msb, a_lsb)), Some((b_msb, b_lsb))) = (halves(a), halves(b)) else {
-        return compare_whole(a, b);
+        return a.cmp(b);
     };
     // Each byte of the lower half counts as signed; flipping the sign bits of the seven lower ones makes that
     // one signed comparison.

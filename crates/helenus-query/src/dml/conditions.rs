@@ -390,11 +390,13 @@ impl ColumnCondition {
 }
 
 /// Cassandra compares a map's values as if they were of the type of its keys (`ElementAccessBound` passes `getKeysType`). True if
-/// that orders bytes that are no values of it; it fails on them otherwise, and here they are compared as what they are.
+/// that orders bytes that are no values of it. Otherwise it fails on them, or takes all that are no UUIDs for equal, so that a write
+/// could be made whose condition doesn't hold; here they are compared as what they are.
 fn orders_any(keys: &CqlType, mapped: &[u8]) -> bool {
     match keys {
         CqlType::Native(NativeType::Float) => mapped.len() == 4,
         CqlType::Native(NativeType::Double) => mapped.len() == 8,
+        CqlType::Native(NativeType::Uuid | NativeType::Timeuuid) => mapped.len() == 16,
         CqlType::Native(NativeType::Decimal) => mapped.len() > 4,
         CqlType::Native(_) => true,
         _ => false,
