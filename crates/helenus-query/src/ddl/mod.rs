@@ -18,6 +18,7 @@ mod options;
 mod prepare;
 mod properties;
 mod queue;
+mod roles;
 mod sai;
 mod sasi;
 mod table;
@@ -44,6 +45,7 @@ pub use journal::Journal;
 pub(crate) use options::{apply as table_options, java as java_number};
 pub(crate) use prepare::check as check_planned;
 pub(crate) use queue::DdlQueue;
+pub(crate) use roles::make_superuser;
 pub(crate) use view::views_of;
 
 /// What a statement does to the schema.
@@ -218,7 +220,7 @@ pub async fn execute(
     statement: &ast::Statement,
 ) -> Result<Outcome, CqlError> {
     if access::is_about_roles(statement) {
-        return manage_roles(engine, client, keyspace, statement).await;
+        return roles::manage(engine, client, keyspace, statement).await;
     }
     if let ast::Statement::Truncate(name) = statement
         && truncate::forget_traces(engine, keyspace, name)
@@ -238,24 +240,6 @@ pub async fn execute(
         let _ = engine.events.send(event);
     }
     Ok(Response::SchemaChange(event).with(warnings))
-}
-
-async fn manage_roles(
-    engine: &Arc<Engine>,
-    client: &ClientState,
-    keyspace: Option<&str>,
-    statement: &ast::Statement,
-) -> Result<Outcome, CqlError> {
-    let schema = engine.schema();
-    let data_centers = data_centers(engine);
-    let ctx = engine.role_context(&schema, &data_centers, client, keyspace);
-    access::validate(&ctx, statement)?;
-    if let Some(listed) = access::list(&ctx, statement) {
-        return Ok(listed?.into());
-    }
-    let statement = access::with_hash(statement.clone()).await?;
-    let done = queue::run(engine, client, keyspace, statement).await?;
-    Ok(Response::Void.with(done.warnings))
 }
 
 pub(crate) fn data_centers(engine: &Engine) -> Vec<String> {
@@ -394,41 +378,6 @@ pub(crate) fn check_prepare(
         ast::Statement::AlterTable(statement) => alter_table::refuse_mask(&statement.change),
         _ => Ok(()),
     }
-}
-
-/// Makes the superuser that a store without roles has in Cassandra, whose name and password its users know; or gives it another password.
-pub(crate) async fn make_superuser(engine: &Arc<Engine>, password: Option<&str>) -> Result<(), CqlError> {
-    const NAME: &str = "cassandra";
-    let options = ast::RoleOptions {
-        password: Some(password.unwrap_or(NAME).to_owned()),
-        superuser: Some(true),
-        login: Some(true),
-        ..ast::RoleOptions::default()
-    };
-    let create = ast::Statement::CreateRole(ast::CreateRole {
-        name: NAME.to_owned(),
-        // Another node may be first.
-        if_not_exists: true,
-        options: options.clone(),
-    });
-    let alter = ast::Statement::AlterRole(ast::AlterRole {
-        name: NAME.to_owned(),
-        if_exists: true,
-        options,
-    });
-    let statements = match password {
-        Some(_) => vec![create, alter],
-        None => vec![create],
-    };
-    for statement in statements {
-        let statement = access::with_hash(statement).await?;
-        queue::run(engine, &ClientState::default(), None, statement).await?;
-    }
-    match password {
-        Some(_) => tracing::info!("the superuser {NAME} has the password of the settings"),
-        None => tracing::warn!("made the superuser {NAME} with the password {NAME}: give it another one"),
-    }
-    Ok(())
 }
 
 /// `keyspace.name`, as messages show it.

@@ -7,8 +7,8 @@ use helenus_cql::error::CqlError;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-use super::{Change, DdlContext, agree, apply, commit, data_centers, difference, truncate};
-use crate::access::{self, Access, User};
+use super::{Change, DdlContext, agree, apply, commit, data_centers, difference, roles, truncate};
+use crate::access::{self, User};
 use crate::engine::Engine;
 use crate::request::ClientState;
 use crate::response::SchemaChange;
@@ -157,7 +157,7 @@ fn change(
         now_us: engine.clock.now_us(),
     };
     if access::is_about_roles(&waiting.statement) {
-        return manage_roles(&ctx, &waiting.statement);
+        return roles::apply(&ctx, &waiting.statement);
     }
     if let ast::Statement::Truncate(name) = &waiting.statement {
         return Ok(Ok((truncate::truncate(&ctx, name)?, Done::default())));
@@ -169,7 +169,7 @@ fn change(
             warnings,
             to_build,
         }) => {
-            schema.access = Arc::new(access_after(&ctx, &schema, waiting));
+            schema.access = Arc::new(roles::after(&ctx, &schema, &waiting.statement));
             let done = Done {
                 events: difference::events(before, &schema),
                 event: Some(event),
@@ -183,35 +183,4 @@ fn change(
             ..Done::default()
         }),
     })
-}
-
-/// What a statement about roles makes of them. They may have changed since it was looked at first.
-fn manage_roles(
-    ctx: &DdlContext<'_>,
-    statement: &ast::Statement,
-) -> Result<Result<(Schema, Done), Done>, CqlError> {
-    let (access, warnings) = access::apply(&ctx.roles(), statement)?;
-    let done = Done {
-        warnings,
-        ..Done::default()
-    };
-    Ok(match access {
-        Some(access) => {
-            let mut schema = ctx.schema.clone();
-            schema.access = Arc::new(access);
-            Ok((schema, done))
-        }
-        None => Err(done),
-    })
-}
-
-/// The roles after a change of the schema: who made something may do everything with it, and nothing is granted on what is gone.
-fn access_after(ctx: &DdlContext<'_>, after: &Schema, waiting: &Waiting) -> Access {
-    let access = access::dropped(after);
-    let Some(user) = ctx.user.filter(|_| ctx.control.authorizes) else {
-        return access;
-    };
-    let made = access::created(ctx.schema, after, ctx.keyspace, &waiting.statement);
-    made.iter()
-        .fold(access, |access, made| access.granted(user, made))
 }
