@@ -47,6 +47,30 @@ impl Permission {
     }
 }
 
+/// The permissions that can be granted on a thing, by its kind.
+pub mod applicable {
+    use super::Permission::{self, *};
+
+    /// On keyspaces, and on all tables of one.
+    pub const KEYSPACE: &[Permission] = &[
+        Create,
+        Alter,
+        Drop,
+        Select,
+        Modify,
+        Authorize,
+        Unmask,
+        SelectMasked,
+    ];
+    pub const TABLE: &[Permission] = &[Alter, Drop, Select, Modify, Authorize, Unmask, SelectMasked];
+    pub const ALL_ROLES: &[Permission] = &[Create, Alter, Drop, Authorize, Describe];
+    pub const ROLE: &[Permission] = &[Alter, Drop, Authorize, Describe];
+    /// On all functions, or all of a keyspace.
+    pub const FUNCTIONS: &[Permission] = &[Create, Alter, Drop, Authorize, Execute];
+    pub const FUNCTION: &[Permission] = &[Alter, Drop, Authorize, Execute];
+    pub const MBEAN: &[Permission] = &[Select, Modify, Authorize, Describe, Execute];
+}
+
 /// What permissions are granted on.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Resource {

@@ -2,7 +2,7 @@
 
 use super::{Parsed, Parser};
 use crate::ast::{
-    GrantRole, ListPermissions, ListRoles, Permission, PermissionsStatement, Resource, Statement,
+    GrantRole, ListPermissions, ListRoles, Permission, PermissionsStatement, Resource, Statement, applicable,
 };
 use crate::lexer::Kind;
 
@@ -252,33 +252,15 @@ fn permission_of(kind: Kind) -> Option<Permission> {
 
 /// The resource's Java class, and the permissions that can be granted on it.
 fn resource_permissions(resource: &Resource) -> (&'static str, &'static [Permission]) {
-    use Permission::*;
     match resource {
-        Resource::AllKeyspaces | Resource::Keyspace(_) | Resource::AllTables(_) => (
-            "DataResource",
-            &[
-                Create,
-                Alter,
-                Drop,
-                Select,
-                Modify,
-                Authorize,
-                Unmask,
-                SelectMasked,
-            ],
-        ),
-        Resource::Table(_) => (
-            "DataResource",
-            &[Alter, Drop, Select, Modify, Authorize, Unmask, SelectMasked],
-        ),
-        Resource::AllRoles => ("RoleResource", &[Create, Alter, Drop, Authorize, Describe]),
-        Resource::Role(_) => ("RoleResource", &[Alter, Drop, Authorize, Describe]),
-        Resource::AllFunctions | Resource::AllFunctionsIn(_) => {
-            ("FunctionResource", &[Create, Alter, Drop, Authorize, Execute])
+        Resource::AllKeyspaces | Resource::Keyspace(_) | Resource::AllTables(_) => {
+            ("DataResource", applicable::KEYSPACE)
         }
-        Resource::Function { .. } => ("FunctionResource", &[Alter, Drop, Authorize, Execute]),
-        Resource::AllMBeans | Resource::MBean(_) => {
-            ("JMXResource", &[Authorize, Describe, Execute, Modify, Select])
-        }
+        Resource::Table(_) => ("DataResource", applicable::TABLE),
+        Resource::AllRoles => ("RoleResource", applicable::ALL_ROLES),
+        Resource::Role(_) => ("RoleResource", applicable::ROLE),
+        Resource::AllFunctions | Resource::AllFunctionsIn(_) => ("FunctionResource", applicable::FUNCTIONS),
+        Resource::Function { .. } => ("FunctionResource", applicable::FUNCTION),
+        Resource::AllMBeans | Resource::MBean(_) => ("JMXResource", applicable::MBEAN),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use helenus_cql::ast::Permission;
+use helenus_cql::ast::applicable;
 use helenus_cql::frame::class_name::class_name;
 use helenus_cql::types::CqlType;
 
@@ -129,26 +129,14 @@ impl Resource {
 
     /// The permissions that can be granted on it.
     pub fn applicable(&self) -> PermissionSet {
-        use Permission::*;
-        let permissions: &[Permission] = match self {
-            Resource::AllKeyspaces | Resource::Keyspace(_) | Resource::AllTables(_) => &[
-                Create,
-                Alter,
-                Drop,
-                Select,
-                Modify,
-                Authorize,
-                Unmask,
-                SelectMasked,
-            ],
-            Resource::Table { .. } => &[Alter, Drop, Select, Modify, Authorize, Unmask, SelectMasked],
-            Resource::AllRoles => &[Create, Alter, Drop, Authorize, Describe],
-            Resource::Role(_) => &[Alter, Drop, Authorize, Describe],
-            Resource::AllFunctions | Resource::AllFunctionsIn(_) => {
-                &[Create, Alter, Drop, Authorize, Execute]
-            }
-            Resource::Function(_) => &[Alter, Drop, Authorize, Execute],
-            Resource::AllMBeans | Resource::MBean(_) => &[Select, Modify, Authorize, Describe, Execute],
+        let permissions = match self {
+            Resource::AllKeyspaces | Resource::Keyspace(_) | Resource::AllTables(_) => applicable::KEYSPACE,
+            Resource::Table { .. } => applicable::TABLE,
+            Resource::AllRoles => applicable::ALL_ROLES,
+            Resource::Role(_) => applicable::ROLE,
+            Resource::AllFunctions | Resource::AllFunctionsIn(_) => applicable::FUNCTIONS,
+            Resource::Function(_) => applicable::FUNCTION,
+            Resource::AllMBeans | Resource::MBean(_) => applicable::MBEAN,
         };
         permissions.iter().collect()
     }
