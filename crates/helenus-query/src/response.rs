@@ -18,6 +18,23 @@ pub struct Rows {
     pub paging_state: Option<Bytes>,
 }
 
+impl Rows {
+    /// Rows of values, none of which is null.
+    pub fn of_values(columns: Vec<ColumnSpec>, rows: &[Vec<Bytes>], paging_state: Option<Bytes>) -> Rows {
+        let mut builder = RowsBuilder::new(columns.len());
+        for row in rows {
+            for value in row {
+                builder.push(Some(value));
+            }
+        }
+        Rows {
+            metadata: Arc::new(ResultMetadata::new(columns)),
+            content: builder.finish(),
+            paging_state,
+        }
+    }
+}
+
 /// The kinds of result (spec v5, section 4.2.5), PREPARE's apart.
 #[derive(Clone, Debug)]
 pub enum Response {

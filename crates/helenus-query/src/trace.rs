@@ -94,11 +94,12 @@ pub fn shorten(statement: &str) -> &str {
         end -= 1;
     }
     let shown = statement.get(..end).unwrap_or(statement);
-    let folded = shown.to_ascii_lowercase();
-    let has = |word: &str| folded.contains(word);
-    let password = folded
-        .find(PASSWORD)
-        .filter(|_| (has("create") || has("alter")) && (has("role") || has("user")));
+    let find = |word: &str| {
+        let mut parts = shown.as_bytes().windows(word.len());
+        parts.position(|part| part.eq_ignore_ascii_case(word.as_bytes()))
+    };
+    let has_any = |words: [&str; 2]| words.into_iter().any(|word| find(word).is_some());
+    let password = find(PASSWORD).filter(|_| has_any(["create", "alter"]) && has_any(["role", "user"]));
     let kept = password.and_then(|at| shown.get(..at + PASSWORD.len()));
     kept.unwrap_or(shown)
 }

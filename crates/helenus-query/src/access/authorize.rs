@@ -190,13 +190,12 @@ fn needs_of_changing(ctx: &RoleContext<'_>, statement: &Statement) -> Result<Vec
                 .collect()
         }
         Statement::CreateFunction(statement) => {
-            let types: Vec<ast::TypeName> = statement.args.iter().map(|(_, ty)| ty.clone()).collect();
             let keyspace = keyspace_of(statement.name.keyspace.as_ref());
             vec![making(
                 schema,
                 &keyspace,
                 &statement.name,
-                &types,
+                statement.args.iter().map(|(_, ty)| ty),
                 statement.or_replace,
             )?]
         }
@@ -210,9 +209,9 @@ fn needs_of_changing(ctx: &RoleContext<'_>, statement: &Statement) -> Result<Vec
                 statement.or_replace,
             )?;
             let mut needs = vec![made];
-            let state = std::slice::from_ref(&statement.state_type);
-            let types = [state, &statement.arg_types].concat();
-            let next = grant::function(schema, &keyspace, statement.state_function.as_str(), &types)?;
+            let state = [&statement.state_type];
+            let types = state.into_iter().chain(&statement.arg_types);
+            let next = grant::function(schema, &keyspace, statement.state_function.as_str(), types)?;
             needs.push((Permission::Execute, next));
             if let Some(last) = &statement.final_function {
                 let last = grant::function(schema, &keyspace, last.as_str(), state)?;
@@ -233,11 +232,11 @@ fn needs_of_changing(ctx: &RoleContext<'_>, statement: &Statement) -> Result<Vec
 }
 
 /// A function or an aggregate that is made, or made anew.
-fn making(
+fn making<'a>(
     schema: &Schema,
     keyspace: &str,
     name: &ast::FunctionName,
-    types: &[ast::TypeName],
+    types: impl IntoIterator<Item = &'a ast::TypeName>,
     or_replace: bool,
 ) -> Result<Need, CqlError> {
     let made = grant::function(schema, keyspace, name.name.as_str(), types)?;

@@ -5,32 +5,24 @@ use helenus_cql::error::CqlError;
 
 use super::role::RoleContext;
 use super::{Access, PermissionSet, Resource, Role};
-use crate::ddl::{is_system_name, is_virtual_system_name};
+use crate::ddl::is_system_name;
 use crate::request::no_keyspace;
 use crate::schema::Schema;
+use crate::system::is_virtual_keyspace;
 use crate::term::resolve_type;
-
-/// The resource that a statement names.
-pub(super) fn resource(ctx: &RoleContext<'_>, named: &ast::Resource) -> Result<Resource, CqlError> {
-    resolve(ctx.schema, ctx.keyspace, named)
-}
 
 /// The resource that a statement names.
 ///
 /// # Errors
 /// Cassandra's for names without a keyspace and for types that are not there.
-pub(super) fn resolve(
-    schema: &Schema,
-    used: Option<&str>,
-    named: &ast::Resource,
-) -> Result<Resource, CqlError> {
+pub(super) fn resource(ctx: &RoleContext<'_>, named: &ast::Resource) -> Result<Resource, CqlError> {
     let owned = |name: &ast::Ident| name.as_str().to_owned();
     Ok(match named {
         ast::Resource::AllKeyspaces => Resource::AllKeyspaces,
         ast::Resource::Keyspace(keyspace) => Resource::Keyspace(owned(keyspace)),
         ast::Resource::AllTables(keyspace) => Resource::AllTables(owned(keyspace)),
         ast::Resource::Table(name) => {
-            let keyspace = name.keyspace.as_ref().map(ast::Ident::as_str).or(used);
+            let keyspace = name.keyspace.as_ref().map(ast::Ident::as_str).or(ctx.keyspace);
             Resource::table(keyspace.ok_or_else(no_keyspace)?, name.name.as_str())
         }
         ast::Resource::AllRoles => Resource::AllRoles,
@@ -41,7 +33,7 @@ pub(super) fn resolve(
             let keyspace = name.keyspace.as_ref().ok_or_else(|| {
                 CqlError::invalid("In this context function name must be explictly qualified by a keyspace")
             })?;
-            function(schema, keyspace.as_str(), name.name.as_str(), arg_types)?
+            function(ctx.schema, keyspace.as_str(), name.name.as_str(), arg_types)?
         }
         ast::Resource::AllMBeans => Resource::AllMBeans,
         ast::Resource::MBean(name) => Resource::MBean(name.clone()),
@@ -49,13 +41,13 @@ pub(super) fn resolve(
 }
 
 /// A function by the names of its types.
-pub(super) fn function(
+pub(super) fn function<'a>(
     schema: &Schema,
     keyspace: &str,
     name: &str,
-    arg_types: &[ast::TypeName],
+    arg_types: impl IntoIterator<Item = &'a ast::TypeName>,
 ) -> Result<Resource, CqlError> {
-    let types = arg_types.iter().map(|ty| resolve_type(schema, keyspace, ty));
+    let types = arg_types.into_iter().map(|ty| resolve_type(schema, keyspace, ty));
     let types = types.collect::<Result<Vec<_>, CqlError>>()?;
     Ok(Resource::function(keyspace, name, &types))
 }
@@ -92,7 +84,7 @@ pub(super) fn check_system(resource: &Resource, permissions: &[Permission]) -> R
             Permission::Select | Permission::Describe | Permission::Alter
         )
     };
-    let is_stored_system = is_system_name(keyspace) && !is_virtual_system_name(keyspace);
+    let is_stored_system = is_system_name(keyspace) && !is_virtual_keyspace(keyspace);
     match is_stored_system && !permissions.iter().all(is_allowed) {
         true => Err(CqlError::Unauthorized(
             "Granting permissions on system keyspaces is strictly limited, this operation is not permitted"
@@ -186,7 +178,7 @@ pub(crate) fn created(
         true => Vec::new(),
         false => vec![resource],
     };
-    let function = |name: &ast::FunctionName, types: &[ast::TypeName]| {
+    let function = |name: &ast::FunctionName, types: &mut dyn Iterator<Item = &ast::TypeName>| {
         let keyspace = in_keyspace(name.keyspace.as_ref());
         let found = function(after, &keyspace, name.name.as_str(), types);
         found.map_or_else(|_| Vec::new(), new)
@@ -204,10 +196,9 @@ pub(crate) fn created(
             vec![Resource::table(&keyspace, statement.table.name.as_str())]
         }
         Statement::CreateFunction(statement) => {
-            let types: Vec<ast::TypeName> = statement.args.iter().map(|(_, ty)| ty.clone()).collect();
-            function(&statement.name, &types)
+            function(&statement.name, &mut statement.args.iter().map(|(_, ty)| ty))
         }
-        Statement::CreateAggregate(statement) => function(&statement.name, &statement.arg_types),
+        Statement::CreateAggregate(statement) => function(&statement.name, &mut statement.arg_types.iter()),
         _ => Vec::new(),
     }
 }

@@ -10,7 +10,7 @@ use helenus_cql::value::pack_map;
 
 use super::role::RoleContext;
 use super::{Access, PermissionSet, Resource, Role, grant};
-use crate::response::{ColumnSpec, Response, ResultMetadata, Rows, RowsBuilder};
+use crate::response::{ColumnSpec, Response, Rows};
 
 /// Answers a statement that lists; none for others.
 ///
@@ -22,10 +22,6 @@ pub(crate) fn list(ctx: &RoleContext<'_>, statement: &Statement) -> Option<Resul
         Statement::ListPermissions(statement) => Some(permissions(ctx, statement)),
         _ => None,
     }
-}
-
-fn unauthorized(message: String) -> CqlError {
-    CqlError::Unauthorized(message)
 }
 
 /// A role and what it is a member of: all, or only directly.
@@ -52,7 +48,7 @@ fn roles(ctx: &RoleContext<'_>, statement: &ListRoles) -> Result<Response, CqlEr
         None => roles_of(access, user, statement.recursive),
         Some(of) => {
             if !sees_all && !access.all_of(user).iter().any(|role| role.name == *of) {
-                return Err(unauthorized(format!(
+                return Err(CqlError::Unauthorized(format!(
                     "You are not authorized to view roles granted to {of} "
                 )));
             }
@@ -128,15 +124,8 @@ fn table<const N: usize>(
     rows: impl Iterator<Item = Vec<Bytes>>,
 ) -> Response {
     let columns = columns.map(|(column, ty)| ColumnSpec::new("system_auth", name, column, ty));
-    let mut content = RowsBuilder::new(N);
-    for value in rows.flatten() {
-        content.push(Some(&value));
-    }
-    Response::Rows(Rows {
-        metadata: Arc::new(ResultMetadata::new(columns.to_vec())),
-        content: content.finish(),
-        paging_state: None,
-    })
+    let rows: Vec<Vec<Bytes>> = rows.collect();
+    Response::Rows(Rows::of_values(columns.to_vec(), &rows, None))
 }
 
 fn permissions(ctx: &RoleContext<'_>, statement: &ListPermissions) -> Result<Response, CqlError> {
@@ -152,7 +141,7 @@ fn permissions(ctx: &RoleContext<'_>, statement: &ListPermissions) -> Result<Res
     let sees = |role: Resource| access.permissions(user, &role).contains(Permission::Describe);
     let sees_it = sees(Resource::AllRoles) || of.is_some_and(|of| sees(Resource::Role(of.to_owned())));
     if !is_own && !sees_it {
-        return Err(unauthorized(format!(
+        return Err(CqlError::Unauthorized(format!(
             "You are not authorized to view {}'s permissions",
             of.unwrap_or("everyone")
         )));

@@ -78,20 +78,15 @@ impl Access {
 
     /// What a role may do with a thing, by itself or as a member of others. Not what follows from what the thing is a part of.
     pub fn permissions(&self, name: &str, on: &Resource) -> PermissionSet {
-        let roles = self.all_of(name);
-        if roles.iter().any(|role| role.is_superuser) {
-            return on.applicable();
-        }
-        let granted = roles.iter().filter_map(|role| role.permissions.get(on));
-        granted.fold(PermissionSet::default(), |all, some| all.with(*some))
+        together(&self.all_of(name), on)
     }
 
     /// Whether a role has a permission on a thing or on something that it is a part of.
     pub fn may(&self, name: &str, permission: helenus_cql::ast::Permission, on: &Resource) -> bool {
-        let is_system = on.is_system_data();
+        let (roles, is_system) = (self.all_of(name), on.is_system_data());
         on.chain()
             .filter(|resource| !(is_system && *resource == Resource::AllKeyspaces))
-            .any(|resource| self.permissions(name, &resource).contains(permission))
+            .any(|resource| together(&roles, &resource).contains(permission))
     }
 
     /// This with a role put in place of the one of its name.
@@ -113,6 +108,15 @@ impl Access {
         }
         access
     }
+}
+
+/// What roles may do with a thing together.
+fn together(roles: &[&Arc<Role>], on: &Resource) -> PermissionSet {
+    if roles.iter().any(|role| role.is_superuser) {
+        return on.applicable();
+    }
+    let granted = roles.iter().filter_map(|role| role.permissions.get(on));
+    granted.fold(PermissionSet::default(), |all, some| all.with(*some))
 }
 
 #[cfg(test)]

@@ -169,11 +169,6 @@ pub(crate) fn is_system_name(keyspace: &str) -> bool {
     SYSTEM.contains(&keyspace)
 }
 
-/// The keyspaces of the server that are nowhere but in memory, in Cassandra too.
-pub(crate) fn is_virtual_system_name(keyspace: &str) -> bool {
-    ["system_views", "system_virtual_schema"].contains(&keyspace)
-}
-
 /// The keyspaces of the server that Cassandra replicates: their replication is an operator's choice.
 fn is_replicated_system_name(keyspace: &str) -> bool {
     ["system_auth", "system_distributed", "system_traces"].contains(&keyspace)

@@ -13,7 +13,7 @@ use helenus_cql::value::{pack_list, pack_map};
 
 use crate::engine::Engine;
 use crate::request::{ClientState, QueryOptions};
-use crate::response::{ColumnSpec, Outcome, Response, ResultMetadata, Rows, RowsBuilder};
+use crate::response::{ColumnSpec, Outcome, Response, Rows};
 use crate::schema::Schema;
 use crate::system::SYSTEM_KEYSPACES;
 
@@ -45,7 +45,7 @@ pub async fn execute(
     };
     let more = rows.len() == page_size(options);
     let next = more.then(|| paging_state(&schema, offset + rows.len()));
-    Ok(Response::Rows(to_rows(metadata, &rows, next)).into())
+    Ok(Response::Rows(Rows::of_values(metadata, &rows, next)).into())
 }
 
 /// True for the forms that tell names only.
@@ -93,20 +93,6 @@ fn element_row(element: &Element<'_>, is_list: bool, with_internals: bool) -> Ve
         row.push(Bytes::from(element.create_statement(with_internals)));
     }
     row
-}
-
-fn to_rows(columns: Vec<ColumnSpec>, rows: &[Vec<Bytes>], paging_state: Option<Bytes>) -> Rows {
-    let mut builder = RowsBuilder::new(columns.len());
-    for row in rows {
-        for value in row {
-            builder.push(Some(value));
-        }
-    }
-    Rows {
-        metadata: Arc::new(ResultMetadata::new(columns)),
-        content: builder.finish(),
-        paging_state,
-    }
 }
 
 /// DESCRIBE CLUSTER. With a keyspace of the user's in use, also who owns which range.
