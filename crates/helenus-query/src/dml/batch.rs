@@ -287,7 +287,8 @@ pub async fn execute_message(
 }
 
 /// Binds statements in turn. What is wrong with one's partition key is told before what is wrong with the rest of any. With conditions,
-/// one that names another partition than those before it is refused before what is wrong with its rows or with later statements.
+/// one that names another partition than those before it is refused before what is wrong with its rows or with later statements, and
+/// after what is wrong with those before it.
 fn bind_all<'p>(
     statements: impl Iterator<Item = (&'p ModificationPlan, EvalContext<'p>)> + Clone,
 ) -> Result<Vec<Bound<'p>>, CqlError> {
@@ -314,12 +315,14 @@ fn bind_all<'p>(
             }
         };
         let first = bounds.first().and_then(|first| first.partitions.first());
-        if let ([key], Some(first)) = (named, first)
-            && key != first
-        {
-            return Err(cas::spans_partitions());
+        let bound = match (named, first) {
+            ([key], Some(first)) if key != first => Err(cas::spans_partitions()),
+            _ => bound,
+        };
+        match bound {
+            Ok(bound) => bounds.push(bound),
+            Err(error) => return Err(cas::refusal(&bounds).unwrap_or(error)),
         }
-        bounds.push(bound?);
     }
     Ok(bounds)
 }

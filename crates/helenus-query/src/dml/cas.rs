@@ -63,14 +63,7 @@ pub async fn execute(
     now_s: i64,
     is_batch: bool,
 ) -> Result<Outcome, CqlError> {
-    let (table, partition) = single_partition(bounds)?;
-    for bound in bounds {
-        if let Conditions::Columns(conditions) = &bound.plan.conditions {
-            conditions
-                .iter()
-                .try_for_each(|condition| condition.check_terms(&bound.eval))?;
-        }
-    }
+    let (table, partition, request) = gather(bounds)?;
     consistency::check_conditional(engine, table, options)?;
     let serial = options.serial_consistency.unwrap_or(Consistency::Serial);
     consistency::require_replicas(engine, table, serial)?;
@@ -80,10 +73,6 @@ pub async fn execute(
         .lock_within([(table.number, partition.token, Access::Alone)], longest)
         .await?;
     require_own(engine, bounds)?;
-    let mut request = Request::default();
-    for bound in bounds {
-        request.add(bound)?;
-    }
     trace::step(|| "Reading existing values for CAS precondition");
     let current = read(engine, table, &partition, &request, now_s).await?;
     if !holds(table, &request, &current)? {
@@ -132,12 +121,20 @@ async fn timestamp_us(
     Ok(if is_skewed { newest_us + 1 } else { now_us })
 }
 
+/// Why the first statements of a batch are refused, whatever comes behind them.
+pub(super) fn refusal(bounds: &[Bound<'_>]) -> Option<CqlError> {
+    (!bounds.is_empty()).then(|| gather(bounds).err()).flatten()
+}
+
 pub(super) fn spans_partitions() -> CqlError {
     CqlError::invalid("Batch with conditions cannot span multiple partitions")
 }
 
-fn single_partition<'b>(bounds: &'b [Bound<'_>]) -> Result<(&'b Arc<Table>, PartitionKey), CqlError> {
+/// The partition of all statements, and what they ask together. Statement by statement, as Cassandra finds faults
+/// (`BatchStatement.makeCasRequest`).
+fn gather<'b>(bounds: &'b [Bound<'b>]) -> Result<(&'b Arc<Table>, PartitionKey, Request<'b>), CqlError> {
     let mut partition: Option<&PartitionKey> = None;
+    let mut request = Request::default();
     for bound in bounds {
         let [key] = bound.partitions.as_slice() else {
             return match bound.partitions.first() {
@@ -147,16 +144,17 @@ fn single_partition<'b>(bounds: &'b [Bound<'_>]) -> Result<(&'b Arc<Table>, Part
                 None => Err(spans_partitions()),
             };
         };
-        if bound.plan.restrictions.clustering.has_in {
-            return Err(in_of_conditional(bound.plan, "clustering key columns"));
-        }
         if partition.is_some_and(|known| known != key) {
             return Err(spans_partitions());
         }
+        if bound.plan.restrictions.clustering.has_in {
+            return Err(in_of_conditional(bound.plan, "clustering key columns"));
+        }
         partition = Some(key);
+        request.add(bound)?;
     }
     match (bounds.first(), partition) {
-        (Some(first), Some(partition)) => Ok((&first.plan.table, partition.clone())),
+        (Some(first), Some(partition)) => Ok((&first.plan.table, partition.clone(), request)),
         _ => invalid("Batch with conditions cannot be empty"),
     }
 }

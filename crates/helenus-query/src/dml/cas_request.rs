@@ -58,7 +58,7 @@ impl<'b> Request<'b> {
     /// Adds the conditions of a statement.
     ///
     /// # Errors
-    /// For those that can't stand together.
+    /// For those that can't stand together, and for values that don't fit.
     pub fn add(&mut self, bound: &'b Bound<'b>) -> Result<(), CqlError> {
         self.updates_regular |= bound.updates_regular_rows();
         // Of static columns only what statements with conditions write is told of when they don't hold.
@@ -139,6 +139,7 @@ impl<'b> Request<'b> {
         };
         match slot {
             RowCondition::Columns(conditions) => {
+                condition.check_terms(&eval)?;
                 conditions.push((condition, eval));
                 Ok(())
             }
