@@ -5,10 +5,12 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::{Duration, SystemTime};
 
 use bytes::BytesMut;
 use helenus_cql::error::CqlError;
 use helenus_cql::frame::{OutputEncoder, ProtocolVersion, Response};
+use parking_lot::RwLock;
 use rustls::RootCertStore;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
@@ -31,17 +33,56 @@ pub struct ClientTlsFiles {
     pub is_optional: bool,
 }
 
+impl ClientTlsFiles {
+    /// When each of them was changed last; none for one that can't be looked at.
+    fn changed(&self) -> Vec<Option<SystemTime>> {
+        let changed = |path: &PathBuf| std::fs::metadata(path).and_then(|found| found.modified()).ok();
+        [&self.certificate, &self.key]
+            .into_iter()
+            .chain(&self.authority)
+            .map(changed)
+            .collect()
+    }
+
+    fn acceptor(&self) -> Result<TlsAcceptor, String> {
+        let provider = Arc::new(ring::default_provider());
+        let builder = rustls::ServerConfig::builder_with_provider(provider.clone())
+            .with_safe_default_protocol_versions()
+            .map_err(|error| error.to_string())?;
+        let builder = match &self.authority {
+            None => builder.with_no_client_auth(),
+            Some(path) => {
+                let roots = Arc::new(roots(path)?);
+                let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider).build();
+                let verifier = verifier.map_err(|error| format!("{}: {error}", path.display()))?;
+                builder.with_client_cert_verifier(verifier)
+            }
+        };
+        let key = PrivateKeyDer::from_pem_file(&self.key)
+            .map_err(|error| format!("cannot read a key from {}: {error}", self.key.display()))?;
+        let config = builder
+            .with_single_cert(certificates(&self.certificate)?, key)
+            .map_err(|error| {
+                let (certificate, key) = (self.certificate.display(), self.key.display());
+                format!("{certificate} and {key} don't go together: {error}")
+            })?;
+        Ok(TlsAcceptor::from(Arc::new(config)))
+    }
+}
+
 /// How clients' connections are encrypted.
 #[derive(Clone)]
 pub struct ClientTls {
-    acceptor: TlsAcceptor,
-    is_optional: bool,
+    files: Arc<ClientTlsFiles>,
+    acceptor: Arc<RwLock<TlsAcceptor>>,
+    /// When the files had been changed last before they were read.
+    changed: Vec<Option<SystemTime>>,
 }
 
 impl std::fmt::Debug for ClientTls {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ClientTls")
-            .field("is_optional", &self.is_optional)
+            .field("files", &self.files)
             .finish_non_exhaustive()
     }
 }
@@ -51,32 +92,41 @@ impl ClientTls {
     ///
     /// # Errors
     /// With the file that can't be read, or is no certificate or no key of it.
-    pub fn load(files: &ClientTlsFiles) -> Result<ClientTls, String> {
-        let provider = Arc::new(ring::default_provider());
-        let builder = rustls::ServerConfig::builder_with_provider(provider.clone())
-            .with_safe_default_protocol_versions()
-            .map_err(|error| error.to_string())?;
-        let builder = match &files.authority {
-            None => builder.with_no_client_auth(),
-            Some(path) => {
-                let roots = Arc::new(roots(path)?);
-                let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider).build();
-                let verifier = verifier.map_err(|error| format!("{}: {error}", path.display()))?;
-                builder.with_client_cert_verifier(verifier)
-            }
-        };
-        let key = PrivateKeyDer::from_pem_file(&files.key)
-            .map_err(|error| format!("cannot read a key from {}: {error}", files.key.display()))?;
-        let config = builder
-            .with_single_cert(certificates(&files.certificate)?, key)
-            .map_err(|error| {
-                let (certificate, key) = (files.certificate.display(), files.key.display());
-                format!("{certificate} and {key} don't go together: {error}")
-            })?;
+    pub fn load(files: ClientTlsFiles) -> Result<ClientTls, String> {
+        let changed = files.changed();
+        let acceptor = files.acceptor()?;
         Ok(ClientTls {
-            acceptor: TlsAcceptor::from(Arc::new(config)),
-            is_optional: files.is_optional,
+            files: Arc::new(files),
+            acceptor: Arc::new(RwLock::new(acceptor)),
+            changed,
         })
+    }
+
+    /// Looks that often whether the files have changed, and reads them again: connections that begin then have the new certificates
+    /// (as Cassandra's `SSLFactory` does every ten minutes). Files that can't be read leave those from before in use.
+    pub async fn follow_files(mut self, interval: Duration) {
+        loop {
+            tokio::time::sleep(interval).await;
+            let files = self.files.clone();
+            let Ok(changed) = tokio::task::spawn_blocking(move || files.changed()).await else {
+                return;
+            };
+            if changed == self.changed {
+                continue;
+            }
+            self.changed = changed;
+            let files = self.files.clone();
+            match tokio::task::spawn_blocking(move || files.acceptor()).await {
+                Ok(Ok(acceptor)) => {
+                    *self.acceptor.write() = acceptor;
+                    tracing::info!("the certificates for clients were read again");
+                }
+                Ok(Err(error)) => {
+                    tracing::warn!(%error, "the changed certificates for clients are not used");
+                }
+                Err(_) => return,
+            }
+        }
     }
 
     /// Encrypts a connection whose client begins to.
@@ -88,10 +138,11 @@ impl ClientTls {
         socket.peek(&mut first).await?;
         match first {
             [HANDSHAKE] => {
-                let stream = self.acceptor.accept(socket).await?;
+                let acceptor = self.acceptor.read().clone();
+                let stream = acceptor.accept(socket).await?;
                 Ok(Stream::Encrypted(Box::new(stream)))
             }
-            _ if self.is_optional => Ok(Stream::Plain(socket)),
+            _ if self.files.is_optional => Ok(Stream::Plain(socket)),
             [version] => {
                 tell_to_encrypt(socket, version).await;
                 Err(io::Error::other("it does not begin to encrypt"))

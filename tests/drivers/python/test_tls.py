@@ -123,6 +123,27 @@ def test_clients_show_certificates(tmp_path, authority, files):
     server.close()
 
 
+def test_renewed_certificates_are_taken_up(tmp_path):
+    own = Authority(tmp_path / "own")
+    files = own.certificate("node", also="IP:127.0.0.1")
+    server = serve(tmp_path / "store", files, tls_reload="50ms").start()
+
+    def shown():
+        plain = ssl.create_default_context()
+        plain.check_hostname, plain.verify_mode = False, ssl.CERT_NONE
+        with socket.create_connection((server.host, server.port), timeout=10) as raw, plain.wrap_socket(raw) as encrypted:
+            return encrypted.getpeercert(binary_form=True)
+
+    before, session = shown(), connect(server, context(files))
+    files["certificate"].write_text("half a file")
+    helenus.wait_until(lambda: "are not used" in server.log(), what="a warning")
+    assert shown() == before
+    own.certificate("node", also="IP:127.0.0.1")
+    helenus.wait_until(lambda: shown() != before, what="the new certificate")
+    assert session.execute("SELECT key FROM system.local").one(), "connections from before go on"
+    server.close()
+
+
 def shell(server, *args):
     command = [str(helenus.binary()), "shell", f"{server.host}:{server.port}", "-e", "SELECT key FROM system.local", *args]
     return subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=30)

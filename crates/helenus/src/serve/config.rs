@@ -41,6 +41,8 @@ pub struct Config {
     pub tls_key: Option<PathBuf>,
     pub tls_authority: Option<PathBuf>,
     pub tls_optional: bool,
+    /// How often changed files of TLS are looked for.
+    pub tls_reload: Duration,
     pub lease: Duration,
     pub merge_after: Duration,
     /// Where drivers shall connect, if that is not where the node listens.
@@ -75,6 +77,7 @@ impl Config {
             tls_key: None,
             tls_authority: None,
             tls_optional: false,
+            tls_reload: Duration::from_secs(60),
             lease: LEASE_DEFAULT,
             merge_after: MERGE_AFTER_DEFAULT,
             advertise: None,

@@ -138,9 +138,13 @@ async fn serve(config: Config, began: Instant) -> anyhow::Result<()> {
     engine.resume_builds();
     let tls = config
         .client_tls()
-        .and_then(|files| files.as_ref().map(ClientTls::load).transpose());
+        .and_then(|files| files.map(ClientTls::load).transpose())
+        .map_err(|error| anyhow!("tls: {error}"))?;
+    if let Some(tls) = &tls {
+        tokio::spawn(tls.clone().follow_files(config.tls_reload));
+    }
     let server_config = ServerConfig {
-        tls: tls.map_err(|error| anyhow!("tls: {error}"))?,
+        tls,
         ..config.server.clone()
     };
     let server = Server::start(server_config, engine.clone())

@@ -68,6 +68,7 @@ const SETTINGS: &[Setting] = &[
     Setting { name: "tls_key", about: "the certificate's key", allowed: "a PEM file", set: |c, v| { c.tls_key = Some(v.into()); Ok(()) } },
     Setting { name: "tls_authority", about: "who has signed the certificates that clients must show; none must without it", allowed: "a PEM file", set: |c, v| { c.tls_authority = Some(v.into()); Ok(()) } },
     Setting { name: "tls_optional", about: "whether clients without TLS are served too", allowed: "true or false", set: |c, v| put(&mut c.tls_optional, v.parse().map_err(|_| "neither".to_owned())) },
+    Setting { name: "tls_reload", about: "how often it is looked whether the certificates have changed; new connections have the new ones", allowed: TIME, set: |c, v| put(&mut c.tls_reload, time(v)) },
     Setting { name: "superuser_password", about: "makes the role cassandra a superuser with this password at the start, whatever it was", allowed: "a text", set: |c, v| { c.superuser_password = Some(v.to_owned()); Ok(()) } },
 
     Setting { name: "connections_max", about: "connections at a time", allowed: COUNT, set: |c, v| put(&mut c.server.connections_max, count(v)) },
