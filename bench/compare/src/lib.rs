@@ -1,5 +1,6 @@
 //! The parts of the comparison; the other benchmarks use its connection.
 
+mod alarm;
 pub mod client;
 pub mod load;
 pub mod operation;

@@ -9,6 +9,7 @@ use helenus_cql::frame::Response;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
+use crate::alarm::Alarm;
 use crate::client::{Connection, Execution};
 use crate::operation::{Answer, Fill, Operation, Sizes};
 use crate::slowest::Slowest;
@@ -32,7 +33,7 @@ struct Schedule {
 }
 
 impl Schedule {
-    /// When the next request is due. The clock that wakes the client counts milliseconds, so those of one fall due together.
+    /// When the next request is due. Those of a millisecond fall due together, as when many users share a client.
     fn next_due(&self) -> Option<Instant> {
         let due = (self.interval? * self.sent).as_micros().div_ceil(1000);
         Some(self.begun + Duration::from_millis(due as u64))
@@ -156,6 +157,7 @@ impl Load {
         let mut connection = Connection::open(address).await?;
         let id = connection.prepare(source.statement()).await?;
         let mut random = SmallRng::seed_from_u64(seed);
+        let alarm = Alarm::new()?;
         let slots = (self.in_flight / self.connections).max(1);
         let mut sent: Vec<Option<(Execution, Instant)>> = (0..slots).map(|_| None).collect();
         let mut seen = Seen {
@@ -196,7 +198,7 @@ impl Load {
                 // Reading may be given up at any point: what has arrived stays in the buffer.
                 Some(due) => tokio::select! {
                     filled = connection.fill(), if waiting > 0 => filled?,
-                    () = tokio::time::sleep_until(due.into()) => {}
+                    rung = alarm.ring_at(due) => rung?,
                 },
                 None if waiting == 0 => return Ok(seen),
                 None => connection.fill().await?,
