@@ -9,7 +9,7 @@ use helenus_row::key::row_key;
 use helenus_row::merge::merge;
 use helenus_row::read::live_row;
 use helenus_row::{
-    Cell, ColumnId, DroppedCells, KeyKind, KeyLayout, Liveness, Order, RowBuilder, RowRef, TableId,
+    Cell, CellRules, ColumnId, KeyKind, KeyLayout, Liveness, Order, RowBuilder, RowRef, TableId,
     murmur3_token,
 };
 
@@ -77,7 +77,7 @@ fn main() {
     });
     time("read a row of 5 cells", |_| {
         let row = RowRef::parse(row.clone()).unwrap();
-        live_row(&row, None, &DroppedCells::default(), 0)
+        live_row(&row, None, &CellRules::default(), 0)
             .unwrap()
             .unwrap()
             .columns

@@ -16,7 +16,8 @@ use crate::error::RowError;
 use crate::header::PartitionHeader;
 use crate::key::{KeyKind, KeyParts, TableId, key_in_partition, split_key};
 use crate::packed::{CellRef, ColumnRef, Packed, RowWriter};
-use crate::row::{CellKind, Deletion, DroppedCells, Liveness};
+use crate::read::merge_alike;
+use crate::row::{CellKind, CellRules, Deletion, Liveness};
 
 /// What is known of a table when a compaction meets its keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,8 +26,8 @@ pub enum TableState {
         /// Tombstones younger than this are kept whatever is below, so that a write which is still under way with an older
         /// timestamp stays deleted.
         purge_grace_s: i64,
-        /// Columns whose cells up to some time are never read again.
-        dropped_columns: DroppedCells,
+        /// Which cells are never read again, and which count as one.
+        rules: CellRules,
     },
     /// Dropped or truncated: all its keys may go.
     Gone,
@@ -121,14 +122,7 @@ impl<T: FnMut(TableId) -> TableState> RowFilter<T> {
     pub fn filter(&mut self, key: &[u8], value: &Bytes, below: Below) -> Result<Verdict, RowError> {
         let parts = split_key(key)?;
         self.enter(&parts);
-        let Some((
-            _,
-            TableState::Live {
-                purge_grace_s,
-                dropped_columns,
-            },
-        )) = &self.table
-        else {
+        let Some((_, TableState::Live { purge_grace_s, rules })) = &self.table else {
             return Ok(Verdict {
                 decision: Decision::Drop,
                 waits: false,
@@ -162,7 +156,7 @@ impl<T: FnMut(TableId) -> TableState> RowFilter<T> {
             KeyKind::Row => header.deletion_at(parts.clustering),
             KeyKind::Static | KeyKind::Header => header.deletion,
         });
-        purge.row(value, shadow, dropped_columns)
+        purge.row(value, shadow, rules)
     }
 
     /// Forgets the partition and the table before, if these are others.
@@ -219,7 +213,7 @@ impl Purge {
         &mut self,
         value: &Bytes,
         shadow: Option<Deletion>,
-        dropped: &DroppedCells,
+        rules: &CellRules,
     ) -> Result<Verdict, RowError> {
         let row = Packed::parse(value)?;
         // A row deletion that the header's supersedes is of no more use.
@@ -237,7 +231,7 @@ impl Purge {
         let mut is_alive = liveness.is_some_and(|liveness| liveness.is_live(self.now_s));
         for column in row.columns() {
             let (id, column) = column?;
-            let shadow = dropped.over(id, shadow);
+            let shadow = rules.over(id, shadow);
             match column {
                 ColumnRef::Simple(cell) if shadow.is_some_and(|shadow| shadow.deletes(cell.timestamp_us)) => {
                 }
@@ -255,9 +249,17 @@ impl Purge {
                     for element in complex.cells() {
                         let (path, cell) = element?;
                         if !shadow.is_some_and(|shadow| shadow.deletes(cell.timestamp_us)) {
-                            elements.extend(self.cell(cell).map(|cell| (path, cell)));
+                            elements.push((path, cell));
                         }
                     }
+                    // A tombstone that is forgotten must not leave what it deletes.
+                    if let Some(path_type) = rules.alike(id) {
+                        merge_alike(path_type, &mut elements);
+                    }
+                    elements.retain_mut(|(_, cell)| {
+                        let kept = self.cell(*cell);
+                        kept.inspect(|kept| *cell = *kept).is_some()
+                    });
                     is_alive |= elements.iter().any(|(_, cell)| cell.is_live(self.now_s));
                     let kept = complex_deletion.filter(|d| !self.forgets(d.local_deletion_s));
                     empty &= kept.is_none() && elements.is_empty();

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use helenus_cql::types::CqlType;
 use proptest::prelude::*;
 
 use super::*;
@@ -16,7 +17,7 @@ const TABLE: TableId = TableId(7);
 fn live_table(_: TableId) -> TableState {
     TableState::Live {
         purge_grace_s: 0,
-        dropped_columns: DroppedCells::default(),
+        rules: CellRules::default(),
     }
 }
 
@@ -85,7 +86,7 @@ fn tombstones_last_for_the_grace() {
     assert_eq!(decide(LAST, &tombstone), Decision::Drop);
     let state = TableState::Live {
         purge_grace_s: 11,
-        dropped_columns: DroppedCells::default(),
+        rules: CellRules::default(),
     };
     let key = row_key(TABLE, 1, b"p", b"c");
     let young = filter_with(CONTEXT, state)
@@ -133,7 +134,7 @@ fn gone_tables_and_dropped_columns_go() {
     assert_eq!(gone.unwrap().decision, Decision::Drop);
     let state = TableState::Live {
         purge_grace_s: 0,
-        dropped_columns: DroppedCells::new(vec![(ColumnId(1), 5)]),
+        rules: CellRules::new(vec![(ColumnId(1), 5)], Vec::new()),
     };
     let dropped = filter_with(CONTEXT, state.clone()).filter(&key, &value, UPPER);
     assert_eq!(dropped.unwrap().decision, Decision::Drop);
@@ -141,6 +142,31 @@ fn gone_tables_and_dropped_columns_go() {
     let newer = row_with(Cell::live(6, "v"));
     let kept = filter_with(CONTEXT, state).filter(&key, &newer, UPPER);
     assert_eq!(kept.unwrap().decision, Decision::Keep);
+}
+
+#[test]
+fn a_tombstone_takes_elements_along_that_are_equal_in_other_bytes() {
+    let (five, five_point_nought) = ([0, 0, 0, 0, 5], [0, 0, 0, 1, 50]);
+    let mut builder = RowBuilder::new();
+    builder.complex_cell(ColumnId(1), Bytes::copy_from_slice(&five), Cell::live(5, ""));
+    builder.complex_cell(
+        ColumnId(1),
+        Bytes::copy_from_slice(&five_point_nought),
+        Cell::tombstone(6, 90),
+    );
+    let row = builder.build();
+    let alike = vec![(ColumnId(1), CqlType::DECIMAL)];
+    let state = TableState::Live {
+        purge_grace_s: 0,
+        rules: CellRules::new(Vec::new(), alike),
+    };
+    let key = row_key(TABLE, 1, b"p", b"c");
+    let decided = filter_with(CONTEXT, state).filter(&key, &row, LAST);
+    assert_eq!(decided.unwrap().decision, Decision::Drop);
+    assert!(
+        matches!(decide(LAST, &row), Decision::Replace(_)),
+        "of blobs they are two"
+    );
 }
 
 #[test]
@@ -264,7 +290,7 @@ fn view(runs: &[Run], now_s: i64) -> Vec<(Bytes, Row)> {
             _ => header.deletion,
         };
         let row = RowRef::parse(value.clone()).unwrap();
-        if let Some(live) = live_row(&row, shadow, &DroppedCells::default(), now_s).unwrap() {
+        if let Some(live) = live_row(&row, shadow, &CellRules::default(), now_s).unwrap() {
             let mut builder = RowBuilder::new();
             live.liveness
                 .map(|liveness| builder.liveness(liveness).row().is_empty());

@@ -25,6 +25,6 @@ pub use header::{PartitionHeader, RangeTombstone};
 pub use key::{ByteRange, ClusteringRange, KeyKind, KeyLayout, Order, TableId, murmur3_token};
 pub use packed::{CellRef, ColumnRef, RowRef};
 pub use row::{
-    Cell, CellKind, ColumnData, ColumnId, Complex, Deletion, DroppedCells, ExactClustering, Expiry, Liveness,
+    Cell, CellKind, CellRules, ColumnData, ColumnId, Complex, Deletion, ExactClustering, Expiry, Liveness,
     Row, RowBuilder,
 };

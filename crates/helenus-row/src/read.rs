@@ -10,7 +10,7 @@ use helenus_cql::value::compare::is_byte_order;
 use crate::error::RowError;
 use crate::merge::reconcile_cells;
 use crate::packed::{CellRef, ColumnRef, ComplexRef, RowRef};
-use crate::row::{ColumnId, Deletion, DroppedCells, Liveness};
+use crate::row::{CellRules, ColumnId, Deletion, Liveness};
 
 /// A row as it is at one moment: only what is alive.
 #[derive(Clone, Debug)]
@@ -75,7 +75,7 @@ impl<'a> LiveRow<'a> {
 }
 
 /// What is alive of a row at `now_s`, given the stronger of the partition's deletion and the range tombstone
-/// over it ([`crate::header::PartitionHeader::deletion_at`]), and the columns that were dropped. `None` if nothing is: a row is alive through its
+/// over it ([`crate::header::PartitionHeader::deletion_at`]), and the table's rules. `None` if nothing is: a row is alive through its
 /// liveness or any live cell; a static row through its cells alone, having no liveness.
 ///
 /// # Errors
@@ -83,7 +83,7 @@ impl<'a> LiveRow<'a> {
 pub fn live_row<'a>(
     row: &'a RowRef,
     shadow: Option<Deletion>,
-    dropped: &DroppedCells,
+    rules: &CellRules,
     now_s: i64,
 ) -> Result<Option<LiveRow<'a>>, RowError> {
     let shadow = Deletion::max(shadow, row.deletion());
@@ -96,13 +96,13 @@ pub fn live_row<'a>(
     let mut dead_cells = 0;
     for column in row.columns() {
         let (id, column) = column?;
-        let shadow = dropped.over(id, shadow);
+        let shadow = rules.over(id, shadow);
         match column {
             ColumnRef::Simple(cell) if deletes(shadow, cell.timestamp_us) => {}
             ColumnRef::Simple(cell) if cell.is_live(now_s) => columns.push((id, LiveColumn::Simple(cell))),
             ColumnRef::Simple(_) => dead_cells += 1,
             ColumnRef::Complex(complex) => {
-                let (elements, dead) = live_elements(&complex, shadow, now_s)?;
+                let (elements, dead) = live_elements(&complex, shadow, rules.alike(id), now_s)?;
                 dead_cells += dead;
                 columns.extend(elements.map(|elements| (id, LiveColumn::Complex(elements))));
             }
@@ -126,7 +126,7 @@ pub fn live_row<'a>(
 pub fn tombstones_of_dead(
     row: &RowRef,
     shadow: Option<Deletion>,
-    dropped: &DroppedCells,
+    rules: &CellRules,
     now_s: i64,
 ) -> Result<usize, RowError> {
     let covered = |timestamp_us: i64| shadow.is_some_and(|shadow| shadow.deletes(timestamp_us));
@@ -136,12 +136,12 @@ pub fn tombstones_of_dead(
     let mut dead = 0;
     for column in row.columns() {
         let (id, column) = column?;
-        let shadow = dropped.over(id, shadow);
+        let shadow = rules.over(id, shadow);
         match column {
             ColumnRef::Simple(cell) => {
                 dead += usize::from(!shadow.is_some_and(|shadow| shadow.deletes(cell.timestamp_us)));
             }
-            ColumnRef::Complex(complex) => dead += live_elements(&complex, shadow, now_s)?.1,
+            ColumnRef::Complex(complex) => dead += live_elements(&complex, shadow, rules.alike(id), now_s)?.1,
         }
     }
     let expired = row
@@ -157,6 +157,7 @@ pub fn tombstones_of_dead(
 fn live_elements<'a>(
     complex: &ComplexRef<'a>,
     shadow: Option<Deletion>,
+    alike: Option<&CqlType>,
     now_s: i64,
 ) -> Result<(Option<LiveElements<'a>>, usize), RowError> {
     let shadow = Deletion::max(shadow, complex.deletion);
@@ -168,6 +169,10 @@ fn live_elements<'a>(
             dead += usize::from(!cell.is_live(now_s));
             elements.push((path, cell));
         }
+    }
+    if let Some(path_type) = alike {
+        merge_alike(path_type, &mut elements);
+        dead = elements.iter().filter(|(_, cell)| !cell.is_live(now_s)).count();
     }
     let alive = elements.len() > dead;
     Ok((alive.then_some(LiveElements { elements, now_s }), dead))
@@ -190,6 +195,18 @@ pub fn sort_elements(ty: &CqlType, elements: &mut Elements<'_>) {
     if is_byte_order(path_type) {
         return;
     }
+    sort_merging(path_type, elements);
+}
+
+/// Of elements whose paths are equal in other bytes keeps the one that reconciles as newest; the rest ascend by bytes, as before.
+pub(crate) fn merge_alike(path_type: &CqlType, elements: &mut Elements<'_>) {
+    if elements.len() > 1 {
+        sort_merging(path_type, elements);
+        elements.sort_unstable_by_key(|(path, _)| *path);
+    }
+}
+
+fn sort_merging(path_type: &CqlType, elements: &mut Elements<'_>) {
     elements.sort_by(|(a, _), (b, _)| compare(path_type, a, b));
     elements.dedup_by(|later, kept| {
         if compare(path_type, later.0, kept.0) != Ordering::Equal {

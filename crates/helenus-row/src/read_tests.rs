@@ -21,7 +21,7 @@ fn is_alive(builder: &RowBuilder, shadow: Option<i64>, now_s: i64) -> bool {
         timestamp_us,
         local_deletion_s: 0,
     });
-    live_row(&row, shadow, &DroppedCells::default(), now_s)
+    live_row(&row, shadow, &CellRules::default(), now_s)
         .unwrap()
         .is_some()
 }
@@ -61,9 +61,9 @@ fn tombstones_are_counted_as_in_cassandra() {
             timestamp_us,
             local_deletion_s: 0,
         });
-        match live_row(&row, shadow, &DroppedCells::default(), 100).unwrap() {
+        match live_row(&row, shadow, &CellRules::default(), 100).unwrap() {
             Some(live) => live.dead_cells,
-            None => tombstones_of_dead(&row, shadow, &DroppedCells::default(), 100).unwrap(),
+            None => tombstones_of_dead(&row, shadow, &CellRules::default(), 100).unwrap(),
         }
     };
     let mut cells = RowBuilder::new();
@@ -101,9 +101,7 @@ fn elements_of(ty: &CqlType, paths: &[(&[u8], Cell)]) -> Vec<Vec<u8>> {
         builder.complex_cell(ColumnId(1), Bytes::copy_from_slice(path), cell.clone());
     }
     let row = RowRef::parse(builder.build()).unwrap();
-    let live = live_row(&row, None, &DroppedCells::default(), 0)
-        .unwrap()
-        .unwrap();
+    let live = live_row(&row, None, &CellRules::default(), 0).unwrap().unwrap();
     let Some(LiveColumn::Complex(elements)) = live.column(ColumnId(1)) else {
         panic!()
     };
@@ -193,7 +191,7 @@ fn cells_of_a_dropped_column_are_gone_up_to_its_time() {
     builder.complex_cell(ColumnId(2), Bytes::from_static(b"y"), Cell::live(6, ""));
     let row = RowRef::parse(builder.build()).unwrap();
     let columns = |until_us: i64| {
-        let dropped = DroppedCells::new(vec![(ColumnId(2), until_us), (ColumnId(1), until_us)]);
+        let dropped = CellRules::new(vec![(ColumnId(2), until_us), (ColumnId(1), until_us)], Vec::new());
         let live = live_row(&row, None, &dropped, 0).unwrap()?;
         let elements = live.columns.iter().map(|(_, column)| match column {
             LiveColumn::Simple(_) => 1,

@@ -7,13 +7,14 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use helenus_cql::types::CqlType;
 
 use crate::error::RowError;
 use crate::merge::{merge_liveness, reconcile_cells};
 use crate::packed::{CellRef, ColumnRef, RowRef, RowWriter};
 
 /// Identifies a column of a table for ever: it survives ALTER TABLE … RENAME, and is given to no other column. One that is dropped
-/// and added again has it again, with [`DroppedCells`] between its old cells and its new ones.
+/// and added again has it again, with [`CellRules`] between its old cells and its new ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ColumnId(pub u32);
 
@@ -54,20 +55,36 @@ impl Deletion {
     }
 }
 
-/// The columns of a table that were dropped, each with a time in µs: its cells up to then are gone. Most tables have none.
+/// What a table's definition says of its cells, beyond their bytes. Of most tables nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct DroppedCells(Option<Arc<[(ColumnId, i64)]>>);
+pub struct CellRules {
+    /// Columns that were dropped, each with a time in µs: its cells up to then are gone.
+    dropped: Option<Arc<[(ColumnId, i64)]>>,
+    /// Columns of many cells whose paths can be equal in other bytes, as `1.0` and `1.00`, with the type of their paths.
+    alike: Option<Arc<[(ColumnId, CqlType)]>>,
+}
 
-impl DroppedCells {
+impl CellRules {
     /// Of columns in any order, none twice.
-    pub fn new(mut columns: Vec<(ColumnId, i64)>) -> DroppedCells {
-        columns.sort_unstable();
-        DroppedCells((!columns.is_empty()).then(|| columns.into()))
+    pub fn new(mut dropped: Vec<(ColumnId, i64)>, alike: Vec<(ColumnId, CqlType)>) -> CellRules {
+        dropped.sort_unstable();
+        CellRules {
+            dropped: (!dropped.is_empty()).then(|| dropped.into()),
+            alike: (!alike.is_empty()).then(|| alike.into()),
+        }
+    }
+
+    /// The type of the column's paths, if some can be equal in other bytes.
+    pub fn alike(&self, column: ColumnId) -> Option<&CqlType> {
+        let mut columns = self.alike.as_ref()?.iter();
+        columns.find(|(id, _)| *id == column).map(|(_, ty)| ty)
     }
 
     /// What shadows a cell of the column, given what shadows the row.
     pub fn over(&self, column: ColumnId, shadow: Option<Deletion>) -> Option<Deletion> {
-        let Some(columns) = &self.0 else { return shadow };
+        let Some(columns) = &self.dropped else {
+            return shadow;
+        };
         let Ok(at) = columns.binary_search_by_key(&column, |(id, _)| *id) else {
             return shadow;
         };

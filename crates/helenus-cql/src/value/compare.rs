@@ -43,6 +43,22 @@ pub fn is_byte_order(ty: &CqlType) -> bool {
     )
 }
 
+/// True if values of the type that compare as equal are the same bytes.
+pub fn is_canonical(ty: &CqlType) -> bool {
+    match ty {
+        CqlType::Native(native) => !matches!(
+            native,
+            NativeType::Decimal | NativeType::Varint | NativeType::Boolean
+        ),
+        CqlType::List { element, .. } | CqlType::Set { element, .. } | CqlType::Vector { element, .. } => {
+            is_canonical(element)
+        }
+        CqlType::Map { key, value, .. } => is_canonical(key) && is_canonical(value),
+        // Last fields may be left out.
+        CqlType::Tuple(_) | CqlType::Udt { .. } | CqlType::Custom(_) => false,
+    }
+}
+
 fn compare_native(native: NativeType, a: &[u8], b: &[u8]) -> Ordering {
     use NativeType as N;
     if a.is_empty() || b.is_empty() {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use helenus_cql::error::CqlError;
 use helenus_row::row::{Deletion, Liveness};
-use helenus_row::{Cell, ColumnId, ColumnRef, DroppedCells, RowBuilder, TableId, key};
+use helenus_row::{Cell, CellRules, ColumnId, ColumnRef, RowBuilder, TableId, key};
 use helenus_tablet::{Op, TokenRange};
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -171,7 +171,7 @@ impl Engine {
 
 /// The operands of an entry; none if it was removed.
 fn content(packed: Bytes, now_s: i64) -> Result<Option<Vec<Op>>, CqlError> {
-    let row = StoredRow::parse(packed, None, &DroppedCells::default())?;
+    let row = StoredRow::parse(packed, None, &CellRules::default())?;
     if row.live(now_s)?.is_none() {
         return Ok(None);
     }

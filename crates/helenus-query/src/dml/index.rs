@@ -84,7 +84,7 @@ pub fn entry_ops(engine: &Engine, table: &Table, write: &RowWrite<'_>) -> Result
         return Ok(EntryOps::default());
     }
     let merged = merged(write)?;
-    let new = live_row(&merged, write.shadow, &table.dropped_cells, write.now_s).map_err(corrupt)?;
+    let new = live_row(&merged, write.shadow, &table.cell_rules, write.now_s).map_err(corrupt)?;
     let old = |now_s| write.old.map_or(Ok(None), |old| old.live(now_s));
     let old_with_all = old(i64::MIN)?;
     let expires = old_with_all.as_ref().is_some_and(expires);

@@ -54,7 +54,7 @@ pub fn view_ops(
         return Ok(Vec::new());
     }
     let packed = merged(write)?;
-    let new = live_row(&packed, write.shadow, &base.dropped_cells, write.now_s).map_err(corrupt)?;
+    let new = live_row(&packed, write.shadow, &base.cell_rules, write.now_s).map_err(corrupt)?;
     let old = match write.old {
         Some(old) => old.live(write.now_s)?.map(|live| (&old.packed, live)),
         None => None,
@@ -102,8 +102,7 @@ pub fn existing_row_op(
     timestamp_us: i64,
 ) -> Result<Option<Op>, CqlError> {
     let packed = RowRef::parse(write.operand.clone()).map_err(corrupt)?;
-    let Some(live) = live_row(&packed, write.shadow, &base.dropped_cells, write.now_s).map_err(corrupt)?
-    else {
+    let Some(live) = live_row(&packed, write.shadow, &base.cell_rules, write.now_s).map_err(corrupt)? else {
         return Ok(None);
     };
     let row = view_row(view, base, write, &packed, &live)?;

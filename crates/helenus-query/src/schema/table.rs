@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use helenus_cql::identifier::quote_identifier;
 use helenus_cql::types::CqlType;
-use helenus_row::{ColumnId, DroppedCells, KeyLayout, Order, TableId};
+use helenus_cql::value::compare::is_canonical;
+use helenus_row::{CellRules, ColumnId, KeyLayout, Order, TableId};
 use uuid::Uuid;
 
 use super::{Compact, Index, TableOptions, View};
@@ -108,8 +109,8 @@ pub struct Table {
     pub keyspace: String,
     /// Set if it was made WITH COMPACT STORAGE.
     pub compact: Option<Compact>,
-    /// The cells that are not to be read.
-    pub dropped_cells: DroppedCells,
+    /// How its cells are read.
+    pub cell_rules: CellRules,
     pub name: String,
     /// The id that drivers and tools see; a new one for every CREATE.
     pub id: Uuid,
@@ -157,7 +158,7 @@ impl TableBuilder {
             .map(|column| (column.ty.clone(), column.order))
             .collect();
         let mut table = Table {
-            dropped_cells: DroppedCells::default(),
+            cell_rules: CellRules::default(),
             partition_key_count: count(ColumnKind::PartitionKey),
             clustering_count: count(ColumnKind::Clustering),
             static_count: count(ColumnKind::Static),
@@ -187,7 +188,7 @@ impl TableBuilder {
             views: self.views,
             view: self.view,
         };
-        table.dropped_cells = table.unreadable_cells();
+        table.cell_rules = table.readable_cells();
         table
     }
 }
@@ -278,14 +279,27 @@ impl Table {
             .filter_map(|dropped| Some((self.column(&dropped.name)?.1.id, dropped.dropped_time_us)))
     }
 
-    fn unreadable_cells(&self) -> DroppedCells {
+    /// The columns of many cells whose paths can be equal in other bytes, with the type of their paths.
+    fn alike_paths(&self) -> Vec<(ColumnId, CqlType)> {
+        let path_type = |column: &Arc<Column>| match &column.ty {
+            CqlType::Set { element: path, .. } | CqlType::Map { key: path, .. }
+                if column.ty.is_multicell() =>
+            {
+                (!is_canonical(path)).then(|| (column.id, CqlType::clone(path)))
+            }
+            _ => None,
+        };
+        self.columns.iter().filter_map(path_type).collect()
+    }
+
+    fn readable_cells(&self) -> CellRules {
         let gone = self.gone_column_ids().map(|id| (id, i64::MAX));
-        DroppedCells::new(gone.chain(self.older_cells()).collect())
+        CellRules::new(gone.chain(self.older_cells()).collect(), self.alike_paths())
     }
 
     /// The cells that nobody will ever read: unlike the unreadable ones of a column that is gone, those that were written after it was
     /// dropped, which are seen should it come back.
-    pub fn purgeable_cells(&self) -> DroppedCells {
+    pub fn purgeable_cells(&self) -> CellRules {
         let time = |id: ColumnId| {
             let mut known = self.dropped_columns.values();
             known
@@ -293,7 +307,7 @@ impl Table {
                 .map_or(i64::MAX, |dropped| dropped.dropped_time_us)
         };
         let gone = self.gone_column_ids().map(|id| (id, time(id)));
-        DroppedCells::new(gone.chain(self.older_cells()).collect())
+        CellRules::new(gone.chain(self.older_cells()).collect(), self.alike_paths())
     }
 
     pub fn is_view(&self) -> bool {

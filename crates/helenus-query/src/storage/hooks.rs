@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use helenus_row::compact::{self, RowFilter, TableState};
-use helenus_row::{ByteRange, DroppedCells, KeyKind, TableId, key, merge};
+use helenus_row::{ByteRange, CellRules, KeyKind, TableId, key, merge};
 use helenus_tablet::{Below, CompactFilter, CompactionContext, Decision, HookError, Hooks, Verdict};
 
 use super::HeaderTables;
@@ -16,7 +16,7 @@ use crate::schema::Schema;
 /// stays deleted.
 const PURGE_GRACE_S: i64 = 10;
 
-/// The tables that exist, each with the columns that were dropped from it: compaction sweeps the rows of any other
+/// The tables that exist, each with what it says of its cells: compaction sweeps the rows of any other
 /// table and the cells of those columns. Unknown until the schema is read, and then nothing is swept.
 #[derive(Debug, Default)]
 pub struct LiveTables {
@@ -25,7 +25,7 @@ pub struct LiveTables {
 
 #[derive(Debug)]
 struct Known {
-    tables: HashMap<TableId, DroppedCells>,
+    tables: HashMap<TableId, CellRules>,
     /// The hidden tables of indexes.
     indexes: HashSet<TableId>,
     /// Tables of this number and above are made by schemas that are newer than the one known.
@@ -58,15 +58,15 @@ impl LiveTables {
     }
 
     fn state(&self, table: TableId) -> TableState {
-        let live = |dropped_columns| TableState::Live {
+        let live = |rules| TableState::Live {
             purge_grace_s: PURGE_GRACE_S,
-            dropped_columns,
+            rules,
         };
         match self.known.load().as_ref() {
             Some(known) if table.0 < known.next_number => {
                 known.tables.get(&table).cloned().map_or(TableState::Gone, live)
             }
-            _ => live(DroppedCells::default()),
+            _ => live(CellRules::default()),
         }
     }
 }

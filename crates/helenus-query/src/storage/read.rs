@@ -16,7 +16,7 @@ use helenus_row::header::PartitionHeader;
 use helenus_row::merge::merge;
 use helenus_row::packed::RowRef;
 use helenus_row::read::{LiveRow, live_row, tombstones_of_dead};
-use helenus_row::row::{Deletion, DroppedCells};
+use helenus_row::row::{CellRules, Deletion};
 use helenus_row::{ByteRange, ClusteringRange, ColumnRef, KeyKind, RowError, key, murmur3_token};
 use helenus_tablet::{Scan, Tablet, TokenRange};
 
@@ -51,19 +51,18 @@ pub struct StoredRow {
     pub packed: RowRef,
     /// The deletion that the partition's header puts over the row.
     pub shadow: Option<Deletion>,
-    /// The table's dropped columns.
-    dropped: DroppedCells,
+    rules: CellRules,
 }
 
 impl StoredRow {
     /// What is alive of it; nothing if it is all gone.
     pub fn live(&self, now_s: i64) -> Result<Option<LiveRow<'_>>, CqlError> {
-        live_row(&self.packed, self.shadow, &self.dropped, now_s).map_err(corrupt)
+        live_row(&self.packed, self.shadow, &self.rules, now_s).map_err(corrupt)
     }
 
     /// The tombstones that it is made of, if nothing of it is alive.
     pub fn tombstones_of_dead(&self, now_s: i64) -> Result<usize, CqlError> {
-        tombstones_of_dead(&self.packed, self.shadow, &self.dropped, now_s).map_err(corrupt)
+        tombstones_of_dead(&self.packed, self.shadow, &self.rules, now_s).map_err(corrupt)
     }
 
     /// The newest timestamp of anything in it, deletions included.
@@ -91,12 +90,12 @@ impl StoredRow {
     pub(crate) fn parse(
         packed: Bytes,
         shadow: Option<Deletion>,
-        dropped: &DroppedCells,
+        rules: &CellRules,
     ) -> Result<StoredRow, CqlError> {
         Ok(StoredRow {
             packed: RowRef::parse(packed).map_err(corrupt)?,
             shadow,
-            dropped: dropped.clone(),
+            rules: rules.clone(),
         })
     }
 }
@@ -136,15 +135,15 @@ impl OwnedRow {
         now_s: i64,
     ) -> Result<Option<OwnedRow>, CqlError> {
         let Some(existing) = existing else {
-            return OwnedRow::of(StoredRow::parse(written, None, &DroppedCells::default())?, now_s);
+            return OwnedRow::of(StoredRow::parse(written, None, &CellRules::default())?, now_s);
         };
         let StoredRow {
             packed,
             shadow,
-            dropped,
+            rules,
         } = &existing.stored;
         let merged = merge(KeyKind::Row, Some(packed.bytes()), &[written]).map_err(corrupt)?;
-        OwnedRow::of(StoredRow::parse(merged, *shadow, dropped)?, now_s)
+        OwnedRow::of(StoredRow::parse(merged, *shadow, rules)?, now_s)
     }
 
     fn of(stored: StoredRow, now_s: i64) -> Result<Option<OwnedRow>, CqlError> {
@@ -244,7 +243,7 @@ pub async fn read_stored_row_under(
         return Ok(None);
     };
     let shadow = header.and_then(|header| header.deletion_at(clustering));
-    StoredRow::parse(packed, shadow, &table.dropped_cells).map(Some)
+    StoredRow::parse(packed, shadow, &table.cell_rules).map(Some)
 }
 
 /// The row of an encoded clustering (empty for tables without clustering columns), if it is alive at `now_s`.
@@ -273,7 +272,7 @@ pub async fn read_stored_static(
         return Ok(None);
     };
     let shadow = header.and_then(|header| header.deletion);
-    StoredRow::parse(packed, shadow, &table.dropped_cells).map(Some)
+    StoredRow::parse(packed, shadow, &table.cell_rules).map(Some)
 }
 
 /// The partition's static row, if any static column is alive at `now_s`.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use helenus_cql::error::CqlError;
 use helenus_row::header::PartitionHeader;
-use helenus_row::{ByteRange, DroppedCells, KeyKind, TableId, key};
+use helenus_row::{ByteRange, CellRules, KeyKind, TableId, key};
 use helenus_tablet::StoreError;
 
 use super::{
@@ -42,8 +42,7 @@ struct Entry {
 /// Goes over the partitions of a range of tokens and over their rows.
 pub struct RangeCursor {
     table: TableId,
-    /// The table's dropped columns.
-    dropped: DroppedCells,
+    rules: CellRules,
     wanted: RowsWanted,
     /// What is left behind the scan under way, as keys; nothing once the last tablet was begun.
     rest: Option<ByteRange>,
@@ -66,7 +65,7 @@ impl RangeCursor {
         let range = key::token_range(table.number, start, end);
         RangeCursor {
             table: table.number,
-            dropped: table.dropped_cells.clone(),
+            rules: table.cell_rules.clone(),
             wanted,
             end: range.end.clone(),
             rest: Some(range),
@@ -135,7 +134,7 @@ impl RangeCursor {
                 self.header = Some(PartitionHeader::decode(&entry.packed).map_err(corrupt)?);
             } else {
                 let shadow = self.header.as_ref().and_then(|header| header.deletion);
-                static_row = Some(StoredRow::parse(entry.packed, shadow, &self.dropped)?);
+                static_row = Some(StoredRow::parse(entry.packed, shadow, &self.rules)?);
             }
             next = self.next_entry(engine).await?;
         }
@@ -181,7 +180,7 @@ impl RangeCursor {
                 .as_ref()
                 .and_then(|header| header.deletion_at(&entry.clustering));
             return Ok(Some(RowAt {
-                row: StoredRow::parse(entry.packed, shadow, &self.dropped)?,
+                row: StoredRow::parse(entry.packed, shadow, &self.rules)?,
                 clustering: entry.clustering,
             }));
         }

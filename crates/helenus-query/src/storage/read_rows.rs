@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use helenus_cql::error::CqlError;
 use helenus_row::header::PartitionHeader;
-use helenus_row::{ClusteringRange, DroppedCells, KeyKind, TableId, key};
+use helenus_row::{CellRules, ClusteringRange, KeyKind, TableId, key};
 
 use super::{PartitionKey, RowAt, StoredRow, corrupt_key, get, scan_partition};
 use crate::cluster::reads::TabletScan;
@@ -88,8 +88,7 @@ fn rest_range(clustering: &[u8], reversed: bool) -> ClusteringRange {
 /// Goes over rows of a partition, the dead ones included.
 pub struct RowCursor {
     table: TableId,
-    /// The table's dropped columns.
-    dropped: DroppedCells,
+    rules: CellRules,
     partition: PartitionKey,
     header: Option<PartitionHeader>,
     wanted: RowsWanted,
@@ -110,7 +109,7 @@ impl RowCursor {
     ) -> RowCursor {
         RowCursor {
             table: table.number,
-            dropped: table.dropped_cells.clone(),
+            rules: table.cell_rules.clone(),
             partition,
             header,
             wanted,
@@ -201,7 +200,7 @@ impl RowCursor {
             .as_ref()
             .and_then(|header| header.deletion_at(&clustering));
         Ok(RowAt {
-            row: StoredRow::parse(packed, shadow, &self.dropped)?,
+            row: StoredRow::parse(packed, shadow, &self.rules)?,
             clustering,
         })
     }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use helenus_row::compact::{self, RowFilter, TableState};
 use helenus_row::{
-    Cell, ColumnId, Deletion, DroppedCells, Liveness, RowBuilder, RowRef, TableId, key, merge, murmur3_token,
+    Cell, CellRules, ColumnId, Deletion, Liveness, RowBuilder, RowRef, TableId, key, merge, murmur3_token,
     read,
 };
 use helenus_tablet::{
@@ -40,7 +40,7 @@ impl Hooks for RowHooks {
         };
         let tables: Tables = |_| TableState::Live {
             purge_grace_s: PURGE_GRACE_S,
-            dropped_columns: DroppedCells::default(),
+            rules: CellRules::default(),
         };
         Box::new(Filter(RowFilter::new(context, tables)))
     }
@@ -129,7 +129,7 @@ impl Partition {
             && let Some((_, packed)) = scan.next().await.unwrap()
         {
             let row = RowRef::parse(packed).unwrap();
-            match read::live_row(&row, None, &DroppedCells::default(), now_s).unwrap() {
+            match read::live_row(&row, None, &CellRules::default(), now_s).unwrap() {
                 Some(_) => live += 1,
                 None => dead += 1,
             }
