@@ -189,13 +189,18 @@ def test_schema_survives(node):
     session.execute("ALTER TABLE s.t5 ADD extra text")
     session.execute("ALTER TABLE s.t6 DROP v")
     session.execute("CREATE INDEX t7_v ON s.t7 (v)")
+    session.execute("CREATE TABLE s.said (k int, c text, PRIMARY KEY (k, c))")
+    session.execute("CREATE MATERIALIZED VIEW s.quoted AS SELECT * FROM s.said WHERE k > 0 AND c >= 'it''s' PRIMARY KEY (c, k)")
     version = session.execute("SELECT schema_version FROM system.local").one()[0]
     host_id = session.execute("SELECT host_id FROM system.local").one()[0]
     node.close_clients()
     node.restart()
     session = node.connect()
     tables = set(session.cluster.metadata.keyspaces["s"].tables)
-    assert tables == {f"t{i}" for i in range(10)} - {"t3"}
+    assert tables == {f"t{i}" for i in range(10)} - {"t3"} | {"said"}
+    session.execute("INSERT INTO s.said (k, c) VALUES (1, 'it''s so')")
+    session.execute("INSERT INTO s.said (k, c) VALUES (1, 'is it')")
+    assert session.execute("SELECT c FROM s.quoted").all() == [("it's so",)]
     assert session.execute("SELECT * FROM s.t4").all() == []
     assert session.execute("SELECT * FROM s.t5").all() == [(1, None, 5)]
     assert session.execute("SELECT * FROM s.t6").all() == [(1,)]

@@ -8,9 +8,10 @@ use crate::identifier::quote_identifier;
 use crate::types::NativeType;
 
 impl Display for Literal {
-    /// Strings in single quotes, but without escapes (Cassandra's `Constants.Literal.getText`).
+    /// Strings in single quotes, but without escapes (Cassandra's `Constants.Literal.getText`); `{:#}` has them, and can be parsed.
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self.kind {
+            LiteralKind::String if f.alternate() => write!(f, "'{}'", self.text.replace('\'', "''")),
             LiteralKind::String => write!(f, "'{}'", self.text),
             _ => f.write_str(&self.text),
         }
@@ -36,14 +37,26 @@ impl Display for Term {
                 f.write_str(&name.to_cql())?;
                 list(f, "(", args, ")")
             }
-            Term::TypeHint { ty, term } => write!(f, "({ty}){term}"),
-            Term::Cast { term, ty } => write!(f, "system.{}({term})", cast_function(*ty)),
+            Term::TypeHint { ty, term } => {
+                write!(f, "({ty})")?;
+                term.fmt(f)
+            }
+            Term::Cast { term, ty } => {
+                write!(f, "system.{}", cast_function(*ty))?;
+                list(f, "(", &[term], ")")
+            }
             Term::Operation {
                 operator,
                 left,
                 right,
-            } => write!(f, "system.\"{}\"({left}, {right})", operator.function_name()),
-            Term::Negation(term) => write!(f, "system.\"_negate\"({term})"),
+            } => {
+                write!(f, "system.\"{}\"", operator.function_name())?;
+                list(f, "(", &[left, right], ")")
+            }
+            Term::Negation(term) => {
+                f.write_str("system.\"_negate\"")?;
+                list(f, "(", &[term], ")")
+            }
         }
     }
 }
@@ -173,7 +186,9 @@ fn pairs<K: Display, V: Display>(
         if position > 0 {
             f.write_str(", ")?;
         }
-        write!(f, "{key}: {value}")?;
+        key.fmt(f)?;
+        f.write_str(": ")?;
+        value.fmt(f)?;
     }
     f.write_str("}")
 }

@@ -62,6 +62,9 @@ impl Parser<'_> {
         self.nested(|parser| {
             let mut term = parser.term_product()?;
             while let Some(operator) = parser.term_sum_operator() {
+                if operator == ArithmeticOperator::Add && !parser.begins_term_at(1) {
+                    return Err(parser.no_viable_at(1));
+                }
                 parser.link()?;
                 term = operation(operator, term, parser.term_product()?);
             }
@@ -419,7 +422,8 @@ fn follows_term(kind: Kind) -> bool {
     )
 }
 
-/// False for what can't stand behind a marker in any term.
+/// What can stand behind a marker in a term.
 fn follows_marker(kind: Kind) -> bool {
-    !(kind.is_constant() || matches!(kind, Kind::Identifier | Kind::QuotedName | Kind::QuestionMark))
+    use Kind::*;
+    follows_term(kind) || matches!(kind, Minus | Star | Slash | Percent | As)
 }

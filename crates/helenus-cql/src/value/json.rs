@@ -5,8 +5,8 @@ use bytes::Bytes;
 use serde_json::{Map, Value};
 
 use super::{
-    custom, exactly, from_string, hex, is_null, java, json_reader, pack_list, pack_map, pack_set, pack_tuple,
-    pack_vector, read_elements, read_map, read_tuple, read_vector, text, timestamp,
+    custom, exactly, from_string, hex, is_empty_meaningless, is_null, java, json_reader, pack_list, pack_map,
+    pack_set, pack_tuple, pack_vector, read_elements, read_map, read_tuple, read_vector, text, timestamp,
 };
 use crate::types::{CqlType, NativeType, UserType};
 
@@ -364,13 +364,20 @@ fn nested_from_json(ty: &CqlType, parsed: &Parsed<'_>) -> Result<Bytes, String> 
                     parsed.text()
                 ));
             }
-            Ok(pack_vector(element, elements_from_json(element, values, "list")?))
+            let values = elements_from_json(element, values, "list")?;
+            if values.iter().any(Bytes::is_empty) && is_empty_meaningless(element) {
+                return Err(NULL_IN_VECTOR.to_owned());
+            }
+            Ok(pack_vector(element, values))
         }
         (CqlType::Vector { .. }, other) => Err(other.unexpected("a list")),
         (CqlType::Custom(_), other) => Err(other.unexpected("a string")),
         (CqlType::Native(native), parsed) => native_from_json(*native, ty, parsed),
     }
 }
+
+/// What is said of a vector's element that is null, or empty where that means nothing.
+pub const NULL_IN_VECTOR: &str = "null is not supported inside vectors";
 
 fn elements_from_json(element: &CqlType, values: &[Value], kind: &str) -> Result<Vec<Bytes>, String> {
     let convert = |value| from_json(element, value)?.ok_or_else(|| format!("Invalid null element in {kind}"));

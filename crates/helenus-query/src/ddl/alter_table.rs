@@ -228,7 +228,7 @@ fn drop_columns(
             }
             return Err(CqlError::invalid(format!(
                 "Column {name} was not found in table '{}'",
-                table.full_name()
+                table.cql_name()
             )));
         };
         if column.is_primary_key() {
@@ -285,14 +285,19 @@ fn dependent_indexes(table: &Table, column: &str) -> String {
 
 /// Cassandra parses IF EXISTS here, and fails all the same.
 fn rename_columns(table: &Table, renames: &[(ast::Ident, ast::Ident)]) -> Result<Option<Table>, CqlError> {
-    let mut changed = table.clone();
-    let mut has_changed = false;
-    for (from, to) in by_name(renames.iter().collect(), |(from, _)| from.as_str()) {
-        let Some((at, column)) = changed.visible_column(from.as_str()) else {
+    // Of several for one column the last counts, and names are those of before.
+    let mut last: Vec<&(ast::Ident, ast::Ident)> = Vec::new();
+    for rename in renames {
+        last.retain(|(from, _)| *from != rename.0);
+        last.push(rename);
+    }
+    let mut builder = table.to_builder();
+    for (from, to) in by_name(last, |(from, _)| from.as_str()) {
+        let Some((at, column)) = table.visible_column(from.as_str()) else {
             return Err(CqlError::invalid(format!(
                 "Undefined column name {} in table {}",
                 from.to_cql(),
-                table.full_name()
+                table.cql_name()
             )));
         };
         if !column.is_primary_key() {
@@ -300,10 +305,10 @@ fn rename_columns(table: &Table, renames: &[(ast::Ident, ast::Ident)]) -> Result
                 "Cannot rename non PRIMARY KEY column {from}"
             )));
         }
-        if changed.column(to.as_str()).is_some() {
+        if table.column(to.as_str()).is_some() {
             return Err(CqlError::invalid(format!(
                 "Cannot rename column {from} to {to} in table '{}'; another column with that name already exists",
-                table.full_name()
+                table.cql_name()
             )));
         }
         let indexes = dependent_indexes(table, from.as_str());
@@ -312,14 +317,11 @@ fn rename_columns(table: &Table, renames: &[(ast::Ident, ast::Ident)]) -> Result
                 "Can't rename column {from} because it has dependent secondary indexes ({indexes})"
             )));
         }
-        let mut builder = changed.to_builder();
         if let Some(column) = builder.columns.get_mut(at) {
             column.name = to.0.clone();
         }
-        changed = builder.build();
-        has_changed = true;
     }
-    Ok(has_changed.then_some(changed))
+    Ok((!renames.is_empty()).then(|| builder.build()))
 }
 
 fn change_options(table: &Table, properties: &ast::Properties) -> Result<Option<Table>, CqlError> {

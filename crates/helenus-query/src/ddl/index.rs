@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::properties;
 use super::{Applied, Change, DdlContext, NAME_LEN_MAX, is_valid_name, sai, sasi, unchanged};
 use crate::response::{ChangeKind, SchemaTarget};
-use crate::schema::sasi::SASI_CLASS;
+use crate::schema::sasi::{SASI_CLASS, is_text};
 use crate::schema::{
     Column, ColumnKind, Follower, Index, IndexKind, IndexTarget, IndexTargetKind, Keyspace, Table,
     TableBuilder, TableKind, TableOptions,
@@ -184,6 +184,7 @@ fn add(
         name,
         kind,
         options,
+        is_on_text: is_on_text(table, &target),
         target,
         table: Arc::new(hidden),
         is_complete: false,
@@ -354,6 +355,12 @@ fn default_name(keyspace: &Keyspace, table: &Table, column: &str) -> String {
         .chain(numbered)
         .find(|name| keyspace.index(name).is_none())
         .unwrap_or(base)
+}
+
+/// Whether an index is on a column of text.
+pub fn is_on_text(base: &Table, target: &IndexTarget) -> bool {
+    base.column(&target.column)
+        .is_some_and(|(_, column)| is_text(&column.ty))
 }
 
 /// The hidden table of an index; [`crate::storage::index_entry`] says how it is laid out.

@@ -40,13 +40,13 @@ use crate::request::{ClientState, no_keyspace};
 use crate::response::{ChangeKind, Outcome, Response, SchemaChange, SchemaTarget};
 use crate::schema::{Followed, Keyspace, Schema, Table};
 
-pub use index::hidden_table;
+pub use index::{hidden_table, is_on_text};
 pub use journal::Journal;
 pub(crate) use options::{apply as table_options, java as java_number};
 pub(crate) use prepare::check as check_planned;
 pub(crate) use queue::DdlQueue;
 pub(crate) use roles::make_superuser;
-pub(crate) use view::views_of;
+pub(crate) use view::{shown_where, views_of};
 
 /// What a statement does to the schema.
 pub(crate) struct Change {

@@ -8,14 +8,16 @@ use helenus_cql::ast::{Properties, PropertyValue};
 use helenus_cql::error::CqlError;
 use helenus_cql::value::java::parse_double;
 
+use crate::java_order;
+
 /// A map property, as declared.
 pub type Options = BTreeMap<String, String>;
 
 /// Fails if a property isn't one of `known`.
 pub fn check_known(properties: &Properties, known: &[&str]) -> Result<(), CqlError> {
-    match properties
-        .0
-        .iter()
+    let given = java_order::by_string(properties.0.iter().collect(), |(name, _)| name.as_str());
+    match given
+        .into_iter()
         .find(|(name, _)| !known.contains(&name.as_str()))
     {
         Some((name, _)) => Err(CqlError::Syntax(format!("Unknown property '{name}'"))),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use helenus_cql::ast;
 use helenus_cql::error::CqlError;
+use helenus_cql::identifier::quote_identifier;
 use helenus_cql::types::{CqlType, UserType, UserTypeField};
 
 use super::{Applied, Change, DdlContext, unchanged};
@@ -97,7 +98,8 @@ pub fn alter(ctx: &DdlContext<'_>, statement: &ast::AlterType) -> Applied {
                 return match if_not_exists {
                     true => unchanged(),
                     false => Err(CqlError::invalid(format!(
-                        "Cannot add field {field} to type {keyspace_name}.{name}: a field with name {field} already exists"
+                        "Cannot add field {field} to type {}: a field with name {field} already exists",
+                        cql_name(current)
                     ))),
                 };
             }
@@ -122,6 +124,15 @@ pub fn alter(ctx: &DdlContext<'_>, statement: &ast::AlterType) -> Applied {
     )))
 }
 
+/// `keyspace."Type"`, with quotes where CQL needs them.
+fn cql_name(ty: &UserType) -> String {
+    format!(
+        "{}.{}",
+        quote_identifier(&ty.keyspace),
+        quote_identifier(&ty.name)
+    )
+}
+
 fn add_field(
     ctx: &DdlContext<'_>,
     keyspace: &Keyspace,
@@ -137,8 +148,8 @@ fn add_field(
     };
     if ty.references_udt(&keyspace.name, &current.name) {
         return Err(CqlError::invalid(format!(
-            "Cannot add new field {field} of type {} to user type {}.{} as it would create a circular reference",
-            shown, keyspace.name, current.name
+            "Cannot add new field {field} of type {shown} to user type {} as it would create a circular reference",
+            cql_name(current)
         )));
     }
     let in_partition_key = as_created(keyspace, |table| {
@@ -225,8 +236,8 @@ fn rename_fields(
                 continue;
             }
             return Err(CqlError::invalid(format!(
-                "Unkown field {from} in user type {}.{}",
-                current.keyspace, current.name
+                "Unkown field {from} in user type {}",
+                cql_name(current)
             )));
         };
         if let Some(field) = changed.fields.get_mut(position) {

@@ -18,7 +18,7 @@ use crate::response::{ChangeKind, SchemaTarget};
 use crate::schema::{
     Column, ColumnKind, Follower, Keyspace, Schema, Table, TableBuilder, TableKind, TableOptions, View,
 };
-use crate::select::{relation_text, require_column, view_filter};
+use crate::select::{relation_source, relation_text, require_column, view_filter};
 
 pub(crate) use base::views_of;
 pub(super) use base::{link, with_base};
@@ -287,7 +287,7 @@ impl Shape<'_> {
             base_table: self.base.name.clone(),
             base_table_id: self.base.id,
             include_all_columns: self.statement.items.is_empty(),
-            where_clause: where_text(relations),
+            where_clause: where_source(relations),
             filter,
             is_built: false,
         })
@@ -327,12 +327,20 @@ fn restricted_columns(relations: &[Relation]) -> Vec<&Ident> {
     columns
 }
 
-fn where_text(relations: &[Relation]) -> String {
-    relations
-        .iter()
-        .map(relation_text)
-        .collect::<Vec<_>>()
-        .join(" AND ")
+/// A WHERE clause as it is kept, to be parsed again.
+fn where_source(relations: &[Relation]) -> String {
+    let written: Vec<String> = relations.iter().map(relation_source).collect();
+    written.join(" AND ")
+}
+
+/// A view's WHERE clause as Cassandra shows it.
+pub(crate) fn shown_where(view: &View) -> String {
+    // What was kept before strings had escapes may not be parsed; it is what was shown.
+    let Ok(relations) = base::relations(&view.where_clause) else {
+        return view.where_clause.clone();
+    };
+    let shown: Vec<String> = relations.iter().map(relation_text).collect();
+    shown.join(" AND ")
 }
 
 /// The options of a view, which has no TTL of its own.

@@ -9,7 +9,7 @@ use helenus_cql::types::{CqlType, UserType};
 use helenus_cql::value::{hex, to_cql_literal};
 use helenus_row::Order;
 
-use crate::ddl::java_number;
+use crate::ddl::{java_number, shown_where};
 use crate::schema::{
     Column, ColumnKind, Index, IndexKind, Keyspace, Table, TableKind, TableOptions, UserAggregate,
     UserFunction, View,
@@ -381,7 +381,7 @@ fn view_text(table: &Table, view: &View, with_internals: bool) -> String {
         "CREATE MATERIALIZED VIEW {} AS\n    SELECT {selected}\n    FROM {}\n    WHERE {}\n    {}\n WITH {};",
         full_name(&table.keyspace, &table.name),
         full_name(&table.keyspace, &view.base_table),
-        view.where_clause,
+        shown_where(view),
         primary_key(table),
         options(table, with_internals, false).join("\n    AND ")
     )

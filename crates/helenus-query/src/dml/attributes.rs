@@ -92,7 +92,7 @@ impl Attributes {
             BoundValue::Unset => return Ok(default),
         };
         if bytes.is_empty() {
-            return Ok(default);
+            return Ok(None);
         }
         let ttl_s = bytes
             .as_ref()

@@ -3,10 +3,10 @@
 use bytes::Bytes;
 use helenus_cql::ast;
 use helenus_cql::error::CqlError;
-use helenus_cql::types::CqlType;
 use helenus_cql::value;
 
 use super::operation::{Action, Operation};
+use crate::functions::json::is_statements_own;
 use crate::java_order;
 use crate::request::BoundValue;
 use crate::schema::Table;
@@ -139,7 +139,7 @@ fn decode(table: &Table, text: &str, default_unset: bool) -> Result<JsonValues, 
             Some(json) => match value::from_json(&column.ty, json) {
                 Ok(Some(bytes)) => BoundValue::Set(bytes),
                 Ok(None) => BoundValue::Null,
-                Err(error) if column.ty == CqlType::DURATION && error.starts_with("Unable to convert") => {
+                Err(error) if is_statements_own(&error) => {
                     return Err(CqlError::invalid(error));
                 }
                 Err(error) => {

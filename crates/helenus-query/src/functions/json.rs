@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use helenus_cql::error::CqlError;
 use helenus_cql::types::CqlType;
+use helenus_cql::value::json::NULL_IN_VECTOR;
 use helenus_cql::value::{self, is_empty_meaningless, parse_json};
 
 use super::native::NativeFunction;
@@ -20,6 +21,13 @@ pub fn to_json(name: &str, ty: &CqlType) -> NativeFunction {
         };
         Ok(Some(Bytes::from(json)))
     })
+}
+
+/// Whether JSON is refused in the words, and with the error, of a statement: durations and elements of vectors are.
+pub fn is_statements_own(reason: &str) -> bool {
+    ["Unable to convert '", "Invalid duration.", NULL_IN_VECTOR]
+        .iter()
+        .any(|own| reason.starts_with(own))
 }
 
 /// `from_json` for a receiver of that type.
@@ -42,8 +50,7 @@ pub fn from_json(name: &str, receiver: &CqlType) -> NativeFunction {
             ))
         })?;
         let value = value::from_json(&to, &parsed).map_err(|reason| {
-            // Durations refuse in the words, and with the error, of a statement.
-            if reason.starts_with("Unable to convert '") || reason.starts_with("Invalid duration.") {
+            if is_statements_own(&reason) {
                 return CqlError::Invalid(reason);
             }
             failure(format!(

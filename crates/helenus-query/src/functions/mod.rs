@@ -6,7 +6,7 @@ mod cast;
 mod collection;
 mod decimal_math;
 mod factory;
-mod json;
+pub mod json;
 mod masking;
 mod math;
 mod native;

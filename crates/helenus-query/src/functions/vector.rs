@@ -21,13 +21,25 @@ fn cosine(a: &[f32], b: &[f32]) -> f32 {
     (1.0 + cosine) / 2.0
 }
 
+/// The sum of eights, each of which is added up by itself: floats come out otherwise in another order (`VectorUtilSupport` of Lucene).
+fn sum_of_eights(terms: &[[f32; 8]], before: f32) -> f32 {
+    let eights = terms.iter().map(|eight| eight.iter().sum::<f32>());
+    eights.fold(before, |sum, eight| sum + eight)
+}
+
 fn euclidean(a: &[f32], b: &[f32]) -> f32 {
-    let square_distance: f32 = a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum();
+    let squares: Vec<f32> = a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).collect();
+    let (eights, rest) = squares.as_chunks::<8>();
+    let square_distance = rest
+        .iter()
+        .fold(sum_of_eights(eights, 0.0), |sum, square| sum + square);
     1.0 / (1.0 + square_distance)
 }
 
 fn dot_product(a: &[f32], b: &[f32]) -> f32 {
-    (1.0 + dot(a, b)) / 2.0
+    let products: Vec<f32> = a.iter().zip(b).map(|(a, b)| a * b).collect();
+    let (rest, eights) = products.as_rchunks::<8>();
+    (1.0 + sum_of_eights(eights, rest.iter().sum())) / 2.0
 }
 
 /// `similarity_cosine`, `similarity_euclidean` or `similarity_dot_product` of two float vectors of one dimension.

@@ -87,6 +87,8 @@ pub struct Index {
     pub target: IndexTarget,
     /// The hidden table: partition key is the indexed value, clustering is the base row's token-less primary key.
     pub table: Arc<Table>,
+    /// Whether the column holds text.
+    pub is_on_text: bool,
     /// False while it is being built on rows that were there before it; reads don't use it until then.
     pub is_complete: bool,
 }
@@ -95,7 +97,11 @@ impl Index {
     /// How it compares text, if not as it is.
     pub fn analysis(&self) -> Option<Analysis> {
         match self.kind {
-            IndexKind::Custom if self.is_sasi() => Analysis::of_sasi(&self.options),
+            IndexKind::Custom if self.is_sasi() => {
+                // Without a class only text is analyzed.
+                let is_analyzed = self.is_on_text || self.options.contains_key("analyzer_class");
+                is_analyzed.then(|| Analysis::of_sasi(&self.options)).flatten()
+            }
             IndexKind::Custom => Analysis::of(&self.options),
             IndexKind::Keys | IndexKind::Composites => None,
         }
@@ -108,7 +114,7 @@ pub struct View {
     pub base_table: String,
     pub base_table_id: Uuid,
     pub include_all_columns: bool,
-    /// The WHERE clause as CQL.
+    /// The WHERE clause as CQL that can be parsed.
     pub where_clause: String,
     /// What it asks of the view's key columns, by their places in the view.
     pub filter: Vec<Expression>,

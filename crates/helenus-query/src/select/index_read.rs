@@ -234,7 +234,7 @@ impl IndexSource {
         };
         let shadow = header.and_then(|header| header.deletion_at(clustering));
         found
-            .map(|packed| StoredRow::parse(packed, shadow, &table.dropped_cells))
+            .map(|packed| StoredRow::parse(packed, shadow, &table.cell_rules))
             .transpose()
     }
 

@@ -37,7 +37,7 @@ pub(crate) use measure::check_indexed;
 pub(crate) use paging::check_paging_state;
 pub use plan::{SelectPlan, plan};
 pub use point::PointKey;
-pub use relation::{relation_text, require_column};
+pub use relation::{relation_source, relation_text, require_column};
 pub use row_view::{CellView, RowView};
 pub use run::execute;
 pub(crate) use run::tokens;

@@ -14,7 +14,7 @@ use super::token::TokenRestriction;
 use crate::plan::PlanContext;
 use crate::schema::{Column, Table};
 
-pub use text::{relation_text, unindexed_like};
+pub use text::{relation_source, relation_text, unindexed_like};
 
 /// A relation, typed.
 pub enum Typed {

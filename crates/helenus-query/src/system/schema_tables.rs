@@ -6,6 +6,7 @@ use helenus_cql::value::to_cql_literal;
 
 use super::row::{blob, boolean, double, int, row, text, text_list, text_map, text_set, uuid};
 use super::{Row, is_virtual_keyspace};
+use crate::ddl::shown_where;
 use crate::schema::{Column, ColumnKind, Keyspace, Schema, Table, TableKind, UserAggregate, UserFunction};
 
 /// The rows of one of these tables; none for those whose objects do not exist here (triggers, masks of columns).
@@ -324,7 +325,7 @@ fn view_row(table: &Table, of: &Table) -> Row {
             "include_all_columns",
             boolean(view.include_all_columns),
         );
-        put(table, &mut cells, "where_clause", text(&view.where_clause));
+        put(table, &mut cells, "where_clause", text(shown_where(view)));
     }
     cells
 }

@@ -117,24 +117,47 @@ fn prepare_elements<'t>(
 ) -> Result<Vec<Term>, CqlError> {
     let elements: Vec<&ast::Term> = elements.into_iter().collect();
     for term in &elements {
-        if !is_assignable(ctx, term, element)? {
-            return Err(CqlError::invalid(format!(
-                "Invalid {kind} literal for {}: {role} {term} is not of type {}",
-                receiver.name, element.ty
-            )));
-        }
+        check_element(ctx, term, receiver, element, (kind, role))?;
     }
-    let prepare = |term: &ast::Term| {
-        let prepared = Term::prepare(ctx, term, element)?;
-        if kind != "vector" && prepared.has_markers() {
-            return Err(CqlError::invalid(format!(
-                "Invalid {kind} literal for {}: bind variables are not supported inside collection literals",
-                receiver.name
-            )));
-        }
-        Ok(prepared)
-    };
+    let prepare = |term| prepare_element(ctx, term, receiver, element, kind);
     elements.into_iter().map(prepare).collect()
+}
+
+fn check_element(
+    ctx: &mut PlanContext<'_>,
+    term: &ast::Term,
+    receiver: &ColumnSpec,
+    element: &ColumnSpec,
+    (kind, role): (&str, &str),
+) -> Result<(), CqlError> {
+    match is_assignable(ctx, term, element)? {
+        true => Ok(()),
+        false => Err(CqlError::invalid(format!(
+            "Invalid {kind} literal for {}: {role} {term} is not of type {}",
+            receiver.name, element.ty
+        ))),
+    }
+}
+
+fn prepare_element(
+    ctx: &mut PlanContext<'_>,
+    term: &ast::Term,
+    receiver: &ColumnSpec,
+    element: &ColumnSpec,
+    kind: &str,
+) -> Result<Term, CqlError> {
+    let prepared = Term::prepare(ctx, term, element)?;
+    match kind != "vector" && prepared.has_markers() {
+        true => Err(markers_within(kind, receiver)),
+        false => Ok(prepared),
+    }
+}
+
+fn markers_within(kind: &str, receiver: &ColumnSpec) -> CqlError {
+    CqlError::invalid(format!(
+        "Invalid {kind} literal for {}: bind variables are not supported inside collection literals",
+        receiver.name
+    ))
 }
 
 fn not_of_kind(kind: &str, receiver: &ColumnSpec) -> CqlError {
@@ -233,12 +256,24 @@ fn prepare_map(
         format!("value({})", receiver.name),
         CqlType::clone(value),
     );
-    let keys = entries.iter().map(|(key, _)| key);
-    let keys = prepare_elements(ctx, keys, receiver, &key_spec, "map", "key")?;
-    let values = entries.iter().map(|(_, value)| value);
-    let values = prepare_elements(ctx, values, receiver, &value_spec, "map", "value")?;
-    let constant = keys.iter().chain(&values).all(Term::is_constant);
-    let entries = keys.into_iter().zip(values).collect();
+    for (key, value) in entries {
+        check_element(ctx, key, receiver, &key_spec, ("map", "key"))?;
+        check_element(ctx, value, receiver, &value_spec, ("map", "value"))?;
+    }
+    let mut prepared = Vec::with_capacity(entries.len());
+    for (key, value) in entries {
+        // Both are prepared before either is looked at.
+        let key = Term::prepare(ctx, key, &key_spec)?;
+        let value = Term::prepare(ctx, value, &value_spec)?;
+        if key.has_markers() || value.has_markers() {
+            return Err(markers_within("map", receiver));
+        }
+        prepared.push((key, value));
+    }
+    let constant = prepared
+        .iter()
+        .all(|(key, value)| key.is_constant() && value.is_constant());
+    let entries = prepared;
     fold(
         Term::Map {
             entries,
@@ -265,25 +300,29 @@ fn prepare_tuple(
             receiver.name, receiver.ty
         )));
     }
-    if elements.len() > types.len() {
-        return Err(CqlError::invalid(format!(
-            "Invalid tuple literal for {}: too many elements. Type {} expects {} but got {}",
-            receiver.name,
-            receiver.ty,
-            types.len(),
-            elements.len()
-        )));
-    }
-    let mut terms = Vec::with_capacity(elements.len());
-    for (position, (term, ty)) in elements.iter().zip(types.iter()).enumerate() {
-        let spec = part_spec(receiver, format!("{}[{position}]", receiver.name), ty.clone());
-        if !is_assignable(ctx, term, &spec)? {
+    let spec = |position: usize, ty: &CqlType| {
+        part_spec(receiver, format!("{}[{position}]", receiver.name), ty.clone())
+    };
+    for (position, term) in elements.iter().enumerate() {
+        let Some(ty) = types.get(position) else {
+            return Err(CqlError::invalid(format!(
+                "Invalid tuple literal for {}: too many elements. Type {} expects {} but got {}",
+                receiver.name,
+                receiver.ty,
+                types.len(),
+                elements.len()
+            )));
+        };
+        if !is_assignable(ctx, term, &spec(position, ty))? {
             return Err(CqlError::invalid(format!(
                 "Invalid tuple literal for {}: component {position} is not of type {ty}",
                 receiver.name
             )));
         }
-        terms.push(Term::prepare(ctx, term, &spec)?);
+    }
+    let mut terms = Vec::with_capacity(elements.len());
+    for (position, (term, ty)) in elements.iter().zip(&types).enumerate() {
+        terms.push(Term::prepare(ctx, term, &spec(position, ty))?);
     }
     let constant = terms.iter().all(Term::is_constant);
     fold(Term::Tuple(terms), constant)

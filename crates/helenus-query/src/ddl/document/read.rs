@@ -9,7 +9,7 @@ use helenus_cql::types::{CqlType, NativeType, UserType, UserTypeField};
 use helenus_row::{ColumnId, Order, TableId};
 
 use super::{AggregateDoc, FunctionDoc, IndexDoc, KeyspaceDoc, TableDoc, TypeDoc, UserTypeDoc};
-use crate::ddl::hidden_table;
+use crate::ddl::{hidden_table, is_on_text};
 use crate::schema::{
     Column, Compact, DroppedColumn, Index, IndexKind, IndexTarget, IndexTargetKind, Keyspace, Replication,
     Table, TableBuilder, TableKind, TableOptions, UserAggregate, UserFunction, View,
@@ -248,6 +248,7 @@ fn read_index(base: &Table, document: &IndexDoc) -> Result<Index, String> {
         name: document.name.clone(),
         kind: IndexKind::from_name(&document.kind).ok_or_else(|| unknown("kind"))?,
         options: document.options.clone(),
+        is_on_text: is_on_text(base, &target),
         target,
         table: Arc::new(table),
         is_complete: document.is_complete,

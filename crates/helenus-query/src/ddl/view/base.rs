@@ -6,7 +6,7 @@ use helenus_cql::ast::{self, Ident, Relation};
 use helenus_cql::error::CqlError;
 use helenus_row::ColumnId;
 
-use super::where_text;
+use super::where_source;
 use crate::bind::Markers;
 use crate::plan::PlanContext;
 use crate::schema::{Column, Schema, Table, View};
@@ -62,7 +62,7 @@ pub(crate) fn views_of<'a>(schema: &'a Schema, base: &'a Table) -> impl Iterator
 }
 
 /// The relations of a WHERE clause that was written down.
-fn relations(where_clause: &str) -> Result<Vec<Relation>, CqlError> {
+pub(super) fn relations(where_clause: &str) -> Result<Vec<Relation>, CqlError> {
     let text = format!("SELECT * FROM t WHERE {where_clause}");
     match helenus_cql::parser::parse_statement(&text)?.statement {
         ast::Statement::Select(select) => Ok(select.relations),
@@ -89,7 +89,7 @@ fn renamed(where_clause: &str, from: &Ident, to: &Ident) -> Result<String, CqlEr
             Relation::CustomIndex { .. } => {}
         }
     }
-    Ok(where_text(&relations))
+    Ok(where_source(&relations))
 }
 
 /// Completes a schema that was read: the base tables learn of their views, and the views what their WHERE clauses ask.

@@ -1,6 +1,6 @@
 //! Relations as CQL, for the errors that quote them.
 
-use helenus_cql::ast::{Ident, InValues, Relation};
+use helenus_cql::ast::{Ident, InValues, Relation, Term};
 use helenus_cql::error::CqlError;
 
 /// What is said of LIKE where no index answers it.
@@ -11,17 +11,31 @@ pub fn unindexed_like(relation: &Relation) -> CqlError {
     ))
 }
 
-/// The relation as CQL (Cassandra's `Relation.toCQLString`).
+/// The relation as CQL shows it (Cassandra's `Relation.toCQLString`): a quote in a string looks like its end.
 pub fn relation_text(relation: &Relation) -> String {
+    written(relation, &|term| term.to_string())
+}
+
+/// The relation as CQL that can be parsed.
+pub fn relation_source(relation: &Relation) -> String {
+    written(relation, &|term| format!("{term:#}"))
+}
+
+fn written(relation: &Relation, show: &dyn Fn(&Term) -> String) -> String {
+    let column_list = |columns: &[Ident]| list(columns, &Ident::to_cql);
+    let in_list = |values: &InValues| match values {
+        InValues::Marker(_) => "?".to_owned(),
+        InValues::Values(terms) => list(terms, show),
+    };
     match relation {
         Relation::Column {
             column,
             operator,
             term,
         } => {
-            format!("{} {} {term}", column.to_cql(), operator.symbol())
+            format!("{} {} {}", column.to_cql(), operator.symbol(), show(term))
         }
-        Relation::ColumnIn { column, values } => format!("{} IN {}", column.to_cql(), in_text(values)),
+        Relation::ColumnIn { column, values } => format!("{} IN {}", column.to_cql(), in_list(values)),
         Relation::IsNotNull { column } => format!("{} IS NOT NULL", column.to_cql()),
         Relation::Element {
             column,
@@ -29,7 +43,13 @@ pub fn relation_text(relation: &Relation) -> String {
             operator,
             term,
         } => {
-            format!("{}[{key}] {} {term}", column.to_cql(), operator.symbol())
+            format!(
+                "{}[{}] {} {}",
+                column.to_cql(),
+                show(key),
+                operator.symbol(),
+                show(term)
+            )
         }
         Relation::Token {
             columns,
@@ -37,9 +57,10 @@ pub fn relation_text(relation: &Relation) -> String {
             term,
         } => {
             format!(
-                "token{} {} {term}",
-                list_text(columns, Ident::to_cql),
-                operator.symbol()
+                "token{} {} {}",
+                column_list(columns),
+                operator.symbol(),
+                show(term)
             )
         }
         Relation::Tuple {
@@ -47,26 +68,15 @@ pub fn relation_text(relation: &Relation) -> String {
             operator,
             term,
         } => {
-            format!(
-                "{} {} {term}",
-                list_text(columns, Ident::to_cql),
-                operator.symbol()
-            )
+            format!("{} {} {}", column_list(columns), operator.symbol(), show(term))
         }
         Relation::TupleIn { columns, values } => {
-            format!("{} IN {}", list_text(columns, Ident::to_cql), in_text(values))
+            format!("{} IN {}", column_list(columns), in_list(values))
         }
-        Relation::CustomIndex { index, term } => format!("expr({index}, {term})"),
+        Relation::CustomIndex { index, term } => format!("expr({index}, {})", show(term)),
     }
 }
 
-fn in_text(values: &InValues) -> String {
-    match values {
-        InValues::Marker(_) => "?".to_owned(),
-        InValues::Values(terms) => list_text(terms, ToString::to_string),
-    }
-}
-
-fn list_text<T>(items: &[T], text: impl Fn(&T) -> String) -> String {
-    format!("({})", items.iter().map(text).collect::<Vec<_>>().join(", "))
+fn list<T>(items: &[T], show: &dyn Fn(&T) -> String) -> String {
+    format!("({})", items.iter().map(show).collect::<Vec<_>>().join(", "))
 }
