@@ -238,7 +238,12 @@ fn is_compared(statement: &str, expected: &[String]) -> bool {
     let is_schema = ["CREATE", "ALTER", "DROP", "USE", "DESCRIBE", "DESC"].contains(&word.as_str());
     let is_bug = |line: &String| line.starts_with("error ServerError") || line.contains("Failed parsing");
     let is_known = KNOWN_DIFFERENCES.iter().any(|(part, _)| statement.contains(part));
-    is_schema && !is_known && !statement.contains(" -- ") && !expected.iter().any(is_bug)
+    // The values of one that was prepared stand behind it; comments stand before its last line.
+    let has_values = statement
+        .rsplit("\\n")
+        .next()
+        .is_some_and(|last| last.contains(" -- "));
+    is_schema && !is_known && !has_values && !expected.iter().any(is_bug)
 }
 
 /// The statement with every `%rep(text,count)` written out.
