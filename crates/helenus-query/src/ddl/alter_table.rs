@@ -305,7 +305,8 @@ fn rename_columns(table: &Table, renames: &[(ast::Ident, ast::Ident)]) -> Result
                 "Cannot rename non PRIMARY KEY column {from}"
             )));
         }
-        if table.column(to.as_str()).is_some() {
+        let is_taken = builder.columns.iter().any(|column| column.name == to.as_str());
+        if is_taken || table.column(to.as_str()).is_some() {
             return Err(CqlError::invalid(format!(
                 "Cannot rename column {from} to {to} in table '{}'; another column with that name already exists",
                 table.cql_name()
