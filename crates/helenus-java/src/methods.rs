@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use std::rc::Rc;
 
 use helenus_cql::value::{Decimal, civil, uuid};
-use num_bigint::BigInt;
+use num_bigint::{BigInt, Sign};
 
 use crate::ast::Type;
 use crate::classes::whole_name;
@@ -328,6 +328,10 @@ pub(crate) fn hash(value: &Value) -> i32 {
         Value::Float(value) => value.to_bits() as i32,
         Value::Date(millis) => fold(*millis.borrow()),
         Value::Uuid(value) => fold((*value >> 64) as i64 ^ *value as i64),
+        Value::BigInteger(value) => hash_of_integer(value),
+        Value::BigDecimal(value) => hash_of_integer(&value.unscaled)
+            .wrapping_mul(31)
+            .wrapping_add(value.scale),
         Value::List(values) => values.borrow().iter().fold(1i32, |hash_so_far, value| {
             hash_so_far.wrapping_mul(31).wrapping_add(hash(value))
         }),
@@ -347,6 +351,17 @@ pub(crate) fn hash(value: &Value) -> i32 {
                     hash.wrapping_mul(31).wrapping_add(i32::from(unit))
                 }),
         },
+    }
+}
+
+/// `BigInteger.hashCode`
+fn hash_of_integer(value: &BigInt) -> i32 {
+    let (sign, digits) = value.to_u32_digits();
+    let add = |hash: i32, digit: &u32| hash.wrapping_mul(31).wrapping_add(*digit as i32);
+    let magnitude = digits.iter().rev().fold(0, add);
+    match sign {
+        Sign::Minus => magnitude.wrapping_neg(),
+        Sign::NoSign | Sign::Plus => magnitude,
     }
 }
 

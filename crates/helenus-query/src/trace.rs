@@ -86,22 +86,29 @@ pub(crate) fn read(live_rows: usize, tombstones: usize) {
     step(|| format!("Read {live_rows} live rows and {tombstones} tombstone cells"));
 }
 
-/// As much of a statement as is shown. Of one that gives a role a password, nothing that follows the word (Cassandra's
-/// `PasswordObfuscator`).
+/// As much of a statement as a line of the log shows, without a password.
 pub fn shorten(statement: &str) -> &str {
-    let mut end = SHOWN_MAX.min(statement.len());
-    while !statement.is_char_boundary(end) {
+    without_password(beginning(statement))
+}
+
+fn beginning(text: &str) -> &str {
+    let mut end = SHOWN_MAX.min(text.len());
+    while !text.is_char_boundary(end) {
         end -= 1;
     }
-    let shown = statement.get(..end).unwrap_or(statement);
+    text.get(..end).unwrap_or(text)
+}
+
+/// A statement; of one that gives a role a password, nothing that follows the word (Cassandra's `PasswordObfuscator`).
+pub fn without_password(statement: &str) -> &str {
     let find = |word: &str| {
-        let mut parts = shown.as_bytes().windows(word.len());
+        let mut parts = statement.as_bytes().windows(word.len());
         parts.position(|part| part.eq_ignore_ascii_case(word.as_bytes()))
     };
     let has_any = |words: [&str; 2]| words.into_iter().any(|word| find(word).is_some());
     let password = find(PASSWORD).filter(|_| has_any(["create", "alter"]) && has_any(["role", "user"]));
-    let kept = password.and_then(|at| shown.get(..at + PASSWORD.len()));
-    kept.unwrap_or(shown)
+    let kept = password.and_then(|at| statement.get(..at + PASSWORD.len()));
+    kept.unwrap_or(statement)
 }
 
 const PASSWORD: &str = "password";
@@ -116,10 +123,15 @@ pub fn bound_variables(markers: &Markers, values: &BoundValues) -> Vec<(String, 
         let value = match value {
             BoundValue::Set(bytes) => to_cql_literal(&spec.ty, bytes).unwrap_or_else(|error| error),
             BoundValue::Null => "null".to_owned(),
-            BoundValue::Unset => "unset".to_owned(),
+            BoundValue::Unset => "<unset>".to_owned(),
+        };
+        // With the quote that a text began with, as Cassandra has it.
+        let value = match value.len() > SHOWN_MAX {
+            true => format!("{}...'", beginning(&value)),
+            false => value,
         };
         let name = format!("bound_var_{at}_{}", spec.name);
-        (name, shorten(&value).to_owned())
+        (name, value)
     };
     specs.iter().zip(values.iter()).enumerate().map(shown).collect()
 }

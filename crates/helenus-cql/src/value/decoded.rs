@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use bytes::Bytes;
 use num_bigint::BigInt;
 
+use super::pack::pack_map_as_given;
 use super::{
     Decimal, Duration, exactly, inet, is_null, pack_list, pack_map, pack_set, pack_tuple, pack_vector,
     read_elements, read_map, read_tuple, read_vector, validate,
@@ -94,30 +95,47 @@ impl CqlValue {
 
     /// Serializes the value, which must be one of the type; what does not fit encodes as empty.
     pub fn encode(&self, ty: &CqlType) -> Bytes {
+        self.encoded(ty, true)
+    }
+
+    /// The same, with sets and maps in the order that they have, and not in that of their elements.
+    pub fn encode_as_given(&self, ty: &CqlType) -> Bytes {
+        self.encoded(ty, false)
+    }
+
+    fn encoded(&self, ty: &CqlType, sorts: bool) -> Bytes {
+        let all = |values: &[CqlValue], ty: &CqlType| -> Vec<Bytes> {
+            values.iter().map(|value| value.encoded(ty, sorts)).collect()
+        };
         match (self, ty) {
-            (CqlValue::List(values), CqlType::List { element, .. }) => {
-                pack_list(values.iter().map(|value| value.encode(element)))
+            (CqlValue::Set(values), CqlType::Set { element, .. }) if sorts => {
+                pack_set(element, all(values, element))
             }
-            (CqlValue::Set(values), CqlType::Set { element, .. }) => {
-                pack_set(element, values.iter().map(|value| value.encode(element)))
-            }
+            (CqlValue::List(values), CqlType::List { element, .. })
+            | (CqlValue::Set(values), CqlType::Set { element, .. }) => pack_list(all(values, element)),
             (CqlValue::Vector(values), CqlType::Vector { element, .. }) => {
-                pack_vector(element, values.iter().map(|value| value.encode(element)))
+                pack_vector(element, all(values, element))
             }
             (CqlValue::Map(entries), CqlType::Map { key, value, .. }) => {
-                pack_map(key, entries.iter().map(|(k, v)| (k.encode(key), v.encode(value))))
+                let entries = entries
+                    .iter()
+                    .map(|(k, v)| (k.encoded(key, sorts), v.encoded(value, sorts)));
+                match sorts {
+                    true => pack_map(key, entries),
+                    false => pack_map_as_given(&entries.collect::<Vec<_>>()),
+                }
             }
             (CqlValue::Tuple(fields), CqlType::Tuple(elements)) => pack_tuple(
                 fields
                     .iter()
                     .zip(elements.iter())
-                    .map(|(field, ty)| Some(field.as_ref()?.encode(ty))),
+                    .map(|(field, ty)| Some(field.as_ref()?.encoded(ty, sorts))),
             ),
             (CqlValue::Udt(fields), CqlType::Udt { definition, .. }) => pack_tuple(
                 fields
                     .iter()
                     .zip(&definition.fields)
-                    .map(|(value, field)| Some(value.as_ref()?.encode(&field.ty))),
+                    .map(|(value, field)| Some(value.as_ref()?.encoded(&field.ty, sorts))),
             ),
             (scalar, _) => scalar.encode_native(),
         }

@@ -186,11 +186,11 @@ pub fn pack_map<K: AsRef<[u8]>, V: AsRef<[u8]>>(
     entries.reverse();
     entries.sort_by(|a, b| compare(key_type, a.0.as_ref(), b.0.as_ref()));
     entries.dedup_by(|b, a| compare(key_type, a.0.as_ref(), b.0.as_ref()) == Ordering::Equal);
-    pack_sorted_map(&entries)
+    pack_map_as_given(&entries)
 }
 
-/// A map from entries that are in the order of their keys, without duplicates.
-pub fn pack_sorted_map<K: AsRef<[u8]>, V: AsRef<[u8]>>(entries: &[(K, V)]) -> Bytes {
+/// A map from entries as they are: in the order of their keys and without duplicates, unless a function's own code made them.
+pub fn pack_map_as_given<K: AsRef<[u8]>, V: AsRef<[u8]>>(entries: &[(K, V)]) -> Bytes {
     let entries = entries.iter().map(|(key, value)| (key, Some(value.as_ref())));
     pack_entries(entries)
 }

@@ -9,6 +9,7 @@ use helenus_cql::identifier::quote_identifier;
 use helenus_cql::types::{CqlType, UserType, UserTypeField};
 
 use super::{Applied, Change, DdlContext, unchanged};
+use crate::java_order::by_name;
 use crate::response::{ChangeKind, SchemaTarget};
 use crate::schema::{Column, DroppedColumn, Index, Keyspace, Schema, Table, UserAggregate, UserFunction};
 use crate::term::resolve_type;
@@ -225,7 +226,7 @@ fn rename_fields(
     renames: &[(ast::Ident, ast::Ident)],
 ) -> Result<Option<UserType>, CqlError> {
     let mut changed = current.clone();
-    for (from, to) in renames {
+    for (from, to) in by_name(renames.iter().collect(), |(from, _)| from.as_str()) {
         // All at once: names are those of before.
         let position = current
             .fields

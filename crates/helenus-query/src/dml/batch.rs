@@ -363,11 +363,11 @@ async fn run(
         let timestamp_us = bound.timestamp_us.unwrap_or(default_us);
         writes.add(engine, bound, timestamp_us, now_s, None).await?;
     }
+    let mut warnings: Vec<String> = no_grace(kind, bounds).into_iter().collect();
+    warnings.extend(batch_size::check(&engine.limits, kind, &writes)?);
     for bound in bounds.iter().filter(|bound| !bound.writes_nothing()) {
         consistency::require_replicas(engine, &bound.plan.table, options.consistency)?;
     }
-    let mut warnings: Vec<String> = no_grace(kind, bounds).into_iter().collect();
-    warnings.extend(batch_size::check(&engine.limits, kind, &writes)?);
     let together = Together {
         is_logged: kind == BatchKind::Logged,
         is_locked,

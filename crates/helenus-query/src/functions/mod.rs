@@ -56,6 +56,10 @@ pub trait ScalarFunction: Debug + Send + Sync {
     fn executed(&self) -> Vec<Resource> {
         Vec::new()
     }
+    /// False if the result's sets and maps may be in another order than that of their elements, as the code of users leaves them.
+    fn sorts_elements(&self) -> bool {
+        true
+    }
     /// Computes the result. `args` has one value for each of [`ScalarFunction::arg_types`]; each may be null.
     ///
     /// # Errors

@@ -145,7 +145,8 @@ impl Scalar {
             )),
             thrown @ Failure::Thrown { .. } => self.failure(&thrown.to_string()),
         })?;
-        Ok(result.map(|value| value.encode(&self.function.returns)))
+        // A map is shown as the code left it.
+        Ok(result.map(|value| value.encode_as_given(&self.function.returns)))
     }
 
     /// `FunctionExecutionException`
@@ -175,6 +176,10 @@ impl ScalarFunction for Scalar {
 
     /// Nobody knows whether it is.
     fn is_pure(&self) -> bool {
+        false
+    }
+
+    fn sorts_elements(&self) -> bool {
         false
     }
 

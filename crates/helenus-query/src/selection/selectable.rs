@@ -159,12 +159,13 @@ pub(super) fn prepare(
                     S::Column(name) => Some(name.as_str().to_owned()),
                     _ => None,
                 };
+                let key = match prepare(ctx, table, key) {
+                    Err(error) if field.is_none() => return Err(error),
+                    // The name of a field need not be a column's.
+                    key => key,
+                };
                 let value = prepare(ctx, table, value)?;
-                Ok(Entry {
-                    field,
-                    key: prepare(ctx, table, key),
-                    value,
-                })
+                Ok(Entry { field, key, value })
             };
             Selectable::MapOrUserType(entries.iter().map(entry).collect::<Result<_, CqlError>>()?)
         }

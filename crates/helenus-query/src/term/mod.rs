@@ -15,7 +15,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use helenus_cql::error::CqlError;
 use helenus_cql::types::{CqlType, UserType};
-use helenus_cql::value;
+use helenus_cql::value::{self, CqlValue};
 
 pub use assignment::{
     Assignable, Assignment, RawTerm, common_type, exact_term_type, part_spec, test_strictly,
@@ -117,7 +117,14 @@ impl Term {
             }
             Term::Function { function, args } => {
                 let args = args.iter().map(|arg| bind_argument(arg, function.as_ref(), ctx));
-                function.call(&args.collect::<Result<Vec<_>, _>>()?, ctx)
+                let value = function.call(&args.collect::<Result<Vec<_>, _>>()?, ctx)?;
+                if function.sorts_elements() {
+                    return Ok(value);
+                }
+                // What is stored and compared is in order.
+                let ty = function.return_type();
+                let sorted = |value: Bytes| CqlValue::decode(ty, &value).map(|value| value.encode(ty));
+                value.map(sorted).transpose().map_err(CqlError::Server)
             }
         }
     }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use helenus_cql::error::Consistency;
 use helenus_cql::frame::request::StatementRef;
 use helenus_cql::frame::{QueryParameters, Request};
-use helenus_query::trace::{Deleted, Recording, Step, Trace, TraceEvent, Work, shorten};
+use helenus_query::trace::{Deleted, Recording, Step, Trace, TraceEvent, Work, without_password};
 use uuid::Uuid;
 
 use crate::backend::Backend;
@@ -125,12 +125,15 @@ fn describe<B: Backend>(shared: &Shared<B>, request: &Request) -> (&'static str,
     let mut show = |name: &str, value: String| shown.insert(name.to_owned(), value);
     let (what, parameters) = match request {
         Request::Query(query) => {
-            show("query", shorten(&query.query).to_owned());
+            show("query", without_password(&query.query).to_owned());
             ("Execute CQL3 query", Some(&query.parameters))
         }
         Request::Execute(execute) => {
             if let Ok(prepared) = shared.backend.prepared(&execute.id) {
-                show("query", shorten(shared.backend.statement(&prepared)).to_owned());
+                show(
+                    "query",
+                    without_password(shared.backend.statement(&prepared)).to_owned(),
+                );
                 let values = super::requests::values(execute.parameters.clone());
                 for (name, value) in shared.backend.bound_variables(&prepared, &values) {
                     show(&name, value);
@@ -141,9 +144,9 @@ fn describe<B: Backend>(shared: &Shared<B>, request: &Request) -> (&'static str,
         Request::Batch(batch) => {
             for (at, statement) in batch.statements.iter().take(BATCH_SHOWN).enumerate() {
                 let text = match &statement.statement {
-                    StatementRef::Query(text) => shorten(text).to_owned(),
+                    StatementRef::Query(text) => without_password(text).to_owned(),
                     StatementRef::Prepared(id) => match shared.backend.prepared(id) {
-                        Ok(prepared) => shorten(shared.backend.statement(&prepared)).to_owned(),
+                        Ok(prepared) => without_password(shared.backend.statement(&prepared)).to_owned(),
                         Err(_) => continue,
                     },
                 };
@@ -152,7 +155,7 @@ fn describe<B: Backend>(shared: &Shared<B>, request: &Request) -> (&'static str,
             ("Execute batch of CQL3 queries", Some(&batch.parameters))
         }
         Request::Prepare(prepare) => {
-            show("query", shorten(&prepare.query).to_owned());
+            show("query", without_password(&prepare.query).to_owned());
             ("Preparing CQL3 query", None)
         }
         _ => ("Request", None),
