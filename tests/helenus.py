@@ -52,6 +52,11 @@ def free_port_on(*hosts):
             continue
 
 
+def setting_args(settings):
+    """The arguments of `helenus serve` for settings by name."""
+    return [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
+
+
 def wait_until(condition, timeout_s=30, what="condition", interval_s=0.02):
     """Polls `condition` until it returns something true, and returns that."""
     deadline = time.monotonic() + timeout_s

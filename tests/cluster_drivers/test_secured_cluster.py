@@ -27,8 +27,8 @@ def secured(minio, files, tmp_path_factory):
     folder = tmp_path_factory.mktemp("secured")
     settings = {"authenticator": "PasswordAuthenticator", "authorizer": "CassandraAuthorizer",
                 "tls_certificate": files["certificate"], "tls_key": files["key"]}
-    args = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
-    nodes = Cluster(minio, folder, f"s3://{minio.bucket(folder.name.replace('_', '-'))}/store", args=args)
+    url = f"s3://{minio.bucket(folder.name.replace('_', '-'))}/store"
+    nodes = Cluster(minio, folder, url, args=helenus.setting_args(settings))
     yield nodes
     nodes.close()
 

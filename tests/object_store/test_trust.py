@@ -21,7 +21,7 @@ KEYSPACE = "CREATE KEYSPACE o WITH replication = {'class': 'SimpleStrategy', 're
 
 
 def settings(files):
-    return [word for name, file in files.items() for word in ("--set", f"rpc_tls_{name}={file}")]
+    return helenus.setting_args({f"rpc_tls_{name}": file for name, file in files.items()})
 
 
 def wait_for_share(*nodes):

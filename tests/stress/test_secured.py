@@ -18,8 +18,7 @@ def files(tmp_path_factory):
 def secured(files, tmp_path_factory):
     settings = {"authenticator": "PasswordAuthenticator", "authorizer": "CassandraAuthorizer",
                 "tls_certificate": files["certificate"], "tls_key": files["key"]}
-    args = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
-    server = helenus.Node(tmp_path_factory.mktemp("secured"), args=args).start()
+    server = helenus.Node(tmp_path_factory.mktemp("secured"), args=helenus.setting_args(settings)).start()
     yield server
     server.close()
 

@@ -13,6 +13,11 @@ pub fn quote_identifier(name: &str) -> String {
     }
 }
 
+/// A name with its keyspace, each as [`quote_identifier`] shows it.
+pub fn quote_qualified(keyspace: &str, name: &str) -> String {
+    format!("{}.{}", quote_identifier(keyspace), quote_identifier(name))
+}
+
 /// Words that can't be a bare identifier (Cassandra's `ReservedKeywords`). `name` is in lower case.
 fn is_reserved_word(name: &str) -> bool {
     const RESERVED: [&str; 56] = [

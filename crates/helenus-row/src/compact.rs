@@ -256,9 +256,12 @@ impl Purge {
                     if let Some(path_type) = rules.alike(id) {
                         merge_alike(path_type, &mut elements);
                     }
-                    elements.retain_mut(|(_, cell)| {
-                        let kept = self.cell(*cell);
-                        kept.inspect(|kept| *cell = *kept).is_some()
+                    elements.retain_mut(|(_, cell)| match self.cell(*cell) {
+                        Some(kept) => {
+                            *cell = kept;
+                            true
+                        }
+                        None => false,
                     });
                     is_alive |= elements.iter().any(|(_, cell)| cell.is_live(self.now_s));
                     let kept = complex_deletion.filter(|d| !self.forgets(d.local_deletion_s));

@@ -26,7 +26,7 @@ def files(authority):
 
 def serve(folder, files, *names, **more):
     settings = {f"tls_{name}": files[name] for name in ("certificate", "key", *names)} | more
-    return helenus.Node(folder, args=[word for name, value in settings.items() for word in ("--set", f"{name}={value}")])
+    return helenus.Node(folder, args=helenus.setting_args(settings))
 
 
 @pytest.fixture
@@ -168,7 +168,7 @@ def test_the_shell_encrypts(node, files, tmp_path):
 ])
 def test_wrong_files_are_refused_in_words(tmp_path, authority, files, settings, said):
     paths = {name: value if name == "tls_optional" else authority.folder / value for name, value in settings.items()}
-    server = helenus.Node(tmp_path, args=[word for name, value in paths.items() for word in ("--set", f"{name}={value}")])
+    server = helenus.Node(tmp_path, args=helenus.setting_args(paths))
     with pytest.raises(RuntimeError) as refused:
         server.start()
     assert said in str(refused.value)

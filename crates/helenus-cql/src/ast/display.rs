@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Formatter};
 
 use super::map_order::hash_map_order;
 use super::{FunctionName, Literal, LiteralKind, Selector, Term};
-use crate::identifier::quote_identifier;
+use crate::identifier::{quote_identifier, quote_qualified};
 use crate::types::NativeType;
 
 impl Display for Literal {
@@ -73,10 +73,9 @@ impl FunctionName {
         if is_native && self.name.0 == "token" {
             return "token".to_owned();
         }
-        let name = quote_identifier(&self.name.0);
         match &self.keyspace {
-            Some(keyspace) => format!("{}.{name}", quote_identifier(&keyspace.0)),
-            None => name,
+            Some(keyspace) => quote_qualified(&keyspace.0, &self.name.0),
+            None => quote_identifier(&self.name.0),
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use helenus_cql::ast;
 use helenus_cql::error::CqlError;
-use helenus_cql::identifier::quote_identifier;
+use helenus_cql::identifier::quote_qualified;
 use helenus_cql::types::{CqlType, UserType, UserTypeField};
 
 use super::{Applied, Change, DdlContext, unchanged};
@@ -100,7 +100,7 @@ pub fn alter(ctx: &DdlContext<'_>, statement: &ast::AlterType) -> Applied {
                     true => unchanged(),
                     false => Err(CqlError::invalid(format!(
                         "Cannot add field {field} to type {}: a field with name {field} already exists",
-                        cql_name(current)
+                        quote_qualified(&current.keyspace, &current.name)
                     ))),
                 };
             }
@@ -125,15 +125,6 @@ pub fn alter(ctx: &DdlContext<'_>, statement: &ast::AlterType) -> Applied {
     )))
 }
 
-/// `keyspace."Type"`, with quotes where CQL needs them.
-fn cql_name(ty: &UserType) -> String {
-    format!(
-        "{}.{}",
-        quote_identifier(&ty.keyspace),
-        quote_identifier(&ty.name)
-    )
-}
-
 fn add_field(
     ctx: &DdlContext<'_>,
     keyspace: &Keyspace,
@@ -150,7 +141,7 @@ fn add_field(
     if ty.references_udt(&keyspace.name, &current.name) {
         return Err(CqlError::invalid(format!(
             "Cannot add new field {field} of type {shown} to user type {} as it would create a circular reference",
-            cql_name(current)
+            quote_qualified(&current.keyspace, &current.name)
         )));
     }
     let in_partition_key = as_created(keyspace, |table| {
@@ -238,7 +229,7 @@ fn rename_fields(
             }
             return Err(CqlError::invalid(format!(
                 "Unkown field {from} in user type {}",
-                cql_name(current)
+                quote_qualified(&current.keyspace, &current.name)
             )));
         };
         if let Some(field) = changed.fields.get_mut(position) {

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use helenus_cql::identifier::quote_identifier;
+use helenus_cql::identifier::{quote_identifier, quote_qualified};
 use helenus_cql::types::{CqlType, UserType};
 use helenus_cql::value::{hex, to_cql_literal};
 use helenus_row::Order;
@@ -28,10 +28,6 @@ fn map(entries: &BTreeMap<String, String>) -> String {
         .map(|(key, value)| format!("{}: {}", quoted(key), quoted(value)))
         .collect();
     format!("{{{}}}", entries.join(", "))
-}
-
-fn full_name(keyspace: &str, name: &str) -> String {
-    format!("{}.{}", quote_identifier(keyspace), quote_identifier(name))
 }
 
 /// What cannot be recreated, in a comment.
@@ -77,7 +73,7 @@ pub(super) fn user_type(ty: &UserType) -> String {
         .collect();
     format!(
         "CREATE TYPE {} (\n{}\n);",
-        full_name(&ty.keyspace, &ty.name),
+        quote_qualified(&ty.keyspace, &ty.name),
         fields.join(",\n")
     )
 }
@@ -113,7 +109,7 @@ pub(super) fn function(function: &UserFunction) -> String {
     };
     format!(
         "CREATE FUNCTION {}({})\n    {on_null} ON NULL INPUT\n    RETURNS {}\n    LANGUAGE {}\n    AS $${}$$;",
-        full_name(&function.keyspace, &function.name),
+        quote_qualified(&function.keyspace, &function.name),
         arguments.join(", "),
         function_type(&function.returns),
         function.language,
@@ -125,7 +121,7 @@ pub(super) fn function(function: &UserFunction) -> String {
 pub(super) fn aggregate(aggregate: &UserAggregate) -> String {
     let mut text = format!(
         "CREATE AGGREGATE {}({})\n    SFUNC {}\n    STYPE {}",
-        full_name(&aggregate.keyspace, &aggregate.name),
+        quote_qualified(&aggregate.keyspace, &aggregate.name),
         types(&aggregate.arg_types),
         quote_identifier(&aggregate.state_function),
         function_type(&aggregate.state_type)
@@ -146,7 +142,7 @@ pub(super) fn aggregate(aggregate: &UserAggregate) -> String {
 /// CREATE INDEX.
 pub(super) fn index(table: &Table, index: &Index) -> String {
     let name = quote_identifier(&index.name);
-    let table = full_name(&table.keyspace, &table.name);
+    let table = quote_qualified(&table.keyspace, &table.name);
     let target = index.options.get("target").map_or("", String::as_str);
     if index.kind != IndexKind::Custom {
         return format!("CREATE INDEX {name} ON {table} ({target});");
@@ -173,7 +169,7 @@ pub(super) fn table(table: &Table, with_internals: bool) -> String {
 }
 
 fn table_text(table: &Table, with_internals: bool) -> String {
-    let name = full_name(&table.keyspace, &table.name);
+    let name = quote_qualified(&table.keyspace, &table.name);
     let is_virtual = table.kind == TableKind::Virtual && is_virtual_keyspace(&table.keyspace);
     let mut text = format!(
         "{} TABLE {name} (\n",
@@ -379,8 +375,8 @@ fn view_text(table: &Table, view: &View, with_internals: bool) -> String {
     };
     format!(
         "CREATE MATERIALIZED VIEW {} AS\n    SELECT {selected}\n    FROM {}\n    WHERE {}\n    {}\n WITH {};",
-        full_name(&table.keyspace, &table.name),
-        full_name(&table.keyspace, &view.base_table),
+        quote_qualified(&table.keyspace, &table.name),
+        quote_qualified(&table.keyspace, &view.base_table),
         shown_where(view),
         primary_key(table),
         options(table, with_internals, false).join("\n    AND ")

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use helenus_cql::identifier::quote_identifier;
+use helenus_cql::identifier::{quote_identifier, quote_qualified};
 use helenus_cql::types::CqlType;
 use helenus_cql::value::compare::is_canonical;
 use helenus_row::{CellRules, ColumnId, KeyLayout, Order, TableId};
@@ -326,10 +326,6 @@ impl Table {
 
     /// `keyspace."Table"`: the same with quotes where CQL needs them.
     pub fn cql_name(&self) -> String {
-        format!(
-            "{}.{}",
-            quote_identifier(&self.keyspace),
-            quote_identifier(&self.name)
-        )
+        quote_qualified(&self.keyspace, &self.name)
     }
 }

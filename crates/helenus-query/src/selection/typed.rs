@@ -15,7 +15,7 @@ use crate::functions::{self, AggregateFunction, Function, ScalarFunction};
 use crate::plan::PlanContext;
 use crate::response::ColumnSpec;
 use crate::schema::{Column, Table};
-use crate::term::{Assignable, Term};
+use crate::term::{Assignable, Term, unqualified};
 
 /// A selector of a known type.
 #[derive(Debug)]
@@ -250,9 +250,7 @@ impl Typer<'_, '_, '_> {
             if let Node::Term(place) = arg.node
                 && let Some(term) = self.parts.terms.get_mut(place)
             {
-                let name = function.name();
-                let name = name.rsplit_once('.').map_or(name, |(_, name)| name);
-                term.argument_of = Some(name.to_owned());
+                term.argument_of = Some(unqualified(function.name()).to_owned());
             }
         }
         let arg_names: Vec<String> = args.iter().map(|arg| arg.name.clone()).collect();

@@ -245,9 +245,9 @@ fn bind_user_type(
     Ok(value::pack_tuple(bound))
 }
 
-/// A native function's name as messages about its arguments show it.
+/// A function's name as messages about its arguments show it: without its keyspace.
 pub fn unqualified(function: &str) -> &str {
-    function.strip_prefix("system.").unwrap_or(function)
+    function.split_once('.').map_or(function, |(_, name)| name)
 }
 
 fn bind_argument(
