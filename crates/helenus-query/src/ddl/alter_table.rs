@@ -7,7 +7,9 @@ use helenus_cql::value;
 use helenus_row::{ColumnId, Order};
 
 use super::options;
-use super::table::{check_counters, holds_nested_collections, masking_is_off, table_to_change};
+use super::table::{
+    check_counters, holds_nested_collections, masking_is_off, refuse_counters, table_to_change,
+};
 use super::view::UNDELIVERED;
 use super::{Applied, Change, DdlContext, table, unchanged};
 use crate::java_order::by_name;
@@ -128,12 +130,6 @@ fn add_columns(
             )));
         }
         check_re_added(table, definition, &ty)?;
-        if ty.is_counter() && !table.is_counter {
-            return Err(CqlError::Config(format!(
-                "{}: Cannot have a counter column (\"{name}\") in a non counter table",
-                table.full_name()
-            )));
-        }
         let id = column_id(&mut builder, name);
         builder.columns.push(Column {
             name: name.to_owned(),
@@ -151,9 +147,13 @@ fn add_columns(
     if builder.columns.len() == table.columns.len() {
         return Ok(None);
     }
-    let table = builder.build();
-    check_counters(&table)?;
-    Ok(Some(table))
+    let added = builder.build();
+    if table.is_counter {
+        check_counters(&added)?;
+    } else {
+        refuse_counters(&added)?;
+    }
+    Ok(Some(added))
 }
 
 /// The id of a column that is added: the one that it had before it was dropped, or a new one.

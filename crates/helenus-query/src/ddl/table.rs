@@ -391,9 +391,14 @@ pub(super) fn check_counters(table: &Table) -> Result<(), CqlError> {
 /// Only a column of the type `counter` makes a table one of counters, not one of the class that is behind it.
 fn refuse_counters_by_class(table: &Table, declared: &[ast::ColumnDefinition]) -> Result<(), CqlError> {
     let is_counter = |column: &ast::ColumnDefinition| column.ty == ast::TypeName::Native(NativeType::Counter);
-    if declared.iter().any(is_counter) {
-        return Ok(());
+    match declared.iter().any(is_counter) {
+        true => Ok(()),
+        false => refuse_counters(table),
     }
+}
+
+/// For a table that is none of counters.
+pub(super) fn refuse_counters(table: &Table) -> Result<(), CqlError> {
     let mut columns = table.static_columns().iter().chain(table.regular_columns());
     match columns.find(|column| column.ty.is_counter()) {
         Some(column) => Err(CqlError::Config(format!(

@@ -14,7 +14,7 @@ use helenus_cql::types::CqlType;
 use helenus_row::packed::{CellRef, RowRef};
 use helenus_row::read::{LiveColumn, LiveRow, live_row};
 use helenus_row::row::{CellKind, Deletion, Liveness};
-use helenus_row::{KeyKind, Order, RowBuilder, key, merge};
+use helenus_row::{KeyKind, RowBuilder, key, merge};
 use helenus_tablet::Op;
 
 use crate::engine::Engine;
@@ -175,8 +175,7 @@ pub fn values(
     let mut values = all_values(table, index, column, place, row)?;
     if index.kind == IndexKind::Custom && !matches!(column.ty, CqlType::Vector { .. }) {
         values.retain(|value| value.len() <= SAI_VALUE_LEN_MAX);
-        // Of columns in descending order it skips what is empty, even for types to which that is a value; an SASI index does of all.
-        if column.order == Order::Desc || index.is_sasi() {
+        if index.skips_empty(column) {
             values.retain(|value| !value.is_empty());
         }
         if index.is_sasi() && sasi::is_literal(column, index.options.get("is_literal").map(String::as_str)) {

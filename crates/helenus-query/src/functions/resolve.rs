@@ -248,7 +248,14 @@ fn best_match(
 
 fn operator_of(name: &FunctionName) -> Option<char> {
     let symbol = operation::symbol_of(name.name.as_str())?;
-    name.keyspace.is_some().then_some(symbol)
+    is_of_system(name).then_some(symbol)
+}
+
+/// Whether it is called by its keyspace, as operators are: a user's function may have the name of one.
+fn is_of_system(name: &FunctionName) -> bool {
+    name.keyspace
+        .as_ref()
+        .is_some_and(|keyspace| *keyspace == "system")
 }
 
 fn texts(args: &[&dyn Assignable]) -> (String, String) {
@@ -295,7 +302,7 @@ fn disambiguate(
             "Ambiguous '{symbol}' operation with args {left} and {right}: use type hint to disambiguate, example '(int) ?'"
         )));
     }
-    if name.name == "_negate" {
+    if name.name == "_negate" && is_of_system(name) {
         return Err(CqlError::invalid(
             "Ambiguous negation: use type casts to disambiguate",
         ));

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use helenus_cql::types::{CqlType, NativeType};
 use helenus_row::TableId;
 use uuid::Uuid;
 
-use super::{Analysis, Table};
+use super::{Analysis, Column, Table};
 use crate::select::Expression;
 
 /// `system_schema.indexes.kind`.
@@ -105,6 +106,26 @@ impl Index {
             IndexKind::Custom => Analysis::of(&self.options),
             IndexKind::Keys | IndexKind::Composites => None,
         }
+    }
+
+    /// Whether it leaves out what is empty, even of types to which that is a value: an SASI index does, and a storage-attached one unless it
+    /// holds text, booleans or what is frozen (Cassandra's `IndexTermType.skipsEmptyValue`).
+    pub fn skips_empty(&self, column: &Column) -> bool {
+        let ty = match (&column.ty, self.target.kind) {
+            (CqlType::List { element, .. } | CqlType::Set { element, .. }, IndexTargetKind::Values) => {
+                element
+            }
+            (CqlType::Map { key, .. }, IndexTargetKind::Keys) => key,
+            (CqlType::Map { value, .. }, IndexTargetKind::Values) => value,
+            (ty, _) => ty,
+        };
+        let is_literal = match ty {
+            CqlType::Native(native) => {
+                matches!(native, NativeType::Ascii | NativeType::Text | NativeType::Boolean)
+            }
+            _ => true,
+        };
+        self.kind == IndexKind::Custom && (self.is_sasi() || column.is_reversed() || !is_literal)
     }
 }
 

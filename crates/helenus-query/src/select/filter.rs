@@ -346,7 +346,7 @@ impl Expression {
         let mut indexes = table.indexes.iter();
         self.skips_empty = indexes
             .clone()
-            .any(|index| index.is_sasi() && index_choice::supports(index, column, self.operator));
+            .any(|index| index.skips_empty(column) && index_choice::supports(index, column, self.operator));
         let analysis = indexes
             .find(|index| index_choice::supports(index, column, self.operator) && index.analysis().is_some())
             .and_then(|index| index.analysis());

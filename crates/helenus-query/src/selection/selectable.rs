@@ -62,13 +62,40 @@ pub(super) enum Selectable {
     MapOrUserType(Vec<Entry>),
 }
 
-/// An entry of `{a: b}`, whose left side is a key or, in a user type, the name of a field.
+/// An entry of `{a: b}`.
 #[derive(Debug)]
 pub(super) struct Entry {
-    pub field: Option<String>,
-    /// The left side as a key; the error if it can't be one.
-    pub key: Result<Selectable, CqlError>,
+    left: Left,
     pub value: Selectable,
+}
+
+/// The left side of an entry.
+#[derive(Debug)]
+enum Left {
+    /// A field of a user type or, in a map, a column; the error if there is no such column.
+    Name(String, Result<Selectable, CqlError>),
+    Key(Selectable),
+}
+
+impl Entry {
+    /// The name of a field, if it can be one.
+    pub fn field(&self) -> Option<&str> {
+        match &self.left {
+            Left::Name(name, _) => Some(name),
+            Left::Key(_) => None,
+        }
+    }
+
+    /// The left side as a map's key.
+    ///
+    /// # Errors
+    /// `Undefined column name …`.
+    pub fn key(&self) -> Result<&Selectable, &CqlError> {
+        match &self.left {
+            Left::Name(_, column) => column.as_ref(),
+            Left::Key(key) => Ok(key),
+        }
+    }
 }
 
 /// Looks up the names in a selector.
@@ -155,17 +182,12 @@ pub(super) fn prepare(
         S::Set(selectors) => Selectable::Set(all(selectors)?),
         S::MapOrUserType(entries) => {
             let entry = |(key, value): &(ast::Selector, ast::Selector)| {
-                let field = match key {
-                    S::Column(name) => Some(name.as_str().to_owned()),
-                    _ => None,
-                };
-                let key = match prepare(ctx, table, key) {
-                    Err(error) if field.is_none() => return Err(error),
-                    // The name of a field need not be a column's.
-                    key => key,
+                let left = match key {
+                    S::Column(name) => Left::Name(name.as_str().to_owned(), prepare(ctx, table, key)),
+                    _ => Left::Key(prepare(ctx, table, key)?),
                 };
                 let value = prepare(ctx, table, value)?;
-                Ok(Entry { field, key, value })
+                Ok(Entry { left, value })
             };
             Selectable::MapOrUserType(entries.iter().map(entry).collect::<Result<_, CqlError>>()?)
         }
@@ -262,8 +284,8 @@ impl Selectable {
             | Selectable::Element { receiver: inner, .. }
             | Selectable::Slice { receiver: inner, .. } => inner.any_column(is_such),
             Selectable::MapOrUserType(entries) => entries.iter().any(|entry| {
-                let key = entry.key.as_ref().ok().filter(|_| entry.field.is_none());
-                key.is_some_and(|key| key.any_column(is_such)) || entry.value.any_column(is_such)
+                let key = matches!(&entry.left, Left::Key(key) if key.any_column(is_such));
+                key || entry.value.any_column(is_such)
             }),
         }
     }
@@ -311,7 +333,7 @@ impl Selectable {
             part_spec(receiver, "", (**value).clone()),
         );
         Assignment::worst(entries.iter().flat_map(|entry| {
-            let tested = entry.key.as_ref().map(|item| item.test(ctx, &key));
+            let tested = entry.key().map(|item| item.test(ctx, &key));
             [
                 tested.unwrap_or(Assignment::NotAssignable),
                 entry.value.test(ctx, &value),
@@ -324,7 +346,7 @@ impl Selectable {
             return Assignment::NotAssignable;
         };
         let fits = |entry: &Entry| {
-            let field = entry.field.as_ref().and_then(|name| definition.field_index(name));
+            let field = entry.field().and_then(|name| definition.field_index(name));
             let field = field.and_then(|position| definition.fields.get(position));
             field.is_some_and(|field| {
                 entry
@@ -480,10 +502,9 @@ impl fmt::Display for Selectable {
             Selectable::List(items) => write!(f, "[{}]", join(items)),
             Selectable::Set(items) => write!(f, "{{{}}}", join(items)),
             Selectable::MapOrUserType(entries) => {
-                let entry = |entry: &Entry| match (&entry.key, &entry.field) {
-                    (_, Some(field)) => format!("{field}: {}", entry.value),
-                    (Ok(key), None) => format!("{key}: {}", entry.value),
-                    (Err(_), None) => format!("?: {}", entry.value),
+                let entry = |entry: &Entry| match &entry.left {
+                    Left::Name(name, _) => format!("{name}: {}", entry.value),
+                    Left::Key(key) => format!("{key}: {}", entry.value),
                 };
                 let entries: Vec<String> = entries.iter().map(entry).collect();
                 write!(f, "{{{}}}", entries.join(", "))

@@ -438,8 +438,9 @@ impl Typer<'_, '_, '_> {
                 .try_for_each(|entry| field_of(entry, definition).map(drop))?;
         } else if let Selectable::MapOrUserType(entries) = inner {
             // What is no user type is a map, whose keys are columns.
-            let mut keys = entries.iter().map(|entry| &entry.key);
-            keys.try_for_each(|key| key.as_ref().map(drop).map_err(CqlError::clone))?;
+            entries
+                .iter()
+                .try_for_each(|entry| entry.key().map(drop).map_err(CqlError::clone))?;
         }
         if !inner.test(self.ctx, &spec).is_assignable() {
             return Err(CqlError::invalid(format!(

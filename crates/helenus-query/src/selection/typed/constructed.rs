@@ -12,8 +12,8 @@ pub(super) fn field_of<'d>(
     definition: &'d UserType,
 ) -> Result<(usize, &'d UserTypeField), CqlError> {
     let type_name = &definition.name;
-    let Some(field) = &entry.field else {
-        let key = entry.key.as_ref().map(ToString::to_string).unwrap_or_default();
+    let Some(field) = entry.field() else {
+        let key = entry.key().map(ToString::to_string).unwrap_or_default();
         return Err(CqlError::invalid(format!(
             "{key} is not a valid field identifier of type {type_name} "
         )));
@@ -158,7 +158,7 @@ impl Typer<'_, '_, '_> {
                 }
                 let mut typed = Vec::with_capacity(entries.len());
                 for entry in entries {
-                    let entry_key = entry.key.as_ref().map_err(CqlError::clone)?;
+                    let entry_key = entry.key().map_err(CqlError::clone)?;
                     typed.push((
                         self.typed(entry_key, Some(key))?,
                         self.typed(&entry.value, Some(value))?,
