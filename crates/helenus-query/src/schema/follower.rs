@@ -109,7 +109,7 @@ impl Index {
     }
 
     /// Whether it leaves out what is empty, even of types to which that is a value: an SASI index does, and a storage-attached one unless it
-    /// holds text, booleans or what is frozen (Cassandra's `IndexTermType.skipsEmptyValue`).
+    /// holds text, booleans or what is frozen (Cassandra's `IndexTermType.skipsEmptyValue`), and even then if the column is in descending order.
     pub fn skips_empty(&self, column: &Column) -> bool {
         let ty = match (&column.ty, self.target.kind) {
             (CqlType::List { element, .. } | CqlType::Set { element, .. }, IndexTargetKind::Values) => {
