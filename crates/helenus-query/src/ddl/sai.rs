@@ -7,7 +7,7 @@ use helenus_cql::error::CqlError;
 use helenus_cql::types::{CqlType, NativeType};
 
 use crate::schema::sasi::is_text;
-use crate::schema::{Index, IndexTarget, IndexTargetKind, Table};
+use crate::schema::{Index, IndexTarget, Table};
 use crate::select::is_storage_attached;
 
 /// What Cassandra says when a vector is indexed.
@@ -86,7 +86,7 @@ pub fn check(
     if column.is_primary_key() {
         refuse_analysis(options)?;
     }
-    let ty = indexed_type(&column.ty, target.kind);
+    let ty = target.kind.indexed_type(&column.ty);
     check_analysis(ty, options)?;
     check_vector(ty, options)?;
     match ty {
@@ -108,16 +108,6 @@ fn measures_cosine(options: &BTreeMap<String, String>) -> bool {
     options
         .get("similarity_function")
         .is_none_or(|name| name.eq_ignore_ascii_case("cosine"))
-}
-
-/// The type of what stands in the index.
-fn indexed_type(ty: &CqlType, kind: IndexTargetKind) -> &CqlType {
-    match (ty, kind) {
-        (CqlType::Map { key, .. }, IndexTargetKind::Keys) => key,
-        (CqlType::Map { value, .. }, IndexTargetKind::Values) => value,
-        (CqlType::List { element, .. } | CqlType::Set { element, .. }, IndexTargetKind::Values) => element,
-        _ => ty,
-    }
 }
 
 fn is_supported(ty: NativeType) -> bool {

@@ -7,6 +7,7 @@ use helenus_cql::types::{CqlType, NativeType};
 use helenus_row::TableId;
 use uuid::Uuid;
 
+use super::sasi::is_text;
 use super::{Analysis, Column, Table};
 use crate::select::Expression;
 
@@ -69,6 +70,18 @@ impl IndexTargetKind {
     pub fn from_name(name: &str) -> Option<IndexTargetKind> {
         IndexTargetKind::ALL.into_iter().find(|kind| kind.name() == name)
     }
+
+    /// The type of what stands in an index on a column of this type.
+    pub fn indexed_type(self, column: &CqlType) -> &CqlType {
+        match (column, self) {
+            (CqlType::Map { key, .. }, IndexTargetKind::Keys) => key,
+            (CqlType::Map { value, .. }, IndexTargetKind::Values) => value,
+            (CqlType::List { element, .. } | CqlType::Set { element, .. }, IndexTargetKind::Values) => {
+                element
+            }
+            _ => column,
+        }
+    }
 }
 
 /// The column that an index is on, and what of it.
@@ -111,21 +124,11 @@ impl Index {
     /// Whether it leaves out what is empty, even of types to which that is a value: an SASI index does, and a storage-attached one unless it
     /// holds text, booleans or what is frozen (Cassandra's `IndexTermType.skipsEmptyValue`), and even then if the column is in descending order.
     pub fn skips_empty(&self, column: &Column) -> bool {
-        let ty = match (&column.ty, self.target.kind) {
-            (CqlType::List { element, .. } | CqlType::Set { element, .. }, IndexTargetKind::Values) => {
-                element
-            }
-            (CqlType::Map { key, .. }, IndexTargetKind::Keys) => key,
-            (CqlType::Map { value, .. }, IndexTargetKind::Values) => value,
-            (ty, _) => ty,
+        let holds_empty = match self.target.kind.indexed_type(&column.ty) {
+            CqlType::Native(NativeType::Boolean) => true,
+            ty => is_text(ty) || !matches!(ty, CqlType::Native(_)),
         };
-        let is_literal = match ty {
-            CqlType::Native(native) => {
-                matches!(native, NativeType::Ascii | NativeType::Text | NativeType::Boolean)
-            }
-            _ => true,
-        };
-        self.kind == IndexKind::Custom && (self.is_sasi() || column.is_reversed() || !is_literal)
+        self.kind == IndexKind::Custom && (self.is_sasi() || column.is_reversed() || !holds_empty)
     }
 }
 
