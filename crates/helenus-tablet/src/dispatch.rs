@@ -48,7 +48,7 @@ impl Dispatch for Router {
                 continue;
             }
             match self.wait_for_room(tablet, &mut entries) {
-                Ok(()) => tablet.stage.apply(&tablet.cache, part.into_iter()),
+                Ok(()) => tablet.apply(part),
                 Err(error) => result = Err(error),
             }
         }

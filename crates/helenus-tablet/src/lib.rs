@@ -26,10 +26,12 @@ mod dispatch;
 mod drain;
 mod erase;
 mod error;
+mod fences;
 mod files;
 mod filters;
 mod flush;
 mod hooks;
+mod late;
 mod layout;
 pub mod log;
 mod maintenance;
@@ -56,7 +58,10 @@ mod work;
 pub use cache::RowCacheStats;
 pub use config::{StoreConfig, StoreUrl, machine_memory_bytes};
 pub use error::StoreError;
-pub use hooks::{Below, CompactFilter, CompactionContext, Decision, HookError, Hooks, Verdict};
+pub use hooks::{
+    Archives, Below, CompactFilter, CompactionContext, Decision, HookError, Hooks, Newer, Verdict,
+};
+pub use late::LateWrites;
 pub use layout::{FORMAT_VERSION, TokenRange};
 pub use meta::{MetaDoc, MetaExpect, MetaStamp, MetaVersion};
 #[doc(hidden)]

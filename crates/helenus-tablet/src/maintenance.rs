@@ -76,6 +76,9 @@ impl Maintenance {
             self.trim().await;
             self.flush_laggards().await;
             self.clean(&mut watches).await;
+            for tablet in &self.tablets {
+                tablet.see_files();
+            }
             for (tablet, sweep) in self.tablets.iter().zip(&mut sweeps) {
                 sweep
                     .run(tablet, &self.store, &self.clock, self.garbage_age)

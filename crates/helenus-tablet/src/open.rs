@@ -281,6 +281,7 @@ impl Opener {
             stage: Stage::new(tree, StageLimits::new(memtable_bytes), self.hooks.clone()),
             row_cache_on: self.config.row_cache_bytes > 0,
             hooks: self.hooks.clone(),
+            clock: self.clock.clone(),
             counters: TabletCounters::default(),
             compactions,
             scans: Scans::new(),
@@ -317,12 +318,16 @@ impl Opener {
                         continue;
                     }
                     while !tablet.stage.wait_for_room(REPLAY_POLL)? {}
-                    tablet.stage.apply(&tablet.cache, part.into_iter());
+                    tablet.apply(part);
                 }
                 Ok(())
             };
             let tablet_of = |token| dispatch::tablet_of(&tablets, token);
-            log::replay::replay(&path, tablets.len(), &tablet_of, &mut sink)
+            let replayed = log::replay::replay(&path, tablets.len(), &tablet_of, &mut sink)?;
+            for (tablet, flushed) in tablets.iter().zip(flushed) {
+                tablet.compactions.write_times.begin(flushed);
+            }
+            Ok(replayed)
         })
     }
 

@@ -20,6 +20,7 @@ use tokio::sync::{Notify, watch};
 
 use crate::cache::{Folded, RowCache};
 use crate::error::StoreError;
+use crate::fences::Fence;
 use crate::hooks::{HookError, Hooks};
 use crate::often::Often;
 use crate::slices;
@@ -114,6 +115,14 @@ struct Inner {
     closed: bool,
 }
 
+/// What becomes of a cached row that is written depends on this.
+pub(crate) struct Cached {
+    /// The write may be older than a tombstone that the cached row has, and the files no longer have.
+    pub is_late: bool,
+    /// Where the fence of its partition stands.
+    pub fence: Fence,
+}
+
 /// Bounds of a stage.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StageLimits {
@@ -190,17 +199,28 @@ impl Stage {
         }
     }
 
-    /// Takes in operations with the numbers of their records, all at once for readers. What the row cache knows is changed with them.
-    pub fn apply(&self, cache: &RowCache, ops: impl Iterator<Item = (u64, Op)>) {
+    /// Takes in operations with the numbers of their records, all at once for readers. What the row cache knows is changed with them;
+    /// `cached` tells of each operation what that depends on.
+    pub fn apply(
+        &self,
+        cache: &RowCache,
+        ops: impl Iterator<Item = (u64, Op)>,
+        mut cached: impl FnMut(&Op) -> Cached,
+    ) {
         let mut inner = self.inner.lock();
         let inner = &mut *inner;
         let was_empty = inner.active.rows.is_empty();
-        for (lsn, Op { key, operand, .. }) in ops {
+        for (lsn, op) in ops {
+            let Cached { is_late, fence } = cached(&op);
+            let Op { key, operand, .. } = op;
             inner.active.last_lsn = lsn;
             inner.active.operands += 1;
             slices::forget(self.hooks.as_ref(), cache, &key);
             let hash = cache.hash(&key);
-            let whole = cache.fold(hash, &key, &operand, |value| {
+            if is_late {
+                cache.remove(hash, &key);
+            }
+            let whole = cache.fold(hash, &key, &operand, fence, |value| {
                 let merged = self
                     .hooks
                     .merge(&key, Some(value), std::slice::from_ref(&operand));

@@ -224,9 +224,13 @@ impl Store {
     /// Writes the batch, in one or several tablets: all of it or, after a crash or an error, nothing. Returns when it is durable and
     /// seen by reads; with `durable` off it need not be on a local store's disk. A write that was begun goes on when the future is
     /// dropped.
-    pub async fn write(&self, batch: WriteBatch, durable: bool) -> Result<(), StoreError> {
+    pub async fn write(&self, mut batch: WriteBatch, durable: bool) -> Result<(), StoreError> {
         if batch.ops.is_empty() {
             return Ok(());
+        }
+        let late = self.under_archived(&mut batch.ops).await?;
+        if !late.is_empty() {
+            batch.hold = Some(Arc::new((batch.hold.take(), late)));
         }
         let (size, operands) = self.check(&batch)?;
         let (submitted, result) = match &self.place {
@@ -237,6 +241,7 @@ impl Store {
                 let waiter = Waiter {
                     sender,
                     _permit: permit,
+                    _hold: batch.hold,
                 };
                 local.log.submit(batch.ops, durable, waiter);
                 (submitted, receiver.await.unwrap_or(Err(StoreError::Closed)))

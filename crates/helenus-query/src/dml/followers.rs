@@ -13,7 +13,7 @@ use helenus_tablet::Op;
 use super::writes::{HeaderWrite, RowWrite, WriteSet};
 use super::{index, view};
 use crate::ddl::views_of;
-use crate::engine::Engine;
+use crate::engine::{Engine, store_error};
 use crate::schema::Table;
 use crate::storage::Access;
 use crate::storage::read::{
@@ -53,7 +53,8 @@ impl WriteSet {
     }
 
     /// The operands, with the index entries and the rows of views that follow from them. The partitions of tables that have any are locked.
-    pub(crate) async fn indexed_ops(self, engine: &Engine) -> Result<IndexedOps, CqlError> {
+    pub(crate) async fn indexed_ops(mut self, engine: &Engine) -> Result<IndexedOps, CqlError> {
+        self.put_under_archived(engine).await?;
         let (mut added, mut removed) = (Vec::new(), Vec::new());
         let mut views = Vec::new();
         let mut by_row: BTreeMap<RowKey<'_>, (&RowWrite, Vec<Bytes>)> = BTreeMap::new();
@@ -120,6 +121,18 @@ impl WriteSet {
             removed,
             views,
         })
+    }
+
+    /// Puts what arrives late under the tombstones that shadow it, so that nothing follows from what is deleted.
+    async fn put_under_archived(&mut self, engine: &Engine) -> Result<(), CqlError> {
+        let followed = |row: &&mut RowWrite| row.table.has_followers();
+        let mut ops: Vec<Op> = self.rows.iter_mut().filter(followed).map(|row| row.op()).collect();
+        // The write itself waits for compactions.
+        let _late = engine.store.under_archived(&mut ops).await.map_err(store_error)?;
+        for (row, op) in self.rows.iter_mut().filter(followed).zip(ops) {
+            row.operand = op.operand;
+        }
+        Ok(())
     }
 
     /// A header for each partition of a table with views.

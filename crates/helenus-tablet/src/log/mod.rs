@@ -12,6 +12,7 @@ pub(crate) mod replay;
 pub(crate) mod segment;
 mod writer;
 
+use std::any::Any;
 use std::sync::Arc;
 
 use parking_lot::{Condvar, Mutex};
@@ -32,6 +33,8 @@ use crate::store::Op;
 pub(crate) struct Waiter {
     pub sender: oneshot::Sender<Result<(), StoreError>>,
     pub _permit: OwnedSemaphorePermit,
+    /// What its writer holds until the outcome is known.
+    pub _hold: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 impl Waiter {
