@@ -38,6 +38,7 @@ mod often;
 mod open;
 mod pace;
 mod priority;
+mod private;
 mod remote;
 mod scan;
 mod slices;

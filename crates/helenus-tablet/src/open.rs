@@ -243,6 +243,7 @@ impl Opener {
                 log,
                 space,
                 maintenance,
+                clock: self.clock,
                 replayed_records,
                 running: Mutex::new(running),
                 _lock: lock,

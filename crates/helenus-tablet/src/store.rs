@@ -5,7 +5,7 @@ mod figures;
 use std::any::Any;
 use std::fs::File;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -29,6 +29,7 @@ use crate::log::{FRAME_LEN_MAX, Log, Waiter, record_len};
 use crate::maintenance::Maintenance;
 use crate::meta::{Meta, MetaDoc, MetaExpect, MetaStamp, MetaVersion};
 use crate::open::{Background, Opener};
+use crate::private;
 use crate::remote::{self, Bucket, Remote};
 use crate::tablet::Tablet;
 use crate::trace;
@@ -97,6 +98,8 @@ pub(crate) struct Local {
     pub log: Arc<Log>,
     pub space: Arc<Space>,
     pub maintenance: Arc<Maintenance>,
+    /// By which what is stored is stamped.
+    pub clock: Arc<StoreClock>,
     pub replayed_records: u64,
     pub running: Mutex<Running>,
     /// Keeps other processes out.
@@ -159,6 +162,7 @@ impl Store {
         hooks: Arc<dyn Hooks>,
     ) -> Result<Arc<Store>, StoreError> {
         let lock = folders.lock()?;
+        private::tighten(&folders.root);
         let format = folders.load_format(config.tablet_count, config.fsync)?;
         folders.remove_unfinished();
         let log_path = folders.log();
@@ -203,6 +207,25 @@ impl Store {
     /// Identifies the store; made with it.
     pub fn store_id(&self) -> uuid::Uuid {
         self.store_id
+    }
+
+    /// Keeps the clock by which what is stored is stamped beyond the write timestamps that are given, in microseconds: a node that is started
+    /// anew, and the next owner of a tablet in a bucket, go on from there ([`Store::clock_us`]).
+    pub fn keep_clock_beyond(&self, stamps_us: Arc<AtomicI64>) {
+        self.clock().keep_beyond(stamps_us);
+    }
+
+    /// The clock by which what is stored is stamped, in microseconds: beyond every write timestamp that is stored and was given by this node,
+    /// before it was started too, or by a former owner of an open tablet.
+    pub fn clock_us(&self) -> i64 {
+        self.clock().now_ms().saturating_mul(1000)
+    }
+
+    fn clock(&self) -> &StoreClock {
+        match &self.place {
+            Place::Local(local) => &local.clock,
+            Place::Remote(remote) => remote.clock(),
+        }
     }
 
     /// How long a write is waited for at most; a local store has no such limit.

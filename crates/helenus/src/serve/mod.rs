@@ -6,6 +6,7 @@ mod host_id;
 mod settings;
 #[cfg(test)]
 mod settings_tests;
+mod signals;
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -110,6 +111,8 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
         .with(lines)
         .with(helenus_tablet::trace::layer())
         .init();
+    // What the node writes, the object stores beneath too, is its owner's alone.
+    rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     runtime.enable_all().thread_name("helenus");
     if let Some(threads) = config.worker_threads {
@@ -127,6 +130,7 @@ async fn serve(config: Config, began: Instant) -> anyhow::Result<()> {
     // Asked for early: a signal that comes while the store opens must not be lost.
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen for signals")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for signals")?;
+    let hangup = signals::take().context("cannot listen for signals")?;
 
     let identity = cluster::identity(&config)?;
     let engine = open_engine(&config, &identity).await?;
@@ -141,7 +145,7 @@ async fn serve(config: Config, began: Instant) -> anyhow::Result<()> {
         .and_then(|files| files.map(ClientTls::load).transpose())
         .map_err(|error| anyhow!("tls: {error}"))?;
     if let Some(tls) = &tls {
-        tokio::spawn(tls.clone().follow_files(config.tls_reload));
+        tokio::spawn(tls.clone().follow_files(config.tls_reload, hangup));
     }
     let server_config = ServerConfig {
         tls,
