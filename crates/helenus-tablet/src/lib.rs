@@ -16,7 +16,9 @@
 //! What rows mean (merge, compaction) is passed in as [`Hooks`]. The bytes on disk are described in `docs/data-layout.md`.
 
 mod block_cache;
+mod books;
 mod cache;
+mod checked;
 mod clock;
 mod compaction;
 mod config;
@@ -30,6 +32,7 @@ mod files;
 mod filters;
 mod flush;
 mod hooks;
+mod inventory;
 mod layout;
 pub mod log;
 mod maintenance;
@@ -40,7 +43,9 @@ mod pace;
 mod priority;
 mod private;
 mod remote;
+mod room;
 mod scan;
+mod sealed;
 mod slices;
 mod sst_filter;
 mod stage;

@@ -13,6 +13,7 @@ use slatedb_common::metrics::DefaultMetricsRecorder;
 use tokio::sync::Semaphore;
 
 use crate::block_cache::BlockCache;
+use crate::books::Books;
 use crate::cache::RowCache;
 use crate::clock::StoreClock;
 use crate::compaction::{self, Compactions};
@@ -33,6 +34,7 @@ use crate::maintenance::Maintenance;
 use crate::meta::Meta;
 use crate::pace::Debt;
 use crate::priority::give_way;
+use crate::room::Room;
 use crate::stage::{Stage, StageLimits};
 use crate::stats::TabletCounters;
 use crate::store::{Local, PERMIT_BYTES, Place, Running, Store};
@@ -96,6 +98,8 @@ pub(crate) struct Opener {
     pub config: StoreConfig,
     pub hooks: Arc<dyn Hooks>,
     pub format: Format,
+    pub books: Books,
+    pub room: Room,
     pub clock: Arc<StoreClock>,
     pub store: Arc<dyn ObjectStore>,
     pub eraser: Eraser,
@@ -107,7 +111,7 @@ pub(crate) struct Opener {
 
 impl Opener {
     pub async fn open(
-        self,
+        mut self,
         folders: Folders,
         space: Arc<Space>,
         lock: File,
@@ -131,6 +135,8 @@ impl Opener {
                 Ok(db) => db,
                 Err(error) => return Err(self.opening_error(entry.id, &error).await),
             };
+            let flushed = db.manifest().replay_after_wal_id();
+            self.books.inventory.check_flushed(&folders, entry.id, flushed)?;
             last_lsn = last_lsn.max(wal.last_lsn());
             tablets.push(Arc::new(self.tablet(entry, db, compactions)?));
         }
@@ -144,7 +150,12 @@ impl Opener {
                     "reading the log failed: {error}"
                 )))
             })?;
-        let log = Log::new(last_lsn.max(replayed.last_lsn) + 1, replayed.segments);
+        if !self.format.is_checked() {
+            let flushed = tablets.iter().map(|tablet| (tablet.id(), tablet.db.manifest().replay_after_wal_id()));
+            self.books = Books::upgrade(&folders, &self.format, &replayed, flushed.collect(), self.config.fsync)?;
+        }
+        let end = self.books.end.take();
+        let log = Log::new(last_lsn.max(replayed.last_lsn) + 1, replayed.segments, end);
         let router = Arc::new(Router {
             tablets,
             debts,
@@ -217,6 +228,8 @@ impl Opener {
         running.log_thread = Some(thread);
         let maintenance = Arc::new(Maintenance {
             log: log.clone(),
+            inventory: self.books.inventory.clone(),
+            room: self.room,
             folder,
             log_max_bytes: config.log_max_bytes,
             tablets: tablets.clone(),
@@ -234,7 +247,11 @@ impl Opener {
             tablets: ArcSwap::from_pointee(tablets),
             in_flight: Arc::new(Semaphore::new(in_flight_permits as usize)),
             in_flight_permits,
-            meta: Meta::new(self.store.clone(), object_store::path::Path::default(), true),
+            meta: Meta::new(
+                self.store.clone(),
+                object_store::path::Path::default(),
+                Some(self.books.inventory),
+            ),
             metrics: self.metrics,
             block_cache_bytes: config.block_cache_bytes,
             store_id: self.format.store_id,
@@ -306,24 +323,29 @@ impl Opener {
     ) -> tokio::task::JoinHandle<Result<log::replay::Replayed, StoreError>> {
         let clock = self.clock.clone();
         let path = folders.log();
+        let promised = self.books.promised();
         tokio::task::spawn_blocking(move || {
             let manifests = tablets.iter().map(|tablet| tablet.db.manifest());
             let flushed: Vec<u64> = manifests.map(|manifest| manifest.replay_after_wal_id()).collect();
             let mut sink = |time_ms, Record { lsn, ops }| {
                 // Times do not go back behind what was written.
                 clock.raise(time_ms);
-                let parts = dispatch::parts(&tablets, ops.into_iter().map(|op| (lsn, op)));
+                let parts = dispatch::parts(&tablets, ops.into_iter().map(|op| (lsn, op)))?;
                 for ((part, tablet), flushed) in parts.into_iter().zip(&tablets).zip(&flushed) {
-                    if part.is_empty() || lsn <= *flushed {
+                    if part.is_empty() || lsn <= *flushed || tablet.stage.is_stopped() {
                         continue;
                     }
                     while !tablet.stage.wait_for_room(REPLAY_POLL)? {}
-                    tablet.stage.apply(&tablet.cache, part.into_iter());
+                    if let Err(error) = tablet.stage.apply(&tablet.cache, part.into_iter()) {
+                        tracing::error!(tablet = tablet.id(), lsn, %error, "other tablets are served");
+                    }
                 }
                 Ok(())
             };
             let tablet_of = |token| dispatch::tablet_of(&tablets, token);
-            log::replay::replay(&path, tablets.len(), &tablet_of, &mut sink)
+            let replayed = log::replay::replay(&path, promised, tablets.len(), &tablet_of, &mut sink)?;
+            Folder::remove_before(&path, promised.first)?;
+            Ok(replayed)
         })
     }
 

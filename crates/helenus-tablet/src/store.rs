@@ -19,10 +19,11 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use crate::block_cache::BlockCache;
 use crate::clock::StoreClock;
 use crate::config::{StoreConfig, StoreUrl};
-use crate::disk::{LocalStore, Space};
+use crate::disk::{LocalStore, Space, free_bytes};
 use crate::dispatch::tablet_of;
 use crate::erase::Eraser;
 use crate::error::{StoreError, from_slatedb};
+use crate::books::Books;
 use crate::hooks::Hooks;
 use crate::layout::Folders;
 use crate::log::{FRAME_LEN_MAX, Log, Waiter, record_len};
@@ -30,6 +31,8 @@ use crate::maintenance::Maintenance;
 use crate::meta::{Meta, MetaDoc, MetaExpect, MetaStamp, MetaVersion};
 use crate::open::{Background, Opener};
 use crate::private;
+use crate::room::Room;
+use crate::sealed::Seals;
 use crate::remote::{self, Bucket, Remote};
 use crate::tablet::Tablet;
 use crate::trace;
@@ -163,17 +166,19 @@ impl Store {
     ) -> Result<Arc<Store>, StoreError> {
         let lock = folders.lock()?;
         private::tighten(&folders.root);
+        let room = Room::new(&folders.log());
+        room.release_if_full(free_bytes(&folders.root));
         let format = folders.load_format(config.tablet_count, config.fsync)?;
         folders.remove_unfinished();
+        let seals = Arc::<Seals>::default();
+        let books = Books::open(&folders, &format, &seals, config.fsync)?;
         let log_path = folders.log();
-        std::fs::create_dir_all(&log_path)
-            .map_err(|error| StoreError::io("cannot create", &log_path, &error))?;
 
         let space = Arc::new(Space::new(&log_path, config.disk_reserve_bytes));
         let eraser = Eraser::start().map_err(|error| {
             StoreError::Unavailable(format!("cannot start the thread that deletes: {error}"))
         })?;
-        let local = LocalStore::open(&folders.root, space.clone(), eraser.clone(), config.fsync)?;
+        let local = LocalStore::open(&folders.root, space.clone(), eraser.clone(), seals, config.fsync)?;
         let object_store: Arc<dyn ObjectStore> = Arc::new(local);
         let opener = Opener {
             clock: Arc::new(StoreClock::new(config.clock.clone())),
@@ -186,6 +191,8 @@ impl Store {
             config,
             hooks,
             format,
+            books,
+            room,
         };
         opener.open(folders, space, lock).await
     }
@@ -396,6 +403,8 @@ impl Local {
         if let Some(thread) = running.log_thread.take() {
             let _ = tokio::task::spawn_blocking(move || thread.join()).await;
         }
+        self.log.end_segment();
+        self.log.note_end();
         for tablet in tablets {
             tablet.stage.close();
         }

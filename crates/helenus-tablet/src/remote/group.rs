@@ -18,6 +18,7 @@ use super::guard::LogPuts;
 use super::marks;
 use crate::database::LEVEL0_MAX;
 use crate::error::{StoreError, from_slatedb};
+use crate::hooks::HookError;
 use crate::log::record_len;
 use crate::often::Often;
 use crate::pace;
@@ -256,7 +257,15 @@ async fn write_group(
         answer(entries, &Err(error.clone()));
         return Err(error);
     }
-    let (batch, rows) = prepare(tablet, &entries, &unmarks);
+    let (batch, rows) = match prepare(tablet, &entries, &unmarks) {
+        Ok(prepared) => prepared,
+        Err(error) => {
+            // Nothing of the group has been written.
+            tracing::error!(tablet = tablet.id(), %error, "the operands of a row could not be merged");
+            answer(entries, &Err(error.into()));
+            return Ok(());
+        }
+    };
     hosted.puts.begin();
     if let Err(error) = put(tablet, batch).await {
         let told = match &error {
@@ -296,7 +305,7 @@ fn prepare(
     tablet: &Tablet,
     entries: &[Entry],
     unmarks: &[Uuid],
-) -> (slatedb::WriteBatch, HashMap<Bytes, Row>) {
+) -> Result<(slatedb::WriteBatch, HashMap<Bytes, Row>), HookError> {
     let (hooks, cache) = (tablet.hooks.as_ref(), &tablet.cache);
     let mut rows: HashMap<Bytes, Row> = HashMap::new();
     for op in entries.iter().flat_map(|entry| &entry.ops) {
@@ -310,11 +319,7 @@ fn prepare(
             }
             Slot::Occupied(mut occupied) => {
                 let operands = [occupied.get().operand.clone(), op.operand.clone()];
-                match hooks.merge(&op.key, None, &operands) {
-                    Ok(operand) => occupied.get_mut().operand = operand,
-                    // Both were made by this process just now.
-                    Err(error) => tracing::error!(%error, "a row's operands could not be merged"),
-                }
+                occupied.get_mut().operand = hooks.merge(&op.key, None, &operands)?;
             }
         }
     }
@@ -347,7 +352,7 @@ fn prepare(
     for id in unmarks {
         batch.delete(marks::mark(*id));
     }
-    (batch, rows)
+    Ok((batch, rows))
 }
 
 /// Makes a batch durable.
