@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+import time
 
 import pytest
 
@@ -39,24 +40,32 @@ def shim(tmp_path_factory):
     return str(folder / "shim.so")
 
 
+def connect(node):
+    """A session whose writes have the server's timestamps."""
+    session = node.connect()
+    session.use_client_timestamp = False
+    return session
+
+
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("clean", [True, False], ids=["stopped", "killed"])
 def test_writes_are_seen_after_the_clock_is_set_back(tmp_path, shim, clean):
     node = helenus.Node(tmp_path, env={"LD_PRELOAD": shim, "CLOCK_AHEAD_S": str(YEAR_S)}).start()
     try:
-        session = node.connect()
+        session = connect(node)
         session.execute("CREATE KEYSPACE c WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
         session.execute("CREATE TABLE c.t (k int PRIMARY KEY, v text)")
         session.execute("INSERT INTO c.t (k, v) VALUES (1, 'ahead')")
         session.execute("INSERT INTO c.t (k, v) VALUES (2, 'deleted')")
         session.execute("DELETE FROM c.t WHERE k = 2")
         written_us = session.execute("SELECT writetime(v) AS t FROM c.t WHERE k = 1").one().t
+        assert written_us > (time.time() + YEAR_S / 2) * 1e6
         node.close_clients()
         node.terminate() if clean else node.kill()
         node.env = {}
         for round in range(2):
             node.start()
-            session = node.connect()
+            session = connect(node)
             for k in (1, 2):
                 session.execute(f"INSERT INTO c.t (k, v) VALUES ({k}, 'back {round}')")
             rows = {r.k: r for r in session.execute("SELECT k, v, writetime(v) AS t FROM c.t")}

@@ -31,8 +31,13 @@ def segments(store):
     return sorted((store / "log").glob("*.log"))
 
 
-def frames_end(segment):
-    return len(segment.read_bytes().rstrip(b"\0"))
+def frames(segment):
+    """Where its frames begin, and where the last one ends: behind them there may be some of the file's former life."""
+    raw, at, found = segment.read_bytes(), 64, []
+    while raw[at:at + 4] == b"HLRF" and struct.unpack_from("<Q", raw, at + 16)[0] == int(segment.stem, 16):
+        found.append(at)
+        at += 40 + struct.unpack_from("<I", raw, at + 8)[0]
+    return [*found, at]
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +59,7 @@ def store(tmp_path_factory):
         session.execute(insert, (k, value(k)))
     newest = segments(node.store)[-1]
     if (node.store / "log" / "END").exists():
-        helenus.wait_until(lambda: noted_end(node.store)[1] >= frames_end(newest) - 8, 10, "the log's end is noted")
+        helenus.wait_until(lambda: noted_end(node.store) == (int(newest.stem, 16), frames(newest)[-1]), 10, "the log's end is noted")
     node.close()
     assert len(segments(node.store)) > 2
     return node.store
@@ -93,8 +98,8 @@ def blank(path, at):
 
 def frame_border(path):
     """Where a frame in the middle of a segment begins."""
-    raw = path.read_bytes()
-    return raw.index(b"HLRF", frames_end(path) // 2)
+    begins = frames(path)[:-1]
+    return begins[len(begins) // 2]
 
 
 LOG_DAMAGES = {
@@ -166,7 +171,9 @@ def test_flipped_bits_in_small_documents(store, tmp_path):
             assert words is None or pathlib.Path(name).name in words, f"{name}, byte {at}: {words}"
             shutil.rmtree(copy)
             shutil.rmtree(tmp_path / "node")
-    assert all(any(found for (name, _), found in outcomes.items() if name == this) for this in names), outcomes
+    unnoticed = {name for name in names if not any(found for (this, _), found in outcomes.items() if this == name)}
+    # That has two slots of which one is enough.
+    assert unnoticed <= {"log/END"}, outcomes
 
 
 @pytest.mark.timeout(120)

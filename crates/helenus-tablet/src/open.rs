@@ -385,8 +385,16 @@ impl Opener {
     /// the newest, which it reads first.
     async fn opening_error(&self, tablet: u32, error: &slatedb::Error) -> StoreError {
         let error = from_slatedb(error);
-        let StoreError::Unavailable(detail) = &error else {
-            return error;
+        let detail = match &error {
+            StoreError::Unavailable(detail) => detail,
+            // The folder's lock keeps other writers out.
+            StoreError::Fenced => {
+                return StoreError::Corrupt {
+                    file: tablet_path(tablet).join("manifest").to_string(),
+                    detail: "the newest manifest is missing: the tablet's compactions were written by a later one".into(),
+                };
+            }
+            _ => return error,
         };
         if !detail.contains("transactional object") {
             return error;
