@@ -135,7 +135,8 @@ impl Inventory {
 pub(crate) fn missing(file: &str) -> StoreError {
     StoreError::Corrupt {
         file: file.into(),
-        detail: "the file is missing, and it was there: put it back, or take the whole folder from a backup".into(),
+        detail: "the file is missing, and it was there: put it back, or take the whole folder from a backup"
+            .into(),
     }
 }
 

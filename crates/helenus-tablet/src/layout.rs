@@ -206,7 +206,10 @@ impl Folders {
 
     /// Where a tablet's manifests lie.
     pub fn manifests(&self, tablet: u32) -> PathBuf {
-        self.root.join("tablets").join(tablet.to_string()).join("manifest")
+        self.root
+            .join("tablets")
+            .join(tablet.to_string())
+            .join("manifest")
     }
 
     /// Makes the folder and takes its lock, which lasts as long as the file that is returned.
@@ -292,7 +295,11 @@ impl Folders {
             ..format.clone()
         };
         let upgraded = self.write_format(&newest, contents, reached, fsync)?;
-        tracing::info!(before = format.format, now = FORMAT_VERSION, "the store's format is a newer one now");
+        tracing::info!(
+            before = format.format,
+            now = FORMAT_VERSION,
+            "the store's format is a newer one now"
+        );
         Ok(upgraded)
     }
 

@@ -16,7 +16,10 @@ fn ring_is_covered() {
 /// The checksum in a file, as it must be.
 fn checksum(text: &str) -> String {
     let at = text.find(",\n  \"checksum\"").unwrap();
-    format!("{:08x}", crate::log::crc32c(format!("{}\n}}\n", &text[..at]).as_bytes()))
+    format!(
+        "{:08x}",
+        crate::log::crc32c(format!("{}\n}}\n", &text[..at]).as_bytes())
+    )
 }
 
 #[test]
@@ -56,12 +59,10 @@ fn a_log_apart_is_named() {
     let apart = plain.clone().with_log_store("s3://log/here".into());
     let text = String::from_utf8(apart.encode()).unwrap();
     let plain = String::from_utf8(plain.encode()).unwrap();
-    let expected = plain
-        .replace(&checksum(&plain), &checksum(&text))
-        .replace(
-            "  \"tablets\"",
-            "  \"log_store\": \"s3://log/here\",\n  \"tablets\"",
-        );
+    let expected = plain.replace(&checksum(&plain), &checksum(&text)).replace(
+        "  \"tablets\"",
+        "  \"log_store\": \"s3://log/here\",\n  \"tablets\"",
+    );
     assert_eq!(text, expected);
     assert_eq!(Format::decode(text.as_bytes(), "FORMAT").unwrap(), apart);
 }

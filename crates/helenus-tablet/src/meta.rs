@@ -266,7 +266,9 @@ impl Meta {
                 Err(object_store::Error::AlreadyExists { .. } | object_store::Error::Precondition { .. }) => {
                     return self.is_put(path, &id).await;
                 }
-                Err(error @ object_store::Error::Generic { .. }) if !self.is_local() && attempt < ATTEMPTS => {
+                Err(error @ object_store::Error::Generic { .. })
+                    if !self.is_local() && attempt < ATTEMPTS =>
+                {
                     tracing::debug!(object = %path, %error, "a document could not be written; trying again");
                     tokio::time::sleep(PAUSE * attempt).await;
                     attempt += 1;

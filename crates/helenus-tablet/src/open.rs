@@ -151,8 +151,16 @@ impl Opener {
                 )))
             })?;
         if !self.format.is_checked() {
-            let flushed = tablets.iter().map(|tablet| (tablet.id(), tablet.db.manifest().replay_after_wal_id()));
-            self.books = Books::upgrade(&folders, &self.format, &replayed, flushed.collect(), self.config.fsync)?;
+            let flushed = tablets
+                .iter()
+                .map(|tablet| (tablet.id(), tablet.db.manifest().replay_after_wal_id()));
+            self.books = Books::upgrade(
+                &folders,
+                &self.format,
+                &replayed,
+                flushed.collect(),
+                self.config.fsync,
+            )?;
         }
         let end = self.books.end.take();
         let log = Log::new(last_lsn.max(replayed.last_lsn) + 1, replayed.segments, end);
@@ -391,7 +399,9 @@ impl Opener {
             StoreError::Fenced => {
                 return StoreError::Corrupt {
                     file: tablet_path(tablet).join("manifest").to_string(),
-                    detail: "the newest manifest is missing: the tablet's compactions were written by a later one".into(),
+                    detail:
+                        "the newest manifest is missing: the tablet's compactions were written by a later one"
+                            .into(),
                 };
             }
             _ => return error,

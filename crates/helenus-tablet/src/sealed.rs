@@ -119,7 +119,10 @@ fn opened(bytes: &Bytes, required: bool) -> std::result::Result<Bytes, &'static 
             false => Ok(bytes.clone()),
         };
     }
-    let len = bytes.len().checked_sub(SEAL_LEN).ok_or("the document was cut off")?;
+    let len = bytes
+        .len()
+        .checked_sub(SEAL_LEN)
+        .ok_or("the document was cut off")?;
     let content = bytes.slice(..len);
     match bytes.slice(len..).get_u32_le() == crc32c(&content) {
         true => Ok(content),
@@ -162,7 +165,9 @@ mod tests {
     #[test]
     fn the_documents_of_an_older_store_are_sealed_once() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("tablets/7/manifest/00000000000000000003.manifest");
+        let path = folder
+            .path()
+            .join("tablets/7/manifest/00000000000000000003.manifest");
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, CONTENT).unwrap();
         for _ in 0..2 {

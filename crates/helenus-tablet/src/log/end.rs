@@ -89,7 +89,10 @@ impl End {
             .map_err(failed)?;
         let bytes = std::fs::read(&path).map_err(failed)?;
         let slots = [0, STRIDE].map(|slot| bytes.get(slot..).and_then(Reached::decode));
-        let last = slots.into_iter().zip(0..).filter_map(|(found, slot)| Some((found?, slot)));
+        let last = slots
+            .into_iter()
+            .zip(0..)
+            .filter_map(|(found, slot)| Some((found?, slot)));
         let last = last.max().ok_or_else(|| StoreError::Corrupt {
             file: path.display().to_string(),
             detail: "the file does not match its checksums".into(),
@@ -114,7 +117,9 @@ impl End {
         let slot = 1 - last.1;
         match self.file.write_all_at(&reached.encode(), (slot * STRIDE) as u64) {
             Ok(()) => *last = (reached, slot),
-            Err(error) => tracing::debug!(path = %self.path.display(), %error, "the log's end could not be noted"),
+            Err(error) => {
+                tracing::debug!(path = %self.path.display(), %error, "the log's end could not be noted")
+            }
         }
     }
 }
@@ -130,7 +135,11 @@ mod tests {
 
     #[test]
     fn slot_bytes() {
-        let hex: String = REACHED.encode().iter().map(|byte| format!("{byte:02x}")).collect();
+        let hex: String = REACHED
+            .encode()
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
         assert_eq!(hex, "484c4e53454e440a050000000000000068100000000000000000");
     }
 
@@ -138,14 +147,21 @@ mod tests {
     fn the_furthest_intact_slot_counts() {
         let folder = tempfile::tempdir().unwrap();
         let end = End::create(folder.path(), REACHED, false).unwrap();
-        let further = Reached { offset: 5000, ..REACHED };
+        let further = Reached {
+            offset: 5000,
+            ..REACHED
+        };
         end.note(further);
         end.note(REACHED);
         assert_eq!(End::open(folder.path()).unwrap().reached(), further);
         // That slot torn, the other one counts.
         let path = End::path(folder.path());
         let mut bytes = std::fs::read(&path).unwrap();
-        let slot = if Reached::decode(&bytes) == Some(further) { 0 } else { STRIDE };
+        let slot = if Reached::decode(&bytes) == Some(further) {
+            0
+        } else {
+            STRIDE
+        };
         bytes[slot + 17] ^= 1;
         std::fs::write(&path, &bytes).unwrap();
         assert_eq!(End::open(folder.path()).unwrap().reached(), REACHED);
@@ -154,6 +170,9 @@ mod tests {
         let text = End::open(folder.path()).unwrap_err().to_string();
         assert!(text.contains("log/END") || text.contains("/END"), "{text}");
         std::fs::remove_file(&path).unwrap();
-        assert!(matches!(End::open(folder.path()), Err(StoreError::Corrupt { .. })));
+        assert!(matches!(
+            End::open(folder.path()),
+            Err(StoreError::Corrupt { .. })
+        ));
     }
 }

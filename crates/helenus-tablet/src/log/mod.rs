@@ -18,11 +18,11 @@ use std::sync::Arc;
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
+pub(crate) use end::{End, Reached};
 pub use frame::{
     FRAME_LEN_MAX, FrameHeader, LOG_VERSION, Record, SegmentHeader, crc32c, decode_records, encode_record,
     record_len,
 };
-pub(crate) use end::{End, Reached};
 pub(crate) use segment::SegmentInfo;
 pub(crate) use writer::{Dispatch, start};
 

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use bytes::Bytes;
 
+use super::Reached;
 use super::frame::{
     FRAME_HEADER_LEN, FrameHeader, HeaderError, Record, SEGMENT_HEADER_LEN, SegmentHeader, decode_records,
 };
-use super::Reached;
 use super::segment::{Folder, SegmentInfo, segment_path};
 use crate::error::StoreError;
 use crate::inventory::missing;
@@ -72,7 +72,11 @@ pub(crate) fn replay(
             path: &path,
             number: header.number,
             end: headers.get(index + 1).map(|next| next.previous_end),
-            kept: if header.number == reached.segment { reached.offset } else { 0 },
+            kept: if header.number == reached.segment {
+                reached.offset
+            } else {
+                0
+            },
             offset: SEGMENT_HEADER_LEN as u64,
         };
         segment.check_len(header.file_len)?;
@@ -169,7 +173,11 @@ impl SegmentReader<'_> {
     fn check_len(&self, made: u64) -> Result<(), StoreError> {
         let len = self.bytes.len() as u64;
         match len < made {
-            true => Err(corrupt(self.path, len, &format!("the file is cut off, it had {made} bytes"))),
+            true => Err(corrupt(
+                self.path,
+                len,
+                &format!("the file is cut off, it had {made} bytes"),
+            )),
             false => Ok(()),
         }
     }

@@ -69,10 +69,16 @@ fn read(folder: &Path) -> Result<(Vec<u64>, Replayed), StoreError> {
 
 fn read_promised(folder: &Path, promised: Promised) -> Result<(Vec<u64>, Replayed), StoreError> {
     let mut lsns = Vec::new();
-    let replayed = replay(folder, promised, 2, &|token| (token % 2) as usize, &mut |_, record| {
-        lsns.push(record.lsn);
-        Ok(())
-    })?;
+    let replayed = replay(
+        folder,
+        promised,
+        2,
+        &|token| (token % 2) as usize,
+        &mut |_, record| {
+            lsns.push(record.lsn);
+            Ok(())
+        },
+    )?;
     Ok((lsns, replayed))
 }
 
@@ -231,7 +237,10 @@ fn segments_that_are_promised_must_be_there() {
         let folder = tempfile::tempdir().unwrap();
         kept.save(folder.path(), 0);
         let text = corrupt_text_promised(folder.path(), promised(1, 2, end));
-        assert!(text.contains(&format!("000{lost}.log: the file is missing")), "{text}");
+        assert!(
+            text.contains(&format!("000{lost}.log: the file is missing")),
+            "{text}"
+        );
     }
     // One that was retired need not be.
     let folder = tempfile::tempdir().unwrap();
@@ -270,7 +279,11 @@ fn a_frame_that_was_on_disk_is_no_torn_one() {
         };
         cut.save(folder.path(), 8192);
         let read = read_promised(folder.path(), promised(1, 2, promised_end));
-        assert_eq!(read.is_ok(), is_fine, "cut at {at}, promised {promised_end}: {read:?}");
+        assert_eq!(
+            read.is_ok(),
+            is_fine,
+            "cut at {at}, promised {promised_end}: {read:?}"
+        );
     }
 }
 

@@ -108,7 +108,10 @@ async fn what_cannot_be_merged_stops_its_tablet_and_stays_in_the_log() {
         batch.merge(token(poisoned.as_bytes()), key(poisoned), key(operand));
     }
     let refused = store.write(batch, true).await.unwrap_err().to_string();
-    assert!(refused.contains("stopped") && refused.contains("poison"), "{refused}");
+    assert!(
+        refused.contains("stopped") && refused.contains("poison"),
+        "{refused}"
+    );
     // Neither reads nor writes pass over it, in this run or the next one of the same binary.
     let mut store = store;
     for _ in 0..2 {
@@ -117,13 +120,19 @@ async fn what_cannot_be_merged_stops_its_tablet_and_stays_in_the_log() {
         assert!(read.contains("stopped"), "{read}");
         assert!(try_write(&store, poisoned, "later").await.is_err());
         let troubles = store.troubles();
-        assert!(troubles.len() == 1 && troubles[0].contains("stopped"), "{troubles:?}");
+        assert!(
+            troubles.len() == 1 && troubles[0].contains("stopped"),
+            "{troubles:?}"
+        );
         drop(store);
         store = open_poisoned(folder.path()).await;
     }
     drop(store);
     let store = open(folder.path()).await;
-    assert_eq!(read(&store, poisoned).await.as_deref(), Some("first,second,poison"));
+    assert_eq!(
+        read(&store, poisoned).await.as_deref(),
+        Some("first,second,poison")
+    );
     write(&store, other, "x").await;
     store.close().await.unwrap();
 }
