@@ -1,6 +1,7 @@
 //! Hands the log's groups to the tablets' stages, and tells the writers.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
@@ -52,6 +53,7 @@ impl Dispatch for Router {
             let room = self.wait_for_room(tablet, &mut entries);
             let applied = room.and_then(|()| tablet.stage.apply(&tablet.cache, part.into_iter()));
             if let Err(error) = applied {
+                self.log.is_obstructed.store(true, Ordering::Relaxed);
                 result = Err(error);
             }
         }

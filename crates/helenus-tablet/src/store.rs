@@ -261,6 +261,9 @@ impl Store {
         let (size, operands) = self.check(&batch)?;
         let (submitted, result) = match &self.place {
             Place::Local(local) => {
+                if local.log.is_obstructed.load(Ordering::Relaxed) {
+                    self.refuse_failed(&batch)?;
+                }
                 let permit = self.permit(local, size).await?;
                 let submitted = Instant::now();
                 let (sender, receiver) = oneshot::channel();
@@ -278,6 +281,16 @@ impl Store {
         };
         account(submitted, operands);
         result
+    }
+
+    /// Refuses a write to a tablet that takes none any more.
+    fn refuse_failed(&self, batch: &WriteBatch) -> Result<(), StoreError> {
+        for op in &batch.ops {
+            if let Some(error) = self.tablet(op.token)?.stage.failure() {
+                return Err(error);
+            }
+        }
+        Ok(())
     }
 
     /// The size of a batch as a record, and its number of operations, if it may be written.

@@ -14,6 +14,7 @@ pub(crate) mod segment;
 mod writer;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
@@ -70,6 +71,8 @@ pub(crate) struct Log {
     pub counters: LogCounters,
     /// Where it is noted how far the log has come.
     end: Option<End>,
+    /// Whether a tablet has refused what is in the log: writes to it are refused before they are.
+    pub is_obstructed: AtomicBool,
 }
 
 impl Log {
@@ -86,6 +89,7 @@ impl Log {
             segments: Mutex::new(segments),
             counters: LogCounters::default(),
             end,
+            is_obstructed: AtomicBool::new(false),
         })
     }
 

@@ -111,8 +111,7 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
         .with(lines)
         .with(helenus_tablet::trace::layer())
         .init();
-    // What the node writes, the object stores beneath too, is its owner's alone.
-    rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
+    crate::keep_files_private();
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     runtime.enable_all().thread_name("helenus");
     if let Some(threads) = config.worker_threads {
