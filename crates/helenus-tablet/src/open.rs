@@ -1,5 +1,6 @@
 //! Opens a store: its tablets' databases, and the replay of the log into the tablets.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -129,14 +130,16 @@ impl Opener {
         }
         let opened = futures::future::join_all(opening).await;
         let mut tablets = Vec::new();
-        let mut last_lsn = 0;
+        let (mut last_lsn, mut flushed) = (0, BTreeMap::new());
         for ((entry, wal, compactions), db) in parts.into_iter().zip(opened) {
             let db = match db.map_err(|error| StoreError::Unavailable(error.to_string()))? {
                 Ok(db) => db,
                 Err(error) => return Err(self.opening_error(entry.id, &error).await),
             };
-            let flushed = db.manifest().replay_after_wal_id();
-            self.books.inventory.check_flushed(&folders, entry.id, flushed)?;
+            // As it is stored: replay may flush, and what the manifest says then is stored later.
+            let after = db.manifest().replay_after_wal_id();
+            self.books.inventory.check_flushed(&folders, entry.id, after)?;
+            flushed.insert(entry.id, after);
             last_lsn = last_lsn.max(wal.last_lsn());
             tablets.push(Arc::new(self.tablet(entry, db, compactions)?));
         }
@@ -151,16 +154,8 @@ impl Opener {
                 )))
             })?;
         if !self.format.is_checked() {
-            let flushed = tablets
-                .iter()
-                .map(|tablet| (tablet.id(), tablet.db.manifest().replay_after_wal_id()));
-            self.books = Books::upgrade(
-                &folders,
-                &self.format,
-                &replayed,
-                flushed.collect(),
-                self.config.fsync,
-            )?;
+            let fsync = self.config.fsync;
+            self.books = Books::upgrade(&folders, &self.format, &replayed, flushed, fsync)?;
         }
         let end = self.books.end.take();
         let log = Log::new(last_lsn.max(replayed.last_lsn) + 1, replayed.segments, end);
