@@ -110,6 +110,15 @@ pub(crate) struct Opener {
     pub writing: Background,
 }
 
+/// The tablets as they are stored, before the log is replayed.
+#[derive(Default)]
+struct Stored {
+    tablets: Vec<Arc<Tablet>>,
+    last_lsn: u64,
+    /// By tablet, the last record that is in its SSTables.
+    flushed: BTreeMap<u32, u64>,
+}
+
 impl Opener {
     pub async fn open(
         mut self,
@@ -117,32 +126,8 @@ impl Opener {
         space: Arc<Space>,
         lock: File,
     ) -> Result<Arc<Store>, StoreError> {
-        let mut opening = Vec::new();
-        let mut parts = Vec::new();
-        let databases = self.databases();
-        for entry in &self.format.tablets {
-            let wal = TabletWal::new();
-            // Built there, SlateDB's own tasks live on the background runtime.
-            let compactions = Arc::<Compactions>::default();
-            let database = self.database(&databases, entry, wal.clone(), compactions.clone());
-            opening.push(self.background.handle.spawn(database));
-            parts.push((entry, wal, compactions));
-        }
-        let opened = futures::future::join_all(opening).await;
-        let mut tablets = Vec::new();
-        let (mut last_lsn, mut flushed) = (0, BTreeMap::new());
-        for ((entry, wal, compactions), db) in parts.into_iter().zip(opened) {
-            let db = match db.map_err(|error| StoreError::Unavailable(error.to_string()))? {
-                Ok(db) => db,
-                Err(error) => return Err(self.opening_error(entry.id, &error).await),
-            };
-            // As it is stored: replay may flush, and what the manifest says then is stored later.
-            let after = db.manifest().replay_after_wal_id();
-            self.books.inventory.check_flushed(&folders, entry.id, after)?;
-            flushed.insert(entry.id, after);
-            last_lsn = last_lsn.max(wal.last_lsn());
-            tablets.push(Arc::new(self.tablet(entry, db, compactions)?));
-        }
+        let stored = self.stored(&folders).await?;
+        let tablets = stored.tablets;
         let mut running = Running::default();
         let debts = self.drain(&tablets, &mut running);
         let replayed = self
@@ -155,10 +140,10 @@ impl Opener {
             })?;
         if !self.format.is_checked() {
             let fsync = self.config.fsync;
-            self.books = Books::upgrade(&folders, &self.format, &replayed, flushed, fsync)?;
+            self.books = Books::upgrade(&folders, &self.format, &replayed, stored.flushed, fsync)?;
         }
         let end = self.books.end.take();
-        let log = Log::new(last_lsn.max(replayed.last_lsn) + 1, replayed.segments, end);
+        let log = Log::new(stored.last_lsn.max(replayed.last_lsn) + 1, replayed.segments, end);
         let router = Arc::new(Router {
             tablets,
             debts,
@@ -174,6 +159,37 @@ impl Opener {
             running,
             (replayed.newest, replayed.records),
         )
+    }
+
+    /// Opens the tablets' databases.
+    async fn stored(&self, folders: &Folders) -> Result<Stored, StoreError> {
+        let mut opening = Vec::new();
+        let mut parts = Vec::new();
+        let databases = self.databases();
+        for entry in &self.format.tablets {
+            let wal = TabletWal::new();
+            // Built there, SlateDB's own tasks live on the background runtime.
+            let compactions = Arc::<Compactions>::default();
+            let database = self.database(&databases, entry, wal.clone(), compactions.clone());
+            opening.push(self.background.handle.spawn(database));
+            parts.push((entry, wal, compactions));
+        }
+        let opened = futures::future::join_all(opening).await;
+        let mut stored = Stored::default();
+        for ((entry, wal, compactions), db) in parts.into_iter().zip(opened) {
+            let db = match db.map_err(|error| StoreError::Unavailable(error.to_string()))? {
+                Ok(db) => db,
+                Err(error) => return Err(self.opening_error(entry.id, &error).await),
+            };
+            let after = db.manifest().replay_after_wal_id();
+            self.books.inventory.check_flushed(folders, entry.id, after)?;
+            stored.flushed.insert(entry.id, after);
+            stored.last_lsn = stored.last_lsn.max(wal.last_lsn());
+            stored
+                .tablets
+                .push(Arc::new(self.tablet(entry, db, compactions)?));
+        }
+        Ok(stored)
     }
 
     /// Has what is staged drained, and flushed in time.
