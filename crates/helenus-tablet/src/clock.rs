@@ -99,6 +99,16 @@ mod tests {
     }
 
     #[test]
+    fn what_has_expired_is_told_by_the_machines_clock() {
+        let clock = StoreClock::new(None);
+        let day_ms = 24 * 3600 * 1000;
+        let ahead_ms = clock.machine_ms() + day_ms;
+        clock.raise(ahead_ms);
+        assert!(clock.now_ms() >= ahead_ms);
+        assert!(clock.machine_ms() < ahead_ms);
+    }
+
+    #[test]
     fn it_is_beyond_the_stamps_that_are_given() {
         let clock = StoreClock::new(None);
         let stamps_us = Arc::new(AtomicI64::new(0));
