@@ -45,3 +45,23 @@ def test_a_manifest_with_a_flipped_bit(bucket, nodes, minio):
     by_hand.request(minio, "PUT", path, raw)
     node.start()
     assert len(node.connect().execute("SELECT k FROM o.t").all()) == 20
+
+
+def test_a_schema_that_is_deleted(bucket, nodes, minio):
+    """What is left of a schema that had grown is no empty one."""
+    node = nodes(bucket, args=["--set", "tablet_count=1"]).start()
+    session = node.connect()
+    session.execute("CREATE KEYSPACE o WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+    for number in range(5):
+        session.execute(f"CREATE TABLE o.t{number} (k int PRIMARY KEY) WITH comment = '{'c' * 20_000}'")
+    node.close_clients()
+    assert node.terminate() == 0
+    path = f"/{bucket.removeprefix('s3://')}/meta/schema"
+    raw = by_hand.request(minio, "GET", path)
+    by_hand.request(minio, "DELETE", path)
+    node.start(wait=False)
+    assert node.process.wait(30) != 0
+    assert "meta/schema is missing" in node.log(), node.log()
+    by_hand.request(minio, "PUT", path, raw)
+    node.start()
+    assert len(node.connect().execute("SELECT table_name FROM system_schema.tables WHERE keyspace_name = 'o'").all()) == 5
