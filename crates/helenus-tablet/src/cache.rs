@@ -229,6 +229,18 @@ impl RowCache {
         }
     }
 
+    /// Forgets all, and keeps out what was read before.
+    pub fn clear(&self) {
+        for shard in &self.shards {
+            let mut shard = shard.lock();
+            let versions = shard.versions.map(|version| version.wrapping_add(1));
+            *shard = Shard {
+                versions,
+                ..Shard::new(shard.capacity)
+            };
+        }
+    }
+
     /// The row as it is cached (`None` in it: known to be absent), for a writer that has yet to make the write durable.
     pub fn peek(&self, hash: u64, key: &[u8], fence: Fence) -> Option<Peeked> {
         let mut shard = self.shard(hash).lock();

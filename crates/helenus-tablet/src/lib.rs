@@ -16,7 +16,9 @@
 //! What rows mean (merge, compaction) is passed in as [`Hooks`]. The bytes on disk are described in `docs/data-layout.md`.
 
 mod block_cache;
+mod books;
 mod cache;
+mod checked;
 mod clock;
 mod compaction;
 mod config;
@@ -31,6 +33,7 @@ mod files;
 mod filters;
 mod flush;
 mod hooks;
+mod inventory;
 mod late;
 mod layout;
 pub mod log;
@@ -40,8 +43,11 @@ mod often;
 mod open;
 mod pace;
 mod priority;
+mod private;
 mod remote;
+mod room;
 mod scan;
+mod sealed;
 mod slices;
 mod sst_filter;
 mod stage;

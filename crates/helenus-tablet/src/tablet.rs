@@ -96,14 +96,18 @@ impl Tablet {
     }
 
     /// Takes in operations that are in the log, each with the number of its record, all at once for readers.
-    pub(crate) fn apply(&self, ops: Vec<(u64, Op)>) {
+    ///
+    /// # Errors
+    /// See [`Stage::apply`].
+    pub(crate) fn apply(&self, ops: Vec<(u64, Op)>) -> Result<(), StoreError> {
         let up_to = ops.last().map_or(0, |(lsn, _)| *lsn);
         let now_ms = self.clock.now_ms();
         let mut oldest = Oldest::new();
-        self.stage.apply(&self.cache, ops.into_iter(), |op| {
+        let applied = self.stage.apply(&self.cache, ops.into_iter(), |op| {
             self.cached(op, now_ms, &mut oldest)
         });
         self.compactions.write_times.record(up_to, oldest);
+        applied
     }
 
     /// What becomes of the cached row that an operation is about, at that time. Takes notice of how old the operation is.

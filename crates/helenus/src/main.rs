@@ -36,6 +36,11 @@ enum Command {
     Migrate(migrate::MigrateArgs),
 }
 
+/// What a store writes from now on, the object store beneath it too, is its owner's alone.
+fn keep_files_private() {
+    rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
+}
+
 fn main() -> ExitCode {
     let ended = match Cli::parse().command {
         Some(Command::Serve(args)) => serve::run(&args),

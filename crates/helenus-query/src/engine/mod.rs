@@ -141,6 +141,8 @@ impl Engine {
         let schema = crate::ddl::load(&store).await?;
         live_tables.set(&schema);
         let timestamps = TimestampSource::default();
+        // The machine's clock may have been set back since the node was last there.
+        timestamps.raise(store.clock_us());
         store.keep_clock_beyond(timestamps.last_us());
         Ok(Arc::new(Engine {
             headers,
@@ -245,9 +247,7 @@ impl Engine {
 
     /// Goes on with write timestamps from where the former owners of the open tablets were.
     pub fn follow_former_owners(&self) {
-        if let Ok(clock_us) = self.store.clock_us() {
-            self.timestamps.raise(clock_us);
-        }
+        self.timestamps.raise(self.store.clock_us());
     }
 
     /// Takes note of another node's clock of write timestamps.

@@ -52,8 +52,8 @@ impl CompactionFilterSupplier for Filters {
         let slot = self.slots.clone().acquire_owned().await.map_err(failed)?;
         let job = self.compactions.job(context.destination);
         let filter = self.hooks.compaction(&CompactionContext {
-            // The tick is of the last flush: it stands still while nothing is written.
-            now_ms: context.compaction_clock_tick.max(self.clock.now_ms()),
+            // Neither the last flush's tick nor the store's clock, which may be held far ahead: what reads still see has not expired.
+            now_ms: self.clock.machine_ms(),
             newer: self.newer(job.as_deref()).await,
         });
         let older = job.as_ref().and_then(|job| {

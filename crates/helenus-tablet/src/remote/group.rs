@@ -19,6 +19,7 @@ use super::marks;
 use crate::compaction::Oldest;
 use crate::database::LEVEL0_MAX;
 use crate::error::{StoreError, from_slatedb};
+use crate::hooks::HookError;
 use crate::log::record_len;
 use crate::often::Often;
 use crate::pace;
@@ -267,7 +268,15 @@ async fn write_group(
         answer(entries, &Err(error.clone()));
         return Err(error);
     }
-    let Group { batch, rows, oldest } = prepare(tablet, &entries, &unmarks);
+    let Group { batch, rows, oldest } = match prepare(tablet, &entries, &unmarks) {
+        Ok(prepared) => prepared,
+        Err(error) => {
+            // Nothing of the group has been written.
+            tracing::error!(tablet = tablet.id(), %error, "the operands of a row could not be merged");
+            answer(entries, &Err(error.into()));
+            return Ok(());
+        }
+    };
     hosted.puts.begin();
     match put(tablet, batch).await {
         Ok(seq) => tablet.compactions.write_times.record(seq, oldest),
@@ -306,7 +315,7 @@ fn answer(entries: Vec<Entry>, answer: &Answer) {
 }
 
 /// All entries' operations together.
-fn prepare(tablet: &Tablet, entries: &[Entry], unmarks: &[Uuid]) -> Group {
+fn prepare(tablet: &Tablet, entries: &[Entry], unmarks: &[Uuid]) -> Result<Group, HookError> {
     let (hooks, cache) = (tablet.hooks.as_ref(), &tablet.cache);
     let mut rows: HashMap<Bytes, Row> = HashMap::new();
     let mut oldest = Oldest::new();
@@ -325,20 +334,14 @@ fn prepare(tablet: &Tablet, entries: &[Entry], unmarks: &[Uuid]) -> Group {
             Slot::Occupied(mut occupied) => {
                 occupied.get_mut().cached.is_late |= cached.is_late;
                 let operands = [occupied.get().operand.clone(), op.operand.clone()];
-                match hooks.merge(&op.key, None, &operands) {
-                    Ok(operand) => occupied.get_mut().operand = operand,
-                    // Both were made by this process just now.
-                    Err(error) => tracing::error!(%error, "a row's operands could not be merged"),
-                }
+                occupied.get_mut().operand = hooks.merge(&op.key, None, &operands)?;
             }
         }
     }
     let mut batch = slatedb::WriteBatch::new();
     for (key, row) in &mut rows {
-        match hooks.archive(key, &row.operand) {
-            Ok(Some((key, tombstones))) => batch.merge(key, tombstones),
-            Ok(None) => {}
-            Err(error) => tracing::error!(%error, "a row's tombstones could not be archived"),
+        if let Some((key, tombstones)) = hooks.archive(key, &row.operand)? {
+            batch.merge(key, tombstones);
         }
         if tablet.row_cache_on
             && !row.cached.is_late
@@ -368,7 +371,7 @@ fn prepare(tablet: &Tablet, entries: &[Entry], unmarks: &[Uuid]) -> Group {
     for id in unmarks {
         batch.delete(marks::mark(*id));
     }
-    Group { batch, rows, oldest }
+    Ok(Group { batch, rows, oldest })
 }
 
 /// Makes a batch durable; its sequence number.

@@ -6,6 +6,7 @@ mod host_id;
 mod settings;
 #[cfg(test)]
 mod settings_tests;
+mod signals;
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -110,6 +111,7 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
         .with(lines)
         .with(helenus_tablet::trace::layer())
         .init();
+    crate::keep_files_private();
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     runtime.enable_all().thread_name("helenus");
     if let Some(threads) = config.worker_threads {
@@ -127,6 +129,7 @@ async fn serve(config: Config, began: Instant) -> anyhow::Result<()> {
     // Asked for early: a signal that comes while the store opens must not be lost.
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen for signals")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for signals")?;
+    let hangup = signals::take().context("cannot listen for signals")?;
 
     let identity = cluster::identity(&config)?;
     let engine = open_engine(&config, &identity).await?;
@@ -141,7 +144,7 @@ async fn serve(config: Config, began: Instant) -> anyhow::Result<()> {
         .and_then(|files| files.map(ClientTls::load).transpose())
         .map_err(|error| anyhow!("tls: {error}"))?;
     if let Some(tls) = &tls {
-        tokio::spawn(tls.clone().follow_files(config.tls_reload));
+        tokio::spawn(tls.clone().follow_files(config.tls_reload, hangup));
     }
     let server_config = ServerConfig {
         tls,
@@ -161,7 +164,9 @@ async fn serve(config: Config, began: Instant) -> anyhow::Result<()> {
                 }
             });
             let control = node.as_ref().map(|node| node.control(&engine));
-            let started = HttpServer::start(address, prometheus, record, control).await;
+            let store = engine.store().clone();
+            let troubles = Arc::new(move || store.troubles());
+            let started = HttpServer::start(address, prometheus, record, troubles, control).await;
             Some(started.with_context(|| format!("http = \"{address}\": cannot listen there"))?)
         }
         None => None,
