@@ -12,7 +12,7 @@ use helenus_tablet::{Op, StoreError, WriteBatch};
 use tokio::time::Instant;
 
 use super::batch_log::Entry;
-use super::{Backoff, Cluster, Owner, RemoteError, RemoteWrite, is_moved, moved, write_timeout};
+use super::{Backoff, Cluster, Owner, RemoteError, RemoteWrite, is_moved, moved, says_undone, write_timeout};
 use crate::dml::{IndexedOps, WriteSet};
 use crate::engine::Engine;
 
@@ -23,6 +23,8 @@ pub(crate) struct Together {
     pub is_logged: bool,
     /// They were computed under the locks of their partitions, which are still held.
     pub is_locked: bool,
+    /// They are of partitions in several tablets, whatever came of each, and no lock is held.
+    pub is_spread: bool,
 }
 
 fn unknown() -> CqlError {
@@ -56,6 +58,11 @@ pub(crate) async fn commit(
     }
     let tablet = cluster.tablet(*first);
     if tokens.iter().all(|token| tablet.contains(*token)) {
+        if together.is_spread {
+            // Nothing came of the other tablets' part.
+            let applied = apply(engine, cluster, *first, writes, true, engine.deadline()).await;
+            return applied.map_err(begun);
+        }
         // Another owner dates it anew: with the timestamps that it has, it would be hidden by conditions tested there without it.
         return match cluster.owner(*first) {
             Owner::Here => apply_here(engine, cluster, writes).await,
@@ -76,11 +83,19 @@ pub(crate) async fn commit(
     .await;
     match (&applied, entry) {
         (Ok(()), Some(entry)) => entry.clear_later(engine, cluster),
-        (Err(_), Some(entry)) => entry.finish_later(engine, cluster, writes),
+        (Err(_), Some(entry)) => entry.finish_later(engine, cluster, writes.into_ops()),
         (_, None) => {}
     }
-    // Some of it may have been done.
-    applied.map_err(|error| if is_moved(&error) { unknown() } else { error })
+    applied.map_err(begun)
+}
+
+/// The error of a write of which some may have been done already, or will be: none that says that nothing was.
+fn begun(error: CqlError) -> CqlError {
+    if !says_undone(&error) {
+        return error;
+    }
+    tracing::debug!(%error, "a write that was begun has an unknown outcome");
+    unknown()
 }
 
 /// Writes the parts of several tablets side by side.
@@ -189,7 +204,8 @@ pub(crate) async fn apply_here(
     let batch = WriteBatch { ops: rows, hold };
     engine.store.write(batch, durable).await.map_err(failed)?;
     if let Some(entry) = entry {
-        entry.carry_out(engine, cluster, views_far, durable).await?;
+        let carried_out = entry.carry_out(engine, cluster, views_far, durable).await;
+        carried_out.map_err(begun)?;
     }
     if !gone_far.is_empty() {
         // Readers check each entry against its row: nobody need wait for these.
