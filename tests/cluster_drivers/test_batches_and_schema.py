@@ -5,7 +5,7 @@ import threading
 import time
 
 import pytest
-from cassandra.cluster import NoHostAvailable
+from cassandra import InvalidRequest
 from cassandra.policies import FallthroughRetryPolicy, WhiteListRoundRobinPolicy
 
 import helenus
@@ -66,6 +66,17 @@ def test_a_part_of_a_batch_comes_to_nothing(sessions, kind, index):
             assert {(row.p, row.c, number) for number in range(len(expected))
                     for row in session.execute(f"SELECT p, c FROM t WHERE v = {number}")} == expected
     sessions[1].execute(f"BEGIN {kind} BATCH {'; '.join(nothing.format(p=p) for p, nothing in enumerate(NOTHING, 100))} APPLY BATCH", timeout=5)
+
+
+def test_a_value_that_an_index_refuses_refuses_the_batch(sessions):
+    sessions[0].execute("CREATE TABLE t (p int PRIMARY KEY, v text)")
+    sessions[0].execute("CREATE INDEX ON t (v)")
+    for p in KEYS:
+        statements = [f"INSERT INTO t (p, v) VALUES ({key}, '{value}')" for key, value in ((p, "x"), (p + 100, "x" * 65_536))]
+        for parts in (statements, statements[::-1]):
+            with pytest.raises(InvalidRequest, match="Cannot index value of size 65536"):
+                sessions[p % 3].execute(f"BEGIN BATCH {'; '.join(parts)} APPLY BATCH", timeout=5)
+    assert list(sessions[0].execute("SELECT p FROM t")) == []
 
 
 class Writer(threading.Thread):

@@ -61,7 +61,15 @@ impl Work<'_> {
 
     /// True if its answer says what is in the store.
     fn reads(&self) -> bool {
-        matches!(self.write_type(), None | Some(WriteType::Cas))
+        !self.is_direct() && matches!(self.write_type(), None | Some(WriteType::Cas))
+    }
+
+    /// True of what is about no rows, such as a change of the schema: that has deadlines of its own.
+    fn is_direct(&self) -> bool {
+        match self {
+            Work::Statement { planned, .. } => matches!(planned.plan, Plan::Direct(_)),
+            Work::Batch(_) => false,
+        }
     }
 
     fn is_counter(&self) -> bool {

@@ -60,8 +60,7 @@ pub(crate) async fn commit(
     if tokens.iter().all(|token| tablet.contains(*token)) {
         if together.is_spread {
             // Nothing came of the other tablets' part.
-            let applied = apply(engine, cluster, *first, writes, true, engine.deadline()).await;
-            return applied.map_err(begun);
+            return apply(engine, cluster, *first, writes, true, engine.deadline()).await;
         }
         // Another owner dates it anew: with the timestamps that it has, it would be hidden by conditions tested there without it.
         return match cluster.owner(*first) {
@@ -69,6 +68,7 @@ pub(crate) async fn commit(
             Owner::Peer(_) | Owner::Nobody => Err(moved()),
         };
     }
+    writes.check_indexed(engine)?;
     let entry = match together.is_logged {
         true => Some(Entry::write(engine, cluster, *first, &writes).await?),
         false => None,
@@ -123,6 +123,7 @@ async fn apply(
     deadline: Instant,
 ) -> Result<(), CqlError> {
     let mut backoff = Backoff::until(deadline, cluster.as_ref());
+    let mut is_begun = false;
     loop {
         let tried = match cluster.owner(token) {
             Owner::Here => {
@@ -148,10 +149,12 @@ async fn apply(
         };
         match tried {
             Err(error) if is_moved(&error) || matches!(error, CqlError::WriteTimeout { .. }) => {
+                is_begun |= !is_moved(&error);
                 if !backoff.wait(cluster.as_ref()).await {
                     return Err(unknown());
                 }
             }
+            Err(error) if is_begun => return Err(begun(error)),
             done => return done,
         }
     }
@@ -247,6 +250,7 @@ async fn write_part(
     deadline: Instant,
 ) -> Result<(), CqlError> {
     let mut backoff = Backoff::until(deadline, cluster);
+    let mut is_begun = false;
     let mut write = RemoteWrite {
         ops,
         durable,
@@ -270,10 +274,12 @@ async fn write_part(
         };
         match tried {
             Err(error) if is_moved(&error) || matches!(error, CqlError::WriteTimeout { .. }) => {
+                is_begun |= !is_moved(&error);
                 if !backoff.wait(cluster).await {
                     return Err(unknown());
                 }
             }
+            Err(error) if is_begun => return Err(begun(error)),
             done => return done,
         }
     }
