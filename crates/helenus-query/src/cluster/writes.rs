@@ -68,9 +68,20 @@ pub(crate) async fn commit(
             Owner::Peer(_) | Owner::Nobody => Err(moved()),
         };
     }
+    commit_parts(engine, cluster, *first, writes, together).await
+}
+
+/// Writes what is several tablets': written down in the tablet of `first` before, if it is logged.
+async fn commit_parts(
+    engine: &Arc<Engine>,
+    cluster: &Arc<dyn Cluster>,
+    first: i64,
+    writes: WriteSet,
+    together: Together,
+) -> Result<(), CqlError> {
     writes.check_indexed(engine)?;
     let entry = match together.is_logged {
-        true => Some(Entry::write(engine, cluster, *first, &writes).await?),
+        true => Some(Entry::write(engine, cluster, first, &writes).await?),
         false => None,
     };
     let applied = apply_all(
