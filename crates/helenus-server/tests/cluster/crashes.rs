@@ -31,7 +31,7 @@ pub struct Cut {
     pub reached: Notify,
     /// The write at which it ends goes on all the same.
     pub goes_on: Notify,
-    /// The next write does nothing but fail with this.
+    /// The next write or statement does nothing but fail with this.
     failure: Mutex<Option<CqlError>>,
 }
 
@@ -47,7 +47,7 @@ impl Cut {
         })
     }
 
-    /// Has the next write to another node fail there.
+    /// Has the next write or statement fail that is for another node.
     pub fn fail_next(&self, error: CqlError) {
         *self.failure.lock().unwrap() = Some(error);
     }
@@ -96,6 +96,9 @@ impl Cluster for Cut {
         statement: &Forwarded<'_>,
         deadline: Instant,
     ) -> Result<Outcome, RemoteError> {
+        if let Some(error) = self.failure.lock().unwrap().take() {
+            return Err(RemoteError::Failed(error));
+        }
         self.members.execute(node, statement, deadline).await
     }
     async fn get(
