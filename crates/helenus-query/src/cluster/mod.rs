@@ -252,7 +252,7 @@ pub(crate) fn says_undone(error: &CqlError) -> bool {
         | CqlError::Overloaded(_)
         | CqlError::IsBootstrapping(_)
         | CqlError::Truncate(_)
-        // What a write has read, it has read before; so its client is told that it could not be done.
+        // The client of a write is told UNAVAILABLE then.
         | CqlError::ReadTimeout { .. } => true,
         CqlError::Warned { error, .. } => says_undone(error),
         _ => false,
