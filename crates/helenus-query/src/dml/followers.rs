@@ -35,7 +35,37 @@ pub struct IndexedOps {
     pub views: Vec<Op>,
 }
 
+impl RowWrite {
+    /// None for a static row.
+    fn clustering_values(&self) -> Result<Vec<Bytes>, CqlError> {
+        match self.kind {
+            KeyKind::Static => Ok(Vec::new()),
+            _ => {
+                let layout = &self.table.layout;
+                layout.decode_clustering(&self.clustering).map_err(corrupt_key)
+            }
+        }
+    }
+}
+
 impl WriteSet {
+    /// Refuses values that an index does not take, before any of the parts that are written one by one.
+    pub(crate) fn check_indexed(&self, engine: &Engine) -> Result<(), CqlError> {
+        for row in self.rows.iter().filter(|row| !row.table.indexes.is_empty()) {
+            let write = index::RowWrite {
+                partition: &row.partition,
+                kind: row.kind,
+                clustering: &row.clustering_values()?,
+                old: None,
+                shadow: None,
+                operand: &row.operand,
+                now_s: engine.clock.now_us().div_euclid(1_000_000),
+            };
+            index::entry_ops(engine, &row.table, &write)?;
+        }
+        Ok(())
+    }
+
     /// Locks the partitions whose indexes and views follow.
     pub(crate) async fn lock_indexed(&mut self, engine: &Engine) -> Result<(), CqlError> {
         let mut partitions = Vec::new();
@@ -89,13 +119,7 @@ impl WriteSet {
                 }
             };
             let after = self.header_after(before, table, partition);
-            let clustering = match row.kind {
-                KeyKind::Static => Vec::new(),
-                _ => table
-                    .layout
-                    .decode_clustering(&row.clustering)
-                    .map_err(corrupt_key)?,
-            };
+            let clustering = row.clustering_values()?;
             let write = index::RowWrite {
                 partition,
                 kind: row.kind,

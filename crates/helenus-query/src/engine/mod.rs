@@ -117,8 +117,10 @@ pub struct Engine {
     pub stale: StaleCounts,
     /// Indexes and views that are being built here.
     pub(crate) builds: Builds,
+    /// Held while a newer schema is read.
+    pub(crate) loading: Mutex<()>,
     /// Held while a schema is put in place.
-    pub(crate) installing: Mutex<()>,
+    pub(crate) installing: parking_lot::Mutex<()>,
     /// Set once the node is one of several.
     pub(crate) cluster: OnceLock<Arc<dyn Cluster>>,
     prepared: PreparedStatements,
@@ -161,7 +163,8 @@ impl Engine {
             traces: Traces::default(),
             clients: Clients::default(),
             writes: WriteEpochs::default(),
-            installing: Mutex::default(),
+            loading: Mutex::default(),
+            installing: parking_lot::Mutex::default(),
             installed: Notify::default(),
             stale: StaleCounts::default(),
             builds: Builds::default(),
@@ -193,7 +196,7 @@ impl Engine {
         let keyspace = options.keyspace(client);
         let (planned, _epoch) = trace::parsing(|| {
             let parsed = self.parse(text)?;
-            let epoch = writes(&parsed.statement).then(|| self.writes.enter(self.schema.load().generation));
+            let epoch = writes(&parsed.statement).then(|| self.writes.enter());
             Ok((self.plan(keyspace, &parsed)?, epoch))
         })?;
         if planned.markers.bind(&options.values).is_err() {
@@ -212,9 +215,7 @@ impl Engine {
         prepared: &Prepared,
         options: &QueryOptions,
     ) -> Result<Outcome, CqlError> {
-        let _epoch = prepared
-            .is_write
-            .then(|| self.writes.enter(self.schema.load().generation));
+        let _epoch = prepared.is_write.then(|| self.writes.enter());
         let planned = self.current_plan(prepared)?;
         let keyspace = prepared.keyspace.as_deref();
         self.authorize(client, keyspace, &planned)?;
@@ -380,7 +381,7 @@ impl Engine {
         options: &QueryOptions,
     ) -> Result<Outcome, CqlError> {
         consistency::check_request(options.consistency)?;
-        let _epoch = self.writes.enter(self.schema.load().generation);
+        let _epoch = self.writes.enter();
         let keyspace = options.keyspace(client);
         let batch = PlannedBatch::plan(self, client, keyspace, kind, statements)?;
         for planned in batch.planned() {

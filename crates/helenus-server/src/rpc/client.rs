@@ -336,11 +336,13 @@ impl Peers {
         &self,
         address: &str,
         versions: Versions,
+        is_settled: bool,
         deadline: Instant,
     ) -> Result<(), RemoteError> {
         let message = LoadRequest {
             schema_version: versions.schema,
             headers_version: versions.headers,
+            settled: is_settled,
         };
         let request = self.request(message, deadline);
         let answer = self.client(address)?.load(request).await;

@@ -336,8 +336,16 @@ impl Cluster for Members {
         self.peers.remove_stale(&peer.rpc_address, stale, deadline).await
     }
 
-    async fn load(&self, node: Uuid, versions: Versions, deadline: Instant) -> Result<(), RemoteError> {
+    async fn load(
+        &self,
+        node: Uuid,
+        versions: Versions,
+        is_settled: bool,
+        deadline: Instant,
+    ) -> Result<(), RemoteError> {
         let peer = self.peer(node)?;
-        self.peers.load(&peer.rpc_address, versions, deadline).await
+        self.peers
+            .load(&peer.rpc_address, versions, is_settled, deadline)
+            .await
     }
 }

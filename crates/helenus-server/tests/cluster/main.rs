@@ -1,5 +1,6 @@
 //! Any node coordinates any request: statements through each of three nodes, over the ports that they speak to each other by.
 
+mod begun;
 mod crashes;
 mod joined;
 mod nodes;
@@ -312,7 +313,12 @@ async fn a_stranger_gets_nothing() {
     let deadline = tokio::time::Instant::now() + Duration::from_secs(5);
     let address = nodes.addresses[0].to_string();
     let error = stranger
-        .load(&address, helenus_query::cluster::Versions::default(), deadline)
+        .load(
+            &address,
+            helenus_query::cluster::Versions::default(),
+            false,
+            deadline,
+        )
         .await
         .unwrap_err();
     let text = format!("{error:?}");
@@ -323,6 +329,7 @@ async fn a_stranger_gets_nothing() {
         .load(
             "127.0.0.1:1",
             helenus_query::cluster::Versions::default(),
+            false,
             deadline,
         )
         .await
