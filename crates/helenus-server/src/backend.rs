@@ -1,6 +1,7 @@
 //! What the transport asks of the query floor.
 
 use std::future::Future;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -34,10 +35,19 @@ pub trait Backend: Send + Sync + 'static {
         None
     }
 
-    /// Lets a client in that has answered with that token.
-    fn log_in(&self, _token: Bytes) -> impl Future<Output = Result<Arc<User>, CqlError>> + Send {
+    /// Lets a client in that has answered with that token, from there.
+    fn log_in(
+        &self,
+        _address: IpAddr,
+        _token: Bytes,
+    ) -> impl Future<Output = Result<Arc<User>, CqlError>> + Send {
         let refused = CqlError::BadCredentials("nobody is asked to log in here".to_owned());
         std::future::ready(Err(refused))
+    }
+
+    /// True if who has logged in may stay. Whoever may not any more is told so by [`Clients::end_unless`].
+    fn may_stay(&self, _user: &User) -> bool {
+        true
     }
 
     /// Refuses a request's own keyspace that does not exist.

@@ -1,5 +1,6 @@
 //! The query engine as the transport's [`Backend`].
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -40,8 +41,12 @@ impl Backend for Arc<Engine> {
         self.authenticates().then_some(PASSWORD_AUTHENTICATOR)
     }
 
-    async fn log_in(&self, token: Bytes) -> Result<Arc<User>, CqlError> {
-        Engine::log_in(self, &token).await
+    async fn log_in(&self, address: IpAddr, token: Bytes) -> Result<Arc<User>, CqlError> {
+        Engine::log_in(self, address, &token).await
+    }
+
+    fn may_stay(&self, user: &User) -> bool {
+        Engine::may_stay(self, &user.name)
     }
 
     fn check_keyspace(&self, keyspace: &str) -> Result<(), CqlError> {

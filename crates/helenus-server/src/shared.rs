@@ -9,6 +9,7 @@ use uuid::Uuid;
 use crate::config::ServerConfig;
 use crate::connection::{Backlog, Busy};
 use crate::events::EventHub;
+use crate::log_limit::LogLimit;
 use crate::metrics::Metrics;
 use crate::slow::SlowLog;
 
@@ -18,6 +19,8 @@ pub(crate) struct Shared<B> {
     pub metrics: Arc<Metrics>,
     pub events: Arc<EventHub>,
     pub slow: SlowLog,
+    /// Limits the lines about clients that are refused.
+    pub refusals: LogLimit,
     pub busy: Arc<Busy>,
     in_flight: InFlight,
     waiting_requests: AtomicUsize,
@@ -29,6 +32,7 @@ impl<B> Shared<B> {
     pub fn new(backend: B, config: ServerConfig, metrics: Arc<Metrics>, events: Arc<EventHub>) -> Shared<B> {
         Shared {
             slow: SlowLog::new(config.slow_request_log_timeout),
+            refusals: LogLimit::default(),
             backend,
             config,
             metrics,
@@ -41,20 +45,32 @@ impl<B> Shared<B> {
         }
     }
 
-    /// True if another request may begin as far as memory goes: one may overshoot the limit, so that any size of
-    /// request gets its turn.
-    pub fn has_room(&self) -> bool {
-        self.in_flight.load().1 < self.config.node_in_flight_bytes
+    /// Bytes that clients' requests and answers take: what is half read, waits, runs, or was not taken.
+    fn held_bytes(&self) -> usize {
+        // A connection that is telling may have been subtracted before it was added.
+        let waiting = self.waiting_bytes.load(Ordering::Relaxed) as isize;
+        self.in_flight.load().1 + usize::try_from(waiting).unwrap_or(0)
+    }
+
+    /// True if there is memory for so much more of running requests.
+    pub fn has_room(&self, needed: usize) -> bool {
+        self.held_bytes().saturating_add(needed) < self.config.node_in_flight_bytes
+    }
+
+    /// True if so much more may be held of what does not run yet. A part is left for what runs.
+    pub fn may_hold(&self, more: usize) -> bool {
+        let limit = self.config.node_in_flight_bytes;
+        self.held_bytes().saturating_add(more) < limit - limit / 4
+    }
+
+    /// True if nothing runs.
+    pub fn is_idle(&self) -> bool {
+        self.in_flight.load().0 == 0
     }
 
     /// True if not as many requests run as may run.
     pub fn may_run_more(&self) -> bool {
         self.in_flight.load().0 < self.config.requests_running_max
-    }
-
-    /// True if waiting requests leave room for more of them.
-    pub fn may_wait_more(&self) -> bool {
-        self.waiting_bytes.load(Ordering::Relaxed) < self.config.node_in_flight_bytes
     }
 
     /// Requests that wait on the node, as far as their connections have told.

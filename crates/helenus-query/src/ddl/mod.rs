@@ -411,7 +411,11 @@ async fn install(engine: &Engine, mut schema: Schema) -> bool {
     engine.writes.drained(schema.generation).await;
     // The sweep may only begin once nobody reads the old rows any more; it needs the new set to see the new tables.
     engine.live_tables.set(&schema);
+    let are_roles_new = !Arc::ptr_eq(&current.access, &schema.access);
     engine.schema.store(Arc::new(schema));
+    if are_roles_new {
+        engine.end_strangers();
+    }
     engine.installed.notify_waiters();
     if has_new_follower {
         engine.writes.drained(replaced).await;

@@ -9,7 +9,7 @@ use helenus_row::Order;
 
 use super::group::GroupMaker;
 use super::limits::Limits;
-use super::paging::PagingState;
+use super::paging::{PagingState, mark};
 use super::plan::{Aggregation, SelectPlan};
 use super::row_view::RowView;
 use super::similarity::nearest_first;
@@ -222,6 +222,7 @@ impl<'a> Output<'a> {
             return;
         }
         self.last = Some(PagingState {
+            table: mark(self.plan.table.id),
             partition_key: row.partition.bytes.clone(),
             clustering: if is_partition_done {
                 None

@@ -19,7 +19,7 @@ use helenus_query::response::{Outcome, Response as Answer};
 use helenus_query::trace::Work;
 
 use super::in_flight::{self, Answered, InFlight, Remarks, Ticket};
-use super::input::overloaded;
+use super::memory::overloaded;
 use super::subject::Subject;
 use super::tablets;
 use super::traced::Traced;
@@ -39,8 +39,6 @@ impl<B: Backend> Connection<B> {
         cx: &mut Context<'_>,
     ) {
         let header = envelope.header;
-        let request_len = envelope.body.len();
-        let cost_bytes = request_len + REQUEST_OVERHEAD_BYTES;
         if header.version != version {
             let message = format!(
                 "Invalid message version. Got {} but previous messages on this connection had version {version}",
@@ -48,9 +46,15 @@ impl<B: Backend> Connection<B> {
             );
             return self.send_error(version, header.stream, CqlError::Protocol(message));
         }
-        if self.throw_on_overload && !self.has_room() {
+        if self.throw_on_overload && !self.has_room(self.needed(&envelope)) {
             return self.send_error(version, header.stream, overloaded());
         }
+        let envelope = match self.decoder.decompress(envelope) {
+            Ok(envelope) => envelope,
+            Err(error) => return self.refuse_one(error),
+        };
+        let request_len = envelope.body.len();
+        let cost_bytes = request_len + REQUEST_OVERHEAD_BYTES + self.memory.answer_len();
         let message = match RequestMessage::decode(envelope) {
             Ok(message) => message,
             Err(error) => return self.send_error(version, header.stream, error),
