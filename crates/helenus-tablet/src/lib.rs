@@ -33,6 +33,7 @@ mod hooks;
 mod layout;
 pub mod log;
 mod maintenance;
+mod memory_limit;
 mod meta;
 mod often;
 mod open;
@@ -54,10 +55,11 @@ mod wal;
 mod work;
 
 pub use cache::RowCacheStats;
-pub use config::{StoreConfig, StoreUrl, machine_memory_bytes};
+pub use config::{StoreConfig, StoreUrl};
 pub use error::StoreError;
 pub use hooks::{Below, CompactFilter, CompactionContext, Decision, HookError, Hooks, Verdict};
 pub use layout::{FORMAT_VERSION, TokenRange};
+pub use memory_limit::machine_memory_bytes;
 pub use meta::{MetaDoc, MetaExpect, MetaStamp, MetaVersion};
 #[doc(hidden)]
 pub use remote::set_memory_store;
