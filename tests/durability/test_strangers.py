@@ -272,10 +272,10 @@ def test_answers_that_nobody_takes_share_the_budget(start):
     session = with_table(node)
     session.execute("CREATE TABLE s.long (k int, c int, v blob, PRIMARY KEY (k, c))")
     insert = session.prepare("INSERT INTO s.long (k, c, v) VALUES (0, ?, ?)")
-    for c in range(128):
+    for c in range(256):
         session.execute(insert, (c, bytes(64 * 1024)))
     with grows_less_than(node, BUDGET + 96 * MIB):
-        sockets = [ready(node) for _ in range(20)]
+        sockets = [ready(node) for _ in range(60)]
         for s in sockets:
             s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         select = frame(QUERY, query_body("SELECT * FROM s.long WHERE k = 0"))

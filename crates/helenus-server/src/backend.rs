@@ -10,6 +10,7 @@ use helenus_cql::frame::ResultMetadata;
 use helenus_cql::frame::request::{BatchKind, BatchStatement};
 use helenus_cql::frame::response::{Prepared, SchemaChange};
 use helenus_query::access::User;
+use helenus_query::client_memory::ClientMemory;
 use helenus_query::clients::Clients;
 use helenus_query::request::{BoundValues, ClientState, QueryOptions};
 use helenus_query::response::Outcome;
@@ -108,6 +109,11 @@ pub trait Backend: Send + Sync + 'static {
 
     /// Where connections are entered, if they are.
     fn clients(&self) -> Option<&Clients> {
+        None
+    }
+
+    /// The memory that clients take, where whoever makes answers counts too.
+    fn client_memory(&self) -> Option<Arc<ClientMemory>> {
         None
     }
 

@@ -65,7 +65,8 @@ impl ServerConfig {
     /// The longest body that is read: as long as may be, but no more than half of what all requests may take.
     pub fn body_len_max(&self) -> usize {
         const LEAST: usize = 64 << 10;
-        self.frame_bytes_max.min((self.node_in_flight_bytes / 2).max(LEAST))
+        self.frame_bytes_max
+            .min((self.node_in_flight_bytes / 2).max(LEAST))
     }
 
     /// The defaults, with shares of the memory that the process may take.

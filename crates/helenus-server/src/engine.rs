@@ -10,6 +10,7 @@ use helenus_cql::frame::request::{BatchKind, BatchStatement, StatementRef};
 use helenus_cql::frame::response::{Prepared, SchemaChange};
 use helenus_cql::frame::{PreparedMetadata, ResultMetadata};
 use helenus_query::access::User;
+use helenus_query::client_memory::ClientMemory;
 use helenus_query::clients::Clients;
 use helenus_query::engine::{self, Engine};
 use helenus_query::request::{self, BoundValues, ClientState, QueryOptions};
@@ -142,6 +143,10 @@ impl Backend for Arc<Engine> {
 
     fn clients(&self) -> Option<&Clients> {
         Some(&self.clients)
+    }
+
+    fn client_memory(&self) -> Option<Arc<ClientMemory>> {
+        Some(self.client_memory.clone())
     }
 
     fn schema_changes(&self) -> broadcast::Receiver<SchemaChange> {

@@ -80,7 +80,10 @@ mod tests {
 
     #[test]
     fn a_strangers_text_is_one_short_line() {
-        assert_eq!(shown("ann\n2026 WARN all is lost\x1b[31m"), "ann\\n2026 WARN all is lost\\u{1b}[31m");
+        assert_eq!(
+            shown("ann\n2026 WARN all is lost\x1b[31m"),
+            "ann\\n2026 WARN all is lost\\u{1b}[31m"
+        );
         assert_eq!(shown(&"ü".repeat(1000)), format!("{}…", "ü".repeat(200)));
     }
 }

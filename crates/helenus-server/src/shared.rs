@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+use helenus_query::client_memory::ClientMemory;
 use helenus_query::clock::{Clock, SystemClock, TimestampSource};
 use uuid::Uuid;
 
+use crate::backend::Backend;
 use crate::config::ServerConfig;
 use crate::connection::{Backlog, Busy};
 use crate::events::EventHub;
@@ -24,13 +26,16 @@ pub(crate) struct Shared<B> {
     pub busy: Arc<Busy>,
     in_flight: InFlight,
     waiting_requests: AtomicUsize,
-    waiting_bytes: AtomicUsize,
+    /// What waits, half-read requests and answers that were not taken.
+    pub memory: Arc<ClientMemory>,
     trace_ids: TraceIds,
 }
 
-impl<B> Shared<B> {
+impl<B: Backend> Shared<B> {
     pub fn new(backend: B, config: ServerConfig, metrics: Arc<Metrics>, events: Arc<EventHub>) -> Shared<B> {
+        let memory = backend.client_memory();
         Shared {
+            memory: memory.unwrap_or_else(|| ClientMemory::new(config.node_in_flight_bytes)),
             slow: SlowLog::new(config.slow_request_log_timeout),
             refusals: LogLimit::default(),
             backend,
@@ -40,16 +45,13 @@ impl<B> Shared<B> {
             busy: Arc::default(),
             in_flight: InFlight::default(),
             waiting_requests: AtomicUsize::new(0),
-            waiting_bytes: AtomicUsize::new(0),
             trace_ids: TraceIds::default(),
         }
     }
 
     /// Bytes that clients' requests and answers take: what is half read, waits, runs, or was not taken.
     fn held_bytes(&self) -> usize {
-        // A connection that is telling may have been subtracted before it was added.
-        let waiting = self.waiting_bytes.load(Ordering::Relaxed) as isize;
-        self.in_flight.load().1 + usize::try_from(waiting).unwrap_or(0)
+        self.in_flight.load().1.saturating_add(self.memory.held())
     }
 
     /// True if there is memory for so much more of running requests.
@@ -59,8 +61,7 @@ impl<B> Shared<B> {
 
     /// True if so much more may be held of what does not run yet. A part is left for what runs.
     pub fn may_hold(&self, more: usize) -> bool {
-        let limit = self.config.node_in_flight_bytes;
-        self.held_bytes().saturating_add(more) < limit - limit / 4
+        self.held_bytes().saturating_add(more) < self.memory.limit_of_waiting()
     }
 
     /// True if nothing runs.
@@ -97,7 +98,7 @@ impl<B> Shared<B> {
     /// So much waits on a connection, where it was `before`.
     pub fn now_waiting(&self, before: Backlog, now: Backlog) {
         let requests = change(&self.waiting_requests, before.requests, now.requests);
-        change(&self.waiting_bytes, before.bytes, now.bytes);
+        self.memory.change(before.bytes, now.bytes);
         self.metrics.waiting(requests);
     }
 

@@ -140,7 +140,9 @@ impl Files {
 
     async fn open(&self, location: &Path, path: PathBuf) -> Option<Arc<Open>> {
         let name = location.clone();
-        let opened = tokio::task::spawn_blocking(move || Open::new(name, path)).await.ok()?;
+        let opened = tokio::task::spawn_blocking(move || Open::new(name, path))
+            .await
+            .ok()?;
         if opened.as_ref().is_err_and(is_out_of_descriptors) {
             // The other files stay open for speed alone: whatever else needs a descriptor shall find one.
             self.open.write().clear();

@@ -13,7 +13,11 @@ pub fn machine_memory_bytes() -> u64 {
     let own = getrlimit(Resource::As).current;
     let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let groups = control_group_limit(&groups, Path::new("/sys/fs/cgroup"));
-    [machine(), groups, own].into_iter().flatten().min().unwrap_or(UNKNOWN)
+    [machine(), groups, own]
+        .into_iter()
+        .flatten()
+        .min()
+        .unwrap_or(UNKNOWN)
 }
 
 fn machine() -> Option<u64> {
@@ -40,7 +44,10 @@ fn control_group_limit(groups: &str, root: &Path) -> Option<u64> {
             let text = std::fs::read_to_string(root.join(group).join(file)).ok()?;
             text.trim().parse::<u64>().ok()
         };
-        Path::new(path.trim_start_matches('/')).ancestors().filter_map(limit).min()
+        Path::new(path.trim_start_matches('/'))
+            .ancestors()
+            .filter_map(limit)
+            .min()
     });
     limits.min()
 }
@@ -65,7 +72,10 @@ mod tests {
         let limit = |groups| control_group_limit(groups, root);
         assert_eq!(limit("0::/system.slice/helenus.service\n"), Some(2000));
         assert_eq!(limit("0::/"), None);
-        assert_eq!(limit("4:cpu,memory:/docker\n1:cpuset:/docker\n0::/system.slice"), Some(1000));
+        assert_eq!(
+            limit("4:cpu,memory:/docker\n1:cpuset:/docker\n0::/system.slice"),
+            Some(1000)
+        );
         write("memory.max", "500\n");
         assert_eq!(limit("0::/of/the/host"), Some(500));
     }

@@ -118,7 +118,10 @@ fn credentials_are_read_as_cassandra_reads_them() {
         assert_eq!(read(token), no_password, "{token:?}");
     }
     let long = [&b"\0"[..], &b"x".repeat(1025), b"\0secret"].concat();
-    assert_eq!(read(&long), Err("Username or password is longer than 1024 bytes".to_owned()));
+    assert_eq!(
+        read(&long),
+        Err("Username or password is longer than 1024 bytes".to_owned())
+    );
     let nobody = Err("Authentication ID must not be null".to_owned());
     assert_eq!(read(b"\0\0secret"), nobody);
     assert_eq!(read(b"ann\0secret"), nobody);
@@ -142,7 +145,10 @@ async fn the_door_opens_for_the_right_password_alone() {
     let member = role("member", &["ann"], &[]);
     let costly = Role {
         name: "costly".to_owned(),
-        salted_hash: known.salted_hash.as_ref().map(|hash| hash.replace("$10$", "$31$")),
+        salted_hash: known
+            .salted_hash
+            .as_ref()
+            .map(|hash| hash.replace("$10$", "$31$")),
         ..known.clone()
     };
     let access = access([known, group, member, costly]);

@@ -147,7 +147,11 @@ impl Door {
 fn is_checkable(hash: &str, role: &str) -> bool {
     let is_checkable = password::cost(hash).is_none_or(|cost| cost <= password::COST_MAX);
     if !is_checkable {
-        tracing::debug!(role, most = password::COST_MAX, "a role's hash costs too much to be checked: give it a new password");
+        tracing::debug!(
+            role,
+            most = password::COST_MAX,
+            "a role's hash costs too much to be checked: give it a new password"
+        );
     }
     is_checkable
 }

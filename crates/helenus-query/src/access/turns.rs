@@ -139,7 +139,11 @@ mod tests {
         let first = turns.take(address(1)).await;
         for _ in 0..3 {
             let waits = turns.take(address(2));
-            assert!(tokio::time::timeout(std::time::Duration::from_millis(1), waits).await.is_err());
+            assert!(
+                tokio::time::timeout(std::time::Duration::from_millis(1), waits)
+                    .await
+                    .is_err()
+            );
         }
         drop(first);
         assert!(turns.take(address(3)).await.is_some());

@@ -96,7 +96,7 @@ async fn read(run: &mut Run<'_>, limits: Limits, options: &QueryOptions) -> Resu
         },
         None => limits,
     };
-    let mut output = Output::new(plan, ctx, limits, page)?;
+    let mut output = Output::new(plan, ctx, limits, page, &run.engine.client_memory)?;
     if limits.rows > 0 {
         match plan.table.kind {
             TableKind::Virtual => {

@@ -107,10 +107,7 @@ impl<B: Backend> Connection<B> {
             || (matches!(self.phase, Phase::Started(_))
                 && !self.waiting.is_full()
                 && self.shared.may_hold(0));
-        !self.ending
-            && self.waiting.last.is_none()
-            && is_patient
-            && self.output_len() < self.output_len_max()
+        !self.ending && self.waiting.last.is_none() && is_patient && self.output_len() < self.output_len_max()
     }
 
     /// Whether what is no request may be skipped, if it is so long.

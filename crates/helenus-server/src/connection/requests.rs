@@ -14,6 +14,7 @@ use helenus_cql::frame::{
     Envelope, ProtocolVersion, QueryParameters, Request, RequestMessage, Response, ResponseMessage,
     ResultMetadata, Rows,
 };
+use helenus_query::client_memory::{CHARGED_STEP, Charge, ClientMemory};
 use helenus_query::request::{BoundValues, ClientState, Place, QueryOptions};
 use helenus_query::response::{Outcome, Response as Answer};
 use helenus_query::trace::Work;
@@ -151,7 +152,12 @@ impl<B: Backend> Connection<B> {
                 .is_slow(at.saturating_duration_since(ticket.arrival.first_byte));
             let slow = is_slow.then(|| (subject.text(&shared.backend), subject.values()));
             let remarks = (is_slow || traced.is_some()).then(|| Box::new(Remarks { slow, traced }));
-            Answered { message, at, remarks }
+            Answered {
+                charge: charge(&shared.memory, &message),
+                message,
+                at,
+                remarks,
+            }
         });
         self.in_flight_bytes += ticket.cost_bytes;
         self.shared.acquire(ticket.cost_bytes);
@@ -160,6 +166,15 @@ impl<B: Backend> Connection<B> {
             in_flight::Begun::Running(request) => self.in_flight.push(request),
         }
     }
+}
+
+/// Counts an answer that takes much until it is encoded.
+fn charge(memory: &Arc<ClientMemory>, message: &ResponseMessage) -> Option<Charge> {
+    let Response::Result(QueryResult::Rows(rows)) = &message.response else {
+        return None;
+    };
+    let len = rows.content.len_bytes();
+    (len >= CHARGED_STEP).then(|| memory.charge(len))
 }
 
 /// A request that is about to run.

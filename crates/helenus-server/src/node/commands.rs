@@ -74,7 +74,9 @@ impl Commanders {
         let is_answered = self
             .secret
             .has_signed(Purpose::Command, &signed(command, challenge), mac);
-        let is_own = self.own.accepts(Purpose::Command, &format!("{SCHEME}{challenge}"));
+        let is_own = self
+            .own
+            .accepts(Purpose::Command, &format!("{SCHEME}{challenge}"));
         if !is_answered || !is_own {
             return None;
         }
@@ -115,7 +117,10 @@ mod tests {
     #[test]
     fn a_challenge_is_answered_once() {
         let far = SocketAddr::from(([192, 0, 2, 1], 5));
-        let (one, other) = (Commanders::new(Secret::new("hush")), Commanders::new(Secret::new("hush")));
+        let (one, other) = (
+            Commanders::new(Secret::new("hush")),
+            Commanders::new(Secret::new("hush")),
+        );
         let challenge = one.challenge();
         let answer = |secret: &str, command: &str| {
             let answer = authorization(&Secret::new(secret), command, &challenge);
@@ -124,7 +129,10 @@ mod tests {
         assert!(!one.allow(DRAIN, far, &headers(&[])));
         assert!(!one.allow(DRAIN, far, &answer("other", DRAIN)));
         assert!(!one.allow(DRAIN, far, &answer("hush", "POST /cluster/other")));
-        assert!(!other.allow(DRAIN, far, &answer("hush", DRAIN)), "another process");
+        assert!(
+            !other.allow(DRAIN, far, &answer("hush", DRAIN)),
+            "another process"
+        );
         assert!(one.allow(DRAIN, far, &answer("hush", DRAIN)));
         assert!(!one.allow(DRAIN, far, &answer("hush", DRAIN)), "used up");
         assert!(!one.allow(DRAIN, far, &headers(&[("authorization", "helenus x")])));
@@ -135,11 +143,23 @@ mod tests {
         let here = SocketAddr::from(([127, 0, 0, 1], 5));
         let commanders = Commanders::new(Secret::new("hush"));
         let allow = |pairs: &[(&'static str, &str)]| commanders.allow(DRAIN, here, &headers(pairs));
-        for host in ["127.0.0.1:9180", "localhost", "LocalHost:9180", "[::1]:9180", "127.0.0.3"] {
+        for host in [
+            "127.0.0.1:9180",
+            "localhost",
+            "LocalHost:9180",
+            "[::1]:9180",
+            "127.0.0.3",
+        ] {
             assert!(allow(&[("host", host)]), "{host}");
             assert!(!allow(&[("host", host), ("origin", "http://example.org")]));
         }
-        for host in ["example.org:9180", "127.0.0.1.example.org", "localhost.example.org", "192.0.2.1:9180", ""] {
+        for host in [
+            "example.org:9180",
+            "127.0.0.1.example.org",
+            "localhost.example.org",
+            "192.0.2.1:9180",
+            "",
+        ] {
             assert!(!allow(&[("host", host)]), "{host}");
         }
         assert!(!allow(&[]));

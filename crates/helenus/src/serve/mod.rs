@@ -232,7 +232,11 @@ async fn open_engine(config: &Config, identity: &Identity) -> anyhow::Result<Arc
     // Many pages are under way at a time.
     let page_bytes_max = config.server.node_in_flight_bytes / PAGES_IN_FLIGHT;
     let limits = Limits {
-        page_bytes_max: config.limits.page_bytes_max.min(page_bytes_max.max(PAGE_BYTES_MIN)),
+        page_bytes_max: config
+            .limits
+            .page_bytes_max
+            .min(page_bytes_max.max(PAGE_BYTES_MIN)),
+        client_memory_bytes: config.server.node_in_flight_bytes,
         ..config.limits.clone()
     };
     let engine_config = EngineConfig {

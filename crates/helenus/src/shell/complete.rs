@@ -257,7 +257,10 @@ mod tests {
         let mut typed = String::new();
         let mut kept = |line| history_entry(&mut typed, line).map(str::to_owned);
         assert_eq!(kept("CREATE ROLE ann"), Some("CREATE ROLE ann".to_owned()));
-        assert_eq!(kept("WITH LOGIN = true AND password = 'hush'"), Some("WITH LOGIN = true AND password".to_owned()));
+        assert_eq!(
+            kept("WITH LOGIN = true AND password = 'hush'"),
+            Some("WITH LOGIN = true AND password".to_owned())
+        );
         assert_eq!(kept("AND OPTIONS = {'password': 'hush'};"), None);
         let mut typed = String::new();
         let select = "SELECT password FROM users;";
