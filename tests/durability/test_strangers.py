@@ -2,6 +2,7 @@
 
 import contextlib
 import pathlib
+import random
 import socket
 import struct
 import threading
@@ -287,13 +288,14 @@ def test_answers_that_nobody_takes_share_the_budget(start):
 
 
 def test_few_descriptors_are_shared_out(tmp_path):
-    """As many connections as the limit of open files lets in at all leave the store enough to write, flush and read."""
+    """As many connections as the limit of open files lets in at all leave the store enough to write, flush, compact and read."""
 
     class Confined(helenus.Node):
         def command(self):
             return ["bash", "-c", 'ulimit -n 400 && exec "$@"', "bash", *super().command()]
 
-    node = Confined(tmp_path).start()
+    small = dict(memtable_bytes="4MiB", log_segment_bytes="1MiB", log_max_bytes="8MiB", compaction_poll_interval="200ms")
+    node = Confined(tmp_path, args=helenus.setting_args(small)).start()
     sockets = []
     try:
         session = with_table(node)
@@ -302,7 +304,17 @@ def test_few_descriptors_are_shared_out(tmp_path):
                 sockets.append(dial(node))
         held = len(list(pathlib.Path(f"/proc/{node.process.pid}/fd").iterdir()))
         assert 180 < held < 330, held
-        assert single_rows(session, 200) < 5
+        assert single_rows(session, 100) < 5
+        insert = session.prepare("INSERT INTO s.t (k, v) VALUES (?, ?)")
+        dice = random.Random(1)
+
+        def has_compacted():
+            futures = [session.execute_async(insert, (dice.randrange(10_000), dice.randbytes(1000).hex())) for _ in range(1000)]
+            for future in futures:
+                future.result()
+            return node.metrics()["helenus_store_compacted_bytes_total"] > 0
+
+        helenus.wait_until(has_compacted, 60, "a compaction", 0)
         assert "the limit of open files (ulimit -n) is low" in node.log()
     finally:
         for s in sockets:
