@@ -15,7 +15,6 @@ use helenus_cql::error::CqlError;
 use helenus_cql::frame::Envelope;
 use tokio::time::Sleep;
 
-use super::waiting::Last;
 use super::{Connection, OUTPUT_LEN_MAX, Phase};
 use crate::backend::Backend;
 
@@ -136,13 +135,11 @@ impl<B: Backend> Connection<B> {
         true
     }
 
+    /// Of what lies in a first segment, which is short, the header has not come yet: that goes on.
     fn give_up_partial(&mut self) {
-        match self.decoder.give_up(&mut self.input) {
-            Some(header) => {
-                self.shared.metrics.shed();
-                self.send_error(header.version, header.stream, overloaded());
-            }
-            None => self.waiting.last = Some(Last::Closed),
+        if let Some(header) = self.decoder.give_up(&mut self.input) {
+            self.shared.metrics.shed();
+            self.send_error(header.version, header.stream, overloaded());
         }
     }
 
