@@ -31,6 +31,18 @@ def proof(secret, purpose="helenus-rpc-1"):
     return f"helenus {claim}.{hmac.new(secret.encode(), (purpose + claim).encode(), hashlib.sha256).hexdigest()}"
 
 
+def challenge(node):
+    """A word that a command's sender has to sign."""
+    with urllib.request.urlopen(f"http://{node.host}:{node.http_port}/cluster/challenge", timeout=5) as answer:
+        return answer.read().decode()
+
+
+def answer(secret, challenge, command="POST /cluster/drain"):
+    """What shows that a command's sender knows the secret."""
+    mac = hmac.new(secret.encode(), f"helenus-command-1{command} {challenge}".encode(), hashlib.sha256).hexdigest()
+    return f"helenus {challenge}.{mac}"
+
+
 def greet(host, port, authorization=None, tls=None):
     """Asks a node who it is; the bytes of the answer's message, empty if there is none."""
     with socket.create_connection((host, port), timeout=5) as plain:

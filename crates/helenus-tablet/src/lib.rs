@@ -38,6 +38,7 @@ mod late;
 mod layout;
 pub mod log;
 mod maintenance;
+mod memory_limit;
 mod meta;
 mod often;
 mod open;
@@ -62,13 +63,14 @@ mod wal;
 mod work;
 
 pub use cache::RowCacheStats;
-pub use config::{StoreConfig, StoreUrl, machine_memory_bytes};
+pub use config::{StoreConfig, StoreUrl};
 pub use error::StoreError;
 pub use hooks::{
     Archives, Below, CompactFilter, CompactionContext, Decision, HookError, Hooks, Newer, Verdict,
 };
 pub use late::LateWrites;
 pub use layout::{FORMAT_VERSION, TokenRange};
+pub use memory_limit::machine_memory_bytes;
 pub use meta::{MetaDoc, MetaExpect, MetaStamp, MetaVersion};
 #[doc(hidden)]
 pub use remote::set_memory_store;

@@ -408,8 +408,12 @@ fn install(engine: &Engine, mut schema: Schema) -> bool {
     schema.generation = current.generation + 1;
     // The sweep may only begin once nobody reads the old rows any more; it needs the new set to see the new tables.
     engine.live_tables.set(&schema);
+    let are_roles_new = !Arc::ptr_eq(&current.access, &schema.access);
     engine.schema.store(Arc::new(schema));
     engine.writes.advance();
+    if are_roles_new {
+        engine.end_strangers();
+    }
     engine.installed.notify_waiters();
     true
 }

@@ -15,6 +15,7 @@ use helenus_tablet::{Store, StoreConfig, StoreStats};
 use tokio::sync::{Mutex, Notify, broadcast};
 
 use crate::access::{AccessControl, Door};
+use crate::client_memory::ClientMemory;
 use crate::clients::Clients;
 use crate::clock::{Clock, TimestampSource};
 use crate::cluster::{Cluster, Source, coordinate, read_timeout};
@@ -61,6 +62,8 @@ pub struct Limits {
     pub prepared_cache_bytes: usize,
     /// Bytes of rows after which a page ends early, whatever its size in rows.
     pub page_bytes_max: usize,
+    /// Memory for clients' requests and answers; when it is short, pages end early.
+    pub client_memory_bytes: usize,
     /// How long a request may take when other nodes are asked.
     pub request_timeout: Duration,
 }
@@ -75,6 +78,7 @@ impl Default for Limits {
             tombstone_failure_threshold: 100_000,
             prepared_cache_bytes: 128 << 20,
             page_bytes_max: 64 << 20,
+            client_memory_bytes: usize::MAX,
             request_timeout: Duration::from_secs(10),
         }
     }
@@ -110,6 +114,8 @@ pub struct Engine {
     pub traces: Traces,
     /// Who is connected.
     pub clients: Clients,
+    /// What they hold.
+    pub client_memory: Arc<ClientMemory>,
     pub(crate) writes: WriteEpochs,
     /// Wakes those who wait for a newer schema.
     pub(crate) installed: Notify,
@@ -162,6 +168,7 @@ impl Engine {
             locks: PartitionLocks::default(),
             traces: Traces::default(),
             clients: Clients::default(),
+            client_memory: ClientMemory::new(config.limits.client_memory_bytes),
             writes: WriteEpochs::default(),
             loading: Mutex::default(),
             installing: parking_lot::Mutex::default(),

@@ -81,6 +81,16 @@ impl Secret {
         self.verify(purpose, proof, now_s()).is_some()
     }
 
+    /// The MAC of a text, in hexadecimal digits.
+    pub(crate) fn sign(&self, purpose: Purpose, text: &str) -> String {
+        hex(&self.mac(purpose, text).finalize().into_bytes())
+    }
+
+    /// Whether that is the MAC of that text.
+    pub(crate) fn has_signed(&self, purpose: Purpose, text: &str, mac: &str) -> bool {
+        unhex(mac).is_some_and(|mac| self.mac(purpose, text).verify_slice(&mac).is_ok())
+    }
+
     fn prove(&self, purpose: Purpose, now_s: u64) -> String {
         let claim = format!("{now_s}.{:016x}", rand::random::<u64>());
         let mac = self.mac(purpose, &claim).finalize().into_bytes();

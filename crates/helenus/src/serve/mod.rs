@@ -2,6 +2,7 @@
 
 mod cluster;
 mod config;
+mod descriptors;
 mod host_id;
 mod settings;
 #[cfg(test)]
@@ -16,7 +17,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow};
 use clap::Args;
 use helenus_query::clock::SystemClock;
-use helenus_query::engine::{Engine, EngineConfig, NodeInfo};
+use helenus_query::engine::{Engine, EngineConfig, Limits, NodeInfo};
 use helenus_server::http::{self, HttpServer};
 use helenus_server::node::ClusterNode;
 use helenus_server::tls::ClientTls;
@@ -89,6 +90,9 @@ impl ServeArgs {
 
 /// How long clients of a node that has handed its tablets over may take to turn to others before they are turned away.
 const CLIENTS_PATIENCE: Duration = Duration::from_secs(1);
+/// A page of rows is no longer than that part of the memory for clients.
+const PAGES_IN_FLIGHT: usize = 32;
+const PAGE_BYTES_MIN: usize = 256 * 1024;
 /// How long a node of a shared store that stops waits for it.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -131,6 +135,7 @@ async fn serve(config: Config, began: Instant) -> anyhow::Result<()> {
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for signals")?;
     let hangup = signals::take().context("cannot listen for signals")?;
 
+    let descriptors = descriptors::raise();
     let identity = cluster::identity(&config)?;
     let engine = open_engine(&config, &identity).await?;
     let node = cluster::join(&config, &identity, &engine).await?;
@@ -148,6 +153,7 @@ async fn serve(config: Config, began: Instant) -> anyhow::Result<()> {
     }
     let server_config = ServerConfig {
         tls,
+        connections_max: descriptors::connections_max(config.server.connections_max, descriptors),
         ..config.server.clone()
     };
     let server = Server::start(server_config, engine.clone())
@@ -228,6 +234,16 @@ async fn open_engine(config: &Config, identity: &Identity) -> anyhow::Result<Arc
         release_version: CASSANDRA_VERSION.to_owned(),
     };
     let url = config.store.url.to_string();
+    // Many pages are under way at a time.
+    let page_bytes_max = config.server.node_in_flight_bytes / PAGES_IN_FLIGHT;
+    let limits = Limits {
+        page_bytes_max: config
+            .limits
+            .page_bytes_max
+            .min(page_bytes_max.max(PAGE_BYTES_MIN)),
+        client_memory_bytes: config.server.node_in_flight_bytes,
+        ..config.limits.clone()
+    };
     let engine_config = EngineConfig {
         // Of a shared store the agent says which.
         store: StoreConfig {
@@ -235,7 +251,7 @@ async fn open_engine(config: &Config, identity: &Identity) -> anyhow::Result<Arc
             ..config.store.clone()
         },
         node,
-        limits: config.limits.clone(),
+        limits,
         control: config.control,
         clock: Arc::new(SystemClock),
     };
