@@ -30,6 +30,8 @@ struct Watched {
     found: Option<Found>,
     /// A listing that was asked for after `found` was read still showed the stamp.
     confirmed: bool,
+    /// The stamp has been another before.
+    renews: bool,
 }
 
 /// What one node knows of the others' leases.
@@ -61,17 +63,26 @@ impl LeaseWatch {
                 Some(watched) if !blind && watched.stamp.as_ref() == stamp => {
                     watched.confirmed = watched.found.is_some();
                 }
-                _ => {
+                known => {
+                    let renews = known.is_some_and(|known| {
+                        known.renews || known.stamp.is_some() && known.stamp.as_ref() != stamp
+                    });
                     let watched = Watched {
                         stamp: stamp.cloned(),
                         since: now,
                         found: None,
                         confirmed: false,
+                        renews,
                     };
                     self.watched.insert(*member, watched);
                 }
             }
         }
+    }
+
+    /// Whether listings have shown the member to renew its lease, ever.
+    pub fn renews(&self, member: Member) -> bool {
+        self.watched.get(&member).is_some_and(|watched| watched.renews)
     }
 
     /// How long the member has been quiet.

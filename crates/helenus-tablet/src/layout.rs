@@ -8,8 +8,9 @@
 //! meta/<name>       small documents of the floors above, see `meta`
 //! ```
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, OpenOptions, Permissions, TryLockError};
 use std::io::{Read, Seek, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -165,6 +166,7 @@ impl Folders {
     pub fn lock(&self) -> Result<File, StoreError> {
         std::fs::create_dir_all(&self.root)
             .map_err(|error| StoreError::io("cannot create", &self.root, &error))?;
+        keep_private(&self.root);
         let path = self.root.join("LOCK");
         let mut file = OpenOptions::new()
             .read(true)
@@ -239,6 +241,17 @@ impl Folders {
         }
         sweep(&self.root.join("tablets"), 3);
         sweep(&self.root.join("meta"), 1);
+    }
+}
+
+/// Takes a store's folder from all but its owner. One that belongs to someone else is left as it is.
+fn keep_private(folder: &Path) {
+    let made = std::fs::metadata(folder).and_then(|found| match found.permissions().mode() & 0o077 {
+        0 => Ok(()),
+        _ => std::fs::set_permissions(folder, Permissions::from_mode(0o700)),
+    });
+    if let Err(error) = made {
+        tracing::warn!(folder = %folder.display(), %error, "others than its owner can look into the folder of the store");
     }
 }
 
