@@ -32,6 +32,8 @@ const REFRESH_INTERVAL_MS: u64 = 50;
 const REFRESH_WAIT: Duration = Duration::from_millis(30);
 /// How often the others are greeted, and how long they may take.
 const GREET_INTERVAL: Duration = Duration::from_secs(1);
+/// How often a node looks whether it is in the cluster.
+const JOINING_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The nodes that take part.
 pub struct Members {
@@ -126,6 +128,9 @@ impl Members {
         let members = self.clone();
         tokio::spawn(async move {
             loop {
+                while !members.has_joined() {
+                    tokio::time::sleep(JOINING_INTERVAL).await;
+                }
                 members.greet_all(&engine).await;
                 tokio::time::sleep(GREET_INTERVAL).await;
             }
@@ -157,6 +162,13 @@ impl Members {
                 }
             }
         })
+    }
+
+    /// The others hear nobody who is not in the cluster document.
+    fn has_joined(&self) -> bool {
+        let view = self.agent.view();
+        let here = view.node(self.here).map(|node| node.incarnation);
+        here.is_some() && here == self.agent.incarnation()
     }
 
     async fn greet_all(&self, engine: &Engine) {

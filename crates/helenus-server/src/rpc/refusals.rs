@@ -22,8 +22,8 @@ struct Seen {
 }
 
 impl Refusals {
-    /// What may come of nodes that join, leave and come back passes within this time.
-    pub const GRACE: Duration = Duration::from_secs(3);
+    /// A node that has just joined is known to all within this time.
+    pub const GRACE: Duration = Duration::from_secs(1);
 
     /// Whether to tell of a refusal now: it has gone on for `grace`, and was not told of lately.
     pub fn is_news(&self, node: Uuid, kind: &str, grace: Duration) -> bool {
@@ -70,12 +70,11 @@ mod tests {
         assert!(at(0, "store", Duration::ZERO));
         assert!(!at(1, "store", Duration::ZERO) && !at(59, "store", Duration::ZERO));
         assert!(at(60, "store", Duration::ZERO));
-        assert!(!at(0, "member", Refusals::GRACE) && !at(2, "member", Refusals::GRACE));
-        assert!(at(3, "member", Refusals::GRACE));
-        assert!(
-            !at(100, "other", Refusals::GRACE) && !at(200, "other", Refusals::GRACE),
-            "begun anew"
-        );
+        let grace = Duration::from_secs(3);
+        assert!(!at(60, "member", grace) && !at(62, "member", grace));
+        assert!(at(63, "member", grace));
+        assert!(!at(100, "other", grace), "the first");
+        assert!(!at(200, "other", grace), "begun anew");
     }
 
     #[test]
