@@ -30,8 +30,8 @@ struct Watched {
     found: Option<Found>,
     /// A listing that was asked for after `found` was read still showed the stamp.
     confirmed: bool,
-    /// The stamp has been another before.
-    renews: bool,
+    /// How often the stamp was seen to change.
+    changes: u32,
 }
 
 /// What one node knows of the others' leases.
@@ -64,15 +64,14 @@ impl LeaseWatch {
                     watched.confirmed = watched.found.is_some();
                 }
                 known => {
-                    let renews = known.is_some_and(|known| {
-                        known.renews || known.stamp.is_some() && known.stamp.as_ref() != stamp
-                    });
+                    let has_changed = |known: &Watched| known.stamp.is_some() && known.stamp.as_ref() != stamp;
+                    let changes = known.map_or(0, |known| known.changes + u32::from(has_changed(known)));
                     let watched = Watched {
                         stamp: stamp.cloned(),
                         since: now,
                         found: None,
                         confirmed: false,
-                        renews,
+                        changes,
                     };
                     self.watched.insert(*member, watched);
                 }
@@ -80,9 +79,9 @@ impl LeaseWatch {
         }
     }
 
-    /// Whether listings have shown the member to renew its lease, ever.
+    /// Whether listings have shown the member to renew its lease. Its heartbeat changes once more when its lease is ended by another.
     pub fn renews(&self, member: Member) -> bool {
-        self.watched.get(&member).is_some_and(|watched| watched.renews)
+        self.watched.get(&member).is_some_and(|watched| watched.changes > 1)
     }
 
     /// How long the member has been quiet.
