@@ -22,8 +22,10 @@ def frame(kind, flags, stream, payload):
 
 
 def header(name, value):
-    """A header as HPACK has it without any table."""
-    return bytes([0, len(name)]) + name.encode() + bytes([len(value)]) + value.encode()
+    """A header as HPACK has it without any table. A length from 127 on takes more bytes: seven bits each, the last one below 128."""
+    more = len(value) - 127
+    length = bytes([len(value)]) if more < 0 else bytes([127, more]) if more < 128 else bytes([127, more % 128 + 128, more // 128])
+    return bytes([0, len(name)]) + name.encode() + length + value.encode()
 
 
 def proof(secret, purpose="helenus-command-1", words=""):
