@@ -44,13 +44,13 @@ def remote(node, outcome):
 
 
 def members(minio, bucket):
-    """The nodes of a store's cluster document, by name."""
-    return {node["name"]: node for node in json.loads(by_hand.document(minio, bucket, "cluster")[1])["nodes"]}
+    """The nodes of a store's cluster document, in the order of joining."""
+    return json.loads(by_hand.document(minio, bucket, "cluster")[1])["nodes"]
 
 
 def hello(minio, bucket, secret=SECRET):
     """What the last node to join would show the first one."""
-    known = list(members(minio, bucket).values())
+    known = members(minio, bucket)
     return by_hand.hello(secret, by_hand.identity(minio, bucket), known[-1], known[0])
 
 
@@ -124,8 +124,8 @@ def test_without_tls_the_secret_is_asked_for(bucket, nodes, minio):
 
 
 def test_who_knows_the_secret_must_be_of_the_store_and_mean_the_node(bucket, nodes, minio):
-    node = nodes(bucket, args=["--name", "asked", "--set", f"cluster_secret={SECRET}"]).start()
-    store, me = by_hand.identity(minio, bucket), members(minio, bucket)["asked"]
+    node = nodes(bucket, args=["--set", f"cluster_secret={SECRET}"]).start()
+    store, me = by_hand.identity(minio, bucket), members(minio, bucket)[0]
     ask = lambda *claim: by_hand.greet(node.host, node.rpc_port, by_hand.hello(SECRET, *claim, name="stranger"))
     assert ask(store, me, me) != b""
     other = str(uuid.uuid4())
@@ -156,7 +156,7 @@ def test_who_would_not_be_understood_takes_no_tablets(bucket, nodes, minio, tmp_
     figures = first.metrics()
     assert figures["helenus_cluster_document_version"] == version, "nobody has written to the document"
     assert figures["helenus_cluster_tablets_owned"] == figures["helenus_cluster_tablets"]
-    assert set(members(minio, bucket)) == {"first"}
+    assert [node["name"] for node in members(minio, bucket)] == ["first"]
     # When the cluster's last node has ended it may have another secret.
     first.kill()
     nodes(bucket, args=["--set", "cluster_secret=some-other-secret"]).start()
