@@ -75,5 +75,4 @@ def copy_of_the_disk(fleet, chance):
             assert node.alive(), node.log(60)
     finally:
         other.close()
-        shutil.rmtree(other.folder)
     return killed.name
