@@ -1,8 +1,8 @@
 //! Who may speak to this node: whoever knows the cluster's secret.
 //!
 //! A call carries `authorization: helenus TIME.NONCE.MAC`: the sender's clock in seconds, a random word, and the HMAC-SHA256 of both by the
-//! secret, which itself never travels. Between nodes more is claimed: who calls whom, as of which store ([`super::hello`]). Who can listen to the wire can use what it hears for as long as [`AGE_MAX_S`]: that is for TLS to
-//! prevent.
+//! secret, which itself never travels. Between nodes more is claimed: who calls whom, as of which store ([`super::hello`]). Who can
+//! listen to the wire can use what it hears for as long as [`AGE_MAX_S`]: that is for TLS to prevent.
 
 use std::fmt;
 use std::time::{SystemTime, UNIX_EPOCH};
