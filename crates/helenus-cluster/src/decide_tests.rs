@@ -139,6 +139,7 @@ fn who_would_not_be_understood_takes_nothing() {
         .iter_mut()
         .for_each(|node| node.credentials = credentials("ours"));
     let mut comes = node(3);
+    comes.joined = false;
     comes.me.credentials = credentials("ours");
     assert!(matches!(comes.decide(Some(&document)), Decision::Write(_)));
     comes.me.credentials = credentials("guessed");

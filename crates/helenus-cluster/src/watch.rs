@@ -64,7 +64,8 @@ impl LeaseWatch {
                     watched.confirmed = watched.found.is_some();
                 }
                 known => {
-                    let has_changed = |known: &Watched| known.stamp.is_some() && known.stamp.as_ref() != stamp;
+                    let has_changed =
+                        |known: &Watched| known.stamp.is_some() && known.stamp.as_ref() != stamp;
                     let changes = known.map_or(0, |known| known.changes + u32::from(has_changed(known)));
                     let watched = Watched {
                         stamp: stamp.cloned(),
@@ -81,7 +82,9 @@ impl LeaseWatch {
 
     /// Whether listings have shown the member to renew its lease. Its heartbeat changes once more when its lease is ended by another.
     pub fn renews(&self, member: Member) -> bool {
-        self.watched.get(&member).is_some_and(|watched| watched.changes > 1)
+        self.watched
+            .get(&member)
+            .is_some_and(|watched| watched.changes > 1)
     }
 
     /// How long the member has been quiet.

@@ -21,6 +21,7 @@ use helenus_query::engine::Engine;
 use helenus_tablet::{MetaExpect, Store, StoreError, TabletEvent};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
+use uuid::Uuid;
 
 pub use control::Control;
 pub use documents::StoreDocuments;
@@ -50,6 +51,7 @@ pub struct NodeConfig {
 pub struct ClusterNode {
     agent: AgentHandle,
     here: HostId,
+    identity: Uuid,
     secret: Secret,
     rpc: RpcServer,
     tasks: Vec<JoinHandle<()>>,
@@ -125,6 +127,7 @@ impl ClusterNode {
         Ok(ClusterNode {
             agent: handle,
             here,
+            identity,
             secret,
             rpc: server,
             tasks,
@@ -139,6 +142,11 @@ impl ClusterNode {
     /// This node's id.
     pub fn host_id(&self) -> HostId {
         self.here
+    }
+
+    /// The identity of the store.
+    pub fn store(&self) -> Uuid {
+        self.identity
     }
 
     /// Where the other nodes are served.
