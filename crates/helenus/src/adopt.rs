@@ -20,6 +20,9 @@ pub struct AdoptArgs {
     /// The copy of its log, if that lies apart
     #[arg(long, value_name = "URL")]
     log_store: Option<String>,
+    /// Where that bucket is served, if not where the environment says
+    #[arg(long, value_name = "URL")]
+    log_store_endpoint: Option<String>,
 }
 
 /// Adopts, and says what was done.
@@ -27,6 +30,7 @@ pub fn run(args: &AdoptArgs) -> anyhow::Result<ExitCode> {
     let log_store = args.log_store.as_deref().map(StoreUrl::parse).transpose();
     let config = StoreConfig {
         log_store: log_store.context("--log-store")?,
+        log_store_endpoint: args.log_store_endpoint.clone(),
         ..StoreConfig::new(StoreUrl::parse(&args.store).context("--store")?)
     };
     if let StoreUrl::File(folder) = &config.url {
