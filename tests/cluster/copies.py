@@ -47,7 +47,6 @@ def copy_in_another_bucket(fleet, chance):
                        env={**helenus.clean_environment(), **fleet.minio.environment()}, timeout=60)
         node.start(wait=False)
         hold(fleet, LONG_S)
-        assert node.alive(), node.log(60)
     shutil.rmtree(fleet.minio.folder / copied)
     return "all"
 
@@ -72,7 +71,6 @@ def copy_of_the_disk(fleet, chance):
             killed.kill()
             hold(fleet, LONG_S)
             killed.start()
-            assert node.alive(), node.log(60)
     finally:
         other.close()
     return killed.name
