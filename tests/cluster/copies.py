@@ -47,7 +47,8 @@ def copy_in_another_bucket(fleet, chance):
                        env={**helenus.clean_environment(), **fleet.minio.environment()}, timeout=60)
         node.start(wait=False)
         hold(fleet, LONG_S)
-    shutil.rmtree(fleet.minio.folder / copied)
+    # MinIO may still be at work there.
+    shutil.rmtree(fleet.minio.folder / copied, ignore_errors=True)
     return "all"
 
 
