@@ -116,21 +116,18 @@ fn obstacle(document: &ClusterDocument, facts: &Facts) -> Option<String> {
 /// A node that may be alive, and why this one could not speak to it.
 fn stranger_to(document: &ClusterDocument, facts: &Facts) -> Option<(Member, ClusterError)> {
     let mine = facts.me.credentials.as_ref()?;
-    let others = document
+    let mut others = document
         .nodes
         .iter()
         .filter(|node| node.host_id != facts.me.host_id && !facts.dead.contains(&node.member()));
-    others
-        .filter_map(|node| Some((node, mine.differ(node.credentials.as_ref())?)))
-        .map(|(node, why)| {
-            let error = ClusterError::NoCredentials {
-                node: node.name.clone(),
-                address: node.rpc_address.clone(),
-                why: why.to_owned(),
-            };
-            (node.member(), error)
-        })
-        .next()
+    others.find_map(|node| {
+        let error = ClusterError::NoCredentials {
+            node: node.name.clone(),
+            address: node.rpc_address.clone(),
+            why: mine.differ(node.credentials.as_ref())?.to_owned(),
+        };
+        Some((node.member(), error))
+    })
 }
 
 fn change(document: &mut ClusterDocument, facts: &Facts, joins: bool) -> Result<(), ClusterError> {
