@@ -9,6 +9,7 @@ import types
 
 import pytest
 
+import copies  # noqa: F401: it registers faults
 import toolchains
 from fleet import Fleet
 from minio import Minio

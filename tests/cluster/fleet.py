@@ -41,7 +41,7 @@ class Fleet:
     def __init__(self, checker, minio, store, folder, settings=()):
         address = lambda: f"127.0.0.1:{helenus.free_port()}"
         stores, peers = [address() for _ in range(NODES)], [address() for _ in range(NODES)]
-        self.minio = minio
+        self.minio, self.store, self.folder = minio, store, folder
         self.nodes = []
         for number, (own_store, own_peer) in enumerate(zip(stores, peers), 1):
             chosen = [f"rpc_advertise={own_peer}", f"tablet_count={TABLETS}", f"merge_after={MERGE_AFTER_S}s", *settings]

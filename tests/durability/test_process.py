@@ -182,3 +182,32 @@ def test_the_store_is_its_owners_alone(node):
     node.start()
     assert others_may(node.store) == []
     assert node.connect().execute("SELECT k FROM s.t").one().k == 1
+
+
+def test_the_copy_of_a_folder_is_another_store(node, tmp_path):
+    session = node.connect()
+    session.execute("CREATE KEYSPACE s WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+    session.execute("CREATE TABLE s.t (k int PRIMARY KEY)")
+    session.execute("INSERT INTO s.t (k) VALUES (1)")
+    host_id = lambda server: server.connect().execute("SELECT host_id FROM system.local").one().host_id
+    former = host_id(node)
+    node.restart(clean=True)
+    assert host_id(node) == former
+    assert node.terminate() == 0
+    subprocess.run(["cp", "-a", node.store, tmp_path / "copy"], check=True)
+    copied = helenus.Node(tmp_path / "other", store=tmp_path / "copy").start()
+    try:
+        assert host_id(copied) != former and "this folder is a copy" in copied.log()
+        assert copied.connect().execute("SELECT k FROM s.t").one().k == 1
+    finally:
+        copied.close()
+    node.close_clients()
+    node.start()
+    assert host_id(node) == former
+
+
+def test_a_slip_in_a_url_makes_no_folder(tmp_path):
+    for url in ("s3:/bucket", "s3:bucket/prefix", "file:/data"):
+        code, words = run_once("serve", "--store", url, cwd=tmp_path)
+        assert code != 0 and url in words and "s3://bucket/prefix" in words, words
+    assert not list(tmp_path.iterdir())

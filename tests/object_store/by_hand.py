@@ -3,6 +3,7 @@
 import datetime
 import hashlib
 import hmac
+import json
 import os
 import socket
 import struct
@@ -21,13 +22,15 @@ def frame(kind, flags, stream, payload):
 
 
 def header(name, value):
-    """A header as HPACK has it without any table."""
-    return bytes([0, len(name)]) + name.encode() + bytes([len(value)]) + value.encode()
+    """A header as HPACK has it without any table. A length from 127 on takes more bytes: seven bits each, the last one below 128."""
+    more = len(value) - 127
+    length = bytes([len(value)]) if more < 0 else bytes([127, more]) if more < 128 else bytes([127, more % 128 + 128, more // 128])
+    return bytes([0, len(name)]) + name.encode() + length + value.encode()
 
 
-def proof(secret, purpose="helenus-rpc-1"):
-    """What a node shows to prove that it knows the secret."""
-    claim = f"{int(time.time())}.{os.urandom(8).hex()}"
+def proof(secret, purpose="helenus-command-1", words=""):
+    """What shows that one knows the secret, and the words that it proves."""
+    claim = f"{int(time.time())}.{os.urandom(8).hex()}{words and '.'}{words}"
     return f"helenus {claim}.{hmac.new(secret.encode(), (purpose + claim).encode(), hashlib.sha256).hexdigest()}"
 
 
@@ -43,6 +46,12 @@ def answer(secret, challenge, command="POST /cluster/drain"):
     return f"helenus {challenge}.{mac}"
 
 
+def hello(secret, store, caller, called, name="by hand"):
+    """What a node shows another one of a store: the two as a cluster document has them."""
+    ids = [store, *(node[key] for node in (caller, called) for key in ("host_id", "incarnation"))]
+    return proof(secret, "helenus-rpc-2", ".".join([*ids, name.encode().hex()]))
+
+
 def greet(host, port, authorization=None, tls=None):
     """Asks a node who it is; the bytes of the answer's message, empty if there is none."""
     with socket.create_connection((host, port), timeout=5) as plain:
@@ -51,7 +60,7 @@ def greet(host, port, authorization=None, tls=None):
                    (":path", "/helenus.rpc.v1.Node/Greet"), ("te", "trailers"), ("content-type", "application/grpc")]
         if authorization:
             headers.append(("authorization", authorization))
-        message = b"\x0a\x07Helenus\x20\x01"
+        message = b"\x0a\x07Helenus\x20\x02"
         wire.sendall(PREFACE + frame(SETTINGS, 0, 0, b"")
                      + frame(HEADERS, END_HEADERS, 1, b"".join(header(*one) for one in headers))
                      + frame(DATA, END_STREAM, 1, b"\0" + struct.pack(">I", len(message)) + message))
@@ -67,6 +76,10 @@ def greet(host, port, authorization=None, tls=None):
                 answer += payload
             if kind == GOAWAY or (number == 1 and kind in (DATA, HEADERS) and flags & END_STREAM):
                 return answer
+
+
+def path_of(url, name):
+    return f"/{url.removeprefix('s3://')}/{name}"
 
 
 def request(server, method, path, body=b""):
@@ -98,14 +111,25 @@ def crc32c(data):
     return crc ^ 0xFFFFFFFF
 
 
-def change_document(server, url, name, change):
-    """Changes the content of a document of a store, as docs/data-layout.md says that it lies there."""
-    path = f"/{url.removeprefix('s3://')}/meta/{name}"
-    found = request(server, "GET", path)
+def document(server, url, name):
+    """The version and the content of a document of a store, as docs/data-layout.md says that it lies there."""
+    found = request(server, "GET", path_of(url, f"meta/{name}"))
     magic, version, length, crc = struct.unpack("<8sQII", found[:24])
     content = found[24:]
-    number = struct.pack("<Q", version)
-    assert magic == b"HLNSMET1" and length == len(content) and crc == crc32c(content) ^ crc32c(number)
+    assert magic == b"HLNSMET1" and length == len(content) and crc == crc32c(content) ^ crc32c(struct.pack("<Q", version))
+    return version, content
+
+
+def identity(server, url):
+    """The identity of a store."""
+    return json.loads(request(server, "GET", path_of(url, "PLACE")))["identity"]
+
+
+def change_document(server, url, name, change):
+    """Changes the content of a document of a store."""
+    path = path_of(url, f"meta/{name}")
+    version, content = document(server, url, name)
+    magic = b"HLNSMET1"
     content, number = change(content), struct.pack("<Q", version + 1)
     head = struct.pack("<8sQII", magic, version + 1, len(content), crc32c(content) ^ crc32c(number))
     request(server, "PUT", path, head + content)

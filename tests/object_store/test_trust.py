@@ -6,6 +6,7 @@ import ssl
 import subprocess
 import urllib.error
 import urllib.request
+import uuid
 
 import pytest
 from cassandra.policies import HostFilterPolicy, RoundRobinPolicy
@@ -42,6 +43,17 @@ def remote(node, outcome):
     return node.metrics().get(name, 0)
 
 
+def members(minio, bucket):
+    """The nodes of a store's cluster document, in the order of joining."""
+    return json.loads(by_hand.document(minio, bucket, "cluster")[1])["nodes"]
+
+
+def hello(minio, bucket, secret=SECRET):
+    """What the last node to join would show the first one."""
+    known = members(minio, bucket)
+    return by_hand.hello(secret, by_hand.identity(minio, bucket), known[-1], known[0])
+
+
 def context(files=None):
     tls = ssl.create_default_context()
     tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
@@ -74,7 +86,7 @@ def garbage(node, data):
         return answer
 
 
-def test_nodes_speak_tls_and_a_stranger_is_told_nothing(bucket, nodes, tmp_path):
+def test_nodes_speak_tls_and_a_stranger_is_told_nothing(bucket, nodes, minio, tmp_path):
     authority, others = Authority(tmp_path / "ours"), Authority(tmp_path / "theirs")
     files = [authority.certificate(f"node{n}") for n in (1, 2)]
     pair = [nodes(bucket, args=[*settings(f), "--set", f"cluster_secret={SECRET}"]).start() for f in files]
@@ -88,7 +100,7 @@ def test_nodes_speak_tls_and_a_stranger_is_told_nothing(bucket, nodes, tmp_path)
     assert remote(pair[0], "done") > 0, "rows of the other node"
     assert remote(pair[0], "lost") == 0
     node, stranger = pair[0], others.certificate("stranger")
-    ask = lambda tls, secret=SECRET: by_hand.greet(node.host, node.rpc_port, secret and by_hand.proof(secret), tls)
+    ask = lambda tls, secret=SECRET: by_hand.greet(node.host, node.rpc_port, secret and hello(minio, bucket, secret), tls)
     assert ask(context(files[1])) != b"", "who has both is answered"
     assert told_nothing(lambda: ask(context(files[1]), None)), "a certificate without the secret"
     assert told_nothing(lambda: ask(context(files[1]), "some-other-secret"))
@@ -97,17 +109,57 @@ def test_nodes_speak_tls_and_a_stranger_is_told_nothing(bucket, nodes, tmp_path)
     assert told_nothing(lambda: ask(None)), "no TLS"
 
 
-def test_without_tls_the_secret_is_asked_for(bucket, nodes):
+def test_without_tls_the_secret_is_asked_for(bucket, nodes, minio):
     node = nodes(bucket, args=["--set", f"cluster_secret={SECRET}"]).start()
     ask = lambda authorization: by_hand.greet(node.host, node.rpc_port, authorization)
-    assert ask(by_hand.proof(SECRET)) != b""
-    for stranger in (None, by_hand.proof("some-other-secret"), "helenus x.y.z", f"Bearer {SECRET}",
-                     by_hand.proof(SECRET, "helenus-command-1")):
+    assert ask(hello(minio, bucket)) != b""
+    for stranger in (None, hello(minio, bucket, "some-other-secret"), "helenus x.y.z", f"Bearer {SECRET}",
+                     by_hand.proof(SECRET), by_hand.proof(SECRET, "helenus-rpc-2"),
+                     by_hand.proof(SECRET, "helenus-rpc-2", "a.b")):
         assert told_nothing(lambda: ask(stranger)), stranger
     for data in (b"hello\r\n\r\n", b"\0" * 4096, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", helenus.OPTIONS_FRAME):
         answer = garbage(node, data)
         assert node.url.encode() not in answer and len(answer) < 200, answer
-    assert node.alive() and ask(by_hand.proof(SECRET)) != b""
+    assert node.alive() and ask(hello(minio, bucket)) != b""
+
+
+def test_who_knows_the_secret_must_be_of_the_store_and_mean_the_node(bucket, nodes, minio):
+    node = nodes(bucket, args=["--set", f"cluster_secret={SECRET}"]).start()
+    store, me = by_hand.identity(minio, bucket), members(minio, bucket)[0]
+    ask = lambda *claim: by_hand.greet(node.host, node.rpc_port, by_hand.hello(SECRET, *claim, name="stranger"))
+    assert ask(store, me, me) != b""
+    other = str(uuid.uuid4())
+    for claim in ((other, me, me), (store, {**me, "incarnation": other}, me), (store, {**me, "host_id": other}, me),
+                  (store, me, {**me, "incarnation": other}), (store, me, {**me, "host_id": other})):
+        assert told_nothing(lambda: ask(*claim)), claim
+    words = node.log()
+    assert "a node of another store was refused" in words and other in words and "stranger" in words, words
+
+
+def refused_to_join(node, words):
+    node.start(wait=False)
+    assert node.process.wait(30) == 1
+    assert words in node.log(), node.log()
+
+
+def test_who_would_not_be_understood_takes_no_tablets(bucket, nodes, minio, tmp_path):
+    """A node with the bucket's credentials and another secret, or without the cluster's TLS, is refused before it is in the document."""
+    authority, others = Authority(tmp_path / "ours"), Authority(tmp_path / "theirs")
+    tls, other_tls = (settings(which.certificate("node")) for which in (authority, others))
+    secret = ["--set", f"cluster_secret={SECRET}"]
+    first = nodes(bucket, args=["--name", "first", *tls, *secret]).start()
+    version = first.metrics()["helenus_cluster_document_version"]
+    refused_to_join(nodes(bucket, args=[*tls, "--set", "cluster_secret=some-other-secret"]), "it has another cluster_secret")
+    refused_to_join(nodes(bucket, args=tls), "it has another cluster_secret")
+    refused_to_join(nodes(bucket, args=secret), "it speaks TLS")
+    refused_to_join(nodes(bucket, args=[*other_tls, *secret]), "another authority")
+    figures = first.metrics()
+    assert figures["helenus_cluster_document_version"] == version, "nobody has written to the document"
+    assert figures["helenus_cluster_tablets_owned"] == figures["helenus_cluster_tablets"]
+    assert [node["name"] for node in members(minio, bucket)] == ["first"]
+    # When the cluster's last node has ended it may have another secret.
+    first.kill()
+    nodes(bucket, args=["--set", "cluster_secret=some-other-secret"]).start()
 
 
 def post(node, headers):
@@ -124,7 +176,7 @@ def test_commands_are_not_taken_from_strangers(bucket, nodes):
                      {"Authorization": by_hand.answer("some-other-secret", challenge)}, {"Authorization": by_hand.proof(SECRET)},
                      {"Authorization": by_hand.answer(SECRET, challenge, "POST /cluster/other")},
                      {"Authorization": by_hand.answer(SECRET, by_hand.challenge(other))},
-                     {"Authorization": by_hand.proof(SECRET, "helenus-command-1")}):
+                     {"Authorization": by_hand.proof(SECRET, "helenus-command-1")}, {"Authorization": by_hand.proof(SECRET, "helenus-rpc-2")}):
         with pytest.raises(urllib.error.HTTPError) as refused:
             post(node, stranger)
         assert refused.value.code == 403
@@ -152,7 +204,7 @@ def test_newer_documents_are_refused(bucket, nodes, minio):
     by_hand.change_document(minio, bucket, "cluster", raise_format)
     second = nodes(bucket).start(wait=False)
     assert second.process.wait(30) == 1
-    assert "has format 2" in second.log() and "upgrade this node first" in second.log(), second.log()
+    assert "has format 3" in second.log() and "upgrade this node first" in second.log(), second.log()
     assert first.alive()
     session = first.connect()
     session.execute(KEYSPACE)

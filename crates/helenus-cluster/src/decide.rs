@@ -5,7 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::document::{ClusterDocument, NodeRecord};
+use uuid::Uuid;
+
+use crate::document::{ClusterDocument, FORMAT, NodeRecord};
 use crate::effects::{TabletLoad, TabletSpec};
 use crate::error::ClusterError;
 use crate::ids::{Epoch, HostId, Member, TabletId};
@@ -21,6 +23,7 @@ const BALANCE_MOVES_MAX: usize = 4;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Facts<'a> {
     pub cluster_name: &'a str,
+    pub store: Option<Uuid>,
     pub initial_tablets: &'a [TabletSpec],
     pub limits: &'a ReshapeLimits,
     /// This node, as it would join.
@@ -51,6 +54,8 @@ pub(crate) enum Decision {
     Write(Box<ClusterDocument>),
     /// This node can't join yet; why, for people.
     Wait(String),
+    /// This node can't join as long as that member is there, which would not speak to it.
+    Stranger(Member, ClusterError),
     /// This node was expelled.
     Expelled,
     /// This node wanted to leave and is out.
@@ -67,6 +72,7 @@ pub(crate) fn decide(document: Option<&ClusterDocument>, facts: &Facts) -> Resul
             configured: facts.cluster_name.into(),
         });
     }
+    document.map_or(Ok(()), |document| document.check_store(facts.store))?;
     let present = document.is_some_and(|document| document.has(facts.me.member()));
     if !present && facts.draining {
         return Ok(Decision::Left);
@@ -78,9 +84,14 @@ pub(crate) fn decide(document: Option<&ClusterDocument>, facts: &Facts) -> Resul
         Some(document) => document.clone(),
         None => ClusterDocument::create(facts.cluster_name, facts.initial_tablets),
     };
+    if !present && let Some((member, error)) = stranger_to(&next, facts) {
+        return Ok(Decision::Stranger(member, error));
+    }
     if !present && let Some(obstacle) = obstacle(&next, facts) {
         return Ok(Decision::Wait(obstacle));
     }
+    next.format = FORMAT;
+    next.store = facts.store;
     change(&mut next, facts, !present)?;
     match document {
         Some(document) if *document == next => Ok(Decision::Keep),
@@ -99,6 +110,23 @@ fn obstacle(document: &ClusterDocument, facts: &Facts) -> Option<String> {
             "host id {} is in the cluster at {}: waiting for its lease to end",
             former.host_id, former.rpc_address
         )
+    })
+}
+
+/// A node that may be alive, and why this one could not speak to it.
+fn stranger_to(document: &ClusterDocument, facts: &Facts) -> Option<(Member, ClusterError)> {
+    let mine = facts.me.credentials.as_ref()?;
+    let mut others = document
+        .nodes
+        .iter()
+        .filter(|node| node.host_id != facts.me.host_id && !facts.dead.contains(&node.member()));
+    others.find_map(|node| {
+        let error = ClusterError::NoCredentials {
+            node: node.name.clone(),
+            address: node.rpc_address.clone(),
+            why: mine.differ(node.credentials.as_ref())?.to_owned(),
+        };
+        Some((node.member(), error))
     })
 }
 

@@ -40,6 +40,7 @@ impl Known {
     fn decide(&self, document: Option<&ClusterDocument>) -> Decision {
         let facts = Facts {
             cluster_name: "test",
+            store: None,
             initial_tablets: &TabletSpec::ring(8),
             limits: &ReshapeLimits::default(),
             me: &self.me,
@@ -105,6 +106,7 @@ fn another_clusters_store_is_refused() {
     let known = node(1);
     let facts = Facts {
         cluster_name: "test",
+        store: None,
         initial_tablets: &TabletSpec::ring(1),
         limits: &ReshapeLimits::default(),
         me: &known.me,
@@ -121,6 +123,34 @@ fn another_clusters_store_is_refused() {
     };
     let error = decide(Some(&document), &facts).unwrap_err();
     assert!(matches!(error, ClusterError::WrongCluster { .. }), "{error}");
+}
+
+#[test]
+fn who_would_not_be_understood_takes_nothing() {
+    let credentials = |secret: &str| {
+        Some(crate::Credentials {
+            secret: secret.into(),
+            authorities: Vec::new(),
+        })
+    };
+    let mut document = cluster(2, 4);
+    document
+        .nodes
+        .iter_mut()
+        .for_each(|node| node.credentials = credentials("ours"));
+    let mut comes = node(3);
+    comes.joined = false;
+    comes.me.credentials = credentials("ours");
+    assert!(matches!(comes.decide(Some(&document)), Decision::Write(_)));
+    comes.me.credentials = credentials("guessed");
+    let Decision::Stranger(member, error) = comes.decide(Some(&document)) else {
+        panic!("it joins");
+    };
+    assert_eq!(member, record(1).member());
+    assert!(error.to_string().contains("node1 at 10.0.0.1:7000"), "{error}");
+    // When all nodes have ended, the cluster may have another secret.
+    comes.dead.extend([record(1).member(), record(2).member()]);
+    assert!(matches!(comes.decide(Some(&document)), Decision::Write(_)));
 }
 
 #[test]

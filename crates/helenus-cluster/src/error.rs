@@ -1,6 +1,7 @@
 //! Errors, worded for whoever runs a node.
 
 use thiserror::Error;
+use uuid::Uuid;
 
 use crate::ids::{HostId, TabletId};
 
@@ -42,6 +43,18 @@ pub enum ClusterError {
     Corrupt { document: &'static str, detail: String },
     #[error("the store belongs to cluster {found:?}, and this node is configured for cluster {configured:?}")]
     WrongCluster { found: String, configured: String },
+    #[error(
+        "the cluster document is that of store {found}, and lies in store {opened}: it was copied there, or written by a node of that store. \
+         If this store was made of a copy, run with no node on it:  helenus adopt --store URL"
+    )]
+    WrongStore { found: Uuid, opened: Uuid },
+    /// This node would be in the cluster without being able to speak to the others.
+    #[error("node {node} at {address} would not speak to this one: {why}")]
+    NoCredentials {
+        node: String,
+        address: String,
+        why: String,
+    },
     #[error("there is no node {0} in the cluster")]
     UnknownNode(HostId),
     #[error("there is no tablet {0}")]

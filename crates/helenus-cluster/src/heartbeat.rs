@@ -17,6 +17,9 @@ pub(crate) const FORMAT: u64 = 1;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Heartbeat {
     pub format: u64,
+    /// The store whose lease it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub store: Option<Uuid>,
     pub host_id: HostId,
     pub incarnation: Incarnation,
     pub state: HeartbeatState,

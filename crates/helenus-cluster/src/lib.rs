@@ -7,6 +7,7 @@
 mod agent;
 mod calm;
 mod clock;
+mod credentials;
 mod decide;
 mod document;
 mod effects;
@@ -21,7 +22,8 @@ mod watch;
 
 pub use agent::{Agent, AgentConfig, AgentCounts, AgentHandle, AgentState, LEASE_DEFAULT, Mailbox, Written};
 pub use clock::SystemClock;
-pub use document::NAME as CLUSTER_DOCUMENT;
+pub use credentials::Credentials;
+pub use document::{NAME as CLUSTER_DOCUMENT, adopt};
 pub use effects::{Clock, Document, Documents, Expect, Listed, Removal, TabletHost, TabletLoad, TabletSpec};
 pub use error::{ClusterError, DocumentError, HostError};
 pub use ids::{Epoch, HostId, Incarnation, TabletId, TokenRange, Version};

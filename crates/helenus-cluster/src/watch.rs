@@ -30,6 +30,8 @@ struct Watched {
     found: Option<Found>,
     /// A listing that was asked for after `found` was read still showed the stamp.
     confirmed: bool,
+    /// How often the stamp was seen to change.
+    changes: u32,
 }
 
 /// What one node knows of the others' leases.
@@ -61,17 +63,28 @@ impl LeaseWatch {
                 Some(watched) if !blind && watched.stamp.as_ref() == stamp => {
                     watched.confirmed = watched.found.is_some();
                 }
-                _ => {
+                known => {
+                    let has_changed =
+                        |known: &Watched| known.stamp.is_some() && known.stamp.as_ref() != stamp;
+                    let changes = known.map_or(0, |known| known.changes + u32::from(has_changed(known)));
                     let watched = Watched {
                         stamp: stamp.cloned(),
                         since: now,
                         found: None,
                         confirmed: false,
+                        changes,
                     };
                     self.watched.insert(*member, watched);
                 }
             }
         }
+    }
+
+    /// Whether listings have shown the member to renew its lease. Its heartbeat changes once more when its lease is ended by another.
+    pub fn renews(&self, member: Member) -> bool {
+        self.watched
+            .get(&member)
+            .is_some_and(|watched| watched.changes > 1)
     }
 
     /// How long the member has been quiet.

@@ -110,3 +110,16 @@ fn heartbeats_of_strangers_are_left_over_when_quiet() {
         []
     );
 }
+
+#[test]
+fn a_member_renews_when_its_heartbeat_changes_twice() {
+    let mut watch = LeaseWatch::default();
+    let stamps = ["a", "a", "b", "b"];
+    for (number, stamp) in (0..).zip(stamps) {
+        observe(&mut watch, ms(500 * number), Some(stamp));
+        // Others may have ended its lease.
+        assert!(!watch.renews(member()));
+    }
+    observe(&mut watch, ms(2000), Some("c"));
+    assert!(watch.renews(member()));
+}

@@ -23,17 +23,27 @@ pub enum StoreUrl {
 impl StoreUrl {
     /// Parses `file:///path`, a plain path, or an object store's URL.
     pub fn parse(text: &str) -> Result<Self, StoreError> {
+        let bad = |why: &str| {
+            StoreError::InvalidConfig(format!(
+                "store = \"{text}\": {why}; allowed are a path, file:///path, s3://bucket/prefix, gs://bucket/prefix, az://container/prefix and \
+                 memory://name"
+            ))
+        };
         if !text.contains("://") {
             if text.is_empty() {
                 return Err(StoreError::InvalidConfig("the store's location is empty".into()));
             }
+            // A slip in a URL must not make a folder.
+            let in_scheme = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
+            if let Some((scheme, _)) = text.split_once(':')
+                && scheme.bytes().all(in_scheme)
+            {
+                return Err(bad(&format!(
+                    "a URL has :// after its scheme, and a folder of that name is written ./{text}"
+                )));
+            }
             return Ok(StoreUrl::File(PathBuf::from(text)));
         }
-        let bad = |why: &str| {
-            StoreError::InvalidConfig(format!(
-                "store = \"{text}\": {why}; allowed are file:///path, s3://bucket/prefix, gs://bucket/prefix, az://container/prefix and memory://name"
-            ))
-        };
         let url = url::Url::parse(text).map_err(|error| bad(&error.to_string()))?;
         match url.scheme() {
             "file" => url

@@ -74,7 +74,7 @@ pub use memory_limit::machine_memory_bytes;
 pub use meta::{MetaDoc, MetaExpect, MetaStamp, MetaVersion};
 #[doc(hidden)]
 pub use remote::set_memory_store;
-pub use remote::{BucketStats, Copied, TabletEvent, migrate};
+pub use remote::{Adoption, BucketStats, Copied, TabletEvent, migrate};
 pub use scan::Scan;
 pub use stats::{LogStats, StoreStats, TabletStats, TabletTotals};
 pub use store::{Op, Store, WriteBatch};

@@ -1,5 +1,6 @@
 //! The helenus binary. Without a command it serves.
 
+mod adopt;
 mod migrate;
 mod nodetool;
 mod serve;
@@ -8,6 +9,7 @@ mod shell;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use rustix::fs::Mode;
 
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
@@ -34,6 +36,8 @@ enum Command {
     Shell(shell::ShellArgs),
     /// Copy a local store into a bucket
     Migrate(migrate::MigrateArgs),
+    /// Make a store of its own of a copy of one in a bucket
+    Adopt(adopt::AdoptArgs),
 }
 
 /// What a store writes from now on, the object store beneath it too, is its owner's alone.
@@ -42,11 +46,17 @@ fn keep_files_private() {
 }
 
 fn main() -> ExitCode {
-    let ended = match Cli::parse().command {
+    let command = Cli::parse().command;
+    if !matches!(command, Some(Command::Nodetool(_) | Command::Shell(_))) {
+        // What a store holds is its owner's alone: files get the mode 0600, and folders 0700.
+        rustix::process::umask(Mode::RWXG | Mode::RWXO);
+    }
+    let ended = match command {
         Some(Command::Serve(args)) => serve::run(&args),
         Some(Command::Nodetool(args)) => nodetool::run(&args),
         Some(Command::Shell(args)) => shell::run(args),
         Some(Command::Migrate(args)) => migrate::run(&args),
+        Some(Command::Adopt(args)) => adopt::run(&args),
         None => serve::run(&serve::ServeArgs::default()),
     };
     ended.unwrap_or_else(|error| {

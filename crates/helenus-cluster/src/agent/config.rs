@@ -3,6 +3,9 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use uuid::Uuid;
+
+use crate::credentials::Credentials;
 use crate::effects::TabletSpec;
 use crate::ids::HostId;
 use crate::policy::ReshapeLimits;
@@ -16,6 +19,10 @@ pub const LEASE_DEFAULT: Duration = Duration::from_secs(2);
 #[derive(Debug, Clone)]
 pub struct AgentConfig {
     pub cluster_name: String,
+    /// The identity of the store: documents of another one are refused. None where there is but one, as in a simulator.
+    pub store: Option<Uuid>,
+    /// What the others need to speak to this node, and this one to them; none: they are not looked at.
+    pub credentials: Option<Credentials>,
     pub host_id: HostId,
     pub name: String,
     /// Where drivers connect.
@@ -47,6 +54,8 @@ impl AgentConfig {
     ) -> Self {
         AgentConfig {
             cluster_name: "helenus".into(),
+            store: None,
+            credentials: None,
             host_id,
             name: name.into(),
             cql_address,

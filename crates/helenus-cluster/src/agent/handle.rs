@@ -1,15 +1,20 @@
 //! What the rest of the node asks of its agent.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
+use crate::document::{ClusterDocument, NodeRecord};
 use crate::effects::Clock;
 use crate::error::ClusterError;
-use crate::ids::{HostId, TabletId, Version};
-use crate::view::{ClusterView, NodeStatus};
+use crate::ids::{HostId, Incarnation, Member, TabletId, Version};
+use crate::view::{ClusterView, NodeInfo, NodeStatus};
+
+/// Members of the past that are remembered, about.
+const SEEN_MAX: usize = 4096;
 
 /// Where the agent stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -107,6 +112,10 @@ pub(super) struct Shared {
     pub written: watch::Sender<Written>,
     /// The newest that another node has told of, until the agent takes it.
     heard: Mutex<Option<Written>>,
+    /// This node in its present stay.
+    member: Mutex<Option<Member>>,
+    /// Who is in the cluster, or was while this node looked.
+    seen: Mutex<BTreeSet<Member>>,
     /// Wakes the agent up to look at the cluster document at once.
     pub refresh: Notify,
     pub counters: Counters,
@@ -125,6 +134,8 @@ impl Shared {
             state: watch::Sender::new(AgentState::Joining("the agent has not started".into())),
             written: watch::Sender::default(),
             heard: Mutex::default(),
+            member: Mutex::default(),
+            seen: Mutex::default(),
             refresh: Notify::new(),
             counters: Counters::default(),
             stopped: watch::Sender::default(),
@@ -147,18 +158,32 @@ impl Shared {
 
     /// What another node has told of, once.
     pub fn take_heard(&self) -> Option<Written> {
-        self.heard().take()
+        held(&self.heard).take()
     }
 
-    /// Nothing that panics happens while it is held.
-    fn heard(&self) -> MutexGuard<'_, Option<Written>> {
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    /// A stay begins.
+    pub fn set_member(&self, member: Member) {
+        *held(&self.member) = Some(member);
+    }
+
+    /// The document is this store's own: who is in it may speak to this node, also for a while after leaving.
+    pub fn remember(&self, document: &ClusterDocument) {
+        let mut seen = held(&self.seen);
+        if seen.len() > SEEN_MAX {
+            seen.retain(|member| document.has(*member));
+        }
+        seen.extend(document.nodes.iter().map(NodeRecord::member));
     }
 
     pub fn may_serve(&self) -> bool {
         let deadline_ns = self.deadline_ns.load(Ordering::Acquire);
         u128::from(deadline_ns) > self.clock.monotonic().as_nanos()
     }
+}
+
+/// Nothing that panics happens while one of them is held.
+fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The rest of the node's side of an [`Agent`](crate::Agent). Cheap to clone; outlives the agent.
@@ -197,13 +222,32 @@ impl AgentHandle {
         (handle, Mailbox { shared, requests })
     }
 
-    /// A handle without an agent, for tests of what stands above: it shows `view`, its lease never ends, and nothing is done on request.
-    pub fn detached(view: ClusterView, clock: Arc<dyn Clock>) -> Self {
+    /// A handle without an agent, for tests of what stands above: the node `here` sees `view`, its lease never ends, and nothing is done on
+    /// request.
+    pub fn detached(view: ClusterView, here: HostId, clock: Arc<dyn Clock>) -> Self {
         let (shared, _) = Shared::new(clock);
         shared.extend_lease(Duration::ZERO, Duration::from_nanos(u64::MAX));
+        let member = |node: &Arc<NodeInfo>| Member {
+            host_id: node.host_id,
+            incarnation: node.incarnation,
+        };
+        held(&shared.seen).extend(view.nodes().iter().map(member));
+        *held(&shared.member) = view.node(here).map(member);
         shared.view.send_replace(Arc::new(view));
         shared.state.send_replace(AgentState::Serving);
         AgentHandle { shared }
+    }
+
+    /// This node's present stay in the cluster, once it has begun to join.
+    pub fn incarnation(&self) -> Option<Incarnation> {
+        held(&self.shared.member).map(|member| member.incarnation)
+    }
+
+    /// Whether the cluster document of this node's own store has shown that node in that incarnation. No node of another store can be, not
+    /// even of a copy: an incarnation is made for a stay in one cluster.
+    pub fn has_seen(&self, host_id: HostId, incarnation: Incarnation) -> bool {
+        let member = Member { host_id, incarnation };
+        held(&self.shared.seen).contains(&member)
     }
 
     /// What the agent has done.
@@ -237,7 +281,7 @@ impl AgentHandle {
         if self.shared.view.borrow().version() >= written.version {
             return;
         }
-        let mut heard = self.shared.heard();
+        let mut heard = held(&self.shared.heard);
         if heard
             .as_ref()
             .is_none_or(|newest| newest.version < written.version)

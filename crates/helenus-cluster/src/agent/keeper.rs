@@ -124,6 +124,7 @@ impl Keeper {
         let config = &self.context.config;
         Heartbeat {
             format: FORMAT,
+            store: config.store,
             host_id: self.member.host_id,
             incarnation: self.member.incarnation,
             state: HeartbeatState::Live,

@@ -159,6 +159,10 @@ impl Agent {
 
     /// Publishes a document that is newer than the view. This node no longer sees who is alive: they are taken to be as they were.
     fn show(&self, version: Version, document: &ClusterDocument) {
+        if document.check_store(self.context.config.store).is_err() {
+            return;
+        }
+        self.context.shared.remember(document);
         self.context.shared.view.send_if_modified(|view| {
             let is_newer = view.version() < version;
             if is_newer {
@@ -173,6 +177,7 @@ impl Agent {
         self.check_cluster().await?;
         let me = self.record();
         let member = me.member();
+        self.context.shared.set_member(member);
         let (commands, command_queue) = mpsc::unbounded_channel();
         let (events, event_queue) = mpsc::unbounded_channel();
         let mut keeper = Keeper::new(self.context.clone(), member);
@@ -214,6 +219,7 @@ impl Agent {
                 Ok(None) => return Ok(()),
                 Ok(Some(found)) => {
                     let found = ClusterDocument::decode(&found.content)?;
+                    found.check_store(config.store)?;
                     return match found.cluster_name == config.cluster_name {
                         true => Ok(()),
                         false => Err(ClusterError::WrongCluster {
@@ -245,6 +251,7 @@ impl Agent {
             lease_ms: config.lease.as_millis() as u64,
             joined_at_ms: self.context.clock.wall_ms(),
             state: NodeState::Normal,
+            credentials: config.credentials.clone(),
         }
     }
 }

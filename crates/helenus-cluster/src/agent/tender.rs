@@ -179,6 +179,7 @@ impl Tender {
         let config = &self.context.config;
         use_facts(&Facts {
             cluster_name: &config.cluster_name,
+            store: config.store,
             initial_tablets: &config.initial_tablets,
             limits: &config.limits,
             me: &self.me,
@@ -216,6 +217,14 @@ impl Tender {
                 Decision::Write(next) => self.write(*next).await,
                 Decision::Wait(reason) => {
                     self.report_obstacle(reason);
+                    break;
+                }
+                Decision::Stranger(member, error) => {
+                    // One that has ended need not be understood.
+                    if self.watching.renews(member) {
+                        return Err(error);
+                    }
+                    self.report_obstacle(error.to_string());
                     break;
                 }
                 Decision::Expelled => {

@@ -135,6 +135,7 @@ impl Watching {
         let member = node.member();
         let expelled = Heartbeat {
             format: crate::heartbeat::FORMAT,
+            store: self.context.config.store,
             host_id: member.host_id,
             incarnation: member.incarnation,
             state: HeartbeatState::Expelled,
@@ -176,6 +177,10 @@ impl Watching {
             let Some(Ok(heartbeat)) = found.map(|found| Heartbeat::decode(&found.content)) else {
                 continue;
             };
+            if heartbeat.store.is_some() && heartbeat.store != self.context.config.store {
+                tracing::warn!(%member, store = ?heartbeat.store, "a heartbeat of another store lies in this one's bucket");
+                continue;
+            }
             // A heartbeat may still show a tablet that has moved on; its owner's figures count.
             let own = heartbeat
                 .tablets
@@ -189,6 +194,11 @@ impl Watching {
             loads.extend(own);
         }
         loads
+    }
+
+    /// Whether the member was seen to renew its lease.
+    pub fn renews(&self, member: Member) -> bool {
+        self.watch.renews(member)
     }
 
     pub fn alive(&self, node: &NodeRecord) -> bool {

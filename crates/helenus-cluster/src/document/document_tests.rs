@@ -20,6 +20,7 @@ pub(crate) fn record(number: u128) -> NodeRecord {
         lease_ms: 2000,
         joined_at_ms: 1_700_000_000_000,
         state: NodeState::Normal,
+        credentials: None,
     }
 }
 
@@ -34,8 +35,8 @@ pub(crate) fn cluster(node_count: u128, tablet_count: u32) -> ClusterDocument {
     document
 }
 
-/// The bytes of format 1. Whoever changes them raises the format, or keeps reading these.
-const GOLDEN: &str = r#"{"format":1,"cluster_name":"test","next_tablet":8,"nodes":[{"host_id":"00000000-0000-0000-0000-000000000001","incarnation":"00000000-0000-0001-0000-000000000000","name":"node1","cql_address":"10.0.0.1:9042","rpc_address":"10.0.0.1:7000","data_center":"datacenter1","rack":"rack1","software_version":"0.1.0","lease_ms":2000,"joined_at_ms":1700000000000,"state":"normal"},{"host_id":"00000000-0000-0000-0000-000000000002","incarnation":"00000000-0000-0002-0000-000000000000","name":"node2","cql_address":"10.0.0.2:9042","rpc_address":"10.0.0.2:7000","data_center":"datacenter1","rack":"rack1","software_version":"0.1.0","lease_ms":2000,"joined_at_ms":1700000000000,"state":"leaving"}],"tablets":[{"id":1,"tokens":{"first":-9223372036854775808,"last":-4611686018427387905},"owner":"00000000-0000-0000-0000-000000000001","epoch":1},{"id":5,"tokens":{"first":-4611686018427387904,"last":-2305843009213693953},"owner":"00000000-0000-0000-0000-000000000002","epoch":2},{"id":6,"tokens":{"first":-2305843009213693952,"last":-1},"owner":"00000000-0000-0000-0000-000000000002","epoch":2,"moving_to":"00000000-0000-0000-0000-000000000001"},{"id":3,"tokens":{"first":0,"last":4611686018427387903},"owner":null,"epoch":2},{"id":4,"tokens":{"first":4611686018427387904,"last":9223372036854775807},"owner":"00000000-0000-0000-0000-000000000002","epoch":1}],"reshapes":[],"retired":[2,7]}
+/// The bytes of format 2. Whoever changes them raises the format, or keeps reading these.
+const GOLDEN: &str = r#"{"format":2,"cluster_name":"test","store":"00000000-0000-0000-0000-00000000002a","next_tablet":8,"nodes":[{"host_id":"00000000-0000-0000-0000-000000000001","incarnation":"00000000-0000-0001-0000-000000000000","name":"node1","cql_address":"10.0.0.1:9042","rpc_address":"10.0.0.1:7000","data_center":"datacenter1","rack":"rack1","software_version":"0.1.0","lease_ms":2000,"joined_at_ms":1700000000000,"state":"normal","credentials":{"secret":"5e","authorities":["a0"]}},{"host_id":"00000000-0000-0000-0000-000000000002","incarnation":"00000000-0000-0002-0000-000000000000","name":"node2","cql_address":"10.0.0.2:9042","rpc_address":"10.0.0.2:7000","data_center":"datacenter1","rack":"rack1","software_version":"0.1.0","lease_ms":2000,"joined_at_ms":1700000000000,"state":"leaving"}],"tablets":[{"id":1,"tokens":{"first":-9223372036854775808,"last":-4611686018427387905},"owner":"00000000-0000-0000-0000-000000000001","epoch":1},{"id":5,"tokens":{"first":-4611686018427387904,"last":-2305843009213693953},"owner":"00000000-0000-0000-0000-000000000002","epoch":2},{"id":6,"tokens":{"first":-2305843009213693952,"last":-1},"owner":"00000000-0000-0000-0000-000000000002","epoch":2,"moving_to":"00000000-0000-0000-0000-000000000001"},{"id":3,"tokens":{"first":0,"last":4611686018427387903},"owner":null,"epoch":2},{"id":4,"tokens":{"first":4611686018427387904,"last":9223372036854775807},"owner":"00000000-0000-0000-0000-000000000002","epoch":1}],"reshapes":[],"retired":[2,7]}
 "#;
 
 fn golden() -> ClusterDocument {
@@ -47,22 +48,75 @@ fn golden() -> ClusterDocument {
     document.let_go(TabletId(3), 1).unwrap();
     document.retired.push(TabletId(7));
     document.next_tablet = 8;
+    document.store = Some(Uuid::from_u128(42));
+    document.nodes[0].credentials = Some(Credentials {
+        secret: "5e".into(),
+        authorities: vec!["a0".into()],
+    });
     document
 }
 
 #[test]
-fn the_bytes_of_format_1_stay() {
+fn the_bytes_of_format_2_stay() {
     assert_eq!(String::from_utf8(golden().encode()).unwrap(), GOLDEN);
     assert_eq!(ClusterDocument::decode(GOLDEN.as_bytes()).unwrap(), golden());
 }
 
 #[test]
+fn format_1_knows_no_store_and_no_credentials() {
+    let former = GOLDEN
+        .replace(r#"{"format":2"#, r#"{"format":1"#)
+        .replace(r#""store":"00000000-0000-0000-0000-00000000002a","#, "")
+        .replace(r#","credentials":{"secret":"5e","authorities":["a0"]}"#, "");
+    let mut expected = golden();
+    expected.format = 1;
+    expected.store = None;
+    expected.nodes[0].credentials = None;
+    let read = ClusterDocument::decode(former.as_bytes()).unwrap();
+    assert_eq!(read, expected);
+    assert_eq!(read.check_store(Some(Uuid::from_u128(1))), Ok(()));
+}
+
+#[test]
+fn the_document_of_another_store_is_refused() {
+    let document = golden();
+    assert_eq!(document.check_store(Some(Uuid::from_u128(42))), Ok(()));
+    let error = document.check_store(Some(Uuid::from_u128(43))).unwrap_err();
+    assert!(error.to_string().contains("helenus adopt"), "{error}");
+}
+
+#[test]
+fn of_an_adopted_copy_nobody_owns_anything() {
+    let mut document = golden();
+    document
+        .begin_split(TabletId(1), -5_000_000_000_000_000_000)
+        .unwrap();
+    let store = Uuid::from_u128(7);
+    let adopted = ClusterDocument::decode(&adopt(&document.encode(), store).unwrap()).unwrap();
+    assert_eq!(
+        (adopted.store, adopted.nodes.len(), adopted.reshapes.len()),
+        (Some(store), 0, 0)
+    );
+    let at_rest = |tablet: &TabletRecord| tablet.owner.is_none() && tablet.moving_to.is_none();
+    assert!(adopted.tablets.iter().all(at_rest));
+    let epochs =
+        |document: &ClusterDocument| -> Vec<_> { document.tablets.iter().map(|t| (t.id, t.epoch)).collect() };
+    let raised: Vec<_> = epochs(&document)
+        .into_iter()
+        .map(|(id, epoch)| (id, epoch + 1))
+        .collect();
+    assert_eq!(epochs(&adopted), raised);
+    // What a split had begun to make is to be deleted.
+    assert_eq!(adopted.retired, [2, 7, 8, 9].map(TabletId));
+}
+
+#[test]
 fn a_newer_format_is_refused_in_words() {
-    let newer = br#"{"format":2,"surprise":[]}"#;
+    let newer = br#"{"format":3,"surprise":[]}"#;
     let error = ClusterDocument::decode(newer).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the cluster document has format 2, and this version of Helenus understands formats up to 1: upgrade this node first"
+        "the cluster document has format 3, and this version of Helenus understands formats up to 2: upgrade this node first"
     );
 }
 

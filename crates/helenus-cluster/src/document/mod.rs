@@ -4,6 +4,7 @@
 //! leave it as it was when they refuse; whatever they leave is valid ([`validate`]). A transition that takes several steps keeps where it
 //! stands in the document, so that whoever finds it can go on or go back.
 
+mod adopt;
 mod membership;
 mod moves;
 mod reshape;
@@ -13,22 +14,30 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
+use crate::credentials::Credentials;
 use crate::effects::TabletSpec;
 use crate::error::ClusterError;
 use crate::ids::{Epoch, HostId, Incarnation, Member, TabletId, TokenRange, Version};
 use crate::view::{ClusterView, NodeInfo, NodeState, TabletInfo, TabletState};
 
+pub use adopt::adopt;
+
 /// The document's name. Heartbeats' names begin with it, so that one listing shows them all.
 pub const NAME: &str = "cluster";
 
-/// Raised when an older binary could not understand the document, or would lose what it does not know.
-pub(crate) const FORMAT: u64 = 1;
+/// Raised when an older binary could not understand the document, or would lose what it does not know: since 2 there are `store` and
+/// `credentials`.
+pub(crate) const FORMAT: u64 = 2;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ClusterDocument {
     pub format: u64,
     pub cluster_name: String,
+    /// The store that it is of; none before a node that knows of identities has written it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub store: Option<Uuid>,
     /// The number of the next tablet to be made.
     pub next_tablet: u32,
     /// In the order in which they joined.
@@ -55,6 +64,9 @@ pub(crate) struct NodeRecord {
     pub lease_ms: u64,
     pub joined_at_ms: i64,
     pub state: NodeState,
+    /// What it takes to speak to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub credentials: Option<Credentials>,
 }
 
 impl NodeRecord {
@@ -122,6 +134,7 @@ impl ClusterDocument {
         ClusterDocument {
             format: FORMAT,
             cluster_name: cluster_name.into(),
+            store: None,
             next_tablet: tablets.iter().map(|tablet| tablet.id.0).max().unwrap_or(0) + 1,
             nodes: Vec::new(),
             tablets,
@@ -132,6 +145,14 @@ impl ClusterDocument {
 
     pub fn encode(&self) -> Vec<u8> {
         encode(self)
+    }
+
+    /// Refuses a document that belongs to another store than the one that is open.
+    pub fn check_store(&self, opened: Option<Uuid>) -> Result<(), ClusterError> {
+        match (self.store, opened) {
+            (Some(found), Some(opened)) if found != opened => Err(ClusterError::WrongStore { found, opened }),
+            _ => Ok(()),
+        }
     }
 
     pub fn decode(bytes: &[u8]) -> Result<Self, ClusterError> {

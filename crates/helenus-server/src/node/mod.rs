@@ -15,12 +15,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use helenus_cluster::{
-    Agent, AgentConfig, AgentHandle, AgentState, HostId, SystemClock, TabletInfo, TabletState, Written,
+    Agent, AgentConfig, AgentHandle, AgentState, Credentials, HostId, SystemClock, TabletInfo, TabletState,
+    Written,
 };
 use helenus_query::engine::Engine;
 use helenus_tablet::{MetaExpect, Store, StoreError, TabletEvent};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
+use uuid::Uuid;
 
 pub use control::Control;
 pub use documents::StoreDocuments;
@@ -28,10 +30,10 @@ pub use host::StoreHost;
 
 use crate::listener::Announcer;
 use crate::rpc::auth::Secret;
-use crate::rpc::{Members, Peers, Released, RpcServer, Tls};
+use crate::rpc::{Members, Own, Peers, Released, RpcServer, Tls};
 
 /// The document that holds the cluster's secret, if none is configured: who can read the store is one of the cluster.
-const SECRET: &str = "cluster-secret";
+pub const SECRET_DOCUMENT: &str = "cluster-secret";
 /// How often a node looks for documents that others have changed, whatever is listed.
 const LOOK_INTERVAL_MAX: Duration = Duration::from_secs(30);
 const LOOK_PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(1);
@@ -50,6 +52,7 @@ pub struct NodeConfig {
 pub struct ClusterNode {
     agent: AgentHandle,
     here: HostId,
+    identity: Uuid,
     secret: Secret,
     rpc: RpcServer,
     tasks: Vec<JoinHandle<()>>,
@@ -84,16 +87,28 @@ impl ClusterNode {
             None => kept_secret(&store).await?,
         };
         let here = agent_config.host_id;
+        let identity = store.identity()?;
         agent_config.initial_tablets = host::tablets(&store);
+        agent_config.store = Some(identity);
+        agent_config.credentials = Some(Credentials {
+            secret: secret.digest(identity),
+            authorities: tls.as_ref().map(Tls::authorities).unwrap_or_default(),
+        });
         let (handle, mailbox) = AgentHandle::channel(Arc::new(SystemClock));
-        let peers = Peers::new(secret.clone(), tls.clone());
-        let members = Members::new(handle.clone(), here, peers);
+        let own = Own {
+            store: identity,
+            host_id: here,
+            name: agent_config.name.clone(),
+            agent: handle.clone(),
+        };
+        let peers = Peers::new(secret.clone(), own.clone(), tls.clone());
+        let members = Members::new(own.clone(), peers);
         let cluster_name = agent_config.cluster_name.clone();
         let server = RpcServer::start(
             rpc,
             engine.clone(),
             cluster_name,
-            here.0,
+            own,
             secret.clone(),
             tls.as_ref(),
         );
@@ -113,6 +128,7 @@ impl ClusterNode {
         Ok(ClusterNode {
             agent: handle,
             here,
+            identity,
             secret,
             rpc: server,
             tasks,
@@ -127,6 +143,11 @@ impl ClusterNode {
     /// This node's id.
     pub fn host_id(&self) -> HostId {
         self.here
+    }
+
+    /// The identity of the store.
+    pub fn store(&self) -> Uuid {
+        self.identity
     }
 
     /// Where the other nodes are served.
@@ -200,12 +221,12 @@ fn run(mut agent: Agent) -> std::io::Result<std::thread::JoinHandle<()>> {
 /// The secret that is kept in the store; the first node makes it.
 async fn kept_secret(store: &Store) -> Result<Secret, StoreError> {
     loop {
-        if let Some(document) = store.meta_get(SECRET).await? {
+        if let Some(document) = store.meta_get(SECRET_DOCUMENT).await? {
             return Ok(Secret::new(document.content.to_vec()));
         }
         let secret = Secret::random();
         match store
-            .meta_put(SECRET, secret.as_bytes(), MetaExpect::Absent)
+            .meta_put(SECRET_DOCUMENT, secret.as_bytes(), MetaExpect::Absent)
             .await
         {
             Ok(_) => return Ok(secret),

@@ -1,26 +1,19 @@
 //! Who may speak to this node: whoever knows the cluster's secret.
 //!
 //! A call carries `authorization: helenus TIME.NONCE.MAC`: the sender's clock in seconds, a random word, and the HMAC-SHA256 of both by the
-//! secret, which itself never travels. Who can listen to the wire can use what it hears for as long as [`AGE_MAX_S`]: that is for TLS to
-//! prevent.
+//! secret, which itself never travels. Between nodes more is claimed: who calls whom, as of which store ([`super::hello`]). Who can
+//! listen to the wire can use what it hears for as long as [`AGE_MAX_S`]: that is for TLS to prevent.
 
 use std::fmt;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use hmac::{Hmac, Mac};
-use parking_lot::Mutex;
 use sha2::Sha256;
-use tonic::metadata::{Ascii, MetadataValue};
-use tonic::service::Interceptor;
-use tonic::{Request, Status};
+use uuid::Uuid;
 
-const HEADER: &str = "authorization";
 const SCHEME: &str = "helenus ";
 /// How far the clocks of nodes may be apart.
 const AGE_MAX_S: u64 = 300;
-/// How long a proof is used before another is made.
-const REUSE: Duration = Duration::from_secs(20);
-
 /// What a proof is for: it proves nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
@@ -28,13 +21,16 @@ pub enum Purpose {
     Rpc,
     /// An operator's command.
     Command,
+    /// To be compared in the cluster document.
+    Digest,
 }
 
 impl Purpose {
     fn context(self) -> &'static [u8] {
         match self {
-            Purpose::Rpc => b"helenus-rpc-1",
+            Purpose::Rpc => b"helenus-rpc-2",
             Purpose::Command => b"helenus-command-1",
+            Purpose::Digest => b"helenus-digest-1",
         }
     }
 }
@@ -73,7 +69,12 @@ impl Secret {
 
     /// What the header `authorization` has to be now.
     pub fn proof(&self, purpose: Purpose) -> String {
-        self.prove(purpose, now_s())
+        self.prove(purpose, "", now_s())
+    }
+
+    /// The same with more that it proves: words with points between them.
+    pub(super) fn proof_of(&self, purpose: Purpose, words: &str) -> String {
+        self.prove(purpose, words, now_s())
     }
 
     /// Whether that header comes from someone who knows the secret.
@@ -91,8 +92,15 @@ impl Secret {
         unhex(mac).is_some_and(|mac| self.mac(purpose, text).verify_slice(&mac).is_ok())
     }
 
-    fn prove(&self, purpose: Purpose, now_s: u64) -> String {
-        let claim = format!("{now_s}.{:016x}", rand::random::<u64>());
+    /// What shows that two nodes of a store have the same secret, and nothing of the secret.
+    pub fn digest(&self, store: Uuid) -> String {
+        let mac = self.mac(Purpose::Digest, &store.to_string());
+        hex(mac.finalize().into_bytes().get(..16).unwrap_or_default())
+    }
+
+    fn prove(&self, purpose: Purpose, words: &str, now_s: u64) -> String {
+        let point = if words.is_empty() { "" } else { "." };
+        let claim = format!("{now_s}.{:016x}{point}{words}", rand::random::<u64>());
         let mac = self.mac(purpose, &claim).finalize().into_bytes();
         format!("{SCHEME}{claim}.{}", hex(&mac))
     }
@@ -109,11 +117,17 @@ impl Secret {
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
+/// The words that a header claims beside its time, true or not.
+pub(super) fn words(proof: &str) -> Option<&str> {
+    let (claim, _) = proof.strip_prefix(SCHEME)?.rsplit_once('.')?;
+    claim.splitn(3, '.').nth(2)
+}
+
+pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn unhex(text: &str) -> Option<Vec<u8>> {
+pub(super) fn unhex(text: &str) -> Option<Vec<u8>> {
     let pair = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
     text.len()
         .is_multiple_of(2)
@@ -125,69 +139,6 @@ fn now_s() -> u64 {
     now.map_or(0, |now| now.as_secs())
 }
 
-/// Lets in who knows the secret.
-#[derive(Clone)]
-pub(super) struct Guard(pub Secret);
-
-impl Interceptor for Guard {
-    fn call(&mut self, request: Request<()>) -> Result<Request<()>, Status> {
-        let proof = request
-            .metadata()
-            .get(HEADER)
-            .and_then(|proof| proof.to_str().ok());
-        match proof.is_some_and(|proof| self.0.accepts(Purpose::Rpc, proof)) {
-            true => Ok(request),
-            false => Err(Status::unauthenticated("this port is for the nodes of a cluster")),
-        }
-    }
-}
-
-/// Adds the proof to calls.
-pub(super) struct Prover {
-    secret: Secret,
-    proof: Mutex<Option<(Instant, MetadataValue<Ascii>)>>,
-}
-
-impl Prover {
-    pub fn new(secret: Secret) -> Prover {
-        Prover {
-            secret,
-            proof: Mutex::new(None),
-        }
-    }
-
-    fn proof(&self) -> Option<MetadataValue<Ascii>> {
-        let mut kept = self.proof.lock();
-        if let Some((made, proof)) = kept.as_ref()
-            && made.elapsed() < REUSE
-        {
-            return Some(proof.clone());
-        }
-        let proof: MetadataValue<Ascii> = self.secret.proof(Purpose::Rpc).parse().ok()?;
-        *kept = Some((Instant::now(), proof.clone()));
-        Some(proof)
-    }
-
-    /// A stream, which ends when either side does.
-    pub fn stream<T>(&self, messages: T) -> Request<T> {
-        self.proven(Request::new(messages))
-    }
-
-    /// A call that ends within that time.
-    pub fn request<T>(&self, message: T, timeout: Duration) -> Request<T> {
-        let mut request = Request::new(message);
-        request.set_timeout(timeout);
-        self.proven(request)
-    }
-
-    fn proven<T>(&self, mut request: Request<T>) -> Request<T> {
-        if let Some(proof) = self.proof() {
-            request.metadata_mut().insert(HEADER, proof);
-        }
-        request
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -195,7 +146,7 @@ mod tests {
     #[test]
     fn a_proof_is_of_one_secret_and_does_not_last() {
         let secret = Secret::new("one");
-        let proof = secret.prove(Purpose::Rpc, 1000);
+        let proof = secret.prove(Purpose::Rpc, "a.b", 1000);
         assert!(secret.verify(Purpose::Rpc, &proof, 1000 + AGE_MAX_S).is_some());
         assert!(
             secret.verify(Purpose::Rpc, &proof, 1001 + AGE_MAX_S).is_none(),
@@ -215,6 +166,12 @@ mod tests {
             secret.verify(Purpose::Rpc, &later, 1000).is_none(),
             "the time is part of it"
         );
+        let other = proof.replacen(".a.b.", ".a.c.", 1);
+        assert_eq!((words(&proof), words(&other)), (Some("a.b"), Some("a.c")));
+        assert!(
+            secret.verify(Purpose::Rpc, &other, 1000).is_none(),
+            "and so are the words"
+        );
         for broken in [
             "",
             "helenus ",
@@ -224,6 +181,14 @@ mod tests {
         ] {
             assert!(secret.verify(Purpose::Rpc, broken, 1000).is_none(), "{broken}");
         }
+    }
+
+    #[test]
+    fn a_digest_is_of_one_secret_and_one_store() {
+        let digest = |secret: &str, store| Secret::new(secret).digest(Uuid::from_u128(store));
+        assert_eq!(digest("one", 1), digest("one", 1));
+        assert_ne!(digest("one", 1), digest("two", 1));
+        assert_ne!(digest("one", 1), digest("one", 2));
     }
 
     #[test]

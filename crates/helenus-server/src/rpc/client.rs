@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use helenus_cluster::Written;
+use helenus_cluster::{NodeInfo, Written};
 use helenus_cql::error::CqlError;
 use helenus_query::cluster::{
     Forwarded, RemoteError, RemoteScan, RemoteWrite, ScanRange, StaleEntries, Versions,
@@ -23,9 +23,10 @@ use tokio::time::Instant;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, ConnectError, Status, Streaming};
 
-use super::auth::{Prover, Secret};
+use super::auth::Secret;
 use super::codec;
 use super::exchange::{self, Exchange, is_large};
+use super::hello::{Own, Prover};
 use super::proto::node_client::NodeClient;
 use super::proto::{
     Entry, GetRequest, GreetRequest, GreetResponse, Key, LoadRequest, Operand, ReleaseRequest, ScanChunk,
@@ -41,7 +42,8 @@ const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The other nodes, by their addresses.
 pub struct Peers {
-    prover: Arc<Prover>,
+    secret: Secret,
+    own: Own,
     tls: Option<Tls>,
     clients: Mutex<HashMap<String, Peer>>,
 }
@@ -50,6 +52,7 @@ pub struct Peers {
 #[derive(Clone)]
 struct Peer {
     client: NodeClient<Channel>,
+    prover: Arc<Prover>,
     exchange: Arc<Exchange>,
 }
 
@@ -63,6 +66,8 @@ pub(super) fn failure(status: &Status) -> RemoteError {
         source = error.source();
     }
     match status.code() {
+        // Someone else, who has heard nothing: whom this node means is elsewhere, or knows it soon.
+        Code::PermissionDenied => RemoteError::Unreachable(status.message().to_owned()),
         Code::Unauthenticated | Code::FailedPrecondition => RemoteError::Failed(CqlError::Server(format!(
             "another node has refused: {}",
             status.message()
@@ -71,14 +76,23 @@ pub(super) fn failure(status: &Status) -> RemoteError {
     }
 }
 
+fn unavailable(error: RemoteError) -> Status {
+    Status::unavailable(format!("{error:?}"))
+}
+
+fn left(deadline: Instant) -> Duration {
+    deadline.saturating_duration_since(Instant::now())
+}
+
 fn unexpected(_: answer::What) -> RemoteError {
     RemoteError::NoAnswer("another answer was expected".to_owned())
 }
 
 impl Peers {
-    pub fn new(secret: Secret, tls: Option<Tls>) -> Peers {
+    pub fn new(secret: Secret, own: Own, tls: Option<Tls>) -> Peers {
         Peers {
-            prover: Arc::new(Prover::new(secret)),
+            secret,
+            own,
             tls,
             clients: Mutex::default(),
         }
@@ -91,13 +105,12 @@ impl Peers {
             .retain(|address, _| addresses.contains(&address.as_str()));
     }
 
-    fn client(&self, address: &str) -> Result<NodeClient<Channel>, RemoteError> {
-        Ok(self.peer(address)?.client)
-    }
-
-    fn peer(&self, address: &str) -> Result<Peer, RemoteError> {
+    fn peer(&self, node: &NodeInfo) -> Result<Peer, RemoteError> {
+        let address = node.rpc_address.as_str();
         let mut clients = self.clients.lock();
-        if let Some(peer) = clients.get(address) {
+        if let Some(peer) = clients.get(address)
+            && peer.prover.is_for(node)
+        {
             return Ok(peer.clone());
         }
         let channel = self
@@ -106,9 +119,11 @@ impl Peers {
         let client = NodeClient::new(channel)
             .max_decoding_message_size(MESSAGE_BYTES_MAX)
             .max_encoding_message_size(MESSAGE_BYTES_MAX);
+        let prover = Arc::new(Prover::new(self.secret.clone(), self.own.clone(), node));
         let peer = Peer {
-            exchange: Arc::new(Exchange::new(client.clone(), self.prover.clone())),
+            exchange: Arc::new(Exchange::new(client.clone(), prover.clone())),
             client,
+            prover,
         };
         clients.insert(address.to_owned(), peer.clone());
         Ok(peer)
@@ -117,13 +132,18 @@ impl Peers {
     /// Asks over the stream, or by a call of its own what is large.
     async fn ask(
         &self,
-        address: &str,
+        node: &NodeInfo,
         what: question::What,
         deadline: Instant,
     ) -> Result<answer::What, RemoteError> {
-        let Peer { mut client, exchange } = self.peer(address)?;
+        let Peer {
+            mut client,
+            prover,
+            exchange,
+        } = self.peer(node)?;
         let answer = if is_large(&what) {
-            let question = self.request(exchange::question(0, what, deadline), deadline);
+            let question = exchange::question(0, what, deadline);
+            let question = prover.request(question, left(deadline));
             let answer = client.ask(question).await.map_err(|status| failure(&status))?;
             answer.into_inner().what
         } else {
@@ -150,77 +170,70 @@ impl Peers {
         Ok(endpoint.connect_lazy())
     }
 
-    fn request<T>(&self, message: T, deadline: Instant) -> tonic::Request<T> {
-        let left = deadline.saturating_duration_since(Instant::now());
-        self.prover.request(message, left)
-    }
-
     pub async fn greet(
         &self,
-        address: &str,
+        node: &NodeInfo,
         message: GreetRequest,
         timeout: Duration,
     ) -> Result<GreetResponse, Status> {
-        let mut client = self
-            .client(address)
-            .map_err(|error| Status::unavailable(format!("{error:?}")))?;
-        let answer = client.greet(self.prover.request(message, timeout)).await?;
-        Ok(answer.into_inner())
+        let mut peer = self.peer(node).map_err(unavailable)?;
+        let request = peer.prover.request(message, timeout);
+        Ok(peer.client.greet(request).await?.into_inner())
     }
 
     /// Says what the cluster document is now, and how the store tells this version.
     pub async fn tell(
         &self,
-        address: &str,
+        node: &NodeInfo,
         written: &Written,
         stamp: MetaStamp,
         timeout: Duration,
     ) -> Result<(), Status> {
-        let mut client = self
-            .client(address)
-            .map_err(|error| Status::unavailable(format!("{error:?}")))?;
+        let mut peer = self.peer(node).map_err(unavailable)?;
         let message = TellRequest {
             cluster_version: written.version,
             cluster_document: Bytes::copy_from_slice(&written.content),
             e_tag: stamp.e_tag,
             object_version: stamp.object_version,
         };
-        client.tell(self.prover.request(message, timeout)).await?;
+        let request = peer.prover.request(message, timeout);
+        peer.client.tell(request).await?;
         Ok(())
     }
 
     /// Says that a tablet is closed, which is about to be that node's.
-    pub async fn release(&self, address: &str, released: Released, timeout: Duration) -> Result<(), Status> {
-        let mut client = self
-            .client(address)
-            .map_err(|error| Status::unavailable(format!("{error:?}")))?;
+    pub async fn release(
+        &self,
+        node: &NodeInfo,
+        released: Released,
+        timeout: Duration,
+    ) -> Result<(), Status> {
+        let mut peer = self.peer(node).map_err(unavailable)?;
         let message = ReleaseRequest {
             host_id: Bytes::copy_from_slice(released.by.as_bytes()),
             tablet: released.tablet,
             epoch: released.epoch,
         };
-        client.release(self.prover.request(message, timeout)).await?;
+        let request = peer.prover.request(message, timeout);
+        peer.client.release(request).await?;
         Ok(())
     }
 
     pub async fn execute(
         &self,
-        address: &str,
+        node: &NodeInfo,
         forwarded: &Forwarded<'_>,
         deadline: Instant,
     ) -> Result<Outcome, RemoteError> {
         let began = std::time::Instant::now();
         let message = codec::statement(forwarded, trace::is_recording());
-        let answer = match self
-            .ask(address, question::What::Execute(message), deadline)
-            .await?
-        {
+        let answer = match self.ask(node, question::What::Execute(message), deadline).await? {
             answer::What::Execute(answer) => answer,
             other => return Err(unexpected(other)),
         };
         for step in answer.steps {
             let at = began + Duration::from_micros(step.elapsed_us);
-            trace::step_at(at, format!("{} (on {address})", step.activity).into());
+            trace::step_at(at, format!("{} (on {})", step.activity, node.rpc_address).into());
         }
         match answer.not_mine {
             true => Err(RemoteError::NotMine),
@@ -230,7 +243,7 @@ impl Peers {
 
     pub async fn get(
         &self,
-        address: &str,
+        node: &NodeInfo,
         keys: &[(i64, Bytes)],
         deadline: Instant,
     ) -> Result<Vec<Option<Bytes>>, RemoteError> {
@@ -241,7 +254,7 @@ impl Peers {
         let message = GetRequest {
             keys: keys.iter().map(key).collect(),
         };
-        let answer = match self.ask(address, question::What::Get(message), deadline).await? {
+        let answer = match self.ask(node, question::What::Get(message), deadline).await? {
             answer::What::Get(answer) => answer,
             other => return Err(unexpected(other)),
         };
@@ -258,7 +271,7 @@ impl Peers {
 
     pub async fn scan(
         &self,
-        address: &str,
+        node: &NodeInfo,
         range: &ScanRange,
         deadline: Instant,
     ) -> Result<Box<dyn RemoteScan>, RemoteError> {
@@ -269,8 +282,9 @@ impl Peers {
             end: range.end.clone(),
             reversed: range.reversed,
         };
-        let request = self.request(message, deadline);
-        let chunks = self.client(address)?.scan(request).await;
+        let mut peer = self.peer(node)?;
+        let request = peer.prover.request(message, left(deadline));
+        let chunks = peer.client.scan(request).await;
         let chunks = chunks.map_err(|status| failure(&status))?.into_inner();
         Ok(Box::new(Chunks {
             chunks,
@@ -281,7 +295,7 @@ impl Peers {
 
     pub async fn write(
         &self,
-        address: &str,
+        node: &NodeInfo,
         write: &RemoteWrite,
         deadline: Instant,
     ) -> Result<(), RemoteError> {
@@ -296,10 +310,7 @@ impl Peers {
             maintain_indexes: write.maintains_indexes,
             schema_version: write.schema_version,
         };
-        let answer = match self
-            .ask(address, question::What::Write(message), deadline)
-            .await?
-        {
+        let answer = match self.ask(node, question::What::Write(message), deadline).await? {
             answer::What::Write(answer) => answer,
             other => return Err(unexpected(other)),
         };
@@ -319,12 +330,13 @@ impl Peers {
     /// Has index entries of that node's rows removed that stand for nothing; their number.
     pub async fn remove_stale(
         &self,
-        address: &str,
+        node: &NodeInfo,
         stale: &StaleEntries,
         deadline: Instant,
     ) -> Result<u64, RemoteError> {
-        let request = self.request(codec::stale_request(stale), deadline);
-        let answer = self.client(address)?.remove_stale(request).await;
+        let mut peer = self.peer(node)?;
+        let request = peer.prover.request(codec::stale_request(stale), left(deadline));
+        let answer = peer.client.remove_stale(request).await;
         let answer = answer.map_err(|status| failure(&status))?.into_inner();
         match answer.not_mine {
             true => Err(RemoteError::NotMine),
@@ -334,7 +346,7 @@ impl Peers {
 
     pub async fn load(
         &self,
-        address: &str,
+        node: &NodeInfo,
         versions: Versions,
         is_settled: bool,
         deadline: Instant,
@@ -344,8 +356,9 @@ impl Peers {
             headers_version: versions.headers,
             settled: is_settled,
         };
-        let request = self.request(message, deadline);
-        let answer = self.client(address)?.load(request).await;
+        let mut peer = self.peer(node)?;
+        let request = peer.prover.request(message, left(deadline));
+        let answer = peer.client.load(request).await;
         let loaded = answer.map_err(|status| failure(&status))?.into_inner();
         match loaded.schema_version >= versions.schema && loaded.headers_version >= versions.headers {
             true => Ok(()),

@@ -18,9 +18,9 @@ use tokio_stream::Stream;
 use tonic::transport::Channel;
 use tonic::{Request, Status};
 
-use super::auth::Prover;
 use super::client::failure;
 use super::grouping::{GROUP_BYTES_MAX, gather};
+use super::hello::Prover;
 use super::proto::node_client::NodeClient;
 use super::proto::{Answer, Question, Questions, answer, question};
 

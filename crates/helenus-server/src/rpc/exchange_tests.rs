@@ -9,6 +9,7 @@ use tonic::transport::{Endpoint, Server};
 use tonic::{Response, Streaming};
 
 use super::super::auth::Secret;
+use super::super::hello::tests::{STORE, node, own};
 use super::super::proto::node_server::{Node, NodeServer};
 use super::super::proto::*;
 use super::*;
@@ -96,10 +97,8 @@ fn exchange_with(address: std::net::SocketAddr) -> Exchange {
     let channel = Endpoint::from_shared(format!("http://{address}"))
         .unwrap()
         .connect_lazy();
-    Exchange::new(
-        NodeClient::new(channel),
-        Arc::new(Prover::new(Secret::new("secret"))),
-    )
+    let prover = Prover::new(Secret::new("secret"), own(2, STORE, &[(2, 20)]), &node(1, 10));
+    Exchange::new(NodeClient::new(channel), Arc::new(prover))
 }
 
 async fn exchange(manner: Manner) -> Exchange {

@@ -23,7 +23,8 @@ use uuid::Uuid;
 
 use super::counts::Counts;
 use super::proto::GreetRequest;
-use super::{PROTOCOL, PROTOCOL_MIN, Peers, Released};
+use super::refusals::Refusals;
+use super::{Own, PROTOCOL, PROTOCOL_MIN, Peers, Released};
 
 /// At most so often the agent is told to look at the cluster document.
 const REFRESH_INTERVAL_MS: u64 = 50;
@@ -31,12 +32,18 @@ const REFRESH_INTERVAL_MS: u64 = 50;
 const REFRESH_WAIT: Duration = Duration::from_millis(30);
 /// How often the others are greeted, and how long they may take.
 const GREET_INTERVAL: Duration = Duration::from_secs(1);
+/// How often a node looks whether it is in the cluster.
+const JOINING_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The nodes that take part.
 pub struct Members {
     agent: AgentHandle,
     here: HostId,
+    /// The identity of the store.
+    store: Uuid,
     peers: Peers,
+    /// Of this node by others.
+    refusals: Refusals,
     counts: Counts,
     /// Counts the tablets that were opened here.
     opened: watch::Sender<u64>,
@@ -45,12 +52,14 @@ pub struct Members {
 }
 
 impl Members {
-    /// `here` is this node's id.
-    pub fn new(agent: AgentHandle, here: HostId, peers: Peers) -> Arc<Members> {
+    /// `own` is this node.
+    pub fn new(own: Own, peers: Peers) -> Arc<Members> {
         Arc::new(Members {
-            agent,
-            here,
+            agent: own.agent,
+            here: own.host_id,
+            store: own.store,
             peers,
+            refusals: Refusals::default(),
             counts: Counts::default(),
             opened: watch::Sender::default(),
             began: Instant::now(),
@@ -83,7 +92,7 @@ impl Members {
         };
         let members = self.clone();
         tokio::spawn(async move {
-            let told = members.peers.release(&next.rpc_address, released, GREET_INTERVAL);
+            let told = members.peers.release(&next, released, GREET_INTERVAL);
             if let Err(status) = told.await {
                 tracing::debug!(node = %next.name, error = %status, "a node was not told that its tablet is closed");
             }
@@ -119,6 +128,9 @@ impl Members {
         let members = self.clone();
         tokio::spawn(async move {
             loop {
+                while !members.has_joined() {
+                    tokio::time::sleep(JOINING_INTERVAL).await;
+                }
                 members.greet_all(&engine).await;
                 tokio::time::sleep(GREET_INTERVAL).await;
             }
@@ -142,10 +154,7 @@ impl Members {
                     let (document, stamp) = (document.clone(), stamp.clone());
                     // One that hangs must not keep the others from hearing of it.
                     tokio::spawn(async move {
-                        let told = members
-                            .peers
-                            .tell(&node.rpc_address, &document, stamp, GREET_INTERVAL)
-                            .await;
+                        let told = members.peers.tell(&node, &document, stamp, GREET_INTERVAL).await;
                         if let Err(status) = told {
                             tracing::debug!(node = %node.name, error = %status, "a node was not told of the cluster document");
                         }
@@ -155,18 +164,27 @@ impl Members {
         })
     }
 
+    /// The others hear nobody who is not in the cluster document.
+    fn has_joined(&self) -> bool {
+        let view = self.agent.view();
+        let here = view.node(self.here).map(|node| node.incarnation);
+        here.is_some() && here == self.agent.incarnation()
+    }
+
     async fn greet_all(&self, engine: &Engine) {
         let view = self.agent.view();
         let others = view.nodes().iter().filter(|node| node.host_id != self.here);
-        let addresses: Vec<&str> = others.map(|node| node.rpc_address.as_str()).collect();
+        let others: Vec<&NodeInfo> = others.map(Arc::as_ref).collect();
+        let addresses: Vec<&str> = others.iter().map(|node| node.rpc_address.as_str()).collect();
         self.peers.keep_only(&addresses);
-        let greetings = addresses
+        let greetings = others
             .into_iter()
-            .map(|address| self.greet(address, view.cluster_name(), engine));
+            .map(|node| self.greet(node, view.cluster_name(), engine));
         futures::future::join_all(greetings).await;
     }
 
-    async fn greet(&self, address: &str, cluster_name: &str, engine: &Engine) {
+    async fn greet(&self, node: &NodeInfo, cluster_name: &str, engine: &Engine) {
+        let (name, address) = (&node.name, &node.rpc_address);
         let message = GreetRequest {
             cluster_name: cluster_name.to_owned(),
             host_id: Bytes::copy_from_slice(self.here.0.as_bytes()),
@@ -174,19 +192,34 @@ impl Members {
             protocol: PROTOCOL,
             software: env!("CARGO_PKG_VERSION").to_owned(),
         };
-        match self.peers.greet(address, message, GREET_INTERVAL).await {
+        match self.peers.greet(node, message, GREET_INTERVAL).await {
+            Ok(answer) if answer.store != self.store.as_bytes().as_slice() => {
+                tracing::warn!(node = name, address, here = %self.store, "what answers at this address is not of this store");
+            }
             Ok(answer) if answer.protocol < PROTOCOL_MIN => tracing::warn!(
+                node = name,
                 address,
                 software = answer.software,
                 "a node speaks a protocol between nodes that is too old for this one"
             ),
             Ok(answer) => engine.observe_clock(answer.clock_us),
             Err(status) => match status.code() {
+                // A node that has just come is not known everywhere yet.
+                tonic::Code::PermissionDenied => self.note_refusal(node, &status, Refusals::GRACE),
                 tonic::Code::Unauthenticated | tonic::Code::FailedPrecondition => {
-                    tracing::warn!(address, error = status.message(), "a node has refused this one");
+                    self.note_refusal(node, &status, Duration::ZERO);
                 }
-                _ => tracing::debug!(address, error = %status, "a node does not answer"),
+                _ => tracing::debug!(node = name, address, error = %status, "a node does not answer"),
             },
+        }
+    }
+}
+
+impl Members {
+    fn note_refusal(&self, node: &NodeInfo, status: &tonic::Status, grace: Duration) {
+        if self.refusals.is_news(node.host_id.0, status.message(), grace) {
+            let (name, address) = (&node.name, &node.rpc_address);
+            tracing::warn!(node = name, address, here = %self.store, error = status.message(), "a node has refused this one");
         }
     }
 }
@@ -294,7 +327,7 @@ impl Cluster for Members {
         deadline: Instant,
     ) -> Result<Outcome, RemoteError> {
         let peer = self.peer(node)?;
-        let asked = self.peers.execute(&peer.rpc_address, statement, deadline);
+        let asked = self.peers.execute(&peer, statement, deadline);
         self.counts.statements.count(asked.await)
     }
 
@@ -305,7 +338,7 @@ impl Cluster for Members {
         deadline: Instant,
     ) -> Result<Vec<Option<Bytes>>, RemoteError> {
         let peer = self.peer(node)?;
-        let asked = self.peers.get(&peer.rpc_address, keys, deadline);
+        let asked = self.peers.get(&peer, keys, deadline);
         self.counts.gets.count(asked.await)
     }
 
@@ -316,13 +349,13 @@ impl Cluster for Members {
         deadline: Instant,
     ) -> Result<Box<dyn RemoteScan>, RemoteError> {
         let peer = self.peer(node)?;
-        let asked = self.peers.scan(&peer.rpc_address, range, deadline);
+        let asked = self.peers.scan(&peer, range, deadline);
         self.counts.scans.count(asked.await)
     }
 
     async fn write(&self, node: Uuid, write: &RemoteWrite, deadline: Instant) -> Result<(), RemoteError> {
         let peer = self.peer(node)?;
-        let asked = self.peers.write(&peer.rpc_address, write, deadline);
+        let asked = self.peers.write(&peer, write, deadline);
         self.counts.writes.count(asked.await)
     }
 
@@ -333,7 +366,7 @@ impl Cluster for Members {
         deadline: Instant,
     ) -> Result<u64, RemoteError> {
         let peer = self.peer(node)?;
-        self.peers.remove_stale(&peer.rpc_address, stale, deadline).await
+        self.peers.remove_stale(&peer, stale, deadline).await
     }
 
     async fn load(
@@ -344,8 +377,6 @@ impl Cluster for Members {
         deadline: Instant,
     ) -> Result<(), RemoteError> {
         let peer = self.peer(node)?;
-        self.peers
-            .load(&peer.rpc_address, versions, is_settled, deadline)
-            .await
+        self.peers.load(&peer, versions, is_settled, deadline).await
     }
 }

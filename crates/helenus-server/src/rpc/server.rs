@@ -23,8 +23,9 @@ use tonic::{Request, Response, Status, Streaming};
 use uuid::Uuid;
 
 use super::answering::{Answering, Outgoing, to_the_end};
-use super::auth::{Guard, Secret};
+use super::auth::Secret;
 use super::codec;
+use super::hello::{Guard, Own};
 use super::proto::node_server::{Node, NodeServer};
 use super::proto::{
     Answer, Entry, GreetRequest, GreetResponse, LoadRequest, LoadResponse, Question, Questions,
@@ -77,7 +78,7 @@ impl RpcServer {
         address: SocketAddr,
         engine: Arc<Engine>,
         cluster_name: String,
-        host_id: Uuid,
+        own: Own,
         secret: Secret,
         tls: Option<&Tls>,
     ) -> io::Result<RpcServer> {
@@ -93,10 +94,16 @@ impl RpcServer {
                 calls: calls.clone(),
             },
             cluster_name,
-            host_id,
+            host_id: own.host_id.0,
+            store: own.store,
             tell,
             release,
             stopping: stopped.clone(),
+        };
+        let guard = Guard {
+            secret,
+            own,
+            refusals: Arc::default(),
         };
         let service = NodeServer::new(service)
             .max_decoding_message_size(MESSAGE_BYTES_MAX)
@@ -109,7 +116,7 @@ impl RpcServer {
         if let Some(tls) = tls {
             server = server.tls_config(tls.server()).map_err(io::Error::other)?;
         }
-        let router = server.add_service(InterceptedService::new(service, Guard(secret)));
+        let router = server.add_service(InterceptedService::new(service, guard));
         let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
         let serving = tokio::spawn(async move {
             let stopped = async {
@@ -169,6 +176,7 @@ struct NodeService {
     answering: Answering,
     cluster_name: String,
     host_id: Uuid,
+    store: Uuid,
     tell: watch::Sender<Written>,
     release: mpsc::Sender<Released>,
     stopping: watch::Receiver<bool>,
@@ -197,6 +205,7 @@ impl Node for NodeService {
             clock_us: self.answering.engine.clock_us(),
             protocol: PROTOCOL,
             software: env!("CARGO_PKG_VERSION").to_owned(),
+            store: Bytes::copy_from_slice(self.store.as_bytes()),
         }))
     }
 

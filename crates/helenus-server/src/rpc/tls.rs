@@ -2,7 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use sha2::{Digest, Sha256};
 use tonic::transport::{Certificate, ClientTlsConfig, Identity, ServerTlsConfig};
+
+use super::auth::hex;
 
 /// The name that every node's certificate must have among its alternative names: nodes come and go, and so do their addresses.
 pub const NAME_DEFAULT: &str = "helenus";
@@ -22,6 +27,7 @@ pub struct TlsFiles {
 pub struct Tls {
     identity: Identity,
     authority: Certificate,
+    authorities: Vec<String>,
 }
 
 impl Tls {
@@ -35,10 +41,26 @@ impl Tls {
         let read = |path: &Path| {
             std::fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
         };
+        let authority = read(&files.authority)?;
+        let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&authority).collect();
+        let certificates =
+            certificates.map_err(|error| format!("cannot read {}: {error}", files.authority.display()))?;
+        if certificates.is_empty() {
+            return Err(format!("{} holds no certificate", files.authority.display()));
+        }
         Ok(Tls {
             identity: Identity::from_pem(read(&files.certificate)?, read(&files.key)?),
-            authority: Certificate::from_pem(read(&files.authority)?),
+            authorities: certificates
+                .iter()
+                .map(|certificate| hex(&Sha256::digest(certificate)))
+                .collect(),
+            authority: Certificate::from_pem(authority),
         })
+    }
+
+    /// Digests of the authorities whose certificates are trusted.
+    pub fn authorities(&self) -> Vec<String> {
+        self.authorities.clone()
     }
 
     pub(super) fn server(&self) -> ServerTlsConfig {

@@ -9,6 +9,7 @@ mod stale;
 use std::time::Duration;
 
 use futures::future::join_all;
+use helenus_cluster::NodeInfo;
 use helenus_query::request::QueryOptions;
 use helenus_query::response::Response;
 use helenus_server::rpc::Peers;
@@ -309,29 +310,29 @@ async fn drivers_are_told_of_all_nodes() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stranger_gets_nothing() {
     let nodes = Nodes::start().await;
-    let stranger = Peers::new(Secret::new("guess"), None);
+    let own = nodes::own(1, &nodes.addresses);
+    let stranger = Peers::new(Secret::new("guess"), own.clone(), None);
     let deadline = tokio::time::Instant::now() + Duration::from_secs(5);
-    let address = nodes.addresses[0].to_string();
+    let view = own.agent.view();
+    let node = view
+        .nodes()
+        .iter()
+        .find(|node| node.host_id == nodes::host(0))
+        .unwrap();
     let error = stranger
-        .load(
-            &address,
-            helenus_query::cluster::Versions::default(),
-            false,
-            deadline,
-        )
+        .load(node, helenus_query::cluster::Versions::default(), false, deadline)
         .await
         .unwrap_err();
     let text = format!("{error:?}");
     assert!(text.contains("this port is for the nodes of a cluster"), "{text}");
-    let nobody = Peers::new(Secret::new("secret"), None);
+    let nobody = Peers::new(Secret::new("secret"), own, None);
+    let nowhere = NodeInfo {
+        rpc_address: "127.0.0.1:1".to_owned(),
+        ..NodeInfo::clone(node)
+    };
     let deadline = tokio::time::Instant::now() + Duration::from_secs(5);
     let error = nobody
-        .load(
-            "127.0.0.1:1",
-            helenus_query::cluster::Versions::default(),
-            false,
-            deadline,
-        )
+        .load(&nowhere, helenus_query::cluster::Versions::default(), false, deadline)
         .await
         .unwrap_err();
     assert!(

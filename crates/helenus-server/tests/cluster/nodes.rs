@@ -16,7 +16,7 @@ use helenus_query::engine::{self, Engine, EngineConfig, Limits};
 use helenus_query::request::{BoundValue, BoundValues, ClientState, QueryOptions};
 use helenus_query::response::{Outcome, Response};
 use helenus_server::rpc::auth::Secret;
-use helenus_server::rpc::{Members, Peers, RpcServer};
+use helenus_server::rpc::{Members, Own, Peers, RpcServer};
 use helenus_tablet::StoreConfig;
 use uuid::Uuid;
 
@@ -33,7 +33,7 @@ pub struct Nodes {
     _folder: tempfile::TempDir,
 }
 
-fn host(number: usize) -> HostId {
+pub fn host(number: usize) -> HostId {
     HostId(Uuid::from_u128(number as u128 + 1))
 }
 
@@ -98,6 +98,26 @@ fn view(addresses: &[SocketAddr]) -> ClusterView {
     )
 }
 
+/// Addresses of this machine that nothing listens at.
+fn free_addresses() -> Vec<SocketAddr> {
+    let listen = |_| std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let listeners: Vec<_> = (0..NODES).map(listen).collect();
+    listeners
+        .iter()
+        .map(|listener| listener.local_addr().unwrap())
+        .collect()
+}
+
+/// A node, as it shows itself to the others.
+pub fn own(number: usize, addresses: &[SocketAddr]) -> Own {
+    Own {
+        store: uuid::Uuid::from_u128(42),
+        host_id: host(number),
+        name: format!("node{number}"),
+        agent: AgentHandle::detached(view(addresses), host(number), Arc::new(SystemClock)),
+    }
+}
+
 impl Nodes {
     pub async fn start() -> Nodes {
         Nodes::start_with(|_, members| members).await
@@ -123,20 +143,26 @@ impl Nodes {
         let folder = tempfile::tempdir().unwrap();
         let mut engines = Vec::new();
         let mut servers = Vec::new();
-        for number in 0..NODES {
+        let addresses = free_addresses();
+        for (number, address) in addresses.iter().enumerate() {
             let engine = open(folder.path(), number).await;
-            let local = SocketAddr::from(([127, 0, 0, 1], 0));
             let secret = Secret::new("secret");
             let name = "test".to_owned();
-            let server = RpcServer::start(local, engine.clone(), name, host(number).0, secret, None);
+            let server = RpcServer::start(
+                *address,
+                engine.clone(),
+                name,
+                own(number, &addresses),
+                secret,
+                None,
+            );
             servers.push(server.await.unwrap());
             engines.push(engine);
         }
-        let addresses: Vec<SocketAddr> = servers.iter().map(RpcServer::address).collect();
         for (number, engine) in engines.iter().enumerate() {
-            let agent = AgentHandle::detached(view(&addresses), Arc::new(SystemClock));
-            let peers = Peers::new(Secret::new("secret"), None);
-            let members = Members::new(agent, host(number), peers);
+            let own = own(number, &addresses);
+            let peers = Peers::new(Secret::new("secret"), own.clone(), None);
+            let members = Members::new(own, peers);
             members.keep_in_touch(engine.clone());
             engine.join(way(number, members));
         }

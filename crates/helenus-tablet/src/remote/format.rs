@@ -8,7 +8,7 @@ use super::{Bucket, log_store};
 use crate::error::StoreError;
 use crate::layout::Format;
 
-const NAME: &str = "FORMAT";
+pub(super) const NAME: &str = "FORMAT";
 
 /// Reads the format, or makes a store with so many tablets of an empty bucket. Of several that try at once, one makes it.
 /// Its log lies in `log`, if there is one.

@@ -13,6 +13,7 @@ use uuid::Uuid;
 
 use super::Bucket;
 use super::check::{self, explain, patiently};
+use super::place::Bindable;
 use crate::config::{StoreConfig, StoreUrl};
 use crate::error::StoreError;
 use crate::layout::Format;
@@ -50,15 +51,61 @@ pub(super) async fn begin(log: &Bucket, store_id: Uuid) -> Result<(), StoreError
     put.map(|_| ()).map_err(|error| explain(log, &error))
 }
 
-/// The log of that store, if it lies apart.
+/// What binds a log to its store.
+pub(super) fn place(log: &Bucket, store_id: Uuid) -> Bindable<'_> {
+    Bindable {
+        bucket: log,
+        folder: Path::from(store_id.to_string()),
+        anchor: mark(store_id),
+    }
+}
+
+/// The log of the store of that identity, if it lies apart.
 ///
 /// # Errors
-/// It lies elsewhere than configured.
+/// It lies elsewhere than configured, or is another store's.
 pub(super) async fn of_store(
     bucket: &Bucket,
     log: Option<Bucket>,
     format: &Format,
+    identity: Uuid,
 ) -> Result<Option<Arc<dyn ObjectStore>>, StoreError> {
+    let Some(log) = configured(bucket, log, format).await? else {
+        return Ok(None);
+    };
+    let owner = place(&log, format.store_id).identity(identity).await?;
+    if owner != identity {
+        return Err(StoreError::InvalidConfig(format!(
+            "log_store = \"{}\": the log there belongs to store {owner}, and {} is store {identity}, which was made of a copy of it: copy \
+             the log as well, and run:  helenus adopt --store {} --log-store URL",
+            log.url, bucket.url, bucket.url
+        )));
+    }
+    let folder = format.store_id.to_string();
+    Ok(Some(Arc::new(PrefixStore::new(log.store, folder))))
+}
+
+/// Refuses a log that its store writes to, for it to be a copy's: it is where it was made.
+pub(super) async fn refuse_in_use(log: &Bucket, store_id: Uuid) -> Result<(), StoreError> {
+    let found = place(log, store_id).find().await?;
+    match (found.place, found.copied) {
+        (Some(place), None) => Err(StoreError::InvalidConfig(format!(
+            "log_store = \"{}\": this is the log of store {}, not a copy of it: copy the log as well, and name the copy",
+            log.url, place.identity
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// The place of the store's log, if it lies apart.
+///
+/// # Errors
+/// It lies elsewhere than configured.
+pub(super) async fn configured(
+    bucket: &Bucket,
+    log: Option<Bucket>,
+    format: &Format,
+) -> Result<Option<Bucket>, StoreError> {
     let refuse = |why: String| Err(StoreError::InvalidConfig(why));
     let store = &bucket.url;
     let (log, there) = match (log, &format.log_store) {
@@ -78,10 +125,7 @@ pub(super) async fn of_store(
     };
     check::check(&log).await?;
     match patiently(&log, log.store.head(&mark(format.store_id))).await? {
-        Ok(_) => Ok(Some(Arc::new(PrefixStore::new(
-            log.store.clone(),
-            format.store_id.to_string(),
-        )))),
+        Ok(_) => Ok(Some(log)),
         Err(Error::NotFound { .. }) => refuse(format!(
             "log_store = \"{}\": the log of {store} is not there; it was made with --log-store {there}, which all nodes must reach",
             log.url

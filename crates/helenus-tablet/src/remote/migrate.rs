@@ -60,7 +60,7 @@ pub async fn migrate(
         .map(|tablet| (tablet.id(), tablet.token_range()))
         .collect();
     let format = Format::of(ranges);
-    let target = assemble(&bucket, None, to, hooks, &format)?;
+    let target = assemble(&bucket, None, to, hooks, &format, format.store_id)?;
     let copied = copy(&source, &target, &mut progress).await;
     let closed = source.close().await;
     copied.and(closed)?;

@@ -11,6 +11,7 @@
 //!
 //! ```text
 //! FORMAT            what made the bucket a store: format version, id, the tablets that it began with, where its log lies if apart
+//! PLACE             the store's identity, and what binds it to where it lies ([`place`])
 //! tablets/<id>/     one SlateDB database a tablet, its log in wal/
 //! batches/<uuid>    batches over several tablets that are under way
 //! meta/<name>       small documents, changed by compare-and-set
@@ -18,6 +19,7 @@
 //!
 //! The log, `tablets/<id>/wal/` and `batches/`, may lie in a store of its own ([`log_store`]).
 
+mod adopt;
 mod ahead;
 mod aws;
 mod batch_log;
@@ -35,6 +37,7 @@ mod log_store;
 pub(crate) mod marks;
 mod migrate;
 mod open;
+mod place;
 mod reshape;
 mod solo;
 mod tablets;
@@ -48,6 +51,7 @@ use object_store::ObjectStore;
 use parking_lot::Mutex;
 use tokio::sync::broadcast;
 
+pub use adopt::Adoption;
 pub(crate) use bucket::Bucket;
 #[doc(hidden)]
 pub use bucket::set_memory_store;
@@ -100,6 +104,8 @@ pub(crate) struct Remote {
     background: Mutex<Option<Background>>,
     /// The tablets that the store began with.
     initial: Vec<(u32, TokenRange)>,
+    /// What no copy of the store is known by.
+    identity: uuid::Uuid,
 }
 
 impl Remote {
@@ -109,6 +115,7 @@ impl Remote {
         log_store: Option<Arc<dyn ObjectStore>>,
         background: Background,
         format: &Format,
+        identity: uuid::Uuid,
     ) -> Remote {
         let initial = format.tablets.iter().map(|entry| (entry.id, entry.tokens));
         let store = bucket.store.clone();
@@ -128,6 +135,7 @@ impl Remote {
             tasks: Mutex::default(),
             background: Mutex::new(Some(background)),
             initial: initial.collect(),
+            identity,
         }
     }
 
@@ -197,6 +205,11 @@ impl Store {
     /// True of a store in a bucket, which several nodes can share.
     pub fn is_shared(&self) -> bool {
         self.remote().is_ok()
+    }
+
+    /// What the nodes of a store in a bucket know it by, and no copy of it shares ([`Adoption`]).
+    pub fn identity(&self) -> Result<uuid::Uuid, StoreError> {
+        Ok(self.remote()?.identity)
     }
 
     /// The object store of a store in a bucket, below the prefix of its URL.

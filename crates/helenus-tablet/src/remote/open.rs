@@ -9,8 +9,10 @@ use object_store::ObjectStore;
 use object_store::path::Path;
 use slatedb_common::metrics::DefaultMetricsRecorder;
 use tokio::sync::Semaphore;
+use uuid::Uuid;
 
 use super::batch_log::SWEEP_INTERVAL;
+use super::place::Bindable;
 use super::{Bucket, Remote, check, format, log_store, solo};
 use crate::block_cache::BlockCache;
 use crate::clock::StoreClock;
@@ -33,9 +35,10 @@ pub(crate) async fn open(
     check::check(&bucket).await?;
     let log = log_store::connect(&bucket, &config)?;
     let format = format::load_or_create(&bucket, log.as_ref(), config.tablet_count).await?;
-    let log = log_store::of_store(&bucket, log, &format).await?;
+    let identity = Bindable::store(&bucket).identity(Uuid::new_v4()).await?;
+    let log = log_store::of_store(&bucket, log, &format, identity).await?;
     let open_all = config.open_all_tablets;
-    let store = assemble(&bucket, log, config, hooks, &format)?;
+    let store = assemble(&bucket, log, config, hooks, &format, identity)?;
     let sweep = tokio::spawn(sweep(Arc::downgrade(&store)));
     store.remote()?.tasks.lock().push(sweep);
     if open_all {
@@ -51,6 +54,7 @@ pub(super) fn assemble(
     config: StoreConfig,
     hooks: Arc<dyn Hooks>,
     format: &Format,
+    identity: Uuid,
 ) -> Result<Arc<Store>, StoreError> {
     if format.is_checked() {
         bucket.seals.require();
@@ -68,7 +72,7 @@ pub(super) fn assemble(
         slots: Arc::new(Semaphore::new(compaction::slots(&config))),
         config,
     };
-    let remote = Remote::new(databases, bucket, log_store, background, format);
+    let remote = Remote::new(databases, bucket, log_store, background, format, identity);
     Ok(Arc::new(Store {
         tablets: ArcSwap::default(),
         in_flight: Arc::new(Semaphore::new(permits as usize)),

@@ -1,35 +1,117 @@
 //! The id of this host: made once, kept in the store's folder, told to drivers in `system.local`.
+//!
+//! A copy of the folder is another host: the file `host_id.place` says which file on which disk the id was written to, by its inode and
+//! birth, which a copy doesn't share and a folder that was renamed keeps. A copy gets an id of its own.
 
 use std::io::Write;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::time::UNIX_EPOCH;
 
 use anyhow::{Context, anyhow};
 use uuid::Uuid;
 
-/// The id in the folder's file `host_id`; a new one is written if there is none.
+/// The id in the folder's file `host_id`; a new one is written if there is none, or if the folder is a copy.
 ///
 /// Errors: the file can't be read or written, or holds something else.
 pub fn load(folder: &Path) -> anyhow::Result<Uuid> {
     let path = folder.join("host_id");
     match std::fs::read_to_string(&path) {
-        Ok(text) => Uuid::parse_str(text.trim())
-            .map_err(|error| anyhow!("corrupt file {}: not a UUID: {error}", path.display())),
+        Ok(text) => {
+            let id = Uuid::parse_str(text.trim())
+                .map_err(|error| anyhow!("corrupt file {}: not a UUID: {error}", path.display()))?;
+            bound(folder, id)
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => create(folder),
+        Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
+    }
+}
+
+/// The id, if it was written in this folder; another one if the folder is a copy.
+fn bound(folder: &Path, id: Uuid) -> anyhow::Result<Uuid> {
+    let path = folder.join("host_id.place");
+    match std::fs::read_to_string(&path) {
+        Ok(text) if text.trim() == place(folder)? => Ok(id),
+        Ok(_) => {
+            let own = create(folder)?;
+            tracing::warn!(folder = %folder.display(), former = %id, host_id = %own,
+                "this folder is a copy, or was moved to another disk: from now on it is a store of its own, with another host id");
+            Ok(own)
+        }
+        // An older version has written it.
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            create(folder, &path).with_context(|| format!("cannot write {}", path.display()))
+            bind(folder)?;
+            Ok(id)
         }
         Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
     }
 }
 
-/// Written aside and renamed, so that a crash leaves no half of it.
-fn create(folder: &Path, path: &Path) -> std::io::Result<Uuid> {
-    std::fs::create_dir_all(folder)?;
+/// What the file with the id is on its disk.
+fn place(folder: &Path) -> anyhow::Result<String> {
+    let path = folder.join("host_id");
+    let file = std::fs::metadata(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    // Not every file system knows.
+    let born = file
+        .created()
+        .ok()
+        .and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    Ok(format!("{} {}", file.ino(), born.unwrap_or_default().as_nanos()))
+}
+
+/// Killed half-way, it leaves an id that is taken for a copy's, and is made anew.
+fn create(folder: &Path) -> anyhow::Result<Uuid> {
     let id = Uuid::new_v4();
-    let aside = folder.join("host_id.new");
-    let mut file = std::fs::File::create(&aside)?;
-    writeln!(file, "{id}")?;
-    file.sync_all()?;
-    std::fs::rename(&aside, path)?;
-    std::fs::File::open(folder)?.sync_all()?;
+    std::fs::create_dir_all(folder)
+        .and_then(|()| write(folder, "host_id", &id.to_string()))
+        .with_context(|| format!("cannot write {}", folder.join("host_id").display()))?;
+    bind(folder)?;
     Ok(id)
+}
+
+fn bind(folder: &Path) -> anyhow::Result<()> {
+    write(folder, "host_id.place", &place(folder)?)
+        .with_context(|| format!("cannot write {}", folder.join("host_id.place").display()))
+}
+
+/// Written aside and renamed, so that a crash leaves no half of it.
+fn write(folder: &Path, name: &str, line: &str) -> std::io::Result<()> {
+    let aside = folder.join(format!("{name}.new"));
+    let mut file = std::fs::File::create(&aside)?;
+    writeln!(file, "{line}")?;
+    file.sync_all()?;
+    std::fs::rename(&aside, folder.join(name))?;
+    std::fs::File::open(folder)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_is_another_host_and_a_folder_that_was_renamed_is_not() {
+        let disk = tempfile::tempdir().unwrap();
+        let [store, renamed, copy] = ["store", "renamed", "copy"].map(|name| disk.path().join(name));
+        let id = load(&store).unwrap();
+        assert_eq!(load(&store).unwrap(), id);
+        std::fs::rename(&store, &renamed).unwrap();
+        assert_eq!(load(&renamed).unwrap(), id);
+        std::fs::create_dir(&copy).unwrap();
+        for name in ["host_id", "host_id.place"] {
+            std::fs::copy(renamed.join(name), copy.join(name)).unwrap();
+        }
+        let own = load(&copy).unwrap();
+        assert_ne!(own, id);
+        assert_eq!(load(&copy).unwrap(), own);
+        assert_eq!(load(&renamed).unwrap(), id);
+    }
+
+    #[test]
+    fn the_folder_of_an_older_version_keeps_its_id() {
+        let folder = tempfile::tempdir().unwrap();
+        let id = load(folder.path()).unwrap();
+        std::fs::remove_file(folder.path().join("host_id.place")).unwrap();
+        assert_eq!(load(folder.path()).unwrap(), id);
+        assert!(folder.path().join("host_id.place").exists());
+    }
 }

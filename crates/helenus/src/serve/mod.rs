@@ -287,6 +287,7 @@ fn greet(
         );
     }
     if let Some(node) = node {
+        println!("  store id      {}", node.store());
         let tablets = node.agent().view();
         println!(
             "  other nodes   {}   ({} tablets here, {} nodes)",

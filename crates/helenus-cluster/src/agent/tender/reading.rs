@@ -51,7 +51,10 @@ impl Tender {
                 {
                     return;
                 }
-                match ClusterDocument::decode(&found.content) {
+                let document = ClusterDocument::decode(&found.content);
+                match document
+                    .and_then(|document| document.check_store(self.context.config.store).map(|()| document))
+                {
                     Ok(document) => self.learn(found.version, document),
                     // This node goes on with what it knows: nobody takes anything from it while its lease lasts.
                     Err(error) => tracing::error!(%error, "the cluster document was not taken in"),
@@ -70,9 +73,16 @@ impl Tender {
         }
     }
 
+    /// Whether what was told can be this cluster's document.
+    fn is_ours(&self, document: &ClusterDocument) -> bool {
+        let config = &self.context.config;
+        document.cluster_name == config.cluster_name && document.store == config.store
+    }
+
     /// The document is at this version, or was: a later one never gives way to an earlier one.
     pub(super) fn learn(&mut self, version: Version, document: ClusterDocument) {
         self.joined |= document.has(self.me.member());
+        self.context.shared.remember(&document);
         self.hosting.learn(&document);
         self.calm.learn(&document);
         self.known = Some((version, Arc::new(document)));
@@ -98,7 +108,7 @@ impl Tender {
             return false;
         }
         match ClusterDocument::decode(&written.content) {
-            Ok(document) if document.cluster_name == self.context.config.cluster_name => {
+            Ok(document) if self.is_ours(&document) => {
                 self.learn(written.version, document);
                 self.last_read = self.context.now();
                 self.next_read = None;
