@@ -52,7 +52,7 @@ impl Adoption {
             None => None,
         };
         Ok(Adoption {
-            meta: Meta::new(bucket.store.clone(), Path::default(), false),
+            meta: Meta::new(bucket.store.clone(), Path::default(), None),
             bucket,
             log,
             identity: Uuid::new_v4(),
