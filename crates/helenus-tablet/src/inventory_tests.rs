@@ -23,7 +23,7 @@ fn inventory_bytes() {
   "documents": [
     "schema"
   ],
-  "checksum": "00000000"
+  "checksum": "730589aa"
 }
 "#
     );

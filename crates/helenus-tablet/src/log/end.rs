@@ -140,7 +140,7 @@ mod tests {
             .iter()
             .map(|byte| format!("{byte:02x}"))
             .collect();
-        assert_eq!(hex, "484c4e53454e440a050000000000000068100000000000000000");
+        assert_eq!(hex, "484c4e53454e440a050000000000000068100000000000001dd31208");
     }
 
     #[test]
