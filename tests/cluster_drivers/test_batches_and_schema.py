@@ -83,7 +83,7 @@ class Writer(threading.Thread):
     """Writes rows one after the other with one session, and remembers how long each took and what failed."""
 
     def __init__(self, session, first, step):
-        super().__init__()
+        super().__init__(daemon=True)
         self.session, self.keys = session, itertools.count(first, step)
         self.written, self.longest_s, self.errors = [], 0, []
         self.stopped = threading.Event()
@@ -180,3 +180,36 @@ def test_writes_go_on_while_other_tables_change_and_a_node_dies(cluster, session
     writers.check(sessions[1], 8, "two nodes of three")
     cluster.nodes[2].start()
     cluster.wait_settled()
+
+
+def test_an_index_or_view_made_under_load_misses_no_row(sessions):
+    columns = [f"v{n}" for n in range(4)]
+    sessions[0].execute(f"CREATE TABLE t (k int PRIMARY KEY, {', '.join(f'{column} int' for column in columns)})")
+
+    class Inserter(Writer):
+        def statements(self, k):
+            values = ", ".join([str(k % 10)] * len(columns))
+            yield f"INSERT INTO t (k, {', '.join(columns)}) VALUES ({k}, {values})"
+            yield (f"BEGIN BATCH INSERT INTO t (k, {', '.join(columns)}) VALUES ({k + 1_000_000}, {values}); "
+                   f"INSERT INTO t (k, {', '.join(columns)}) VALUES ({k + 2_000_000}, {values}) APPLY BATCH")
+
+    inserters = [Inserter(sessions[n % 3], n, 6) for n in range(6)]
+    for inserter in inserters:
+        inserter.start()
+    try:
+        for number, column in enumerate(columns):
+            sessions[number % 3].execute(f"CREATE INDEX ON t ({column})")
+            sessions[number % 3].execute(f"CREATE MATERIALIZED VIEW by_{column} AS SELECT * FROM t WHERE {column} IS NOT NULL AND k IS NOT NULL "
+                                         f"PRIMARY KEY ({column}, k)")
+    finally:
+        for inserter in inserters:
+            inserter.stopped.set()
+    for inserter in inserters:
+        inserter.join()
+        assert not inserter.errors, inserter.errors[:3]
+    written = {k for inserter in inserters for k in inserter.written}
+    expected = written | {k + 1_000_000 for k in written} | {k + 2_000_000 for k in written}
+    for column in columns:
+        for table in ("t", f"by_{column}"):
+            found = {row.k for v in range(10) for row in sessions[0].execute(f"SELECT k FROM {table} WHERE {column} = {v}")}
+            assert found == expected, (column, table, len(expected - found))

@@ -35,8 +35,9 @@ fn failures() -> [CqlError; 4] {
 /// Runs it at the first node, of whose questions to another the next fails; what its client is told.
 async fn told(nodes: &Nodes, cut: &Cut, failure: CqlError, text: &str) -> Result<(), CqlError> {
     cut.fail_next(failure);
-    let outcome = nodes.engines[0].query(&Nodes::client(), text, &QueryOptions::default());
-    outcome.await.map(|_| ())
+    let (client, options) = (Nodes::client(), QueryOptions::default());
+    let outcome = nodes.engines[0].query(&client, text, &options).await;
+    outcome.map(|_| ())
 }
 
 /// Keys of the first node, each with one of another's.
