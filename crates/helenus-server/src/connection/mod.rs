@@ -367,6 +367,8 @@ impl<B: Backend> Connection<B> {
         if let Some(remarks) = done.answered.remarks.take() {
             self.remember(*remarks, &done, self.output_len() - before);
         }
+        // From here on the answer is counted with those that were not taken.
+        drop(done.answered.charge.take());
     }
 
     /// Ends a connection that has been silent for too long, and looks again when one must have logged in.
