@@ -34,6 +34,18 @@ def proof(secret, purpose="helenus-command-1", words=""):
     return f"helenus {claim}.{hmac.new(secret.encode(), (purpose + claim).encode(), hashlib.sha256).hexdigest()}"
 
 
+def challenge(node):
+    """A word that a command's sender has to sign."""
+    with urllib.request.urlopen(f"http://{node.host}:{node.http_port}/cluster/challenge", timeout=5) as answer:
+        return answer.read().decode()
+
+
+def answer(secret, challenge, command="POST /cluster/drain"):
+    """What shows that a command's sender knows the secret."""
+    mac = hmac.new(secret.encode(), f"helenus-command-1{command} {challenge}".encode(), hashlib.sha256).hexdigest()
+    return f"helenus {challenge}.{mac}"
+
+
 def hello(secret, store, caller, called, name="by hand"):
     """What a node shows another one of a store: the two as a cluster document has them."""
     ids = [store, *(node[key] for node in (caller, called) for key in ("host_id", "incarnation"))]

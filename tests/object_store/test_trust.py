@@ -170,8 +170,13 @@ def post(node, headers):
 
 def test_commands_are_not_taken_from_strangers(bucket, nodes):
     node = nodes(bucket, args=["--set", f"cluster_secret={SECRET}"]).start()
-    for stranger in ({"Origin": "http://example.org"}, {"Authorization": by_hand.proof("some-other-secret", "helenus-command-1")},
-                     {"Authorization": by_hand.proof(SECRET, "helenus-rpc-2")}):
+    other = nodes(bucket, args=["--set", f"cluster_secret={SECRET}"]).start()
+    challenge = by_hand.challenge(node)
+    for stranger in ({"Origin": "http://example.org"}, {"Host": f"example.org:{node.http_port}"}, {"Host": "127.0.0.1.example.org"},
+                     {"Authorization": by_hand.answer("some-other-secret", challenge)}, {"Authorization": by_hand.proof(SECRET)},
+                     {"Authorization": by_hand.answer(SECRET, challenge, "POST /cluster/other")},
+                     {"Authorization": by_hand.answer(SECRET, by_hand.challenge(other))},
+                     {"Authorization": by_hand.proof(SECRET, "helenus-command-1")}, {"Authorization": by_hand.proof(SECRET, "helenus-rpc-2")}):
         with pytest.raises(urllib.error.HTTPError) as refused:
             post(node, stranger)
         assert refused.value.code == 403
@@ -182,6 +187,8 @@ def test_commands_are_not_taken_from_strangers(bucket, nodes):
     assert node.alive()
     subprocess.run([*tool, "--secret", SECRET, "drain"], check=True)
     assert node.process.wait(30) == 0
+    assert post(other, {"Authorization": by_hand.answer(SECRET, by_hand.challenge(other))}) == 200
+    assert other.process.wait(30) == 0
 
 
 def test_newer_documents_are_refused(bucket, nodes, minio):

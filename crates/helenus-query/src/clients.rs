@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
+use tokio::sync::Notify;
 
 /// The clients of a node.
 #[derive(Debug, Default)]
@@ -47,6 +48,8 @@ pub struct Client {
     /// Protocol and cipher suite, if it is encrypted.
     pub encryption: Option<(String, String)>,
     session: Mutex<Option<Session>>,
+    /// Its connection shall end.
+    ended: Notify,
     requests: AtomicU64,
     prepared: AtomicU64,
     texts: AtomicU64,
@@ -56,6 +59,11 @@ impl Client {
     /// None before STARTUP.
     pub fn session(&self) -> Option<Session> {
         self.session.lock().clone()
+    }
+
+    /// Returns when the connection shall end.
+    pub async fn ended(&self) {
+        self.ended.notified().await;
     }
 
     /// Requests of every kind.
@@ -85,6 +93,11 @@ fn count(counter: &AtomicU64) {
 }
 
 impl Connected {
+    /// What others see of it.
+    pub fn client(&self) -> Arc<Client> {
+        self.client.clone()
+    }
+
     /// The connection has started up.
     pub fn started(&self, session: Session) {
         *self.client.session.lock() = Some(session);
@@ -139,6 +152,7 @@ impl Clients {
             address,
             encryption,
             session: Mutex::default(),
+            ended: Notify::new(),
             requests: AtomicU64::new(0),
             prepared: AtomicU64::new(0),
             texts: AtomicU64::new(0),
@@ -151,6 +165,16 @@ impl Clients {
     /// The connections there are, oldest first.
     pub fn connected(&self) -> Vec<Arc<Client>> {
         self.inner.connected.lock().values().cloned().collect()
+    }
+
+    /// Ends the connections of users that may not be logged in any more.
+    pub fn end_unless(&self, may_stay: impl Fn(&str) -> bool) {
+        for client in self.connected() {
+            let must_go = |session: &Session| session.user.as_deref().is_some_and(|user| !may_stay(user));
+            if client.session.lock().as_ref().is_some_and(must_go) {
+                client.ended.notify_one();
+            }
+        }
     }
 
     /// What was asked for since the node began.

@@ -8,6 +8,7 @@
 
 pub mod access;
 pub mod bind;
+pub mod client_memory;
 pub mod clients;
 pub mod clock;
 pub mod cluster;

@@ -1,8 +1,13 @@
 //! What a compaction may forget.
 //!
 //! Rows that a partition's deletions cover go whenever the filter has seen the header, in any compaction: the header, which is
-//! merged on, keeps shadowing what lies elsewhere. Expired cells become tombstones. Where nothing older lies below, at the last run
+//! merged on, keeps shadowing what lies elsewhere. Expired cells lose their values. Where nothing older lies below, at the last run
 //! or because the runs below never had the row, tombstones and deletions go too. A header's go where nothing of its partition is below.
+//!
+//! What a tombstone shadows may also lie in what is newer than the job's inputs, since clients choose timestamps: in memory, in the log,
+//! in younger files. So a tombstone is kept while something of its table there is not newer than it
+//! ([`CompactionContext::newer`]). Writes that come later find it in the archive ([`crate::archive`]); those that are too young to look there
+//! are newer than any tombstone that goes, as one that lies in the future stays for as long as the archive would have it.
 //!
 //! The header comes before the rows that it covers, so when it is forgotten the same compaction removes those
 //! rows: they are in its inputs, as nothing older lies outside of them. But a job may be split into ranges, or resumed after a
@@ -10,14 +15,22 @@
 //! ([`RowFilter::needs_header`]); the tablet's current state still has it, because a job's outputs replace its
 //! inputs only when all of it is done.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
+use crate::archive::{ARCHIVE, archived_table, without_value};
 use crate::error::RowError;
 use crate::header::PartitionHeader;
 use crate::key::{KeyKind, KeyParts, TableId, key_in_partition, split_key};
 use crate::packed::{CellRef, ColumnRef, Packed, RowWriter};
 use crate::read::merge_alike;
-use crate::row::{CellKind, CellRules, Deletion, Liveness};
+use crate::row::{CellKind, CellRules, Deletion, Expiry, Liveness};
+
+const MICROS: i64 = 1_000_000;
+/// A write whose timestamp lies further back than this looks into the archive; a tombstone whose timestamp does not is kept, unless it
+/// is as old as the archive's.
+pub const LATE_S_MAX: i64 = 5;
 
 /// What is known of a table when a compaction meets its keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +39,8 @@ pub enum TableState {
         /// Tombstones younger than this are kept whatever is below, so that a write which is still under way with an older
         /// timestamp stays deleted.
         purge_grace_s: i64,
+        /// For so long a write that arrives late finds what is older than a tombstone deleted: the archive keeps tombstones until then.
+        late_window_s: i64,
         /// Which cells are never read again, and which count as one.
         rules: CellRules,
     },
@@ -33,12 +48,16 @@ pub enum TableState {
     Gone,
 }
 
+/// The oldest timestamp, in µs, of what was written to a table and is newer than a compaction's inputs; `i64::MAX` if there is nothing.
+pub type Newer = Arc<dyn Fn(TableId) -> i64 + Send + Sync>;
+
 /// A compaction job, as its filter is told.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone)]
 pub struct CompactionContext {
     /// The caller answers [`RowFilter::needs_header`]; otherwise deletions in headers are never forgotten.
     pub forgets_headers: bool,
     pub now_s: i64,
+    pub newer: Newer,
 }
 
 /// What older runs, which take no part in the compaction, may hold.
@@ -68,6 +87,8 @@ pub struct Verdict {
     pub waits: bool,
     /// Nothing of the entry is alive.
     pub is_dead: bool,
+    /// A deletion that covers other keys was forgotten.
+    pub uncovers: bool,
 }
 
 /// The filter of one compaction job (or of one part of it): entries come in key order.
@@ -97,7 +118,7 @@ impl<T: FnMut(TableId) -> TableState> RowFilter<T> {
             return None;
         }
         let parts = split_key(key).ok()?;
-        (parts.kind != KeyKind::Header)
+        (parts.kind != KeyKind::Header && parts.table != ARCHIVE)
             .then(|| key_in_partition(parts.partition_prefix, KeyKind::Header, &[]))
     }
 
@@ -121,14 +142,22 @@ impl<T: FnMut(TableId) -> TableState> RowFilter<T> {
     /// [`RowError`] if key or value is corrupt.
     pub fn filter(&mut self, key: &[u8], value: &Bytes, below: Below) -> Result<Verdict, RowError> {
         let parts = split_key(key)?;
+        if parts.table == ARCHIVE {
+            return self.archived(&parts, value);
+        }
         self.enter(&parts);
-        let Some((_, TableState::Live { purge_grace_s, rules })) = &self.table else {
-            return Ok(Verdict {
-                decision: Decision::Drop,
-                waits: false,
-                is_dead: true,
-            });
+        let Some((
+            table,
+            TableState::Live {
+                purge_grace_s,
+                late_window_s,
+                rules,
+            },
+        )) = &self.table
+        else {
+            return Ok(Verdict::gone());
         };
+        let now_s = self.context.now_s;
         let mut purge = Purge {
             purges: match parts.kind {
                 // A header's deletions are about rows, which nothing hides.
@@ -136,8 +165,13 @@ impl<T: FnMut(TableId) -> TableState> RowFilter<T> {
                 KeyKind::Static | KeyKind::Row => below != Below::Something,
             },
             waits: false,
-            now_s: self.context.now_s,
-            before_s: self.context.now_s.saturating_sub(*purge_grace_s),
+            now_s,
+            before_s: now_s.saturating_sub(*purge_grace_s),
+            future_us: now_s
+                .saturating_sub(LATE_S_MAX)
+                .saturating_mul(MICROS),
+            future_before_s: now_s.saturating_sub(*late_window_s),
+            newer_us: (self.context.newer)(*table),
         };
         if parts.kind == KeyKind::Header {
             let header = PartitionHeader::decode(value)?;
@@ -149,6 +183,7 @@ impl<T: FnMut(TableId) -> TableState> RowFilter<T> {
             }
             return Ok(Verdict {
                 waits: purge.waits && self.context.forgets_headers,
+                uncovers: decision != Decision::Keep,
                 ..purge.verdict(decision, false)
             });
         }
@@ -157,6 +192,28 @@ impl<T: FnMut(TableId) -> TableState> RowFilter<T> {
             KeyKind::Static | KeyKind::Header => header.deletion,
         });
         purge.row(value, shadow, rules)
+    }
+
+    /// Decides on an entry of the archive, which says nothing of what is below it.
+    fn archived(&mut self, parts: &KeyParts<'_>, value: &Bytes) -> Result<Verdict, RowError> {
+        let state = archived_table(parts).map(&mut self.tables);
+        let Some(TableState::Live { late_window_s, .. }) = state else {
+            return Ok(Verdict::gone());
+        };
+        let mut purge = Purge::at(self.context.now_s, late_window_s);
+        let verdict = match parts.kind {
+            KeyKind::Header => {
+                let decision = purge.header(&PartitionHeader::decode(value)?);
+                purge.verdict(decision, false)
+            }
+            KeyKind::Static | KeyKind::Row => purge.row(value, None, &CellRules::default())?,
+        };
+        // It deletes nothing where it lies, so no reader stumbles over it.
+        Ok(Verdict {
+            waits: false,
+            is_dead: false,
+            ..verdict
+        })
     }
 
     /// Forgets the partition and the table before, if these are others.
@@ -176,6 +233,18 @@ impl<T: FnMut(TableId) -> TableState> RowFilter<T> {
     }
 }
 
+impl Verdict {
+    /// Of what belongs to a table that is gone.
+    fn gone() -> Verdict {
+        Verdict {
+            decision: Decision::Drop,
+            waits: false,
+            is_dead: true,
+            uncovers: false,
+        }
+    }
+}
+
 /// When what is dead may be forgotten.
 #[derive(Clone, Copy, Debug)]
 struct Purge {
@@ -186,17 +255,41 @@ struct Purge {
     now_s: i64,
     /// Deletions made before are old enough.
     before_s: i64,
+    /// Deletions of what is written with later timestamps than this are old enough only if they were made before `future_before_s`.
+    future_us: i64,
+    future_before_s: i64,
+    /// What is newer than the compaction's inputs has nothing older than this.
+    newer_us: i64,
 }
 
 impl Purge {
-    fn forgets(&mut self, local_deletion_s: i64) -> bool {
-        let is_old = local_deletion_s <= self.before_s;
-        self.waits |= is_old && !self.purges;
-        is_old && self.purges
+    /// Forgets what was made longer ago than `age_s`.
+    fn at(now_s: i64, age_s: i64) -> Purge {
+        Purge {
+            purges: true,
+            waits: false,
+            now_s,
+            before_s: now_s.saturating_sub(age_s),
+            future_us: i64::MAX,
+            future_before_s: i64::MAX,
+            newer_us: i64::MAX,
+        }
+    }
+
+    fn forgets(&mut self, timestamp_us: i64, local_deletion_s: i64) -> bool {
+        let is_old = local_deletion_s <= self.before_s
+            && (timestamp_us <= self.future_us || local_deletion_s <= self.future_before_s);
+        let may_go = is_old && timestamp_us < self.newer_us;
+        self.waits |= may_go && !self.purges;
+        may_go && self.purges
+    }
+
+    fn forgets_deletion(&mut self, deletion: &Deletion) -> bool {
+        self.forgets(deletion.timestamp_us, deletion.local_deletion_s)
     }
 
     fn header(&mut self, header: &PartitionHeader) -> Decision {
-        let mut forgets = |deletion: &Deletion| self.forgets(deletion.local_deletion_s);
+        let mut forgets = |deletion: &Deletion| self.forgets_deletion(deletion);
         let mut kept = header.clone();
         kept.deletion = kept.deletion.filter(|deletion| !forgets(deletion));
         kept.retain_ranges(|tombstone| !forgets(&tombstone.deletion));
@@ -219,7 +312,7 @@ impl Purge {
         // A row deletion that the header's supersedes is of no more use.
         let deletion = row
             .deletion()
-            .filter(|deletion| Some(*deletion) > shadow && !self.forgets(deletion.local_deletion_s));
+            .filter(|deletion| Some(*deletion) > shadow && !self.forgets_deletion(deletion));
         let shadow = Deletion::max(shadow, row.deletion());
         let shadows = |timestamp_us: i64| shadow.is_some_and(|shadow| shadow.deletes(timestamp_us));
         let liveness = row
@@ -264,7 +357,7 @@ impl Purge {
                         None => false,
                     });
                     is_alive |= elements.iter().any(|(_, cell)| cell.is_live(self.now_s));
-                    let kept = complex_deletion.filter(|d| !self.forgets(d.local_deletion_s));
+                    let kept = complex_deletion.filter(|deletion| !self.forgets_deletion(deletion));
                     empty &= kept.is_none() && elements.is_empty();
                     writer.complex(id, kept, &elements);
                 }
@@ -292,32 +385,37 @@ impl Purge {
             decision,
             waits: self.waits,
             is_dead: !is_alive,
+            uncovers: false,
         }
     }
 
     /// An expired liveness still supersedes older ones.
     fn forgets_liveness(&mut self, liveness: &Liveness) -> bool {
-        liveness.expiry.is_some_and(|expiry| {
-            expiry.expires_at_s <= self.now_s
-                && self.forgets(expiry.expires_at_s.saturating_sub(i64::from(expiry.ttl_s)))
-        })
+        liveness
+            .expiry
+            .is_some_and(|expiry| self.forgets_expired(liveness.timestamp_us, expiry))
     }
 
-    /// What is left of a cell: an expired one is the tombstone that was written when the cell was
-    /// (`AbstractCell.purge`).
+    /// What has expired is as old as the write that said so (`AbstractCell.purge`).
+    fn forgets_expired(&mut self, timestamp_us: i64, expiry: Expiry) -> bool {
+        expiry.expires_at_s <= self.now_s
+            && self.forgets(
+                timestamp_us,
+                expiry.expires_at_s.saturating_sub(i64::from(expiry.ttl_s)),
+            )
+    }
+
+    /// What is left of a cell. An expired one stays what it is, without its value: a tombstone in its place, as Cassandra has it, would
+    /// win over a cell of the same timestamp that expires later.
     fn cell<'a>(&mut self, cell: CellRef<'a>) -> Option<CellRef<'a>> {
-        let cell = match cell.kind {
-            CellKind::Expiring(expiry) if expiry.expires_at_s <= self.now_s => CellRef {
-                timestamp_us: cell.timestamp_us,
-                kind: CellKind::Tombstone {
-                    local_deletion_s: expiry.expires_at_s.saturating_sub(i64::from(expiry.ttl_s)),
-                },
-                value: &[],
-            },
-            _ => cell,
-        };
         match cell.kind {
-            CellKind::Tombstone { local_deletion_s } if self.forgets(local_deletion_s) => None,
+            CellKind::Expiring(expiry) if self.forgets_expired(cell.timestamp_us, expiry) => None,
+            CellKind::Expiring(expiry) if expiry.expires_at_s <= self.now_s => Some(without_value(cell)),
+            CellKind::Tombstone { local_deletion_s }
+                if self.forgets(cell.timestamp_us, local_deletion_s) =>
+            {
+                None
+            }
             _ => Some(cell),
         }
     }

@@ -1,6 +1,7 @@
 //! What the transport asks of the query floor.
 
 use std::future::Future;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -9,6 +10,7 @@ use helenus_cql::frame::ResultMetadata;
 use helenus_cql::frame::request::{BatchKind, BatchStatement};
 use helenus_cql::frame::response::{Prepared, SchemaChange};
 use helenus_query::access::User;
+use helenus_query::client_memory::ClientMemory;
 use helenus_query::clients::Clients;
 use helenus_query::request::{BoundValues, ClientState, QueryOptions};
 use helenus_query::response::Outcome;
@@ -34,10 +36,19 @@ pub trait Backend: Send + Sync + 'static {
         None
     }
 
-    /// Lets a client in that has answered with that token.
-    fn log_in(&self, _token: Bytes) -> impl Future<Output = Result<Arc<User>, CqlError>> + Send {
+    /// Lets a client in that has answered with that token, from there.
+    fn log_in(
+        &self,
+        _address: IpAddr,
+        _token: Bytes,
+    ) -> impl Future<Output = Result<Arc<User>, CqlError>> + Send {
         let refused = CqlError::BadCredentials("nobody is asked to log in here".to_owned());
         std::future::ready(Err(refused))
+    }
+
+    /// True if who has logged in may stay. Whoever may not any more is told so by [`Clients::end_unless`].
+    fn may_stay(&self, _user: &User) -> bool {
+        true
     }
 
     /// Refuses a request's own keyspace that does not exist.
@@ -98,6 +109,11 @@ pub trait Backend: Send + Sync + 'static {
 
     /// Where connections are entered, if they are.
     fn clients(&self) -> Option<&Clients> {
+        None
+    }
+
+    /// The memory that clients take, where whoever makes answers counts too.
+    fn client_memory(&self) -> Option<Arc<ClientMemory>> {
         None
     }
 

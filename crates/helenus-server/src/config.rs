@@ -41,7 +41,8 @@ pub struct ServerConfig {
     /// (`native_transport_max_request_data_in_flight_per_ip`). Above it the connection is not read, or, if it asked
     /// for that in STARTUP, is answered OVERLOADED.
     pub connection_in_flight_bytes: usize,
-    /// The same for all connections together (`native_transport_max_request_data_in_flight`).
+    /// The memory that clients' requests and answers may take, of all connections together: requests that are half read, wait or run, and
+    /// answers that were not taken (`native_transport_max_request_data_in_flight`). Whatever would go beyond waits.
     pub node_in_flight_bytes: usize,
     /// Requests running at a time, of all connections together; more wait (`native_transport_max_threads`). Each
     /// connection may always have a few.
@@ -50,7 +51,7 @@ pub struct ServerConfig {
     pub overload: OverloadConfig,
     /// A connection without a request for that long is closed (`native_transport_idle_timeout`).
     pub idle_timeout: Option<Duration>,
-    /// A connection that has not started up after that long is closed.
+    /// A connection whose client has not started up and logged in after that long is closed.
     pub startup_timeout: Duration,
     /// A request that takes longer is logged, with where its time went (`slow_query_log_timeout`).
     pub slow_request_log_timeout: Option<Duration>,
@@ -61,7 +62,14 @@ pub struct ServerConfig {
 }
 
 impl ServerConfig {
-    /// The defaults, with Cassandra's shares of the machine's memory.
+    /// The longest body that is read: as long as may be, but no more than half of what all requests may take.
+    pub fn body_len_max(&self) -> usize {
+        const LEAST: usize = 64 << 10;
+        self.frame_bytes_max
+            .min((self.node_in_flight_bytes / 2).max(LEAST))
+    }
+
+    /// The defaults, with shares of the memory that the process may take.
     pub fn new(listen: SocketAddr, memory_bytes: u64) -> ServerConfig {
         let share = |part: u64, least: u64, most: u64| {
             usize::try_from((memory_bytes / part).clamp(least, most)).unwrap_or(usize::MAX)
@@ -72,7 +80,7 @@ impl ServerConfig {
             frame_bytes_max: MAX_BODY_LEN,
             connections_max: 16_384,
             connection_in_flight_bytes: share(160, 16 * MIB, 256 * MIB),
-            node_in_flight_bytes: share(40, 64 * MIB, 2048 * MIB),
+            node_in_flight_bytes: share(16, 16 * MIB, 4096 * MIB),
             requests_running_max: 4096,
             overload: OverloadConfig::default(),
             idle_timeout: None,

@@ -1,5 +1,6 @@
 //! The query engine as the transport's [`Backend`].
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -9,6 +10,7 @@ use helenus_cql::frame::request::{BatchKind, BatchStatement, StatementRef};
 use helenus_cql::frame::response::{Prepared, SchemaChange};
 use helenus_cql::frame::{PreparedMetadata, ResultMetadata};
 use helenus_query::access::User;
+use helenus_query::client_memory::ClientMemory;
 use helenus_query::clients::Clients;
 use helenus_query::engine::{self, Engine};
 use helenus_query::request::{self, BoundValues, ClientState, QueryOptions};
@@ -40,8 +42,12 @@ impl Backend for Arc<Engine> {
         self.authenticates().then_some(PASSWORD_AUTHENTICATOR)
     }
 
-    async fn log_in(&self, token: Bytes) -> Result<Arc<User>, CqlError> {
-        Engine::log_in(self, &token).await
+    async fn log_in(&self, address: IpAddr, token: Bytes) -> Result<Arc<User>, CqlError> {
+        Engine::log_in(self, address, &token).await
+    }
+
+    fn may_stay(&self, user: &User) -> bool {
+        Engine::may_stay(self, &user.name)
     }
 
     fn check_keyspace(&self, keyspace: &str) -> Result<(), CqlError> {
@@ -137,6 +143,10 @@ impl Backend for Arc<Engine> {
 
     fn clients(&self) -> Option<&Clients> {
         Some(&self.clients)
+    }
+
+    fn client_memory(&self) -> Option<Arc<ClientMemory>> {
+        Some(self.client_memory.clone())
     }
 
     fn schema_changes(&self) -> broadcast::Receiver<SchemaChange> {

@@ -12,6 +12,7 @@ use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
@@ -35,10 +36,14 @@ pub fn install_recorder() -> Result<PrometheusHandle, String> {
         .map_err(|error| error.to_string())
 }
 
+/// Tells what is wrong with the store, in words; nothing as long as all is well.
+pub type Troubles = Arc<dyn Fn() -> Vec<String> + Send + Sync>;
+
 #[derive(Clone)]
 struct Context {
     prometheus: PrometheusHandle,
     record_stats: Arc<dyn Fn() + Send + Sync>,
+    troubles: Troubles,
     up: Arc<AtomicBool>,
 }
 
@@ -50,14 +55,15 @@ pub struct HttpServer {
 }
 
 impl HttpServer {
-    /// Binds the address and begins to answer. `record_stats` is called before metrics are read; `control` is there for a node among
-    /// others.
+    /// Binds the address and begins to answer. `record_stats` is called before metrics are read, `troubles` for `/health`; `control` is there for a
+    /// node among others.
     ///
     /// Errors: the address can't be bound.
     pub async fn start(
         listen: SocketAddr,
         prometheus: PrometheusHandle,
         record_stats: Arc<dyn Fn() + Send + Sync>,
+        troubles: Troubles,
         control: Option<Control>,
     ) -> io::Result<HttpServer> {
         let listener = TcpListener::bind(listen).await?;
@@ -68,6 +74,7 @@ impl HttpServer {
         let context = Context {
             prometheus,
             record_stats,
+            troubles,
             up: up.clone(),
         };
         let router = Router::new()
@@ -114,13 +121,17 @@ async fn upkeep(prometheus: PrometheusHandle, mut stopped: watch::Receiver<bool>
 }
 
 async fn health(State(context): State<Context>) -> impl IntoResponse {
-    let json = [(header::CONTENT_TYPE, "application/json")];
-    if context.up.load(Ordering::Relaxed) {
-        (StatusCode::OK, json, "{\"status\":\"up\"}\n")
-    } else {
-        let stopping = "{\"status\":\"stopping\"}\n";
-        (StatusCode::SERVICE_UNAVAILABLE, json, stopping)
-    }
+    let json_type = [(header::CONTENT_TYPE, "application/json")];
+    let troubles = (context.troubles)();
+    let (code, body) = match context.up.load(Ordering::Relaxed) {
+        true if troubles.is_empty() => (StatusCode::OK, json!({ "status": "up" })),
+        true => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            json!({ "status": "failing", "troubles": troubles }),
+        ),
+        false => (StatusCode::SERVICE_UNAVAILABLE, json!({ "status": "stopping" })),
+    };
+    (code, json_type, format!("{body}\n"))
 }
 
 async fn metrics(State(context): State<Context>) -> impl IntoResponse {

@@ -12,6 +12,7 @@ mod engine;
 mod events;
 pub mod http;
 pub mod listener;
+mod log_limit;
 pub mod metrics;
 pub mod node;
 pub mod rpc;

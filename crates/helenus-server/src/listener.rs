@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use helenus_cql::frame::response::Event;
 use tokio::net::{TcpListener, TcpStream};
@@ -168,7 +168,9 @@ async fn accept<B: Backend>(
         match accepted {
             Ok((socket, peer)) => begin(socket, peer, &shared, &connections, &stopped),
             Err(error) => {
-                tracing::warn!(%error, "cannot accept a connection");
+                if let Some(suppressed) = shared.refusals.take() {
+                    tracing::warn!(%error, suppressed, "cannot accept a connection");
+                }
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }
@@ -190,27 +192,41 @@ fn begin<B: Backend>(
     let limit = shared.config.connections_max;
     if count > limit {
         shared.metrics.connection_refused();
-        tracing::warn!(%peer, limit, "connection refused: connections_max is reached");
+        if let Some(suppressed) = shared.refusals.take() {
+            tracing::warn!(%peer, limit, suppressed, "connection refused: connections_max is reached");
+        }
         return;
     }
     shared.metrics.connections(count);
     let _ = socket.set_nodelay(true);
     let (shared, stopped) = (shared.clone(), stopped.clone());
     tokio::spawn(async move {
-        match encrypted(socket, &shared).await {
-            Ok(stream) => Connection::new(stream, peer, shared).run(stopped).await,
-            Err(error) => tracing::info!(%peer, %error, "a connection could not be encrypted"),
+        let login_deadline = Instant::now() + shared.config.startup_timeout;
+        match encrypted(socket, login_deadline, &shared).await {
+            Ok(stream) => {
+                let connection = Connection::new(stream, peer, login_deadline, shared);
+                connection.run(stopped).await;
+            }
+            Err(error) => {
+                if let Some(suppressed) = shared.refusals.take() {
+                    tracing::info!(%peer, %error, suppressed, "a connection could not be encrypted");
+                }
+            }
         }
         drop(counted);
     });
 }
 
 /// A connection, encrypted if that is what clients are to do.
-async fn encrypted<B: Backend>(socket: TcpStream, shared: &Shared<B>) -> io::Result<Stream> {
+async fn encrypted<B: Backend>(
+    socket: TcpStream,
+    deadline: Instant,
+    shared: &Shared<B>,
+) -> io::Result<Stream> {
     let Some(tls) = &shared.config.tls else {
         return Ok(Stream::Plain(socket));
     };
-    tokio::time::timeout(shared.config.startup_timeout, tls.accept(socket))
+    tokio::time::timeout_at(deadline.into(), tls.accept(socket))
         .await
         .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }

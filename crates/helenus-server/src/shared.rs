@@ -3,12 +3,15 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+use helenus_query::client_memory::ClientMemory;
 use helenus_query::clock::{Clock, SystemClock, TimestampSource};
 use uuid::Uuid;
 
+use crate::backend::Backend;
 use crate::config::ServerConfig;
 use crate::connection::{Backlog, Busy};
 use crate::events::EventHub;
+use crate::log_limit::LogLimit;
 use crate::metrics::Metrics;
 use crate::slow::SlowLog;
 
@@ -18,17 +21,23 @@ pub(crate) struct Shared<B> {
     pub metrics: Arc<Metrics>,
     pub events: Arc<EventHub>,
     pub slow: SlowLog,
+    /// Limits the lines about clients that are refused.
+    pub refusals: LogLimit,
     pub busy: Arc<Busy>,
     in_flight: InFlight,
     waiting_requests: AtomicUsize,
-    waiting_bytes: AtomicUsize,
+    /// What waits, half-read requests and answers that were not taken.
+    pub memory: Arc<ClientMemory>,
     trace_ids: TraceIds,
 }
 
-impl<B> Shared<B> {
+impl<B: Backend> Shared<B> {
     pub fn new(backend: B, config: ServerConfig, metrics: Arc<Metrics>, events: Arc<EventHub>) -> Shared<B> {
+        let memory = backend.client_memory();
         Shared {
+            memory: memory.unwrap_or_else(|| ClientMemory::new(config.node_in_flight_bytes)),
             slow: SlowLog::new(config.slow_request_log_timeout),
+            refusals: LogLimit::default(),
             backend,
             config,
             metrics,
@@ -36,25 +45,33 @@ impl<B> Shared<B> {
             busy: Arc::default(),
             in_flight: InFlight::default(),
             waiting_requests: AtomicUsize::new(0),
-            waiting_bytes: AtomicUsize::new(0),
             trace_ids: TraceIds::default(),
         }
     }
 
-    /// True if another request may begin as far as memory goes: one may overshoot the limit, so that any size of
-    /// request gets its turn.
-    pub fn has_room(&self) -> bool {
-        self.in_flight.load().1 < self.config.node_in_flight_bytes
+    /// Bytes that clients' requests and answers take: what is half read, waits, runs, or was not taken.
+    fn held_bytes(&self) -> usize {
+        self.in_flight.load().1.saturating_add(self.memory.held())
+    }
+
+    /// True if there is memory for so much more of running requests.
+    pub fn has_room(&self, needed: usize) -> bool {
+        self.held_bytes().saturating_add(needed) < self.config.node_in_flight_bytes
+    }
+
+    /// True if so much more may be held of what does not run yet. A part is left for what runs.
+    pub fn may_hold(&self, more: usize) -> bool {
+        self.held_bytes().saturating_add(more) < self.memory.limit_of_waiting()
+    }
+
+    /// True if nothing runs.
+    pub fn is_idle(&self) -> bool {
+        self.in_flight.load().0 == 0
     }
 
     /// True if not as many requests run as may run.
     pub fn may_run_more(&self) -> bool {
         self.in_flight.load().0 < self.config.requests_running_max
-    }
-
-    /// True if waiting requests leave room for more of them.
-    pub fn may_wait_more(&self) -> bool {
-        self.waiting_bytes.load(Ordering::Relaxed) < self.config.node_in_flight_bytes
     }
 
     /// Requests that wait on the node, as far as their connections have told.
@@ -81,7 +98,7 @@ impl<B> Shared<B> {
     /// So much waits on a connection, where it was `before`.
     pub fn now_waiting(&self, before: Backlog, now: Backlog) {
         let requests = change(&self.waiting_requests, before.requests, now.requests);
-        change(&self.waiting_bytes, before.bytes, now.bytes);
+        self.memory.change(before.bytes, now.bytes);
         self.metrics.waiting(requests);
     }
 

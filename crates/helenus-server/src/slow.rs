@@ -1,16 +1,12 @@
 //! The log of slow requests: a line for each, of which there are only so many in a while.
 
 use std::net::SocketAddr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use helenus_query::trace::{Work, shorten};
-use parking_lot::Mutex;
 
 use crate::breakdown::Breakdown;
-
-/// Lines at most in a window; the requests beyond are counted.
-const LINES_MAX: usize = 20;
-const WINDOW: Duration = Duration::from_secs(5);
+use crate::log_limit::LogLimit;
 
 /// A request that took long, as far as it is known when its answer is ready.
 #[derive(Debug)]
@@ -23,35 +19,11 @@ pub(crate) struct SlowRequest {
     pub breakdown: Breakdown,
 }
 
-/// Lines of the window that has begun last.
-#[derive(Debug)]
-struct Window {
-    began: Instant,
-    lines: usize,
-    suppressed: u64,
-}
-
-impl Window {
-    /// Takes a line if there is one left; gives the number of those that were refused before it.
-    fn take(&mut self, now: Instant) -> Option<u64> {
-        if now.saturating_duration_since(self.began) >= WINDOW {
-            self.began = now;
-            self.lines = 0;
-        }
-        if self.lines >= LINES_MAX {
-            self.suppressed += 1;
-            return None;
-        }
-        self.lines += 1;
-        Some(std::mem::take(&mut self.suppressed))
-    }
-}
-
 /// Decides which requests are slow, and logs them.
 #[derive(Debug)]
 pub(crate) struct SlowLog {
     timeout: Option<Duration>,
-    window: Mutex<Window>,
+    limit: LogLimit,
 }
 
 impl SlowLog {
@@ -59,11 +31,7 @@ impl SlowLog {
     pub fn new(timeout: Option<Duration>) -> SlowLog {
         SlowLog {
             timeout,
-            window: Mutex::new(Window {
-                began: Instant::now(),
-                lines: 0,
-                suppressed: 0,
-            }),
+            limit: LogLimit::default(),
         }
     }
 
@@ -73,7 +41,7 @@ impl SlowLog {
 
     /// Logs a request whose answer was sent.
     pub fn log(&self, slow: &SlowRequest, total: Duration, sending: Duration) {
-        let Some(suppressed) = self.window.lock().take(Instant::now()) else {
+        let Some(suppressed) = self.limit.take() else {
             return;
         };
         let SlowRequest {

@@ -18,6 +18,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::sync::Notify;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
@@ -103,10 +104,11 @@ impl ClientTls {
     }
 
     /// Looks that often whether the files have changed, and reads them again: connections that begin then have the new certificates
-    /// (as Cassandra's `SSLFactory` does every ten minutes). Files that can't be read leave those from before in use.
-    pub async fn follow_files(mut self, interval: Duration) {
+    /// (as Cassandra's `SSLFactory` does every ten minutes). It looks at once when it is told to. Files that can't be read leave those from
+    /// before in use.
+    pub async fn follow_files(mut self, interval: Duration, told: Arc<Notify>) {
         loop {
-            tokio::time::sleep(interval).await;
+            let _ = tokio::time::timeout(interval, told.notified()).await;
             let files = self.files.clone();
             let Ok(changed) = tokio::task::spawn_blocking(move || files.changed()).await else {
                 return;

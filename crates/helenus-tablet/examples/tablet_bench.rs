@@ -46,6 +46,7 @@ impl CompactFilter for KeepAll {
             decision: Decision::Keep,
             waits: false,
             is_dead: false,
+            uncovers: false,
         })
     }
 }

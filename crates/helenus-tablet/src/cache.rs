@@ -3,6 +3,9 @@
 //! One writer (the log's thread, as it stages a group) and any number of readers. The writer folds each operation into the row if it
 //! is cached; no reader's miss that began before is filled in, since what it read may be older.
 //!
+//! A row is as it is stored: what the deletions in its partition's header cover is in it. It counts only while the [`Fence`] of its partition stands
+//! as it stood when the row was read.
+//!
 //! Eviction is SIEVE: a hit marks the row; a hand that walks from old to new rows evicts the first unmarked one. One pass over much
 //! data does not displace the rows that are read again.
 
@@ -13,9 +16,11 @@ use bytes::Bytes;
 use hashbrown::{DefaultHashBuilder, HashTable};
 use parking_lot::Mutex;
 
+use crate::fences::Fence;
+
 const SHARDS: usize = 64;
-/// Keys of a shard share this many fences; a fence keeps fills out that began before one of its keys was written.
-const FENCES: usize = 128;
+/// Keys of a shard share this many versions; a version keeps fills out that began before one of its keys was written.
+const VERSIONS: usize = 128;
 /// What an entry takes beside its key and value.
 const ENTRY_OVERHEAD: usize = 128;
 const NIL: u32 = u32::MAX;
@@ -47,6 +52,7 @@ pub(crate) enum Lookup {
 pub(crate) struct Ticket {
     hash: u64,
     version: u32,
+    fence: Fence,
 }
 
 /// What became of an operation in the cache.
@@ -82,6 +88,8 @@ struct Slot {
     key: Bytes,
     value: Option<Bytes>,
     hash: u64,
+    /// Where the partition's fence stood when the row was read.
+    fence: Fence,
     operands: u32,
     visited: bool,
     newer: u32,
@@ -103,7 +111,7 @@ struct Shard {
     hand: u32,
     bytes: usize,
     capacity: usize,
-    fences: [u32; FENCES],
+    versions: [u32; VERSIONS],
 }
 
 pub(crate) struct RowCache {
@@ -137,10 +145,11 @@ impl RowCache {
         &self.shards[(hash >> 32) as usize % SHARDS]
     }
 
-    pub fn lookup(&self, key: &[u8]) -> Lookup {
+    /// Looks for a row of a partition whose fence stands there.
+    pub fn lookup(&self, key: &[u8], fence: Fence) -> Lookup {
         let hash = self.hash(key);
         let mut shard = self.shard(hash).lock();
-        if let Some(index) = shard.find(hash, key) {
+        if let Some(index) = shard.find_behind(fence, hash, key) {
             let slot = &mut shard.slots[index as usize];
             slot.visited = true;
             let value = slot.value.clone();
@@ -148,17 +157,20 @@ impl RowCache {
             self.hits.fetch_add(1, Ordering::Relaxed);
             return Lookup::Hit(value);
         }
-        let version = *shard.fence(hash);
+        let version = *shard.version(hash);
         drop(shard);
         self.misses.fetch_add(1, Ordering::Relaxed);
-        Lookup::Miss(Ticket { hash, version })
+        Lookup::Miss(Ticket { hash, version, fence })
     }
 
-    /// Keeps what a miss found, unless the key may have been written since.
-    pub fn fill(&self, ticket: &Ticket, key: &[u8], value: Option<&Bytes>) {
+    /// Keeps what a miss found, unless the key may have been written since. `fence` is where the partition's stands now.
+    pub fn fill(&self, ticket: &Ticket, key: &[u8], value: Option<&Bytes>, fence: Fence) {
+        if fence == Fence::Closed || fence != ticket.fence {
+            return;
+        }
         let mut shard = self.shard(ticket.hash).lock();
-        if *shard.fence(ticket.hash) == ticket.version {
-            shard.insert(ticket.hash, key, value, 0);
+        if *shard.version(ticket.hash) == ticket.version {
+            shard.insert(ticket.hash, key, value, fence);
         }
     }
 
@@ -169,12 +181,12 @@ impl RowCache {
         hash: u64,
         key: &[u8],
         operand: &Bytes,
+        fence: Fence,
         merge: impl FnOnce(&Bytes) -> Option<Bytes>,
     ) -> Folded {
         let mut shard = self.shard(hash).lock();
-        let fence = shard.fence(hash);
-        *fence = fence.wrapping_add(1);
-        let Some(index) = shard.find(hash, key) else {
+        shard.pass(hash);
+        let Some(index) = shard.find_behind(fence, hash, key) else {
             return Folded::Unknown;
         };
         let slot = &mut shard.slots[index as usize];
@@ -201,18 +213,38 @@ impl RowCache {
     pub fn forget(&self, key: &[u8]) {
         let hash = self.hash(key);
         let mut shard = self.shard(hash).lock();
-        let fence = shard.fence(hash);
-        *fence = fence.wrapping_add(1);
+        shard.pass(hash);
         let found = shard.find(hash, key);
         if let Some(index) = found.filter(|&index| shard.slots[index as usize].value.is_some()) {
             shard.remove(index);
         }
     }
 
+    /// Forgets a row that is written late: a tombstone in it may be one that the files no longer have.
+    pub fn remove(&self, hash: u64, key: &[u8]) {
+        let mut shard = self.shard(hash).lock();
+        shard.pass(hash);
+        if let Some(index) = shard.find(hash, key) {
+            shard.remove(index);
+        }
+    }
+
+    /// Forgets all, and keeps out what was read before.
+    pub fn clear(&self) {
+        for shard in &self.shards {
+            let mut shard = shard.lock();
+            let versions = shard.versions.map(|version| version.wrapping_add(1));
+            *shard = Shard {
+                versions,
+                ..Shard::new(shard.capacity)
+            };
+        }
+    }
+
     /// The row as it is cached (`None` in it: known to be absent), for a writer that has yet to make the write durable.
-    pub fn peek(&self, hash: u64, key: &[u8]) -> Option<Peeked> {
-        let shard = self.shard(hash).lock();
-        let index = shard.find(hash, key)?;
+    pub fn peek(&self, hash: u64, key: &[u8], fence: Fence) -> Option<Peeked> {
+        let mut shard = self.shard(hash).lock();
+        let index = shard.find_behind(fence, hash, key)?;
         let slot = shard.slots.get(index as usize)?;
         Some(Peeked {
             value: slot.value.clone(),
@@ -247,12 +279,29 @@ impl Shard {
             hand: NIL,
             bytes: 0,
             capacity,
-            fences: [0; FENCES],
+            versions: [0; VERSIONS],
         }
     }
 
-    fn fence(&mut self, hash: u64) -> &mut u32 {
-        &mut self.fences[(hash >> 40) as usize % FENCES]
+    /// Counts the writes of some keys.
+    fn version(&mut self, hash: u64) -> &mut u32 {
+        &mut self.versions[(hash >> 40) as usize % VERSIONS]
+    }
+
+    /// Keeps out the fills that began before.
+    fn pass(&mut self, hash: u64) {
+        let version = self.version(hash);
+        *version = version.wrapping_add(1);
+    }
+
+    /// The row, if its partition's fence still stands where it stood; forgets it otherwise.
+    fn find_behind(&mut self, fence: Fence, hash: u64, key: &[u8]) -> Option<u32> {
+        let index = self.find(hash, key)?;
+        if fence == Fence::Closed || self.slots[index as usize].fence != fence {
+            self.remove(index);
+            return None;
+        }
+        Some(index)
     }
 
     fn find(&self, hash: u64, key: &[u8]) -> Option<u32> {
@@ -261,7 +310,7 @@ impl Shard {
             .copied()
     }
 
-    fn insert(&mut self, hash: u64, key: &[u8], value: Option<&Bytes>, operands: u32) {
+    fn insert(&mut self, hash: u64, key: &[u8], value: Option<&Bytes>, fence: Fence) {
         if let Some(index) = self.find(hash, key) {
             self.remove(index);
         }
@@ -270,7 +319,8 @@ impl Shard {
             key: Bytes::copy_from_slice(key),
             value: value.map(|value| Bytes::copy_from_slice(value)),
             hash,
-            operands,
+            fence,
+            operands: 0,
             visited: false,
             newer: NIL,
             older: self.newest,

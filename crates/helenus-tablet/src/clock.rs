@@ -47,10 +47,12 @@ impl StoreClock {
 
     pub fn now_ms(&self) -> i64 {
         self.pass_stamps();
-        self.inner
-            .now()
-            .timestamp_millis()
-            .max(self.floor_ms.load(Ordering::Acquire))
+        self.machine_ms().max(self.floor_ms.load(Ordering::Acquire))
+    }
+
+    /// What the machine's clock shows, by which reads tell what has expired.
+    pub fn machine_ms(&self) -> i64 {
+        self.inner.now().timestamp_millis()
     }
 }
 
@@ -94,6 +96,16 @@ mod tests {
                 is_held = true;
             }
         }
+    }
+
+    #[test]
+    fn what_has_expired_is_told_by_the_machines_clock() {
+        let clock = StoreClock::new(None);
+        let day_ms = 24 * 3600 * 1000;
+        let ahead_ms = clock.machine_ms() + day_ms;
+        clock.raise(ahead_ms);
+        assert!(clock.now_ms() >= ahead_ms);
+        assert!(clock.machine_ms() < ahead_ms);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::time::Duration;
 use slatedb_common::clock::SystemClock;
 
 use crate::error::StoreError;
+use crate::memory_limit::machine_memory_bytes;
 
 const MIB: u64 = 1 << 20;
 
@@ -202,19 +203,4 @@ impl StoreConfig {
         }
         Ok(())
     }
-}
-
-/// The memory of this machine, or of the control group that confines the process.
-pub fn machine_memory_bytes() -> u64 {
-    let total = std::fs::read_to_string("/proc/meminfo")
-        .ok()
-        .and_then(|text| {
-            let line = text.lines().find(|line| line.starts_with("MemTotal:"))?;
-            line.split_whitespace().nth(1)?.parse::<u64>().ok()
-        })
-        .map_or(4 << 30, |kib| kib * 1024);
-    let limit = std::fs::read_to_string("/sys/fs/cgroup/memory.max")
-        .ok()
-        .and_then(|text| text.trim().parse::<u64>().ok());
-    limit.map_or(total, |limit| limit.min(total))
 }

@@ -100,6 +100,7 @@ impl Databases {
     pub fn compactor(&self, database: &Database, opened: &Opened) -> CompactorBuilder<Path> {
         let path = tablet_path(database.id);
         let policy = filters::policy(self.hooks.clone());
+        database.compactions.start();
         CompactorBuilder::new(path.clone(), database.store.clone())
             .with_runtime(self.background.clone())
             .with_system_clock(self.clock.clone())

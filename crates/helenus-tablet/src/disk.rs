@@ -23,6 +23,7 @@ use slatedb_common::retry::NonRetryable;
 use crate::erase::Eraser;
 use crate::error::{StoreError, has_no_space};
 use crate::files::Files;
+use crate::sealed::Seals;
 use crate::upload::{self, StagedUpload};
 
 /// Files that are deleted at the same time.
@@ -69,8 +70,7 @@ impl Space {
         *probed = Some(Instant::now());
         let free = match u64::try_from(self.simulated_free.load(Ordering::Relaxed)) {
             Ok(free) => free,
-            Err(_) => rustix::fs::statvfs(&self.folder)
-                .map_or(u64::MAX, |stat| stat.f_bavail.saturating_mul(stat.f_frsize)),
+            Err(_) => free_bytes(&self.folder),
         };
         self.free_bytes.store(free, Ordering::Relaxed);
         self.below_reserve.store(free < self.reserve, Ordering::Release);
@@ -116,6 +116,11 @@ impl Space {
     }
 }
 
+/// Bytes free on the disk of a folder.
+pub(crate) fn free_bytes(folder: &FilePath) -> u64 {
+    rustix::fs::statvfs(folder).map_or(u64::MAX, |stat| stat.f_bavail.saturating_mul(stat.f_frsize))
+}
+
 /// An object store on a local disk. A failed read is not tried for ever: it fails the read that needs it.
 #[derive(Debug, Clone)]
 pub(crate) struct LocalStore {
@@ -123,6 +128,7 @@ pub(crate) struct LocalStore {
     space: Arc<Space>,
     files: Arc<Files>,
     eraser: Eraser,
+    seals: Arc<Seals>,
     fsync: bool,
 }
 
@@ -131,6 +137,7 @@ impl LocalStore {
         root: &FilePath,
         space: Arc<Space>,
         eraser: Eraser,
+        seals: Arc<Seals>,
         fsync: bool,
     ) -> std::result::Result<Self, StoreError> {
         let inner = object_store::local::LocalFileSystem::new_with_prefix(root)
@@ -141,6 +148,7 @@ impl LocalStore {
             space,
             files: Arc::default(),
             eraser,
+            seals,
             fsync,
         })
     }
@@ -194,7 +202,10 @@ impl ObjectStore for LocalStore {
     async fn put_opts(&self, location: &Path, payload: PutPayload, opts: PutOptions) -> Result<PutResult> {
         let result = match self.table_path(location) {
             Some(path) => upload::put(path, payload, self.fsync).await,
-            None => self.inner.put_opts(location, payload, opts).await,
+            None => {
+                let payload = Seals::seal(location, payload);
+                self.inner.put_opts(location, payload, opts).await
+            }
         };
         self.space.uploaded(result)
     }
@@ -229,6 +240,10 @@ impl ObjectStore for LocalStore {
             && let Some(result) = self.files.read(location, path, range).await
         {
             return Ok(result);
+        }
+        if Seals::wants(location, &options) {
+            let found = final_on_read(self.inner.get_opts(location, options).await)?;
+            return self.seals.open(found).await;
         }
         final_on_read(self.inner.get_opts(location, options).await)
     }

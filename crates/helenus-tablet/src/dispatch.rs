@@ -1,6 +1,7 @@
 //! Hands the log's groups to the tablets' stages, and tells the writers.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
@@ -41,15 +42,19 @@ impl Dispatch for Router {
                 .into_iter()
                 .map(|op| (entry.lsn, op))
         });
-        let parts = parts(&self.tablets, ops);
-        let mut result = Ok(());
+        let (parts, mut result) = match parts(&self.tablets, ops) {
+            Ok(parts) => (parts, Ok(())),
+            Err(error) => (Vec::new(), Err(error)),
+        };
         for (part, tablet) in parts.into_iter().zip(&self.tablets) {
             if part.is_empty() {
                 continue;
             }
-            match self.wait_for_room(tablet, &mut entries) {
-                Ok(()) => tablet.stage.apply(&tablet.cache, part.into_iter()),
-                Err(error) => result = Err(error),
+            let room = self.wait_for_room(tablet, &mut entries);
+            let applied = room.and_then(|()| tablet.apply(part));
+            if let Err(error) = applied {
+                self.log.is_obstructed.store(true, Ordering::Relaxed);
+                result = Err(error);
             }
         }
         let waiters = entries.into_iter().filter_map(|entry| entry.waiter).collect();
@@ -122,14 +127,19 @@ impl Teller {
 }
 
 /// Operations with the numbers of their records, by tablet.
-pub(crate) fn parts(tablets: &[Arc<Tablet>], ops: impl Iterator<Item = (u64, Op)>) -> Vec<Vec<(u64, Op)>> {
+///
+/// # Errors
+/// One of them has no tablet.
+pub(crate) fn parts(
+    tablets: &[Arc<Tablet>],
+    ops: impl Iterator<Item = (u64, Op)>,
+) -> Result<Vec<Vec<(u64, Op)>>, StoreError> {
     let mut parts: Vec<Vec<(u64, Op)>> = tablets.iter().map(|_| Vec::new()).collect();
     for (lsn, op) in ops {
-        if let Some(part) = parts.get_mut(tablet_of(tablets, op.token)) {
-            part.push((lsn, op));
-        }
+        let part = parts.get_mut(tablet_of(tablets, op.token));
+        part.ok_or(StoreError::NotOwned(op.token))?.push((lsn, op));
     }
-    parts
+    Ok(parts)
 }
 
 /// The index of the tablet that owns a token; `tablets` cover the ring in order.

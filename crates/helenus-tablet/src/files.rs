@@ -15,8 +15,10 @@ use object_store::path::Path;
 use object_store::{GetOptions, GetRange, GetResult, GetResultPayload, ObjectMeta};
 use parking_lot::RwLock;
 
-/// Open files at most; beyond that all are closed and those in use opened again.
+/// Open files at most, as far as the process may have so many more; beyond that all are closed and those in use opened again.
 const OPEN_MAX: usize = 512;
+/// And at most one in so many of those that the process may open.
+const OPEN_SHARE: u64 = 8;
 /// Larger reads are left to the object store.
 const READ_MAX: u64 = 1 << 20;
 /// Larger reads are those of compactions.
@@ -32,6 +34,27 @@ struct Open {
 }
 
 impl Open {
+    fn new(location: Path, path: PathBuf) -> std::io::Result<Open> {
+        let file = File::open(&path)?;
+        let data = file.metadata()?;
+        if !data.is_file() {
+            return Err(std::io::ErrorKind::InvalidInput.into());
+        }
+        let meta = ObjectMeta {
+            location,
+            last_modified: data.modified()?.into(),
+            size: data.len(),
+            e_tag: None,
+            version: None,
+        };
+        Ok(Open {
+            path,
+            file,
+            large: OnceLock::new(),
+            meta,
+        })
+    }
+
     /// Reads so much, waiting for the disk if need be.
     fn read(&self, len: usize, offset: u64) -> std::io::Result<Vec<u8>> {
         let mut bytes = vec![0; len];
@@ -117,26 +140,16 @@ impl Files {
 
     async fn open(&self, location: &Path, path: PathBuf) -> Option<Arc<Open>> {
         let name = location.clone();
-        let open = tokio::task::spawn_blocking(move || {
-            let file = File::open(&path).ok()?;
-            let data = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
-            Some(Arc::new(Open {
-                meta: ObjectMeta {
-                    location: name,
-                    last_modified: data.modified().ok()?.into(),
-                    size: data.len(),
-                    e_tag: None,
-                    version: None,
-                },
-                large: OnceLock::new(),
-                file,
-                path,
-            }))
-        })
-        .await
-        .ok()??;
+        let opened = tokio::task::spawn_blocking(move || Open::new(name, path))
+            .await
+            .ok()?;
+        if opened.as_ref().is_err_and(is_out_of_descriptors) {
+            // The other files stay open for speed alone: whatever else needs a descriptor shall find one.
+            self.open.write().clear();
+        }
+        let open = Arc::new(opened.ok()?);
         let mut files = self.open.write();
-        if files.len() >= OPEN_MAX {
+        if files.len() >= open_max() {
             files.clear();
         }
         files.insert(location.clone(), open.clone());
@@ -147,6 +160,19 @@ impl Files {
     pub fn forget(&self, location: &Path) {
         self.open.write().remove(location);
     }
+}
+
+fn is_out_of_descriptors(error: &std::io::Error) -> bool {
+    use rustix::io::Errno;
+    let code = error.raw_os_error();
+    code == Some(Errno::MFILE.raw_os_error()) || code == Some(Errno::NFILE.raw_os_error())
+}
+
+/// How many files may stay open.
+fn open_max() -> usize {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let share = limit.map_or(OPEN_MAX as u64, |limit| limit / OPEN_SHARE);
+    OPEN_MAX.min(usize::try_from(share).unwrap_or(OPEN_MAX))
 }
 
 /// Reads what the page cache holds; `None` if the disk would have to be waited for.

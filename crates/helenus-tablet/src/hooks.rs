@@ -35,6 +35,51 @@ pub trait Hooks: Send + Sync + 'static {
         false
     }
 
+    /// The number of the table that a stored key belongs to.
+    fn table_of(&self, key: &[u8]) -> u32 {
+        let _ = key;
+        0
+    }
+
+    /// The oldest timestamp, in µs, of what a deletion could shadow in `operand`; none if there is nothing of that. Timestamps are the
+    /// clients': they need not grow from one operand to the next.
+    fn oldest_us(&self, key: &[u8], operand: &Bytes) -> Result<Option<i64>, HookError> {
+        let _ = (key, operand);
+        Ok(None)
+    }
+
+    /// The tombstones in the row at `key`, and the key under which late writes find them once a compaction has forgotten them. Archive
+    /// keys are in the same tablet, and in no range that is scanned.
+    fn archive(&self, key: &[u8], row: &Bytes) -> Result<Option<(Bytes, Bytes)>, HookError> {
+        let _ = (key, row);
+        Ok(None)
+    }
+
+    /// True for the keys of the archive.
+    fn is_archive(&self, key: &[u8]) -> bool {
+        let _ = key;
+        false
+    }
+
+    /// Where the tombstones over the row at `key` may be archived; none if its table has no archive.
+    fn archives_over(&self, key: &[u8]) -> Option<Archives> {
+        let _ = key;
+        None
+    }
+
+    /// `operand` as it is under archived tombstones: those of the row at `key`, and those of its partition's header.
+    fn under_archived(
+        &self,
+        key: &[u8],
+        operand: &Bytes,
+        row: Option<&Bytes>,
+        header: Option<&Bytes>,
+        now_ms: i64,
+    ) -> Result<Bytes, HookError> {
+        let _ = (key, row, header, now_ms);
+        Ok(operand.clone())
+    }
+
     /// The token in a stored key. Tablets that were split drop the other half's rows by it; without it they keep them.
     fn token_of(&self, key: &[u8]) -> Option<i64> {
         let _ = key;
@@ -49,11 +94,25 @@ pub trait Hooks: Send + Sync + 'static {
     }
 }
 
+/// Keys of the archive that a late write looks at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Archives {
+    pub row: Bytes,
+    /// None if no partition of the table ever had a header.
+    pub header: Option<Bytes>,
+}
+
+/// The oldest timestamp, in µs, of what was written to a table and is newer than a compaction's inputs; `i64::MAX` if there is nothing,
+/// `i64::MIN` if it is not known.
+pub type Newer = Arc<dyn Fn(u32) -> i64 + Send + Sync>;
+
 /// One run of a compaction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct CompactionContext {
     /// Wall-clock time of the compaction, in ms.
     pub now_ms: i64,
+    /// A tombstone that is not older than that may not be forgotten.
+    pub newer: Newer,
 }
 
 /// What lies below an entry, in runs that do not take part in the compaction.
@@ -84,6 +143,8 @@ pub struct Verdict {
     pub waits: bool,
     /// Nothing of it is alive.
     pub is_dead: bool,
+    /// A deletion that covers other keys of its partition was forgotten.
+    pub uncovers: bool,
 }
 
 /// State of one run of a compaction, such as the partition deletion seen at the partition's header.

@@ -6,21 +6,25 @@
 //! log/              the node's log, see `log`
 //! tablets/<id>/     one SlateDB database a tablet
 //! meta/<name>       small documents of the floors above, see `meta`
+//! INVENTORY         what must be there, see `inventory`
 //! ```
 
-use std::fs::{File, OpenOptions, Permissions, TryLockError};
+use std::collections::BTreeSet;
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::checked::{self, Checked};
 use crate::error::StoreError;
+use crate::inventory::{Contents, Inventory};
+use crate::log::segment::Folder;
+use crate::log::{End, Reached};
 
-/// The newest store format that this code reads: that of stores whose log lies apart.
-pub const FORMAT_VERSION: u64 = 2;
-/// What all other stores are written in.
-const FORMAT_PLAIN: u64 = 1;
+/// The newest store format that this code reads: that of stores whose documents have checksums and which have, in a folder, an inventory.
+/// Older stores are of format 2 if their log lies apart, and of format 1 if not.
+pub const FORMAT_VERSION: u64 = 3;
 
 /// A closed range of tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,11 +70,20 @@ pub(crate) struct Format {
     pub format: u64,
     pub store_id: uuid::Uuid,
     pub written_by: String,
-    /// Where the log lies, if not beside the data. Format 2.
+    /// Where the log lies, if not beside the data. From format 2 on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log_store: Option<String>,
     /// Ordered by tokens; together they cover the ring without overlap.
     pub tablets: Vec<TabletEntry>,
+    /// From format 3 on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    checksum: Option<String>,
+}
+
+impl Checked for Format {
+    fn checksum(&mut self) -> &mut Option<String> {
+        &mut self.checksum
+    }
 }
 
 impl Format {
@@ -85,7 +98,7 @@ impl Format {
     /// A store with these tablets, which ascend and cover the ring.
     pub fn of(tablets: impl IntoIterator<Item = (u32, TokenRange)>) -> Self {
         Format {
-            format: FORMAT_PLAIN,
+            format: FORMAT_VERSION,
             store_id: uuid::Uuid::new_v4(),
             written_by: concat!("helenus ", env!("CARGO_PKG_VERSION")).into(),
             log_store: None,
@@ -93,22 +106,28 @@ impl Format {
                 .into_iter()
                 .map(|(id, tokens)| TabletEntry { id, tokens })
                 .collect(),
+            checksum: None,
         }
     }
 
     /// The same store with its log elsewhere.
     pub fn with_log_store(self, url: String) -> Self {
         Format {
-            format: FORMAT_VERSION,
             log_store: Some(url),
             ..self
         }
     }
 
+    /// Whether what has a checksum since format 3 must have one.
+    pub fn is_checked(&self) -> bool {
+        self.format >= FORMAT_VERSION
+    }
+
     pub fn encode(&self) -> Vec<u8> {
-        let mut bytes = serde_json::to_vec_pretty(self).unwrap_or_default();
-        bytes.push(b'\n');
-        bytes
+        match self.is_checked() {
+            true => checked::encode(self.clone()),
+            false => checked::plain(self),
+        }
     }
 
     /// Reads the file; `name` is for errors.
@@ -129,7 +148,7 @@ impl Format {
                 supported: FORMAT_VERSION,
             });
         }
-        let read: Format = serde_json::from_slice(bytes).map_err(|error| corrupt(error.to_string()))?;
+        let read: Format = checked::decode(bytes, format >= FORMAT_VERSION).map_err(corrupt)?;
         let mut next = Some(i64::MIN);
         for tablet in &read.tablets {
             if next != Some(tablet.tokens.first) || tablet.tokens.last < tablet.tokens.first {
@@ -162,11 +181,41 @@ impl Folders {
         self.root.join("FORMAT")
     }
 
+    pub fn inventory(&self) -> PathBuf {
+        self.root.join("INVENTORY")
+    }
+
+    /// Where a small document lies.
+    pub fn document(&self, name: &str) -> PathBuf {
+        self.root.join("meta").join(name)
+    }
+
+    /// The names of the small documents.
+    pub fn documents(&self) -> Result<BTreeSet<String>, StoreError> {
+        let folder = self.root.join("meta");
+        let entries = match std::fs::read_dir(&folder) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(BTreeSet::new()),
+            Err(error) => return Err(StoreError::io("cannot read", &folder, &error)),
+        };
+        let names = entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
+        names
+            .collect::<std::io::Result<_>>()
+            .map_err(|error| StoreError::io("cannot read", &folder, &error))
+    }
+
+    /// Where a tablet's manifests lie.
+    pub fn manifests(&self, tablet: u32) -> PathBuf {
+        self.root
+            .join("tablets")
+            .join(tablet.to_string())
+            .join("manifest")
+    }
+
     /// Makes the folder and takes its lock, which lasts as long as the file that is returned.
     pub fn lock(&self) -> Result<File, StoreError> {
         std::fs::create_dir_all(&self.root)
             .map_err(|error| StoreError::io("cannot create", &self.root, &error))?;
-        keep_private(&self.root);
         let path = self.root.join("LOCK");
         let mut file = OpenOptions::new()
             .read(true)
@@ -206,15 +255,52 @@ impl Folders {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => return Err(StoreError::io("cannot read", &path, &error)),
         }
-        if self.log().exists() || self.root.join("tablets").exists() {
+        let log = self.log();
+        if self.root.join("tablets").exists() || log.exists() && !Folder::list(&log)?.is_empty() {
             return Err(StoreError::Corrupt {
                 file: path.display().to_string(),
                 detail: "the file is missing, yet the folder holds data".into(),
             });
         }
+        std::fs::create_dir_all(&log).map_err(|error| StoreError::io("cannot create", &log, &error))?;
         let format = Format::new(uuid::Uuid::new_v4(), tablet_count);
-        write_atomically(&path, &format.encode(), fsync)?;
+        self.write_format(&format, Contents::new(), Reached::default(), fsync)?;
         Ok(format)
+    }
+
+    /// Writes `FORMAT`, and before it what a store of that format must have: so that one that was made in part is none.
+    fn write_format(
+        &self,
+        format: &Format,
+        contents: Contents,
+        reached: Reached,
+        fsync: bool,
+    ) -> Result<(Inventory, End), StoreError> {
+        let end = End::create(&self.log(), reached, fsync)?;
+        let inventory = Inventory::create(self, contents, fsync)?;
+        write_atomically(&self.format(), &format.encode(), fsync)?;
+        Ok((inventory, end))
+    }
+
+    /// Writes a store of an older format, whose documents are sealed, in the newest one.
+    pub fn upgrade(
+        &self,
+        format: &Format,
+        contents: Contents,
+        reached: Reached,
+        fsync: bool,
+    ) -> Result<(Inventory, End), StoreError> {
+        let newest = Format {
+            format: FORMAT_VERSION,
+            ..format.clone()
+        };
+        let upgraded = self.write_format(&newest, contents, reached, fsync)?;
+        tracing::info!(
+            before = format.format,
+            now = FORMAT_VERSION,
+            "the store's format is a newer one now"
+        );
+        Ok(upgraded)
     }
 
     /// Removes what unfinished uploads of a killed process left behind (`name#1`).
@@ -241,17 +327,6 @@ impl Folders {
         }
         sweep(&self.root.join("tablets"), 3);
         sweep(&self.root.join("meta"), 1);
-    }
-}
-
-/// Takes a store's folder from all but its owner. One that belongs to someone else is left as it is.
-fn keep_private(folder: &Path) {
-    let made = std::fs::metadata(folder).and_then(|found| match found.permissions().mode() & 0o077 {
-        0 => Ok(()),
-        _ => std::fs::set_permissions(folder, Permissions::from_mode(0o700)),
-    });
-    if let Err(error) = made {
-        tracing::warn!(folder = %folder.display(), %error, "others than its owner can look into the folder of the store");
     }
 }
 

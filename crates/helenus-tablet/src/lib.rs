@@ -16,7 +16,9 @@
 //! What rows mean (merge, compaction) is passed in as [`Hooks`]. The bytes on disk are described in `docs/data-layout.md`.
 
 mod block_cache;
+mod books;
 mod cache;
+mod checked;
 mod clock;
 mod compaction;
 mod config;
@@ -26,20 +28,27 @@ mod dispatch;
 mod drain;
 mod erase;
 mod error;
+mod fences;
 mod files;
 mod filters;
 mod flush;
 mod hooks;
+mod inventory;
+mod late;
 mod layout;
 pub mod log;
 mod maintenance;
+mod memory_limit;
 mod meta;
 mod often;
 mod open;
 mod pace;
 mod priority;
+mod private;
 mod remote;
+mod room;
 mod scan;
+mod sealed;
 mod slices;
 mod sst_filter;
 mod stage;
@@ -54,10 +63,14 @@ mod wal;
 mod work;
 
 pub use cache::RowCacheStats;
-pub use config::{StoreConfig, StoreUrl, machine_memory_bytes};
+pub use config::{StoreConfig, StoreUrl};
 pub use error::StoreError;
-pub use hooks::{Below, CompactFilter, CompactionContext, Decision, HookError, Hooks, Verdict};
+pub use hooks::{
+    Archives, Below, CompactFilter, CompactionContext, Decision, HookError, Hooks, Newer, Verdict,
+};
+pub use late::LateWrites;
 pub use layout::{FORMAT_VERSION, TokenRange};
+pub use memory_limit::machine_memory_bytes;
 pub use meta::{MetaDoc, MetaExpect, MetaStamp, MetaVersion};
 #[doc(hidden)]
 pub use remote::set_memory_store;

@@ -1,6 +1,7 @@
 //! Keeps the log short: cuts off segments whose records are in SSTables, flushes the tablets that hold it back, prepares spare files.
 //! Has the tablets' tombstones compacted and their garbage deleted.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -11,8 +12,11 @@ use slatedb_common::clock::SystemClock;
 use crate::compaction::Watch;
 use crate::database::tablet_path;
 use crate::disk::Space;
+use crate::error::StoreError;
+use crate::inventory::Inventory;
 use crate::log::segment::Folder;
 use crate::log::{Log, SegmentInfo};
+use crate::room::Room;
 use crate::sweep::Sweep;
 use crate::tablet::Tablet;
 
@@ -51,6 +55,8 @@ impl Spares {
 
 pub(crate) struct Maintenance {
     pub log: Arc<Log>,
+    pub inventory: Arc<Inventory>,
+    pub room: Room,
     pub folder: Folder,
     pub log_max_bytes: u64,
     pub tablets: Vec<Arc<Tablet>>,
@@ -73,9 +79,13 @@ impl Maintenance {
         let mut spares = Spares::new();
         loop {
             let _ = tokio::time::timeout(INTERVAL, self.wake.notified()).await;
+            self.log.note_end();
             self.trim().await;
             self.flush_laggards().await;
             self.clean(&mut watches).await;
+            for tablet in &self.tablets {
+                tablet.see_files();
+            }
             for (tablet, sweep) in self.tablets.iter().zip(&mut sweeps) {
                 sweep
                     .run(tablet, &self.store, &self.clock, self.garbage_age)
@@ -84,6 +94,7 @@ impl Maintenance {
             if self.space.check().is_err() {
                 self.folder.drop_spares();
             } else {
+                self.room.put_by(self.space.free_bytes());
                 self.prepare_spare().await;
                 self.give_back_spares(&mut spares).await;
             }
@@ -114,6 +125,11 @@ impl Maintenance {
             }
         }
         let retirable = self.retirable(&stored);
+        let Some(last) = retirable.last() else { return };
+        if let Err(error) = self.strike_out(last.number, &stored).await {
+            tracing::warn!(%error, "the log could not be cut");
+            return;
+        }
         let spare_max = (self.log_max_bytes / self.folder.segment_bytes) as usize;
         let mut retired = 0;
         for segment in &retirable {
@@ -124,6 +140,27 @@ impl Maintenance {
             retired += 1;
         }
         self.log.segments.lock().drain(..retired);
+    }
+
+    /// Enters into the inventory that segments up to that one are not needed any more, since the tablets have their records.
+    async fn strike_out(&self, segment: u64, flushed: &[u64]) -> Result<(), StoreError> {
+        let ids = self.tablets.iter().map(|tablet| tablet.id());
+        let flushed: BTreeMap<u32, u64> = ids.zip(flushed.iter().copied()).collect();
+        let inventory = self.inventory.clone();
+        let change = move || {
+            inventory.change(|contents| {
+                contents.log_first = segment + 1;
+                contents.flushed = flushed;
+            })
+        };
+        let changed = tokio::task::spawn_blocking(change.clone()).await;
+        let mut changed = changed.map_err(|error| StoreError::Unavailable(error.to_string()))?;
+        if let Err(StoreError::DiskFull(_)) = changed {
+            // That the log is cut makes room, and needs a little.
+            self.room.release();
+            changed = change();
+        }
+        changed
     }
 
     fn retirable(&self, replay_after: &[u64]) -> Vec<SegmentInfo> {

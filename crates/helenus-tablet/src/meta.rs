@@ -16,6 +16,7 @@ use object_store::{
 use parking_lot::Mutex;
 
 use crate::error::{StoreError, chain, has_no_space};
+use crate::inventory::Inventory;
 use crate::log::crc32c;
 
 const MAGIC: [u8; 8] = *b"HLNSMET1";
@@ -55,8 +56,8 @@ pub enum MetaExpect {
 pub(crate) struct Meta {
     store: Arc<dyn ObjectStore>,
     prefix: Path,
-    /// On a local disk there is one process, so a lock does for compare-and-set.
-    local: bool,
+    /// On a local disk there is one process, so a lock does for compare-and-set, and an inventory.
+    inventory: Option<Arc<Inventory>>,
     lock: tokio::sync::Mutex<()>,
     /// Of documents in a bucket, by name, what tells the version that was read or written last: who changes that one need not read first.
     known: Mutex<HashMap<String, (MetaVersion, UpdateVersion)>>,
@@ -84,14 +85,19 @@ impl Put {
 }
 
 impl Meta {
-    pub fn new(store: Arc<dyn ObjectStore>, prefix: Path, local: bool) -> Self {
+    /// The documents of a store in a bucket, or of one in a folder with that inventory.
+    pub fn new(store: Arc<dyn ObjectStore>, prefix: Path, inventory: Option<Arc<Inventory>>) -> Self {
         Meta {
             store,
             prefix,
-            local,
+            inventory,
             lock: tokio::sync::Mutex::new(()),
             known: Mutex::default(),
         }
+    }
+
+    fn is_local(&self) -> bool {
+        self.inventory.is_some()
     }
 
     fn path(&self, name: &str) -> Result<Path, StoreError> {
@@ -117,7 +123,7 @@ impl Meta {
 
     /// Remembers a version, unless a later one is known.
     fn know(&self, name: &str, version: MetaVersion, update: UpdateVersion) {
-        if self.local || update.e_tag.is_none() && update.version.is_none() {
+        if self.is_local() || update.e_tag.is_none() && update.version.is_none() {
             return;
         }
         let mut known = self.known.lock();
@@ -184,7 +190,7 @@ impl Meta {
         }
         let path = self.path(name)?;
         // A bucket has its own compare-and-set.
-        let _guard = match self.local {
+        let _guard = match self.is_local() {
             true => Some(self.lock.lock().await),
             false => None,
         };
@@ -205,13 +211,14 @@ impl Meta {
                 _ => return Err(conflict()),
             }
             let mode = match found {
-                _ if self.local => PutMode::Overwrite,
+                _ if self.is_local() => PutMode::Overwrite,
                 None => PutMode::Create,
                 Some((_, update)) => PutMode::Update(update),
             };
             let version = current + 1;
             match self.put_if(&path, encode(version, content), mode).await {
                 Ok(Put::Done(update)) => {
+                    self.enter(name);
                     self.know(name, version, update);
                     return Ok(version);
                 }
@@ -226,6 +233,18 @@ impl Meta {
         }
     }
 
+    /// From now on the document must be there.
+    fn enter(&self, name: &str) {
+        let Some(inventory) = &self.inventory else { return };
+        let entered = inventory.change(|contents| {
+            contents.documents.insert(name.to_owned());
+        });
+        // The document is written all the same; its next change is another try.
+        if let Err(error) = entered {
+            tracing::warn!(document = name, %error, "a document could not be entered into the inventory");
+        }
+    }
+
     /// Writes an object on a condition. In a bucket an attempt that seemed to fail may have taken effect: an id in the object's metadata
     /// tells.
     async fn put_if(&self, path: &Path, bytes: Vec<u8>, mode: PutMode) -> object_store::Result<Put> {
@@ -234,7 +253,7 @@ impl Meta {
             mode,
             ..PutOptions::default()
         };
-        if !self.local {
+        if !self.is_local() {
             let id = AttributeValue::from(id.clone());
             options.attributes.insert(PUT_ID, id);
         }
@@ -247,7 +266,9 @@ impl Meta {
                 Err(object_store::Error::AlreadyExists { .. } | object_store::Error::Precondition { .. }) => {
                     return self.is_put(path, &id).await;
                 }
-                Err(error @ object_store::Error::Generic { .. }) if !self.local && attempt < ATTEMPTS => {
+                Err(error @ object_store::Error::Generic { .. })
+                    if !self.is_local() && attempt < ATTEMPTS =>
+                {
                     tracing::debug!(object = %path, %error, "a document could not be written; trying again");
                     tokio::time::sleep(PAUSE * attempt).await;
                     attempt += 1;
@@ -259,7 +280,7 @@ impl Meta {
 
     /// Whether the object that is there was put with that id.
     async fn is_put(&self, path: &Path, id: &str) -> object_store::Result<Put> {
-        if self.local {
+        if self.is_local() {
             return Ok(Put::Refused);
         }
         let options = GetOptions {
@@ -300,6 +321,11 @@ impl Meta {
         let path = self.path(name)?;
         let _guard = self.lock.lock().await;
         self.known.lock().remove(name);
+        if let Some(inventory) = &self.inventory {
+            inventory.change(|contents| {
+                contents.documents.remove(name);
+            })?;
+        }
         match self.store.delete(&path).await {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
             Err(error) => Err(failed(&error)),

@@ -5,10 +5,15 @@ fn both() -> Vec<(Meta, tempfile::TempDir)> {
     let folder = tempfile::tempdir().unwrap();
     let local: Arc<dyn ObjectStore> =
         Arc::new(object_store::local::LocalFileSystem::new_with_prefix(folder.path()).unwrap());
+    let folders = crate::layout::Folders {
+        root: folder.path().into(),
+    };
+    let inventory = Inventory::new(&folders, crate::inventory::Contents::new(), false);
+    let inventory = Arc::new(inventory);
     vec![
-        (Meta::new(local, Path::default(), true), folder),
+        (Meta::new(local, Path::default(), Some(inventory)), folder),
         (
-            Meta::new(Arc::new(InMemory::new()), Path::from("prefix"), false),
+            Meta::new(Arc::new(InMemory::new()), Path::from("prefix"), None),
             tempfile::tempdir().unwrap(),
         ),
     ]
@@ -39,7 +44,7 @@ async fn documents_change_by_compare_and_set() {
 #[tokio::test]
 async fn who_is_told_of_a_version_changes_it_without_reading_it() {
     let bucket: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
-    let meta = || Meta::new(bucket.clone(), Path::default(), false);
+    let meta = || Meta::new(bucket.clone(), Path::default(), None);
     let (writer, hearer, stranger) = (meta(), meta(), meta());
     for (version, content) in [(1, b"one"), (2, b"two")] {
         let written = writer.put("cluster", content, MetaExpect::Any).await.unwrap();
@@ -104,7 +109,7 @@ fn damaged_documents_are_not_served() {
 #[tokio::test]
 async fn what_was_seen_of_a_document_that_others_have_changed_is_no_excuse() {
     let store: Arc<dyn ObjectStore> = Arc::new(object_store::memory::InMemory::new());
-    let [one, other] = [(); 2].map(|()| Meta::new(store.clone(), Path::default(), false));
+    let [one, other] = [(); 2].map(|()| Meta::new(store.clone(), Path::default(), None));
     assert_eq!(one.put("d", b"1", MetaExpect::Absent).await.unwrap(), 1);
     assert_eq!(one.put("d", b"2", MetaExpect::Version(1)).await.unwrap(), 2);
     assert_eq!(other.put("d", b"3", MetaExpect::Version(2)).await.unwrap(), 3);

@@ -1,5 +1,6 @@
 //! Opens a store: its tablets' databases, and the replay of the log into the tablets.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -13,6 +14,7 @@ use slatedb_common::metrics::DefaultMetricsRecorder;
 use tokio::sync::Semaphore;
 
 use crate::block_cache::BlockCache;
+use crate::books::Books;
 use crate::cache::RowCache;
 use crate::clock::StoreClock;
 use crate::compaction::{self, Compactions};
@@ -33,6 +35,7 @@ use crate::maintenance::Maintenance;
 use crate::meta::Meta;
 use crate::pace::Debt;
 use crate::priority::give_way;
+use crate::room::Room;
 use crate::stage::{Stage, StageLimits};
 use crate::stats::TabletCounters;
 use crate::store::{Local, PERMIT_BYTES, Place, Running, Store};
@@ -96,6 +99,8 @@ pub(crate) struct Opener {
     pub config: StoreConfig,
     pub hooks: Arc<dyn Hooks>,
     pub format: Format,
+    pub books: Books,
+    pub room: Room,
     pub clock: Arc<StoreClock>,
     pub store: Arc<dyn ObjectStore>,
     pub eraser: Eraser,
@@ -105,35 +110,24 @@ pub(crate) struct Opener {
     pub writing: Background,
 }
 
+/// The tablets as they are stored, before the log is replayed.
+#[derive(Default)]
+struct Stored {
+    tablets: Vec<Arc<Tablet>>,
+    last_lsn: u64,
+    /// By tablet, the last record that is in its SSTables.
+    flushed: BTreeMap<u32, u64>,
+}
+
 impl Opener {
     pub async fn open(
-        self,
+        mut self,
         folders: Folders,
         space: Arc<Space>,
         lock: File,
     ) -> Result<Arc<Store>, StoreError> {
-        let mut opening = Vec::new();
-        let mut parts = Vec::new();
-        let databases = self.databases();
-        for entry in &self.format.tablets {
-            let wal = TabletWal::new();
-            // Built there, SlateDB's own tasks live on the background runtime.
-            let compactions = Arc::<Compactions>::default();
-            let database = self.database(&databases, entry, wal.clone(), compactions.clone());
-            opening.push(self.background.handle.spawn(database));
-            parts.push((entry, wal, compactions));
-        }
-        let opened = futures::future::join_all(opening).await;
-        let mut tablets = Vec::new();
-        let mut last_lsn = 0;
-        for ((entry, wal, compactions), db) in parts.into_iter().zip(opened) {
-            let db = match db.map_err(|error| StoreError::Unavailable(error.to_string()))? {
-                Ok(db) => db,
-                Err(error) => return Err(self.opening_error(entry.id, &error).await),
-            };
-            last_lsn = last_lsn.max(wal.last_lsn());
-            tablets.push(Arc::new(self.tablet(entry, db, compactions)?));
-        }
+        let stored = self.stored(&folders).await?;
+        let tablets = stored.tablets;
         let mut running = Running::default();
         let debts = self.drain(&tablets, &mut running);
         let replayed = self
@@ -144,7 +138,12 @@ impl Opener {
                     "reading the log failed: {error}"
                 )))
             })?;
-        let log = Log::new(last_lsn.max(replayed.last_lsn) + 1, replayed.segments);
+        if !self.format.is_checked() {
+            let fsync = self.config.fsync;
+            self.books = Books::upgrade(&folders, &self.format, &replayed, stored.flushed, fsync)?;
+        }
+        let end = self.books.end.take();
+        let log = Log::new(stored.last_lsn.max(replayed.last_lsn) + 1, replayed.segments, end);
         let router = Arc::new(Router {
             tablets,
             debts,
@@ -160,6 +159,37 @@ impl Opener {
             running,
             (replayed.newest, replayed.records),
         )
+    }
+
+    /// Opens the tablets' databases.
+    async fn stored(&self, folders: &Folders) -> Result<Stored, StoreError> {
+        let mut opening = Vec::new();
+        let mut parts = Vec::new();
+        let databases = self.databases();
+        for entry in &self.format.tablets {
+            let wal = TabletWal::new();
+            // Built there, SlateDB's own tasks live on the background runtime.
+            let compactions = Arc::<Compactions>::default();
+            let database = self.database(&databases, entry, wal.clone(), compactions.clone());
+            opening.push(self.background.handle.spawn(database));
+            parts.push((entry, wal, compactions));
+        }
+        let opened = futures::future::join_all(opening).await;
+        let mut stored = Stored::default();
+        for ((entry, wal, compactions), db) in parts.into_iter().zip(opened) {
+            let db = match db.map_err(|error| StoreError::Unavailable(error.to_string()))? {
+                Ok(db) => db,
+                Err(error) => return Err(self.opening_error(entry.id, &error).await),
+            };
+            let after = db.manifest().replay_after_wal_id();
+            self.books.inventory.check_flushed(folders, entry.id, after)?;
+            stored.flushed.insert(entry.id, after);
+            stored.last_lsn = stored.last_lsn.max(wal.last_lsn());
+            stored
+                .tablets
+                .push(Arc::new(self.tablet(entry, db, compactions)?));
+        }
+        Ok(stored)
     }
 
     /// Has what is staged drained, and flushed in time.
@@ -217,6 +247,8 @@ impl Opener {
         running.log_thread = Some(thread);
         let maintenance = Arc::new(Maintenance {
             log: log.clone(),
+            inventory: self.books.inventory.clone(),
+            room: self.room,
             folder,
             log_max_bytes: config.log_max_bytes,
             tablets: tablets.clone(),
@@ -234,7 +266,11 @@ impl Opener {
             tablets: ArcSwap::from_pointee(tablets),
             in_flight: Arc::new(Semaphore::new(in_flight_permits as usize)),
             in_flight_permits,
-            meta: Meta::new(self.store.clone(), object_store::path::Path::default(), true),
+            meta: Meta::new(
+                self.store.clone(),
+                object_store::path::Path::default(),
+                Some(self.books.inventory),
+            ),
             metrics: self.metrics,
             block_cache_bytes: config.block_cache_bytes,
             store_id: self.format.store_id,
@@ -243,6 +279,7 @@ impl Opener {
                 log,
                 space,
                 maintenance,
+                clock: self.clock,
                 replayed_records,
                 running: Mutex::new(running),
                 _lock: lock,
@@ -281,6 +318,7 @@ impl Opener {
             stage: Stage::new(tree, StageLimits::new(memtable_bytes), self.hooks.clone()),
             row_cache_on: self.config.row_cache_bytes > 0,
             hooks: self.hooks.clone(),
+            clock: self.clock.clone(),
             counters: TabletCounters::default(),
             compactions,
             scans: Scans::new(),
@@ -305,24 +343,32 @@ impl Opener {
     ) -> tokio::task::JoinHandle<Result<log::replay::Replayed, StoreError>> {
         let clock = self.clock.clone();
         let path = folders.log();
+        let promised = self.books.promised();
         tokio::task::spawn_blocking(move || {
             let manifests = tablets.iter().map(|tablet| tablet.db.manifest());
             let flushed: Vec<u64> = manifests.map(|manifest| manifest.replay_after_wal_id()).collect();
             let mut sink = |time_ms, Record { lsn, ops }| {
                 // Times do not go back behind what was written.
                 clock.raise(time_ms);
-                let parts = dispatch::parts(&tablets, ops.into_iter().map(|op| (lsn, op)));
+                let parts = dispatch::parts(&tablets, ops.into_iter().map(|op| (lsn, op)))?;
                 for ((part, tablet), flushed) in parts.into_iter().zip(&tablets).zip(&flushed) {
-                    if part.is_empty() || lsn <= *flushed {
+                    if part.is_empty() || lsn <= *flushed || tablet.stage.is_stopped() {
                         continue;
                     }
                     while !tablet.stage.wait_for_room(REPLAY_POLL)? {}
-                    tablet.stage.apply(&tablet.cache, part.into_iter());
+                    if let Err(error) = tablet.apply(part) {
+                        tracing::error!(tablet = tablet.id(), lsn, %error, "other tablets are served");
+                    }
                 }
                 Ok(())
             };
             let tablet_of = |token| dispatch::tablet_of(&tablets, token);
-            log::replay::replay(&path, tablets.len(), &tablet_of, &mut sink)
+            let replayed = log::replay::replay(&path, promised, tablets.len(), &tablet_of, &mut sink)?;
+            Folder::remove_before(&path, promised.first)?;
+            for (tablet, flushed) in tablets.iter().zip(flushed) {
+                tablet.compactions.write_times.begin(flushed);
+            }
+            Ok(replayed)
         })
     }
 
@@ -362,8 +408,18 @@ impl Opener {
     /// the newest, which it reads first.
     async fn opening_error(&self, tablet: u32, error: &slatedb::Error) -> StoreError {
         let error = from_slatedb(error);
-        let StoreError::Unavailable(detail) = &error else {
-            return error;
+        let detail = match &error {
+            StoreError::Unavailable(detail) => detail,
+            // The folder's lock keeps other writers out.
+            StoreError::Fenced => {
+                return StoreError::Corrupt {
+                    file: tablet_path(tablet).join("manifest").to_string(),
+                    detail:
+                        "the newest manifest is missing: the tablet's compactions were written by a later one"
+                            .into(),
+                };
+            }
+            _ => return error,
         };
         if !detail.contains("transactional object") {
             return error;

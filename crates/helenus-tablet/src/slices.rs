@@ -7,6 +7,7 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 use crate::cache::{Lookup, RowCache};
 use crate::error::StoreError;
+use crate::fences::Fence;
 use crate::hooks::Hooks;
 use crate::scan::Scan;
 use crate::tablet::{Tablet, successor};
@@ -35,11 +36,12 @@ impl Tablet {
         let Some((prefix, ..)) = self.partition_of(start, end) else {
             return Ok(None);
         };
-        let kept = match self.cache.lookup(&prefix) {
+        // The rows of an index have no header.
+        let kept = match self.cache.lookup(&prefix, Fence::NONE) {
             Lookup::Hit(kept) => kept,
             Lookup::Miss(ticket) => {
                 let kept = Box::pin(self.read_partition(&prefix)).await?;
-                self.cache.fill(&ticket, &prefix, kept.as_ref());
+                self.cache.fill(&ticket, &prefix, kept.as_ref(), Fence::NONE);
                 kept
             }
         };

@@ -20,6 +20,7 @@ use tokio::sync::{Notify, watch};
 
 use crate::cache::{Folded, RowCache};
 use crate::error::StoreError;
+use crate::fences::Fence;
 use crate::hooks::{HookError, Hooks};
 use crate::often::Often;
 use crate::slices;
@@ -82,7 +83,7 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    fn add(&mut self, hooks: &dyn Hooks, key: Bytes, change: Change) {
+    fn add(&mut self, hooks: &dyn Hooks, key: Bytes, change: Change) -> Result<(), HookError> {
         self.bytes += change.len();
         match self.rows.entry(key) {
             Entry::Vacant(vacant) => {
@@ -91,16 +92,12 @@ impl Table {
             }
             Entry::Occupied(mut occupied) => {
                 let before = occupied.get().len();
-                match occupied.get().then(hooks, occupied.key(), &change) {
-                    Ok(merged) => {
-                        self.bytes = (self.bytes + merged.len()).saturating_sub(before + change.len());
-                        occupied.insert(merged);
-                    }
-                    // Both were made by this process just now.
-                    Err(error) => tracing::error!(%error, "a staged row could not be merged"),
-                }
+                let merged = occupied.get().then(hooks, occupied.key(), &change)?;
+                self.bytes = (self.bytes + merged.len()).saturating_sub(before + change.len());
+                occupied.insert(merged);
             }
         }
+        Ok(())
     }
 }
 
@@ -111,7 +108,17 @@ struct Inner {
     often: Often,
     /// Why nothing gets into the tree any more.
     failed: Option<StoreError>,
+    /// Why nothing can be read: something that is in the log could not be staged.
+    stopped: Option<HookError>,
     closed: bool,
+}
+
+/// What becomes of a cached row that is written depends on this.
+pub(crate) struct Cached {
+    /// The write may be older than a tombstone that the cached row has, and the files no longer have.
+    pub is_late: bool,
+    /// Where the fence of its partition stands.
+    pub fence: Fence,
 }
 
 /// Bounds of a stage.
@@ -162,6 +169,7 @@ impl Stage {
                 tree: Arc::new(tree),
                 often: Often::new(),
                 failed: None,
+                stopped: None,
                 closed: false,
             }),
             room: Condvar::new(),
@@ -190,17 +198,50 @@ impl Stage {
         }
     }
 
-    /// Takes in operations with the numbers of their records, all at once for readers. What the row cache knows is changed with them.
-    pub fn apply(&self, cache: &RowCache, ops: impl Iterator<Item = (u64, Op)>) {
+    /// Takes in operations with the numbers of their records, all at once for readers. What the row cache knows is changed with them;
+    /// `cached` tells of each operation what that depends on.
+    ///
+    /// # Errors
+    /// One of them could not be merged. The tablet then stops: it takes no writes, answers no reads, and the log keeps what is in no SSTable.
+    pub fn apply(
+        &self,
+        cache: &RowCache,
+        ops: impl Iterator<Item = (u64, Op)>,
+        cached: impl FnMut(&Op) -> Cached,
+    ) -> Result<(), StoreError> {
         let mut inner = self.inner.lock();
-        let inner = &mut *inner;
+        let applied = self.take_in(&mut inner, cache, ops, cached);
+        applied.map_err(|error| {
+            tracing::error!(%error, "the tablet is stopped: something that is in the log could not be merged");
+            let stopped = HookError(format!("the tablet is stopped, a write in the log could not be merged: {}", error.0));
+            inner.stopped = Some(stopped.clone());
+            cache.clear();
+            drop(inner);
+            let stopped = StoreError::from(stopped);
+            self.fail(stopped.clone());
+            stopped
+        })
+    }
+
+    fn take_in(
+        &self,
+        inner: &mut Inner,
+        cache: &RowCache,
+        ops: impl Iterator<Item = (u64, Op)>,
+        mut cached: impl FnMut(&Op) -> Cached,
+    ) -> Result<(), HookError> {
         let was_empty = inner.active.rows.is_empty();
-        for (lsn, Op { key, operand, .. }) in ops {
+        for (lsn, op) in ops {
+            let Cached { is_late, fence } = cached(&op);
+            let Op { key, operand, .. } = op;
             inner.active.last_lsn = lsn;
             inner.active.operands += 1;
             slices::forget(self.hooks.as_ref(), cache, &key);
             let hash = cache.hash(&key);
-            let whole = cache.fold(hash, &key, &operand, |value| {
+            if is_late {
+                cache.remove(hash, &key);
+            }
+            let whole = cache.fold(hash, &key, &operand, fence, |value| {
                 let merged = self
                     .hooks
                     .merge(&key, Some(value), std::slice::from_ref(&operand));
@@ -221,7 +262,7 @@ impl Stage {
                     Change::Operand(operand)
                 }
             };
-            inner.active.add(self.hooks.as_ref(), key, change);
+            inner.active.add(self.hooks.as_ref(), key, change)?;
         }
         if was_empty {
             self.begun.notify_one();
@@ -229,11 +270,13 @@ impl Stage {
         if inner.active.bytes >= self.limits.drain_bytes {
             self.due.notify_one();
         }
+        Ok(())
     }
 
     /// What is staged for a key, and the tree below.
     pub fn view(&self, key: &[u8]) -> Result<View, HookError> {
         let inner = self.inner.lock();
+        inner.check()?;
         let change = inner.change(self.hooks.as_ref(), key)?;
         Ok(View {
             change,
@@ -248,6 +291,7 @@ impl Stage {
         end: &Bound<Bytes>,
     ) -> Result<(Vec<(Bytes, Change)>, Arc<Tree>), HookError> {
         let inner = self.inner.lock();
+        inner.check()?;
         let bounds = (start.clone(), end.clone());
         let mut staged: Vec<(Bytes, Change)> = Vec::new();
         let own = |(key, change): (&Bytes, &Change)| (key.clone(), change.clone());
@@ -364,6 +408,16 @@ impl Stage {
         self.inner.lock().closed
     }
 
+    /// Why the tree takes nothing any more, if so.
+    pub fn failure(&self) -> Option<StoreError> {
+        self.inner.lock().failed.clone()
+    }
+
+    /// Whether nothing can be read.
+    pub fn is_stopped(&self) -> bool {
+        self.inner.lock().stopped.is_some()
+    }
+
     pub fn has_failed(&self) -> bool {
         self.inner.lock().failed.is_some()
     }
@@ -377,6 +431,10 @@ impl Stage {
 }
 
 impl Inner {
+    fn check(&self) -> Result<(), HookError> {
+        self.stopped.clone().map_or(Ok(()), Err)
+    }
+
     fn change(&self, hooks: &dyn Hooks, key: &[u8]) -> Result<Option<Change>, HookError> {
         let newer = self.active.rows.get(key);
         let older = self.draining.as_ref().and_then(|draining| draining.rows.get(key));

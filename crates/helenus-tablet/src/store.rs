@@ -5,7 +5,7 @@ mod figures;
 use std::any::Any;
 use std::fs::File;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -17,9 +17,10 @@ use slatedb_common::metrics::DefaultMetricsRecorder;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::block_cache::BlockCache;
+use crate::books::Books;
 use crate::clock::StoreClock;
 use crate::config::{StoreConfig, StoreUrl};
-use crate::disk::{LocalStore, Space};
+use crate::disk::{LocalStore, Space, free_bytes};
 use crate::dispatch::tablet_of;
 use crate::erase::Eraser;
 use crate::error::{StoreError, from_slatedb};
@@ -29,7 +30,10 @@ use crate::log::{FRAME_LEN_MAX, Log, Waiter, record_len};
 use crate::maintenance::Maintenance;
 use crate::meta::{Meta, MetaDoc, MetaExpect, MetaStamp, MetaVersion};
 use crate::open::{Background, Opener};
+use crate::private;
 use crate::remote::{self, Bucket, Remote};
+use crate::room::Room;
+use crate::sealed::Seals;
 use crate::tablet::Tablet;
 use crate::trace;
 use crate::work::{self, nanos};
@@ -97,6 +101,8 @@ pub(crate) struct Local {
     pub log: Arc<Log>,
     pub space: Arc<Space>,
     pub maintenance: Arc<Maintenance>,
+    /// By which what is stored is stamped.
+    pub clock: Arc<StoreClock>,
     pub replayed_records: u64,
     pub running: Mutex<Running>,
     /// Keeps other processes out.
@@ -159,17 +165,20 @@ impl Store {
         hooks: Arc<dyn Hooks>,
     ) -> Result<Arc<Store>, StoreError> {
         let lock = folders.lock()?;
+        private::tighten(&folders.root);
+        let room = Room::new(&folders.log());
+        room.release_if_full(free_bytes(&folders.root));
         let format = folders.load_format(config.tablet_count, config.fsync)?;
         folders.remove_unfinished();
+        let seals = Arc::<Seals>::default();
+        let books = Books::open(&folders, &format, &seals, config.fsync)?;
         let log_path = folders.log();
-        std::fs::create_dir_all(&log_path)
-            .map_err(|error| StoreError::io("cannot create", &log_path, &error))?;
 
         let space = Arc::new(Space::new(&log_path, config.disk_reserve_bytes));
         let eraser = Eraser::start().map_err(|error| {
             StoreError::Unavailable(format!("cannot start the thread that deletes: {error}"))
         })?;
-        let local = LocalStore::open(&folders.root, space.clone(), eraser.clone(), config.fsync)?;
+        let local = LocalStore::open(&folders.root, space.clone(), eraser.clone(), seals, config.fsync)?;
         let object_store: Arc<dyn ObjectStore> = Arc::new(local);
         let opener = Opener {
             clock: Arc::new(StoreClock::new(config.clock.clone())),
@@ -182,6 +191,8 @@ impl Store {
             config,
             hooks,
             format,
+            books,
+            room,
         };
         opener.open(folders, space, lock).await
     }
@@ -205,6 +216,25 @@ impl Store {
         self.store_id
     }
 
+    /// Keeps the clock by which what is stored is stamped beyond the write timestamps that are given, in microseconds: a node that is started
+    /// anew, and the next owner of a tablet in a bucket, go on from there ([`Store::clock_us`]).
+    pub fn keep_clock_beyond(&self, stamps_us: Arc<AtomicI64>) {
+        self.clock().keep_beyond(stamps_us);
+    }
+
+    /// The clock by which what is stored is stamped, in microseconds: beyond every write timestamp that is stored and was given by this node,
+    /// before it was started too, or by a former owner of an open tablet.
+    pub fn clock_us(&self) -> i64 {
+        self.clock().now_ms().saturating_mul(1000)
+    }
+
+    fn clock(&self) -> &StoreClock {
+        match &self.place {
+            Place::Local(local) => &local.clock,
+            Place::Remote(remote) => remote.clock(),
+        }
+    }
+
     /// How long a write is waited for at most; a local store has no such limit.
     pub fn write_timeout(&self) -> Option<Duration> {
         match &self.place {
@@ -224,19 +254,27 @@ impl Store {
     /// Writes the batch, in one or several tablets: all of it or, after a crash or an error, nothing. Returns when it is durable and
     /// seen by reads; with `durable` off it need not be on a local store's disk. A write that was begun goes on when the future is
     /// dropped.
-    pub async fn write(&self, batch: WriteBatch, durable: bool) -> Result<(), StoreError> {
+    pub async fn write(&self, mut batch: WriteBatch, durable: bool) -> Result<(), StoreError> {
         if batch.ops.is_empty() {
             return Ok(());
+        }
+        let late = self.under_archived(&mut batch.ops).await?;
+        if !late.is_empty() {
+            batch.hold = Some(Arc::new((batch.hold.take(), late)));
         }
         let (size, operands) = self.check(&batch)?;
         let (submitted, result) = match &self.place {
             Place::Local(local) => {
+                if local.log.is_obstructed.load(Ordering::Relaxed) {
+                    self.refuse_failed(&batch)?;
+                }
                 let permit = self.permit(local, size).await?;
                 let submitted = Instant::now();
                 let (sender, receiver) = oneshot::channel();
                 let waiter = Waiter {
                     sender,
                     _permit: permit,
+                    _hold: batch.hold,
                 };
                 local.log.submit(batch.ops, durable, waiter);
                 (submitted, receiver.await.unwrap_or(Err(StoreError::Closed)))
@@ -248,6 +286,16 @@ impl Store {
         };
         account(submitted, operands);
         result
+    }
+
+    /// Refuses a write to a tablet that takes none any more.
+    fn refuse_failed(&self, batch: &WriteBatch) -> Result<(), StoreError> {
+        for op in &batch.ops {
+            if let Some(error) = self.tablet(op.token)?.stage.failure() {
+                return Err(error);
+            }
+        }
+        Ok(())
     }
 
     /// The size of a batch as a record, and its number of operations, if it may be written.
@@ -373,6 +421,8 @@ impl Local {
         if let Some(thread) = running.log_thread.take() {
             let _ = tokio::task::spawn_blocking(move || thread.join()).await;
         }
+        self.log.end_segment();
+        self.log.note_end();
         for tablet in tablets {
             tablet.stage.close();
         }

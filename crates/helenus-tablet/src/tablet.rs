@@ -11,15 +11,19 @@ use slatedb::manifest::{SsTableId, VersionedManifest};
 use slatedb::{Db, IterationOrder};
 
 use crate::cache::{Lookup, RowCache};
-use crate::compaction::Compactions;
+use crate::clock::StoreClock;
+use crate::compaction::{Compactions, Oldest, see};
 use crate::error::StoreError;
+use crate::fences::{self, Fence, Fences};
 use crate::flush::Flushes;
 use crate::hooks::Hooks;
+use crate::late::is_late;
 use crate::layout::TokenRange;
 use crate::remote::Hosted;
 use crate::scan::{ReadLimits, Rows, Scan};
-use crate::stage::{Change, Stage, View};
+use crate::stage::{Cached, Change, Stage, View};
 use crate::stats::{TabletCounters, TabletStats};
+use crate::store::Op;
 use crate::sweep::Scans;
 use crate::trace;
 use crate::tree::{Runs, SsTables, Tree};
@@ -34,6 +38,7 @@ pub struct Tablet {
     pub(crate) stage: Stage,
     pub(crate) row_cache_on: bool,
     pub(crate) hooks: Arc<dyn Hooks>,
+    pub(crate) clock: Arc<StoreClock>,
     pub(crate) counters: TabletCounters,
     pub(crate) compactions: Arc<Compactions>,
     pub(crate) scans: Arc<Scans>,
@@ -65,7 +70,7 @@ impl Tablet {
         if !self.row_cache_on {
             return self.read(key).await;
         }
-        let ticket = match self.cache.lookup(key) {
+        let ticket = match self.cache.lookup(key, self.fence(key)) {
             Lookup::Hit(value) => {
                 count_hit();
                 return Ok(value);
@@ -73,8 +78,55 @@ impl Tablet {
             Lookup::Miss(ticket) => ticket,
         };
         let value = self.read(key).await?;
-        self.cache.fill(&ticket, key, value.as_ref());
+        self.cache.fill(&ticket, key, value.as_ref(), self.fence(key));
         Ok(value)
+    }
+
+    /// Where the fence of a key's partition stands, behind which the row cache keeps its rows.
+    pub(crate) fn fence(&self, key: &[u8]) -> Fence {
+        let fences = &self.compactions.fences;
+        if !fences.is_used() || self.hooks.may_copy(key) {
+            return Fence::NONE;
+        }
+        let len = self.hooks.partition_prefix_len(key, true);
+        match len.and_then(|len| key.get(..len)) {
+            Some(prefix) => fences.read(Fences::place(fences::hash(prefix))),
+            None => Fence::Closed,
+        }
+    }
+
+    /// Takes in operations that are in the log, each with the number of its record, all at once for readers.
+    ///
+    /// # Errors
+    /// See [`Stage::apply`].
+    pub(crate) fn apply(&self, ops: Vec<(u64, Op)>) -> Result<(), StoreError> {
+        let up_to = ops.last().map_or(0, |(lsn, _)| *lsn);
+        let now_ms = self.clock.now_ms();
+        let mut oldest = Oldest::new();
+        let applied = self.stage.apply(&self.cache, ops.into_iter(), |op| {
+            self.cached(op, now_ms, &mut oldest)
+        });
+        self.compactions.write_times.record(up_to, oldest);
+        applied
+    }
+
+    /// What becomes of the cached row that an operation is about, at that time. Takes notice of how old the operation is.
+    pub(crate) fn cached(&self, op: &Op, now_ms: i64, oldest: &mut Oldest) -> Cached {
+        let written_us = self.oldest_us(op);
+        if let Some(written_us) = written_us {
+            see(oldest, self.hooks.table_of(&op.key), written_us);
+        }
+        Cached {
+            is_late: written_us.is_some_and(|written_us| is_late(written_us, now_ms)),
+            fence: self.fence(&op.key),
+        }
+    }
+
+    /// The oldest timestamp in an operation; what can't be understood may be of any age.
+    fn oldest_us(&self, op: &Op) -> Option<i64> {
+        self.hooks
+            .oldest_us(&op.key, &op.operand)
+            .unwrap_or(Some(i64::MIN))
     }
 
     /// The row at `key` if it is in the row cache, without waiting; the outer `None` means that it has to be read.
@@ -82,7 +134,7 @@ impl Tablet {
         if !self.row_cache_on {
             return None;
         }
-        match self.cache.lookup(key) {
+        match self.cache.lookup(key, self.fence(key)) {
             Lookup::Hit(value) => {
                 self.counters.gets.fetch_add(1, Ordering::Relaxed);
                 count_hit();
@@ -125,9 +177,12 @@ impl Tablet {
 
     /// Lets reads of a local tablet see which files it has by now; true if those are others than before.
     pub(crate) fn see_files(&self) -> bool {
-        self.disk
-            .as_ref()
-            .is_some_and(|disk| disk.tables.look(&self.db, |files| self.stage.see_files(files)))
+        let Some(disk) = &self.disk else {
+            return false;
+        };
+        let has_changed = disk.tables.look(&self.db, |files| self.stage.see_files(files));
+        self.compactions.seen(disk.tables.manifest());
+        has_changed
     }
 
     /// The merged rows in a range of keys, in order or in reverse. Sees every write that was acknowledged before the call, and each

@@ -24,6 +24,7 @@ const NEVER: Duration = Duration::from_secs(24 * 3600);
 
 /// Copies, and says what was copied.
 pub fn run(args: &MigrateArgs) -> anyhow::Result<ExitCode> {
+    crate::keep_files_private();
     let parse = |name: &str, text: &str| StoreUrl::parse(text).with_context(|| format!("--{name}"));
     let from = StoreConfig {
         compaction_poll_interval: NEVER,

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use clap::{Args, Subcommand};
-use helenus_server::rpc::auth::{Purpose, Secret};
+use helenus_server::node::commands::authorization;
+use helenus_server::rpc::auth::Secret;
 use serde_json::Value;
 use tabled::builder::Builder;
 use tabled::settings::Style;
@@ -13,6 +14,9 @@ use tabled::settings::Style;
 /// How long a node may take to answer; to hand its tablets over, much longer.
 const TIMEOUT: Duration = Duration::from_secs(10);
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(120);
+
+const CLUSTER: &str = "/cluster";
+const DRAIN: &str = "/cluster/drain";
 
 #[derive(Args, Debug)]
 pub struct NodetoolArgs {
@@ -75,10 +79,11 @@ pub fn run(args: &NodetoolArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn drain(args: &NodetoolArgs) -> anyhow::Result<ExitCode> {
-    let mut command = agent(DRAIN_TIMEOUT).post(format!("http://{}/cluster/drain", args.http));
+    let mut command = agent(DRAIN_TIMEOUT).post(format!("http://{}{DRAIN}", args.http));
     if let Some(secret) = &args.secret {
-        let proof = Secret::new(secret.as_str()).proof(Purpose::Command);
-        command = command.header("authorization", proof);
+        let challenge = get(&args.http, "/cluster/challenge")?;
+        let (secret, drain) = (Secret::new(secret.as_str()), format!("POST {DRAIN}"));
+        command = command.header("authorization", authorization(&secret, &drain, &challenge));
     }
     match command.send_empty() {
         Ok(_) => {
@@ -86,7 +91,7 @@ fn drain(args: &NodetoolArgs) -> anyhow::Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Err(ureq::Error::StatusCode(403)) => Err(anyhow!(
-            "the node at {} takes commands from its own machine, or with the cluster's secret: give it by --secret or HELENUS_CLUSTER_SECRET",
+            "the node at {} takes commands from its own machine, as localhost or 127.0.0.1, or with the cluster's secret: give it by --secret or HELENUS_CLUSTER_SECRET",
             args.http
         )),
         Err(ureq::Error::StatusCode(404)) => Err(alone(&args.http)),
@@ -121,13 +126,18 @@ fn agent(timeout: Duration) -> ureq::Agent {
 }
 
 fn read(http: &str) -> anyhow::Result<Value> {
-    let url = format!("http://{http}/cluster");
+    let text = get(http, CLUSTER)?;
+    serde_json::from_str(&text).with_context(|| format!("http://{http}{CLUSTER} has answered something else"))
+}
+
+/// What a node among others answers at a path.
+fn get(http: &str, path: &str) -> anyhow::Result<String> {
+    let url = format!("http://{http}{path}");
     let mut answer = match agent(TIMEOUT).get(&url).call() {
         Err(ureq::Error::StatusCode(404)) => return Err(alone(http)),
         answer => answer.with_context(|| format!("no answer from {url}"))?,
     };
-    let text = answer.body_mut().read_to_string()?;
-    serde_json::from_str(&text).with_context(|| format!("{url} has answered something else"))
+    Ok(answer.body_mut().read_to_string()?)
 }
 
 fn list<'v>(cluster: &'v Value, name: &str) -> &'v [Value] {

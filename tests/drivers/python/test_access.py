@@ -1,12 +1,16 @@
 """Logging in, and what roles may do: through the driver, the shell, and a kill."""
 
+import contextlib
+import os
+import pty
 import socket
 import struct
 import subprocess
+import threading
 import time
 
 import pytest
-from cassandra import AuthenticationFailed, Unauthorized
+from cassandra import AuthenticationFailed, InvalidRequest, Unauthorized
 from cassandra.auth import PlainTextAuthProvider
 from cassandra.cluster import Cluster, NoHostAvailable
 
@@ -14,7 +18,7 @@ import helenus
 
 pytestmark = pytest.mark.process
 
-STARTUP, AUTHENTICATE, QUERY, AUTH_RESPONSE, AUTH_SUCCESS = 0x01, 0x03, 0x07, 0x0F, 0x10
+STARTUP, AUTHENTICATE, QUERY, RESULT, AUTH_RESPONSE, AUTH_SUCCESS = 0x01, 0x03, 0x07, 0x08, 0x0F, 0x10
 SECURED = ["--set", "authenticator=PasswordAuthenticator", "--set", "authorizer=CassandraAuthorizer"]
 
 
@@ -92,9 +96,121 @@ def test_permissions_are_in_force_at_once(secured):
     root.execute("DROP ROLE readers")
     with pytest.raises(Unauthorized):
         ann.execute("INSERT INTO k.t (k, v) VALUES (1, 1)")
-    root.execute("DROP ROLE ann")
-    with pytest.raises(Unauthorized):
-        ann.execute(prepared, (1,))
+
+
+@pytest.mark.parametrize("change", ["DROP ROLE ann", "ALTER ROLE ann WITH LOGIN = false"])
+def test_connections_end_with_the_role(secured, change):
+    root = log_in(secured, "cassandra", "cassandra")
+    root.execute("CREATE ROLE ann WITH PASSWORD = 'a' AND LOGIN = true")
+    with contextlib.closing(Wire(secured)) as ann, contextlib.closing(Wire(secured)) as other:
+        assert ann.log_in("ann", "a")[1] == AUTH_SUCCESS and other.log_in("cassandra", "cassandra")[1] == AUTH_SUCCESS
+        for wire in (ann, other):
+            assert wire.query("SELECT key FROM system.local")[1] == RESULT
+        root.execute("ALTER ROLE ann WITH PASSWORD = 'b'")
+        root.execute("CREATE ROLE bob")
+        assert ann.query("SELECT key FROM system.local")[1] == RESULT, "the role is still there"
+        root.execute(change)
+        assert ann.raw.recv(1) == b"", "the connection ends by itself"
+        assert other.query("SELECT key FROM system.local")[1] == RESULT
+    users = {c.username for c in root.execute("SELECT username FROM system_views.clients")}
+    assert users == {"cassandra"}
+    with pytest.raises(NoHostAvailable):
+        log_in(secured, "ann", "b")
+
+
+def test_hashes_that_take_too_long_are_refused(secured):
+    root = log_in(secured, "cassandra", "cassandra")
+    root.execute("CREATE ROLE ann WITH PASSWORD = 'a' AND LOGIN = true")
+    digest = "." * 53
+    ann = log_in(secured, "ann", "a")
+    for cost in (14, 31):
+        for session, statement in ((ann, "ALTER ROLE ann WITH HASHED PASSWORD"), (root, "CREATE ROLE bob WITH LOGIN = true AND HASHED PASSWORD"),
+                                   (root, "CREATE USER bob WITH HASHED PASSWORD")):
+            equals = "" if "USER" in statement else " ="
+            with pytest.raises(InvalidRequest, match=f"Invalid hashed password value: its cost is {cost}, and the highest .* is 13"):
+                session.execute(f"{statement}{equals} '$2a${cost}${digest}'")
+    ann.execute(f"ALTER ROLE ann WITH HASHED PASSWORD = '$2a$13${digest}'")
+    with pytest.raises(InvalidRequest, match="Password can't be longer than 1024 bytes, and this one has 1025"):
+        ann.execute(f"ALTER ROLE ann WITH PASSWORD = '{'x' * 1025}'")
+    with pytest.raises(InvalidRequest, match="Role name can't be longer than 1024 bytes"):
+        root.execute(f"CREATE ROLE {'x' * 1025}")
+
+
+def test_who_guesses_holds_up_nobody_elsewhere(secured):
+    """A hundred connections that guess passwords, from one address; a right one from another has its turn soon."""
+    root = log_in(secured, "cassandra", "cassandra")
+    root.execute("CREATE ROLE ann WITH PASSWORD = 'a' AND LOGIN = true")
+    wires = [Wire(secured) for _ in range(100)]
+
+    def guess(wire):
+        with contextlib.suppress(OSError, struct.error):
+            while wire.log_in("ann", "wrong"):
+                pass
+
+    guessers = [threading.Thread(target=guess, args=(wire,)) for wire in wires]
+    for guesser in guessers:
+        guesser.start()
+    time.sleep(0.5)
+    try:
+        began = time.monotonic()
+        with contextlib.closing(Wire(secured, source="127.0.0.2")) as wire:
+            assert wire.log_in("ann", "a")[1] == AUTH_SUCCESS
+        took = time.monotonic() - began
+    finally:
+        for wire in wires:
+            wire.raw.shutdown(socket.SHUT_RDWR)
+        for guesser in guessers:
+            guesser.join()
+    assert took < 2, took
+
+
+def test_passwords_of_prepared_statements_are_hidden(secured):
+    root = log_in(secured, "cassandra", "cassandra")
+    prepared = root.prepare("CREATE ROLE ann WITH PASSWORD = 'unutterable' AND LOGIN = true")
+    root.prepare("SELECT role FROM system_auth.roles")
+    root.execute(prepared, trace=True).get_query_trace(10)
+    shown = [s.query_string for s in root.execute("SELECT query_string FROM system.prepared_statements")]
+    assert "CREATE ROLE ann WITH PASSWORD" in shown and "SELECT role FROM system_auth.roles" in shown
+    everything = [root.execute(f"SELECT * FROM {table}").all() for table in
+                  ("system.prepared_statements", "system_traces.sessions", "system_traces.events", "system_views.clients")]
+    assert "unutterable" not in str(everything)
+
+
+def test_passwords_are_not_kept_in_the_shells_history(secured, tmp_path):
+    """At a terminal, where the shell keeps a history."""
+    address = f"{secured.host}:{secured.port}"
+    command = [str(helenus.binary()), "shell", address, "-u", "cassandra", "-p", "cassandra"]
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execve(command[0], command, {**helenus.clean_environment(), "HOME": str(tmp_path), "TERM": "dumb"})
+    said = b""
+
+    def wait_for(words):
+        nonlocal said
+        while words not in said:
+            said += os.read(terminal, 4096)
+        said = b""
+
+    def type_in(line, answer=b"cql> "):
+        os.write(terminal, line.encode() + b"\n")
+        wait_for(answer)
+
+    wait_for(b"cql> ")
+    type_in("CREATE ROLE ann WITH PASSWORD = 'unutterable' AND LOGIN = true;")
+    type_in("ALTER ROLE ann", b"... ")
+    type_in("WITH PASSWORD =", b"... ")
+    type_in("'unspeakable';")
+    type_in("SELECT role FROM system_auth.roles;")
+    os.write(terminal, b"EXIT\n")
+    with contextlib.suppress(OSError):
+        while os.read(terminal, 4096):
+            pass
+    os.waitpid(pid, 0)
+    os.close(terminal)
+    history = (tmp_path / ".helenus_history").read_text()
+    assert "unutterable" not in history and "unspeakable" not in history
+    assert "CREATE ROLE ann WITH PASSWORD\n" in history and "SELECT role FROM system_auth.roles;" in history
+    log_in(secured, "ann", "unspeakable")
 
 
 def test_roles_survive_a_kill(secured):
@@ -179,18 +295,43 @@ def test_a_lost_password_is_replaced_at_the_start(secured):
     log_in(secured, "ann", "a")
 
 
+class Wire:
+    """A connection that has started up, spoken to by hand."""
+
+    def __init__(self, server, source=""):
+        self.raw = socket.create_connection((server.host, server.port), timeout=20, source_address=(source, 0))
+        self.answers = self.raw.makefile("rb")
+        self.send(0, STARTUP, struct.pack(">H", 1) + b"\x00\x0bCQL_VERSION\x00\x053.0.0")
+        assert self.answer()[:2] == (0, AUTHENTICATE)
+
+    @staticmethod
+    def frame(stream, opcode, body):
+        return struct.pack(">BBhBi", 4, 0, stream, opcode, len(body)) + body
+
+    def send(self, *parts):
+        self.raw.sendall(self.frame(*parts))
+
+    def answer(self):
+        _, _, stream, opcode, length = struct.unpack(">BBhBi", self.answers.read(9))
+        return stream, opcode, self.answers.read(length)
+
+    def log_in(self, name, password):
+        token = f"\0{name}\0{password}".encode()
+        self.send(1, AUTH_RESPONSE, struct.pack(">i", len(token)) + token)
+        return self.answer()
+
+    def query(self, cql):
+        self.send(2, QUERY, struct.pack(">i", len(cql)) + cql.encode() + b"\0\1\0")
+        return self.answer()
+
+    def close(self):
+        self.answers.close()
+        self.raw.close()
+
+
 def test_a_connection_has_one_password_looked_at_at_a_time(secured):
-    with socket.create_connection((secured.host, secured.port), timeout=20) as raw:
-        frame = lambda stream, opcode, body: struct.pack(">BBhBi", 4, 0, stream, opcode, len(body)) + body
-        send = lambda *parts: raw.sendall(frame(*parts))
-        send(0, STARTUP, struct.pack(">H", 1) + b"\x00\x0bCQL_VERSION\x00\x053.0.0")
-        answers = raw.makefile("rb")
-
-        def answer():
-            _, _, stream, opcode, length = struct.unpack(">BBhBi", answers.read(9))
-            return stream, opcode, answers.read(length)
-
-        assert answer()[:2] == (0, AUTHENTICATE)
+    with contextlib.closing(Wire(secured)) as wire:
+        send, answer, raw, frame = wire.send, wire.answer, wire.raw, wire.frame
         send(1, QUERY, struct.pack(">i", 8) + b"SELECT 1" + b"\x00\x01\x00")
         assert b"Unexpected message QUERY, expecting SASL_RESPONSE" in answer()[2]
         token = b"\0cassandra\0wrong"

@@ -1,9 +1,14 @@
 """Values, paging, lightweight transactions, batches, timestamps, tracing, warnings."""
 
+import random
+import re
+import socket
+import struct
 import time
 
 import pytest
 from cassandra import ConsistencyLevel, InvalidRequest
+from cassandra.murmur3 import murmur3
 from cassandra.query import (BatchStatement, BatchType, SimpleStatement, TraceUnavailable, UNSET_VALUE, dict_factory)
 
 
@@ -44,6 +49,82 @@ def test_paging_state_by_hand(rows):
         if state is None:
             break
     assert len(seen) == len(set(seen)) == 250 and 9 <= pages <= 10
+
+
+def first_page(session, cql):
+    return session.execute(SimpleStatement(cql, fetch_size=3)).paging_state
+
+
+class Pages:
+    """A connection spoken to by hand: the driver closes one of which a request was refused as this is."""
+
+    def __init__(self, target, keyspace):
+        self.keyspace = keyspace
+        self.raw = socket.create_connection((target.host, target.port), timeout=20)
+        self.answers = self.raw.makefile("rb")
+        assert self.ask(1, struct.pack(">H", 1) + b"\0\x0bCQL_VERSION\0\x053.0.0")[0] == 2
+
+    def ask(self, opcode, body):
+        self.raw.sendall(struct.pack(">BBhBi", 4, 0, 1, opcode, len(body)) + body)
+        _, _, _, opcode, length = struct.unpack(">BBhBi", self.answers.read(9))
+        return opcode, self.answers.read(length)
+
+    def refuses(self, cql, state):
+        """Whether that state is refused as none of the statement's; nothing else may be wrong."""
+        cql = re.sub(r"FROM (\w+)(?= |$)", rf"FROM {self.keyspace}.\1", cql).encode()
+        parameters = struct.pack(">HBii", 1, 0x0C, 3, len(state)) + state
+        opcode, body = self.ask(7, struct.pack(">i", len(cql)) + cql + parameters)
+        assert opcode == 8 or body[:4] == struct.pack(">i", 0x000A) and b"Invalid value for the paging state" in body, body
+        return opcode == 0
+
+
+@pytest.fixture
+def pages(target, rows):
+    by_hand = Pages(target, rows.keyspace)
+    yield by_hand
+    by_hand.raw.close()
+
+
+def test_random_bytes_are_no_paging_state(rows, pages):
+    dice = random.Random(17)
+    state = first_page(rows, "SELECT * FROM t")
+    for wrong in (b"x", b"\xff" * 30, *(dice.randbytes(n) for n in (1, 4, 22, 100, 5000)), state[:-1], state[:5]):
+        assert pages.refuses("SELECT * FROM t", wrong)
+
+
+def test_forged_paging_states_are_protocol_errors(target, rows, pages):
+    """The state of another statement, and bytes that somebody made up who knows how states are made."""
+    if not target.owned:
+        pytest.skip("the states are Helenus's")
+    rows.execute("CREATE TABLE same (k int, c int, v text, PRIMARY KEY (k, c))")
+    rows.execute("CREATE TABLE other (a text, b int, c text, d blob, PRIMARY KEY ((a, b), c, d))")
+    for n in range(5):
+        rows.execute("INSERT INTO same (k, c) VALUES (%s, 1)", (n,))
+        rows.execute("INSERT INTO other (a, b, c, d) VALUES ('a', 1, %s, 0x01)", (str(n),))
+    rows.execute("CREATE INDEX ON other (d)")
+    statements = ["SELECT * FROM t", "SELECT * FROM t WHERE k = 1", "SELECT * FROM t WHERE k IN (2, 3) AND c > 1", "SELECT * FROM same",
+                  "SELECT * FROM other WHERE a = 'a' AND b = 1", "SELECT * FROM other", "SELECT * FROM system_schema.tables"]
+    states = {cql: first_page(rows, cql) for cql in statements}
+    assert all(states.values())
+    for cql in statements:
+        for name, state in states.items():
+            is_same_table = cql.split()[3] == name.split()[3]
+            if not is_same_table:
+                assert pages.refuses(cql, state), (cql, name)
+    assert pages.refuses(statements[1], states[statements[2]]), "of another partition"
+    dice = random.Random(5)
+    for cql in [*statements, "SELECT * FROM other WHERE d = 0x01", "SELECT DISTINCT k FROM t", "SELECT * FROM t WHERE k = 1 AND c = 3",
+                "SELECT k, count(*) FROM t GROUP BY k", "SELECT * FROM t WHERE token(k) > 5000000000000000000"]:
+        table = cql.split("FROM ")[1].split()[0]
+        good = states.get(cql) or states[f"SELECT * FROM {table}"]
+        for _ in range(60):
+            body = bytearray(good[:-4])
+            for _ in range(dice.randint(1, 6)):
+                body[dice.randrange(len(body))] = dice.randrange(256)
+            body = bytes(body[:dice.randint(18, len(body))] if dice.random() < 0.3 else body) + dice.randbytes(dice.choice((0, 0, 3, 70_000)))
+            token = murmur3(body) % 2**64
+            forged = body + struct.pack(">I", (token ^ token >> 32) % 2**32)
+            pages.refuses(cql, forged)
 
 
 def test_paging_with_limit_distinct_in_and_filtering(rows):

@@ -1,5 +1,6 @@
 """TLS of clients: by the driver and by the shell, with certificates of clients and without, beside plain ones and alone."""
 
+import signal
 import socket
 import ssl
 import struct
@@ -123,10 +124,11 @@ def test_clients_show_certificates(tmp_path, authority, files):
     server.close()
 
 
-def test_renewed_certificates_are_taken_up(tmp_path):
+@pytest.mark.parametrize("reload", ["50ms", "60m"], ids=["in time", "on SIGHUP"])
+def test_renewed_certificates_are_taken_up(tmp_path, reload):
     own = Authority(tmp_path / "own")
     files = own.certificate("node", also="IP:127.0.0.1")
-    server = serve(tmp_path / "store", files, tls_reload="50ms").start()
+    server = serve(tmp_path / "store", files, tls_reload=reload).start()
 
     def shown():
         plain = ssl.create_default_context()
@@ -134,11 +136,17 @@ def test_renewed_certificates_are_taken_up(tmp_path):
         with socket.create_connection((server.host, server.port), timeout=10) as raw, plain.wrap_socket(raw) as encrypted:
             return encrypted.getpeercert(binary_form=True)
 
+    def tell():
+        if reload == "60m":
+            server.process.send_signal(signal.SIGHUP)
+
     before, session = shown(), connect(server, context(files))
     files["certificate"].write_text("half a file")
+    tell()
     helenus.wait_until(lambda: "are not used" in server.log(), what="a warning")
     assert shown() == before
     own.certificate("node", also="IP:127.0.0.1")
+    tell()
     helenus.wait_until(lambda: shown() != before, what="the new certificate")
     assert session.execute("SELECT key FROM system.local").one(), "connections from before go on"
     server.close()

@@ -37,7 +37,7 @@ impl Compression {
     pub fn compress(self, body: &[u8], out: &mut BytesMut) -> Result<(), CqlError> {
         match self {
             Compression::Lz4 => {
-                let len = u32::try_from(body.len()).map_err(|_| too_long())?;
+                let len = u32::try_from(body.len()).map_err(|_| too_long(MAX_BODY_LEN))?;
                 out.put_u32(len);
                 lz4_block(body, out)
             }
@@ -54,17 +54,25 @@ impl Compression {
         }
     }
 
-    /// The body uncompressed; one over 256 MB is refused, and so is a length that no such block can have.
-    pub fn decompress(self, mut body: &[u8]) -> Result<BytesMut, CqlError> {
+    /// How long the body is uncompressed, as it says itself.
+    ///
+    /// # Errors
+    /// If it says nothing of the kind.
+    pub fn decompressed_len(self, mut body: &[u8]) -> Result<usize, CqlError> {
         match self {
-            Compression::Lz4 => {
-                let len = body.try_get_u32().map_err(|_| corrupt("lz4"))?;
-                let len = usize::try_from(len).map_err(|_| too_long())?;
-                lz4_unblock(body, len, MAX_BODY_LEN)
-            }
+            Compression::Lz4 => body.try_get_u32().map(|len| len as usize).ok(),
+            Compression::Snappy => snap::raw::decompress_len(body).ok(),
+        }
+        .ok_or_else(|| corrupt(self.name()))
+    }
+
+    /// The body uncompressed; one over `max_len` bytes is refused, and so is a length that no such block can have.
+    pub fn decompress(self, body: &[u8], max_len: usize) -> Result<BytesMut, CqlError> {
+        let len = self.decompressed_len(body)?;
+        match self {
+            Compression::Lz4 => lz4_unblock(body.get(4..).unwrap_or_default(), len, max_len),
             Compression::Snappy => {
-                let len = snap::raw::decompress_len(body).map_err(|_| corrupt("snappy"))?;
-                check_len(len, body.len(), MAX_BODY_LEN)?;
+                check_len(len, body.len(), max_len)?;
                 let mut out = BytesMut::zeroed(len);
                 let written = snap::raw::Decoder::new()
                     .decompress(body, &mut out)
@@ -76,9 +84,9 @@ impl Compression {
     }
 }
 
-fn too_long() -> CqlError {
+fn too_long(max_len: usize) -> CqlError {
     CqlError::Protocol(format!(
-        "Compressed body exceeds maximum allowed length {MAX_BODY_LEN}."
+        "Compressed body exceeds maximum allowed length {max_len}."
     ))
 }
 
@@ -89,7 +97,7 @@ fn corrupt(algorithm: &str) -> CqlError {
 /// No byte of a block stands for more than 255 of its output: a claim beyond that is not worth an allocation.
 fn check_len(len: usize, block_len: usize, max_len: usize) -> Result<(), CqlError> {
     if len > max_len {
-        return Err(too_long());
+        return Err(too_long(max_len));
     }
     if len > block_len.saturating_mul(256).saturating_add(64) {
         return Err(CqlError::Protocol(

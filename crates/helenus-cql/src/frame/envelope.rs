@@ -17,6 +17,9 @@ pub const MAX_BODY_LEN: usize = 256 * 1024 * 1024;
 
 const RESERVE_LEN_MAX: usize = 1024 * 1024;
 
+/// A body longer than this does not share its memory with what comes behind it, which would keep it.
+const SHARED_LEN_MAX: usize = 128 * 1024;
+
 const RESPONSE_BIT: u8 = 0x80;
 
 /// Which way a message goes.
@@ -291,6 +294,9 @@ pub(crate) fn decode_envelope(
     }
     buffer.advance(HEADER_LEN);
     let body = buffer.split_to(body_len).freeze();
+    if body_len > SHARED_LEN_MAX {
+        *buffer = BytesMut::from(buffer.as_ref());
+    }
     Ok(Some(Envelope { header, body }))
 }
 

@@ -5,7 +5,7 @@ use bytes::{Buf, BytesMut};
 use super::compression::Compression;
 use super::envelope::{
     Direction, Envelope, EnvelopeError, Flags, HEADER_LEN, Header, begin_envelope, decode_envelope,
-    end_envelope,
+    decode_header, end_envelope,
 };
 use super::request::RequestMessage;
 use super::response::ResponseMessage;
@@ -52,6 +52,11 @@ impl Decoder {
         }
     }
 
+    /// From now on bodies may be that long.
+    pub fn set_max_body_len(&mut self, max_body_len: usize) {
+        self.max_body_len = max_body_len;
+    }
+
     /// What comes from now on is in that version, with that compression, and in segments if it is v5.
     pub fn start(&mut self, version: ProtocolVersion, compression: Option<Compression>) {
         self.started = true;
@@ -65,20 +70,40 @@ impl Decoder {
     /// # Errors
     /// For what is no envelope. If its length is told, the next call goes on behind it.
     pub fn decode(&mut self, input: &mut BytesMut) -> Result<Option<Envelope>, EnvelopeError> {
+        let envelope = self.decode_as_sent(input)?;
+        envelope.map(|envelope| self.decompress(envelope)).transpose()
+    }
+
+    /// The same, but a compressed body stays so: [`Decoder::decompress`] takes as much memory as [`Decoder::decompressed_len`] tells.
+    ///
+    /// # Errors
+    /// Those of [`Decoder::decode`].
+    pub fn decode_as_sent(&mut self, input: &mut BytesMut) -> Result<Option<Envelope>, EnvelopeError> {
         let envelope = match self.segments {
             None if !skip(&mut self.refused_len, input) => Ok(None),
             None => decode_envelope(input, self.direction, self.max_body_len),
             Some(format) => self.decode_segmented(format, input),
         };
-        match envelope {
-            Ok(envelope) => envelope.map(|envelope| self.decompress(envelope)).transpose(),
-            Err(error) => {
-                // Who has not even started up may speak another protocol.
-                let len = error.len.filter(|_| self.started);
-                self.refused_len = len.unwrap_or(0);
-                Err(EnvelopeError { len, ..error })
-            }
-        }
+        envelope.map_err(|error| {
+            // Who has not even started up may speak another protocol.
+            let len = error.len.filter(|_| self.started);
+            self.refused_len = len.unwrap_or(0);
+            EnvelopeError { len, ..error }
+        })
+    }
+
+    /// Forgets what has come of an envelope that is not there as a whole, and skips the rest of it when that comes. Gives the header to
+    /// answer to; none if it has not come yet.
+    pub fn give_up(&mut self, input: &mut BytesMut) -> Option<Header> {
+        let partial = match self.segments {
+            None => input,
+            Some(_) => &mut self.unwrapped,
+        };
+        let (header, body_len) = decode_header(partial, self.direction, self.max_body_len).ok()??;
+        self.refused_len = (HEADER_LEN + body_len).saturating_sub(partial.len());
+        // Not cleared: the memory shall go.
+        *partial = BytesMut::new();
+        Some(header)
     }
 
     /// Bytes held back inside, waiting for the rest of an envelope.
@@ -99,6 +124,7 @@ impl Decoder {
             if !self.unwrapped.is_empty() {
                 let envelope = decode_envelope(&mut self.unwrapped, self.direction, self.max_body_len)?;
                 if envelope.is_some() {
+                    self.let_go();
                     return Ok(envelope);
                 }
                 if !self.continued {
@@ -124,6 +150,13 @@ impl Decoder {
         }
     }
 
+    /// An empty buffer would keep the memory of the envelope that lay in it.
+    fn let_go(&mut self) {
+        if self.unwrapped.is_empty() {
+            self.unwrapped = BytesMut::new();
+        }
+    }
+
     fn error(&self, message: String) -> EnvelopeError {
         EnvelopeError::last(self.version, 0, CqlError::Protocol(message))
     }
@@ -132,11 +165,30 @@ impl Decoder {
         self.error("Envelope is cut off at the end of a self-contained frame".to_owned())
     }
 
-    fn decompress(&self, mut envelope: Envelope) -> Result<Envelope, EnvelopeError> {
-        let header = envelope.header;
-        if !header.flags.contains(Flags::COMPRESSED) || self.segments.is_some() {
-            return Ok(envelope);
+    /// How the body of an envelope is compressed, if it is.
+    fn compression_of(&self, envelope: &Envelope) -> Option<Compression> {
+        // As Cassandra does: the flag means nothing where no compression was agreed on, nor in segments.
+        let is_marked = envelope.header.flags.contains(Flags::COMPRESSED);
+        self.compression.filter(|_| is_marked && self.segments.is_none())
+    }
+
+    /// How long the body is that [`Decoder::decompress`] makes, as far as it tells.
+    pub fn decompressed_len(&self, envelope: &Envelope) -> usize {
+        match self.compression_of(envelope) {
+            Some(compression) => compression.decompressed_len(&envelope.body).unwrap_or(0),
+            None => envelope.body.len(),
         }
+    }
+
+    /// Undoes the compression of a body that came as [`Decoder::decode_as_sent`] gave it.
+    ///
+    /// # Errors
+    /// For one that is too long, or none. The next envelope begins behind it.
+    pub fn decompress(&self, mut envelope: Envelope) -> Result<Envelope, EnvelopeError> {
+        let Some(compression) = self.compression_of(&envelope) else {
+            return Ok(envelope);
+        };
+        let header = envelope.header;
         let refuse = |error| EnvelopeError {
             version: header.version,
             stream: header.stream,
@@ -144,11 +196,8 @@ impl Decoder {
             // All of it was read.
             len: Some(0),
         };
-        // As Cassandra does: the flag means nothing where no compression was agreed on.
-        let Some(compression) = self.compression else {
-            return Ok(envelope);
-        };
-        envelope.body = compression.decompress(&envelope.body).map_err(refuse)?.freeze();
+        let body = compression.decompress(&envelope.body, self.max_body_len);
+        envelope.body = body.map_err(refuse)?.freeze();
         envelope.header.flags = header.flags.without(Flags::COMPRESSED);
         Ok(envelope)
     }

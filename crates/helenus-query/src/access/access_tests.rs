@@ -117,6 +117,11 @@ fn credentials_are_read_as_cassandra_reads_them() {
     for token in [&b""[..], b"ann", b"\0ann\0", b"\0", b"ann\0"] {
         assert_eq!(read(token), no_password, "{token:?}");
     }
+    let long = [&b"\0"[..], &b"x".repeat(1025), b"\0secret"].concat();
+    assert_eq!(
+        read(&long),
+        Err("Username or password is longer than 1024 bytes".to_owned())
+    );
     let nobody = Err("Authentication ID must not be null".to_owned());
     assert_eq!(read(b"\0\0secret"), nobody);
     assert_eq!(read(b"ann\0secret"), nobody);
@@ -138,14 +143,22 @@ async fn the_door_opens_for_the_right_password_alone() {
         }
     };
     let member = role("member", &["ann"], &[]);
-    let access = access([known, group, member]);
+    let costly = Role {
+        name: "costly".to_owned(),
+        salted_hash: known
+            .salted_hash
+            .as_ref()
+            .map(|hash| hash.replace("$10$", "$31$")),
+        ..known.clone()
+    };
+    let access = access([known, group, member, costly]);
     let door = Door::default();
     let knock = async |name: &str, password: &str| {
         let credentials = Credentials {
             name: name.to_owned(),
             password: password.to_owned(),
         };
-        let opened = door.open(&access, credentials).await;
+        let opened = door.open(&access, [127, 0, 0, 1].into(), credentials).await;
         opened
             .map(|user| user.name.clone())
             .map_err(|error| error.to_string())
@@ -156,6 +169,7 @@ async fn the_door_opens_for_the_right_password_alone() {
         assert_eq!(knock("ann", "Secret").await, wrong("ann"));
         assert_eq!(knock("nobody", "secret").await, wrong("nobody"));
         assert_eq!(knock("member", "secret").await, wrong("member"));
+        assert_eq!(knock("costly", "secret").await, wrong("costly"));
     }
     assert_eq!(
         knock("group", "secret").await,
@@ -167,10 +181,10 @@ async fn the_door_opens_for_the_right_password_alone() {
 fn hashes_are_bcrypts() {
     let hash = password::hash("secret").unwrap();
     assert!(hash.starts_with("$2a$10$"));
-    assert!(password::is_hash(&hash) && password::is_of("secret", &hash));
+    assert!(password::cost(&hash) == Some(10) && password::is_of("secret", &hash));
     assert!(!password::is_of("other", &hash));
-    assert!(password::is_hash(credentials::NOBODYS_HASH));
+    assert_eq!(password::cost(credentials::NOBODYS_HASH), Some(10));
     for other in ["", "secret", "$2a$10$short", &"x".repeat(60)] {
-        assert!(!password::is_hash(other) && !password::is_of("secret", other));
+        assert!(password::cost(other).is_none() && !password::is_of("secret", other));
     }
 }

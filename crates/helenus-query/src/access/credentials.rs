@@ -1,12 +1,13 @@
 //! Logging in with a name and a password (Cassandra's `PasswordAuthenticator`).
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use helenus_cql::error::CqlError;
 use quick_cache::sync::Cache;
 use sha2::{Digest, Sha256};
-use tokio::sync::Semaphore;
 
+use super::turns::Turns;
 use super::{Access, User, Users, password};
 
 /// A name and a password, as SASL's PLAIN carries them.
@@ -15,6 +16,9 @@ pub struct Credentials {
     pub name: String,
     pub password: String,
 }
+
+/// The longest name and the longest password, in bytes.
+pub(super) const CREDENTIAL_LEN_MAX: usize = 1024;
 
 impl Credentials {
     /// Reads `authzId NUL authnId NUL password`, from its end as Cassandra does; the first is not looked at.
@@ -40,6 +44,9 @@ impl Credentials {
         match (name, password) {
             (_, None | Some([])) => refused("Password must not be null"),
             (None | Some([]), _) => refused("Authentication ID must not be null"),
+            (Some(name), Some(password)) if name.len().max(password.len()) > CREDENTIAL_LEN_MAX => {
+                refused("Username or password is longer than 1024 bytes")
+            }
             (Some(name), Some(password)) => Ok(Credentials {
                 name: text(name),
                 password: text(password),
@@ -54,8 +61,13 @@ const RIGHT_MAX: usize = 1024;
 /// What a password is held against where there is none, so that nobody learns from the time that an answer takes which roles there are. No
 /// password has this hash.
 pub(super) const NOBODYS_HASH: &str = "$2a$10$.....................................................";
-/// Passwords that are looked at at a time.
-const AT_A_TIME: usize = 1;
+/// Passwords that are looked at at a time, at most; and no more than half of the cores are busy with it.
+const AT_A_TIME_MAX: usize = 8;
+
+fn at_a_time() -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    (cores / 2).clamp(1, AT_A_TIME_MAX)
+}
 
 /// Lets clients in.
 pub(crate) struct Door {
@@ -63,7 +75,7 @@ pub(crate) struct Door {
     right: Cache<[u8; 32], ()>,
     /// Of this process alone.
     secret: [u8; 16],
-    turns: Semaphore,
+    turns: Turns,
 }
 
 impl Default for Door {
@@ -72,23 +84,29 @@ impl Default for Door {
             users: Users::default(),
             right: Cache::new(RIGHT_MAX),
             secret: *uuid::Uuid::new_v4().as_bytes(),
-            turns: Semaphore::new(AT_A_TIME),
+            turns: Turns::new(at_a_time()),
         }
     }
 }
 
 impl Door {
-    /// Lets a client in if the password is the role's, and the role may log in.
+    /// Lets a client from that address in if the password is the role's, and the role may log in.
     ///
     /// # Errors
     /// Cassandra's; the same for a role that is not there and for a wrong password.
-    pub async fn open(&self, access: &Access, credentials: Credentials) -> Result<Arc<User>, CqlError> {
+    pub async fn open(
+        &self,
+        access: &Access,
+        address: IpAddr,
+        credentials: Credentials,
+    ) -> Result<Arc<User>, CqlError> {
         let refused = |message: String| Err(CqlError::BadCredentials(message));
         let name = credentials.name.clone();
         let role = access.role(&name);
         let hash = role.and_then(|role| role.salted_hash.clone());
+        let hash = hash.filter(|hash| is_checkable(hash, &name));
         let hash = hash.unwrap_or_else(|| NOBODYS_HASH.to_owned());
-        if !self.is_right(credentials.password, hash).await {
+        if !self.is_right(address, credentials.password, hash).await {
             return refused(format!("Provided username {name} and/or password are incorrect"));
         }
         match role.is_some_and(|role| role.can_login) {
@@ -97,7 +115,7 @@ impl Door {
         }
     }
 
-    async fn is_right(&self, password: String, hash: String) -> bool {
+    async fn is_right(&self, address: IpAddr, password: String, hash: String) -> bool {
         let digest: [u8; 32] = Sha256::new()
             .chain_update(self.secret)
             .chain_update(hash.as_bytes())
@@ -108,14 +126,32 @@ impl Door {
         if self.right.get(&digest).is_some() {
             return true;
         }
-        let Ok(_turn) = self.turns.acquire().await else {
+        let Some(turn) = self.turns.take(address).await else {
             return false;
         };
-        let verified = tokio::task::spawn_blocking(move || password::is_of(&password, &hash)).await;
+        // The turn is over when the password was looked at, also if the client has gone.
+        let verify = move || {
+            let _turn = turn;
+            password::is_of(&password, &hash)
+        };
+        let verified = tokio::task::spawn_blocking(verify).await;
         let is_right = verified.unwrap_or(false);
         if is_right {
             self.right.insert(digest, ());
         }
         is_right
     }
+}
+
+/// Whether a role's hash costs no more than logins may. One that was taken over from elsewhere may.
+fn is_checkable(hash: &str, role: &str) -> bool {
+    let is_checkable = password::cost(hash).is_none_or(|cost| cost <= password::COST_MAX);
+    if !is_checkable {
+        tracing::debug!(
+            role,
+            most = password::COST_MAX,
+            "a role's hash costs too much to be checked: give it a new password"
+        );
+    }
+    is_checkable
 }

@@ -11,6 +11,7 @@ mod password;
 mod permission_set;
 mod resource;
 mod role;
+mod turns;
 mod user;
 
 use std::collections::{BTreeMap, BTreeSet};

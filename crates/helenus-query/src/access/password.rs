@@ -5,9 +5,13 @@ use helenus_cql::error::CqlError;
 /// `2^COST` rounds (Cassandra's `auth_bcrypt_gensalt_log2_rounds`): some 50 ms of a core.
 const COST: u32 = 10;
 
-/// Whether a text is a hash that a password can be held against.
-pub(super) fn is_hash(text: &str) -> bool {
-    text.parse::<bcrypt::HashParts>().is_ok()
+/// The highest cost of a hash that a password is held against: some 400 ms of a core. Each one more doubles that, and whoever can set its
+/// own hash could keep the node busy for hours.
+pub(super) const COST_MAX: u32 = 13;
+
+/// The cost of a hash that a password can be held against; none for what is no hash.
+pub(super) fn cost(hash: &str) -> Option<u32> {
+    Some(hash.parse::<bcrypt::HashParts>().ok()?.get_cost())
 }
 
 /// A hash of a password, with a salt of its own.

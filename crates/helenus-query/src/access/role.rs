@@ -7,6 +7,7 @@ use std::sync::Arc;
 use helenus_cql::ast::{self, RoleOptions, Statement};
 use helenus_cql::error::CqlError;
 
+use super::credentials::CREDENTIAL_LEN_MAX;
 use super::{Access, AccessControl, PermissionSet, Resource, grant, password};
 use crate::schema::Schema;
 
@@ -158,6 +159,7 @@ fn validate_create(ctx: &RoleContext<'_>, statement: &ast::CreateRole) -> Result
     if statement.name.is_empty() {
         return Err(CqlError::invalid("Role name can't be an empty string"));
     }
+    refuse_longer("Role name", statement.name.len())?;
     validate_access(ctx, options)?;
     ctx.named_user()?;
     match !statement.if_not_exists && ctx.access().role(&statement.name).is_some() {
@@ -199,11 +201,37 @@ fn validate_options(ctx: &RoleContext<'_>, options: &RoleOptions) -> Result<(), 
             "org.apache.cassandra.auth.CassandraRoleManager doesn't support {option}"
         )));
     }
-    match &options.hashed_password {
-        Some(hash) if !password::is_hash(hash) => Err(CqlError::invalid(
-            "Invalid hashed password value. Please use jBcrypt.",
-        )),
-        _ => Ok(()),
+    validate_passwords(options)
+}
+
+fn validate_passwords(options: &RoleOptions) -> Result<(), CqlError> {
+    if let Some(hash) = &options.hashed_password {
+        match password::cost(hash) {
+            None => {
+                return Err(CqlError::invalid(
+                    "Invalid hashed password value. Please use jBcrypt.",
+                ));
+            }
+            Some(cost) if cost > password::COST_MAX => {
+                return Err(CqlError::invalid(format!(
+                    "Invalid hashed password value: its cost is {cost}, and the highest that logins are checked with is {}",
+                    password::COST_MAX
+                )));
+            }
+            Some(_) => {}
+        }
+    }
+    let len = options.password.as_ref().map_or(0, String::len);
+    refuse_longer("Password", len)
+}
+
+/// A client could not log in with what is longer.
+fn refuse_longer(what: &str, len: usize) -> Result<(), CqlError> {
+    match len > CREDENTIAL_LEN_MAX {
+        true => Err(CqlError::invalid(format!(
+            "{what} can't be longer than {CREDENTIAL_LEN_MAX} bytes, and this one has {len}"
+        ))),
+        false => Ok(()),
     }
 }
 

@@ -27,6 +27,9 @@ const TABLE: TableId = TableId(0xFFFF_FFF0);
 const CONTENT: ColumnId = ColumnId(0);
 /// How long a batch that could not be applied is tried in the background. Then it is left to whoever opens the tablet next.
 const FINISH_TIMEOUT: Duration = Duration::from_secs(600);
+/// How long it waits between tries, first and at most.
+const FINISH_PAUSE_MIN: Duration = Duration::from_millis(100);
+const FINISH_PAUSE_MAX: Duration = Duration::from_secs(10);
 
 /// A batch that is written down.
 pub(crate) struct Entry {
@@ -80,7 +83,7 @@ impl Entry {
         let applied = write_ops(engine, cluster, ops.clone(), durable, engine.deadline()).await;
         match &applied {
             Ok(()) => self.clear_later(engine, cluster),
-            Err(_) => self.finish_later(engine, cluster, WriteSet::from_ops(&engine.schema(), ops)?),
+            Err(_) => self.finish_later(engine, cluster, ops),
         }
         applied
     }
@@ -115,21 +118,35 @@ impl Entry {
     }
 
     /// Goes on with a batch that could not be applied in its client's time.
-    pub fn finish_later(self, engine: &Arc<Engine>, cluster: &Arc<dyn Cluster>, writes: WriteSet) {
+    pub fn finish_later(self, engine: &Arc<Engine>, cluster: &Arc<dyn Cluster>, ops: Vec<Op>) {
         let (engine, cluster) = (engine.clone(), cluster.clone());
-        tokio::spawn(async move { self.finish(&engine, &cluster, writes).await });
+        tokio::spawn(async move { self.finish(&engine, &cluster, ops).await });
     }
 
-    async fn finish(&self, engine: &Arc<Engine>, cluster: &Arc<dyn Cluster>, writes: WriteSet) {
+    async fn finish(&self, engine: &Arc<Engine>, cluster: &Arc<dyn Cluster>, ops: Vec<Op>) {
         let deadline = Instant::now() + FINISH_TIMEOUT;
-        let applied = apply_all(engine, cluster, writes, true, deadline).await;
-        let cleared = match applied {
-            Ok(()) => self.clear(engine, cluster).await,
-            Err(error) => Err(error),
-        };
-        if let Err(error) = cleared {
-            tracing::warn!(%error, "a logged batch is left to the next owner of its tablet");
+        let mut pause = FINISH_PAUSE_MIN;
+        while let Err(error) = self.try_to_finish(engine, cluster, ops.clone()).await {
+            if Instant::now() + pause >= deadline {
+                tracing::warn!(%error, "a logged batch is left to the next owner of its tablet");
+                return;
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(FINISH_PAUSE_MAX);
         }
+    }
+
+    /// Each try sees what the tables' indexes and views are by then.
+    async fn try_to_finish(
+        &self,
+        engine: &Arc<Engine>,
+        cluster: &Arc<dyn Cluster>,
+        ops: Vec<Op>,
+    ) -> Result<(), CqlError> {
+        let _epoch = engine.writes.enter();
+        let writes = WriteSet::from_ops(&engine.schema(), ops)?;
+        apply_all(engine, cluster, writes, true, engine.deadline()).await?;
+        self.clear(engine, cluster).await
     }
 }
 
@@ -161,9 +178,8 @@ impl Engine {
                 continue;
             };
             let token = key::decode_key(&key).map_err(corrupt_key)?.token;
-            let writes = WriteSet::from_ops(&self.schema(), ops)?;
             found += 1;
-            Entry { token, key }.finish_later(self, &cluster, writes);
+            Entry { token, key }.finish_later(self, &cluster, ops);
         }
         Ok(found)
     }

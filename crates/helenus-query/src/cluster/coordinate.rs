@@ -10,8 +10,8 @@ use uuid::Uuid;
 
 use super::route::{Route, Target, route};
 use super::{
-    Backoff, Cluster, Forwarded, Owner, RemoteError, Source, is_moved, moved, read_timeout, unavailable,
-    write_timeout,
+    Backoff, Cluster, Forwarded, Owner, RemoteError, Source, is_moved, moved, read_timeout, says_undone,
+    unavailable, write_timeout,
 };
 use crate::dml::{ModificationPlan, PlannedBatch, batch_write_type};
 use crate::engine::Engine;
@@ -61,7 +61,15 @@ impl Work<'_> {
 
     /// True if its answer says what is in the store.
     fn reads(&self) -> bool {
-        matches!(self.write_type(), None | Some(WriteType::Cas))
+        !self.is_direct() && matches!(self.write_type(), None | Some(WriteType::Cas))
+    }
+
+    /// True of what is about no rows, such as a change of the schema: that has deadlines of its own.
+    fn is_direct(&self) -> bool {
+        match self {
+            Work::Statement { planned, .. } => matches!(planned.plan, Plan::Direct(_)),
+            Work::Batch(_) => false,
+        }
     }
 
     fn is_counter(&self) -> bool {
@@ -344,12 +352,15 @@ async fn run_parts(
                 begun = true;
                 warnings.extend(outcome.warnings);
             }
-            Err(error) => failed = Some(error),
+            Err(error) => {
+                begun |= matches!(error, CqlError::WriteTimeout { .. });
+                failed = Some(error);
+            }
         }
     }
     match failed {
-        // Some of it was done.
-        Some(CqlError::Unavailable { .. }) if begun => Err(write_timeout(
+        // Some of it was done, or may have been.
+        Some(error) if begun && says_undone(&error) => Err(write_timeout(
             options.consistency,
             request.work.write_type().unwrap_or(WriteType::Simple),
         )),

@@ -200,7 +200,14 @@ pub trait Cluster: Send + Sync + 'static {
         stale: &StaleEntries,
         deadline: Instant,
     ) -> Result<u64, RemoteError>;
-    async fn load(&self, node: Uuid, versions: Versions, deadline: Instant) -> Result<(), RemoteError>;
+    /// Has that node load the documents; `is_settled` also waits until no write is under way there that was planned before.
+    async fn load(
+        &self,
+        node: Uuid,
+        versions: Versions,
+        is_settled: bool,
+        deadline: Instant,
+    ) -> Result<(), RemoteError>;
 }
 
 impl Engine {
@@ -235,6 +242,21 @@ pub(crate) fn moved() -> CqlError {
 /// True if nothing was done, because the rows are elsewhere or on their way.
 pub(crate) fn is_moved(error: &CqlError) -> bool {
     matches!(error, CqlError::IsBootstrapping(_))
+}
+
+/// True of errors upon which drivers send a write again, since it was not done: what comes of a list or a counter would be there twice.
+pub(crate) fn says_undone(error: &CqlError) -> bool {
+    match error {
+        CqlError::Server(_)
+        | CqlError::Unavailable { .. }
+        | CqlError::Overloaded(_)
+        | CqlError::IsBootstrapping(_)
+        | CqlError::Truncate(_)
+        // The client of a write is told UNAVAILABLE then.
+        | CqlError::ReadTimeout { .. } => true,
+        CqlError::Warned { error, .. } => says_undone(error),
+        _ => false,
+    }
 }
 
 /// Waits between tries, longer each time, and no longer than until something has changed since the last try began.

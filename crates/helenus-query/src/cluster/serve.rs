@@ -54,7 +54,7 @@ impl Engine {
         source: Source<'_>,
         options: &QueryOptions,
     ) -> Result<Outcome, Refused> {
-        let _epoch = self.writes.enter(self.schema.load().generation);
+        let _epoch = self.writes.enter();
         match source {
             Source::Text(text) => {
                 let planned = crate::trace::parsing(|| {
@@ -190,8 +190,7 @@ impl Engine {
             };
             return Ok(self.store.write(batch, write.durable).await.map_err(failed)?);
         }
-        let schema = self.schema();
-        let _epoch = self.writes.enter(schema.generation);
+        let _epoch = self.writes.enter();
         let mut writes = WriteSet::from_ops(&self.schema(), write.ops)?;
         writes.lock_indexed(self).await?;
         Ok(apply_here(self, &cluster, writes).await?)
@@ -200,13 +199,22 @@ impl Engine {
     /// Loads the documents that are older than asked for; answers with what is loaded.
     pub async fn load(self: &Arc<Self>, versions: Versions) -> Result<Versions, CqlError> {
         if self.schema().document_version < versions.schema {
-            crate::ddl::reload(self).await?;
-            self.resume_builds();
+            let _loading = self.loading.lock().await;
+            // Those who have waited need not read it again.
+            if self.schema().document_version < versions.schema {
+                crate::ddl::reload(self).await?;
+                self.resume_builds();
+            }
         }
         if self.headers.version() < versions.headers {
             self.headers.load(&self.store).await?;
         }
         Ok(self.versions())
+    }
+
+    /// Returns when no write is under way here that was planned against a schema before today's.
+    pub async fn settled(&self) {
+        self.writes.settled().await;
     }
 
     /// Loads the documents as they are in the store now.

@@ -12,7 +12,7 @@ use helenus_tablet::{Op, StoreError, WriteBatch};
 use tokio::time::Instant;
 
 use super::batch_log::Entry;
-use super::{Backoff, Cluster, Owner, RemoteError, RemoteWrite, is_moved, moved, write_timeout};
+use super::{Backoff, Cluster, Owner, RemoteError, RemoteWrite, is_moved, moved, says_undone, write_timeout};
 use crate::dml::{IndexedOps, WriteSet};
 use crate::engine::Engine;
 
@@ -23,6 +23,8 @@ pub(crate) struct Together {
     pub is_logged: bool,
     /// They were computed under the locks of their partitions, which are still held.
     pub is_locked: bool,
+    /// They are of partitions in several tablets, whatever came of each, and no lock is held.
+    pub is_spread: bool,
 }
 
 fn unknown() -> CqlError {
@@ -56,14 +58,30 @@ pub(crate) async fn commit(
     }
     let tablet = cluster.tablet(*first);
     if tokens.iter().all(|token| tablet.contains(*token)) {
+        if together.is_spread {
+            // Nothing came of the other tablets' part.
+            return apply(engine, cluster, *first, writes, true, engine.deadline()).await;
+        }
         // Another owner dates it anew: with the timestamps that it has, it would be hidden by conditions tested there without it.
         return match cluster.owner(*first) {
             Owner::Here => apply_here(engine, cluster, writes).await,
             Owner::Peer(_) | Owner::Nobody => Err(moved()),
         };
     }
+    commit_parts(engine, cluster, *first, writes, together).await
+}
+
+/// Writes what is several tablets': written down in the tablet of `first` before, if it is logged.
+async fn commit_parts(
+    engine: &Arc<Engine>,
+    cluster: &Arc<dyn Cluster>,
+    first: i64,
+    writes: WriteSet,
+    together: Together,
+) -> Result<(), CqlError> {
+    writes.check_indexed(engine)?;
     let entry = match together.is_logged {
-        true => Some(Entry::write(engine, cluster, *first, &writes).await?),
+        true => Some(Entry::write(engine, cluster, first, &writes).await?),
         false => None,
     };
     let applied = apply_all(
@@ -76,11 +94,19 @@ pub(crate) async fn commit(
     .await;
     match (&applied, entry) {
         (Ok(()), Some(entry)) => entry.clear_later(engine, cluster),
-        (Err(_), Some(entry)) => entry.finish_later(engine, cluster, writes),
+        (Err(_), Some(entry)) => entry.finish_later(engine, cluster, writes.into_ops()),
         (_, None) => {}
     }
-    // Some of it may have been done.
-    applied.map_err(|error| if is_moved(&error) { unknown() } else { error })
+    applied.map_err(begun)
+}
+
+/// The error of a write of which some may have been done already, or will be: none that says that nothing was.
+fn begun(error: CqlError) -> CqlError {
+    if !says_undone(&error) {
+        return error;
+    }
+    tracing::debug!(%error, "a write that was begun has an unknown outcome");
+    unknown()
 }
 
 /// Writes the parts of several tablets side by side.
@@ -108,6 +134,7 @@ async fn apply(
     deadline: Instant,
 ) -> Result<(), CqlError> {
     let mut backoff = Backoff::until(deadline, cluster.as_ref());
+    let mut is_begun = false;
     loop {
         let tried = match cluster.owner(token) {
             Owner::Here => {
@@ -133,10 +160,12 @@ async fn apply(
         };
         match tried {
             Err(error) if is_moved(&error) || matches!(error, CqlError::WriteTimeout { .. }) => {
+                is_begun |= !is_moved(&error);
                 if !backoff.wait(cluster.as_ref()).await {
                     return Err(unknown());
                 }
             }
+            Err(error) if is_begun => return Err(begun(error)),
             done => return done,
         }
     }
@@ -189,7 +218,8 @@ pub(crate) async fn apply_here(
     let batch = WriteBatch { ops: rows, hold };
     engine.store.write(batch, durable).await.map_err(failed)?;
     if let Some(entry) = entry {
-        entry.carry_out(engine, cluster, views_far, durable).await?;
+        let carried_out = entry.carry_out(engine, cluster, views_far, durable).await;
+        carried_out.map_err(begun)?;
     }
     if !gone_far.is_empty() {
         // Readers check each entry against its row: nobody need wait for these.
@@ -231,6 +261,7 @@ async fn write_part(
     deadline: Instant,
 ) -> Result<(), CqlError> {
     let mut backoff = Backoff::until(deadline, cluster);
+    let mut is_begun = false;
     let mut write = RemoteWrite {
         ops,
         durable,
@@ -254,10 +285,12 @@ async fn write_part(
         };
         match tried {
             Err(error) if is_moved(&error) || matches!(error, CqlError::WriteTimeout { .. }) => {
+                is_begun |= !is_moved(&error);
                 if !backoff.wait(cluster).await {
                     return Err(unknown());
                 }
             }
+            Err(error) if is_begun => return Err(begun(error)),
             done => return done,
         }
     }

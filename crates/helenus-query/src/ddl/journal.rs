@@ -325,7 +325,25 @@ fn version_of(document: &[u8]) -> Uuid {
 /// Reads the schema.
 pub async fn load(store: &Store) -> Result<Schema, CqlError> {
     let empty = empty(store.is_shared())?;
-    Ok(load_newer(store, &empty).await?.unwrap_or(empty))
+    match load_newer(store, &empty).await? {
+        Some(schema) => Ok(schema),
+        None => {
+            refuse_remains(store).await?;
+            Ok(empty)
+        }
+    }
+}
+
+/// A base without the document that names it is what is left of a schema.
+async fn refuse_remains(store: &Store) -> Result<(), CqlError> {
+    let names = store.meta_list().await.map_err(store_error)?;
+    let is_base = |name: &&String| name.strip_prefix(NAME).is_some_and(|rest| rest.starts_with('.'));
+    match names.iter().find(is_base) {
+        None => Ok(()),
+        Some(base) => Err(damaged(format!(
+            "the document meta/{NAME} is missing, though there is meta/{base}"
+        ))),
+    }
 }
 
 /// Reads the schema if it is newer than this one, of which what has not changed is kept.

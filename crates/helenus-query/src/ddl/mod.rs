@@ -386,7 +386,7 @@ async fn commit(engine: &Arc<Engine>, before: &Schema, mut schema: Schema) -> Re
     schema.version = tried;
     match journal::store(&engine.store, before, schema).await? {
         Some(schema) => {
-            install(engine, schema).await;
+            install(engine, schema);
             Ok(true)
         }
         None => {
@@ -397,25 +397,24 @@ async fn commit(engine: &Arc<Engine>, before: &Schema, mut schema: Schema) -> Re
     }
 }
 
-/// Swaps a schema in, if it is newer. Returns when every write under way knows the indexes and views of the new one.
-async fn install(engine: &Engine, mut schema: Schema) -> bool {
-    let _installing = engine.installing.lock().await;
+/// Swaps a schema in, if it is newer. It waits for nobody: writes under way here may be waiting for other nodes, and those for this one to
+/// have the schema. Whoever builds an index or a view waits for the writes that may not know it ([`settle`]).
+fn install(engine: &Engine, mut schema: Schema) -> bool {
+    let _installing = engine.installing.lock();
     let current = engine.schema();
     if schema.document_version <= current.document_version {
         return false;
     }
-    let replaced = current.generation;
-    schema.generation = replaced + 1;
-    let has_new_follower = !schema.unbuilt().is_empty();
-    // Counters are shared by every other generation.
-    engine.writes.drained(schema.generation).await;
+    schema.generation = current.generation + 1;
     // The sweep may only begin once nobody reads the old rows any more; it needs the new set to see the new tables.
     engine.live_tables.set(&schema);
+    let are_roles_new = !Arc::ptr_eq(&current.access, &schema.access);
     engine.schema.store(Arc::new(schema));
-    engine.installed.notify_waiters();
-    if has_new_follower {
-        engine.writes.drained(replaced).await;
+    engine.writes.advance();
+    if are_roles_new {
+        engine.end_strangers();
     }
+    engine.installed.notify_waiters();
     true
 }
 
@@ -424,7 +423,7 @@ pub(crate) async fn reload(engine: &Engine) -> Result<(), CqlError> {
     let before = engine.schema();
     let newer = journal::load_newer(&engine.store, &before).await?;
     let Some(schema) = newer else { return Ok(()) };
-    if install(engine, schema).await {
+    if install(engine, schema) {
         for event in difference::events(&before, &engine.schema()) {
             let _ = engine.events.send(event);
         }
@@ -435,6 +434,20 @@ pub(crate) async fn reload(engine: &Engine) -> Result<(), CqlError> {
 /// Returns when every node that takes part serves by the documents that this node has loaded. What could not be found out in time is told in
 /// warnings: a node looks by itself every now and then.
 pub(crate) async fn agree(engine: &Engine) -> Result<Vec<String>, CqlError> {
+    ask_all_to_load(engine, false).await
+}
+
+/// Returns when no write is under way on any node that was planned against a schema before the one that this node has: all that are keep
+/// its indexes and views.
+pub(crate) async fn settle(engine: &Engine) -> Result<(), CqlError> {
+    engine.writes.settled().await;
+    match ask_all_to_load(engine, true).await?.pop() {
+        Some(why) => Err(CqlError::Server(why)),
+        None => Ok(()),
+    }
+}
+
+async fn ask_all_to_load(engine: &Engine, is_settled: bool) -> Result<Vec<String>, CqlError> {
     let Some(cluster) = engine.cluster() else {
         return Ok(Vec::new());
     };
@@ -443,7 +456,7 @@ pub(crate) async fn agree(engine: &Engine) -> Result<Vec<String>, CqlError> {
     let versions = engine.versions();
     let others = cluster.nodes().into_iter().map(|node| node.host_id);
     let others = others.filter(|node| *node != cluster.here());
-    let asked = others.map(|node| ask_to_load(engine, cluster.as_ref(), node, versions));
+    let asked = others.map(|node| ask_to_load(engine, cluster.as_ref(), node, versions, is_settled));
     Ok(join_all(asked).await.into_iter().flatten().collect())
 }
 
@@ -453,11 +466,12 @@ async fn ask_to_load(
     cluster: &dyn Cluster,
     node: uuid::Uuid,
     versions: Versions,
+    is_settled: bool,
 ) -> Option<String> {
     let deadline = engine.deadline();
     let mut backoff = Backoff::until(deadline, cluster);
     loop {
-        match cluster.load(node, versions, deadline).await {
+        match cluster.load(node, versions, is_settled, deadline).await {
             Ok(()) => return None,
             Err(error) => tracing::debug!(%node, ?error, "a node has not loaded the schema"),
         }

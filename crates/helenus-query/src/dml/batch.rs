@@ -347,9 +347,10 @@ async fn run(
         bound.plan.refuse_virtual()?;
     }
     // Locks are not held while other nodes take theirs.
-    let locked = match is_in_one_tablet(engine, bounds) {
-        true => Some(lock(engine, bounds).await?),
-        false => None,
+    let is_spread = !is_in_one_tablet(engine, bounds);
+    let locked = match is_spread {
+        true => None,
+        false => Some(lock(engine, bounds).await?),
     };
     let default_us = match timestamp_us.or(options.timestamp_us) {
         Some(timestamp_us) => timestamp_us,
@@ -371,6 +372,7 @@ async fn run(
     let together = Together {
         is_logged: kind == BatchKind::Logged,
         is_locked,
+        is_spread,
     };
     writes.commit(engine, together).await?;
     Ok(Response::Void.with(warnings))

@@ -130,6 +130,8 @@ struct Found {
 async fn build(engine: &Arc<Engine>, followed: &Followed) -> Result<(), CqlError> {
     let base = &followed.base;
     let begun = Instant::now();
+    // Rows that are written from here on bring themselves in.
+    crate::ddl::settle(engine).await?;
     let timestamp_us = engine.clock.now_us() - BEFORE_WRITERS_US;
     let mut cursor = RangeCursor::new(base, Bound::Unbounded, Bound::Unbounded, RowsWanted::all());
     let mut rows = 0;

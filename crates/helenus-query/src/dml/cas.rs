@@ -91,6 +91,7 @@ pub async fn execute(
     let together = Together {
         is_logged: false,
         is_locked: true,
+        is_spread: false,
     };
     writes.commit(engine, together).await?;
     Ok(answer(

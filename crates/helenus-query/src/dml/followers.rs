@@ -13,7 +13,7 @@ use helenus_tablet::Op;
 use super::writes::{HeaderWrite, RowWrite, WriteSet};
 use super::{index, view};
 use crate::ddl::views_of;
-use crate::engine::Engine;
+use crate::engine::{Engine, store_error};
 use crate::schema::Table;
 use crate::storage::Access;
 use crate::storage::read::{
@@ -35,7 +35,37 @@ pub struct IndexedOps {
     pub views: Vec<Op>,
 }
 
+impl RowWrite {
+    /// None for a static row.
+    fn clustering_values(&self) -> Result<Vec<Bytes>, CqlError> {
+        match self.kind {
+            KeyKind::Static => Ok(Vec::new()),
+            _ => {
+                let layout = &self.table.layout;
+                layout.decode_clustering(&self.clustering).map_err(corrupt_key)
+            }
+        }
+    }
+}
+
 impl WriteSet {
+    /// Refuses values that an index does not take, before any of the parts that are written one by one.
+    pub(crate) fn check_indexed(&self, engine: &Engine) -> Result<(), CqlError> {
+        for row in self.rows.iter().filter(|row| !row.table.indexes.is_empty()) {
+            let write = index::RowWrite {
+                partition: &row.partition,
+                kind: row.kind,
+                clustering: &row.clustering_values()?,
+                old: None,
+                shadow: None,
+                operand: &row.operand,
+                now_s: engine.clock.now_us().div_euclid(1_000_000),
+            };
+            index::entry_ops(engine, &row.table, &write)?;
+        }
+        Ok(())
+    }
+
     /// Locks the partitions whose indexes and views follow.
     pub(crate) async fn lock_indexed(&mut self, engine: &Engine) -> Result<(), CqlError> {
         let mut partitions = Vec::new();
@@ -53,7 +83,8 @@ impl WriteSet {
     }
 
     /// The operands, with the index entries and the rows of views that follow from them. The partitions of tables that have any are locked.
-    pub(crate) async fn indexed_ops(self, engine: &Engine) -> Result<IndexedOps, CqlError> {
+    pub(crate) async fn indexed_ops(mut self, engine: &Engine) -> Result<IndexedOps, CqlError> {
+        self.put_under_archived(engine).await?;
         let (mut added, mut removed) = (Vec::new(), Vec::new());
         let mut views = Vec::new();
         let mut by_row: BTreeMap<RowKey<'_>, (&RowWrite, Vec<Bytes>)> = BTreeMap::new();
@@ -88,13 +119,7 @@ impl WriteSet {
                 }
             };
             let after = self.header_after(before, table, partition);
-            let clustering = match row.kind {
-                KeyKind::Static => Vec::new(),
-                _ => table
-                    .layout
-                    .decode_clustering(&row.clustering)
-                    .map_err(corrupt_key)?,
-            };
+            let clustering = row.clustering_values()?;
             let write = index::RowWrite {
                 partition,
                 kind: row.kind,
@@ -120,6 +145,18 @@ impl WriteSet {
             removed,
             views,
         })
+    }
+
+    /// Puts what arrives late under the tombstones that shadow it, so that nothing follows from what is deleted.
+    async fn put_under_archived(&mut self, engine: &Engine) -> Result<(), CqlError> {
+        let followed = |row: &&mut RowWrite| row.table.has_followers();
+        let mut ops: Vec<Op> = self.rows.iter_mut().filter(followed).map(|row| row.op()).collect();
+        // The write itself waits for compactions.
+        let _late = engine.store.under_archived(&mut ops).await.map_err(store_error)?;
+        for (row, op) in self.rows.iter_mut().filter(followed).zip(ops) {
+            row.operand = op.operand;
+        }
+        Ok(())
     }
 
     /// A header for each partition of a table with views.

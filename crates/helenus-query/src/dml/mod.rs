@@ -343,6 +343,7 @@ pub async fn execute(
     let together = Together {
         is_logged: false,
         is_locked: locked.is_alone,
+        is_spread: false,
     };
     writes.commit(engine, together).await?;
     Ok(Response::Void.into())

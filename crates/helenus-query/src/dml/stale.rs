@@ -152,8 +152,8 @@ impl Engine {
     }
 
     async fn remove_stale(self: &Arc<Self>, stale: &StaleEntries) -> Result<u64, CqlError> {
+        let _epoch = self.writes.enter();
         let schema = self.schema();
-        let _epoch = self.writes.enter(schema.generation);
         let found = schema.stored_tables().find_map(|table| {
             let of_index = |index: &&Arc<Index>| index.table.number.0 == stale.index;
             let index = table.indexes.iter().find(of_index)?;

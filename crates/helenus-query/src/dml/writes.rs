@@ -30,6 +30,22 @@ pub struct RowWrite {
     pub operand: Bytes,
 }
 
+impl RowWrite {
+    /// The merge operand, and where it is to be merged.
+    pub(super) fn op(&self) -> Op {
+        let (table, partition) = (self.table.number, &self.partition);
+        let key = match self.kind {
+            KeyKind::Static => key::static_key(table, partition.token, &partition.bytes),
+            _ => key::row_key(table, partition.token, &partition.bytes, &self.clustering),
+        };
+        Op {
+            token: partition.token,
+            key,
+            operand: self.operand.clone(),
+        }
+    }
+}
+
 /// A partition deletion, or range tombstones.
 #[derive(Clone)]
 pub struct HeaderWrite {
@@ -187,14 +203,7 @@ impl WriteSet {
             let key = key::header_key(write.table.number, write.partition.token, &write.partition.bytes);
             batch.merge(write.partition.token, key, write.header.encode());
         }
-        for write in self.rows {
-            let (table, partition) = (write.table.number, &write.partition);
-            let key = match write.kind {
-                KeyKind::Static => key::static_key(table, partition.token, &partition.bytes),
-                _ => key::row_key(table, partition.token, &partition.bytes, &write.clustering),
-            };
-            batch.merge(partition.token, key, write.operand);
-        }
+        batch.ops.extend(self.rows.iter().map(RowWrite::op));
         batch.ops
     }
 

@@ -15,6 +15,7 @@ use helenus_tablet::{Store, StoreConfig, StoreStats};
 use tokio::sync::{Mutex, Notify, broadcast};
 
 use crate::access::{AccessControl, Door};
+use crate::client_memory::ClientMemory;
 use crate::clients::Clients;
 use crate::clock::{Clock, TimestampSource};
 use crate::cluster::{Cluster, Source, coordinate, read_timeout};
@@ -61,6 +62,8 @@ pub struct Limits {
     pub prepared_cache_bytes: usize,
     /// Bytes of rows after which a page ends early, whatever its size in rows.
     pub page_bytes_max: usize,
+    /// Memory for clients' requests and answers; when it is short, pages end early.
+    pub client_memory_bytes: usize,
     /// How long a request may take when other nodes are asked.
     pub request_timeout: Duration,
 }
@@ -75,6 +78,7 @@ impl Default for Limits {
             tombstone_failure_threshold: 100_000,
             prepared_cache_bytes: 128 << 20,
             page_bytes_max: 64 << 20,
+            client_memory_bytes: usize::MAX,
             request_timeout: Duration::from_secs(10),
         }
     }
@@ -110,6 +114,8 @@ pub struct Engine {
     pub traces: Traces,
     /// Who is connected.
     pub clients: Clients,
+    /// What they hold.
+    pub client_memory: Arc<ClientMemory>,
     pub(crate) writes: WriteEpochs,
     /// Wakes those who wait for a newer schema.
     pub(crate) installed: Notify,
@@ -117,8 +123,10 @@ pub struct Engine {
     pub stale: StaleCounts,
     /// Indexes and views that are being built here.
     pub(crate) builds: Builds,
+    /// Held while a newer schema is read.
+    pub(crate) loading: Mutex<()>,
     /// Held while a schema is put in place.
-    pub(crate) installing: Mutex<()>,
+    pub(crate) installing: parking_lot::Mutex<()>,
     /// Set once the node is one of several.
     pub(crate) cluster: OnceLock<Arc<dyn Cluster>>,
     prepared: PreparedStatements,
@@ -141,6 +149,8 @@ impl Engine {
         let schema = crate::ddl::load(&store).await?;
         live_tables.set(&schema);
         let timestamps = TimestampSource::default();
+        // The machine's clock may have been set back since the node was last there.
+        timestamps.raise(store.clock_us());
         store.keep_clock_beyond(timestamps.last_us());
         Ok(Arc::new(Engine {
             headers,
@@ -158,8 +168,10 @@ impl Engine {
             locks: PartitionLocks::default(),
             traces: Traces::default(),
             clients: Clients::default(),
+            client_memory: ClientMemory::new(config.limits.client_memory_bytes),
             writes: WriteEpochs::default(),
-            installing: Mutex::default(),
+            loading: Mutex::default(),
+            installing: parking_lot::Mutex::default(),
             installed: Notify::default(),
             stale: StaleCounts::default(),
             builds: Builds::default(),
@@ -191,7 +203,7 @@ impl Engine {
         let keyspace = options.keyspace(client);
         let (planned, _epoch) = trace::parsing(|| {
             let parsed = self.parse(text)?;
-            let epoch = writes(&parsed.statement).then(|| self.writes.enter(self.schema.load().generation));
+            let epoch = writes(&parsed.statement).then(|| self.writes.enter());
             Ok((self.plan(keyspace, &parsed)?, epoch))
         })?;
         if planned.markers.bind(&options.values).is_err() {
@@ -210,9 +222,7 @@ impl Engine {
         prepared: &Prepared,
         options: &QueryOptions,
     ) -> Result<Outcome, CqlError> {
-        let _epoch = prepared
-            .is_write
-            .then(|| self.writes.enter(self.schema.load().generation));
+        let _epoch = prepared.is_write.then(|| self.writes.enter());
         let planned = self.current_plan(prepared)?;
         let keyspace = prepared.keyspace.as_deref();
         self.authorize(client, keyspace, &planned)?;
@@ -245,9 +255,7 @@ impl Engine {
 
     /// Goes on with write timestamps from where the former owners of the open tablets were.
     pub fn follow_former_owners(&self) {
-        if let Ok(clock_us) = self.store.clock_us() {
-            self.timestamps.raise(clock_us);
-        }
+        self.timestamps.raise(self.store.clock_us());
     }
 
     /// Takes note of another node's clock of write timestamps.
@@ -380,7 +388,7 @@ impl Engine {
         options: &QueryOptions,
     ) -> Result<Outcome, CqlError> {
         consistency::check_request(options.consistency)?;
-        let _epoch = self.writes.enter(self.schema.load().generation);
+        let _epoch = self.writes.enter();
         let keyspace = options.keyspace(client);
         let batch = PlannedBatch::plan(self, client, keyspace, kind, statements)?;
         for planned in batch.planned() {

@@ -1,5 +1,6 @@
 //! Who the engine's clients are, and what they may do.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use helenus_cql::error::CqlError;
@@ -16,13 +17,25 @@ impl Engine {
         self.control.authenticates
     }
 
-    /// Lets a client in that says who it is.
+    /// Lets a client in that says from that address who it is.
     ///
     /// # Errors
     /// [`CqlError::BadCredentials`], with Cassandra's words.
-    pub async fn log_in(&self, token: &[u8]) -> Result<Arc<User>, CqlError> {
+    pub async fn log_in(&self, address: IpAddr, token: &[u8]) -> Result<Arc<User>, CqlError> {
         let credentials = Credentials::from_token(token)?;
-        self.door.open(&self.schema().access, credentials).await
+        self.door.open(&self.schema().access, address, credentials).await
+    }
+
+    /// True if somebody who has logged in may stay: the role is still there, and still may.
+    pub fn may_stay(&self, user: &str) -> bool {
+        self.schema().access.role(user).is_some_and(|role| role.can_login)
+    }
+
+    /// Ends the connections of those who may not stay.
+    pub(crate) fn end_strangers(&self) {
+        if self.control.authenticates {
+            self.clients.end_unless(|user| self.may_stay(user));
+        }
     }
 
     /// Makes `cassandra` a superuser with that password; without one, with its own name for a password, if there are no roles at all.

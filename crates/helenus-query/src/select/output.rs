@@ -1,6 +1,7 @@
 //! From rows that pass to result rows: limits, groups, sorting, and where a page ends.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use helenus_cql::error::CqlError;
@@ -9,10 +10,11 @@ use helenus_row::Order;
 
 use super::group::GroupMaker;
 use super::limits::Limits;
-use super::paging::PagingState;
+use super::paging::{PagingState, mark};
 use super::plan::{Aggregation, SelectPlan};
 use super::row_view::RowView;
 use super::similarity::nearest_first;
+use crate::client_memory::{CHARGED_STEP, Charge, ClientMemory};
 use crate::response::{RowsBuilder, RowsContent};
 use crate::selection::Collector;
 use crate::storage::read::PartitionKey;
@@ -65,6 +67,9 @@ pub(super) struct Output<'a> {
     has_open_group: bool,
     limits: Limits,
     page: Option<PageLimit>,
+    memory: &'a Arc<ClientMemory>,
+    /// What the rows take, if that is much.
+    charge: Option<Charge>,
     counted: u32,
     counted_in_partition: u32,
     last: Option<PagingState>,
@@ -82,6 +87,7 @@ impl<'a> Output<'a> {
         ctx: EvalContext<'a>,
         limits: Limits,
         page: Option<PageLimit>,
+        memory: &'a Arc<ClientMemory>,
     ) -> Result<Output<'a>, CqlError> {
         let is_sorted = !plan.sort_columns.is_empty() || plan.nearest.is_some();
         Ok(Output {
@@ -104,6 +110,8 @@ impl<'a> Output<'a> {
             has_open_group: false,
             limits,
             page,
+            memory,
+            charge: None,
             counted: 0,
             counted_in_partition: 0,
             last: None,
@@ -222,6 +230,7 @@ impl<'a> Output<'a> {
             return;
         }
         self.last = Some(PagingState {
+            table: mark(self.plan.table.id),
             partition_key: row.partition.bytes.clone(),
             clustering: if is_partition_done {
                 None
@@ -240,10 +249,24 @@ impl<'a> Output<'a> {
         if self.sorted.is_some() {
             return false;
         }
-        self.is_page_full = self
-            .page
-            .is_some_and(|page| self.counted >= page.rows || self.builder.len_bytes() >= page.bytes);
+        let len = self.builder.len_bytes();
+        let is_memory_short = self.charge(len);
+        let is_full = |page: PageLimit| self.counted >= page.rows || len >= page.bytes || is_memory_short;
+        self.is_page_full = self.page.is_some_and(is_full);
         self.is_page_full || self.counted >= self.limits.rows
+    }
+
+    /// Counts what the rows take. True if there is little left.
+    fn charge(&mut self, len: usize) -> bool {
+        let charged = self.charge.as_ref().map_or(0, Charge::bytes);
+        if len < charged + CHARGED_STEP {
+            return false;
+        }
+        match &mut self.charge {
+            Some(charge) => charge.set(len),
+            None => self.charge = Some(self.memory.charge(len)),
+        }
+        self.memory.is_short()
     }
 
     fn sort_keys(&self, view: &dyn RowView) -> Vec<Option<Bytes>> {

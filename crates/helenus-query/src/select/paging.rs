@@ -1,20 +1,27 @@
-//! Where a page ended. Opaque to clients; versioned and checksummed, so that anything else is refused.
+//! Where a page ended. Opaque to clients; versioned and checksummed, so that anything else is refused. Whoever makes one up can get the
+//! checksum right: what a state says is held against the table before it is used.
 //!
-//! `version 1 | flags 1 | remaining u32 | remaining in partition u32 | key length u32 | key | clustering | crc 4`
+//! `version 1 | flags 1 | table u32 | remaining u32 | remaining in partition u32 | key length u32 | key | clustering | crc 4`
 //! (big-endian). Without the flag `HAS_CLUSTERING` the partition is done.
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
 use helenus_cql::error::CqlError;
+use helenus_row::key::split_partition_key;
 use helenus_row::murmur3_token;
+use uuid::Uuid;
 
-const VERSION: u8 = 1;
+use crate::schema::Table;
+
+const VERSION: u8 = 2;
 const HAS_CLUSTERING: u8 = 1;
-const HEAD_LEN: usize = 14;
+const HEAD_LEN: usize = 18;
 const CHECK_LEN: usize = 4;
 
 /// The last row that was given, and what the limits still allow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PagingState {
+    /// Of which table, as [`mark`] says it.
+    pub table: u32,
     /// Serialized partition key.
     pub partition_key: Bytes,
     /// Encoded clustering of the last row; none if the partition is done.
@@ -26,13 +33,20 @@ pub struct PagingState {
 }
 
 /// Cassandra's refusal.
-fn invalid() -> CqlError {
+pub(super) fn invalid() -> CqlError {
     CqlError::Protocol("Invalid value for the paging state".to_owned())
 }
 
 /// Refuses what is no paging state, of statements that make no use of it.
 pub(crate) fn check_paging_state(state: &Bytes) -> Result<(), CqlError> {
     PagingState::decode(state).map(drop)
+}
+
+/// What a state says of its table: enough to tell it from others.
+pub(super) fn mark(id: Uuid) -> u32 {
+    let (most, least) = id.as_u64_pair();
+    let folded = most ^ least;
+    (folded ^ (folded >> 32)) as u32
 }
 
 fn check(bytes: &[u8]) -> [u8; CHECK_LEN] {
@@ -51,6 +65,7 @@ impl PagingState {
         } else {
             0
         });
+        out.put_u32(self.table);
         out.put_u32(self.remaining);
         out.put_u32(self.remaining_in_partition);
         // A partition key is no longer than 65535 bytes.
@@ -70,8 +85,10 @@ impl PagingState {
         if *found != check(body) {
             return Err(invalid());
         }
-        let [version, flags, a, b, c, d, e, f, g, h, i, j, k, l] = *head;
-        let key_len = usize::try_from(u32::from_be_bytes([i, j, k, l])).map_err(|_| invalid())?;
+        let [version, flags, numbers @ ..] = *head;
+        let mut numbers = &numbers[..];
+        let (table, remaining) = (numbers.get_u32(), numbers.get_u32());
+        let (remaining_in_partition, key_len) = (numbers.get_u32(), numbers.get_u32() as usize);
         let (key, clustering) = rest.split_at_checked(key_len).ok_or_else(invalid)?;
         if version != VERSION || flags & !HAS_CLUSTERING != 0 {
             return Err(invalid());
@@ -79,9 +96,29 @@ impl PagingState {
         Ok(PagingState {
             partition_key: bytes.slice_ref(key),
             clustering: (flags & HAS_CLUSTERING != 0).then(|| bytes.slice_ref(clustering)),
-            remaining: u32::from_be_bytes([a, b, c, d]),
-            remaining_in_partition: u32::from_be_bytes([e, f, g, h]),
+            table,
+            remaining,
+            remaining_in_partition,
         })
+    }
+
+    /// This, if it is one of that table.
+    ///
+    /// # Errors
+    /// `Invalid value for the paging state`, if it is another's, or no key of the table is like that.
+    pub fn of(self, table: &Table) -> Result<PagingState, CqlError> {
+        let key = &self.partition_key;
+        let is_key = !key.is_empty()
+            && key.len() <= usize::from(u16::MAX)
+            && split_partition_key(key, table.partition_key_count).is_ok();
+        let is_clustering = match &self.clustering {
+            Some(clustering) => table.layout.decode_clustering(clustering).is_ok(),
+            None => true,
+        };
+        match self.table == mark(table.id) && is_key && is_clustering {
+            true => Ok(self),
+            false => Err(invalid()),
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use super::PagingState;
 
 fn state(clustering: Option<&'static [u8]>) -> PagingState {
     PagingState {
+        table: 5,
         partition_key: Bytes::from_static(b"key"),
         clustering: clustering.map(Bytes::from_static),
         remaining: 7,

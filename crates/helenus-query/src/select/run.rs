@@ -58,7 +58,8 @@ pub async fn execute(
     let limits = Limits::bind(plan, &ctx)?;
     plan.selection.check_constants(&ctx)?;
     let state = options.paging_state.as_ref();
-    let resume = state.map(PagingState::decode).transpose()?;
+    let resume = state.map(|state| PagingState::decode(state)?.of(&plan.table));
+    let resume = resume.transpose()?;
     let is_paged = limits.are_paged(plan, options);
     let resume = resume.filter(|_| is_paged);
     if let (Some(point), None) = (&plan.point, &resume) {
@@ -95,7 +96,7 @@ async fn read(run: &mut Run<'_>, limits: Limits, options: &QueryOptions) -> Resu
         },
         None => limits,
     };
-    let mut output = Output::new(plan, ctx, limits, page)?;
+    let mut output = Output::new(plan, ctx, limits, page, &run.engine.client_memory)?;
     if limits.rows > 0 {
         match plan.table.kind {
             TableKind::Virtual => {

@@ -1,10 +1,11 @@
 //! Where the rows of a SELECT come from, partition by partition: given keys, a range of tokens, an index.
 
 use helenus_cql::error::CqlError;
+use helenus_row::murmur3_token;
 
 use super::filter::Filter;
 use super::index_read::{BaseRange, IndexLookup, IndexSource, choose};
-use super::paging::PagingState;
+use super::paging::{self, PagingState};
 use super::run::Run;
 use super::token::TokenBounds;
 use crate::engine::Engine;
@@ -230,6 +231,9 @@ impl Run<'_> {
         let Some(bounds) = self.plan.restrictions.token_bounds(&self.ctx)? else {
             return Ok(None);
         };
+        if resume.is_some_and(|state| !bounds.contains(murmur3_token(&state.partition_key))) {
+            return Err(paging::invalid());
+        }
         Ok(Some(match lookup {
             Some(lookup) => {
                 let range = BaseRange::Tokens(bounds);
@@ -248,6 +252,9 @@ impl Run<'_> {
         lookup: Option<IndexLookup>,
     ) -> Result<Source, CqlError> {
         let (table, resume) = (&self.plan.table, self.resume.as_ref());
+        if resume.is_some_and(|state| !keys.iter().any(|key| key.bytes == state.partition_key)) {
+            return Err(paging::invalid());
+        }
         // Cassandra's pager reads one partition after another.
         if self.consistency.is_serial() && keys.len() > 1 && !self.is_paged {
             return Err(CqlError::invalid(

@@ -6,15 +6,47 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use helenus_row::compact::{self, RowFilter, TableState};
-use helenus_row::{ByteRange, CellRules, KeyKind, TableId, key, merge};
-use helenus_tablet::{Below, CompactFilter, CompactionContext, Decision, HookError, Hooks, Verdict};
+use helenus_row::{ByteRange, CellRules, KeyKind, TableId, archive, key, merge};
+use helenus_tablet::{
+    Archives, Below, CompactFilter, CompactionContext, Decision, HookError, Hooks, Verdict,
+};
 
 use super::HeaderTables;
-use crate::schema::Schema;
+use crate::schema::{Schema, Table, TableOptions};
 
 /// Tombstones are kept this long whatever is below, so that a write that is still under way with an older timestamp
 /// stays deleted.
 const PURGE_GRACE_S: i64 = 10;
+
+/// For so long after a deletion a write that arrives late and is older stays deleted, in a table whose `gc_grace_seconds` is Cassandra's default.
+const LATE_WINDOW_S: i64 = 600;
+
+/// Numbers from here on are the node's own, as that of the batch log: no client writes there.
+const RESERVED: u32 = 0xFFFF_FF00;
+
+/// What a compaction asks of a table.
+#[derive(Clone, Debug, Default)]
+struct LiveTable {
+    rules: CellRules,
+    late_window_s: i64,
+}
+
+impl LiveTable {
+    fn of(table: &Table) -> LiveTable {
+        LiveTable {
+            rules: table.purgeable_cells(),
+            // Nobody but the node writes to a view.
+            late_window_s: if table.is_view() { 0 } else { late_window_s(&table.options) },
+        }
+    }
+}
+
+fn late_window_s(options: &TableOptions) -> i64 {
+    match options.gc_grace_s {
+        gc_grace_s if gc_grace_s == TableOptions::default().gc_grace_s => LATE_WINDOW_S,
+        gc_grace_s => i64::from(gc_grace_s),
+    }
+}
 
 /// The tables that exist, each with what it says of its cells: compaction sweeps the rows of any other
 /// table and the cells of those columns. Unknown until the schema is read, and then nothing is swept.
@@ -25,7 +57,7 @@ pub struct LiveTables {
 
 #[derive(Debug)]
 struct Known {
-    tables: HashMap<TableId, CellRules>,
+    tables: HashMap<TableId, LiveTable>,
     /// The hidden tables of indexes.
     indexes: HashSet<TableId>,
     /// Tables of this number and above are made by schemas that are newer than the one known.
@@ -35,11 +67,17 @@ struct Known {
 impl LiveTables {
     /// Replaces the set by the tables of a schema and the hidden tables of their indexes.
     pub fn set(&self, schema: &Schema) {
-        let tables = schema
-            .stored_tables()
-            .flat_map(|table| table.indexes.iter().map(|index| &index.table).chain([table]))
-            .map(|table| (table.number, table.purgeable_cells()))
-            .collect();
+        let of_index = |table: &Table| LiveTable {
+            late_window_s: 0,
+            ..LiveTable::of(table)
+        };
+        let tables = schema.stored_tables().flat_map(|table| {
+            let indexes = table.indexes.iter().map(|index| &index.table);
+            indexes
+                .map(move |index| (index.number, of_index(index)))
+                .chain([(table.number, LiveTable::of(table))])
+        });
+        let tables = tables.collect();
         let indexes = schema.stored_tables().flat_map(|table| &table.indexes);
         let indexes = indexes.map(|index| index.table.number).collect();
         self.known.store(Arc::new(Some(Known {
@@ -57,17 +95,33 @@ impl LiveTables {
             .is_some_and(|known| known.indexes.contains(&table))
     }
 
-    fn state(&self, table: TableId) -> TableState {
-        let live = |rules| TableState::Live {
-            purge_grace_s: PURGE_GRACE_S,
-            rules,
-        };
+    /// The table, unless it is known to be gone. What is not known to be there is kept as Cassandra's defaults have it.
+    fn get(&self, table: TableId) -> Option<LiveTable> {
         match self.known.load().as_ref() {
-            Some(known) if table.0 < known.next_number => {
-                known.tables.get(&table).cloned().map_or(TableState::Gone, live)
-            }
-            _ => live(CellRules::default()),
+            Some(known) if table.0 < known.next_number => known.tables.get(&table).cloned(),
+            _ => Some(LiveTable {
+                rules: CellRules::default(),
+                late_window_s: LATE_WINDOW_S,
+            }),
         }
+    }
+
+    fn late_window_s(&self, table: TableId) -> i64 {
+        match self.known.load().as_ref() {
+            _ if table.0 >= RESERVED => 0,
+            Some(known) if table.0 < known.next_number => {
+                known.tables.get(&table).map_or(0, |table| table.late_window_s)
+            }
+            _ => LATE_WINDOW_S,
+        }
+    }
+
+    fn state(&self, table: TableId) -> TableState {
+        self.get(table).map_or(TableState::Gone, |table| TableState::Live {
+            purge_grace_s: PURGE_GRACE_S,
+            late_window_s: table.late_window_s,
+            rules: table.rules,
+        })
     }
 }
 
@@ -95,13 +149,66 @@ impl Hooks for RowHooks {
     }
 
     fn may_copy(&self, key: &[u8]) -> bool {
-        key.first_chunk()
-            .is_none_or(|table| !self.headers.contains(TableId(u32::from_be_bytes(*table))))
+        table_of(key).is_none_or(|table| !self.headers.contains(table))
     }
 
     fn keeps_partition(&self, key: &[u8]) -> bool {
-        key.first_chunk()
-            .is_some_and(|table| self.live_tables.is_index(TableId(u32::from_be_bytes(*table))))
+        table_of(key).is_some_and(|table| self.live_tables.is_index(table))
+    }
+
+    fn table_of(&self, key: &[u8]) -> u32 {
+        table_of(key).map_or(0, |table| table.0)
+    }
+
+    fn oldest_us(&self, key: &[u8], operand: &Bytes) -> Result<Option<i64>, HookError> {
+        let kind = key::key_kind(key).map_err(|error| HookError(error.to_string()))?;
+        archive::oldest_us(kind, operand).map_err(|error| HookError(error.to_string()))
+    }
+
+    fn archive(&self, key: &[u8], row: &Bytes) -> Result<Option<(Bytes, Bytes)>, HookError> {
+        let parts = key::split_key(key).map_err(|error| HookError(error.to_string()))?;
+        let window_s = self.live_tables.late_window_s(parts.table);
+        if window_s == 0 {
+            return Ok(None);
+        }
+        let tombstones = archive::tombstones_of(parts.kind, row, window_s)
+            .map_err(|error| HookError(error.to_string()))?;
+        let archived = tombstones.map(|tombstones| Ok((archive::archive_key(key)?, tombstones)));
+        archived
+            .transpose()
+            .map_err(|error: helenus_row::KeyError| HookError(error.to_string()))
+    }
+
+    fn is_archive(&self, key: &[u8]) -> bool {
+        archive::is_archive_key(key)
+    }
+
+    fn archives_over(&self, key: &[u8]) -> Option<Archives> {
+        let table = table_of(key)?;
+        if self.live_tables.late_window_s(table) == 0 {
+            return None;
+        }
+        let header = match self.headers.contains(table) {
+            true => Some(archive::archived_header_key(key).ok()?),
+            false => None,
+        };
+        Some(Archives {
+            row: archive::archive_key(key).ok()?,
+            header,
+        })
+    }
+
+    fn under_archived(
+        &self,
+        key: &[u8],
+        operand: &Bytes,
+        row: Option<&Bytes>,
+        header: Option<&Bytes>,
+        now_ms: i64,
+    ) -> Result<Bytes, HookError> {
+        let parts = key::split_key(key).map_err(|error| HookError(error.to_string()))?;
+        archive::under_tombstones(&parts, operand, row, header, now_ms.div_euclid(1000))
+            .map_err(|error| HookError(error.to_string()))
     }
 
     fn token_of(&self, key: &[u8]) -> Option<i64> {
@@ -113,9 +220,11 @@ impl Hooks for RowHooks {
     }
 
     fn compaction(&self, context: &CompactionContext) -> Box<dyn CompactFilter> {
+        let newer = context.newer.clone();
         let context = compact::CompactionContext {
             forgets_headers: true,
             now_s: context.now_ms.div_euclid(1000),
+            newer: Arc::new(move |table| newer(table.0)),
         };
         let live_tables = self.live_tables.clone();
         let tables: TableStates = Box::new(move |table| live_tables.state(table));
@@ -123,6 +232,12 @@ impl Hooks for RowHooks {
             rows: RowFilter::new(context, tables),
         })
     }
+}
+
+/// The table that a stored key, or the beginning of one, belongs to.
+fn table_of(key: &[u8]) -> Option<TableId> {
+    let number = key.first_chunk()?;
+    Some(TableId(u32::from_be_bytes(*number)))
 }
 
 type TableStates = Box<dyn FnMut(TableId) -> TableState + Send + Sync>;
@@ -160,6 +275,7 @@ impl CompactFilter for Filter {
             },
             waits: verdict.waits,
             is_dead: verdict.is_dead,
+            uncovers: verdict.uncovers,
         })
     }
 

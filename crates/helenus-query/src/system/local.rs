@@ -11,6 +11,7 @@ use super::row::{blob, inet, int, row, text, text_set, uuid};
 use crate::cluster::Node;
 use crate::engine::Engine;
 use crate::schema::Table;
+use crate::trace;
 
 pub(super) const PARTITIONER: &str = "org.apache.cassandra.dht.Murmur3Partitioner";
 /// The language that drivers are told.
@@ -255,7 +256,7 @@ fn prepared_statements(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
                 [
                     ("prepared_id", blob(prepared.id)),
                     ("logged_keyspace", prepared.keyspace.as_ref().and_then(text)),
-                    ("query_string", text(&prepared.query)),
+                    ("query_string", text(trace::without_password(&prepared.query))),
                 ],
             )
         })

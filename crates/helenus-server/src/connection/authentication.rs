@@ -1,5 +1,6 @@
 //! A client that is asked who it is (Cassandra's `AuthResponse` and the state of its `ServerConnection`).
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::task::Context;
 
@@ -17,6 +18,7 @@ use super::subject::Subject;
 use super::{Connection, Phase, REQUEST_OVERHEAD_BYTES};
 use crate::backend::Backend;
 use crate::breakdown::Arrival;
+use crate::log_limit::shown;
 use crate::metrics::RequestKind;
 use crate::shared::Shared;
 
@@ -40,6 +42,10 @@ impl<B: Backend> Connection<B> {
             let message = "Unexpected message SASL_RESPONSE, the one before is not answered yet".to_owned();
             return self.send_error(version, header.stream, CqlError::Protocol(message));
         }
+        let envelope = match self.decoder.decompress(envelope) {
+            Ok(envelope) => envelope,
+            Err(error) => return self.refuse_one(error),
+        };
         let cost_bytes = envelope.body.len() + REQUEST_OVERHEAD_BYTES;
         let token = match RequestMessage::decode(envelope).map(|message| message.request) {
             Ok(Request::AuthResponse(response)) => response.token.unwrap_or_default(),
@@ -61,11 +67,15 @@ impl<B: Backend> Connection<B> {
         let (found, logging_in) = oneshot::channel();
         self.logging_in = Some(logging_in);
         let peer = self.peer;
-        let logged_in = run_log_in(self.shared.clone(), token, found);
+        let limit = self.shared.clone();
+        let logged_in = run_log_in(self.shared.clone(), peer.ip(), token, found);
         let told = async move {
             let ran = logged_in.await;
-            if let Err(error) = &ran.result {
-                tracing::info!(%peer, %error, "a client was not let in");
+            if let Err(error) = &ran.result
+                && let Some(suppressed) = limit.refusals.take()
+            {
+                let error = shown(&error.to_string());
+                tracing::info!(%peer, %error, suppressed, "a client was not let in");
             }
             ran
         };
@@ -79,6 +89,8 @@ impl<B: Backend> Connection<B> {
         if let Some(connected) = &self.connected {
             connected.logged_in(&user.name);
         }
+        // The role may have gone while its password was looked at, when nobody knew of this connection.
+        self.ending |= !self.shared.backend.may_stay(&user);
         self.client = Arc::new(ClientState {
             keyspace: self.client.keyspace.clone(),
             user: Some(user),
@@ -90,10 +102,11 @@ impl<B: Backend> Connection<B> {
 
 async fn run_log_in<B: Backend>(
     shared: Arc<Shared<B>>,
+    address: IpAddr,
     token: Bytes,
     found: oneshot::Sender<Arc<User>>,
 ) -> Ran<B::Prepared> {
-    let result = shared.backend.log_in(token).await.map(|user| {
+    let result = shared.backend.log_in(address, token).await.map(|user| {
         // The connection may be gone.
         let _ = found.send(user);
         Response::AuthSuccess(AuthSuccess::default()).into()

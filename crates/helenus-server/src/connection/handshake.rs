@@ -101,9 +101,13 @@ impl<B: Backend> Connection<B> {
         );
     }
 
-    /// From now on the connection may be silent for as long as one that has started up.
+    /// From now on, if the client may ask, its requests may be long, and it may be silent for as long as one that has started up.
     pub(super) fn await_requests(&mut self) {
-        if let (Phase::Started(_), Some(idle_timeout)) = (self.phase, self.shared.config.idle_timeout) {
+        let Phase::Started(_) = self.phase else {
+            return;
+        };
+        self.decoder.set_max_body_len(self.shared.config.body_len_max());
+        if let Some(idle_timeout) = self.shared.config.idle_timeout {
             let expires = Instant::now() + idle_timeout;
             self.deadline.as_mut().reset(expires.into());
         }

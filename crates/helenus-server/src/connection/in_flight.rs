@@ -12,6 +12,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use helenus_cql::error::CqlError;
 use helenus_cql::frame::{ProtocolVersion, Response, ResponseMessage};
+use helenus_query::client_memory::Charge;
 use helenus_query::trace::Work;
 use tokio::task::{JoinHandle, coop};
 
@@ -39,6 +40,8 @@ pub(super) struct Answered {
     /// When it was ready.
     pub at: Instant,
     pub remarks: Option<Box<Remarks>>,
+    /// What it takes until it is encoded, if that is much.
+    pub charge: Option<Charge>,
 }
 
 /// What is to be told of a request when its answer has left.
@@ -193,6 +196,7 @@ fn broken() -> Answered {
         message: Response::Error(CqlError::Server(message)).into(),
         at: Instant::now(),
         remarks: None,
+        charge: None,
     }
 }
 

@@ -1,6 +1,5 @@
 //! What a connection takes in, and when it begins.
 
-use std::future::Future;
 use std::io;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
@@ -8,6 +7,7 @@ use std::time::{Duration, Instant};
 use helenus_cql::error::CqlError;
 use tokio::task::coop;
 
+use super::memory::{STRANGERS_BODY_LEN_MAX, overloaded};
 use super::waiting::{Last, Waiting};
 use super::{Connection, OUTPUT_LEN_MAX, Phase};
 use crate::backend::Backend;
@@ -22,8 +22,6 @@ const RUNNING_ALWAYS: usize = 32;
 /// Requests that compute for long, on the whole node, above which a connection begins no second one: they would only take the
 /// threads from each other.
 const BUSY_MAX: usize = 128;
-/// How often a connection looks again when others use up what the node can run.
-const ROOM_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 impl<B: Backend> Connection<B> {
     /// Takes in what has arrived, and begins what may begin.
@@ -66,7 +64,7 @@ impl<B: Backend> Connection<B> {
     fn take_in(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
         let mut progress = false;
         while self.may_take_in() {
-            match self.decoder.decode(&mut self.input) {
+            match self.decoder.decode_as_sent(&mut self.input) {
                 Ok(Some(envelope)) => {
                     progress = true;
                     self.waiting.push(Waiting {
@@ -75,6 +73,7 @@ impl<B: Backend> Connection<B> {
                         last_byte: self.last_read,
                     });
                 }
+                Ok(None) if !self.may_grow(cx) => break,
                 Ok(None) => match self.read_more(cx)? {
                     Poll::Ready(0) => {
                         progress = true;
@@ -89,7 +88,7 @@ impl<B: Backend> Connection<B> {
                         break;
                     }
                 },
-                Err(error) if error.len.is_some() => {
+                Err(error) if self.may_skip(error.len) => {
                     progress = true;
                     self.refuse_one(error);
                 }
@@ -103,39 +102,35 @@ impl<B: Backend> Connection<B> {
     }
 
     fn may_take_in(&self) -> bool {
-        let is_patient = self.waiting.is_empty() || (!self.waiting.is_full() && self.shared.may_wait_more());
-        // How the bytes behind STARTUP are to be read is known when it has been served.
-        let is_readable = self.waiting.is_empty() || self.phase != Phase::Starting;
-        !self.ending
-            && self.waiting.last.is_none()
-            && is_patient
-            && is_readable
-            && self.output_len() < OUTPUT_LEN_MAX
+        // How the bytes behind STARTUP are to be read is known when it has been served, and a stranger's requests come one by one.
+        let is_patient = self.waiting.is_empty()
+            || (matches!(self.phase, Phase::Started(_))
+                && !self.waiting.is_full()
+                && self.shared.may_hold(0));
+        !self.ending && self.waiting.last.is_none() && is_patient && self.output_len() < self.output_len_max()
+    }
+
+    /// Whether what is no request may be skipped, if it is so long.
+    fn may_skip(&self, len: Option<usize>) -> bool {
+        let is_started = matches!(self.phase, Phase::Started(_));
+        len.is_some_and(|len| is_started || len <= STRANGERS_BODY_LEN_MAX)
     }
 
     /// False while requests have to wait for others to finish. One that asked to be told of a lack of room is not held back for it.
     fn may_begin(&mut self, cx: &mut Context<'_>) -> bool {
-        let has_room = self.throw_on_overload || self.has_room();
+        let has_room = self.throw_on_overload || {
+            let needed = self.waiting.front().map_or(0, |next| self.needed(&next.envelope));
+            self.has_room(needed)
+        };
         let own = self.in_flight.len();
         let may_run = own < RUNNING_ALWAYS || self.shared.may_run_more();
         let may_compute = own == 0 || self.shared.busy.count() < BUSY_MAX;
         if has_room && may_run && may_compute {
-            self.room_timer = None;
             return true;
         }
-        // Others may make room, of which nobody tells this connection; and what waits becomes stale.
-        let timer = self
-            .room_timer
-            .get_or_insert_with(|| Box::pin(tokio::time::sleep(ROOM_POLL_INTERVAL)));
-        if timer.as_mut().poll(cx).is_ready() {
-            self.room_timer = None;
-            cx.waker().wake_by_ref();
-        }
+        // What waits becomes stale too.
+        self.wait_for_room(cx);
         false
-    }
-
-    pub(super) fn has_room(&self) -> bool {
-        self.in_flight_bytes < self.shared.config.connection_in_flight_bytes && self.shared.has_room()
     }
 
     /// Refuses a request that has waited for too long.
@@ -161,11 +156,4 @@ impl<B: Backend> Connection<B> {
         }
         true
     }
-}
-
-/// As Cassandra says it.
-pub(super) fn overloaded() -> CqlError {
-    CqlError::Overloaded(
-        "Server is in overloaded state. Cannot accept more requests at this point".to_owned(),
-    )
 }

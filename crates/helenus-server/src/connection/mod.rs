@@ -11,6 +11,7 @@ mod authentication;
 mod handshake;
 mod in_flight;
 mod input;
+mod memory;
 mod report;
 mod requests;
 mod socket;
@@ -35,7 +36,7 @@ use futures::stream::FuturesUnordered;
 use helenus_cql::frame::response::{Event, EventType, QueryResult};
 use helenus_cql::frame::{Decoder, Direction, EnvelopeError, OutputEncoder, ProtocolVersion, Response};
 use helenus_query::access::User;
-use helenus_query::clients::Connected;
+use helenus_query::clients::{Client, Connected};
 use helenus_query::request::ClientState;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::coop;
@@ -43,6 +44,7 @@ use tokio::time::Sleep;
 
 pub(crate) use self::in_flight::Busy;
 use self::in_flight::{Done, InFlight};
+use self::memory::{Memory, STRANGERS_BODY_LEN_MAX};
 use self::report::Unsent;
 pub(crate) use self::waiting::Backlog;
 use self::waiting::{Queue, Waiting};
@@ -107,7 +109,9 @@ pub(crate) struct Connection<B: Backend> {
     /// Why the client was cut off, if it was.
     refused: bool,
     deadline: Pin<Box<Sleep>>,
-    room_timer: Option<Pin<Box<Sleep>>>,
+    /// When a client that has not logged in by then is cut off.
+    login_deadline: Instant,
+    memory: Memory,
     /// When others shall get their turn; none when nothing was served since they had it.
     slice_end: Option<Instant>,
     slice_is_over: bool,
@@ -123,10 +127,15 @@ pub(crate) struct Connection<B: Backend> {
 }
 
 impl<B: Backend> Connection<B> {
-    pub fn new(socket: Stream, peer: SocketAddr, shared: Arc<Shared<B>>) -> Connection<B> {
-        let deadline = Box::pin(tokio::time::sleep(shared.config.startup_timeout));
+    pub fn new(
+        socket: Stream,
+        peer: SocketAddr,
+        login_deadline: Instant,
+        shared: Arc<Shared<B>>,
+    ) -> Connection<B> {
+        let deadline = Box::pin(tokio::time::sleep_until(login_deadline.into()));
         Connection {
-            decoder: Decoder::new(Direction::Request, shared.config.frame_bytes_max),
+            decoder: Decoder::new(Direction::Request, STRANGERS_BODY_LEN_MAX),
             encoder: OutputEncoder::unstarted(),
             connected: shared
                 .backend
@@ -155,7 +164,8 @@ impl<B: Backend> Connection<B> {
             stopping: Stopping::No,
             refused: false,
             deadline,
-            room_timer: None,
+            login_deadline,
+            memory: Memory::default(),
             slice_end: None,
             slice_is_over: false,
             last_request: Instant::now(),
@@ -169,12 +179,18 @@ impl<B: Backend> Connection<B> {
     /// Serves the connection until either side ends it.
     pub async fn run(mut self, mut stopping: watch::Receiver<Stopping>) {
         tracing::debug!(peer = %self.peer, "connection opened");
+        let client = self.connected.as_ref().map(Connected::client);
+        let client = client.filter(|_| self.shared.backend.authenticator().is_some());
         let served = loop {
             let before = self.stopping;
             tokio::select! {
                 biased;
                 served = poll_fn(|cx| self.poll(cx)) => break served,
                 Ok(now) = stopping.wait_for(|now| *now > before) => self.stopping = *now,
+                () = ended(client.as_deref()) => {
+                    tracing::info!(peer = %self.peer, "connection ended: its role may not log in any more");
+                    self.ending = true;
+                }
             }
             self.ending |= !matches!(self.phase, Phase::Started(_));
         };
@@ -193,14 +209,15 @@ impl<B: Backend> Connection<B> {
         self.slice_end = None;
         self.slice_is_over = false;
         let served = self.serve_slice(cx);
-        if let Some((before, now)) = self.waiting.tell() {
-            self.shared.now_waiting(before, now);
-        }
+        self.tell_held();
         self.shared.show_in_flight();
         served
     }
 
     fn serve_slice(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if !matches!(self.phase, Phase::Started(_)) && Instant::now() >= self.login_deadline {
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
         loop {
             let mut progress = self.collect_finished(cx);
             progress |= self.collect_events(cx);
@@ -225,6 +242,9 @@ impl<B: Backend> Connection<B> {
             }
             if !progress {
                 self.check_deadline(cx);
+                if let Err(error) = self.check_stall(cx) {
+                    return Poll::Ready(Err(error));
+                }
                 if self.is_over(cx) && flushed {
                     return Poll::Ready(Ok(()));
                 }
@@ -342,19 +362,22 @@ impl<B: Backend> Connection<B> {
         }
         let before = self.output_len();
         self.send(ticket.version, ticket.stream, message);
+        self.memory.answered(self.output_len() - before);
         self.measure(&done);
         if let Some(remarks) = done.answered.remarks.take() {
             self.remember(*remarks, &done, self.output_len() - before);
         }
     }
 
-    /// Ends a connection that has been silent for too long.
+    /// Ends a connection that has been silent for too long, and looks again when one must have logged in.
     fn check_deadline(&mut self, cx: &mut Context<'_>) {
-        let idle_timeout = match self.phase {
-            Phase::Starting | Phase::Authenticating(_) => Some(self.shared.config.startup_timeout),
-            Phase::Started(_) => self.shared.config.idle_timeout,
+        let Phase::Started(_) = self.phase else {
+            if self.deadline.as_mut().poll(cx).is_ready() {
+                cx.waker().wake_by_ref();
+            }
+            return;
         };
-        let Some(idle_timeout) = idle_timeout else {
+        let Some(idle_timeout) = self.shared.config.idle_timeout else {
             return;
         };
         while !self.ending && self.deadline.as_mut().poll(cx).is_ready() {
@@ -369,15 +392,24 @@ impl<B: Backend> Connection<B> {
     }
 }
 
+/// Returns when the connection shall end; never where nobody logs in.
+async fn ended(client: Option<&Client>) {
+    match client {
+        Some(client) => client.ended().await,
+        None => std::future::pending().await,
+    }
+}
+
 impl<B: Backend> Drop for Connection<B> {
     /// What has begun runs to its end: a client that goes away must not leave a change half made.
     fn drop(&mut self) {
         self.shared.release(self.in_flight.len(), self.in_flight_bytes);
         self.waiting.clear();
-        if let Some((before, now)) = self.waiting.tell() {
+        if let Some((before, now)) = self.waiting.tell(0) {
             self.shared.now_waiting(before, now);
         }
-        if self.in_flight.is_empty() {
+        // Whoever has not logged in has changed nothing.
+        if self.in_flight.is_empty() || !matches!(self.phase, Phase::Started(_)) {
             return;
         }
         let mut left = std::mem::take(&mut self.in_flight);

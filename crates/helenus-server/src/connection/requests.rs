@@ -14,12 +14,13 @@ use helenus_cql::frame::{
     Envelope, ProtocolVersion, QueryParameters, Request, RequestMessage, Response, ResponseMessage,
     ResultMetadata, Rows,
 };
+use helenus_query::client_memory::{CHARGED_STEP, Charge, ClientMemory};
 use helenus_query::request::{BoundValues, ClientState, Place, QueryOptions};
 use helenus_query::response::{Outcome, Response as Answer};
 use helenus_query::trace::Work;
 
 use super::in_flight::{self, Answered, InFlight, Remarks, Ticket};
-use super::input::overloaded;
+use super::memory::overloaded;
 use super::subject::Subject;
 use super::tablets;
 use super::traced::Traced;
@@ -39,8 +40,6 @@ impl<B: Backend> Connection<B> {
         cx: &mut Context<'_>,
     ) {
         let header = envelope.header;
-        let request_len = envelope.body.len();
-        let cost_bytes = request_len + REQUEST_OVERHEAD_BYTES;
         if header.version != version {
             let message = format!(
                 "Invalid message version. Got {} but previous messages on this connection had version {version}",
@@ -48,9 +47,15 @@ impl<B: Backend> Connection<B> {
             );
             return self.send_error(version, header.stream, CqlError::Protocol(message));
         }
-        if self.throw_on_overload && !self.has_room() {
+        if self.throw_on_overload && !self.has_room(self.needed(&envelope)) {
             return self.send_error(version, header.stream, overloaded());
         }
+        let envelope = match self.decoder.decompress(envelope) {
+            Ok(envelope) => envelope,
+            Err(error) => return self.refuse_one(error),
+        };
+        let request_len = envelope.body.len();
+        let cost_bytes = request_len + REQUEST_OVERHEAD_BYTES + self.memory.answer_len();
         let message = match RequestMessage::decode(envelope) {
             Ok(message) => message,
             Err(error) => return self.send_error(version, header.stream, error),
@@ -147,7 +152,12 @@ impl<B: Backend> Connection<B> {
                 .is_slow(at.saturating_duration_since(ticket.arrival.first_byte));
             let slow = is_slow.then(|| (subject.text(&shared.backend), subject.values()));
             let remarks = (is_slow || traced.is_some()).then(|| Box::new(Remarks { slow, traced }));
-            Answered { message, at, remarks }
+            Answered {
+                charge: charge(&shared.memory, &message),
+                message,
+                at,
+                remarks,
+            }
         });
         self.in_flight_bytes += ticket.cost_bytes;
         self.shared.acquire(ticket.cost_bytes);
@@ -156,6 +166,15 @@ impl<B: Backend> Connection<B> {
             in_flight::Begun::Running(request) => self.in_flight.push(request),
         }
     }
+}
+
+/// Counts an answer that takes much until it is encoded.
+fn charge(memory: &Arc<ClientMemory>, message: &ResponseMessage) -> Option<Charge> {
+    let Response::Result(QueryResult::Rows(rows)) = &message.response else {
+        return None;
+    };
+    let len = rows.content.len_bytes();
+    (len >= CHARGED_STEP).then(|| memory.charge(len))
 }
 
 /// A request that is about to run.

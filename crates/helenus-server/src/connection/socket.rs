@@ -11,7 +11,7 @@ use helenus_cql::error::CqlError;
 use helenus_cql::frame::{ProtocolVersion, Response, ResponseMessage};
 use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use super::{Connection, LINGER, READ_LEN_MIN};
+use super::{Connection, LINGER, Phase, READ_LEN_MIN};
 use crate::backend::Backend;
 use crate::tls::Stream;
 
@@ -36,8 +36,12 @@ impl<B: Backend> Connection<B> {
         };
         let len = len?;
         self.last_read = Instant::now();
+        self.memory.moved(len);
         self.shared.metrics.received(len);
         // The next read is as long as this one suggests.
+        if !matches!(self.phase, Phase::Started(_)) {
+            return Ok(Poll::Ready(len));
+        }
         if len >= self.read_len {
             self.read_len = (self.read_len * 2).min(READ_LEN_MAX);
         } else if len < self.read_len / 8 {
@@ -64,6 +68,7 @@ impl<B: Backend> Connection<B> {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
             self.output.advance(len);
+            self.memory.moved(len);
             self.shared.metrics.sent(len);
             wrote = true;
         }

@@ -66,6 +66,11 @@ impl Queue {
         Some(waiting)
     }
 
+    /// What is next.
+    pub fn front(&self) -> Option<&Waiting> {
+        self.requests.front()
+    }
+
     pub fn is_empty(&self) -> bool {
         self.requests.is_empty()
     }
@@ -99,11 +104,11 @@ impl Queue {
             && on_node().max(self.requests.len()) > overload.waiting_min
     }
 
-    /// How much waits now and how much was said to wait the last time, if that differs.
-    pub fn tell(&mut self) -> Option<(Backlog, Backlog)> {
+    /// How much waits now, with what the connection holds beside, and how much was said to wait the last time, if that differs.
+    pub fn tell(&mut self, held: usize) -> Option<(Backlog, Backlog)> {
         let now = Backlog {
             requests: self.requests.len(),
-            bytes: self.bytes,
+            bytes: self.bytes + held,
         };
         let before = std::mem::replace(&mut self.told, now);
         (before != now).then_some((before, now))

@@ -83,14 +83,14 @@ fn few_requests_are_never_refused_and_neither_is_what_drivers_need() {
 #[test]
 fn the_node_is_told_of_changes_only() {
     let mut queue = Queue::default();
-    assert_eq!(queue.tell(), None);
+    assert_eq!(queue.tell(0), None);
     queue.push(request(Opcode::Query, Instant::now()));
-    let (before, now) = queue.tell().unwrap();
+    let (before, now) = queue.tell(0).unwrap();
     assert_eq!((before, now.requests), (Backlog::default(), 1));
     assert!(now.bytes > 100 && !queue.is_full());
-    assert_eq!(queue.tell(), None);
+    assert_eq!(queue.tell(0), None);
     queue.clear();
-    assert_eq!(queue.tell(), Some((now, Backlog::default())));
+    assert_eq!(queue.tell(0), Some((now, Backlog::default())));
     for _ in 0..BYTES_MAX / 100 {
         queue.push(request(Opcode::Query, Instant::now()));
     }

@@ -1,8 +1,7 @@
 //! The cluster over HTTP, for `nodetool`: `GET /cluster` shows it in JSON, `POST /cluster/drain` has this node hand its tablets over and
 //! leave.
 //!
-//! A command is taken from this machine, though not from a page in its browser, and from elsewhere if it proves that its sender knows the
-//! cluster's secret.
+//! Whose commands are taken is told in [`commands`](super::commands).
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,7 +16,8 @@ use helenus_cluster::{AgentHandle, AgentState, HostId, NodeState, TabletInfo};
 use helenus_query::engine::Engine;
 use serde_json::{Value, json};
 
-use crate::rpc::auth::{Purpose, Secret};
+use super::commands::Commanders;
+use crate::rpc::auth::Secret;
 
 const REFUSAL: &str = "commands are taken from this machine, or with the cluster's secret: nodetool takes it from HELENUS_CLUSTER_SECRET\n";
 
@@ -27,7 +27,7 @@ pub struct Control {
     agent: AgentHandle,
     here: HostId,
     engine: Arc<Engine>,
-    secret: Secret,
+    commanders: Commanders,
 }
 
 impl Control {
@@ -36,24 +36,14 @@ impl Control {
             agent,
             here,
             engine,
-            secret,
-        }
-    }
-
-    /// Whether a command may come from there.
-    fn allows(&self, peer: SocketAddr, headers: &HeaderMap) -> bool {
-        let proof = headers
-            .get(header::AUTHORIZATION)
-            .and_then(|proof| proof.to_str().ok());
-        match proof {
-            Some(proof) => self.secret.accepts(Purpose::Command, proof),
-            None => peer.ip().to_canonical().is_loopback() && !headers.contains_key(header::ORIGIN),
+            commanders: Commanders::new(secret),
         }
     }
 
     pub(crate) fn router(self) -> Router {
         Router::new()
             .route("/cluster", get(show))
+            .route("/cluster/challenge", get(challenge))
             .route("/cluster/drain", post(drain))
             .with_state(self)
     }
@@ -66,13 +56,20 @@ async fn show(State(control): State<Control>) -> impl IntoResponse {
     (json, format!("{report:#}\n"))
 }
 
+async fn challenge(State(control): State<Control>) -> String {
+    control.commanders.challenge()
+}
+
 async fn drain(
     State(control): State<Control>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     headers: HeaderMap,
 ) -> (StatusCode, String) {
-    if !control.allows(peer, &headers) {
-        tracing::warn!(%peer, "a command was refused");
+    let commanders = &control.commanders;
+    if !commanders.allow("POST /cluster/drain", peer, &headers) {
+        if let Some(suppressed) = commanders.refusals.take() {
+            tracing::warn!(%peer, suppressed, "a command was refused");
+        }
         return (StatusCode::FORBIDDEN, REFUSAL.to_owned());
     }
     tracing::info!(%peer, "told to hand the tablets over");

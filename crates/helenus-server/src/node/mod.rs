@@ -2,6 +2,7 @@
 //!
 //! The agent has a thread of its own, since a lease that is renewed late ends.
 
+pub mod commands;
 mod control;
 mod documents;
 mod events;

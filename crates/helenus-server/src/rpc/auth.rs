@@ -82,6 +82,16 @@ impl Secret {
         self.verify(purpose, proof, now_s()).is_some()
     }
 
+    /// The MAC of a text, in hexadecimal digits.
+    pub(crate) fn sign(&self, purpose: Purpose, text: &str) -> String {
+        hex(&self.mac(purpose, text).finalize().into_bytes())
+    }
+
+    /// Whether that is the MAC of that text.
+    pub(crate) fn has_signed(&self, purpose: Purpose, text: &str, mac: &str) -> bool {
+        unhex(mac).is_some_and(|mac| self.mac(purpose, text).verify_slice(&mac).is_ok())
+    }
+
     /// What shows that two nodes of a store have the same secret, and nothing of the secret.
     pub fn digest(&self, store: Uuid) -> String {
         let mac = self.mac(Purpose::Digest, &store.to_string());

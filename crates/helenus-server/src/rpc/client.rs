@@ -348,11 +348,13 @@ impl Peers {
         &self,
         node: &NodeInfo,
         versions: Versions,
+        is_settled: bool,
         deadline: Instant,
     ) -> Result<(), RemoteError> {
         let message = LoadRequest {
             schema_version: versions.schema,
             headers_version: versions.headers,
+            settled: is_settled,
         };
         let mut peer = self.peer(node)?;
         let request = peer.prover.request(message, left(deadline));

@@ -369,8 +369,14 @@ impl Cluster for Members {
         self.peers.remove_stale(&peer, stale, deadline).await
     }
 
-    async fn load(&self, node: Uuid, versions: Versions, deadline: Instant) -> Result<(), RemoteError> {
+    async fn load(
+        &self,
+        node: Uuid,
+        versions: Versions,
+        is_settled: bool,
+        deadline: Instant,
+    ) -> Result<(), RemoteError> {
         let peer = self.peer(node)?;
-        self.peers.load(&peer, versions, deadline).await
+        self.peers.load(&peer, versions, is_settled, deadline).await
     }
 }

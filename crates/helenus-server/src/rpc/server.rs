@@ -328,6 +328,9 @@ impl Node for NodeService {
         let engine = self.answering.engine.clone();
         let loaded = to_the_end(async move { engine.load(versions).await }).await?;
         let loaded = loaded.map_err(|error| Status::internal(error.to_string()))?;
+        if request.settled {
+            self.answering.engine.settled().await;
+        }
         Ok(Response::new(LoadResponse {
             schema_version: loaded.schema,
             headers_version: loaded.headers,

@@ -1,11 +1,12 @@
 //! A node that dies between any two steps of a write: index entries, rows and views are other nodes', and what is read must agree.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use helenus_cql::error::CqlError;
 use helenus_query::cluster::{
     Cluster, Forwarded, Node, Owner, RemoteError, RemoteScan, RemoteWrite, ScanRange, StaleEntries, Tablet,
     Versions,
@@ -30,6 +31,8 @@ pub struct Cut {
     pub reached: Notify,
     /// The write at which it ends goes on all the same.
     pub goes_on: Notify,
+    /// The next write or statement does nothing but fail with this.
+    failure: Mutex<Option<CqlError>>,
 }
 
 impl Cut {
@@ -40,7 +43,13 @@ impl Cut {
             loses_answer: AtomicBool::new(false),
             reached: Notify::new(),
             goes_on: Notify::new(),
+            failure: Mutex::default(),
         })
+    }
+
+    /// Has the next write or statement fail that is for another node.
+    pub fn fail_next(&self, error: CqlError) {
+        *self.failure.lock().unwrap() = Some(error);
     }
 
     pub fn after(&self, writes: usize, loses_answer: bool) {
@@ -87,6 +96,9 @@ impl Cluster for Cut {
         statement: &Forwarded<'_>,
         deadline: Instant,
     ) -> Result<Outcome, RemoteError> {
+        if let Some(error) = self.failure.lock().unwrap().take() {
+            return Err(RemoteError::Failed(error));
+        }
         self.members.execute(node, statement, deadline).await
     }
     async fn get(
@@ -106,6 +118,9 @@ impl Cluster for Cut {
         self.members.scan(node, range, deadline).await
     }
     async fn write(&self, node: Uuid, write: &RemoteWrite, deadline: Instant) -> Result<(), RemoteError> {
+        if let Some(error) = self.failure.lock().unwrap().take() {
+            return Err(RemoteError::Failed(error));
+        }
         let one_less = |left: usize| (left != usize::MAX).then(|| left.saturating_sub(1));
         let left = self
             .left
@@ -128,8 +143,14 @@ impl Cluster for Cut {
     ) -> Result<u64, RemoteError> {
         self.members.remove_stale(node, stale, deadline).await
     }
-    async fn load(&self, node: Uuid, versions: Versions, deadline: Instant) -> Result<(), RemoteError> {
-        self.members.load(node, versions, deadline).await
+    async fn load(
+        &self,
+        node: Uuid,
+        versions: Versions,
+        is_settled: bool,
+        deadline: Instant,
+    ) -> Result<(), RemoteError> {
+        self.members.load(node, versions, is_settled, deadline).await
     }
 }
 

@@ -1,5 +1,6 @@
 //! Any node coordinates any request: statements through each of three nodes, over the ports that they speak to each other by.
 
+mod begun;
 mod crashes;
 mod joined;
 mod nodes;
@@ -319,7 +320,7 @@ async fn a_stranger_gets_nothing() {
         .find(|node| node.host_id == nodes::host(0))
         .unwrap();
     let error = stranger
-        .load(node, helenus_query::cluster::Versions::default(), deadline)
+        .load(node, helenus_query::cluster::Versions::default(), false, deadline)
         .await
         .unwrap_err();
     let text = format!("{error:?}");
@@ -331,7 +332,7 @@ async fn a_stranger_gets_nothing() {
     };
     let deadline = tokio::time::Instant::now() + Duration::from_secs(5);
     let error = nobody
-        .load(&nowhere, helenus_query::cluster::Versions::default(), deadline)
+        .load(&nowhere, helenus_query::cluster::Versions::default(), false, deadline)
         .await
         .unwrap_err();
     assert!(

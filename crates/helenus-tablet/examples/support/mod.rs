@@ -37,9 +37,11 @@ impl Hooks for RowHooks {
         let context = compact::CompactionContext {
             forgets_headers: true,
             now_s: context.now_ms.div_euclid(1000),
+            newer: std::sync::Arc::new(|_| i64::MAX),
         };
         let tables: Tables = |_| TableState::Live {
             purge_grace_s: PURGE_GRACE_S,
+            late_window_s: 0,
             rules: CellRules::default(),
         };
         Box::new(Filter(RowFilter::new(context, tables)))
@@ -79,6 +81,7 @@ impl CompactFilter for Filter {
             },
             waits: verdict.waits,
             is_dead: verdict.is_dead,
+            uncovers: verdict.uncovers,
         })
     }
 }

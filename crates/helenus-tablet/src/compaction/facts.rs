@@ -4,11 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use hashbrown::HashMap;
+use hashbrown::hash_map::Entry as Slot;
+use hashbrown::{HashMap, HashSet};
 use parking_lot::Mutex;
 use slatedb::compactor::{CompactionSpec, CompactorStateView, SourceId};
 use slatedb::manifest::{SortedRun, SsTableId};
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, RwLock, watch};
+
+use super::write_times::WriteTimes;
+use crate::fences::{Fences, Place};
 
 /// Counts of one compaction's output, added to by each of its parts.
 #[derive(Debug, Default)]
@@ -18,6 +22,8 @@ pub(crate) struct Facts {
     pub dead: AtomicU64,
     /// About as many rows as there are with an older version below.
     pub covering: AtomicU64,
+    /// The greatest sequence number of its inputs; 0 is unknown.
+    pub newest_seq: AtomicU64,
     /// Time spent, in ns.
     pub busy_nanos: AtomicU64,
 }
@@ -40,8 +46,20 @@ pub(crate) struct Job {
     /// The runs older than the output; unknown while another compaction may add one.
     pub older: Option<Arc<[SortedRun]>>,
     pub input_bytes: u64,
+    /// What is not in the inputs and newer than them has greater sequence numbers than this; unknown where it is not.
+    pub newest_seq: Option<u64>,
     /// The tables of the destination before, to tell whether the job came to its end.
     before: Vec<SsTableId>,
+    /// The fences that it keeps closed.
+    closed: Mutex<Closed>,
+}
+
+/// What a compaction keeps closed.
+#[derive(Default)]
+struct Closed {
+    places: HashSet<Place>,
+    /// What it forgets was partly decided on by an earlier process.
+    all: bool,
 }
 
 /// When the last compaction ended, and how long it worked.
@@ -57,6 +75,10 @@ struct State {
     /// Of the runs that were written since the tablet was opened.
     runs: HashMap<u32, Arc<Facts>>,
     last: Option<Last>,
+    /// Jobs that are over, each with the manifest that has what they wrote, until readers have that.
+    unseen: Vec<(u64, Arc<Job>)>,
+    /// Jobs of an earlier process are yet to be looked for.
+    may_adopt: bool,
 }
 
 /// What slices of partitions have met since the tablet was opened.
@@ -91,9 +113,48 @@ pub(crate) struct Compactions {
     is_idle: AtomicBool,
     ended: AtomicU64,
     state: Mutex<State>,
+    pub write_times: WriteTimes,
+    /// Late writes under way read it; a compaction writes it before it decides on anything.
+    pub late: Arc<RwLock<()>>,
+    pub fences: Fences,
 }
 
 impl Compactions {
+    /// A compactor is about to begin. It may go on with compactions of an earlier process, of which nothing is known.
+    pub fn start(&self) {
+        if !std::mem::replace(&mut self.state.lock().may_adopt, true) {
+            self.fences.close_all();
+        }
+    }
+
+    /// A job forgets a deletion that covers other rows of a partition.
+    pub fn uncover(&self, job: &Job, place: Place) {
+        if job.closed.lock().places.insert(place) {
+            self.fences.close(place);
+        }
+    }
+
+    /// Readers have that manifest, or a later one.
+    pub fn seen(&self, manifest: u64) {
+        let mut state = self.state.lock();
+        state.unseen.retain(|(from, job)| {
+            let is_seen = *from <= manifest;
+            if is_seen {
+                self.open(job);
+            }
+            !is_seen
+        });
+    }
+
+    /// Opens what the job has closed.
+    fn open(&self, job: &Job) {
+        let closed = std::mem::take(&mut *job.closed.lock());
+        closed.places.iter().for_each(|place| self.fences.open(*place));
+        if closed.all {
+            self.fences.open_all();
+        }
+    }
+
     /// Asks for compactions because of what reads pass.
     pub fn ask(&self) {
         self.asked_all.store(true, Ordering::Release);
@@ -191,13 +252,16 @@ impl Compactions {
                 .cloned()
                 .collect::<Arc<[SortedRun]>>()
         });
+        let mut state = self.state.lock();
         let job = Job {
             facts: Arc::default(),
             older,
             input_bytes,
+            newest_seq: state.newest_seq_of(spec, view),
             before: tables_of(runs, destination),
+            closed: Mutex::default(),
         };
-        self.state.lock().jobs.insert(destination, Arc::new(job));
+        state.jobs.insert(destination, Arc::new(job));
     }
 
     /// Forgets the jobs that are over; what they wrote is known from now on.
@@ -210,11 +274,18 @@ impl Compactions {
                     .any(|job| job.active() && job.spec().destination() == Some(destination))
             })
         };
+        self.write_times.flushed(view.manifest().last_l0_seq());
         let mut state = self.state.lock();
+        if std::mem::replace(&mut state.may_adopt, false) {
+            self.adopt(&mut state, view);
+            self.fences.open_all();
+        }
         let State {
             jobs,
             runs: known,
             last,
+            unseen,
+            ..
         } = &mut *state;
         jobs.retain(|destination, job| {
             if is_active(*destination) {
@@ -223,6 +294,7 @@ impl Compactions {
             if tables_of(runs, *destination) != job.before {
                 known.insert(*destination, job.facts.clone());
             }
+            unseen.push((view.manifest().id(), job.clone()));
             self.ended.fetch_add(1, Ordering::Relaxed);
             *last = Some(Last {
                 ended: Instant::now(),
@@ -231,6 +303,57 @@ impl Compactions {
             false
         });
         known.retain(|id, _| runs.iter().any(|run| run.id == *id));
+    }
+
+    /// Takes over the jobs that an earlier process began: what they have written may lack deletions, nobody knows of which partitions.
+    fn adopt(&self, state: &mut State, view: &CompactorStateView) {
+        let jobs = view
+            .compactions()
+            .into_iter()
+            .flat_map(|jobs| jobs.recent_compactions());
+        for destination in jobs
+            .filter(|job| job.active())
+            .filter_map(|job| job.spec().destination())
+        {
+            if let Slot::Vacant(vacant) = state.jobs.entry(destination) {
+                self.fences.close_all();
+                vacant.insert(Arc::new(Job {
+                    facts: Arc::default(),
+                    older: None,
+                    input_bytes: 0,
+                    newest_seq: None,
+                    before: tables_of(view.manifest().compacted(), destination),
+                    closed: Mutex::new(Closed {
+                        all: true,
+                        ..Closed::default()
+                    }),
+                }));
+            }
+        }
+    }
+}
+
+impl State {
+    /// The sequence number that all which is newer than a compaction's inputs is above.
+    fn newest_seq_of(&self, spec: &CompactionSpec, view: &CompactorStateView) -> Option<u64> {
+        let manifest = view.manifest();
+        let newest = match (manifest.l0().iter().next(), manifest.compacted().first()) {
+            (Some(table), _) => SourceId::SstView(table.id),
+            (None, Some(run)) => SourceId::SortedRun(run.id),
+            (None, None) => return None,
+        };
+        if spec.sources().contains(&newest) {
+            return Some(manifest.last_l0_seq());
+        }
+        let newest_run = spec.sources().iter().find_map(|source| match source {
+            SourceId::SortedRun(id) => Some(*id),
+            SourceId::SstView(_) => None,
+        });
+        if spec.has_l0_sources() {
+            return None;
+        }
+        let seq = self.runs.get(&newest_run?)?.newest_seq.load(Ordering::Relaxed);
+        (seq > 0).then_some(seq)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -13,15 +13,19 @@ use slatedb::{
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::older::{Older, Tables};
-use super::{Compactions, Facts};
+use super::Compactions;
+use super::facts::Job;
 use crate::clock::StoreClock;
-use crate::hooks::{Below, CompactFilter, CompactionContext, Decision, Hooks, Verdict};
+use crate::fences::{self, Fences};
+use crate::hooks::{Below, CompactFilter, CompactionContext, Decision, Hooks, Newer, Verdict};
 use crate::layout::TokenRange;
 use crate::priority::breathe;
 use crate::remote::marks;
 
 /// Of so many rows one is looked for in the runs below, to estimate how many they cover.
 const SAMPLE: u64 = 8;
+/// How long the late writes under way are waited for; a compaction that has to begin without their end forgets no tombstone.
+const LATE_WRITES_TIMEOUT: Duration = Duration::from_secs(1);
 /// Filters that are read for a compaction, at least.
 const FILTER_BYTES_MIN: u64 = 8 << 20;
 
@@ -46,11 +50,12 @@ impl CompactionFilterSupplier for Filters {
     ) -> Result<Box<dyn CompactionFilter>, CompactionFilterError> {
         let failed = |error| CompactionFilterError::CreationError(Box::new(error));
         let slot = self.slots.clone().acquire_owned().await.map_err(failed)?;
-        let filter = self.hooks.compaction(&CompactionContext {
-            // The tick is of the last flush: it stands still while nothing is written.
-            now_ms: context.compaction_clock_tick.max(self.clock.now_ms()),
-        });
         let job = self.compactions.job(context.destination);
+        let filter = self.hooks.compaction(&CompactionContext {
+            // Neither the last flush's tick nor the store's clock, which may be held far ahead: what reads still see has not expired.
+            now_ms: self.clock.machine_ms(),
+            newer: self.newer(job.as_deref()).await,
+        });
         let older = job.as_ref().and_then(|job| {
             let budget = (job.input_bytes / 2).max(FILTER_BYTES_MIN);
             Some(Older::new(self.tables.clone(), job.older.clone()?, budget))
@@ -62,11 +67,29 @@ impl CompactionFilterSupplier for Filters {
             folded_up_to: context.retention_min_seq.unwrap_or(u64::MAX),
             older,
             counts: Counts::default(),
-            facts: job.map(|job| job.facts.clone()),
+            compactions: self.compactions.clone(),
+            job,
+            hooks: self.hooks.clone(),
             began: Instant::now(),
-            only: self.only.map(|tokens| (tokens, self.hooks.clone())),
+            only: self.only,
             _slot: slot,
         }))
+    }
+}
+
+impl Filters {
+    /// What is newer than the job's inputs, once the late writes under way have ended: those that begin after that look into the archive.
+    async fn newer(&self, job: Option<&Job>) -> Newer {
+        // A write may wait for room that only a compaction makes.
+        let quiet = tokio::time::timeout(LATE_WRITES_TIMEOUT, self.compactions.late.write()).await;
+        let oldest = job
+            .and_then(|job| job.newest_seq)
+            .filter(|_| quiet.is_ok())
+            .and_then(|seq| self.compactions.write_times.newer_than(seq));
+        match oldest {
+            Some(oldest) => Arc::new(move |table| oldest.get(&table).copied().unwrap_or(i64::MAX)),
+            None => Arc::new(|_| i64::MIN),
+        }
     }
 }
 
@@ -75,6 +98,7 @@ struct Counts {
     rows: u64,
     dead: u64,
     covering: u64,
+    newest_seq: u64,
 }
 
 struct Filter {
@@ -86,17 +110,20 @@ struct Filter {
     folded_up_to: u64,
     older: Option<Older>,
     counts: Counts,
-    facts: Option<Arc<Facts>>,
+    compactions: Arc<Compactions>,
+    /// Unknown, it was begun by an earlier process.
+    job: Option<Arc<Job>>,
+    hooks: Arc<dyn Hooks>,
     began: Instant,
-    only: Option<(TokenRange, Arc<dyn Hooks>)>,
+    only: Option<TokenRange>,
     _slot: OwnedSemaphorePermit,
 }
 
 impl Drop for Filter {
     fn drop(&mut self) {
-        if let Some(facts) = &self.facts {
+        if let Some(job) = &self.job {
             let nanos = self.began.elapsed().as_nanos() as u64;
-            facts.busy_nanos.fetch_add(nanos, Ordering::Relaxed);
+            job.facts.busy_nanos.fetch_add(nanos, Ordering::Relaxed);
         }
     }
 }
@@ -104,9 +131,10 @@ impl Drop for Filter {
 impl Filter {
     /// True for what the tablet no longer owns, since its split: no one asks it for that.
     fn is_foreign(&self, key: &[u8]) -> bool {
-        self.only
-            .as_ref()
-            .is_some_and(|(tokens, hooks)| hooks.token_of(key).is_some_and(|token| !tokens.contains(token)))
+        self.only.is_some_and(|tokens| {
+            let token = self.hooks.token_of(key);
+            token.is_some_and(|token| !tokens.contains(token))
+        })
     }
 
     async fn look_up(&mut self, key: Bytes) -> Result<(), CompactionFilterError> {
@@ -168,6 +196,14 @@ impl Filter {
         Ok(verdict)
     }
 
+    /// Keeps rows that a forgotten deletion has covered out of the row cache, until readers have the output.
+    fn close_fence(&self, key: &Bytes) {
+        let prefix = self.hooks.partition_prefix_len(key, true);
+        if let (Some(job), Some(prefix)) = (&self.job, prefix.and_then(|len| key.get(..len))) {
+            self.compactions.uncover(job, Fences::place(fences::hash(prefix)));
+        }
+    }
+
     async fn count(&mut self, key: &Bytes, verdict: &Verdict) {
         self.counts.rows += 1;
         self.counts.dead += u64::from(verdict.is_dead);
@@ -181,6 +217,7 @@ impl Filter {
 impl CompactionFilter for Filter {
     async fn filter(&mut self, entry: &RowEntry) -> Result<CompactionFilterDecision, CompactionFilterError> {
         breathe();
+        self.counts.newest_seq = self.counts.newest_seq.max(entry.seq);
         if marks::is_mark(&entry.key) && !matches!(entry.value, ValueDeletable::Tombstone) {
             return Ok(CompactionFilterDecision::Keep);
         }
@@ -204,7 +241,10 @@ impl CompactionFilter for Filter {
             self.look_up(needed).await?;
         }
         let verdict = self.decide(&entry.key, value, is_whole).await?;
-        if verdict.decision != Decision::Drop {
+        if verdict.uncovers {
+            self.close_fence(&entry.key);
+        }
+        if verdict.decision != Decision::Drop && !self.hooks.is_archive(&entry.key) {
             self.count(&entry.key, &verdict).await;
         }
         Ok(match verdict.decision {
@@ -224,8 +264,11 @@ impl CompactionFilter for Filter {
     async fn on_compaction_end(&mut self) -> Result<(), CompactionFilterError> {
         self.filter.end();
         let counts = std::mem::take(&mut self.counts);
-        if let Some(facts) = &self.facts {
-            facts.add(counts.rows, counts.dead, counts.covering);
+        if let Some(job) = &self.job {
+            job.facts.add(counts.rows, counts.dead, counts.covering);
+            job.facts
+                .newest_seq
+                .fetch_max(counts.newest_seq, Ordering::Relaxed);
         }
         Ok(())
     }

@@ -4,6 +4,9 @@
 //! when reads pass too much that is dead, and all of it when the young runs cover enough of what lies below. [`filter`] forgets a
 //! tombstone not only at the last run but wherever the filters of the runs below ([`older`]) say that they never had its key.
 //!
+//! A tombstone stays as long as what is newer than the compacted files may hold something that it shadows ([`write_times`]), and
+//! partitions whose deletions are forgotten are kept out of the row cache meanwhile ([`crate::fences`]).
+//!
 //! What [`Compactions`] holds is the bridge between them; it is not stored. After a restart the runs' facts are unknown until they are
 //! compacted again.
 
@@ -12,17 +15,19 @@ mod filter;
 mod older;
 mod scheduler;
 mod watch;
+mod write_times;
 
 use std::time::Duration;
 
 use slatedb::config::{CompactionWorkerOptions, CompactorOptions, CompressionCodec};
 
 use crate::config::StoreConfig;
-pub(crate) use facts::{Compactions, Facts};
+pub(crate) use facts::Compactions;
 pub(crate) use filter::Filters;
 pub(crate) use older::Tables;
 pub(crate) use scheduler::Supplier;
 pub(crate) use watch::Watch;
+pub(crate) use write_times::{Oldest, see};
 
 /// SSTables of fewer keys have no filter. Each has one, since what is not in a filter is not looked for, and not waited for.
 pub(crate) const MIN_FILTER_KEYS: u32 = 1;

@@ -11,8 +11,8 @@ use crate::store::Op;
 pub const SEGMENT_HEADER_LEN: usize = 64;
 /// Size of a frame's header.
 pub const FRAME_HEADER_LEN: usize = 40;
-/// Version of the log's bytes.
-pub const LOG_VERSION: u32 = 1;
+/// Version of the log's bytes. In version 1 segments did not tell their size.
+pub const LOG_VERSION: u32 = 2;
 /// The largest frame that is written or believed.
 pub const FRAME_LEN_MAX: usize = 1 << 30;
 
@@ -30,6 +30,8 @@ pub struct SegmentHeader {
     /// The segment before this one, 0 for the first one, and where its valid frames end.
     pub previous_number: u64,
     pub previous_end: u64,
+    /// The size that the file was made with, and keeps; 0 if the segment is of version 1.
+    pub file_len: u64,
 }
 
 /// Why bytes are not a segment's header.
@@ -50,6 +52,7 @@ impl SegmentHeader {
         put(16, &self.number.to_le_bytes());
         put(24, &self.previous_number.to_le_bytes());
         put(32, &self.previous_end.to_le_bytes());
+        put(40, &self.file_len.to_le_bytes());
         let sum = crc32c(&bytes[..60]);
         bytes[60..].copy_from_slice(&sum.to_le_bytes());
         bytes
@@ -71,6 +74,8 @@ impl SegmentHeader {
             number: rest.get_u64_le(),
             previous_number: rest.get_u64_le(),
             previous_end: rest.get_u64_le(),
+            // Zeros in version 1.
+            file_len: rest.get_u64_le(),
         })
     }
 }

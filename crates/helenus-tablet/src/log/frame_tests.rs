@@ -30,20 +30,37 @@ fn segment_header_bytes() {
         number: 5,
         previous_number: 4,
         previous_end: 4096,
+        file_len: 1 << 20,
     };
     let bytes = header.encode();
     assert_eq!(SegmentHeader::decode(&bytes), Ok(header));
     assert_eq!(
         hex(&bytes[..60]),
         "484c4e534c4f470a\
-         01000000\
+         02000000\
          00000000\
          0500000000000000\
          0400000000000000\
          0010000000000000\
-         0000000000000000000000000000000000000000"
+         0000100000000000\
+         000000000000000000000000"
     );
     assert_eq!(hex(&bytes[60..]), hex(&crc32c(&bytes[..60]).to_le_bytes()));
+}
+
+#[test]
+fn a_segment_of_version_1_does_not_tell_its_size() {
+    let header = SegmentHeader {
+        number: 5,
+        previous_number: 4,
+        previous_end: 4096,
+        file_len: 0,
+    };
+    let mut bytes = header.encode();
+    bytes[8] = 1;
+    let sum = crc32c(&bytes[..60]);
+    bytes[60..].copy_from_slice(&sum.to_le_bytes());
+    assert_eq!(SegmentHeader::decode(&bytes), Ok(header));
 }
 
 #[test]
@@ -52,12 +69,13 @@ fn newer_log_is_refused() {
         number: 1,
         previous_number: 0,
         previous_end: 0,
+        file_len: 0,
     }
     .encode();
-    bytes[8] = 2;
+    bytes[8] = 3;
     let sum = crc32c(&bytes[..60]);
     bytes[60..].copy_from_slice(&sum.to_le_bytes());
-    assert_eq!(SegmentHeader::decode(&bytes), Err(HeaderError::Newer(2)));
+    assert_eq!(SegmentHeader::decode(&bytes), Err(HeaderError::Newer(3)));
 }
 
 #[test]

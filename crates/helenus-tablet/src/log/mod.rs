@@ -7,16 +7,20 @@
 //! segment, so that one of a file's former life is not taken for a new one. Where a segment's frames end is written in the header of
 //! its successor; only the newest segment may end in a torn frame.
 
+mod end;
 pub(crate) mod frame;
 pub(crate) mod replay;
 pub(crate) mod segment;
 mod writer;
 
+use std::any::Any;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
+pub(crate) use end::{End, Reached};
 pub use frame::{
     FRAME_LEN_MAX, FrameHeader, LOG_VERSION, Record, SegmentHeader, crc32c, decode_records, encode_record,
     record_len,
@@ -32,6 +36,8 @@ use crate::store::Op;
 pub(crate) struct Waiter {
     pub sender: oneshot::Sender<Result<(), StoreError>>,
     pub _permit: OwnedSemaphorePermit,
+    /// What its writer holds until the outcome is known.
+    pub _hold: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 impl Waiter {
@@ -66,10 +72,14 @@ pub(crate) struct Log {
     /// All segments but the one being written, oldest first, then that one.
     pub segments: Mutex<Vec<SegmentInfo>>,
     pub counters: LogCounters,
+    /// Where it is noted how far the log has come.
+    end: Option<End>,
+    /// Whether a tablet has refused what is in the log: writes to it are refused before they are.
+    pub is_obstructed: AtomicBool,
 }
 
 impl Log {
-    pub fn new(next_lsn: u64, segments: Vec<SegmentInfo>) -> Arc<Self> {
+    pub fn new(next_lsn: u64, segments: Vec<SegmentInfo>, end: Option<End>) -> Arc<Self> {
         Arc::new(Log {
             gathered: Mutex::new(Gathered {
                 frame: writer::empty_frame(),
@@ -81,6 +91,8 @@ impl Log {
             ready: Condvar::new(),
             segments: Mutex::new(segments),
             counters: LogCounters::default(),
+            end,
+            is_obstructed: AtomicBool::new(false),
         })
     }
 
@@ -115,6 +127,25 @@ impl Log {
         };
         for waiter in refused.into_iter().filter_map(|entry| entry.waiter) {
             waiter.done(Err(error.clone()));
+        }
+    }
+
+    /// Notes how far the newest segment is on disk.
+    pub fn note_end(&self) {
+        let Some(end) = &self.end else { return };
+        let newest = self.segments.lock().last().map(|segment| Reached {
+            segment: segment.number,
+            offset: segment.bytes,
+        });
+        if let Some(newest) = newest {
+            end.note(newest);
+        }
+    }
+
+    /// Nothing more is written to the newest segment.
+    pub fn end_segment(&self) {
+        if let Some(newest) = self.segments.lock().last_mut() {
+            newest.active = false;
         }
     }
 

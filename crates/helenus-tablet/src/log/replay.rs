@@ -4,11 +4,22 @@ use std::path::Path;
 
 use bytes::Bytes;
 
+use super::Reached;
 use super::frame::{
     FRAME_HEADER_LEN, FrameHeader, HeaderError, Record, SEGMENT_HEADER_LEN, SegmentHeader, decode_records,
 };
-use super::segment::{Folder, SegmentInfo};
+use super::segment::{Folder, SegmentInfo, segment_path};
 use crate::error::StoreError;
+use crate::inventory::missing;
+
+/// What must be there.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Promised {
+    /// Segments before this one were retired.
+    pub first: u64,
+    /// The newest segment, at least.
+    pub reached: Reached,
+}
 
 /// What was found.
 #[derive(Debug, Default)]
@@ -22,18 +33,23 @@ pub(crate) struct Replayed {
 }
 
 /// Hands all records in order to `sink`, and ends with its error. A torn frame at the end of the newest segment was never acknowledged and is left out; damage anywhere
-/// else is an error that names the file and the offset.
+/// else is an error that names the file and the offset, and so is the lack of what is promised.
 pub(crate) fn replay(
     folder: &Path,
+    promised: Promised,
     tablet_count: usize,
     tablet_of: &dyn Fn(i64) -> usize,
     sink: &mut dyn FnMut(i64, Record) -> Result<(), StoreError>,
 ) -> Result<Replayed, StoreError> {
+    let Promised { first, reached } = promised;
+    let newest = Folder::newest_spare(folder)?.max(reached.segment);
     let mut replayed = Replayed {
-        newest: (Folder::newest_spare(folder)?, 0),
+        newest: (newest.max(first.saturating_sub(1)), 0),
         ..Replayed::default()
     };
-    let numbers = Folder::list(folder)?;
+    let mut numbers = Folder::list(folder)?;
+    numbers.retain(|number| *number >= first);
+    check_all_there(folder, promised, &numbers)?;
     let mut headers = Vec::with_capacity(numbers.len());
     for &number in &numbers {
         headers.push(read_header(folder, number)?);
@@ -56,8 +72,14 @@ pub(crate) fn replay(
             path: &path,
             number: header.number,
             end: headers.get(index + 1).map(|next| next.previous_end),
+            kept: if header.number == reached.segment {
+                reached.offset
+            } else {
+                0
+            },
             offset: SEGMENT_HEADER_LEN as u64,
         };
+        segment.check_len(header.file_len)?;
         let mut last_lsn = vec![0; tablet_count];
         while let Some((time_ms, records)) = segment.next(replayed.last_lsn)? {
             for record in records {
@@ -90,8 +112,15 @@ pub(crate) fn replay(
     Ok(replayed)
 }
 
-fn segment_path(folder: &Path, number: u64) -> std::path::PathBuf {
-    folder.join(format!("{number:016x}.log"))
+/// Refuses a log without one of its segments.
+fn check_all_there(folder: &Path, promised: Promised, numbers: &[u64]) -> Result<(), StoreError> {
+    let mut there = numbers.iter().copied().peekable();
+    for number in promised.first.max(1)..=promised.reached.segment {
+        if there.next_if_eq(&number).is_none() {
+            return Err(missing(&segment_path(folder, number).display().to_string()));
+        }
+    }
+    Ok(())
 }
 
 fn corrupt(path: &Path, offset: u64, detail: &str) -> StoreError {
@@ -134,10 +163,25 @@ struct SegmentReader<'a> {
     number: u64,
     /// Where the valid frames end, when a successor says so.
     end: Option<u64>,
+    /// What lies before this was on disk.
+    kept: u64,
     offset: u64,
 }
 
 impl SegmentReader<'_> {
+    /// Refuses a file that is shorter than it was made.
+    fn check_len(&self, made: u64) -> Result<(), StoreError> {
+        let len = self.bytes.len() as u64;
+        match len < made {
+            true => Err(corrupt(
+                self.path,
+                len,
+                &format!("the file is cut off, it had {made} bytes"),
+            )),
+            false => Ok(()),
+        }
+    }
+
     /// The next frame, all of whose records are newer than `last_lsn`.
     fn next(&mut self, last_lsn: u64) -> Result<Option<(i64, Vec<Record>)>, StoreError> {
         if self.end.is_some_and(|end| self.offset >= end) {
@@ -162,6 +206,10 @@ impl SegmentReader<'_> {
     /// The newest segment ends here, unless a later frame says that what is here was on disk already. One whose records are older than
     /// what has been read is of the file's former life: stores of 0.1 before this was looked at gave numbers to segments again.
     fn torn_tail(&self, last_lsn: u64) -> Result<Option<(i64, Vec<Record>)>, StoreError> {
+        if self.offset < self.kept {
+            let detail = format!("a frame is damaged, and those up to {} were on disk", self.kept);
+            return Err(corrupt(self.path, self.offset, &detail));
+        }
         let start = self.offset as usize + 1;
         for at in start..self.bytes.len().saturating_sub(FRAME_HEADER_LEN) {
             let Some(rest) = self.bytes.get(at..) else { break };

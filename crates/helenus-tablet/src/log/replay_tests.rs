@@ -28,6 +28,7 @@ impl Segment {
             number,
             previous_number,
             previous_end,
+            file_len: 0,
         };
         Segment {
             number,
@@ -63,16 +64,30 @@ fn two() -> (Segment, Segment) {
 }
 
 fn read(folder: &Path) -> Result<(Vec<u64>, Replayed), StoreError> {
+    read_promised(folder, Promised::default())
+}
+
+fn read_promised(folder: &Path, promised: Promised) -> Result<(Vec<u64>, Replayed), StoreError> {
     let mut lsns = Vec::new();
-    let replayed = replay(folder, 2, &|token| (token % 2) as usize, &mut |_, record| {
-        lsns.push(record.lsn);
-        Ok(())
-    })?;
+    let replayed = replay(
+        folder,
+        promised,
+        2,
+        &|token| (token % 2) as usize,
+        &mut |_, record| {
+            lsns.push(record.lsn);
+            Ok(())
+        },
+    )?;
     Ok((lsns, replayed))
 }
 
 fn corrupt_text(folder: &Path) -> String {
-    match read(folder) {
+    corrupt_text_promised(folder, Promised::default())
+}
+
+fn corrupt_text_promised(folder: &Path, promised: Promised) -> String {
+    match read_promised(folder, promised) {
         Err(error @ StoreError::Corrupt { .. }) => error.to_string(),
         other => panic!("expected corruption, found {other:?}"),
     }
@@ -203,4 +218,90 @@ fn a_missing_segment_is_named() {
     fourth.save(folder.path(), 0);
     let text = corrupt_text(folder.path());
     assert!(text.contains("segment 3 before it is missing"), "{text}");
+}
+
+/// What is promised of [`two`], which were both needed.
+fn promised(first: u64, segment: u64, offset: usize) -> Promised {
+    let offset = offset as u64;
+    Promised {
+        first,
+        reached: Reached { segment, offset },
+    }
+}
+
+#[test]
+fn segments_that_are_promised_must_be_there() {
+    let (first, second) = two();
+    let end = second.bytes.len();
+    for (kept, lost) in [(&first, 2), (&second, 1)] {
+        let folder = tempfile::tempdir().unwrap();
+        kept.save(folder.path(), 0);
+        let text = corrupt_text_promised(folder.path(), promised(1, 2, end));
+        assert!(
+            text.contains(&format!("000{lost}.log: the file is missing")),
+            "{text}"
+        );
+    }
+    // One that was retired need not be.
+    let folder = tempfile::tempdir().unwrap();
+    second.save(folder.path(), 0);
+    let (lsns, _) = read_promised(folder.path(), promised(2, 2, end)).unwrap();
+    assert_eq!(lsns.len(), 6);
+    let empty = tempfile::tempdir().unwrap();
+    let (_, replayed) = read_promised(empty.path(), promised(3, 2, end)).unwrap();
+    assert_eq!(replayed.newest, (2, 0), "no number is given twice");
+}
+
+#[test]
+fn what_is_left_of_retired_segments_is_not_read() {
+    let (first, second) = two();
+    let folder = tempfile::tempdir().unwrap();
+    first.save(folder.path(), 0);
+    second.save(folder.path(), 0);
+    let (lsns, replayed) = read_promised(folder.path(), promised(2, 2, second.bytes.len())).unwrap();
+    assert_eq!((lsns.len(), replayed.segments.len()), (6, 1));
+}
+
+#[test]
+fn a_frame_that_was_on_disk_is_no_torn_one() {
+    let (first, second) = two();
+    for (at, promised_end, is_fine) in [
+        (second.offsets[2], second.offsets[2], true),
+        (second.offsets[2], second.bytes.len(), false),
+        (second.offsets[1], second.offsets[2], false),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        first.save(folder.path(), 0);
+        let cut = Segment {
+            number: 2,
+            bytes: second.bytes[..at].to_vec(),
+            offsets: Vec::new(),
+        };
+        cut.save(folder.path(), 8192);
+        let read = read_promised(folder.path(), promised(1, 2, promised_end));
+        assert_eq!(
+            read.is_ok(),
+            is_fine,
+            "cut at {at}, promised {promised_end}: {read:?}"
+        );
+    }
+}
+
+#[test]
+fn a_file_that_is_shorter_than_it_was_made_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut only, _) = two();
+    let header = SegmentHeader {
+        number: 1,
+        previous_number: 0,
+        previous_end: 0,
+        file_len: 8192,
+    };
+    only.bytes[..SEGMENT_HEADER_LEN].copy_from_slice(&header.encode());
+    let zeros = 8192 - only.bytes.len();
+    only.save(folder.path(), zeros);
+    assert_eq!(read(folder.path()).unwrap().0.len(), 6);
+    only.save(folder.path(), zeros - 1);
+    let text = corrupt_text(folder.path());
+    assert!(text.contains("the file is cut off, it had 8192 bytes"), "{text}");
 }

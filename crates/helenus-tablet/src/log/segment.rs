@@ -50,7 +50,7 @@ pub(crate) struct Folder {
 
 impl Folder {
     pub fn segment_path(&self, number: u64) -> PathBuf {
-        self.path.join(format!("{number:016x}.log"))
+        segment_path(&self.path, number)
     }
 
     /// The numbers of the segments there are, in order.
@@ -113,6 +113,10 @@ impl Folder {
             })?;
         }
         let mut block = vec![0; BLOCK];
+        let header = SegmentHeader {
+            file_len: capacity,
+            ..header
+        };
         block[..SEGMENT_HEADER_LEN].copy_from_slice(&header.encode());
         file.write_all_at(&block, 0)?;
         if self.fsync {
@@ -185,12 +189,25 @@ impl Folder {
         result
     }
 
+    /// Removes what is left of segments before that one, which were retired.
+    pub fn remove_before(path: &Path, first: u64) -> Result<(), StoreError> {
+        for number in Folder::list(path)?.into_iter().filter(|number| *number < first) {
+            let path = segment_path(path, number);
+            std::fs::remove_file(&path).map_err(|error| StoreError::io("cannot remove", &path, &error))?;
+        }
+        Ok(())
+    }
+
     /// Removes the spare files, to give their room back to a full disk.
     pub fn drop_spares(&self) {
         for spare in self.spares() {
             let _ = std::fs::remove_file(spare);
         }
     }
+}
+
+pub(super) fn segment_path(folder: &Path, number: u64) -> PathBuf {
+    folder.join(format!("{number:016x}.log"))
 }
 
 /// The numbers in the names of the files with that ending, in order.
@@ -212,7 +229,7 @@ fn numbers(path: &Path, ending: &str) -> Result<Vec<u64>, StoreError> {
 }
 
 /// Reserves the file's blocks, so that a full disk shows here and not in the middle of a group commit.
-fn allocate(file: &File, len: u64) -> std::io::Result<()> {
+pub(crate) fn allocate(file: &File, len: u64) -> std::io::Result<()> {
     match rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), 0, len) {
         Ok(()) => Ok(()),
         Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => file.set_len(len),

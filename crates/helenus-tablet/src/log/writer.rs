@@ -169,6 +169,7 @@ impl Writer {
             number: previous_number + 1,
             previous_number,
             previous_end,
+            file_len: 0,
         };
         let active = self.folder.create(header, frame_len)?;
         self.log.segments.lock().push(SegmentInfo {
@@ -179,6 +180,7 @@ impl Writer {
             active: true,
         });
         self.active = Some(active);
+        self.log.note_end();
         self.dispatch.rolled();
         Ok(())
     }
@@ -186,9 +188,7 @@ impl Writer {
     fn end_segment(&mut self) {
         let Some(active) = self.active.take() else { return };
         self.previous = (active.number, active.offset);
-        if let Some(info) = self.log.segments.lock().last_mut() {
-            info.active = false;
-        }
+        self.log.end_segment();
     }
 
     /// Enters a group that is in the log into the books.

@@ -19,6 +19,7 @@ use url::Url;
 use super::aws;
 use super::counted::{Counted, Requests};
 use crate::error::{StoreError, chain};
+use crate::sealed::Seals;
 
 /// A request without an answer for so long is given up, and tried again by those who need it.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
@@ -44,6 +45,7 @@ pub(crate) struct Bucket {
     /// Its paths are below the URL's prefix.
     pub store: Arc<dyn ObjectStore>,
     pub requests: Arc<Requests>,
+    pub seals: Arc<Seals>,
 }
 
 impl Bucket {
@@ -78,11 +80,13 @@ impl Bucket {
         } else {
             Arc::new(PrefixStore::new(root, prefix))
         };
+        let seals = Arc::<Seals>::default();
         Ok(Bucket {
             url: url.clone(),
             setting,
-            store: Arc::new(Counted::new(store, requests.clone())),
+            store: Arc::new(Counted::new(store, requests.clone(), seals.clone())),
             requests,
+            seals,
         })
     }
 
@@ -95,11 +99,13 @@ impl Bucket {
             |why: String| StoreError::InvalidConfig(format!("log_store = \"{}\": {why}", root.display()));
         let url = Url::from_file_path(&root).map_err(|()| refused("not a path".to_owned()))?;
         let files = LocalFileSystem::new_with_prefix(&root).map_err(|error| refused(chain(&error)))?;
+        let (files, seals) = (Arc::new(files.with_fsync(fsync)), Arc::<Seals>::default());
         Ok(Bucket {
             url,
             setting: "log_store",
-            store: Arc::new(Counted::new(Arc::new(files.with_fsync(fsync)), requests.clone())),
+            store: Arc::new(Counted::new(files, requests.clone(), seals.clone())),
             requests,
+            seals,
         })
     }
 }

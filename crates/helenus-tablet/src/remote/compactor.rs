@@ -75,6 +75,9 @@ async fn stretch(compactor: &Compactor, db: &Db, database: &Database, interval: 
                 let is_idle = database.compactions.is_idle();
                 // Should that fail, it will be tried again.
                 let is_seen = db.refresh_manifest().await.is_ok();
+                if is_seen {
+                    database.compactions.seen(db.manifest().id());
+                }
                 if !is_seen || !is_idle || has_level0(&status.borrow()) {
                     continue;
                 }

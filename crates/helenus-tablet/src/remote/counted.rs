@@ -16,6 +16,8 @@ use object_store::{
     PutMultipartOptions, PutOptions, PutPayload, PutResult, RenameOptions, Result, UploadPart,
 };
 
+use crate::sealed::Seals;
+
 /// Requests and bytes since the store was opened. Retries within the client count once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct BucketStats {
@@ -75,16 +77,21 @@ fn trace(kind: &str, location: &Path, began: Instant, error: Option<&Error>) {
     tracing::trace!(kind, %location, took_us, failed, "request");
 }
 
-/// A bucket whose requests are counted.
+/// A bucket whose requests are counted, and whose documents are sealed.
 #[derive(Debug)]
 pub(super) struct Counted {
     inner: Arc<dyn ObjectStore>,
     requests: Arc<Requests>,
+    seals: Arc<Seals>,
 }
 
 impl Counted {
-    pub fn new(inner: Arc<dyn ObjectStore>, requests: Arc<Requests>) -> Counted {
-        Counted { inner, requests }
+    pub fn new(inner: Arc<dyn ObjectStore>, requests: Arc<Requests>, seals: Arc<Seals>) -> Counted {
+        Counted {
+            inner,
+            requests,
+            seals,
+        }
     }
 }
 
@@ -97,6 +104,7 @@ impl fmt::Display for Counted {
 #[async_trait]
 impl ObjectStore for Counted {
     async fn put_opts(&self, location: &Path, payload: PutPayload, opts: PutOptions) -> Result<PutResult> {
+        let payload = Seals::seal(location, payload);
         self.requests.put(payload.content_length());
         let began = Instant::now();
         let result = self.inner.put_opts(location, payload, opts).await;
@@ -119,6 +127,7 @@ impl ObjectStore for Counted {
 
     async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
         let head = options.head;
+        let is_sealed = Seals::wants(location, &options);
         let began = Instant::now();
         let result = self.inner.get_opts(location, options).await;
         let kind = if head { "HEAD" } else { "GET" };
@@ -129,7 +138,10 @@ impl ObjectStore for Counted {
             _ => 0,
         };
         self.requests.got(bytes);
-        result
+        match is_sealed {
+            true => self.seals.open(result?).await,
+            false => result,
+        }
     }
 
     async fn get_ranges(&self, location: &Path, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {

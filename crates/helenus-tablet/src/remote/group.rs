@@ -16,12 +16,15 @@ use uuid::Uuid;
 
 use super::guard::LogPuts;
 use super::marks;
+use crate::compaction::Oldest;
 use crate::database::LEVEL0_MAX;
 use crate::error::{StoreError, from_slatedb};
+use crate::hooks::HookError;
 use crate::log::record_len;
 use crate::often::Often;
 use crate::pace;
 use crate::slices;
+use crate::stage::Cached;
 use crate::stats::LogCounters;
 use crate::store::Op;
 use crate::tablet::Tablet;
@@ -194,6 +197,15 @@ struct Row {
     operand: Bytes,
     /// The row with the operand in it, if the row cache knew it.
     merged: Option<Bytes>,
+    cached: Cached,
+}
+
+/// What a group writes.
+struct Group {
+    batch: slatedb::WriteBatch,
+    /// For the row cache.
+    rows: HashMap<Bytes, Row>,
+    oldest: Oldest,
 }
 
 /// Writes groups until the tablet takes no more, or cannot.
@@ -256,15 +268,26 @@ async fn write_group(
         answer(entries, &Err(error.clone()));
         return Err(error);
     }
-    let (batch, rows) = prepare(tablet, &entries, &unmarks);
+    let Group { batch, rows, oldest } = match prepare(tablet, &entries, &unmarks) {
+        Ok(prepared) => prepared,
+        Err(error) => {
+            // Nothing of the group has been written.
+            tracing::error!(tablet = tablet.id(), %error, "the operands of a row could not be merged");
+            answer(entries, &Err(error.into()));
+            return Ok(());
+        }
+    };
     hosted.puts.begin();
-    if let Err(error) = put(tablet, batch).await {
-        let told = match &error {
-            StoreError::Fenced if hosted.puts.is_refused_for_sure() => StoreError::Fenced,
-            error => StoreError::Unknown(error.to_string()),
-        };
-        answer(entries, &Err(told));
-        return Err(error);
+    match put(tablet, batch).await {
+        Ok(seq) => tablet.compactions.write_times.record(seq, oldest),
+        Err(error) => {
+            let told = match &error {
+                StoreError::Fenced if hosted.puts.is_refused_for_sure() => StoreError::Fenced,
+                error => StoreError::Unknown(error.to_string()),
+            };
+            answer(entries, &Err(told));
+            return Err(error);
+        }
     }
     hosted.counters.groups.fetch_add(1, Ordering::Relaxed);
     hosted
@@ -291,37 +314,38 @@ fn answer(entries: Vec<Entry>, answer: &Answer) {
     }
 }
 
-/// One batch of all entries' operations; and its rows, for the row cache.
-fn prepare(
-    tablet: &Tablet,
-    entries: &[Entry],
-    unmarks: &[Uuid],
-) -> (slatedb::WriteBatch, HashMap<Bytes, Row>) {
+/// All entries' operations together.
+fn prepare(tablet: &Tablet, entries: &[Entry], unmarks: &[Uuid]) -> Result<Group, HookError> {
     let (hooks, cache) = (tablet.hooks.as_ref(), &tablet.cache);
     let mut rows: HashMap<Bytes, Row> = HashMap::new();
+    let mut oldest = Oldest::new();
+    let now_ms = tablet.clock.now_ms();
     for op in entries.iter().flat_map(|entry| &entry.ops) {
+        let cached = tablet.cached(op, now_ms, &mut oldest);
         match rows.entry(op.key.clone()) {
             Slot::Vacant(vacant) => {
                 vacant.insert(Row {
                     hash: cache.hash(&op.key),
                     operand: op.operand.clone(),
                     merged: None,
+                    cached,
                 });
             }
             Slot::Occupied(mut occupied) => {
+                occupied.get_mut().cached.is_late |= cached.is_late;
                 let operands = [occupied.get().operand.clone(), op.operand.clone()];
-                match hooks.merge(&op.key, None, &operands) {
-                    Ok(operand) => occupied.get_mut().operand = operand,
-                    // Both were made by this process just now.
-                    Err(error) => tracing::error!(%error, "a row's operands could not be merged"),
-                }
+                occupied.get_mut().operand = hooks.merge(&op.key, None, &operands)?;
             }
         }
     }
     let mut batch = slatedb::WriteBatch::new();
     for (key, row) in &mut rows {
+        if let Some((key, tombstones)) = hooks.archive(key, &row.operand)? {
+            batch.merge(key, tombstones);
+        }
         if tablet.row_cache_on
-            && let Some(peeked) = cache.peek(row.hash, key)
+            && !row.cached.is_late
+            && let Some(peeked) = cache.peek(row.hash, key, row.cached.fence)
         {
             row.merged = match &peeked.value {
                 None => Some(row.operand.clone()),
@@ -347,16 +371,19 @@ fn prepare(
     for id in unmarks {
         batch.delete(marks::mark(*id));
     }
-    (batch, rows)
+    Ok(Group { batch, rows, oldest })
 }
 
-/// Makes a batch durable.
-async fn put(tablet: &Tablet, batch: slatedb::WriteBatch) -> Result<(), StoreError> {
+/// Makes a batch durable; its sequence number.
+async fn put(tablet: &Tablet, batch: slatedb::WriteBatch) -> Result<u64, StoreError> {
     let flush = FlushOptions {
         flush_type: FlushType::Wal,
     };
     let written = match tablet.db.write(batch).await {
-        Ok(_) => tablet.db.flush_with_options(flush).await,
+        Ok(written) => {
+            let flushed = tablet.db.flush_with_options(flush).await;
+            flushed.map(|()| written.seqnum())
+        }
         Err(error) => Err(error),
     };
     written.map_err(|error| from_slatedb(&error))
@@ -380,14 +407,19 @@ fn publish(
                 hash,
                 operand,
                 merged,
+                cached: Cached { is_late, .. },
             } = row;
+            if is_late {
+                tablet.cache.remove(hash, &key);
+            }
             let merge = |value: &Bytes| {
                 merged.or_else(|| {
                     let operands = std::slice::from_ref(&operand);
                     tablet.hooks.merge(&key, Some(value), operands).ok()
                 })
             };
-            let folded = tablet.cache.fold(hash, &key, &operand, merge);
+            let fence = tablet.fence(&key);
+            let folded = tablet.cache.fold(hash, &key, &operand, fence, merge);
             if folded == crate::cache::Folded::Unknown && often.count(hash) {
                 hot.push(key);
             }

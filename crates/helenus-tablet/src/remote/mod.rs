@@ -45,7 +45,6 @@ mod tick;
 mod write;
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicI64;
 
 use hashbrown::HashMap;
 use object_store::ObjectStore;
@@ -61,6 +60,7 @@ pub(crate) use group::Hosted;
 pub use migrate::{Copied, migrate};
 pub(crate) use open::open;
 
+use crate::clock::StoreClock;
 use crate::database::Databases;
 use crate::error::StoreError;
 use crate::layout::{Format, TokenRange};
@@ -139,6 +139,11 @@ impl Remote {
         }
     }
 
+    /// By which what is stored is stamped.
+    pub fn clock(&self) -> &StoreClock {
+        &self.databases.clock
+    }
+
     pub fn write_timeout(&self) -> std::time::Duration {
         self.databases.config.write_timeout
     }
@@ -195,19 +200,6 @@ impl Store {
             Ok(remote) => remote.initial.clone(),
             Err(_) => Vec::new(),
         }
-    }
-
-    /// Keeps the clock by which a store in a bucket stamps what it stores beyond the write timestamps that are given, in microseconds: the
-    /// next owner of a tablet goes on from there ([`Store::clock_us`]).
-    pub fn keep_clock_beyond(&self, stamps_us: Arc<AtomicI64>) {
-        if let Ok(remote) = self.remote() {
-            remote.databases.clock.keep_beyond(stamps_us);
-        }
-    }
-
-    /// The clock of a store in a bucket, in microseconds: beyond every write timestamp that former owners of its open tablets have given.
-    pub fn clock_us(&self) -> Result<i64, StoreError> {
-        Ok(self.remote()?.databases.clock.now_ms().saturating_mul(1000))
     }
 
     /// True of a store in a bucket, which several nodes can share.

@@ -56,6 +56,9 @@ pub(super) fn assemble(
     format: &Format,
     identity: Uuid,
 ) -> Result<Arc<Store>, StoreError> {
+    if format.is_checked() {
+        bucket.seals.require();
+    }
     let background = Background::start(config.background_threads)?;
     let permits = in_flight_permits(&config);
     let block_cache_bytes = config.block_cache_bytes;
@@ -74,7 +77,7 @@ pub(super) fn assemble(
         tablets: ArcSwap::default(),
         in_flight: Arc::new(Semaphore::new(permits as usize)),
         in_flight_permits: permits,
-        meta: Meta::new(bucket.store.clone(), Path::default(), false),
+        meta: Meta::new(bucket.store.clone(), Path::default(), None),
         metrics,
         block_cache_bytes,
         store_id: format.store_id,

@@ -329,8 +329,9 @@ impl Remote {
             let _ = db.close().await;
             return Err(error);
         }
-        tokio::spawn(compactor::run(databases.clone(), database, db.clone()));
         let tree = db.snapshot().map_err(|error| from_slatedb(&error))?;
+        compactions.write_times.begin(tree.seq());
+        tokio::spawn(compactor::run(databases.clone(), database, db.clone()));
         Ok(Arc::new(Tablet {
             id,
             tokens,
@@ -343,6 +344,7 @@ impl Remote {
             ),
             row_cache_on: config.row_cache_bytes > 0,
             hooks: databases.hooks.clone(),
+            clock: databases.clock.clone(),
             counters: TabletCounters::default(),
             compactions,
             scans: Scans::new(),

@@ -1,9 +1,12 @@
 //! What a store counts, brought together.
 
+use std::sync::Arc;
+
 use slatedb_common::metrics::{DefaultMetricsRecorder, MetricValue};
 
 use super::{Local, PERMIT_BYTES, Place, Store};
 use crate::stats::{LogStats, StoreStats, TabletTotals};
+use crate::tablet::Tablet;
 
 impl Store {
     /// What the store counts.
@@ -54,6 +57,18 @@ impl Store {
             disk_free_bytes,
             bucket,
         }
+    }
+}
+
+impl Store {
+    /// Which tablets take no writes any more, and why: none, as long as all is well.
+    pub fn troubles(&self) -> Vec<String> {
+        let tablets = self.tablets();
+        let failed = |tablet: &Arc<Tablet>| {
+            let error = tablet.stage.failure()?;
+            Some(format!("tablet {}: {error}", tablet.id()))
+        };
+        tablets.iter().filter_map(failed).collect()
     }
 }
 

@@ -205,6 +205,11 @@ impl SsTables {
         true
     }
 
+    /// The number of the manifest that was seen last.
+    pub fn manifest(&self) -> u64 {
+        self.seen.lock().manifest
+    }
+
     /// A table's index and filter, if they are in memory.
     pub fn cached_table(&self, table: &Table) -> Option<Arc<OpenTable>> {
         let found = self.cache.table(table.handle.id)?;

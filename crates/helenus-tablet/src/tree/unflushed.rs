@@ -1,4 +1,4 @@
-//! What SlateDB is given to write to an SSTable.
+//! What SlateDB is given to write to an SSTable: the rows, and a copy of their tombstones for the archive.
 
 use slatedb::WriteBatch;
 
@@ -31,7 +31,13 @@ impl Parts {
             if rows.peek().is_some_and(|(next, at)| next.rows.key(*at) == key) {
                 continue;
             }
-            match versions.fold(hooks, key)? {
+            let (kind, value) = versions.fold(hooks, key)?;
+            if kind != Kind::Deleted
+                && let Some((key, tombstones)) = hooks.archive(key, &value)?
+            {
+                batch.merge(key, tombstones);
+            }
+            match (kind, value) {
                 (Kind::Operand, operand) => batch.merge(key, operand),
                 (Kind::Whole, row) => batch.put_bytes(table.rows.owned_key(at), row),
                 (Kind::Deleted, _) => batch.delete(key),

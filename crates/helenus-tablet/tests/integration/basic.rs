@@ -317,14 +317,14 @@ async fn a_newer_store_is_refused_in_words() {
     open(folder.path()).await.close().await.unwrap();
     let path = folder.path().join("FORMAT");
     let text = std::fs::read_to_string(&path).unwrap();
-    std::fs::write(&path, text.replace("\"format\": 1", "\"format\": 3")).unwrap();
+    std::fs::write(&path, text.replace("\"format\": 3", "\"format\": 4")).unwrap();
     let Err(error) = Store::open(StoreConfig::small(folder.path()), Arc::new(Append)).await else {
         panic!("opened a newer store");
     };
     assert!(
         error
             .to_string()
-            .starts_with("this store was written by format 3, this binary understands up to 2")
+            .starts_with("this store was written by format 4, this binary understands up to 3")
     );
 }
 

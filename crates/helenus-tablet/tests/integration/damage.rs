@@ -2,7 +2,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use helenus_tablet::{Store, StoreConfig, StoreError};
+use bytes::Bytes;
+use helenus_tablet::{
+    CompactFilter, CompactionContext, HookError, Hooks, Store, StoreConfig, StoreError, WriteBatch,
+};
 
 use crate::support::*;
 
@@ -57,17 +60,80 @@ async fn a_torn_tail_is_not_an_error() {
     drop(store);
     let path = files(&folder.path().join("log"), ".log").pop().unwrap();
     let mut bytes = std::fs::read(&path).unwrap();
+    // A frame that was begun and not acknowledged.
     let last = bytes.iter().rposition(|&byte| byte != 0).unwrap();
-    bytes[last] ^= 1;
+    bytes[last + 1..last + 9].copy_from_slice(b"HLRF\x01\x02\x03\x04");
     std::fs::write(&path, &bytes).unwrap();
     for _ in 0..2 {
         let store = open(folder.path()).await;
-        assert!(dump(&store).await.len() >= 99);
+        assert!(dump(&store).await.len() >= 100);
         write(&store, "after/", "x").await;
         drop(store);
     }
     let store = open(folder.path()).await;
     assert_eq!(read(&store, "after/").await.as_deref(), Some("xx"));
+    store.close().await.unwrap();
+}
+
+/// As a binary with a defect might: rows with `poison` in them can't be merged.
+struct Poisoned;
+
+impl Hooks for Poisoned {
+    fn merge(&self, key: &[u8], existing: Option<&Bytes>, operands: &[Bytes]) -> Result<Bytes, HookError> {
+        match operands.iter().any(|operand| operand.starts_with(b"poison")) {
+            true => Err(HookError("poison".into())),
+            false => Append.merge(key, existing, operands),
+        }
+    }
+
+    fn compaction(&self, context: &CompactionContext) -> Box<dyn CompactFilter> {
+        Append.compaction(context)
+    }
+}
+
+async fn open_poisoned(folder: &Path) -> Arc<Store> {
+    let config = StoreConfig::small(folder);
+    Store::open(config, Arc::new(Poisoned)).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_cannot_be_merged_stops_its_tablet_and_stays_in_the_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open_poisoned(folder.path()).await;
+    let (poisoned, other) = ("k/", "other/");
+    write(&store, poisoned, "first,").await;
+    assert!(store.troubles().is_empty());
+    let mut batch = WriteBatch::new();
+    for operand in ["second,", "poison"] {
+        batch.merge(token(poisoned.as_bytes()), key(poisoned), key(operand));
+    }
+    let refused = store.write(batch, true).await.unwrap_err().to_string();
+    assert!(
+        refused.contains("stopped") && refused.contains("poison"),
+        "{refused}"
+    );
+    // Neither reads nor writes pass over it, in this run or the next one of the same binary.
+    let mut store = store;
+    for _ in 0..2 {
+        let tablet = store.tablet(token(poisoned.as_bytes())).unwrap();
+        let read = tablet.get(poisoned.as_bytes()).await.unwrap_err().to_string();
+        assert!(read.contains("stopped"), "{read}");
+        assert!(try_write(&store, poisoned, "later").await.is_err());
+        let troubles = store.troubles();
+        assert!(
+            troubles.len() == 1 && troubles[0].contains("stopped"),
+            "{troubles:?}"
+        );
+        drop(store);
+        store = open_poisoned(folder.path()).await;
+    }
+    drop(store);
+    let store = open(folder.path()).await;
+    assert_eq!(
+        read(&store, poisoned).await.as_deref(),
+        Some("first,second,poison")
+    );
+    write(&store, other, "x").await;
     store.close().await.unwrap();
 }
 

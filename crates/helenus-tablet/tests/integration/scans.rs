@@ -44,6 +44,7 @@ impl CompactFilter for KeepAll {
             decision: Decision::Keep,
             waits: false,
             is_dead: false,
+            uncovers: false,
         })
     }
 }

@@ -53,6 +53,7 @@ impl CompactFilter for Sweep {
             decision,
             waits: is_tombstone && below == Below::Something,
             is_dead: is_tombstone,
+            uncovers: false,
         })
     }
 }

@@ -2,10 +2,12 @@
 
 mod cluster;
 mod config;
+mod descriptors;
 mod host_id;
 mod settings;
 #[cfg(test)]
 mod settings_tests;
+mod signals;
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -15,7 +17,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow};
 use clap::Args;
 use helenus_query::clock::SystemClock;
-use helenus_query::engine::{Engine, EngineConfig, NodeInfo};
+use helenus_query::engine::{Engine, EngineConfig, Limits, NodeInfo};
 use helenus_server::http::{self, HttpServer};
 use helenus_server::node::ClusterNode;
 use helenus_server::tls::ClientTls;
@@ -88,6 +90,9 @@ impl ServeArgs {
 
 /// How long clients of a node that has handed its tablets over may take to turn to others before they are turned away.
 const CLIENTS_PATIENCE: Duration = Duration::from_secs(1);
+/// A page of rows is no longer than that part of the memory for clients.
+const PAGES_IN_FLIGHT: usize = 32;
+const PAGE_BYTES_MIN: usize = 256 * 1024;
 /// How long a node of a shared store that stops waits for it.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -110,6 +115,7 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
         .with(lines)
         .with(helenus_tablet::trace::layer())
         .init();
+    crate::keep_files_private();
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     runtime.enable_all().thread_name("helenus");
     if let Some(threads) = config.worker_threads {
@@ -127,7 +133,9 @@ async fn serve(config: Config, began: Instant) -> anyhow::Result<()> {
     // Asked for early: a signal that comes while the store opens must not be lost.
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen for signals")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for signals")?;
+    let hangup = signals::take().context("cannot listen for signals")?;
 
+    let descriptors = descriptors::raise();
     let identity = cluster::identity(&config)?;
     let engine = open_engine(&config, &identity).await?;
     let node = cluster::join(&config, &identity, &engine).await?;
@@ -141,10 +149,11 @@ async fn serve(config: Config, began: Instant) -> anyhow::Result<()> {
         .and_then(|files| files.map(ClientTls::load).transpose())
         .map_err(|error| anyhow!("tls: {error}"))?;
     if let Some(tls) = &tls {
-        tokio::spawn(tls.clone().follow_files(config.tls_reload));
+        tokio::spawn(tls.clone().follow_files(config.tls_reload, hangup));
     }
     let server_config = ServerConfig {
         tls,
+        connections_max: descriptors::connections_max(config.server.connections_max, descriptors),
         ..config.server.clone()
     };
     let server = Server::start(server_config, engine.clone())
@@ -161,7 +170,9 @@ async fn serve(config: Config, began: Instant) -> anyhow::Result<()> {
                 }
             });
             let control = node.as_ref().map(|node| node.control(&engine));
-            let started = HttpServer::start(address, prometheus, record, control).await;
+            let store = engine.store().clone();
+            let troubles = Arc::new(move || store.troubles());
+            let started = HttpServer::start(address, prometheus, record, troubles, control).await;
             Some(started.with_context(|| format!("http = \"{address}\": cannot listen there"))?)
         }
         None => None,
@@ -223,6 +234,16 @@ async fn open_engine(config: &Config, identity: &Identity) -> anyhow::Result<Arc
         release_version: CASSANDRA_VERSION.to_owned(),
     };
     let url = config.store.url.to_string();
+    // Many pages are under way at a time.
+    let page_bytes_max = config.server.node_in_flight_bytes / PAGES_IN_FLIGHT;
+    let limits = Limits {
+        page_bytes_max: config
+            .limits
+            .page_bytes_max
+            .min(page_bytes_max.max(PAGE_BYTES_MIN)),
+        client_memory_bytes: config.server.node_in_flight_bytes,
+        ..config.limits.clone()
+    };
     let engine_config = EngineConfig {
         // Of a shared store the agent says which.
         store: StoreConfig {
@@ -230,7 +251,7 @@ async fn open_engine(config: &Config, identity: &Identity) -> anyhow::Result<Arc
             ..config.store.clone()
         },
         node,
-        limits: config.limits.clone(),
+        limits,
         control: config.control,
         clock: Arc::new(SystemClock),
     };

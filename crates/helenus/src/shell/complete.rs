@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
+use helenus_query::trace::without_password;
 use rustyline::completion::Completer;
 use rustyline::error::ReadlineError;
 use rustyline::highlight::Highlighter;
@@ -184,6 +185,15 @@ fn history_path() -> Option<PathBuf> {
     std::env::var_os("HOME").map(|home| PathBuf::from(home).join(HISTORY_FILE))
 }
 
+/// As much of a line as may stand in the history, behind what was typed of its statement before: no password.
+fn history_entry<'l>(typed: &mut String, line: &'l str) -> Option<&'l str> {
+    let start = typed.len();
+    typed.push_str(line);
+    let shown_len = without_password(typed).len().checked_sub(start)?;
+    typed.push('\n');
+    line.get(..shown_len).filter(|shown| !shown.is_empty())
+}
+
 /// Reads and runs lines until the end of the input.
 pub fn prompt(session: &mut Session) -> Result<()> {
     println!(
@@ -198,6 +208,7 @@ pub fn prompt(session: &mut Session) -> Result<()> {
         let _ = editor.load_history(path);
     }
     let mut input = Input::default();
+    let mut typed = String::new();
     while !session.should_exit {
         let keyspace = session
             .keyspace()
@@ -210,7 +221,12 @@ pub fn prompt(session: &mut Session) -> Result<()> {
         };
         match line {
             Ok(line) => {
-                editor.add_history_entry(line.as_str())?;
+                if input.is_blank() {
+                    typed.clear();
+                }
+                if let Some(entry) = history_entry(&mut typed, &line) {
+                    editor.add_history_entry(entry)?;
+                }
                 let keyspace = session.keyspace().map(str::to_owned);
                 session.feed(&mut input, &line)?;
                 let is_ddl = ["create", "alter", "drop"].iter().any(|verb| {
@@ -230,4 +246,24 @@ pub fn prompt(session: &mut Session) -> Result<()> {
         editor.save_history(path)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::history_entry;
+
+    #[test]
+    fn the_history_has_no_passwords() {
+        let mut typed = String::new();
+        let mut kept = |line| history_entry(&mut typed, line).map(str::to_owned);
+        assert_eq!(kept("CREATE ROLE ann"), Some("CREATE ROLE ann".to_owned()));
+        assert_eq!(
+            kept("WITH LOGIN = true AND password = 'hush'"),
+            Some("WITH LOGIN = true AND password".to_owned())
+        );
+        assert_eq!(kept("AND OPTIONS = {'password': 'hush'};"), None);
+        let mut typed = String::new();
+        let select = "SELECT password FROM users;";
+        assert_eq!(history_entry(&mut typed, select), Some(select));
+    }
 }

@@ -1,0 +1,197 @@
+//! The tombstone archive: a copy of each tombstone, kept apart from the rows for as long as writes may arrive late.
+//!
+//! A compaction forgets a tombstone as soon as nothing is left that it shadows. A write that arrives afterwards, older than the
+//! tombstone (a retry, a replay with `USING TIMESTAMP`, a client whose clock is slow), must still find it. So a flush writes the
+//! tombstones of each row a second time, under a key of the archive; a late write looks there, and takes along what it finds. Reads never
+//! go there. [`crate::compact`] forgets what is older than the table's window.
+//!
+//! An archive key is a row's key in a table of its own ([`ARCHIVE`]), in which the partition key begins with the number of the table that
+//! the row is in: tokens, partition prefixes and merges are those of any key.
+
+use bytes::Bytes;
+
+use crate::error::{KeyError, RowError};
+use crate::header::PartitionHeader;
+use crate::key::{KeyKind, KeyParts, TableId, key_in_partition, split_key};
+use crate::merge::merge_rows;
+use crate::packed::{CellRef, ColumnRef, Packed, RowWriter};
+use crate::row::{CellKind, Expiry};
+
+/// The number under which archive keys lie; no table has it.
+pub const ARCHIVE: TableId = TableId(u32::MAX - 1);
+
+/// Where the partition key begins in a key.
+const PARTITION_KEY_AT: usize = 12;
+/// A table's number, in bytes of which none is zero, so that escaping leaves them as they are.
+const TABLE_LEN: usize = 5;
+
+/// True for keys of the archive.
+pub fn is_archive_key(key: &[u8]) -> bool {
+    key.starts_with(&ARCHIVE.0.to_be_bytes())
+}
+
+/// Where the tombstones of the row at `key` are archived.
+///
+/// # Errors
+/// [`KeyError::Corrupt`] if `key` is too short to be one.
+pub fn archive_key(key: &[u8]) -> Result<Bytes, KeyError> {
+    const TOO_SHORT: KeyError = KeyError::Corrupt("key ends too early");
+    let (table, rest) = key.split_first_chunk::<4>().ok_or(TOO_SHORT)?;
+    let (token, rest) = rest.split_first_chunk::<8>().ok_or(TOO_SHORT)?;
+    let number = u32::from_be_bytes(*table);
+    let mut archived = Vec::with_capacity(key.len() + TABLE_LEN);
+    archived.extend_from_slice(&ARCHIVE.0.to_be_bytes());
+    archived.extend_from_slice(token);
+    archived.extend([28, 21, 14, 7, 0].map(|shift| 0x80 | (number >> shift) as u8 & 0x7f));
+    archived.extend_from_slice(rest);
+    Ok(archived.into())
+}
+
+/// Where the tombstones of the header of `key`'s partition are archived.
+///
+/// # Errors
+/// [`KeyError::Corrupt`] if `key` is no stored key.
+pub fn archived_header_key(key: &[u8]) -> Result<Bytes, KeyError> {
+    let parts = split_key(key)?;
+    archive_key(&key_in_partition(parts.partition_prefix, KeyKind::Header, &[]))
+}
+
+/// The table that a key of the archive is about.
+pub(crate) fn archived_table(parts: &KeyParts<'_>) -> Option<TableId> {
+    let number = parts
+        .partition_prefix
+        .get(PARTITION_KEY_AT..PARTITION_KEY_AT + TABLE_LEN)?;
+    let number = number
+        .iter()
+        .fold(0u32, |number, byte| number << 7 | u32::from(byte & 0x7f));
+    Some(TableId(number))
+}
+
+/// What of a stored value goes into the archive: deletions, tombstones, and what expires within `window_s` of being written, without its
+/// value. `None` if there is nothing of that.
+///
+/// # Errors
+/// [`RowError`] if the value is corrupt.
+pub fn tombstones_of(kind: KeyKind, value: &Bytes, window_s: i64) -> Result<Option<Bytes>, RowError> {
+    match kind {
+        KeyKind::Header => Ok((!PartitionHeader::decode(value)?.is_empty()).then(|| value.clone())),
+        KeyKind::Static | KeyKind::Row => {
+            let keeps = |expiry: Expiry| i64::from(expiry.ttl_s) < window_s;
+            tombstones_of_row(value, keeps)
+        }
+    }
+}
+
+/// An operand as it is under archived tombstones: those of its row, and those of its partition's header. Expiring cells that are still
+/// alive at `now_s` are none.
+///
+/// # Errors
+/// [`RowError`] if one of the values is corrupt.
+pub fn under_tombstones(
+    parts: &KeyParts<'_>,
+    operand: &Bytes,
+    row: Option<&Bytes>,
+    header: Option<&Bytes>,
+    now_s: i64,
+) -> Result<Bytes, RowError> {
+    let mut under = operand.clone();
+    if let Some(row) = row
+        && let Some(dead) = tombstones_of_row(row, |expiry| expiry.expires_at_s <= now_s)?
+    {
+        under = merge_rows(&under, &dead)?;
+    }
+    let header = header.map(|header| PartitionHeader::decode(header)).transpose()?;
+    let deletion = header.and_then(|header| match parts.kind {
+        KeyKind::Row => header.deletion_at(parts.clustering),
+        KeyKind::Static | KeyKind::Header => header.deletion,
+    });
+    if deletion.is_some() {
+        under = merge_rows(&under, &RowWriter::new(None, deletion, 0).finish(None))?;
+    }
+    Ok(under)
+}
+
+/// The oldest timestamp of what a deletion could shadow in a value; `None` if there is nothing of that.
+///
+/// # Errors
+/// [`RowError`] if the value is corrupt.
+pub fn oldest_us(kind: KeyKind, value: &[u8]) -> Result<Option<i64>, RowError> {
+    if kind == KeyKind::Header {
+        return Ok(None);
+    }
+    let row = Packed::parse(value)?;
+    let liveness = row.liveness().map(|liveness| liveness.timestamp_us);
+    if row.is_uniform() {
+        let has_cells = row.columns().next().is_some();
+        return Ok(liveness.or(has_cells.then_some(row.base().timestamp_us)));
+    }
+    let mut oldest = liveness.unwrap_or(i64::MAX);
+    for column in row.columns() {
+        match column?.1 {
+            ColumnRef::Simple(cell) => see(&mut oldest, &cell),
+            ColumnRef::Complex(complex) => {
+                for element in complex.cells() {
+                    see(&mut oldest, &element?.1);
+                }
+            }
+        }
+    }
+    Ok((oldest != i64::MAX).then_some(oldest))
+}
+
+fn see(oldest: &mut i64, cell: &CellRef<'_>) {
+    if !cell.is_tombstone() {
+        *oldest = cell.timestamp_us.min(*oldest);
+    }
+}
+
+fn tombstones_of_row(value: &Bytes, keeps: impl Fn(Expiry) -> bool) -> Result<Option<Bytes>, RowError> {
+    let row = Packed::parse(value)?;
+    let is_kept = |cell: &CellRef<'_>| match cell.kind {
+        CellKind::Tombstone { .. } => true,
+        CellKind::Expiring(expiry) => keeps(expiry),
+        CellKind::Live | CellKind::Counter => false,
+    };
+    let liveness = row.liveness().filter(|liveness| liveness.expiry.is_some_and(&keeps));
+    let mut dead = Dead {
+        is_empty: liveness.is_none() && row.deletion().is_none(),
+        writer: RowWriter::new(liveness, row.deletion(), 0),
+    };
+    for column in row.columns() {
+        let (id, column) = column?;
+        match column {
+            ColumnRef::Simple(cell) if is_kept(&cell) => {
+                dead.is_empty = false;
+                dead.writer.simple(id, &without_value(cell));
+            }
+            ColumnRef::Simple(_) => {}
+            ColumnRef::Complex(complex) => {
+                let mut elements = Vec::new();
+                for element in complex.cells() {
+                    let (path, cell) = element?;
+                    if is_kept(&cell) {
+                        elements.push((path, without_value(cell)));
+                    }
+                }
+                dead.is_empty &= complex.deletion.is_none() && elements.is_empty();
+                dead.writer.complex(id, complex.deletion, &elements);
+            }
+        }
+    }
+    Ok((!dead.is_empty).then(|| dead.writer.finish(None)))
+}
+
+/// The dead part of a row.
+struct Dead {
+    is_empty: bool,
+    writer: RowWriter,
+}
+
+/// A cell whose value nobody will read.
+pub(crate) fn without_value(cell: CellRef<'_>) -> CellRef<'_> {
+    CellRef { value: &[], ..cell }
+}
+
+#[cfg(test)]
+#[path = "archive_tests.rs"]
+mod tests;

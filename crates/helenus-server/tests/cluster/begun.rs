@@ -1,0 +1,96 @@
+//! A write of which some is done already: its client must not be told that nothing was, or its driver sends it again. Lists would have
+//! their elements twice.
+
+use std::time::Duration;
+
+use helenus_cql::error::{Consistency, CqlError};
+use helenus_query::request::QueryOptions;
+use tokio::time::Instant;
+
+use crate::crashes::{Cut, own_keys};
+use crate::nodes::Nodes;
+
+fn failures() -> [CqlError; 4] {
+    let message = "not now".to_owned();
+    let (consistency, received, block_for) = (Consistency::One, 0, 1);
+    [
+        CqlError::Overloaded(message.clone()),
+        CqlError::Server(message.clone()),
+        CqlError::Unavailable {
+            message: message.clone(),
+            consistency,
+            required: 1,
+            alive: 0,
+        },
+        CqlError::ReadTimeout {
+            message,
+            consistency,
+            received,
+            block_for,
+            data_present: false,
+        },
+    ]
+}
+
+/// Runs it at the first node, of whose questions to another the next fails; what its client is told.
+async fn told(nodes: &Nodes, cut: &Cut, failure: CqlError, text: &str) -> Result<(), CqlError> {
+    cut.fail_next(failure);
+    let outcome = nodes.engines[0].query(&Nodes::client(), text, &QueryOptions::default());
+    outcome.await.map(|_| ())
+}
+
+/// Keys of the first node, each with one of another's.
+async fn pairs(nodes: &Nodes, cut: &Cut) -> Vec<(i32, i32)> {
+    let own = own_keys(nodes, cut).await;
+    let far: Vec<i32> = (0..60).filter(|k| !own.contains(k)).collect();
+    own.into_iter().zip(far).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_logged_batch_that_was_begun_is_not_said_to_be_undone() {
+    let (nodes, cut) = Nodes::start_cut().await;
+    nodes
+        .run(0, "CREATE TABLE t (k int PRIMARY KEY, l list<int>)")
+        .await;
+    for (failure, (own, far)) in failures().into_iter().zip(pairs(&nodes, &cut).await) {
+        let what = format!("{failure:?}");
+        // The batch is written down and its first part done here; what fails is the other's.
+        let text = format!(
+            "BEGIN BATCH USING TIMESTAMP 1000 INSERT INTO t (k, l) VALUES ({own}, [1, 2]); \
+             INSERT INTO t (k, l) VALUES ({far}, [3, 4]) APPLY BATCH"
+        );
+        let told = told(&nodes, &cut, failure, &text).await;
+        assert!(
+            matches!(told, Err(CqlError::WriteTimeout { .. })),
+            "{what}: told {told:?}"
+        );
+        let until = Instant::now() + Duration::from_secs(5);
+        while nodes.run(1, &format!("SELECT l FROM t WHERE k = {far}")).await != "[3, 4]" {
+            assert!(Instant::now() < until, "{what}: the batch was not finished");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let first = nodes.run(1, &format!("SELECT l FROM t WHERE k = {own}")).await;
+        assert_eq!(first, "[1, 2]", "{what}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_update_of_which_one_node_did_its_part_is_not_said_to_be_undone() {
+    let (nodes, cut) = Nodes::start_cut().await;
+    nodes
+        .run(0, "CREATE TABLE t (k int PRIMARY KEY, l list<int>)")
+        .await;
+    for (failure, (own, far)) in failures().into_iter().zip(pairs(&nodes, &cut).await) {
+        let what = format!("{failure:?}");
+        let text = format!("UPDATE t SET l = l + [1] WHERE k IN ({own}, {far})");
+        let told = told(&nodes, &cut, failure, &text).await;
+        assert!(
+            matches!(told, Err(CqlError::WriteTimeout { .. })),
+            "{what}: told {told:?}"
+        );
+        let done = nodes
+            .run(1, &format!("SELECT l FROM t WHERE k IN ({own}, {far})"))
+            .await;
+        assert_eq!(done.matches("[1]").count(), 1, "{what}: {done}");
+    }
+}

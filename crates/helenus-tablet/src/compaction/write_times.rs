@@ -1,0 +1,171 @@
+//! How old the timestamps are of what is newer than a compaction's inputs.
+//!
+//! A tombstone shadows by timestamp, wherever what it shadows lies: also in memory, in the log, in files that were written after its own. All that
+//! is newer than a compaction's inputs has greater sequence numbers. So for stretches of these the oldest timestamp is kept, by table.
+
+use std::collections::VecDeque;
+
+use hashbrown::HashMap;
+use parking_lot::Mutex;
+
+/// Stretches at most; then the older half are joined in pairs.
+const STRETCHES_MAX: usize = 256;
+/// Compactions are of the files that were there at one of so many flushes, or are told of more than there is.
+const FLUSHES_MAX: usize = 16;
+
+/// The oldest timestamp, in µs, of what was written, by table.
+pub(crate) type Oldest = HashMap<u32, i64>;
+
+/// Takes notice of a write.
+pub(crate) fn see(oldest: &mut Oldest, table: u32, timestamp_us: i64) {
+    let oldest = oldest.entry(table).or_insert(timestamp_us);
+    *oldest = timestamp_us.min(*oldest);
+}
+
+/// What was written up to a sequence number, and after the stretch before.
+struct Stretch {
+    up_to: u64,
+    oldest: Oldest,
+}
+
+#[derive(Default)]
+struct State {
+    /// What was written up to that number is not known; none until all of the log is replayed.
+    unknown_up_to: Option<u64>,
+    stretches: VecDeque<Stretch>,
+    /// The last numbers of the latest flushes.
+    flushes: VecDeque<u64>,
+}
+
+/// One tablet's.
+#[derive(Default)]
+pub(crate) struct WriteTimes(Mutex<State>);
+
+impl WriteTimes {
+    /// All that is newer than that number is known from now on.
+    pub fn begin(&self, seq: u64) {
+        self.0.lock().unknown_up_to = Some(seq);
+    }
+
+    /// Takes notice of what was written up to a sequence number, the last one so far.
+    pub fn record(&self, up_to: u64, oldest: Oldest) {
+        if oldest.is_empty() {
+            return;
+        }
+        let mut state = self.0.lock();
+        state.stretches.push_back(Stretch { up_to, oldest });
+        if state.stretches.len() > STRETCHES_MAX {
+            state.join_older_half();
+        }
+    }
+
+    /// What was written up to that number is in files.
+    pub fn flushed(&self, seq: u64) {
+        let mut state = self.0.lock();
+        if state.flushes.back() == Some(&seq) {
+            return;
+        }
+        state.flushes.push_back(seq);
+        if state.flushes.len() > FLUSHES_MAX {
+            state.flushes.pop_front();
+        }
+        let Some(past) = state.flushes.front().copied() else {
+            return;
+        };
+        while let [first, second, ..] = state.stretches.make_contiguous()
+            && first.up_to <= past
+            && second.up_to <= past
+        {
+            state.join(0);
+        }
+    }
+
+    /// The oldest timestamps of what is newer than that number; `None` if that is not known.
+    pub fn newer_than(&self, seq: u64) -> Option<Oldest> {
+        let state = self.0.lock();
+        state.unknown_up_to.filter(|unknown| *unknown <= seq)?;
+        let mut oldest = Oldest::new();
+        for stretch in state.stretches.iter().rev().take_while(|stretch| stretch.up_to > seq) {
+            stretch
+                .oldest
+                .iter()
+                .for_each(|(table, us)| see(&mut oldest, *table, *us));
+        }
+        Some(oldest)
+    }
+}
+
+impl State {
+    /// Joins the stretch at that place with the next one.
+    fn join(&mut self, at: usize) {
+        let Some(first) = self.stretches.remove(at) else {
+            return;
+        };
+        if let Some(second) = self.stretches.get_mut(at) {
+            for (table, us) in first.oldest {
+                see(&mut second.oldest, table, us);
+            }
+        }
+    }
+
+    /// Leaves the ends of flushes where they are, since compactions begin there.
+    fn join_older_half(&mut self) {
+        let mut at = 0;
+        while at < self.stretches.len() / 2 {
+            let ends_flush = |stretch: &Stretch| self.flushes.contains(&stretch.up_to);
+            if !self.stretches.get(at).is_none_or(ends_flush) {
+                self.join(at);
+            }
+            at += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(table: u32, us: i64) -> Oldest {
+        Oldest::from([(table, us)])
+    }
+
+    #[test]
+    fn what_is_newer_than_a_number_is_told_by_table() {
+        let times = WriteTimes::default();
+        times.record(11, one(1, 500));
+        assert_eq!(times.newer_than(u64::MAX), None, "the log is being replayed");
+        times.begin(10);
+        times.record(12, one(2, 90));
+        times.record(13, one(1, 600));
+        assert_eq!(times.newer_than(9), None);
+        assert_eq!(times.newer_than(10), Some(Oldest::from([(1, 500), (2, 90)])));
+        assert_eq!(times.newer_than(11), Some(Oldest::from([(1, 600), (2, 90)])));
+        assert_eq!(times.newer_than(13), Some(Oldest::new()));
+    }
+
+    #[test]
+    fn many_stretches_become_few_and_never_tell_too_young_a_time() {
+        let times = WriteTimes::default();
+        times.begin(0);
+        let written: Vec<i64> = (0..5000).map(|seq| seq * 10 - 700 * i64::from(seq % 97 == 0)).collect();
+        for (seq, us) in written.iter().enumerate() {
+            times.record(seq as u64, one(1, *us));
+            if seq % 500 == 0 {
+                times.flushed(seq as u64);
+            }
+        }
+        assert!(times.0.lock().stretches.len() <= STRETCHES_MAX);
+        for flushed in (0..5000).step_by(250) {
+            let told = times.newer_than(flushed as u64).unwrap()[&1];
+            let oldest = written[flushed + 1..].iter().min().unwrap();
+            assert!(told <= *oldest);
+            if flushed % 500 == 0 {
+                assert_eq!(told, *oldest, "compactions begin at flushes");
+            }
+        }
+        for seq in 5000..5000 + FLUSHES_MAX as u64 {
+            times.flushed(seq);
+        }
+        assert_eq!(times.0.lock().stretches.len(), 1);
+    }
+}

@@ -1,0 +1,87 @@
+//! A store's files and folders are its owner's alone. New ones are made so by the process's umask; those of older versions are
+//! tightened when a store is opened.
+
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+/// What others than the owner may do.
+const OTHERS: u32 = 0o077;
+/// What a store's folder has in it.
+const OWN: [&str; 7] = ["FORMAT", "INVENTORY", "LOCK", "host_id", "log", "meta", "tablets"];
+
+/// Takes from all others than the owner what they may do with a store. Its folder itself is left alone if it holds other things too. What
+/// can't be changed is logged.
+pub(crate) fn tighten(root: &Path) {
+    let mut walk = Walk::default();
+    for name in OWN {
+        walk.tighten_all(&root.join(name));
+    }
+    let is_own = |entry: io::Result<fs::DirEntry>| {
+        entry.is_ok_and(|entry| OWN.iter().any(|own| entry.file_name() == *own))
+    };
+    if fs::read_dir(root).is_ok_and(|mut entries| entries.all(is_own)) {
+        walk.tighten(root);
+    }
+    let (folder, count) = (root.display(), walk.tightened);
+    if let Some(error) = walk.failed {
+        tracing::warn!(%folder, %error, "others than its owner may have access to the store, and that can't be changed");
+    }
+    if count > 0 {
+        tracing::info!(%folder, count, "files and folders that others had access to are their owner's alone now");
+    }
+}
+
+#[derive(Default)]
+struct Walk {
+    tightened: u64,
+    failed: Option<io::Error>,
+}
+
+impl Walk {
+    fn tighten_all(&mut self, path: &Path) {
+        if !self.tighten(path) {
+            return;
+        }
+        for entry in fs::read_dir(path).into_iter().flatten().flatten() {
+            self.tighten_all(&entry.path());
+        }
+    }
+
+    /// Tightens one file or folder; true of a folder.
+    fn tighten(&mut self, path: &Path) -> bool {
+        let found = match fs::symlink_metadata(path) {
+            Ok(found) if !found.is_symlink() => found,
+            _ => return false,
+        };
+        let mode = found.permissions().mode();
+        if mode & OTHERS != 0 {
+            match fs::set_permissions(path, Permissions::from_mode(mode & !OTHERS)) {
+                Ok(()) => self.tightened += 1,
+                Err(error) => self.failed = Some(error),
+            }
+        }
+        found.is_dir()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_and_folders_at_any_depth_become_their_owners() {
+        let folder = tempfile::tempdir().unwrap();
+        let inner = folder.path().join("tablets/1");
+        fs::create_dir_all(&inner).unwrap();
+        let file = inner.join("1.sst");
+        fs::write(&file, []).unwrap();
+        for (path, mode) in [(&inner, 0o755), (&file, 0o644)] {
+            fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+        }
+        tighten(folder.path());
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&inner), mode(&file)), (0o700, 0o600));
+    }
+}
