@@ -40,11 +40,6 @@ enum Command {
     Adopt(adopt::AdoptArgs),
 }
 
-/// What a store writes from now on, the object store beneath it too, is its owner's alone.
-fn keep_files_private() {
-    rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
-}
-
 fn main() -> ExitCode {
     let command = Cli::parse().command;
     if !matches!(command, Some(Command::Nodetool(_) | Command::Shell(_))) {
