@@ -9,7 +9,16 @@ use std::path::Path;
 /// What others than the owner may do.
 const OTHERS: u32 = 0o077;
 /// What a store's folder has in it.
-const OWN: [&str; 7] = ["FORMAT", "INVENTORY", "LOCK", "host_id", "log", "meta", "tablets"];
+const OWN: [&str; 8] = [
+    "FORMAT",
+    "INVENTORY",
+    "LOCK",
+    "host_id",
+    "host_id.place",
+    "log",
+    "meta",
+    "tablets",
+];
 
 /// Takes from all others than the owner what they may do with a store. Its folder itself is left alone if it holds other things too. What
 /// can't be changed is logged.

@@ -9,7 +9,6 @@ mod shell;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use rustix::fs::Mode;
 
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
@@ -46,12 +45,7 @@ fn keep_files_private() {
 }
 
 fn main() -> ExitCode {
-    let command = Cli::parse().command;
-    if !matches!(command, Some(Command::Nodetool(_) | Command::Shell(_))) {
-        // What a store holds is its owner's alone: files get the mode 0600, and folders 0700.
-        rustix::process::umask(Mode::RWXG | Mode::RWXO);
-    }
-    let ended = match command {
+    let ended = match Cli::parse().command {
         Some(Command::Serve(args)) => serve::run(&args),
         Some(Command::Nodetool(args)) => nodetool::run(&args),
         Some(Command::Shell(args)) => shell::run(args),

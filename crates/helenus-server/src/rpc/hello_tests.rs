@@ -21,7 +21,7 @@ pub fn node(number: u128, stay: u128) -> NodeInfo {
 
 /// A node that sees those nodes.
 pub fn own(number: u128, store: Uuid, seen: &[(u128, u128)]) -> Own {
-    let nodes = seen.iter().map(|&(number, stay)| Arc::new(node(number, stay)));
+    let nodes = seen.iter().map(|&(number, stay)| node(number, stay));
     let view = ClusterView::new(1, "test", nodes.collect(), Vec::new());
     let host_id = HostId(Uuid::from_u128(number));
     Own {
@@ -34,15 +34,14 @@ pub fn own(number: u128, store: Uuid, seen: &[(u128, u128)]) -> Own {
 
 /// What becomes of a call to node 1 in stay 10 of the store 42, which knows node 2 in stay 20.
 fn call(secret: &str, from: Own, to: (u128, u128)) -> Result<(), Status> {
-    let secret_here = Secret::new("secret");
-    let guard = Guard {
-        secret: secret_here,
+    let mut guard = Guard {
+        secret: Secret::new("secret"),
         own: own(1, STORE, &[(1, 10), (2, 20)]),
         refusals: Arc::default(),
     };
     let prover = Prover::new(Secret::new(secret), from, &node(to.0, to.1));
     let request = prover.stream(());
-    guard.clone().call(request).map(|_| ())
+    guard.call(request).map(|_| ())
 }
 
 #[test]

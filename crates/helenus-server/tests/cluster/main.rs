@@ -332,7 +332,12 @@ async fn a_stranger_gets_nothing() {
     };
     let deadline = tokio::time::Instant::now() + Duration::from_secs(5);
     let error = nobody
-        .load(&nowhere, helenus_query::cluster::Versions::default(), false, deadline)
+        .load(
+            &nowhere,
+            helenus_query::cluster::Versions::default(),
+            false,
+            deadline,
+        )
         .await
         .unwrap_err();
     assert!(
