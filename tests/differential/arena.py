@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import random
+import shutil
 import time
 
 from histories import PHASE_PAUSE_S
@@ -29,12 +30,14 @@ class Arena:
     def __init__(self, folder, say):
         self.say, self.servers, self.slots = say, [], 0
         began = time.monotonic()
+        # What a run before has left.
+        shutil.rmtree(folder, ignore_errors=True)
         cassandra = Cassandra(folder / "cassandra")
         self.servers.append(cassandra)
         try:
             self.servers.append(Folder("folder", folder / "folder"))
             self.servers.append(Folder("folder-without-row-cache", folder / "uncached", "row_cache_bytes=0"))
-            self.servers.append(ThreeNodes(folder))
+            self.servers.append(ThreeNodes(folder / "nodes"))
             cassandra.wait_ready()
             self.on_all(lambda server: server.make_tables())
         except BaseException:

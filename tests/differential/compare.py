@@ -26,6 +26,10 @@ class Difference:
         return sum(map(len, self.history["phases"]))
 
     @property
+    def title(self):
+        return f"{self.history['shape']}, tombstones {self.history['life']}, timestamps {self.history['stamps']}"
+
+    @property
     def kind(self):
         """What is likely the same fault in other histories."""
         return self.history["shape"], self.history["stamps"], tuple(self.wrong)
@@ -70,7 +74,7 @@ def shown(answer):
 def told(difference, shakes):
     """The difference in words: the statements until then, the shakes between, and the answers."""
     history = difference.history
-    lines = [f"{history['shape']}, tombstones {history['life']}, timestamps {history['stamps']}:"]
+    lines = [f"{difference.title}:"]
     for phase, steps in enumerate(history["phases"][:difference.phase + 1]):
         if phase:
             lines.append(f"    -- {shakes[phase - 1]}")

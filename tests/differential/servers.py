@@ -1,6 +1,7 @@
 """The servers whose answers are compared, and how each is shaken: a Cassandra, nodes on a folder, three nodes on a bucket."""
 
 import contextlib
+import logging
 import shutil
 import subprocess
 import time
@@ -13,6 +14,8 @@ from toolchains import CACHE, HERE, require
 
 CASSANDRA_START_TIMEOUT_S = 600  # the first start brings Cassandra
 KEYSPACE = "differential"
+# It warns of every view.
+logging.getLogger("cassandra.protocol").setLevel(logging.ERROR)
 # Tombstones of the tables of each life: kept for longer than a play takes, or gone with the first compaction.
 LIVES = {KEPT: "", PURGED: "gc_grace_seconds = 1"}
 # What is written to have memtables flushed: rows of a table of their own, over all tablets.

@@ -36,8 +36,10 @@ def up_to(difference):
 def smaller_ones(history, chance, count):
     """Histories with fewer steps: without each one, each phase, and without some by chance, few or nearly all."""
     steps = positions(history)
-    drops = [{step} for step in steps]
+    reads = {step for step in steps if history["phases"][step[0]][step[1]][0] != "write"}
+    drops = [reads, {step for step in reads if step[0] != steps[-1][0]}] if reads else []
     drops += [{step for step in steps if step[0] == phase} for phase in range(len(history["phases"]))]
+    drops += [reads | {step} for step in steps] + [{step} for step in steps]
     while steps and len(drops) < count:
         share = chance.choice((0.3, 0.5, 0.7, 0.85))
         drops.append({step for step in steps if chance.random() < share})

@@ -1,7 +1,7 @@
 """Random histories have the same answers on a Cassandra, on nodes on a folder and on nodes on a bucket, whatever is done to these."""
 
+import collections
 import json
-import os
 import pathlib
 import random
 import time
@@ -13,12 +13,10 @@ from compare import compare, told
 from histories import histories
 from shrink import shrink
 
-CI = os.environ.get("CI") == "true"
 pytestmark = [pytest.mark.process, pytest.mark.timeout(0)]
 
 # Of so many differences that seem to have different causes a smaller history is looked for.
 SHRUNK_MAX = 4
-SHRINK_ROUNDS = 1 if CI else 4
 # What a busy machine may leave without an outcome.
 UNJUDGED_PERCENT_MAX = 5
 
@@ -45,20 +43,25 @@ def say(request):
 
 @pytest.fixture
 def arena(folder, say):
-    servers = Arena(folder, say)
+    servers = Arena(folder / "servers", say)
     yield servers
     servers.close()
 
 
 def one_of_each_kind(differences):
-    """The smallest difference of each kind."""
-    kinds = {}
+    """The smallest difference of each kind; those that are least alike come first."""
+    kinds, seen = {}, collections.Counter()
     for difference in sorted(differences, key=lambda difference: difference.size):
         kinds.setdefault(difference.kind, difference)
-    return list(kinds.values())
+    order = {}
+    for kind in kinds:
+        _, *unlike = kind
+        order[kind] = seen[tuple(unlike)]
+        seen[tuple(unlike)] += 1
+    return [kinds[kind] for kind in sorted(kinds, key=order.get)]
 
 
-def judge(arena, folder, played, shakes, seed, repeat):
+def judge(arena, folder, played, shakes, seed, shrink_rounds, repeat):
     """Plays the histories; fails with the smallest difference of each kind."""
     found, unjudged = compare(played, arena.play(played, shakes, seed))
     arena.say(f"{seed}: {len(played)} histories, {len(found)} differ, {unjudged} without an outcome")
@@ -66,12 +69,13 @@ def judge(arena, folder, played, shakes, seed, repeat):
     if not found:
         return
     kinds = one_of_each_kind(found)
-    smallest = shrink(arena, kinds[:SHRUNK_MAX], shakes, seed, SHRINK_ROUNDS)
+    others = kinds[SHRUNK_MAX:]
+    smallest = shrink(arena, kinds[:SHRUNK_MAX], shakes, seed, shrink_rounds)
     path = folder / "differences.json"
-    path.write_text(json.dumps({"shakes": list(shakes), "histories": [d.history for d in smallest + kinds[SHRUNK_MAX:]]}, indent=1))
-    words = "\n\n".join(told(difference, shakes) for difference in smallest + kinds[SHRUNK_MAX:])
-    pytest.fail(f"{len(found)} of {len(played)} histories differ, in {len(kinds)} ways:\n\n{words}\n\n"
-                f"These again: ./test differential --replay {path}\nAll again: {repeat}", pytrace=False)
+    path.write_text(json.dumps({"shakes": list(shakes), "histories": [d.history for d in smallest + others]}, indent=1))
+    words = [told(difference, shakes) for difference in smallest] + [f"{d.title} (as {', '.join(d.wrong)} answers it)" for d in others]
+    pytest.fail(f"{len(found)} of {len(played)} histories differ, in {len(kinds)} ways:\n\n" + "\n\n".join(words) +
+                f"\n\nThese again: ./test differential --replay {path}\nAll again: {repeat}", pytrace=False)
 
 
 def test_histories(arena, folder, say, request):
@@ -79,7 +83,7 @@ def test_histories(arena, folder, say, request):
     if option("--replay"):
         kept = json.loads(pathlib.Path(option("--replay")).read_text())
         copies = kept["histories"] * max(1, 50 // len(kept["histories"]))
-        judge(arena, folder, copies, kept["shakes"], "replay", f"./test differential --replay {option('--replay')}")
+        judge(arena, folder, copies, kept["shakes"], "replay", option("--shrink"), f"./test differential --replay {option('--replay')}")
         return
     seed = option("--seed") if option("--seed") is not None else random.randrange(1 << 32)
     say(f"seed {seed}, in {folder}")
@@ -88,6 +92,6 @@ def test_histories(arena, folder, say, request):
         name = f"{seed}/{number}"
         shakes = choose_shakes(name) if number else SHORT_PLAY
         say(f"play {number}: {', '.join(shakes)}")
-        judge(arena, folder, histories(name, count, len(shakes) + 1), shakes, name,
+        judge(arena, folder, histories(name, count, len(shakes) + 1), shakes, name, option("--shrink"),
               f"./test differential --seed {seed} --histories {count} --minutes {option('--minutes'):g}")
         number += 1
