@@ -13,7 +13,7 @@ from servers import Cassandra, Folder, ThreeNodes
 PLAY_S_MAX = 540
 SHAKES = ("flush", "compact", "rest", "kill", "drain", "split")
 # In any play: tombstones get old, are written to files, and those are joined; nodes end with and without notice.
-SHORT_PLAY = ("flush", "compact", "kill", "rest", "drain")
+SHORT_PLAY = ("flush", "compact", "kill", "compact", "drain")
 
 
 def choose_shakes(seed):
