@@ -31,6 +31,8 @@ class Draft:
         self.last = 0
         self.ttl = 0
         self.has_short_ttl = False
+        # Reads of other kinds would put right what is wrong in a cache.
+        self.reads_one_way = chance.random() < 0.5
 
     def stamp(self):
         """`TIMESTAMP n`, or nothing where the server's is taken."""
@@ -97,10 +99,12 @@ def reads(draft, shape, is_last=False):
     if not is_last and draft.chance.random() < 0.25:
         return found
     templates = [read for read in shape.reads if read[1] != "figures" or draft.stamps != SERVER]
+    if draft.reads_one_way:
+        templates = templates[:1]
     for _ in range(draft.chance.randint(1, 4)):
         kind, template = weighted(draft.chance, templates)
         found.append([kind, draft.fill(template)])
-    if is_last or draft.chance.random() < 0.3:
+    if is_last or not draft.reads_one_way and draft.chance.random() < 0.3:
         found += [list(read) for read in shape.final if read[0] != "figures" or draft.stamps != SERVER]
     return found
 

@@ -19,7 +19,8 @@ KEPT, PURGED = "kept", "purged"
 
 @dataclasses.dataclass(frozen=True)
 class Shape:
-    """One kind of table. Templates come with a weight; reads also with `rows` if their order is compared, or `set`."""
+    """One kind of table. Templates come with a weight; reads also with `rows` if their order is compared, or `set`. The first read is the
+    one that the shape is about: half of the histories do no other."""
 
     name: str
     schema: tuple
