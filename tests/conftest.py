@@ -24,7 +24,7 @@ def pytest_addoption(parser):
     parser.addoption("--faults", default="", help="only these of the cluster's, by words in their names, with commas: drain,SIGTERM,rolling")
     parser.addoption("--rate", type=float, default=200, help="operations a second of the cluster's clients")
     parser.addoption("--seed", type=int, default=None, help="of the faults and of the cluster's clients, and of the histories of the differential test")
-    parser.addoption("--histories", type=int, default=400 if CI else 1000, help="histories of the differential test that are played at once")
+    parser.addoption("--histories", type=int, default=200 if CI else 600, help="histories of the differential test that are played at once")
     parser.addoption("--shrink", type=int, default=1 if CI else 4, help="plays in which smaller histories that differ are looked for")
     parser.addoption("--replay", metavar="FILE", default=None, help="the histories of a differential test that differed")
     parser.addoption("--set", metavar="NAME=VALUE", action="append", default=[], help="a setting of the cluster's nodes; may be given several times")
