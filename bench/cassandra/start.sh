@@ -3,7 +3,7 @@
 #
 #   start.sh CACHE_DIR DATA_DIR ADDRESS PORT HEAP
 #
-# Configuration: what ships with Cassandra (periodic commit log, synced every 10 s), large batches allowed.
+# Configuration: what ships with Cassandra (periodic commit log, synced every 10 s), large batches and materialized views allowed.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cache=$1 data=$2 address=$3 port=$4 heap=$5
@@ -37,6 +37,7 @@ native_transport_port: $port
 storage_port: 7000
 endpoint_snitch: SimpleSnitch
 batch_size_fail_threshold: 50MiB
+materialized_views_enabled: true
 YAML
 cat > "$data/conf/logback.xml" <<XML
 <configuration>

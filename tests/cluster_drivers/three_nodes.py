@@ -8,19 +8,19 @@ HOSTS = ("127.0.0.1", "127.0.0.2", "127.0.0.3")
 class Cluster:
     """The nodes, and what they count together."""
 
-    def __init__(self, minio, folder, url, hosts=HOSTS, args=()):
+    def __init__(self, minio, folder, url, hosts=HOSTS, args=(), timeout_s=30):
         port = helenus.free_port_on(*hosts) if len(set(hosts)) > 1 else None
         self.nodes = [helenus.Node(folder / f"node{n}", store=url, env=minio.environment(), host=host, port=port,
                                    args=[*args, "--name", f"node{n}"])
                       for n, host in enumerate(hosts, 1)]
         for node in self.nodes:
             node.start()
-        self.wait_settled()
+        self.wait_settled(timeout_s)
 
     def alive(self):
         return [node for node in self.nodes if node.alive()]
 
-    def wait_settled(self):
+    def wait_settled(self, timeout_s=30):
         """Returns when every node that runs owns tablets, all know it, and none is moving."""
         count = len(self.alive())
 
@@ -30,7 +30,7 @@ class Cluster:
                        and f["helenus_cluster_tablets_owned"] > 0 and f["helenus_cluster_tablets_moving"] == 0
                        and f["helenus_cluster_tablets_without_owner"] == 0 for f in figures)
 
-        helenus.wait_until(settled, 30, f"{count} nodes with their share")
+        helenus.wait_until(settled, timeout_s, f"{count} nodes with their share")
 
     def passed_on(self):
         """Statements that came to a node that did not own what they were about."""

@@ -1,0 +1,112 @@
+"""Plays one phase of many histories on a server: each history's statements one after the other, many histories at a time."""
+
+import queue
+import string
+
+from cassandra import OperationTimedOut, ReadTimeout, Unavailable, WriteTimeout
+from cassandra.cluster import NoHostAvailable
+from cassandra.connection import ConnectionException
+from cassandra.util import OrderedMapSerializedKey, SortedSet
+
+from histories import INDEXED_VALUES, LONG_TTL_STEP_S, PARTITIONS
+from shapes import SHAPES, table_name
+
+# Histories under way at a time.
+WIDTH = 40
+# What may come of a busy machine and says nothing of data.
+PASSING = (OperationTimedOut, ReadTimeout, WriteTimeout, Unavailable, NoHostAvailable, ConnectionException)
+READ_ATTEMPTS = 5
+
+
+def canonical(value):
+    """A value as JSON would hold it, the same from every server."""
+    if isinstance(value, SortedSet) or isinstance(value, (set, frozenset)):
+        return ["set", *sorted(canonical(item) for item in value)]
+    if isinstance(value, OrderedMapSerializedKey):
+        return ["map", *([canonical(key), canonical(item)] for key, item in value.items())]
+    if isinstance(value, (list, tuple)):
+        return [canonical(item) for item in value]
+    return value
+
+
+def canonical_rows(names, rows):
+    """A row factory. What is left of a TTL is told by the step that TTLs have, which no run is long enough to leave."""
+
+    def cell(name, value):
+        if name.startswith("ttl_") and value is not None:
+            return value // LONG_TTL_STEP_S
+        return canonical(value)
+
+    return [[cell(name, value) for name, value in zip(names, row)] for row in rows]
+
+
+def filled(statement, history, slot):
+    """The statement with the keys and values of the history's own."""
+    names = {"t": table_name(SHAPES[history["shape"]], history["life"])}
+    names |= {f"p{n}": slot * PARTITIONS + n for n in range(PARTITIONS)}
+    names |= {f"v{n}": slot * INDEXED_VALUES + n for n in range(INDEXED_VALUES)}
+    return string.Template(statement).substitute(names)
+
+
+
+def _answer(kind, result):
+    if isinstance(result, PASSING):
+        return ["passing", type(result).__name__, str(result)]
+    if isinstance(result, Exception):
+        return ["error", type(result).__name__]
+    rows = list(result or [])
+    return ["rows", *(sorted(rows, key=repr) if kind == "set" else rows)]
+
+
+class Playing:
+    """One phase of some histories on one server."""
+
+    def __init__(self, session, jobs):
+        self.session, self.jobs = session, jobs
+        self.answers = [[] for _ in jobs]
+        self.attempts = [0] * len(jobs)
+        self.ended = queue.SimpleQueue()
+
+    def run(self):
+        """The answers of each history's steps."""
+        waiting = iter(range(len(self.jobs)))
+        open_jobs = sum(self._begin(waiting) for _ in range(WIDTH))
+        while open_jobs:
+            number, result = self.ended.get()
+            goes_on = self._take(number, result) and self._send(number)
+            open_jobs -= not (goes_on or self._begin(waiting))
+        return self.answers
+
+    def _begin(self, waiting):
+        """Begins the next history that has any steps; False if there is none."""
+        return any(self._send(number) for number in waiting)
+
+    def _take(self, number, result):
+        """Remembers an answer. False if the history can't go on: nobody knows whether the write has happened."""
+        kind, _ = self.jobs[number][len(self.answers[number])]
+        is_passing = isinstance(result, PASSING)
+        if is_passing and kind != "write" and self.attempts[number] < READ_ATTEMPTS:
+            self.attempts[number] += 1
+            return True
+        self.attempts[number] = 0
+        self.answers[number].append(_answer(kind, result))
+        return not is_passing
+
+    def _send(self, number):
+        """Sends the next step; False if there is none."""
+        at = len(self.answers[number])
+        if at == len(self.jobs[number]):
+            return False
+        end = self.ended.put
+        future = self.session.execute_async(self.jobs[number][at][1])
+        future.add_callbacks(lambda rows: end((number, rows)), lambda error: end((number, error)))
+        return True
+
+
+def play(session, histories, phase, first_slot):
+    """Plays one phase; each history's answers, one a step."""
+    session.row_factory = canonical_rows
+    session.use_client_timestamp = False
+    jobs = [[(kind, filled(statement, history, first_slot + n)) for kind, statement in history["phases"][phase]]
+            for n, history in enumerate(histories)]
+    return Playing(session, jobs).run()
