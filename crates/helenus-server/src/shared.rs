@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use helenus_query::clock::{Clock, SystemClock, TimestampSource};
 use uuid::Uuid;
 
+use crate::aside::Aside;
 use crate::config::ServerConfig;
-use crate::connection::{Backlog, Busy};
+use crate::connection::Backlog;
 use crate::events::EventHub;
 use crate::metrics::Metrics;
 use crate::slow::SlowLog;
@@ -18,7 +19,7 @@ pub(crate) struct Shared<B> {
     pub metrics: Arc<Metrics>,
     pub events: Arc<EventHub>,
     pub slow: SlowLog,
-    pub busy: Arc<Busy>,
+    pub aside: Arc<Aside>,
     in_flight: InFlight,
     waiting_requests: AtomicUsize,
     waiting_bytes: AtomicUsize,
@@ -26,14 +27,20 @@ pub(crate) struct Shared<B> {
 }
 
 impl<B> Shared<B> {
-    pub fn new(backend: B, config: ServerConfig, metrics: Arc<Metrics>, events: Arc<EventHub>) -> Shared<B> {
+    pub fn new(
+        backend: B,
+        config: ServerConfig,
+        metrics: Arc<Metrics>,
+        events: Arc<EventHub>,
+        aside: Aside,
+    ) -> Shared<B> {
         Shared {
             slow: SlowLog::new(config.slow_request_log_timeout),
             backend,
             config,
             metrics,
             events,
-            busy: Arc::default(),
+            aside: Arc::new(aside),
             in_flight: InFlight::default(),
             waiting_requests: AtomicUsize::new(0),
             waiting_bytes: AtomicUsize::new(0),

@@ -108,7 +108,7 @@ pub struct StoreConfig {
 impl StoreConfig {
     /// Defaults for this machine: about a twentieth of its memory, in sum, and one tablet a core; 16 in a bucket.
     pub fn new(url: StoreUrl) -> Self {
-        let memory = machine_memory_bytes();
+        let memory = crate::machine_memory_bytes();
         let cores = std::thread::available_parallelism().map_or(2, |n| n.get());
         let tablet_count = match url {
             StoreUrl::File(_) => cores.clamp(2, 16),
@@ -192,19 +192,4 @@ impl StoreConfig {
         }
         Ok(())
     }
-}
-
-/// The memory of this machine, or of the control group that confines the process.
-pub fn machine_memory_bytes() -> u64 {
-    let total = std::fs::read_to_string("/proc/meminfo")
-        .ok()
-        .and_then(|text| {
-            let line = text.lines().find(|line| line.starts_with("MemTotal:"))?;
-            line.split_whitespace().nth(1)?.parse::<u64>().ok()
-        })
-        .map_or(4 << 30, |kib| kib * 1024);
-    let limit = std::fs::read_to_string("/sys/fs/cgroup/memory.max")
-        .ok()
-        .and_then(|text| text.trim().parse::<u64>().ok());
-    limit.map_or(total, |limit| limit.min(total))
 }

@@ -32,6 +32,7 @@ mod flush;
 mod hooks;
 mod layout;
 pub mod log;
+mod machine;
 mod maintenance;
 mod meta;
 mod often;
@@ -54,11 +55,13 @@ mod wal;
 mod work;
 
 pub use cache::RowCacheStats;
-pub use config::{StoreConfig, StoreUrl, machine_memory_bytes};
+pub use config::{StoreConfig, StoreUrl};
 pub use error::StoreError;
 pub use hooks::{Below, CompactFilter, CompactionContext, Decision, HookError, Hooks, Verdict};
 pub use layout::{FORMAT_VERSION, TokenRange};
+pub use machine::machine_memory_bytes;
 pub use meta::{MetaDoc, MetaExpect, MetaStamp, MetaVersion};
+pub use priority::compute_aside;
 #[doc(hidden)]
 pub use remote::set_memory_store;
 pub use remote::{BucketStats, Copied, TabletEvent, migrate};

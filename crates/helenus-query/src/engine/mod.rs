@@ -10,11 +10,12 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use helenus_cql::ast;
-use helenus_cql::error::CqlError;
+use helenus_cql::error::{CqlError, WriteType};
 use helenus_tablet::{Store, StoreConfig, StoreStats};
 use tokio::sync::{Mutex, Notify, broadcast};
 
 use crate::access::{AccessControl, Door};
+use crate::answers::Answers;
 use crate::clients::Clients;
 use crate::clock::{Clock, TimestampSource};
 use crate::cluster::{Cluster, Source, coordinate, read_timeout};
@@ -27,6 +28,7 @@ use crate::plan::{DirectPlan, Plan, Planned};
 use crate::request::{BatchStatement, BoundValue, ClientState, QueryOptions};
 use crate::response::{Outcome, Response, SchemaChange};
 use crate::schema::Schema;
+use crate::scope;
 use crate::storage::{HeaderTables, LiveTables, PartitionLocks, RowHooks, WriteEpochs};
 use crate::trace::{self, Traces};
 
@@ -63,6 +65,53 @@ pub struct Limits {
     pub page_bytes_max: usize,
     /// How long a request may take when other nodes are asked.
     pub request_timeout: Duration,
+    /// How long requests may compute here.
+    pub timeouts: Timeouts,
+    /// Bytes of one answer, and of all that are being made and sent.
+    pub answer_bytes_max: usize,
+    pub answers_bytes_max: usize,
+}
+
+/// How long requests may compute before they fail with a timeout; Cassandra's names and defaults. What has been handed to the log is
+/// not given up.
+#[derive(Clone, Copy, Debug)]
+pub struct Timeouts {
+    /// Reads of partitions that are named.
+    pub read_request_timeout: Duration,
+    /// Reads of ranges of partitions; of aggregates, each 10,000 rows.
+    pub range_request_timeout: Duration,
+    pub write_request_timeout: Duration,
+    pub counter_write_request_timeout: Duration,
+    /// Writes with conditions.
+    pub cas_contention_timeout: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Timeouts {
+        Timeouts {
+            read_request_timeout: Duration::from_secs(5),
+            range_request_timeout: Duration::from_secs(10),
+            write_request_timeout: Duration::from_secs(2),
+            counter_write_request_timeout: Duration::from_secs(5),
+            cas_contention_timeout: Duration::from_millis(1800),
+        }
+    }
+}
+
+impl Timeouts {
+    /// That of a write.
+    pub(crate) fn write(&self, write_type: WriteType) -> Duration {
+        match write_type {
+            WriteType::Cas => self.cas_contention_timeout,
+            WriteType::Counter => self.counter_write_request_timeout,
+            WriteType::Simple
+            | WriteType::Batch
+            | WriteType::UnloggedBatch
+            | WriteType::BatchLog
+            | WriteType::View
+            | WriteType::Cdc => self.write_request_timeout,
+        }
+    }
 }
 
 impl Default for Limits {
@@ -76,6 +125,9 @@ impl Default for Limits {
             prepared_cache_bytes: 128 << 20,
             page_bytes_max: 64 << 20,
             request_timeout: Duration::from_secs(10),
+            timeouts: Timeouts::default(),
+            answer_bytes_max: 256 << 20,
+            answers_bytes_max: 512 << 20,
         }
     }
 }
@@ -122,6 +174,8 @@ pub struct Engine {
     /// Set once the node is one of several.
     pub(crate) cluster: OnceLock<Arc<dyn Cluster>>,
     prepared: PreparedStatements,
+    /// The memory that answers may take.
+    pub(crate) answers: Arc<Answers>,
 }
 
 /// Events that a slow subscriber may lag behind before it loses some.
@@ -165,6 +219,7 @@ impl Engine {
             builds: Builds::default(),
             cluster: OnceLock::new(),
             prepared: PreparedStatements::new(config.limits.prepared_cache_bytes),
+            answers: Arc::new(Answers::new(config.limits.answers_bytes_max)),
             limits: config.limits,
         }))
     }
@@ -321,12 +376,14 @@ impl Engine {
             Plan::Modification(_) | Plan::Batch(_) | Plan::Direct(_) => None,
         };
         let run = self.run_anywhere(client, keyspace, source, planned, options);
-        match timeout {
-            None => run.await,
-            Some(timeout) => tokio::time::timeout(timeout, run)
-                .await
-                .unwrap_or_else(|_| Err(read_timeout(options.consistency))),
-        }
+        let Some(timeout) = timeout else {
+            return run.await;
+        };
+        // It may compute for that long, and wait.
+        scope::limit_time(timeout, false);
+        tokio::time::timeout(timeout, run)
+            .await
+            .unwrap_or_else(|_| Err(read_timeout(options.consistency)))
     }
 
     async fn run_anywhere(
@@ -362,6 +419,7 @@ impl Engine {
         values: &[BoundValue],
         options: &QueryOptions,
     ) -> Result<Outcome, CqlError> {
+        self.limit_time(&planned.plan);
         let outcome = match &planned.plan {
             Plan::Select(plan) => crate::select::execute(self, plan, values, options).await,
             Plan::Modification(plan) => crate::dml::execute(self, plan, values, options).await,
@@ -369,6 +427,23 @@ impl Engine {
             Plan::Direct(plan) => return self.run_direct(client, plan, options).await,
         };
         outcome.map_err(|error| at_consistency(error, options.consistency, planned.plan.write_type()))
+    }
+
+    /// Has a request end when it has computed for as long as its kind may.
+    fn limit_time(&self, plan: &Plan) {
+        let timeouts = &self.limits.timeouts;
+        match plan {
+            // It says so itself.
+            Plan::Select(plan) if plan.timeout().is_some() => {}
+            Plan::Select(plan) if plan.reads_range() => {
+                scope::limit_time(timeouts.range_request_timeout, false)
+            }
+            Plan::Select(_) => scope::limit_time(timeouts.read_request_timeout, false),
+            Plan::Modification(_) | Plan::Batch(_) => {
+                scope::limit_time(timeouts.write(plan.write_type()), true);
+            }
+            Plan::Direct(_) => {}
+        }
     }
 
     /// Runs a BATCH message.
@@ -382,7 +457,11 @@ impl Engine {
         consistency::check_request(options.consistency)?;
         let _epoch = self.writes.enter(self.schema.load().generation);
         let keyspace = options.keyspace(client);
-        let batch = PlannedBatch::plan(self, client, keyspace, kind, statements)?;
+        scope::limit_time(
+            self.limits.timeouts.write(crate::dml::batch_write_type(kind)),
+            true,
+        );
+        let batch = PlannedBatch::plan(self, client, keyspace, kind, statements).await?;
         for planned in batch.planned() {
             self.authorize(client, keyspace, planned)?;
         }
@@ -414,9 +493,13 @@ impl Engine {
                 Ok(Response::SetKeyspace(keyspace.to_owned()).into())
             }
             ast::Statement::Describe(statement) => {
+                scope::step_aside().await;
                 crate::describe::execute(self, client, statement, options).await
             }
-            statement => crate::ddl::execute(self, client, plan.keyspace.as_deref(), statement).await,
+            statement => {
+                scope::step_aside().await;
+                crate::ddl::execute(self, client, plan.keyspace.as_deref(), statement).await
+            }
         }
     }
 }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use helenus_cql::error::CqlError;
 use tokio::task::coop;
 
+use super::in_flight::InFlight;
 use super::waiting::{Last, Waiting};
 use super::{Connection, OUTPUT_LEN_MAX, Phase};
 use crate::backend::Backend;
@@ -118,7 +119,7 @@ impl<B: Backend> Connection<B> {
         let has_room = self.throw_on_overload || self.has_room();
         let own = self.in_flight.len();
         let may_run = own < RUNNING_ALWAYS || self.shared.may_run_more();
-        let may_compute = own == 0 || self.shared.busy.count() < BUSY_MAX;
+        let may_compute = own == 0 || self.shared.aside.busy_count() < BUSY_MAX;
         if has_room && may_run && may_compute {
             self.room_timer = None;
             return true;
@@ -156,7 +157,10 @@ impl<B: Backend> Connection<B> {
     fn end(&mut self) -> bool {
         match self.waiting.last.take() {
             Some(Last::Garbage(error)) => self.refuse(error),
-            Some(Last::Closed) => self.ending = true,
+            Some(Last::Closed) => {
+                self.ending = true;
+                self.in_flight.iter_mut().for_each(InFlight::abandon);
+            }
             None => return false,
         }
         true

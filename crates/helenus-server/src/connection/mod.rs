@@ -19,6 +19,7 @@ mod tablets;
 mod traced;
 mod waiting;
 
+use std::collections::VecDeque;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
@@ -41,9 +42,9 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::coop;
 use tokio::time::Sleep;
 
-pub(crate) use self::in_flight::Busy;
 use self::in_flight::{Done, InFlight};
 use self::report::Unsent;
+use self::socket::LongAnswer;
 pub(crate) use self::waiting::Backlog;
 use self::waiting::{Queue, Waiting};
 use crate::backend::Backend;
@@ -95,6 +96,9 @@ pub(crate) struct Connection<B: Backend> {
     envelopes: BytesMut,
     /// Bytes ready to be sent.
     output: BytesMut,
+    /// Long answers, sent one at a time between what is in `output`, with the memory that they have reserved.
+    long: VecDeque<LongAnswer>,
+    is_sending_long: bool,
     waiting: Queue,
     in_flight: FuturesUnordered<InFlight>,
     in_flight_bytes: usize,
@@ -146,6 +150,8 @@ impl<B: Backend> Connection<B> {
             read_len: READ_LEN_MIN,
             envelopes: BytesMut::new(),
             output: BytesMut::new(),
+            long: VecDeque::new(),
+            is_sending_long: false,
             waiting: Queue::default(),
             in_flight: FuturesUnordered::new(),
             in_flight_bytes: 0,
@@ -341,7 +347,13 @@ impl<B: Backend> Connection<B> {
             self.logged_in(ticket.version);
         }
         let before = self.output_len();
-        self.send(ticket.version, ticket.stream, message);
+        match done.answered.encoded.take() {
+            Some(bytes) => self.long.push_back(LongAnswer {
+                bytes,
+                _reserved: done.answered.reserved.take(),
+            }),
+            None => self.send(ticket.version, ticket.stream, message),
+        }
         self.measure(&done);
         if let Some(remarks) = done.answered.remarks.take() {
             self.remember(*remarks, &done, self.output_len() - before);
@@ -370,7 +382,8 @@ impl<B: Backend> Connection<B> {
 }
 
 impl<B: Backend> Drop for Connection<B> {
-    /// What has begun runs to its end: a client that goes away must not leave a change half made.
+    /// What has begun runs to its end: a client that goes away must not leave a change half made. What computes for long ends at its next
+    /// checkpoint, of which there are none within a change.
     fn drop(&mut self) {
         self.shared.release(self.in_flight.len(), self.in_flight_bytes);
         self.waiting.clear();
@@ -381,6 +394,7 @@ impl<B: Backend> Drop for Connection<B> {
             return;
         }
         let mut left = std::mem::take(&mut self.in_flight);
+        left.iter_mut().for_each(InFlight::abandon);
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move { while left.next().await.is_some() {} });
         }

@@ -5,17 +5,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Context;
 use std::time::Instant;
 
-use bytes::Bytes;
-use futures::FutureExt;
+use bytes::{Bytes, BytesMut};
 use helenus_cql::error::CqlError;
 use helenus_cql::frame::request::{Batch, Execute, Prepare, Query};
 use helenus_cql::frame::response::{AuthSuccess, PageMetadata, QueryResult, Ready};
 use helenus_cql::frame::{
-    Envelope, ProtocolVersion, QueryParameters, Request, RequestMessage, Response, ResponseMessage,
-    ResultMetadata, Rows,
+    Envelope, Flags, Opcode, OutputEncoder, ProtocolVersion, QueryParameters, Request, RequestMessage,
+    Response, ResponseMessage, ResultMetadata, Rows,
 };
 use helenus_query::request::{BoundValues, ClientState, Place, QueryOptions};
 use helenus_query::response::{Outcome, Response as Answer};
+use helenus_query::scope;
 use helenus_query::trace::Work;
 
 use super::in_flight::{self, Answered, InFlight, Remarks, Ticket};
@@ -28,6 +28,13 @@ use crate::backend::Backend;
 use crate::breakdown::Arrival;
 use crate::metrics::RequestKind;
 use crate::shared::Shared;
+
+/// Bytes of a statement, of a BATCH message and of a message with values that take about a millisecond to be read.
+const LONG_TEXT_LEN: usize = 32 << 10;
+const LONG_BATCH_LEN: usize = 64 << 10;
+const LONG_VALUES_LEN: usize = 256 << 10;
+/// Bytes of rows that take about a millisecond to be encoded.
+const LONG_ANSWER_LEN: usize = 256 << 10;
 
 impl<B: Backend> Connection<B> {
     /// Begins a request: answers it at once if that is possible.
@@ -51,6 +58,10 @@ impl<B: Backend> Connection<B> {
         if self.throw_on_overload && !self.has_room() {
             return self.send_error(version, header.stream, overloaded());
         }
+        let is_long = is_long(header.opcode, request_len);
+        if is_long && !header.flags.contains(Flags::TRACING) {
+            return self.begin_undecoded(version, envelope, arrival, cx);
+        }
         let message = match RequestMessage::decode(envelope) {
             Ok(message) => message,
             Err(error) => return self.send_error(version, header.stream, error),
@@ -71,6 +82,7 @@ impl<B: Backend> Connection<B> {
             },
             traced,
             work,
+            is_long,
         };
         match message.request {
             Request::Query(query) => {
@@ -108,6 +120,51 @@ impl<B: Backend> Connection<B> {
         }
     }
 
+    /// Begins a request that takes long already to be read.
+    fn begin_undecoded(
+        &mut self,
+        version: ProtocolVersion,
+        envelope: Envelope,
+        arrival: Arrival,
+        cx: &mut Context<'_>,
+    ) {
+        let header = envelope.header;
+        let ticket = Ticket {
+            version,
+            stream: header.stream,
+            kind: RequestKind::of(header.opcode),
+            cost_bytes: envelope.body.len() + REQUEST_OVERHEAD_BYTES,
+            arrival,
+        };
+        if let Some(connected) = &self.connected {
+            match header.opcode {
+                Opcode::Query => connected.count_text(),
+                Opcode::Execute => connected.count_prepared(),
+                _ => {}
+            }
+        }
+        let (shared, client) = (self.shared.clone(), self.client.clone());
+        let (is_warned, knows_tablets) = (self.is_warned.clone(), self.knows_tablets);
+        let run = async move {
+            let request = RequestMessage::decode(envelope).map(|message| message.request);
+            match request {
+                Ok(Request::Query(query)) => run_query(shared, client, version, query).await,
+                Ok(Request::Execute(execute)) => {
+                    run_execute(shared, client, version, execute, knows_tablets, is_warned).await
+                }
+                Ok(Request::Batch(batch)) => run_batch(shared, client, version, batch).await,
+                Ok(Request::Prepare(prepare)) => run_prepare(shared, client, prepare, is_warned).await,
+                Ok(_) => Ran::refused(CqlError::Server("no request that takes long".to_owned())),
+                Err(error) => Ran::refused(error),
+            }
+        };
+        let begun = Accepted {
+            is_long: true,
+            ..Accepted::untraced(ticket)
+        };
+        self.run_request(begun, run, cx);
+    }
+
     /// Answers what needs no statement to be run.
     fn answer(&mut self, request: Request) -> Response {
         match request {
@@ -135,9 +192,16 @@ impl<B: Backend> Connection<B> {
         run: impl Future<Output = Ran<B::Prepared>> + Send + 'static,
         cx: &mut Context<'_>,
     ) {
-        let Accepted { ticket, traced, work } = begun;
+        let Accepted {
+            ticket,
+            traced,
+            work,
+            is_long,
+        } = begun;
         let shared = self.shared.clone();
-        let answer = run.map(move |Ran { subject, result }| {
+        let encoder = self.encoder;
+        let answer = async move {
+            let Ran { subject, result } = run.await;
             let mut message = result.unwrap_or_else(ResponseMessage::error);
             let at = Instant::now();
             let traced = traced.map(|traced| traced.finish(&shared, at));
@@ -147,11 +211,18 @@ impl<B: Backend> Connection<B> {
                 .is_slow(at.saturating_duration_since(ticket.arrival.first_byte));
             let slow = is_slow.then(|| (subject.text(&shared.backend), subject.values()));
             let remarks = (is_slow || traced.is_some()).then(|| Box::new(Remarks { slow, traced }));
-            Answered { message, at, remarks }
-        });
+            let encoded = encode_if_long(&encoder, &ticket, &mut message).await;
+            Answered {
+                message,
+                at,
+                remarks,
+                encoded,
+                reserved: None,
+            }
+        };
         self.in_flight_bytes += ticket.cost_bytes;
         self.shared.acquire(ticket.cost_bytes);
-        match InFlight::begin(ticket, work, answer, &self.shared.busy, cx) {
+        match InFlight::begin(ticket, work, answer, &self.shared.aside, is_long, cx) {
             in_flight::Begun::Done(done) => self.finish(done),
             in_flight::Begun::Running(request) => self.in_flight.push(request),
         }
@@ -163,6 +234,8 @@ pub(super) struct Accepted {
     ticket: Ticket,
     traced: Option<Box<Traced>>,
     work: Work,
+    /// It takes long already to be read and parsed.
+    is_long: bool,
 }
 
 impl Accepted {
@@ -172,14 +245,60 @@ impl Accepted {
             ticket,
             traced: None,
             work: Work::default(),
+            is_long: false,
         }
     }
+}
+
+/// True for a request that takes about a millisecond to be read, parsed and planned.
+fn is_long(opcode: Opcode, len: usize) -> bool {
+    match opcode {
+        Opcode::Query | Opcode::Prepare => len > LONG_TEXT_LEN,
+        Opcode::Batch => len > LONG_BATCH_LEN,
+        Opcode::Execute => len > LONG_VALUES_LEN,
+        _ => false,
+    }
+}
+
+/// The bytes to send of an answer that is long: to encode it takes a while too. What is left of the message is its kind.
+async fn encode_if_long(
+    encoder: &OutputEncoder,
+    ticket: &Ticket,
+    message: &mut ResponseMessage,
+) -> Option<BytesMut> {
+    let Response::Result(QueryResult::Rows(rows)) = &message.response else {
+        return None;
+    };
+    if rows.content.len_bytes() < LONG_ANSWER_LEN {
+        return None;
+    }
+    scope::step_aside().await;
+    let void: ResponseMessage = Response::Result(QueryResult::Void).into();
+    let message = std::mem::replace(message, void);
+    let mut envelope = BytesMut::new();
+    encoder.response(ticket.version, ticket.stream, &message, &mut envelope);
+    drop(message);
+    if !encoder.is_segmented() {
+        return Some(envelope);
+    }
+    let mut segments = BytesMut::new();
+    encoder.wrap(&envelope, &mut segments);
+    Some(segments)
 }
 
 /// A request that has run.
 pub(super) struct Ran<P> {
     pub subject: Subject<P>,
     pub result: Result<ResponseMessage, CqlError>,
+}
+
+impl<P> Ran<P> {
+    fn refused(error: CqlError) -> Ran<P> {
+        Ran {
+            subject: Subject::Unknown,
+            result: Err(error),
+        }
+    }
 }
 
 /// Refuses a keyspace that a v5 request brings along and that does not exist.
@@ -278,10 +397,7 @@ async fn run_execute<B: Backend>(
     let prepared = match shared.backend.prepared(&id) {
         Ok(prepared) => prepared,
         Err(error) => {
-            return Ran {
-                subject: Subject::Unknown,
-                result: Err(error),
-            };
+            return Ran::refused(error);
         }
     };
     let skip = parameters.skip_metadata;
