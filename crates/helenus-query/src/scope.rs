@@ -38,8 +38,8 @@ struct Deadline {
 pub struct Scope {
     /// When it began to compute; none outside of requests of clients.
     polled_at: Option<Instant>,
-    /// It is about to compute for longer than a slice without giving way.
-    wants_aside: bool,
+    /// It gave way though it has more to compute.
+    has_more: bool,
     /// It runs where no socket is served.
     is_aside: bool,
     steps: u32,
@@ -57,7 +57,7 @@ thread_local! {
 impl Scope {
     const NONE: Scope = Scope {
         polled_at: None,
-        wants_aside: false,
+        has_more: false,
         is_aside: false,
         steps: 0,
         deadline: None,
@@ -68,6 +68,7 @@ impl Scope {
     /// Notes that the request begins to compute now.
     pub fn polled_at(&mut self, now: Instant) {
         self.polled_at = Some(now);
+        self.has_more = false;
     }
 
     /// Puts this scope into the thread, or takes it out again.
@@ -75,15 +76,23 @@ impl Scope {
         CURRENT.with_borrow_mut(|current| std::mem::swap(current, self));
     }
 
-    /// True if what comes next takes long, and shall not be done where sockets are served.
-    pub fn wants_aside(&self) -> bool {
-        self.wants_aside
+    /// True if the request gave way with more to compute: that shall not be done where sockets are served.
+    pub fn has_more(&self) -> bool {
+        self.has_more
     }
 
-    /// From now on the request runs where no socket is served. Whoever sets the flag ends it.
-    pub fn go_aside(&mut self) -> Arc<AtomicBool> {
+    /// True if it runs where no socket is served.
+    pub fn is_aside(&self) -> bool {
+        self.is_aside
+    }
+
+    /// From now on it runs there.
+    pub fn go_aside(&mut self) {
         self.is_aside = true;
-        self.wants_aside = false;
+    }
+
+    /// Whoever sets this ends the request.
+    pub fn left(&mut self) -> Arc<AtomicBool> {
         self.is_left.get_or_insert_default().clone()
     }
 
@@ -126,7 +135,10 @@ impl Scope {
         self.check(now)?;
         Ok(match now.duration_since(polled_at) < SLICE {
             true => Step::GoOn,
-            false => Step::GiveWay,
+            false => {
+                self.has_more = true;
+                Step::GiveWay
+            }
         })
     }
 }
@@ -159,8 +171,9 @@ pub fn hurry() {
 /// Before something that takes longer than a slice and gives no way: a client's request goes on where no socket is served.
 pub async fn step_aside() {
     let moves = CURRENT.with_borrow_mut(|scope| {
-        scope.wants_aside = scope.polled_at.is_some() && !scope.is_aside;
-        scope.wants_aside
+        let moves = scope.polled_at.is_some() && !scope.is_aside;
+        scope.has_more |= moves;
+        moves
     });
     if moves {
         yield_now().await;

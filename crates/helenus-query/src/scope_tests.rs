@@ -43,7 +43,7 @@ fn the_sooner_deadline_counts() {
 fn it_ends_when_its_client_has_gone() {
     let mut scope = Scope::default();
     scope.polled_at(Instant::now());
-    let left = scope.go_aside();
+    let left = scope.left();
     assert!(scope.check(Instant::now()).is_ok());
     left.store(true, Ordering::Relaxed);
     assert!(scope.check(Instant::now()).is_err());

@@ -1,6 +1,6 @@
 //! Where requests run that compute for long: threads that serve no socket, and that give way to those that do.
 //!
-//! A request begins where its connection is served. Once it has computed for a millisecond, or when it is known to take longer, it goes
+//! A request begins where its connection is served. When it gives way having computed for a millisecond, or when it is known to take longer, it goes
 //! on here, so that nothing that it does keeps other requests waiting, be it cut into slices or not.
 
 use std::sync::Arc;
@@ -46,7 +46,7 @@ impl Aside {
         }
     }
 
-    /// How many requests of the node have more to compute at this moment, of those that run here.
+    /// How many requests of the node have more to compute at this moment, of those with tasks of their own.
     pub fn busy_count(&self) -> usize {
         self.busy.load(Ordering::Relaxed)
     }
@@ -68,13 +68,11 @@ pub(crate) struct BusyRequest {
 }
 
 impl BusyRequest {
-    pub fn new(aside: Arc<Aside>, is_busy: bool) -> BusyRequest {
-        let mut request = BusyRequest {
+    pub fn new(aside: Arc<Aside>) -> BusyRequest {
+        BusyRequest {
             aside,
             is_busy: false,
-        };
-        request.set(is_busy);
-        request
+        }
     }
 
     pub fn set(&mut self, is_busy: bool) {

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bytes::BytesMut;
 use futures::FutureExt;
@@ -22,10 +22,6 @@ use super::traced::TracedAnswer;
 use crate::aside::{Aside, BusyRequest};
 use crate::breakdown::Arrival;
 use crate::metrics::RequestKind;
-
-/// A request that held the thread for longer than this at a stretch goes on aside, and so does one that has used up its connection's
-/// budget of steps.
-const POLL_MAX: Duration = Duration::from_millis(1);
 
 /// What is known of a request while it runs.
 #[derive(Clone, Copy)]
@@ -64,7 +60,8 @@ pub(super) struct Done {
     pub work: Work,
 }
 
-/// A running request. It resolves whatever happens inside: a panic becomes a server error.
+/// A running request. One that has used up its connection's budget of steps goes on in a task of its own; one that computes for long
+/// goes on aside. It resolves whatever happens inside: a panic becomes a server error.
 pub(super) struct InFlight {
     ticket: Ticket,
     aside: Arc<Aside>,
@@ -78,7 +75,7 @@ enum State {
     Moved(Moved),
 }
 
-/// A request that runs aside.
+/// A request that has a task of its own.
 struct Moved {
     task: JoinHandle<(Answered, Work)>,
     is_left: Arc<AtomicBool>,
@@ -115,13 +112,22 @@ impl Measured {
         std::mem::replace(self, nothing)
     }
 
-    /// Goes on with it where no socket is served.
-    fn run_aside(mut self, aside: &Arc<Aside>, is_busy: bool) -> Moved {
-        let is_left = self.scope.go_aside();
-        let task = aside.spawn(Apart {
-            request: self,
-            busy: BusyRequest::new(aside.clone(), is_busy),
-        });
+    /// Goes on with it in a task of its own: aside if it has more to compute.
+    fn run_apart(mut self, aside: &Arc<Aside>) -> Moved {
+        let is_left = self.scope.left();
+        let apart = |request| Apart {
+            request,
+            aside: aside.clone(),
+            moved: None,
+            busy: BusyRequest::new(aside.clone()),
+        };
+        if self.scope.has_more() {
+            self.scope.go_aside();
+        }
+        let task = match self.scope.is_aside() {
+            true => aside.spawn(apart(self)),
+            false => tokio::spawn(apart(self)),
+        };
         Moved { task, is_left }
     }
 }
@@ -129,20 +135,40 @@ impl Measured {
 /// A request in a task of its own.
 struct Apart {
     request: Measured,
+    aside: Arc<Aside>,
+    /// Where the request has gone on, having had more to compute than it should here.
+    moved: Option<Moved>,
     busy: BusyRequest,
 }
 
 impl Future for Apart {
     type Output = (Answered, Work);
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let before = Instant::now();
-        let polled = self.request.poll_at(before, cx);
-        // What could go on if it were allowed to computes; everything else waits for something.
-        let has_slice_behind = before.elapsed() >= POLL_MAX;
-        let is_busy = polled.is_pending() && (has_slice_behind || !coop::has_budget_remaining());
-        self.busy.set(is_busy);
-        polled
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        if this.moved.is_none() {
+            let polled = this.request.poll_at(Instant::now(), cx);
+            // What could go on if it were allowed to computes; everything else waits for something.
+            let has_more = this.request.scope.has_more();
+            let is_busy = polled.is_pending() && (has_more || !coop::has_budget_remaining());
+            this.busy.set(is_busy);
+            if polled.is_ready() || !has_more || this.request.scope.is_aside() {
+                return polled;
+            }
+            this.busy.set(false);
+            this.moved = Some(this.request.take().run_apart(&this.aside));
+        }
+        match &mut this.moved {
+            Some(moved) => moved.poll(cx),
+            None => Poll::Pending,
+        }
+    }
+}
+
+impl Moved {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<(Answered, Work)> {
+        let joined = Pin::new(&mut self.task).poll(cx);
+        joined.map(|joined| joined.unwrap_or_else(|_| (broken(), Work::default())))
     }
 }
 
@@ -170,7 +196,10 @@ impl InFlight {
             answer,
         };
         let begun = match is_long {
-            true => Inline::Moved(request.take().run_aside(aside, true)),
+            true => {
+                request.scope.go_aside();
+                Inline::Moved(request.take().run_apart(aside))
+            }
             false => poll_inline(&mut request, aside, cx),
         };
         let state = match begun {
@@ -230,15 +259,13 @@ enum Inline {
 }
 
 fn poll_inline(request: &mut Measured, aside: &Arc<Aside>, cx: &mut Context<'_>) -> Inline {
-    let before = Instant::now();
-    if let Poll::Ready(answered) = request.poll_at(before, cx) {
+    if let Poll::Ready(answered) = request.poll_at(Instant::now(), cx) {
         return Inline::Done(answered);
     }
-    let is_busy = !coop::has_budget_remaining() || request.scope.wants_aside();
-    if !is_busy && before.elapsed() < POLL_MAX {
-        return Inline::Waits;
+    match request.scope.has_more() || !coop::has_budget_remaining() {
+        true => Inline::Moved(request.take().run_apart(aside)),
+        false => Inline::Waits,
     }
-    Inline::Moved(request.take().run_aside(aside, is_busy))
 }
 
 impl Future for InFlight {
@@ -264,11 +291,8 @@ impl Future for InFlight {
         let State::Moved(moved) = &mut this.state else {
             return Poll::Pending;
         };
-        match Pin::new(&mut moved.task).poll(cx) {
-            Poll::Ready(joined) => {
-                let answered = joined.unwrap_or_else(|_| (broken(), Work::default()));
-                Poll::Ready(this.done(answered))
-            }
+        match moved.poll(cx) {
+            Poll::Ready(answered) => Poll::Ready(this.done(answered)),
             Poll::Pending => Poll::Pending,
         }
     }

@@ -72,7 +72,7 @@ impl<B: Backend> Connection<B> {
         }
         let mut wrote = false;
         while let Some((next, is_long)) = next_bytes(&mut self.long, self.is_sending_long, &mut self.output) {
-            let part = next.get(..WRITE_LEN_MAX).unwrap_or(next);
+            let part = next.get(..WRITE_LEN_MAX).unwrap_or_else(|| next.as_ref());
             let len = ready!(Pin::new(&mut self.socket).poll_write(cx, part))?;
             if len == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
