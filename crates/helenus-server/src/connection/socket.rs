@@ -21,8 +21,10 @@ const READ_LEN_MAX: usize = 128 * 1024;
 /// A buffer that a long answer has made larger than this is given back.
 const OUTPUT_KEPT_LEN: usize = 256 * 1024;
 
-/// The most that is handed to the socket at a time: whoever reads fast shall not keep the others waiting.
+/// The most that is handed to the socket at a time.
 const WRITE_LEN_MAX: usize = 64 * 1024;
+/// And until others have had their turn: whoever reads fast shall not keep them waiting.
+const SENT_LEN_MAX: usize = 512 * 1024;
 
 /// A long answer as it is sent.
 pub(super) struct LongAnswer {
@@ -71,6 +73,7 @@ impl<B: Backend> Connection<B> {
             give_back(&mut self.envelopes);
         }
         let mut wrote = false;
+        let mut sent_len = 0;
         while let Some((next, is_long)) = next_bytes(&mut self.long, self.is_sending_long, &mut self.output) {
             let part = next.get(..WRITE_LEN_MAX).unwrap_or_else(|| next.as_ref());
             let len = ready!(Pin::new(&mut self.socket).poll_write(cx, part))?;
@@ -84,6 +87,11 @@ impl<B: Backend> Connection<B> {
             }
             self.shared.metrics.sent(len);
             wrote = true;
+            sent_len += len;
+            if sent_len >= SENT_LEN_MAX && self.output_len() > 0 {
+                self.slice_is_over = true;
+                return Poll::Pending;
+            }
         }
         give_back(&mut self.output);
         // What is encrypted and was not taken yet.
