@@ -4,13 +4,14 @@ mod failure;
 mod identity;
 mod prepared;
 mod security;
+mod timeouts;
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use helenus_cql::ast;
-use helenus_cql::error::{CqlError, WriteType};
+use helenus_cql::error::CqlError;
 use helenus_tablet::{Store, StoreConfig, StoreStats};
 use tokio::sync::{Mutex, Notify, broadcast};
 
@@ -34,6 +35,7 @@ use crate::trace::{self, Traces};
 
 pub(crate) use failure::store_error;
 pub use prepared::Prepared;
+pub use timeouts::Timeouts;
 
 use failure::at_consistency;
 use prepared::PreparedStatements;
@@ -70,48 +72,6 @@ pub struct Limits {
     /// Bytes of one answer, and of all that are being made and sent.
     pub answer_bytes_max: usize,
     pub answers_bytes_max: usize,
-}
-
-/// How long requests may compute before they fail with a timeout; Cassandra's names and defaults. What has been handed to the log is
-/// not given up.
-#[derive(Clone, Copy, Debug)]
-pub struct Timeouts {
-    /// Reads of partitions that are named.
-    pub read_request_timeout: Duration,
-    /// Reads of ranges of partitions; of aggregates, each 10,000 rows.
-    pub range_request_timeout: Duration,
-    pub write_request_timeout: Duration,
-    pub counter_write_request_timeout: Duration,
-    /// Writes with conditions.
-    pub cas_contention_timeout: Duration,
-}
-
-impl Default for Timeouts {
-    fn default() -> Timeouts {
-        Timeouts {
-            read_request_timeout: Duration::from_secs(5),
-            range_request_timeout: Duration::from_secs(10),
-            write_request_timeout: Duration::from_secs(2),
-            counter_write_request_timeout: Duration::from_secs(5),
-            cas_contention_timeout: Duration::from_millis(1800),
-        }
-    }
-}
-
-impl Timeouts {
-    /// That of a write.
-    pub(crate) fn write(&self, write_type: WriteType) -> Duration {
-        match write_type {
-            WriteType::Cas => self.cas_contention_timeout,
-            WriteType::Counter => self.counter_write_request_timeout,
-            WriteType::Simple
-            | WriteType::Batch
-            | WriteType::UnloggedBatch
-            | WriteType::BatchLog
-            | WriteType::View
-            | WriteType::Cdc => self.write_request_timeout,
-        }
-    }
 }
 
 impl Default for Limits {
@@ -419,7 +379,7 @@ impl Engine {
         values: &[BoundValue],
         options: &QueryOptions,
     ) -> Result<Outcome, CqlError> {
-        self.limit_time(&planned.plan);
+        self.limits.timeouts.limit(&planned.plan);
         let outcome = match &planned.plan {
             Plan::Select(plan) => crate::select::execute(self, plan, values, options).await,
             Plan::Modification(plan) => crate::dml::execute(self, plan, values, options).await,
@@ -427,23 +387,6 @@ impl Engine {
             Plan::Direct(plan) => return self.run_direct(client, plan, options).await,
         };
         outcome.map_err(|error| at_consistency(error, options.consistency, planned.plan.write_type()))
-    }
-
-    /// Has a request end when it has computed for as long as its kind may.
-    fn limit_time(&self, plan: &Plan) {
-        let timeouts = &self.limits.timeouts;
-        match plan {
-            // It says so itself.
-            Plan::Select(plan) if plan.timeout().is_some() => {}
-            Plan::Select(plan) if plan.reads_range() => {
-                scope::limit_time(timeouts.range_request_timeout, false)
-            }
-            Plan::Select(_) => scope::limit_time(timeouts.read_request_timeout, false),
-            Plan::Modification(_) | Plan::Batch(_) => {
-                scope::limit_time(timeouts.write(plan.write_type()), true);
-            }
-            Plan::Direct(_) => {}
-        }
     }
 
     /// Runs a BATCH message.

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 use futures::FutureExt;
@@ -22,6 +22,9 @@ use super::traced::TracedAnswer;
 use crate::aside::{Aside, BusyRequest};
 use crate::breakdown::Arrival;
 use crate::metrics::RequestKind;
+
+/// A request that held the thread for longer than this at a stretch goes on in a task of its own.
+const POLL_MAX: Duration = Duration::from_millis(1);
 
 /// What is known of a request while it runs.
 #[derive(Clone, Copy)]
@@ -60,8 +63,8 @@ pub(super) struct Done {
     pub work: Work,
 }
 
-/// A running request. One that has used up its connection's budget of steps goes on in a task of its own; one that computes for long
-/// goes on aside. It resolves whatever happens inside: a panic becomes a server error.
+/// A running request. One that has used up its connection's budget of steps goes on in a task of its own too; one that has more to
+/// compute goes on aside. It resolves whatever happens inside: a panic becomes a server error.
 pub(super) struct InFlight {
     ticket: Ticket,
     aside: Arc<Aside>,
@@ -259,10 +262,12 @@ enum Inline {
 }
 
 fn poll_inline(request: &mut Measured, aside: &Arc<Aside>, cx: &mut Context<'_>) -> Inline {
-    if let Poll::Ready(answered) = request.poll_at(Instant::now(), cx) {
+    let before = Instant::now();
+    if let Poll::Ready(answered) = request.poll_at(before, cx) {
         return Inline::Done(answered);
     }
-    match request.scope.has_more() || !coop::has_budget_remaining() {
+    let has_more = request.scope.has_more() || !coop::has_budget_remaining();
+    match has_more || before.elapsed() >= POLL_MAX {
         true => Inline::Moved(request.take().run_apart(aside)),
         false => Inline::Waits,
     }

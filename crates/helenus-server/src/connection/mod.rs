@@ -11,6 +11,7 @@ mod authentication;
 mod handshake;
 mod in_flight;
 mod input;
+mod long;
 mod report;
 mod requests;
 mod socket;

@@ -5,21 +5,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Context;
 use std::time::Instant;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use helenus_cql::error::CqlError;
 use helenus_cql::frame::request::{Batch, Execute, Prepare, Query};
 use helenus_cql::frame::response::{AuthSuccess, PageMetadata, QueryResult, Ready};
 use helenus_cql::frame::{
-    Envelope, Flags, Opcode, OutputEncoder, ProtocolVersion, QueryParameters, Request, RequestMessage,
-    Response, ResponseMessage, ResultMetadata, Rows,
+    Envelope, Flags, ProtocolVersion, QueryParameters, Request, RequestMessage, Response, ResponseMessage,
+    ResultMetadata, Rows,
 };
 use helenus_query::request::{BoundValues, ClientState, Place, QueryOptions};
 use helenus_query::response::{Outcome, Response as Answer};
-use helenus_query::scope;
 use helenus_query::trace::Work;
 
 use super::in_flight::{self, Answered, InFlight, Remarks, Ticket};
 use super::input::overloaded;
+use super::long::{encode_if_long, is_long};
 use super::subject::Subject;
 use super::tablets;
 use super::traced::Traced;
@@ -28,13 +28,6 @@ use crate::backend::Backend;
 use crate::breakdown::Arrival;
 use crate::metrics::RequestKind;
 use crate::shared::Shared;
-
-/// Bytes of a statement, of a BATCH message and of a message with values that take about a millisecond to be read.
-const LONG_TEXT_LEN: usize = 32 << 10;
-const LONG_BATCH_LEN: usize = 64 << 10;
-const LONG_VALUES_LEN: usize = 256 << 10;
-/// Bytes of rows that take about a millisecond to be encoded.
-const LONG_ANSWER_LEN: usize = 256 << 10;
 
 impl<B: Backend> Connection<B> {
     /// Begins a request: answers it at once if that is possible.
@@ -120,51 +113,6 @@ impl<B: Backend> Connection<B> {
         }
     }
 
-    /// Begins a request that takes long already to be read.
-    fn begin_undecoded(
-        &mut self,
-        version: ProtocolVersion,
-        envelope: Envelope,
-        arrival: Arrival,
-        cx: &mut Context<'_>,
-    ) {
-        let header = envelope.header;
-        let ticket = Ticket {
-            version,
-            stream: header.stream,
-            kind: RequestKind::of(header.opcode),
-            cost_bytes: envelope.body.len() + REQUEST_OVERHEAD_BYTES,
-            arrival,
-        };
-        if let Some(connected) = &self.connected {
-            match header.opcode {
-                Opcode::Query => connected.count_text(),
-                Opcode::Execute => connected.count_prepared(),
-                _ => {}
-            }
-        }
-        let (shared, client) = (self.shared.clone(), self.client.clone());
-        let (is_warned, knows_tablets) = (self.is_warned.clone(), self.knows_tablets);
-        let run = async move {
-            let request = RequestMessage::decode(envelope).map(|message| message.request);
-            match request {
-                Ok(Request::Query(query)) => run_query(shared, client, version, query).await,
-                Ok(Request::Execute(execute)) => {
-                    run_execute(shared, client, version, execute, knows_tablets, is_warned).await
-                }
-                Ok(Request::Batch(batch)) => run_batch(shared, client, version, batch).await,
-                Ok(Request::Prepare(prepare)) => run_prepare(shared, client, prepare, is_warned).await,
-                Ok(_) => Ran::refused(CqlError::Server("no request that takes long".to_owned())),
-                Err(error) => Ran::refused(error),
-            }
-        };
-        let begun = Accepted {
-            is_long: true,
-            ..Accepted::untraced(ticket)
-        };
-        self.run_request(begun, run, cx);
-    }
-
     /// Answers what needs no statement to be run.
     fn answer(&mut self, request: Request) -> Response {
         match request {
@@ -248,42 +196,14 @@ impl Accepted {
             is_long: false,
         }
     }
-}
 
-/// True for a request that takes about a millisecond to be read, parsed and planned.
-fn is_long(opcode: Opcode, len: usize) -> bool {
-    match opcode {
-        Opcode::Query | Opcode::Prepare => len > LONG_TEXT_LEN,
-        Opcode::Batch => len > LONG_BATCH_LEN,
-        Opcode::Execute => len > LONG_VALUES_LEN,
-        _ => false,
+    /// One that is known to take long.
+    pub fn long(ticket: Ticket) -> Accepted {
+        Accepted {
+            is_long: true,
+            ..Accepted::untraced(ticket)
+        }
     }
-}
-
-/// The bytes to send of an answer that is long: to encode it takes a while too. What is left of the message is its kind.
-async fn encode_if_long(
-    encoder: &OutputEncoder,
-    ticket: &Ticket,
-    message: &mut ResponseMessage,
-) -> Option<BytesMut> {
-    let Response::Result(QueryResult::Rows(rows)) = &message.response else {
-        return None;
-    };
-    if rows.content.len_bytes() < LONG_ANSWER_LEN {
-        return None;
-    }
-    scope::step_aside().await;
-    let void: ResponseMessage = Response::Result(QueryResult::Void).into();
-    let message = std::mem::replace(message, void);
-    let mut envelope = BytesMut::new();
-    encoder.response(ticket.version, ticket.stream, &message, &mut envelope);
-    drop(message);
-    if !encoder.is_segmented() {
-        return Some(envelope);
-    }
-    let mut segments = BytesMut::new();
-    encoder.wrap(&envelope, &mut segments);
-    Some(segments)
 }
 
 /// A request that has run.
@@ -293,7 +213,7 @@ pub(super) struct Ran<P> {
 }
 
 impl<P> Ran<P> {
-    fn refused(error: CqlError) -> Ran<P> {
+    pub fn refused(error: CqlError) -> Ran<P> {
         Ran {
             subject: Subject::Unknown,
             result: Err(error),
@@ -354,7 +274,7 @@ fn answer(outcome: Outcome, page: impl FnOnce(&Rows) -> PageMetadata) -> Respons
     }
 }
 
-async fn run_query<B: Backend>(
+pub(super) async fn run_query<B: Backend>(
     shared: Arc<Shared<B>>,
     client: Arc<ClientState>,
     version: ProtocolVersion,
@@ -381,7 +301,7 @@ async fn run_query<B: Backend>(
     }
 }
 
-async fn run_execute<B: Backend>(
+pub(super) async fn run_execute<B: Backend>(
     shared: Arc<Shared<B>>,
     client: Arc<ClientState>,
     version: ProtocolVersion,
@@ -466,7 +386,7 @@ fn executed_metadata(
     }
 }
 
-async fn run_batch<B: Backend>(
+pub(super) async fn run_batch<B: Backend>(
     shared: Arc<Shared<B>>,
     client: Arc<ClientState>,
     version: ProtocolVersion,
@@ -490,7 +410,7 @@ async fn run_batch<B: Backend>(
     }
 }
 
-async fn run_prepare<B: Backend>(
+pub(super) async fn run_prepare<B: Backend>(
     shared: Arc<Shared<B>>,
     client: Arc<ClientState>,
     prepare: Prepare,
