@@ -73,6 +73,7 @@ pub(super) struct InFlight {
     state: State,
 }
 
+#[allow(clippy::large_enum_variant, reason = "most requests stay where they began")]
 enum State {
     Inline(Measured),
     Moved(Moved),
