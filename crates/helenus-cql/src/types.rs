@@ -371,6 +371,47 @@ impl CqlType {
         }
     }
 
+    /// How many types it is made of when its user types are written out, as PREPARE and the metadata of rows have them. Counting ends
+    /// above `limit`: types of types of types have more than can be counted.
+    pub fn expanded_count(&self, limit: usize) -> usize {
+        fn count(ty: &CqlType, left: &mut usize) {
+            let Some(rest) = left.checked_sub(1) else { return };
+            *left = rest;
+            match ty {
+                CqlType::Native(_) => {}
+                CqlType::List { element, .. }
+                | CqlType::Set { element, .. }
+                | CqlType::Vector { element, .. } => count(element, left),
+                CqlType::Map { key, value, .. } => {
+                    count(key, left);
+                    count(value, left);
+                }
+                CqlType::Tuple(elements) => count_all(elements.iter(), left),
+                CqlType::Udt { definition, .. } => {
+                    count_all(definition.fields.iter().map(|field| &field.ty), left);
+                }
+                CqlType::Custom(custom) => match custom.as_ref() {
+                    CustomType::LexicalUuid => {}
+                    CustomType::Composite(parts) => count_all(parts.iter(), left),
+                    CustomType::DynamicComposite(parts) => {
+                        count_all(parts.iter().map(|(_, part)| part), left);
+                    }
+                },
+            }
+        }
+        fn count_all<'t>(types: impl Iterator<Item = &'t CqlType>, left: &mut usize) {
+            for ty in types {
+                if *left == 0 {
+                    return;
+                }
+                count(ty, left);
+            }
+        }
+        let mut left = limit.saturating_add(1);
+        count(self, &mut left);
+        limit.saturating_add(1) - left
+    }
+
     /// True if the type is, or contains, the named user type.
     pub fn references_udt(&self, keyspace: &str, name: &str) -> bool {
         match self {

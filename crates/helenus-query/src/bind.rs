@@ -1,8 +1,10 @@
 //! Bind markers: what a statement expects, and the values that a request brings.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 use helenus_cql::error::CqlError;
+use helenus_cql::types::CqlType;
 
 use crate::request::{BoundValue, BoundValues};
 use crate::response::ColumnSpec;
@@ -59,6 +61,11 @@ impl Markers {
         self.specs.iter().flatten().cloned().collect()
     }
 
+    /// The types of the markers.
+    pub fn types(&self) -> impl Iterator<Item = &CqlType> {
+        self.specs.iter().flatten().map(|spec| &spec.ty)
+    }
+
     /// For each partition key column the marker that gives it, if markers give all of them; else empty.
     pub fn partition_key_indexes(&self, partition_key_count: usize) -> Vec<u16> {
         let index_of = |position| {
@@ -82,12 +89,14 @@ impl Markers {
             BoundValues::Positional(values) if values.len() == self.specs.len() => Ok(Cow::Borrowed(values)),
             BoundValues::Positional(values) => Err(wrong_count(self.specs.len(), values.len())),
             BoundValues::Named(values) => {
-                let bound: Vec<BoundValue> = self
-                    .specs
+                // Of a name that is given twice the first value counts.
+                let by_name: HashMap<&str, &BoundValue> = values
                     .iter()
-                    .flatten()
-                    .filter_map(|spec| named(spec, values))
+                    .rev()
+                    .map(|(name, value)| (name.as_str(), value))
                     .collect();
+                let of_spec = |spec: &ColumnSpec| by_name.get(&*spec.name).map(|value| (*value).clone());
+                let bound: Vec<BoundValue> = self.specs.iter().flatten().filter_map(of_spec).collect();
                 match bound.len() == self.specs.len() {
                     true => Ok(Cow::Owned(bound)),
                     false => Err(wrong_count(self.specs.len(), bound.len())),
@@ -95,11 +104,6 @@ impl Markers {
             }
         }
     }
-}
-
-fn named(spec: &ColumnSpec, values: &[(String, BoundValue)]) -> Option<BoundValue> {
-    let found = values.iter().find(|(name, _)| **name == *spec.name);
-    found.map(|(_, value)| value.clone())
 }
 
 fn wrong_count(expected: usize, got: usize) -> CqlError {

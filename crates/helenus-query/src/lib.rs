@@ -7,6 +7,7 @@
 //! a request ([`request::QueryOptions`]) and answers with a [`response::Outcome`].
 
 pub mod access;
+pub mod answers;
 pub mod bind;
 pub mod client_memory;
 pub mod clients;
@@ -23,6 +24,7 @@ pub mod plan;
 pub mod request;
 pub mod response;
 pub mod schema;
+pub mod scope;
 pub mod select;
 pub mod selection;
 pub mod storage;

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use helenus_cql::ast;
 use helenus_cql::error::{CqlError, WriteType};
+use helenus_cql::types::CqlType;
 
 use crate::access::{Resource, User, is_about_roles};
 use crate::bind::Markers;
@@ -148,6 +149,28 @@ pub fn column_spec(table: &Table, column: &crate::schema::Column) -> ColumnSpec 
     )
 }
 
+/// How many types the markers and the result of a statement may be made of, as [`CqlType::expanded_count`] counts them.
+const METADATA_PARTS_MAX: usize = 100_000;
+
+/// Refuses a statement whose metadata would be too large: user types are written out in it, for each column anew.
+fn check_metadata(markers: &Markers, result: Option<&ResultMetadata>) -> Result<(), CqlError> {
+    let columns = result.into_iter().flat_map(|result| &result.columns);
+    let mut left = METADATA_PARTS_MAX;
+    for ty in columns.map(|column| &column.ty).chain(markers.types()) {
+        let count = match ty {
+            CqlType::Native(_) => 1,
+            ty => ty.expanded_count(left),
+        };
+        left = left.checked_sub(count).ok_or_else(|| {
+            CqlError::invalid(format!(
+                "The columns and markers of the statement are made of more than {METADATA_PARTS_MAX} types, those of the fields of \
+                 user types counted, which is the limit; name fewer columns"
+            ))
+        })?;
+    }
+    Ok(())
+}
+
 /// Makes the plan of a statement.
 pub fn plan(
     schema: &Schema,
@@ -194,6 +217,7 @@ pub fn plan(
         }
     };
     let (markers, executed) = (ctx.markers, ctx.executed.into_inner());
+    check_metadata(&markers, result.as_deref())?;
     Ok(Planned {
         executed,
         allowed: AtomicU64::new(0),

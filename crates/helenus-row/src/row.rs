@@ -352,6 +352,36 @@ impl RowBuilder {
         self
     }
 
+    /// Writes or deletes many elements of a column of many cells, in any order. What a client sends is not in the order of paths, and
+    /// putting each in its place would take the square of their number.
+    pub fn complex_cells(
+        &mut self,
+        column: ColumnId,
+        added: impl IntoIterator<Item = (Bytes, Cell)>,
+    ) -> &mut Self {
+        let cells = &mut self.complex(column).cells;
+        let known = cells.len();
+        cells.extend(added);
+        let is_ascending = |pair: &[(Bytes, Cell)]| matches!(pair, [(a, _), (b, _)] if a < b);
+        let from = known.saturating_sub(1);
+        if cells
+            .get(from..)
+            .is_some_and(|tail| tail.windows(2).all(is_ascending))
+        {
+            return self;
+        }
+        // Stable: of cells that are alike the first is kept, as if they came one by one.
+        cells.sort_by(|(a, _), (b, _)| a.cmp(b));
+        cells.dedup_by(|(path, cell), (kept_path, kept)| {
+            let is_same = path == kept_path;
+            if is_same && reconcile_cells(&cell.borrow(), &kept.borrow()).is_gt() {
+                std::mem::swap(cell, kept);
+            }
+            is_same
+        });
+        self
+    }
+
     fn complex(&mut self, column: ColumnId) -> &mut Complex {
         let columns = &mut self.row.columns;
         let at = match columns.binary_search_by_key(&column, |(id, _)| *id) {

@@ -11,6 +11,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{broadcast, watch};
 use tokio::task::JoinHandle;
 
+use crate::aside::Aside;
 use crate::backend::Backend;
 use crate::config::ServerConfig;
 use crate::connection::Connection;
@@ -56,7 +57,7 @@ impl Announcer {
 impl Server {
     /// Binds the address and begins to accept connections.
     ///
-    /// Errors: the address can't be bound.
+    /// Errors: the address can't be bound, or no threads can be started.
     pub async fn start<B: Backend>(config: ServerConfig, backend: B) -> io::Result<Server> {
         let listener = TcpListener::bind(config.listen).await?;
         let address = listener.local_addr()?;
@@ -68,6 +69,7 @@ impl Server {
             config,
             Arc::new(Metrics::default()),
             events.clone(),
+            Aside::start()?,
         ));
         let (stop, stopped) = watch::channel(Stopping::No);
         tokio::spawn(forward_schema_changes(changes, events.clone(), stopped.clone()));

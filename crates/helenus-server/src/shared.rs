@@ -7,9 +7,10 @@ use helenus_query::client_memory::ClientMemory;
 use helenus_query::clock::{Clock, SystemClock, TimestampSource};
 use uuid::Uuid;
 
+use crate::aside::Aside;
 use crate::backend::Backend;
 use crate::config::ServerConfig;
-use crate::connection::{Backlog, Busy};
+use crate::connection::Backlog;
 use crate::events::EventHub;
 use crate::log_limit::LogLimit;
 use crate::metrics::Metrics;
@@ -23,7 +24,7 @@ pub(crate) struct Shared<B> {
     pub slow: SlowLog,
     /// Limits the lines about clients that are refused.
     pub refusals: LogLimit,
-    pub busy: Arc<Busy>,
+    pub aside: Arc<Aside>,
     in_flight: InFlight,
     waiting_requests: AtomicUsize,
     /// What waits, half-read requests and answers that were not taken.
@@ -32,7 +33,13 @@ pub(crate) struct Shared<B> {
 }
 
 impl<B: Backend> Shared<B> {
-    pub fn new(backend: B, config: ServerConfig, metrics: Arc<Metrics>, events: Arc<EventHub>) -> Shared<B> {
+    pub fn new(
+        backend: B,
+        config: ServerConfig,
+        metrics: Arc<Metrics>,
+        events: Arc<EventHub>,
+        aside: Aside,
+    ) -> Shared<B> {
         let memory = backend.client_memory();
         Shared {
             memory: memory.unwrap_or_else(|| ClientMemory::new(config.node_in_flight_bytes)),
@@ -42,7 +49,7 @@ impl<B: Backend> Shared<B> {
             config,
             metrics,
             events,
-            busy: Arc::default(),
+            aside: Arc::new(aside),
             in_flight: InFlight::default(),
             waiting_requests: AtomicUsize::new(0),
             trace_ids: TraceIds::default(),

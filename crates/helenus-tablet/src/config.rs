@@ -7,7 +7,6 @@ use std::time::Duration;
 use slatedb_common::clock::SystemClock;
 
 use crate::error::StoreError;
-use crate::memory_limit::machine_memory_bytes;
 
 const MIB: u64 = 1 << 20;
 
@@ -119,7 +118,7 @@ pub struct StoreConfig {
 impl StoreConfig {
     /// Defaults for this machine: about a twentieth of its memory, in sum, and one tablet a core; 16 in a bucket.
     pub fn new(url: StoreUrl) -> Self {
-        let memory = machine_memory_bytes();
+        let memory = crate::machine_memory_bytes();
         let cores = std::thread::available_parallelism().map_or(2, |n| n.get());
         let tablet_count = match url {
             StoreUrl::File(_) => cores.clamp(2, 16),

@@ -37,8 +37,8 @@ mod inventory;
 mod late;
 mod layout;
 pub mod log;
+mod machine;
 mod maintenance;
-mod memory_limit;
 mod meta;
 mod often;
 mod open;
@@ -70,8 +70,9 @@ pub use hooks::{
 };
 pub use late::LateWrites;
 pub use layout::{FORMAT_VERSION, TokenRange};
-pub use memory_limit::machine_memory_bytes;
+pub use machine::machine_memory_bytes;
 pub use meta::{MetaDoc, MetaExpect, MetaStamp, MetaVersion};
+pub use priority::compute_aside;
 #[doc(hidden)]
 pub use remote::set_memory_store;
 pub use remote::{Adoption, BucketStats, Copied, TabletEvent, migrate};

@@ -36,6 +36,15 @@ pub(crate) fn give_way() {
     }));
 }
 
+/// How nice the threads are that compute for long, for those who wait for one request each.
+const ASIDE_NICENESS: i32 = 5;
+
+/// Makes the calling thread one that computes for long, and that those may interrupt who are soon done.
+pub fn compute_aside() {
+    let _ = rustix::process::setpriority_process(None, ASIDE_NICENESS);
+    set_slice(Duration::from_millis(1));
+}
+
 /// A row more has been worked on: a thread of the background lets others go first now and then. Being nice is not enough for that:
 /// who wakes up and has just had its share waits until the running thread stops, or for the next tick of the clock, 4 ms with many
 /// kernels, and if it is the kernel's thread that hands the log's syncs to the disk, then all writers wait.

@@ -42,29 +42,65 @@ pub enum LexProblem {
     Mismatched(&'static str),
 }
 
+/// How many tokens a statement may have. What is made of each takes some hundred bytes.
+pub const TOKENS_MAX: usize = 2_000_000;
+
+/// How many brackets may be open at a time; the parser allows fewer of what they stand for.
+const OPEN_MAX: usize = 1024;
+
+/// Why a text was not cut to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Excess {
+    /// It has more than [`TOKENS_MAX`] tokens.
+    Tokens,
+    /// Its brackets are nested deeper than any statement's.
+    Brackets,
+}
+
 /// The tokens of a statement without white space and comments. The last is always [`Kind::Eof`].
 #[derive(Clone, Debug)]
 pub struct Tokens {
     pub tokens: Vec<Token>,
     /// The first text that is no token.
     pub error: Option<LexError>,
+    /// Set if the text goes on behind the last token.
+    pub excess: Option<Excess>,
 }
 
 /// Cuts a text of less than 4 GB into tokens.
 pub fn tokenize(text: &str) -> Tokens {
     let mut cursor = Cursor::new(text);
-    let mut tokens = Vec::with_capacity(text.len() / 5 + 8);
+    let mut tokens = Vec::with_capacity((text.len() / 5 + 8).min(TOKENS_MAX));
     let mut error = None;
     let mut raw_index = 0;
+    let mut open = 0usize;
     loop {
         let start = cursor.position();
-        match next_token(&mut cursor) {
+        let excess = match (tokens.len() > TOKENS_MAX, open > OPEN_MAX) {
+            (true, _) => Some(Excess::Tokens),
+            (false, true) => Some(Excess::Brackets),
+            (false, false) => None,
+        };
+        let next = match excess {
+            None => next_token(&mut cursor),
+            Some(_) => Ok(Lexeme::End),
+        };
+        match next {
             Ok(Lexeme::End) => {
                 tokens.push(token(Kind::Eof, start, start, raw_index));
-                return Tokens { tokens, error };
+                return Tokens {
+                    tokens,
+                    error,
+                    excess,
+                };
             }
             Ok(Lexeme::Hidden) => raw_index += 1,
             Ok(Lexeme::Token(kind)) => {
+                match kind {
+                    Kind::LeftParen | Kind::LeftBracket | Kind::LeftBrace => open += 1,
+                    Kind::RightParen | Kind::RightBracket | Kind::RightBrace => open = open.saturating_sub(1),
+                    _ => {}
+                }
                 tokens.push(token(kind, start, cursor.position(), raw_index));
                 raw_index += 1;
             }

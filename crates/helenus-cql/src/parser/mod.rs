@@ -23,13 +23,16 @@ mod type_name;
 
 use crate::ast::{BindMarker, Ident, ParsedStatement, TypeName};
 use crate::error::CqlError;
-use crate::lexer::{self, Kind, Token, Tokens};
+use crate::lexer::{self, Excess, Kind, TOKENS_MAX, Token, Tokens};
 
 /// How deep terms, selectors, types and relations may nest.
 pub const MAX_DEPTH: usize = 64;
 
 /// How many operators and modifiers one outermost term or selector may hold: each deepens its tree by one.
 pub const MAX_LINKS: usize = 512;
+
+/// How many statements a batch may hold: as many as a BATCH message of the protocol can.
+pub const MAX_BATCH_STATEMENTS: usize = u16::MAX as usize;
 
 /// The longest statement, in bytes: the largest frame of the native protocol.
 pub const MAX_STATEMENT_LENGTH: usize = 256 << 20;
@@ -49,6 +52,11 @@ pub fn parse_statement(text: &str) -> Result<ParsedStatement, CqlError> {
         )));
     }
     let tokens = lexer::tokenize(text);
+    match tokens.excess {
+        Some(Excess::Tokens) => return Err(too_many_tokens()),
+        Some(Excess::Brackets) => return Err(too_deep()),
+        None => {}
+    }
     let mut parser = Parser::new(text, &tokens);
     let statement = parser.query()?;
     Ok(ParsedStatement {
@@ -193,9 +201,7 @@ impl<'a> Parser<'a> {
 
     fn deeper(&mut self) -> Parsed<()> {
         if self.depth >= MAX_DEPTH {
-            return Err(CqlError::Syntax(format!(
-                "The statement is nested too deeply; {MAX_DEPTH} levels are allowed"
-            )));
+            return Err(too_deep());
         }
         if self.depth == 0 {
             self.links = 0;
@@ -242,6 +248,18 @@ impl<'a> Parser<'a> {
         self.expect(Kind::Exists)?;
         Ok(true)
     }
+}
+
+fn too_deep() -> CqlError {
+    CqlError::Syntax(format!(
+        "The statement is nested too deeply; {MAX_DEPTH} levels are allowed"
+    ))
+}
+
+fn too_many_tokens() -> CqlError {
+    CqlError::Syntax(format!(
+        "The statement has more than {TOKENS_MAX} words and signs, which is the limit; bind long values to markers"
+    ))
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
 //! INSERT, UPDATE, DELETE and BATCH.
 
-use super::{Parsed, Parser};
+use super::{MAX_BATCH_STATEMENTS, Parsed, Parser};
 use crate::ast::{
     Assignment, AssignmentOperation, Batch, BatchKind, Delete, Deletion, Ident, Insert, InsertJson,
     JsonValue, Literal, LiteralKind, Modification, QualifiedName, Term, Update, UsingClause,
 };
+use crate::error::CqlError;
 use crate::lexer::Kind;
 
 impl Parser<'_> {
@@ -293,6 +294,11 @@ impl Parser<'_> {
         let using = self.using_clause()?;
         let mut statements = Vec::new();
         while matches!(self.kind(), Kind::Insert | Kind::Update | Kind::Delete) {
+            if statements.len() == MAX_BATCH_STATEMENTS {
+                return Err(CqlError::invalid(format!(
+                    "Too many statements in a batch: {MAX_BATCH_STATEMENTS} are allowed"
+                )));
+            }
             statements.push(self.modification()?);
             self.accept(Kind::Semicolon);
         }

@@ -9,9 +9,13 @@ use num_traits::{One, Signed, ToPrimitive, Zero};
 
 use super::exactly;
 
-/// Largest number of decimal digits that an operation here will add to a number to bring it to another scale;
-/// values beyond it come only from hostile exponents.
+/// Largest number of decimal digits of a number given as text, and that an operation here will add to a number to bring it to
+/// another scale; values beyond it come only from hostile clients.
 pub const DIGITS_MAX: u32 = 100_000;
+
+/// The longest unscaled value of a decimal and the longest varint that is taken in, in bytes. To show a number or to bring it to another
+/// scale takes the square of its length.
+pub const NUMBER_BYTES_MAX: usize = 64 << 10;
 
 /// A decimal. Equality is that of the representation (`1.0 != 1.00`, as `BigDecimal.equals`); the order is
 /// [`Decimal::compare`].
@@ -45,7 +49,7 @@ impl Decimal {
         out.into()
     }
 
-    /// `new BigDecimal(text)`.
+    /// `new BigDecimal(text)`, of at most [`DIGITS_MAX`] digits.
     pub fn parse(text: &str) -> Option<Decimal> {
         let (mantissa, exponent) = match text.split_once(['e', 'E']) {
             Some((mantissa, exponent)) => {
@@ -59,7 +63,8 @@ impl Decimal {
         let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
         let unsigned = whole.strip_prefix(['+', '-']).unwrap_or(whole);
         let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
-        if !digits(unsigned) || !digits(fraction) || unsigned.len() + fraction.len() == 0 {
+        let count = unsigned.len() + fraction.len();
+        if !digits(unsigned) || !digits(fraction) || count == 0 || count > DIGITS_MAX as usize {
             return None;
         }
         let scale = i64::try_from(fraction.len()).ok()? - i64::from(exponent);

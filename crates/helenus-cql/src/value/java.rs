@@ -4,6 +4,8 @@ mod digits;
 
 use digits::Digits;
 
+use super::decimal::DIGITS_MAX;
+
 /// `Double.toString`: in scientific notation below 1e-3 and from 1e7.
 pub fn double_to_string(value: f64) -> String {
     float_text(value, || Digits::of_double(value))
@@ -144,9 +146,14 @@ pub fn is_integer(text: &str) -> bool {
     !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// `new BigInteger(text)`.
+/// `new BigInteger(text)`, of at most [`DIGITS_MAX`] digits.
 pub fn parse_big_integer(text: &str) -> Option<num_bigint::BigInt> {
-    if is_integer(text) { text.parse().ok() } else { None }
+    let is_short = text.len() <= DIGITS_MAX as usize + 1;
+    if is_short && is_integer(text) {
+        text.parse().ok()
+    } else {
+        None
+    }
 }
 
 #[cfg(test)]

@@ -5,10 +5,14 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 
+use super::decimal::DIGITS_MAX;
 use super::pack::{Reader, pack_tuple, read_elements, read_vector};
 use super::{Decimal, Duration, custom, date, exactly, inet, is_null, java, time, timestamp, uuid, validate};
 use crate::identifier::quote_identifier;
 use crate::types::{CqlType, NativeType};
+
+/// The longest text that can be a number of no more than [`DIGITS_MAX`] digits: sign, point and exponent count too.
+const NUMBER_LEN_MAX: usize = DIGITS_MAX as usize + 16;
 
 const HEX_DIGITS: &[u8; 16] = b"0123456789abcdef";
 
@@ -99,6 +103,12 @@ fn native_from_string(native: NativeType, text: &str) -> Result<Bytes, String> {
                 .ok_or_else(|| cannot("double"))?
                 .to_be_bytes(),
         ),
+        N::Varint | N::Decimal if text.len() > NUMBER_LEN_MAX => {
+            return Err(format!(
+                "A number of {} characters is longer than the {DIGITS_MAX} digits that are allowed",
+                text.len()
+            ));
+        }
         N::Varint => {
             let value = java::parse_big_integer(text);
             value

@@ -1,5 +1,6 @@
 //! Checks of serialized values (Cassandra's `TypeSerializer.validate`), with its messages.
 
+use super::decimal::NUMBER_BYTES_MAX;
 use super::pack::{Reader, each_element, kind_name};
 use super::{custom, text, vint};
 use crate::types::{CqlType, NativeType, UserType};
@@ -85,6 +86,9 @@ fn validate_native(native: NativeType, bytes: &[u8]) -> Result<(), String> {
         }
     };
     match native {
+        NativeType::Varint | NativeType::Decimal if size > NUMBER_BYTES_MAX => Err(format!(
+            "A number of {size} bytes is longer than the {NUMBER_BYTES_MAX} bytes that are allowed"
+        )),
         NativeType::Empty => expect(size == 0, "EmptyType only accept empty values"),
         NativeType::Ascii => match bytes.iter().find(|byte| !byte.is_ascii()) {
             Some(byte) => Err(format!("Invalid byte for ascii: {}", *byte as i8)),

@@ -68,7 +68,8 @@ impl Engine {
                 self.serve_planned(client, source, &planned, options).await
             }
             Source::Batch(kind, statements) => {
-                let batch = PlannedBatch::plan(self, client, client.keyspace.as_deref(), kind, statements)?;
+                let batch =
+                    PlannedBatch::plan(self, client, client.keyspace.as_deref(), kind, statements).await?;
                 self.serve_work(client, source, Work::Batch(&batch), options)
                     .await
             }

@@ -12,7 +12,7 @@ use super::{Applied, Change, DdlContext, unchanged};
 use crate::java_order::by_name;
 use crate::response::{ChangeKind, SchemaTarget};
 use crate::schema::{Column, DroppedColumn, Index, Keyspace, Schema, Table, UserAggregate, UserFunction};
-use crate::term::resolve_type;
+use crate::term::{check_parts, resolve_type};
 
 pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateType) -> Applied {
     let keyspace_name = ctx.keyspace_of(&statement.name)?;
@@ -43,12 +43,13 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateType) -> Applied {
         });
     }
     let mut keyspace = Keyspace::clone(keyspace);
-    let definition = UserType {
+    let definition = Arc::new(UserType {
         keyspace: keyspace_name.to_owned(),
         name: name.to_owned(),
         fields,
-    };
-    keyspace.types.insert(name.to_owned(), Arc::new(definition));
+    });
+    check_size(&definition)?;
+    keyspace.types.insert(name.to_owned(), definition);
     let schema = ctx.schema.with_keyspace(keyspace);
     Ok(Ok(Change::new(
         schema,
@@ -56,6 +57,14 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateType) -> Applied {
         keyspace_name,
         SchemaTarget::Type(name.to_owned()),
     )))
+}
+
+/// Refuses a type that types of types of types make too large; what is made of fewer parts may grow in them.
+fn check_size(definition: &Arc<UserType>) -> Result<(), CqlError> {
+    check_parts(&CqlType::Udt {
+        definition: definition.clone(),
+        frozen: false,
+    })
 }
 
 /// The type of a field: no counter, no user type that isn't frozen, which is said before a name is looked up, as Cassandra does.
@@ -114,9 +123,9 @@ pub fn alter(ctx: &DdlContext<'_>, statement: &ast::AlterType) -> Applied {
             }
         }
     };
-    let schema = ctx
-        .schema
-        .with_keyspace(replace_type(keyspace, Arc::new(changed)));
+    let changed = replace_type(keyspace, Arc::new(changed));
+    changed.types.values().try_for_each(check_size)?;
+    let schema = ctx.schema.with_keyspace(changed);
     Ok(Ok(Change::new(
         schema,
         ChangeKind::Updated,

@@ -1,6 +1,7 @@
 //! Operations carried out: from bound values to cells (Cassandra's `Constants`, `Lists`, `Sets`, `Maps`, `UserTypes`
 //! and `UpdateParameters`).
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -112,9 +113,9 @@ pub fn apply(
         Action::DiscardValues(term) => discard_values(column()?, params, term, existing, row),
         Action::DiscardKeys { keys, ty } => {
             if let BoundValue::Set(keys) = keys.bind(&params.eval)? {
-                for key in elements(ty, &keys)? {
-                    row.complex_cell(id, keys.slice_ref(key), params.tombstone());
-                }
+                let discarded = elements(ty, &keys)?;
+                let tombstone = |key| (keys.slice_ref(key), params.tombstone());
+                row.complex_cells(id, discarded.into_iter().map(tombstone));
             }
             Ok(())
         }
@@ -225,14 +226,14 @@ fn add_elements(
     let id = column.id;
     match &column.ty {
         CqlType::Map { .. } => {
-            for (key, mapped) in value::read_map(&column.ty, value).map_err(CqlError::Invalid)? {
-                row.complex_cell(id, value.slice_ref(key), params.cell(value.slice_ref(mapped)));
-            }
+            let pairs = value::read_map(&column.ty, value).map_err(CqlError::Invalid)?;
+            let cell = |(key, mapped)| (value.slice_ref(key), params.cell(value.slice_ref(mapped)));
+            row.complex_cells(id, pairs.into_iter().map(cell));
         }
         CqlType::Set { .. } => {
-            for element in elements(&column.ty, value)? {
-                row.complex_cell(id, value.slice_ref(element), params.cell(Bytes::new()));
-            }
+            let elements = elements(&column.ty, value)?;
+            let cell = |element| (value.slice_ref(element), params.cell(Bytes::new()));
+            row.complex_cells(id, elements.into_iter().map(cell));
         }
         CqlType::Udt { .. } => {
             let fields = value::read_tuple(&column.ty, value).map_err(CqlError::Invalid)?;
@@ -245,9 +246,8 @@ fn add_elements(
         _ => {
             let elements = elements(&column.ty, value)?;
             let paths = list_ids::appended(params.eval.clock, elements.len());
-            for (element, path) in elements.into_iter().zip(paths) {
-                row.complex_cell(id, path, params.cell(value.slice_ref(element)));
-            }
+            let cell = |(element, path)| (path, params.cell(value.slice_ref(element)));
+            row.complex_cells(id, elements.into_iter().zip(paths).map(cell));
         }
     }
     Ok(())
@@ -264,9 +264,8 @@ fn prepend(
     };
     let elements = elements(&column.ty, &value)?;
     let paths = list_ids::prepended(params.eval.clock, elements.len());
-    for (element, path) in elements.into_iter().zip(paths) {
-        row.complex_cell(column.id, path, params.cell(value.slice_ref(element)));
-    }
+    let cell = |(element, path)| (path, params.cell(value.slice_ref(element)));
+    row.complex_cells(column.id, elements.into_iter().zip(paths).map(cell));
     Ok(())
 }
 
@@ -322,12 +321,11 @@ fn discard_values(
     let BoundValue::Set(discarded) = term.bind(&params.eval)? else {
         return Ok(());
     };
-    let discarded = elements(&column.ty, &discarded)?;
-    for (path, element) in list_elements(column, params, existing, row)? {
-        if discarded.contains(&&*element) {
-            row.complex_cell(column.id, path, params.tombstone());
-        }
-    }
+    let discarded: HashSet<&[u8]> = elements(&column.ty, &discarded)?.into_iter().collect();
+    let mut found = list_elements(column, params, existing, row)?;
+    found.retain(|(_, element)| discarded.contains(element.as_ref()));
+    let tombstone = |(path, _)| (path, params.tombstone());
+    row.complex_cells(column.id, found.into_iter().map(tombstone));
     Ok(())
 }
 

@@ -16,6 +16,7 @@ use crate::plan::{Plan, PlanContext, Planned};
 use crate::request::{BatchStatement, BoundValue, BoundValues, ClientState, QueryOptions};
 use crate::response::{Outcome, Response};
 use crate::schema::{Table, TableKind};
+use crate::scope;
 use crate::storage::read::PartitionKey;
 use crate::term::EvalContext;
 
@@ -191,7 +192,7 @@ impl PlannedBatch {
     ///
     /// # Errors
     /// Cassandra's, for statements that make no sense or can't go together.
-    pub fn plan(
+    pub async fn plan(
         engine: &Engine,
         client: &ClientState,
         keyspace: Option<&str>,
@@ -200,6 +201,7 @@ impl PlannedBatch {
     ) -> Result<PlannedBatch, CqlError> {
         let mut planned: Vec<(Arc<Planned>, Arc<[BoundValue]>)> = Vec::with_capacity(statements.len());
         for statement in statements {
+            scope::checkpoint().await?;
             let (plan, values) = match statement {
                 BatchStatement::Text(text, values) => {
                     let (_, planned) = engine.parse_and_plan(client, keyspace, text)?;
@@ -360,6 +362,7 @@ async fn run(
     let is_locked = locked.as_ref().is_some_and(|locked| locked.is_alone);
     let mut writes = WriteSet::under(locked.map(|locked| locked.guard));
     for bound in bounds {
+        scope::checkpoint().await?;
         consistency::check_read_of_write(engine, bound, options.consistency)?;
         let timestamp_us = bound.timestamp_us.unwrap_or(default_us);
         writes.add(engine, bound, timestamp_us, now_s, None).await?;

@@ -14,6 +14,7 @@ use super::cas::Current;
 use super::operation::{Action, Operation};
 use super::writes::WriteSet;
 use crate::engine::Engine;
+use crate::scope::{self, LONG_ROW_BYTES};
 use crate::select::restriction::null_column;
 use crate::select::restrictions::StatementKind;
 use crate::storage::read::{
@@ -82,6 +83,7 @@ impl WriteSet {
             tested,
         };
         for partition in &bound.partitions {
+            scope::checkpoint().await?;
             if plan.kind == StatementKind::Delete {
                 gathering.delete(partition).await?;
             } else {
@@ -206,6 +208,7 @@ impl Gathering<'_> {
     ) -> Result<(), CqlError> {
         let operations: Vec<&Operation> = self.bound.regular_operations().collect();
         for name in names {
+            scope::checkpoint().await?;
             self.check_name(name)?;
             let place = Place {
                 partition,
@@ -265,7 +268,14 @@ impl Gathering<'_> {
                 Action::Delete if self.params.table.is_counter => None,
                 action => {
                     if action.requires_read() && existing.is_none() {
-                        existing = Some(self.read_existing(place).await?);
+                        let read = self.read_existing(place).await?;
+                        if read
+                            .as_ref()
+                            .is_some_and(|row| row.packed().bytes().len() > LONG_ROW_BYTES)
+                        {
+                            scope::step_aside().await;
+                        }
+                        existing = Some(read);
                     }
                     let existing = existing.as_ref().and_then(Option::as_ref);
                     apply(operation, &self.params, existing, &mut row)?;

@@ -1,6 +1,7 @@
 //! From a parsed INSERT, UPDATE or DELETE to a plan (Cassandra's `ModificationStatement.Parsed` and its
 //! subclasses).
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use helenus_cql::ast::{self, Ident, Operator, Relation};
@@ -146,8 +147,8 @@ fn plan_insert(ctx: &mut PlanContext<'_>, insert: &ast::Insert) -> Result<Modifi
     if insert.columns.len() != insert.values.len() {
         return invalid("Unmatched column names/values");
     }
-    let repeats = |(at, name): (usize, &Ident)| insert.columns.iter().take(at).any(|earlier| earlier == name);
-    if insert.columns.iter().enumerate().any(repeats) {
+    let mut named = HashSet::with_capacity(insert.columns.len());
+    if !insert.columns.iter().all(|name| named.insert(name.as_str())) {
         return invalid("The column names contains duplicates");
     }
     let mut relations = Vec::new();

@@ -4,6 +4,7 @@ mod failure;
 mod identity;
 mod prepared;
 mod security;
+mod timeouts;
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -15,6 +16,7 @@ use helenus_tablet::{Store, StoreConfig, StoreStats};
 use tokio::sync::{Mutex, Notify, broadcast};
 
 use crate::access::{AccessControl, Door};
+use crate::answers::Answers;
 use crate::client_memory::ClientMemory;
 use crate::clients::Clients;
 use crate::clock::{Clock, TimestampSource};
@@ -28,11 +30,13 @@ use crate::plan::{DirectPlan, Plan, Planned};
 use crate::request::{BatchStatement, BoundValue, ClientState, QueryOptions};
 use crate::response::{Outcome, Response, SchemaChange};
 use crate::schema::Schema;
+use crate::scope;
 use crate::storage::{HeaderTables, LiveTables, PartitionLocks, RowHooks, WriteEpochs};
 use crate::trace::{self, Traces};
 
 pub(crate) use failure::store_error;
 pub use prepared::Prepared;
+pub use timeouts::Timeouts;
 
 use failure::at_consistency;
 use prepared::PreparedStatements;
@@ -66,6 +70,11 @@ pub struct Limits {
     pub client_memory_bytes: usize,
     /// How long a request may take when other nodes are asked.
     pub request_timeout: Duration,
+    /// How long requests may compute here.
+    pub timeouts: Timeouts,
+    /// Bytes of one answer, and of all that are being made and sent.
+    pub answer_bytes_max: usize,
+    pub answers_bytes_max: usize,
 }
 
 impl Default for Limits {
@@ -80,6 +89,9 @@ impl Default for Limits {
             page_bytes_max: 64 << 20,
             client_memory_bytes: usize::MAX,
             request_timeout: Duration::from_secs(10),
+            timeouts: Timeouts::default(),
+            answer_bytes_max: 256 << 20,
+            answers_bytes_max: 512 << 20,
         }
     }
 }
@@ -130,6 +142,8 @@ pub struct Engine {
     /// Set once the node is one of several.
     pub(crate) cluster: OnceLock<Arc<dyn Cluster>>,
     prepared: PreparedStatements,
+    /// The memory that answers may take.
+    pub(crate) answers: Arc<Answers>,
 }
 
 /// Events that a slow subscriber may lag behind before it loses some.
@@ -177,6 +191,7 @@ impl Engine {
             builds: Builds::default(),
             cluster: OnceLock::new(),
             prepared: PreparedStatements::new(config.limits.prepared_cache_bytes),
+            answers: Arc::new(Answers::new(config.limits.answers_bytes_max)),
             limits: config.limits,
         }))
     }
@@ -329,12 +344,14 @@ impl Engine {
             Plan::Modification(_) | Plan::Batch(_) | Plan::Direct(_) => None,
         };
         let run = self.run_anywhere(client, keyspace, source, planned, options);
-        match timeout {
-            None => run.await,
-            Some(timeout) => tokio::time::timeout(timeout, run)
-                .await
-                .unwrap_or_else(|_| Err(read_timeout(options.consistency))),
-        }
+        let Some(timeout) = timeout else {
+            return run.await;
+        };
+        // It may compute for that long, and wait.
+        scope::limit_time(timeout, false);
+        tokio::time::timeout(timeout, run)
+            .await
+            .unwrap_or_else(|_| Err(read_timeout(options.consistency)))
     }
 
     async fn run_anywhere(
@@ -370,6 +387,7 @@ impl Engine {
         values: &[BoundValue],
         options: &QueryOptions,
     ) -> Result<Outcome, CqlError> {
+        self.limits.timeouts.limit(&planned.plan);
         let outcome = match &planned.plan {
             Plan::Select(plan) => crate::select::execute(self, plan, values, options).await,
             Plan::Modification(plan) => crate::dml::execute(self, plan, values, options).await,
@@ -390,7 +408,11 @@ impl Engine {
         consistency::check_request(options.consistency)?;
         let _epoch = self.writes.enter();
         let keyspace = options.keyspace(client);
-        let batch = PlannedBatch::plan(self, client, keyspace, kind, statements)?;
+        scope::limit_time(
+            self.limits.timeouts.write(crate::dml::batch_write_type(kind)),
+            true,
+        );
+        let batch = PlannedBatch::plan(self, client, keyspace, kind, statements).await?;
         for planned in batch.planned() {
             self.authorize(client, keyspace, planned)?;
         }
@@ -422,9 +444,13 @@ impl Engine {
                 Ok(Response::SetKeyspace(keyspace.to_owned()).into())
             }
             ast::Statement::Describe(statement) => {
+                scope::step_aside().await;
                 crate::describe::execute(self, client, statement, options).await
             }
-            statement => crate::ddl::execute(self, client, plan.keyspace.as_deref(), statement).await,
+            statement => {
+                scope::step_aside().await;
+                crate::ddl::execute(self, client, plan.keyspace.as_deref(), statement).await
+            }
         }
     }
 }

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use helenus_cql::error::CqlError;
 use helenus_cql::types::{CqlType, NativeType};
+use helenus_cql::value::decimal::NUMBER_BYTES_MAX;
 use helenus_cql::value::{Decimal, Duration, date};
 use num_bigint::BigInt;
 use num_traits::Zero;
@@ -205,6 +206,10 @@ fn on_varints(operator: Operator, a: &BigInt, b: &BigInt) -> Result<BigInt, Stri
     match operator {
         Operator::Add => Ok(a + b),
         Operator::Subtract => Ok(a - b),
+        // As Java has it, only sooner: a chain of products must not grow without end.
+        Operator::Multiply if (a.bits() + b.bits()).div_ceil(8) > NUMBER_BYTES_MAX as u64 => {
+            Err("BigInteger would overflow supported range".to_owned())
+        }
         Operator::Multiply => Ok(a * b),
         _ if b.is_zero() => Err("BigInteger divide by zero".to_owned()),
         Operator::Divide => Ok(a / b),

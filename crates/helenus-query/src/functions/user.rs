@@ -14,6 +14,7 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use super::{AggregateFunction, AggregateState, Function, ScalarFunction};
 use crate::access::Resource;
 use crate::schema::{Keyspace, Schema, UserAggregate, UserFunction, signature};
+use crate::scope;
 use crate::term::{EvalContext, resolve_type};
 
 /// How long a call may take (`user_defined_functions_fail_timeout`). Cassandra ends the whole server then; here the request fails.
@@ -132,6 +133,7 @@ impl Scalar {
                 .map_err(|error| self.failure(&error))?;
             Ok(code.call(values, &self.types, Instant::now() + timeout))
         };
+        scope::hurry();
         let result = match call(PATIENCE)? {
             // Begun again, since what it did has no effect outside.
             Err(Failure::TimedOut) => aside(|| call(CALL_TIMEOUT))?,

@@ -23,6 +23,7 @@ pub mod restrictions;
 mod row_view;
 mod run;
 mod similarity;
+mod size;
 mod source;
 mod token;
 mod tombstones;

@@ -61,6 +61,8 @@ pub(super) struct Output<'a> {
     groups: Option<GroupMaker<'a>>,
     builder: RowsBuilder,
     sorted: Option<Vec<SortedRow>>,
+    /// Bytes of the rows that are to be sorted.
+    sorted_bytes: usize,
     nearest: Option<Vec<f32>>,
     /// Sort keys of the group under way.
     group_keys: Vec<Option<Bytes>>,
@@ -101,6 +103,7 @@ impl<'a> Output<'a> {
             },
             builder: new_builder(plan),
             sorted: is_sorted.then(Vec::new),
+            sorted_bytes: 0,
             nearest: plan
                 .nearest
                 .as_ref()
@@ -143,6 +146,11 @@ impl<'a> Output<'a> {
             }
             Aggregation::Groups(_) => self.grouped(row),
         }
+    }
+
+    /// Bytes of the rows so far.
+    pub fn len_bytes(&self) -> usize {
+        self.builder.len_bytes() + self.sorted_bytes
     }
 
     fn collect(&mut self, view: &dyn RowView) -> Result<(), CqlError> {
@@ -213,10 +221,12 @@ impl<'a> Output<'a> {
                     let mut builder = new_builder(self.plan);
                     collector.finish(&mut builder)?;
                     let keys = std::mem::take(&mut self.group_keys);
+                    let row = builder.finish();
+                    self.sorted_bytes += row.len_bytes() + size_of::<SortedRow>();
                     sorted.push(SortedRow {
                         score: 0.0,
                         keys,
-                        row: builder.finish(),
+                        row,
                     });
                 }
                 None => collector.finish(&mut self.builder)?,
@@ -294,6 +304,7 @@ impl<'a> Output<'a> {
             false => self.sort_keys(row.view),
         };
         if let Some(sorted) = &mut self.sorted {
+            self.sorted_bytes += content.len_bytes() + size_of::<SortedRow>();
             sorted.push(SortedRow {
                 score,
                 keys,

@@ -63,6 +63,11 @@ impl SelectPlan {
         self.timeout
     }
 
+    /// True if it names no partitions.
+    pub fn reads_range(&self) -> bool {
+        self.restrictions.is_key_range
+    }
+
     pub fn table(&self) -> &Arc<Table> {
         &self.table
     }

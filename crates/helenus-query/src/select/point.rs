@@ -14,12 +14,14 @@ use super::restriction_set::RestrictionSet;
 use super::restrictions::StatementRestrictions;
 use super::row_view::RowView;
 use super::run::clustering_values;
+use super::size::AnswerSize;
 use super::view::{Live, View};
 use crate::consistency::require_replicas;
 use crate::engine::Engine;
 use crate::request::BoundValue;
 use crate::response::{Outcome, Response, Rows, RowsBuilder};
 use crate::schema::Table;
+use crate::scope::{self, LONG_ROW_BYTES};
 use crate::storage::read::{
     PartitionKey, RowAt, StoredRow, read_header, read_stored_row_under, read_stored_static,
 };
@@ -114,6 +116,11 @@ pub(super) async fn execute(
     let header = read_header(engine, table, &partition).await?;
     let row = read_stored_row_under(engine, table, &partition, &clustering, header.as_ref()).await?;
     if let Some(row) = row {
+        let bytes = row.packed.bytes().len();
+        if bytes > LONG_ROW_BYTES {
+            scope::step_aside().await;
+            AnswerSize::new(engine).reserve(bytes).await?;
+        }
         let statics = match plan.needs_static {
             true => read_stored_static(engine, table, &partition, header.as_ref()).await?,
             false => None,

@@ -15,6 +15,7 @@ use super::output::{Output, PageLimit, Passed, Step};
 use super::paging::PagingState;
 use super::plan::{Aggregation, SelectPlan};
 use super::similarity::Nearest;
+use super::size::AnswerSize;
 use super::source::Source;
 use super::tombstones::TombstoneCount;
 use super::view::{Live, View};
@@ -24,8 +25,12 @@ use crate::engine::Engine;
 use crate::request::{BoundValue, QueryOptions};
 use crate::response::{Outcome, Response, Rows};
 use crate::schema::{ColumnKind, TableKind};
+use crate::scope::{self, LONG_ROW_BYTES};
 use crate::storage::read::{PartitionKey, RowAt, RowsWanted, StoredRow, corrupt, corrupt_key};
 use crate::term::EvalContext;
+
+/// Rows of a page that Cassandra reads for an aggregate, each in a time of its own (`PageSize` of `SelectStatement`).
+const AGGREGATE_PAGE_ROWS: usize = 10_000;
 
 /// One execution.
 pub(super) struct Run<'a> {
@@ -105,6 +110,9 @@ async fn read(run: &mut Run<'_>, limits: Limits, options: &QueryOptions) -> Resu
             }
             TableKind::Stored | TableKind::View | TableKind::Index => run.read_stored(&mut output).await?,
         }
+    }
+    if output.len_bytes() > LONG_ROW_BYTES {
+        scope::step_aside().await;
     }
     let (content, paging_state) = output.finish()?;
     Ok(Rows {
@@ -231,7 +239,9 @@ impl Run<'_> {
         let needs_clustering = self.needs_clustering(&filter);
         let resume = self.resume.clone();
         let mut tablet = None;
+        let mut size = AnswerSize::new(self.engine);
         while let Some(partition) = source.next_partition(self.engine, &self.plan.table).await? {
+            scope::checkpoint().await?;
             let resumed = resume
                 .as_ref()
                 .filter(|state| state.clustering.is_some() && state.partition_key == partition.bytes);
@@ -247,7 +257,9 @@ impl Run<'_> {
                 is_resumed: resumed.is_some(),
             };
             let (live, dead) = tombstones.counts();
-            let step = reader.read(&mut source, output, &mut tombstones).await?;
+            let step = reader
+                .read(&mut source, output, &mut tombstones, &mut size)
+                .await?;
             let (live_after, dead_after) = tombstones.counts();
             let is_other = |tablet: &Arc<Tablet>| !tablet.token_range().contains(partition.token);
             if tablet.as_ref().is_none_or(is_other) {
@@ -269,6 +281,22 @@ impl Run<'_> {
         }
         self.warnings.extend(tombstones.finish(self.plan));
         Ok(())
+    }
+
+    /// Before a row that was read is looked at.
+    async fn checkpoint(&self, found: &RowAt, tombstones: &TombstoneCount) -> Result<(), CqlError> {
+        if found.row.packed.bytes().len() > LONG_ROW_BYTES {
+            scope::step_aside().await;
+        }
+        let is_aggregate = !matches!(self.plan.aggregation, Aggregation::None);
+        let (live, dead) = tombstones.counts();
+        if is_aggregate
+            && (live + dead + 1).is_multiple_of(AGGREGATE_PAGE_ROWS)
+            && self.plan.timeout().is_none()
+        {
+            scope::renew_time(self.engine.limits.timeouts.range_request_timeout);
+        }
+        scope::checkpoint().await
     }
 
     /// True if anything looks at the values of clustering columns.
@@ -306,6 +334,7 @@ impl PartitionReader<'_, '_> {
         source: &mut Source,
         output: &mut Output<'_>,
         tombstones: &mut TombstoneCount,
+        size: &mut AnswerSize<'_>,
     ) -> Result<Step, CqlError> {
         let (run, table) = (self.run, &self.run.plan.table);
         let components;
@@ -346,6 +375,7 @@ impl PartitionReader<'_, '_> {
         let mut has_rows = false;
         let mut is_dead = live_statics.is_none();
         while let Some(found) = source.next_row(run.engine, table).await? {
+            run.checkpoint(&found, tombstones).await?;
             let Some(row) = found.row.live(run.now_s)? else {
                 let met = found.row.tombstones_of_dead(run.now_s)?;
                 tombstones.dead(run.plan, self.partition, met)?;
@@ -379,9 +409,10 @@ impl PartitionReader<'_, '_> {
                 clustering: &clustering,
                 position: Some(&found.clustering),
             };
-            match output.row(passed)? {
-                Step::NextRow => {}
-                step => return Ok(step),
+            let step = output.row(passed)?;
+            size.reserve(output.len_bytes()).await?;
+            if step != Step::NextRow {
+                return Ok(step);
             }
         }
         if let Source::Index(source) = source

@@ -1,6 +1,7 @@
 //! Reading tables whose rows are computed ([`crate::system`]): the same restrictions, order and pages.
 
 use std::cmp::Ordering;
+use std::collections::HashMap;
 
 use bytes::Bytes;
 use helenus_cql::error::CqlError;
@@ -12,6 +13,7 @@ use super::run::Run;
 use super::view::VirtualView;
 use crate::consistency;
 use crate::schema::Table;
+use crate::scope;
 use crate::storage::read::PartitionKey;
 
 /// A computed row and where it would lie.
@@ -69,6 +71,10 @@ impl Run<'_> {
     pub(super) async fn read_virtual(&mut self, output: &mut Output<'_>) -> Result<(), CqlError> {
         let table = self.plan.table.clone();
         let filter = self.plan.restrictions.filter(&self.ctx)?;
+        if table.keyspace == "system_schema" {
+            // There may be many tables.
+            scope::step_aside().await;
+        }
         let mut rows = self.virtual_rows(&table)?;
         crate::system::complete(self.engine, &table, rows.iter_mut().map(|row| &mut row.values)).await?;
         // What is computed here and stored in Cassandra has replicas there.
@@ -83,6 +89,7 @@ impl Run<'_> {
         let mut skipped: Option<&Bytes> = None;
         let mut current: Option<&Bytes> = None;
         for row in &rows {
+            scope::checkpoint().await?;
             if skipped == Some(&row.partition.bytes) {
                 continue;
             }
@@ -137,7 +144,14 @@ impl Run<'_> {
             });
         } else {
             let keys = restrictions.partition_keys(&self.ctx)?;
-            let rank = |row: &VirtualRow| keys.iter().position(|key| key.bytes == row.partition.bytes);
+            // Of a key that is named twice the first place counts.
+            let ranks: HashMap<&Bytes, usize> = keys
+                .iter()
+                .enumerate()
+                .rev()
+                .map(|(at, key)| (&key.bytes, at))
+                .collect();
+            let rank = |row: &VirtualRow| ranks.get(&row.partition.bytes).copied();
             rows.retain(|row| rank(row).is_some());
             rows.sort_by(|a, b| {
                 let order = a.clustering.cmp(&b.clustering);

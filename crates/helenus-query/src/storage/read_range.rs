@@ -17,6 +17,7 @@ use crate::cluster::reads::{self, TabletScan};
 use crate::cluster::{Cluster, ScanRange, is_moved};
 use crate::engine::{Engine, store_error};
 use crate::schema::Table;
+use crate::scope;
 
 /// Rows of a partition that are stepped over, before a new scan behind the partition is cheaper.
 const STEPS_MAX: usize = 32;
@@ -173,6 +174,7 @@ impl RangeCursor {
                 return Ok(None);
             }
             if entry.kind != KeyKind::Row || !self.wanted.contains(&entry.clustering) {
+                scope::checkpoint().await?;
                 continue;
             }
             let shadow = self

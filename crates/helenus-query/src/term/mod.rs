@@ -20,7 +20,7 @@ use helenus_cql::value::{self, CqlValue};
 pub use assignment::{
     Assignable, Assignment, RawTerm, common_type, exact_term_type, part_spec, test_strictly,
 };
-pub use types::{qualified_type_name, resolve_type};
+pub use types::{check_parts, qualified_type_name, resolve_type};
 
 use crate::clock::Clock;
 use crate::functions::ScalarFunction;

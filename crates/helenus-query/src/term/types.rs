@@ -7,12 +7,37 @@ use helenus_cql::types::{CqlType, NativeType};
 
 use crate::schema::Schema;
 
+/// How many types a type may be made of, as [`CqlType::expanded_count`] counts them.
+pub const TYPE_PARTS_MAX: usize = 10_000;
+
 /// Elements of a vector at most. Cassandra has no limit of its own.
 const VECTOR_DIMENSION_MAX: i32 = u16::MAX as i32;
 
 /// Resolves a type as written in a statement on `keyspace`. What collections nest must be frozen; a vector's elements are as
 /// they are written, even within `frozen<>`, and stored in one piece all the same.
+///
+/// # Errors
+/// Cassandra's, and for types of more than [`TYPE_PARTS_MAX`] parts.
 pub fn resolve_type(schema: &Schema, keyspace: &str, name: &TypeName) -> Result<CqlType, CqlError> {
+    let resolved = resolve(schema, keyspace, name)?;
+    check_parts(&resolved)?;
+    Ok(resolved)
+}
+
+/// Refuses a type that is too large to be sent around with its user types written out.
+///
+/// # Errors
+/// For types of more than [`TYPE_PARTS_MAX`] parts.
+pub fn check_parts(ty: &CqlType) -> Result<(), CqlError> {
+    match ty.expanded_count(TYPE_PARTS_MAX) > TYPE_PARTS_MAX {
+        true => Err(CqlError::invalid(format!(
+            "The type {ty} is made of more than {TYPE_PARTS_MAX} types, those of the fields of its user types counted, which is the limit"
+        ))),
+        false => Ok(()),
+    }
+}
+
+fn resolve(schema: &Schema, keyspace: &str, name: &TypeName) -> Result<CqlType, CqlError> {
     match name {
         TypeName::Native(native) => Ok(CqlType::Native(*native)),
         TypeName::Frozen(inner) => Ok(resolve_frozen(schema, keyspace, inner)?.freeze()),
@@ -41,7 +66,7 @@ pub fn resolve_type(schema: &Schema, keyspace: &str, name: &TypeName) -> Result<
             Ok(CqlType::tuple(elements.collect::<Result<Vec<_>, _>>()?))
         }
         TypeName::Vector { element, dimension } => {
-            let element = resolve_type(schema, keyspace, element)?;
+            let element = resolve(schema, keyspace, element)?;
             if *dimension <= 0 {
                 return Err(CqlError::invalid(
                     "vectors may only have positive dimensions; given ".to_owned() + &dimension.to_string(),
@@ -116,7 +141,7 @@ fn resolve_frozen(schema: &Schema, keyspace: &str, name: &TypeName) -> Result<Cq
         | TypeName::Frozen(_)
         | TypeName::Vector { .. }
         | TypeName::UserType(_)
-        | TypeName::Custom(_) => resolve_type(schema, keyspace, name),
+        | TypeName::Custom(_) => resolve(schema, keyspace, name),
     }
 }
 

@@ -4,24 +4,27 @@ use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
+use bytes::BytesMut;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use helenus_cql::error::CqlError;
 use helenus_cql::frame::{ProtocolVersion, Response, ResponseMessage};
 use helenus_query::client_memory::Charge;
+use helenus_query::answers::Reservation;
+use helenus_query::scope::Scope;
 use helenus_query::trace::Work;
 use tokio::task::{JoinHandle, coop};
 
 use super::traced::TracedAnswer;
+use crate::aside::{Aside, BusyRequest};
 use crate::breakdown::Arrival;
 use crate::metrics::RequestKind;
 
-/// A request that held the thread for longer than this at a stretch goes on in a task of its own, and so does one that has used up
-/// its connection's budget of steps.
+/// A request that held the thread for longer than this at a stretch goes on in a task of its own.
 const POLL_MAX: Duration = Duration::from_millis(1);
 
 /// What is known of a request while it runs.
@@ -42,6 +45,10 @@ pub(super) struct Answered {
     pub remarks: Option<Box<Remarks>>,
     /// What it takes until it is encoded, if that is much.
     pub charge: Option<Charge>,
+    /// A long answer as it is to be sent; `message` has the rest.
+    pub encoded: Option<BytesMut>,
+    /// The memory that it takes until it has been sent.
+    pub reserved: Option<Reservation>,
 }
 
 /// What is to be told of a request when its answer has left.
@@ -59,88 +66,116 @@ pub(super) struct Done {
     pub work: Work,
 }
 
-/// How many requests of the node have more to compute at this moment, of those with tasks of their own.
-#[derive(Default)]
-pub(crate) struct Busy(AtomicUsize);
-
-impl Busy {
-    pub fn count(&self) -> usize {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
-/// A running request. It resolves whatever happens inside: a panic becomes a server error.
+/// A running request. One that has used up its connection's budget of steps goes on in a task of its own too; one that has more to
+/// compute goes on aside. It resolves whatever happens inside: a panic becomes a server error.
 pub(super) struct InFlight {
     ticket: Ticket,
-    busy: Arc<Busy>,
+    aside: Arc<Aside>,
+    /// Its client has gone.
+    is_left: bool,
     state: State,
 }
 
+#[allow(clippy::large_enum_variant, reason = "most requests stay where they began")]
 enum State {
     Inline(Measured),
-    Moved(JoinHandle<(Answered, Work)>),
+    Moved(Moved),
 }
 
-/// A request and what it has done so far, which lies in the thread while it is polled.
+/// A request that has a task of its own.
+struct Moved {
+    task: JoinHandle<(Answered, Work)>,
+    is_left: Arc<AtomicBool>,
+}
+
+/// A request with what it has done so far and what it may take, both of which lie in the thread while it is polled.
 struct Measured {
     work: Work,
+    scope: Scope,
     answer: BoxFuture<'static, Answered>,
 }
 
-impl Future for Measured {
-    type Output = (Answered, Work);
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+impl Measured {
+    fn poll_at(&mut self, now: Instant, cx: &mut Context<'_>) -> Poll<(Answered, Work)> {
+        self.scope.polled_at(now);
         self.work.swap();
+        self.scope.swap();
         let polled = self.answer.as_mut().poll(cx);
+        self.scope.swap();
         self.work.swap();
-        polled.map(|answered| (answered, self.work))
+        polled.map(|mut answered| {
+            answered.reserved = self.scope.take_reservation();
+            (answered, self.work)
+        })
+    }
+
+    /// The request; nothing is left in its place.
+    fn take(&mut self) -> Measured {
+        let nothing = Measured {
+            work: Work::default(),
+            scope: Scope::default(),
+            answer: Box::pin(std::future::pending()),
+        };
+        std::mem::replace(self, nothing)
+    }
+
+    /// Goes on with it in a task of its own: aside if it has more to compute.
+    fn run_apart(mut self, aside: &Arc<Aside>) -> Moved {
+        let is_left = self.scope.left();
+        let apart = |request| Apart {
+            request,
+            aside: aside.clone(),
+            moved: None,
+            busy: BusyRequest::new(aside.clone()),
+        };
+        if self.scope.has_more() {
+            self.scope.go_aside();
+        }
+        let task = match self.scope.is_aside() {
+            true => aside.spawn(apart(self)),
+            false => tokio::spawn(apart(self)),
+        };
+        Moved { task, is_left }
     }
 }
 
 /// A request in a task of its own.
 struct Apart {
     request: Measured,
-    busy: Arc<Busy>,
-    is_busy: bool,
-}
-
-impl Apart {
-    fn new(request: Measured, busy: Arc<Busy>, is_busy: bool) -> Apart {
-        let mut apart = Apart {
-            request,
-            busy,
-            is_busy: false,
-        };
-        apart.set_busy(is_busy);
-        apart
-    }
-
-    fn set_busy(&mut self, is_busy: bool) {
-        match (self.is_busy, is_busy) {
-            (false, true) => self.busy.0.fetch_add(1, Ordering::Relaxed),
-            (true, false) => self.busy.0.fetch_sub(1, Ordering::Relaxed),
-            _ => return,
-        };
-        self.is_busy = is_busy;
-    }
-}
-
-impl Drop for Apart {
-    fn drop(&mut self) {
-        self.set_busy(false);
-    }
+    aside: Arc<Aside>,
+    /// Where the request has gone on, having had more to compute than it should here.
+    moved: Option<Moved>,
+    busy: BusyRequest,
 }
 
 impl Future for Apart {
     type Output = (Answered, Work);
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let polled = Pin::new(&mut self.request).poll(cx);
-        // What could go on if it were allowed to computes; everything else waits for something.
-        let is_busy = polled.is_pending() && !coop::has_budget_remaining();
-        self.set_busy(is_busy);
-        polled
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        if this.moved.is_none() {
+            let polled = this.request.poll_at(Instant::now(), cx);
+            // What could go on if it were allowed to computes; everything else waits for something.
+            let has_more = this.request.scope.has_more();
+            let is_busy = polled.is_pending() && (has_more || !coop::has_budget_remaining());
+            this.busy.set(is_busy);
+            if polled.is_ready() || !has_more || this.request.scope.is_aside() {
+                return polled;
+            }
+            this.busy.set(false);
+            this.moved = Some(this.request.take().run_apart(&this.aside));
+        }
+        match &mut this.moved {
+            Some(moved) => moved.poll(cx),
+            None => Poll::Pending,
+        }
+    }
+}
+
+impl Moved {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<(Answered, Work)> {
+        let joined = Pin::new(&mut self.task).poll(cx);
+        joined.map(|joined| joined.unwrap_or_else(|_| (broken(), Work::default())))
     }
 }
 
@@ -151,18 +186,30 @@ pub(super) enum Begun {
 }
 
 impl InFlight {
-    /// Begins a request. `work` is what has been done for it already.
+    /// Begins a request, aside if it is known to take long. `work` is what has been done for it already.
     pub fn begin(
         ticket: Ticket,
         work: Work,
         answer: impl Future<Output = Answered> + Send + 'static,
-        busy: &Arc<Busy>,
+        aside: &Arc<Aside>,
+        is_long: bool,
         cx: &mut Context<'_>,
     ) -> Begun {
         let guarded = AssertUnwindSafe(answer).catch_unwind();
         let answer = Box::pin(async move { guarded.await.unwrap_or_else(|_| broken()) });
-        let mut request = Measured { work, answer };
-        let state = match poll_inline(&mut request, busy, cx) {
+        let mut request = Measured {
+            work,
+            scope: Scope::default(),
+            answer,
+        };
+        let begun = match is_long {
+            true => {
+                request.scope.go_aside();
+                Inline::Moved(request.take().run_apart(aside))
+            }
+            false => poll_inline(&mut request, aside, cx),
+        };
+        let state = match begun {
             Inline::Done((answered, work)) => {
                 return Begun::Done(Done {
                     ticket,
@@ -171,13 +218,22 @@ impl InFlight {
                 });
             }
             Inline::Waits => State::Inline(request),
-            Inline::Moved(task) => State::Moved(task),
+            Inline::Moved(moved) => State::Moved(moved),
         };
         Begun::Running(InFlight {
             ticket,
-            busy: busy.clone(),
+            aside: aside.clone(),
+            is_left: false,
             state,
         })
+    }
+
+    /// Nobody waits for the answer any more: if it computes for long it ends at its next checkpoint.
+    pub fn abandon(&mut self) {
+        self.is_left = true;
+        if let State::Moved(moved) = &self.state {
+            moved.is_left.store(true, Ordering::Relaxed);
+        }
     }
 
     fn done(&self, (answered, work): (Answered, Work)) -> Done {
@@ -197,6 +253,8 @@ fn broken() -> Answered {
         at: Instant::now(),
         remarks: None,
         charge: None,
+        encoded: None,
+        reserved: None,
     }
 }
 
@@ -205,24 +263,19 @@ fn broken() -> Answered {
 enum Inline {
     Done((Answered, Work)),
     Waits,
-    Moved(JoinHandle<(Answered, Work)>),
+    Moved(Moved),
 }
 
-fn poll_inline(request: &mut Measured, busy: &Arc<Busy>, cx: &mut Context<'_>) -> Inline {
+fn poll_inline(request: &mut Measured, aside: &Arc<Aside>, cx: &mut Context<'_>) -> Inline {
     let before = Instant::now();
-    if let Poll::Ready(answered) = Pin::new(&mut *request).poll(cx) {
+    if let Poll::Ready(answered) = request.poll_at(before, cx) {
         return Inline::Done(answered);
     }
-    let is_busy = !coop::has_budget_remaining();
-    if !is_busy && before.elapsed() < POLL_MAX {
-        return Inline::Waits;
+    let has_more = request.scope.has_more() || !coop::has_budget_remaining();
+    match has_more || before.elapsed() >= POLL_MAX {
+        true => Inline::Moved(request.take().run_apart(aside)),
+        false => Inline::Waits,
     }
-    let nothing = Measured {
-        work: Work::default(),
-        answer: Box::pin(std::future::pending()),
-    };
-    let request = std::mem::replace(request, nothing);
-    Inline::Moved(tokio::spawn(Apart::new(request, busy.clone(), is_busy)))
 }
 
 impl Future for InFlight {
@@ -236,20 +289,20 @@ impl Future for InFlight {
         }
         let this = self.get_mut();
         if let State::Inline(request) = &mut this.state {
-            match poll_inline(request, &this.busy, cx) {
+            match poll_inline(request, &this.aside, cx) {
                 Inline::Done(answered) => return Poll::Ready(this.done(answered)),
                 Inline::Waits => return Poll::Pending,
-                Inline::Moved(task) => this.state = State::Moved(task),
+                Inline::Moved(moved) => {
+                    moved.is_left.store(this.is_left, Ordering::Relaxed);
+                    this.state = State::Moved(moved);
+                }
             }
         }
-        let State::Moved(task) = &mut this.state else {
+        let State::Moved(moved) = &mut this.state else {
             return Poll::Pending;
         };
-        match Pin::new(task).poll(cx) {
-            Poll::Ready(joined) => {
-                let answered = joined.unwrap_or_else(|_| (broken(), Work::default()));
-                Poll::Ready(this.done(answered))
-            }
+        match moved.poll(cx) {
+            Poll::Ready(answered) => Poll::Ready(this.done(answered)),
             Poll::Pending => Poll::Pending,
         }
     }

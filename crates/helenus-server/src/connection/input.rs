@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use helenus_cql::error::CqlError;
 use tokio::task::coop;
 
+use super::in_flight::InFlight;
 use super::memory::{STRANGERS_BODY_LEN_MAX, overloaded};
 use super::waiting::{Last, Waiting};
 use super::{Connection, OUTPUT_LEN_MAX, Phase};
@@ -124,7 +125,7 @@ impl<B: Backend> Connection<B> {
         };
         let own = self.in_flight.len();
         let may_run = own < RUNNING_ALWAYS || self.shared.may_run_more();
-        let may_compute = own == 0 || self.shared.busy.count() < BUSY_MAX;
+        let may_compute = own == 0 || self.shared.aside.busy_count() < BUSY_MAX;
         if has_room && may_run && may_compute {
             return true;
         }
@@ -151,7 +152,10 @@ impl<B: Backend> Connection<B> {
     fn end(&mut self) -> bool {
         match self.waiting.last.take() {
             Some(Last::Garbage(error)) => self.refuse(error),
-            Some(Last::Closed) => self.ending = true,
+            Some(Last::Closed) => {
+                self.ending = true;
+                self.in_flight.iter_mut().for_each(InFlight::abandon);
+            }
             None => return false,
         }
         true

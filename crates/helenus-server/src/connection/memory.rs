@@ -15,6 +15,7 @@ use helenus_cql::error::CqlError;
 use helenus_cql::frame::Envelope;
 use tokio::time::Sleep;
 
+use super::socket::LongAnswer;
 use super::{Connection, OUTPUT_LEN_MAX, Phase};
 use crate::backend::Backend;
 
@@ -72,7 +73,7 @@ impl<B: Backend> Connection<B> {
 
     /// Tells the node what waits here, if that has changed.
     pub(super) fn tell_held(&mut self) {
-        let held = self.partial_len() + self.output_len();
+        let held = self.partial_len() + self.short_output_len();
         let held = if held > UNTOLD_MAX { held } else { 0 };
         if let Some((before, now)) = self.waiting.tell(held) {
             self.shared.now_waiting(before, now);
@@ -150,13 +151,15 @@ impl<B: Backend> Connection<B> {
             self.memory.stall_timer = None;
             return Ok(());
         }
+        let lacks_answers = self.long.iter().any(LongAnswer::is_missed);
         let memory = &mut self.memory;
         let timer = memory.stall_timer.get_or_insert_with(|| {
             memory.moved = 0;
             Box::pin(tokio::time::sleep(STALL_INTERVAL))
         });
         while timer.as_mut().poll(cx).is_ready() {
-            if memory.moved < STALL_BYTES_MIN && !self.shared.may_hold(0) {
+            let is_short = lacks_answers || !self.shared.may_hold(0);
+            if memory.moved < STALL_BYTES_MIN && is_short {
                 if let Some(suppressed) = self.shared.refusals.take() {
                     tracing::warn!(peer = %self.peer, held, suppressed, "a client that stands still is cut off: memory for clients is short");
                 }

@@ -11,6 +11,7 @@ mod authentication;
 mod handshake;
 mod in_flight;
 mod input;
+mod long;
 mod memory;
 mod report;
 mod requests;
@@ -20,6 +21,7 @@ mod tablets;
 mod traced;
 mod waiting;
 
+use std::collections::VecDeque;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
@@ -42,10 +44,10 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::coop;
 use tokio::time::Sleep;
 
-pub(crate) use self::in_flight::Busy;
 use self::in_flight::{Done, InFlight};
 use self::memory::{Memory, STRANGERS_BODY_LEN_MAX};
 use self::report::Unsent;
+use self::socket::LongAnswer;
 pub(crate) use self::waiting::Backlog;
 use self::waiting::{Queue, Waiting};
 use crate::backend::Backend;
@@ -97,6 +99,9 @@ pub(crate) struct Connection<B: Backend> {
     envelopes: BytesMut,
     /// Bytes ready to be sent.
     output: BytesMut,
+    /// Long answers, sent one at a time between what is in `output`, with the memory that they have reserved.
+    long: VecDeque<LongAnswer>,
+    is_sending_long: bool,
     waiting: Queue,
     in_flight: FuturesUnordered<InFlight>,
     in_flight_bytes: usize,
@@ -155,6 +160,8 @@ impl<B: Backend> Connection<B> {
             read_len: READ_LEN_MIN,
             envelopes: BytesMut::new(),
             output: BytesMut::new(),
+            long: VecDeque::new(),
+            is_sending_long: false,
             waiting: Queue::default(),
             in_flight: FuturesUnordered::new(),
             in_flight_bytes: 0,
@@ -361,8 +368,16 @@ impl<B: Backend> Connection<B> {
             self.logged_in(ticket.version);
         }
         let before = self.output_len();
-        self.send(ticket.version, ticket.stream, message);
-        self.memory.answered(self.output_len() - before);
+        match done.answered.encoded.take() {
+            Some(bytes) => self.long.push_back(LongAnswer {
+                bytes,
+                reserved: done.answered.reserved.take(),
+            }),
+            None => {
+                self.send(ticket.version, ticket.stream, message);
+                self.memory.answered(self.output_len() - before);
+            }
+        }
         self.measure(&done);
         if let Some(remarks) = done.answered.remarks.take() {
             self.remember(*remarks, &done, self.output_len() - before);
@@ -403,7 +418,8 @@ async fn ended(client: Option<&Client>) {
 }
 
 impl<B: Backend> Drop for Connection<B> {
-    /// What has begun runs to its end: a client that goes away must not leave a change half made.
+    /// What has begun runs to its end: a client that goes away must not leave a change half made. What computes for long ends at its next
+    /// checkpoint, of which there are none within a change.
     fn drop(&mut self) {
         self.shared.release(self.in_flight.len(), self.in_flight_bytes);
         self.waiting.clear();
@@ -415,6 +431,7 @@ impl<B: Backend> Drop for Connection<B> {
             return;
         }
         let mut left = std::mem::take(&mut self.in_flight);
+        left.iter_mut().for_each(InFlight::abandon);
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move { while left.next().await.is_some() {} });
         }

@@ -6,12 +6,11 @@ use std::task::Context;
 use std::time::Instant;
 
 use bytes::Bytes;
-use futures::FutureExt;
 use helenus_cql::error::CqlError;
 use helenus_cql::frame::request::{Batch, Execute, Prepare, Query};
 use helenus_cql::frame::response::{AuthSuccess, PageMetadata, QueryResult, Ready};
 use helenus_cql::frame::{
-    Envelope, ProtocolVersion, QueryParameters, Request, RequestMessage, Response, ResponseMessage,
+    Envelope, Flags, ProtocolVersion, QueryParameters, Request, RequestMessage, Response, ResponseMessage,
     ResultMetadata, Rows,
 };
 use helenus_query::client_memory::{CHARGED_STEP, Charge, ClientMemory};
@@ -20,6 +19,7 @@ use helenus_query::response::{Outcome, Response as Answer};
 use helenus_query::trace::Work;
 
 use super::in_flight::{self, Answered, InFlight, Remarks, Ticket};
+use super::long::{encode_if_long, is_long};
 use super::memory::overloaded;
 use super::subject::Subject;
 use super::tablets;
@@ -56,6 +56,10 @@ impl<B: Backend> Connection<B> {
         };
         let request_len = envelope.body.len();
         let cost_bytes = request_len + REQUEST_OVERHEAD_BYTES + self.memory.answer_len();
+        let is_long = is_long(header.opcode, request_len);
+        if is_long && !header.flags.contains(Flags::TRACING) {
+            return self.begin_undecoded(version, envelope, arrival, cx);
+        }
         let message = match RequestMessage::decode(envelope) {
             Ok(message) => message,
             Err(error) => return self.send_error(version, header.stream, error),
@@ -76,6 +80,7 @@ impl<B: Backend> Connection<B> {
             },
             traced,
             work,
+            is_long,
         };
         match message.request {
             Request::Query(query) => {
@@ -140,9 +145,16 @@ impl<B: Backend> Connection<B> {
         run: impl Future<Output = Ran<B::Prepared>> + Send + 'static,
         cx: &mut Context<'_>,
     ) {
-        let Accepted { ticket, traced, work } = begun;
+        let Accepted {
+            ticket,
+            traced,
+            work,
+            is_long,
+        } = begun;
         let shared = self.shared.clone();
-        let answer = run.map(move |Ran { subject, result }| {
+        let encoder = self.encoder;
+        let answer = async move {
+            let Ran { subject, result } = run.await;
             let mut message = result.unwrap_or_else(ResponseMessage::error);
             let at = Instant::now();
             let traced = traced.map(|traced| traced.finish(&shared, at));
@@ -152,16 +164,21 @@ impl<B: Backend> Connection<B> {
                 .is_slow(at.saturating_duration_since(ticket.arrival.first_byte));
             let slow = is_slow.then(|| (subject.text(&shared.backend), subject.values()));
             let remarks = (is_slow || traced.is_some()).then(|| Box::new(Remarks { slow, traced }));
+            let charge = charge(&shared.memory, &message);
+            let encoded = encode_if_long(&encoder, &ticket, &mut message).await;
             Answered {
-                charge: charge(&shared.memory, &message),
+                // What is encoded is reserved.
+                charge: charge.filter(|_| encoded.is_none()),
                 message,
                 at,
                 remarks,
+                encoded,
+                reserved: None,
             }
-        });
+        };
         self.in_flight_bytes += ticket.cost_bytes;
         self.shared.acquire(ticket.cost_bytes);
-        match InFlight::begin(ticket, work, answer, &self.shared.busy, cx) {
+        match InFlight::begin(ticket, work, answer, &self.shared.aside, is_long, cx) {
             in_flight::Begun::Done(done) => self.finish(done),
             in_flight::Begun::Running(request) => self.in_flight.push(request),
         }
@@ -182,6 +199,8 @@ pub(super) struct Accepted {
     ticket: Ticket,
     traced: Option<Box<Traced>>,
     work: Work,
+    /// It takes long already to be read and parsed.
+    is_long: bool,
 }
 
 impl Accepted {
@@ -191,6 +210,15 @@ impl Accepted {
             ticket,
             traced: None,
             work: Work::default(),
+            is_long: false,
+        }
+    }
+
+    /// One that is known to take long.
+    pub fn long(ticket: Ticket) -> Accepted {
+        Accepted {
+            is_long: true,
+            ..Accepted::untraced(ticket)
         }
     }
 }
@@ -199,6 +227,15 @@ impl Accepted {
 pub(super) struct Ran<P> {
     pub subject: Subject<P>,
     pub result: Result<ResponseMessage, CqlError>,
+}
+
+impl<P> Ran<P> {
+    pub fn refused(error: CqlError) -> Ran<P> {
+        Ran {
+            subject: Subject::Unknown,
+            result: Err(error),
+        }
+    }
 }
 
 /// Refuses a keyspace that a v5 request brings along and that does not exist.
@@ -254,7 +291,7 @@ fn answer(outcome: Outcome, page: impl FnOnce(&Rows) -> PageMetadata) -> Respons
     }
 }
 
-async fn run_query<B: Backend>(
+pub(super) async fn run_query<B: Backend>(
     shared: Arc<Shared<B>>,
     client: Arc<ClientState>,
     version: ProtocolVersion,
@@ -281,7 +318,7 @@ async fn run_query<B: Backend>(
     }
 }
 
-async fn run_execute<B: Backend>(
+pub(super) async fn run_execute<B: Backend>(
     shared: Arc<Shared<B>>,
     client: Arc<ClientState>,
     version: ProtocolVersion,
@@ -297,10 +334,7 @@ async fn run_execute<B: Backend>(
     let prepared = match shared.backend.prepared(&id) {
         Ok(prepared) => prepared,
         Err(error) => {
-            return Ran {
-                subject: Subject::Unknown,
-                result: Err(error),
-            };
+            return Ran::refused(error);
         }
     };
     let skip = parameters.skip_metadata;
@@ -369,7 +403,7 @@ fn executed_metadata(
     }
 }
 
-async fn run_batch<B: Backend>(
+pub(super) async fn run_batch<B: Backend>(
     shared: Arc<Shared<B>>,
     client: Arc<ClientState>,
     version: ProtocolVersion,
@@ -393,7 +427,7 @@ async fn run_batch<B: Backend>(
     }
 }
 
-async fn run_prepare<B: Backend>(
+pub(super) async fn run_prepare<B: Backend>(
     shared: Arc<Shared<B>>,
     client: Arc<ClientState>,
     prepare: Prepare,

@@ -1,5 +1,6 @@
 //! What goes through a connection's socket.
 
+use std::collections::VecDeque;
 use std::future::Future;
 use std::io;
 use std::pin::{Pin, pin};
@@ -9,6 +10,7 @@ use std::time::Instant;
 use bytes::{Buf, BytesMut};
 use helenus_cql::error::CqlError;
 use helenus_cql::frame::{ProtocolVersion, Response, ResponseMessage};
+use helenus_query::answers::Reservation;
 use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::{Connection, LINGER, Phase, READ_LEN_MIN};
@@ -18,6 +20,25 @@ use crate::tls::Stream;
 const READ_LEN_MAX: usize = 128 * 1024;
 /// A buffer that a long answer has made larger than this is given back.
 const OUTPUT_KEPT_LEN: usize = 256 * 1024;
+
+/// The most that is handed to the socket at a time.
+const WRITE_LEN_MAX: usize = 64 * 1024;
+/// And until others have had their turn: whoever reads fast shall not keep them waiting.
+const SENT_LEN_MAX: usize = 512 * 1024;
+
+/// A long answer as it is sent.
+pub(super) struct LongAnswer {
+    pub bytes: BytesMut,
+    /// The memory that it takes.
+    pub reserved: Option<Reservation>,
+}
+
+impl LongAnswer {
+    /// True if others lack the memory that it takes.
+    pub fn is_missed(&self) -> bool {
+        self.reserved.as_ref().is_some_and(Reservation::is_scarce)
+    }
+}
 
 impl<B: Backend> Connection<B> {
     /// Reads, when what was read before is no whole request.
@@ -50,7 +71,14 @@ impl<B: Backend> Connection<B> {
         Ok(Poll::Ready(len))
     }
 
+    /// Bytes of answers that the client has not taken.
     pub(super) fn output_len(&self) -> usize {
+        let long: usize = self.long.iter().map(|long| long.bytes.len()).sum();
+        self.short_output_len() + long
+    }
+
+    /// Those of answers that have reserved no memory.
+    pub(super) fn short_output_len(&self) -> usize {
         self.envelopes.len() + self.output.len()
     }
 
@@ -62,15 +90,26 @@ impl<B: Backend> Connection<B> {
             give_back(&mut self.envelopes);
         }
         let mut wrote = false;
-        while !self.output.is_empty() {
-            let len = ready!(Pin::new(&mut self.socket).poll_write(cx, &self.output))?;
+        let mut sent_len = 0;
+        while let Some((next, is_long)) = next_bytes(&mut self.long, self.is_sending_long, &mut self.output) {
+            let part = next.get(..WRITE_LEN_MAX).unwrap_or_else(|| next.as_ref());
+            let len = ready!(Pin::new(&mut self.socket).poll_write(cx, part))?;
             if len == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
-            self.output.advance(len);
+            next.advance(len);
+            self.is_sending_long = is_long && !next.is_empty();
+            if is_long && !self.is_sending_long {
+                self.long.pop_front();
+            }
             self.memory.moved(len);
             self.shared.metrics.sent(len);
             wrote = true;
+            sent_len += len;
+            if sent_len >= SENT_LEN_MAX && self.output_len() > 0 {
+                self.slice_is_over = true;
+                return Poll::Pending;
+            }
         }
         give_back(&mut self.output);
         // What is encrypted and was not taken yet.
@@ -115,6 +154,18 @@ impl<B: Backend> Connection<B> {
         };
         let _ = tokio::time::timeout(LINGER, drain).await;
     }
+}
+
+/// What is to be sent now, and whether it is a long answer. What has been begun is sent to its end first.
+fn next_bytes<'b>(
+    long: &'b mut VecDeque<LongAnswer>,
+    is_sending_long: bool,
+    output: &'b mut BytesMut,
+) -> Option<(&'b mut BytesMut, bool)> {
+    if !is_sending_long && !output.is_empty() {
+        return Some((output, false));
+    }
+    long.front_mut().map(|answer| (&mut answer.bytes, true))
 }
 
 fn give_back(buffer: &mut BytesMut) {

@@ -62,7 +62,10 @@ impl Config {
         Config {
             store: StoreConfig::new(store),
             server: ServerConfig::new(local(9042), machine_memory_bytes()),
-            limits: Limits::default(),
+            limits: Limits {
+                answers_bytes_max: answers_bytes_max(machine_memory_bytes()),
+                ..Limits::default()
+            },
             control: AccessControl::default(),
             superuser_password: None,
             http: Some(local(9180)),
@@ -134,6 +137,13 @@ impl Config {
             listen.port(),
         )
     }
+}
+
+/// An eighth of the memory; at least one answer of the largest size fits.
+fn answers_bytes_max(memory_bytes: u64) -> usize {
+    usize::try_from(memory_bytes / 8)
+        .unwrap_or(usize::MAX)
+        .max(Limits::default().answer_bytes_max)
 }
 
 /// The address that this machine would send from; nothing is sent to find out.

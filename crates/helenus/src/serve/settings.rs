@@ -90,6 +90,13 @@ const SETTINGS: &[Setting] = &[
     Setting { name: "tombstone_warn_threshold", about: "a read over more tombstones than this is warned of", allowed: COUNT, set: |c, v| put(&mut c.limits.tombstone_warn_threshold, count(v)) },
     Setting { name: "tombstone_failure_threshold", about: "a read over more tombstones than this fails", allowed: COUNT, set: |c, v| put(&mut c.limits.tombstone_failure_threshold, count(v)) },
     Setting { name: "prepared_cache_bytes", about: "memory for prepared statements", allowed: SIZE, set: |c, v| put(&mut c.limits.prepared_cache_bytes, size(v)) },
+    Setting { name: "read_request_timeout", about: "how long a read of named partitions may compute before it times out", allowed: TIME, set: |c, v| put(&mut c.limits.timeouts.read_request_timeout, time(v)) },
+    Setting { name: "range_request_timeout", about: "the same for reads of ranges of partitions; for aggregates, each 10,000 rows", allowed: TIME, set: |c, v| put(&mut c.limits.timeouts.range_request_timeout, time(v)) },
+    Setting { name: "write_request_timeout", about: "the same for writes and batches, until they are handed to the log", allowed: TIME, set: |c, v| put(&mut c.limits.timeouts.write_request_timeout, time(v)) },
+    Setting { name: "counter_write_request_timeout", about: "the same for counters", allowed: TIME, set: |c, v| put(&mut c.limits.timeouts.counter_write_request_timeout, time(v)) },
+    Setting { name: "cas_contention_timeout", about: "the same for writes with conditions", allowed: TIME, set: |c, v| put(&mut c.limits.timeouts.cas_contention_timeout, time(v)) },
+    Setting { name: "answer_bytes_max", about: "bytes of rows of one answer; a read that has more fails", allowed: SIZE, set: |c, v| put(&mut c.limits.answer_bytes_max, size(v)) },
+    Setting { name: "answers_bytes_max", about: "memory for long answers that are being made and sent, of all clients together; more wait", allowed: SIZE, set: |c, v| put(&mut c.limits.answers_bytes_max, size(v)) },
     Setting { name: "page_bytes_max", about: "bytes of rows after which a page ends; at most a 32nd of node_in_flight_bytes", allowed: SIZE, set: |c, v| put(&mut c.limits.page_bytes_max, size(v)) },
 
     Setting { name: "tablet_count", about: "tablets of a new store", allowed: "1 to 1024", set: |c, v| put(&mut c.store.tablet_count, between(count(v), 1, 1024)) },

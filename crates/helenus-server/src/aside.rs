@@ -1,0 +1,92 @@
+//! Where requests run that compute for long: threads that serve no socket, and that give way to those that do.
+//!
+//! A request begins where its connection is served. When it gives way having computed for a millisecond, or when it is known to take longer, it goes
+//! on here, so that nothing that it does keeps other requests waiting, be it cut into slices or not.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::runtime::{Builder, Runtime};
+use tokio::task::JoinHandle;
+
+/// Threads for requests that compute for long.
+pub(crate) struct Aside {
+    /// None once it has ended.
+    runtime: Option<Runtime>,
+    busy: AtomicUsize,
+}
+
+impl Aside {
+    /// Starts one thread a core, two at least: one request that can't give way must not keep all others waiting.
+    ///
+    /// # Errors
+    /// If the threads can't be started.
+    pub fn start() -> std::io::Result<Aside> {
+        let cores = std::thread::available_parallelism().map_or(2, |cores| cores.get());
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(cores.max(2))
+            .thread_name("helenus-aside")
+            .on_thread_start(helenus_tablet::compute_aside)
+            .enable_all()
+            .build()?;
+        Ok(Aside {
+            runtime: Some(runtime),
+            busy: AtomicUsize::new(0),
+        })
+    }
+
+    /// Runs something there.
+    pub fn spawn<F>(&self, run: F) -> JoinHandle<F::Output>
+    where
+        F: Future<Output: Send> + Send + 'static,
+    {
+        match &self.runtime {
+            Some(runtime) => runtime.spawn(run),
+            None => tokio::spawn(run),
+        }
+    }
+
+    /// How many requests of the node have more to compute at this moment, of those with tasks of their own.
+    pub fn busy_count(&self) -> usize {
+        self.busy.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Aside {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            // Waiting for it is not allowed where sockets are served, and what it runs has nobody to answer to.
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// Whether one request has more to compute.
+pub(crate) struct BusyRequest {
+    aside: Arc<Aside>,
+    is_busy: bool,
+}
+
+impl BusyRequest {
+    pub fn new(aside: Arc<Aside>) -> BusyRequest {
+        BusyRequest {
+            aside,
+            is_busy: false,
+        }
+    }
+
+    pub fn set(&mut self, is_busy: bool) {
+        match (self.is_busy, is_busy) {
+            (false, true) => self.aside.busy.fetch_add(1, Ordering::Relaxed),
+            (true, false) => self.aside.busy.fetch_sub(1, Ordering::Relaxed),
+            _ => return,
+        };
+        self.is_busy = is_busy;
+    }
+}
+
+impl Drop for BusyRequest {
+    fn drop(&mut self) {
+        self.set(false);
+    }
+}

@@ -1,0 +1,57 @@
+//! How much memory the process may use: that of the machine, or of the control groups that confine it.
+
+use std::path::{Path, PathBuf};
+
+/// What is assumed where nothing says how much there is.
+const MEMORY_BYTES_DEFAULT: u64 = 4 << 30;
+
+/// The memory of this machine, or of the control group that confines the process.
+pub fn machine_memory_bytes() -> u64 {
+    memory_bytes(Path::new("/"))
+}
+
+/// The least of what the machine has and what the process's control groups allow, each of which lies within its parent.
+fn memory_bytes(root: &Path) -> u64 {
+    let total = std::fs::read_to_string(root.join("proc/meminfo"))
+        .ok()
+        .and_then(|text| {
+            let line = text.lines().find(|line| line.starts_with("MemTotal:"))?;
+            line.split_whitespace().nth(1)?.parse::<u64>().ok()
+        })
+        .map_or(MEMORY_BYTES_DEFAULT, |kib| kib * 1024);
+    let groups = std::fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
+    let limits = groups
+        .lines()
+        .filter_map(|line| limit_files(root, line))
+        .flatten()
+        .filter_map(|file| std::fs::read_to_string(file).ok()?.trim().parse::<u64>().ok());
+    // Nobody means a limit of nothing.
+    limits.filter(|limit| *limit > 0).fold(total, u64::min)
+}
+
+/// Where the limits on memory of a line's control group and of its parents are written: `0::/path` is one of version 2,
+/// `4:memory:/path` one of version 1. None for other controllers.
+///
+/// In a container the path is often that outside of it, while the group itself is mounted as the root: so the root is asked too.
+fn limit_files(root: &Path, line: &str) -> Option<Vec<PathBuf>> {
+    let mut fields = line.splitn(3, ':');
+    let (_, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
+    let (mount, file) = match controllers {
+        "" => ("sys/fs/cgroup", "memory.max"),
+        of if of.split(',').any(|one| one == "memory") => ("sys/fs/cgroup/memory", "memory.limit_in_bytes"),
+        _ => return None,
+    };
+    let mount = root.join(mount);
+    let group = Path::new(path.trim_start_matches('/'));
+    let is_plain = group
+        .components()
+        .all(|part| matches!(part, std::path::Component::Normal(_)));
+    let groups = group.ancestors().filter(|_| is_plain);
+    let mut files: Vec<PathBuf> = groups.map(|group| mount.join(group).join(file)).collect();
+    files.push(mount.join(file));
+    Some(files)
+}
+
+#[cfg(test)]
+#[path = "machine_tests.rs"]
+mod tests;
