@@ -152,7 +152,9 @@ fn tombstones_of_row(value: &Bytes, keeps: impl Fn(Expiry) -> bool) -> Result<Op
         CellKind::Expiring(expiry) => keeps(expiry),
         CellKind::Live | CellKind::Counter => false,
     };
-    let liveness = row.liveness().filter(|liveness| liveness.expiry.is_some_and(&keeps));
+    let liveness = row
+        .liveness()
+        .filter(|liveness| liveness.expiry.is_some_and(&keeps));
     let mut dead = Dead {
         is_empty: liveness.is_none() && row.deletion().is_none(),
         writer: RowWriter::new(liveness, row.deletion(), 0),

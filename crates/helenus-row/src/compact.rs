@@ -167,9 +167,7 @@ impl<T: FnMut(TableId) -> TableState> RowFilter<T> {
             waits: false,
             now_s,
             before_s: now_s.saturating_sub(*purge_grace_s),
-            future_us: now_s
-                .saturating_sub(LATE_S_MAX)
-                .saturating_mul(MICROS),
+            future_us: now_s.saturating_sub(LATE_S_MAX).saturating_mul(MICROS),
             future_before_s: now_s.saturating_sub(*late_window_s),
             newer_us: (self.context.newer)(*table),
         };
@@ -411,9 +409,7 @@ impl Purge {
         match cell.kind {
             CellKind::Expiring(expiry) if self.forgets_expired(cell.timestamp_us, expiry) => None,
             CellKind::Expiring(expiry) if expiry.expires_at_s <= self.now_s => Some(without_value(cell)),
-            CellKind::Tombstone { local_deletion_s }
-                if self.forgets(cell.timestamp_us, local_deletion_s) =>
-            {
+            CellKind::Tombstone { local_deletion_s } if self.forgets(cell.timestamp_us, local_deletion_s) => {
                 None
             }
             _ => Some(cell),

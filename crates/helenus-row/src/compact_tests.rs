@@ -136,9 +136,7 @@ fn tombstones_last_for_the_grace() {
         rules: CellRules::default(),
     };
     let key = row_key(TABLE, 1, b"p", b"c");
-    let young = filter_with(now(), state)
-        .filter(&key, &tombstone, LAST)
-        .unwrap();
+    let young = filter_with(now(), state).filter(&key, &tombstone, LAST).unwrap();
     assert_eq!(young.decision, Decision::Keep);
     assert!(!young.waits && young.is_dead);
 }

@@ -121,7 +121,9 @@ fn too_large_rows_are_left_out() {
     put(&cache, b"a", &large);
     let _ = miss(&cache, b"a");
     put(&cache, b"a", &bytes("small"));
-    let grown = cache.fold(cache.hash(b"a"), b"a", &large, Fence::NONE, |_| Some(large.clone()));
+    let grown = cache.fold(cache.hash(b"a"), b"a", &large, Fence::NONE, |_| {
+        Some(large.clone())
+    });
     assert_eq!(grown, Folded::Whole(large.clone()));
     let _ = miss(&cache, b"a");
     assert_eq!(cache.stats().bytes, 0);
@@ -148,6 +150,9 @@ fn a_row_counts_only_behind_the_fence_that_it_was_read_behind() {
     fill(&begun_while_closed);
     let after = miss(b"a");
     fill(&after);
-    assert!(matches!(cache.lookup(b"a", fences.read(place)), Lookup::Hit(Some(_))));
+    assert!(matches!(
+        cache.lookup(b"a", fences.read(place)),
+        Lookup::Hit(Some(_))
+    ));
     assert!(matches!(cache.lookup(b"a", Fence::Closed), Lookup::Miss(_)));
 }

@@ -150,7 +150,12 @@ impl WriteSet {
     /// Puts what arrives late under the tombstones that shadow it, so that nothing follows from what is deleted.
     async fn put_under_archived(&mut self, engine: &Engine) -> Result<(), CqlError> {
         let followed = |row: &&mut RowWrite| row.table.has_followers();
-        let mut ops: Vec<Op> = self.rows.iter_mut().filter(followed).map(|row| row.op()).collect();
+        let mut ops: Vec<Op> = self
+            .rows
+            .iter_mut()
+            .filter(followed)
+            .map(|row| row.op())
+            .collect();
         // The write itself waits for compactions.
         let _late = engine.store.under_archived(&mut ops).await.map_err(store_error)?;
         for (row, op) in self.rows.iter_mut().filter(followed).zip(ops) {

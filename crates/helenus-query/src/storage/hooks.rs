@@ -36,7 +36,11 @@ impl LiveTable {
         LiveTable {
             rules: table.purgeable_cells(),
             // Nobody but the node writes to a view.
-            late_window_s: if table.is_view() { 0 } else { late_window_s(&table.options) },
+            late_window_s: if table.is_view() {
+                0
+            } else {
+                late_window_s(&table.options)
+            },
         }
     }
 }
@@ -117,11 +121,12 @@ impl LiveTables {
     }
 
     fn state(&self, table: TableId) -> TableState {
-        self.get(table).map_or(TableState::Gone, |table| TableState::Live {
-            purge_grace_s: PURGE_GRACE_S,
-            late_window_s: table.late_window_s,
-            rules: table.rules,
-        })
+        self.get(table)
+            .map_or(TableState::Gone, |table| TableState::Live {
+                purge_grace_s: PURGE_GRACE_S,
+                late_window_s: table.late_window_s,
+                rules: table.rules,
+            })
     }
 }
 

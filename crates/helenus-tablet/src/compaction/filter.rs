@@ -12,9 +12,9 @@ use slatedb::{
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::older::{Older, Tables};
 use super::Compactions;
 use super::facts::Job;
+use super::older::{Older, Tables};
 use crate::clock::StoreClock;
 use crate::fences::{self, Fences};
 use crate::hooks::{Below, CompactFilter, CompactionContext, Decision, Hooks, Newer, Verdict};

@@ -85,7 +85,12 @@ impl WriteTimes {
         let state = self.0.lock();
         state.unknown_up_to.filter(|unknown| *unknown <= seq)?;
         let mut oldest = Oldest::new();
-        for stretch in state.stretches.iter().rev().take_while(|stretch| stretch.up_to > seq) {
+        for stretch in state
+            .stretches
+            .iter()
+            .rev()
+            .take_while(|stretch| stretch.up_to > seq)
+        {
             stretch
                 .oldest
                 .iter()
@@ -147,7 +152,9 @@ mod tests {
     fn many_stretches_become_few_and_never_tell_too_young_a_time() {
         let times = WriteTimes::default();
         times.begin(0);
-        let written: Vec<i64> = (0..5000).map(|seq| seq * 10 - 700 * i64::from(seq % 97 == 0)).collect();
+        let written: Vec<i64> = (0..5000)
+            .map(|seq| seq * 10 - 700 * i64::from(seq % 97 == 0))
+            .collect();
         for (seq, us) in written.iter().enumerate() {
             times.record(seq as u64, one(1, *us));
             if seq % 500 == 0 {
