@@ -220,6 +220,7 @@ mod tests {
             setting: "store",
             store,
             requests: Arc::default(),
+            seals: Arc::default(),
         })
     }
 
