@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -144,6 +144,9 @@ impl Opener {
         }
         let end = self.books.end.take();
         let log = Log::new(stored.last_lsn.max(replayed.last_lsn) + 1, replayed.segments, end);
+        // What a replay could not take in is refused as what could not be before the restart.
+        let has_failed = tablets.iter().any(|tablet| tablet.stage.has_failed());
+        log.is_obstructed.store(has_failed, Ordering::Relaxed);
         let router = Arc::new(Router {
             tablets,
             debts,

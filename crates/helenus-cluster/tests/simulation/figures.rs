@@ -172,7 +172,7 @@ fn a_store_that_is_away_for_a_minute_moves_nothing() {
 #[test]
 fn a_node_refuses_documents_that_it_does_not_understand_and_other_clusters() {
     for (content, expected) in [
-        (&br#"{"format":2}"#[..], "has format 2"),
+        (&br#"{"format":3}"#[..], "has format 3"),
         (b"\xff", "can't be read"),
         (
             br#"{"format":1,"cluster_name":"other","next_tablet":2,"nodes":[],"tablets":[{"id":1,"tokens":{"first":-9223372036854775808,"last":9223372036854775807},"owner":null,"epoch":0}],"reshapes":[],"retired":[]}"#,

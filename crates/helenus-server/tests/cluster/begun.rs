@@ -42,6 +42,9 @@ async fn told(nodes: &Nodes, cut: &Cut, failure: CqlError, text: &str) -> Result
 
 /// Keys of the first node, each with one of another's.
 async fn pairs(nodes: &Nodes, cut: &Cut) -> Vec<(i32, i32)> {
+    for k in 0..60 {
+        nodes.run(0, &format!("INSERT INTO t (k) VALUES ({k})")).await;
+    }
     let own = own_keys(nodes, cut).await;
     let far: Vec<i32> = (0..60).filter(|k| !own.contains(k)).collect();
     own.into_iter().zip(far).collect()

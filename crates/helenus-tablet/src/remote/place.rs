@@ -202,7 +202,8 @@ fn location(bucket: &Bucket) -> (String, String) {
         "" => url.host_str().unwrap_or_default(),
         container => container,
     };
-    let prefix = Path::from_url_path(url.path()).unwrap_or_default();
+    let parts: Vec<&str> = url.path().split('/').filter(|part| !part.is_empty()).collect();
+    let prefix = Path::from_url_path(parts.join("/")).unwrap_or_default();
     (name.to_owned(), prefix.to_string())
 }
 
