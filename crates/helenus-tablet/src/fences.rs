@@ -14,10 +14,11 @@
 //! Partitions share fences by their hash. Only partitions of tables that ever had headers have any.
 
 use std::hash::{DefaultHasher, Hasher};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Partitions share so many fences.
-const FENCES: usize = 1 << 16;
+const FENCES: usize = 1 << 14;
 /// A fence's generation lies above the number of compactions that keep it closed.
 const GENERATION: u64 = 1 << 32;
 
@@ -44,22 +45,14 @@ pub(crate) fn hash(prefix: &[u8]) -> u64 {
 }
 
 /// The fences of a tablet.
+#[derive(Default)]
 pub(crate) struct Fences {
     /// Something was closed at some time.
     is_used: AtomicBool,
     /// Closed for all partitions.
     all: AtomicU64,
-    each: Box<[AtomicU64]>,
-}
-
-impl Default for Fences {
-    fn default() -> Fences {
-        Fences {
-            is_used: AtomicBool::new(false),
-            all: AtomicU64::new(0),
-            each: (0..FENCES).map(|_| AtomicU64::new(0)).collect(),
-        }
-    }
+    /// Made when the first one is closed: most tablets have no headers.
+    each: OnceLock<Box<[AtomicU64]>>,
 }
 
 impl Fences {
@@ -72,13 +65,13 @@ impl Fences {
         (hash % FENCES as u64) as Place
     }
 
-    fn at(&self, place: Place) -> &AtomicU64 {
-        self.each.get(place as usize).unwrap_or(&self.all)
+    fn at(&self, place: Place) -> Option<&AtomicU64> {
+        self.each.get()?.get(place as usize)
     }
 
     pub fn read(&self, place: Place) -> Fence {
         let all = self.all.load(Ordering::Acquire);
-        let own = self.at(place).load(Ordering::Acquire);
+        let own = self.at(place).map_or(0, |own| own.load(Ordering::Acquire));
         match (all | own) % GENERATION {
             // Both only grow, so their sum tells of any change.
             0 => Fence::Open(all.wrapping_add(own) / GENERATION),
@@ -88,11 +81,19 @@ impl Fences {
 
     pub fn close(&self, place: Place) {
         self.is_used.store(true, Ordering::Release);
-        self.at(place).fetch_add(GENERATION + 1, Ordering::AcqRel);
+        self.each
+            .get_or_init(|| (0..FENCES).map(|_| AtomicU64::new(0)).collect());
+        self.add(place, GENERATION + 1);
     }
 
     pub fn open(&self, place: Place) {
-        self.at(place).fetch_add(GENERATION - 1, Ordering::AcqRel);
+        self.add(place, GENERATION - 1);
+    }
+
+    fn add(&self, place: Place, change: u64) {
+        if let Some(own) = self.at(place) {
+            own.fetch_add(change, Ordering::AcqRel);
+        }
     }
 
     pub fn close_all(&self) {
