@@ -47,6 +47,11 @@ impl WriteTimes {
         self.0.lock().unknown_up_to = Some(seq);
     }
 
+    /// What is newer than any number is not known from now on.
+    pub fn end(&self) {
+        self.0.lock().unknown_up_to = None;
+    }
+
     /// Takes notice of what was written up to a sequence number, the last one so far.
     pub fn record(&self, up_to: u64, oldest: Oldest) {
         if oldest.is_empty() {
@@ -146,6 +151,8 @@ mod tests {
         assert_eq!(times.newer_than(10), Some(Oldest::from([(1, 500), (2, 90)])));
         assert_eq!(times.newer_than(11), Some(Oldest::from([(1, 600), (2, 90)])));
         assert_eq!(times.newer_than(13), Some(Oldest::new()));
+        times.end();
+        assert_eq!(times.newer_than(13), None);
     }
 
     #[test]

@@ -260,6 +260,8 @@ impl Remote {
         tokens: TokenRange,
     ) -> Result<(), StoreError> {
         let target = self.build(id, tokens, self.initial.len()).await?;
+        // Rows come after the header that deletes them, which must not be forgotten before they are all there.
+        target.compactions.write_times.end();
         let Some(hosted) = target.remote.clone() else {
             return Err(StoreError::Closed);
         };
