@@ -268,6 +268,25 @@ def test_compressed_requests_are_counted_as_they_will_be(start):
         s.close()
 
 
+def test_answers_that_nobody_takes_share_a_budget(start):
+    node = start(node_in_flight_bytes=f"{BUDGET}", answers_bytes_max=f"{BUDGET}")
+    session = with_table(node)
+    session.execute("CREATE TABLE s.long (k int, c int, v blob, PRIMARY KEY (k, c))")
+    insert = session.prepare("INSERT INTO s.long (k, c, v) VALUES (0, ?, ?)")
+    for c in range(256):
+        session.execute(insert, (c, bytes(64 * 1024)))
+    with grows_less_than(node, 4 * BUDGET + 96 * MIB):
+        sockets = [ready(node) for _ in range(60)]
+        for s in sockets:
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        select = frame(QUERY, query_body("SELECT * FROM s.long WHERE k = 0"))
+        on_all(sockets, lambda s: push(s, select * 200))
+        slowest = single_rows(session)
+    assert slowest < 3, slowest
+    for s in sockets:
+        s.close()
+
+
 def test_few_descriptors_are_shared_out(tmp_path):
     """As many connections as the limit of open files lets in at all leave the store enough to write, flush, compact and read."""
 
