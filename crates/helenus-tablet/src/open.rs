@@ -19,7 +19,7 @@ use crate::cache::RowCache;
 use crate::clock::StoreClock;
 use crate::compaction::{self, Compactions};
 use crate::config::StoreConfig;
-use crate::database::{Database, Databases, LEVEL0_MAX, tablet_path};
+use crate::database::{Database, Databases, LEVEL0_MAX, Opened, tablet_path};
 use crate::disk::Space;
 use crate::dispatch::{self, Router, Teller};
 use crate::drain;
@@ -391,17 +391,18 @@ impl Opener {
             compactions,
         };
         let settings = databases.settings(self.memtable_share());
-        let databases = databases.clone();
+        let opened = Opened::default();
         let init = Init {
             wal,
             clock: self.clock.clone(),
         };
         let builder = databases
             .builder(&database, settings)
+            .with_compactor_builder(databases.compactor(&database, &opened))
             .with_wal_writer(Box::new(init));
         async move {
             let db = builder.build().await?;
-            tokio::spawn(compaction::run_compactor(databases, database, db.clone()));
+            let _ = opened.set(db.clone());
             Ok(db)
         }
     }

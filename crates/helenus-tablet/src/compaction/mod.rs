@@ -10,7 +10,6 @@
 //! What [`Compactions`] holds is the bridge between them; it is not stored. After a restart the runs' facts are unknown until they are
 //! compacted again.
 
-mod compactor;
 mod facts;
 mod filter;
 mod older;
@@ -23,7 +22,6 @@ use std::time::Duration;
 use slatedb::config::{CompactionWorkerOptions, CompactorOptions, CompressionCodec};
 
 use crate::config::StoreConfig;
-pub(crate) use compactor::run as run_compactor;
 pub(crate) use facts::Compactions;
 pub(crate) use filter::Filters;
 pub(crate) use older::Tables;

@@ -27,6 +27,7 @@ mod boundaries;
 mod bucket;
 mod care;
 mod check;
+mod compactor;
 mod counted;
 mod format;
 mod front;
