@@ -28,9 +28,9 @@ use crate::read::merge_alike;
 use crate::row::{CellKind, CellRules, Deletion, Expiry, Liveness};
 
 const MICROS: i64 = 1_000_000;
-/// A write whose timestamp lies further back than this looks into the archive; a tombstone whose timestamp does not is kept, unless it
-/// is as old as the archive's.
-pub const LATE_S_MAX: i64 = 5;
+/// A tombstone whose timestamp lies no further back than this is kept, unless it is as old as the archive's. Writes look into the archive when theirs
+/// lie further back than a shorter time, so none that does not look is older than a tombstone that was forgotten.
+const LATE_S_MAX: i64 = 5;
 
 /// What is known of a table when a compaction meets its keys.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -149,8 +149,8 @@ impl RowHooks {
 
 impl Hooks for RowHooks {
     fn merge(&self, key: &[u8], existing: Option<&Bytes>, operands: &[Bytes]) -> Result<Bytes, HookError> {
-        let kind = key::key_kind(key).map_err(|error| HookError(error.to_string()))?;
-        merge::merge(kind, existing, operands).map_err(|error| HookError(error.to_string()))
+        let kind = key::key_kind(key).map_err(damaged)?;
+        merge::merge(kind, existing, operands).map_err(damaged)
     }
 
     fn may_copy(&self, key: &[u8]) -> bool {
@@ -166,22 +166,21 @@ impl Hooks for RowHooks {
     }
 
     fn oldest_us(&self, key: &[u8], operand: &Bytes) -> Result<Option<i64>, HookError> {
-        let kind = key::key_kind(key).map_err(|error| HookError(error.to_string()))?;
-        archive::oldest_us(kind, operand).map_err(|error| HookError(error.to_string()))
+        let kind = key::key_kind(key).map_err(damaged)?;
+        archive::oldest_us(kind, operand).map_err(damaged)
     }
 
     fn archive(&self, key: &[u8], row: &Bytes) -> Result<Option<(Bytes, Bytes)>, HookError> {
-        let parts = key::split_key(key).map_err(|error| HookError(error.to_string()))?;
+        let parts = key::split_key(key).map_err(damaged)?;
         let window_s = self.live_tables.late_window_s(parts.table);
         if window_s == 0 {
             return Ok(None);
         }
-        let tombstones = archive::tombstones_of(parts.kind, row, window_s)
-            .map_err(|error| HookError(error.to_string()))?;
+        let tombstones = archive::tombstones_of(parts.kind, row, window_s).map_err(damaged)?;
         let archived = tombstones.map(|tombstones| Ok((archive::archive_key(key)?, tombstones)));
         archived
             .transpose()
-            .map_err(|error: helenus_row::KeyError| HookError(error.to_string()))
+            .map_err(|error: helenus_row::KeyError| damaged(error))
     }
 
     fn is_archive(&self, key: &[u8]) -> bool {
@@ -211,9 +210,8 @@ impl Hooks for RowHooks {
         header: Option<&Bytes>,
         now_ms: i64,
     ) -> Result<Bytes, HookError> {
-        let parts = key::split_key(key).map_err(|error| HookError(error.to_string()))?;
-        archive::under_tombstones(&parts, operand, row, header, now_ms.div_euclid(1000))
-            .map_err(|error| HookError(error.to_string()))
+        let parts = key::split_key(key).map_err(damaged)?;
+        archive::under_tombstones(&parts, operand, row, header, now_ms.div_euclid(1000)).map_err(damaged)
     }
 
     fn token_of(&self, key: &[u8]) -> Option<i64> {
@@ -239,6 +237,11 @@ impl Hooks for RowHooks {
     }
 }
 
+/// What the store is told of a key or a row that can't be understood.
+fn damaged(error: impl std::fmt::Display) -> HookError {
+    HookError(error.to_string())
+}
+
 /// The table that a stored key, or the beginning of one, belongs to.
 fn table_of(key: &[u8]) -> Option<TableId> {
     let number = key.first_chunk()?;
@@ -259,7 +262,7 @@ impl CompactFilter for Filter {
     fn provide(&mut self, key: &Bytes, row: Option<&Bytes>) -> Result<(), HookError> {
         self.rows
             .set_header(key, row.map(|row| row.as_ref()))
-            .map_err(|error| HookError(error.to_string()))
+            .map_err(damaged)
     }
 
     fn entry(&mut self, key: &[u8], value: &Bytes, below: Below) -> Result<Verdict, HookError> {
@@ -268,10 +271,7 @@ impl CompactFilter for Filter {
             Below::Hidden => compact::Below::Hidden,
             Below::Something => compact::Below::Something,
         };
-        let verdict = self
-            .rows
-            .filter(key, value, below)
-            .map_err(|error| HookError(error.to_string()))?;
+        let verdict = self.rows.filter(key, value, below).map_err(damaged)?;
         Ok(Verdict {
             decision: match verdict.decision {
                 compact::Decision::Keep => Decision::Keep,
