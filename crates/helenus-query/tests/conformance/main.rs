@@ -1,0 +1,132 @@
+//! What Apache Cassandra answered to the statements of `tests/conformance/cases`, without a socket.
+//!
+//! Each folder of cases is a test. `HELENUS_CASES=word cargo test -p helenus-query --test conformance` runs the cases
+//! whose name contains the word.
+
+mod answer;
+mod case_file;
+mod encoded;
+mod recorded;
+mod runner;
+mod shown;
+mod text;
+mod types;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use helenus_query::access::AccessControl;
+use helenus_query::clock::SystemClock;
+use helenus_query::engine::{Engine, EngineConfig, Limits, NodeInfo};
+use helenus_tablet::StoreConfig;
+
+use crate::case_file::Case;
+use crate::recorded::Known;
+use crate::runner::Execution;
+
+/// Statements nest deep.
+const STACK_BYTES: usize = 16 << 20;
+
+/// A test for each folder of cases.
+macro_rules! areas {
+    ($($area:ident)*) => {
+        const AREAS: &[&str] = &[$(stringify!($area)),*];
+        mod cases {
+            $(#[test] fn $area() { super::check(stringify!($area)); })*
+        }
+    };
+}
+
+areas! {
+    access aggregates allow_filtering applications batch beyond clients collections compact counters cqlpy ddl_index ddl_keyspace
+    ddl_table ddl_type delete_ranges describe distinct_token drivers dtests elsewhere errors_syntax functions_cast_math
+    functions_time further generated gleaned group_by index_reads insert_update json limits literals lwt materialized_views
+    others paging prepared quoting_case replayed sasi scenarios select_order_limit select_where smoke static_columns suites
+    system_tables tools ttl_timestamp types udt_tuple_vector unit user_functions ycql
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/conformance")
+}
+
+#[test]
+fn each_folder_has_a_test() {
+    let entries = std::fs::read_dir(folder().join("cases")).expect("the cases");
+    let mut found: Vec<String> = entries
+        .map(|entry| entry.expect("a folder").file_name().to_string_lossy().into_owned())
+        .collect();
+    found.sort();
+    assert_eq!(found, AREAS);
+}
+
+/// Runs the cases of a folder.
+fn check(area: &str) {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .thread_stack_size(STACK_BYTES)
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let filter = std::env::var("HELENUS_CASES").unwrap_or_default();
+    let mut cases = case_file::load(&folder().join("cases"), area);
+    cases.retain(|case| case.name.contains(&filter));
+    let (secured, open): (Vec<Case>, Vec<Case>) = cases.into_iter().partition(|case| case.login().is_some());
+    let mut found = runtime.block_on(differences(open, false));
+    found.extend(runtime.block_on(differences(secured, true)));
+    assert!(found.is_empty(), "{} differences\n{}", found.len(), found.join("\n"));
+}
+
+async fn differences(cases: Vec<Case>, secured: bool) -> Vec<String> {
+    if cases.is_empty() {
+        return Vec::new();
+    }
+    let known = Arc::new(recorded::known_differences(&folder().join("known_differences.txt")));
+    let store = tempfile::tempdir().expect("a folder for the store");
+    let engine = open(store.path(), secured).await;
+    let mut found = Vec::new();
+    for case in cases {
+        let name = case.name.clone();
+        let running = tokio::spawn(run(case, engine.clone(), known.clone()));
+        match running.await {
+            Ok(differences) => found.extend(differences),
+            Err(failure) => found.push(format!("{name}: {failure}")),
+        }
+    }
+    engine.close().await.expect("the store closes");
+    found
+}
+
+async fn run(case: Case, engine: Arc<Engine>, known: Arc<Known>) -> Vec<String> {
+    match Execution::run(&case, engine).await {
+        Ok(executed) => recorded::differences(&case, &executed, &known),
+        Err(error) => vec![format!("{}: could not run: {error}", case.name)],
+    }
+}
+
+async fn open(path: &Path, secured: bool) -> Arc<Engine> {
+    let config = EngineConfig {
+        store: StoreConfig {
+            fsync: false,
+            ..StoreConfig::small(path)
+        },
+        node: NodeInfo {
+            cluster_name: "helenus".to_owned(),
+            data_center: "dc1".to_owned(),
+            rack: "rack1".to_owned(),
+            host_id: uuid::Uuid::from_u128(1),
+            native_address: ([127, 0, 0, 1], 9042).into(),
+            release_version: "5.0.5".to_owned(),
+        },
+        limits: Limits::default(),
+        control: AccessControl {
+            authenticates: secured,
+            authorizes: secured,
+        },
+        clock: Arc::new(SystemClock),
+    };
+    let engine = Engine::open(config).await.expect("the store opens");
+    if secured {
+        engine.make_superuser(None).await.expect("a superuser");
+    }
+    engine
+}

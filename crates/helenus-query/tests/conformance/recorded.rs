@@ -1,0 +1,167 @@
+//! Recorded outcomes, and how outcomes are compared with them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use crate::case_file::Case;
+use crate::runner::Executed;
+
+/// A recorded outcome: what the statement goes by, and the outcome's lines.
+struct Recorded {
+    head: String,
+    lines: Vec<String>,
+}
+
+/// Differences that are meant, by case: starts of statements.
+pub type Known = BTreeMap<String, Vec<String>>;
+
+/// Reads `case | start of the statement | reason` line by line.
+pub fn known_differences(path: &Path) -> Known {
+    let source = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let mut known = Known::new();
+    for line in source.lines().filter(|line| !line.starts_with('#')) {
+        let parts: Vec<&str> = line.split(" | ").map(str::trim).collect();
+        if let [case, start @ .., _reason] = parts.as_slice()
+            && !start.is_empty()
+        {
+            known.entry((*case).to_owned()).or_default().push(start.join(" | "));
+        }
+    }
+    known
+}
+
+fn read(case: &Case) -> Vec<Recorded> {
+    let path = case.path.with_extension("out");
+    let source = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let mut blocks: Vec<Recorded> = Vec::new();
+    for line in source.split('\n').skip(2) {
+        if let Some(head) = line.strip_prefix("> ") {
+            let (head, lines) = (head.to_owned(), Vec::new());
+            blocks.push(Recorded { head, lines });
+        } else if let Some(block) = blocks.last_mut().filter(|_| !line.is_empty()) {
+            block.lines.push(line.to_owned());
+        }
+    }
+    blocks
+}
+
+/// The outcomes that are not as recorded, told in words.
+pub fn differences(case: &Case, executed: &[Executed], known: &Known) -> Vec<String> {
+    let recorded = read(case);
+    let exact = case
+        .options
+        .get("messages")
+        .is_some_and(|messages| messages == "exact");
+    let known = known.get(&case.name).map_or(&[][..], Vec::as_slice);
+    let mut found = Vec::new();
+    let mut next = 0;
+    for outcome in executed {
+        // A prepared statement that is refused has no executions: they are passed over.
+        let place = recorded[next..].iter().position(|block| block.head == outcome.head);
+        let Some(place) = place else {
+            found.push(told(case, outcome, "not recorded", &[]));
+            continue;
+        };
+        let expected = &recorded[next + place].lines;
+        next += place + 1;
+        let is_known = || known.iter().any(|start| outcome.head.starts_with(start.as_str()));
+        if !is_same(expected, outcome, exact) && !is_known() {
+            found.push(told(case, outcome, "differs", expected));
+        }
+    }
+    found
+}
+
+fn told(case: &Case, outcome: &Executed, what: &str, expected: &[String]) -> String {
+    let line = |sign: char| move |line: &String| format!("\n  {sign} {line}");
+    let expected: String = expected.iter().map(line('-')).collect();
+    let actual: String = outcome.lines.iter().map(line('+')).collect();
+    format!("{}:{} {what}\n  > {}{expected}{actual}", case.name, outcome.line, outcome.head)
+}
+
+/// An `error` line's code with its fields, and its message.
+fn error(lines: &[String]) -> Option<(&str, &str)> {
+    let line = lines.first()?.strip_prefix("error ")?;
+    let after_fields = line.find("]: ").filter(|_| line.split(':').next().is_some_and(|code| code.contains('[')));
+    let at = after_fields.map_or_else(|| line.find(": "), |at| Some(at + 1))?;
+    Some((&line[..at], &line[at + 2..]))
+}
+
+fn code(fields: &str) -> &str {
+    fields.split(' ').next().unwrap_or(fields)
+}
+
+fn is_same(expected: &[String], outcome: &Executed, exact: bool) -> bool {
+    if expected == outcome.lines {
+        return true;
+    }
+    let Some((fields, message)) = error(expected) else {
+        return outcome.is_unordered && sorted(expected) == sorted(&outcome.lines);
+    };
+    let actual = error(&outcome.lines);
+    // These are bugs of Cassandra's: any refusal will do.
+    if matches!(code(fields), "ServerError" | "ReadFailure" | "WriteFailure") {
+        return actual.is_some();
+    }
+    actual.is_some_and(|(actual_fields, actual_message)| {
+        if outcome.is_code_only {
+            return code(actual_fields) == code(fields);
+        }
+        let is_alike = match exact {
+            true => in_order(message) == in_order(actual_message),
+            false => names_are_told(code(fields), &outcome.head, message, actual_message),
+        };
+        is_alike && actual_fields == fields && expected[1..] == outcome.lines[1..]
+    })
+}
+
+fn sorted(lines: &[String]) -> Vec<&String> {
+    let mut lines: Vec<&String> = lines.iter().collect();
+    lines.sort();
+    lines
+}
+
+/// The message with the overloads of a function, which Cassandra lists in the order of a hash table, sorted.
+fn in_order(message: &str) -> String {
+    let overloads = message
+        .split_once("signatures: ")
+        .and_then(|(start, rest)| Some((start, rest.rsplit_once(')')?)));
+    let Some((start, (list, end))) = overloads else {
+        return message.to_owned();
+    };
+    let mut list: Vec<&str> = list
+        .trim_start_matches("system.")
+        .split(", system.")
+        .collect();
+    list.sort_unstable();
+    format!("{start}signatures: {list:?}{end}")
+}
+
+/// Words of the language and of English: in a message they are no names.
+const COMMON: &str = "a add aggregate all allow alter an and any are as asc at batch be begin by cannot clustering column columns \
+    contains counter create custom delete desc distinct does drop each entries exists filtering for from frozen full function group \
+    has if in index insert into is it json key keys keyspace like limit list map materialized no not null of on only or order \
+    partition per permission primary role select set static table that the this timestamp to token ttl tuple type unlogged update \
+    use user using value values vector view where with writetime";
+
+fn words(text: &str) -> BTreeSet<String> {
+    text.split(|c: char| !c.is_alphanumeric() && c != '_')
+        .filter(|word| !word.is_empty())
+        .map(str::to_lowercase)
+        .collect()
+}
+
+/// True if the names and values of the statement that the recorded message tells are told by ours.
+/// What a syntax error quotes of the statement does not count.
+fn names_are_told(code: &str, statement: &str, recorded: &str, actual: &str) -> bool {
+    let recorded = match code {
+        "SyntaxError" => recorded.split(" (").next().unwrap_or(recorded),
+        _ => recorded,
+    };
+    let (statement, actual) = (words(statement), words(actual));
+    let common: BTreeSet<&str> = COMMON.split_whitespace().collect();
+    words(recorded)
+        .iter()
+        .filter(|word| statement.contains(*word) && !common.contains(word.as_str()))
+        .all(|word| actual.contains(word))
+}
