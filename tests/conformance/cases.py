@@ -8,7 +8,7 @@ CASES = pathlib.Path(__file__).parent / "cases"
 LIST_DIRECTIVES = ("params", "named", "values", "named_values")
 DIRECTIVES = LIST_DIRECTIVES + (
     "page_size", "consistency", "serial", "timestamp", "now", "mask", "approx", "unordered", "each", "wait", "times",
-    "prepare", "retry", "skip_metadata", "batch", "code_only", "across", "keyspace", "user",
+    "prepare", "retry", "skip_metadata", "batch", "code_only", "across", "keyspace", "user", "wire",
 )
 
 

@@ -154,13 +154,17 @@ def exactly(b, n):
     return b
 
 
+FLOAT_MAX = 3.4028235677973366e38
+
+
 def float_text(b):
     f = struct.unpack(">f", exactly(b, 4))[0]
     if math.isnan(f) or math.isinf(f):
         return str(f)
     for digits in range(1, 10):
         s = f"{f:.{digits}g}"
-        if struct.pack(">f", float(s)) == b:
+        # Rounded up, the greatest number is none.
+        if abs(float(s)) <= FLOAT_MAX and struct.pack(">f", float(s)) == b:
             return repr(float(s))
     return repr(f)
 

@@ -43,7 +43,9 @@ impl Shown<'_> {
         let lines = match &outcome.response {
             Response::Void => with("void".to_owned(), warnings),
             Response::SetKeyspace(keyspace) => with(format!("set_keyspace {keyspace}"), warnings),
-            Response::SchemaChange(change) => with(format!("schema_change {}", self.change(change)), warnings),
+            Response::SchemaChange(change) => {
+                with(format!("schema_change {}", self.change(change)), warnings)
+            }
             Response::Rows(rows) => self.rows(rows, warnings),
         };
         Answer {
@@ -57,7 +59,12 @@ impl Shown<'_> {
     /// An error's lines.
     pub fn error(&self, error: CqlError) -> Answer {
         let (error, warnings) = error.split();
-        let line = format!("error {}{}: {}", code(&error), detail(&error), one_line(&error.to_string()));
+        let line = format!(
+            "error {}{}: {}",
+            code(&error),
+            detail(&error),
+            one_line(&error.to_string())
+        );
         Answer {
             lines: with(line, self.warnings(&warnings)),
             paging_state: None,
@@ -71,7 +78,8 @@ impl Shown<'_> {
         let told = warnings
             .iter()
             .filter(|warning| self.protocol_version > 3 && !warning.starts_with("`USE <keyspace>`"));
-        told.map(|warning| format!("warning: {}", one_line(warning))).collect()
+        told.map(|warning| format!("warning: {}", one_line(warning)))
+            .collect()
     }
 
     fn rows(&self, rows: &Rows, warnings: Vec<String>) -> Vec<String> {

@@ -7,10 +7,31 @@ use crate::text::expand;
 
 /// Directives that may be repeated.
 const LISTS: [&str; 6] = ["params", "named", "values", "named_values", "each", "across"];
-const DIRECTIVES: [&str; 23] = [
-    "params", "named", "values", "named_values", "each", "across", "page_size", "consistency", "serial",
-    "timestamp", "now", "mask", "approx", "unordered", "wait", "times", "prepare", "retry", "skip_metadata",
-    "batch", "code_only", "keyspace", "user",
+const DIRECTIVES: [&str; 24] = [
+    "params",
+    "named",
+    "values",
+    "named_values",
+    "each",
+    "across",
+    "page_size",
+    "consistency",
+    "serial",
+    "timestamp",
+    "now",
+    "mask",
+    "approx",
+    "unordered",
+    "wait",
+    "times",
+    "prepare",
+    "retry",
+    "skip_metadata",
+    "batch",
+    "code_only",
+    "keyspace",
+    "user",
+    "wire",
 ];
 
 /// How to run a statement: the values of each directive.
@@ -79,7 +100,8 @@ impl Case {
             options: BTreeMap::new(),
             steps: Vec::new(),
         };
-        let source = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let source =
+            std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         case.parse(&source);
         case
     }
@@ -130,7 +152,8 @@ impl Case {
     fn directive(&mut self, line: &str, directives: &mut Directives) {
         if let Some(option) = line.strip_prefix("-- case ") {
             let (key, value) = option.split_once(':').unwrap_or((option, ""));
-            self.options.insert(key.trim().to_owned(), value.trim().to_owned());
+            self.options
+                .insert(key.trim().to_owned(), value.trim().to_owned());
             return;
         }
         let body = line.trim_start_matches("--").trim();

@@ -161,7 +161,11 @@ fn days_of(date: &str) -> i64 {
     let mut next = || parts.next().expect("year, month and day");
     let (year, month, day) = (next(), next(), next());
     // Years begin in March here, so that a leap day is a year's last.
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let (year, month) = if month > 2 {
+        (year, month - 3)
+    } else {
+        (year - 1, month + 9)
+    };
     let leaps = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
     year * 365 + leaps + (month * 153 + 2) / 5 + day - 1 - 719_468
 }
@@ -170,7 +174,11 @@ fn days_of(date: &str) -> i64 {
 fn varint(number: &BigInt) -> Vec<u8> {
     let len = ((number.magnitude().bits() as usize + 8) / 8).max(1);
     let bytes = number.to_signed_bytes_be();
-    let sign = if number.sign() == num_bigint::Sign::Minus { 0xFF } else { 0 };
+    let sign = if number.sign() == num_bigint::Sign::Minus {
+        0xFF
+    } else {
+        0
+    };
     let mut out = vec![sign; len.saturating_sub(bytes.len())];
     out.extend(bytes);
     out

@@ -53,7 +53,13 @@ fn folder() -> PathBuf {
 fn each_folder_has_a_test() {
     let entries = std::fs::read_dir(folder().join("cases")).expect("the cases");
     let mut found: Vec<String> = entries
-        .map(|entry| entry.expect("a folder").file_name().to_string_lossy().into_owned())
+        .map(|entry| {
+            entry
+                .expect("a folder")
+                .file_name()
+                .to_string_lossy()
+                .into_owned()
+        })
         .collect();
     found.sort();
     assert_eq!(found, AREAS);
@@ -73,27 +79,43 @@ fn check(area: &str) {
     let (secured, open): (Vec<Case>, Vec<Case>) = cases.into_iter().partition(|case| case.login().is_some());
     let mut found = runtime.block_on(differences(open, false));
     found.extend(runtime.block_on(differences(secured, true)));
-    assert!(found.is_empty(), "{} differences\n{}", found.len(), found.join("\n"));
+    assert!(
+        found.is_empty(),
+        "{} differences\n{}",
+        found.len(),
+        found.join("\n")
+    );
 }
 
 async fn differences(cases: Vec<Case>, secured: bool) -> Vec<String> {
     if cases.is_empty() {
         return Vec::new();
     }
-    let known = Arc::new(recorded::known_differences(&folder().join("known_differences.txt")));
+    let known = Arc::new(recorded::known_differences(
+        &folder().join("known_differences.txt"),
+    ));
     let store = tempfile::tempdir().expect("a folder for the store");
     let engine = open(store.path(), secured).await;
-    let mut found = Vec::new();
-    for case in cases {
-        let name = case.name.clone();
-        let running = tokio::spawn(run(case, engine.clone(), known.clone()));
-        match running.await {
-            Ok(differences) => found.extend(differences),
-            Err(failure) => found.push(format!("{name}: {failure}")),
-        }
+    // What concerns the whole node would see the others' doings.
+    let (alone, together): (Vec<Case>, Vec<Case>) = cases
+        .into_iter()
+        .partition(|case| secured || case.options.contains_key("alone"));
+    let running = together
+        .into_iter()
+        .map(|case| guarded(case, engine.clone(), known.clone()));
+    let mut found = futures::future::join_all(running).await.concat();
+    for case in alone {
+        found.extend(guarded(case, engine.clone(), known.clone()).await);
     }
     engine.close().await.expect("the store closes");
     found
+}
+
+/// Runs a case; what panics is told as a difference.
+async fn guarded(case: Case, engine: Arc<Engine>, known: Arc<Known>) -> Vec<String> {
+    let name = case.name.clone();
+    let running = tokio::spawn(run(case, engine, known)).await;
+    running.unwrap_or_else(|failure| vec![format!("{name}: {failure}")])
 }
 
 async fn run(case: Case, engine: Arc<Engine>, known: Arc<Known>) -> Vec<String> {
@@ -110,8 +132,8 @@ async fn open(path: &Path, secured: bool) -> Arc<Engine> {
             ..StoreConfig::small(path)
         },
         node: NodeInfo {
-            cluster_name: "helenus".to_owned(),
-            data_center: "dc1".to_owned(),
+            cluster_name: "Helenus".to_owned(),
+            data_center: "datacenter1".to_owned(),
             rack: "rack1".to_owned(),
             host_id: uuid::Uuid::from_u128(1),
             native_address: ([127, 0, 0, 1], 9042).into(),

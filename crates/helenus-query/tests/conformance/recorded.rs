@@ -24,7 +24,10 @@ pub fn known_differences(path: &Path) -> Known {
         if let [case, start @ .., _reason] = parts.as_slice()
             && !start.is_empty()
         {
-            known.entry((*case).to_owned()).or_default().push(start.join(" | "));
+            known
+                .entry((*case).to_owned())
+                .or_default()
+                .push(start.join(" | "));
         }
     }
     known
@@ -57,7 +60,9 @@ pub fn differences(case: &Case, executed: &[Executed], known: &Known) -> Vec<Str
     let mut next = 0;
     for outcome in executed {
         // A prepared statement that is refused has no executions: they are passed over.
-        let place = recorded[next..].iter().position(|block| block.head == outcome.head);
+        let place = recorded[next..]
+            .iter()
+            .position(|block| block.head == outcome.head);
         let Some(place) = place else {
             found.push(told(case, outcome, "not recorded", &[]));
             continue;
@@ -76,13 +81,18 @@ fn told(case: &Case, outcome: &Executed, what: &str, expected: &[String]) -> Str
     let line = |sign: char| move |line: &String| format!("\n  {sign} {line}");
     let expected: String = expected.iter().map(line('-')).collect();
     let actual: String = outcome.lines.iter().map(line('+')).collect();
-    format!("{}:{} {what}\n  > {}{expected}{actual}", case.name, outcome.line, outcome.head)
+    format!(
+        "{}:{} {what}\n  > {}{expected}{actual}",
+        case.name, outcome.line, outcome.head
+    )
 }
 
 /// An `error` line's code with its fields, and its message.
 fn error(lines: &[String]) -> Option<(&str, &str)> {
     let line = lines.first()?.strip_prefix("error ")?;
-    let after_fields = line.find("]: ").filter(|_| line.split(':').next().is_some_and(|code| code.contains('[')));
+    let after_fields = line
+        .find("]: ")
+        .filter(|_| line.split(':').next().is_some_and(|code| code.contains('[')));
     let at = after_fields.map_or_else(|| line.find(": "), |at| Some(at + 1))?;
     Some((&line[..at], &line[at + 2..]))
 }
@@ -129,10 +139,7 @@ fn in_order(message: &str) -> String {
     let Some((start, (list, end))) = overloads else {
         return message.to_owned();
     };
-    let mut list: Vec<&str> = list
-        .trim_start_matches("system.")
-        .split(", system.")
-        .collect();
+    let mut list: Vec<&str> = list.trim_start_matches("system.").split(", system.").collect();
     list.sort_unstable();
     format!("{start}signatures: {list:?}{end}")
 }

@@ -132,6 +132,9 @@ impl<'c> Execution<'c> {
         if let Some(seconds) = step.number("wait") {
             tokio::time::sleep(Duration::from_secs_f64(seconds)).await;
         }
+        if step.has("wire") {
+            return Ok(());
+        }
         for _ in 0..step.number("times").unwrap_or(1) {
             match step.get("user") {
                 Some(user) => self.as_user(step, user).await?,
@@ -166,7 +169,10 @@ impl<'c> Execution<'c> {
             self.prepared(step, &options).await;
         } else if step.has("values") {
             for text in step.all("values") {
-                let values = split_top(&expand(text), ',').iter().map(|value| typed(value)).collect();
+                let values = split_top(&expand(text), ',')
+                    .iter()
+                    .map(|value| typed(value))
+                    .collect();
                 self.with_values(step, &options, BoundValues::Positional(values), text)
                     .await;
             }
@@ -180,7 +186,8 @@ impl<'c> Execution<'c> {
                 self.with_values(step, &options, values, text).await;
             }
         } else if let Some(seconds) = step.number("retry") {
-            self.retried(step, &options, Duration::from_secs_f64(seconds)).await;
+            self.retried(step, &options, Duration::from_secs_f64(seconds))
+                .await;
         } else {
             let lines = self.pages_of_text(step, &options).await;
             self.record(step, step.text.clone(), lines);
@@ -253,7 +260,12 @@ impl<'c> Execution<'c> {
         pages.lines
     }
 
-    async fn pages_of_prepared(&mut self, step: &Step, options: QueryOptions, prepared: &Prepared) -> Vec<String> {
+    async fn pages_of_prepared(
+        &mut self,
+        step: &Step,
+        options: QueryOptions,
+        prepared: &Prepared,
+    ) -> Vec<String> {
         let mut pages = Pages::new(self.shown(step, false), &options);
         while let Some(options) = pages.next() {
             let result = match self.engine.prepared(&prepared.id) {
@@ -269,7 +281,11 @@ impl<'c> Execution<'c> {
         pages.lines
     }
 
-    fn prepare(&self, text: &str, options: &QueryOptions) -> Result<(PreparedStatement, Vec<String>), CqlError> {
+    fn prepare(
+        &self,
+        text: &str,
+        options: &QueryOptions,
+    ) -> Result<(PreparedStatement, Vec<String>), CqlError> {
         self.check_keyspace(options)?;
         let keyspace = options.keyspace(&self.client);
         let (prepared, warnings) = self.engine.prepare(&self.client, keyspace, text)?;
@@ -298,7 +314,11 @@ impl<'c> Execution<'c> {
         }
         for text in step.all("named") {
             let values = pairs(text).into_iter().map(|(name, value)| {
-                let marker = statement.markers.iter().rev().find(|marker| *marker.name == *name);
+                let marker = statement
+                    .markers
+                    .iter()
+                    .rev()
+                    .find(|marker| *marker.name == *name);
                 let ty = marker.map_or(INT, |marker| Type::told(&marker.ty, false));
                 let value = encode(&ty, &value);
                 (name, value)
@@ -319,7 +339,9 @@ impl<'c> Execution<'c> {
     fn description(&self, step: &Step, statement: &PreparedStatement, warnings: &[String]) -> Vec<String> {
         let PreparedStatement { prepared, markers } = statement;
         let planned = self.engine.current_plan(prepared).ok();
-        let indexes = planned.as_ref().map_or(&[][..], |planned| &planned.partition_key_indexes);
+        let indexes = planned
+            .as_ref()
+            .map_or(&[][..], |planned| &planned.partition_key_indexes);
         // Version 3 does not tell them.
         let indexes = if self.protocol_version > 3 { indexes } else { &[] };
         let mut lines = vec![format!(
@@ -341,8 +363,7 @@ impl<'c> Execution<'c> {
             "logged" => BatchKind::Logged,
             "unlogged" => BatchKind::Unlogged,
             "counter" => BatchKind::Counter,
-            // Only what reads messages refuses a kind that there is none of.
-            _ => return,
+            kind => panic!("line {}: no kind of batch: {kind}", step.line),
         };
         let result = self.run_batch(step, kind, options).await;
         let lines = self.shown(step, false).answer(result).lines;
@@ -350,7 +371,12 @@ impl<'c> Execution<'c> {
         self.record(step, format!("{name}: {}", step.text), lines);
     }
 
-    async fn run_batch(&mut self, step: &Step, kind: BatchKind, options: &QueryOptions) -> Result<Outcome, CqlError> {
+    async fn run_batch(
+        &mut self,
+        step: &Step,
+        kind: BatchKind,
+        options: &QueryOptions,
+    ) -> Result<Outcome, CqlError> {
         let mut statements = Vec::new();
         for part in step.sent.split(";;").filter(|_| step.sent != "nothing") {
             let (text, values) = part.split_once("<-").unwrap_or((part, ""));
@@ -372,9 +398,7 @@ impl<'c> Execution<'c> {
             });
         }
         self.check_keyspace(options)?;
-        self.engine
-            .batch(&self.client, kind, &statements, options)
-            .await
+        self.engine.batch(&self.client, kind, &statements, options).await
     }
 }
 

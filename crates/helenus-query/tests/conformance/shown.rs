@@ -128,7 +128,11 @@ fn decimal(bytes: &[u8]) -> Option<String> {
     let adjusted = exponent + count - 1;
     if exponent > 0 || adjusted < -6 {
         let point = if count > 1 { "." } else { "" };
-        return Some(format!("{sign}{}{point}{}E{adjusted:+}", &digits[..1], &digits[1..]));
+        return Some(format!(
+            "{sign}{}{point}{}E{adjusted:+}",
+            &digits[..1],
+            &digits[1..]
+        ));
     }
     let whole = count + exponent;
     Some(match usize::try_from(whole) {
@@ -156,7 +160,11 @@ pub fn vint(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let (&first, rest) = bytes.split_first()?;
     let extra = first.leading_ones() as usize;
     let (body, rest) = rest.split_at_checked(extra)?;
-    let start = if extra < 8 { u64::from(first) & (0xFF >> extra) } else { 0 };
+    let start = if extra < 8 {
+        u64::from(first) & (0xFF >> extra)
+    } else {
+        0
+    };
     let value = body
         .iter()
         .fold(start, |value, byte| value << 8 | u64::from(*byte));

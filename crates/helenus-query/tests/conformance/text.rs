@@ -114,5 +114,8 @@ pub fn unhex(text: &str) -> Vec<u8> {
         .filter_map(|c| c.to_digit(16))
         .map(|digit| digit as u8)
         .collect();
-    digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect()
+    digits
+        .chunks_exact(2)
+        .map(|pair| pair[0] << 4 | pair[1])
+        .collect()
 }

@@ -15,7 +15,10 @@ pub enum Type {
     Set(Box<Type>),
     Map(Box<Type>, Box<Type>),
     Tuple(Vec<Type>),
-    User { name: String, fields: Vec<(String, Type)> },
+    User {
+        name: String,
+        fields: Vec<(String, Type)>,
+    },
     Vector(Box<Type>, usize),
     Custom(String),
 }
