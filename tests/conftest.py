@@ -15,6 +15,7 @@ CI = os.environ.get("CI") == "true"
 def pytest_addoption(parser):
     parser.addoption("--target", metavar="HOST:PORT", default=os.environ.get("HELENUS_TEST_TARGET"),
                      help="run against a server that is up already instead of starting helenus")
+    parser.addoption("--whole", action="store_true", help="every conformance case over the wire, not only the sample")
     parser.addoption("--rounds", type=int, default=5 if CI else 20,
                      help="kill -9 rounds of the durability test")
     parser.addoption("--examples", type=int, default=100 if CI else 300,

@@ -45,6 +45,13 @@ class Case:
         return tuple(self.options["login"].split("/")) if "login" in self.options else None
 
     @property
+    def is_for_the_wire(self):
+        """Whether the case runs over the wire when only a sample does: it is marked, or concerns what a client says before
+        and beside its statements."""
+        options = ("wire", "login", "protocol")
+        return any(o in self.options for o in options) or any("wire" in s.directives for s in self.steps)
+
+    @property
     def golden(self):
         return self.path.with_suffix(".out")
 

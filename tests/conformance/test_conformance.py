@@ -1,4 +1,5 @@
-"""The suite for pytest: each case is a test, run against the shared server or one with passwords and permissions (see ../conftest.py)."""
+"""The suite for pytest: each case of the sample, or with --whole each case, is a test, run against the shared server or one with
+passwords and permissions (see ../conftest.py)."""
 
 import pytest
 
@@ -17,13 +18,24 @@ def secured(tmp_path_factory):
     server.close()
 
 
-@pytest.mark.parametrize("case", cases.load(), ids=lambda c: c.name)
+def pytest_generate_tests(metafunc):
+    if "case" in metafunc.fixturenames:
+        found = cases.load(secured="secured" in metafunc.fixturenames)
+        chosen = [c for c in found if c.is_for_the_wire or metafunc.config.getoption("--whole")]
+        metafunc.parametrize("case", chosen, ids=lambda c: c.name)
+
+
+def test_each_area_is_in_the_sample():
+    area = lambda case: case.path.parent.name
+    found = cases.load() + cases.load(secured=True)
+    assert {area(c) for c in found} == {area(c) for c in found if c.is_for_the_wire}
+
+
 def test_case(case, target):
     check(case, target)
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("case", cases.load(secured=True), ids=lambda c: c.name)
 def test_secured_case(case, secured):
     check(case, secured)
 

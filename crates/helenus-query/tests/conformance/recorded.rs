@@ -172,3 +172,20 @@ fn names_are_told(code: &str, statement: &str, recorded: &str, actual: &str) -> 
         .filter(|word| statement.contains(*word) && !common.contains(word.as_str()))
         .all(|word| actual.contains(word))
 }
+
+#[test]
+fn names_of_the_statement_are_held_to_and_words_are_not() {
+    let statement = "SELECT nosuch FROM t WHERE k = 1";
+    let recorded = "Undefined column name nosuch in table ks.t";
+    let tells = |actual| names_are_told("Invalid", statement, recorded, actual);
+    assert!(tells("table t has no column nosuch"));
+    assert!(!tells("table t has no such column"));
+}
+
+#[test]
+fn what_a_syntax_error_quotes_is_not_held_to() {
+    let recorded = "line 1:12 mismatched input 'FORM' expecting K_FROM (SELECT nosuch [FORM] t)";
+    let tells = |actual| names_are_told("SyntaxError", "SELECT nosuch FORM t", recorded, actual);
+    assert!(tells("line 1:12: FROM expected, not FORM"));
+    assert!(!tells("line 1:12: FROM expected"));
+}
