@@ -1,9 +1,9 @@
 //! What other nodes ask, answered: each by a call of its own, or as questions of a stream ([`super::exchange`]).
 
+use std::collections::HashMap;
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};

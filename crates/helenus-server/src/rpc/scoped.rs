@@ -128,7 +128,11 @@ mod tests {
 
     #[tokio::test]
     async fn it_ends_when_its_time_is_over() {
-        assert!(run_for(Duration::from_secs(60), Duration::from_millis(20)).await.is_err());
+        assert!(
+            run_for(Duration::from_secs(60), Duration::from_millis(20))
+                .await
+                .is_err()
+        );
     }
 
     #[tokio::test]

@@ -22,7 +22,6 @@ use tonic::transport::server::TcpIncoming;
 use tonic::{Request, Response, Status, Streaming};
 use uuid::Uuid;
 
-use crate::aside::Aside;
 use super::answering::{Answering, Outgoing, to_the_end};
 use super::auth::Secret;
 use super::codec;
@@ -35,6 +34,7 @@ use super::proto::{
 };
 use super::scoped;
 use super::{MESSAGE_BYTES_MAX, PROTOCOL, PROTOCOL_MIN, Tls};
+use crate::aside::Aside;
 
 /// Bytes of rows in a chunk of a scan, and chunks that wait to be sent.
 const CHUNK_BYTES: usize = 256 << 10;
@@ -227,7 +227,8 @@ impl Node for NodeService {
     async fn ask(&self, request: Request<Question>) -> Result<Response<Answer>, Status> {
         let Question { id, timeout_ms, what } = request.into_inner();
         let (answering, timeout) = (self.answering.clone(), Duration::from_millis(timeout_ms.into()));
-        let answered = to_the_end(async move { answering.answer(what, timeout, Arc::default()).await }).await?;
+        let answered =
+            to_the_end(async move { answering.answer(what, timeout, Arc::default()).await }).await?;
         // The memory that the answer takes is free again before it has been sent: the call ends here.
         let (what, _reserved) = answered;
         Ok(Response::new(Answer { id, what: Some(what) }))
@@ -341,11 +342,7 @@ fn refusal(refused: Refused) -> Result<ScanChunk, Status> {
 }
 
 /// Sends the chunks of a scan until the last one, or until nobody takes them.
-async fn send_scan(
-    engine: &Arc<Engine>,
-    range: ScanRange,
-    sender: mpsc::Sender<Result<ScanChunk, Status>>,
-) {
+async fn send_scan(engine: &Arc<Engine>, range: ScanRange, sender: mpsc::Sender<Result<ScanChunk, Status>>) {
     let mut scan = match engine.serve_scan(&range).await {
         Ok(scan) => scan,
         Err(refused) => {
