@@ -22,7 +22,7 @@ def mdbook():
     known = binary.exists() and subprocess.run([binary, "--version"], capture_output=True, text=True).stdout
     if not known or MDBOOK_VERSION not in known:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("CARGO_PROFILE_") and name != "CARGO_TARGET_DIR"}
-        subprocess.run(["cargo", "install", "-q", "mdbook", "--version", MDBOOK_VERSION, "--locked", "--force", "--no-default-features",
+        subprocess.run(["cargo", "install", "-q", "--debug", "mdbook", "--version", MDBOOK_VERSION, "--locked", "--force", "--no-default-features",
                         "--features", "search", "--root", root], check=True, env=environment)
     return binary
 

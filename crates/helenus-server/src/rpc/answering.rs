@@ -47,11 +47,7 @@ pub(super) struct Answering {
 pub(super) async fn to_the_end<T: Send + 'static>(
     work: impl Future<Output = T> + Send + 'static,
 ) -> Result<T, Status> {
-    tokio::spawn(work).await.map_err(|_| broken())
-}
-
-pub(super) fn broken() -> Status {
-    Status::internal("the request could not be completed; see the node's log")
+    tokio::spawn(work).await.map_err(|_| scoped::broken())
 }
 
 impl Answering {
@@ -288,7 +284,7 @@ impl Replying {
 impl Drop for Replying {
     fn drop(&mut self) {
         let what = self.what.take();
-        let broken = || answer::What::Failure(broken().to_string());
+        let broken = || answer::What::Failure(scoped::broken().to_string());
         let answer = Answer {
             id: self.id,
             what: Some(what.unwrap_or_else(broken)),

@@ -45,10 +45,15 @@ pub(super) async fn run<T: Send + 'static>(
             match aside.spawn(Scoped(Some(running))).await {
                 Ok(Stretch::Done(value, reserved)) => Ok((value, reserved)),
                 // What is aside stays there; the panic is in the log, where the hook has put it.
-                Ok(Stretch::HasMore(_)) | Err(_) => Err(super::answering::broken()),
+                Ok(Stretch::HasMore(_)) | Err(_) => Err(broken()),
             }
         }
     }
+}
+
+/// The answer to what has panicked.
+pub(super) fn broken() -> Status {
+    Status::internal("the request could not be completed; see the node's log")
 }
 
 struct Running<T> {
