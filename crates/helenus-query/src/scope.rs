@@ -65,6 +65,14 @@ impl Scope {
         reserved: None,
     };
 
+    /// Of a request that is ended by whoever sets `is_left`.
+    pub fn left_by(is_left: Arc<AtomicBool>) -> Scope {
+        Scope {
+            is_left: Some(is_left),
+            ..Scope::NONE
+        }
+    }
+
     /// Notes that the request begins to compute now.
     pub fn polled_at(&mut self, now: Instant) {
         self.polled_at = Some(now);
@@ -166,6 +174,12 @@ pub async fn checkpoint() -> Result<(), CqlError> {
 /// Has the next checkpoint look at the clock: what was done took long.
 pub fn hurry() {
     CURRENT.with_borrow_mut(|scope| scope.steps = STEPS);
+}
+
+/// True if nobody waits for the request's answer any more.
+pub fn is_left() -> bool {
+    let is_set = |left: &Arc<AtomicBool>| left.load(Ordering::Relaxed);
+    CURRENT.with_borrow(|scope| scope.is_left.as_ref().is_some_and(is_set))
 }
 
 /// Before something that takes longer than a slice and gives no way: a client's request goes on where no socket is served.

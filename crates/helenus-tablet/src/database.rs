@@ -79,7 +79,8 @@ impl Databases {
             l0_flush_parallelism: 1,
             min_filter_keys: compaction::MIN_FILTER_KEYS,
             compression_codec: Some(CompressionCodec::Lz4),
-            compactor_options: Some(compaction::options(&self.config)),
+            // It runs beside the database.
+            compactor_options: None,
             garbage_collector_options: Some(GarbageCollectorOptions {
                 manifest_options: Some(DOCUMENTS),
                 wal_options: None,
@@ -96,7 +97,7 @@ impl Databases {
         }
     }
 
-    /// What compacts a database; belongs into it, or is run beside it.
+    /// What compacts a database, beside it.
     pub fn compactor(&self, database: &Database, opened: &Opened) -> CompactorBuilder<Path> {
         let path = tablet_path(database.id);
         let policy = filters::policy(self.hooks.clone());

@@ -19,7 +19,7 @@ use crate::cache::RowCache;
 use crate::clock::StoreClock;
 use crate::compaction::{self, Compactions};
 use crate::config::StoreConfig;
-use crate::database::{Database, Databases, LEVEL0_MAX, Opened, tablet_path};
+use crate::database::{Database, Databases, LEVEL0_MAX, tablet_path};
 use crate::disk::Space;
 use crate::dispatch::{self, Router, Teller};
 use crate::drain;
@@ -166,6 +166,7 @@ impl Opener {
 
     /// Opens the tablets' databases.
     async fn stored(&self, folders: &Folders) -> Result<Stored, StoreError> {
+        self.check_documents().await?;
         let mut opening = Vec::new();
         let mut parts = Vec::new();
         let databases = self.databases();
@@ -182,7 +183,7 @@ impl Opener {
         for ((entry, wal, compactions), db) in parts.into_iter().zip(opened) {
             let db = match db.map_err(|error| StoreError::Unavailable(error.to_string()))? {
                 Ok(db) => db,
-                Err(error) => return Err(self.opening_error(entry.id, &error).await),
+                Err(error) => return Err(self.opening_error(entry.id, from_slatedb(&error)).await),
             };
             let after = db.manifest().replay_after_wal_id();
             self.books.inventory.check_flushed(folders, entry.id, after)?;
@@ -193,6 +194,18 @@ impl Opener {
                 .push(Arc::new(self.tablet(entry, db, compactions)?));
         }
         Ok(stored)
+    }
+
+    /// Refuses tablets whose small documents are damaged.
+    async fn check_documents(&self) -> Result<(), StoreError> {
+        let checks = self.format.tablets.iter().map(|entry| async {
+            let checked = compaction::check_document(self.store.clone(), entry.id).await;
+            match checked {
+                Ok(()) => Ok(()),
+                Err(error) => Err(self.opening_error(entry.id, error).await),
+            }
+        });
+        futures::future::try_join_all(checks).await.map(|_| ())
     }
 
     /// Has what is staged drained, and flushed in time.
@@ -391,38 +404,26 @@ impl Opener {
             compactions,
         };
         let settings = databases.settings(self.memtable_share());
-        let opened = Opened::default();
+        let databases = databases.clone();
         let init = Init {
             wal,
             clock: self.clock.clone(),
         };
         let builder = databases
             .builder(&database, settings)
-            .with_compactor_builder(databases.compactor(&database, &opened))
             .with_wal_writer(Box::new(init));
         async move {
             let db = builder.build().await?;
-            let _ = opened.set(db.clone());
+            tokio::spawn(compaction::run_compactor(databases, database, db.clone()));
             Ok(db)
         }
     }
 
     /// The error of opening a tablet. SlateDB does not say which of its documents it could not parse: it is one of
     /// the newest, which it reads first.
-    async fn opening_error(&self, tablet: u32, error: &slatedb::Error) -> StoreError {
-        let error = from_slatedb(error);
-        let detail = match &error {
-            StoreError::Unavailable(detail) => detail,
-            // The folder's lock keeps other writers out.
-            StoreError::Fenced => {
-                return StoreError::Corrupt {
-                    file: tablet_path(tablet).join("manifest").to_string(),
-                    detail:
-                        "the newest manifest is missing: the tablet's compactions were written by a later one"
-                            .into(),
-                };
-            }
-            _ => return error,
+    async fn opening_error(&self, tablet: u32, error: StoreError) -> StoreError {
+        let StoreError::Unavailable(detail) = &error else {
+            return error;
         };
         if !detail.contains("transactional object") {
             return error;

@@ -17,6 +17,7 @@ use crate::engine::{Engine, store_error};
 use crate::plan::Planned;
 use crate::request::{ClientState, QueryOptions};
 use crate::response::Outcome;
+use crate::scope;
 
 /// How long a request of another node waits for a tablet that is this node's and not yet open, or still being handed over.
 const OPENING_PATIENCE: Duration = Duration::from_secs(1);
@@ -68,6 +69,8 @@ impl Engine {
                 self.serve_planned(client, source, &planned, options).await
             }
             Source::Batch(kind, statements) => {
+                let write_type = crate::dml::batch_write_type(kind);
+                scope::limit_time(self.limits.timeouts.write(write_type), true);
                 let batch =
                     PlannedBatch::plan(self, client, client.keyspace.as_deref(), kind, statements).await?;
                 self.serve_work(client, source, Work::Batch(&batch), options)
@@ -83,6 +86,7 @@ impl Engine {
         planned: &Planned,
         options: &QueryOptions,
     ) -> Result<Outcome, Refused> {
+        self.limits.timeouts.limit(&planned.plan);
         let values = planned.markers.bind(&options.values)?;
         let work = Work::Statement {
             planned,
@@ -160,6 +164,7 @@ impl Engine {
         self.await_open(cluster.as_ref(), tokens).await?;
         let mut rows = Vec::with_capacity(keys.len());
         for (token, key) in keys {
+            scope::checkpoint().await?;
             rows.push(reads::get_here(self, *token, key).await?);
         }
         match cluster.may_serve() {
@@ -252,6 +257,7 @@ impl ServedScan {
         while size < bytes_max {
             match self.scan.next().await.map_err(store_error)? {
                 Some((key, row)) => {
+                    scope::checkpoint().await?;
                     size += key.len() + row.len();
                     rows.push((key, row));
                 }

@@ -35,7 +35,7 @@ impl Default for Timeouts {
 
 impl Timeouts {
     /// That of a write.
-    pub(super) fn write(&self, write_type: WriteType) -> Duration {
+    pub(crate) fn write(&self, write_type: WriteType) -> Duration {
         match write_type {
             WriteType::Cas => self.cas_contention_timeout,
             WriteType::Counter => self.counter_write_request_timeout,
@@ -49,7 +49,7 @@ impl Timeouts {
     }
 
     /// Has a request end when it has computed for as long as its kind may.
-    pub(super) fn limit(&self, plan: &Plan) {
+    pub(crate) fn limit(&self, plan: &Plan) {
         match plan {
             // It says so itself.
             Plan::Select(plan) if plan.timeout().is_some() => {}

@@ -1,17 +1,21 @@
 //! What other nodes ask, answered: each by a call of its own, or as questions of a stream ([`super::exchange`]).
 
+use std::collections::HashMap;
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use helenus_query::answers::Reservation;
 use helenus_query::cluster::{Refused, RemoteWrite, Versions};
 use helenus_query::engine::Engine;
+use helenus_query::scope;
 use helenus_query::trace::{Recording, Work};
 use helenus_tablet::Op;
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio_stream::Stream;
 use tonic::{Status, Streaming};
@@ -23,11 +27,18 @@ use super::proto::{
     Answer, Answers, ExecuteRequest, ExecuteResponse, GetRequest, GetResponse, Question, Questions, Row,
     Step, WriteRequest, WriteResponse, answer, question,
 };
+use super::scoped;
+use crate::aside::Aside;
+
+/// Bytes of a statement or of operands that take about a millisecond to be read.
+const LONG_REQUEST_LEN: usize = 32 << 10;
 
 /// Answers for the engine.
 #[derive(Clone)]
 pub(super) struct Answering {
     pub engine: Arc<Engine>,
+    /// Where questions go on that compute for long.
+    pub aside: Arc<Aside>,
     /// Questions so far.
     pub calls: Arc<AtomicU64>,
 }
@@ -36,11 +47,7 @@ pub(super) struct Answering {
 pub(super) async fn to_the_end<T: Send + 'static>(
     work: impl Future<Output = T> + Send + 'static,
 ) -> Result<T, Status> {
-    tokio::spawn(work).await.map_err(|_| broken())
-}
-
-fn broken() -> Status {
-    Status::internal("the request could not be completed; see the node's log")
+    tokio::spawn(work).await.map_err(|_| scoped::broken())
 }
 
 impl Answering {
@@ -55,6 +62,9 @@ impl Answering {
 
     async fn execute(&self, request: ExecuteRequest) -> ExecuteResponse {
         self.count();
+        if request.message.len() > LONG_REQUEST_LEN {
+            scope::step_aside().await;
+        }
         let is_traced = request.is_traced;
         if let Err(error) = self.catch_up(request.schema_version).await {
             return failed(error);
@@ -102,6 +112,10 @@ impl Answering {
 
     async fn write(&self, request: WriteRequest) -> Result<WriteResponse, Status> {
         self.count();
+        let len: usize = request.operands.iter().map(|op| op.operand.len()).sum();
+        if len > LONG_REQUEST_LEN {
+            scope::step_aside().await;
+        }
         self.catch_up(request.schema_version)
             .await
             .map_err(|error| Status::internal(error.to_string()))?;
@@ -129,8 +143,22 @@ impl Answering {
         })
     }
 
-    /// Answers a question, in a task of its own that is to run to its end.
-    pub async fn answer(&self, what: Option<question::What>, timeout: Duration) -> answer::What {
+    /// Answers a question, in a task of its own that is to run to its end. Whoever sets `is_left` has it end at its next checkpoint.
+    pub async fn answer(
+        &self,
+        what: Option<question::What>,
+        timeout: Duration,
+        is_left: Arc<AtomicBool>,
+    ) -> (answer::What, Option<Reservation>) {
+        let this = self.clone();
+        let work = async move { this.work_on(what, timeout).await };
+        match scoped::run(&self.aside, is_left, timeout, work).await {
+            Ok(answer) => answer,
+            Err(status) => (answer::What::Failure(status.to_string()), None),
+        }
+    }
+
+    async fn work_on(&self, what: Option<question::What>, timeout: Duration) -> answer::What {
         let answer = match what {
             Some(question::What::Execute(request)) => Ok(answer::What::Execute(self.execute(request).await)),
             // It may be given up.
@@ -154,12 +182,16 @@ impl Answering {
         mut stopping: watch::Receiver<bool>,
     ) {
         let open = Arc::new(Semaphore::new(OPEN_MAX));
+        let running = Running::default();
         loop {
             let group = tokio::select! {
                 group = questions.message() => group,
                 _ = stopping.wait_for(|stopping| *stopping) => return,
             };
-            let Ok(Some(group)) = group else { return };
+            let Ok(Some(group)) = group else {
+                return running.leave_all();
+            };
+            group.given_up.iter().for_each(|id| running.leave(*id));
             for Question { id, timeout_ms, what } in group.questions {
                 // More than are allowed are not heard before others have their answers.
                 let Ok(permit) = open.clone().acquire_owned().await else {
@@ -170,20 +202,66 @@ impl Answering {
                     ready: ready.clone(),
                     what: None,
                     permit: Some(permit),
+                    reserved: None,
                 };
-                let this = self.clone();
+                let (this, asked) = (self.clone(), running.begin(id));
                 tokio::spawn(async move {
                     let timeout = Duration::from_millis(timeout_ms.into());
-                    replying.reply(this.answer(what, timeout).await);
+                    let (what, reserved) = this.answer(what, timeout, asked.is_left.clone()).await;
+                    replying.reply(what, reserved);
                 });
             }
         }
     }
 }
 
+/// The questions of a stream that are worked on, each with what ends it.
+#[derive(Clone, Default)]
+struct Running(Arc<Mutex<HashMap<u64, Arc<AtomicBool>>>>);
+
+impl Running {
+    fn begin(&self, id: u64) -> Asked {
+        let is_left = Arc::<AtomicBool>::default();
+        self.0.lock().insert(id, is_left.clone());
+        Asked {
+            id,
+            is_left,
+            running: self.clone(),
+        }
+    }
+
+    /// Nobody waits for the answer any more.
+    fn leave(&self, id: u64) {
+        if let Some(is_left) = self.0.lock().get(&id) {
+            is_left.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn leave_all(&self) {
+        for is_left in self.0.lock().values() {
+            is_left.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// A question that is worked on.
+struct Asked {
+    id: u64,
+    is_left: Arc<AtomicBool>,
+    running: Running,
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        self.running.0.lock().remove(&self.id);
+    }
+}
+
 /// An answer that waits to be sent.
 pub(super) struct Ready {
     answer: Answer,
+    /// The memory that it takes.
+    _reserved: Option<Reservation>,
     _permit: Option<OwnedSemaphorePermit>,
 }
 
@@ -193,18 +271,20 @@ struct Replying {
     ready: mpsc::UnboundedSender<Ready>,
     what: Option<answer::What>,
     permit: Option<OwnedSemaphorePermit>,
+    reserved: Option<Reservation>,
 }
 
 impl Replying {
-    fn reply(mut self, what: answer::What) {
+    fn reply(mut self, what: answer::What, reserved: Option<Reservation>) {
         self.what = Some(what);
+        self.reserved = reserved;
     }
 }
 
 impl Drop for Replying {
     fn drop(&mut self) {
         let what = self.what.take();
-        let broken = || answer::What::Failure(broken().to_string());
+        let broken = || answer::What::Failure(scoped::broken().to_string());
         let answer = Answer {
             id: self.id,
             what: Some(what.unwrap_or_else(broken)),
@@ -212,6 +292,7 @@ impl Drop for Replying {
         // Who asked may have gone.
         let _ = self.ready.send(Ready {
             answer,
+            _reserved: self.reserved.take(),
             _permit: self.permit.take(),
         });
     }

@@ -8,9 +8,11 @@ use std::collections::{HashMap, VecDeque};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use futures::task::AtomicWaker;
 use helenus_query::cluster::RemoteError;
+use helenus_query::scope;
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::time::Instant;
@@ -26,6 +28,9 @@ use super::proto::{Answer, Question, Questions, answer, question};
 
 /// Questions that may be without an answer.
 pub(super) const OPEN_MAX: usize = 1024;
+
+/// How often a request that waits looks whether its client is still there.
+const LEFT_POLL: Duration = Duration::from_millis(100);
 
 type Outcome = Result<answer::What, RemoteError>;
 
@@ -43,9 +48,23 @@ struct Queue {
     ready: AtomicWaker,
 }
 
+impl Queue {
+    /// Says that nobody waits for the answer to a question that was sent.
+    fn give_up(&self, id: u64) {
+        let mut state = self.state.lock();
+        if state.is_running {
+            state.given_up.push(id);
+            drop(state);
+            self.ready.wake();
+        }
+    }
+}
+
 #[derive(Default)]
 struct State {
     next_id: u64,
+    /// Questions that were sent and given up since.
+    given_up: Vec<u64>,
     /// In the order of asking; those that are given up are not open any more.
     waiting: VecDeque<Question>,
     open: HashMap<u64, Open>,
@@ -74,13 +93,15 @@ impl State {
             }
         };
         let questions = gather(next, |question: &Question| question.what.as_ref().map_or(0, size));
-        (!questions.is_empty()).then_some(Questions { questions })
+        let given_up = std::mem::take(&mut self.given_up);
+        (!questions.is_empty() || !given_up.is_empty()).then_some(Questions { questions, given_up })
     }
 
     /// The stream is over: whoever waits is told.
     fn fail(&mut self, sent: &RemoteError) {
         self.is_running = false;
         self.waiting.clear();
+        self.given_up.clear();
         for (_, open) in self.open.drain() {
             let told = match open.was_sent {
                 true => sent.clone(),
@@ -144,7 +165,10 @@ struct Asked<'a> {
 
 impl Drop for Asked<'_> {
     fn drop(&mut self) {
-        self.queue.state.lock().open.remove(&self.id);
+        let given_up = self.queue.state.lock().open.remove(&self.id);
+        if given_up.is_some_and(|open| open.was_sent) {
+            self.queue.give_up(self.id);
+        }
     }
 }
 
@@ -164,7 +188,7 @@ impl Exchange {
         let _permit = permit.map_err(|_| late())?.map_err(|_| late())?;
         let (asker, answered) = oneshot::channel();
         let asked = self.put(what, asker, deadline);
-        match tokio::time::timeout_at(deadline, answered).await {
+        match tokio::time::timeout_at(deadline, self.answered(&asked, answered)).await {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(_)) => Err(RemoteError::NoAnswer("the connection has ended".to_owned())),
             Err(_) => {
@@ -173,6 +197,23 @@ impl Exchange {
                     true => Err(RemoteError::NoAnswer("no answer in time".to_owned())),
                     false => Err(RemoteError::Unreachable("no connection in time".to_owned())),
                 }
+            }
+        }
+    }
+
+    /// Waits for the answer. Once the client has gone the other node is told to end; it answers all the same.
+    async fn answered(
+        &self,
+        asked: &Asked<'_>,
+        mut answered: oneshot::Receiver<Outcome>,
+    ) -> Result<Outcome, oneshot::error::RecvError> {
+        loop {
+            if let Ok(outcome) = tokio::time::timeout(LEFT_POLL, &mut answered).await {
+                return outcome;
+            }
+            if scope::is_left() {
+                self.queue.give_up(asked.id);
+                return answered.await;
             }
         }
     }

@@ -14,6 +14,7 @@ mod grouping;
 mod hello;
 mod members;
 mod refusals;
+mod scoped;
 mod server;
 mod tls;
 

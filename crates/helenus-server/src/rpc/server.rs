@@ -32,7 +32,9 @@ use super::proto::{
     ReleaseRequest, ReleaseResponse, RemoveStaleRequest, RemoveStaleResponse, ScanChunk, ScanRequest,
     TellRequest, TellResponse,
 };
+use super::scoped;
 use super::{MESSAGE_BYTES_MAX, PROTOCOL, PROTOCOL_MIN, Tls};
+use crate::aside::Aside;
 
 /// Bytes of rows in a chunk of a scan, and chunks that wait to be sent.
 const CHUNK_BYTES: usize = 256 << 10;
@@ -91,6 +93,7 @@ impl RpcServer {
         let service = NodeService {
             answering: Answering {
                 engine,
+                aside: Arc::new(Aside::start()?),
                 calls: calls.clone(),
             },
             cluster_name,
@@ -224,7 +227,10 @@ impl Node for NodeService {
     async fn ask(&self, request: Request<Question>) -> Result<Response<Answer>, Status> {
         let Question { id, timeout_ms, what } = request.into_inner();
         let (answering, timeout) = (self.answering.clone(), Duration::from_millis(timeout_ms.into()));
-        let what = to_the_end(async move { answering.answer(what, timeout).await }).await?;
+        let answered =
+            to_the_end(async move { answering.answer(what, timeout, Arc::default()).await }).await?;
+        // The memory that the answer takes is free again before it has been sent: the call ends here.
+        let (what, _reserved) = answered;
         Ok(Response::new(Answer { id, what: Some(what) }))
     }
 
@@ -242,25 +248,12 @@ impl Node for NodeService {
             end: request.end,
             reversed: request.reversed,
         };
-        let scan = self.answering.engine.serve_scan(&range).await;
+        let (engine, aside) = (self.answering.engine.clone(), self.answering.aside.clone());
         let (sender, receiver) = mpsc::channel(CHUNKS_AHEAD);
         tokio::spawn(async move {
-            let mut scan = match scan {
-                Ok(scan) => scan,
-                Err(refused) => {
-                    let _ = sender.send(refusal(refused)).await;
-                    return;
-                }
-            };
-            loop {
-                let chunk = next_chunk(&mut scan).await;
-                let is_last = chunk
-                    .as_ref()
-                    .map_or(true, |chunk| chunk.is_last || chunk.not_mine);
-                if sender.send(chunk).await.is_err() || is_last {
-                    return;
-                }
-            }
+            let work = async move { send_scan(&engine, range, sender).await };
+            // It ends when nobody takes its chunks.
+            let _ = scoped::run(&aside, Arc::default(), scoped::LONGEST, work).await;
         });
         Ok(Response::new(ReceiverStream::new(receiver)))
     }
@@ -345,6 +338,26 @@ fn refusal(refused: Refused) -> Result<ScanChunk, Status> {
             ..ScanChunk::default()
         }),
         Refused::Failed(error) => Err(Status::internal(error.to_string())),
+    }
+}
+
+/// Sends the chunks of a scan until the last one, or until nobody takes them.
+async fn send_scan(engine: &Arc<Engine>, range: ScanRange, sender: mpsc::Sender<Result<ScanChunk, Status>>) {
+    let mut scan = match engine.serve_scan(&range).await {
+        Ok(scan) => scan,
+        Err(refused) => {
+            let _ = sender.send(refusal(refused)).await;
+            return;
+        }
+    };
+    loop {
+        let chunk = next_chunk(&mut scan).await;
+        let is_last = chunk
+            .as_ref()
+            .map_or(true, |chunk| chunk.is_last || chunk.not_mine);
+        if sender.send(chunk).await.is_err() || is_last {
+            return;
+        }
     }
 }
 

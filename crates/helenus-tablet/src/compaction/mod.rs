@@ -10,6 +10,8 @@
 //! What [`Compactions`] holds is the bridge between them; it is not stored. After a restart the runs' facts are unknown until they are
 //! compacted again.
 
+mod compactor;
+mod document;
 mod facts;
 mod filter;
 mod older;
@@ -22,6 +24,8 @@ use std::time::Duration;
 use slatedb::config::{CompactionWorkerOptions, CompactorOptions, CompressionCodec};
 
 use crate::config::StoreConfig;
+pub(crate) use compactor::run as run_compactor;
+pub(crate) use document::check as check_document;
 pub(crate) use facts::Compactions;
 pub(crate) use filter::Filters;
 pub(crate) use older::Tables;

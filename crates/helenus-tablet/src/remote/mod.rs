@@ -27,7 +27,6 @@ mod boundaries;
 mod bucket;
 mod care;
 mod check;
-mod compactor;
 mod counted;
 mod format;
 mod front;

@@ -10,9 +10,9 @@ use slatedb::config::{GarbageCollectorOptions, GarbageCollectorScheduleOptions, 
 
 use super::ahead::Opened;
 use super::guard::{Guarded, LogPuts};
-use super::{Hosted, Remote, TabletEvent, care, compactor, group, tick};
+use super::{Hosted, Remote, TabletEvent, care, group, tick};
 use crate::cache::RowCache;
-use crate::compaction::Compactions;
+use crate::compaction::{self, Compactions};
 use crate::database::{DOCUMENTS, Database};
 use crate::error::{StoreError, from_slatedb};
 use crate::layout::TokenRange;
@@ -331,7 +331,7 @@ impl Remote {
         }
         let tree = db.snapshot().map_err(|error| from_slatedb(&error))?;
         compactions.write_times.begin(tree.seq());
-        tokio::spawn(compactor::run(databases.clone(), database, db.clone()));
+        tokio::spawn(compaction::run_compactor(databases.clone(), database, db.clone()));
         Ok(Arc::new(Tablet {
             id,
             tokens,
@@ -363,8 +363,6 @@ impl Remote {
             // While its compactor runs, that looks oftener.
             manifest_poll_interval: MANIFEST_POLL_INTERVAL
                 .max(self.databases.config.compaction_poll_interval),
-            // It runs beside the database.
-            compactor_options: None,
             garbage_collector_options: settings.garbage_collector_options.map(|options| {
                 GarbageCollectorOptions {
                     // Those of fences are empty, and keep a writer that slept for days from going on.

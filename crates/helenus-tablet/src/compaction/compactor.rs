@@ -1,6 +1,8 @@
-//! The compactor of a tablet in a bucket, beside its database, and only while there is something to compact: it looks for that every few
-//! seconds, and each look costs requests. It also asks the bucket seven things before it begins, one after the other, which is no part of the
-//! time that requests wait for a tablet to be opened.
+//! The compactor of a tablet, beside its database, and only while there is something to compact: it looks for that every few seconds, and each
+//! look costs requests. It also asks the store seven things before it begins, one after the other, which is no part of the time that
+//! requests wait for a tablet to be opened.
+//!
+//! It is begun anew when it has failed, as without file descriptors or while a bucket is away: one within the database would end for good.
 
 use std::time::Duration;
 
@@ -26,7 +28,7 @@ enum End {
 }
 
 /// Runs until the database is closed, or is to be handed over, or another process compacts it.
-pub(super) async fn run(databases: Databases, database: Database, db: Db) {
+pub(crate) async fn run(databases: Databases, database: Database, db: Db) {
     let opened = Opened::default();
     let _ = opened.set(db.clone());
     let mut status = db.subscribe();

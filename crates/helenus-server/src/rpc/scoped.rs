@@ -1,0 +1,151 @@
+//! What another node asks, run within a [`Scope`]: it begins where it arrives, goes on aside once it has computed for a slice, and ends at a
+//! checkpoint when its time is over or its asker has given it up.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use futures::future::BoxFuture;
+use helenus_query::answers::Reservation;
+use helenus_query::scope::{self, Scope};
+use tonic::Status;
+
+use crate::aside::Aside;
+
+/// The longest that a question without a deadline of its own may compute.
+pub(super) const LONGEST: Duration = Duration::from_secs(600);
+
+/// What came of it, and the memory that its answer takes until it has been sent.
+pub(super) type Outcome<T> = Result<(T, Option<Reservation>), Status>;
+
+/// Runs `work` for at most `limit` of computing. Whoever sets `is_left` ends it.
+///
+/// # Errors
+/// [`Status::internal`] if it panicked aside.
+pub(super) async fn run<T: Send + 'static>(
+    aside: &Aside,
+    is_left: Arc<AtomicBool>,
+    limit: Duration,
+    work: impl Future<Output = T> + Send + 'static,
+) -> Outcome<T> {
+    let scoped = Scoped(Some(Running {
+        scope: Scope::left_by(is_left),
+        work: Box::pin(async move {
+            scope::limit_time(limit, false);
+            work.await
+        }),
+    }));
+    match scoped.await {
+        Stretch::Done(value, reserved) => Ok((value, reserved)),
+        Stretch::HasMore(mut running) => {
+            running.scope.go_aside();
+            match aside.spawn(Scoped(Some(running))).await {
+                Ok(Stretch::Done(value, reserved)) => Ok((value, reserved)),
+                // What is aside stays there; the panic is in the log, where the hook has put it.
+                Ok(Stretch::HasMore(_)) | Err(_) => Err(broken()),
+            }
+        }
+    }
+}
+
+/// The answer to what has panicked.
+pub(super) fn broken() -> Status {
+    Status::internal("the request could not be completed; see the node's log")
+}
+
+struct Running<T> {
+    scope: Scope,
+    work: BoxFuture<'static, T>,
+}
+
+/// How a stretch of computing has ended.
+enum Stretch<T> {
+    Done(T, Option<Reservation>),
+    /// The work is to go on aside.
+    HasMore(Running<T>),
+}
+
+/// None once it has ended.
+struct Scoped<T>(Option<Running<T>>);
+
+impl<T> Future for Scoped<T> {
+    type Output = Stretch<T>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Stretch<T>> {
+        let Some(mut running) = self.0.take() else {
+            return Poll::Pending;
+        };
+        running.scope.polled_at(Instant::now());
+        running.scope.swap();
+        let polled = running.work.as_mut().poll(cx);
+        running.scope.swap();
+        match polled {
+            Poll::Ready(value) => {
+                let reserved = running.scope.take_reservation();
+                Poll::Ready(Stretch::Done(value, reserved))
+            }
+            Poll::Pending if running.scope.has_more() && !running.scope.is_aside() => {
+                Poll::Ready(Stretch::HasMore(running))
+            }
+            Poll::Pending => {
+                self.0 = Some(running);
+                Poll::Pending
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering;
+
+    use super::*;
+
+    fn thread() -> String {
+        std::thread::current().name().unwrap_or_default().to_owned()
+    }
+
+    /// Computes for that long; the thread where it ended.
+    async fn compute(time: Duration) -> Result<String, helenus_cql::error::CqlError> {
+        let end = Instant::now() + time;
+        while Instant::now() < end {
+            scope::hurry();
+            scope::checkpoint().await?;
+        }
+        Ok(thread())
+    }
+
+    async fn run_for(time: Duration, limit: Duration) -> Result<String, helenus_cql::error::CqlError> {
+        let aside = Aside::start().unwrap();
+        let outcome = run(&aside, Arc::default(), limit, compute(time)).await;
+        outcome.unwrap().0
+    }
+
+    #[tokio::test]
+    async fn what_is_short_stays_and_what_is_long_goes_aside() {
+        assert_eq!(run_for(Duration::ZERO, LONGEST).await.unwrap(), thread());
+        let long = run_for(Duration::from_millis(50), LONGEST).await.unwrap();
+        assert_eq!(long, "helenus-aside");
+    }
+
+    #[tokio::test]
+    async fn it_ends_when_its_time_is_over() {
+        assert!(
+            run_for(Duration::from_secs(60), Duration::from_millis(20))
+                .await
+                .is_err()
+        );
+    }
+
+    #[tokio::test]
+    async fn it_ends_when_its_asker_has_gone() {
+        let aside = Aside::start().unwrap();
+        let is_left = Arc::<AtomicBool>::default();
+        let work = run(&aside, is_left.clone(), LONGEST, compute(Duration::from_secs(60)));
+        let (ended, ()) = tokio::join!(work, async { is_left.store(true, Ordering::Relaxed) });
+        assert!(ended.unwrap().0.is_err());
+    }
+}
