@@ -18,7 +18,9 @@ def test_what_clients_saw(checker, run, request):
     done = judge(checker, run, run.history, "--faults", str(run.faults), "--report", str(report),
                  "--pictures", str(run.folder / "pictures"))
     run.say(f"report in {report}\n\n{done.stdout}")
-    assert done.returncode == 0, done.stdout
+    # The report is printed above; what failed comes last, where a shortened log still shows it.
+    failed = [line for line in done.stdout.splitlines() if line.startswith("FAULT") or "**" in line]
+    assert done.returncode == 0, "\n".join([*failed, f"seed and report: {report}"])
 
 
 def test_the_cluster_was_well_after_every_fault(run):
