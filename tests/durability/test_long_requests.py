@@ -1,17 +1,22 @@
 """One request that computes for long stops no other: beside each of these, single-row requests of eight connections go on, and what the
 request takes is bounded."""
 
+import contextlib
 import json
 import pathlib
+import socket
 import struct
 import subprocess
 import sys
 import threading
 import time
+import uuid
 
 import pytest
 
 import helenus
+from durability.test_garbage import QUERY, READY, frame
+from durability.test_strangers import COMPRESSED, blocks_of, startup
 from probe import ERROR, dial, query_frame
 
 pytestmark = pytest.mark.process
@@ -20,6 +25,7 @@ P99_MAX_MS, MAX_MS, DIAL_MAX_MS = 20, 200, 200
 ROWS = 120_000
 CELL_BYTES = 24 << 20
 MIB = 1 << 20
+TRACED = 2
 SETTINGS = {
     "answer_bytes_max": "32MiB",
     "answers_bytes_max": "64MiB",
@@ -198,6 +204,51 @@ def test_statements_of_many_words(node):
         insert = "INSERT INTO ks.one (k) VALUES (3);"
         words = client.refusal("BEGIN BATCH " + insert * 70_000 + " APPLY BATCH")
         assert "Too many statements in a batch: 65535 are allowed" in words
+
+
+def test_compressed_bodies(node):
+    """A body that takes long to be decompressed holds no connection up."""
+    s = socket.create_connection((node.host, node.port), timeout=60)
+    assert startup(s, COMPRESSION="lz4")[2] == READY
+    bodies = [frame(QUERY, blocks_of(250 * MIB), flags=COMPRESSED, stream=stream) for stream in range(3)]
+    with Beside(node):
+        for body in bodies:
+            s.sendall(body)
+        # Zeros are an empty statement.
+        assert {receive_long(s)[0] for _ in bodies} == {ERROR}
+
+
+def test_long_statement_with_a_trace(node):
+    """A statement that takes long to be decoded is traced as others are."""
+    client = Client(node)
+    text = f"UPDATE ks.many SET v = '{'x' * 100_000}' WHERE p = 1 AND c = 1"
+    request = bytearray(query_frame(text))
+    request[1] |= TRACED
+    client.socket.sendall(request)
+    opcode, body = client.answer()
+    assert opcode != ERROR, body
+    session = uuid.UUID(bytes=body[:16])
+    row = node.connect().execute("SELECT request, parameters FROM system_traces.sessions WHERE session_id = %s", (session,)).one()
+    assert row.request == "Execute CQL3 query" and row.parameters["query"].startswith("UPDATE ks.many SET v = 'xxx")
+
+
+def test_memory_of_long_statements():
+    """What statements are made into is some hundred times as large as their text: together they keep to a budget, but for one."""
+    insert = "INSERT INTO ks.one (k, v) VALUES (4, 'v');"
+    batch = "BEGIN UNLOGGED BATCH " + insert * 60_000 + " APPLY BATCH"
+    settings = {"node_in_flight_bytes": "64MiB", "batch_size_fail_bytes": "1GiB"}
+    with contextlib.closing(helenus.Node(args=helenus.setting_args(settings)).start()) as node:
+        session = node.connect()
+        session.execute("CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+        session.execute("CREATE TABLE ks.one (k int PRIMARY KEY, v text)")
+        clients = [Client(node) for _ in range(10)]
+        reset_peak(node)
+        before = memory_bytes(node)["VmRSS"]
+        for client in clients:
+            client.send(batch)
+        answers = [client.answer() for client in clients]
+        assert all(opcode != ERROR or b"timed out" in body for opcode, body in answers), answers
+        assert memory_bytes(node)["VmHWM"] - before < 500 * MIB
 
 
 def test_long_batch(node):

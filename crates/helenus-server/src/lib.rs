@@ -20,6 +20,7 @@ pub mod rpc;
 mod shared;
 mod slow;
 pub mod tls;
+mod working_memory;
 
 pub use backend::Backend;
 pub use config::{OverloadConfig, ServerConfig};

@@ -15,6 +15,7 @@ use crate::events::EventHub;
 use crate::log_limit::LogLimit;
 use crate::metrics::Metrics;
 use crate::slow::SlowLog;
+use crate::working_memory::WorkingMemory;
 
 pub(crate) struct Shared<B> {
     pub backend: B,
@@ -29,6 +30,8 @@ pub(crate) struct Shared<B> {
     waiting_requests: AtomicUsize,
     /// What waits, half-read requests and answers that were not taken.
     pub memory: Arc<ClientMemory>,
+    /// What long requests are made into while they run.
+    pub working_memory: WorkingMemory,
     trace_ids: TraceIds,
 }
 
@@ -43,6 +46,7 @@ impl<B: Backend> Shared<B> {
         let memory = backend.client_memory();
         Shared {
             memory: memory.unwrap_or_else(|| ClientMemory::new(config.node_in_flight_bytes)),
+            working_memory: WorkingMemory::new(config.node_in_flight_bytes),
             slow: SlowLog::new(config.slow_request_log_timeout),
             refusals: LogLimit::default(),
             backend,

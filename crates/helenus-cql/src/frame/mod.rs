@@ -28,7 +28,7 @@ pub use primitive::Reader;
 pub use query_parameters::{BoundValue, QueryParameters};
 pub use request::{Request, RequestMessage};
 pub use response::{Response, ResponseMessage, Rows, RowsBuilder, RowsContent};
-pub use stream::{Decoder, OutputEncoder};
+pub use stream::{Decoder, Decompressor, OutputEncoder};
 pub use version::ProtocolVersion;
 
 /// A custom payload: what it means is between the client and whoever reads it.

@@ -165,26 +165,59 @@ impl Decoder {
         self.error("Envelope is cut off at the end of a self-contained frame".to_owned())
     }
 
-    /// How the body of an envelope is compressed, if it is.
-    fn compression_of(&self, envelope: &Envelope) -> Option<Compression> {
-        // As Cassandra does: the flag means nothing where no compression was agreed on, nor in segments.
-        let is_marked = envelope.header.flags.contains(Flags::COMPRESSED);
-        self.compression.filter(|_| is_marked && self.segments.is_none())
+    /// Undoes the compression of bodies that came as [`Decoder::decode_as_sent`] gave them, apart from the decoder.
+    pub fn decompressor(&self) -> Decompressor {
+        Decompressor {
+            // As Cassandra does: the flag means nothing where no compression was agreed on, nor in segments.
+            compression: self.compression.filter(|_| self.segments.is_none()),
+            max_body_len: self.max_body_len,
+        }
     }
 
     /// How long the body is that [`Decoder::decompress`] makes, as far as it tells.
     pub fn decompressed_len(&self, envelope: &Envelope) -> usize {
-        match self.compression_of(envelope) {
-            Some(compression) => compression.decompressed_len(&envelope.body).unwrap_or(0),
-            None => envelope.body.len(),
-        }
+        self.decompressor().decompressed_len(envelope)
     }
 
     /// Undoes the compression of a body that came as [`Decoder::decode_as_sent`] gave it.
     ///
     /// # Errors
     /// For one that is too long, or none. The next envelope begins behind it.
-    pub fn decompress(&self, mut envelope: Envelope) -> Result<Envelope, EnvelopeError> {
+    pub fn decompress(&self, envelope: Envelope) -> Result<Envelope, EnvelopeError> {
+        self.decompressor().decompress(envelope)
+    }
+}
+
+/// Undoes the compression of bodies, wherever that is best done: a body of many megabytes takes long.
+#[derive(Clone, Copy, Debug)]
+pub struct Decompressor {
+    compression: Option<Compression>,
+    max_body_len: usize,
+}
+
+impl Decompressor {
+    /// How the body of an envelope is compressed, if it is.
+    fn compression_of(self, envelope: &Envelope) -> Option<Compression> {
+        let is_marked = envelope.header.flags.contains(Flags::COMPRESSED);
+        self.compression.filter(|_| is_marked)
+    }
+
+    /// Bytes of the decompressed body, as the body itself declares them; 0 if it declares none, or more than are allowed.
+    pub fn decompressed_len(self, envelope: &Envelope) -> usize {
+        match self.compression_of(envelope) {
+            Some(compression) => {
+                let declared = compression.decompressed_len(&envelope.body);
+                declared.ok().filter(|len| *len <= self.max_body_len).unwrap_or(0)
+            }
+            None => envelope.body.len(),
+        }
+    }
+
+    /// Undoes the compression of a body.
+    ///
+    /// # Errors
+    /// For one that is too long, or none. The next envelope begins behind it.
+    pub fn decompress(self, mut envelope: Envelope) -> Result<Envelope, EnvelopeError> {
         let Some(compression) = self.compression_of(&envelope) else {
             return Ok(envelope);
         };

@@ -6,16 +6,20 @@ use bytes::BytesMut;
 use helenus_cql::error::CqlError;
 use helenus_cql::frame::response::QueryResult;
 use helenus_cql::frame::{
-    Envelope, Opcode, OutputEncoder, ProtocolVersion, Request, RequestMessage, Response, ResponseMessage,
+    Decompressor, Envelope, Flags, Opcode, OutputEncoder, ProtocolVersion, Request, RequestMessage, Response,
+    ResponseMessage,
 };
 use helenus_query::scope;
+use helenus_query::trace::Work;
 
 use super::in_flight::Ticket;
 use super::requests::{Accepted, Ran, run_batch, run_execute, run_prepare, run_query};
+use super::traced::{Traced, describe};
 use super::{Connection, REQUEST_OVERHEAD_BYTES};
 use crate::backend::Backend;
 use crate::breakdown::Arrival;
 use crate::metrics::RequestKind;
+use crate::working_memory::expanded_len;
 
 /// Bytes of a statement, of a BATCH message and of a message with values that take about a millisecond to be read.
 const LONG_TEXT_LEN: usize = 32 << 10;
@@ -34,11 +38,13 @@ impl<B: Backend> Connection<B> {
         cx: &mut Context<'_>,
     ) {
         let header = envelope.header;
+        let decompressor = self.decoder.decompressor();
+        let request_len = decompressor.decompressed_len(&envelope);
         let ticket = Ticket {
             version,
             stream: header.stream,
             kind: RequestKind::of(header.opcode),
-            cost_bytes: envelope.body.len() + REQUEST_OVERHEAD_BYTES + self.memory.answer_len(),
+            cost_bytes: request_len + REQUEST_OVERHEAD_BYTES + self.memory.answer_len(),
             arrival,
         };
         if let Some(connected) = &self.connected {
@@ -48,23 +54,49 @@ impl<B: Backend> Connection<B> {
                 _ => {}
             }
         }
+        let mut work = Work::default();
+        let is_traced = header.flags.contains(Flags::TRACING);
+        let traced =
+            is_traced.then(|| Traced::begin(&self.shared, self.peer, request_len, &arrival, &mut work));
+        let description = traced.as_ref().map(|traced| traced.description());
         let (shared, client) = (self.shared.clone(), self.client.clone());
         let (is_warned, knows_tablets) = (self.is_warned.clone(), self.knows_tablets);
         let run = async move {
-            let request = RequestMessage::decode(envelope).map(|message| message.request);
+            let request = match decode(decompressor, envelope) {
+                Ok(request) => request,
+                Err(error) => return Ran::refused(error),
+            };
+            if let Some(description) = description {
+                let _ = description.set(describe(&shared, &request));
+            }
+            let working = shared.clone();
+            let _held = match working.working_memory.reserve(expanded_len(&request)).await {
+                Ok(held) => held,
+                Err(error) => return Ran::refused(error),
+            };
             match request {
-                Ok(Request::Query(query)) => run_query(shared, client, version, query).await,
-                Ok(Request::Execute(execute)) => {
+                Request::Query(query) => run_query(shared, client, version, query).await,
+                Request::Execute(execute) => {
                     run_execute(shared, client, version, execute, knows_tablets, is_warned).await
                 }
-                Ok(Request::Batch(batch)) => run_batch(shared, client, version, batch).await,
-                Ok(Request::Prepare(prepare)) => run_prepare(shared, client, prepare, is_warned).await,
-                Ok(_) => Ran::refused(CqlError::Server("no request that takes long".to_owned())),
-                Err(error) => Ran::refused(error),
+                Request::Batch(batch) => run_batch(shared, client, version, batch).await,
+                Request::Prepare(prepare) => run_prepare(shared, client, prepare, is_warned).await,
+                _ => Ran::refused(CqlError::Server("no request that takes long".to_owned())),
             }
         };
-        self.run_request(Accepted::long(ticket), run, cx);
+        let accepted = Accepted {
+            ticket,
+            traced,
+            work,
+            is_long: true,
+        };
+        self.run_request(accepted, run, cx);
     }
+}
+
+fn decode(decompressor: Decompressor, envelope: Envelope) -> Result<Request, CqlError> {
+    let envelope = decompressor.decompress(envelope).map_err(|error| error.error)?;
+    RequestMessage::decode(envelope).map(|message| message.request)
 }
 
 /// True for a request that takes about a millisecond to be read, parsed and planned.

@@ -10,7 +10,7 @@ use helenus_cql::error::CqlError;
 use helenus_cql::frame::request::{Batch, Execute, Prepare, Query};
 use helenus_cql::frame::response::{AuthSuccess, PageMetadata, QueryResult, Ready};
 use helenus_cql::frame::{
-    Envelope, Flags, ProtocolVersion, QueryParameters, Request, RequestMessage, Response, ResponseMessage,
+    Envelope, ProtocolVersion, QueryParameters, Request, RequestMessage, Response, ResponseMessage,
     ResultMetadata, Rows,
 };
 use helenus_query::client_memory::{CHARGED_STEP, Charge, ClientMemory};
@@ -23,7 +23,7 @@ use super::long::{encode_if_long, is_long};
 use super::memory::overloaded;
 use super::subject::Subject;
 use super::tablets;
-use super::traced::Traced;
+use super::traced::{Traced, describe};
 use super::{Connection, REQUEST_OVERHEAD_BYTES};
 use crate::backend::Backend;
 use crate::breakdown::Arrival;
@@ -50,16 +50,15 @@ impl<B: Backend> Connection<B> {
         if self.throw_on_overload && !self.has_room(self.needed(&envelope)) {
             return self.send_error(version, header.stream, overloaded());
         }
+        if is_long(header.opcode, self.decoder.decompressed_len(&envelope)) {
+            return self.begin_undecoded(version, envelope, arrival, cx);
+        }
         let envelope = match self.decoder.decompress(envelope) {
             Ok(envelope) => envelope,
             Err(error) => return self.refuse_one(error),
         };
         let request_len = envelope.body.len();
         let cost_bytes = request_len + REQUEST_OVERHEAD_BYTES + self.memory.answer_len();
-        let is_long = is_long(header.opcode, request_len);
-        if is_long && !header.flags.contains(Flags::TRACING) {
-            return self.begin_undecoded(version, envelope, arrival, cx);
-        }
         let message = match RequestMessage::decode(envelope) {
             Ok(message) => message,
             Err(error) => return self.send_error(version, header.stream, error),
@@ -67,8 +66,9 @@ impl<B: Backend> Connection<B> {
         let mut work = Work::default();
         let shared = self.shared.clone();
         let traced = message.tracing.then(|| {
-            let request = &message.request;
-            Traced::begin(&shared, self.peer, request, request_len, &arrival, &mut work)
+            let traced = Traced::begin(&shared, self.peer, request_len, &arrival, &mut work);
+            let _ = traced.description().set(describe(&shared, &message.request));
+            traced
         });
         let begun = Accepted {
             ticket: Ticket {
@@ -80,7 +80,7 @@ impl<B: Backend> Connection<B> {
             },
             traced,
             work,
-            is_long,
+            is_long: false,
         };
         match message.request {
             Request::Query(query) => {
@@ -196,11 +196,11 @@ fn charge(memory: &Arc<ClientMemory>, message: &ResponseMessage) -> Option<Charg
 
 /// A request that is about to run.
 pub(super) struct Accepted {
-    ticket: Ticket,
-    traced: Option<Box<Traced>>,
-    work: Work,
+    pub ticket: Ticket,
+    pub traced: Option<Box<Traced>>,
+    pub work: Work,
     /// It takes long already to be read and parsed.
-    is_long: bool,
+    pub is_long: bool,
 }
 
 impl Accepted {
@@ -211,14 +211,6 @@ impl Accepted {
             traced: None,
             work: Work::default(),
             is_long: false,
-        }
-    }
-
-    /// One that is known to take long.
-    pub fn long(ticket: Ticket) -> Accepted {
-        Accepted {
-            is_long: true,
-            ..Accepted::untraced(ticket)
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use helenus_cql::error::Consistency;
@@ -19,6 +20,13 @@ pub(super) struct Traced {
     trace: Trace,
     recording: Recording,
     first_byte: Instant,
+    description: Arc<OnceLock<Description>>,
+}
+
+/// What a traced request does, in Cassandra's words, and its parameters.
+pub(super) struct Description {
+    request: &'static str,
+    parameters: BTreeMap<String, String>,
 }
 
 /// A trace whose answer is about to be sent.
@@ -32,16 +40,15 @@ pub(super) struct TracedAnswer {
 }
 
 impl Traced {
-    /// Begins the trace of a request: from now on what is done for that work is recorded.
+    /// Begins the trace of a request: from now on what is done for that work is recorded. The request is described when it has been decoded,
+    /// into [`Traced::description`].
     pub fn begin<B: Backend>(
         shared: &Shared<B>,
         client: SocketAddr,
-        request: &Request,
         request_len: usize,
         arrival: &Arrival,
         work: &mut Work,
     ) -> Box<Traced> {
-        let (what, parameters) = describe(shared, request);
         let since_first = arrival.begun.saturating_duration_since(arrival.first_byte);
         let received = TraceEvent {
             id: Uuid::nil(),
@@ -53,8 +60,8 @@ impl Traced {
             id: shared.trace_id(),
             client: client.ip(),
             command: "QUERY",
-            request: what,
-            parameters,
+            request: UNREAD,
+            parameters: BTreeMap::new(),
             started_at_us: shared.now_us() - micros(since_first),
             duration: Duration::ZERO,
             events: vec![received],
@@ -64,7 +71,13 @@ impl Traced {
             trace,
             recording: Recording::begin(&mut work.store),
             first_byte: arrival.first_byte,
+            description: Arc::default(),
         })
+    }
+
+    /// Where the request's description goes.
+    pub fn description(&self) -> Arc<OnceLock<Description>> {
+        self.description.clone()
     }
 
     /// Keeps the trace of a request whose answer is ready.
@@ -73,7 +86,12 @@ impl Traced {
             mut trace,
             recording,
             first_byte,
+            description,
         } = self;
+        if let Some(description) = description.get() {
+            trace.request = description.request;
+            trace.parameters.clone_from(&description.parameters);
+        }
         let event = |step: Step| TraceEvent {
             id: Uuid::nil(),
             activity: step.what.into_owned(),
@@ -119,11 +137,14 @@ fn thread_name() -> String {
     std::thread::current().name().unwrap_or_default().to_owned()
 }
 
-/// What the request does, and its parameters, in Cassandra's words.
-fn describe<B: Backend>(shared: &Shared<B>, request: &Request) -> (&'static str, BTreeMap<String, String>) {
+/// What a request is called that could not be decoded.
+const UNREAD: &str = "Request";
+
+/// Describes a request.
+pub(super) fn describe<B: Backend>(shared: &Shared<B>, request: &Request) -> Description {
     let mut shown = BTreeMap::new();
     let mut show = |name: &str, value: String| shown.insert(name.to_owned(), value);
-    let (what, parameters) = match request {
+    let (request, parameters) = match request {
         Request::Query(query) => {
             show("query", without_password(&query.query).to_owned());
             ("Execute CQL3 query", Some(&query.parameters))
@@ -158,12 +179,15 @@ fn describe<B: Backend>(shared: &Shared<B>, request: &Request) -> (&'static str,
             show("query", without_password(&prepare.query).to_owned());
             ("Preparing CQL3 query", None)
         }
-        _ => ("Request", None),
+        _ => (UNREAD, None),
     };
     if let Some(parameters) = parameters {
         show_levels(parameters, &mut shown);
     }
-    (what, shown)
+    Description {
+        request,
+        parameters: shown,
+    }
 }
 
 /// Statements of a batch that its trace shows.

@@ -1,0 +1,129 @@
+//! The memory that long requests take beyond their own bytes while they run: syntax trees, plans and cells, which are some hundred times as
+//! large as the text that they come from. All long requests of a node share one budget; a request that finds it used up waits.
+
+use std::time::Duration;
+
+use helenus_cql::error::CqlError;
+use helenus_cql::frame::Request;
+use helenus_cql::frame::request::{BatchStatement, StatementRef};
+use helenus_query::request::BoundValue;
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+/// Bytes that a word of a statement is made into, as measured on lists, batches, selections and relations: 35 to 420.
+const BYTES_PER_WORD: usize = 256;
+/// Bytes that a statement of a batch takes beside its words.
+const BYTES_PER_STATEMENT: usize = 512;
+/// Bytes that an element of a bound collection is made into.
+const BYTES_PER_ELEMENT: usize = 256;
+/// The unit of the semaphore.
+const UNIT_BYTES: usize = 1024;
+/// How long a request waits for memory.
+const WAIT: Duration = Duration::from_secs(10);
+
+/// The budget of a node.
+pub(crate) struct WorkingMemory {
+    units: u32,
+    free: Semaphore,
+}
+
+impl WorkingMemory {
+    /// A budget of that many bytes.
+    pub fn new(bytes_max: usize) -> WorkingMemory {
+        let units = u32::try_from(bytes_max / UNIT_BYTES).unwrap_or(u32::MAX >> 4);
+        let units = units.clamp(1, u32::MAX >> 4);
+        WorkingMemory {
+            units,
+            free: Semaphore::new(units as usize),
+        }
+    }
+
+    /// Waits for so many bytes, which are held until the result is dropped. A request that needs more than there are gets all of them.
+    ///
+    /// # Errors
+    /// [`CqlError::Overloaded`] if others hold them for too long.
+    pub async fn reserve(&self, bytes: usize) -> Result<SemaphorePermit<'_>, CqlError> {
+        let units = u32::try_from(bytes / UNIT_BYTES).map_or(self.units, |units| units.min(self.units));
+        match tokio::time::timeout(WAIT, self.free.acquire_many(units)).await {
+            Ok(Ok(permit)) => Ok(permit),
+            // The semaphore is never closed.
+            Ok(Err(_)) | Err(_) => Err(CqlError::Overloaded(format!(
+                "Long statements that run take all of the {} bytes that they may take (node_in_flight_bytes); ask again later, or send \
+                 smaller batches and literals",
+                self.units as usize * UNIT_BYTES
+            ))),
+        }
+    }
+}
+
+/// About how many bytes a request is made into while it runs, beside its own.
+pub(crate) fn expanded_len(request: &Request) -> usize {
+    match request {
+        Request::Query(query) => text_len(&query.query) + values_len(&query.parameters.values),
+        Request::Prepare(prepare) => text_len(&prepare.query),
+        Request::Execute(execute) => values_len(&execute.parameters.values),
+        Request::Batch(batch) => batch.statements.iter().map(statement_len).sum(),
+        _ => 0,
+    }
+}
+
+fn statement_len(statement: &BatchStatement) -> usize {
+    let text = match &statement.statement {
+        StatementRef::Query(text) => text_len(text),
+        StatementRef::Prepared(_) => 0,
+    };
+    BYTES_PER_STATEMENT + text + values_len(&statement.values)
+}
+
+/// Of a text: its words, as told by what stands between them. Those of a long literal count too, which is on the safe side.
+fn text_len(text: &str) -> usize {
+    let parts_words = |byte: &u8| matches!(byte, b' ' | b',' | b'(' | b')' | b';' | b':');
+    text.bytes().filter(|byte| parts_words(byte)).count() * BYTES_PER_WORD
+}
+
+fn values_len(values: &[BoundValue]) -> usize {
+    values.iter().map(value_len).sum()
+}
+
+/// Of a value: its elements, if it may be a collection. The types are not known here, but a value that begins with a count for which it is
+/// long enough is hardly anything else.
+fn value_len(value: &BoundValue) -> usize {
+    let BoundValue::Set(bytes) = value else {
+        return 0;
+    };
+    let count = match bytes.first_chunk::<4>() {
+        Some(count) => u32::from_be_bytes(*count) as usize,
+        None => return 0,
+    };
+    match count.saturating_mul(size_of::<i32>()) <= bytes.len() {
+        true => count * BYTES_PER_ELEMENT,
+        false => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_request_waits_for_the_memory_of_another_and_the_largest_gets_all() {
+        let memory = WorkingMemory::new(10 * UNIT_BYTES);
+        let most = memory.reserve(1 << 40).await.unwrap();
+        let mut waiting = std::pin::pin!(memory.reserve(UNIT_BYTES));
+        assert!(futures::poll!(&mut waiting).is_pending());
+        drop(most);
+        assert!(waiting.await.is_ok());
+    }
+
+    #[test]
+    fn words_statements_and_elements_count() {
+        assert_eq!(text_len("a (b, c);"), 6 * BYTES_PER_WORD);
+        let list = |count: u32, len: usize| {
+            let mut bytes = count.to_be_bytes().to_vec();
+            bytes.resize(len, 0);
+            BoundValue::Set(bytes.into())
+        };
+        assert_eq!(value_len(&list(1000, 8004)), 1000 * BYTES_PER_ELEMENT);
+        assert_eq!(value_len(&list(u32::MAX, 8004)), 0);
+        assert_eq!(value_len(&BoundValue::Null), 0);
+    }
+}
