@@ -1,0 +1,71 @@
+"""What one node computes for long for another holds up neither: beside each of these, single-row requests go on at all three nodes, of
+which two pass them on to the third."""
+
+import contextlib
+import struct
+
+import pytest
+
+import helenus
+from durability.test_long_requests import Beside, Client, insert_many, ROWS, is_idle, literal_list
+from probe import ERROR
+
+pytestmark = pytest.mark.process
+
+
+@pytest.fixture(scope="module")
+def table(cluster):
+    session = cluster.nodes[0].connect()
+    session.execute("CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+    session.set_keyspace("ks")
+    session.execute("CREATE TABLE one (k int PRIMARY KEY, v text)")
+    session.execute("INSERT INTO one (k, v) VALUES (1, 'v')")
+    session.execute("CREATE TABLE lists (k int PRIMARY KEY, l list<int>)")
+    session.execute("CREATE TABLE many (p int, c int, v text, PRIMARY KEY (p, c))")
+    insert_many(session)
+    for node in cluster.nodes:
+        node.close_clients()
+
+
+@contextlib.contextmanager
+def beside_all(cluster):
+    """Single-row requests at each of the nodes."""
+    with contextlib.ExitStack() as stack:
+        for node in cluster.nodes:
+            stack.enter_context(Beside(node))
+        yield
+
+
+def test_scans_of_other_nodes(cluster, table):
+    """Sixteen scans at once, each of which asks all nodes."""
+    clients = [Client(cluster.nodes[number % 3]) for number in range(16)]
+    with beside_all(cluster):
+        for client in clients:
+            client.send("SELECT count(*) FROM ks.many WHERE v > 'a' ALLOW FILTERING")
+        for client in clients:
+            opcode, body = client.answer()
+            assert opcode != ERROR and struct.unpack(">q", body[-8:])[0] == ROWS, body[:100]
+
+
+def test_long_updates_of_other_nodes(cluster, table):
+    """Keys of all nodes through one of them."""
+    client = Client(cluster.nodes[0])
+    given = literal_list(range(30_000))
+    with beside_all(cluster):
+        for k in range(6):
+            for statement in (f"l = {given}", f"l = l - {given}"):
+                opcode, body = client.query(f"UPDATE ks.lists SET {statement} WHERE k = {k}")
+                assert opcode != ERROR, body
+
+
+def test_work_for_another_node_ends_with_the_client(cluster, table):
+    body = "int n = 0; for (int i = 0; i < 2000; i++) { n += i; } return n;"
+    client = Client(cluster.nodes[0])
+    client.query(f"CREATE OR REPLACE FUNCTION ks.long(c int) CALLED ON NULL INPUT RETURNS int LANGUAGE java AS $${body}$$")
+    at_rest = lambda: all(is_idle(node) for node in cluster.nodes)
+    helenus.wait_until(at_rest, what="nodes at rest")
+    with beside_all(cluster):
+        client.send("SELECT max(ks.long(c)) FROM ks.many")
+        helenus.wait_until(lambda: not at_rest(), what="nodes at work")
+    client.socket.close()
+    helenus.wait_until(at_rest, 5, what="nodes at rest")
