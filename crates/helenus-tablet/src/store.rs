@@ -166,7 +166,7 @@ impl Store {
     ) -> Result<Arc<Store>, StoreError> {
         let lock = folders.lock()?;
         private::tighten(&folders.root);
-        let room = Room::new(&folders.log());
+        let room = Arc::new(Room::new(&folders.log()));
         room.release_if_full(free_bytes(&folders.root));
         let format = folders.load_format(config.tablet_count, config.fsync)?;
         folders.remove_unfinished();
@@ -174,7 +174,7 @@ impl Store {
         let books = Books::open(&folders, &format, &seals, config.fsync)?;
         let log_path = folders.log();
 
-        let space = Arc::new(Space::new(&log_path, config.disk_reserve_bytes));
+        let space = Arc::new(Space::new(&log_path, config.disk_reserve_bytes, room.clone()));
         let eraser = Eraser::start().map_err(|error| {
             StoreError::Unavailable(format!("cannot start the thread that deletes: {error}"))
         })?;
