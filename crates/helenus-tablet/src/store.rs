@@ -228,6 +228,12 @@ impl Store {
         self.clock().now_ms().saturating_mul(1000)
     }
 
+    /// The highest stamp that was found stored when tablets were opened, in microseconds: beyond every write timestamp that is stored and was
+    /// given by a former owner of an open tablet.
+    pub fn found_clock_us(&self) -> i64 {
+        self.clock().found_ms().saturating_mul(1000)
+    }
+
     fn clock(&self) -> &StoreClock {
         match &self.place {
             Place::Local(local) => &local.clock,

@@ -270,7 +270,7 @@ impl Engine {
 
     /// Goes on with write timestamps from where the former owners of the open tablets were.
     pub fn follow_former_owners(&self) {
-        self.timestamps.raise(self.store.clock_us());
+        self.timestamps.raise(self.store.found_clock_us());
     }
 
     /// Takes note of another node's clock of write timestamps.
