@@ -54,11 +54,25 @@ pub struct WriteBatch {
     /// Kept until the outcome of the write is known, even when its writer is told before that it is not: a lock under which was read
     /// what the write follows from.
     pub hold: Option<Arc<dyn Any + Send + Sync>>,
+    /// Of a store in a bucket: the tablets that were open when was read what the write follows from. It is written to these or, if another process
+    /// may have had one of them since, not at all.
+    pub tablets: Option<OpenTablets>,
 }
+
+/// The tablets that were open at one time, by token range.
+pub type OpenTablets = Arc<Vec<Arc<Tablet>>>;
 
 impl WriteBatch {
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// These operations, with nothing that they depend on.
+    pub fn of(ops: Vec<Op>) -> Self {
+        WriteBatch {
+            ops,
+            ..Self::default()
+        }
     }
 
     /// Adds a merge. Several of one key are merged in the order in which they were added.
@@ -207,7 +221,7 @@ impl Store {
     }
 
     /// All tablets that are open, by token range.
-    pub fn tablets(&self) -> Arc<Vec<Arc<Tablet>>> {
+    pub fn tablets(&self) -> OpenTablets {
         self.tablets.load_full()
     }
 

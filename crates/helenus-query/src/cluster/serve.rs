@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::coordinate::{Request, Work};
 use super::route::{Route, Target, route};
 use super::writes::{apply_here, failed};
-use super::{Backoff, Cluster, Owner, RemoteWrite, ScanRange, Source, Versions, is_moved, reads};
+use super::{Backoff, Cluster, LeaseTerm, Owner, RemoteWrite, ScanRange, Source, Versions, is_moved, reads};
 use crate::dml::{PlannedBatch, WriteSet};
 use crate::engine::{Engine, store_error};
 use crate::plan::Planned;
@@ -160,6 +160,7 @@ impl Engine {
     /// Reads rows by token and key.
     pub async fn serve_get(&self, keys: &[(i64, Bytes)]) -> Result<Vec<Option<Bytes>>, Refused> {
         let cluster = self.require_cluster()?;
+        let term = cluster.lease_term();
         let tokens = keys.iter().map(|(token, _)| *token);
         self.await_open(cluster.as_ref(), tokens).await?;
         let mut rows = Vec::with_capacity(keys.len());
@@ -167,7 +168,7 @@ impl Engine {
             scope::checkpoint().await?;
             rows.push(reads::get_here(self, *token, key).await?);
         }
-        match cluster.may_serve() {
+        match cluster.may_serve_since(term) {
             true => Ok(rows),
             false => Err(Refused::NotMine),
         }
@@ -176,11 +177,13 @@ impl Engine {
     /// Begins a scan of keys of one tablet.
     pub async fn serve_scan(self: &Arc<Self>, range: &ScanRange) -> Result<ServedScan, Refused> {
         let cluster = self.require_cluster()?;
+        let term = cluster.lease_term();
         self.await_open(cluster.as_ref(), std::iter::once(range.tokens.first))
             .await?;
         Ok(ServedScan {
             scan: reads::scan_here(self, range).await?,
             cluster: cluster.clone(),
+            term,
         })
     }
 
@@ -190,10 +193,7 @@ impl Engine {
         let tokens = write.ops.iter().map(|op| op.token);
         self.await_open(cluster.as_ref(), tokens).await?;
         if !write.maintains_indexes {
-            let batch = WriteBatch {
-                ops: write.ops,
-                hold: None,
-            };
+            let batch = WriteBatch::of(write.ops);
             return Ok(self.store.write(batch, write.durable).await.map_err(failed)?);
         }
         let _epoch = self.writes.enter();
@@ -243,6 +243,8 @@ impl Engine {
 pub struct ServedScan {
     scan: Scan,
     cluster: Arc<dyn Cluster>,
+    /// The node's stay in which it began.
+    term: LeaseTerm,
 }
 
 /// Rows of a scan, and whether they are the last.
@@ -267,7 +269,7 @@ impl ServedScan {
                 }
             }
         }
-        match self.cluster.may_serve() {
+        match self.cluster.may_serve_since(self.term) {
             true => Ok((rows, is_last)),
             false => Err(Refused::NotMine),
         }

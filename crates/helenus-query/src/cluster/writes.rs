@@ -189,7 +189,7 @@ pub(crate) async fn apply_here(
 ) -> Result<(), CqlError> {
     writes.note_headers(engine).await?;
     let durable = writes.is_durable(&engine.schema());
-    let hold = writes.hold();
+    let (hold, tablets) = (writes.hold(), writes.open_tablets());
     let IndexedOps {
         mut rows,
         added,
@@ -215,7 +215,11 @@ pub(crate) async fn apply_here(
         rows.push(op);
         entry
     });
-    let batch = WriteBatch { ops: rows, hold };
+    let batch = WriteBatch {
+        ops: rows,
+        hold,
+        tablets,
+    };
     engine.store.write(batch, durable).await.map_err(failed)?;
     if let Some(entry) = entry {
         let carried_out = entry.carry_out(engine, cluster, views_far, durable).await;
@@ -271,10 +275,7 @@ async fn write_part(
     loop {
         let tried = match cluster.owner(token) {
             Owner::Here => {
-                let batch = WriteBatch {
-                    ops: write.ops.clone(),
-                    hold: None,
-                };
+                let batch = WriteBatch::of(write.ops.clone());
                 engine.store.write(batch, durable).await.map_err(failed)
             }
             Owner::Peer(node) => {

@@ -196,7 +196,7 @@ async fn bring_in(
         Some(cluster) => write_ops(engine, cluster, ops, true, engine.deadline()).await,
         None => engine
             .store
-            .write(WriteBatch { ops, hold: None }, true)
+            .write(WriteBatch::of(ops), true)
             .await
             .map_err(store_error),
     }

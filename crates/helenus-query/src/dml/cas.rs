@@ -67,10 +67,8 @@ pub async fn execute(
     consistency::check_conditional(engine, table, options)?;
     let serial = options.serial_consistency.unwrap_or(Consistency::Serial);
     consistency::require_replicas(engine, table, serial)?;
-    let longest = engine.store.write_timeout();
     let guard = engine
-        .locks
-        .lock_within([(table.number, partition.token, Access::Alone)], longest)
+        .lock_partitions([(table.number, partition.token, Access::Alone)])
         .await?;
     require_own(engine, bounds)?;
     trace::step(|| "Reading existing values for CAS precondition");

@@ -76,8 +76,7 @@ impl WriteSet {
             partitions.push((write.table.number, write.partition.token, Access::Alone));
         }
         if !partitions.is_empty() {
-            let longest = engine.store.write_timeout();
-            self.guard = Some(engine.locks.lock_within(partitions, longest).await?);
+            self.guard = Some(engine.lock_partitions(partitions).await?);
         }
         Ok(())
     }

@@ -243,9 +243,8 @@ async fn lock(engine: &Engine, bounds: &[Bound<'_>]) -> Result<Locked, CqlError>
         let table = bound.plan.table.number;
         partitions.extend(bound.partitions.iter().map(|key| (table, key.token, access)));
     }
-    let longest = engine.store.write_timeout();
     let locked = Locked {
-        guard: engine.locks.lock_within(partitions, longest).await?,
+        guard: engine.lock_partitions(partitions).await?,
         is_alone: bounds.iter().any(Bound::needs_lock),
     };
     if locked.is_alone {

@@ -8,9 +8,11 @@ use std::time::{Duration, Instant};
 
 use helenus_cql::error::{Consistency, CqlError, WriteType};
 use helenus_row::TableId;
+use helenus_tablet::OpenTablets;
 use smallvec::SmallVec;
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 
+use crate::engine::Engine;
 use crate::trace;
 
 /// Locks are striped: two partitions may share one, which costs waiting and nothing else.
@@ -38,6 +40,15 @@ pub type Wanted = (TableId, i64, Access);
 pub struct PartitionGuard {
     /// Most writes are to one partition.
     _held: SmallVec<[Held; 1]>,
+    /// In a cluster, the tablets that were open once the locks were held: what is read under them may be written to these only.
+    tablets: Option<OpenTablets>,
+}
+
+impl PartitionGuard {
+    /// Where a write goes that follows from what was read under these locks ([`helenus_tablet::WriteBatch::tablets`]).
+    pub fn tablets(&self) -> Option<OpenTablets> {
+        self.tablets.clone()
+    }
 }
 
 /// One stripe's lock.
@@ -78,17 +89,17 @@ impl PartitionLocks {
     ///
     /// # Errors
     /// Cassandra's, of lightweight transactions that are in each other's way.
-    pub async fn lock_within(
+    async fn lock_within(
         &self,
         partitions: impl IntoIterator<Item = Wanted>,
         longest: Option<Duration>,
-    ) -> Result<Arc<PartitionGuard>, CqlError> {
+    ) -> Result<PartitionGuard, CqlError> {
         let lock = self.lock(partitions);
         let Some(longest) = longest else {
-            return Ok(Arc::new(lock.await));
+            return Ok(lock.await);
         };
         let locked = tokio::time::timeout(longest, lock).await;
-        locked.map(Arc::new).map_err(|_| CqlError::WriteTimeout {
+        locked.map_err(|_| CqlError::WriteTimeout {
             message: format!(
                 "another write to this partition was not confirmed within {} ms; nothing of this one was done",
                 longest.as_millis()
@@ -125,7 +136,28 @@ impl PartitionLocks {
                 }
             });
         }
-        PartitionGuard { _held: held }
+        PartitionGuard {
+            _held: held,
+            tablets: None,
+        }
+    }
+}
+
+impl Engine {
+    /// Locks every partition given, to read what is then written, or to date what is written.
+    ///
+    /// # Errors
+    /// A lock was not to be had within the store's write timeout.
+    pub(crate) async fn lock_partitions(
+        &self,
+        partitions: impl IntoIterator<Item = Wanted>,
+    ) -> Result<Arc<PartitionGuard>, CqlError> {
+        let longest = self.store.write_timeout();
+        let mut guard = self.locks.lock_within(partitions, longest).await?;
+        if self.is_clustered() {
+            guard.tablets = Some(self.store.tablets());
+        }
+        Ok(Arc::new(guard))
     }
 }
 
