@@ -19,8 +19,6 @@ pub struct Broken {
     pub fencing: bool,
     /// Nodes answer without asking for their lease.
     pub lease: bool,
-    /// Nodes answer if they have a lease, be it of a later stay than what they read.
-    pub term: bool,
     /// Nodes take over what they opened ahead without asking whether anyone has opened it since.
     pub ahead: bool,
 }

@@ -52,6 +52,22 @@ fn after_a_kill_every_partition_answers_within_five_seconds() {
 }
 
 #[test]
+fn a_lease_of_a_later_stay_does_not_vouch_for_what_was_read_before() {
+    let world = settled(1, 3, 12);
+    let process = world.process(0).unwrap();
+    let before = process.handle.lease_term();
+    assert!(process.handle.may_serve_since(before));
+    world.sim.pause(process.group);
+    world.sim.run_for(Duration::from_secs(10));
+    assert!(!process.handle.may_serve_since(before), "its lease has run out");
+    world.sim.resume(process.group);
+    assert!(world.settles_within(Duration::from_secs(30)));
+    assert!(process.handle.may_serve(), "it has joined again");
+    assert!(!process.handle.may_serve_since(before));
+    assert!(process.handle.may_serve_since(process.handle.lease_term()));
+}
+
+#[test]
 fn one_survivor_serves_everything() {
     for seed in 0..SEEDS {
         let world = settled(seed, 5, 12);
