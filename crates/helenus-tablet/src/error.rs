@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::hooks::HookError;
+use crate::data_model::HookError;
 
 /// An error of the storage floor.
 #[derive(Debug, Clone, thiserror::Error)]

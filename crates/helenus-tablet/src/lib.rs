@@ -15,69 +15,51 @@
 //!
 //! What rows mean (merge, compaction) is passed in as [`Hooks`]. The bytes on disk are described in `docs/data-layout.md`.
 
-mod block_cache;
-mod books;
+mod bucket;
 mod cache;
-mod checked;
+mod checksum;
 mod clock;
 mod compaction;
 mod config;
+mod data_model;
 mod database;
 mod disk;
-mod dispatch;
-mod drain;
-mod erase;
 mod error;
-mod fences;
-mod files;
-mod filters;
-mod flush;
-mod hooks;
-mod inventory;
-mod late;
-mod layout;
 pub mod log;
 mod machine;
-mod maintenance;
-mod meta;
-mod often;
-mod open;
-mod pace;
+mod metadata;
 mod priority;
-mod private;
-mod remote;
-mod room;
-mod scan;
-mod sealed;
-mod slices;
-mod sst_filter;
 mod stage;
-mod stats;
 mod store;
-mod sweep;
 mod tablet;
+mod token_range;
 pub mod trace;
 mod tree;
-mod upload;
-mod wal;
 mod work;
+mod write_batch;
 
-pub use cache::RowCacheStats;
+#[doc(hidden)]
+pub use bucket::connection::set_memory_store;
+pub use bucket::metered_object_store::BucketStats;
+pub use bucket::restore_copy::Adoption;
+pub use cache::row_cache::RowCacheStats;
 pub use config::{StoreConfig, StoreUrl};
-pub use error::StoreError;
-pub use hooks::{
+pub use data_model::{
     Archives, Below, CompactFilter, CompactionContext, Decision, HookError, Hooks, Newer, Verdict,
 };
-pub use late::LateWrites;
-pub use layout::{FORMAT_VERSION, TokenRange};
+pub use error::StoreError;
+pub use log::stats::LogStats;
 pub use machine::machine_memory_bytes;
-pub use meta::{MetaDoc, MetaExpect, MetaStamp, MetaVersion};
+pub use metadata::documents::{MetaDoc, MetaExpect, MetaStamp, MetaVersion};
+pub use metadata::format::FORMAT_VERSION;
 pub use priority::compute_aside;
-#[doc(hidden)]
-pub use remote::set_memory_store;
-pub use remote::{Adoption, BucketStats, Copied, TabletEvent, migrate};
-pub use scan::Scan;
-pub use stats::{LogStats, StoreStats, TabletStats, TabletTotals};
-pub use store::{Op, Store, WriteBatch};
+pub use store::Store;
+pub use store::bucket::{Copied, TabletEvent, migrate};
+pub use store::stats::StoreStats;
 pub use tablet::Tablet;
+pub use tablet::late_writes::LateWrites;
+pub use tablet::scan::Scan;
+pub use tablet::stats::{TabletStats, TabletTotals};
+pub use token_range::TokenRange;
 pub use work::{StoreWork, nanos};
+pub use write_batch::{Op, WriteBatch};

@@ -22,7 +22,8 @@ use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::layer::Context;
 use tracing_subscriber::registry::LookupSpan;
 
-use crate::work::{self, StoreWork};
+use crate::work;
+use crate::work::StoreWork;
 
 /// Steps of one request that are kept; the others are counted.
 const STEPS_MAX: usize = 400;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use object_store::ObjectStore;
 use slatedb::admin::Admin;
 
-use crate::database::tablet_path;
 use crate::error::{StoreError, from_slatedb};
+use crate::metadata::slatedb_layout::tablet_path;
 
 /// Checks that the newest list of compactions can be read, and that the newest manifest is at least as new.
 ///

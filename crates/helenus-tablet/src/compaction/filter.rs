@@ -13,14 +13,15 @@ use slatedb::{
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::Compactions;
-use super::facts::Job;
-use super::older::{Older, Tables};
+use super::overlap::{Older, Tables};
+use super::state::Job;
+use crate::bucket::batch_applied_key;
+use crate::cache::generations;
+use crate::cache::generations::Fences;
 use crate::clock::StoreClock;
-use crate::fences::{self, Fences};
-use crate::hooks::{Below, CompactFilter, CompactionContext, Decision, Hooks, Newer, Verdict};
-use crate::layout::TokenRange;
+use crate::data_model::{Below, CompactFilter, CompactionContext, Decision, Hooks, Newer, Verdict};
 use crate::priority::breathe;
-use crate::remote::marks;
+use crate::token_range::TokenRange;
 
 /// Of so many rows one is looked for in the runs below, to estimate how many they cover.
 const SAMPLE: u64 = 8;
@@ -200,7 +201,8 @@ impl Filter {
     fn close_fence(&self, key: &Bytes) {
         let prefix = self.hooks.partition_prefix_len(key, true);
         if let (Some(job), Some(prefix)) = (&self.job, prefix.and_then(|len| key.get(..len))) {
-            self.compactions.uncover(job, Fences::place(fences::hash(prefix)));
+            self.compactions
+                .uncover(job, Fences::place(generations::hash(prefix)));
         }
     }
 
@@ -218,7 +220,7 @@ impl CompactionFilter for Filter {
     async fn filter(&mut self, entry: &RowEntry) -> Result<CompactionFilterDecision, CompactionFilterError> {
         breathe();
         self.counts.newest_seq = self.counts.newest_seq.max(entry.seq);
-        if marks::is_mark(&entry.key) && !matches!(entry.value, ValueDeletable::Tombstone) {
+        if batch_applied_key::is_mark(&entry.key) && !matches!(entry.value, ValueDeletable::Tombstone) {
             return Ok(CompactionFilterDecision::Keep);
         }
         if self.is_foreign(&entry.key) {

@@ -5,18 +5,17 @@
 //! tombstone not only at the last run but wherever the filters of the runs below ([`older`]) say that they never had its key.
 //!
 //! A tombstone stays as long as what is newer than the compacted files may hold something that it shadows ([`write_times`]), and
-//! partitions whose deletions are forgotten are kept out of the row cache meanwhile ([`crate::fences`]).
+//! partitions whose deletions are forgotten are kept out of the row cache meanwhile ([`crate::cache::generations`]).
 //!
 //! What [`Compactions`] holds is the bridge between them; it is not stored. After a restart the runs' facts are unknown until they are
 //! compacted again.
 
-mod compactor;
 mod document;
-mod facts;
 mod filter;
-mod older;
+mod overlap;
+mod read_trigger;
 mod scheduler;
-mod watch;
+mod state;
 mod write_times;
 
 use std::time::Duration;
@@ -24,13 +23,12 @@ use std::time::Duration;
 use slatedb::config::{CompactionWorkerOptions, CompactorOptions, CompressionCodec};
 
 use crate::config::StoreConfig;
-pub(crate) use compactor::run as run_compactor;
 pub(crate) use document::check as check_document;
-pub(crate) use facts::Compactions;
 pub(crate) use filter::Filters;
-pub(crate) use older::Tables;
+pub(crate) use overlap::Tables;
+pub(crate) use read_trigger::Watch;
 pub(crate) use scheduler::Supplier;
-pub(crate) use watch::Watch;
+pub(crate) use state::Compactions;
 pub(crate) use write_times::{Oldest, see};
 
 /// SSTables of fewer keys have no filter. Each has one, since what is not in a filter is not looked for, and not waited for.

@@ -5,7 +5,8 @@
 
 use bytes::{Buf, Bytes};
 
-use crate::store::Op;
+use crate::checksum::crc32c;
+use crate::write_batch::Op;
 
 /// Size of a segment's header; the first frame begins here.
 pub const SEGMENT_HEADER_LEN: usize = 64;
@@ -198,11 +199,6 @@ pub fn decode_records(mut body: Bytes) -> Option<Vec<Record>> {
         records.push(Record { lsn, ops });
     }
     Some(records)
-}
-
-/// CRC-32C (Castagnoli).
-pub fn crc32c(bytes: &[u8]) -> u32 {
-    crc_fast::crc32_iscsi(bytes)
 }
 
 #[cfg(test)]

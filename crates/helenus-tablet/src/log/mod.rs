@@ -7,10 +7,11 @@
 //! segment, so that one of a file's former life is not taken for a new one. Where a segment's frames end is written in the header of
 //! its successor; only the newest segment may end in a torn frame.
 
-mod end;
 pub(crate) mod frame;
+mod high_water_mark;
 pub(crate) mod replay;
 pub(crate) mod segment;
+pub(crate) mod stats;
 mod writer;
 
 use std::any::Any;
@@ -20,17 +21,16 @@ use std::sync::atomic::AtomicBool;
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
-pub(crate) use end::{End, Reached};
 pub use frame::{
-    FRAME_LEN_MAX, FrameHeader, LOG_VERSION, Record, SegmentHeader, crc32c, decode_records, encode_record,
-    record_len,
+    FRAME_LEN_MAX, FrameHeader, LOG_VERSION, Record, SegmentHeader, decode_records, encode_record, record_len,
 };
+pub(crate) use high_water_mark::{End, Reached};
 pub(crate) use segment::SegmentInfo;
 pub(crate) use writer::{Dispatch, start};
 
 use crate::error::StoreError;
-use crate::stats::LogCounters;
-use crate::store::Op;
+use crate::log::stats::LogCounters;
+use crate::write_batch::Op;
 
 /// Who waits for a write, and its share of the bytes in flight.
 pub(crate) struct Waiter {

@@ -9,8 +9,8 @@ use super::frame::{
     FRAME_HEADER_LEN, FrameHeader, HeaderError, Record, SEGMENT_HEADER_LEN, SegmentHeader, decode_records,
 };
 use super::segment::{Folder, SegmentInfo, segment_path};
+use crate::disk::durable_file::missing;
 use crate::error::StoreError;
-use crate::inventory::missing;
 
 /// What must be there.
 #[derive(Debug, Clone, Copy, Default)]

@@ -1,6 +1,6 @@
 use super::*;
 use crate::log::frame::encode_record;
-use crate::store::Op;
+use crate::write_batch::Op;
 
 fn frame(segment: u64, durable: u64, lsns: &[u64]) -> Vec<u8> {
     let mut bytes = vec![0; FRAME_HEADER_LEN];

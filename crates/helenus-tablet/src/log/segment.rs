@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use super::frame::{SEGMENT_HEADER_LEN, SegmentHeader};
-use crate::erase::Eraser;
+use crate::disk::durable_file::allocate;
+use crate::disk::durable_file::sync_folder;
+use crate::disk::incremental_delete::Eraser;
 use crate::error::StoreError;
-use crate::layout::sync_folder;
 
 /// Unit in which the file system reads and writes: no block is written in part that was not in memory.
 pub(crate) const BLOCK: usize = 4096;
@@ -226,13 +227,4 @@ fn numbers(path: &Path, ending: &str) -> Result<Vec<u64>, StoreError> {
     }
     numbers.sort_unstable();
     Ok(numbers)
-}
-
-/// Reserves the file's blocks, so that a full disk shows here and not in the middle of a group commit.
-pub(crate) fn allocate(file: &File, len: u64) -> std::io::Result<()> {
-    match rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), 0, len) {
-        Ok(()) => Ok(()),
-        Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => file.set_len(len),
-        Err(error) => Err(error.into()),
-    }
 }

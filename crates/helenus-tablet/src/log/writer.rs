@@ -10,7 +10,7 @@ use super::frame::{FRAME_HEADER_LEN, FrameHeader, SegmentHeader};
 use super::segment::{ActiveSegment, BLOCK, Folder, SegmentInfo};
 use super::{Entry, Log};
 use crate::clock::StoreClock;
-use crate::disk::Space;
+use crate::disk::local_store::Space;
 use crate::error::StoreError;
 use crate::priority::go_ahead;
 

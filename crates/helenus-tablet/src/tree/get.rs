@@ -5,13 +5,12 @@ use std::ops::Bound;
 use bytes::Bytes;
 use slatedb::FilterQuery;
 
-use super::files::{Table, covering};
 use super::rows::{Kind, Rows};
 use super::{Parts, Versions};
+use crate::data_model::Hooks;
 use crate::error::{StoreError, from_slatedb};
-use crate::hooks::Hooks;
-use crate::trace;
-use crate::work;
+use crate::tree::sstable::{Table, covering};
+use crate::{trace, work};
 
 struct Search<'a> {
     parts: &'a Parts,

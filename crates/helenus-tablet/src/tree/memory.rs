@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use super::Versions;
 use super::rows::{Builder, Kind, ROW_BYTES, Rows};
-use crate::hooks::{HookError, Hooks};
+use crate::data_model::{HookError, Hooks};
 use crate::priority::breathe;
-use crate::stage::{Change, Table};
+use crate::tree::changes::{Change, ChangeTable};
 
 /// So many tables of about one size are joined.
 const JOINED: usize = 4;
@@ -30,7 +30,7 @@ pub(crate) struct MemTable {
 
 impl MemTable {
     /// A batch as it was drained.
-    pub fn new(table: &Table, hash: impl Fn(&[u8]) -> u64) -> MemTable {
+    pub fn new(table: &ChangeTable, hash: impl Fn(&[u8]) -> u64) -> MemTable {
         let seq = table.last_lsn;
         let mut rows = Builder::with_capacity(table.rows.len(), table.bytes);
         let mut hashes = Vec::with_capacity(table.rows.len());

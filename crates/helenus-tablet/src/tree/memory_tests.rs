@@ -5,7 +5,7 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
 use super::*;
-use crate::hooks::{CompactFilter, CompactionContext};
+use crate::data_model::{CompactFilter, CompactionContext};
 
 fn hash(key: &[u8]) -> u64 {
     key.iter().fold(7, |hash: u64, byte| {
@@ -14,13 +14,13 @@ fn hash(key: &[u8]) -> u64 {
 }
 
 fn batch(seq: u64, rows: impl IntoIterator<Item = (String, Change)>) -> MemTable {
-    let table = Table {
+    let table = ChangeTable {
         rows: rows
             .into_iter()
             .map(|(key, change)| (Bytes::from(key), change))
             .collect(),
         last_lsn: seq,
-        ..Table::default()
+        ..ChangeTable::default()
     };
     MemTable::new(&table, hash)
 }

@@ -5,25 +5,29 @@
 //! which hands rows up through many boxed iterators, one by one: blocks of SSTables are cached as they are read here ([`files`]), and
 //! looked into for one row ([`get`]) or merged ([`runs`]).
 
+pub(crate) mod block_cache;
+pub(crate) mod changes;
 mod files;
+pub(crate) mod filters;
+mod flush_source;
 mod get;
 mod memory;
 mod rows;
 mod runs;
-mod unflushed;
+pub(crate) mod sst_filter;
+mod sstable;
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use slatedb::DbSnapshot;
 
-pub(crate) use files::{Files, OpenTable, SsTables};
+pub(crate) use files::{Files, SsTables};
 pub(crate) use memory::MemTable;
 pub(crate) use rows::Rows;
 pub(crate) use runs::Runs;
 
-use crate::hooks::{HookError, Hooks};
-use crate::tablet::Tablet;
+use crate::data_model::{HookError, Hooks};
 use rows::Kind;
 
 /// The tree as readers see it at one moment.
@@ -128,23 +132,6 @@ impl Parts {
             return Ok((memory::join_due(tables, hooks)?, false));
         }
         Ok((memory::join_all(&tables, hooks)?, true))
-    }
-}
-
-/// Lets reads see a tablet's files as they change, until the tablet is closed.
-pub(crate) fn follow(tablet: &Arc<Tablet>) -> impl Future<Output = ()> + use<> {
-    let mut status = tablet.db.subscribe();
-    let tablet = Arc::downgrade(tablet);
-    async move {
-        while status.changed().await.is_ok() {
-            let Some(tablet) = tablet.upgrade() else {
-                return;
-            };
-            tablet.see_files();
-            if status.borrow_and_update().close_reason.is_some() {
-                return;
-            }
-        }
     }
 }
 

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use slatedb::FilterQuery;
 
-use super::files::{OpenTable, Table};
 use super::rows::{Kind, Rows};
 use super::{Parts, Tree, Versions};
+use crate::data_model::Hooks;
 use crate::error::{StoreError, from_slatedb};
-use crate::hooks::Hooks;
+use crate::tree::sstable::{OpenTable, Table};
 use crate::work;
 
 type Bounds = (Bound<Bytes>, Bound<Bytes>);

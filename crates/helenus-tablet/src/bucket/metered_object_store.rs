@@ -1,0 +1,216 @@
+//! What is asked of a bucket, counted: requests cost money, and bytes time.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use object_store::path::Path;
+use object_store::{
+    CopyOptions, Error, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
+    PutMultipartOptions, PutOptions, PutPayload, PutResult, RenameOptions, Result, UploadPart,
+};
+
+use crate::disk::checksummed_objects::Seals;
+
+/// Requests and bytes since the store was opened. Retries within the client count once.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct BucketStats {
+    pub gets: u64,
+    /// Parts of large objects too.
+    pub puts: u64,
+    /// However many pages each has.
+    pub lists: u64,
+    pub deletes: u64,
+    pub read_bytes: u64,
+    pub written_bytes: u64,
+}
+
+/// Counters of one bucket, or of two that belong together.
+#[derive(Debug, Default)]
+pub(crate) struct Requests {
+    gets: AtomicU64,
+    puts: AtomicU64,
+    lists: AtomicU64,
+    deletes: AtomicU64,
+    read_bytes: AtomicU64,
+    written_bytes: AtomicU64,
+}
+
+impl Requests {
+    pub fn read(&self) -> BucketStats {
+        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        BucketStats {
+            gets: get(&self.gets),
+            puts: get(&self.puts),
+            lists: get(&self.lists),
+            deletes: get(&self.deletes),
+            read_bytes: get(&self.read_bytes),
+            written_bytes: get(&self.written_bytes),
+        }
+    }
+
+    fn got(&self, bytes: u64) {
+        self.gets.fetch_add(1, Ordering::Relaxed);
+        self.read_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    fn put(&self, bytes: usize) {
+        self.puts.fetch_add(1, Ordering::Relaxed);
+        self.written_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    fn listed(&self) {
+        self.lists.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// For who wants to see each request (`log = "helenus_tablet::remote::counted=trace"`). A listing is shown when it begins.
+fn trace(kind: &str, location: &Path, began: Instant, error: Option<&Error>) {
+    let took_us = began.elapsed().as_micros();
+    let failed = error.is_some();
+    tracing::trace!(kind, %location, took_us, failed, "request");
+}
+
+/// A bucket whose requests are counted, and whose documents are sealed.
+#[derive(Debug)]
+pub(crate) struct Counted {
+    inner: Arc<dyn ObjectStore>,
+    requests: Arc<Requests>,
+    seals: Arc<Seals>,
+}
+
+impl Counted {
+    pub fn new(inner: Arc<dyn ObjectStore>, requests: Arc<Requests>, seals: Arc<Seals>) -> Counted {
+        Counted {
+            inner,
+            requests,
+            seals,
+        }
+    }
+}
+
+impl fmt::Display for Counted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.inner)
+    }
+}
+
+#[async_trait]
+impl ObjectStore for Counted {
+    async fn put_opts(&self, location: &Path, payload: PutPayload, opts: PutOptions) -> Result<PutResult> {
+        let payload = Seals::seal(location, payload);
+        self.requests.put(payload.content_length());
+        let began = Instant::now();
+        let result = self.inner.put_opts(location, payload, opts).await;
+        trace("PUT", location, began, result.as_ref().err());
+        result
+    }
+
+    async fn put_multipart_opts(
+        &self,
+        location: &Path,
+        opts: PutMultipartOptions,
+    ) -> Result<Box<dyn MultipartUpload>> {
+        let upload = self.inner.put_multipart_opts(location, opts).await?;
+        self.requests.put(0);
+        Ok(Box::new(CountedUpload {
+            inner: upload,
+            requests: self.requests.clone(),
+        }))
+    }
+
+    async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
+        let head = options.head;
+        let is_sealed = Seals::wants(location, &options);
+        let began = Instant::now();
+        let result = self.inner.get_opts(location, options).await;
+        let kind = if head { "HEAD" } else { "GET" };
+        trace(kind, location, began, result.as_ref().err());
+        let bytes = match &result {
+            // What its reader leaves unread is counted too.
+            Ok(got) if !head => got.range.end.saturating_sub(got.range.start),
+            _ => 0,
+        };
+        self.requests.got(bytes);
+        match is_sealed {
+            true => self.seals.open(result?).await,
+            false => result,
+        }
+    }
+
+    async fn get_ranges(&self, location: &Path, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        let result = self.inner.get_ranges(location, ranges).await;
+        let parts = result.as_deref().unwrap_or_default();
+        self.requests
+            .got(parts.iter().map(|part| part.len() as u64).sum());
+        result
+    }
+
+    fn delete_stream(&self, locations: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
+        let requests = self.requests.clone();
+        let counted = locations.inspect(move |_| {
+            requests.deletes.fetch_add(1, Ordering::Relaxed);
+        });
+        self.inner.delete_stream(counted.boxed())
+    }
+
+    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
+        self.requests.listed();
+        trace("LIST", prefix.unwrap_or(&Path::default()), Instant::now(), None);
+        self.inner.list(prefix)
+    }
+
+    fn list_with_offset(
+        &self,
+        prefix: Option<&Path>,
+        offset: &Path,
+    ) -> BoxStream<'static, Result<ObjectMeta>> {
+        self.requests.listed();
+        trace("LIST", offset, Instant::now(), None);
+        self.inner.list_with_offset(prefix, offset)
+    }
+
+    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
+        self.requests.listed();
+        self.inner.list_with_delimiter(prefix).await
+    }
+
+    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
+        self.requests.put(0);
+        self.inner.copy_opts(from, to, options).await
+    }
+
+    async fn rename_opts(&self, from: &Path, to: &Path, options: RenameOptions) -> Result<()> {
+        self.requests.put(0);
+        self.inner.rename_opts(from, to, options).await
+    }
+}
+
+#[derive(Debug)]
+struct CountedUpload {
+    inner: Box<dyn MultipartUpload>,
+    requests: Arc<Requests>,
+}
+
+#[async_trait]
+impl MultipartUpload for CountedUpload {
+    fn put_part(&mut self, data: PutPayload) -> UploadPart {
+        self.requests.put(data.content_length());
+        self.inner.put_part(data)
+    }
+
+    async fn complete(&mut self) -> Result<PutResult> {
+        self.requests.put(0);
+        self.inner.complete().await
+    }
+
+    async fn abort(&mut self) -> Result<()> {
+        self.inner.abort().await
+    }
+}

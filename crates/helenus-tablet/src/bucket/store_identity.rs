@@ -1,0 +1,258 @@
+//! What a store in a bucket is, and where: so that a copy of its objects is told from the store.
+//!
+//! The object `PLACE` holds the store's *identity*, a random id, and what binds it: the bucket, the prefix, and when the object
+//! that makes it a store was written, which an object store says by its own clock and which no copy shares. The endpoint is not
+//! among them: one store has many (a proxy's, a name's and its address').
+//! A copy holds the same `PLACE` and does not lie there: it is refused until `helenus adopt` has given it an identity of its own
+//! ([`super::restore_copy`]). A store of a version that knew no `PLACE` gets one when it is opened.
+
+use chrono::{DateTime, Utc};
+use object_store::path::Path;
+use object_store::{Error, ObjectStoreExt, PutMode, PutOptions};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::bucket::check::{explain, patiently};
+use crate::bucket::connection::{Bucket, FORMAT_NAME};
+use crate::error::StoreError;
+
+const NAME: &str = "PLACE";
+/// The newest format of the object that this code reads.
+const FORMAT: u64 = 1;
+
+/// The object.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Place {
+    format: u64,
+    pub identity: Uuid,
+    #[serde(flatten)]
+    spot: Spot,
+}
+
+/// Where the objects of a store lie.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Spot {
+    /// Empty where a folder holds the log: nodes may have it at different paths.
+    bucket: String,
+    prefix: String,
+    /// When the object that makes it a store was written, by the object store's clock.
+    made_s: i64,
+}
+
+impl Spot {
+    /// What of it is not as recorded, in words; none if the objects lie where they were made.
+    fn moved_from(&self, recorded: &Spot, anchor: &str) -> Option<String> {
+        if (&self.bucket, &self.prefix) != (&recorded.bucket, &recorded.prefix) {
+            return Some(format!(
+                "it belongs to bucket \"{}\", prefix \"{}\"",
+                recorded.bucket, recorded.prefix
+            ));
+        }
+        let time = |seconds| {
+            let time = DateTime::<Utc>::from_timestamp(seconds, 0);
+            time.map_or_else(|| "some other time".to_owned(), |time| time.to_rfc3339())
+        };
+        (self.made_s != recorded.made_s).then(|| {
+            format!(
+                "its object {anchor} was written at {}, that of the store at {}: it was copied there, or restored",
+                time(self.made_s),
+                time(recorded.made_s)
+            )
+        })
+    }
+}
+
+/// A place in an object store that can be bound: that of a store or of a log, with the object that makes it one.
+pub(crate) struct Bindable<'a> {
+    pub bucket: &'a Bucket,
+    /// Below which `PLACE` lies.
+    pub folder: Path,
+    pub anchor: Path,
+}
+
+/// What is found at such a place.
+pub(crate) struct Found {
+    pub place: Option<Place>,
+    spot: Spot,
+    /// Why it is a copy, if it is one.
+    pub copied: Option<String>,
+}
+
+impl<'a> Bindable<'a> {
+    /// A store.
+    pub fn store(bucket: &'a Bucket) -> Bindable<'a> {
+        Bindable {
+            bucket,
+            folder: Path::default(),
+            anchor: Path::from(FORMAT_NAME),
+        }
+    }
+
+    fn path(&self) -> Path {
+        self.folder.clone().join(NAME)
+    }
+
+    /// The identity that is bound here; `proposed` is bound if there is none.
+    ///
+    /// # Errors
+    /// What is bound here belongs elsewhere.
+    pub async fn identity(&self, proposed: Uuid) -> Result<Uuid, StoreError> {
+        let mut found = self.find().await?;
+        if found.place.is_none() {
+            if self.write(&found, proposed, PutMode::Create).await? {
+                return Ok(proposed);
+            }
+            // Another node was faster.
+            found = self.find().await?;
+        }
+        match (found.place, found.copied) {
+            (Some(place), None) => Ok(place.identity),
+            (Some(place), Some(why)) => Err(self.refuse(&place, &why)),
+            (None, _) => Err(StoreError::Corrupt {
+                file: format!("{}/{}", self.bucket.url, self.path()),
+                detail: "it was there, and is gone".into(),
+            }),
+        }
+    }
+
+    pub async fn find(&self) -> Result<Found, StoreError> {
+        let bucket = self.bucket;
+        let (anchor, path) = (&self.anchor, &self.path());
+        let read = async {
+            let place = match bucket.store.get(path).await {
+                Ok(found) => Some(found.bytes().await?),
+                Err(Error::NotFound { .. }) => None,
+                Err(error) => return Err(error),
+            };
+            Ok((place, bucket.store.head(anchor).await?))
+        };
+        let found = patiently(bucket, read).await?;
+        let (place, anchor) = found.map_err(|error| explain(bucket, &error))?;
+        let place = place.map(|bytes| self.decode(&bytes)).transpose()?;
+        let (name, prefix) = location(bucket);
+        let spot = Spot {
+            bucket: name,
+            prefix,
+            made_s: anchor.last_modified.timestamp(),
+        };
+        let copied = place
+            .as_ref()
+            .and_then(|place| spot.moved_from(&place.spot, self.anchor.as_ref()));
+        Ok(Found { place, spot, copied })
+    }
+
+    /// Binds an identity to what was found; false if another process did so first.
+    pub async fn write(&self, found: &Found, identity: Uuid, mode: PutMode) -> Result<bool, StoreError> {
+        let place = Place {
+            format: FORMAT,
+            identity,
+            spot: found.spot.clone(),
+        };
+        let mut bytes = serde_json::to_vec_pretty(&place).unwrap_or_default();
+        bytes.push(b'\n');
+        let options = PutOptions {
+            mode,
+            ..PutOptions::default()
+        };
+        let path = self.path();
+        let put = self.bucket.store.put_opts(&path, bytes.into(), options);
+        match patiently(self.bucket, put).await? {
+            Ok(_) => Ok(true),
+            Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => Ok(false),
+            Err(error) => Err(explain(self.bucket, &error)),
+        }
+    }
+
+    fn decode(&self, bytes: &[u8]) -> Result<Place, StoreError> {
+        let place: Place = serde_json::from_slice(bytes).map_err(|error| StoreError::Corrupt {
+            file: format!("{}/{}", self.bucket.url, self.path()),
+            detail: error.to_string(),
+        })?;
+        match place.format > FORMAT {
+            true => Err(StoreError::NewerFormat {
+                found: place.format,
+                supported: FORMAT,
+            }),
+            false => Ok(place),
+        }
+    }
+
+    fn refuse(&self, place: &Place, why: &str) -> StoreError {
+        let Bucket { url, setting, .. } = self.bucket;
+        StoreError::InvalidConfig(format!(
+            "{setting} = \"{url}\": this is a copy of store {}: {why}. No copy is opened as the store that it was made of; make it a store \
+             of its own, with no node running on it:  helenus adopt --store {}",
+            place.identity,
+            match *setting {
+                "store" => url.as_str(),
+                _ => "URL --log-store URL",
+            }
+        ))
+    }
+}
+
+/// The bucket's name and the prefix in it, however its URL is spelled.
+fn location(bucket: &Bucket) -> (String, String) {
+    let url = &bucket.url;
+    if url.scheme() == "file" {
+        return Default::default();
+    }
+    // Of abfss://container@account.dfs… the container.
+    let name = match url.username() {
+        "" => url.host_str().unwrap_or_default(),
+        container => container,
+    };
+    let parts: Vec<&str> = url.path().split('/').filter(|part| !part.is_empty()).collect();
+    let prefix = Path::from_url_path(parts.join("/")).unwrap_or_default();
+    (name.to_owned(), prefix.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    fn spot(text: &str) -> (String, String) {
+        let url = url::Url::parse(text).unwrap();
+        let store = Arc::new(object_store::memory::InMemory::new());
+        location(&Bucket {
+            url,
+            setting: "store",
+            store,
+            requests: Arc::default(),
+            seals: Arc::default(),
+        })
+    }
+
+    #[test]
+    fn a_place_is_one_however_its_url_is_spelled() {
+        let same = ["s3://b/a/c", "s3://b/a/c/", "s3a://b/a/c", "s3://b//a/c"];
+        for url in same {
+            assert_eq!(spot(url), ("b".to_owned(), "a/c".to_owned()), "{url}");
+        }
+        assert_eq!(spot("gs://b"), ("b".to_owned(), String::new()));
+        assert_eq!(
+            spot("abfss://box@account.dfs.core.windows.net/p"),
+            ("box".to_owned(), "p".to_owned())
+        );
+    }
+
+    #[test]
+    fn a_copy_lies_elsewhere_or_is_younger() {
+        let spot = |bucket: &str, made_s| Spot {
+            bucket: bucket.into(),
+            prefix: "p".into(),
+            made_s,
+        };
+        let store = spot("b", 1_000_000_000);
+        assert_eq!(store.moved_from(&store, "FORMAT"), None);
+        let elsewhere = spot("copy", 1_000_000_000).moved_from(&store, "FORMAT").unwrap();
+        assert!(elsewhere.contains("bucket \"b\", prefix \"p\""), "{elsewhere}");
+        let restored = spot("b", 1_000_000_060).moved_from(&store, "FORMAT").unwrap();
+        assert!(
+            restored.contains("2001-09-09T01:47:40") && restored.contains("2001-09-09T01:46:40"),
+            "{restored}"
+        );
+    }
+}

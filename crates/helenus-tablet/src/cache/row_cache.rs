@@ -1,0 +1,410 @@
+//! Merged rows by key, written through: what is read or written again costs no walk of the LSM tree.
+//!
+//! One writer (the log's thread, as it stages a group) and any number of readers. The writer folds each operation into the row if it
+//! is cached; no reader's miss that began before is filled in, since what it read may be older.
+//!
+//! A row is as it is stored: what the deletions in its partition's header cover is in it. It counts only while the [`Fence`] of its partition stands
+//! as it stood when the row was read.
+//!
+//! Eviction is SIEVE: a hit marks the row; a hand that walks from old to new rows evicts the first unmarked one. One pass over much
+//! data does not displace the rows that are read again.
+
+use std::hash::BuildHasher;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use hashbrown::{DefaultHashBuilder, HashTable};
+use parking_lot::Mutex;
+
+use crate::cache::generations::Fence;
+
+const SHARDS: usize = 64;
+/// Keys of a shard share this many versions; a version keeps fills out that began before one of its keys was written.
+const VERSIONS: usize = 128;
+/// What an entry takes beside its key and value.
+const ENTRY_OVERHEAD: usize = 128;
+const NIL: u32 = u32::MAX;
+/// A row is written whole when it is at most this much larger than the operation…
+const WHOLE_FACTOR: usize = 4;
+const WHOLE_SLACK: usize = 256;
+/// …or when so many operations lie above its last whole value in the tree.
+const OPERANDS_MAX: u32 = 32;
+
+/// What the row cache has done and holds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RowCacheStats {
+    pub hits: u64,
+    pub misses: u64,
+    pub rows: u64,
+    pub bytes: u64,
+    pub capacity_bytes: u64,
+}
+
+/// The answer to a reader.
+pub(crate) enum Lookup {
+    /// The merged row; `None` is known to be absent.
+    Hit(Option<Bytes>),
+    /// Read the tree, then hand the ticket back with what was found.
+    Miss(Ticket),
+}
+
+/// Leave to fill in what a miss found, void if the key was written meanwhile.
+pub(crate) struct Ticket {
+    hash: u64,
+    version: u32,
+    fence: Fence,
+}
+
+/// What became of an operation in the cache.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Folded {
+    /// The row is not cached.
+    Unknown,
+    /// It was folded into the cached row, which is much larger than the operation.
+    Cached,
+    /// The cached row, the operation in it, that should be written whole.
+    Whole(Bytes),
+}
+
+/// What [`RowCache::peek`] finds.
+pub(crate) struct Peeked {
+    pub value: Option<Bytes>,
+    operands: u32,
+}
+
+impl Peeked {
+    /// Whether the row should be written whole once an operation of that length has made it `value`.
+    pub fn is_whole(&self, value: &Bytes, operand_len: usize) -> bool {
+        is_whole(value, operand_len, self.operands + 1)
+    }
+}
+
+/// Whether a row should be written whole after an operation, the so-many-th since it last was.
+fn is_whole(value: &Bytes, operand_len: usize, operands: u32) -> bool {
+    value.len() <= WHOLE_FACTOR * operand_len + WHOLE_SLACK || operands > OPERANDS_MAX
+}
+
+struct Slot {
+    key: Bytes,
+    value: Option<Bytes>,
+    hash: u64,
+    /// Where the partition's fence stood when the row was read.
+    fence: Fence,
+    operands: u32,
+    visited: bool,
+    newer: u32,
+    older: u32,
+}
+
+impl Slot {
+    fn bytes(&self) -> usize {
+        ENTRY_OVERHEAD + self.key.len() + self.value.as_ref().map_or(0, Bytes::len)
+    }
+}
+
+struct Shard {
+    table: HashTable<u32>,
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    newest: u32,
+    oldest: u32,
+    hand: u32,
+    bytes: usize,
+    capacity: usize,
+    versions: [u32; VERSIONS],
+}
+
+pub(crate) struct RowCache {
+    shards: Box<[Mutex<Shard>]>,
+    hasher: DefaultHashBuilder,
+    capacity: u64,
+    hits: AtomicU64,
+    misses: AtomicU64,
+}
+
+impl RowCache {
+    pub fn new(capacity: u64) -> Self {
+        let shards = (0..SHARDS)
+            .map(|_| Mutex::new(Shard::new(capacity as usize / SHARDS)))
+            .collect();
+        RowCache {
+            shards,
+            hasher: DefaultHashBuilder::default(),
+            capacity,
+            hits: AtomicU64::new(0),
+            misses: AtomicU64::new(0),
+        }
+    }
+
+    pub fn hash(&self, key: &[u8]) -> u64 {
+        self.hasher.hash_one(key)
+    }
+
+    fn shard(&self, hash: u64) -> &Mutex<Shard> {
+        // The table uses the low and the top seven bits; the shard is chosen by others.
+        &self.shards[(hash >> 32) as usize % SHARDS]
+    }
+
+    /// Looks for a row of a partition whose fence stands there.
+    pub fn lookup(&self, key: &[u8], fence: Fence) -> Lookup {
+        let hash = self.hash(key);
+        let mut shard = self.shard(hash).lock();
+        if let Some(index) = shard.find_behind(fence, hash, key) {
+            let slot = &mut shard.slots[index as usize];
+            slot.visited = true;
+            let value = slot.value.clone();
+            drop(shard);
+            self.hits.fetch_add(1, Ordering::Relaxed);
+            return Lookup::Hit(value);
+        }
+        let version = *shard.version(hash);
+        drop(shard);
+        self.misses.fetch_add(1, Ordering::Relaxed);
+        Lookup::Miss(Ticket { hash, version, fence })
+    }
+
+    /// Keeps what a miss found, unless the key may have been written since. `fence` is where the partition's stands now.
+    pub fn fill(&self, ticket: &Ticket, key: &[u8], value: Option<&Bytes>, fence: Fence) {
+        if fence == Fence::Closed || fence != ticket.fence {
+            return;
+        }
+        let mut shard = self.shard(ticket.hash).lock();
+        if *shard.version(ticket.hash) == ticket.version {
+            shard.insert(ticket.hash, key, value, fence);
+        }
+    }
+
+    /// Folds an operation into the row, if it is cached. `merge` gives the row with the operation in it, or nothing if that fails:
+    /// then the row is cached no more.
+    pub fn fold(
+        &self,
+        hash: u64,
+        key: &[u8],
+        operand: &Bytes,
+        fence: Fence,
+        merge: impl FnOnce(&Bytes) -> Option<Bytes>,
+    ) -> Folded {
+        let mut shard = self.shard(hash).lock();
+        shard.pass(hash);
+        let Some(index) = shard.find_behind(fence, hash, key) else {
+            return Folded::Unknown;
+        };
+        let slot = &mut shard.slots[index as usize];
+        slot.visited = true;
+        let merged = match &slot.value {
+            None => Some(operand.clone()),
+            Some(value) => merge(value),
+        };
+        let Some(value) = merged else {
+            shard.remove(index);
+            return Folded::Unknown;
+        };
+        let operands = slot.operands + 1;
+        if is_whole(&value, operand.len(), operands) {
+            shard.replace(index, value.clone(), 0);
+            Folded::Whole(value)
+        } else {
+            shard.replace(index, value, operands);
+            Folded::Cached
+        }
+    }
+
+    /// Forgets what has been written to, and keeps it from being filled in by who read it before; but what is known to be absent stays.
+    pub fn forget(&self, key: &[u8]) {
+        let hash = self.hash(key);
+        let mut shard = self.shard(hash).lock();
+        shard.pass(hash);
+        let found = shard.find(hash, key);
+        if let Some(index) = found.filter(|&index| shard.slots[index as usize].value.is_some()) {
+            shard.remove(index);
+        }
+    }
+
+    /// Forgets a row that is written late: a tombstone in it may be one that the files no longer have.
+    pub fn remove(&self, hash: u64, key: &[u8]) {
+        let mut shard = self.shard(hash).lock();
+        shard.pass(hash);
+        if let Some(index) = shard.find(hash, key) {
+            shard.remove(index);
+        }
+    }
+
+    /// Forgets all, and keeps out what was read before.
+    pub fn clear(&self) {
+        for shard in &self.shards {
+            let mut shard = shard.lock();
+            let versions = shard.versions.map(|version| version.wrapping_add(1));
+            *shard = Shard {
+                versions,
+                ..Shard::new(shard.capacity)
+            };
+        }
+    }
+
+    /// The row as it is cached (`None` in it: known to be absent), for a writer that has yet to make the write durable.
+    pub fn peek(&self, hash: u64, key: &[u8], fence: Fence) -> Option<Peeked> {
+        let mut shard = self.shard(hash).lock();
+        let index = shard.find_behind(fence, hash, key)?;
+        let slot = shard.slots.get(index as usize)?;
+        Some(Peeked {
+            value: slot.value.clone(),
+            operands: slot.operands,
+        })
+    }
+
+    pub fn stats(&self) -> RowCacheStats {
+        let mut stats = RowCacheStats {
+            hits: self.hits.load(Ordering::Relaxed),
+            misses: self.misses.load(Ordering::Relaxed),
+            capacity_bytes: self.capacity,
+            ..RowCacheStats::default()
+        };
+        for shard in &self.shards {
+            let shard = shard.lock();
+            stats.rows += shard.table.len() as u64;
+            stats.bytes += shard.bytes as u64;
+        }
+        stats
+    }
+}
+
+impl Shard {
+    fn new(capacity: usize) -> Self {
+        Shard {
+            table: HashTable::new(),
+            slots: Vec::new(),
+            free: Vec::new(),
+            newest: NIL,
+            oldest: NIL,
+            hand: NIL,
+            bytes: 0,
+            capacity,
+            versions: [0; VERSIONS],
+        }
+    }
+
+    /// Counts the writes of some keys.
+    fn version(&mut self, hash: u64) -> &mut u32 {
+        &mut self.versions[(hash >> 40) as usize % VERSIONS]
+    }
+
+    /// Keeps out the fills that began before.
+    fn pass(&mut self, hash: u64) {
+        let version = self.version(hash);
+        *version = version.wrapping_add(1);
+    }
+
+    /// The row, if its partition's fence still stands where it stood; forgets it otherwise.
+    fn find_behind(&mut self, fence: Fence, hash: u64, key: &[u8]) -> Option<u32> {
+        let index = self.find(hash, key)?;
+        if fence == Fence::Closed || self.slots[index as usize].fence != fence {
+            self.remove(index);
+            return None;
+        }
+        Some(index)
+    }
+
+    fn find(&self, hash: u64, key: &[u8]) -> Option<u32> {
+        self.table
+            .find(hash, |&index| self.slots[index as usize].key == key)
+            .copied()
+    }
+
+    fn insert(&mut self, hash: u64, key: &[u8], value: Option<&Bytes>, fence: Fence) {
+        if let Some(index) = self.find(hash, key) {
+            self.remove(index);
+        }
+        // Copies: what the tree returns is a slice of a whole block.
+        let slot = Slot {
+            key: Bytes::copy_from_slice(key),
+            value: value.map(|value| Bytes::copy_from_slice(value)),
+            hash,
+            fence,
+            operands: 0,
+            visited: false,
+            newer: NIL,
+            older: self.newest,
+        };
+        let bytes = slot.bytes();
+        if bytes > self.capacity / 8 {
+            return;
+        }
+        self.bytes += bytes;
+        let index = match self.free.pop() {
+            Some(index) => {
+                self.slots[index as usize] = slot;
+                index
+            }
+            None => {
+                self.slots.push(slot);
+                (self.slots.len() - 1) as u32
+            }
+        };
+        match self.newest {
+            NIL => self.oldest = index,
+            newest => self.slots[newest as usize].newer = index,
+        }
+        self.newest = index;
+        let slots = &self.slots;
+        self.table
+            .insert_unique(hash, index, |&other| slots[other as usize].hash);
+        self.evict();
+    }
+
+    fn replace(&mut self, index: u32, value: Bytes, operands: u32) {
+        let slot = &mut self.slots[index as usize];
+        self.bytes -= slot.bytes();
+        slot.value = Some(value);
+        slot.operands = operands;
+        let bytes = slot.bytes();
+        self.bytes += bytes;
+        if bytes > self.capacity / 8 {
+            self.remove(index);
+        } else {
+            self.evict();
+        }
+    }
+
+    fn remove(&mut self, index: u32) {
+        let slot = &mut self.slots[index as usize];
+        self.bytes -= slot.bytes();
+        let (newer, older, hash) = (slot.newer, slot.older, slot.hash);
+        slot.key = Bytes::new();
+        slot.value = None;
+        match newer {
+            NIL => self.newest = older,
+            newer => self.slots[newer as usize].older = older,
+        }
+        match older {
+            NIL => self.oldest = newer,
+            older => self.slots[older as usize].newer = newer,
+        }
+        if self.hand == index {
+            self.hand = newer;
+        }
+        if let Ok(entry) = self.table.find_entry(hash, |&other| other == index) {
+            entry.remove();
+        }
+        self.free.push(index);
+    }
+
+    fn evict(&mut self) {
+        while self.bytes > self.capacity {
+            let mut at = if self.hand == NIL { self.oldest } else { self.hand };
+            if at == NIL {
+                return;
+            }
+            while self.slots[at as usize].visited {
+                self.slots[at as usize].visited = false;
+                let newer = self.slots[at as usize].newer;
+                at = if newer == NIL { self.oldest } else { newer };
+            }
+            self.hand = at;
+            self.remove(at);
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "row_cache_tests.rs"]
+mod tests;

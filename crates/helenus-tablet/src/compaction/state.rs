@@ -1,0 +1,365 @@
+//! What is known of a tablet's compactions, shared by those who read, schedule and compact.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use hashbrown::hash_map::Entry as Slot;
+use hashbrown::{HashMap, HashSet};
+use parking_lot::Mutex;
+use slatedb::compactor::{CompactionSpec, CompactorStateView, SourceId};
+use slatedb::manifest::{SortedRun, SsTableId};
+use tokio::sync::{Notify, RwLock, watch};
+
+use super::write_times::WriteTimes;
+use crate::cache::generations::{Fences, Place};
+
+/// Counts of one compaction's output, added to by each of its parts.
+#[derive(Debug, Default)]
+pub(crate) struct Facts {
+    pub rows: AtomicU64,
+    /// Rows of which nothing is alive, kept for what they delete.
+    pub dead: AtomicU64,
+    /// About as many rows as there are with an older version below.
+    pub covering: AtomicU64,
+    /// The greatest sequence number of its inputs; 0 is unknown.
+    pub newest_seq: AtomicU64,
+    /// Time spent, in ns.
+    pub busy_nanos: AtomicU64,
+}
+
+impl Facts {
+    pub fn add(&self, rows: u64, dead: u64, covering: u64) {
+        self.rows.fetch_add(rows, Ordering::Relaxed);
+        self.dead.fetch_add(dead, Ordering::Relaxed);
+        self.covering.fetch_add(covering, Ordering::Relaxed);
+    }
+
+    fn busy(&self) -> Duration {
+        Duration::from_nanos(self.busy_nanos.load(Ordering::Relaxed))
+    }
+}
+
+/// A compaction from its proposal to its end.
+pub(crate) struct Job {
+    pub facts: Arc<Facts>,
+    /// The runs older than the output; unknown while another compaction may add one.
+    pub older: Option<Arc<[SortedRun]>>,
+    pub input_bytes: u64,
+    /// What is not in the inputs and newer than them has greater sequence numbers than this; unknown where it is not.
+    pub newest_seq: Option<u64>,
+    /// The tables of the destination before, to tell whether the job came to its end.
+    before: Vec<SsTableId>,
+    /// The fences that it keeps closed.
+    closed: Mutex<Closed>,
+}
+
+/// What a compaction keeps closed.
+#[derive(Default)]
+struct Closed {
+    places: HashSet<Place>,
+    /// What it forgets was partly decided on by an earlier process.
+    all: bool,
+}
+
+/// When the last compaction ended, and how long it worked.
+#[derive(Clone, Copy)]
+struct Last {
+    ended: Instant,
+    took: Duration,
+}
+
+#[derive(Default)]
+struct State {
+    jobs: HashMap<u32, Arc<Job>>,
+    /// Of the runs that were written since the tablet was opened.
+    runs: HashMap<u32, Arc<Facts>>,
+    last: Option<Last>,
+    /// Jobs that are over, each with the manifest that has what they wrote, until readers have that.
+    unseen: Vec<(u64, Arc<Job>)>,
+    /// Jobs of an earlier process are yet to be looked for.
+    may_adopt: bool,
+}
+
+/// What slices of partitions have met since the tablet was opened.
+#[derive(Debug, Default)]
+pub(crate) struct Reads {
+    pub slices: AtomicU64,
+    pub live: AtomicU64,
+    pub dead: AtomicU64,
+}
+
+impl Reads {
+    pub fn add(&self, live: u64, dead: u64) {
+        self.slices.fetch_add(1, Ordering::Relaxed);
+        self.live.fetch_add(live, Ordering::Relaxed);
+        if dead > 0 {
+            self.dead.fetch_add(dead, Ordering::Relaxed);
+        }
+    }
+}
+
+/// One tablet's.
+#[derive(Default)]
+pub(crate) struct Compactions {
+    pub reads: Reads,
+    /// Reads pass too much that is dead: what is young is to be compacted, and then perhaps all.
+    asked_young: AtomicBool,
+    asked_all: AtomicBool,
+    asked: Notify,
+    /// No more compactions are to be begun.
+    is_over: watch::Sender<bool>,
+    /// When the compactor looked last there was nothing to compact, and nothing was under way.
+    is_idle: AtomicBool,
+    ended: AtomicU64,
+    state: Mutex<State>,
+    pub write_times: WriteTimes,
+    /// Late writes under way read it; a compaction writes it before it decides on anything.
+    pub late: Arc<RwLock<()>>,
+    pub fences: Fences,
+}
+
+impl Compactions {
+    /// A compactor is about to begin. It may go on with compactions of an earlier process, of which nothing is known.
+    pub fn start(&self) {
+        if !std::mem::replace(&mut self.state.lock().may_adopt, true) {
+            self.fences.close_all();
+        }
+    }
+
+    /// A job forgets a deletion that covers other rows of a partition.
+    pub fn uncover(&self, job: &Job, place: Place) {
+        if job.closed.lock().places.insert(place) {
+            self.fences.close(place);
+        }
+    }
+
+    /// Readers have that manifest, or a later one.
+    pub fn seen(&self, manifest: u64) {
+        let mut state = self.state.lock();
+        state.unseen.retain(|(from, job)| {
+            let is_seen = *from <= manifest;
+            if is_seen {
+                self.open(job);
+            }
+            !is_seen
+        });
+    }
+
+    /// Opens what the job has closed.
+    fn open(&self, job: &Job) {
+        let closed = std::mem::take(&mut *job.closed.lock());
+        closed.places.iter().for_each(|place| self.fences.open(*place));
+        if closed.all {
+            self.fences.open_all();
+        }
+    }
+
+    /// Asks for compactions because of what reads pass.
+    pub fn ask(&self) {
+        self.asked_all.store(true, Ordering::Release);
+        self.asked_young.store(true, Ordering::Release);
+        self.asked.notify_one();
+    }
+
+    /// Waits until compactions are asked for.
+    pub async fn asked(&self) {
+        self.asked.notified().await;
+    }
+
+    /// The tablet is about to be another's: its compactor is to stop.
+    pub fn end(&self) {
+        self.is_over.send_replace(true);
+    }
+
+    /// Waits until no more compactions are to be begun.
+    pub async fn over(&self) {
+        // It lives as long as this does.
+        let _ = self.is_over.subscribe().wait_for(|is_over| *is_over).await;
+    }
+
+    pub fn is_idle(&self) -> bool {
+        self.is_idle.load(Ordering::Acquire)
+    }
+
+    pub fn set_idle(&self, is_idle: bool) {
+        self.is_idle.store(is_idle, Ordering::Release);
+    }
+
+    /// True once after it was asked for.
+    pub fn take_asked_young(&self) -> bool {
+        self.asked_young.swap(false, Ordering::AcqRel)
+    }
+
+    /// True once after it was asked for.
+    pub fn take_asked_all(&self) -> bool {
+        self.asked_all.swap(false, Ordering::AcqRel)
+    }
+
+    /// True if nothing runs, and so much time has passed since the last compaction that no more than a third is spent on them.
+    pub fn is_rested(&self, least: Duration) -> bool {
+        let state = self.state.lock();
+        state.jobs.is_empty()
+            && state
+                .last
+                .is_none_or(|last| last.ended.elapsed() >= (last.took * 2).max(least))
+    }
+
+    /// How many compactions have ended.
+    pub fn ended(&self) -> u64 {
+        self.ended.load(Ordering::Relaxed)
+    }
+
+    /// What is known of a run.
+    pub fn run(&self, id: u32) -> Option<Arc<Facts>> {
+        self.state.lock().runs.get(&id).cloned()
+    }
+
+    /// The job with that destination.
+    pub fn job(&self, destination: u32) -> Option<Arc<Job>> {
+        self.state.lock().jobs.get(&destination).cloned()
+    }
+
+    /// Takes note of a proposal that was made on `view`. `is_alone` says that no other compaction is under way.
+    pub fn propose(&self, spec: &CompactionSpec, view: &CompactorStateView, is_alone: bool) {
+        let Some(destination) = spec.destination() else {
+            return;
+        };
+        let manifest = view.manifest();
+        let runs = manifest.compacted();
+        let input_bytes = spec
+            .sources()
+            .iter()
+            .map(|source| match source {
+                SourceId::SortedRun(id) => runs
+                    .iter()
+                    .filter(|run| run.id == *id)
+                    .map(SortedRun::estimate_size)
+                    .sum::<u64>(),
+                SourceId::SstView(id) => manifest
+                    .l0()
+                    .iter()
+                    .filter(|table| table.id == *id)
+                    .map(|table| table.estimate_size())
+                    .sum(),
+            })
+            .sum();
+        // Runs are numbered by age, and compactions only join neighbours. A run that another compaction is about to add could
+        // have a number below this one's only if both took files of level 0.
+        let older = (is_alone || !spec.has_l0_sources()).then(|| {
+            runs.iter()
+                .filter(|run| run.id < destination)
+                .cloned()
+                .collect::<Arc<[SortedRun]>>()
+        });
+        let mut state = self.state.lock();
+        let job = Job {
+            facts: Arc::default(),
+            older,
+            input_bytes,
+            newest_seq: state.newest_seq_of(spec, view),
+            before: tables_of(runs, destination),
+            closed: Mutex::default(),
+        };
+        state.jobs.insert(destination, Arc::new(job));
+    }
+
+    /// Forgets the jobs that are over; what they wrote is known from now on.
+    pub fn update(&self, view: &CompactorStateView) {
+        let runs = view.manifest().compacted();
+        let is_active = |destination: u32| {
+            view.compactions().is_some_and(|compactions| {
+                compactions
+                    .recent_compactions()
+                    .any(|job| job.active() && job.spec().destination() == Some(destination))
+            })
+        };
+        self.write_times.flushed(view.manifest().last_l0_seq());
+        let mut state = self.state.lock();
+        if std::mem::replace(&mut state.may_adopt, false) {
+            self.adopt(&mut state, view);
+            self.fences.open_all();
+        }
+        let State {
+            jobs,
+            runs: known,
+            last,
+            unseen,
+            ..
+        } = &mut *state;
+        jobs.retain(|destination, job| {
+            if is_active(*destination) {
+                return true;
+            }
+            if tables_of(runs, *destination) != job.before {
+                known.insert(*destination, job.facts.clone());
+            }
+            unseen.push((view.manifest().id(), job.clone()));
+            self.ended.fetch_add(1, Ordering::Relaxed);
+            *last = Some(Last {
+                ended: Instant::now(),
+                took: job.facts.busy(),
+            });
+            false
+        });
+        known.retain(|id, _| runs.iter().any(|run| run.id == *id));
+    }
+
+    /// Takes over the jobs that an earlier process began: what they have written may lack deletions, nobody knows of which partitions.
+    fn adopt(&self, state: &mut State, view: &CompactorStateView) {
+        let jobs = view
+            .compactions()
+            .into_iter()
+            .flat_map(|jobs| jobs.recent_compactions());
+        for destination in jobs
+            .filter(|job| job.active())
+            .filter_map(|job| job.spec().destination())
+        {
+            if let Slot::Vacant(vacant) = state.jobs.entry(destination) {
+                self.fences.close_all();
+                vacant.insert(Arc::new(Job {
+                    facts: Arc::default(),
+                    older: None,
+                    input_bytes: 0,
+                    newest_seq: None,
+                    before: tables_of(view.manifest().compacted(), destination),
+                    closed: Mutex::new(Closed {
+                        all: true,
+                        ..Closed::default()
+                    }),
+                }));
+            }
+        }
+    }
+}
+
+impl State {
+    /// The sequence number that all which is newer than a compaction's inputs is above.
+    fn newest_seq_of(&self, spec: &CompactionSpec, view: &CompactorStateView) -> Option<u64> {
+        let manifest = view.manifest();
+        let newest = match (manifest.l0().iter().next(), manifest.compacted().first()) {
+            (Some(table), _) => SourceId::SstView(table.id),
+            (None, Some(run)) => SourceId::SortedRun(run.id),
+            (None, None) => return None,
+        };
+        if spec.sources().contains(&newest) {
+            return Some(manifest.last_l0_seq());
+        }
+        let newest_run = spec.sources().iter().find_map(|source| match source {
+            SourceId::SortedRun(id) => Some(*id),
+            SourceId::SstView(_) => None,
+        });
+        if spec.has_l0_sources() {
+            return None;
+        }
+        let seq = self.runs.get(&newest_run?)?.newest_seq.load(Ordering::Relaxed);
+        (seq > 0).then_some(seq)
+    }
+}
+
+fn tables_of(runs: &[SortedRun], id: u32) -> Vec<SsTableId> {
+    runs.iter()
+        .filter(|run| run.id == id)
+        .flat_map(|run| run.sst_views().iter().map(|view| view.sst.id))
+        .collect()
+}

@@ -1,0 +1,203 @@
+//! Writes SSTables to a local disk bit by bit.
+//!
+//! A disk takes its syncs one after the other. A file of tens of megabytes that is synced when it is complete holds up the log's syncs,
+//! and with them every writer, for as long as all of it takes; one that is synced as it grows holds them up for a moment at a time.
+
+use std::fmt;
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use object_store::{MultipartUpload, PutPayload, PutResult, Result, UploadPart};
+
+use crate::disk::durable_file::sync_folder;
+
+/// How much is written between two syncs, in bytes.
+const STRIDE: usize = 512 << 10;
+
+/// A file under a name of its own until it is complete.
+pub(crate) struct Staged {
+    file: File,
+    staged: PathBuf,
+    path: PathBuf,
+    fsync: bool,
+}
+
+impl Staged {
+    /// Begins the file that is to be at `path`.
+    pub fn begin(path: PathBuf, fsync: bool) -> io::Result<Staged> {
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder)?;
+        }
+        for number in 1u32.. {
+            let mut name = path.as_os_str().to_owned();
+            name.push(format!("#{number}"));
+            let staged = PathBuf::from(name);
+            match OpenOptions::new().write(true).create_new(true).open(&staged) {
+                Ok(file) => {
+                    return Ok(Staged {
+                        file,
+                        staged,
+                        path,
+                        fsync,
+                    });
+                }
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(ErrorKind::AlreadyExists.into())
+    }
+
+    fn write(&self, payload: &PutPayload, mut offset: u64) -> io::Result<()> {
+        let mut stride = Vec::with_capacity(STRIDE.min(payload.content_length()));
+        for mut bytes in payload.iter().map(|bytes| bytes.as_ref()) {
+            while !bytes.is_empty() {
+                let (part, rest) = bytes.split_at(bytes.len().min(STRIDE - stride.len()));
+                stride.extend_from_slice(part);
+                bytes = rest;
+                if stride.len() == STRIDE {
+                    self.file.write_all_at(&stride, offset)?;
+                    offset += STRIDE as u64;
+                    stride.clear();
+                    if self.fsync {
+                        self.file.sync_data()?;
+                    }
+                }
+            }
+        }
+        // Less than a stride: what syncs next syncs it too.
+        self.file.write_all_at(&stride, offset)
+    }
+
+    /// Gives the file its name, with all of it on disk.
+    fn finish(&self) -> io::Result<()> {
+        if self.fsync {
+            self.file.sync_all()?;
+        }
+        std::fs::rename(&self.staged, &self.path)?;
+        match self.path.parent() {
+            Some(folder) if self.fsync => sync_folder(folder),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Drop for Staged {
+    fn drop(&mut self) {
+        // Gone already if the file got its name.
+        let _ = std::fs::remove_file(&self.staged);
+    }
+}
+
+/// Writes the whole file at `path`.
+pub(crate) async fn put(path: PathBuf, payload: PutPayload, fsync: bool) -> Result<PutResult> {
+    blocking(path.clone(), move || {
+        let staged = Staged::begin(path, fsync)?;
+        staged.write(&payload, 0)?;
+        staged.finish()
+    })
+    .await?;
+    Ok(done())
+}
+
+/// A file that is written in parts.
+pub(crate) struct StagedUpload {
+    staged: Option<Arc<Staged>>,
+    path: PathBuf,
+    offset: u64,
+}
+
+impl StagedUpload {
+    pub async fn begin(path: PathBuf, fsync: bool) -> Result<StagedUpload> {
+        let at = path.clone();
+        let staged = blocking(path.clone(), move || Staged::begin(at, fsync)).await?;
+        Ok(StagedUpload {
+            staged: Some(Arc::new(staged)),
+            path,
+            offset: 0,
+        })
+    }
+}
+
+impl fmt::Debug for StagedUpload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StagedUpload")
+            .field("path", &self.path)
+            .field("offset", &self.offset)
+            .finish()
+    }
+}
+
+#[async_trait]
+impl MultipartUpload for StagedUpload {
+    fn put_part(&mut self, data: PutPayload) -> UploadPart {
+        let offset = self.offset;
+        self.offset += data.content_length() as u64;
+        let (staged, path) = (self.staged.clone(), self.path.clone());
+        Box::pin(blocking(path, move || match staged {
+            Some(staged) => staged.write(&data, offset),
+            None => Err(ended()),
+        }))
+    }
+
+    async fn complete(&mut self) -> Result<PutResult> {
+        let staged = self.staged.take();
+        blocking(self.path.clone(), move || match staged {
+            Some(staged) => staged.finish(),
+            None => Err(ended()),
+        })
+        .await?;
+        Ok(done())
+    }
+
+    async fn abort(&mut self) -> Result<()> {
+        self.staged = None;
+        Ok(())
+    }
+}
+
+fn ended() -> io::Error {
+    io::Error::other("the upload has ended")
+}
+
+fn done() -> PutResult {
+    PutResult {
+        e_tag: None,
+        version: None,
+        extensions: Default::default(),
+    }
+}
+
+/// Does what waits for the disk on a thread that may wait.
+pub(crate) async fn blocking<T: Send + 'static>(
+    path: PathBuf,
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> Result<T> {
+    let failed = |error: io::Error| failed(&path, error);
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result.map_err(failed),
+        Err(error) => Err(failed(io::Error::other(error))),
+    }
+}
+
+/// What the disk said about which file.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {source}", path.display())]
+struct Failed {
+    path: PathBuf,
+    source: io::Error,
+}
+
+fn failed(path: &Path, source: io::Error) -> object_store::Error {
+    object_store::Error::Generic {
+        store: "LocalStore",
+        source: Box::new(Failed {
+            path: path.to_path_buf(),
+            source,
+        }),
+    }
+}

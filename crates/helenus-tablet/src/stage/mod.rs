@@ -1,0 +1,373 @@
+//! What a tablet has in the log and not yet in its LSM tree.
+//!
+//! A write is seen, and acknowledged, as soon as it lies here. The tree gets it later, with thousands of others in one sorted batch
+//! ([`crate::tablet::stage_apply`]): that costs a fraction of what small batches would, and no writer waits for the tree. A key that is written
+//! several times in between reaches the tree once.
+//!
+//! Readers see the stage above the tree as it was when the stage was last drained, so that nothing is seen twice or not at all while a
+//! batch is on its way.
+
+pub(crate) mod backpressure;
+
+use std::ops::Bound;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use parking_lot::{Condvar, Mutex};
+use slatedb::DbSnapshot;
+use tokio::sync::{Notify, watch};
+
+use crate::cache::generations::Fence;
+use crate::cache::hot_keys::Often;
+use crate::cache::partition_cache;
+use crate::cache::row_cache::{Folded, RowCache};
+use crate::data_model::{HookError, Hooks};
+use crate::error::StoreError;
+use crate::tree::changes::{Change, ChangeTable};
+use crate::tree::{Files, MemTable, Tree};
+use crate::write_batch::Op;
+
+struct Inner {
+    active: ChangeTable,
+    draining: Option<Arc<ChangeTable>>,
+    tree: Arc<Tree>,
+    often: Often,
+    /// Why nothing gets into the tree any more.
+    failed: Option<StoreError>,
+    /// Why nothing can be read: something that is in the log could not be staged.
+    stopped: Option<HookError>,
+    closed: bool,
+}
+
+/// What becomes of a cached row that is written depends on this.
+pub(crate) struct Cached {
+    /// The write may be older than a tombstone that the cached row has, and the files no longer have.
+    pub is_late: bool,
+    /// Where the fence of its partition stands.
+    pub fence: Fence,
+}
+
+/// Bounds of a stage.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StageLimits {
+    /// From here on the stage is drained without waiting for more.
+    pub drain_bytes: usize,
+    /// From here on writers wait.
+    pub full_bytes: usize,
+}
+
+impl StageLimits {
+    /// For a tablet that has `memtable_bytes` for its memtables.
+    pub fn new(memtable_bytes: u64) -> StageLimits {
+        let full_bytes = (memtable_bytes / 4).max(1 << 18) as usize;
+        StageLimits {
+            drain_bytes: (full_bytes / 8).clamp(1 << 17, 1 << 20),
+            full_bytes,
+        }
+    }
+}
+
+/// The stage of one tablet. One thread writes (the log's), one task drains, any number read.
+pub(crate) struct Stage {
+    inner: Mutex<Inner>,
+    room: Condvar,
+    /// Something has been staged, much has been staged.
+    pub begun: Notify,
+    pub due: Notify,
+    /// The log record up to which the tree has all.
+    drained: watch::Sender<u64>,
+    limits: StageLimits,
+    hooks: Arc<dyn Hooks>,
+}
+
+/// A key as readers find it: what is staged, above which tree.
+pub(crate) struct View {
+    pub change: Option<Change>,
+    pub tree: Arc<Tree>,
+}
+
+impl Stage {
+    pub fn new(tree: Tree, limits: StageLimits, hooks: Arc<dyn Hooks>) -> Stage {
+        Stage {
+            inner: Mutex::new(Inner {
+                active: ChangeTable::default(),
+                draining: None,
+                tree: Arc::new(tree),
+                often: Often::new(),
+                failed: None,
+                stopped: None,
+                closed: false,
+            }),
+            room: Condvar::new(),
+            begun: Notify::new(),
+            due: Notify::new(),
+            drained: watch::Sender::new(0),
+            limits,
+            hooks,
+        }
+    }
+
+    /// Waits until there is room, but no longer than that.
+    ///
+    /// # Errors
+    /// Why there will never be room again.
+    pub fn wait_for_room(&self, longest: Duration) -> Result<bool, StoreError> {
+        let mut inner = self.inner.lock();
+        let is_full = |inner: &Inner| inner.failed.is_none() && inner.active.bytes >= self.limits.full_bytes;
+        if is_full(&inner) {
+            self.room
+                .wait_while_for(&mut inner, |inner| is_full(inner), longest);
+        }
+        match &inner.failed {
+            Some(error) => Err(error.clone()),
+            None => Ok(inner.active.bytes < self.limits.full_bytes),
+        }
+    }
+
+    /// Takes in operations with the numbers of their records, all at once for readers. What the row cache knows is changed with them;
+    /// `cached` tells of each operation what that depends on.
+    ///
+    /// # Errors
+    /// One of them could not be merged. The tablet then stops: it takes no writes, answers no reads, and the log keeps what is in no SSTable.
+    pub fn apply(
+        &self,
+        cache: &RowCache,
+        ops: impl Iterator<Item = (u64, Op)>,
+        cached: impl FnMut(&Op) -> Cached,
+    ) -> Result<(), StoreError> {
+        let mut inner = self.inner.lock();
+        let applied = self.take_in(&mut inner, cache, ops, cached);
+        applied.map_err(|error| {
+            tracing::error!(%error, "the tablet is stopped: something that is in the log could not be merged");
+            let stopped = HookError(format!("the tablet is stopped, a write in the log could not be merged: {}", error.0));
+            inner.stopped = Some(stopped.clone());
+            cache.clear();
+            drop(inner);
+            let stopped = StoreError::from(stopped);
+            self.fail(stopped.clone());
+            stopped
+        })
+    }
+
+    fn take_in(
+        &self,
+        inner: &mut Inner,
+        cache: &RowCache,
+        ops: impl Iterator<Item = (u64, Op)>,
+        mut cached: impl FnMut(&Op) -> Cached,
+    ) -> Result<(), HookError> {
+        let was_empty = inner.active.rows.is_empty();
+        for (lsn, op) in ops {
+            let Cached { is_late, fence } = cached(&op);
+            let Op { key, operand, .. } = op;
+            inner.active.last_lsn = lsn;
+            inner.active.operands += 1;
+            partition_cache::forget(self.hooks.as_ref(), cache, &key);
+            let hash = cache.hash(&key);
+            if is_late {
+                cache.remove(hash, &key);
+            }
+            let whole = cache.fold(hash, &key, &operand, fence, |value| {
+                let merged = self
+                    .hooks
+                    .merge(&key, Some(value), std::slice::from_ref(&operand));
+                merged
+                    .inspect_err(|error| tracing::error!(%error, "a cached row could not be merged"))
+                    .ok()
+            });
+            let change = match whole {
+                Folded::Whole(value) if self.hooks.may_copy(&key) => {
+                    inner.active.folded += 1;
+                    Change::Whole(value)
+                }
+                Folded::Whole(_) | Folded::Cached => Change::Operand(operand),
+                Folded::Unknown => {
+                    if inner.often.count(hash) {
+                        inner.active.hot.push(key.clone());
+                    }
+                    Change::Operand(operand)
+                }
+            };
+            inner.active.add(self.hooks.as_ref(), key, change)?;
+        }
+        if was_empty {
+            self.begun.notify_one();
+        }
+        if inner.active.bytes >= self.limits.drain_bytes {
+            self.due.notify_one();
+        }
+        Ok(())
+    }
+
+    /// What is staged for a key, and the tree below.
+    pub fn view(&self, key: &[u8]) -> Result<View, HookError> {
+        let inner = self.inner.lock();
+        inner.check()?;
+        let change = inner.change(self.hooks.as_ref(), key)?;
+        Ok(View {
+            change,
+            tree: inner.tree.clone(),
+        })
+    }
+
+    /// What is staged in a range that is not empty, in order, and the tree below.
+    pub fn range(
+        &self,
+        start: &Bound<Bytes>,
+        end: &Bound<Bytes>,
+    ) -> Result<(Vec<(Bytes, Change)>, Arc<Tree>), HookError> {
+        let inner = self.inner.lock();
+        inner.check()?;
+        let bounds = (start.clone(), end.clone());
+        let mut staged: Vec<(Bytes, Change)> = Vec::new();
+        let own = |(key, change): (&Bytes, &Change)| (key.clone(), change.clone());
+        let Some(draining) = &inner.draining else {
+            staged.extend(inner.active.rows.range(bounds).map(own));
+            return Ok((staged, inner.tree.clone()));
+        };
+        let mut older = draining.rows.range(bounds.clone()).map(own).peekable();
+        for (key, change) in inner.active.rows.range(bounds) {
+            while let Some(before) = older.next_if(|(before, _)| before < key) {
+                staged.push(before);
+            }
+            let change = match older.next_if(|(before, _)| before == key) {
+                Some((_, before)) => before.then(self.hooks.as_ref(), key, change)?,
+                None => change.clone(),
+            };
+            staged.push((key.clone(), change));
+        }
+        staged.extend(older);
+        Ok((staged, inner.tree.clone()))
+    }
+
+    /// Takes what has been staged, to be put into the tree; `None` if there is nothing.
+    pub fn begin_drain(&self) -> Option<Arc<ChangeTable>> {
+        let mut inner = self.inner.lock();
+        if inner.active.rows.is_empty() || inner.failed.is_some() {
+            return None;
+        }
+        let table = Arc::new(std::mem::take(&mut inner.active));
+        inner.draining = Some(table.clone());
+        self.room.notify_all();
+        Some(table)
+    }
+
+    /// What was taken is in the tree, in that table of it.
+    pub fn end_drain(&self, table: &ChangeTable, absorbed: Arc<MemTable>) {
+        let drained = {
+            let mut inner = self.inner.lock();
+            let tree = Arc::new(inner.tree.with_batch(absorbed));
+            (std::mem::replace(&mut inner.tree, tree), inner.draining.take())
+        };
+        self.drained.send_replace(table.last_lsn);
+        drop(drained);
+    }
+
+    /// What is in the tree's memory from now on is not joined with what is there already, which is given.
+    pub fn freeze(&self) -> Arc<Tree> {
+        let mut inner = self.inner.lock();
+        inner.tree = Arc::new(inner.tree.freeze());
+        inner.tree.clone()
+    }
+
+    /// The tree has other files.
+    pub fn see_files(&self, files: Arc<Files>) {
+        let mut inner = self.inner.lock();
+        let tree = Arc::new(inner.tree.with_files(files));
+        let before = std::mem::replace(&mut inner.tree, tree);
+        drop(inner);
+        drop(before);
+    }
+
+    /// What lies below.
+    pub fn tree(&self) -> Arc<Tree> {
+        self.inner.lock().tree.clone()
+    }
+
+    /// The tree has changed by itself, as on an object store; `fold` changes what the row cache knows, in the same moment for readers.
+    pub fn publish(&self, tree: Arc<DbSnapshot>, fold: impl FnOnce()) {
+        let tree = Arc::new(Tree::SlateDb(tree));
+        let mut inner = self.inner.lock();
+        let before = std::mem::replace(&mut inner.tree, tree);
+        fold();
+        drop(inner);
+        drop(before);
+    }
+
+    /// The tree takes nothing any more. What is staged stays readable; it is in the log.
+    pub fn fail(&self, error: StoreError) {
+        self.inner.lock().failed = Some(error);
+        self.room.notify_all();
+        self.drained.send_modify(|_| {});
+    }
+
+    /// Waits until everything that is staged now is in the tree.
+    pub async fn drained(&self) -> Result<(), StoreError> {
+        let target = {
+            let inner = self.inner.lock();
+            match (&inner.draining, inner.active.rows.is_empty()) {
+                (None, true) => return Ok(()),
+                (Some(draining), true) => draining.last_lsn,
+                _ => inner.active.last_lsn,
+            }
+        };
+        let mut drained = self.drained.subscribe();
+        self.begun.notify_one();
+        self.due.notify_one();
+        let failed = || self.inner.lock().failed.clone();
+        let waited = drained.wait_for(|lsn| *lsn >= target || failed().is_some()).await;
+        match (waited.is_ok(), failed()) {
+            (_, Some(error)) => Err(error),
+            (true, None) => Ok(()),
+            (false, None) => Err(StoreError::Closed),
+        }
+    }
+
+    /// Nothing more will be staged.
+    pub fn close(&self) {
+        self.inner.lock().closed = true;
+        self.begun.notify_one();
+        self.due.notify_one();
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.inner.lock().closed
+    }
+
+    /// Why the tree takes nothing any more, if so.
+    pub fn failure(&self) -> Option<StoreError> {
+        self.inner.lock().failed.clone()
+    }
+
+    /// Whether nothing can be read.
+    pub fn is_stopped(&self) -> bool {
+        self.inner.lock().stopped.is_some()
+    }
+
+    pub fn has_failed(&self) -> bool {
+        self.inner.lock().failed.is_some()
+    }
+
+    /// Bytes that are staged, and of what was drained and not flushed, about.
+    pub fn bytes(&self) -> usize {
+        let inner = self.inner.lock();
+        let draining = inner.draining.as_ref().map_or(0, |draining| draining.bytes);
+        inner.active.bytes + draining + inner.tree.memory_bytes()
+    }
+}
+
+impl Inner {
+    fn check(&self) -> Result<(), HookError> {
+        self.stopped.clone().map_or(Ok(()), Err)
+    }
+
+    fn change(&self, hooks: &dyn Hooks, key: &[u8]) -> Result<Option<Change>, HookError> {
+        let newer = self.active.rows.get(key);
+        let older = self.draining.as_ref().and_then(|draining| draining.rows.get(key));
+        match (older, newer) {
+            (Some(older), Some(newer)) => older.then(hooks, key, newer).map(Some),
+            (older, newer) => Ok(newer.or(older).cloned()),
+        }
+    }
+}

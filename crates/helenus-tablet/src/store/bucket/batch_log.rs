@@ -1,0 +1,253 @@
+//! Batches over several tablets: written down whole before any tablet gets its part, so that all parts are written, some time, even if
+//! this process ends in between.
+//!
+//! 1. The batch becomes the object `batches/<uuid>`. From here on it is all or, after a failure, still all.
+//! 2. Each tablet writes its part, and beside it a mark ([`super::marks`]) that it has it.
+//! 3. When all have, the writer is answered; the object is deleted, and after it the marks.
+//!
+//! Whoever opens a tablet writes the parts that it lacks before anyone reads it ([`BatchLog::replay`]). What is left over of batches
+//! whose writer failed half-way is finished by a sweep, once all of a batch's tablets are open here. Doing so twice does no harm: a part
+//! whose mark is there is not written again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Buf, Bytes};
+use futures::{StreamExt, TryStreamExt};
+use hashbrown::HashSet;
+use object_store::path::Path;
+use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutOptions};
+use parking_lot::Mutex;
+use uuid::Uuid;
+
+use super::write::{Part, split, submit, told};
+use crate::bucket::batch_applied_key;
+use crate::checksum::crc32c;
+use crate::error::{StoreError, chain};
+use crate::log::{decode_records, encode_record};
+use crate::store::Store;
+use crate::tablet::Tablet;
+use crate::tablet::group_commit::{Answer, Hold};
+use crate::write_batch::Op;
+
+const FOLDER: &str = "batches";
+const MAGIC: [u8; 8] = *b"HLNSBAT1";
+/// Magic and checksum.
+const HEADER_LEN: usize = 12;
+/// Objects that are read at a time.
+const READS: usize = 16;
+/// How often the sweep looks. What it finds twice in a row is left over.
+pub(super) const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
+
+/// A batch that was written down and is perhaps not in all of its tablets.
+struct LoggedBatch {
+    id: Uuid,
+    ops: Vec<Op>,
+}
+
+/// What a tablet has to do with batches.
+pub(super) struct Survey {
+    /// Those that are under way somewhere.
+    listed: Vec<Uuid>,
+    /// Those that it has marks of, though they are finished.
+    finished: Vec<Uuid>,
+}
+
+pub(super) struct BatchLog {
+    store: Arc<dyn ObjectStore>,
+    /// Those that this process is writing.
+    under_way: Mutex<HashSet<Uuid>>,
+}
+
+impl BatchLog {
+    pub fn new(store: Arc<dyn ObjectStore>) -> BatchLog {
+        BatchLog {
+            store,
+            under_way: Mutex::default(),
+        }
+    }
+
+    /// Writes a batch over several tablets.
+    pub async fn write(self: Arc<Self>, parts: Vec<Part>, hold: Hold) -> Answer {
+        let id = Uuid::new_v4();
+        self.under_way.lock().insert(id);
+        let result = self.write_as(id, parts, hold).await;
+        self.under_way.lock().remove(&id);
+        // Once it is written down it may be finished by someone else.
+        result.map_err(|error| StoreError::Unknown(error.to_string()))
+    }
+
+    async fn write_as(self: &Arc<Self>, id: Uuid, parts: Vec<Part>, hold: Hold) -> Answer {
+        self.put(id, parts.iter().flat_map(|part| &part.ops)).await?;
+        let tablets: Vec<Arc<Tablet>> = parts.iter().map(|part| part.tablet.clone()).collect();
+        let answers: Vec<_> = parts
+            .into_iter()
+            .map(|part| submit(&part.tablet, part.ops, Some(id), Some(hold.clone())))
+            .collect();
+        drop(hold);
+        for answer in answers {
+            told(answer.await)?;
+        }
+        let this = self.clone();
+        tokio::spawn(async move { this.forget(id, &tablets).await });
+        Ok(())
+    }
+
+    async fn put<'a>(&self, id: Uuid, ops: impl Iterator<Item = &'a Op>) -> Result<(), StoreError> {
+        let ops: Vec<Op> = ops.cloned().collect();
+        let options = PutOptions {
+            mode: PutMode::Create,
+            ..PutOptions::default()
+        };
+        let put = self.store.put_opts(&path(id), encode(&ops).into(), options).await;
+        put.map(|_| ()).map_err(|error| unavailable(&error))
+    }
+
+    /// Deletes a batch that all tablets have.
+    async fn forget(&self, id: Uuid, tablets: &[Arc<Tablet>]) {
+        match self.store.delete(&path(id)).await {
+            Ok(()) | Err(object_store::Error::NotFound { .. }) => {
+                for hosted in tablets.iter().filter_map(|tablet| tablet.remote.as_ref()) {
+                    hosted.unmark(id);
+                }
+            }
+            // The sweep will find it.
+            Err(error) => tracing::debug!(batch = %id, %error, "a finished batch could not be deleted"),
+        }
+    }
+
+    async fn list(&self) -> Result<Vec<Uuid>, StoreError> {
+        let folder = Path::from(FOLDER);
+        let found: Vec<_> = self
+            .store
+            .list(Some(&folder))
+            .try_collect()
+            .await
+            .map_err(|error| unavailable(&error))?;
+        let id = |name: &str| Uuid::parse_str(name).ok();
+        Ok(found
+            .iter()
+            .filter_map(|object| object.location.filename().and_then(id))
+            .collect())
+    }
+
+    /// Reads a batch; `None` if it is gone meanwhile.
+    async fn read(&self, id: Uuid) -> Result<Option<LoggedBatch>, StoreError> {
+        let path = path(id);
+        let found = match self.store.get(&path).await {
+            Ok(found) => found.bytes().await.map_err(|error| unavailable(&error))?,
+            Err(object_store::Error::NotFound { .. }) => return Ok(None),
+            Err(error) => return Err(unavailable(&error)),
+        };
+        let ops = decode(found).ok_or_else(|| StoreError::Corrupt {
+            file: path.to_string(),
+            detail: "the batch does not match its checksum".into(),
+        })?;
+        Ok(Some(LoggedBatch { id, ops }))
+    }
+
+    async fn read_all(&self, ids: Vec<Uuid>) -> Result<Vec<LoggedBatch>, StoreError> {
+        let reads = futures::stream::iter(ids).map(|id| self.read(id));
+        let read: Vec<Option<LoggedBatch>> = reads.buffer_unordered(READS).try_collect().await?;
+        Ok(read.into_iter().flatten().collect())
+    }
+
+    /// Looks at what a tablet whose former owner is fenced has of batches: what is not listed now was finished, or will never get a mark here.
+    pub async fn survey(&self, tablet: &Arc<Tablet>) -> Result<Survey, StoreError> {
+        let listed = self.list().await?;
+        let mut finished = Vec::new();
+        let mut marks = tablet.scan(batch_applied_key::range(), false).await?;
+        while let Some((key, _)) = marks.next().await? {
+            finished.extend(batch_applied_key::batch_of(&key).filter(|id| !listed.contains(id)));
+        }
+        Ok(Survey { listed, finished })
+    }
+
+    /// Gives a tablet that has just been opened the parts that it lacks, and removes marks of batches that are gone.
+    pub async fn replay(&self, tablet: &Arc<Tablet>, survey: Survey) -> Result<(), StoreError> {
+        if let Some(hosted) = &tablet.remote {
+            survey.finished.into_iter().for_each(|id| hosted.unmark(id));
+        }
+        for batch in self.read_all(survey.listed).await? {
+            let mut ops = batch.ops;
+            ops.retain(|op| tablet.token_range().contains(op.token));
+            write_part(tablet, batch.id, ops).await?;
+        }
+        Ok(())
+    }
+
+    /// Those left over since a sweep before; `seen` is what that saw, and then what this one saw.
+    async fn left_over(&self, seen: &mut HashSet<Uuid>) -> Result<Vec<LoggedBatch>, StoreError> {
+        let now: HashSet<Uuid> = {
+            let listed = self.list().await?;
+            let under_way = self.under_way.lock();
+            listed.into_iter().filter(|id| !under_way.contains(id)).collect()
+        };
+        let before = std::mem::replace(seen, now.clone());
+        self.read_all(now.intersection(&before).copied().collect()).await
+    }
+}
+
+/// Writes a tablet's part of a batch unless it has it.
+async fn write_part(tablet: &Tablet, id: Uuid, ops: Vec<Op>) -> Result<(), StoreError> {
+    // Past the row cache, which does not learn of marks.
+    if ops.is_empty() || tablet.read(&batch_applied_key::mark(id)).await?.is_some() {
+        return Ok(());
+    }
+    told(submit(tablet, ops, Some(id), None).await)
+}
+
+impl Store {
+    /// Finishes the batches over several tablets that were left half-way, as far as their tablets are open here, and gives their
+    /// number. Those count as left that were there the last time: `seen` keeps what was.
+    pub async fn finish_batches(&self, seen: &mut HashSet<Uuid>) -> Result<usize, StoreError> {
+        let batches = &self.remote()?.batches;
+        let mut finished = 0;
+        for batch in batches.left_over(seen).await? {
+            let parts = match split(&self.tablets.load(), batch.ops) {
+                Ok(parts) => parts,
+                Err(StoreError::NotOwned(_)) => continue,
+                Err(error) => return Err(error),
+            };
+            let tablets: Vec<Arc<Tablet>> = parts.iter().map(|part| part.tablet.clone()).collect();
+            for part in parts {
+                write_part(&part.tablet, batch.id, part.ops).await?;
+            }
+            batches.forget(batch.id, &tablets).await;
+            finished += 1;
+        }
+        Ok(finished)
+    }
+}
+
+fn path(id: Uuid) -> Path {
+    Path::from(format!("{FOLDER}/{id}"))
+}
+
+fn unavailable(error: &object_store::Error) -> StoreError {
+    StoreError::Unavailable(chain(error))
+}
+
+fn encode(ops: &[Op]) -> Vec<u8> {
+    let mut bytes = MAGIC.to_vec();
+    bytes.extend_from_slice(&[0; HEADER_LEN - MAGIC.len()]);
+    encode_record(0, ops, &mut bytes);
+    let sum = crc32c(bytes.get(HEADER_LEN..).unwrap_or_default());
+    if let Some(place) = bytes.get_mut(MAGIC.len()..HEADER_LEN) {
+        place.copy_from_slice(&sum.to_le_bytes());
+    }
+    bytes
+}
+
+fn decode(mut bytes: Bytes) -> Option<Vec<Op>> {
+    if bytes.len() < HEADER_LEN || !bytes.starts_with(&MAGIC) {
+        return None;
+    }
+    bytes.advance(MAGIC.len());
+    let sum = bytes.get_u32_le();
+    if crc32c(&bytes) != sum {
+        return None;
+    }
+    let records = decode_records(bytes)?;
+    Some(records.into_iter().flat_map(|record| record.ops).collect())
+}

@@ -1,0 +1,131 @@
+//! Tablets that are opened before they are this node's.
+//!
+//! A tablet's owner that hands it over closes it, and then writes that it is another's. Who is to have it begins to open it meanwhile, and
+//! has most of that done by the time that it may. What was opened ahead is nobody's tablet: nothing is read from it or written to it before
+//! [`Store::open_tablet`] takes it over, which asks whether someone else has opened the tablet since.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::Remote;
+use super::tablets::{Opened, leave};
+use crate::error::StoreError;
+use crate::store::Store;
+use crate::token_range::TokenRange;
+
+/// What was opened ahead and not taken over for so long is closed: the tablet did not become this node's.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A tablet that was opened ahead.
+pub(super) struct Ahead {
+    tokens: TokenRange,
+    began: Instant,
+    opened: Opened,
+}
+
+impl Store {
+    /// Opens a tablet that its owner has closed for this node to have, as far as that can be done before it is this node's.
+    ///
+    /// # Errors
+    /// It can't be opened, or is open already, or being opened or closed. [`Store::open_tablet`] does all of it then.
+    pub async fn open_tablet_ahead(self: &Arc<Self>, id: u32, tokens: TokenRange) -> Result<(), StoreError> {
+        let store = self.clone();
+        // It goes on when the future is dropped.
+        let opening = self
+            .remote()?
+            .serving
+            .spawn(async move { store.open_ahead(id, tokens).await });
+        opening
+            .await
+            .unwrap_or_else(|error| Err(StoreError::Unavailable(error.to_string())))
+    }
+
+    async fn open_ahead(self: Arc<Self>, id: u32, tokens: TokenRange) -> Result<(), StoreError> {
+        let remote = self.remote()?;
+        let changing = remote.try_lock(id);
+        let is_open = || self.tablets.load().iter().any(|tablet| tablet.id() == id);
+        if changing.is_none() || is_open() {
+            return Err(StoreError::InvalidConfig(format!("tablet {id} is in use")));
+        }
+        let began = Instant::now();
+        let opened = remote
+            .open_database(id, tokens, self.tablets.load().len())
+            .await?;
+        let took_ms = began.elapsed().as_millis();
+        tracing::debug!(
+            tablet = id,
+            took_ms,
+            "the tablet's database is open ahead of time"
+        );
+        let ahead = Ahead {
+            tokens,
+            began,
+            opened,
+        };
+        if let Some(older) = remote.ahead.lock().insert(id, ahead) {
+            tokio::spawn(leave(older.opened.tablet));
+        }
+        let store = Arc::downgrade(&self);
+        tokio::spawn(async move {
+            tokio::time::sleep(PATIENCE).await;
+            if let Some(store) = store.upgrade()
+                && let Ok(remote) = store.remote()
+            {
+                remote.forget_ahead(id, began);
+            }
+        });
+        Ok(())
+    }
+}
+
+impl Remote {
+    /// Opens the database of a tablet, and looks at what must be done before it is served.
+    pub(super) async fn open_database(
+        &self,
+        id: u32,
+        tokens: TokenRange,
+        open: usize,
+    ) -> Result<Opened, StoreError> {
+        let tablet = self.build(id, tokens, open).await?;
+        match self.batches.survey(&tablet).await {
+            Ok(survey) => Ok(Opened { tablet, survey }),
+            Err(error) => {
+                let _ = tablet.db.close().await;
+                Err(error)
+            }
+        }
+    }
+
+    /// The tablet as it was opened ahead, if nobody else has opened it since. To be asked once the tablet is this node's.
+    pub(super) async fn take_ahead(&self, id: u32, tokens: TokenRange) -> Option<Opened> {
+        let ahead = self.ahead.lock().remove(&id)?;
+        // Whoever opens a tablet writes into its manifest that it has, before anything else.
+        let is_ours = ahead.tokens == tokens && ahead.opened.tablet.db.refresh_manifest().await.is_ok();
+        tracing::debug!(tablet = id, is_ours, "the tablet was opened ahead");
+        if is_ours {
+            return Some(ahead.opened);
+        }
+        tokio::spawn(leave(ahead.opened.tablet));
+        None
+    }
+
+    fn forget_ahead(&self, id: u32, began: Instant) {
+        let mut all = self.ahead.lock();
+        if all.get(&id).is_some_and(|ahead| ahead.began == began)
+            && let Some(ahead) = all.remove(&id)
+        {
+            tracing::info!(
+                tablet = id,
+                "a tablet that was opened ahead did not become this node's"
+            );
+            tokio::spawn(leave(ahead.opened.tablet));
+        }
+    }
+
+    /// Closes all that was opened ahead.
+    pub(super) fn leave_ahead(&self) {
+        let all = std::mem::take(&mut *self.ahead.lock());
+        all.into_values()
+            .for_each(|ahead| drop(tokio::spawn(leave(ahead.opened.tablet))));
+    }
+}

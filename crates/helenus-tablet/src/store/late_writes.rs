@@ -1,0 +1,31 @@
+//! Late writes merged with archived tombstones; see [`crate::tablet::late_writes`].
+
+use super::{Store, find};
+use crate::error::StoreError;
+use crate::tablet::late_writes::{LateWrites, is_late};
+use crate::write_batch::Op;
+
+impl Store {
+    /// Puts the operations that are late under the tombstones that compactions have forgotten. What is returned is to be kept until the
+    /// outcome of the write is known. To do so twice is to do it once.
+    ///
+    /// # Errors
+    /// If a tablet is not open here, or can't be read.
+    pub async fn under_archived(&self, ops: &mut [Op]) -> Result<LateWrites, StoreError> {
+        let mut late = LateWrites::default();
+        let tablets = self.tablets.load();
+        let Some(any) = tablets.first() else {
+            return Ok(late);
+        };
+        let now_ms = any.clock.now_ms();
+        for op in ops {
+            let oldest_us = any.hooks.oldest_us(&op.key, &op.operand)?;
+            if oldest_us.is_some_and(|oldest_us| is_late(oldest_us, now_ms)) {
+                let tablet = find(&tablets, op.token).ok_or(StoreError::NotOwned(op.token))?;
+                late.enter(&tablet).await;
+                tablet.put_under_archived(op, now_ms).await?;
+            }
+        }
+        Ok(late)
+    }
+}

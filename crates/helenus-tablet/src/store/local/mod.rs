@@ -1,0 +1,148 @@
+//! A store in a folder: one log for all tablets, which are open as long as the store is.
+
+mod dispatch;
+mod maintenance;
+mod open;
+
+use std::fs::File;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use object_store::ObjectStore;
+use parking_lot::Mutex;
+use slatedb_common::metrics::DefaultMetricsRecorder;
+
+use super::Store;
+use super::background::Background;
+use crate::clock::StoreClock;
+use crate::config::StoreConfig;
+use crate::data_model::Hooks;
+use crate::disk::checksummed_objects::Seals;
+use crate::disk::disk_reserve::Room;
+use crate::disk::incremental_delete::Eraser;
+use crate::disk::local_store::{LocalStore, Space, free_bytes};
+use crate::disk::permissions;
+use crate::error::{StoreError, from_slatedb};
+use crate::log::Log;
+use crate::log::stats::LogStats;
+use crate::metadata::folders::Folders;
+use crate::metadata::store_metadata::Books;
+use crate::tablet::Tablet;
+use crate::tree::block_cache::BlockCache;
+pub(crate) use dispatch::tablet_of;
+use maintenance::Maintenance;
+use open::Opener;
+
+/// A store in a folder: one log for all tablets, which are open as long as the store is.
+pub(crate) struct Local {
+    pub log: Arc<Log>,
+    pub space: Arc<Space>,
+    pub maintenance: Arc<Maintenance>,
+    /// By which what is stored is stamped.
+    pub clock: Arc<StoreClock>,
+    pub replayed_records: u64,
+    pub running: Mutex<Running>,
+    /// Keeps other processes out.
+    pub _lock: File,
+}
+
+/// What is stopped by `close`.
+#[derive(Default)]
+pub(crate) struct Running {
+    pub(crate) log_thread: Option<JoinHandle<()>>,
+    pub(crate) drains: Vec<tokio::task::JoinHandle<()>>,
+    pub(crate) maintenance: Option<tokio::task::JoinHandle<()>>,
+    pub(crate) background: Option<Background>,
+    pub(crate) writing: Option<Background>,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(maintenance) = self.maintenance.take() {
+            maintenance.abort();
+        }
+    }
+}
+
+impl Local {
+    pub async fn close(&self, tablets: &[Arc<Tablet>]) -> Result<(), StoreError> {
+        self.log.close();
+        let mut running = std::mem::take(&mut *self.running.lock());
+        if let Some(thread) = running.log_thread.take() {
+            let _ = tokio::task::spawn_blocking(move || thread.join()).await;
+        }
+        self.log.end_segment();
+        self.log.note_end();
+        for tablet in tablets {
+            tablet.stage.close();
+        }
+        for drain in running.drains.drain(..) {
+            let _ = drain.await;
+        }
+        if let Some(maintenance) = running.maintenance.take() {
+            maintenance.abort();
+            let _ = maintenance.await;
+        }
+        let closing = tablets.iter().map(|tablet| async {
+            let flushed = tablet.flush().await;
+            let closed = tablet.db.close().await.map_err(|error| from_slatedb(&error));
+            flushed.and(closed)
+        });
+        let results = futures::future::join_all(closing).await;
+        self.maintenance.trim().await;
+        drop(running);
+        for result in results {
+            match result {
+                Ok(()) | Err(StoreError::Closed) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    pub fn log_stats(&self) -> LogStats {
+        let mut log = self.log.counters.read();
+        let segments = self.log.segments.lock();
+        log.segments = segments.len() as u64;
+        log.live_bytes = segments.iter().map(|segment| segment.bytes).sum();
+        log
+    }
+}
+
+/// Opens the store of a folder, or makes one there.
+pub(crate) async fn open(
+    folders: Folders,
+    config: StoreConfig,
+    hooks: Arc<dyn Hooks>,
+) -> Result<Arc<Store>, StoreError> {
+    let lock = folders.lock()?;
+    permissions::tighten(&folders.root);
+    let room = Room::new(&folders.log());
+    room.release_if_full(free_bytes(&folders.root));
+    let format = folders.load_format(config.tablet_count, config.fsync)?;
+    folders.remove_unfinished();
+    let seals = Arc::<Seals>::default();
+    let books = Books::open(&folders, &format, &seals, config.fsync)?;
+    let log_path = folders.log();
+
+    let space = Arc::new(Space::new(&log_path, config.disk_reserve_bytes));
+    let eraser = Eraser::start()
+        .map_err(|error| StoreError::Unavailable(format!("cannot start the thread that deletes: {error}")))?;
+    let local = LocalStore::open(&folders.root, space.clone(), eraser.clone(), seals, config.fsync)?;
+    let object_store: Arc<dyn ObjectStore> = Arc::new(local);
+    let opener = Opener {
+        clock: Arc::new(StoreClock::new(config.clock.clone())),
+        block_cache: BlockCache::new(config.block_cache_bytes),
+        metrics: Arc::new(DefaultMetricsRecorder::new()),
+        store: object_store.clone(),
+        eraser,
+        background: Background::start(config.background_threads)?,
+        writing: Background::start_writing()?,
+        config,
+        hooks,
+        format,
+        books,
+        room,
+    };
+    opener.open(folders, space, lock).await
+}

@@ -1,0 +1,83 @@
+//! Puts what a local tablet has staged into the memory of its LSM tree: one sorted table for all that has gathered.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use crate::data_model::HookError;
+use crate::priority::breathe;
+use crate::stage::backpressure::Debt;
+use crate::tablet::Tablet;
+use crate::tablet::flush::Flushes;
+use crate::tree::MemTable;
+use crate::tree::changes::ChangeTable;
+
+/// How long a write lies in the stage at most while the tree takes writes.
+const INTERVAL: Duration = Duration::from_millis(200);
+
+/// Runs until the stage is closed and empty, and keeps the tablet's `debt`.
+pub(crate) async fn run(tablet: Arc<Tablet>, debt: Arc<Debt>) {
+    let (stage, Some(disk)) = (&tablet.stage, &tablet.disk) else {
+        return;
+    };
+    loop {
+        stage.begun.notified().await;
+        if !stage.is_closed() {
+            let _ = tokio::time::timeout(INTERVAL, stage.due.notified()).await;
+        }
+        disk.flushes.wait_for_room(stage).await;
+        let is_last = stage.is_closed();
+        tablet.drain(&disk.flushes, &debt).await;
+        if is_last {
+            return;
+        }
+    }
+}
+
+impl Tablet {
+    async fn drain(&self, flushes: &Flushes, debt: &Debt) {
+        let Some(table) = self.stage.begin_drain() else {
+            return;
+        };
+        // Who waits for the drain finds it counted.
+        let counters = &self.counters;
+        counters.batches.fetch_add(1, Ordering::Relaxed);
+        counters.operands.fetch_add(table.operands, Ordering::Relaxed);
+        counters.folded.fetch_add(table.folded, Ordering::Relaxed);
+        if let Err(error) = self.absorb(flushes, &table).await {
+            tracing::error!(tablet = self.id(), %error, "what is in the log could not be applied");
+            self.stage.fail(error.into());
+        }
+        let level0_files = self.db.manifest().l0().len();
+        debt.drained(self.stage.tree().memory_bytes(), level0_files);
+        for key in &table.hot {
+            // Reading it puts it into the cache; if that fails the next reader will be told.
+            let _ = self.get(key).await;
+        }
+        // Tens of thousands of rows, which take milliseconds to free.
+        if let Some(table) = Arc::into_inner(table) {
+            for row in table.rows {
+                drop(row);
+                breathe();
+            }
+        }
+    }
+
+    async fn absorb(&self, flushes: &Flushes, table: &ChangeTable) -> Result<(), HookError> {
+        let drained = MemTable::new(table, |key| self.cache.hash(key));
+        let _memory = flushes.memory.lock().await;
+        let tree = self.stage.tree();
+        let Some(parts) = tree.parts() else {
+            return Ok(());
+        };
+        let (Some(absorbed), is_all) = parts.absorb(self.hooks.as_ref(), drained)? else {
+            return Ok(());
+        };
+        let bytes = absorbed.rows.size();
+        self.stage.end_drain(table, absorbed);
+        if is_all {
+            flushes.joined(bytes);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,48 @@
+//! What SlateDB is given to write to an SSTable: the rows, and a copy of their tombstones for the archive.
+
+use slatedb::WriteBatch;
+
+use super::memory::Merged;
+use super::rows::Kind;
+use super::{Parts, Versions};
+use crate::data_model::{HookError, Hooks};
+
+/// Rows that are in no file, each key once.
+pub(crate) struct Unflushed {
+    pub batch: WriteBatch,
+    /// Of the newest batch in it.
+    pub last_seq: u64,
+}
+
+impl Parts {
+    /// What is in no file and was drained after the batch with that number; `None` if there is nothing.
+    pub fn unflushed(&self, hooks: &dyn Hooks, after: u64) -> Result<Option<Unflushed>, HookError> {
+        let given = self.memory.partition_point(|table| table.first_seq > after);
+        let memory = self.memory.get(..given).unwrap_or_default();
+        let Some(last_seq) = memory.first().map(|newest| newest.last_seq) else {
+            return Ok(None);
+        };
+        let mut batch = WriteBatch::new();
+        let mut versions = Versions::default();
+        let mut rows = Merged::new(memory).peekable();
+        while let Some((table, at)) = rows.next() {
+            versions.add(&table.rows, at);
+            let key = table.rows.key(at);
+            if rows.peek().is_some_and(|(next, at)| next.rows.key(*at) == key) {
+                continue;
+            }
+            let (kind, value) = versions.fold(hooks, key)?;
+            if kind != Kind::Deleted
+                && let Some((key, tombstones)) = hooks.archive(key, &value)?
+            {
+                batch.merge(key, tombstones);
+            }
+            match (kind, value) {
+                (Kind::Operand, operand) => batch.merge(key, operand),
+                (Kind::Whole, row) => batch.put_bytes(table.rows.owned_key(at), row),
+                (Kind::Deleted, _) => batch.delete(key),
+            }
+        }
+        Ok(Some(Unflushed { batch, last_seq }))
+    }
+}
