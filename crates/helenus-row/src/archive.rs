@@ -96,9 +96,9 @@ pub fn under_tombstones(
 ) -> Result<Bytes, RowError> {
     let mut under = operand.clone();
     if let Some(row) = row
-        && let Some(dead) = tombstones_of_row(row, |expiry| expiry.expires_at_s <= now_s)?
+        && let Some(tombstones) = tombstones_of_row(row, |expiry| expiry.expires_at_s <= now_s)?
     {
-        under = merge_rows(&under, &dead)?;
+        under = merge_rows(&under, &tombstones)?;
     }
     let header = header.map(|header| PartitionHeader::decode(header)).transpose()?;
     let deletion = header.and_then(|header| match parts.kind {
@@ -155,7 +155,7 @@ fn tombstones_of_row(value: &Bytes, keeps: impl Fn(Expiry) -> bool) -> Result<Op
     let liveness = row
         .liveness()
         .filter(|liveness| liveness.expiry.is_some_and(&keeps));
-    let mut dead = Dead {
+    let mut tombstones = RowTombstones {
         is_empty: liveness.is_none() && row.deletion().is_none(),
         writer: RowWriter::new(liveness, row.deletion(), 0),
     };
@@ -163,8 +163,8 @@ fn tombstones_of_row(value: &Bytes, keeps: impl Fn(Expiry) -> bool) -> Result<Op
         let (id, column) = column?;
         match column {
             ColumnRef::Simple(cell) if is_kept(&cell) => {
-                dead.is_empty = false;
-                dead.writer.simple(id, &without_value(cell));
+                tombstones.is_empty = false;
+                tombstones.writer.simple(id, &without_value(cell));
             }
             ColumnRef::Simple(_) => {}
             ColumnRef::Complex(complex) => {
@@ -175,16 +175,16 @@ fn tombstones_of_row(value: &Bytes, keeps: impl Fn(Expiry) -> bool) -> Result<Op
                         elements.push((path, without_value(cell)));
                     }
                 }
-                dead.is_empty &= complex.deletion.is_none() && elements.is_empty();
-                dead.writer.complex(id, complex.deletion, &elements);
+                tombstones.is_empty &= complex.deletion.is_none() && elements.is_empty();
+                tombstones.writer.complex(id, complex.deletion, &elements);
             }
         }
     }
-    Ok((!dead.is_empty).then(|| dead.writer.finish(None)))
+    Ok((!tombstones.is_empty).then(|| tombstones.writer.finish(None)))
 }
 
 /// The dead part of a row.
-struct Dead {
+struct RowTombstones {
     is_empty: bool,
     writer: RowWriter,
 }

@@ -6,13 +6,13 @@
 //! - [`header`]: the partition header, which holds partition deletions and range tombstones;
 //! - [`merge`]: Cassandra's reconcile rules on packed values;
 //! - [`read`]: what a SELECT sees of a packed row;
-//! - [`compact`]: what a compaction may forget;
+//! - [`compaction_filter`]: what a compaction may forget;
 //! - [`archive`]: where tombstones stay findable for writes that arrive late.
 //!
 //! `docs/data-layout.md` gives the bytes.
 
 pub mod archive;
-pub mod compact;
+pub mod compaction_filter;
 pub mod error;
 pub mod header;
 pub mod key;

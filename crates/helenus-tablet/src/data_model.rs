@@ -5,17 +5,22 @@ use std::sync::Arc;
 use bytes::Bytes;
 use slatedb::{MergeOperator, MergeOperatorError, PrefixExtractor, PrefixTarget};
 
-use crate::priority::breathe;
+use crate::priority::yield_if_due;
 
 /// A stored row cannot be understood; the text says why.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{0}")]
-pub struct HookError(pub String);
+pub struct DataModelError(pub String);
 
 /// The meaning of keys and values, given by the data model.
-pub trait Hooks: Send + Sync + 'static {
+pub trait DataModel: Send + Sync + 'static {
     /// Folds `operands`, oldest first, into `existing`. Must be associative; the result may itself be an operand later.
-    fn merge(&self, key: &[u8], existing: Option<&Bytes>, operands: &[Bytes]) -> Result<Bytes, HookError>;
+    fn merge(
+        &self,
+        key: &[u8],
+        existing: Option<&Bytes>,
+        operands: &[Bytes],
+    ) -> Result<Bytes, DataModelError>;
 
     /// A filter for one run of a compaction. It sees each key once, in key order, its operands of the compacted files already folded.
     /// A run may begin and end anywhere in a partition, and its other keys may be in another run at the same time.
@@ -43,14 +48,14 @@ pub trait Hooks: Send + Sync + 'static {
 
     /// The oldest timestamp, in µs, of what a deletion could shadow in `operand`; none if there is nothing of that. Timestamps are the
     /// clients': they need not grow from one operand to the next.
-    fn oldest_us(&self, key: &[u8], operand: &Bytes) -> Result<Option<i64>, HookError> {
+    fn oldest_us(&self, key: &[u8], operand: &Bytes) -> Result<Option<i64>, DataModelError> {
         let _ = (key, operand);
         Ok(None)
     }
 
     /// The tombstones in the row at `key`, and the key under which late writes find them once a compaction has forgotten them. Archive
     /// keys are in the same tablet, and in no range that is scanned.
-    fn archive(&self, key: &[u8], row: &Bytes) -> Result<Option<(Bytes, Bytes)>, HookError> {
+    fn archive(&self, key: &[u8], row: &Bytes) -> Result<Option<(Bytes, Bytes)>, DataModelError> {
         let _ = (key, row);
         Ok(None)
     }
@@ -62,20 +67,20 @@ pub trait Hooks: Send + Sync + 'static {
     }
 
     /// Where the tombstones over the row at `key` may be archived; none if its table has no archive.
-    fn archives_over(&self, key: &[u8]) -> Option<Archives> {
+    fn archives_over(&self, key: &[u8]) -> Option<ArchiveKeys> {
         let _ = key;
         None
     }
 
     /// `operand` as it is under archived tombstones: those of the row at `key`, and those of its partition's header.
-    fn under_archived(
+    fn apply_archived_tombstones(
         &self,
         key: &[u8],
         operand: &Bytes,
         row: Option<&Bytes>,
         header: Option<&Bytes>,
         now_ms: i64,
-    ) -> Result<Bytes, HookError> {
+    ) -> Result<Bytes, DataModelError> {
         let _ = (key, row, header, now_ms);
         Ok(operand.clone())
     }
@@ -96,7 +101,7 @@ pub trait Hooks: Send + Sync + 'static {
 
 /// Keys of the archive that a late write looks at.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Archives {
+pub struct ArchiveKeys {
     pub row: Bytes,
     /// None if no partition of the table ever had a header.
     pub header: Option<Bytes>,
@@ -104,7 +109,7 @@ pub struct Archives {
 
 /// The oldest timestamp, in µs, of what was written to a table and is newer than a compaction's inputs; `i64::MAX` if there is nothing,
 /// `i64::MIN` if it is not known.
-pub type Newer = Arc<dyn Fn(u32) -> i64 + Send + Sync>;
+pub type MinNewerTimestamp = Arc<dyn Fn(u32) -> i64 + Send + Sync>;
 
 /// One run of a compaction.
 #[derive(Clone)]
@@ -112,12 +117,12 @@ pub struct CompactionContext {
     /// Wall-clock time of the compaction, in ms.
     pub now_ms: i64,
     /// A tombstone that is not older than that may not be forgotten.
-    pub newer: Newer,
+    pub newer: MinNewerTimestamp,
 }
 
 /// What lies below an entry, in runs that do not take part in the compaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Below {
+pub enum OlderOverlap {
     /// Nothing that the entry could be about.
     Nothing,
     /// Perhaps older versions of the entry, which it hides whatever they are. What else it is about may be there too.
@@ -137,14 +142,14 @@ pub enum Decision {
 
 /// A decision on an entry, and what is to be known of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Verdict {
+pub struct FilterOutcome {
     pub decision: Decision,
     /// Some of it would be forgotten if nothing were below.
-    pub waits: bool,
+    pub purge_blocked: bool,
     /// Nothing of it is alive.
     pub is_dead: bool,
     /// A deletion that covers other keys of its partition was forgotten.
-    pub uncovers: bool,
+    pub purged_covering_deletion: bool,
 }
 
 /// State of one run of a compaction, such as the partition deletion seen at the partition's header.
@@ -156,13 +161,18 @@ pub trait CompactFilter: Send + Sync {
         None
     }
     /// The answer to [`CompactFilter::needs`].
-    fn provide(&mut self, key: &Bytes, row: Option<&Bytes>) -> Result<(), HookError> {
+    fn provide(&mut self, key: &Bytes, row: Option<&Bytes>) -> Result<(), DataModelError> {
         let _ = (key, row);
         Ok(())
     }
     /// Decides on the next key, or on the same one again when more is known of what is below. An error abandons the compaction,
     /// which is tried again later.
-    fn entry(&mut self, key: &[u8], value: &Bytes, below: Below) -> Result<Verdict, HookError>;
+    fn entry(
+        &mut self,
+        key: &[u8],
+        value: &Bytes,
+        below: OlderOverlap,
+    ) -> Result<FilterOutcome, DataModelError>;
     /// The keys that deletions in the entry at `key` are about, if there are others than the key itself: their prefix, and the
     /// least key behind those with it.
     fn covers(&self, key: &Bytes) -> Option<(Bytes, Option<Bytes>)> {
@@ -173,7 +183,7 @@ pub trait CompactFilter: Send + Sync {
     fn end(&mut self) {}
 }
 
-pub(crate) struct Merge(pub Arc<dyn Hooks>);
+pub(crate) struct Merge(pub Arc<dyn DataModel>);
 
 impl MergeOperator for Merge {
     fn merge(&self, key: &Bytes, existing: Option<Bytes>, value: Bytes) -> Result<Bytes, MergeOperatorError> {
@@ -198,7 +208,7 @@ impl MergeOperator for Merge {
     }
 }
 
-pub(crate) struct Partitions(pub Arc<dyn Hooks>);
+pub(crate) struct Partitions(pub Arc<dyn DataModel>);
 
 impl PrefixExtractor for Partitions {
     fn name(&self) -> &str {
@@ -207,7 +217,7 @@ impl PrefixExtractor for Partitions {
 
     fn prefix_len(&self, target: &PrefixTarget) -> Option<usize> {
         // Once for each row of an SSTable that is written.
-        breathe();
+        yield_if_due();
         let (bytes, complete) = match target {
             PrefixTarget::Point(key) => (key, true),
             PrefixTarget::Prefix(prefix) => (prefix, false),

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::data_model::HookError;
+use crate::data_model::DataModelError;
 
 /// An error of the storage floor.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -56,8 +56,8 @@ pub enum StoreError {
     Unavailable(String),
 }
 
-impl From<HookError> for StoreError {
-    fn from(error: HookError) -> Self {
+impl From<DataModelError> for StoreError {
+    fn from(error: DataModelError) -> Self {
         StoreError::Corrupt {
             file: "row".into(),
             detail: error.0,

@@ -13,7 +13,7 @@
 //! A record's log sequence number is also its SlateDB sequence number and its "WAL file id", which makes replay exact: a tablet
 //! replays the records above its manifest's `replay_after_wal_id`, none twice.
 //!
-//! What rows mean (merge, compaction) is passed in as [`Hooks`]. The bytes on disk are described in `docs/data-layout.md`.
+//! What rows mean (merge, compaction) is passed in as [`DataModel`]. The bytes on disk are described in `docs/data-layout.md`.
 
 mod bucket;
 mod cache;
@@ -41,25 +41,26 @@ mod write_batch;
 #[doc(hidden)]
 pub use bucket::connection::set_memory_store;
 pub use bucket::metered_object_store::BucketStats;
-pub use bucket::restore_copy::Adoption;
+pub use bucket::restore_copy::CopyRestore;
 pub use cache::row_cache::RowCacheStats;
 pub use config::{StoreConfig, StoreUrl};
 pub use data_model::{
-    Archives, Below, CompactFilter, CompactionContext, Decision, HookError, Hooks, Newer, Verdict,
+    ArchiveKeys, CompactFilter, CompactionContext, DataModel, DataModelError, Decision, FilterOutcome,
+    MinNewerTimestamp, OlderOverlap,
 };
 pub use error::StoreError;
 pub use log::stats::LogStats;
 pub use machine::machine_memory_bytes;
 pub use metadata::documents::{MetaDoc, MetaExpect, MetaStamp, MetaVersion};
 pub use metadata::format::FORMAT_VERSION;
-pub use priority::compute_aside;
+pub use priority::set_long_running;
 pub use store::Store;
 pub use store::bucket::{Copied, TabletEvent, migrate};
 pub use store::stats::StoreStats;
-pub use tablet::Tablet;
 pub use tablet::late_writes::LateWrites;
 pub use tablet::scan::Scan;
 pub use tablet::stats::{TabletStats, TabletTotals};
+pub use tablet::{CachedRead, Tablet};
 pub use token_range::TokenRange;
 pub use work::{StoreWork, nanos};
 pub use write_batch::{Op, WriteBatch};

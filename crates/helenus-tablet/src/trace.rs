@@ -41,14 +41,14 @@ pub struct Step {
 
 /// What has been recorded of one request.
 #[derive(Debug, Default)]
-struct Steps {
+struct TraceSteps {
     kept: Vec<Step>,
     left_out: usize,
     blocks_from_cache: u64,
     blocks_from_disk: u64,
 }
 
-impl Steps {
+impl TraceSteps {
     fn add(&mut self, at: Instant, what: Cow<'static, str>) {
         if self.kept.len() >= STEPS_MAX {
             self.left_out += 1;
@@ -63,22 +63,22 @@ impl Steps {
     }
 }
 
-static RECORDINGS: LazyLock<Mutex<HashMap<u64, Steps>>> = LazyLock::new(Mutex::default);
+static RECORDINGS: LazyLock<Mutex<HashMap<u64, TraceSteps>>> = LazyLock::new(Mutex::default);
 static LAST_RECORDING: AtomicU64 = AtomicU64::new(0);
 
 /// A traced request's steps while it runs.
 #[derive(Debug)]
-pub struct Recording {
+pub struct TraceRecorder {
     id: u64,
 }
 
-impl Recording {
+impl TraceRecorder {
     /// Begins to record what is done while that work is in the thread.
-    pub fn begin(work: &mut StoreWork) -> Recording {
+    pub fn begin(work: &mut StoreWork) -> TraceRecorder {
         let id = LAST_RECORDING.fetch_add(1, Ordering::Relaxed) + 1;
-        RECORDINGS.lock().insert(id, Steps::default());
+        RECORDINGS.lock().insert(id, TraceSteps::default());
         work.recording = id;
-        Recording { id }
+        TraceRecorder { id }
     }
 
     /// The steps, in order of time.
@@ -104,7 +104,7 @@ impl Recording {
     }
 }
 
-impl Drop for Recording {
+impl Drop for TraceRecorder {
     fn drop(&mut self) {
         RECORDINGS.lock().remove(&self.id);
     }

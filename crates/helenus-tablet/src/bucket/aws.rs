@@ -20,20 +20,20 @@ pub(crate) struct Profile(HashMap<String, String>);
 
 /// The files to read, and the profile in them.
 #[derive(Debug, Clone)]
-struct Source {
+struct CredentialFiles {
     name: String,
     config: Option<PathBuf>,
     credentials: Option<PathBuf>,
 }
 
-impl Source {
-    fn from_env() -> Source {
+impl CredentialFiles {
+    fn from_env() -> CredentialFiles {
         let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         let file = |name: &str, default: &str| {
             let home = || variable("HOME").map(|home| PathBuf::from(home).join(".aws").join(default));
             variable(name).map(PathBuf::from).or_else(home)
         };
-        Source {
+        CredentialFiles {
             name: variable("AWS_PROFILE").unwrap_or_else(|| "default".into()),
             config: file("AWS_CONFIG_FILE", "config"),
             credentials: file("AWS_SHARED_CREDENTIALS_FILE", "credentials"),
@@ -81,7 +81,7 @@ fn section(text: &str, profile: &str) -> HashMap<String, String> {
 
 impl Profile {
     pub fn load() -> Profile {
-        Source::from_env().read()
+        CredentialFiles::from_env().read()
     }
 
     pub fn get(&self, name: &str) -> Option<String> {
@@ -98,7 +98,7 @@ impl Profile {
 
     /// The profile's keys, if it has any. They are read again when the files change.
     pub fn credentials(&self) -> Option<AwsCredentialProvider> {
-        let source = Source::from_env();
+        let source = CredentialFiles::from_env();
         let read = Read {
             changed: source.changed(),
             credential: Arc::new(self.credential()?),
@@ -119,7 +119,7 @@ struct Read {
 /// Credentials in files that others may replace.
 #[derive(Debug)]
 struct Files {
-    source: Source,
+    source: CredentialFiles,
     read: Mutex<Read>,
 }
 

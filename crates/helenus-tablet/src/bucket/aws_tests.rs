@@ -34,7 +34,7 @@ async fn replaced_files_are_read_again() {
         std::fs::write(&path, text).unwrap();
     };
     write("old");
-    let source = Source {
+    let source = CredentialFiles {
         name: "default".into(),
         config: None,
         credentials: Some(path.clone()),

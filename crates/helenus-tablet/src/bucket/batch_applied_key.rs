@@ -8,16 +8,16 @@ use uuid::Uuid;
 const PREFIX: [u8; 10] = *b"\xFF\xFF\xFF\xFFbatch\0";
 
 /// The key of a batch's mark.
-pub(crate) fn mark(batch: Uuid) -> Bytes {
+pub(crate) fn applied_key(batch: Uuid) -> Bytes {
     [PREFIX.as_slice(), batch.as_bytes()].concat().into()
 }
 
-pub(crate) fn is_mark(key: &[u8]) -> bool {
+pub(crate) fn is_applied_key(key: &[u8]) -> bool {
     key.starts_with(&PREFIX)
 }
 
 /// The batch of a mark.
-pub(crate) fn batch_of(key: &[u8]) -> Option<Uuid> {
+pub(crate) fn batch_id_of(key: &[u8]) -> Option<Uuid> {
     Uuid::from_slice(key.strip_prefix(&PREFIX)?).ok()
 }
 

@@ -10,14 +10,15 @@ use crate::bucket::connection::Bucket;
 use crate::error::{StoreError, chain};
 
 /// The start waits for the object store no longer than this.
-const PATIENCE: Duration = Duration::from_secs(20);
+const OPENING_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Writes, rewrites and deletes a small object, each on a condition that holds and on one that does not.
 pub(crate) async fn check(bucket: &Bucket) -> Result<(), StoreError> {
     let path = Path::from(format!("checks/{}", uuid::Uuid::new_v4()));
-    let created = put(bucket, &path, PutMode::Create)
-        .await?
-        .map_err(|error| explain(bucket, &error))?;
+    let created = match put(bucket, &path, PutMode::Create).await? {
+        Put::Done(created) => created,
+        Put::Refused => return Err(refuse(bucket, "it refused to create an object of a new name")),
+    };
     let result = async {
         creates_once(bucket, &path).await?;
         // Nothing of a log is ever rewritten.
@@ -34,9 +35,8 @@ pub(crate) async fn check(bucket: &Bucket) -> Result<(), StoreError> {
 
 async fn creates_once(bucket: &Bucket, path: &Path) -> Result<(), StoreError> {
     match put(bucket, path, PutMode::Create).await? {
-        Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => Ok(()),
-        Err(error) => Err(explain(bucket, &error)),
-        Ok(_) => Err(unfit(
+        Put::Refused => Ok(()),
+        Put::Done(_) => Err(unfit(
             bucket,
             "If-None-Match: it created an object that was there already",
         )),
@@ -56,9 +56,8 @@ async fn replaces_on_condition(
         version: created.version.as_ref().map(|_| "1".into()),
     };
     match put(bucket, path, PutMode::Update(wrong)).await? {
-        Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => {}
-        Err(error) => return Err(explain(bucket, &error)),
-        Ok(_) => {
+        Put::Refused => {}
+        Put::Done(_) => {
             return Err(unfit(
                 bucket,
                 "If-Match: it replaced an object although the condition did not hold",
@@ -66,16 +65,20 @@ async fn replaces_on_condition(
         }
     }
     match put(bucket, path, PutMode::Update(created)).await? {
-        Ok(_) => Ok(()),
-        Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => Err(unfit(
+        Put::Done(_) => Ok(()),
+        Put::Refused => Err(unfit(
             bucket,
             "If-Match: it refused a replacement although the condition held",
         )),
-        Err(error) => Err(explain(bucket, &error)),
     }
 }
 
-type Put = Result<UpdateVersion, Error>;
+/// The outcome of a PUT with a condition.
+enum Put {
+    Done(UpdateVersion),
+    /// The condition did not hold.
+    Refused,
+}
 
 async fn put(bucket: &Bucket, path: &Path, mode: PutMode) -> Result<Put, StoreError> {
     let options = PutOptions {
@@ -83,16 +86,23 @@ async fn put(bucket: &Bucket, path: &Path, mode: PutMode) -> Result<Put, StoreEr
         ..PutOptions::default()
     };
     let payload = PutPayload::from_static(b"helenus");
-    let result = patiently(bucket, bucket.store.put_opts(path, payload, options)).await?;
-    Ok(result.map(UpdateVersion::from))
+    match patiently(bucket, bucket.store.put_opts(path, payload, options)).await? {
+        Ok(result) => Ok(Put::Done(result.into())),
+        Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => Ok(Put::Refused),
+        Err(error) => Err(explain(bucket, &error)),
+    }
 }
 
 /// Waits for an answer, but not for ever.
 pub(crate) async fn patiently<T>(bucket: &Bucket, answer: impl Future<Output = T>) -> Result<T, StoreError> {
-    tokio::time::timeout(PATIENCE, answer).await.map_err(|_| {
+    tokio::time::timeout(OPENING_TIMEOUT, answer).await.map_err(|_| {
         refuse(
             bucket,
-            &format!("no answer within {} s; {}", PATIENCE.as_secs(), reachable(bucket)),
+            &format!(
+                "no answer within {} s; {}",
+                OPENING_TIMEOUT.as_secs(),
+                reachable(bucket)
+            ),
         )
     })
 }

@@ -17,8 +17,8 @@ use parking_lot::Mutex;
 use url::Url;
 
 use super::aws;
-use crate::bucket::metered_object_store::{Counted, Requests};
-use crate::disk::checksummed_objects::Seals;
+use crate::bucket::metered_object_store::{MeteredObjectStore, Requests};
+use crate::disk::checksummed_objects::ManifestChecksums;
 use crate::error::{StoreError, chain};
 
 /// The object that makes a bucket a store.
@@ -48,7 +48,7 @@ pub(crate) struct Bucket {
     /// Its paths are below the URL's prefix.
     pub store: Arc<dyn ObjectStore>,
     pub requests: Arc<Requests>,
-    pub seals: Arc<Seals>,
+    pub checksums: Arc<ManifestChecksums>,
 }
 
 impl Bucket {
@@ -83,13 +83,17 @@ impl Bucket {
         } else {
             Arc::new(PrefixStore::new(root, prefix))
         };
-        let seals = Arc::<Seals>::default();
+        let checksums = Arc::<ManifestChecksums>::default();
         Ok(Bucket {
             url: url.clone(),
             setting,
-            store: Arc::new(Counted::new(store, requests.clone(), seals.clone())),
+            store: Arc::new(MeteredObjectStore::new(
+                store,
+                requests.clone(),
+                checksums.clone(),
+            )),
             requests,
-            seals,
+            checksums,
         })
     }
 
@@ -102,13 +106,20 @@ impl Bucket {
             |why: String| StoreError::InvalidConfig(format!("log_store = \"{}\": {why}", root.display()));
         let url = Url::from_file_path(&root).map_err(|()| refused("not a path".to_owned()))?;
         let files = LocalFileSystem::new_with_prefix(&root).map_err(|error| refused(chain(&error)))?;
-        let (files, seals) = (Arc::new(files.with_fsync(fsync)), Arc::<Seals>::default());
+        let (files, checksums) = (
+            Arc::new(files.with_fsync(fsync)),
+            Arc::<ManifestChecksums>::default(),
+        );
         Ok(Bucket {
             url,
             setting: "log_store",
-            store: Arc::new(Counted::new(files, requests.clone(), seals.clone())),
+            store: Arc::new(MeteredObjectStore::new(
+                files,
+                requests.clone(),
+                checksums.clone(),
+            )),
             requests,
-            seals,
+            checksums,
         })
     }
 }

@@ -1,9 +1,9 @@
 //! SlateDB asks after each look at a manifest, and after each change, whether its garbage collector has gone past it: `gc/<kind>.boundary`.
 //! That is half of what opening a tablet asks of the bucket, and of what a tablet at rest does.
 //!
-//! What was found is good for [`FRESH`]. The boundary protects against a writer that slept so long that numbers which it takes for free
+//! What was found is good for [`BOUNDARY_TTL`]. The boundary protects against a writer that slept so long that numbers which it takes for free
 //! were used and deleted. Only what has been there for [`DOCUMENTS`]' `min_age` is deleted, which is far longer; so a number that was free at a
-//! look within the last [`FRESH`] is beyond every boundary that can have been written until now, if the node's clock and the bucket's differ by
+//! look within the last [`BOUNDARY_TTL`] is beyond every boundary that can have been written until now, if the node's clock and the bucket's differ by
 //! less than the difference.
 
 use std::time::Duration;
@@ -22,17 +22,17 @@ use crate::metadata::slatedb_layout::DOCUMENTS;
 use crate::metadata::slatedb_layout::tablet_path;
 
 /// How long a boundary that was read is taken for what is there.
-const FRESH: Duration = Duration::from_secs(10);
+const BOUNDARY_TTL: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Clone)]
-enum Found {
+enum CachedObject {
     Nothing,
     Object(ObjectMeta, Bytes),
 }
 
 /// The boundaries of one tablet that were read of late.
 #[derive(Debug, Default)]
-pub(crate) struct Boundaries(Mutex<HashMap<Path, (Duration, Found)>>);
+pub(crate) struct GcBoundaryCache(Mutex<HashMap<Path, (Duration, CachedObject)>>);
 
 /// Time that goes on while the machine is suspended: what was read before that is old.
 fn since_boot() -> Duration {
@@ -57,7 +57,7 @@ pub(crate) fn of_manifests(tablet: u32) -> Path {
     tablet_path(tablet).join("gc").join("manifest.boundary")
 }
 
-impl Boundaries {
+impl GcBoundaryCache {
     /// Answers a GET of a boundary, from memory if it was read a moment ago.
     pub async fn get(
         &self,
@@ -70,7 +70,7 @@ impl Boundaries {
         let fresh = self.0.lock().get(location).cloned();
         if whole
             && let Some((read, found)) = fresh
-            && now.saturating_sub(read) < FRESH
+            && now.saturating_sub(read) < BOUNDARY_TTL
         {
             return answer(location, found, &options);
         }
@@ -80,12 +80,12 @@ impl Boundaries {
             Ok(found) if whole => {
                 let meta = found.meta.clone();
                 let bytes = found.bytes().await?;
-                let found = Found::Object(meta, bytes);
+                let found = CachedObject::Object(meta, bytes);
                 self.remember(location, now, found.clone());
                 answer(location, found, &GetOptions::default())
             }
             Err(error @ Error::NotFound { .. }) if whole => {
-                self.remember(location, now, Found::Nothing);
+                self.remember(location, now, CachedObject::Nothing);
                 Err(error)
             }
             Err(error @ Error::NotModified { .. }) if whole && known => {
@@ -98,7 +98,7 @@ impl Boundaries {
         }
     }
 
-    fn remember(&self, location: &Path, read: Duration, found: Found) {
+    fn remember(&self, location: &Path, read: Duration, found: CachedObject) {
         self.0.lock().insert(location.clone(), (read, found));
     }
 
@@ -108,20 +108,22 @@ impl Boundaries {
     }
 }
 
-fn answer(location: &Path, found: Found, options: &GetOptions) -> Result<GetResult> {
+fn answer(location: &Path, found: CachedObject, options: &GetOptions) -> Result<GetResult> {
     let path = location.to_string();
     match found {
-        Found::Nothing => Err(Error::NotFound {
+        CachedObject::Nothing => Err(Error::NotFound {
             path,
             source: "it was not there a moment ago".into(),
         }),
-        Found::Object(meta, _) if options.if_none_match.is_some() && options.if_none_match == meta.e_tag => {
+        CachedObject::Object(meta, _)
+            if options.if_none_match.is_some() && options.if_none_match == meta.e_tag =>
+        {
             Err(Error::NotModified {
                 path,
                 source: "it was the same a moment ago".into(),
             })
         }
-        Found::Object(meta, bytes) => Ok(GetResult {
+        CachedObject::Object(meta, bytes) => Ok(GetResult {
             range: 0..meta.size,
             meta,
             payload: GetResultPayload::Stream(futures::stream::once(async move { Ok(bytes) }).boxed()),
@@ -138,7 +140,7 @@ mod tests {
 
     use super::*;
 
-    async fn read(boundaries: &Boundaries, store: &InMemory, path: &Path) -> Option<Bytes> {
+    async fn read(boundaries: &GcBoundaryCache, store: &InMemory, path: &Path) -> Option<Bytes> {
         let found = boundaries.get(store, path, GetOptions::default()).await;
         match found {
             Ok(found) => Some(found.bytes().await.unwrap()),
@@ -149,7 +151,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_boundary_is_remembered_until_it_is_written() {
-        let (store, boundaries) = (InMemory::new(), Boundaries::default());
+        let (store, boundaries) = (InMemory::new(), GcBoundaryCache::default());
         let path = Path::from("tablets/7/gc/manifest.boundary");
         assert!(is_boundary(&path) && !is_boundary(&Path::from("tablets/7/manifest/00.manifest")));
         assert_eq!(read(&boundaries, &store, &path).await, None);

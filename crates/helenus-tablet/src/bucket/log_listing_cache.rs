@@ -29,7 +29,7 @@ struct Listed {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ListingState {
     is_open: bool,
     /// The tablet's own fence has been PUT, or refused: a number that was not listed may be taken.
     is_outdated: bool,
@@ -41,9 +41,9 @@ struct State {
 
 /// The log of one tablet, as it was found.
 #[derive(Debug, Default)]
-pub(crate) struct Front {
+pub(crate) struct LogListingCache {
     listed: OnceCell<Listed>,
-    state: Mutex<State>,
+    state: Mutex<ListingState>,
 }
 
 /// The number in `tablets/<id>/wal/<number>.sst`.
@@ -72,13 +72,13 @@ fn found(meta: ObjectMeta, bytes: Bytes, range: std::ops::Range<u64>) -> GetResu
     }
 }
 
-impl Front {
+impl LogListingCache {
     /// The tablet is open: from now on the bucket is asked.
     pub fn end(&self) {
         let mut state = self.state.lock();
-        *state = State {
+        *state = ListingState {
             is_open: true,
-            ..State::default()
+            ..ListingState::default()
         };
     }
 

@@ -4,12 +4,12 @@ use object_store::memory::InMemory;
 use object_store::{ObjectStoreExt, PutPayload};
 
 use super::*;
-use crate::bucket::metered_object_store::{Counted, Requests};
+use crate::bucket::metered_object_store::{MeteredObjectStore, Requests};
 
 struct Log {
-    store: Counted,
+    store: MeteredObjectStore,
     requests: Arc<Requests>,
-    front: Front,
+    front: LogListingCache,
 }
 
 fn path(number: LogNumber) -> Path {
@@ -20,7 +20,7 @@ impl Log {
     /// A log whose objects have these contents, from number 5 on.
     async fn of(contents: &[&'static str]) -> Log {
         let requests = Arc::<Requests>::default();
-        let store = Counted::new(Arc::new(InMemory::new()), requests.clone(), Arc::default());
+        let store = MeteredObjectStore::new(Arc::new(InMemory::new()), requests.clone(), Arc::default());
         for (number, content) in (5..).zip(contents) {
             store
                 .put(&path(number), PutPayload::from(*content))
@@ -30,7 +30,7 @@ impl Log {
         Log {
             store,
             requests,
-            front: Front::default(),
+            front: LogListingCache::default(),
         }
     }
 

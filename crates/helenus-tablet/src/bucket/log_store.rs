@@ -14,7 +14,7 @@ use uuid::Uuid;
 use crate::bucket::check;
 use crate::bucket::check::{explain, patiently};
 use crate::bucket::connection::Bucket;
-use crate::bucket::store_identity::Bindable;
+use crate::bucket::store_identity::BindTarget;
 use crate::config::{StoreConfig, StoreUrl};
 use crate::error::StoreError;
 use crate::metadata::format::Format;
@@ -53,8 +53,8 @@ pub(crate) async fn begin(log: &Bucket, store_id: Uuid) -> Result<(), StoreError
 }
 
 /// What binds a log to its store.
-pub(crate) fn place(log: &Bucket, store_id: Uuid) -> Bindable<'_> {
-    Bindable {
+pub(crate) fn bind_target(log: &Bucket, store_id: Uuid) -> BindTarget<'_> {
+    BindTarget {
         bucket: log,
         folder: Path::from(store_id.to_string()),
         anchor: mark(store_id),
@@ -74,7 +74,7 @@ pub(crate) async fn of_store(
     let Some(log) = configured(bucket, log, format).await? else {
         return Ok(None);
     };
-    let owner = place(&log, format.store_id).identity(identity).await?;
+    let owner = bind_target(&log, format.store_id).identity(identity).await?;
     if owner != identity {
         return Err(StoreError::InvalidConfig(format!(
             "log_store = \"{}\": the log there belongs to store {owner}, and {} is store {identity}, which was made of a copy of it: copy \
@@ -88,11 +88,11 @@ pub(crate) async fn of_store(
 
 /// Refuses a log that its store writes to, for it to be a copy's: it is where it was made.
 pub(crate) async fn refuse_in_use(log: &Bucket, store_id: Uuid) -> Result<(), StoreError> {
-    let found = place(log, store_id).find().await?;
-    match (found.place, found.copied) {
-        (Some(place), None) => Err(StoreError::InvalidConfig(format!(
+    let found = bind_target(log, store_id).find().await?;
+    match (found.recorded, found.copied) {
+        (Some(recorded), None) => Err(StoreError::InvalidConfig(format!(
             "log_store = \"{}\": this is the log of store {}, not a copy of it: copy the log as well, and name the copy",
-            log.url, place.identity
+            log.url, recorded.identity
         ))),
         _ => Ok(()),
     }

@@ -16,7 +16,7 @@ use object_store::{
     PutMultipartOptions, PutOptions, PutPayload, PutResult, RenameOptions, Result, UploadPart,
 };
 
-use crate::disk::checksummed_objects::Seals;
+use crate::disk::checksummed_objects::ManifestChecksums;
 
 /// Requests and bytes since the store was opened. Retries within the client count once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -70,41 +70,45 @@ impl Requests {
     }
 }
 
-/// For who wants to see each request (`log = "helenus_tablet::remote::counted=trace"`). A listing is shown when it begins.
+/// Logs a request (`log = "helenus_tablet::remote::counted=trace"`). A listing is logged when it begins.
 fn trace(kind: &str, location: &Path, began: Instant, error: Option<&Error>) {
     let took_us = began.elapsed().as_micros();
     let failed = error.is_some();
-    tracing::trace!(kind, %location, took_us, failed, "request");
+    tracing::trace!(target: "helenus_tablet::remote::counted", kind, %location, took_us, failed, "request");
 }
 
 /// A bucket whose requests are counted, and whose documents are sealed.
 #[derive(Debug)]
-pub(crate) struct Counted {
+pub(crate) struct MeteredObjectStore {
     inner: Arc<dyn ObjectStore>,
     requests: Arc<Requests>,
-    seals: Arc<Seals>,
+    checksums: Arc<ManifestChecksums>,
 }
 
-impl Counted {
-    pub fn new(inner: Arc<dyn ObjectStore>, requests: Arc<Requests>, seals: Arc<Seals>) -> Counted {
-        Counted {
+impl MeteredObjectStore {
+    pub fn new(
+        inner: Arc<dyn ObjectStore>,
+        requests: Arc<Requests>,
+        checksums: Arc<ManifestChecksums>,
+    ) -> MeteredObjectStore {
+        MeteredObjectStore {
             inner,
             requests,
-            seals,
+            checksums,
         }
     }
 }
 
-impl fmt::Display for Counted {
+impl fmt::Display for MeteredObjectStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.inner)
     }
 }
 
 #[async_trait]
-impl ObjectStore for Counted {
+impl ObjectStore for MeteredObjectStore {
     async fn put_opts(&self, location: &Path, payload: PutPayload, opts: PutOptions) -> Result<PutResult> {
-        let payload = Seals::seal(location, payload);
+        let payload = ManifestChecksums::seal(location, payload);
         self.requests.put(payload.content_length());
         let began = Instant::now();
         let result = self.inner.put_opts(location, payload, opts).await;
@@ -119,7 +123,7 @@ impl ObjectStore for Counted {
     ) -> Result<Box<dyn MultipartUpload>> {
         let upload = self.inner.put_multipart_opts(location, opts).await?;
         self.requests.put(0);
-        Ok(Box::new(CountedUpload {
+        Ok(Box::new(MeteredUpload {
             inner: upload,
             requests: self.requests.clone(),
         }))
@@ -127,7 +131,7 @@ impl ObjectStore for Counted {
 
     async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
         let head = options.head;
-        let is_sealed = Seals::wants(location, &options);
+        let is_sealed = ManifestChecksums::applies_to(location, &options);
         let began = Instant::now();
         let result = self.inner.get_opts(location, options).await;
         let kind = if head { "HEAD" } else { "GET" };
@@ -139,7 +143,7 @@ impl ObjectStore for Counted {
         };
         self.requests.got(bytes);
         match is_sealed {
-            true => self.seals.open(result?).await,
+            true => self.checksums.verify(result?).await,
             false => result,
         }
     }
@@ -193,13 +197,13 @@ impl ObjectStore for Counted {
 }
 
 #[derive(Debug)]
-struct CountedUpload {
+struct MeteredUpload {
     inner: Box<dyn MultipartUpload>,
     requests: Arc<Requests>,
 }
 
 #[async_trait]
-impl MultipartUpload for CountedUpload {
+impl MultipartUpload for MeteredUpload {
     fn put_part(&mut self, data: PutPayload) -> UploadPart {
         self.requests.put(data.content_length());
         self.inner.put_part(data)

@@ -1,6 +1,6 @@
 //! Makes a store of its own of the copy of a store in a bucket.
 //!
-//! What the copy says of the nodes of the store that it was made of is the caller's to change, before [`Adoption::finish`] gives
+//! What the copy says of the nodes of the store that it was made of is the caller's to change, before [`CopyRestore::finish`] gives
 //! the copy its identity and its place: an adoption that is cut short leaves a copy, which is refused, and can be begun again.
 
 use std::collections::BTreeMap;
@@ -12,14 +12,14 @@ use uuid::Uuid;
 
 use crate::bucket::check::{explain, patiently};
 use crate::bucket::connection::Bucket;
-use crate::bucket::store_identity::Bindable;
+use crate::bucket::store_identity::BindTarget;
 use crate::bucket::{check, format, log_store};
 use crate::config::{StoreConfig, StoreUrl};
 use crate::error::StoreError;
 use crate::metadata::documents::{Meta, MetaDoc, MetaExpect, MetaVersion};
 
 /// A copy that is about to be a store of its own; no tablet of it is open.
-pub struct Adoption {
+pub struct CopyRestore {
     bucket: Bucket,
     /// Where the log lies, if it lies apart, with the folder of this store in it.
     log: Option<(Bucket, Uuid)>,
@@ -27,12 +27,12 @@ pub struct Adoption {
     identity: Uuid,
 }
 
-impl Adoption {
+impl CopyRestore {
     /// Looks at the store; nothing is written but what shows that the bucket can be written to.
     ///
     /// # Errors
     /// There is no store, or its log is not there or is still another store's.
-    pub async fn begin(config: &StoreConfig) -> Result<Adoption, StoreError> {
+    pub async fn begin(config: &StoreConfig) -> Result<CopyRestore, StoreError> {
         let StoreUrl::Remote(url) = &config.url else {
             return Err(StoreError::InvalidConfig(
                 "the copy of a folder is a store of its own as soon as a node is started on it".into(),
@@ -52,7 +52,7 @@ impl Adoption {
             }
             None => None,
         };
-        Ok(Adoption {
+        Ok(CopyRestore {
             meta: Meta::new(bucket.store.clone(), Path::default(), None),
             bucket,
             log,
@@ -95,13 +95,13 @@ impl Adoption {
     /// Binds the new identity to the place: from now on nodes open it.
     pub async fn finish(self) -> Result<(), StoreError> {
         if let Some((log, store_id)) = &self.log {
-            let place = log_store::place(log, *store_id);
-            let found = place.find().await?;
-            place.write(&found, self.identity, PutMode::Overwrite).await?;
+            let target = log_store::bind_target(log, *store_id);
+            let found = target.find().await?;
+            target.write(&found, self.identity, PutMode::Overwrite).await?;
         }
-        let place = Bindable::store(&self.bucket);
-        let found = place.find().await?;
-        place.write(&found, self.identity, PutMode::Overwrite).await?;
+        let target = BindTarget::store(&self.bucket);
+        let found = target.find().await?;
+        target.write(&found, self.identity, PutMode::Overwrite).await?;
         Ok(())
     }
 }

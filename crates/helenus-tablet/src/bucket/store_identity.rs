@@ -22,16 +22,16 @@ const FORMAT: u64 = 1;
 
 /// The object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Place {
+pub(crate) struct StoreIdentity {
     format: u64,
     pub identity: Uuid,
     #[serde(flatten)]
-    spot: Spot,
+    location: StoreLocation,
 }
 
 /// Where the objects of a store lie.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Spot {
+struct StoreLocation {
     /// Empty where a folder holds the log: nodes may have it at different paths.
     bucket: String,
     prefix: String,
@@ -39,9 +39,9 @@ struct Spot {
     made_s: i64,
 }
 
-impl Spot {
+impl StoreLocation {
     /// What of it is not as recorded, in words; none if the objects lie where they were made.
-    fn moved_from(&self, recorded: &Spot, anchor: &str) -> Option<String> {
+    fn moved_from(&self, recorded: &StoreLocation, anchor: &str) -> Option<String> {
         if (&self.bucket, &self.prefix) != (&recorded.bucket, &recorded.prefix) {
             return Some(format!(
                 "it belongs to bucket \"{}\", prefix \"{}\"",
@@ -63,7 +63,7 @@ impl Spot {
 }
 
 /// A place in an object store that can be bound: that of a store or of a log, with the object that makes it one.
-pub(crate) struct Bindable<'a> {
+pub(crate) struct BindTarget<'a> {
     pub bucket: &'a Bucket,
     /// Below which `PLACE` lies.
     pub folder: Path,
@@ -71,17 +71,17 @@ pub(crate) struct Bindable<'a> {
 }
 
 /// What is found at such a place.
-pub(crate) struct Found {
-    pub place: Option<Place>,
-    spot: Spot,
+pub(crate) struct IdentityCheck {
+    pub recorded: Option<StoreIdentity>,
+    location: StoreLocation,
     /// Why it is a copy, if it is one.
     pub copied: Option<String>,
 }
 
-impl<'a> Bindable<'a> {
+impl<'a> BindTarget<'a> {
     /// A store.
-    pub fn store(bucket: &'a Bucket) -> Bindable<'a> {
-        Bindable {
+    pub fn store(bucket: &'a Bucket) -> BindTarget<'a> {
+        BindTarget {
             bucket,
             folder: Path::default(),
             anchor: Path::from(FORMAT_NAME),
@@ -98,16 +98,16 @@ impl<'a> Bindable<'a> {
     /// What is bound here belongs elsewhere.
     pub async fn identity(&self, proposed: Uuid) -> Result<Uuid, StoreError> {
         let mut found = self.find().await?;
-        if found.place.is_none() {
+        if found.recorded.is_none() {
             if self.write(&found, proposed, PutMode::Create).await? {
                 return Ok(proposed);
             }
             // Another node was faster.
             found = self.find().await?;
         }
-        match (found.place, found.copied) {
-            (Some(place), None) => Ok(place.identity),
-            (Some(place), Some(why)) => Err(self.refuse(&place, &why)),
+        match (found.recorded, found.copied) {
+            (Some(recorded), None) => Ok(recorded.identity),
+            (Some(recorded), Some(why)) => Err(self.refuse(&recorded, &why)),
             (None, _) => Err(StoreError::Corrupt {
                 file: format!("{}/{}", self.bucket.url, self.path()),
                 detail: "it was there, and is gone".into(),
@@ -115,40 +115,49 @@ impl<'a> Bindable<'a> {
         }
     }
 
-    pub async fn find(&self) -> Result<Found, StoreError> {
+    pub async fn find(&self) -> Result<IdentityCheck, StoreError> {
         let bucket = self.bucket;
         let (anchor, path) = (&self.anchor, &self.path());
         let read = async {
-            let place = match bucket.store.get(path).await {
+            let recorded = match bucket.store.get(path).await {
                 Ok(found) => Some(found.bytes().await?),
                 Err(Error::NotFound { .. }) => None,
                 Err(error) => return Err(error),
             };
-            Ok((place, bucket.store.head(anchor).await?))
+            Ok((recorded, bucket.store.head(anchor).await?))
         };
         let found = patiently(bucket, read).await?;
-        let (place, anchor) = found.map_err(|error| explain(bucket, &error))?;
-        let place = place.map(|bytes| self.decode(&bytes)).transpose()?;
-        let (name, prefix) = location(bucket);
-        let spot = Spot {
+        let (recorded, anchor) = found.map_err(|error| explain(bucket, &error))?;
+        let recorded = recorded.map(|bytes| self.decode(&bytes)).transpose()?;
+        let (name, prefix) = location_of(bucket);
+        let location = StoreLocation {
             bucket: name,
             prefix,
             made_s: anchor.last_modified.timestamp(),
         };
-        let copied = place
+        let copied = recorded
             .as_ref()
-            .and_then(|place| spot.moved_from(&place.spot, self.anchor.as_ref()));
-        Ok(Found { place, spot, copied })
+            .and_then(|recorded| location.moved_from(&recorded.location, self.anchor.as_ref()));
+        Ok(IdentityCheck {
+            recorded,
+            location,
+            copied,
+        })
     }
 
     /// Binds an identity to what was found; false if another process did so first.
-    pub async fn write(&self, found: &Found, identity: Uuid, mode: PutMode) -> Result<bool, StoreError> {
-        let place = Place {
+    pub async fn write(
+        &self,
+        found: &IdentityCheck,
+        identity: Uuid,
+        mode: PutMode,
+    ) -> Result<bool, StoreError> {
+        let recorded = StoreIdentity {
             format: FORMAT,
             identity,
-            spot: found.spot.clone(),
+            location: found.location.clone(),
         };
-        let mut bytes = serde_json::to_vec_pretty(&place).unwrap_or_default();
+        let mut bytes = serde_json::to_vec_pretty(&recorded).unwrap_or_default();
         bytes.push(b'\n');
         let options = PutOptions {
             mode,
@@ -163,26 +172,26 @@ impl<'a> Bindable<'a> {
         }
     }
 
-    fn decode(&self, bytes: &[u8]) -> Result<Place, StoreError> {
-        let place: Place = serde_json::from_slice(bytes).map_err(|error| StoreError::Corrupt {
+    fn decode(&self, bytes: &[u8]) -> Result<StoreIdentity, StoreError> {
+        let recorded: StoreIdentity = serde_json::from_slice(bytes).map_err(|error| StoreError::Corrupt {
             file: format!("{}/{}", self.bucket.url, self.path()),
             detail: error.to_string(),
         })?;
-        match place.format > FORMAT {
+        match recorded.format > FORMAT {
             true => Err(StoreError::NewerFormat {
-                found: place.format,
+                found: recorded.format,
                 supported: FORMAT,
             }),
-            false => Ok(place),
+            false => Ok(recorded),
         }
     }
 
-    fn refuse(&self, place: &Place, why: &str) -> StoreError {
+    fn refuse(&self, recorded: &StoreIdentity, why: &str) -> StoreError {
         let Bucket { url, setting, .. } = self.bucket;
         StoreError::InvalidConfig(format!(
             "{setting} = \"{url}\": this is a copy of store {}: {why}. No copy is opened as the store that it was made of; make it a store \
              of its own, with no node running on it:  helenus adopt --store {}",
-            place.identity,
+            recorded.identity,
             match *setting {
                 "store" => url.as_str(),
                 _ => "URL --log-store URL",
@@ -192,7 +201,7 @@ impl<'a> Bindable<'a> {
 }
 
 /// The bucket's name and the prefix in it, however its URL is spelled.
-fn location(bucket: &Bucket) -> (String, String) {
+fn location_of(bucket: &Bucket) -> (String, String) {
     let url = &bucket.url;
     if url.scheme() == "file" {
         return Default::default();
@@ -213,15 +222,15 @@ mod tests {
 
     use super::*;
 
-    fn spot(text: &str) -> (String, String) {
+    fn location(text: &str) -> (String, String) {
         let url = url::Url::parse(text).unwrap();
         let store = Arc::new(object_store::memory::InMemory::new());
-        location(&Bucket {
+        location_of(&Bucket {
             url,
             setting: "store",
             store,
             requests: Arc::default(),
-            seals: Arc::default(),
+            checksums: Arc::default(),
         })
     }
 
@@ -229,27 +238,29 @@ mod tests {
     fn a_place_is_one_however_its_url_is_spelled() {
         let same = ["s3://b/a/c", "s3://b/a/c/", "s3a://b/a/c", "s3://b//a/c"];
         for url in same {
-            assert_eq!(spot(url), ("b".to_owned(), "a/c".to_owned()), "{url}");
+            assert_eq!(location(url), ("b".to_owned(), "a/c".to_owned()), "{url}");
         }
-        assert_eq!(spot("gs://b"), ("b".to_owned(), String::new()));
+        assert_eq!(location("gs://b"), ("b".to_owned(), String::new()));
         assert_eq!(
-            spot("abfss://box@account.dfs.core.windows.net/p"),
+            location("abfss://box@account.dfs.core.windows.net/p"),
             ("box".to_owned(), "p".to_owned())
         );
     }
 
     #[test]
     fn a_copy_lies_elsewhere_or_is_younger() {
-        let spot = |bucket: &str, made_s| Spot {
+        let location = |bucket: &str, made_s| StoreLocation {
             bucket: bucket.into(),
             prefix: "p".into(),
             made_s,
         };
-        let store = spot("b", 1_000_000_000);
+        let store = location("b", 1_000_000_000);
         assert_eq!(store.moved_from(&store, "FORMAT"), None);
-        let elsewhere = spot("copy", 1_000_000_000).moved_from(&store, "FORMAT").unwrap();
+        let elsewhere = location("copy", 1_000_000_000)
+            .moved_from(&store, "FORMAT")
+            .unwrap();
         assert!(elsewhere.contains("bucket \"b\", prefix \"p\""), "{elsewhere}");
-        let restored = spot("b", 1_000_000_060).moved_from(&store, "FORMAT").unwrap();
+        let restored = location("b", 1_000_000_060).moved_from(&store, "FORMAT").unwrap();
         assert!(
             restored.contains("2001-09-09T01:47:40") && restored.contains("2001-09-09T01:46:40"),
             "{restored}"

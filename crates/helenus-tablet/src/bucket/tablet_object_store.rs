@@ -19,8 +19,8 @@ use object_store::{
 };
 
 use crate::bucket::gc_boundary_cache;
-use crate::bucket::gc_boundary_cache::{Boundaries, is_boundary};
-use crate::bucket::log_listing_cache::Front;
+use crate::bucket::gc_boundary_cache::{GcBoundaryCache, is_boundary};
+use crate::bucket::log_listing_cache::LogListingCache;
 use crate::error::chain;
 use crate::log::stats::LogCounters;
 use crate::work::nanos;
@@ -30,7 +30,7 @@ const LOG_PUT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What became of the log's PUTs since a group was begun.
 #[derive(Debug, Default)]
-pub(crate) struct LogPuts {
+pub(crate) struct LogPutOutcomes {
     /// One failed in a way that leaves open whether it took effect.
     unclear: AtomicBool,
     /// One was refused since there is an object of that name.
@@ -39,7 +39,7 @@ pub(crate) struct LogPuts {
     failures: AtomicU64,
 }
 
-impl LogPuts {
+impl LogPutOutcomes {
     /// Another group begins.
     pub fn begin(&self) {
         self.unclear.store(false, Ordering::Release);
@@ -81,23 +81,27 @@ impl LogPuts {
 
 /// One tablet's view.
 #[derive(Debug)]
-pub(crate) struct Guarded {
+pub(crate) struct TabletObjectStore {
     inner: Arc<dyn ObjectStore>,
-    puts: Arc<LogPuts>,
+    puts: Arc<LogPutOutcomes>,
     counters: Arc<LogCounters>,
-    boundaries: Boundaries,
+    boundaries: GcBoundaryCache,
     /// The log, as opening the tablet has found it.
-    pub front: Front,
+    pub front: LogListingCache,
 }
 
-impl Guarded {
-    pub fn new(inner: Arc<dyn ObjectStore>, puts: Arc<LogPuts>, counters: Arc<LogCounters>) -> Guarded {
-        Guarded {
+impl TabletObjectStore {
+    pub fn new(
+        inner: Arc<dyn ObjectStore>,
+        puts: Arc<LogPutOutcomes>,
+        counters: Arc<LogCounters>,
+    ) -> TabletObjectStore {
+        TabletObjectStore {
             inner,
             puts,
             counters,
-            boundaries: Boundaries::default(),
-            front: Front::default(),
+            boundaries: GcBoundaryCache::default(),
+            front: LogListingCache::default(),
         }
     }
 
@@ -162,14 +166,14 @@ fn is_log(location: &Path) -> bool {
     location.parts().nth(2).is_some_and(|part| part.as_ref() == "wal")
 }
 
-impl fmt::Display for Guarded {
+impl fmt::Display for TabletObjectStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.inner)
     }
 }
 
 #[async_trait]
-impl ObjectStore for Guarded {
+impl ObjectStore for TabletObjectStore {
     async fn put_opts(&self, location: &Path, payload: PutPayload, opts: PutOptions) -> Result<PutResult> {
         if is_log(location) {
             let size = payload.content_length() as u64;

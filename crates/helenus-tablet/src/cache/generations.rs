@@ -18,24 +18,24 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Partitions share so many fences.
-const FENCES: usize = 1 << 14;
+const SLOTS: usize = 1 << 14;
 /// A fence's generation lies above the number of compactions that keep it closed.
-const GENERATION: u64 = 1 << 32;
+const STEP: u64 = 1 << 32;
 
 /// Where a partition's fence stood at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fence {
+pub(crate) enum Generation {
     Open(u64),
     Closed,
 }
 
-impl Fence {
+impl Generation {
     /// Of partitions that have no header.
-    pub const NONE: Fence = Fence::Open(0);
+    pub const NONE: Generation = Generation::Open(0);
 }
 
 /// A fence, by its place.
-pub(crate) type Place = u32;
+pub(crate) type Slot = u32;
 
 /// The hash of a partition's prefix.
 pub(crate) fn hash(prefix: &[u8]) -> u64 {
@@ -46,63 +46,63 @@ pub(crate) fn hash(prefix: &[u8]) -> u64 {
 
 /// The fences of a tablet.
 #[derive(Default)]
-pub(crate) struct Fences {
+pub(crate) struct CacheGenerations {
     /// Something was closed at some time.
-    is_used: AtomicBool,
+    was_ever_closed: AtomicBool,
     /// Closed for all partitions.
     all: AtomicU64,
     /// Made when the first one is closed: most tablets have no headers.
     each: OnceLock<Box<[AtomicU64]>>,
 }
 
-impl Fences {
+impl CacheGenerations {
     /// False as long as every fence is as it was when the tablet was opened.
-    pub fn is_used(&self) -> bool {
-        self.is_used.load(Ordering::Acquire)
+    pub fn was_ever_closed(&self) -> bool {
+        self.was_ever_closed.load(Ordering::Acquire)
     }
 
-    pub fn place(hash: u64) -> Place {
-        (hash % FENCES as u64) as Place
+    pub fn slot(hash: u64) -> Slot {
+        (hash % SLOTS as u64) as Slot
     }
 
-    fn at(&self, place: Place) -> Option<&AtomicU64> {
-        self.each.get()?.get(place as usize)
+    fn at(&self, slot: Slot) -> Option<&AtomicU64> {
+        self.each.get()?.get(slot as usize)
     }
 
-    pub fn read(&self, place: Place) -> Fence {
+    pub fn read(&self, slot: Slot) -> Generation {
         let all = self.all.load(Ordering::Acquire);
-        let own = self.at(place).map_or(0, |own| own.load(Ordering::Acquire));
-        match (all | own) % GENERATION {
+        let own = self.at(slot).map_or(0, |own| own.load(Ordering::Acquire));
+        match (all | own) % STEP {
             // Both only grow, so their sum tells of any change.
-            0 => Fence::Open(all.wrapping_add(own) / GENERATION),
-            _ => Fence::Closed,
+            0 => Generation::Open(all.wrapping_add(own) / STEP),
+            _ => Generation::Closed,
         }
     }
 
-    pub fn close(&self, place: Place) {
-        self.is_used.store(true, Ordering::Release);
+    pub fn close(&self, slot: Slot) {
+        self.was_ever_closed.store(true, Ordering::Release);
         self.each
-            .get_or_init(|| (0..FENCES).map(|_| AtomicU64::new(0)).collect());
-        self.add(place, GENERATION + 1);
+            .get_or_init(|| (0..SLOTS).map(|_| AtomicU64::new(0)).collect());
+        self.add(slot, STEP + 1);
     }
 
-    pub fn open(&self, place: Place) {
-        self.add(place, GENERATION - 1);
+    pub fn open(&self, slot: Slot) {
+        self.add(slot, STEP - 1);
     }
 
-    fn add(&self, place: Place, change: u64) {
-        if let Some(own) = self.at(place) {
+    fn add(&self, slot: Slot, change: u64) {
+        if let Some(own) = self.at(slot) {
             own.fetch_add(change, Ordering::AcqRel);
         }
     }
 
     pub fn close_all(&self) {
-        self.is_used.store(true, Ordering::Release);
-        self.all.fetch_add(GENERATION + 1, Ordering::AcqRel);
+        self.was_ever_closed.store(true, Ordering::Release);
+        self.all.fetch_add(STEP + 1, Ordering::AcqRel);
     }
 
     pub fn open_all(&self) {
-        self.all.fetch_add(GENERATION - 1, Ordering::AcqRel);
+        self.all.fetch_add(STEP - 1, Ordering::AcqRel);
     }
 }
 
@@ -112,21 +112,21 @@ mod tests {
 
     #[test]
     fn a_fence_is_closed_until_all_who_closed_it_have_opened_it_and_is_another_then() {
-        let fences = Fences::default();
-        let (place, other) = (Fences::place(7), Fences::place(8));
-        let before = fences.read(place);
-        assert_eq!(before, Fence::NONE);
-        fences.close(place);
-        fences.close(place);
-        fences.open(place);
-        assert_eq!(fences.read(place), Fence::Closed);
-        assert_eq!(fences.read(other), Fence::NONE);
-        fences.open(place);
-        let after = fences.read(place);
-        assert!(after != before && after != Fence::Closed);
-        fences.close_all();
-        assert_eq!(fences.read(other), Fence::Closed);
-        fences.open_all();
-        assert!(fences.read(place) != after && fences.read(other) != Fence::NONE);
+        let generations = CacheGenerations::default();
+        let (slot, other) = (CacheGenerations::slot(7), CacheGenerations::slot(8));
+        let before = generations.read(slot);
+        assert_eq!(before, Generation::NONE);
+        generations.close(slot);
+        generations.close(slot);
+        generations.open(slot);
+        assert_eq!(generations.read(slot), Generation::Closed);
+        assert_eq!(generations.read(other), Generation::NONE);
+        generations.open(slot);
+        let after = generations.read(slot);
+        assert!(after != before && after != Generation::Closed);
+        generations.close_all();
+        assert_eq!(generations.read(other), Generation::Closed);
+        generations.open_all();
+        assert!(generations.read(slot) != after && generations.read(other) != Generation::NONE);
     }
 }

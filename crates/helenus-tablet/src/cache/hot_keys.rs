@@ -1,14 +1,14 @@
 //! Which keys are written again and again.
 
 /// Finds keys that are written again and again, in little memory: a counter a slot, for the key that hits it most.
-pub(crate) struct Often(Box<[(u8, u8)]>);
+pub(crate) struct HotKeySketch(Box<[(u8, u8)]>);
 
-impl Often {
+impl HotKeySketch {
     const SLOTS: usize = 1 << 15;
     const THRESHOLD: u8 = 32;
 
     pub fn new() -> Self {
-        Often(vec![(0, 0); Self::SLOTS].into_boxed_slice())
+        HotKeySketch(vec![(0, 0); Self::SLOTS].into_boxed_slice())
     }
 
     /// Counts a write; true each time that a key has come `THRESHOLD` times more often than its neighbours.

@@ -4,16 +4,16 @@
 use bytes::{Buf, Bytes};
 
 use super::row_cache::RowCache;
-use crate::data_model::Hooks;
+use crate::data_model::DataModel;
 
 /// Partitions of more rows or bytes are not kept.
 pub(crate) const ROWS_MAX: usize = 12;
 pub(crate) const BYTES_MAX: usize = 4 << 10;
 
 /// Forgets the partition that a written key lies in.
-pub(crate) fn forget(hooks: &dyn Hooks, cache: &RowCache, key: &[u8]) {
-    if hooks.keeps_partition(key)
-        && let Some(prefix) = hooks
+pub(crate) fn forget(model: &dyn DataModel, cache: &RowCache, key: &[u8]) {
+    if model.keeps_partition(key)
+        && let Some(prefix) = model
             .partition_prefix_len(key, true)
             .and_then(|len| key.get(..len))
     {

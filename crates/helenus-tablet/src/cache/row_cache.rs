@@ -3,7 +3,7 @@
 //! One writer (the log's thread, as it stages a group) and any number of readers. The writer folds each operation into the row if it
 //! is cached; no reader's miss that began before is filled in, since what it read may be older.
 //!
-//! A row is as it is stored: what the deletions in its partition's header cover is in it. It counts only while the [`Fence`] of its partition stands
+//! A row is as it is stored: what the deletions in its partition's header cover is in it. It counts only while the [`Generation`] of its partition stands
 //! as it stood when the row was read.
 //!
 //! Eviction is SIEVE: a hit marks the row; a hand that walks from old to new rows evicts the first unmarked one. One pass over much
@@ -16,7 +16,7 @@ use bytes::Bytes;
 use hashbrown::{DefaultHashBuilder, HashTable};
 use parking_lot::Mutex;
 
-use crate::cache::generations::Fence;
+use crate::cache::generations::Generation;
 
 const SHARDS: usize = 64;
 /// Keys of a shard share this many versions; a version keeps fills out that began before one of its keys was written.
@@ -45,19 +45,19 @@ pub(crate) enum Lookup {
     /// The merged row; `None` is known to be absent.
     Hit(Option<Bytes>),
     /// Read the tree, then hand the ticket back with what was found.
-    Miss(Ticket),
+    Miss(FillToken),
 }
 
 /// Leave to fill in what a miss found, void if the key was written meanwhile.
-pub(crate) struct Ticket {
+pub(crate) struct FillToken {
     hash: u64,
     version: u32,
-    fence: Fence,
+    generation: Generation,
 }
 
 /// What became of an operation in the cache.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Folded {
+pub(crate) enum UpdateOutcome {
     /// The row is not cached.
     Unknown,
     /// It was folded into the cached row, which is much larger than the operation.
@@ -67,12 +67,12 @@ pub(crate) enum Folded {
 }
 
 /// What [`RowCache::peek`] finds.
-pub(crate) struct Peeked {
+pub(crate) struct CachedRow {
     pub value: Option<Bytes>,
     operands: u32,
 }
 
-impl Peeked {
+impl CachedRow {
     /// Whether the row should be written whole once an operation of that length has made it `value`.
     pub fn is_whole(&self, value: &Bytes, operand_len: usize) -> bool {
         is_whole(value, operand_len, self.operands + 1)
@@ -89,7 +89,7 @@ struct Slot {
     value: Option<Bytes>,
     hash: u64,
     /// Where the partition's fence stood when the row was read.
-    fence: Fence,
+    generation: Generation,
     operands: u32,
     visited: bool,
     newer: u32,
@@ -146,10 +146,10 @@ impl RowCache {
     }
 
     /// Looks for a row of a partition whose fence stands there.
-    pub fn lookup(&self, key: &[u8], fence: Fence) -> Lookup {
+    pub fn lookup(&self, key: &[u8], generation: Generation) -> Lookup {
         let hash = self.hash(key);
         let mut shard = self.shard(hash).lock();
-        if let Some(index) = shard.find_behind(fence, hash, key) {
+        if let Some(index) = shard.find_current(generation, hash, key) {
             let slot = &mut shard.slots[index as usize];
             slot.visited = true;
             let value = slot.value.clone();
@@ -160,17 +160,21 @@ impl RowCache {
         let version = *shard.version(hash);
         drop(shard);
         self.misses.fetch_add(1, Ordering::Relaxed);
-        Lookup::Miss(Ticket { hash, version, fence })
+        Lookup::Miss(FillToken {
+            hash,
+            version,
+            generation,
+        })
     }
 
-    /// Keeps what a miss found, unless the key may have been written since. `fence` is where the partition's stands now.
-    pub fn fill(&self, ticket: &Ticket, key: &[u8], value: Option<&Bytes>, fence: Fence) {
-        if fence == Fence::Closed || fence != ticket.fence {
+    /// Keeps what a miss found, unless the key may have been written since. `generation` is where the partition's stands now.
+    pub fn fill(&self, token: &FillToken, key: &[u8], value: Option<&Bytes>, generation: Generation) {
+        if generation == Generation::Closed || generation != token.generation {
             return;
         }
-        let mut shard = self.shard(ticket.hash).lock();
-        if *shard.version(ticket.hash) == ticket.version {
-            shard.insert(ticket.hash, key, value, fence);
+        let mut shard = self.shard(token.hash).lock();
+        if *shard.version(token.hash) == token.version {
+            shard.insert(token.hash, key, value, generation);
         }
     }
 
@@ -181,13 +185,13 @@ impl RowCache {
         hash: u64,
         key: &[u8],
         operand: &Bytes,
-        fence: Fence,
+        generation: Generation,
         merge: impl FnOnce(&Bytes) -> Option<Bytes>,
-    ) -> Folded {
+    ) -> UpdateOutcome {
         let mut shard = self.shard(hash).lock();
         shard.pass(hash);
-        let Some(index) = shard.find_behind(fence, hash, key) else {
-            return Folded::Unknown;
+        let Some(index) = shard.find_current(generation, hash, key) else {
+            return UpdateOutcome::Unknown;
         };
         let slot = &mut shard.slots[index as usize];
         slot.visited = true;
@@ -197,15 +201,15 @@ impl RowCache {
         };
         let Some(value) = merged else {
             shard.remove(index);
-            return Folded::Unknown;
+            return UpdateOutcome::Unknown;
         };
         let operands = slot.operands + 1;
         if is_whole(&value, operand.len(), operands) {
             shard.replace(index, value.clone(), 0);
-            Folded::Whole(value)
+            UpdateOutcome::Whole(value)
         } else {
             shard.replace(index, value, operands);
-            Folded::Cached
+            UpdateOutcome::Cached
         }
     }
 
@@ -242,11 +246,11 @@ impl RowCache {
     }
 
     /// The row as it is cached (`None` in it: known to be absent), for a writer that has yet to make the write durable.
-    pub fn peek(&self, hash: u64, key: &[u8], fence: Fence) -> Option<Peeked> {
+    pub fn peek(&self, hash: u64, key: &[u8], generation: Generation) -> Option<CachedRow> {
         let mut shard = self.shard(hash).lock();
-        let index = shard.find_behind(fence, hash, key)?;
+        let index = shard.find_current(generation, hash, key)?;
         let slot = shard.slots.get(index as usize)?;
-        Some(Peeked {
+        Some(CachedRow {
             value: slot.value.clone(),
             operands: slot.operands,
         })
@@ -295,9 +299,9 @@ impl Shard {
     }
 
     /// The row, if its partition's fence still stands where it stood; forgets it otherwise.
-    fn find_behind(&mut self, fence: Fence, hash: u64, key: &[u8]) -> Option<u32> {
+    fn find_current(&mut self, generation: Generation, hash: u64, key: &[u8]) -> Option<u32> {
         let index = self.find(hash, key)?;
-        if fence == Fence::Closed || self.slots[index as usize].fence != fence {
+        if generation == Generation::Closed || self.slots[index as usize].generation != generation {
             self.remove(index);
             return None;
         }
@@ -310,7 +314,7 @@ impl Shard {
             .copied()
     }
 
-    fn insert(&mut self, hash: u64, key: &[u8], value: Option<&Bytes>, fence: Fence) {
+    fn insert(&mut self, hash: u64, key: &[u8], value: Option<&Bytes>, generation: Generation) {
         if let Some(index) = self.find(hash, key) {
             self.remove(index);
         }
@@ -319,7 +323,7 @@ impl Shard {
             key: Bytes::copy_from_slice(key),
             value: value.map(|value| Bytes::copy_from_slice(value)),
             hash,
-            fence,
+            generation,
             operands: 0,
             visited: false,
             newer: NIL,

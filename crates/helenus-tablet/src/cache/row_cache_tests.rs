@@ -1,19 +1,19 @@
 use super::*;
-use crate::cache::generations::Fences;
+use crate::cache::generations::CacheGenerations;
 
 fn bytes(text: &str) -> Bytes {
     Bytes::copy_from_slice(text.as_bytes())
 }
 
-fn miss(cache: &RowCache, key: &[u8]) -> Ticket {
-    match cache.lookup(key, Fence::NONE) {
-        Lookup::Miss(ticket) => ticket,
+fn miss(cache: &RowCache, key: &[u8]) -> FillToken {
+    match cache.lookup(key, Generation::NONE) {
+        Lookup::Miss(token) => token,
         _ => panic!("expected a miss"),
     }
 }
 
 fn hit(cache: &RowCache, key: &[u8]) -> Option<Bytes> {
-    match cache.lookup(key, Fence::NONE) {
+    match cache.lookup(key, Generation::NONE) {
         Lookup::Hit(value) => value,
         _ => panic!("expected a hit"),
     }
@@ -22,24 +22,24 @@ fn hit(cache: &RowCache, key: &[u8]) -> Option<Bytes> {
 #[test]
 fn fills_and_hits() {
     let cache = RowCache::new(1 << 20);
-    let ticket = miss(&cache, b"a");
-    cache.fill(&ticket, b"a", Some(&bytes("1")), Fence::NONE);
+    let token = miss(&cache, b"a");
+    cache.fill(&token, b"a", Some(&bytes("1")), Generation::NONE);
     assert_eq!(hit(&cache, b"a"), Some(bytes("1")));
-    let ticket = miss(&cache, b"b");
-    cache.fill(&ticket, b"b", None, Fence::NONE);
+    let token = miss(&cache, b"b");
+    cache.fill(&token, b"b", None, Generation::NONE);
     assert_eq!(hit(&cache, b"b"), None);
     assert_eq!(cache.stats().rows, 2);
 }
 
 fn put(cache: &RowCache, key: &[u8], value: &Bytes) {
-    if let Lookup::Miss(ticket) = cache.lookup(key, Fence::NONE) {
-        cache.fill(&ticket, key, Some(value), Fence::NONE);
+    if let Lookup::Miss(token) = cache.lookup(key, Generation::NONE) {
+        cache.fill(&token, key, Some(value), Generation::NONE);
     }
 }
 
 /// Folds an operation that is appended to the row.
-fn append(cache: &RowCache, key: &[u8], operand: &str) -> Folded {
-    cache.fold(cache.hash(key), key, &bytes(operand), Fence::NONE, |value| {
+fn append(cache: &RowCache, key: &[u8], operand: &str) -> UpdateOutcome {
+    cache.fold(cache.hash(key), key, &bytes(operand), Generation::NONE, |value| {
         Some([value.as_ref(), operand.as_bytes()].concat().into())
     })
 }
@@ -48,10 +48,10 @@ fn append(cache: &RowCache, key: &[u8], operand: &str) -> Folded {
 fn a_fill_begun_before_a_write_is_void() {
     let cache = RowCache::new(1 << 20);
     let before = miss(&cache, b"a");
-    assert_eq!(append(&cache, b"a", "new"), Folded::Unknown);
-    cache.fill(&before, b"a", Some(&bytes("old")), Fence::NONE);
+    assert_eq!(append(&cache, b"a", "new"), UpdateOutcome::Unknown);
+    cache.fill(&before, b"a", Some(&bytes("old")), Generation::NONE);
     let after = miss(&cache, b"a");
-    cache.fill(&after, b"a", Some(&bytes("new")), Fence::NONE);
+    cache.fill(&after, b"a", Some(&bytes("new")), Generation::NONE);
     assert_eq!(hit(&cache, b"a"), Some(bytes("new")));
 }
 
@@ -59,13 +59,13 @@ fn a_fill_begun_before_a_write_is_void() {
 fn a_write_is_folded_into_a_cached_row() {
     let cache = RowCache::new(1 << 20);
     put(&cache, b"a", &bytes("1"));
-    assert_eq!(append(&cache, b"a", "2"), Folded::Whole(bytes("12")));
+    assert_eq!(append(&cache, b"a", "2"), UpdateOutcome::Whole(bytes("12")));
     assert_eq!(hit(&cache, b"a"), Some(bytes("12")));
     let absent = miss(&cache, b"b");
-    cache.fill(&absent, b"b", None, Fence::NONE);
-    assert_eq!(append(&cache, b"b", "1"), Folded::Whole(bytes("1")));
-    let failed = cache.fold(cache.hash(b"a"), b"a", &bytes("3"), Fence::NONE, |_| None);
-    assert_eq!(failed, Folded::Unknown);
+    cache.fill(&absent, b"b", None, Generation::NONE);
+    assert_eq!(append(&cache, b"b", "1"), UpdateOutcome::Whole(bytes("1")));
+    let failed = cache.fold(cache.hash(b"a"), b"a", &bytes("3"), Generation::NONE, |_| None);
+    assert_eq!(failed, UpdateOutcome::Unknown);
     let _ = miss(&cache, b"a");
 }
 
@@ -73,8 +73,10 @@ fn a_write_is_folded_into_a_cached_row() {
 fn a_large_row_is_written_whole_now_and_then() {
     let cache = RowCache::new(1 << 20);
     put(&cache, b"a", &Bytes::from(vec![b'x'; 1000]));
-    let folded: Vec<Folded> = (0..70).map(|_| append(&cache, b"a", "y")).collect();
-    let wholes: Vec<usize> = (0..70).filter(|&at| folded[at] != Folded::Cached).collect();
+    let folded: Vec<UpdateOutcome> = (0..70).map(|_| append(&cache, b"a", "y")).collect();
+    let wholes: Vec<usize> = (0..70)
+        .filter(|&at| folded[at] != UpdateOutcome::Cached)
+        .collect();
     assert_eq!(wholes, [32, 65]);
 }
 
@@ -105,7 +107,7 @@ fn removed_slots_are_used_again() {
             let key = index.to_be_bytes();
             put(&cache, &key, &bytes("x"));
             if (index + round) % 3 == 0 {
-                cache.fold(cache.hash(&key), &key, &bytes("x"), Fence::NONE, |_| None);
+                cache.fold(cache.hash(&key), &key, &bytes("x"), Generation::NONE, |_| None);
             }
         }
     }
@@ -121,38 +123,44 @@ fn too_large_rows_are_left_out() {
     put(&cache, b"a", &large);
     let _ = miss(&cache, b"a");
     put(&cache, b"a", &bytes("small"));
-    let grown = cache.fold(cache.hash(b"a"), b"a", &large, Fence::NONE, |_| {
+    let grown = cache.fold(cache.hash(b"a"), b"a", &large, Generation::NONE, |_| {
         Some(large.clone())
     });
-    assert_eq!(grown, Folded::Whole(large.clone()));
+    assert_eq!(grown, UpdateOutcome::Whole(large.clone()));
     let _ = miss(&cache, b"a");
     assert_eq!(cache.stats().bytes, 0);
 }
 
 #[test]
 fn a_row_counts_only_behind_the_fence_that_it_was_read_behind() {
-    let (cache, fences) = (RowCache::new(1 << 20), Fences::default());
-    let place = Fences::place(7);
-    let miss = |key: &[u8]| match cache.lookup(key, fences.read(place)) {
-        Lookup::Miss(ticket) => ticket,
+    let (cache, generations) = (RowCache::new(1 << 20), CacheGenerations::default());
+    let place = CacheGenerations::slot(7);
+    let miss = |key: &[u8]| match cache.lookup(key, generations.read(place)) {
+        Lookup::Miss(token) => token,
         Lookup::Hit(_) => panic!("it is cached"),
     };
-    let fill = |ticket: &Ticket| cache.fill(ticket, b"a", Some(&bytes("ghost")), fences.read(place));
+    let fill = |token: &FillToken| cache.fill(token, b"a", Some(&bytes("ghost")), generations.read(place));
     fill(&miss(b"a"));
     let begun_before = miss(b"b");
-    fences.close(place);
+    generations.close(place);
     let begun_while_closed = miss(b"a");
     fill(&begun_while_closed);
     fill(&begun_before);
-    let folded = cache.fold(cache.hash(b"a"), b"a", &bytes("x"), fences.read(place), |_| None);
-    assert_eq!(folded, Folded::Unknown);
-    fences.open(place);
+    let folded = cache.fold(
+        cache.hash(b"a"),
+        b"a",
+        &bytes("x"),
+        generations.read(place),
+        |_| None,
+    );
+    assert_eq!(folded, UpdateOutcome::Unknown);
+    generations.open(place);
     fill(&begun_while_closed);
     let after = miss(b"a");
     fill(&after);
     assert!(matches!(
-        cache.lookup(b"a", fences.read(place)),
+        cache.lookup(b"a", generations.read(place)),
         Lookup::Hit(Some(_))
     ));
-    assert!(matches!(cache.lookup(b"a", Fence::Closed), Lookup::Miss(_)));
+    assert!(matches!(cache.lookup(b"a", Generation::Closed), Lookup::Miss(_)));
 }

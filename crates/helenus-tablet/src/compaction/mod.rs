@@ -7,7 +7,7 @@
 //! A tombstone stays as long as what is newer than the compacted files may hold something that it shadows ([`write_times`]), and
 //! partitions whose deletions are forgotten are kept out of the row cache meanwhile ([`crate::cache::generations`]).
 //!
-//! What [`Compactions`] holds is the bridge between them; it is not stored. After a restart the runs' facts are unknown until they are
+//! What [`CompactionState`] holds is the bridge between them; it is not stored. After a restart the runs' facts are unknown until they are
 //! compacted again.
 
 mod document;
@@ -26,10 +26,10 @@ use crate::config::StoreConfig;
 pub(crate) use document::check as check_document;
 pub(crate) use filter::Filters;
 pub(crate) use overlap::Tables;
-pub(crate) use read_trigger::Watch;
-pub(crate) use scheduler::Supplier;
-pub(crate) use state::Compactions;
-pub(crate) use write_times::{Oldest, see};
+pub(crate) use read_trigger::TombstoneTrigger;
+pub(crate) use scheduler::SchedulerFactory;
+pub(crate) use state::CompactionState;
+pub(crate) use write_times::{OldestByTable, see};
 
 /// SSTables of fewer keys have no filter. Each has one, since what is not in a filter is not looked for, and not waited for.
 pub(crate) const MIN_FILTER_KEYS: u32 = 1;

@@ -20,7 +20,7 @@ pub(crate) struct Tables {
 }
 
 /// Asks for keys in ascending order. Holds one filter of each run, or two where tables meet.
-pub(crate) struct Older {
+pub(crate) struct OlderRuns {
     tables: Arc<Tables>,
     runs: Arc<[SortedRun]>,
     filters: HashMap<SsTableId, Option<Arc<dyn Filter>>>,
@@ -28,9 +28,9 @@ pub(crate) struct Older {
     budget_bytes: u64,
 }
 
-impl Older {
-    pub fn new(tables: Arc<Tables>, runs: Arc<[SortedRun]>, budget_bytes: u64) -> Older {
-        Older {
+impl OlderRuns {
+    pub fn new(tables: Arc<Tables>, runs: Arc<[SortedRun]>, budget_bytes: u64) -> OlderRuns {
+        OlderRuns {
             tables,
             runs,
             filters: HashMap::new(),

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use super::Compactions;
+use super::CompactionState;
 
 /// A dead row in so many slices is too much.
 const SLICES_PER_DEAD: u64 = 20;
@@ -15,15 +15,15 @@ const INTERVAL: Duration = Duration::from_secs(4);
 const WINDOW: Duration = Duration::from_secs(2);
 
 /// One tablet's reads when they were last looked at.
-pub(crate) struct Watch {
+pub(crate) struct TombstoneTrigger {
     slices: u64,
     dead: u64,
     at: Instant,
 }
 
-impl Watch {
-    pub fn new() -> Watch {
-        Watch {
+impl TombstoneTrigger {
+    pub fn new() -> TombstoneTrigger {
+        TombstoneTrigger {
             slices: 0,
             dead: 0,
             at: Instant::now(),
@@ -31,14 +31,14 @@ impl Watch {
     }
 
     /// True if reads have met too much that is dead, and compactions have rested.
-    pub fn is_due(&mut self, compactions: &Compactions) -> bool {
+    pub fn is_due(&mut self, compactions: &CompactionState) -> bool {
         if self.at.elapsed() < WINDOW || !compactions.is_rested(INTERVAL) {
             return false;
         }
         let slices = compactions.reads.slices.load(Ordering::Relaxed);
         let dead = compactions.reads.dead.load(Ordering::Relaxed);
         let (new_slices, new_dead) = (slices - self.slices, dead - self.dead);
-        *self = Watch {
+        *self = TombstoneTrigger {
             slices,
             dead,
             at: Instant::now(),

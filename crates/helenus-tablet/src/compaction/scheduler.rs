@@ -17,7 +17,7 @@ use slatedb::config::CompactorOptions;
 use slatedb::manifest::SortedRun;
 use slatedb_common::clock::SystemClock;
 
-use super::Compactions;
+use super::CompactionState;
 
 /// Covered rows, of all bytes, from which on all runs are joined: the disk then holds about a quarter more than is alive.
 const GARBAGE_PERCENT: u64 = 20;
@@ -35,12 +35,12 @@ const ROW_BYTES: u64 = 256;
 const REST: Duration = Duration::from_secs(30);
 
 /// Gives a tablet's compactor its scheduler.
-pub(crate) struct Supplier {
-    pub compactions: Arc<Compactions>,
+pub(crate) struct SchedulerFactory {
+    pub compactions: Arc<CompactionState>,
     pub clock: Arc<dyn SystemClock>,
 }
 
-impl CompactionSchedulerSupplier for Supplier {
+impl CompactionSchedulerSupplier for SchedulerFactory {
     fn compaction_scheduler(&self, options: &CompactorOptions) -> Box<dyn CompactionScheduler + Send + Sync> {
         Box::new(Scheduler {
             tiered: SizeTieredCompactionSchedulerSupplier::new().compaction_scheduler(options),
@@ -52,7 +52,7 @@ impl CompactionSchedulerSupplier for Supplier {
 
 struct Scheduler {
     tiered: Box<dyn CompactionScheduler + Send + Sync>,
-    compactions: Arc<Compactions>,
+    compactions: Arc<CompactionState>,
     clock: Arc<dyn SystemClock>,
 }
 
@@ -68,7 +68,7 @@ impl CompactionScheduler for Scheduler {
             .collect();
         let mut specs = self.tiered.propose(view);
         if specs.is_empty() && active.is_empty() {
-            specs.extend(self.clean(&Tree::new(view)));
+            specs.extend(self.clean(&Levels::new(view)));
         }
         self.compactions.set_idle(specs.is_empty() && active.is_empty());
         let takes_level0 = active.iter().any(|spec| spec.has_l0_sources());
@@ -84,14 +84,14 @@ impl CompactionScheduler for Scheduler {
 }
 
 impl Scheduler {
-    fn clean(&self, tree: &Tree<'_>) -> Option<CompactionSpec> {
-        if self.compactions.take_asked_young()
+    fn clean(&self, tree: &Levels<'_>) -> Option<CompactionSpec> {
+        if self.compactions.take_requested_young()
             && let Some(spec) = tree.join_young()
         {
             return Some(spec);
         }
-        let garbage = Garbage::of(tree, &self.compactions);
-        let is_asked = self.compactions.take_asked_all();
+        let garbage = GarbageEstimate::of(tree, &self.compactions);
+        let is_asked = self.compactions.take_requested_all();
         if is_asked && garbage.is_met() || garbage.is_much() {
             return tree.join_all();
         }
@@ -110,7 +110,7 @@ impl Scheduler {
 }
 
 /// What could be gained by joining all runs.
-struct Garbage {
+struct GarbageEstimate {
     bytes: u64,
     total_bytes: u64,
     dead_rows: u64,
@@ -118,9 +118,9 @@ struct Garbage {
     oldest_dead_rows: u64,
 }
 
-impl Garbage {
-    fn of(tree: &Tree<'_>, compactions: &Compactions) -> Garbage {
-        let mut garbage = Garbage {
+impl GarbageEstimate {
+    fn of(tree: &Levels<'_>, compactions: &CompactionState) -> GarbageEstimate {
+        let mut garbage = GarbageEstimate {
             bytes: 0,
             total_bytes: tree.run_bytes(),
             dead_rows: 0,
@@ -133,19 +133,19 @@ impl Garbage {
         let known = |run: &SortedRun| {
             compactions
                 .run(run.id)
-                .map(|facts| {
+                .map(|output| {
                     let get = |count: &std::sync::atomic::AtomicU64| count.load(Ordering::Relaxed);
-                    (get(&facts.rows), get(&facts.dead), get(&facts.covering))
+                    (get(&output.rows), get(&output.dead), get(&output.covering))
                 })
                 .filter(|(rows, ..)| *rows > 0)
         };
-        let oldest_facts = known(oldest);
-        garbage.oldest_rows = oldest_facts.map_or(oldest.estimate_size() / ROW_BYTES, |(rows, ..)| rows);
-        garbage.oldest_dead_rows = oldest_facts.map_or(0, |(_, dead, _)| dead);
+        let oldest_output = known(oldest);
+        garbage.oldest_rows = oldest_output.map_or(oldest.estimate_size() / ROW_BYTES, |(rows, ..)| rows);
+        garbage.oldest_dead_rows = oldest_output.map_or(0, |(_, dead, _)| dead);
         for run in young {
             match known(run) {
                 Some((rows, dead, covering)) => {
-                    let (bytes, of_rows) = match oldest_facts {
+                    let (bytes, of_rows) = match oldest_output {
                         Some((rows, ..)) => (oldest.estimate_size(), rows),
                         None => (run.estimate_size(), rows),
                     };
@@ -175,15 +175,15 @@ impl Garbage {
 }
 
 /// A tablet's files and runs, the newest first.
-struct Tree<'a> {
+struct Levels<'a> {
     level0: Vec<(SourceId, u64, u64)>,
     runs: &'a [SortedRun],
 }
 
-impl<'a> Tree<'a> {
-    fn new(view: &'a CompactorStateView) -> Tree<'a> {
+impl<'a> Levels<'a> {
+    fn new(view: &'a CompactorStateView) -> Levels<'a> {
         let manifest = view.manifest();
-        Tree {
+        Levels {
             level0: manifest
                 .l0()
                 .iter()

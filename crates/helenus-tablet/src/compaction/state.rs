@@ -12,11 +12,11 @@ use slatedb::manifest::{SortedRun, SsTableId};
 use tokio::sync::{Notify, RwLock, watch};
 
 use super::write_times::WriteTimes;
-use crate::cache::generations::{Fences, Place};
+use crate::cache::generations::{CacheGenerations, Slot as CacheSlot};
 
 /// Counts of one compaction's output, added to by each of its parts.
 #[derive(Debug, Default)]
-pub(crate) struct Facts {
+pub(crate) struct OutputStats {
     pub rows: AtomicU64,
     /// Rows of which nothing is alive, kept for what they delete.
     pub dead: AtomicU64,
@@ -28,7 +28,7 @@ pub(crate) struct Facts {
     pub busy_nanos: AtomicU64,
 }
 
-impl Facts {
+impl OutputStats {
     pub fn add(&self, rows: u64, dead: u64, covering: u64) {
         self.rows.fetch_add(rows, Ordering::Relaxed);
         self.dead.fetch_add(dead, Ordering::Relaxed);
@@ -41,8 +41,8 @@ impl Facts {
 }
 
 /// A compaction from its proposal to its end.
-pub(crate) struct Job {
-    pub facts: Arc<Facts>,
+pub(crate) struct CompactionJob {
+    pub output: Arc<OutputStats>,
     /// The runs older than the output; unknown while another compaction may add one.
     pub older: Option<Arc<[SortedRun]>>,
     pub input_bytes: u64,
@@ -51,34 +51,34 @@ pub(crate) struct Job {
     /// The tables of the destination before, to tell whether the job came to its end.
     before: Vec<SsTableId>,
     /// The fences that it keeps closed.
-    closed: Mutex<Closed>,
+    closed: Mutex<HeldGenerations>,
 }
 
 /// What a compaction keeps closed.
 #[derive(Default)]
-struct Closed {
-    places: HashSet<Place>,
+struct HeldGenerations {
+    slots: HashSet<CacheSlot>,
     /// What it forgets was partly decided on by an earlier process.
     all: bool,
 }
 
 /// When the last compaction ended, and how long it worked.
 #[derive(Clone, Copy)]
-struct Last {
+struct LastRun {
     ended: Instant,
     took: Duration,
 }
 
 #[derive(Default)]
-struct State {
-    jobs: HashMap<u32, Arc<Job>>,
+struct CompactionJobs {
+    jobs: HashMap<u32, Arc<CompactionJob>>,
     /// Of the runs that were written since the tablet was opened.
-    runs: HashMap<u32, Arc<Facts>>,
-    last: Option<Last>,
+    runs: HashMap<u32, Arc<OutputStats>>,
+    last: Option<LastRun>,
     /// Jobs that are over, each with the manifest that has what they wrote, until readers have that.
-    unseen: Vec<(u64, Arc<Job>)>,
+    unseen: Vec<(u64, Arc<CompactionJob>)>,
     /// Jobs of an earlier process are yet to be looked for.
-    may_adopt: bool,
+    may_resume: bool,
 }
 
 /// What slices of partitions have met since the tablet was opened.
@@ -101,41 +101,41 @@ impl Reads {
 
 /// One tablet's.
 #[derive(Default)]
-pub(crate) struct Compactions {
+pub(crate) struct CompactionState {
     pub reads: Reads,
     /// Reads pass too much that is dead: what is young is to be compacted, and then perhaps all.
-    asked_young: AtomicBool,
-    asked_all: AtomicBool,
-    asked: Notify,
+    requested_young: AtomicBool,
+    requested_all: AtomicBool,
+    requested: Notify,
     /// No more compactions are to be begun.
-    is_over: watch::Sender<bool>,
+    is_stopped: watch::Sender<bool>,
     /// When the compactor looked last there was nothing to compact, and nothing was under way.
     is_idle: AtomicBool,
     ended: AtomicU64,
-    state: Mutex<State>,
+    state: Mutex<CompactionJobs>,
     pub write_times: WriteTimes,
     /// Late writes under way read it; a compaction writes it before it decides on anything.
     pub late: Arc<RwLock<()>>,
-    pub fences: Fences,
+    pub generations: CacheGenerations,
 }
 
-impl Compactions {
+impl CompactionState {
     /// A compactor is about to begin. It may go on with compactions of an earlier process, of which nothing is known.
     pub fn start(&self) {
-        if !std::mem::replace(&mut self.state.lock().may_adopt, true) {
-            self.fences.close_all();
+        if !std::mem::replace(&mut self.state.lock().may_resume, true) {
+            self.generations.close_all();
         }
     }
 
     /// A job forgets a deletion that covers other rows of a partition.
-    pub fn uncover(&self, job: &Job, place: Place) {
-        if job.closed.lock().places.insert(place) {
-            self.fences.close(place);
+    pub fn purge_started(&self, job: &CompactionJob, slot: CacheSlot) {
+        if job.closed.lock().slots.insert(slot) {
+            self.generations.close(slot);
         }
     }
 
     /// Readers have that manifest, or a later one.
-    pub fn seen(&self, manifest: u64) {
+    pub fn manifest_visible(&self, manifest: u64) {
         let mut state = self.state.lock();
         state.unseen.retain(|(from, job)| {
             let is_seen = *from <= manifest;
@@ -147,35 +147,39 @@ impl Compactions {
     }
 
     /// Opens what the job has closed.
-    fn open(&self, job: &Job) {
+    fn open(&self, job: &CompactionJob) {
         let closed = std::mem::take(&mut *job.closed.lock());
-        closed.places.iter().for_each(|place| self.fences.open(*place));
+        closed.slots.iter().for_each(|slot| self.generations.open(*slot));
         if closed.all {
-            self.fences.open_all();
+            self.generations.open_all();
         }
     }
 
     /// Asks for compactions because of what reads pass.
-    pub fn ask(&self) {
-        self.asked_all.store(true, Ordering::Release);
-        self.asked_young.store(true, Ordering::Release);
-        self.asked.notify_one();
+    pub fn request(&self) {
+        self.requested_all.store(true, Ordering::Release);
+        self.requested_young.store(true, Ordering::Release);
+        self.requested.notify_one();
     }
 
     /// Waits until compactions are asked for.
-    pub async fn asked(&self) {
-        self.asked.notified().await;
+    pub async fn requested(&self) {
+        self.requested.notified().await;
     }
 
     /// The tablet is about to be another's: its compactor is to stop.
-    pub fn end(&self) {
-        self.is_over.send_replace(true);
+    pub fn stop(&self) {
+        self.is_stopped.send_replace(true);
     }
 
     /// Waits until no more compactions are to be begun.
-    pub async fn over(&self) {
+    pub async fn stopped(&self) {
         // It lives as long as this does.
-        let _ = self.is_over.subscribe().wait_for(|is_over| *is_over).await;
+        let _ = self
+            .is_stopped
+            .subscribe()
+            .wait_for(|is_stopped| *is_stopped)
+            .await;
     }
 
     pub fn is_idle(&self) -> bool {
@@ -187,13 +191,13 @@ impl Compactions {
     }
 
     /// True once after it was asked for.
-    pub fn take_asked_young(&self) -> bool {
-        self.asked_young.swap(false, Ordering::AcqRel)
+    pub fn take_requested_young(&self) -> bool {
+        self.requested_young.swap(false, Ordering::AcqRel)
     }
 
     /// True once after it was asked for.
-    pub fn take_asked_all(&self) -> bool {
-        self.asked_all.swap(false, Ordering::AcqRel)
+    pub fn take_requested_all(&self) -> bool {
+        self.requested_all.swap(false, Ordering::AcqRel)
     }
 
     /// True if nothing runs, and so much time has passed since the last compaction that no more than a third is spent on them.
@@ -211,12 +215,12 @@ impl Compactions {
     }
 
     /// What is known of a run.
-    pub fn run(&self, id: u32) -> Option<Arc<Facts>> {
+    pub fn run(&self, id: u32) -> Option<Arc<OutputStats>> {
         self.state.lock().runs.get(&id).cloned()
     }
 
     /// The job with that destination.
-    pub fn job(&self, destination: u32) -> Option<Arc<Job>> {
+    pub fn job(&self, destination: u32) -> Option<Arc<CompactionJob>> {
         self.state.lock().jobs.get(&destination).cloned()
     }
 
@@ -253,8 +257,8 @@ impl Compactions {
                 .collect::<Arc<[SortedRun]>>()
         });
         let mut state = self.state.lock();
-        let job = Job {
-            facts: Arc::default(),
+        let job = CompactionJob {
+            output: Arc::default(),
             older,
             input_bytes,
             newest_seq: state.newest_seq_of(spec, view),
@@ -276,11 +280,11 @@ impl Compactions {
         };
         self.write_times.flushed(view.manifest().last_l0_seq());
         let mut state = self.state.lock();
-        if std::mem::replace(&mut state.may_adopt, false) {
-            self.adopt(&mut state, view);
-            self.fences.open_all();
+        if std::mem::replace(&mut state.may_resume, false) {
+            self.resume(&mut state, view);
+            self.generations.open_all();
         }
-        let State {
+        let CompactionJobs {
             jobs,
             runs: known,
             last,
@@ -292,13 +296,13 @@ impl Compactions {
                 return true;
             }
             if tables_of(runs, *destination) != job.before {
-                known.insert(*destination, job.facts.clone());
+                known.insert(*destination, job.output.clone());
             }
             unseen.push((view.manifest().id(), job.clone()));
             self.ended.fetch_add(1, Ordering::Relaxed);
-            *last = Some(Last {
+            *last = Some(LastRun {
                 ended: Instant::now(),
-                took: job.facts.busy(),
+                took: job.output.busy(),
             });
             false
         });
@@ -306,7 +310,7 @@ impl Compactions {
     }
 
     /// Takes over the jobs that an earlier process began: what they have written may lack deletions, nobody knows of which partitions.
-    fn adopt(&self, state: &mut State, view: &CompactorStateView) {
+    fn resume(&self, state: &mut CompactionJobs, view: &CompactorStateView) {
         let jobs = view
             .compactions()
             .into_iter()
@@ -316,16 +320,16 @@ impl Compactions {
             .filter_map(|job| job.spec().destination())
         {
             if let Slot::Vacant(vacant) = state.jobs.entry(destination) {
-                self.fences.close_all();
-                vacant.insert(Arc::new(Job {
-                    facts: Arc::default(),
+                self.generations.close_all();
+                vacant.insert(Arc::new(CompactionJob {
+                    output: Arc::default(),
                     older: None,
                     input_bytes: 0,
                     newest_seq: None,
                     before: tables_of(view.manifest().compacted(), destination),
-                    closed: Mutex::new(Closed {
+                    closed: Mutex::new(HeldGenerations {
                         all: true,
-                        ..Closed::default()
+                        ..HeldGenerations::default()
                     }),
                 }));
             }
@@ -333,7 +337,7 @@ impl Compactions {
     }
 }
 
-impl State {
+impl CompactionJobs {
     /// The sequence number that all which is newer than a compaction's inputs is above.
     fn newest_seq_of(&self, spec: &CompactionSpec, view: &CompactorStateView) -> Option<u64> {
         let manifest = view.manifest();

@@ -10,7 +10,7 @@ use slatedb::compactor::Compactor;
 use slatedb::{Db, DbStatus};
 use tokio::sync::watch;
 
-use crate::compaction::Compactions;
+use crate::compaction::CompactionState;
 use crate::database::{Database, Databases, Opened};
 use crate::error::{StoreError, from_slatedb};
 
@@ -19,7 +19,7 @@ const BEGIN_AFTER: Duration = Duration::from_millis(300);
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(1);
 
 /// How a stretch of compactions has ended.
-enum End {
+enum CompactorExit {
     /// There is nothing left to compact.
     Rests,
     Failed,
@@ -36,7 +36,7 @@ pub(crate) async fn run(databases: Databases, database: Database, db: Db) {
     loop {
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
-            () = over(&database.compactions, &mut status) => return,
+            () = stopped(&database.compactions, &mut status) => return,
         }
         if !is_wanted(&database.compactions, status.clone()).await {
             return;
@@ -45,57 +45,57 @@ pub(crate) async fn run(databases: Databases, database: Database, db: Db) {
         let compactor = databases.compactor(&database, &opened).build();
         let interval = databases.config.compaction_poll_interval;
         pause = match stretch(&compactor, &db, &database, interval).await {
-            End::Rests => Duration::ZERO,
-            End::Failed => PAUSE_AFTER_FAILURE,
-            End::Over => return,
+            CompactorExit::Rests => Duration::ZERO,
+            CompactorExit::Failed => PAUSE_AFTER_FAILURE,
+            CompactorExit::Over => return,
         };
     }
 }
 
 /// Waits until there is something to compact; false if there will be nothing more to do before that.
-async fn is_wanted(compactions: &Compactions, mut status: watch::Receiver<DbStatus>) -> bool {
+async fn is_wanted(compactions: &CompactionState, mut status: watch::Receiver<DbStatus>) -> bool {
     let is_there = |status: &DbStatus| has_level0(status) || status.close_reason.is_some();
     tokio::select! {
         biased;
-        () = compactions.over() => false,
-        () = compactions.asked() => true,
+        () = compactions.stopped() => false,
+        () = compactions.requested() => true,
         // A database that is gone is closed.
         status = status.wait_for(is_there) => status.is_ok_and(|status| status.close_reason.is_none()),
     }
 }
 
 /// Compacts until there is nothing left to compact. Has the database see what has become of its files.
-async fn stretch(compactor: &Compactor, db: &Db, database: &Database, interval: Duration) -> End {
+async fn stretch(compactor: &Compactor, db: &Db, database: &Database, interval: Duration) -> CompactorExit {
     database.compactions.set_idle(false);
     let mut status = db.subscribe();
     let mut running = std::pin::pin!(compactor.run());
     loop {
         let ended = tokio::select! {
             ended = &mut running => Some(ended),
-            () = over(&database.compactions, &mut status) => None,
+            () = stopped(&database.compactions, &mut status) => None,
             () = tokio::time::sleep(interval) => {
                 let is_idle = database.compactions.is_idle();
                 // Should that fail, it will be tried again.
                 let is_seen = db.refresh_manifest().await.is_ok();
                 if is_seen {
-                    database.compactions.seen(db.manifest().id());
+                    database.compactions.manifest_visible(db.manifest().id());
                 }
                 if !is_seen || !is_idle || has_level0(&status.borrow()) {
                     continue;
                 }
                 stop(compactor, database.id).await;
-                return End::Rests;
+                return CompactorExit::Rests;
             }
         };
         return match ended.map(|ended| ended.map_err(|error| from_slatedb(&error))) {
-            Some(Ok(()) | Err(StoreError::Fenced)) => End::Over,
+            Some(Ok(()) | Err(StoreError::Fenced)) => CompactorExit::Over,
             Some(Err(error)) => {
                 tracing::warn!(tablet = database.id, %error, "compactions have failed; trying again");
-                End::Failed
+                CompactorExit::Failed
             }
             None => {
                 stop(compactor, database.id).await;
-                End::Over
+                CompactorExit::Over
             }
         };
     }
@@ -112,9 +112,9 @@ fn has_level0(status: &DbStatus) -> bool {
 }
 
 /// Returns when the database is closed or to be handed over.
-async fn over(compactions: &Compactions, database: &mut watch::Receiver<DbStatus>) {
+async fn stopped(compactions: &CompactionState, database: &mut watch::Receiver<DbStatus>) {
     tokio::select! {
-        () = compactions.over() => {}
+        () = compactions.stopped() => {}
         // A database that is gone is closed.
         _ = database.wait_for(|status| status.close_reason.is_some()) => {}
     }

@@ -14,9 +14,9 @@ use tokio::sync::Semaphore;
 
 use crate::clock::StoreClock;
 use crate::compaction;
-use crate::compaction::{Compactions, Supplier, Tables};
+use crate::compaction::{CompactionState, SchedulerFactory, Tables};
 use crate::config::StoreConfig;
-use crate::data_model::{Hooks, Merge};
+use crate::data_model::{DataModel, Merge};
 use crate::metadata::slatedb_layout::{DOCUMENTS, tablet_path};
 use crate::token_range::TokenRange;
 use crate::tree::block_cache::BlockCache;
@@ -31,7 +31,7 @@ pub(crate) use compactor::run as run_compactor;
 #[derive(Clone)]
 pub(crate) struct Databases {
     pub config: StoreConfig,
-    pub hooks: Arc<dyn Hooks>,
+    pub model: Arc<dyn DataModel>,
     pub clock: Arc<StoreClock>,
     pub block_cache: Arc<BlockCache>,
     pub metrics: Arc<DefaultMetricsRecorder>,
@@ -50,7 +50,7 @@ pub(crate) struct Database {
     pub store: Arc<dyn ObjectStore>,
     /// Where its log lies, if not in the store and not in the node's log.
     pub log: Option<Arc<dyn ObjectStore>>,
-    pub compactions: Arc<Compactions>,
+    pub compactions: Arc<CompactionState>,
 }
 
 /// A database once it is open, for the compactions that have to ask it.
@@ -92,21 +92,21 @@ impl Databases {
     /// What compacts a database, beside it.
     pub fn compactor(&self, database: &Database, opened: &Opened) -> CompactorBuilder<Path> {
         let path = tablet_path(database.id);
-        let policy = filters::policy(self.hooks.clone());
+        let policy = filters::policy(self.model.clone());
         database.compactions.start();
         CompactorBuilder::new(path.clone(), database.store.clone())
             .with_runtime(self.background.clone())
             .with_system_clock(self.clock.clone())
             .with_metrics_recorder(self.metrics.clone())
-            .with_merge_operator(Arc::new(Merge(self.hooks.clone())))
+            .with_merge_operator(Arc::new(Merge(self.model.clone())))
             .with_options(compaction::options(&self.config))
             .with_filter_policies(vec![policy.clone()])
-            .with_scheduler_supplier(Arc::new(Supplier {
+            .with_scheduler_supplier(Arc::new(SchedulerFactory {
                 compactions: database.compactions.clone(),
                 clock: self.clock.clone(),
             }))
             .with_compaction_filter_supplier(Arc::new(compaction::Filters {
-                hooks: self.hooks.clone(),
+                model: self.model.clone(),
                 clock: self.clock.clone(),
                 db: opened.clone(),
                 compactions: database.compactions.clone(),
@@ -124,8 +124,8 @@ impl Databases {
     pub fn builder(&self, database: &Database, settings: Settings) -> DbBuilder<Path> {
         let mut builder = Db::builder(tablet_path(database.id), database.store.clone())
             .with_settings(settings)
-            .with_merge_operator(Arc::new(Merge(self.hooks.clone())))
-            .with_filter_policies(vec![filters::policy(self.hooks.clone())])
+            .with_merge_operator(Arc::new(Merge(self.model.clone())))
+            .with_filter_policies(vec![filters::policy(self.model.clone())])
             .with_db_cache(self.block_cache.clone(), u64::from(database.id))
             .with_system_clock(self.clock.clone())
             .with_metrics_recorder(self.metrics.clone());

@@ -16,18 +16,18 @@ use slatedb::wal::{
 
 use crate::clock::StoreClock;
 
-struct State {
+struct WalState {
     status: WalStatus,
     listeners: Vec<WalStatusListener>,
 }
 
 /// How far a tablet has come in the log.
 #[derive(Clone)]
-pub(crate) struct TabletWal(Arc<Mutex<State>>);
+pub(crate) struct TabletWal(Arc<Mutex<WalState>>);
 
 impl TabletWal {
     pub fn new() -> Self {
-        TabletWal(Arc::new(Mutex::new(State {
+        TabletWal(Arc::new(Mutex::new(WalState {
             status: WalStatus {
                 closed_reason: None,
                 estimated_bytes: 0,
@@ -126,23 +126,23 @@ impl WalWriter for Writer {
     }
 }
 
-struct Nothing;
+struct EmptyReplay;
 
 #[async_trait]
-impl WalIterator for Nothing {
+impl WalIterator for EmptyReplay {
     async fn next(&mut self) -> Result<Option<WalRows>, WalError> {
         Ok(None)
     }
 }
 
 /// Opens the log for one tablet.
-pub(crate) struct Init {
+pub(crate) struct TabletWalInit {
     pub wal: TabletWal,
     pub clock: Arc<StoreClock>,
 }
 
 #[async_trait]
-impl WriterInit for Init {
+impl WriterInit for TabletWalInit {
     /// The lock on the folder keeps other writers out, so there is no one to fence.
     async fn fence_and_init(&self, manifest: &mut WriterManifest) -> Result<WriterInitResult, WalError> {
         let after = manifest.replay_after_wal_id();
@@ -151,7 +151,7 @@ impl WriterInit for Init {
         let reserved = versioned.next_wal_sst_id().saturating_sub(1);
         self.wal.raise(after.max(reserved).max(versioned.last_l0_seq()));
         Ok(WriterInitResult {
-            replay_iterator: Box::new(Nothing),
+            replay_iterator: Box::new(EmptyReplay),
             wal_writer: Box::new(Writer(self.wal.clone())),
         })
     }

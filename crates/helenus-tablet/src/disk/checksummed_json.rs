@@ -6,12 +6,12 @@ use serde::de::DeserializeOwned;
 use crate::checksum::crc32c;
 
 /// A document with a field for the CRC-32C of what is encoded without it, as eight hexadecimal digits.
-pub(crate) trait Checked: Serialize + DeserializeOwned {
+pub(crate) trait ChecksummedDocument: Serialize + DeserializeOwned {
     fn checksum(&mut self) -> &mut Option<String>;
 }
 
 /// The document's bytes, with its checksum.
-pub(crate) fn encode<T: Checked>(mut document: T) -> Vec<u8> {
+pub(crate) fn encode<T: ChecksummedDocument>(mut document: T) -> Vec<u8> {
     let sum = sum(&mut document);
     *document.checksum() = Some(sum);
     plain(&document)
@@ -28,7 +28,7 @@ pub(crate) fn plain<T: Serialize>(document: &T) -> Vec<u8> {
 ///
 /// # Errors
 /// In words.
-pub(crate) fn decode<T: Checked>(bytes: &[u8], required: bool) -> Result<T, String> {
+pub(crate) fn decode<T: ChecksummedDocument>(bytes: &[u8], required: bool) -> Result<T, String> {
     let mut document: T = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
     match document.checksum().take() {
         Some(found) if found == sum(&mut document) => Ok(document),
@@ -38,7 +38,7 @@ pub(crate) fn decode<T: Checked>(bytes: &[u8], required: bool) -> Result<T, Stri
     }
 }
 
-fn sum<T: Checked>(document: &mut T) -> String {
+fn sum<T: ChecksummedDocument>(document: &mut T) -> String {
     *document.checksum() = None;
     format!("{:08x}", crc32c(&plain(document)))
 }

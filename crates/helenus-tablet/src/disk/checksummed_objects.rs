@@ -24,19 +24,19 @@ const ENDINGS: [&str; 2] = [".manifest", ".compactions"];
 
 /// How the documents of a store are read.
 #[derive(Debug, Default)]
-pub(crate) struct Seals {
+pub(crate) struct ManifestChecksums {
     /// Whether one without a seal is damaged. In a store of an older format it is one that was written before there were seals.
     required: AtomicBool,
 }
 
-impl Seals {
+impl ManifestChecksums {
     /// From now on a document without a seal is damaged.
     pub fn require(&self) {
         self.required.store(true, Ordering::Release);
     }
 
     /// Whether that is a request for all of a document.
-    pub fn wants(location: &Path, options: &GetOptions) -> bool {
+    pub fn applies_to(location: &Path, options: &GetOptions) -> bool {
         is_sealed(location.as_ref()) && !options.head && options.range.is_none()
     }
 
@@ -49,7 +49,7 @@ impl Seals {
     }
 
     /// Takes the seal off what was read.
-    pub async fn open(&self, result: GetResult) -> Result<GetResult> {
+    pub async fn verify(&self, result: GetResult) -> Result<GetResult> {
         let mut meta = result.meta.clone();
         let attributes = result.attributes.clone();
         let extensions = result.extensions.clone();

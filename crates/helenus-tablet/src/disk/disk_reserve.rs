@@ -13,16 +13,16 @@ const FREE_FACTOR: u64 = 4;
 
 /// A file of the log's folder that is there for its size only.
 #[derive(Debug)]
-pub(crate) struct Room {
+pub(crate) struct DiskReserve {
     path: PathBuf,
-    is_there: AtomicBool,
+    exists: AtomicBool,
 }
 
-impl Room {
-    pub fn new(log: &Path) -> Room {
+impl DiskReserve {
+    pub fn new(log: &Path) -> DiskReserve {
         let path = log.join("ROOM");
-        Room {
-            is_there: AtomicBool::new(path.exists()),
+        DiskReserve {
+            exists: AtomicBool::new(path.exists()),
             path,
         }
     }
@@ -36,19 +36,19 @@ impl Room {
 
     /// Gives the room back.
     pub fn release(&self) {
-        if self.is_there.swap(false, Ordering::AcqRel) {
+        if self.exists.swap(false, Ordering::AcqRel) {
             let _ = remove_file(&self.path);
         }
     }
 
     /// Puts room by, if there is enough on the disk.
-    pub fn put_by(&self, free_bytes: u64) {
-        if free_bytes < BYTES * FREE_FACTOR || self.is_there.load(Ordering::Acquire) {
+    pub fn reserve(&self, free_bytes: u64) {
+        if free_bytes < BYTES * FREE_FACTOR || self.exists.load(Ordering::Acquire) {
             return;
         }
         let made = File::create(&self.path).and_then(|file| allocate(&file, BYTES));
         match made {
-            Ok(()) => self.is_there.store(true, Ordering::Release),
+            Ok(()) => self.exists.store(true, Ordering::Release),
             Err(error) => {
                 tracing::debug!(%error, "no room could be put by");
                 let _ = remove_file(&self.path);
@@ -65,12 +65,12 @@ mod tests {
     fn room_is_put_by_while_there_is_plenty_and_given_back_when_there_is_none() {
         let folder = tempfile::tempdir().unwrap();
         let len = || std::fs::metadata(folder.path().join("ROOM")).map_or(0, |data| data.len());
-        let room = Room::new(folder.path());
-        room.put_by(BYTES);
+        let room = DiskReserve::new(folder.path());
+        room.reserve(BYTES);
         assert_eq!(len(), 0);
-        room.put_by(BYTES * FREE_FACTOR);
+        room.reserve(BYTES * FREE_FACTOR);
         assert_eq!(len(), BYTES);
-        let room = Room::new(folder.path());
+        let room = DiskReserve::new(folder.path());
         room.release_if_full(BYTES);
         assert_eq!(len(), BYTES);
         room.release_if_full(BYTES - 1);

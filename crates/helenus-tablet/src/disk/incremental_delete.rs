@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
-use crate::priority::give_way;
+use crate::priority::set_background;
 
 /// How much is freed at once, in bytes. A file that is no larger is deleted as any other.
 const STEP: u64 = 1 << 20;
@@ -25,19 +25,19 @@ const READERS_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The thread that deletes; it ends when the last of these is gone and all is deleted.
 #[derive(Debug, Clone)]
-pub(crate) struct Eraser {
+pub(crate) struct FileDeleter {
     queue: SyncSender<File>,
 }
 
-impl Eraser {
+impl FileDeleter {
     /// # Errors
     /// If no thread can be had.
-    pub fn start() -> io::Result<Eraser> {
+    pub fn start() -> io::Result<FileDeleter> {
         let (queue, files) = sync_channel(WAITING_MAX);
         std::thread::Builder::new()
             .name("helenus-erase".into())
             .spawn(move || run(&files))?;
-        Ok(Eraser { queue })
+        Ok(FileDeleter { queue })
     }
 
     /// Deletes a file's name, and what it holds by and by, once nobody reads it any more. Blocks, though not for long.
@@ -57,7 +57,7 @@ impl Eraser {
 }
 
 fn run(files: &Receiver<File>) {
-    give_way();
+    set_background();
     for file in files {
         if wait_for_readers(&file) {
             // What can't be cut off is deleted when the file is closed.
@@ -167,10 +167,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = large_file(folder.path());
         let reader = File::open(&path).unwrap();
-        let eraser = Eraser::start().unwrap();
-        eraser.delete(&path).unwrap();
+        let deleter = FileDeleter::start().unwrap();
+        deleter.delete(&path).unwrap();
         assert!(!path.exists());
         assert_eq!(len(&reader), 3 * STEP + 5);
-        assert_eq!(eraser.delete(&path).unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert_eq!(deleter.delete(&path).unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 }

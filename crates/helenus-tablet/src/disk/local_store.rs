@@ -20,11 +20,11 @@ use object_store::{
 use parking_lot::Mutex;
 use slatedb_common::retry::NonRetryable;
 
-use crate::disk::checksummed_objects::Seals;
-use crate::disk::incremental_delete::Eraser;
-use crate::disk::open_files::Files;
+use crate::disk::checksummed_objects::ManifestChecksums;
+use crate::disk::incremental_delete::FileDeleter;
+use crate::disk::open_files::OpenFiles;
 use crate::disk::sst_writer;
-use crate::disk::sst_writer::StagedUpload;
+use crate::disk::sst_writer::TempFileUpload;
 use crate::error::{StoreError, has_no_space};
 
 /// Files that are deleted at the same time.
@@ -34,7 +34,7 @@ const PROBE_INTERVAL_MS: u128 = 100;
 
 /// Whether there is room for writes on the disk.
 #[derive(Debug)]
-pub(crate) struct Space {
+pub(crate) struct DiskSpace {
     folder: PathBuf,
     reserve: u64,
     /// An upload failed for want of room, and none has succeeded since. SlateDB tries it again each second at most.
@@ -47,12 +47,12 @@ pub(crate) struct Space {
     pub simulated_free: AtomicI64,
 }
 
-impl Space {
+impl DiskSpace {
     /// Watches the disk of `folder`. The reserve is never more than a twentieth of the disk, so that small disks are usable.
     pub fn new(folder: &FilePath, reserve: u64) -> Self {
         let total =
             rustix::fs::statvfs(folder).map_or(u64::MAX, |stat| stat.f_blocks.saturating_mul(stat.f_frsize));
-        Space {
+        DiskSpace {
             folder: folder.to_path_buf(),
             reserve: reserve.min(total / 20),
             upload_failed: AtomicBool::new(false),
@@ -126,19 +126,19 @@ pub(crate) fn free_bytes(folder: &FilePath) -> u64 {
 #[derive(Debug, Clone)]
 pub(crate) struct LocalStore {
     inner: object_store::local::LocalFileSystem,
-    space: Arc<Space>,
-    files: Arc<Files>,
-    eraser: Eraser,
-    seals: Arc<Seals>,
+    space: Arc<DiskSpace>,
+    files: Arc<OpenFiles>,
+    deleter: FileDeleter,
+    checksums: Arc<ManifestChecksums>,
     fsync: bool,
 }
 
 impl LocalStore {
     pub fn open(
         root: &FilePath,
-        space: Arc<Space>,
-        eraser: Eraser,
-        seals: Arc<Seals>,
+        space: Arc<DiskSpace>,
+        deleter: FileDeleter,
+        checksums: Arc<ManifestChecksums>,
         fsync: bool,
     ) -> std::result::Result<Self, StoreError> {
         let inner = object_store::local::LocalFileSystem::new_with_prefix(root)
@@ -148,8 +148,8 @@ impl LocalStore {
             inner,
             space,
             files: Arc::default(),
-            eraser,
-            seals,
+            deleter,
+            checksums,
             fsync,
         })
     }
@@ -158,8 +158,8 @@ impl LocalStore {
     async fn delete_one(&self, location: Path) -> Result<Path> {
         match self.table_path(&location) {
             Some(path) => {
-                let (eraser, at) = (self.eraser.clone(), path.clone());
-                let delete = move || match eraser.delete(&path) {
+                let (deleter, at) = (self.deleter.clone(), path.clone());
+                let delete = move || match deleter.delete(&path) {
                     Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
                     result => result,
                 };
@@ -204,7 +204,7 @@ impl ObjectStore for LocalStore {
         let result = match self.table_path(location) {
             Some(path) => sst_writer::put(path, payload, self.fsync).await,
             None => {
-                let payload = Seals::seal(location, payload);
+                let payload = ManifestChecksums::seal(location, payload);
                 self.inner.put_opts(location, payload, opts).await
             }
         };
@@ -217,7 +217,7 @@ impl ObjectStore for LocalStore {
         opts: PutMultipartOptions,
     ) -> Result<Box<dyn MultipartUpload>> {
         let result: Result<Box<dyn MultipartUpload>> = match self.table_path(location) {
-            Some(path) => StagedUpload::begin(path, self.fsync)
+            Some(path) => TempFileUpload::begin(path, self.fsync)
                 .await
                 .map(|upload| Box::new(upload) as _),
             None => self.inner.put_multipart_opts(location, opts).await,
@@ -236,15 +236,15 @@ impl ObjectStore for LocalStore {
     }
 
     async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
-        if let Some(range) = Files::wanted(location, &options)
+        if let Some(range) = OpenFiles::wanted(location, &options)
             && let Ok(path) = self.inner.path_to_filesystem(location)
             && let Some(result) = self.files.read(location, path, range).await
         {
             return Ok(result);
         }
-        if Seals::wants(location, &options) {
+        if ManifestChecksums::applies_to(location, &options) {
             let found = final_on_read(self.inner.get_opts(location, options).await)?;
-            return self.seals.open(found).await;
+            return self.checksums.verify(found).await;
         }
         final_on_read(self.inner.get_opts(location, options).await)
     }
@@ -294,8 +294,8 @@ impl ObjectStore for LocalStore {
 struct Upload {
     inner: Box<dyn MultipartUpload>,
     location: Path,
-    files: Arc<Files>,
-    space: Arc<Space>,
+    files: Arc<OpenFiles>,
+    space: Arc<DiskSpace>,
 }
 
 #[async_trait]

@@ -25,7 +25,7 @@ const READ_MAX: u64 = 1 << 20;
 const IN_PLACE_MAX: usize = 256 << 10;
 
 #[derive(Debug)]
-struct Open {
+struct OpenFile {
     path: PathBuf,
     file: File,
     /// The same file for large reads.
@@ -33,8 +33,8 @@ struct Open {
     meta: ObjectMeta,
 }
 
-impl Open {
-    fn new(location: Path, path: PathBuf) -> std::io::Result<Open> {
+impl OpenFile {
+    fn new(location: Path, path: PathBuf) -> std::io::Result<OpenFile> {
         let file = File::open(&path)?;
         let data = file.metadata()?;
         if !data.is_file() {
@@ -47,7 +47,7 @@ impl Open {
             e_tag: None,
             version: None,
         };
-        Ok(Open {
+        Ok(OpenFile {
             path,
             file,
             large: OnceLock::new(),
@@ -78,11 +78,11 @@ impl Open {
 
 /// The SSTables that were read from. They never change under their name.
 #[derive(Debug, Default)]
-pub(crate) struct Files {
-    open: RwLock<HashMap<Path, Arc<Open>>>,
+pub(crate) struct OpenFiles {
+    open: RwLock<HashMap<Path, Arc<OpenFile>>>,
 }
 
-impl Files {
+impl OpenFiles {
     /// The range that a request asks for, if it is one that is served here.
     pub fn wanted(location: &Path, options: &GetOptions) -> Option<Range<u64>> {
         let plain = options.if_match.is_none()
@@ -138,9 +138,9 @@ impl Files {
         })
     }
 
-    async fn open(&self, location: &Path, path: PathBuf) -> Option<Arc<Open>> {
+    async fn open(&self, location: &Path, path: PathBuf) -> Option<Arc<OpenFile>> {
         let name = location.clone();
-        let opened = tokio::task::spawn_blocking(move || Open::new(name, path))
+        let opened = tokio::task::spawn_blocking(move || OpenFile::new(name, path))
             .await
             .ok()?;
         if opened.as_ref().is_err_and(is_out_of_descriptors) {
@@ -195,7 +195,7 @@ mod tests {
         let path = folder.path().join("1.sst");
         let written: Vec<u8> = (0..3_u32 << 18).flat_map(u32::to_le_bytes).collect();
         std::fs::write(&path, &written).unwrap();
-        let (files, name) = (Files::default(), Path::from("1.sst"));
+        let (files, name) = (OpenFiles::default(), Path::from("1.sst"));
         let end = written.len() as u64;
         let large = IN_PLACE_MAX as u64 + 1;
         for range in [
@@ -209,7 +209,7 @@ mod tests {
                 range: Some(GetRange::Bounded(range.clone())),
                 ..GetOptions::default()
             };
-            let wanted = Files::wanted(&name, &asked).expect("it is served here");
+            let wanted = OpenFiles::wanted(&name, &asked).expect("it is served here");
             let read = files.read(&name, path.clone(), wanted).await.unwrap();
             let there = range.start as usize..range.end.min(end) as usize;
             assert_eq!(read.bytes().await.unwrap(), written[there], "{range:?}");

@@ -22,18 +22,18 @@ const OWN: [&str; 8] = [
 
 /// Takes from all others than the owner what they may do with a store. Its folder itself is left alone if it holds other things too. What
 /// can't be changed is logged.
-pub(crate) fn tighten(root: &Path) {
-    let mut walk = Walk::default();
+pub(crate) fn restrict_to_owner(root: &Path) {
+    let mut walk = PermissionWalk::default();
     for name in OWN {
-        walk.tighten_all(&root.join(name));
+        walk.restrict_all(&root.join(name));
     }
     let is_own = |entry: io::Result<fs::DirEntry>| {
         entry.is_ok_and(|entry| OWN.iter().any(|own| entry.file_name() == *own))
     };
     if fs::read_dir(root).is_ok_and(|mut entries| entries.all(is_own)) {
-        walk.tighten(root);
+        walk.restrict_to_owner(root);
     }
-    let (folder, count) = (root.display(), walk.tightened);
+    let (folder, count) = (root.display(), walk.changed);
     if let Some(error) = walk.failed {
         tracing::warn!(%folder, %error, "others than its owner may have access to the store, and that can't be changed");
     }
@@ -43,23 +43,23 @@ pub(crate) fn tighten(root: &Path) {
 }
 
 #[derive(Default)]
-struct Walk {
-    tightened: u64,
+struct PermissionWalk {
+    changed: u64,
     failed: Option<io::Error>,
 }
 
-impl Walk {
-    fn tighten_all(&mut self, path: &Path) {
-        if !self.tighten(path) {
+impl PermissionWalk {
+    fn restrict_all(&mut self, path: &Path) {
+        if !self.restrict_to_owner(path) {
             return;
         }
         for entry in fs::read_dir(path).into_iter().flatten().flatten() {
-            self.tighten_all(&entry.path());
+            self.restrict_all(&entry.path());
         }
     }
 
     /// Tightens one file or folder; true of a folder.
-    fn tighten(&mut self, path: &Path) -> bool {
+    fn restrict_to_owner(&mut self, path: &Path) -> bool {
         let found = match fs::symlink_metadata(path) {
             Ok(found) if !found.is_symlink() => found,
             _ => return false,
@@ -67,7 +67,7 @@ impl Walk {
         let mode = found.permissions().mode();
         if mode & OTHERS != 0 {
             match fs::set_permissions(path, Permissions::from_mode(mode & !OTHERS)) {
-                Ok(()) => self.tightened += 1,
+                Ok(()) => self.changed += 1,
                 Err(error) => self.failed = Some(error),
             }
         }
@@ -89,7 +89,7 @@ mod tests {
         for (path, mode) in [(&inner, 0o755), (&file, 0o644)] {
             fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
         }
-        tighten(folder.path());
+        restrict_to_owner(folder.path());
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&inner), mode(&file)), (0o700, 0o600));
     }

@@ -19,28 +19,28 @@ use crate::disk::durable_file::sync_folder;
 const STRIDE: usize = 512 << 10;
 
 /// A file under a name of its own until it is complete.
-pub(crate) struct Staged {
+pub(crate) struct TempFile {
     file: File,
-    staged: PathBuf,
+    temporary: PathBuf,
     path: PathBuf,
     fsync: bool,
 }
 
-impl Staged {
+impl TempFile {
     /// Begins the file that is to be at `path`.
-    pub fn begin(path: PathBuf, fsync: bool) -> io::Result<Staged> {
+    pub fn begin(path: PathBuf, fsync: bool) -> io::Result<TempFile> {
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder)?;
         }
         for number in 1u32.. {
             let mut name = path.as_os_str().to_owned();
             name.push(format!("#{number}"));
-            let staged = PathBuf::from(name);
-            match OpenOptions::new().write(true).create_new(true).open(&staged) {
+            let temporary = PathBuf::from(name);
+            match OpenOptions::new().write(true).create_new(true).open(&temporary) {
                 Ok(file) => {
-                    return Ok(Staged {
+                    return Ok(TempFile {
                         file,
-                        staged,
+                        temporary,
                         path,
                         fsync,
                     });
@@ -78,7 +78,7 @@ impl Staged {
         if self.fsync {
             self.file.sync_all()?;
         }
-        std::fs::rename(&self.staged, &self.path)?;
+        std::fs::rename(&self.temporary, &self.path)?;
         match self.path.parent() {
             Some(folder) if self.fsync => sync_folder(folder),
             _ => Ok(()),
@@ -86,44 +86,44 @@ impl Staged {
     }
 }
 
-impl Drop for Staged {
+impl Drop for TempFile {
     fn drop(&mut self) {
         // Gone already if the file got its name.
-        let _ = std::fs::remove_file(&self.staged);
+        let _ = std::fs::remove_file(&self.temporary);
     }
 }
 
 /// Writes the whole file at `path`.
 pub(crate) async fn put(path: PathBuf, payload: PutPayload, fsync: bool) -> Result<PutResult> {
     blocking(path.clone(), move || {
-        let staged = Staged::begin(path, fsync)?;
-        staged.write(&payload, 0)?;
-        staged.finish()
+        let temporary = TempFile::begin(path, fsync)?;
+        temporary.write(&payload, 0)?;
+        temporary.finish()
     })
     .await?;
     Ok(done())
 }
 
 /// A file that is written in parts.
-pub(crate) struct StagedUpload {
-    staged: Option<Arc<Staged>>,
+pub(crate) struct TempFileUpload {
+    temporary: Option<Arc<TempFile>>,
     path: PathBuf,
     offset: u64,
 }
 
-impl StagedUpload {
-    pub async fn begin(path: PathBuf, fsync: bool) -> Result<StagedUpload> {
+impl TempFileUpload {
+    pub async fn begin(path: PathBuf, fsync: bool) -> Result<TempFileUpload> {
         let at = path.clone();
-        let staged = blocking(path.clone(), move || Staged::begin(at, fsync)).await?;
-        Ok(StagedUpload {
-            staged: Some(Arc::new(staged)),
+        let temporary = blocking(path.clone(), move || TempFile::begin(at, fsync)).await?;
+        Ok(TempFileUpload {
+            temporary: Some(Arc::new(temporary)),
             path,
             offset: 0,
         })
     }
 }
 
-impl fmt::Debug for StagedUpload {
+impl fmt::Debug for TempFileUpload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StagedUpload")
             .field("path", &self.path)
@@ -133,21 +133,21 @@ impl fmt::Debug for StagedUpload {
 }
 
 #[async_trait]
-impl MultipartUpload for StagedUpload {
+impl MultipartUpload for TempFileUpload {
     fn put_part(&mut self, data: PutPayload) -> UploadPart {
         let offset = self.offset;
         self.offset += data.content_length() as u64;
-        let (staged, path) = (self.staged.clone(), self.path.clone());
-        Box::pin(blocking(path, move || match staged {
-            Some(staged) => staged.write(&data, offset),
+        let (temporary, path) = (self.temporary.clone(), self.path.clone());
+        Box::pin(blocking(path, move || match temporary {
+            Some(temporary) => temporary.write(&data, offset),
             None => Err(ended()),
         }))
     }
 
     async fn complete(&mut self) -> Result<PutResult> {
-        let staged = self.staged.take();
-        blocking(self.path.clone(), move || match staged {
-            Some(staged) => staged.finish(),
+        let temporary = self.temporary.take();
+        blocking(self.path.clone(), move || match temporary {
+            Some(temporary) => temporary.finish(),
             None => Err(ended()),
         })
         .await?;
@@ -155,7 +155,7 @@ impl MultipartUpload for StagedUpload {
     }
 
     async fn abort(&mut self) -> Result<()> {
-        self.staged = None;
+        self.temporary = None;
         Ok(())
     }
 }
@@ -187,7 +187,7 @@ pub(crate) async fn blocking<T: Send + 'static>(
 /// What the disk said about which file.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {source}", path.display())]
-struct Failed {
+struct FileError {
     path: PathBuf,
     source: io::Error,
 }
@@ -195,7 +195,7 @@ struct Failed {
 fn failed(path: &Path, source: io::Error) -> object_store::Error {
     object_store::Error::Generic {
         store: "LocalStore",
-        source: Box::new(Failed {
+        source: Box::new(FileError {
             path: path.to_path_buf(),
             source,
         }),

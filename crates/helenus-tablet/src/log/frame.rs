@@ -41,7 +41,7 @@ pub enum HeaderError {
     #[error("the segment header is damaged")]
     Damaged,
     #[error("the log was written by version {0}, this binary understands up to {LOG_VERSION}")]
-    Newer(u32),
+    MinNewerTimestamp(u32),
 }
 
 impl SegmentHeader {
@@ -68,7 +68,7 @@ impl SegmentHeader {
         let mut rest = &body[8..];
         let version = rest.get_u32_le();
         if version > LOG_VERSION {
-            return Err(HeaderError::Newer(version));
+            return Err(HeaderError::MinNewerTimestamp(version));
         }
         rest.advance(4);
         Ok(SegmentHeader {

@@ -23,12 +23,12 @@ const FILE_LEN: usize = 2 * STRIDE;
 
 /// The newest segment, and how far its frames were on disk.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Reached {
+pub(crate) struct LogPosition {
     pub segment: u64,
     pub offset: u64,
 }
 
-impl Reached {
+impl LogPosition {
     fn encode(self) -> [u8; SLOT_LEN] {
         let mut bytes = [0; SLOT_LEN];
         let mut put = |at: usize, part: &[u8]| bytes[at..at + part.len()].copy_from_slice(part);
@@ -43,7 +43,7 @@ impl Reached {
     fn decode(bytes: &[u8]) -> Option<Self> {
         let (body, mut sum) = bytes.get(..SLOT_LEN)?.split_at(24);
         let mut rest = body.strip_prefix(&MAGIC)?;
-        (sum.get_u32_le() == crc32c(body)).then(|| Reached {
+        (sum.get_u32_le() == crc32c(body)).then(|| LogPosition {
             segment: rest.get_u64_le(),
             offset: rest.get_u64_le(),
         })
@@ -52,32 +52,32 @@ impl Reached {
 
 /// The file `END`, open.
 #[derive(Debug)]
-pub(crate) struct End {
+pub(crate) struct HighWaterMark {
     file: File,
     path: PathBuf,
     /// What was written last, and into which slot.
-    last: Mutex<(Reached, usize)>,
+    last: Mutex<(LogPosition, usize)>,
 }
 
-impl End {
+impl HighWaterMark {
     fn path(folder: &Path) -> PathBuf {
         folder.join("END")
     }
 
     /// Makes the file, durably.
-    pub fn create(folder: &Path, reached: Reached, fsync: bool) -> Result<End, StoreError> {
-        let path = End::path(folder);
+    pub fn create(folder: &Path, reached: LogPosition, fsync: bool) -> Result<HighWaterMark, StoreError> {
+        let path = HighWaterMark::path(folder);
         let mut bytes = vec![0; FILE_LEN];
         for slot in [0, STRIDE] {
             bytes[slot..slot + SLOT_LEN].copy_from_slice(&reached.encode());
         }
         crate::disk::durable_file::write_atomically(&path, &bytes, fsync)?;
-        End::open(folder)
+        HighWaterMark::open(folder)
     }
 
     /// Opens the file of a log that has one.
-    pub fn open(folder: &Path) -> Result<End, StoreError> {
-        let path = End::path(folder);
+    pub fn open(folder: &Path) -> Result<HighWaterMark, StoreError> {
+        let path = HighWaterMark::path(folder);
         let failed = |error: io::Error| match error.kind() {
             io::ErrorKind::NotFound => missing(&path.display().to_string()),
             _ => StoreError::io("cannot open", &path, &error),
@@ -88,7 +88,7 @@ impl End {
             .open(&path)
             .map_err(failed)?;
         let bytes = std::fs::read(&path).map_err(failed)?;
-        let slots = [0, STRIDE].map(|slot| bytes.get(slot..).and_then(Reached::decode));
+        let slots = [0, STRIDE].map(|slot| bytes.get(slot..).and_then(LogPosition::decode));
         let last = slots
             .into_iter()
             .zip(0..)
@@ -97,19 +97,19 @@ impl End {
             file: path.display().to_string(),
             detail: "the file does not match its checksums".into(),
         })?;
-        Ok(End {
+        Ok(HighWaterMark {
             file,
             last: Mutex::new(last),
             path,
         })
     }
 
-    pub fn reached(&self) -> Reached {
+    pub fn reached(&self) -> LogPosition {
         self.last.lock().0
     }
 
     /// Takes note of how far the log is on disk, if that is further than before. Nothing depends on this being written.
-    pub fn note(&self, reached: Reached) {
+    pub fn note(&self, reached: LogPosition) {
         let mut last = self.last.lock();
         if reached <= last.0 {
             return;
@@ -128,7 +128,7 @@ impl End {
 mod tests {
     use super::*;
 
-    const REACHED: Reached = Reached {
+    const REACHED: LogPosition = LogPosition {
         segment: 5,
         offset: 4200,
     };
@@ -146,32 +146,32 @@ mod tests {
     #[test]
     fn the_furthest_intact_slot_counts() {
         let folder = tempfile::tempdir().unwrap();
-        let end = End::create(folder.path(), REACHED, false).unwrap();
-        let further = Reached {
+        let end = HighWaterMark::create(folder.path(), REACHED, false).unwrap();
+        let further = LogPosition {
             offset: 5000,
             ..REACHED
         };
         end.note(further);
         end.note(REACHED);
-        assert_eq!(End::open(folder.path()).unwrap().reached(), further);
+        assert_eq!(HighWaterMark::open(folder.path()).unwrap().reached(), further);
         // That slot torn, the other one counts.
-        let path = End::path(folder.path());
+        let path = HighWaterMark::path(folder.path());
         let mut bytes = std::fs::read(&path).unwrap();
-        let slot = if Reached::decode(&bytes) == Some(further) {
+        let slot = if LogPosition::decode(&bytes) == Some(further) {
             0
         } else {
             STRIDE
         };
         bytes[slot + 17] ^= 1;
         std::fs::write(&path, &bytes).unwrap();
-        assert_eq!(End::open(folder.path()).unwrap().reached(), REACHED);
+        assert_eq!(HighWaterMark::open(folder.path()).unwrap().reached(), REACHED);
         bytes[STRIDE - slot + 9] ^= 1;
         std::fs::write(&path, &bytes).unwrap();
-        let text = End::open(folder.path()).unwrap_err().to_string();
+        let text = HighWaterMark::open(folder.path()).unwrap_err().to_string();
         assert!(text.contains("log/END") || text.contains("/END"), "{text}");
         std::fs::remove_file(&path).unwrap();
         assert!(matches!(
-            End::open(folder.path()),
+            HighWaterMark::open(folder.path()),
             Err(StoreError::Corrupt { .. })
         ));
     }

@@ -24,7 +24,7 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 pub use frame::{
     FRAME_LEN_MAX, FrameHeader, LOG_VERSION, Record, SegmentHeader, decode_records, encode_record, record_len,
 };
-pub(crate) use high_water_mark::{End, Reached};
+pub(crate) use high_water_mark::{HighWaterMark, LogPosition};
 pub(crate) use segment::SegmentInfo;
 pub(crate) use writer::{Dispatch, start};
 
@@ -56,7 +56,7 @@ pub(crate) struct Entry {
 }
 
 /// What has gathered for the next group commit.
-struct Gathered {
+struct PendingGroup {
     /// A frame: room for its header, then records.
     frame: Vec<u8>,
     entries: Vec<Entry>,
@@ -67,21 +67,25 @@ struct Gathered {
 
 /// The log's queue and its books, shared by writers, the log thread and maintenance.
 pub(crate) struct Log {
-    gathered: Mutex<Gathered>,
+    pending: Mutex<PendingGroup>,
     ready: Condvar,
     /// All segments but the one being written, oldest first, then that one.
     pub segments: Mutex<Vec<SegmentInfo>>,
     pub counters: LogCounters,
     /// Where it is noted how far the log has come.
-    end: Option<End>,
+    high_water_mark: Option<HighWaterMark>,
     /// Whether a tablet has refused what is in the log: writes to it are refused before they are.
     pub is_obstructed: AtomicBool,
 }
 
 impl Log {
-    pub fn new(next_lsn: u64, segments: Vec<SegmentInfo>, end: Option<End>) -> Arc<Self> {
+    pub fn new(
+        next_lsn: u64,
+        segments: Vec<SegmentInfo>,
+        high_water_mark: Option<HighWaterMark>,
+    ) -> Arc<Self> {
         Arc::new(Log {
-            gathered: Mutex::new(Gathered {
+            pending: Mutex::new(PendingGroup {
                 frame: writer::empty_frame(),
                 entries: Vec::new(),
                 next_lsn,
@@ -91,39 +95,39 @@ impl Log {
             ready: Condvar::new(),
             segments: Mutex::new(segments),
             counters: LogCounters::default(),
-            end,
+            high_water_mark,
             is_obstructed: AtomicBool::new(false),
         })
     }
 
     /// Queues a write. One that need not be durable keeps its place in the order but leaves no record.
     pub fn submit(&self, ops: Vec<Op>, durable: bool, waiter: Waiter) {
-        let mut gathered = self.gathered.lock();
-        if gathered.closed {
-            drop(gathered);
+        let mut pending = self.pending.lock();
+        if pending.closed {
+            drop(pending);
             waiter.done(Err(StoreError::Closed));
             return;
         }
-        let lsn = gathered.next_lsn;
-        gathered.next_lsn += 1;
+        let lsn = pending.next_lsn;
+        pending.next_lsn += 1;
         if durable {
-            encode_record(lsn, &ops, &mut gathered.frame);
+            encode_record(lsn, &ops, &mut pending.frame);
         }
         let waiter = Some(waiter);
-        gathered.entries.push(Entry { lsn, ops, waiter });
-        let wake = std::mem::take(&mut gathered.writer_waits);
-        drop(gathered);
+        pending.entries.push(Entry { lsn, ops, waiter });
+        let wake = std::mem::take(&mut pending.writer_waits);
+        drop(pending);
         if wake {
             self.ready.notify_one();
         }
     }
 
     /// Refuses the writes that wait for the log.
-    pub fn refuse_gathered(&self, error: &StoreError) {
+    pub fn refuse_pending(&self, error: &StoreError) {
         let refused = {
-            let mut gathered = self.gathered.lock();
-            gathered.frame = writer::empty_frame();
-            std::mem::take(&mut gathered.entries)
+            let mut pending = self.pending.lock();
+            pending.frame = writer::empty_frame();
+            std::mem::take(&mut pending.entries)
         };
         for waiter in refused.into_iter().filter_map(|entry| entry.waiter) {
             waiter.done(Err(error.clone()));
@@ -132,13 +136,15 @@ impl Log {
 
     /// Notes how far the newest segment is on disk.
     pub fn note_end(&self) {
-        let Some(end) = &self.end else { return };
-        let newest = self.segments.lock().last().map(|segment| Reached {
+        let Some(high_water_mark) = &self.high_water_mark else {
+            return;
+        };
+        let newest = self.segments.lock().last().map(|segment| LogPosition {
             segment: segment.number,
             offset: segment.bytes,
         });
         if let Some(newest) = newest {
-            end.note(newest);
+            high_water_mark.note(newest);
         }
     }
 
@@ -151,7 +157,7 @@ impl Log {
 
     /// Stops taking writes; the log thread ends once it has written what is queued.
     pub fn close(&self) {
-        self.gathered.lock().closed = true;
+        self.pending.lock().closed = true;
         self.ready.notify_one();
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use bytes::Bytes;
 
-use super::Reached;
+use super::LogPosition;
 use super::frame::{
     FRAME_HEADER_LEN, FrameHeader, HeaderError, Record, SEGMENT_HEADER_LEN, SegmentHeader, decode_records,
 };
@@ -14,11 +14,11 @@ use crate::error::StoreError;
 
 /// What must be there.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Promised {
+pub(crate) struct ExpectedLog {
     /// Segments before this one were retired.
     pub first: u64,
     /// The newest segment, at least.
-    pub reached: Reached,
+    pub reached: LogPosition,
 }
 
 /// What was found.
@@ -36,12 +36,12 @@ pub(crate) struct Replayed {
 /// else is an error that names the file and the offset, and so is the lack of what is promised.
 pub(crate) fn replay(
     folder: &Path,
-    promised: Promised,
+    expected: ExpectedLog,
     tablet_count: usize,
     tablet_of: &dyn Fn(i64) -> usize,
     sink: &mut dyn FnMut(i64, Record) -> Result<(), StoreError>,
 ) -> Result<Replayed, StoreError> {
-    let Promised { first, reached } = promised;
+    let ExpectedLog { first, reached } = expected;
     let newest = Folder::newest_spare(folder)?.max(reached.segment);
     let mut replayed = Replayed {
         newest: (newest.max(first.saturating_sub(1)), 0),
@@ -49,7 +49,7 @@ pub(crate) fn replay(
     };
     let mut numbers = Folder::list(folder)?;
     numbers.retain(|number| *number >= first);
-    check_all_there(folder, promised, &numbers)?;
+    check_all_there(folder, expected, &numbers)?;
     let mut headers = Vec::with_capacity(numbers.len());
     for &number in &numbers {
         headers.push(read_header(folder, number)?);
@@ -113,9 +113,9 @@ pub(crate) fn replay(
 }
 
 /// Refuses a log without one of its segments.
-fn check_all_there(folder: &Path, promised: Promised, numbers: &[u64]) -> Result<(), StoreError> {
+fn check_all_there(folder: &Path, expected: ExpectedLog, numbers: &[u64]) -> Result<(), StoreError> {
     let mut there = numbers.iter().copied().peekable();
-    for number in promised.first.max(1)..=promised.reached.segment {
+    for number in expected.first.max(1)..=expected.reached.segment {
         if there.next_if_eq(&number).is_none() {
             return Err(missing(&segment_path(folder, number).display().to_string()));
         }
@@ -142,7 +142,7 @@ fn read_header(folder: &Path, number: u64) -> Result<SegmentHeader, StoreError> 
         })?;
     let header = SegmentHeader::decode(&bytes).map_err(|error| match error {
         HeaderError::Damaged => corrupt(&path, 0, "the segment header is damaged"),
-        HeaderError::Newer(found) => StoreError::NewerFormat {
+        HeaderError::MinNewerTimestamp(found) => StoreError::NewerFormat {
             found: u64::from(found),
             supported: u64::from(super::LOG_VERSION),
         },

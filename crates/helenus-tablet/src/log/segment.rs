@@ -8,7 +8,7 @@ use std::time::Instant;
 use super::frame::{SEGMENT_HEADER_LEN, SegmentHeader};
 use crate::disk::durable_file::allocate;
 use crate::disk::durable_file::sync_folder;
-use crate::disk::incremental_delete::Eraser;
+use crate::disk::incremental_delete::FileDeleter;
 use crate::error::StoreError;
 
 /// Unit in which the file system reads and writes: no block is written in part that was not in memory.
@@ -46,7 +46,7 @@ pub(crate) struct Folder {
     pub path: PathBuf,
     pub segment_bytes: u64,
     pub fsync: bool,
-    pub eraser: Eraser,
+    pub deleter: FileDeleter,
 }
 
 impl Folder {
@@ -145,7 +145,7 @@ impl Folder {
                 self.path.join(format!("{:016x}.spare", segment.number)),
             )?;
         } else {
-            self.eraser.delete(&segment.path)?;
+            self.deleter.delete(&segment.path)?;
         }
         Ok(())
     }
@@ -155,7 +155,7 @@ impl Folder {
         self.spares()
             .iter()
             .take(count)
-            .try_for_each(|spare| self.eraser.delete(spare))
+            .try_for_each(|spare| self.deleter.delete(spare))
     }
 
     /// Makes a spare file of zeros if there is none, so that the log thread need not wait for one. It takes half of the disk's time at

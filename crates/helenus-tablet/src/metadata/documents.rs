@@ -63,7 +63,7 @@ pub(crate) struct Meta {
     known: Mutex<HashMap<String, (MetaVersion, UpdateVersion)>>,
 }
 
-struct Found {
+struct CachedDocument {
     doc: MetaDoc,
     update: UpdateVersion,
 }
@@ -142,7 +142,7 @@ impl Meta {
     }
 
     /// A version of a document that another process has read or written: who changes it need not read it first.
-    pub fn learn(&self, name: &str, version: MetaVersion, stamp: MetaStamp) {
+    pub fn note_version(&self, name: &str, version: MetaVersion, stamp: MetaStamp) {
         let update = UpdateVersion {
             e_tag: stamp.e_tag,
             version: stamp.object_version,
@@ -157,7 +157,7 @@ impl Meta {
         (expect == MetaExpect::Version(found.0)).then(|| found.clone())
     }
 
-    async fn find(&self, name: &str) -> Result<Option<Found>, StoreError> {
+    async fn find(&self, name: &str) -> Result<Option<CachedDocument>, StoreError> {
         let path = self.path(name)?;
         let result = match self.store.get(&path).await {
             Ok(result) => result,
@@ -173,7 +173,7 @@ impl Meta {
             file: path.to_string(),
             detail: "the document does not match its checksum".into(),
         })?;
-        Ok(Some(Found { doc, update }))
+        Ok(Some(CachedDocument { doc, update }))
     }
 
     pub async fn put(

@@ -8,7 +8,11 @@ fn both() -> Vec<(Meta, tempfile::TempDir)> {
     let folders = crate::metadata::layout::Folders {
         root: folder.path().into(),
     };
-    let inventory = Inventory::new(&folders, crate::metadata::inventory::Contents::new(), false);
+    let inventory = Inventory::new(
+        &folders,
+        crate::metadata::inventory::InventoryRecord::new(),
+        false,
+    );
     let inventory = Arc::new(inventory);
     vec![
         (Meta::new(local, Path::default(), Some(inventory)), folder),

@@ -2,13 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::inventory::{Contents, Inventory};
+use super::inventory::{Inventory, InventoryRecord};
 use crate::disk::checksummed_json;
-use crate::disk::checksummed_json::Checked;
+use crate::disk::checksummed_json::ChecksummedDocument;
 use crate::disk::durable_file::write_atomically;
 use crate::error::StoreError;
 use crate::log::segment::Folder;
-use crate::log::{End, Reached};
+use crate::log::{HighWaterMark, LogPosition};
 use crate::metadata::folders::Folders;
 use crate::token_range::TokenRange;
 
@@ -40,7 +40,7 @@ pub(crate) struct Format {
     checksum: Option<String>,
 }
 
-impl Checked for Format {
+impl ChecksummedDocument for Format {
     fn checksum(&mut self) -> &mut Option<String> {
         &mut self.checksum
     }
@@ -144,7 +144,7 @@ impl Folders {
         }
         std::fs::create_dir_all(&log).map_err(|error| StoreError::io("cannot create", &log, &error))?;
         let format = Format::new(uuid::Uuid::new_v4(), tablet_count);
-        self.write_format(&format, Contents::new(), Reached::default(), fsync)?;
+        self.write_format(&format, InventoryRecord::new(), LogPosition::default(), fsync)?;
         Ok(format)
     }
 
@@ -152,24 +152,24 @@ impl Folders {
     fn write_format(
         &self,
         format: &Format,
-        contents: Contents,
-        reached: Reached,
+        contents: InventoryRecord,
+        reached: LogPosition,
         fsync: bool,
-    ) -> Result<(Inventory, End), StoreError> {
-        let end = End::create(&self.log(), reached, fsync)?;
+    ) -> Result<(Inventory, HighWaterMark), StoreError> {
+        let high_water_mark = HighWaterMark::create(&self.log(), reached, fsync)?;
         let inventory = Inventory::create(self, contents, fsync)?;
         write_atomically(&self.format(), &format.encode(), fsync)?;
-        Ok((inventory, end))
+        Ok((inventory, high_water_mark))
     }
 
     /// Writes a store of an older format, whose documents are sealed, in the newest one.
     pub fn upgrade(
         &self,
         format: &Format,
-        contents: Contents,
-        reached: Reached,
+        contents: InventoryRecord,
+        reached: LogPosition,
         fsync: bool,
-    ) -> Result<(Inventory, End), StoreError> {
+    ) -> Result<(Inventory, HighWaterMark), StoreError> {
         let newest = Format {
             format: FORMAT_VERSION,
             ..format.clone()

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use crate::disk::checksummed_json;
-use crate::disk::checksummed_json::Checked;
+use crate::disk::checksummed_json::ChecksummedDocument;
 use crate::disk::durable_file::missing;
 use crate::disk::durable_file::write_atomically;
 use crate::error::StoreError;
@@ -18,7 +18,7 @@ use crate::metadata::folders::Folders;
 
 /// The file's content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Contents {
+pub(crate) struct InventoryRecord {
     /// The oldest segment of the log that is needed; those before were retired.
     pub log_first: u64,
     /// By tablet, the log sequence number up to which its SSTables have all of its records.
@@ -29,16 +29,16 @@ pub(crate) struct Contents {
     checksum: Option<String>,
 }
 
-impl Checked for Contents {
+impl ChecksummedDocument for InventoryRecord {
     fn checksum(&mut self) -> &mut Option<String> {
         &mut self.checksum
     }
 }
 
-impl Contents {
+impl InventoryRecord {
     /// Of a new store.
     pub fn new() -> Self {
-        Contents {
+        InventoryRecord {
             log_first: 1,
             flushed: BTreeMap::new(),
             documents: BTreeSet::new(),
@@ -52,12 +52,12 @@ impl Contents {
 pub(crate) struct Inventory {
     path: PathBuf,
     fsync: bool,
-    contents: Mutex<Contents>,
+    contents: Mutex<InventoryRecord>,
 }
 
 impl Inventory {
     /// One that is not written yet.
-    pub fn new(folders: &Folders, contents: Contents, fsync: bool) -> Self {
+    pub fn new(folders: &Folders, contents: InventoryRecord, fsync: bool) -> Self {
         Inventory {
             path: folders.inventory(),
             fsync,
@@ -66,13 +66,13 @@ impl Inventory {
     }
 
     /// Writes the first inventory of a store.
-    pub fn create(folders: &Folders, contents: Contents, fsync: bool) -> Result<Self, StoreError> {
+    pub fn create(folders: &Folders, contents: InventoryRecord, fsync: bool) -> Result<Self, StoreError> {
         let inventory = Inventory::new(folders, contents, fsync);
         inventory.write(&inventory.contents())?;
         Ok(inventory)
     }
 
-    fn write(&self, contents: &Contents) -> Result<(), StoreError> {
+    fn write(&self, contents: &InventoryRecord) -> Result<(), StoreError> {
         write_atomically(
             &self.path,
             &checksummed_json::encode(contents.clone()),
@@ -95,12 +95,12 @@ impl Inventory {
         Ok(Inventory::new(folders, contents, fsync))
     }
 
-    pub fn contents(&self) -> Contents {
+    pub fn contents(&self) -> InventoryRecord {
         self.contents.lock().clone()
     }
 
     /// Changes the inventory, durably. Blocks, though not for long.
-    pub fn change(&self, change: impl FnOnce(&mut Contents)) -> Result<(), StoreError> {
+    pub fn change(&self, change: impl FnOnce(&mut InventoryRecord)) -> Result<(), StoreError> {
         let mut contents = self.contents.lock();
         let mut changed = contents.clone();
         change(&mut changed);

@@ -1,7 +1,7 @@
 use super::*;
 
-fn sample() -> Contents {
-    Contents {
+fn sample() -> InventoryRecord {
+    InventoryRecord {
         log_first: 3,
         flushed: BTreeMap::from([(1, 70), (2, 0)]),
         documents: BTreeSet::from(["schema".to_owned()]),
@@ -37,7 +37,7 @@ fn any_flipped_bit_that_changes_something_is_noticed() {
         for bit in 0..8 {
             let mut damaged = bytes.clone();
             damaged[at] ^= 1 << bit;
-            if let Ok(read) = checksummed_json::decode::<Contents>(&damaged, true) {
+            if let Ok(read) = checksummed_json::decode::<InventoryRecord>(&damaged, true) {
                 assert_eq!(read, sample(), "byte {at}, bit {bit}");
             }
         }
@@ -50,7 +50,7 @@ fn what_was_there_must_be_there() {
     let folders = Folders {
         root: folder.path().into(),
     };
-    let inventory = Inventory::new(&folders, Contents::new(), false);
+    let inventory = Inventory::new(&folders, InventoryRecord::new(), false);
     inventory.change(|contents| *contents = sample()).unwrap();
     let read = Inventory::load(&folders, false).unwrap();
     assert_eq!(read.contents(), sample());

@@ -3,49 +3,54 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::disk::checksummed_objects::{Seals, seal_all};
+use crate::disk::checksummed_objects::{ManifestChecksums, seal_all};
 use crate::error::StoreError;
-use crate::log::replay::{Promised, Replayed};
-use crate::log::{End, Reached};
+use crate::log::replay::{ExpectedLog, Replayed};
+use crate::log::{HighWaterMark, LogPosition};
 use crate::metadata::folders::Folders;
 use crate::metadata::format::Format;
-use crate::metadata::inventory::{Contents, Inventory};
+use crate::metadata::inventory::{Inventory, InventoryRecord};
 
 /// The books of a store that is being opened.
-pub(crate) struct Books {
+pub(crate) struct StoreMetadata {
     pub inventory: Arc<Inventory>,
     /// A store of an older format has none yet.
-    pub end: Option<End>,
+    pub high_water_mark: Option<HighWaterMark>,
 }
 
-impl Books {
+impl StoreMetadata {
     /// Reads the books, and refuses a store without one of its small documents. The documents of a store of an older format, which has no
     /// books, are sealed.
-    pub fn open(folders: &Folders, format: &Format, seals: &Seals, fsync: bool) -> Result<Books, StoreError> {
+    pub fn open(
+        folders: &Folders,
+        format: &Format,
+        checksums: &ManifestChecksums,
+        fsync: bool,
+    ) -> Result<StoreMetadata, StoreError> {
         if !format.is_checked() {
             seal_all(&folders.root, fsync)?;
-            return Ok(Books {
-                inventory: Arc::new(Inventory::new(folders, Contents::new(), fsync)),
-                end: None,
+            return Ok(StoreMetadata {
+                inventory: Arc::new(Inventory::new(folders, InventoryRecord::new(), fsync)),
+                high_water_mark: None,
             });
         }
-        seals.require();
+        checksums.require();
         let inventory = Inventory::load(folders, fsync)?;
         inventory.check_documents(folders)?;
-        Ok(Books {
+        Ok(StoreMetadata {
             inventory: Arc::new(inventory),
-            end: Some(End::open(&folders.log())?),
+            high_water_mark: Some(HighWaterMark::open(&folders.log())?),
         })
     }
 
     /// What the log must hold.
-    pub fn promised(&self) -> Promised {
-        match &self.end {
-            Some(end) => Promised {
+    pub fn expected(&self) -> ExpectedLog {
+        match &self.high_water_mark {
+            Some(high_water_mark) => ExpectedLog {
                 first: self.inventory.contents().log_first,
-                reached: end.reached(),
+                reached: high_water_mark.reached(),
             },
-            None => Promised::default(),
+            None => ExpectedLog::default(),
         }
     }
 
@@ -56,17 +61,18 @@ impl Books {
         replayed: &Replayed,
         flushed: BTreeMap<u32, u64>,
         fsync: bool,
-    ) -> Result<Books, StoreError> {
+    ) -> Result<StoreMetadata, StoreError> {
         let (segment, offset) = replayed.newest;
         let oldest = replayed.segments.first().map(|oldest| oldest.number);
-        let mut contents = Contents::new();
+        let mut contents = InventoryRecord::new();
         contents.log_first = oldest.unwrap_or(segment + 1);
         contents.flushed = flushed;
         contents.documents = folders.documents()?;
-        let (inventory, end) = folders.upgrade(format, contents, Reached { segment, offset }, fsync)?;
-        Ok(Books {
+        let (inventory, high_water_mark) =
+            folders.upgrade(format, contents, LogPosition { segment, offset }, fsync)?;
+        Ok(StoreMetadata {
             inventory: Arc::new(inventory),
-            end: Some(end),
+            high_water_mark: Some(high_water_mark),
         })
     }
 }

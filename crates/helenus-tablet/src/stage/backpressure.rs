@@ -17,17 +17,17 @@ const PAUSE_MAX: Duration = Duration::from_millis(10);
 const BUCKET_PAUSE_MAX: Duration = Duration::from_millis(100);
 
 /// What a tablet has yet to write to SSTables and to merge.
-pub(crate) struct Debt {
+pub(crate) struct CompactionBacklog {
     /// In thousandths of what it may be.
     permille: AtomicU32,
     memtable_bytes: u64,
     level0_max: u64,
 }
 
-impl Debt {
+impl CompactionBacklog {
     /// For a tablet that may hold `memtable_bytes` in memory and `level0_max` files at level 0.
-    pub fn new(memtable_bytes: u64, level0_max: usize) -> Debt {
-        Debt {
+    pub fn new(memtable_bytes: u64, level0_max: usize) -> CompactionBacklog {
+        CompactionBacklog {
             permille: AtomicU32::new(0),
             memtable_bytes: memtable_bytes.max(1),
             level0_max: level0_max.max(1) as u64,
@@ -71,25 +71,25 @@ mod tests {
 
     #[test]
     fn pauses_grow_with_what_is_not_flushed_and_end_with_it() {
-        let debt = Debt::new(1000, 16);
-        debt.drained(500, 0);
-        assert_eq!(debt.pause(), Duration::ZERO);
-        debt.drained(800, 0);
-        let some = debt.pause();
+        let backlog = CompactionBacklog::new(1000, 16);
+        backlog.drained(500, 0);
+        assert_eq!(backlog.pause(), Duration::ZERO);
+        backlog.drained(800, 0);
+        let some = backlog.pause();
         assert!(some > Duration::ZERO && some < PAUSE_MAX, "{some:?}");
-        debt.drained(5000, 0);
-        assert_eq!(debt.pause(), PAUSE_MAX);
-        debt.drained(1, 0);
-        assert_eq!(debt.pause(), Duration::ZERO);
+        backlog.drained(5000, 0);
+        assert_eq!(backlog.pause(), PAUSE_MAX);
+        backlog.drained(1, 0);
+        assert_eq!(backlog.pause(), Duration::ZERO);
     }
 
     #[test]
     fn files_that_wait_for_compaction_count_too() {
-        let debt = Debt::new(1000, 16);
-        debt.drained(1, 16);
-        assert_eq!(debt.pause(), PAUSE_MAX);
-        debt.drained(2, 5);
-        assert_eq!(debt.pause(), Duration::ZERO);
+        let backlog = CompactionBacklog::new(1000, 16);
+        backlog.drained(1, 16);
+        assert_eq!(backlog.pause(), PAUSE_MAX);
+        backlog.drained(2, 5);
+        assert_eq!(backlog.pause(), Duration::ZERO);
     }
 
     #[test]

@@ -18,11 +18,11 @@ use parking_lot::{Condvar, Mutex};
 use slatedb::DbSnapshot;
 use tokio::sync::{Notify, watch};
 
-use crate::cache::generations::Fence;
-use crate::cache::hot_keys::Often;
+use crate::cache::generations::Generation;
+use crate::cache::hot_keys::HotKeySketch;
 use crate::cache::partition_cache;
-use crate::cache::row_cache::{Folded, RowCache};
-use crate::data_model::{HookError, Hooks};
+use crate::cache::row_cache::{RowCache, UpdateOutcome};
+use crate::data_model::{DataModel, DataModelError};
 use crate::error::StoreError;
 use crate::tree::changes::{Change, ChangeTable};
 use crate::tree::{Files, MemTable, Tree};
@@ -30,13 +30,13 @@ use crate::write_batch::Op;
 
 struct Inner {
     active: ChangeTable,
-    draining: Option<Arc<ChangeTable>>,
+    applying: Option<Arc<ChangeTable>>,
     tree: Arc<Tree>,
-    often: Often,
+    hot_keys: HotKeySketch,
     /// Why nothing gets into the tree any more.
     failed: Option<StoreError>,
     /// Why nothing can be read: something that is in the log could not be staged.
-    stopped: Option<HookError>,
+    stopped: Option<DataModelError>,
     closed: bool,
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct Cached {
     /// The write may be older than a tombstone that the cached row has, and the files no longer have.
     pub is_late: bool,
     /// Where the fence of its partition stands.
-    pub fence: Fence,
+    pub generation: Generation,
 }
 
 /// Bounds of a stage.
@@ -78,7 +78,7 @@ pub(crate) struct Stage {
     /// The log record up to which the tree has all.
     drained: watch::Sender<u64>,
     limits: StageLimits,
-    hooks: Arc<dyn Hooks>,
+    model: Arc<dyn DataModel>,
 }
 
 /// A key as readers find it: what is staged, above which tree.
@@ -88,13 +88,13 @@ pub(crate) struct View {
 }
 
 impl Stage {
-    pub fn new(tree: Tree, limits: StageLimits, hooks: Arc<dyn Hooks>) -> Stage {
+    pub fn new(tree: Tree, limits: StageLimits, model: Arc<dyn DataModel>) -> Stage {
         Stage {
             inner: Mutex::new(Inner {
                 active: ChangeTable::default(),
-                draining: None,
+                applying: None,
                 tree: Arc::new(tree),
-                often: Often::new(),
+                hot_keys: HotKeySketch::new(),
                 failed: None,
                 stopped: None,
                 closed: false,
@@ -104,7 +104,7 @@ impl Stage {
             due: Notify::new(),
             drained: watch::Sender::new(0),
             limits,
-            hooks,
+            model,
         }
     }
 
@@ -130,17 +130,17 @@ impl Stage {
     ///
     /// # Errors
     /// One of them could not be merged. The tablet then stops: it takes no writes, answers no reads, and the log keeps what is in no SSTable.
-    pub fn apply(
+    pub fn insert(
         &self,
         cache: &RowCache,
         ops: impl Iterator<Item = (u64, Op)>,
         cached: impl FnMut(&Op) -> Cached,
     ) -> Result<(), StoreError> {
         let mut inner = self.inner.lock();
-        let applied = self.take_in(&mut inner, cache, ops, cached);
+        let applied = self.insert_group(&mut inner, cache, ops, cached);
         applied.map_err(|error| {
             tracing::error!(%error, "the tablet is stopped: something that is in the log could not be merged");
-            let stopped = HookError(format!("the tablet is stopped, a write in the log could not be merged: {}", error.0));
+            let stopped = DataModelError(format!("the tablet is stopped, a write in the log could not be merged: {}", error.0));
             inner.stopped = Some(stopped.clone());
             cache.clear();
             drop(inner);
@@ -150,46 +150,46 @@ impl Stage {
         })
     }
 
-    fn take_in(
+    fn insert_group(
         &self,
         inner: &mut Inner,
         cache: &RowCache,
         ops: impl Iterator<Item = (u64, Op)>,
         mut cached: impl FnMut(&Op) -> Cached,
-    ) -> Result<(), HookError> {
+    ) -> Result<(), DataModelError> {
         let was_empty = inner.active.rows.is_empty();
         for (lsn, op) in ops {
-            let Cached { is_late, fence } = cached(&op);
+            let Cached { is_late, generation } = cached(&op);
             let Op { key, operand, .. } = op;
             inner.active.last_lsn = lsn;
             inner.active.operands += 1;
-            partition_cache::forget(self.hooks.as_ref(), cache, &key);
+            partition_cache::forget(self.model.as_ref(), cache, &key);
             let hash = cache.hash(&key);
             if is_late {
                 cache.remove(hash, &key);
             }
-            let whole = cache.fold(hash, &key, &operand, fence, |value| {
+            let whole = cache.fold(hash, &key, &operand, generation, |value| {
                 let merged = self
-                    .hooks
+                    .model
                     .merge(&key, Some(value), std::slice::from_ref(&operand));
                 merged
                     .inspect_err(|error| tracing::error!(%error, "a cached row could not be merged"))
                     .ok()
             });
             let change = match whole {
-                Folded::Whole(value) if self.hooks.may_copy(&key) => {
+                UpdateOutcome::Whole(value) if self.model.may_copy(&key) => {
                     inner.active.folded += 1;
                     Change::Whole(value)
                 }
-                Folded::Whole(_) | Folded::Cached => Change::Operand(operand),
-                Folded::Unknown => {
-                    if inner.often.count(hash) {
+                UpdateOutcome::Whole(_) | UpdateOutcome::Cached => Change::Operand(operand),
+                UpdateOutcome::Unknown => {
+                    if inner.hot_keys.count(hash) {
                         inner.active.hot.push(key.clone());
                     }
                     Change::Operand(operand)
                 }
             };
-            inner.active.add(self.hooks.as_ref(), key, change)?;
+            inner.active.add(self.model.as_ref(), key, change)?;
         }
         if was_empty {
             self.begun.notify_one();
@@ -201,10 +201,10 @@ impl Stage {
     }
 
     /// What is staged for a key, and the tree below.
-    pub fn view(&self, key: &[u8]) -> Result<View, HookError> {
+    pub fn view(&self, key: &[u8]) -> Result<View, DataModelError> {
         let inner = self.inner.lock();
         inner.check()?;
-        let change = inner.change(self.hooks.as_ref(), key)?;
+        let change = inner.change(self.model.as_ref(), key)?;
         Ok(View {
             change,
             tree: inner.tree.clone(),
@@ -216,23 +216,23 @@ impl Stage {
         &self,
         start: &Bound<Bytes>,
         end: &Bound<Bytes>,
-    ) -> Result<(Vec<(Bytes, Change)>, Arc<Tree>), HookError> {
+    ) -> Result<(Vec<(Bytes, Change)>, Arc<Tree>), DataModelError> {
         let inner = self.inner.lock();
         inner.check()?;
         let bounds = (start.clone(), end.clone());
         let mut staged: Vec<(Bytes, Change)> = Vec::new();
         let own = |(key, change): (&Bytes, &Change)| (key.clone(), change.clone());
-        let Some(draining) = &inner.draining else {
+        let Some(applying) = &inner.applying else {
             staged.extend(inner.active.rows.range(bounds).map(own));
             return Ok((staged, inner.tree.clone()));
         };
-        let mut older = draining.rows.range(bounds.clone()).map(own).peekable();
+        let mut older = applying.rows.range(bounds.clone()).map(own).peekable();
         for (key, change) in inner.active.rows.range(bounds) {
             while let Some(before) = older.next_if(|(before, _)| before < key) {
                 staged.push(before);
             }
             let change = match older.next_if(|(before, _)| before == key) {
-                Some((_, before)) => before.then(self.hooks.as_ref(), key, change)?,
+                Some((_, before)) => before.then(self.model.as_ref(), key, change)?,
                 None => change.clone(),
             };
             staged.push((key.clone(), change));
@@ -242,23 +242,23 @@ impl Stage {
     }
 
     /// Takes what has been staged, to be put into the tree; `None` if there is nothing.
-    pub fn begin_drain(&self) -> Option<Arc<ChangeTable>> {
+    pub fn begin_apply(&self) -> Option<Arc<ChangeTable>> {
         let mut inner = self.inner.lock();
         if inner.active.rows.is_empty() || inner.failed.is_some() {
             return None;
         }
         let table = Arc::new(std::mem::take(&mut inner.active));
-        inner.draining = Some(table.clone());
+        inner.applying = Some(table.clone());
         self.room.notify_all();
         Some(table)
     }
 
     /// What was taken is in the tree, in that table of it.
-    pub fn end_drain(&self, table: &ChangeTable, absorbed: Arc<MemTable>) {
+    pub fn end_apply(&self, table: &ChangeTable, memtable: Arc<MemTable>) {
         let drained = {
             let mut inner = self.inner.lock();
-            let tree = Arc::new(inner.tree.with_batch(absorbed));
-            (std::mem::replace(&mut inner.tree, tree), inner.draining.take())
+            let tree = Arc::new(inner.tree.with_batch(memtable));
+            (std::mem::replace(&mut inner.tree, tree), inner.applying.take())
         };
         self.drained.send_replace(table.last_lsn);
         drop(drained);
@@ -306,9 +306,9 @@ impl Stage {
     pub async fn drained(&self) -> Result<(), StoreError> {
         let target = {
             let inner = self.inner.lock();
-            match (&inner.draining, inner.active.rows.is_empty()) {
+            match (&inner.applying, inner.active.rows.is_empty()) {
                 (None, true) => return Ok(()),
-                (Some(draining), true) => draining.last_lsn,
+                (Some(applying), true) => applying.last_lsn,
                 _ => inner.active.last_lsn,
             }
         };
@@ -352,21 +352,21 @@ impl Stage {
     /// Bytes that are staged, and of what was drained and not flushed, about.
     pub fn bytes(&self) -> usize {
         let inner = self.inner.lock();
-        let draining = inner.draining.as_ref().map_or(0, |draining| draining.bytes);
-        inner.active.bytes + draining + inner.tree.memory_bytes()
+        let applying = inner.applying.as_ref().map_or(0, |applying| applying.bytes);
+        inner.active.bytes + applying + inner.tree.memory_bytes()
     }
 }
 
 impl Inner {
-    fn check(&self) -> Result<(), HookError> {
+    fn check(&self) -> Result<(), DataModelError> {
         self.stopped.clone().map_or(Ok(()), Err)
     }
 
-    fn change(&self, hooks: &dyn Hooks, key: &[u8]) -> Result<Option<Change>, HookError> {
+    fn change(&self, model: &dyn DataModel, key: &[u8]) -> Result<Option<Change>, DataModelError> {
         let newer = self.active.rows.get(key);
-        let older = self.draining.as_ref().and_then(|draining| draining.rows.get(key));
+        let older = self.applying.as_ref().and_then(|applying| applying.rows.get(key));
         match (older, newer) {
-            (Some(older), Some(newer)) => older.then(hooks, key, newer).map(Some),
+            (Some(older), Some(newer)) => older.then(model, key, newer).map(Some),
             (older, newer) => Ok(newer.or(older).cloned()),
         }
     }

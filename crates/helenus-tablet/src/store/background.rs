@@ -1,15 +1,15 @@
 //! The runtimes of work that no request waits for.
 
 use crate::error::StoreError;
-use crate::priority::give_way;
+use crate::priority::set_background;
 
 /// The runtime of flushes, compactions and garbage collection. Unlike a bare one it may be dropped anywhere: it is not waited for.
-pub(crate) struct Background {
+pub(crate) struct BackgroundRuntime {
     runtime: Option<tokio::runtime::Runtime>,
     pub handle: tokio::runtime::Handle,
 }
 
-impl Drop for Background {
+impl Drop for BackgroundRuntime {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
@@ -17,16 +17,16 @@ impl Drop for Background {
     }
 }
 
-impl Background {
+impl BackgroundRuntime {
     pub fn start(threads: usize) -> Result<Self, StoreError> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(threads.max(1))
             .thread_name("helenus-bg")
-            .on_thread_start(give_way)
+            .on_thread_start(set_background)
             .enable_all()
             .build()
             .map_err(|error| StoreError::Unavailable(format!("cannot start threads: {error}")))?;
-        Ok(Background::new(runtime))
+        Ok(BackgroundRuntime::new(runtime))
     }
 
     /// The runtime on which stages are drained, and nothing else, so that nothing holds that up.
@@ -35,15 +35,15 @@ impl Background {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads((cores / 4).max(1))
             .thread_name("helenus-drain")
-            .on_thread_start(give_way)
+            .on_thread_start(set_background)
             .enable_time()
             .build()
             .map_err(|error| StoreError::Unavailable(format!("cannot start threads: {error}")))?;
-        Ok(Background::new(runtime))
+        Ok(BackgroundRuntime::new(runtime))
     }
 
     fn new(runtime: tokio::runtime::Runtime) -> Self {
-        Background {
+        BackgroundRuntime {
             handle: runtime.handle().clone(),
             runtime: Some(runtime),
         }

@@ -11,7 +11,7 @@ impl Store {
     ///
     /// # Errors
     /// If a tablet is not open here, or can't be read.
-    pub async fn under_archived(&self, ops: &mut [Op]) -> Result<LateWrites, StoreError> {
+    pub async fn apply_archived_tombstones(&self, ops: &mut [Op]) -> Result<LateWrites, StoreError> {
         let mut late = LateWrites::default();
         let tablets = self.tablets.load();
         let Some(any) = tablets.first() else {
@@ -19,11 +19,11 @@ impl Store {
         };
         let now_ms = any.clock.now_ms();
         for op in ops {
-            let oldest_us = any.hooks.oldest_us(&op.key, &op.operand)?;
+            let oldest_us = any.model.oldest_us(&op.key, &op.operand)?;
             if oldest_us.is_some_and(|oldest_us| is_late(oldest_us, now_ms)) {
                 let tablet = find(&tablets, op.token).ok_or(StoreError::NotOwned(op.token))?;
                 late.enter(&tablet).await;
-                tablet.put_under_archived(op, now_ms).await?;
+                tablet.put_under_archived_tombstones(op, now_ms).await?;
             }
         }
         Ok(late)

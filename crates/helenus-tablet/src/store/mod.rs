@@ -18,7 +18,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use crate::bucket::connection::Bucket;
 use crate::clock::StoreClock;
 use crate::config::{StoreConfig, StoreUrl};
-use crate::data_model::Hooks;
+use crate::data_model::DataModel;
 use crate::error::StoreError;
 use crate::log::{FRAME_LEN_MAX, Waiter, record_len};
 use crate::metadata::documents::{Meta, MetaDoc, MetaExpect, MetaStamp, MetaVersion};
@@ -46,11 +46,11 @@ pub struct Store {
     pub(crate) block_cache_bytes: u64,
     pub(crate) store_id: uuid::Uuid,
     pub(crate) closed: AtomicBool,
-    pub(crate) place: Place,
+    pub(crate) kind: StoreKind,
 }
 
 /// What depends on where the store lies.
-pub(crate) enum Place {
+pub(crate) enum StoreKind {
     Local(Box<Local>),
     Remote(Box<Remote>),
 }
@@ -58,12 +58,12 @@ pub(crate) enum Place {
 impl Drop for Store {
     fn drop(&mut self) {
         let tablets = self.tablets.load_full();
-        match &self.place {
-            Place::Local(local) => {
+        match &self.kind {
+            StoreKind::Local(local) => {
                 local.log.close();
                 tablets.iter().for_each(|tablet| tablet.stage.close());
             }
-            Place::Remote(remote) => remote.stop(),
+            StoreKind::Remote(remote) => remote.stop(),
         }
     }
 }
@@ -73,16 +73,16 @@ impl Store {
     ///
     /// A store in a folder replays its log, and all of its tablets are open from then on. One in a bucket opens none but with
     /// `open_all_tablets`; see [`Store::open_tablet`].
-    pub async fn open(config: StoreConfig, hooks: Arc<dyn Hooks>) -> Result<Arc<Store>, StoreError> {
+    pub async fn open(config: StoreConfig, model: Arc<dyn DataModel>) -> Result<Arc<Store>, StoreError> {
         config.validate()?;
         match &config.url {
             StoreUrl::File(path) => {
                 let root = path.clone();
-                local::open(Folders { root }, config, hooks).await
+                local::open(Folders { root }, config, model).await
             }
             StoreUrl::Remote(url) => {
                 let bucket = Bucket::connect(url)?;
-                bucket::open(bucket, config, hooks).await
+                bucket::open(bucket, config, model).await
             }
         }
     }
@@ -119,25 +119,25 @@ impl Store {
     }
 
     fn clock(&self) -> &StoreClock {
-        match &self.place {
-            Place::Local(local) => &local.clock,
-            Place::Remote(remote) => remote.clock(),
+        match &self.kind {
+            StoreKind::Local(local) => &local.clock,
+            StoreKind::Remote(remote) => remote.clock(),
         }
     }
 
     /// How long a write is waited for at most; a local store has no such limit.
     pub fn write_timeout(&self) -> Option<Duration> {
-        match &self.place {
-            Place::Local(_) => None,
-            Place::Remote(remote) => Some(remote.write_timeout()),
+        match &self.kind {
+            StoreKind::Local(_) => None,
+            StoreKind::Remote(remote) => Some(remote.write_timeout()),
         }
     }
 
     /// How many log records were read when a local store was opened.
     pub fn replayed_records(&self) -> u64 {
-        match &self.place {
-            Place::Local(local) => local.replayed_records,
-            Place::Remote(_) => 0,
+        match &self.kind {
+            StoreKind::Local(local) => local.replayed_records,
+            StoreKind::Remote(_) => 0,
         }
     }
 
@@ -148,13 +148,13 @@ impl Store {
         if batch.ops.is_empty() {
             return Ok(());
         }
-        let late = self.under_archived(&mut batch.ops).await?;
+        let late = self.apply_archived_tombstones(&mut batch.ops).await?;
         if !late.is_empty() {
             batch.hold = Some(Arc::new((batch.hold.take(), late)));
         }
         let (size, operands) = self.check(&batch)?;
-        let (submitted, result) = match &self.place {
-            Place::Local(local) => {
+        let (submitted, result) = match &self.kind {
+            StoreKind::Local(local) => {
                 if local.log.is_obstructed.load(Ordering::Relaxed) {
                     self.refuse_failed(&batch)?;
                 }
@@ -169,12 +169,12 @@ impl Store {
                 local.log.submit(batch.ops, durable, waiter);
                 (submitted, receiver.await.unwrap_or(Err(StoreError::Closed)))
             }
-            Place::Remote(remote) => {
+            StoreKind::Remote(remote) => {
                 let submitted = Instant::now();
                 (submitted, remote.write(self, batch, size).await)
             }
         };
-        account(submitted, operands);
+        record_write_stats(submitted, operands);
         result
     }
 
@@ -258,8 +258,8 @@ impl Store {
     }
 
     /// Another process that shares the bucket has read or written that version.
-    pub fn meta_learn(&self, name: &str, version: MetaVersion, stamp: MetaStamp) {
-        self.meta.learn(name, version, stamp);
+    pub fn meta_note_version(&self, name: &str, version: MetaVersion, stamp: MetaStamp) {
+        self.meta.note_version(name, version, stamp);
     }
 
     /// The names of all small documents.
@@ -277,7 +277,7 @@ impl Store {
         for tablet in self.tablets().iter() {
             tablet.flush().await?;
         }
-        if let Place::Local(local) = &self.place {
+        if let StoreKind::Local(local) = &self.kind {
             local.maintenance.trim().await;
         }
         Ok(())
@@ -287,7 +287,7 @@ impl Store {
     #[doc(hidden)]
     pub fn simulate_free_disk_bytes(&self, free: Option<u64>) {
         let free = free.and_then(|free| i64::try_from(free).ok()).unwrap_or(-1);
-        if let Place::Local(local) = &self.place {
+        if let StoreKind::Local(local) = &self.kind {
             local.space.simulated_free.store(free, Ordering::Relaxed);
         }
     }
@@ -297,9 +297,9 @@ impl Store {
         if self.closed.swap(true, Ordering::AcqRel) {
             return Ok(());
         }
-        match &self.place {
-            Place::Local(local) => local.close(&self.tablets()).await,
-            Place::Remote(remote) => remote.close(self).await,
+        match &self.kind {
+            StoreKind::Local(local) => local.close(&self.tablets()).await,
+            StoreKind::Remote(remote) => remote.close(self).await,
         }
     }
 }
@@ -311,7 +311,7 @@ pub(crate) fn find(tablets: &[Arc<Tablet>], token: i64) -> Option<Arc<Tablet>> {
 }
 
 /// Enters a write into the work of its request.
-fn account(submitted: Instant, operands: u32) {
+fn record_write_stats(submitted: Instant, operands: u32) {
     let written = Instant::now();
     work::count(|work| {
         work.operands = work.operands.saturating_add(operands);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use slatedb_common::metrics::{DefaultMetricsRecorder, MetricValue};
 
-use super::{PERMIT_BYTES, Place, Store};
+use super::{PERMIT_BYTES, Store, StoreKind};
 use crate::store::stats::StoreStats;
 use crate::tablet::Tablet;
 use crate::tablet::stats::TabletTotals;
@@ -15,9 +15,9 @@ impl Store {
         let tablets = self.tablets();
         let metrics = Metrics::read(&self.metrics);
         let staged: u64 = tablets.iter().map(|tablet| tablet.stage.bytes() as u64).sum();
-        let (log, disk_free_bytes, bucket) = match &self.place {
-            Place::Local(local) => (local.log_stats(), Some(local.space.free_bytes()), None),
-            Place::Remote(remote) => (remote.log_stats(), None, Some(remote.bucket_stats())),
+        let (log, disk_free_bytes, bucket) = match &self.kind {
+            StoreKind::Local(local) => (local.log_stats(), Some(local.space.free_bytes()), None),
+            StoreKind::Remote(remote) => (remote.log_stats(), None, Some(remote.bucket_stats())),
         };
         let mut scans = [0; 3];
         for disk in tablets.iter().filter_map(|tablet| tablet.disk.as_ref()) {
@@ -29,9 +29,9 @@ impl Store {
         }
         let [hits, blocks, indexes] = scans;
         let tablets: Vec<_> = tablets.iter().map(|tablet| tablet.stats()).collect();
-        let mut totals = match &self.place {
-            Place::Local(_) => TabletTotals::default(),
-            Place::Remote(remote) => remote.totals_of_closed(),
+        let mut totals = match &self.kind {
+            StoreKind::Local(_) => TabletTotals::default(),
+            StoreKind::Remote(remote) => remote.totals_of_closed(),
         };
         tablets.iter().for_each(|tablet| totals.add(tablet));
         StoreStats {
@@ -63,7 +63,7 @@ impl Store {
 
 impl Store {
     /// Which tablets take no writes any more, and why: none, as long as all is well.
-    pub fn troubles(&self) -> Vec<String> {
+    pub fn failed_tablets(&self) -> Vec<String> {
         let tablets = self.tablets();
         let failed = |tablet: &Arc<Tablet>| {
             let error = tablet.stage.failure()?;

@@ -123,7 +123,7 @@ impl Tablet {
         let Some(parts) = tree.parts() else {
             return Ok(());
         };
-        if let Some(unflushed) = parts.unflushed(self.hooks.as_ref(), *given)? {
+        if let Some(unflushed) = parts.unflushed(self.model.as_ref(), *given)? {
             let options = WriteOptions {
                 seqnum: unflushed.last_seq,
             };

@@ -15,11 +15,11 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, oneshot, watch};
 use uuid::Uuid;
 
 use crate::bucket::batch_applied_key;
-use crate::bucket::tablet_object_store::LogPuts;
-use crate::cache::hot_keys::Often;
+use crate::bucket::tablet_object_store::LogPutOutcomes;
+use crate::cache::hot_keys::HotKeySketch;
 use crate::cache::partition_cache;
-use crate::compaction::Oldest;
-use crate::data_model::HookError;
+use crate::compaction::OldestByTable;
+use crate::data_model::DataModelError;
 use crate::database::LEVEL0_MAX;
 use crate::error::{StoreError, from_slatedb};
 use crate::log::record_len;
@@ -32,11 +32,11 @@ use crate::write_batch::Op;
 const GROUP_BYTES_MAX: usize = 4 << 20;
 
 /// How long a group waits for those who have just been answered, as a part of what the last one took; shorter waits are left out.
-const LINGER_PART: u32 = 8;
-const LINGER_MIN: Duration = Duration::from_micros(250);
+const FOLLOWER_WAIT_PART: u32 = 8;
+const FOLLOWER_WAIT_MIN: Duration = Duration::from_micros(250);
 
 /// What is released when the outcome of a write is known: its share of the bytes in flight, and its writer's locks.
-pub(crate) type Hold = Arc<(OwnedSemaphorePermit, Option<Arc<dyn Any + Send + Sync>>)>;
+pub(crate) type WriteGuards = Arc<(OwnedSemaphorePermit, Option<Arc<dyn Any + Send + Sync>>)>;
 
 /// What a writer is told.
 pub(crate) type Answer = Result<(), StoreError>;
@@ -47,7 +47,7 @@ pub(crate) struct Entry {
     /// The batch that it is a part of.
     pub batch: Option<Uuid>,
     pub sender: oneshot::Sender<Answer>,
-    pub hold: Option<Hold>,
+    pub hold: Option<WriteGuards>,
 }
 
 impl Entry {
@@ -61,26 +61,42 @@ impl Entry {
 #[derive(Default)]
 struct Queue {
     entries: Vec<Entry>,
-    /// Batches whose marks are of no more use; they go with the next group.
-    unmarks: Vec<Uuid>,
-    /// Why no more is taken.
+    /// Batches whose applied keys are no longer needed; the next group removes them.
+    finished_batches: Vec<Uuid>,
+    /// Why the queue is closed.
     closed: Option<StoreError>,
 }
 
-/// What a tablet in a bucket has beside its database.
-pub(crate) struct Hosted {
+/// The state of the queue when the next group is due.
+enum NextGroup {
+    /// No write is queued.
+    Empty,
+    /// No write is queued, and no more are taken.
+    Closed,
+    Ready {
+        entries: Vec<Entry>,
+        finished_batches: Vec<Uuid>,
+    },
+}
+
+/// Group commit of a tablet in a bucket.
+pub(crate) struct TabletLogWriter {
     queue: Mutex<Queue>,
     ready: Notify,
-    puts: Arc<LogPuts>,
+    puts: Arc<LogPutOutcomes>,
     counters: Arc<LogCounters>,
     pub read_timeout: Duration,
     /// Set when the last group has ended.
     ended: watch::Sender<bool>,
 }
 
-impl Hosted {
-    pub fn new(puts: Arc<LogPuts>, counters: Arc<LogCounters>, read_timeout: Duration) -> Hosted {
-        Hosted {
+impl TabletLogWriter {
+    pub fn new(
+        puts: Arc<LogPutOutcomes>,
+        counters: Arc<LogCounters>,
+        read_timeout: Duration,
+    ) -> TabletLogWriter {
+        TabletLogWriter {
             queue: Mutex::default(),
             ready: Notify::new(),
             puts,
@@ -105,9 +121,9 @@ impl Hosted {
         self.ready.notify_one();
     }
 
-    /// Has the marks of a batch removed, some time.
-    pub fn unmark(&self, batch: Uuid) {
-        self.queue.lock().unmarks.push(batch);
+    /// Has the applied key of a finished batch removed with a later group.
+    pub fn forget_batch(&self, batch: Uuid) {
+        self.queue.lock().finished_batches.push(batch);
     }
 
     /// Takes no more writes; those that are queued are still written. The first reason stays.
@@ -125,11 +141,14 @@ impl Hosted {
         *self.ended.borrow()
     }
 
-    /// The next group; `None` once the queue is closed and empty.
-    fn take(&self) -> Option<Option<(Vec<Entry>, Vec<Uuid>)>> {
+    /// Takes the next group from the queue.
+    fn take(&self) -> NextGroup {
         let mut queue = self.queue.lock();
         if queue.entries.is_empty() {
-            return queue.closed.is_some().then_some(None);
+            return match queue.closed {
+                Some(_) => NextGroup::Closed,
+                None => NextGroup::Empty,
+            };
         }
         let mut bytes = 0;
         let count = queue
@@ -143,14 +162,16 @@ impl Hosted {
             .count();
         let rest = queue.entries.split_off(count);
         let entries = std::mem::replace(&mut queue.entries, rest);
-        let unmarks = std::mem::take(&mut queue.unmarks);
-        Some(Some((entries, unmarks)))
+        NextGroup::Ready {
+            entries,
+            finished_batches: std::mem::take(&mut queue.finished_batches),
+        }
     }
 
     /// Waits a moment for the writers that have just been answered: those who write one after the other would else fall into two halves,
     /// each of which waits for the other's PUT before its own.
-    async fn linger(&self, answered: usize, longest: Duration) {
-        if longest < LINGER_MIN {
+    async fn wait_for_followers(&self, answered: usize, longest: Duration) {
+        if longest < FOLLOWER_WAIT_MIN {
             return;
         }
         let expected = self.queue.lock().entries.len() + answered;
@@ -158,7 +179,7 @@ impl Hosted {
             .await;
     }
 
-    /// Waits for so long, or until that is so, or no more is taken.
+    /// Waits until the timeout, the predicate or the close.
     async fn wait_for(&self, longest: Duration, is_enough: impl Fn(&Queue) -> bool) {
         if longest.is_zero() {
             return;
@@ -204,42 +225,47 @@ struct Group {
     batch: slatedb::WriteBatch,
     /// For the row cache.
     rows: HashMap<Bytes, Row>,
-    oldest: Oldest,
+    oldest: OldestByTable,
 }
 
 /// Writes groups until the tablet takes no more, or cannot.
-pub(crate) async fn run(tablet: Arc<Tablet>, hosted: Arc<Hosted>) -> Result<(), StoreError> {
-    let result = write_all(&tablet, &hosted).await;
+pub(crate) async fn run(tablet: Arc<Tablet>, log_writer: Arc<TabletLogWriter>) -> Result<(), StoreError> {
+    let result = write_all(&tablet, &log_writer).await;
     if let Err(error) = &result {
-        hosted.refuse(error);
+        log_writer.refuse(error);
     }
-    hosted.ended.send_replace(true);
+    log_writer.ended.send_replace(true);
     result
 }
 
-async fn write_all(tablet: &Arc<Tablet>, hosted: &Hosted) -> Result<(), StoreError> {
-    let mut often = Often::new();
+async fn write_all(tablet: &Arc<Tablet>, log_writer: &TabletLogWriter) -> Result<(), StoreError> {
+    let mut hot_keys = HotKeySketch::new();
     let mut status = tablet.db.subscribe();
     loop {
-        let (entries, unmarks) = match hosted.take() {
-            Some(Some(group)) => group,
-            Some(None) => return Ok(()),
-            None => {
+        let (entries, finished_batches) = match log_writer.take() {
+            NextGroup::Ready {
+                entries,
+                finished_batches,
+            } => (entries, finished_batches),
+            NextGroup::Closed => return Ok(()),
+            NextGroup::Empty => {
                 tokio::select! {
-                    () = hosted.ready.notified() => {}
+                    () = log_writer.ready.notified() => {}
                     _ = status.wait_for(|status| status.close_reason.is_some()) => return Err(closed(tablet)),
                 }
                 continue;
             }
         };
         let (began, count) = (Instant::now(), entries.len());
-        write_group(tablet, hosted, entries, unmarks, &mut often).await?;
+        write_group(tablet, log_writer, entries, finished_batches, &mut hot_keys).await?;
         if count > 1 {
-            hosted.linger(count, began.elapsed() / LINGER_PART).await;
+            log_writer
+                .wait_for_followers(count, began.elapsed() / FOLLOWER_WAIT_PART)
+                .await;
         }
         let level0_files = status.borrow().current_manifest.l0().len();
         let pause = backpressure::before_put(level0_files, LEVEL0_MAX);
-        hosted.wait_for(pause, |_| false).await;
+        log_writer.wait_for(pause, |_| false).await;
     }
 }
 
@@ -257,17 +283,17 @@ fn closed(tablet: &Tablet) -> StoreError {
 /// Why the tablet can write no more.
 async fn write_group(
     tablet: &Arc<Tablet>,
-    hosted: &Hosted,
+    log_writer: &TabletLogWriter,
     entries: Vec<Entry>,
-    unmarks: Vec<Uuid>,
-    often: &mut Often,
+    finished_batches: Vec<Uuid>,
+    hot_keys: &mut HotKeySketch,
 ) -> Result<(), StoreError> {
     if tablet.db.status().close_reason.is_some() {
         let error = closed(tablet);
         answer(entries, &Err(error.clone()));
         return Err(error);
     }
-    let Group { batch, rows, oldest } = match prepare(tablet, &entries, &unmarks) {
+    let Group { batch, rows, oldest } = match prepare(tablet, &entries, &finished_batches) {
         Ok(prepared) => prepared,
         Err(error) => {
             // Nothing of the group has been written.
@@ -276,20 +302,20 @@ async fn write_group(
             return Ok(());
         }
     };
-    hosted.puts.begin();
+    log_writer.puts.begin();
     match put(tablet, batch).await {
         Ok(seq) => tablet.compactions.write_times.record(seq, oldest),
         Err(error) => {
             let told = match &error {
-                StoreError::Fenced if hosted.puts.is_refused_for_sure() => StoreError::Fenced,
+                StoreError::Fenced if log_writer.puts.is_refused_for_sure() => StoreError::Fenced,
                 error => StoreError::Unknown(error.to_string()),
             };
             answer(entries, &Err(told));
             return Err(error);
         }
     }
-    hosted.counters.groups.fetch_add(1, Ordering::Relaxed);
-    hosted
+    log_writer.counters.groups.fetch_add(1, Ordering::Relaxed);
+    log_writer
         .counters
         .records
         .fetch_add(entries.len() as u64, Ordering::Relaxed);
@@ -299,7 +325,7 @@ async fn write_group(
     // It is durable: writers may be told even where nothing can be read from here any more.
     let tree = tablet.db.snapshot().map_err(|error| from_slatedb(&error));
     let hot = match &tree {
-        Ok(tree) => publish(tablet, tree.clone(), rows, often),
+        Ok(tree) => publish(tablet, tree.clone(), rows, hot_keys),
         Err(_) => Vec::new(),
     };
     answer(entries, &Ok(()));
@@ -314,10 +340,10 @@ fn answer(entries: Vec<Entry>, answer: &Answer) {
 }
 
 /// All entries' operations together.
-fn prepare(tablet: &Tablet, entries: &[Entry], unmarks: &[Uuid]) -> Result<Group, HookError> {
-    let (hooks, cache) = (tablet.hooks.as_ref(), &tablet.cache);
+fn prepare(tablet: &Tablet, entries: &[Entry], finished_batches: &[Uuid]) -> Result<Group, DataModelError> {
+    let (model, cache) = (tablet.model.as_ref(), &tablet.cache);
     let mut rows: HashMap<Bytes, Row> = HashMap::new();
-    let mut oldest = Oldest::new();
+    let mut oldest = OldestByTable::new();
     let now_ms = tablet.clock.now_ms();
     for op in entries.iter().flat_map(|entry| &entry.ops) {
         let cached = tablet.cached(op, now_ms, &mut oldest);
@@ -333,29 +359,29 @@ fn prepare(tablet: &Tablet, entries: &[Entry], unmarks: &[Uuid]) -> Result<Group
             Slot::Occupied(mut occupied) => {
                 occupied.get_mut().cached.is_late |= cached.is_late;
                 let operands = [occupied.get().operand.clone(), op.operand.clone()];
-                occupied.get_mut().operand = hooks.merge(&op.key, None, &operands)?;
+                occupied.get_mut().operand = model.merge(&op.key, None, &operands)?;
             }
         }
     }
     let mut batch = slatedb::WriteBatch::new();
     for (key, row) in &mut rows {
-        if let Some((key, tombstones)) = hooks.archive(key, &row.operand)? {
+        if let Some((key, tombstones)) = model.archive(key, &row.operand)? {
             batch.merge(key, tombstones);
         }
         if tablet.row_cache_on
             && !row.cached.is_late
-            && let Some(peeked) = cache.peek(row.hash, key, row.cached.fence)
+            && let Some(peeked) = cache.peek(row.hash, key, row.cached.generation)
         {
             row.merged = match &peeked.value {
                 None => Some(row.operand.clone()),
-                Some(value) => hooks
+                Some(value) => model
                     .merge(key, Some(value), std::slice::from_ref(&row.operand))
                     .inspect_err(|error| tracing::error!(%error, "a cached row could not be merged"))
                     .ok(),
             };
             if let Some(merged) = &row.merged
                 && peeked.is_whole(merged, row.operand.len())
-                && hooks.may_copy(key)
+                && model.may_copy(key)
             {
                 tablet.counters.folded.fetch_add(1, Ordering::Relaxed);
                 batch.put_bytes(key.clone(), merged.clone());
@@ -365,10 +391,10 @@ fn prepare(tablet: &Tablet, entries: &[Entry], unmarks: &[Uuid]) -> Result<Group
         batch.merge(key, &row.operand);
     }
     for id in entries.iter().filter_map(|entry| entry.batch) {
-        batch.put_bytes(batch_applied_key::mark(id), Bytes::new());
+        batch.put_bytes(batch_applied_key::applied_key(id), Bytes::new());
     }
-    for id in unmarks {
-        batch.delete(batch_applied_key::mark(*id));
+    for id in finished_batches {
+        batch.delete(batch_applied_key::applied_key(*id));
     }
     Ok(Group { batch, rows, oldest })
 }
@@ -393,7 +419,7 @@ fn publish(
     tablet: &Tablet,
     tree: Arc<DbSnapshot>,
     rows: HashMap<Bytes, Row>,
-    often: &mut Often,
+    hot_keys: &mut HotKeySketch,
 ) -> Vec<Bytes> {
     let mut hot = Vec::new();
     tablet.stage.publish(tree, || {
@@ -401,7 +427,7 @@ fn publish(
             return;
         }
         for (key, row) in rows {
-            partition_cache::forget(tablet.hooks.as_ref(), &tablet.cache, &key);
+            partition_cache::forget(tablet.model.as_ref(), &tablet.cache, &key);
             let Row {
                 hash,
                 operand,
@@ -414,12 +440,12 @@ fn publish(
             let merge = |value: &Bytes| {
                 merged.or_else(|| {
                     let operands = std::slice::from_ref(&operand);
-                    tablet.hooks.merge(&key, Some(value), operands).ok()
+                    tablet.model.merge(&key, Some(value), operands).ok()
                 })
             };
-            let fence = tablet.fence(&key);
-            let folded = tablet.cache.fold(hash, &key, &operand, fence, merge);
-            if folded == crate::cache::row_cache::Folded::Unknown && often.count(hash) {
+            let generation = tablet.generation(&key);
+            let folded = tablet.cache.fold(hash, &key, &operand, generation, merge);
+            if folded == crate::cache::row_cache::UpdateOutcome::Unknown && hot_keys.count(hash) {
                 hot.push(key);
             }
         }

@@ -1,7 +1,7 @@
 //! Writes that arrive late: with a timestamp that lies in the past, as those of retries, of replays, of clients whose clocks are slow.
 //!
 //! A compaction forgets a tombstone once nothing that it shadows is left. A late write that is older than the tombstone takes it along
-//! again, from the archive, where flushes put a copy of each tombstone ([`crate::Hooks::archive`]). Other writes need not look there:
+//! again, from the archive, where flushes put a copy of each tombstone ([`crate::DataModel::archive`]). Other writes need not look there:
 //! they are newer than any tombstone that was forgotten.
 //!
 //! A compaction begins when the late writes under way have ended: so each of them either found what the compaction forgets
@@ -40,8 +40,12 @@ pub(crate) fn is_late(oldest_us: i64, now_ms: i64) -> bool {
 }
 
 impl Tablet {
-    pub(crate) async fn put_under_archived(&self, op: &mut Op, now_ms: i64) -> Result<(), StoreError> {
-        let Some(archives) = self.hooks.archives_over(&op.key) else {
+    pub(crate) async fn put_under_archived_tombstones(
+        &self,
+        op: &mut Op,
+        now_ms: i64,
+    ) -> Result<(), StoreError> {
+        let Some(archives) = self.model.archives_over(&op.key) else {
             return Ok(());
         };
         // Past the row cache, which is for what is read.
@@ -51,9 +55,13 @@ impl Tablet {
             None => None,
         };
         if row.is_some() || header.is_some() {
-            op.operand =
-                self.hooks
-                    .under_archived(&op.key, &op.operand, row.as_ref(), header.as_ref(), now_ms)?;
+            op.operand = self.model.apply_archived_tombstones(
+                &op.key,
+                &op.operand,
+                row.as_ref(),
+                header.as_ref(),
+                now_ms,
+            )?;
         }
         Ok(())
     }

@@ -10,14 +10,16 @@ impl Tablet {
         let Some(disk) = &self.disk else {
             return false;
         };
-        let has_changed = disk.tables.look(&self.db, |files| self.stage.see_files(files));
-        self.compactions.seen(disk.tables.manifest());
+        let has_changed = disk
+            .tables
+            .refresh_files(&self.db, |files| self.stage.see_files(files));
+        self.compactions.manifest_visible(disk.tables.manifest());
         has_changed
     }
 }
 
 /// Lets reads see a tablet's files as they change, until the tablet is closed.
-pub(crate) fn follow(tablet: &Arc<Tablet>) -> impl Future<Output = ()> + use<> {
+pub(crate) fn track_manifest(tablet: &Arc<Tablet>) -> impl Future<Output = ()> + use<> {
     let mut status = tablet.db.subscribe();
     let tablet = Arc::downgrade(tablet);
     async move {

@@ -19,24 +19,33 @@ use slatedb::config::{ReadOptions, ScanOptions};
 use slatedb::{Db, IterationOrder};
 
 use crate::cache::generations;
-use crate::cache::generations::{Fence, Fences};
+use crate::cache::generations::{CacheGenerations, Generation};
 use crate::cache::row_cache::{Lookup, RowCache};
 use crate::clock::StoreClock;
-use crate::compaction::{Compactions, Oldest, see};
-use crate::data_model::Hooks;
+use crate::compaction::{CompactionState, OldestByTable, see};
+use crate::data_model::DataModel;
 use crate::error::StoreError;
 use crate::stage::{Cached, Stage, View};
 use crate::tablet::flush::Flushes;
-use crate::tablet::group_commit::Hosted;
+use crate::tablet::group_commit::TabletLogWriter;
 use crate::tablet::late_writes::is_late;
 use crate::tablet::obsolete_files::Scans;
 use crate::tablet::scan::{ReadLimits, Rows, Scan};
 use crate::tablet::stats::TabletCounters;
 use crate::token_range::TokenRange;
 use crate::tree::changes::Change;
-use crate::tree::{Runs, SsTables, Tree};
+use crate::tree::{MergingScan, SsTables, Tree};
 use crate::write_batch::Op;
 use crate::{trace, work};
+
+/// The result of a look-up in the row cache alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CachedRead {
+    /// The merged row; `None` if the row is known to be absent.
+    Hit(Option<Bytes>),
+    /// The row has to be read with [`Tablet::get`].
+    Miss,
+}
 
 /// A tablet of the store.
 pub struct Tablet {
@@ -46,19 +55,19 @@ pub struct Tablet {
     pub(crate) cache: RowCache,
     pub(crate) stage: Stage,
     pub(crate) row_cache_on: bool,
-    pub(crate) hooks: Arc<dyn Hooks>,
+    pub(crate) model: Arc<dyn DataModel>,
     pub(crate) clock: Arc<StoreClock>,
     pub(crate) counters: TabletCounters,
-    pub(crate) compactions: Arc<Compactions>,
+    pub(crate) compactions: Arc<CompactionState>,
     pub(crate) scans: Arc<Scans>,
     /// On a local disk.
-    pub(crate) disk: Option<OnDisk>,
+    pub(crate) disk: Option<LocalTablet>,
     /// On an object store.
-    pub(crate) remote: Option<Arc<Hosted>>,
+    pub(crate) remote: Option<Arc<TabletLogWriter>>,
 }
 
 /// What a tablet on a local disk has.
-pub(crate) struct OnDisk {
+pub(crate) struct LocalTablet {
     pub tables: Arc<SsTables>,
     pub flushes: Flushes,
 }
@@ -79,40 +88,40 @@ impl Tablet {
         if !self.row_cache_on {
             return self.read(key).await;
         }
-        let ticket = match self.cache.lookup(key, self.fence(key)) {
+        let token = match self.cache.lookup(key, self.generation(key)) {
             Lookup::Hit(value) => {
                 count_hit();
                 return Ok(value);
             }
-            Lookup::Miss(ticket) => ticket,
+            Lookup::Miss(token) => token,
         };
         let value = self.read(key).await?;
-        self.cache.fill(&ticket, key, value.as_ref(), self.fence(key));
+        self.cache.fill(&token, key, value.as_ref(), self.generation(key));
         Ok(value)
     }
 
     /// Where the fence of a key's partition stands, behind which the row cache keeps its rows.
-    pub(crate) fn fence(&self, key: &[u8]) -> Fence {
-        let fences = &self.compactions.fences;
-        if !fences.is_used() || self.hooks.may_copy(key) {
-            return Fence::NONE;
+    pub(crate) fn generation(&self, key: &[u8]) -> Generation {
+        let generations = &self.compactions.generations;
+        if !generations.was_ever_closed() || self.model.may_copy(key) {
+            return Generation::NONE;
         }
-        let len = self.hooks.partition_prefix_len(key, true);
+        let len = self.model.partition_prefix_len(key, true);
         match len.and_then(|len| key.get(..len)) {
-            Some(prefix) => fences.read(Fences::place(generations::hash(prefix))),
-            None => Fence::Closed,
+            Some(prefix) => generations.read(CacheGenerations::slot(generations::hash(prefix))),
+            None => Generation::Closed,
         }
     }
 
     /// Takes in operations that are in the log, each with the number of its record, all at once for readers.
     ///
     /// # Errors
-    /// See [`Stage::apply`].
-    pub(crate) fn apply(&self, ops: Vec<(u64, Op)>) -> Result<(), StoreError> {
+    /// See [`Stage::insert`].
+    pub(crate) fn stage_ops(&self, ops: Vec<(u64, Op)>) -> Result<(), StoreError> {
         let up_to = ops.last().map_or(0, |(lsn, _)| *lsn);
         let now_ms = self.clock.now_ms();
-        let mut oldest = Oldest::new();
-        let applied = self.stage.apply(&self.cache, ops.into_iter(), |op| {
+        let mut oldest = OldestByTable::new();
+        let applied = self.stage.insert(&self.cache, ops.into_iter(), |op| {
             self.cached(op, now_ms, &mut oldest)
         });
         self.compactions.write_times.record(up_to, oldest);
@@ -120,36 +129,36 @@ impl Tablet {
     }
 
     /// What becomes of the cached row that an operation is about, at that time. Takes notice of how old the operation is.
-    pub(crate) fn cached(&self, op: &Op, now_ms: i64, oldest: &mut Oldest) -> Cached {
+    pub(crate) fn cached(&self, op: &Op, now_ms: i64, oldest: &mut OldestByTable) -> Cached {
         let written_us = self.oldest_us(op);
         if let Some(written_us) = written_us {
-            see(oldest, self.hooks.table_of(&op.key), written_us);
+            see(oldest, self.model.table_of(&op.key), written_us);
         }
         Cached {
             is_late: written_us.is_some_and(|written_us| is_late(written_us, now_ms)),
-            fence: self.fence(&op.key),
+            generation: self.generation(&op.key),
         }
     }
 
     /// The oldest timestamp in an operation; what can't be understood may be of any age.
     fn oldest_us(&self, op: &Op) -> Option<i64> {
-        self.hooks
+        self.model
             .oldest_us(&op.key, &op.operand)
             .unwrap_or(Some(i64::MIN))
     }
 
-    /// The row at `key` if it is in the row cache, without waiting; the outer `None` means that it has to be read.
-    pub fn get_cached(&self, key: &[u8]) -> Option<Option<Bytes>> {
+    /// Looks the row at `key` up in the row cache alone, without waiting.
+    pub fn get_cached(&self, key: &[u8]) -> CachedRead {
         if !self.row_cache_on {
-            return None;
+            return CachedRead::Miss;
         }
-        match self.cache.lookup(key, self.fence(key)) {
+        match self.cache.lookup(key, self.generation(key)) {
             Lookup::Hit(value) => {
                 self.counters.gets.fetch_add(1, Ordering::Relaxed);
                 count_hit();
-                Some(value)
+                CachedRead::Hit(value)
             }
-            Lookup::Miss(_) => None,
+            Lookup::Miss(_) => CachedRead::Miss,
         }
     }
 
@@ -164,7 +173,7 @@ impl Tablet {
         let below = self.read_tree(&tree, key).await?;
         match change {
             None => Ok(below),
-            Some(change) => Ok(Some(change.over(self.hooks.as_ref(), key, below.as_ref())?)),
+            Some(change) => Ok(Some(change.over(self.model.as_ref(), key, below.as_ref())?)),
         }
     }
 
@@ -173,7 +182,7 @@ impl Tablet {
         match tree {
             Tree::Local(parts) => {
                 let hash = self.cache.hash(key);
-                parts.get(self.hooks.as_ref(), key, hash).await
+                parts.get(self.model.as_ref(), key, hash).await
             }
             Tree::SlateDb(snapshot) => {
                 let options = ReadOptions::default().with_tracing_options(trace::read_options());
@@ -193,7 +202,7 @@ impl Tablet {
         if is_empty(&start, &end) {
             return Ok(Scan::empty());
         }
-        if let Some(kept) = self.kept_slice(&start, &end, reversed).await? {
+        if let Some(kept) = self.cached_partition(&start, &end, reversed).await? {
             return Ok(kept);
         }
         Box::pin(self.scan_all(start, end, reversed)).await
@@ -214,7 +223,7 @@ impl Tablet {
             rows,
             staged,
             reversed,
-            self.hooks.clone(),
+            self.model.clone(),
             guard,
             self.limits(),
         ))
@@ -232,8 +241,8 @@ impl Tablet {
         let snapshot = match tree.as_ref() {
             Tree::Local(_) => {
                 let prefix = partition.map(|(prefix, ..)| prefix);
-                let rows = Runs::new(tree, self.hooks.clone(), (start, end), prefix, reversed);
-                return Ok(Rows::Runs(Box::new(rows)));
+                let rows = MergingScan::new(tree, self.model.clone(), (start, end), prefix, reversed);
+                return Ok(Rows::MergingScan(Box::new(rows)));
             }
             Tree::SlateDb(snapshot) => snapshot,
         };
@@ -267,7 +276,7 @@ impl Tablet {
             remote: self
                 .remote
                 .as_ref()
-                .map(|hosted| (hosted.read_timeout, self.tokens.first)),
+                .map(|log_writer| (log_writer.read_timeout, self.tokens.first)),
         }
     }
 
@@ -280,7 +289,7 @@ impl Tablet {
         let (Bound::Included(from) | Bound::Excluded(from)) = start else {
             return None;
         };
-        let len = self.hooks.partition_prefix_len(from, false)?;
+        let len = self.model.partition_prefix_len(from, false)?;
         let prefix = from.get(..len).filter(|prefix| !prefix.is_empty())?;
         let behind = |key: &Bytes| key.starts_with(prefix).then(|| key.slice(len..));
         let end = match end {

@@ -81,17 +81,17 @@ impl Scans {
 }
 
 /// When a tablet is to be swept.
-pub(crate) struct Sweep {
+pub(crate) struct ObsoleteFileCollector {
     /// Compactions that have ended, and when the last one was seen to.
     ended: u64,
     last_end: Instant,
     due: Instant,
 }
 
-impl Sweep {
-    pub fn new(garbage_age: Duration) -> Sweep {
+impl ObsoleteFileCollector {
+    pub fn new(garbage_age: Duration) -> ObsoleteFileCollector {
         let now = Instant::now();
-        Sweep {
+        ObsoleteFileCollector {
             ended: 0,
             last_end: now,
             due: now + garbage_age,

@@ -5,7 +5,7 @@ use std::ops::{Bound, RangeBounds};
 
 use bytes::{BufMut, Bytes, BytesMut};
 
-use crate::cache::generations::Fence;
+use crate::cache::generations::Generation;
 use crate::cache::partition_cache::{BYTES_MAX, ROWS_MAX, unpack};
 use crate::cache::row_cache::Lookup;
 use crate::error::StoreError;
@@ -14,7 +14,7 @@ use crate::tablet::{Tablet, successor};
 
 impl Tablet {
     /// The rows of a range of a partition, if that is one to be kept, and small.
-    pub(crate) async fn kept_slice(
+    pub(crate) async fn cached_partition(
         &self,
         start: &Bound<Bytes>,
         end: &Bound<Bytes>,
@@ -26,18 +26,18 @@ impl Tablet {
         let (Bound::Included(from) | Bound::Excluded(from)) = start else {
             return Ok(None);
         };
-        if !self.hooks.keeps_partition(from) {
+        if !self.model.keeps_partition(from) {
             return Ok(None);
         }
         let Some((prefix, ..)) = self.partition_of(start, end) else {
             return Ok(None);
         };
         // The rows of an index have no header.
-        let kept = match self.cache.lookup(&prefix, Fence::NONE) {
+        let kept = match self.cache.lookup(&prefix, Generation::NONE) {
             Lookup::Hit(kept) => kept,
-            Lookup::Miss(ticket) => {
+            Lookup::Miss(token) => {
                 let kept = Box::pin(self.read_partition(&prefix)).await?;
-                self.cache.fill(&ticket, &prefix, kept.as_ref(), Fence::NONE);
+                self.cache.fill(&token, &prefix, kept.as_ref(), Generation::NONE);
                 kept
             }
         };
@@ -45,7 +45,7 @@ impl Tablet {
         Ok(kept.map(|kept| {
             let bounds = (start.clone(), end.clone());
             let rows = unpack(kept).filter(|(key, _)| bounds.contains(key));
-            Scan::of_rows(rows.collect(), reversed, self.hooks.clone())
+            Scan::of_rows(rows.collect(), reversed, self.model.clone())
         }))
     }
 

@@ -7,10 +7,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use slatedb::DbIterator;
 
-use crate::data_model::Hooks;
+use crate::data_model::DataModel;
 use crate::error::{StoreError, from_slatedb};
 use crate::tablet::obsolete_files::ScanGuard;
-use crate::tree::Runs;
+use crate::tree::MergingScan;
 use crate::tree::changes::Change;
 use crate::work;
 
@@ -44,7 +44,7 @@ impl ReadLimits {
 /// What gives the rows of the tree.
 pub(crate) enum Rows {
     SlateDb(Box<DbIterator>),
-    Runs(Box<Runs>),
+    MergingScan(Box<MergingScan>),
     Nothing,
 }
 
@@ -52,7 +52,7 @@ impl Rows {
     async fn next(&mut self, limits: ReadLimits) -> Result<Option<(Bytes, Bytes)>, StoreError> {
         match self {
             Rows::Nothing => Ok(None),
-            Rows::Runs(runs) => runs.next().await,
+            Rows::MergingScan(runs) => runs.next().await,
             Rows::SlateDb(rows) => {
                 let row = limits.wait(rows.next()).await?;
                 Ok(row.map(|row| (row.key, row.value)))
@@ -68,7 +68,7 @@ pub struct Scan {
     ahead: Option<(Bytes, Bytes)>,
     staged: Peekable<std::vec::IntoIter<(Bytes, Change)>>,
     reversed: bool,
-    hooks: Option<Arc<dyn Hooks>>,
+    model: Option<Arc<dyn DataModel>>,
     limits: ReadLimits,
     /// Keeps the files that the tree reads.
     _guard: Option<ScanGuard>,
@@ -82,14 +82,14 @@ impl Scan {
             ahead: None,
             staged: Vec::new().into_iter().peekable(),
             reversed: false,
-            hooks: None,
+            model: None,
             limits: ReadLimits::default(),
             _guard: None,
         }
     }
 
     /// A scan of rows that ascend and are all there is.
-    pub(crate) fn of_rows(mut rows: Vec<(Bytes, Bytes)>, reversed: bool, hooks: Arc<dyn Hooks>) -> Scan {
+    pub(crate) fn of_rows(mut rows: Vec<(Bytes, Bytes)>, reversed: bool, model: Arc<dyn DataModel>) -> Scan {
         if reversed {
             rows.reverse();
         }
@@ -102,7 +102,7 @@ impl Scan {
                 .into_iter()
                 .peekable(),
             reversed,
-            hooks: Some(hooks),
+            model: Some(model),
             ..Scan::empty()
         }
     }
@@ -112,7 +112,7 @@ impl Scan {
         tree: Rows,
         mut staged: Vec<(Bytes, Change)>,
         reversed: bool,
-        hooks: Arc<dyn Hooks>,
+        model: Arc<dyn DataModel>,
         guard: ScanGuard,
         limits: ReadLimits,
     ) -> Scan {
@@ -124,7 +124,7 @@ impl Scan {
             ahead: None,
             staged: staged.into_iter().peekable(),
             reversed,
-            hooks: Some(hooks),
+            model: Some(model),
             limits,
             _guard: Some(guard),
         }
@@ -155,11 +155,11 @@ impl Scan {
         if !staged_is_next {
             return Ok(self.ahead.take());
         }
-        let (Some((key, change)), Some(hooks)) = (self.staged.next(), &self.hooks) else {
+        let (Some((key, change)), Some(model)) = (self.staged.next(), &self.model) else {
             return Ok(None);
         };
         let below = self.ahead.take_if(|(ahead, _)| *ahead == key);
-        let row = change.over(hooks.as_ref(), &key, below.as_ref().map(|(_, row)| row))?;
+        let row = change.over(model.as_ref(), &key, below.as_ref().map(|(_, row)| row))?;
         Ok(Some((key, row)))
     }
 }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::data_model::HookError;
-use crate::priority::breathe;
-use crate::stage::backpressure::Debt;
+use crate::data_model::DataModelError;
+use crate::priority::yield_if_due;
+use crate::stage::backpressure::CompactionBacklog;
 use crate::tablet::Tablet;
 use crate::tablet::flush::Flushes;
 use crate::tree::MemTable;
@@ -15,8 +15,8 @@ use crate::tree::changes::ChangeTable;
 /// How long a write lies in the stage at most while the tree takes writes.
 const INTERVAL: Duration = Duration::from_millis(200);
 
-/// Runs until the stage is closed and empty, and keeps the tablet's `debt`.
-pub(crate) async fn run(tablet: Arc<Tablet>, debt: Arc<Debt>) {
+/// Runs until the stage is closed and empty, and keeps the tablet's `backlog`.
+pub(crate) async fn run(tablet: Arc<Tablet>, backlog: Arc<CompactionBacklog>) {
     let (stage, Some(disk)) = (&tablet.stage, &tablet.disk) else {
         return;
     };
@@ -27,7 +27,7 @@ pub(crate) async fn run(tablet: Arc<Tablet>, debt: Arc<Debt>) {
         }
         disk.flushes.wait_for_room(stage).await;
         let is_last = stage.is_closed();
-        tablet.drain(&disk.flushes, &debt).await;
+        tablet.apply_stage(&disk.flushes, &backlog).await;
         if is_last {
             return;
         }
@@ -35,8 +35,8 @@ pub(crate) async fn run(tablet: Arc<Tablet>, debt: Arc<Debt>) {
 }
 
 impl Tablet {
-    async fn drain(&self, flushes: &Flushes, debt: &Debt) {
-        let Some(table) = self.stage.begin_drain() else {
+    async fn apply_stage(&self, flushes: &Flushes, backlog: &CompactionBacklog) {
+        let Some(table) = self.stage.begin_apply() else {
             return;
         };
         // Who waits for the drain finds it counted.
@@ -44,12 +44,12 @@ impl Tablet {
         counters.batches.fetch_add(1, Ordering::Relaxed);
         counters.operands.fetch_add(table.operands, Ordering::Relaxed);
         counters.folded.fetch_add(table.folded, Ordering::Relaxed);
-        if let Err(error) = self.absorb(flushes, &table).await {
+        if let Err(error) = self.add_memtable(flushes, &table).await {
             tracing::error!(tablet = self.id(), %error, "what is in the log could not be applied");
             self.stage.fail(error.into());
         }
         let level0_files = self.db.manifest().l0().len();
-        debt.drained(self.stage.tree().memory_bytes(), level0_files);
+        backlog.drained(self.stage.tree().memory_bytes(), level0_files);
         for key in &table.hot {
             // Reading it puts it into the cache; if that fails the next reader will be told.
             let _ = self.get(key).await;
@@ -58,23 +58,23 @@ impl Tablet {
         if let Some(table) = Arc::into_inner(table) {
             for row in table.rows {
                 drop(row);
-                breathe();
+                yield_if_due();
             }
         }
     }
 
-    async fn absorb(&self, flushes: &Flushes, table: &ChangeTable) -> Result<(), HookError> {
+    async fn add_memtable(&self, flushes: &Flushes, table: &ChangeTable) -> Result<(), DataModelError> {
         let drained = MemTable::new(table, |key| self.cache.hash(key));
         let _memory = flushes.memory.lock().await;
         let tree = self.stage.tree();
         let Some(parts) = tree.parts() else {
             return Ok(());
         };
-        let (Some(absorbed), is_all) = parts.absorb(self.hooks.as_ref(), drained)? else {
+        let (Some(memtable), is_all) = parts.add_memtable(self.model.as_ref(), drained)? else {
             return Ok(());
         };
-        let bytes = absorbed.rows.size();
-        self.stage.end_drain(table, absorbed);
+        let bytes = memtable.rows.size();
+        self.stage.end_apply(table, memtable);
         if is_all {
             flushes.joined(bytes);
         }

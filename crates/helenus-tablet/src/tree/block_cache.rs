@@ -11,7 +11,7 @@ use slatedb::Error;
 use slatedb::db_cache::{CacheFetch, CacheLoader, CachedEntry, CachedKey, DbCache};
 use slatedb::manifest::SsTableId;
 
-use crate::tree::Rows;
+use crate::tree::SortedBlock;
 use crate::tree::sstable::OpenTable;
 
 /// A part of the cache, with a lock of its own, has at least this size, so that a large file's index does not fill it.
@@ -33,7 +33,7 @@ enum Key {
 enum Item {
     SlateDb(CachedEntry),
     Table(Arc<OpenTable>),
-    Block(Arc<Rows>),
+    Block(Arc<SortedBlock>),
 }
 
 #[derive(Clone)]
@@ -102,7 +102,7 @@ impl BlockCache {
         }
     }
 
-    pub fn block(&self, id: SsTableId, block: usize) -> Option<Arc<Rows>> {
+    pub fn block(&self, id: SsTableId, block: usize) -> Option<Arc<SortedBlock>> {
         match self.0.get(&Key::Block(id, block))? {
             Item::Block(rows) => Some(rows),
             _ => None,
@@ -128,8 +128,8 @@ impl BlockCache {
         &self,
         id: SsTableId,
         block: usize,
-        read: impl Future<Output = Result<Rows, Error>>,
-    ) -> Result<Option<Arc<Rows>>, Error> {
+        read: impl Future<Output = Result<SortedBlock, Error>>,
+    ) -> Result<Option<Arc<SortedBlock>>, Error> {
         let read = async { read.await.map(|rows| Item::Block(Arc::new(rows))) };
         let item = self.0.get_or_insert_async(&Key::Block(id, block), read).await?;
         Ok(match item {

@@ -5,7 +5,7 @@ use std::collections::btree_map::Entry;
 
 use bytes::Bytes;
 
-use crate::data_model::{HookError, Hooks};
+use crate::data_model::{DataModel, DataModelError};
 
 /// What an entry takes beside its key and value, about.
 const ENTRY_OVERHEAD_BYTES: usize = 64;
@@ -27,23 +27,28 @@ impl Change {
     }
 
     /// This change, then a later one.
-    pub fn then(&self, hooks: &dyn Hooks, key: &[u8], later: &Change) -> Result<Change, HookError> {
+    pub fn then(&self, model: &dyn DataModel, key: &[u8], later: &Change) -> Result<Change, DataModelError> {
         match (self, later) {
             (_, Change::Whole(value)) => Ok(Change::Whole(value.clone())),
-            (Change::Whole(value), Change::Operand(operand)) => hooks
+            (Change::Whole(value), Change::Operand(operand)) => model
                 .merge(key, Some(value), std::slice::from_ref(operand))
                 .map(Change::Whole),
-            (Change::Operand(first), Change::Operand(second)) => hooks
+            (Change::Operand(first), Change::Operand(second)) => model
                 .merge(key, None, &[first.clone(), second.clone()])
                 .map(Change::Operand),
         }
     }
 
     /// The row, given what the tree holds.
-    pub fn over(self, hooks: &dyn Hooks, key: &[u8], below: Option<&Bytes>) -> Result<Bytes, HookError> {
+    pub fn over(
+        self,
+        model: &dyn DataModel,
+        key: &[u8],
+        below: Option<&Bytes>,
+    ) -> Result<Bytes, DataModelError> {
         match (self, below) {
             (Change::Whole(value), _) | (Change::Operand(value), None) => Ok(value),
-            (Change::Operand(operand), Some(_)) => hooks.merge(key, below, &[operand]),
+            (Change::Operand(operand), Some(_)) => model.merge(key, below, &[operand]),
         }
     }
 }
@@ -63,7 +68,7 @@ pub(crate) struct ChangeTable {
 }
 
 impl ChangeTable {
-    pub fn add(&mut self, hooks: &dyn Hooks, key: Bytes, change: Change) -> Result<(), HookError> {
+    pub fn add(&mut self, model: &dyn DataModel, key: Bytes, change: Change) -> Result<(), DataModelError> {
         self.bytes += change.len();
         match self.rows.entry(key) {
             Entry::Vacant(vacant) => {
@@ -72,7 +77,7 @@ impl ChangeTable {
             }
             Entry::Occupied(mut occupied) => {
                 let before = occupied.get().len();
-                let merged = occupied.get().then(hooks, occupied.key(), &change)?;
+                let merged = occupied.get().then(model, occupied.key(), &change)?;
                 self.bytes = (self.bytes + merged.len()).saturating_sub(before + change.len());
                 occupied.insert(merged);
             }

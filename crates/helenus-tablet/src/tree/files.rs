@@ -10,7 +10,7 @@ use slatedb::db_cache::{CacheFetch, CacheLoader, CachedEntry, CachedKey, DbCache
 use slatedb::manifest::VersionedManifest;
 use slatedb::{Db, Error, FilterPolicy, SstReader};
 
-use super::rows::Rows;
+use super::rows::SortedBlock;
 use super::sstable::{OpenTable, TABLE_BYTES, Table};
 use crate::metadata::slatedb_layout::tablet_path;
 use crate::trace;
@@ -71,7 +71,7 @@ impl SsTables {
     }
 
     /// Looks which files there are; true if they are others than before, which is told.
-    pub fn look(&self, db: &Db, tell: impl FnOnce(Arc<Files>)) -> bool {
+    pub fn refresh_files(&self, db: &Db, tell: impl FnOnce(Arc<Files>)) -> bool {
         let mut seen = self.seen.lock();
         let manifest = db.manifest();
         if seen.is_of(&manifest) || !manifest.external_dbs().is_empty() {
@@ -131,37 +131,42 @@ impl SsTables {
             })
         };
         let opened = self.cache.open_table(table.handle.id, open).await?;
-        give_way().await;
+        consume_read_budget().await;
         opened.ok_or_else(|| Error::internal("the block cache holds something else".into()))
     }
 
     /// A block of a table, if it is in memory.
-    pub fn cached_block(&self, table: &Table, block: usize) -> Option<Arc<Rows>> {
+    pub fn cached_block(&self, table: &Table, block: usize) -> Option<Arc<SortedBlock>> {
         let found = self.cache.block(table.handle.id, block)?;
         self.lookups.hit();
         trace::block(table, true);
         Some(found)
     }
 
-    pub async fn block(&self, table: &Table, open: &OpenTable, block: usize) -> Result<Arc<Rows>, Error> {
+    pub async fn block(
+        &self,
+        table: &Table,
+        open: &OpenTable,
+        block: usize,
+    ) -> Result<Arc<SortedBlock>, Error> {
         match self.cached_block(table, block) {
             Some(rows) => Ok(rows),
             None => Box::pin(self.read(table, open, block)).await,
         }
     }
 
-    async fn read(&self, table: &Table, open: &OpenTable, block: usize) -> Result<Arc<Rows>, Error> {
+    async fn read(&self, table: &Table, open: &OpenTable, block: usize) -> Result<Arc<SortedBlock>, Error> {
         self.lookups.missed_block();
         trace::block(table, false);
-        let read = async { open.file.read_block(block).await.map(Rows::from) };
+        let read = async { open.file.read_block(block).await.map(SortedBlock::from) };
         let rows = self.cache.read_block(table.handle.id, block, read).await?;
-        give_way().await;
+        consume_read_budget().await;
         rows.ok_or_else(|| Error::internal("the block cache holds something else".into()))
     }
 }
 
 /// A read from a file often ends without having waited, and takes as long as several from memory: so much sooner it is the others' turn.
-async fn give_way() {
+async fn consume_read_budget() {
     for _ in 0..READ_BUDGET {
         tokio::task::coop::consume_budget().await;
     }

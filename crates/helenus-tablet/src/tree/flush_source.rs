@@ -3,12 +3,12 @@
 use slatedb::WriteBatch;
 
 use super::memory::Merged;
-use super::rows::Kind;
+use super::rows::EntryKind;
 use super::{Parts, Versions};
-use crate::data_model::{HookError, Hooks};
+use crate::data_model::{DataModel, DataModelError};
 
 /// Rows that are in no file, each key once.
-pub(crate) struct Unflushed {
+pub(crate) struct FlushSource {
     pub batch: WriteBatch,
     /// Of the newest batch in it.
     pub last_seq: u64,
@@ -16,7 +16,11 @@ pub(crate) struct Unflushed {
 
 impl Parts {
     /// What is in no file and was drained after the batch with that number; `None` if there is nothing.
-    pub fn unflushed(&self, hooks: &dyn Hooks, after: u64) -> Result<Option<Unflushed>, HookError> {
+    pub fn unflushed(
+        &self,
+        model: &dyn DataModel,
+        after: u64,
+    ) -> Result<Option<FlushSource>, DataModelError> {
         let given = self.memory.partition_point(|table| table.first_seq > after);
         let memory = self.memory.get(..given).unwrap_or_default();
         let Some(last_seq) = memory.first().map(|newest| newest.last_seq) else {
@@ -31,18 +35,18 @@ impl Parts {
             if rows.peek().is_some_and(|(next, at)| next.rows.key(*at) == key) {
                 continue;
             }
-            let (kind, value) = versions.fold(hooks, key)?;
-            if kind != Kind::Deleted
-                && let Some((key, tombstones)) = hooks.archive(key, &value)?
+            let (kind, value) = versions.fold(model, key)?;
+            if kind != EntryKind::Deleted
+                && let Some((key, tombstones)) = model.archive(key, &value)?
             {
                 batch.merge(key, tombstones);
             }
             match (kind, value) {
-                (Kind::Operand, operand) => batch.merge(key, operand),
-                (Kind::Whole, row) => batch.put_bytes(table.rows.owned_key(at), row),
-                (Kind::Deleted, _) => batch.delete(key),
+                (EntryKind::Operand, operand) => batch.merge(key, operand),
+                (EntryKind::Whole, row) => batch.put_bytes(table.rows.owned_key(at), row),
+                (EntryKind::Deleted, _) => batch.delete(key),
             }
         }
-        Ok(Some(Unflushed { batch, last_seq }))
+        Ok(Some(FlushSource { batch, last_seq }))
     }
 }

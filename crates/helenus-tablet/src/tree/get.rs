@@ -5,14 +5,14 @@ use std::ops::Bound;
 use bytes::Bytes;
 use slatedb::FilterQuery;
 
-use super::rows::{Kind, Rows};
+use super::rows::{EntryKind, SortedBlock};
 use super::{Parts, Versions};
-use crate::data_model::Hooks;
+use crate::data_model::DataModel;
 use crate::error::{StoreError, from_slatedb};
 use crate::tree::sstable::{Table, covering};
 use crate::{trace, work};
 
-struct Search<'a> {
+struct PointLookup<'a> {
     parts: &'a Parts,
     key: &'a [u8],
     /// Asked of filters; made when it is first needed.
@@ -22,10 +22,15 @@ struct Search<'a> {
 
 impl Parts {
     /// The merged row at `key`, whose hash is `hash`.
-    pub async fn get(&self, hooks: &dyn Hooks, key: &[u8], hash: u64) -> Result<Option<Bytes>, StoreError> {
+    pub async fn get(
+        &self,
+        model: &dyn DataModel,
+        key: &[u8],
+        hash: u64,
+    ) -> Result<Option<Bytes>, StoreError> {
         // What lies in memory is never waited for, and others want their turn.
         tokio::task::coop::consume_budget().await;
-        let mut search = Search {
+        let mut search = PointLookup {
             parts: self,
             key,
             query: None,
@@ -36,11 +41,11 @@ impl Parts {
                 .await
                 .map_err(|error| from_slatedb(&error))?;
         }
-        Ok(search.versions.resolve(hooks, key)?)
+        Ok(search.versions.resolve(model, key)?)
     }
 }
 
-impl Search<'_> {
+impl PointLookup<'_> {
     /// True if what is older is hidden.
     fn look_into_memory(&mut self, hash: u64) -> bool {
         let mut tables = self.parts.memory.iter().filter(|table| table.may_have(hash));
@@ -83,11 +88,11 @@ impl Search<'_> {
 }
 
 /// Adds the versions from new to old; true if what is older is hidden.
-fn take(versions: &mut Versions, rows: &Rows, key: &[u8]) -> bool {
+fn take(versions: &mut Versions, rows: &SortedBlock, key: &[u8]) -> bool {
     let from = rows.lower_bound(key);
     for at in (from..rows.len()).take_while(|at| rows.key(*at) == key) {
         versions.add(rows, at);
-        if rows.kind(at) != Kind::Operand {
+        if rows.kind(at) != EntryKind::Operand {
             return true;
         }
     }

@@ -24,11 +24,11 @@ use slatedb::DbSnapshot;
 
 pub(crate) use files::{Files, SsTables};
 pub(crate) use memory::MemTable;
-pub(crate) use rows::Rows;
-pub(crate) use runs::Runs;
+pub(crate) use rows::SortedBlock;
+pub(crate) use runs::MergingScan;
 
-use crate::data_model::{HookError, Hooks};
-use rows::Kind;
+use crate::data_model::{DataModel, DataModelError};
+use rows::EntryKind;
 
 /// The tree as readers see it at one moment.
 pub(crate) enum Tree {
@@ -85,7 +85,7 @@ impl Tree {
         }
     }
 
-    /// The tree with a table more, from [`Parts::absorb`].
+    /// The tree with a table more, from [`Parts::add_memtable`].
     pub fn with_batch(&self, table: Arc<MemTable>) -> Tree {
         self.changed(|parts| {
             parts.memory.retain(|older| older.last_seq < table.first_seq);
@@ -117,11 +117,11 @@ impl Tree {
 impl Parts {
     /// The table to keep of a batch that was drained, in place of those from memory that it is joined with; and whether those are all
     /// that are not frozen.
-    pub fn absorb(
+    pub fn add_memtable(
         &self,
-        hooks: &dyn Hooks,
+        model: &dyn DataModel,
         table: MemTable,
-    ) -> Result<(Option<Arc<MemTable>>, bool), HookError> {
+    ) -> Result<(Option<Arc<MemTable>>, bool), DataModelError> {
         let mut tables = vec![Arc::new(table)];
         let thawed = self
             .memory
@@ -129,33 +129,33 @@ impl Parts {
             .take_while(|table| table.first_seq > self.frozen);
         tables.extend(thawed.cloned());
         if memory::size(&tables) < self.join_bytes {
-            return Ok((memory::join_due(tables, hooks)?, false));
+            return Ok((memory::join_due(tables, model)?, false));
         }
-        Ok((memory::join_all(&tables, hooks)?, true))
+        Ok((memory::join_all(&tables, model)?, true))
     }
 }
 
 /// Versions of one key.
 #[derive(Default)]
-struct Versions(Vec<(u64, Kind, Bytes)>);
+struct Versions(Vec<(u64, EntryKind, Bytes)>);
 
 impl Versions {
     fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    fn add(&mut self, rows: &Rows, at: usize) {
+    fn add(&mut self, rows: &SortedBlock, at: usize) {
         self.0.push((rows.seq(at), rows.kind(at), rows.value(at)));
     }
 
     /// The row, or that there is none. Leaves nothing.
-    fn resolve(&mut self, hooks: &dyn Hooks, key: &[u8]) -> Result<Option<Bytes>, HookError> {
-        let (kind, value) = self.fold(hooks, key)?;
-        Ok((kind != Kind::Deleted).then_some(value))
+    fn resolve(&mut self, model: &dyn DataModel, key: &[u8]) -> Result<Option<Bytes>, DataModelError> {
+        let (kind, value) = self.fold(model, key)?;
+        Ok((kind != EntryKind::Deleted).then_some(value))
     }
 
     /// One version for all of them. Leaves nothing.
-    fn fold(&mut self, hooks: &dyn Hooks, key: &[u8]) -> Result<(Kind, Bytes), HookError> {
+    fn fold(&mut self, model: &dyn DataModel, key: &[u8]) -> Result<(EntryKind, Bytes), DataModelError> {
         if let [_] = self.0.as_slice()
             && let Some((_, kind, value)) = self.0.pop()
         {
@@ -166,21 +166,21 @@ impl Versions {
         let mut operands = Vec::with_capacity(self.0.len());
         for (_, kind, value) in self.0.drain(..) {
             match kind {
-                Kind::Operand => operands.push(value),
-                Kind::Whole | Kind::Deleted => {
+                EntryKind::Operand => operands.push(value),
+                EntryKind::Whole | EntryKind::Deleted => {
                     base = Some((kind, value));
                     break;
                 }
             }
         }
         if operands.is_empty() {
-            return Ok(base.unwrap_or((Kind::Deleted, Bytes::new())));
+            return Ok(base.unwrap_or((EntryKind::Deleted, Bytes::new())));
         }
         operands.reverse();
-        let whole = base.as_ref().filter(|(kind, _)| *kind == Kind::Whole);
-        let merged = hooks.merge(key, whole.map(|(_, row)| row), &operands)?;
+        let whole = base.as_ref().filter(|(kind, _)| *kind == EntryKind::Whole);
+        let merged = model.merge(key, whole.map(|(_, row)| row), &operands)?;
         // What is older is as hidden as it was.
-        let kind = base.map_or(Kind::Operand, |_| Kind::Whole);
+        let kind = base.map_or(EntryKind::Operand, |_| EntryKind::Whole);
         Ok((kind, merged))
     }
 }

@@ -20,14 +20,14 @@ use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutOptions};
 use parking_lot::Mutex;
 use uuid::Uuid;
 
-use super::write::{Part, split, submit, told};
+use super::write::{Part, outcome_of, split, submit};
 use crate::bucket::batch_applied_key;
 use crate::checksum::crc32c;
 use crate::error::{StoreError, chain};
 use crate::log::{decode_records, encode_record};
 use crate::store::Store;
 use crate::tablet::Tablet;
-use crate::tablet::group_commit::{Answer, Hold};
+use crate::tablet::group_commit::{Answer, WriteGuards};
 use crate::write_batch::Op;
 
 const FOLDER: &str = "batches";
@@ -46,7 +46,7 @@ struct LoggedBatch {
 }
 
 /// What a tablet has to do with batches.
-pub(super) struct Survey {
+pub(super) struct PendingBatches {
     /// Those that are under way somewhere.
     listed: Vec<Uuid>,
     /// Those that it has marks of, though they are finished.
@@ -68,7 +68,7 @@ impl BatchLog {
     }
 
     /// Writes a batch over several tablets.
-    pub async fn write(self: Arc<Self>, parts: Vec<Part>, hold: Hold) -> Answer {
+    pub async fn write(self: Arc<Self>, parts: Vec<Part>, hold: WriteGuards) -> Answer {
         let id = Uuid::new_v4();
         self.under_way.lock().insert(id);
         let result = self.write_as(id, parts, hold).await;
@@ -77,7 +77,7 @@ impl BatchLog {
         result.map_err(|error| StoreError::Unknown(error.to_string()))
     }
 
-    async fn write_as(self: &Arc<Self>, id: Uuid, parts: Vec<Part>, hold: Hold) -> Answer {
+    async fn write_as(self: &Arc<Self>, id: Uuid, parts: Vec<Part>, hold: WriteGuards) -> Answer {
         self.put(id, parts.iter().flat_map(|part| &part.ops)).await?;
         let tablets: Vec<Arc<Tablet>> = parts.iter().map(|part| part.tablet.clone()).collect();
         let answers: Vec<_> = parts
@@ -86,7 +86,7 @@ impl BatchLog {
             .collect();
         drop(hold);
         for answer in answers {
-            told(answer.await)?;
+            outcome_of(answer.await)?;
         }
         let this = self.clone();
         tokio::spawn(async move { this.forget(id, &tablets).await });
@@ -107,8 +107,8 @@ impl BatchLog {
     async fn forget(&self, id: Uuid, tablets: &[Arc<Tablet>]) {
         match self.store.delete(&path(id)).await {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => {
-                for hosted in tablets.iter().filter_map(|tablet| tablet.remote.as_ref()) {
-                    hosted.unmark(id);
+                for log_writer in tablets.iter().filter_map(|tablet| tablet.remote.as_ref()) {
+                    log_writer.forget_batch(id);
                 }
             }
             // The sweep will find it.
@@ -153,22 +153,25 @@ impl BatchLog {
     }
 
     /// Looks at what a tablet whose former owner is fenced has of batches: what is not listed now was finished, or will never get a mark here.
-    pub async fn survey(&self, tablet: &Arc<Tablet>) -> Result<Survey, StoreError> {
+    pub async fn pending(&self, tablet: &Arc<Tablet>) -> Result<PendingBatches, StoreError> {
         let listed = self.list().await?;
         let mut finished = Vec::new();
         let mut marks = tablet.scan(batch_applied_key::range(), false).await?;
         while let Some((key, _)) = marks.next().await? {
-            finished.extend(batch_applied_key::batch_of(&key).filter(|id| !listed.contains(id)));
+            finished.extend(batch_applied_key::batch_id_of(&key).filter(|id| !listed.contains(id)));
         }
-        Ok(Survey { listed, finished })
+        Ok(PendingBatches { listed, finished })
     }
 
     /// Gives a tablet that has just been opened the parts that it lacks, and removes marks of batches that are gone.
-    pub async fn replay(&self, tablet: &Arc<Tablet>, survey: Survey) -> Result<(), StoreError> {
-        if let Some(hosted) = &tablet.remote {
-            survey.finished.into_iter().for_each(|id| hosted.unmark(id));
+    pub async fn replay(&self, tablet: &Arc<Tablet>, pending: PendingBatches) -> Result<(), StoreError> {
+        if let Some(log_writer) = &tablet.remote {
+            pending
+                .finished
+                .into_iter()
+                .for_each(|id| log_writer.forget_batch(id));
         }
-        for batch in self.read_all(survey.listed).await? {
+        for batch in self.read_all(pending.listed).await? {
             let mut ops = batch.ops;
             ops.retain(|op| tablet.token_range().contains(op.token));
             write_part(tablet, batch.id, ops).await?;
@@ -191,10 +194,10 @@ impl BatchLog {
 /// Writes a tablet's part of a batch unless it has it.
 async fn write_part(tablet: &Tablet, id: Uuid, ops: Vec<Op>) -> Result<(), StoreError> {
     // Past the row cache, which does not learn of marks.
-    if ops.is_empty() || tablet.read(&batch_applied_key::mark(id)).await?.is_some() {
+    if ops.is_empty() || tablet.read(&batch_applied_key::applied_key(id)).await?.is_some() {
         return Ok(());
     }
-    told(submit(tablet, ops, Some(id), None).await)
+    outcome_of(submit(tablet, ops, Some(id), None).await)
 }
 
 impl Store {

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use object_store::ObjectStore;
 use slatedb_common::clock::SystemClock;
 
-use crate::compaction::Watch;
+use crate::compaction::TombstoneTrigger;
 use crate::tablet::Tablet;
-use crate::tablet::obsolete_files::Sweep;
+use crate::tablet::obsolete_files::ObsoleteFileCollector;
 
 const INTERVAL: Duration = Duration::from_secs(1);
 /// After so many objects of the log what they hold is flushed: whoever takes the tablet over when this node dies reads them one by one,
@@ -19,15 +19,15 @@ const LOG_OBJECTS_MAX: u64 = 256;
 const FLUSH_INTERVAL_MIN: Duration = Duration::from_secs(3);
 
 /// How much of the log is not in data files, about.
-struct Unflushed {
+struct FlushTrigger {
     since: Instant,
     /// The tablet's groups until then; none if what was replayed is not flushed either.
     groups: Option<u64>,
 }
 
-impl Unflushed {
-    fn new() -> Unflushed {
-        Unflushed {
+impl FlushTrigger {
+    fn new() -> FlushTrigger {
+        FlushTrigger {
             since: Instant::now(),
             groups: None,
         }
@@ -56,14 +56,14 @@ pub(super) async fn run(
     clock: Arc<dyn SystemClock>,
     garbage_age: Duration,
 ) {
-    let mut watch = Watch::new();
-    let mut sweep = Sweep::new(garbage_age);
-    let Some(hosted) = tablet.remote.clone() else {
+    let mut watch = TombstoneTrigger::new();
+    let mut sweep = ObsoleteFileCollector::new(garbage_age);
+    let Some(log_writer) = tablet.remote.clone() else {
         return;
     };
-    let mut unflushed = Unflushed::new();
+    let mut unflushed = FlushTrigger::new();
     loop {
-        if tokio::time::timeout(INTERVAL, hosted.ended()).await.is_ok() {
+        if tokio::time::timeout(INTERVAL, log_writer.ended()).await.is_ok() {
             return;
         }
         let is_stumbled_over = watch.is_due(&tablet.compactions);
@@ -73,7 +73,7 @@ pub(super) async fn run(
                 Ok(()) => {
                     unflushed.flushed(groups);
                     if is_stumbled_over {
-                        tablet.compactions.ask();
+                        tablet.compactions.request();
                     }
                 }
                 Err(error) => {

@@ -11,7 +11,7 @@ use super::open::assemble;
 use crate::bucket::connection::Bucket;
 use crate::bucket::{check, format};
 use crate::config::{StoreConfig, StoreUrl};
-use crate::data_model::Hooks;
+use crate::data_model::DataModel;
 use crate::error::{StoreError, from_slatedb};
 use crate::metadata::documents::MetaExpect;
 use crate::metadata::format::Format;
@@ -36,7 +36,7 @@ pub struct Copied {
 pub async fn migrate(
     from: StoreConfig,
     to: StoreConfig,
-    hooks: Arc<dyn Hooks>,
+    model: Arc<dyn DataModel>,
     mut progress: impl FnMut(Copied),
 ) -> Result<(), StoreError> {
     let refuse = |text: String| Err(StoreError::InvalidConfig(text));
@@ -56,14 +56,14 @@ pub async fn migrate(
     }
     format::refuse_remains(&bucket).await?;
 
-    let source = Store::open(from, hooks.clone()).await?;
+    let source = Store::open(from, model.clone()).await?;
     let ranges: Vec<(u32, TokenRange)> = source
         .tablets()
         .iter()
         .map(|tablet| (tablet.id(), tablet.token_range()))
         .collect();
     let format = Format::of(ranges);
-    let target = assemble(&bucket, None, to, hooks, &format, format.store_id)?;
+    let target = assemble(&bucket, None, to, model, &format, format.store_id)?;
     let copied = copy(&source, &target, &mut progress).await;
     let closed = source.close().await;
     copied.and(closed)?;
@@ -118,7 +118,7 @@ async fn summed(tablet: &Tablet) -> Result<Copied, StoreError> {
     let mut rows = tablet.scan(.., false).await?;
     while let Some((key, row)) = rows.next().await? {
         // Of what was in memory the copy has archived the tombstones, as a flush would have.
-        if tablet.hooks.is_archive(&key) {
+        if tablet.model.is_archive(&key) {
             continue;
         }
         copied.rows += 1;

@@ -11,7 +11,7 @@
 //!
 //! ```text
 //! FORMAT            what made the bucket a store: format version, id, the tablets that it began with, where its log lies if apart
-//! PLACE             the store's identity, and what binds it to where it lies ([`place`])
+//! PLACE             the store's identity, and what binds it to where it lies ([`kind`])
 //! tablets/<id>/     one SlateDB database a tablet, its log in wal/
 //! batches/<uuid>    batches over several tablets that are under way
 //! meta/<name>       small documents, changed by compare-and-set
@@ -48,7 +48,7 @@ use crate::error::StoreError;
 use crate::log::stats::{LogCounters, LogStats};
 use crate::metadata::format::Format;
 use crate::store::Store;
-use crate::store::background::Background;
+use crate::store::background::BackgroundRuntime;
 use crate::tablet::stats::TabletTotals;
 use crate::token_range::TokenRange;
 use batch_log::BatchLog;
@@ -78,13 +78,13 @@ pub(crate) struct Remote {
     /// A tablet is opened or closed by one task at a time.
     changing: Mutex<HashMap<u32, Arc<tokio::sync::Mutex<()>>>>,
     /// Tablets that were opened before they are this node's.
-    ahead: Mutex<HashMap<u32, standby::Ahead>>,
+    standby: Mutex<HashMap<u32, standby::StandbyTablet>>,
     /// How often each tablet was abandoned: what was begun before is not to be served.
     abandoned: Mutex<HashMap<u32, u64>>,
     /// What tablets counted that are not open any more.
     closed: Mutex<TabletTotals>,
     tasks: Mutex<Vec<tokio::task::JoinHandle<()>>>,
-    background: Mutex<Option<Background>>,
+    background: Mutex<Option<BackgroundRuntime>>,
     /// The tablets that the store began with.
     initial: Vec<(u32, TokenRange)>,
     /// What no copy of the store is known by.
@@ -96,7 +96,7 @@ impl Remote {
         databases: Databases,
         bucket: &Bucket,
         log_store: Option<Arc<dyn ObjectStore>>,
-        background: Background,
+        background: BackgroundRuntime,
         format: &Format,
         identity: uuid::Uuid,
     ) -> Remote {
@@ -112,7 +112,7 @@ impl Remote {
             counters: Arc::default(),
             events: broadcast::channel(EVENTS_MAX).0,
             changing: Mutex::default(),
-            ahead: Mutex::default(),
+            standby: Mutex::default(),
             abandoned: Mutex::default(),
             closed: Mutex::default(),
             tasks: Mutex::default(),
@@ -159,7 +159,7 @@ impl Remote {
 
     pub async fn close(&self, store: &Store) -> Result<(), StoreError> {
         self.stop();
-        self.leave_ahead();
+        self.close_standbys();
         let closing = store.tablets();
         let closing = closing.iter().map(|tablet| store.close_tablet(tablet.id()));
         let results = futures::future::join_all(closing).await;
@@ -190,7 +190,7 @@ impl Store {
         self.remote().is_ok()
     }
 
-    /// What the nodes of a store in a bucket know it by, and no copy of it shares ([`Adoption`]).
+    /// What the nodes of a store in a bucket know it by, and no copy of it shares ([`CopyRestore`]).
     pub fn identity(&self) -> Result<uuid::Uuid, StoreError> {
         Ok(self.remote()?.identity)
     }
@@ -201,9 +201,9 @@ impl Store {
     }
 
     pub(crate) fn remote(&self) -> Result<&Remote, StoreError> {
-        match &self.place {
-            crate::store::Place::Remote(remote) => Ok(remote),
-            crate::store::Place::Local(_) => Err(StoreError::InvalidConfig(
+        match &self.kind {
+            crate::store::StoreKind::Remote(remote) => Ok(remote),
+            crate::store::StoreKind::Local(_) => Err(StoreError::InvalidConfig(
                 "a store in a local folder has all of its tablets, always".into(),
             )),
         }

@@ -14,34 +14,34 @@ use uuid::Uuid;
 use super::Remote;
 use super::batch_log::SWEEP_INTERVAL;
 use crate::bucket::connection::Bucket;
-use crate::bucket::store_identity::Bindable;
+use crate::bucket::store_identity::BindTarget;
 use crate::bucket::{check, format, log_store};
 use crate::clock::StoreClock;
 use crate::compaction;
 use crate::config::StoreConfig;
-use crate::data_model::Hooks;
+use crate::data_model::DataModel;
 use crate::database::Databases;
 use crate::error::StoreError;
 use crate::metadata::documents::Meta;
 use crate::metadata::format::Format;
-use crate::store::background::Background;
+use crate::store::background::BackgroundRuntime;
 use crate::store::bucket::single_node;
-use crate::store::{Place, Store, in_flight_permits};
+use crate::store::{Store, StoreKind, in_flight_permits};
 use crate::tree::block_cache::BlockCache;
 
 /// Opens the store of a bucket, or makes one there.
 pub(crate) async fn open(
     bucket: Bucket,
     config: StoreConfig,
-    hooks: Arc<dyn Hooks>,
+    model: Arc<dyn DataModel>,
 ) -> Result<Arc<Store>, StoreError> {
     check::check(&bucket).await?;
     let log = log_store::connect(&bucket, &config)?;
     let format = format::load_or_create(&bucket, log.as_ref(), config.tablet_count).await?;
-    let identity = Bindable::store(&bucket).identity(Uuid::new_v4()).await?;
+    let identity = BindTarget::store(&bucket).identity(Uuid::new_v4()).await?;
     let log = log_store::of_store(&bucket, log, &format, identity).await?;
     let open_all = config.open_all_tablets;
-    let store = assemble(&bucket, log, config, hooks, &format, identity)?;
+    let store = assemble(&bucket, log, config, model, &format, identity)?;
     let sweep = tokio::spawn(sweep(Arc::downgrade(&store)));
     store.remote()?.tasks.lock().push(sweep);
     if open_all {
@@ -55,19 +55,19 @@ pub(super) fn assemble(
     bucket: &Bucket,
     log_store: Option<Arc<dyn ObjectStore>>,
     config: StoreConfig,
-    hooks: Arc<dyn Hooks>,
+    model: Arc<dyn DataModel>,
     format: &Format,
     identity: Uuid,
 ) -> Result<Arc<Store>, StoreError> {
     if format.is_checked() {
-        bucket.seals.require();
+        bucket.checksums.require();
     }
-    let background = Background::start(config.background_threads)?;
+    let background = BackgroundRuntime::start(config.background_threads)?;
     let permits = in_flight_permits(&config);
     let block_cache_bytes = config.block_cache_bytes;
     let metrics = Arc::new(DefaultMetricsRecorder::new());
     let databases = Databases {
-        hooks,
+        model,
         clock: Arc::new(StoreClock::new(config.clock.clone())),
         block_cache: BlockCache::new(config.block_cache_bytes),
         metrics: metrics.clone(),
@@ -85,7 +85,7 @@ pub(super) fn assemble(
         block_cache_bytes,
         store_id: format.store_id,
         closed: AtomicBool::new(false),
-        place: Place::Remote(Box::new(remote)),
+        kind: StoreKind::Remote(Box::new(remote)),
     }))
 }
 

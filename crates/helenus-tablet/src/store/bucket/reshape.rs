@@ -20,7 +20,7 @@ use slatedb::admin::{Admin, CloneSourceSpec};
 use tokio::task::JoinSet;
 
 use super::Remote;
-use super::write::{Part, submit, told};
+use super::write::{Part, outcome_of, submit};
 use crate::bucket::batch_applied_key;
 use crate::error::{StoreError, chain, from_slatedb};
 use crate::metadata::slatedb_layout::tablet_path;
@@ -158,8 +158,8 @@ impl Store {
         let mut times = self.remote()?.abandoned.lock();
         *times.entry(id).or_default() += 1;
         if let Ok(tablet) = self.open_tablet_of(id) {
-            if let Some(hosted) = &tablet.remote {
-                hosted.close(StoreError::NotOwned(tablet.token_range().first));
+            if let Some(log_writer) = &tablet.remote {
+                log_writer.close(StoreError::NotOwned(tablet.token_range().first));
             }
             self.remove(&tablet);
             self.remote()?.serving.spawn(async move {
@@ -240,11 +240,11 @@ impl Remote {
 
     /// Takes no more writes for a tablet, which is still read.
     async fn stop_writes(&self, tablet: &Tablet) -> Result<(), StoreError> {
-        let Some(hosted) = &tablet.remote else {
+        let Some(log_writer) = &tablet.remote else {
             return Err(StoreError::Closed);
         };
-        hosted.close(StoreError::NotOwned(tablet.token_range().first));
-        hosted.ended().await;
+        log_writer.close(StoreError::NotOwned(tablet.token_range().first));
+        log_writer.ended().await;
         // It may have been lost instead.
         tablet
             .db
@@ -263,15 +263,15 @@ impl Remote {
         let target = self.build(id, tokens, self.initial.len()).await?;
         // Rows come after the header that deletes them, which must not be forgotten before they are all there.
         target.compactions.write_times.end();
-        let Some(hosted) = target.remote.clone() else {
+        let Some(log_writer) = target.remote.clone() else {
             return Err(StoreError::Closed);
         };
         // Ends with this future, whatever becomes of that.
         let mut writing = JoinSet::new();
-        writing.spawn(group_commit::run(target.clone(), hosted.clone()));
+        writing.spawn(group_commit::run(target.clone(), log_writer.clone()));
         let copied = copy_rows(sources, &target).await;
-        hosted.close(StoreError::Closed);
-        hosted.ended().await;
+        log_writer.close(StoreError::Closed);
+        log_writer.ended().await;
         let written = match writing.join_next().await {
             Some(Ok(written)) => written,
             Some(Err(_)) | None => Err(StoreError::Closed),
@@ -291,9 +291,9 @@ async fn copy_rows(sources: &[Arc<Tablet>], target: &Arc<Tablet>) -> Result<(), 
         let mut bytes = 0;
         while let Some((key, row)) = rows.next().await? {
             // Rows of a sibling before its compaction, and marks of batches, which the parent has whole.
-            let token = source.hooks.token_of(&key);
+            let token = source.model.token_of(&key);
             let is_own = token.is_some_and(|token| source.token_range().contains(token));
-            if !is_own || batch_applied_key::is_mark(&key) {
+            if !is_own || batch_applied_key::is_applied_key(&key) {
                 continue;
             }
             bytes += key.len() + row.len();
@@ -303,12 +303,12 @@ async fn copy_rows(sources: &[Arc<Tablet>], target: &Arc<Tablet>) -> Result<(), 
                 operand: row,
             });
             if bytes >= COPY_BYTES {
-                told(submit(&part.tablet, std::mem::take(&mut part.ops), None, None).await)?;
+                outcome_of(submit(&part.tablet, std::mem::take(&mut part.ops), None, None).await)?;
                 bytes = 0;
             }
         }
         if !part.ops.is_empty() {
-            told(submit(&part.tablet, part.ops, None, None).await)?;
+            outcome_of(submit(&part.tablet, part.ops, None, None).await)?;
         }
     }
     Ok(())

@@ -8,19 +8,19 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::Remote;
-use super::tablets::{Opened, leave};
+use super::tablets::{OpenedDatabase, close_unserved};
 use crate::error::StoreError;
 use crate::store::Store;
 use crate::token_range::TokenRange;
 
 /// What was opened ahead and not taken over for so long is closed: the tablet did not become this node's.
-const PATIENCE: Duration = Duration::from_secs(5);
+const STANDBY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A tablet that was opened ahead.
-pub(super) struct Ahead {
+pub(super) struct StandbyTablet {
     tokens: TokenRange,
     began: Instant,
-    opened: Opened,
+    opened: OpenedDatabase,
 }
 
 impl Store {
@@ -28,19 +28,19 @@ impl Store {
     ///
     /// # Errors
     /// It can't be opened, or is open already, or being opened or closed. [`Store::open_tablet`] does all of it then.
-    pub async fn open_tablet_ahead(self: &Arc<Self>, id: u32, tokens: TokenRange) -> Result<(), StoreError> {
+    pub async fn open_standby(self: &Arc<Self>, id: u32, tokens: TokenRange) -> Result<(), StoreError> {
         let store = self.clone();
         // It goes on when the future is dropped.
         let opening = self
             .remote()?
             .serving
-            .spawn(async move { store.open_ahead(id, tokens).await });
+            .spawn(async move { store.open_standby_now(id, tokens).await });
         opening
             .await
             .unwrap_or_else(|error| Err(StoreError::Unavailable(error.to_string())))
     }
 
-    async fn open_ahead(self: Arc<Self>, id: u32, tokens: TokenRange) -> Result<(), StoreError> {
+    async fn open_standby_now(self: Arc<Self>, id: u32, tokens: TokenRange) -> Result<(), StoreError> {
         let remote = self.remote()?;
         let changing = remote.try_lock(id);
         let is_open = || self.tablets.load().iter().any(|tablet| tablet.id() == id);
@@ -57,21 +57,21 @@ impl Store {
             took_ms,
             "the tablet's database is open ahead of time"
         );
-        let ahead = Ahead {
+        let standby = StandbyTablet {
             tokens,
             began,
             opened,
         };
-        if let Some(older) = remote.ahead.lock().insert(id, ahead) {
-            tokio::spawn(leave(older.opened.tablet));
+        if let Some(older) = remote.standby.lock().insert(id, standby) {
+            tokio::spawn(close_unserved(older.opened.tablet));
         }
         let store = Arc::downgrade(&self);
         tokio::spawn(async move {
-            tokio::time::sleep(PATIENCE).await;
+            tokio::time::sleep(STANDBY_TIMEOUT).await;
             if let Some(store) = store.upgrade()
                 && let Ok(remote) = store.remote()
             {
-                remote.forget_ahead(id, began);
+                remote.expire_standby(id, began);
             }
         });
         Ok(())
@@ -85,10 +85,10 @@ impl Remote {
         id: u32,
         tokens: TokenRange,
         open: usize,
-    ) -> Result<Opened, StoreError> {
+    ) -> Result<OpenedDatabase, StoreError> {
         let tablet = self.build(id, tokens, open).await?;
-        match self.batches.survey(&tablet).await {
-            Ok(survey) => Ok(Opened { tablet, survey }),
+        match self.batches.pending(&tablet).await {
+            Ok(pending) => Ok(OpenedDatabase { tablet, pending }),
             Err(error) => {
                 let _ = tablet.db.close().await;
                 Err(error)
@@ -97,35 +97,35 @@ impl Remote {
     }
 
     /// The tablet as it was opened ahead, if nobody else has opened it since. To be asked once the tablet is this node's.
-    pub(super) async fn take_ahead(&self, id: u32, tokens: TokenRange) -> Option<Opened> {
-        let ahead = self.ahead.lock().remove(&id)?;
+    pub(super) async fn promote_standby(&self, id: u32, tokens: TokenRange) -> Option<OpenedDatabase> {
+        let standby = self.standby.lock().remove(&id)?;
         // Whoever opens a tablet writes into its manifest that it has, before anything else.
-        let is_ours = ahead.tokens == tokens && ahead.opened.tablet.db.refresh_manifest().await.is_ok();
+        let is_ours = standby.tokens == tokens && standby.opened.tablet.db.refresh_manifest().await.is_ok();
         tracing::debug!(tablet = id, is_ours, "the tablet was opened ahead");
         if is_ours {
-            return Some(ahead.opened);
+            return Some(standby.opened);
         }
-        tokio::spawn(leave(ahead.opened.tablet));
+        tokio::spawn(close_unserved(standby.opened.tablet));
         None
     }
 
-    fn forget_ahead(&self, id: u32, began: Instant) {
-        let mut all = self.ahead.lock();
-        if all.get(&id).is_some_and(|ahead| ahead.began == began)
-            && let Some(ahead) = all.remove(&id)
+    fn expire_standby(&self, id: u32, began: Instant) {
+        let mut all = self.standby.lock();
+        if all.get(&id).is_some_and(|standby| standby.began == began)
+            && let Some(standby) = all.remove(&id)
         {
             tracing::info!(
                 tablet = id,
                 "a tablet that was opened ahead did not become this node's"
             );
-            tokio::spawn(leave(ahead.opened.tablet));
+            tokio::spawn(close_unserved(standby.opened.tablet));
         }
     }
 
     /// Closes all that was opened ahead.
-    pub(super) fn leave_ahead(&self) {
-        let all = std::mem::take(&mut *self.ahead.lock());
+    pub(super) fn close_standbys(&self) {
+        let all = std::mem::take(&mut *self.standby.lock());
         all.into_values()
-            .for_each(|ahead| drop(tokio::spawn(leave(ahead.opened.tablet))));
+            .for_each(|standby| drop(tokio::spawn(close_unserved(standby.opened.tablet))));
     }
 }

@@ -8,19 +8,19 @@ use object_store::ObjectStore;
 use slatedb::Db;
 use slatedb::config::{GarbageCollectorOptions, GarbageCollectorScheduleOptions, Settings};
 
-use super::batch_log::Survey;
+use super::batch_log::PendingBatches;
 use super::{Remote, TabletEvent};
 use crate::bucket::clock_recovery;
-use crate::bucket::tablet_object_store::{Guarded, LogPuts};
+use crate::bucket::tablet_object_store::{LogPutOutcomes, TabletObjectStore};
 use crate::cache::row_cache::RowCache;
-use crate::compaction::Compactions;
+use crate::compaction::CompactionState;
 use crate::database::{self, Database};
 use crate::error::{StoreError, from_slatedb};
 use crate::metadata::slatedb_layout::DOCUMENTS;
 use crate::stage::{Stage, StageLimits};
 use crate::store::Store;
 use crate::store::bucket::maintenance;
-use crate::tablet::group_commit::Hosted;
+use crate::tablet::group_commit::TabletLogWriter;
 use crate::tablet::obsolete_files::Scans;
 use crate::tablet::stats::TabletCounters;
 use crate::tablet::{Tablet, group_commit};
@@ -44,10 +44,10 @@ const MANIFEST_POLL_INTERVAL: Duration = Duration::from_secs(60);
 const SHARES_MIN: usize = 8;
 
 /// A tablet whose database is open, its former owner fenced.
-pub(super) struct Opened {
+pub(super) struct OpenedDatabase {
     pub tablet: Arc<Tablet>,
     /// What was found of batches over several tablets.
-    pub survey: Survey,
+    pub pending: PendingBatches,
 }
 
 impl Store {
@@ -85,7 +85,7 @@ impl Store {
         let Some(tablet) = self.remote()?.stop_tablet(self, id).await else {
             return Ok(());
         };
-        let closing = tokio::spawn(leave(tablet));
+        let closing = tokio::spawn(close_unserved(tablet));
         let is_closed = tokio::time::timeout(CLOSE_WAIT, closing).await.is_ok();
         tracing::debug!(tablet = id, is_closed, "the tablet's database is left");
         Ok(())
@@ -96,7 +96,7 @@ impl Store {
         if let Some(tablet) = self.remote()?.stop_tablet(self, id).await {
             tokio::spawn(async move {
                 tokio::time::sleep(LEAVE_AFTER).await;
-                leave(tablet).await;
+                close_unserved(tablet).await;
             });
         }
         Ok(())
@@ -118,7 +118,7 @@ impl Store {
             return Ok(tablet);
         }
         let began = Instant::now();
-        let opened = match remote.take_ahead(id, tokens).await {
+        let opened = match remote.promote_standby(id, tokens).await {
             Some(opened) => opened,
             None => {
                 remote
@@ -126,14 +126,14 @@ impl Store {
                     .await?
             }
         };
-        let Opened { tablet, survey } = opened;
+        let OpenedDatabase { tablet, pending } = opened;
         let built_ms = began.elapsed().as_millis();
-        let Some(hosted) = tablet.remote.clone() else {
+        let Some(log_writer) = tablet.remote.clone() else {
             return Err(StoreError::Closed);
         };
-        tokio::spawn(watch(Arc::downgrade(&self), tablet.clone(), hosted.clone()));
+        tokio::spawn(watch(Arc::downgrade(&self), tablet.clone(), log_writer.clone()));
         let ready = async {
-            remote.batches.replay(&tablet, survey).await?;
+            remote.batches.replay(&tablet, pending).await?;
             let replayed_ms = began.elapsed().as_millis();
             before_serving.await?;
             let ready_ms = began.elapsed().as_millis();
@@ -147,8 +147,8 @@ impl Store {
             self.serve(&tablet, abandoned)
         };
         if let Err(error) = ready.await {
-            hosted.close(StoreError::Closed);
-            hosted.ended().await;
+            log_writer.close(StoreError::Closed);
+            log_writer.ended().await;
             let _ = tablet.db.close().await;
             return Err(error);
         }
@@ -157,7 +157,7 @@ impl Store {
         let maintenance = maintenance::run(tablet.clone(), remote.store.clone(), clock, garbage_age);
         remote.databases.background.spawn(maintenance);
         // It may have been lost before it was to be found.
-        if hosted.has_ended() {
+        if log_writer.has_ended() {
             self.remove(&tablet);
             return Err(StoreError::Fenced);
         }
@@ -222,8 +222,8 @@ impl Store {
 }
 
 /// Writes a tablet's groups; when it can write no more, closes it.
-async fn watch(store: Weak<Store>, tablet: Arc<Tablet>, hosted: Arc<Hosted>) {
-    let Err(error) = group_commit::run(tablet.clone(), hosted).await else {
+async fn watch(store: Weak<Store>, tablet: Arc<Tablet>, log_writer: Arc<TabletLogWriter>) {
+    let Err(error) = group_commit::run(tablet.clone(), log_writer).await else {
         return;
     };
     match &error {
@@ -248,7 +248,7 @@ async fn watch(store: Weak<Store>, tablet: Arc<Tablet>, hosted: Arc<Hosted>) {
 
 /// Closes the database of a tablet that is not served any more. Every group is in the log, so that there is nothing left to write, and its
 /// next owner may cut short what is left to do.
-pub(super) async fn leave(tablet: Arc<Tablet>) {
+pub(super) async fn close_unserved(tablet: Arc<Tablet>) {
     let options = slatedb::config::CloseOptions { flush_type: None };
     if let Err(error) = tablet.db.close_with_options(options).await {
         tracing::debug!(tablet = tablet.id(), %error, "a database was not closed in order");
@@ -277,15 +277,15 @@ impl Remote {
     async fn stop_tablet(&self, store: &Store, id: u32) -> Option<Arc<Tablet>> {
         let _changing = self.lock(id).await;
         let tablet = store.tablets().iter().find(|tablet| tablet.id() == id).cloned()?;
-        let hosted = tablet.remote.clone()?;
-        tablet.compactions.end();
+        let log_writer = tablet.remote.clone()?;
+        tablet.compactions.stop();
         // Most of it while it is still served.
         let began = Instant::now();
         let flushed = tokio::time::timeout(FLUSH_WAIT, tablet.flush()).await;
         let is_flushed = matches!(flushed, Ok(Ok(())));
         let served_ms = began.elapsed().as_millis();
-        hosted.close(StoreError::NotOwned(tablet.token_range().first));
-        hosted.ended().await;
+        log_writer.close(StoreError::NotOwned(tablet.token_range().first));
+        log_writer.ended().await;
         store.remove(&tablet);
         let closed_ms = began.elapsed().as_millis();
         tracing::debug!(
@@ -312,14 +312,18 @@ impl Remote {
             (open + 1).max(self.initial.len().min(SHARES_MIN))
         } as u64;
         let memtable_bytes = config.memtable_bytes / shares;
-        let puts = Arc::<LogPuts>::default();
+        let puts = Arc::<LogPutOutcomes>::default();
         let guarded = |store: &Arc<dyn ObjectStore>| {
-            Arc::new(Guarded::new(store.clone(), puts.clone(), self.counters.clone()))
+            Arc::new(TabletObjectStore::new(
+                store.clone(),
+                puts.clone(),
+                self.counters.clone(),
+            ))
         };
         let store = guarded(&self.store);
         let log_apart = self.log_store.as_ref().map(guarded);
         let log = log_apart.clone().unwrap_or_else(|| store.clone());
-        let compactions = Arc::<Compactions>::default();
+        let compactions = Arc::<CompactionState>::default();
         let database = Database {
             id,
             only: Some(tokens),
@@ -351,16 +355,16 @@ impl Remote {
             stage: Stage::new(
                 Tree::SlateDb(tree),
                 StageLimits::new(memtable_bytes),
-                databases.hooks.clone(),
+                databases.model.clone(),
             ),
             row_cache_on: config.row_cache_bytes > 0,
-            hooks: databases.hooks.clone(),
+            model: databases.model.clone(),
             clock: databases.clock.clone(),
             counters: TabletCounters::default(),
             compactions,
             scans: Scans::new(),
             disk: None,
-            remote: Some(Arc::new(Hosted::new(
+            remote: Some(Arc::new(TabletLogWriter::new(
                 puts,
                 self.counters.clone(),
                 config.read_timeout,

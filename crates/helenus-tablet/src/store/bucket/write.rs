@@ -9,7 +9,7 @@ use super::Remote;
 use crate::error::StoreError;
 use crate::store::{Store, find};
 use crate::tablet::Tablet;
-use crate::tablet::group_commit::{Answer, Entry, Hold};
+use crate::tablet::group_commit::{Answer, Entry, WriteGuards};
 use crate::work::nanos;
 use crate::write_batch::{Op, WriteBatch};
 use crate::{trace, work};
@@ -45,7 +45,7 @@ impl Remote {
         let WriteBatch { ops, hold } = batch;
         let mut parts = split(&store.tablets.load(), ops)?;
         let permit = self.permit(store, store.permits_for(size), deadline).await?;
-        let hold: Hold = Arc::new((permit, hold));
+        let hold: WriteGuards = Arc::new((permit, hold));
         match parts.pop() {
             None => Ok(()),
             Some(only) if parts.is_empty() => write_one(only, hold, deadline).await,
@@ -87,10 +87,10 @@ impl Remote {
     }
 }
 
-async fn write_one(part: Part, hold: Hold, deadline: Deadline) -> Answer {
+async fn write_one(part: Part, hold: WriteGuards, deadline: Deadline) -> Answer {
     let answer = submit(&part.tablet, part.ops, None, Some(hold));
     match tokio::time::timeout_at(deadline.at.into(), answer).await {
-        Ok(answer) => told(answer),
+        Ok(answer) => outcome_of(answer),
         Err(_) => Err(deadline.unknown()),
     }
 }
@@ -100,11 +100,11 @@ pub(super) fn submit(
     tablet: &Tablet,
     ops: Vec<Op>,
     batch: Option<uuid::Uuid>,
-    hold: Option<Hold>,
+    hold: Option<WriteGuards>,
 ) -> oneshot::Receiver<Answer> {
     let (sender, receiver) = oneshot::channel();
-    if let Some(hosted) = &tablet.remote {
-        hosted.submit(Entry {
+    if let Some(log_writer) = &tablet.remote {
+        log_writer.submit(Entry {
             ops,
             batch,
             sender,
@@ -115,7 +115,7 @@ pub(super) fn submit(
 }
 
 /// What a writer was told; one that was told nothing knows nothing.
-pub(super) fn told(answer: Result<Answer, oneshot::error::RecvError>) -> Answer {
+pub(super) fn outcome_of(answer: Result<Answer, oneshot::error::RecvError>) -> Answer {
     answer.unwrap_or_else(|_| Err(StoreError::Unknown("the tablet is gone".into())))
 }
 

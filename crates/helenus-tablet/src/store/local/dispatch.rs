@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use crate::disk::local_store::Space;
+use crate::disk::local_store::DiskSpace;
 use crate::error::StoreError;
 use crate::log::{Dispatch, Entry, Log, Waiter};
-use crate::stage::backpressure::Debt;
+use crate::stage::backpressure::CompactionBacklog;
 use crate::tablet::Tablet;
 use crate::write_batch::Op;
 
@@ -17,17 +17,17 @@ use crate::write_batch::Op;
 const STALL_POLL: Duration = Duration::from_millis(200);
 
 /// Knows which tablet gets what.
-pub(crate) struct Router {
+pub(crate) struct TabletRouter {
     pub tablets: Vec<Arc<Tablet>>,
     /// What each has yet to flush and to compact.
-    pub debts: Vec<Arc<Debt>>,
+    pub backlogs: Vec<Arc<CompactionBacklog>>,
     pub log: Arc<Log>,
-    pub space: Arc<Space>,
+    pub space: Arc<DiskSpace>,
     pub maintenance: Arc<tokio::sync::Notify>,
-    pub teller: Teller,
+    pub notifier: CompletionNotifier,
 }
 
-impl Dispatch for Router {
+impl Dispatch for TabletRouter {
     fn tablet_count(&self) -> usize {
         self.tablets.len()
     }
@@ -51,18 +51,18 @@ impl Dispatch for Router {
                 continue;
             }
             let room = self.wait_for_room(tablet, &mut entries);
-            let applied = room.and_then(|()| tablet.apply(part));
+            let applied = room.and_then(|()| tablet.stage_ops(part));
             if let Err(error) = applied {
                 self.log.is_obstructed.store(true, Ordering::Relaxed);
                 result = Err(error);
             }
         }
         let waiters = entries.into_iter().filter_map(|entry| entry.waiter).collect();
-        self.teller.tell(Told { waiters, result });
+        self.notifier.notify(GroupCompletion { waiters, result });
     }
 
     fn pause(&self) -> Duration {
-        let pauses = self.debts.iter().map(|debt| debt.pause());
+        let pauses = self.backlogs.iter().map(|backlog| backlog.pause());
         pauses.max().unwrap_or_default()
     }
 
@@ -71,7 +71,7 @@ impl Dispatch for Router {
     }
 }
 
-impl Router {
+impl TabletRouter {
     /// Waits until a tablet can take more, however long that takes. When it takes long because the disk is full, those who wait are
     /// told; what is in the log takes effect later.
     fn wait_for_room(&self, tablet: &Tablet, entries: &mut [Entry]) -> Result<(), StoreError> {
@@ -80,7 +80,7 @@ impl Router {
                 for waiter in entries.iter_mut().filter_map(|entry| entry.waiter.take()) {
                     waiter.done(Err(error.clone()));
                 }
-                self.log.refuse_gathered(&error);
+                self.log.refuse_pending(&error);
             }
         }
         Ok(())
@@ -88,13 +88,13 @@ impl Router {
 }
 
 /// Writers whose group has ended, and how.
-struct Told {
+struct GroupCompletion {
     waiters: Vec<Waiter>,
     result: Result<(), StoreError>,
 }
 
-impl Told {
-    fn tell(self) {
+impl GroupCompletion {
+    fn notify(self) {
         for waiter in self.waiters {
             waiter.done(self.result.clone());
         }
@@ -106,23 +106,23 @@ impl Told {
 /// Waking a task from a thread outside of its runtime wakes a thread of that runtime: a system call for each writer, and where cores
 /// are few a change of threads for each, so that the log stands still for as long as it takes to answer all of a group one by one. A
 /// task of the runtime wakes its neighbours at next to no cost, and those on one connection then answer together.
-pub(crate) struct Teller(mpsc::UnboundedSender<Told>);
+pub(crate) struct CompletionNotifier(mpsc::UnboundedSender<GroupCompletion>);
 
-impl Teller {
+impl CompletionNotifier {
     /// Writers wait on the runtime that this is called on.
-    pub fn start() -> Teller {
-        let (sender, mut ended) = mpsc::unbounded_channel::<Told>();
+    pub fn start() -> CompletionNotifier {
+        let (sender, mut ended) = mpsc::unbounded_channel::<GroupCompletion>();
         tokio::spawn(async move {
-            while let Some(told) = ended.recv().await {
-                told.tell();
+            while let Some(completion) = ended.recv().await {
+                completion.notify();
             }
         });
-        Teller(sender)
+        CompletionNotifier(sender)
     }
 
-    fn tell(&self, told: Told) {
+    fn notify(&self, completion: GroupCompletion) {
         // Without the runtime nobody waits any more.
-        let _ = self.0.send(told);
+        let _ = self.0.send(completion);
     }
 }
 

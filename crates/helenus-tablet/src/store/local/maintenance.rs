@@ -9,16 +9,16 @@ use object_store::ObjectStore;
 use slatedb::admin::Admin;
 use slatedb_common::clock::SystemClock;
 
-use crate::compaction::Watch;
-use crate::disk::disk_reserve::Room;
-use crate::disk::local_store::Space;
+use crate::compaction::TombstoneTrigger;
+use crate::disk::disk_reserve::DiskReserve;
+use crate::disk::local_store::DiskSpace;
 use crate::error::StoreError;
 use crate::log::segment::Folder;
 use crate::log::{Log, SegmentInfo};
 use crate::metadata::inventory::Inventory;
 use crate::metadata::slatedb_layout::tablet_path;
 use crate::tablet::Tablet;
-use crate::tablet::obsolete_files::Sweep;
+use crate::tablet::obsolete_files::ObsoleteFileCollector;
 
 const INTERVAL: Duration = Duration::from_millis(500);
 /// Files of retired segments that are kept for new ones, whether they are needed or not.
@@ -28,15 +28,15 @@ const SPARES_KEPT: Duration = Duration::from_secs(60);
 
 /// How many spare files there are too many. A flush retires as many segments as were written since the one before: if their files are
 /// not kept, the next ones have to be filled anew.
-struct Spares {
+struct SpareSegments {
     since: Instant,
     /// The fewest that there were since then.
     fewest: usize,
 }
 
-impl Spares {
+impl SpareSegments {
     fn new() -> Self {
-        Spares {
+        SpareSegments {
             since: Instant::now(),
             fewest: usize::MAX,
         }
@@ -48,7 +48,7 @@ impl Spares {
         if self.since.elapsed() < SPARES_KEPT {
             return 0;
         }
-        let fewest = std::mem::replace(self, Spares::new()).fewest;
+        let fewest = std::mem::replace(self, SpareSegments::new()).fewest;
         fewest.saturating_sub(SPARES_MIN)
     }
 }
@@ -56,12 +56,12 @@ impl Spares {
 pub(crate) struct Maintenance {
     pub log: Arc<Log>,
     pub inventory: Arc<Inventory>,
-    pub room: Room,
+    pub reserve: DiskReserve,
     pub folder: Folder,
     pub log_max_bytes: u64,
     pub tablets: Vec<Arc<Tablet>>,
     pub store: Arc<dyn ObjectStore>,
-    pub space: Arc<Space>,
+    pub space: Arc<DiskSpace>,
     pub wake: Arc<tokio::sync::Notify>,
     pub clock: Arc<dyn SystemClock>,
     pub garbage_age: Duration,
@@ -70,18 +70,19 @@ pub(crate) struct Maintenance {
 impl Maintenance {
     /// Runs until it is aborted.
     pub async fn run(self: Arc<Self>) {
-        let mut watches: Vec<Watch> = self.tablets.iter().map(|_| Watch::new()).collect();
-        let mut sweeps: Vec<Sweep> = self
+        let mut watches: Vec<TombstoneTrigger> =
+            self.tablets.iter().map(|_| TombstoneTrigger::new()).collect();
+        let mut sweeps: Vec<ObsoleteFileCollector> = self
             .tablets
             .iter()
-            .map(|_| Sweep::new(self.garbage_age))
+            .map(|_| ObsoleteFileCollector::new(self.garbage_age))
             .collect();
-        let mut spares = Spares::new();
+        let mut spares = SpareSegments::new();
         loop {
             let _ = tokio::time::timeout(INTERVAL, self.wake.notified()).await;
             self.log.note_end();
             self.trim().await;
-            self.flush_laggards().await;
+            self.flush_pinning_tablets().await;
             self.clean(&mut watches).await;
             for tablet in &self.tablets {
                 tablet.see_files();
@@ -94,7 +95,7 @@ impl Maintenance {
             if self.space.check().is_err() {
                 self.folder.drop_spares();
             } else {
-                self.room.put_by(self.space.free_bytes());
+                self.reserve.reserve(self.space.free_bytes());
                 self.prepare_spare().await;
                 self.give_back_spares(&mut spares).await;
             }
@@ -126,7 +127,7 @@ impl Maintenance {
         }
         let retirable = self.retirable(&stored);
         let Some(last) = retirable.last() else { return };
-        if let Err(error) = self.strike_out(last.number, &stored).await {
+        if let Err(error) = self.retire_segment(last.number, &stored).await {
             tracing::warn!(%error, "the log could not be cut");
             return;
         }
@@ -143,7 +144,7 @@ impl Maintenance {
     }
 
     /// Enters into the inventory that segments up to that one are not needed any more, since the tablets have their records.
-    async fn strike_out(&self, segment: u64, flushed: &[u64]) -> Result<(), StoreError> {
+    async fn retire_segment(&self, segment: u64, flushed: &[u64]) -> Result<(), StoreError> {
         let ids = self.tablets.iter().map(|tablet| tablet.id());
         let flushed: BTreeMap<u32, u64> = ids.zip(flushed.iter().copied()).collect();
         let inventory = self.inventory.clone();
@@ -157,7 +158,7 @@ impl Maintenance {
         let mut changed = changed.map_err(|error| StoreError::Unavailable(error.to_string()))?;
         if let Err(StoreError::DiskFull(_)) = changed {
             // That the log is cut makes room, and needs a little.
-            self.room.release();
+            self.reserve.release();
             changed = change();
         }
         changed
@@ -180,7 +181,7 @@ impl Maintenance {
     }
 
     /// Flushes the tablets whose records keep the oldest segments when the log is too long.
-    async fn flush_laggards(&self) {
+    async fn flush_pinning_tablets(&self) {
         let held: Vec<SegmentInfo> = self.log.segments.lock().clone();
         let total: u64 = held.iter().map(|segment| segment.bytes).sum();
         if total <= self.log_max_bytes || held.len() < 2 {
@@ -197,7 +198,7 @@ impl Maintenance {
     }
 
     /// Has the tablets compacted whose reads meet too much that is dead, what is in memory included.
-    async fn clean(&self, watches: &mut [Watch]) {
+    async fn clean(&self, watches: &mut [TombstoneTrigger]) {
         for (tablet, watch) in self.tablets.iter().zip(watches) {
             if !watch.is_due(&tablet.compactions) {
                 continue;
@@ -206,7 +207,7 @@ impl Maintenance {
                 tracing::warn!(tablet = tablet.id(), %error, "a tablet could not be flushed");
                 continue;
             }
-            tablet.compactions.ask();
+            tablet.compactions.request();
         }
     }
 
@@ -232,7 +233,7 @@ impl Maintenance {
         .await;
     }
 
-    async fn give_back_spares(&self, spares: &mut Spares) {
+    async fn give_back_spares(&self, spares: &mut SpareSegments) {
         let unneeded = spares.unneeded(self.folder.spares().len());
         if unneeded == 0 {
             return;
@@ -253,7 +254,7 @@ mod tests {
 
     #[test]
     fn spare_files_that_no_flush_needed_for_a_while_are_too_many() {
-        let mut spares = Spares::new();
+        let mut spares = SpareSegments::new();
         assert_eq!(spares.unneeded(16), 0, "the next flush may need them");
         assert_eq!(spares.unneeded(5), 0);
         spares.since -= SPARES_KEPT;

@@ -13,30 +13,30 @@ use parking_lot::Mutex;
 use slatedb_common::metrics::DefaultMetricsRecorder;
 
 use super::Store;
-use super::background::Background;
+use super::background::BackgroundRuntime;
 use crate::clock::StoreClock;
 use crate::config::StoreConfig;
-use crate::data_model::Hooks;
-use crate::disk::checksummed_objects::Seals;
-use crate::disk::disk_reserve::Room;
-use crate::disk::incremental_delete::Eraser;
-use crate::disk::local_store::{LocalStore, Space, free_bytes};
+use crate::data_model::DataModel;
+use crate::disk::checksummed_objects::ManifestChecksums;
+use crate::disk::disk_reserve::DiskReserve;
+use crate::disk::incremental_delete::FileDeleter;
+use crate::disk::local_store::{DiskSpace, LocalStore, free_bytes};
 use crate::disk::permissions;
 use crate::error::{StoreError, from_slatedb};
 use crate::log::Log;
 use crate::log::stats::LogStats;
 use crate::metadata::folders::Folders;
-use crate::metadata::store_metadata::Books;
+use crate::metadata::store_metadata::StoreMetadata;
 use crate::tablet::Tablet;
 use crate::tree::block_cache::BlockCache;
 pub(crate) use dispatch::tablet_of;
 use maintenance::Maintenance;
-use open::Opener;
+use open::StoreOpener;
 
 /// A store in a folder: one log for all tablets, which are open as long as the store is.
 pub(crate) struct Local {
     pub log: Arc<Log>,
-    pub space: Arc<Space>,
+    pub space: Arc<DiskSpace>,
     pub maintenance: Arc<Maintenance>,
     /// By which what is stored is stamped.
     pub clock: Arc<StoreClock>,
@@ -50,10 +50,10 @@ pub(crate) struct Local {
 #[derive(Default)]
 pub(crate) struct Running {
     pub(crate) log_thread: Option<JoinHandle<()>>,
-    pub(crate) drains: Vec<tokio::task::JoinHandle<()>>,
+    pub(crate) stage_appliers: Vec<tokio::task::JoinHandle<()>>,
     pub(crate) maintenance: Option<tokio::task::JoinHandle<()>>,
-    pub(crate) background: Option<Background>,
-    pub(crate) writing: Option<Background>,
+    pub(crate) background: Option<BackgroundRuntime>,
+    pub(crate) writing: Option<BackgroundRuntime>,
 }
 
 impl Drop for Running {
@@ -76,7 +76,7 @@ impl Local {
         for tablet in tablets {
             tablet.stage.close();
         }
-        for drain in running.drains.drain(..) {
+        for drain in running.stage_appliers.drain(..) {
             let _ = drain.await;
         }
         if let Some(maintenance) = running.maintenance.take() {
@@ -113,36 +113,42 @@ impl Local {
 pub(crate) async fn open(
     folders: Folders,
     config: StoreConfig,
-    hooks: Arc<dyn Hooks>,
+    model: Arc<dyn DataModel>,
 ) -> Result<Arc<Store>, StoreError> {
     let lock = folders.lock()?;
-    permissions::tighten(&folders.root);
-    let room = Room::new(&folders.log());
-    room.release_if_full(free_bytes(&folders.root));
+    permissions::restrict_to_owner(&folders.root);
+    let reserve = DiskReserve::new(&folders.log());
+    reserve.release_if_full(free_bytes(&folders.root));
     let format = folders.load_format(config.tablet_count, config.fsync)?;
     folders.remove_unfinished();
-    let seals = Arc::<Seals>::default();
-    let books = Books::open(&folders, &format, &seals, config.fsync)?;
+    let checksums = Arc::<ManifestChecksums>::default();
+    let metadata = StoreMetadata::open(&folders, &format, &checksums, config.fsync)?;
     let log_path = folders.log();
 
-    let space = Arc::new(Space::new(&log_path, config.disk_reserve_bytes));
-    let eraser = Eraser::start()
+    let space = Arc::new(DiskSpace::new(&log_path, config.disk_reserve_bytes));
+    let deleter = FileDeleter::start()
         .map_err(|error| StoreError::Unavailable(format!("cannot start the thread that deletes: {error}")))?;
-    let local = LocalStore::open(&folders.root, space.clone(), eraser.clone(), seals, config.fsync)?;
+    let local = LocalStore::open(
+        &folders.root,
+        space.clone(),
+        deleter.clone(),
+        checksums,
+        config.fsync,
+    )?;
     let object_store: Arc<dyn ObjectStore> = Arc::new(local);
-    let opener = Opener {
+    let opener = StoreOpener {
         clock: Arc::new(StoreClock::new(config.clock.clone())),
         block_cache: BlockCache::new(config.block_cache_bytes),
         metrics: Arc::new(DefaultMetricsRecorder::new()),
         store: object_store.clone(),
-        eraser,
-        background: Background::start(config.background_threads)?,
-        writing: Background::start_writing()?,
+        deleter,
+        background: BackgroundRuntime::start(config.background_threads)?,
+        writing: BackgroundRuntime::start_writing()?,
         config,
-        hooks,
+        model,
         format,
-        books,
-        room,
+        metadata,
+        reserve,
     };
     opener.open(folders, space, lock).await
 }

@@ -15,14 +15,14 @@ use tokio::sync::Semaphore;
 
 use crate::cache::row_cache::RowCache;
 use crate::clock::StoreClock;
-use crate::compaction::Compactions;
+use crate::compaction::CompactionState;
 use crate::config::StoreConfig;
-use crate::data_model::Hooks;
-use crate::database::wal::{Init, TabletWal};
+use crate::data_model::DataModel;
+use crate::database::wal::{TabletWal, TabletWalInit};
 use crate::database::{Database, Databases, LEVEL0_MAX};
-use crate::disk::disk_reserve::Room;
-use crate::disk::incremental_delete::Eraser;
-use crate::disk::local_store::Space;
+use crate::disk::disk_reserve::DiskReserve;
+use crate::disk::incremental_delete::FileDeleter;
+use crate::disk::local_store::DiskSpace;
 use crate::error::{StoreError, from_slatedb};
 use crate::log::segment::Folder;
 use crate::log::{Log, Record};
@@ -30,19 +30,19 @@ use crate::metadata::documents::Meta;
 use crate::metadata::folders::Folders;
 use crate::metadata::format::{Format, TabletEntry};
 use crate::metadata::slatedb_layout::tablet_path;
-use crate::metadata::store_metadata::Books;
-use crate::stage::backpressure::Debt;
+use crate::metadata::store_metadata::StoreMetadata;
+use crate::stage::backpressure::CompactionBacklog;
 use crate::stage::{Stage, StageLimits};
-use crate::store::background::Background;
+use crate::store::background::BackgroundRuntime;
 use crate::store::in_flight_permits;
-use crate::store::local::dispatch::{Router, Teller};
+use crate::store::local::dispatch::{CompletionNotifier, TabletRouter};
 use crate::store::local::maintenance::Maintenance;
 use crate::store::local::{Local, Running, dispatch};
-use crate::store::{Place, Store};
+use crate::store::{Store, StoreKind};
 use crate::tablet::flush::Flushes;
 use crate::tablet::obsolete_files::Scans;
 use crate::tablet::stats::TabletCounters;
-use crate::tablet::{OnDisk, Tablet, flush, manifest, stage_apply};
+use crate::tablet::{LocalTablet, Tablet, flush, manifest, stage_apply};
 use crate::tree::block_cache::BlockCache;
 use crate::tree::{SsTables, Tree, filters};
 use crate::{compaction, database, log};
@@ -51,41 +51,41 @@ use crate::{compaction, database, log};
 const REPLAY_POLL: Duration = Duration::from_millis(200);
 
 /// What a store is opened with.
-pub(crate) struct Opener {
+pub(crate) struct StoreOpener {
     pub config: StoreConfig,
-    pub hooks: Arc<dyn Hooks>,
+    pub model: Arc<dyn DataModel>,
     pub format: Format,
-    pub books: Books,
-    pub room: Room,
+    pub metadata: StoreMetadata,
+    pub reserve: DiskReserve,
     pub clock: Arc<StoreClock>,
     pub store: Arc<dyn ObjectStore>,
-    pub eraser: Eraser,
+    pub deleter: FileDeleter,
     pub block_cache: Arc<BlockCache>,
     pub metrics: Arc<DefaultMetricsRecorder>,
-    pub background: Background,
-    pub writing: Background,
+    pub background: BackgroundRuntime,
+    pub writing: BackgroundRuntime,
 }
 
 /// The tablets as they are stored, before the log is replayed.
 #[derive(Default)]
-struct Stored {
+struct RecoveredTablets {
     tablets: Vec<Arc<Tablet>>,
     last_lsn: u64,
     /// By tablet, the last record that is in its SSTables.
     flushed: BTreeMap<u32, u64>,
 }
 
-impl Opener {
+impl StoreOpener {
     pub async fn open(
         mut self,
         folders: Folders,
-        space: Arc<Space>,
+        space: Arc<DiskSpace>,
         lock: File,
     ) -> Result<Arc<Store>, StoreError> {
-        let stored = self.stored(&folders).await?;
-        let tablets = stored.tablets;
+        let recovered = self.recovered(&folders).await?;
+        let tablets = recovered.tablets;
         let mut running = Running::default();
-        let debts = self.drain(&tablets, &mut running);
+        let backlogs = self.drain(&tablets, &mut running);
         let replayed = self
             .replay(&folders, tablets.clone())
             .await
@@ -96,20 +96,25 @@ impl Opener {
             })?;
         if !self.format.is_checked() {
             let fsync = self.config.fsync;
-            self.books = Books::upgrade(&folders, &self.format, &replayed, stored.flushed, fsync)?;
+            self.metadata =
+                StoreMetadata::upgrade(&folders, &self.format, &replayed, recovered.flushed, fsync)?;
         }
-        let end = self.books.end.take();
-        let log = Log::new(stored.last_lsn.max(replayed.last_lsn) + 1, replayed.segments, end);
+        let end = self.metadata.end.take();
+        let log = Log::new(
+            recovered.last_lsn.max(replayed.last_lsn) + 1,
+            replayed.segments,
+            end,
+        );
         // What a replay could not take in is refused as what could not be before the restart.
         let has_failed = tablets.iter().any(|tablet| tablet.stage.has_failed());
         log.is_obstructed.store(has_failed, Ordering::Relaxed);
-        let router = Arc::new(Router {
+        let router = Arc::new(TabletRouter {
             tablets,
-            debts,
+            backlogs,
             log,
             space,
             maintenance: Arc::default(),
-            teller: Teller::start(),
+            notifier: CompletionNotifier::start(),
         });
         self.start(
             folders,
@@ -121,7 +126,7 @@ impl Opener {
     }
 
     /// Opens the tablets' databases.
-    async fn stored(&self, folders: &Folders) -> Result<Stored, StoreError> {
+    async fn recovered(&self, folders: &Folders) -> Result<RecoveredTablets, StoreError> {
         self.check_documents().await?;
         let mut opening = Vec::new();
         let mut parts = Vec::new();
@@ -129,27 +134,27 @@ impl Opener {
         for entry in &self.format.tablets {
             let wal = TabletWal::new();
             // Built there, SlateDB's own tasks live on the background runtime.
-            let compactions = Arc::<Compactions>::default();
+            let compactions = Arc::<CompactionState>::default();
             let database = self.database(&databases, entry, wal.clone(), compactions.clone());
             opening.push(self.background.handle.spawn(database));
             parts.push((entry, wal, compactions));
         }
         let opened = futures::future::join_all(opening).await;
-        let mut stored = Stored::default();
+        let mut recovered = RecoveredTablets::default();
         for ((entry, wal, compactions), db) in parts.into_iter().zip(opened) {
             let db = match db.map_err(|error| StoreError::Unavailable(error.to_string()))? {
                 Ok(db) => db,
                 Err(error) => return Err(self.opening_error(entry.id, from_slatedb(&error)).await),
             };
             let after = db.manifest().replay_after_wal_id();
-            self.books.inventory.check_flushed(folders, entry.id, after)?;
-            stored.flushed.insert(entry.id, after);
-            stored.last_lsn = stored.last_lsn.max(wal.last_lsn());
-            stored
+            self.metadata.inventory.check_flushed(folders, entry.id, after)?;
+            recovered.flushed.insert(entry.id, after);
+            recovered.last_lsn = recovered.last_lsn.max(wal.last_lsn());
+            recovered
                 .tablets
                 .push(Arc::new(self.tablet(entry, db, compactions)?));
         }
-        Ok(stored)
+        Ok(recovered)
     }
 
     /// Refuses tablets whose small documents are damaged.
@@ -165,23 +170,23 @@ impl Opener {
     }
 
     /// Has what is staged drained, and flushed in time.
-    fn drain(&self, tablets: &[Arc<Tablet>], running: &mut Running) -> Vec<Arc<Debt>> {
-        let mut debts = Vec::new();
+    fn drain(&self, tablets: &[Arc<Tablet>], running: &mut Running) -> Vec<Arc<CompactionBacklog>> {
+        let mut backlogs = Vec::new();
         for tablet in tablets {
-            let debt = Arc::new(Debt::new(self.memtable_share(), LEVEL0_MAX));
-            let drain = stage_apply::run(tablet.clone(), debt.clone());
-            running.drains.push(self.writing.handle.spawn(drain));
-            debts.push(debt);
+            let backlog = Arc::new(CompactionBacklog::new(self.memtable_share(), LEVEL0_MAX));
+            let drain = stage_apply::run(tablet.clone(), backlog.clone());
+            running.stage_appliers.push(self.writing.handle.spawn(drain));
+            backlogs.push(backlog);
             self.background.handle.spawn(flush::run(tablet.clone()));
-            self.background.handle.spawn(manifest::follow(tablet));
+            self.background.handle.spawn(manifest::track_manifest(tablet));
         }
-        debts
+        backlogs
     }
 
     fn databases(&self) -> Databases {
         Databases {
             config: self.config.clone(),
-            hooks: self.hooks.clone(),
+            model: self.model.clone(),
             clock: self.clock.clone(),
             block_cache: self.block_cache.clone(),
             metrics: self.metrics.clone(),
@@ -194,7 +199,7 @@ impl Opener {
         self,
         folders: Folders,
         lock: File,
-        router: Arc<Router>,
+        router: Arc<TabletRouter>,
         mut running: Running,
         (newest, replayed_records): ((u64, u64), u64),
     ) -> Result<Arc<Store>, StoreError> {
@@ -205,7 +210,7 @@ impl Opener {
             path: folders.log(),
             segment_bytes: config.log_segment_bytes.next_multiple_of(4096),
             fsync: config.fsync,
-            eraser: self.eraser.clone(),
+            deleter: self.deleter.clone(),
         };
         let thread = log::start(
             log.clone(),
@@ -219,8 +224,8 @@ impl Opener {
         running.log_thread = Some(thread);
         let maintenance = Arc::new(Maintenance {
             log: log.clone(),
-            inventory: self.books.inventory.clone(),
-            room: self.room,
+            inventory: self.metadata.inventory.clone(),
+            reserve: self.reserve,
             folder,
             log_max_bytes: config.log_max_bytes,
             tablets: tablets.clone(),
@@ -241,13 +246,13 @@ impl Opener {
             meta: Meta::new(
                 self.store.clone(),
                 object_store::path::Path::default(),
-                Some(self.books.inventory),
+                Some(self.metadata.inventory),
             ),
             metrics: self.metrics,
             block_cache_bytes: config.block_cache_bytes,
             store_id: self.format.store_id,
             closed: AtomicBool::new(false),
-            place: Place::Local(Box::new(Local {
+            kind: StoreKind::Local(Box::new(Local {
                 log,
                 space,
                 maintenance,
@@ -263,16 +268,16 @@ impl Opener {
         &self,
         entry: &TabletEntry,
         db: Db,
-        compactions: Arc<Compactions>,
+        compactions: Arc<CompactionState>,
     ) -> Result<Tablet, StoreError> {
         let tables = Arc::new(SsTables::new(
             entry.id,
             self.store.clone(),
             self.block_cache.clone(),
-            filters::policy(self.hooks.clone()),
+            filters::policy(self.model.clone()),
         ));
         let mut files = None;
-        tables.look(&db, |found| files = Some(found));
+        tables.refresh_files(&db, |found| files = Some(found));
         let Some(files) = files else {
             let detail = format!(
                 "tablet {} shares files with others, as only one in a bucket does",
@@ -287,14 +292,14 @@ impl Opener {
             tokens: entry.tokens,
             db,
             cache: RowCache::new(self.config.row_cache_bytes / self.format.tablets.len().max(1) as u64),
-            stage: Stage::new(tree, StageLimits::new(memtable_bytes), self.hooks.clone()),
+            stage: Stage::new(tree, StageLimits::new(memtable_bytes), self.model.clone()),
             row_cache_on: self.config.row_cache_bytes > 0,
-            hooks: self.hooks.clone(),
+            model: self.model.clone(),
             clock: self.clock.clone(),
             counters: TabletCounters::default(),
             compactions,
             scans: Scans::new(),
-            disk: Some(OnDisk {
+            disk: Some(LocalTablet {
                 tables,
                 flushes: Flushes::new(memtable_bytes),
             }),
@@ -315,7 +320,7 @@ impl Opener {
     ) -> tokio::task::JoinHandle<Result<log::replay::Replayed, StoreError>> {
         let clock = self.clock.clone();
         let path = folders.log();
-        let promised = self.books.promised();
+        let expected = self.metadata.expected();
         tokio::task::spawn_blocking(move || {
             let manifests = tablets.iter().map(|tablet| tablet.db.manifest());
             let flushed: Vec<u64> = manifests.map(|manifest| manifest.replay_after_wal_id()).collect();
@@ -328,15 +333,15 @@ impl Opener {
                         continue;
                     }
                     while !tablet.stage.wait_for_room(REPLAY_POLL)? {}
-                    if let Err(error) = tablet.apply(part) {
+                    if let Err(error) = tablet.stage_ops(part) {
                         tracing::error!(tablet = tablet.id(), lsn, %error, "other tablets are served");
                     }
                 }
                 Ok(())
             };
             let tablet_of = |token| dispatch::tablet_of(&tablets, token);
-            let replayed = log::replay::replay(&path, promised, tablets.len(), &tablet_of, &mut sink)?;
-            Folder::remove_before(&path, promised.first)?;
+            let replayed = log::replay::replay(&path, expected, tablets.len(), &tablet_of, &mut sink)?;
+            Folder::remove_before(&path, expected.first)?;
             for (tablet, flushed) in tablets.iter().zip(flushed) {
                 tablet.compactions.write_times.begin(flushed);
             }
@@ -350,7 +355,7 @@ impl Opener {
         databases: &Databases,
         entry: &TabletEntry,
         wal: TabletWal,
-        compactions: Arc<Compactions>,
+        compactions: Arc<CompactionState>,
     ) -> impl Future<Output = Result<Db, slatedb::Error>> + Send + 'static {
         let database = Database {
             id: entry.id,
@@ -361,7 +366,7 @@ impl Opener {
         };
         let settings = databases.settings(self.memtable_share());
         let databases = databases.clone();
-        let init = Init {
+        let init = TabletWalInit {
             wal,
             clock: self.clock.clone(),
         };

@@ -49,7 +49,7 @@ pub enum TableState {
 }
 
 /// The oldest timestamp, in µs, of what was written to a table and is newer than a compaction's inputs; `i64::MAX` if there is nothing.
-pub type Newer = Arc<dyn Fn(TableId) -> i64 + Send + Sync>;
+pub type MinNewerTimestamp = Arc<dyn Fn(TableId) -> i64 + Send + Sync>;
 
 /// A compaction job, as its filter is told.
 #[derive(Clone)]
@@ -57,12 +57,12 @@ pub struct CompactionContext {
     /// The caller answers [`RowFilter::needs_header`]; otherwise deletions in headers are never forgotten.
     pub forgets_headers: bool,
     pub now_s: i64,
-    pub newer: Newer,
+    pub newer: MinNewerTimestamp,
 }
 
 /// What older runs, which take no part in the compaction, may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Below {
+pub enum OlderOverlap {
     /// No older version of the entry; of a header, nothing of its partition.
     Nothing,
     /// Older versions, which the entry hides whatever they are because it is a whole value.
@@ -81,14 +81,14 @@ pub enum Decision {
 
 /// What becomes of an entry, and what is to be known of what is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verdict {
+pub struct FilterOutcome {
     pub decision: Decision,
-    /// A deletion was kept that would be forgotten with [`Below::Nothing`].
-    pub waits: bool,
+    /// A deletion was kept that would be forgotten with [`OlderOverlap::Nothing`].
+    pub purge_blocked: bool,
     /// Nothing of the entry is alive.
     pub is_dead: bool,
     /// A deletion that covers other keys was forgotten.
-    pub uncovers: bool,
+    pub purged_covering_deletion: bool,
 }
 
 /// The filter of one compaction job (or of one part of it): entries come in key order.
@@ -140,7 +140,12 @@ impl<T: FnMut(TableId) -> TableState> RowFilter<T> {
     ///
     /// # Errors
     /// [`RowError`] if key or value is corrupt.
-    pub fn filter(&mut self, key: &[u8], value: &Bytes, below: Below) -> Result<Verdict, RowError> {
+    pub fn filter(
+        &mut self,
+        key: &[u8],
+        value: &Bytes,
+        below: OlderOverlap,
+    ) -> Result<FilterOutcome, RowError> {
         let parts = split_key(key)?;
         if parts.table == ARCHIVE {
             return self.archived(&parts, value);
@@ -155,16 +160,16 @@ impl<T: FnMut(TableId) -> TableState> RowFilter<T> {
             },
         )) = &self.table
         else {
-            return Ok(Verdict::gone());
+            return Ok(FilterOutcome::gone());
         };
         let now_s = self.context.now_s;
         let mut purge = Purge {
             purges: match parts.kind {
                 // A header's deletions are about rows, which nothing hides.
-                KeyKind::Header => below == Below::Nothing && self.context.forgets_headers,
-                KeyKind::Static | KeyKind::Row => below != Below::Something,
+                KeyKind::Header => below == OlderOverlap::Nothing && self.context.forgets_headers,
+                KeyKind::Static | KeyKind::Row => below != OlderOverlap::Something,
             },
-            waits: false,
+            purge_blocked: false,
             now_s,
             before_s: now_s.saturating_sub(*purge_grace_s),
             future_us: now_s.saturating_sub(LATE_S_MAX).saturating_mul(MICROS),
@@ -179,9 +184,9 @@ impl<T: FnMut(TableId) -> TableState> RowFilter<T> {
                 Some((_, seen)) => *seen = seen.merge(&header),
                 None => self.partition = Some((parts.partition_prefix.to_vec(), header)),
             }
-            return Ok(Verdict {
-                waits: purge.waits && self.context.forgets_headers,
-                uncovers: decision != Decision::Keep,
+            return Ok(FilterOutcome {
+                purge_blocked: purge.purge_blocked && self.context.forgets_headers,
+                purged_covering_deletion: decision != Decision::Keep,
                 ..purge.verdict(decision, false)
             });
         }
@@ -193,10 +198,10 @@ impl<T: FnMut(TableId) -> TableState> RowFilter<T> {
     }
 
     /// Decides on an entry of the archive, which says nothing of what is below it.
-    fn archived(&mut self, parts: &KeyParts<'_>, value: &Bytes) -> Result<Verdict, RowError> {
+    fn archived(&mut self, parts: &KeyParts<'_>, value: &Bytes) -> Result<FilterOutcome, RowError> {
         let state = archived_table(parts).map(&mut self.tables);
         let Some(TableState::Live { late_window_s, .. }) = state else {
-            return Ok(Verdict::gone());
+            return Ok(FilterOutcome::gone());
         };
         let mut purge = Purge::at(self.context.now_s, late_window_s);
         let verdict = match parts.kind {
@@ -207,8 +212,8 @@ impl<T: FnMut(TableId) -> TableState> RowFilter<T> {
             KeyKind::Static | KeyKind::Row => purge.row(value, None, &CellRules::default())?,
         };
         // It deletes nothing where it lies, so no reader stumbles over it.
-        Ok(Verdict {
-            waits: false,
+        Ok(FilterOutcome {
+            purge_blocked: false,
             is_dead: false,
             ..verdict
         })
@@ -231,14 +236,14 @@ impl<T: FnMut(TableId) -> TableState> RowFilter<T> {
     }
 }
 
-impl Verdict {
+impl FilterOutcome {
     /// Of what belongs to a table that is gone.
-    fn gone() -> Verdict {
-        Verdict {
+    fn gone() -> FilterOutcome {
+        FilterOutcome {
             decision: Decision::Drop,
-            waits: false,
+            purge_blocked: false,
             is_dead: true,
-            uncovers: false,
+            purged_covering_deletion: false,
         }
     }
 }
@@ -249,7 +254,7 @@ struct Purge {
     /// Nothing older lies below, or it stays hidden.
     purges: bool,
     /// Something was kept only because of what is below.
-    waits: bool,
+    purge_blocked: bool,
     now_s: i64,
     /// Deletions made before are old enough.
     before_s: i64,
@@ -265,7 +270,7 @@ impl Purge {
     fn at(now_s: i64, age_s: i64) -> Purge {
         Purge {
             purges: true,
-            waits: false,
+            purge_blocked: false,
             now_s,
             before_s: now_s.saturating_sub(age_s),
             future_us: i64::MAX,
@@ -278,7 +283,7 @@ impl Purge {
         let is_old = local_deletion_s <= self.before_s
             && (timestamp_us <= self.future_us || local_deletion_s <= self.future_before_s);
         let may_go = is_old && timestamp_us < self.newer_us;
-        self.waits |= may_go && !self.purges;
+        self.purge_blocked |= may_go && !self.purges;
         may_go && self.purges
     }
 
@@ -305,7 +310,7 @@ impl Purge {
         value: &Bytes,
         shadow: Option<Deletion>,
         rules: &CellRules,
-    ) -> Result<Verdict, RowError> {
+    ) -> Result<FilterOutcome, RowError> {
         let row = Packed::parse(value)?;
         // A row deletion that the header's supersedes is of no more use.
         let deletion = row
@@ -378,12 +383,12 @@ impl Purge {
         Ok(self.verdict(decision, is_alive))
     }
 
-    fn verdict(&self, decision: Decision, is_alive: bool) -> Verdict {
-        Verdict {
+    fn verdict(&self, decision: Decision, is_alive: bool) -> FilterOutcome {
+        FilterOutcome {
             decision,
-            waits: self.waits,
+            purge_blocked: self.purge_blocked,
             is_dead: !is_alive,
-            uncovers: false,
+            purged_covering_deletion: false,
         }
     }
 
@@ -418,5 +423,5 @@ impl Purge {
 }
 
 #[cfg(test)]
-#[path = "compact_tests.rs"]
+#[path = "compaction_filter_tests.rs"]
 mod compact_tests;

@@ -43,8 +43,8 @@ fn now() -> CompactionContext {
     context(100)
 }
 
-const LAST: Below = Below::Nothing;
-const UPPER: Below = Below::Something;
+const LAST: OlderOverlap = OlderOverlap::Nothing;
+const UPPER: OlderOverlap = OlderOverlap::Something;
 
 fn deletion(timestamp_us: i64, local_deletion_s: i64) -> Deletion {
     Deletion {
@@ -59,13 +59,13 @@ fn row_with(cell: Cell) -> Bytes {
     builder.build()
 }
 
-fn verdict(below: Below, value: &Bytes) -> Verdict {
+fn verdict(below: OlderOverlap, value: &Bytes) -> FilterOutcome {
     RowFilter::new(now(), live_table)
         .filter(&row_key(TABLE, 1, b"p", b"c"), value, below)
         .unwrap()
 }
 
-fn decide(below: Below, value: &Bytes) -> Decision {
+fn decide(below: OlderOverlap, value: &Bytes) -> Decision {
     verdict(below, value).decision
 }
 
@@ -100,7 +100,7 @@ fn tombstones_stay_while_something_newer_may_be_shadowed() {
             let mut filter = RowFilter::new(beside.clone(), live_table);
             let verdict = filter.filter(&key, value, LAST).unwrap();
             assert_eq!(verdict.decision == Decision::Keep, is_kept);
-            assert!(!verdict.waits, "no older run could tell more");
+            assert!(!verdict.purge_blocked, "no older run could tell more");
         }
     }
 }
@@ -138,23 +138,23 @@ fn tombstones_last_for_the_grace() {
     let key = row_key(TABLE, 1, b"p", b"c");
     let young = filter_with(now(), state).filter(&key, &tombstone, LAST).unwrap();
     assert_eq!(young.decision, Decision::Keep);
-    assert!(!young.waits && young.is_dead);
+    assert!(!young.purge_blocked && young.is_dead);
 }
 
 #[test]
 fn what_waits_for_older_runs_is_told() {
     let tombstone = row_with(Cell::tombstone(5, 90));
-    assert!(verdict(UPPER, &tombstone).waits);
-    assert!(!verdict(LAST, &tombstone).waits);
-    assert_eq!(decide(Below::Hidden, &tombstone), Decision::Drop);
+    assert!(verdict(UPPER, &tombstone).purge_blocked);
+    assert!(!verdict(LAST, &tombstone).purge_blocked);
+    assert_eq!(decide(OlderOverlap::Hidden, &tombstone), Decision::Drop);
     let live = verdict(UPPER, &row_with(Cell::live(5, "v")));
-    assert!(!live.waits && !live.is_dead);
+    assert!(!live.purge_blocked && !live.is_dead);
     let key = header_key(TABLE, 1, b"p");
     let header = PartitionHeader::deleting_partition(deletion(5, 10)).encode();
     let hidden = RowFilter::new(now(), live_table)
-        .filter(&key, &header, Below::Hidden)
+        .filter(&key, &header, OlderOverlap::Hidden)
         .unwrap();
-    assert!(hidden.waits && hidden.decision == Decision::Keep);
+    assert!(hidden.purge_blocked && hidden.decision == Decision::Keep);
 }
 
 #[test]
@@ -256,7 +256,7 @@ fn headers_cover_rows_and_are_forgotten_with_them() {
     let kept = filter
         .filter(&header_key(TABLE, 1, b"p"), &header.encode(), LAST)
         .unwrap();
-    assert!(kept.decision == Decision::Keep && !kept.waits);
+    assert!(kept.decision == Decision::Keep && !kept.purge_blocked);
 }
 
 #[test]
@@ -358,15 +358,15 @@ fn view(runs: &[Run], now_s: i64) -> Vec<(Bytes, Row)> {
 }
 
 /// What older runs may have of a key, or of a header's partition.
-fn below(older: &[Run], key: &Bytes, is_whole: bool) -> Below {
+fn below(older: &[Run], key: &Bytes, is_whole: bool) -> OlderOverlap {
     let is_there = match kind_of(key) {
         KeyKind::Header => older.iter().any(|run| !run.is_empty()),
         _ => older.iter().any(|run| run.contains_key(key)),
     };
     match (is_there, is_whole) {
-        (false, _) => Below::Nothing,
-        (true, true) => Below::Hidden,
-        (true, false) => Below::Something,
+        (false, _) => OlderOverlap::Nothing,
+        (true, true) => OlderOverlap::Hidden,
+        (true, false) => OlderOverlap::Something,
     }
 }
 
@@ -409,7 +409,7 @@ fn compact(runs: &mut Vec<Run>, from: usize, to: usize, cuts: &[usize], now_s: i
                 let value = Some(value);
                 output.insert(key, Entry { value, ..entry });
             }
-            Decision::Drop if below == Below::Hidden => {
+            Decision::Drop if below == OlderOverlap::Hidden => {
                 output.insert(key, Entry { value: None, ..entry });
             }
             Decision::Drop => {}
