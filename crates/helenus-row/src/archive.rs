@@ -1,12 +1,12 @@
-//! The tombstone archive: a copy of each tombstone, kept apart from the rows for as long as writes may arrive late.
+//! The tombstone archive: a copy of each tombstone, kept apart from the rows for late writes.
 //!
-//! A compaction forgets a tombstone as soon as nothing is left that it shadows. A write that arrives afterwards, older than the
-//! tombstone (a retry, a replay with `USING TIMESTAMP`, a client whose clock is slow), must still find it. So a flush writes the
-//! tombstones of each row a second time, under a key of the archive; a late write looks there, and takes along what it finds. Reads never
-//! go there. [`crate::compact`] forgets what is older than the table's window.
+//! A compaction purges a tombstone as soon as nothing is left that it shadows. A write that arrives later and is older than the tombstone (a
+//! retry, a replay with `USING TIMESTAMP`, a client with a slow clock) must still be shadowed. So a flush writes the tombstones of each row a
+//! second time, under a key of the archive; a late write is merged with the tombstones that it finds there. Reads never use the archive.
+//! [`crate::compaction_filter`] purges entries older than the table's window.
 //!
-//! An archive key is a row's key in a table of its own ([`ARCHIVE`]), in which the partition key begins with the number of the table that
-//! the row is in: tokens, partition prefixes and merges are those of any key.
+//! An archive key is the row's key in a table of its own ([`ARCHIVE`]), in which the partition key begins with the number of the row's
+//! table. Tokens, partition prefixes and merges are those of any key.
 
 use bytes::Bytes;
 
@@ -111,7 +111,7 @@ pub fn under_tombstones(
     Ok(under)
 }
 
-/// The oldest timestamp of what a deletion could shadow in a value; `None` if there is nothing of that.
+/// The oldest timestamp in a value that a deletion could shadow; `None` if there is none.
 ///
 /// # Errors
 /// [`RowError`] if the value is corrupt.
@@ -189,7 +189,7 @@ struct RowTombstones {
     writer: RowWriter,
 }
 
-/// A cell whose value nobody will read.
+/// A cell whose value is never read.
 pub(crate) fn without_value(cell: CellRef<'_>) -> CellRef<'_> {
     CellRef { value: &[], ..cell }
 }

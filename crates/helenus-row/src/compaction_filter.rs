@@ -1,19 +1,19 @@
-//! What a compaction may forget.
+//! Decides which entries a compaction purges.
 //!
-//! Rows that a partition's deletions cover go whenever the filter has seen the header, in any compaction: the header, which is
-//! merged on, keeps shadowing what lies elsewhere. Expired cells lose their values. Where nothing older lies below, at the last run
-//! or because the runs below never had the row, tombstones and deletions go too. A header's go where nothing of its partition is below.
+//! Rows that a deletion of their partition covers are dropped whenever the filter has seen the header, in any compaction: the header is kept
+//! and shadows their remains elsewhere. Expired cells lose their values. Tombstones and deletions are purged where no older version lies
+//! below: at the last run, or where the older runs never had the row. The deletions of a header are purged where nothing of its partition
+//! lies below.
 //!
-//! What a tombstone shadows may also lie in what is newer than the job's inputs, since clients choose timestamps: in memory, in the log,
-//! in younger files. So a tombstone is kept while something of its table there is not newer than it
-//! ([`CompactionContext::newer`]). Writes that come later find it in the archive ([`crate::archive`]); those that are too young to look there
-//! are newer than any tombstone that goes, as one that lies in the future stays for as long as the archive would have it.
+//! Clients choose timestamps, so a tombstone may also shadow data that is newer than the inputs of the job: in memory, in the log, in
+//! younger files. A tombstone is therefore kept unless all such data of its table is newer than it ([`CompactionContext::newer`]). Later
+//! writes find it in the archive ([`crate::archive`]). Writes that are too recent to look there are newer than any purged tombstone, since a
+//! tombstone whose timestamp lies in the future is kept as long as its archived copy.
 //!
-//! The header comes before the rows that it covers, so when it is forgotten the same compaction removes those
-//! rows: they are in its inputs, as nothing older lies outside of them. But a job may be split into ranges, or resumed after a
-//! crash, in the middle of a partition, by a filter that has not seen the header. Such a filter asks for it
-//! ([`RowFilter::needs_header`]); the tablet's current state still has it, because a job's outputs replace its
-//! inputs only when all of it is done.
+//! The header precedes the rows that it covers. A compaction that purges it removes those rows as well: they are in its inputs, as nothing
+//! older lies elsewhere. But a job may be split into ranges, or resumed after a crash, in the middle of a partition, with a filter that has
+//! not seen the header. Such a filter requests it ([`RowFilter::needs_header`]); the current state of the tablet still has it, because the
+//! outputs of a job replace its inputs only when the whole job is complete.
 
 use std::sync::Arc;
 
@@ -32,14 +32,14 @@ const MICROS: i64 = 1_000_000;
 /// lie further back than a shorter time, so none that does not look is older than a tombstone that was forgotten.
 const LATE_S_MAX: i64 = 5;
 
-/// What is known of a table when a compaction meets its keys.
+/// The state of a table, by which a compaction treats its keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TableState {
     Live {
         /// Tombstones younger than this are kept whatever is below, so that a write which is still under way with an older
         /// timestamp stays deleted.
         purge_grace_s: i64,
-        /// For so long a write that arrives late finds what is older than a tombstone deleted: the archive keeps tombstones until then.
+        /// How long the archive keeps tombstones for late writes.
         late_window_s: i64,
         /// Which cells are never read again, and which count as one.
         rules: CellRules,
@@ -48,7 +48,7 @@ pub enum TableState {
     Gone,
 }
 
-/// The oldest timestamp, in µs, of what was written to a table and is newer than a compaction's inputs; `i64::MAX` if there is nothing.
+/// The oldest timestamp, in µs, of a table's data that is newer than a compaction's inputs; `i64::MAX` if there is none.
 pub type MinNewerTimestamp = Arc<dyn Fn(TableId) -> i64 + Send + Sync>;
 
 /// A compaction job, as its filter is told.
@@ -60,7 +60,7 @@ pub struct CompactionContext {
     pub newer: MinNewerTimestamp,
 }
 
-/// What older runs, which take no part in the compaction, may hold.
+/// The overlap of an entry with older runs, which take no part in the compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OlderOverlap {
     /// No older version of the entry; of a header, nothing of its partition.
@@ -71,7 +71,7 @@ pub enum OlderOverlap {
     Something,
 }
 
-/// What becomes of an entry.
+/// The decision on an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
     Keep,
@@ -79,15 +79,15 @@ pub enum Decision {
     Replace(Bytes),
 }
 
-/// What becomes of an entry, and what is to be known of what is kept.
+/// The decision on an entry, with its properties.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FilterOutcome {
     pub decision: Decision,
-    /// A deletion was kept that would be forgotten with [`OlderOverlap::Nothing`].
+    /// A deletion was kept that would be purged with [`OlderOverlap::Nothing`].
     pub purge_blocked: bool,
-    /// Nothing of the entry is alive.
+    /// The entry has no live cells.
     pub is_dead: bool,
-    /// A deletion that covers other keys was forgotten.
+    /// A deletion that covers other keys was purged.
     pub purged_covering_deletion: bool,
 }
 
@@ -136,7 +136,7 @@ impl<T: FnMut(TableId) -> TableState> RowFilter<T> {
         Ok(())
     }
 
-    /// Decides on one entry, a merge operand or a whole value. May be asked again when more is known of what is below.
+    /// Decides on one entry, a merge operand or a whole value. May be called again when more is known of the overlap.
     ///
     /// # Errors
     /// [`RowError`] if key or value is corrupt.
@@ -197,7 +197,7 @@ impl<T: FnMut(TableId) -> TableState> RowFilter<T> {
         purge.row(value, shadow, rules)
     }
 
-    /// Decides on an entry of the archive, which says nothing of what is below it.
+    /// Decides on an entry of the archive, which has no effect on older runs.
     fn archived(&mut self, parts: &KeyParts<'_>, value: &Bytes) -> Result<FilterOutcome, RowError> {
         let state = archived_table(parts).map(&mut self.tables);
         let Some(TableState::Live { late_window_s, .. }) = state else {
@@ -237,7 +237,7 @@ impl<T: FnMut(TableId) -> TableState> RowFilter<T> {
 }
 
 impl FilterOutcome {
-    /// Of what belongs to a table that is gone.
+    /// The decision on entries of a dropped table.
     fn gone() -> FilterOutcome {
         FilterOutcome {
             decision: Decision::Drop,
@@ -248,12 +248,12 @@ impl FilterOutcome {
     }
 }
 
-/// When what is dead may be forgotten.
+/// The conditions for purging dead data.
 #[derive(Clone, Copy, Debug)]
 struct Purge {
     /// Nothing older lies below, or it stays hidden.
     purges: bool,
-    /// Something was kept only because of what is below.
+    /// Data was kept only because of the overlap with older runs.
     purge_blocked: bool,
     now_s: i64,
     /// Deletions made before are old enough.
@@ -261,12 +261,12 @@ struct Purge {
     /// Deletions of what is written with later timestamps than this are old enough only if they were made before `future_before_s`.
     future_us: i64,
     future_before_s: i64,
-    /// What is newer than the compaction's inputs has nothing older than this.
+    /// Data newer than the compaction's inputs is not older than this.
     newer_us: i64,
 }
 
 impl Purge {
-    /// Forgets what was made longer ago than `age_s`.
+    /// Purges tombstones that were made longer ago than `age_s`.
     fn at(now_s: i64, age_s: i64) -> Purge {
         Purge {
             purges: true,
@@ -348,7 +348,7 @@ impl Purge {
                             elements.push((path, cell));
                         }
                     }
-                    // A tombstone that is forgotten must not leave what it deletes.
+                    // A purged tombstone must not leave the data that it deletes.
                     if let Some(path_type) = rules.alike(id) {
                         merge_alike(path_type, &mut elements);
                     }
@@ -399,7 +399,7 @@ impl Purge {
             .is_some_and(|expiry| self.forgets_expired(liveness.timestamp_us, expiry))
     }
 
-    /// What has expired is as old as the write that said so (`AbstractCell.purge`).
+    /// An expired cell is as old as the write that set its expiry (`AbstractCell.purge`).
     fn forgets_expired(&mut self, timestamp_us: i64, expiry: Expiry) -> bool {
         expiry.expires_at_s <= self.now_s
             && self.forgets(

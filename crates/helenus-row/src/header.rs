@@ -1,4 +1,4 @@
-//! The partition header: the deletions that reach beyond one row.
+//! The partition header: the deletions that cover more than one row.
 
 use bytes::Bytes;
 
@@ -20,7 +20,7 @@ pub struct RangeTombstone {
     pub deletion: Deletion,
 }
 
-/// What the header key of a partition holds: a merge operand and a stored value alike.
+/// The value at the header key of a partition, both as merge operand and as stored value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PartitionHeader {
     /// Deletes the whole partition, static row included.

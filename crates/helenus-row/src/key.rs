@@ -30,7 +30,7 @@ const PARTITION_KEY_LEN_MAX: usize = 65535;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TableId(pub u32);
 
-/// What a key stands for within its partition; the discriminants are stored.
+/// The kind of an entry within its partition; the discriminants are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum KeyKind {
@@ -57,7 +57,7 @@ pub struct KeyRef<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyParts<'a> {
     pub table: TableId,
-    /// Everything up to the kind: what [`partition_prefix`] gives.
+    /// Everything up to the kind, as [`partition_prefix`] gives it.
     pub partition_prefix: &'a [u8],
     pub kind: KeyKind,
     pub clustering: &'a [u8],

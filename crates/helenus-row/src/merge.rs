@@ -1,8 +1,8 @@
-//! Cassandra's reconcile rules, on packed values (`org.apache.cassandra.db.rows.{Cells, Row.Merger}`,
-//! `LivenessInfo.supersedes`, `DeletionTime.supersedes`).
+//! Cassandra's reconcile rules, on packed values (`org.apache.cassandra.db.rows.{Cells, Row.Merger}`, `LivenessInfo.supersedes`,
+//! `DeletionTime.supersedes`).
 //!
-//! Each rule is a total order of which the greatest is kept, and a deletion shadows by timestamp alone, which every order looks
-//! at first. That makes the merge associative, commutative and idempotent.
+//! Each rule is a total order whose maximum is kept. A deletion shadows by timestamp alone, which every order compares first. The merge is
+//! therefore associative, commutative and idempotent.
 
 use std::cmp::Ordering;
 

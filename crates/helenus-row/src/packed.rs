@@ -1,7 +1,7 @@
 //! Packed rows: their bytes, written in one pass and read in place. `docs/data-layout.md` gives the layout.
 //!
-//! Times are stored relative to the row's *base*, so that a row which was written by one INSERT pays for its timestamp and TTL
-//! once: the base is the liveness, else the first column's timestamp, else the row deletion's.
+//! Times are stored relative to the row's *base*, so that a row written by one INSERT stores its timestamp and TTL once. The base is the
+//! liveness, else the timestamp of the first column, else that of the row deletion.
 
 mod parts;
 mod write;
@@ -36,7 +36,7 @@ struct Head {
     columns_at: usize,
 }
 
-/// A packed row in borrowed bytes: what merges work on.
+/// A packed row in borrowed bytes, the input of merges.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Packed<'a> {
     bytes: &'a [u8],

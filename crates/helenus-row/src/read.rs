@@ -1,4 +1,4 @@
-//! What a SELECT sees of a packed row.
+//! The live part of a packed row, as a SELECT reads it.
 
 use std::cmp::Ordering;
 
@@ -12,7 +12,7 @@ use crate::merge::reconcile_cells;
 use crate::packed::{CellRef, ColumnRef, ComplexRef, RowRef};
 use crate::row::{CellRules, ColumnId, Deletion, Liveness};
 
-/// A row as it is at one moment: only what is alive.
+/// The live part of a row at one moment.
 #[derive(Clone, Debug)]
 pub struct LiveRow<'a> {
     /// The row's liveness, if it is (still) alive through it.

@@ -1,8 +1,7 @@
-//! Rows as plain data: what a write is made of, before it is packed.
+//! Rows as plain data, before they are packed.
 //!
-//! The names and the rules follow `org.apache.cassandra.db.{LivenessInfo, DeletionTime}` and
-//! `org.apache.cassandra.db.rows.*`. Timestamps are the client's, in microseconds; deletion and
-//! expiration times are the server's clock, in seconds since 1970.
+//! The names and the rules follow `org.apache.cassandra.db.{LivenessInfo, DeletionTime}` and `org.apache.cassandra.db.rows.*`. Timestamps are
+//! the client's, in microseconds; deletion and expiration times are the server's clock, in seconds since 1970.
 
 use std::sync::Arc;
 
@@ -55,7 +54,7 @@ impl Deletion {
     }
 }
 
-/// What a table's definition says of its cells, beyond their bytes. Of most tables nothing.
+/// Properties of cells that follow from the table's definition, not from their bytes. Most tables have none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CellRules {
     /// Columns that were dropped, each with a time in µs: its cells up to then are gone.
@@ -80,7 +79,7 @@ impl CellRules {
         columns.find(|(id, _)| *id == column).map(|(_, ty)| ty)
     }
 
-    /// What shadows a cell of the column, given what shadows the row.
+    /// The deletion that shadows a cell of the column, given that which shadows the row.
     pub fn over(&self, column: ColumnId, shadow: Option<Deletion>) -> Option<Deletion> {
         let Some(columns) = &self.dropped else {
             return shadow;
@@ -103,7 +102,7 @@ impl Liveness {
     }
 }
 
-/// What a cell is, besides its bytes.
+/// The kind of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CellKind {
     Live,
@@ -194,7 +193,7 @@ pub struct ExactClustering {
     pub components: Vec<Bytes>,
 }
 
-/// A row, or a part of one: what one write says, or what all writes so far amount to.
+/// A row or a part of one: the effect of one write, or of all writes so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Row {
     pub liveness: Option<Liveness>,
@@ -277,7 +276,7 @@ impl Row {
     }
 }
 
-/// Gathers what one write says of one row, in any order; what is said twice is reconciled.
+/// Collects the changes of one write to one row, in any order; repeated changes are reconciled.
 #[derive(Clone, Debug, Default)]
 pub struct RowBuilder {
     row: Row,

@@ -1,4 +1,4 @@
-//! The checksum of all files and objects that have one.
+//! CRC-32C, the checksum of all files and objects.
 
 /// CRC-32C (Castagnoli).
 pub fn crc32c(bytes: &[u8]) -> u32 {

@@ -1,4 +1,4 @@
-//! What rows mean: merge and compaction, passed in by the floors above, and their adapters to SlateDB.
+//! Merge and purge of rows, supplied by the crates above ([`DataModel`]), and the adapters to SlateDB.
 
 use std::sync::Arc;
 
@@ -116,22 +116,22 @@ pub type MinNewerTimestamp = Arc<dyn Fn(u32) -> i64 + Send + Sync>;
 pub struct CompactionContext {
     /// Wall-clock time of the compaction, in ms.
     pub now_ms: i64,
-    /// A tombstone that is not older than that may not be forgotten.
+    /// A tombstone that is not older than this must be kept.
     pub newer: MinNewerTimestamp,
 }
 
-/// What lies below an entry, in runs that do not take part in the compaction.
+/// The overlap of an entry with older runs that do not take part in the compaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OlderOverlap {
-    /// Nothing that the entry could be about.
+    /// No older version of the entry or of the rows that it deletes.
     Nothing,
-    /// Perhaps older versions of the entry, which it hides whatever they are. What else it is about may be there too.
+    /// Possibly older versions of the entry, all of which it hides. Rows that it deletes may be there too.
     Hidden,
-    /// Perhaps older versions of it, or of what it deletes.
+    /// Possibly older versions of the entry, or of the rows that it deletes.
     Something,
 }
 
-/// What becomes of an entry in a compaction.
+/// The decision on an entry of a compaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
     Keep,
@@ -140,15 +140,15 @@ pub enum Decision {
     Replace(Bytes),
 }
 
-/// A decision on an entry, and what is to be known of it.
+/// The decision on an entry, with its properties.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilterOutcome {
     pub decision: Decision,
-    /// Some of it would be forgotten if nothing were below.
+    /// Part of the entry would be purged if the older runs had no overlap.
     pub purge_blocked: bool,
-    /// Nothing of it is alive.
+    /// The entry has no live cells.
     pub is_dead: bool,
-    /// A deletion that covers other keys of its partition was forgotten.
+    /// A deletion that covers other keys of its partition was purged.
     pub purged_covering_deletion: bool,
 }
 

@@ -1,9 +1,9 @@
-//! Which threads go ahead of which.
+//! Scheduling priorities of threads.
 //!
-//! Linux lets a running thread finish its slice, some 3 ms if nobody says otherwise, whoever wakes up meanwhile, unless that one's own
-//! slice is shorter. On a few cores that is the tail of all latencies: the log's thread, and the kernel's that hands its writes to the
-//! disk, wait for a slice of whoever happens to run. So the threads say how long theirs are. Asking for one needs no privilege;
-//! kernels before 6.12 know none and go by niceness alone.
+//! Linux lets a running thread finish its time slice, some 3 ms by default, before a thread that wakes up meanwhile, unless the slice of the
+//! latter is shorter. On a few cores this determines the tail latency: the log thread, and the kernel thread that hands its writes to the
+//! disk, wait for the slice of a running thread. So each thread requests a slice of suitable length. That needs no privilege; kernels before
+//! 6.12 have no such request and use niceness alone.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! The writes that a store takes.
+//! Operations and batches of writes.
 
 use std::any::Any;
 use std::sync::Arc;

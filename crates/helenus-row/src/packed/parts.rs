@@ -1,4 +1,4 @@
-//! The pieces of a packed row's bytes: flags, times relative to the row's base, cells.
+//! The parts of a packed row: flags, times relative to the row's base, cells.
 
 use super::CellRef;
 use crate::error::RowError;
@@ -30,7 +30,7 @@ pub(super) const CELL_FLAGS: u8 = KIND_MASK | OWN_TIMESTAMP | OWN_EXPIRY | COMPL
 
 pub(super) const MICROS: i64 = 1_000_000;
 
-/// What the times of a row are relative to.
+/// The base to which the times of a row are relative.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TimeBase {
     pub(crate) timestamp_us: i64,

@@ -1,4 +1,4 @@
-//! Writes packed rows.
+//! The writer of packed rows.
 
 use bytes::Bytes;
 

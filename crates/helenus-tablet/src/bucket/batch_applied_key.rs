@@ -1,5 +1,5 @@
-//! What tells that a tablet has its part of a batch over several tablets: an empty value beside the rows, until the batch's object is
-//! gone.
+//! The key that records that a tablet has applied its part of a cross-tablet batch. It has an empty value, lies beside the rows, and is
+//! removed after the batch's object has been deleted.
 
 use bytes::Bytes;
 use uuid::Uuid;

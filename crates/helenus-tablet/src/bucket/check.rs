@@ -1,4 +1,4 @@
-//! Finds out at the start whether a bucket can carry a store, and says in words what is wrong if not.
+//! Checks when a store is opened that its bucket supports conditional writes, and explains errors of the first requests.
 
 use std::future::Future;
 use std::time::Duration;
@@ -17,7 +17,7 @@ pub(crate) async fn check(bucket: &Bucket) -> Result<(), StoreError> {
     let path = Path::from(format!("checks/{}", uuid::Uuid::new_v4()));
     let created = match put(bucket, &path, PutMode::Create).await? {
         Put::Done(created) => created,
-        Put::Refused => return Err(refuse(bucket, "it refused to create an object of a new name")),
+        Put::Refused(error) => return Err(explain(bucket, &error)),
     };
     let result = async {
         creates_once(bucket, &path).await?;
@@ -35,7 +35,7 @@ pub(crate) async fn check(bucket: &Bucket) -> Result<(), StoreError> {
 
 async fn creates_once(bucket: &Bucket, path: &Path) -> Result<(), StoreError> {
     match put(bucket, path, PutMode::Create).await? {
-        Put::Refused => Ok(()),
+        Put::Refused(_) => Ok(()),
         Put::Done(_) => Err(unfit(
             bucket,
             "If-None-Match: it created an object that was there already",
@@ -56,7 +56,7 @@ async fn replaces_on_condition(
         version: created.version.as_ref().map(|_| "1".into()),
     };
     match put(bucket, path, PutMode::Update(wrong)).await? {
-        Put::Refused => {}
+        Put::Refused(_) => {}
         Put::Done(_) => {
             return Err(unfit(
                 bucket,
@@ -66,7 +66,7 @@ async fn replaces_on_condition(
     }
     match put(bucket, path, PutMode::Update(created)).await? {
         Put::Done(_) => Ok(()),
-        Put::Refused => Err(unfit(
+        Put::Refused(_) => Err(unfit(
             bucket,
             "If-Match: it refused a replacement although the condition held",
         )),
@@ -77,7 +77,7 @@ async fn replaces_on_condition(
 enum Put {
     Done(UpdateVersion),
     /// The condition did not hold.
-    Refused,
+    Refused(Error),
 }
 
 async fn put(bucket: &Bucket, path: &Path, mode: PutMode) -> Result<Put, StoreError> {
@@ -88,7 +88,7 @@ async fn put(bucket: &Bucket, path: &Path, mode: PutMode) -> Result<Put, StoreEr
     let payload = PutPayload::from_static(b"helenus");
     match patiently(bucket, bucket.store.put_opts(path, payload, options)).await? {
         Ok(result) => Ok(Put::Done(result.into())),
-        Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => Ok(Put::Refused),
+        Err(error @ (Error::AlreadyExists { .. } | Error::Precondition { .. })) => Ok(Put::Refused(error)),
         Err(error) => Err(explain(bucket, &error)),
     }
 }

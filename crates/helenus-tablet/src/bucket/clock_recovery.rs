@@ -1,7 +1,7 @@
-//! How far the clock of a tablet's former owner had come.
+//! Raises a node's store clock to the last timestamp of a tablet's former owner.
 //!
-//! SlateDB stamps what it stores and refuses to go back in time. Nodes' clocks differ, so a tablet's new owner holds its own at the
-//! last stamp that it finds, in the manifest or in the newest object of the log.
+//! SlateDB stamps its entries and refuses timestamps that go back. Clocks of nodes differ. The new owner of a tablet therefore raises its
+//! clock to the last timestamp in the manifest or in the newest object of the log.
 
 use std::sync::Arc;
 

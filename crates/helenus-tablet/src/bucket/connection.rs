@@ -1,4 +1,4 @@
-//! The object store that a URL names, with settings and credentials from the environment.
+//! Connects to the object store that a URL names, with settings and credentials from the environment.
 
 use std::path::Path as FilePath;
 use std::sync::{Arc, LazyLock};

@@ -1,4 +1,4 @@
-//! The object that makes a bucket a store.
+//! The object `FORMAT`, which makes a bucket a store.
 
 use object_store::path::Path;
 use object_store::{Error, ObjectStore, ObjectStoreExt, PutMode, PutOptions};

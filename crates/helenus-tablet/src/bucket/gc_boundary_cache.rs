@@ -1,10 +1,12 @@
-//! SlateDB asks after each look at a manifest, and after each change, whether its garbage collector has gone past it: `gc/<kind>.boundary`.
-//! That is half of what opening a tablet asks of the bucket, and of what a tablet at rest does.
+//! A short-lived cache of the boundaries of SlateDB's garbage collector (`gc/<kind>.boundary`).
 //!
-//! What was found is good for [`BOUNDARY_TTL`]. The boundary protects against a writer that slept so long that numbers which it takes for free
-//! were used and deleted. Only what has been there for [`DOCUMENTS`]' `min_age` is deleted, which is far longer; so a number that was free at a
-//! look within the last [`BOUNDARY_TTL`] is beyond every boundary that can have been written until now, if the node's clock and the bucket's differ by
-//! less than the difference.
+//! SlateDB reads the boundary after each look at a manifest and after each change of it. These reads are half of the requests of opening a
+//! tablet, and of a tablet at rest.
+//!
+//! A boundary is cached for [`BOUNDARY_TTL`]. It protects against a writer that was suspended until numbers which it takes for free had been
+//! used and deleted. Only objects older than the `min_age` of [`DOCUMENTS`] are deleted, which is far longer than [`BOUNDARY_TTL`]. A number
+//! that was free at a look within the last [`BOUNDARY_TTL`] is therefore beyond every boundary that can have been written since, provided
+//! that the clocks of node and bucket differ by less than the difference of the two times.
 
 use std::time::Duration;
 
@@ -21,7 +23,7 @@ use parking_lot::Mutex;
 use crate::metadata::slatedb_layout::DOCUMENTS;
 use crate::metadata::slatedb_layout::tablet_path;
 
-/// How long a boundary that was read is taken for what is there.
+/// How long a boundary stays cached.
 const BOUNDARY_TTL: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Clone)]
@@ -30,11 +32,11 @@ enum CachedObject {
     Object(ObjectMeta, Bytes),
 }
 
-/// The boundaries of one tablet that were read of late.
+/// The recently read boundaries of one tablet.
 #[derive(Debug, Default)]
 pub(crate) struct GcBoundaryCache(Mutex<HashMap<Path, (Duration, CachedObject)>>);
 
-/// Time that goes on while the machine is suspended: what was read before that is old.
+/// A clock that advances while the machine is suspended, so that boundaries read before are stale.
 fn since_boot() -> Duration {
     #[cfg(target_os = "linux")]
     let id = rustix::time::ClockId::Boottime;

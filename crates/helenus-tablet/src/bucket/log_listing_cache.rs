@@ -1,8 +1,8 @@
-//! What is known of a tablet's log while the tablet is opened, so that the bucket is asked for each thing once.
+//! A cache of the listing and of the newest objects of a tablet's log while the tablet is opened, so that each is requested once.
 //!
-//! SlateDB looks for the end of the log by HEADs, eight at a time and then one after the other, and asks for each object's size before it
-//! reads it. One listing answers all that. It is no older than the first of those HEADs, and a number that turns out to be taken
-//! after all is refused by the PUT of the fence, as it would be without a listing.
+//! SlateDB searches the end of the log by HEAD requests, eight at a time and then one by one, and requests the size of each object before
+//! reading it. One listing answers all of these. It is no older than the first of those HEADs. A number that has been taken since is refused
+//! by the PUT of the fence, as without a listing.
 
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt};

@@ -1,8 +1,9 @@
-//! A log that lies apart from the data of its store: in another bucket, which may be faster and dearer, or in a folder that all nodes share.
+//! A log that lies apart from the data of its store: in another bucket, which may be faster and more expensive, or in a folder that all
+//! nodes share.
 //!
-//! A store has one from its beginning or never, and `FORMAT` says so: opened without it, what was acknowledged and not yet flushed would
-//! be missing. That it is the right one is told by the object `<store id>/LOG` in it, which is written before `FORMAT`: a folder of that name on another
-//! machine is empty, and another bucket has another store's.
+//! A store has a separate log from its creation or never, and `FORMAT` records it: opened without it, the store would lack the acknowledged
+//! writes that are not flushed. The object `<store id>/LOG`, written before `FORMAT`, identifies the log: a folder of the same name on
+//! another machine is empty, and another bucket has the object of another store.
 
 use std::sync::Arc;
 

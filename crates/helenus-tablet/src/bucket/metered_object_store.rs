@@ -1,4 +1,4 @@
-//! What is asked of a bucket, counted: requests cost money, and bytes time.
+//! An object store that counts its requests and bytes, since requests cost money and bytes time.
 
 use std::fmt;
 use std::ops::Range;
@@ -137,7 +137,7 @@ impl ObjectStore for MeteredObjectStore {
         let kind = if head { "HEAD" } else { "GET" };
         trace(kind, location, began, result.as_ref().err());
         let bytes = match &result {
-            // What its reader leaves unread is counted too.
+            // Bytes that the reader leaves unread are counted too.
             Ok(got) if !head => got.range.end.saturating_sub(got.range.start),
             _ => 0,
         };

@@ -1,7 +1,7 @@
-//! Makes a store of its own of the copy of a store in a bucket.
+//! Turns the copy of a store in a bucket into a store of its own (`helenus adopt`).
 //!
-//! What the copy says of the nodes of the store that it was made of is the caller's to change, before [`CopyRestore::finish`] gives
-//! the copy its identity and its place: an adoption that is cut short leaves a copy, which is refused, and can be begun again.
+//! The caller changes the documents of the copy that name the nodes of the original, and then [`CopyRestore::finish`] writes the copy's
+//! identity and location. An interrupted restore leaves a copy, which no node opens, and can be repeated.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ pub struct CopyRestore {
 }
 
 impl CopyRestore {
-    /// Looks at the store; nothing is written but what shows that the bucket can be written to.
+    /// Checks the store; writes only the test object of the bucket check.
     ///
     /// # Errors
     /// There is no store, or its log is not there or is still another store's.
@@ -60,12 +60,12 @@ impl CopyRestore {
         })
     }
 
-    /// What the store is to be known by.
+    /// The new identity of the store.
     pub fn identity(&self) -> Uuid {
         self.identity
     }
 
-    /// The names of the documents that begin with `prefix`, with what differs after every write of each.
+    /// The names of the documents that begin with `prefix`, each with a stamp that changes with every write.
     pub async fn documents(&self, prefix: &str) -> Result<BTreeMap<String, String>, StoreError> {
         let folder = Path::from("meta");
         let list = self.bucket.store.list(Some(&folder)).try_collect::<Vec<_>>();

@@ -1,10 +1,10 @@
-//! What a store in a bucket is, and where: so that a copy of its objects is told from the store.
+//! The identity of a store in a bucket and its recorded location, by which a copy of its objects is detected.
 //!
-//! The object `PLACE` holds the store's *identity*, a random id, and what binds it: the bucket, the prefix, and when the object
-//! that makes it a store was written, which an object store says by its own clock and which no copy shares. The endpoint is not
-//! among them: one store has many (a proxy's, a name's and its address').
-//! A copy holds the same `PLACE` and does not lie there: it is refused until `helenus adopt` has given it an identity of its own
-//! ([`super::restore_copy`]). A store of a version that knew no `PLACE` gets one when it is opened.
+//! The object `PLACE` holds the store's *identity*, a random id, and its location: the bucket, the prefix, and the time at which the object
+//! that makes it a store was written, which the object store sets by its own clock and which no copy shares. The endpoint is not recorded:
+//! one store has several (a proxy, a name and its address).
+//! A copy holds the same `PLACE` at another location. No node opens it until `helenus adopt` has given it an identity of its own
+//! ([`super::restore_copy`]). A store that was written before `PLACE` was introduced gets one when it is opened.
 
 use chrono::{DateTime, Utc};
 use object_store::path::Path;

@@ -1,7 +1,7 @@
-//! The object store as one tablet's database sees it, with an eye on what becomes of the PUTs of its log.
+//! The object store of one tablet's database: timeouts and retries of log PUTs, and a record of their outcome.
 //!
-//! SlateDB tries a failed request again, without end, and tells by an id in the object's metadata whether a PUT that seemed to fail
-//! took effect. What it does not tell is whether a group that it gave up may have been written; that is what is noted here.
+//! SlateDB retries a failed request without end and detects by an id in the object's metadata whether a PUT that seemed to fail took
+//! effect. It does not report whether a group that it gave up may have been written; [`LogPutOutcomes`] records that.
 
 use std::fmt;
 use std::ops::Range;

@@ -1,28 +1,28 @@
-//! Which rows in the row cache are still judged by the deletions that they were judged by when they were cached.
+//! Generations of partitions, which invalidate cached rows while a compaction purges deletions.
 //!
-//! The row cache holds rows as they are stored: a deletion in their partition's header lies beside them, and readers apply it. When a
-//! compaction forgets that deletion together with the rows in files that it covers, a cached row that it covered would be read as alive.
+//! The row cache holds rows as they are stored: a deletion in the header of their partition is stored beside them, and readers apply it.
+//! When a compaction purges that deletion together with the rows in files that it covers, a cached row that it covered would be read as live.
 //!
-//! **The invariant**: a row is taken from the cache only if no deletion of its partition was forgotten since it was put there, and none is
-//! being forgotten. A compaction closes the partition's fence before it forgets the deletion; the fence opens, with another generation,
-//! when readers see the compaction's output and nobody can read its inputs any more. A cached row has the generation in which it was
-//! read. While a fence is closed nothing of the partition is cached.
+//! **The invariant**: a row is taken from the cache only if no deletion of its partition has been purged since it was cached, and none is
+//! being purged. A compaction closes the partition's generation before it purges the deletion. The next generation opens when readers see
+//! the output of the compaction and no reader can read its inputs. A cached row has the generation in which it was read. While the
+//! generation is closed, no row of the partition is cached.
 //!
-//! A reader reads the header before the row. So it either sees the deletion, or a row from files that have the deletion's
+//! A reader reads the header before the row. It therefore sees either the deletion, or a row from files in which the deletion has taken
 //! effect.
 //!
-//! Partitions share fences by their hash. Only partitions of tables that ever had headers have any.
+//! Partitions share generations by their hash. Only partitions of tables that ever had a header have generations.
 
 use std::hash::{DefaultHasher, Hasher};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Partitions share so many fences.
+/// The number of generations that partitions share.
 const SLOTS: usize = 1 << 14;
-/// A fence's generation lies above the number of compactions that keep it closed.
+/// The low bits count the compactions that keep a slot closed; the generation lies above them.
 const STEP: u64 = 1 << 32;
 
-/// Where a partition's fence stood at one moment.
+/// The generation of a partition at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Generation {
     Open(u64),
@@ -30,11 +30,11 @@ pub(crate) enum Generation {
 }
 
 impl Generation {
-    /// Of partitions that have no header.
+    /// The generation of partitions without a header.
     pub const NONE: Generation = Generation::Open(0);
 }
 
-/// A fence, by its place.
+/// The index of a generation.
 pub(crate) type Slot = u32;
 
 /// The hash of a partition's prefix.
@@ -44,7 +44,7 @@ pub(crate) fn hash(prefix: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// The fences of a tablet.
+/// The generations of a tablet's partitions.
 #[derive(Default)]
 pub(crate) struct CacheGenerations {
     /// Something was closed at some time.
@@ -56,7 +56,7 @@ pub(crate) struct CacheGenerations {
 }
 
 impl CacheGenerations {
-    /// False as long as every fence is as it was when the tablet was opened.
+    /// False as long as no generation has been closed since the tablet was opened.
     pub fn was_ever_closed(&self) -> bool {
         self.was_ever_closed.load(Ordering::Acquire)
     }

@@ -1,4 +1,4 @@
-//! Which keys are written again and again.
+//! A frequency sketch of written keys.
 
 /// Finds keys that are written again and again, in little memory: a counter a slot, for the key that hits it most.
 pub(crate) struct HotKeySketch(Box<[(u8, u8)]>);

@@ -1,4 +1,4 @@
-//! Merged rows in memory, by key and by partition.
+//! Merged rows in memory, by key and by partition, and the generations that invalidate them.
 
 pub(crate) mod generations;
 pub(crate) mod hot_keys;

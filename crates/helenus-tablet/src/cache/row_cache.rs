@@ -1,13 +1,13 @@
-//! Merged rows by key, written through: what is read or written again costs no walk of the LSM tree.
+//! Merged rows by key, updated by writes: a row that is read or written repeatedly costs no walk of the LSM tree.
 //!
-//! One writer (the log's thread, as it stages a group) and any number of readers. The writer folds each operation into the row if it
-//! is cached; no reader's miss that began before is filled in, since what it read may be older.
+//! One writer (the log thread, as it stages a group) and any number of readers use it. The writer folds each operation into the row if it
+//! is cached. A read that began before the write does not fill the cache, since its row may be older.
 //!
-//! A row is as it is stored: what the deletions in its partition's header cover is in it. It counts only while the [`Generation`] of its partition stands
-//! as it stood when the row was read.
+//! A cached row is the stored row, including cells that a deletion in the partition's header covers. It is valid only in the [`Generation`]
+//! of its partition in which it was read.
 //!
-//! Eviction is SIEVE: a hit marks the row; a hand that walks from old to new rows evicts the first unmarked one. One pass over much
-//! data does not displace the rows that are read again.
+//! Eviction is SIEVE: a hit marks the row; a hand that walks from old to new rows evicts the first unmarked one. One pass over a large
+//! range does not displace the rows that are read repeatedly.
 
 use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,16 +21,16 @@ use crate::cache::generations::Generation;
 const SHARDS: usize = 64;
 /// Keys of a shard share this many versions; a version keeps fills out that began before one of its keys was written.
 const VERSIONS: usize = 128;
-/// What an entry takes beside its key and value.
+/// Bytes of an entry besides its key and value.
 const ENTRY_OVERHEAD: usize = 128;
 const NIL: u32 = u32::MAX;
 /// A row is written whole when it is at most this much larger than the operation…
 const WHOLE_FACTOR: usize = 4;
 const WHOLE_SLACK: usize = 256;
-/// …or when so many operations lie above its last whole value in the tree.
+/// …or when this many operations lie above its last whole value in the tree.
 const OPERANDS_MAX: u32 = 32;
 
-/// What the row cache has done and holds.
+/// Counters and size of the row cache.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RowCacheStats {
     pub hits: u64,
@@ -44,18 +44,18 @@ pub struct RowCacheStats {
 pub(crate) enum Lookup {
     /// The merged row; `None` is known to be absent.
     Hit(Option<Bytes>),
-    /// Read the tree, then hand the ticket back with what was found.
+    /// The row has to be read; the token permits to cache the result.
     Miss(FillToken),
 }
 
-/// Leave to fill in what a miss found, void if the key was written meanwhile.
+/// Permission to cache a row after a miss; void if the key has been written since.
 pub(crate) struct FillToken {
     hash: u64,
     version: u32,
     generation: Generation,
 }
 
-/// What became of an operation in the cache.
+/// The effect of an operation on the cached row.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum UpdateOutcome {
     /// The row is not cached.
@@ -66,7 +66,7 @@ pub(crate) enum UpdateOutcome {
     Whole(Bytes),
 }
 
-/// What [`RowCache::peek`] finds.
+/// A row found by [`RowCache::peek`].
 pub(crate) struct CachedRow {
     pub value: Option<Bytes>,
     operands: u32,
@@ -88,7 +88,7 @@ struct Slot {
     key: Bytes,
     value: Option<Bytes>,
     hash: u64,
-    /// Where the partition's fence stood when the row was read.
+    /// The partition's generation when the row was read.
     generation: Generation,
     operands: u32,
     visited: bool,
@@ -145,7 +145,7 @@ impl RowCache {
         &self.shards[(hash >> 32) as usize % SHARDS]
     }
 
-    /// Looks for a row of a partition whose fence stands there.
+    /// Looks a row up; `generation` is the current one of its partition.
     pub fn lookup(&self, key: &[u8], generation: Generation) -> Lookup {
         let hash = self.hash(key);
         let mut shard = self.shard(hash).lock();
@@ -167,7 +167,7 @@ impl RowCache {
         })
     }
 
-    /// Keeps what a miss found, unless the key may have been written since. `generation` is where the partition's stands now.
+    /// Caches the row read after a miss, unless the key may have been written since. `generation` is the partition's current one.
     pub fn fill(&self, token: &FillToken, key: &[u8], value: Option<&Bytes>, generation: Generation) {
         if generation == Generation::Closed || generation != token.generation {
             return;
@@ -213,7 +213,7 @@ impl RowCache {
         }
     }
 
-    /// Forgets what has been written to, and keeps it from being filled in by who read it before; but what is known to be absent stays.
+    /// Removes a row that was written and voids the tokens of earlier reads; a key known to be absent stays.
     pub fn forget(&self, key: &[u8]) {
         let hash = self.hash(key);
         let mut shard = self.shard(hash).lock();
@@ -233,7 +233,7 @@ impl RowCache {
         }
     }
 
-    /// Forgets all, and keeps out what was read before.
+    /// Removes all rows and voids all tokens.
     pub fn clear(&self) {
         for shard in &self.shards {
             let mut shard = shard.lock();
@@ -298,7 +298,7 @@ impl Shard {
         *version = version.wrapping_add(1);
     }
 
-    /// The row, if its partition's fence still stands where it stood; forgets it otherwise.
+    /// The row, if it is of its partition's current generation; removes it otherwise.
     fn find_current(&mut self, generation: Generation, hash: u64, key: &[u8]) -> Option<u32> {
         let index = self.find(hash, key)?;
         if generation == Generation::Closed || self.slots[index as usize].generation != generation {
@@ -318,7 +318,7 @@ impl Shard {
         if let Some(index) = self.find(hash, key) {
             self.remove(index);
         }
-        // Copies: what the tree returns is a slice of a whole block.
+        // Copied, since the tree returns slices of whole blocks.
         let slot = Slot {
             key: Bytes::copy_from_slice(key),
             value: value.map(|value| Bytes::copy_from_slice(value)),

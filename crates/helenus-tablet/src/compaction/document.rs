@@ -1,5 +1,5 @@
-//! The list of compactions that a tablet has beside its manifest, read before the tablet is opened: the compactor reads it only after that,
-//! when a refusal comes too late.
+//! Checks a tablet's list of compactions, which lies beside its manifest, before the tablet is opened: the compactor reads it only
+//! afterwards, when it is too late to refuse to open the store.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What a compaction keeps: the data model's [`CompactFilter`], plugged into SlateDB, with what lies below the compacted runs.
+//! Applies the data model's [`CompactFilter`] to the entries of a compaction, with the overlap of the older runs.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
@@ -25,7 +25,7 @@ use crate::data_model::{
 use crate::priority::yield_if_due;
 use crate::token_range::TokenRange;
 
-/// Of so many rows one is looked for in the runs below, to estimate how many they cover.
+/// One row in this many is looked up in the older runs, to estimate how many they cover.
 const SAMPLE: u64 = 8;
 /// How long the late writes under way are waited for; a compaction that has to begin without their end forgets no tombstone.
 const LATE_WRITES_TIMEOUT: Duration = Duration::from_secs(1);
@@ -81,7 +81,7 @@ impl CompactionFilterSupplier for Filters {
 }
 
 impl Filters {
-    /// What is newer than the job's inputs, once the late writes under way have ended: those that begin after that look into the archive.
+    /// The data newer than the job's inputs, once the late writes in progress have ended: later ones look into the archive.
     async fn newer(&self, job: Option<&CompactionJob>) -> MinNewerTimestamp {
         // A write may wait for room that only a compaction makes.
         let quiet = tokio::time::timeout(LATE_WRITES_TIMEOUT, self.compactions.late.write()).await;
@@ -132,7 +132,7 @@ impl Drop for Filter {
 }
 
 impl Filter {
-    /// True for what the tablet no longer owns, since its split: no one asks it for that.
+    /// True for rows that the tablet no longer owns since its split; no request reads them here.
     fn is_foreign(&self, key: &[u8]) -> bool {
         self.only.is_some_and(|tokens| {
             let token = self.model.token_of(key);
@@ -162,7 +162,7 @@ impl Filter {
         }
     }
 
-    /// True if an older run may have what the entry's deletions cover.
+    /// True if an older run may have rows that the entry's deletions cover.
     async fn is_covered_below(&mut self, key: &Bytes) -> bool {
         let covered = self.filter.covers(key);
         match &mut self.older {
@@ -204,7 +204,7 @@ impl Filter {
         Ok(verdict)
     }
 
-    /// Keeps rows that a forgotten deletion has covered out of the row cache, until readers have the output.
+    /// Keeps rows of a partition whose deletion is purged out of the row cache until readers have the output.
     fn hold_generation(&self, key: &Bytes) {
         let prefix = self.model.partition_prefix_len(key, true);
         if let (Some(job), Some(prefix)) = (&self.job, prefix.and_then(|len| key.get(..len))) {

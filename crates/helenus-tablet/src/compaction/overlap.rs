@@ -1,4 +1,4 @@
-//! What lies below a compaction: the runs older than its output, asked through their Bloom filters.
+//! Checks by Bloom filters whether the runs older than a compaction's output may hold a key.
 
 use std::ops::Bound;
 use std::sync::Arc;

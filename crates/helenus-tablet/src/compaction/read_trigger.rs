@@ -1,17 +1,17 @@
-//! Sees from a tablet's reads when its tombstones are in the way.
+//! Decides from the tombstones that reads pass whether a compaction is due.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::CompactionState;
 
-/// A dead row in so many slices is too much.
+/// One dead row in this many slices is too much.
 const SLICES_PER_DEAD: u64 = 20;
 /// Fewer dead rows are not worth a compaction.
 const DEAD_MIN: u64 = 100;
-/// Compactions rest for so long at least. Tombstones are kept for a grace, so compacting more often would forget little.
+/// The least pause between compactions. Tombstones are kept for a grace period, so more frequent compactions would purge little.
 const INTERVAL: Duration = Duration::from_secs(4);
-/// Reads are looked at over so long.
+/// The period over which reads are counted.
 const WINDOW: Duration = Duration::from_secs(2);
 
 /// One tablet's reads when they were last looked at.

@@ -1,9 +1,9 @@
-//! When to compact what. SlateDB's size-tiered scheduler goes first; where it sees nothing to do, there may be garbage.
+//! Chooses the next compaction. SlateDB's size-tiered scheduler goes first; when it has no proposal, this scheduler looks for garbage.
 //!
-//! - *Asked by reads* that pass too much that is dead: level 0 and the young runs that are not much larger are joined. Tombstones of
-//!   what the runs below never had are forgotten in that.
-//! - *Covered*: when the young runs cover enough of the rows below, or hold enough tombstones that reads meet, all runs are joined.
-//! - *At rest*: files of level 0 that nothing has joined for a while are joined too, so that what they cover is known.
+//! - *Requested by reads* that pass too many dead rows: level 0 and the young runs that are not much larger are joined. That purges the
+//!   tombstones whose keys the older runs lack.
+//! - *Covered*: when the young runs cover enough of the older rows, or hold enough tombstones that reads pass, all runs are joined.
+//! - *At rest*: files of level 0 that have not been joined for a while are joined, so that the rows that they cover are counted.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -25,11 +25,11 @@ const GARBAGE_PERCENT: u64 = 20;
 const DEAD_PERCENT: u64 = 1;
 /// Dead rows in the oldest run, of its rows, from which on reads that ask have it written anew.
 const OLDEST_DEAD_PERCENT: u64 = 20;
-/// A young run is joined with what is younger when it is at most this much larger.
+/// A young run is joined with younger ones when it is at most this many times larger.
 const GROWTH: u64 = 4;
 /// Runs of this size are joined whatever the others are.
 const SMALL_BYTES: u64 = 16 << 20;
-/// What a row takes about, where it is not known.
+/// Approximate bytes of a row, where the count of rows is unknown.
 const ROW_BYTES: u64 = 256;
 /// Files of level 0 that are older are joined.
 const REST: Duration = Duration::from_secs(30);
@@ -109,7 +109,7 @@ impl Scheduler {
     }
 }
 
-/// What could be gained by joining all runs.
+/// An estimate of the gain of joining all runs.
 struct GarbageEstimate {
     bytes: u64,
     total_bytes: u64,

@@ -1,4 +1,4 @@
-//! What is known of a tablet's compactions, shared by those who read, schedule and compact.
+//! The state of a tablet's compactions, shared by readers, scheduler, filter and compactor.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,7 +18,7 @@ use crate::cache::generations::{CacheGenerations, Slot as CacheSlot};
 #[derive(Debug, Default)]
 pub(crate) struct OutputStats {
     pub rows: AtomicU64,
-    /// Rows of which nothing is alive, kept for what they delete.
+    /// Rows without live cells, kept because of the rows that they delete.
     pub dead: AtomicU64,
     /// About as many rows as there are with an older version below.
     pub covering: AtomicU64,
@@ -46,19 +46,19 @@ pub(crate) struct CompactionJob {
     /// The runs older than the output; unknown while another compaction may add one.
     pub older: Option<Arc<[SortedRun]>>,
     pub input_bytes: u64,
-    /// What is not in the inputs and newer than them has greater sequence numbers than this; unknown where it is not.
+    /// All data newer than the inputs has greater sequence numbers than this; `None` if that is unknown.
     pub newest_seq: Option<u64>,
     /// The tables of the destination before, to tell whether the job came to its end.
     before: Vec<SsTableId>,
-    /// The fences that it keeps closed.
+    /// The generations that it keeps closed.
     closed: Mutex<HeldGenerations>,
 }
 
-/// What a compaction keeps closed.
+/// The generations that a compaction keeps closed.
 #[derive(Default)]
 struct HeldGenerations {
     slots: HashSet<CacheSlot>,
-    /// What it forgets was partly decided on by an earlier process.
+    /// Part of its deletions was purged by an earlier process.
     all: bool,
 }
 
@@ -75,13 +75,13 @@ struct CompactionJobs {
     /// Of the runs that were written since the tablet was opened.
     runs: HashMap<u32, Arc<OutputStats>>,
     last: Option<LastRun>,
-    /// Jobs that are over, each with the manifest that has what they wrote, until readers have that.
+    /// Finished jobs, each with the manifest that has its output, until readers have that manifest.
     unseen: Vec<(u64, Arc<CompactionJob>)>,
     /// Jobs of an earlier process are yet to be looked for.
     may_resume: bool,
 }
 
-/// What slices of partitions have met since the tablet was opened.
+/// Counters of slices of partitions since the tablet was opened.
 #[derive(Debug, Default)]
 pub(crate) struct Reads {
     pub slices: AtomicU64,
@@ -103,7 +103,7 @@ impl Reads {
 #[derive(Default)]
 pub(crate) struct CompactionState {
     pub reads: Reads,
-    /// Reads pass too much that is dead: what is young is to be compacted, and then perhaps all.
+    /// Reads pass too many dead rows: young runs are to be compacted, and then perhaps all.
     requested_young: AtomicBool,
     requested_all: AtomicBool,
     requested: Notify,
@@ -146,7 +146,7 @@ impl CompactionState {
         });
     }
 
-    /// Opens what the job has closed.
+    /// Opens the generations that the job has closed.
     fn open(&self, job: &CompactionJob) {
         let closed = std::mem::take(&mut *job.closed.lock());
         closed.slots.iter().for_each(|slot| self.generations.open(*slot));
@@ -155,14 +155,14 @@ impl CompactionState {
         }
     }
 
-    /// Asks for compactions because of what reads pass.
+    /// Requests compactions because of the tombstones that reads pass.
     pub fn request(&self) {
         self.requested_all.store(true, Ordering::Release);
         self.requested_young.store(true, Ordering::Release);
         self.requested.notify_one();
     }
 
-    /// Waits until compactions are asked for.
+    /// Waits until compactions are requested.
     pub async fn requested(&self) {
         self.requested.notified().await;
     }
@@ -200,7 +200,7 @@ impl CompactionState {
         self.requested_all.swap(false, Ordering::AcqRel)
     }
 
-    /// True if nothing runs, and so much time has passed since the last compaction that no more than a third is spent on them.
+    /// True if no compaction runs, and the time since the last one keeps their share at a third or less.
     pub fn is_rested(&self, least: Duration) -> bool {
         let state = self.state.lock();
         state.jobs.is_empty()
@@ -214,7 +214,7 @@ impl CompactionState {
         self.ended.load(Ordering::Relaxed)
     }
 
-    /// What is known of a run.
+    /// The statistics of a run, if known.
     pub fn run(&self, id: u32) -> Option<Arc<OutputStats>> {
         self.state.lock().runs.get(&id).cloned()
     }
@@ -268,7 +268,7 @@ impl CompactionState {
         state.jobs.insert(destination, Arc::new(job));
     }
 
-    /// Forgets the jobs that are over; what they wrote is known from now on.
+    /// Removes the finished jobs; the statistics of their output are known from now on.
     pub fn update(&self, view: &CompactorStateView) {
         let runs = view.manifest().compacted();
         let is_active = |destination: u32| {
@@ -309,7 +309,7 @@ impl CompactionState {
         known.retain(|id, _| runs.iter().any(|run| run.id == *id));
     }
 
-    /// Takes over the jobs that an earlier process began: what they have written may lack deletions, nobody knows of which partitions.
+    /// Takes over jobs of an earlier process: their output may lack deletions of unknown partitions.
     fn resume(&self, state: &mut CompactionJobs, view: &CompactorStateView) {
         let jobs = view
             .compactions()

@@ -1,7 +1,8 @@
-//! How old the timestamps are of what is newer than a compaction's inputs.
+//! The oldest timestamps of data that is newer than the inputs of a compaction.
 //!
-//! A tombstone shadows by timestamp, wherever what it shadows lies: also in memory, in the log, in files that were written after its own. All that
-//! is newer than a compaction's inputs has greater sequence numbers. So for stretches of these the oldest timestamp is kept, by table.
+//! A tombstone shadows by timestamp, wherever the shadowed entry lies: also in memory, in the log, and in files that were written later.
+//! All data newer than the inputs of a compaction has greater sequence numbers. So the oldest timestamp is kept for each range of sequence
+//! numbers, by table.
 
 use std::collections::VecDeque;
 
@@ -13,16 +14,16 @@ const RANGES_MAX: usize = 256;
 /// Compactions are of the files that were there at one of so many flushes, or are told of more than there is.
 const FLUSHES_MAX: usize = 16;
 
-/// The oldest timestamp, in µs, of what was written, by table.
+/// The oldest timestamp of writes, in µs, by table.
 pub(crate) type OldestByTable = HashMap<u32, i64>;
 
-/// Takes notice of a write.
+/// Records a write.
 pub(crate) fn see(oldest: &mut OldestByTable, table: u32, timestamp_us: i64) {
     let oldest = oldest.entry(table).or_insert(timestamp_us);
     *oldest = timestamp_us.min(*oldest);
 }
 
-/// What was written up to a sequence number, and after the stretch before.
+/// The writes up to a sequence number and after the range before.
 struct SequenceRange {
     up_to: u64,
     oldest: OldestByTable,
@@ -30,7 +31,7 @@ struct SequenceRange {
 
 #[derive(Default)]
 struct SequenceRanges {
-    /// What was written up to that number is not known; none until all of the log is replayed.
+    /// Writes up to this number are unknown; `None` until the whole log is replayed.
     unknown_up_to: Option<u64>,
     ranges: VecDeque<SequenceRange>,
     /// The last numbers of the latest flushes.
@@ -42,17 +43,17 @@ struct SequenceRanges {
 pub(crate) struct WriteTimes(Mutex<SequenceRanges>);
 
 impl WriteTimes {
-    /// All that is newer than that number is known from now on.
+    /// From now on, all writes newer than that number are known.
     pub fn begin(&self, seq: u64) {
         self.0.lock().unknown_up_to = Some(seq);
     }
 
-    /// What is newer than any number is not known from now on.
+    /// From now on, writes newer than any number are unknown.
     pub fn end(&self) {
         self.0.lock().unknown_up_to = None;
     }
 
-    /// Takes notice of what was written up to a sequence number, the last one so far.
+    /// Records the writes up to a sequence number, the last one so far.
     pub fn record(&self, up_to: u64, oldest: OldestByTable) {
         if oldest.is_empty() {
             return;
@@ -64,7 +65,7 @@ impl WriteTimes {
         }
     }
 
-    /// What was written up to that number is in files.
+    /// Writes up to that number are in files.
     pub fn flushed(&self, seq: u64) {
         let mut state = self.0.lock();
         if state.flushes.back() == Some(&seq) {
@@ -85,7 +86,7 @@ impl WriteTimes {
         }
     }
 
-    /// The oldest timestamps of what is newer than that number; `None` if that is not known.
+    /// The oldest timestamps of writes newer than that number; `None` if unknown.
     pub fn newer_than(&self, seq: u64) -> Option<OldestByTable> {
         let state = self.0.lock();
         state.unknown_up_to.filter(|unknown| *unknown <= seq)?;

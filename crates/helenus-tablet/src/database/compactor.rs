@@ -1,8 +1,10 @@
-//! The compactor of a tablet, beside its database, and only while there is something to compact: it looks for that every few seconds, and each
-//! look costs requests. It also asks the store seven things before it begins, one after the other, which is no part of the time that
-//! requests wait for a tablet to be opened.
+//! Runs the compactor of a tablet beside its database while there are files to compact.
 //!
-//! It is begun anew when it has failed, as without file descriptors or while a bucket is away: one within the database would end for good.
+//! A compactor polls every few seconds, and each poll costs requests; so it runs only while needed. Its start takes seven requests, one
+//! after the other, which are not part of opening the tablet.
+//!
+//! It is started again after a failure, such as a lack of file descriptors or an unreachable bucket; a compactor inside the database would
+//! end for good.
 
 use std::time::Duration;
 
@@ -14,7 +16,7 @@ use crate::compaction::CompactionState;
 use crate::database::{Database, Databases, Opened};
 use crate::error::{StoreError, from_slatedb};
 
-/// What waits for the tablet comes first.
+/// Requests that wait for the tablet go first.
 const BEGIN_AFTER: Duration = Duration::from_millis(300);
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(1);
 
@@ -64,7 +66,7 @@ async fn is_wanted(compactions: &CompactionState, mut status: watch::Receiver<Db
     }
 }
 
-/// Compacts until there is nothing left to compact. Has the database see what has become of its files.
+/// Compacts until there is nothing left to compact, and makes the database read the new manifests.
 async fn stretch(compactor: &Compactor, db: &Db, database: &Database, interval: Duration) -> CompactorExit {
     database.compactions.set_idle(false);
     let mut status = db.subscribe();

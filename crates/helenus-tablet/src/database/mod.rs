@@ -1,4 +1,4 @@
-//! How a tablet's database is put together, wherever it lies.
+//! Settings and set-up of a tablet's SlateDB database, in a folder or in a bucket.
 
 mod compactor;
 pub(crate) mod wal;
@@ -27,7 +27,7 @@ pub(crate) const LEVEL0_MAX: usize = 16;
 
 pub(crate) use compactor::run as run_compactor;
 
-/// What the databases of a store have in common.
+/// The shared parts of a store's databases.
 #[derive(Clone)]
 pub(crate) struct Databases {
     pub config: StoreConfig,
@@ -60,7 +60,7 @@ impl Databases {
     /// The settings of a database that has `memtable_bytes` for its memtables, as they are on a local disk.
     pub fn settings(&self, memtable_bytes: u64) -> Settings {
         Settings {
-            // What gathers is made durable as it comes.
+            // Each batch is flushed explicitly.
             flush_interval: None,
             // A quarter each: one filled, one or two written, and slack before writes have to wait. A tablet on a local disk gives SlateDB
             // what it is to write in one batch.
@@ -89,7 +89,7 @@ impl Databases {
         }
     }
 
-    /// What compacts a database, beside it.
+    /// The compactor of a database, which runs beside it.
     pub fn compactor(&self, database: &Database, opened: &Opened) -> CompactorBuilder<Path> {
         let path = tablet_path(database.id);
         let policy = filters::policy(self.model.clone());

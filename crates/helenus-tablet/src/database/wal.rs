@@ -1,8 +1,8 @@
-//! The node's log as one tablet's SlateDB sees it: a WAL whose "files" are log records, already on disk when a batch is applied.
+//! The node's log as the WAL of one tablet's database: its "files" are log records, which are on disk before a batch is applied.
 //!
-//! A WAL file id is a log sequence number, and so is SlateDB's sequence number of a batch (the last record in it). What a memtable
-//! holds when it is frozen is thus everything up to the id that its manifest entry will bear. What comes after it is replayed into the
-//! tablet's own memory ([`crate::store::local::open`]): SlateDB itself finds nothing to replay.
+//! A WAL file id is a log sequence number, and so is SlateDB's sequence number of a batch (that of the last record in it). A frozen
+//! memtable therefore holds exactly the records up to the id in its manifest entry. Later records are replayed into the tablet's own memory
+//! ([`crate::store::local`]); SlateDB has nothing to replay.
 
 use std::sync::Arc;
 

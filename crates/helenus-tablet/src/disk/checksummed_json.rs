@@ -1,4 +1,4 @@
-//! Documents of JSON that hold a checksum of themselves, in their last field.
+//! JSON documents whose last field is a checksum of the others.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;

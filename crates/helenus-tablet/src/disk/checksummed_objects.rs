@@ -1,8 +1,8 @@
-//! Checksums of SlateDB's small documents, manifests and lists of compactions, which have none of their own: what a bit flip makes of one
-//! may well be another that can be read.
+//! Checksums of SlateDB's small documents (manifests and lists of compactions), which have none of their own: with a flipped bit such a
+//! document may still be readable.
 //!
-//! Such an object ends with a seal: the CRC-32C of what is before it, and a magic. It is put on as the object is written, and taken off as
-//! it is read.
+//! An object ends with a seal: the CRC-32C of the content, and a magic. The seal is added when the object is written, and checked and
+//! removed when it is read.
 
 use std::path::Path as FilePath;
 use std::sync::atomic::{AtomicBool, Ordering};

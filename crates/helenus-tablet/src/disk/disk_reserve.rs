@@ -1,4 +1,4 @@
-//! Room that is put by on the disk: opening a store writes a little, also where a full disk lets it only be read.
+//! A reserved file that is freed when the disk is full: opening a store writes a little, even if the full disk then allows reads only.
 
 use std::fs::{File, remove_file};
 use std::path::{Path, PathBuf};
@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::disk::durable_file::allocate;
 
-/// Bytes that are put by: some times what opening a store writes.
+/// Bytes of the reserve: several times the bytes that opening a store writes.
 const BYTES: u64 = 4 << 20;
-/// So many times as much must be free for room to be put by.
+/// The disk must have this many times as many free bytes for the reserve to be created.
 const FREE_FACTOR: u64 = 4;
 
 /// A file of the log's folder that is there for its size only.
@@ -27,21 +27,21 @@ impl DiskReserve {
         }
     }
 
-    /// Gives the room back if the disk has less than that otherwise.
+    /// Deletes the reserve if the disk has fewer free bytes than it holds.
     pub fn release_if_full(&self, free_bytes: u64) {
         if free_bytes < BYTES {
             self.release();
         }
     }
 
-    /// Gives the room back.
+    /// Deletes the reserve.
     pub fn release(&self) {
         if self.exists.swap(false, Ordering::AcqRel) {
             let _ = remove_file(&self.path);
         }
     }
 
-    /// Puts room by, if there is enough on the disk.
+    /// Creates the reserve, if the disk has enough free bytes.
     pub fn reserve(&self, free_bytes: u64) {
         if free_bytes < BYTES * FREE_FACTOR || self.exists.load(Ordering::Acquire) {
             return;

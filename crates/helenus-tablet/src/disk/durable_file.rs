@@ -1,4 +1,4 @@
-//! Replaces, reserves and syncs files.
+//! Replaces, allocates and syncs files.
 
 use std::fs::File;
 use std::io::Write;

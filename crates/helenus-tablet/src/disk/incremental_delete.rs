@@ -1,7 +1,7 @@
-//! Deletes large files bit by bit.
+//! Deletes large files in steps.
 //!
-//! Where the file system tells the disk at once of what has become free (the mount option `discard`), a disk may take 5 ms to forget 32 MB,
-//! in which a sync of the log waits. So the name of a file is deleted at once, and its bytes by and by.
+//! Where the file system reports freed blocks to the disk at once (the mount option `discard`), a disk may take 5 ms to discard 32 MB,
+//! while a sync of the log waits. So the name of a file is deleted at once, and its blocks in steps.
 
 use std::fs::{File, OpenOptions};
 use std::io;

@@ -1,4 +1,4 @@
-//! The object store under the tablets, watched: whether the disk is full, and errors that no retry can heal.
+//! The object store of local tablets: detects a full disk, and marks errors that no retry can heal.
 
 use std::fmt;
 use std::io::ErrorKind;

@@ -1,4 +1,4 @@
-//! Files on the local disk: the object store over a folder, and what keeps its files whole, private and within the disk's free space.
+//! Files on the local disk: the object store over a folder, checksums, permissions and free space.
 
 pub(crate) mod checksummed_json;
 pub(crate) mod checksummed_objects;

@@ -1,6 +1,6 @@
-//! Reads of SSTables from files that stay open. What the page cache holds is read in place, without a hop to another thread, if it is
-//! little. Compactions read much, ahead of themselves: the kernel is told not to do so too, since it would ask the disk for as much at once
-//! as the disk's settings allow, megabytes, behind which a sync of the log waits for milliseconds.
+//! Reads SSTables through files that stay open. A small read that the page cache holds is served on the calling thread. Large reads are those
+//! of compactions, which read ahead by themselves: for these the kernel's read-ahead is switched off, since it would request megabytes at
+//! once, behind which a sync of the log waits for milliseconds.
 
 use std::fs::File;
 use std::io::IoSliceMut;
@@ -175,7 +175,7 @@ fn open_max() -> usize {
     OPEN_MAX.min(usize::try_from(share).unwrap_or(OPEN_MAX))
 }
 
-/// Reads what the page cache holds; `None` if the disk would have to be waited for.
+/// Reads from the page cache; `None` if the read would wait for the disk.
 fn read_now(file: &File, len: usize, offset: u64) -> Option<Vec<u8>> {
     let mut bytes = vec![0; len];
     let mut slices = [IoSliceMut::new(&mut bytes)];

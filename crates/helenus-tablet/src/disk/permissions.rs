@@ -1,5 +1,5 @@
-//! A store's files and folders are its owner's alone. New ones are made so by the process's umask; those of older versions are
-//! tightened when a store is opened.
+//! Restricts the files and folders of a store to their owner. New ones get their permissions from the process's umask; those of older
+//! versions are changed when the store is opened.
 
 use std::fs::{self, Permissions};
 use std::io;

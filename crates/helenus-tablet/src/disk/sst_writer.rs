@@ -1,7 +1,7 @@
-//! Writes SSTables to a local disk bit by bit.
+//! Writes SSTables to a local disk in steps, each of which is synced.
 //!
-//! A disk takes its syncs one after the other. A file of tens of megabytes that is synced when it is complete holds up the log's syncs,
-//! and with them every writer, for as long as all of it takes; one that is synced as it grows holds them up for a moment at a time.
+//! A disk handles one sync after the other. A file of tens of megabytes that is synced when it is complete delays the log's syncs, and with
+//! them every writer, until all of it is written; one that is synced as it grows delays each of them only briefly.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -69,7 +69,7 @@ impl TempFile {
                 }
             }
         }
-        // Less than a stride: what syncs next syncs it too.
+        // Less than a stride: the next sync covers it.
         self.file.write_all_at(&stride, offset)
     }
 
@@ -172,7 +172,7 @@ fn done() -> PutResult {
     }
 }
 
-/// Does what waits for the disk on a thread that may wait.
+/// Runs blocking disk work on a blocking thread.
 pub(crate) async fn blocking<T: Send + 'static>(
     path: PathBuf,
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
@@ -184,7 +184,7 @@ pub(crate) async fn blocking<T: Send + 'static>(
     }
 }
 
-/// What the disk said about which file.
+/// An error of the disk, with the file.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {source}", path.display())]
 struct FileError {

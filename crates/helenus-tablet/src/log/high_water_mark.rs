@@ -1,7 +1,7 @@
-//! How far the log had come: `log/END`. A newest segment that is deleted or cut shows when the log is read.
+//! The durable high-water mark of the log (`log/END`). It shows during replay whether the newest segment was deleted or truncated.
 //!
-//! The file has two slots, in sectors of their own, which are written in turn; the one that says more counts. It is never synced on a
-//! writer's way: after a loss of power it may say less than is so, never more.
+//! The file has two slots in separate sectors, which are written in turn; the greater one counts. It is never synced on the path of a
+//! write: after a power failure it may be behind the log, never ahead of it.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -55,7 +55,7 @@ impl LogPosition {
 pub(crate) struct HighWaterMark {
     file: File,
     path: PathBuf,
-    /// What was written last, and into which slot.
+    /// The last written position, and its slot.
     last: Mutex<(LogPosition, usize)>,
 }
 

@@ -1,11 +1,11 @@
 //! The node's log: one append-only sequence of segment files that all tablets share.
 //!
-//! Writers append their record to a queue under a lock; one thread takes all that has gathered, writes it as one frame, syncs once,
-//! and hands the group on to be applied. So many writers share one fdatasync, and an error leaves nothing applied.
+//! Writers append their records to a queue under a lock. One thread takes the pending group, writes it as one frame, syncs once, and hands
+//! the group on to be applied. Many writers thus share one fdatasync, and after an error nothing is applied.
 //!
-//! Segment files are used again: overwriting blocks that exist costs the disk half of what growing a file does. A frame names its
-//! segment, so that one of a file's former life is not taken for a new one. Where a segment's frames end is written in the header of
-//! its successor; only the newest segment may end in a torn frame.
+//! Segment files are reused: overwriting existing blocks costs the disk half of growing a file. A frame names its segment, so that a frame
+//! of the file's former use is not mistaken for a new one. The end of a segment's frames is recorded in the header of its successor; only the
+//! newest segment may end in a torn frame.
 
 pub(crate) mod frame;
 mod high_water_mark;
@@ -32,11 +32,11 @@ use crate::error::StoreError;
 use crate::log::stats::LogCounters;
 use crate::write_batch::Op;
 
-/// Who waits for a write, and its share of the bytes in flight.
+/// A writer that waits for its outcome, and its share of the bytes in flight.
 pub(crate) struct Waiter {
     pub sender: oneshot::Sender<Result<(), StoreError>>,
     pub _permit: OwnedSemaphorePermit,
-    /// What its writer holds until the outcome is known.
+    /// Kept for the writer until the outcome is known.
     pub _hold: Option<Arc<dyn Any + Send + Sync>>,
 }
 
@@ -55,7 +55,7 @@ pub(crate) struct Entry {
     pub waiter: Option<Waiter>,
 }
 
-/// What has gathered for the next group commit.
+/// The writes that wait for the next group commit.
 struct PendingGroup {
     /// A frame: room for its header, then records.
     frame: Vec<u8>,
@@ -74,7 +74,7 @@ pub(crate) struct Log {
     pub counters: LogCounters,
     /// Where it is noted how far the log has come.
     high_water_mark: Option<HighWaterMark>,
-    /// Whether a tablet has refused what is in the log: writes to it are refused before they are.
+    /// Whether a tablet has refused a record of the log: further writes to it are refused before they are logged.
     pub is_obstructed: AtomicBool,
 }
 

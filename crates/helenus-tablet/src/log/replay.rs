@@ -12,7 +12,7 @@ use super::segment::{Folder, SegmentInfo, segment_path};
 use crate::disk::durable_file::missing;
 use crate::error::StoreError;
 
-/// What must be there.
+/// The segments and records that the log must contain.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ExpectedLog {
     /// Segments before this one were retired.
@@ -21,7 +21,7 @@ pub(crate) struct ExpectedLog {
     pub reached: LogPosition,
 }
 
-/// What was found.
+/// The result of a replay.
 #[derive(Debug, Default)]
 pub(crate) struct Replayed {
     pub segments: Vec<SegmentInfo>,
@@ -163,7 +163,7 @@ struct SegmentReader<'a> {
     number: u64,
     /// Where the valid frames end, when a successor says so.
     end: Option<u64>,
-    /// What lies before this was on disk.
+    /// Bytes before this offset were on disk.
     kept: u64,
     offset: u64,
 }

@@ -1,4 +1,4 @@
-//! The files of the log.
+//! The segment files of the log.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -17,7 +17,7 @@ pub(crate) const BLOCK: usize = 4096;
 /// How much of a spare file is written at once, in bytes.
 const SPARE_STRIDE: usize = 256 << 10;
 
-/// What the books say about a segment.
+/// A segment as recorded in memory.
 #[derive(Debug, Clone)]
 pub(crate) struct SegmentInfo {
     pub number: u64,
@@ -150,7 +150,7 @@ impl Folder {
         Ok(())
     }
 
-    /// Gives the room of so many spare files back.
+    /// Deletes `count` spare files.
     pub fn give_back(&self, count: usize) -> std::io::Result<()> {
         self.spares()
             .iter()
@@ -190,7 +190,7 @@ impl Folder {
         result
     }
 
-    /// Removes what is left of segments before that one, which were retired.
+    /// Removes the remains of retired segments, those before `first`.
     pub fn remove_before(path: &Path, first: u64) -> Result<(), StoreError> {
         for number in Folder::list(path)?.into_iter().filter(|number| *number < first) {
             let path = segment_path(path, number);

@@ -1,4 +1,4 @@
-//! The log thread: takes what has gathered, appends it, syncs once, hands it on.
+//! The log thread: takes the pending group, appends it, syncs once, and hands it on.
 
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
@@ -135,13 +135,13 @@ impl Writer {
         frame.resize((padded - active.offset) as usize, 0);
         let started = Instant::now();
         if let Err(error) = active.file.write_all_at(frame, active.offset) {
-            // What was written in part is written over next time, and fails its checksum until then.
+            // A partly written frame fails its checksum until the next frame overwrites it.
             return Err(StoreError::io("cannot write", &active.path, &error));
         }
         if self.folder.fsync
             && let Err(error) = active.file.sync_data()
         {
-            // What is on disk now is unknown: this segment ends where the last good sync left it.
+            // The state on disk is unknown: this segment ends at the last successful sync.
             let error = StoreError::io("cannot sync", &active.path, &error);
             self.end_segment();
             return Err(error);

@@ -1,4 +1,4 @@
-//! Small documents of the floors above (the schema, settings): whole, durable, changed by compare-and-set.
+//! Small documents of the crates above (the schema, settings): whole, durable, changed by compare-and-set.
 //!
 //! A document lies at `meta/<name>`: eight bytes of magic, its version and length, a CRC-32C, then the content.
 
@@ -38,14 +38,14 @@ pub struct MetaDoc {
     pub content: Bytes,
 }
 
-/// What a bucket tells a version of a document by from all others.
+/// The object version by which a bucket identifies a version of a document.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MetaStamp {
     pub e_tag: Option<String>,
     pub object_version: Option<String>,
 }
 
-/// What must hold for a document to be replaced.
+/// The condition for replacing a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MetaExpect {
     Any,
@@ -68,7 +68,7 @@ struct CachedDocument {
     update: UpdateVersion,
 }
 
-/// What came of a write on a condition.
+/// The outcome of a conditional write.
 enum Put {
     Done(UpdateVersion),
     /// The condition did not hold.
@@ -150,7 +150,7 @@ impl Meta {
         self.know(name, version, update);
     }
 
-    /// What tells the version that is expected, if that was seen.
+    /// The object version of the expected version, if it is known.
     fn known(&self, name: &str, expect: MetaExpect) -> Option<(MetaVersion, UpdateVersion)> {
         let known = self.known.lock();
         let found = known.get(name)?;

@@ -1,12 +1,12 @@
-//! The folders of a local store, its `FORMAT` file, its lock, and the map of its tablets.
+//! The files and folders of a local store, and its lock.
 //!
 //! ```text
-//! FORMAT            what wrote the store, and its tablets' token ranges (JSON, replaced atomically)
-//! LOCK              held by the process that has the store open; holds its process id
-//! log/              the node's log, see `log`
-//! tablets/<id>/     one SlateDB database a tablet
-//! meta/<name>       small documents of the floors above, see `meta`
-//! INVENTORY         what must be there, see `inventory`
+//! FORMAT            the format and the tablets' token ranges, see `format` (JSON, replaced atomically)
+//! LOCK              locked by the process that has the store open; holds its process id
+//! log/              the node's log, see `crate::log`
+//! tablets/<id>/     one SlateDB database for each tablet
+//! meta/<name>       small documents of the crates above, see `documents`
+//! INVENTORY         files that must exist, see `inventory`
 //! ```
 
 use std::collections::BTreeSet;
@@ -97,7 +97,7 @@ impl Folders {
         Ok(file)
     }
 
-    /// Removes what unfinished uploads of a killed process left behind (`name#1`).
+    /// Removes files of unfinished uploads of a killed process (`name#1`).
     pub fn remove_unfinished(&self) {
         fn sweep(folder: &Path, depth: usize) {
             let Ok(entries) = std::fs::read_dir(folder) else {

@@ -1,4 +1,4 @@
-//! The `FORMAT` file: the version of the format, and the map of the tablets.
+//! The `FORMAT` file: the version of the format, and the token ranges of the tablets.
 
 use serde::{Deserialize, Serialize};
 
@@ -78,7 +78,7 @@ impl Format {
         }
     }
 
-    /// Whether what has a checksum since format 3 must have one.
+    /// Whether checksums are required, as they are from format 3 on.
     pub fn is_checked(&self) -> bool {
         self.format >= FORMAT_VERSION
     }
@@ -96,7 +96,7 @@ impl Format {
             file: name.into(),
             detail,
         };
-        // The version first: what follows it may look different in a newer format.
+        // The version first: the other fields may differ in a newer format.
         #[derive(Deserialize)]
         struct Version {
             format: u64,

@@ -1,7 +1,8 @@
-//! What must be in a store's folder, at least: what is deleted from it by mistake, or comes from an older copy, shows when it is opened.
+//! The files that a store's folder must contain: files that were deleted by mistake or restored from an older copy are detected when the
+//! store is opened.
 //!
-//! `INVENTORY` says which segments of the log and which small documents there are, and how far each tablet's SSTables had come when the log
-//! was cut last. It never says more than is so: what is new is entered once it is there, what goes is struck out before.
+//! `INVENTORY` lists the log segments and small documents, and the last record in each tablet's SSTables when the log was last trimmed. It
+//! never lists more than exists: a file is added after it was created and removed before it is deleted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

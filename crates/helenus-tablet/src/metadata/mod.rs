@@ -1,4 +1,4 @@
-//! What a store records about itself beside its rows: its format, its inventory, and the small documents of the crates above.
+//! The records of a store about itself: format, inventory, and the small documents of the crates above.
 
 pub(crate) mod documents;
 pub(crate) mod folders;

@@ -1,4 +1,4 @@
-//! Where a tablet's SlateDB database lies, and how long its small documents are kept.
+//! The paths of SlateDB's databases, and the retention of their small documents.
 
 use std::time::Duration;
 

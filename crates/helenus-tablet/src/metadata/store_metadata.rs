@@ -1,4 +1,4 @@
-//! What a store's folder says of itself beside its data: the inventory, and how far its log had come.
+//! Opens the inventory and the high-water mark of the log, validates them, and creates them for stores of an older format.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ impl StoreMetadata {
         })
     }
 
-    /// What the log must hold.
+    /// The segments and records that the log must contain.
     pub fn expected(&self) -> ExpectedLog {
         match &self.high_water_mark {
             Some(high_water_mark) => ExpectedLog {

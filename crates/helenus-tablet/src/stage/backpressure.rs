@@ -1,24 +1,24 @@
-//! Slows writers down before the tree has to stop them.
+//! Throttles writers before the tree has to stop them.
 //!
-//! Flushes and compactions give way to requests, so that under full load they fall behind. Left alone, that would end in SlateDB's
-//! back-pressure: nothing for half a second, then everything. Instead the log waits a little between two groups, the longer the more a
-//! tablet has yet to flush or to compact, until writers and background are in balance. A tablet in a bucket waits by itself before a PUT.
+//! Flushes and compactions have a lower priority than requests and fall behind under full load. Without throttling, SlateDB's backpressure
+//! would stop all writes for half a second at a time. Instead the log pauses between two groups, the longer the larger the backlog of a
+//! tablet is, until writers and background work are in balance. A tablet in a bucket pauses by itself before a PUT.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// Up to here, in thousandths of what a tablet may owe, nobody waits: half of its memory is flushed while more gathers.
 const FREE: u32 = 600;
-/// What a tablet may owe.
+/// The largest backlog.
 const ALL: u32 = 1000;
 /// How long the log waits between two groups when a tablet owes all it may.
 const PAUSE_MAX: Duration = Duration::from_millis(10);
 /// The same for a tablet in a bucket: its groups are its own, and a PUT each.
 const BUCKET_PAUSE_MAX: Duration = Duration::from_millis(100);
 
-/// What a tablet has yet to write to SSTables and to merge.
+/// The rows that a tablet has yet to flush and the files that it has yet to compact.
 pub(crate) struct CompactionBacklog {
-    /// In thousandths of what it may be.
+    /// In thousandths of the largest backlog.
     permille: AtomicU32,
     memtable_bytes: u64,
     level0_max: u64,
@@ -47,7 +47,7 @@ impl CompactionBacklog {
     }
 }
 
-/// How long a tablet in a bucket waits before its next PUT, of which so many files wait at level 0 to be merged.
+/// The pause of a tablet in a bucket before its next PUT, by its number of files at level 0.
 pub(crate) fn before_put(level0_files: usize, level0_max: usize) -> Duration {
     pause(
         permille(level0_files as u64, level0_max.max(1) as u64),

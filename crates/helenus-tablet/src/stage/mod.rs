@@ -1,11 +1,10 @@
-//! What a tablet has in the log and not yet in its LSM tree.
+//! The writes of a tablet that are in the log and not yet in its LSM tree.
 //!
-//! A write is seen, and acknowledged, as soon as it lies here. The tree gets it later, with thousands of others in one sorted batch
-//! ([`crate::tablet::stage_apply`]): that costs a fraction of what small batches would, and no writer waits for the tree. A key that is written
-//! several times in between reaches the tree once.
+//! A write is visible and acknowledged as soon as it is staged. It reaches the tree later, together with thousands of others in one sorted
+//! batch ([`crate::tablet::stage_apply`]): that costs a fraction of small batches, and no writer waits for the tree. A key that is written
+//! several times meanwhile reaches the tree once.
 //!
-//! Readers see the stage above the tree as it was when the stage was last drained, so that nothing is seen twice or not at all while a
-//! batch is on its way.
+//! Readers see the stage together with the tree that belongs to it, so that each write is seen exactly once while a batch is being applied.
 
 pub(crate) mod backpressure;
 
@@ -33,18 +32,18 @@ struct Inner {
     applying: Option<Arc<ChangeTable>>,
     tree: Arc<Tree>,
     hot_keys: HotKeySketch,
-    /// Why nothing gets into the tree any more.
+    /// Why the tree takes no more writes.
     failed: Option<StoreError>,
-    /// Why nothing can be read: something that is in the log could not be staged.
+    /// Why the tablet cannot be read: a record of the log could not be staged.
     stopped: Option<DataModelError>,
     closed: bool,
 }
 
-/// What becomes of a cached row that is written depends on this.
+/// The inputs for updating a cached row that is written.
 pub(crate) struct Cached {
     /// The write may be older than a tombstone that the cached row has, and the files no longer have.
     pub is_late: bool,
-    /// Where the fence of its partition stands.
+    /// The generation of its partition.
     pub generation: Generation,
 }
 
@@ -72,7 +71,7 @@ impl StageLimits {
 pub(crate) struct Stage {
     inner: Mutex<Inner>,
     room: Condvar,
-    /// Something has been staged, much has been staged.
+    /// Notified when the first write is staged, and when the stage is to be applied without delay.
     pub begun: Notify,
     pub due: Notify,
     /// The log record up to which the tree has all.
@@ -81,7 +80,7 @@ pub(crate) struct Stage {
     model: Arc<dyn DataModel>,
 }
 
-/// A key as readers find it: what is staged, above which tree.
+/// The staged change of a key, and the tree below.
 pub(crate) struct View {
     pub change: Option<Change>,
     pub tree: Arc<Tree>,
@@ -200,7 +199,7 @@ impl Stage {
         Ok(())
     }
 
-    /// What is staged for a key, and the tree below.
+    /// The staged change of a key, and the tree below.
     pub fn view(&self, key: &[u8]) -> Result<View, DataModelError> {
         let inner = self.inner.lock();
         inner.check()?;
@@ -211,7 +210,7 @@ impl Stage {
         })
     }
 
-    /// What is staged in a range that is not empty, in order, and the tree below.
+    /// The staged changes of a range that is not empty, in order, and the tree below.
     pub fn range(
         &self,
         start: &Bound<Bytes>,
@@ -241,7 +240,7 @@ impl Stage {
         Ok((staged, inner.tree.clone()))
     }
 
-    /// Takes what has been staged, to be put into the tree; `None` if there is nothing.
+    /// Takes the staged writes, to be applied to the tree; `None` if there are none.
     pub fn begin_apply(&self) -> Option<Arc<ChangeTable>> {
         let mut inner = self.inner.lock();
         if inner.active.rows.is_empty() || inner.failed.is_some() {
@@ -253,7 +252,7 @@ impl Stage {
         Some(table)
     }
 
-    /// What was taken is in the tree, in that table of it.
+    /// The writes that were taken are in the tree, in `memtable`.
     pub fn end_apply(&self, table: &ChangeTable, memtable: Arc<MemTable>) {
         let drained = {
             let mut inner = self.inner.lock();
@@ -280,7 +279,7 @@ impl Stage {
         drop(before);
     }
 
-    /// What lies below.
+    /// The tree below.
     pub fn tree(&self) -> Arc<Tree> {
         self.inner.lock().tree.clone()
     }
@@ -295,7 +294,7 @@ impl Stage {
         drop(before);
     }
 
-    /// The tree takes nothing any more. What is staged stays readable; it is in the log.
+    /// The tree takes no more writes. Staged writes stay readable; they are in the log.
     pub fn fail(&self, error: StoreError) {
         self.inner.lock().failed = Some(error);
         self.room.notify_all();
@@ -324,7 +323,7 @@ impl Stage {
         }
     }
 
-    /// Nothing more will be staged.
+    /// Closes the stage to further writes.
     pub fn close(&self) {
         self.inner.lock().closed = true;
         self.begun.notify_one();
@@ -335,12 +334,12 @@ impl Stage {
         self.inner.lock().closed
     }
 
-    /// Why the tree takes nothing any more, if so.
+    /// Why the tree takes no more writes, if so.
     pub fn failure(&self) -> Option<StoreError> {
         self.inner.lock().failed.clone()
     }
 
-    /// Whether nothing can be read.
+    /// Whether the tablet cannot be read.
     pub fn is_stopped(&self) -> bool {
         self.inner.lock().stopped.is_some()
     }
@@ -349,7 +348,7 @@ impl Stage {
         self.inner.lock().failed.is_some()
     }
 
-    /// Bytes that are staged, and of what was drained and not flushed, about.
+    /// Approximate bytes of staged writes and of memtables that are not flushed.
     pub fn bytes(&self) -> usize {
         let inner = self.inner.lock();
         let applying = inner.applying.as_ref().map_or(0, |applying| applying.bytes);

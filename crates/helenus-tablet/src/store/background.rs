@@ -1,4 +1,4 @@
-//! The runtimes of work that no request waits for.
+//! The runtimes of background work.
 
 use crate::error::StoreError;
 use crate::priority::set_background;

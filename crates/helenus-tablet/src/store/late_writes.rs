@@ -1,4 +1,4 @@
-//! Late writes merged with archived tombstones; see [`crate::tablet::late_writes`].
+//! Merges late writes with archived tombstones; see [`crate::tablet::late_writes`].
 
 use super::{Store, find};
 use crate::error::StoreError;

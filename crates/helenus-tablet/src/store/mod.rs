@@ -1,4 +1,4 @@
-//! All tablets of a node and their log.
+//! All tablets of a node, and the writes to them.
 
 mod background;
 pub(crate) mod bucket;
@@ -49,7 +49,7 @@ pub struct Store {
     pub(crate) kind: StoreKind,
 }
 
-/// What depends on where the store lies.
+/// The part of a store that depends on its location.
 pub(crate) enum StoreKind {
     Local(Box<Local>),
     Remote(Box<Remote>),
@@ -272,7 +272,7 @@ impl Store {
         self.meta.delete(name).await
     }
 
-    /// Writes what is in memory to SSTables, and cuts the log.
+    /// Writes staged rows and memtables to SSTables, and trims the log.
     pub async fn flush(&self) -> Result<(), StoreError> {
         for tablet in self.tablets().iter() {
             tablet.flush().await?;
@@ -292,7 +292,7 @@ impl Store {
         }
     }
 
-    /// Ends writes, flushes memtables so that the next start has nothing to replay, and releases what the store holds.
+    /// Ends writes, flushes memtables so that the next start has nothing to replay, and releases all resources.
     pub async fn close(&self) -> Result<(), StoreError> {
         if self.closed.swap(true, Ordering::AcqRel) {
             return Ok(());
@@ -323,7 +323,7 @@ fn record_write_stats(submitted: Instant, operands: u32) {
     }
 }
 
-/// What the bytes of writes in flight amount to in permits.
+/// The permits for `write_in_flight_bytes`.
 pub(crate) fn in_flight_permits(config: &StoreConfig) -> u32 {
     u32::try_from(config.write_in_flight_bytes / PERMIT_BYTES as u64)
         .unwrap_or(u32::MAX)

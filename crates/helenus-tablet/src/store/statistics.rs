@@ -1,4 +1,4 @@
-//! What a store counts, brought together.
+//! Aggregates the counters of a store.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::tablet::Tablet;
 use crate::tablet::stats::TabletTotals;
 
 impl Store {
-    /// What the store counts.
+    /// The counters of the store.
     pub fn stats(&self) -> StoreStats {
         let tablets = self.tablets();
         let metrics = Metrics::read(&self.metrics);

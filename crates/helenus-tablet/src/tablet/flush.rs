@@ -1,7 +1,7 @@
-//! Writes what lies in a local tablet's memory to an SSTable: SlateDB gets it in one batch, sorted, each key once.
+//! Writes the memtables of a local tablet to an SSTable: SlateDB gets them in one sorted batch, each key once.
 //!
-//! SlateDB's memtable is thus filled only to be written at once. What it holds bears the number of the batch's last record in the log,
-//! so that a start replays exactly what is in no SSTable.
+//! SlateDB's memtable is filled only to be written at once. It carries the number of the last log record in the batch, so that the next
+//! start replays exactly the records that are in no SSTable.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -42,7 +42,7 @@ pub(crate) struct Flushes {
 }
 
 impl Flushes {
-    /// Of a tablet that has `memtable_bytes` for what is not in SSTables.
+    /// For a tablet with `memtable_bytes` of memory for rows that are in no SSTable.
     pub fn new(memtable_bytes: u64) -> Flushes {
         let (requests, received) = mpsc::unbounded_channel();
         Flushes {
@@ -64,7 +64,7 @@ impl Flushes {
         }
     }
 
-    /// Waits until memory has room for what is staged, or never will have.
+    /// Waits until the memtables have room for the staged writes, or the stage is closed or has failed.
     pub async fn wait_for_room(&self, stage: &Stage) {
         loop {
             let ended = self.ended.notified();
@@ -75,7 +75,7 @@ impl Flushes {
         }
     }
 
-    /// Waits until what has been drained by now is in SSTables.
+    /// Waits until all memtables of now are in SSTables.
     pub async fn flush(&self) -> Result<(), StoreError> {
         let (waiter, flushed) = oneshot::channel();
         self.requests.send(waiter).map_err(|_| StoreError::Closed)?;

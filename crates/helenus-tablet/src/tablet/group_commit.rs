@@ -1,4 +1,4 @@
-//! Group commit of one tablet in a bucket: what gathers while a PUT is under way is the next one.
+//! Group commit of one tablet in a bucket: the writes that arrive during a PUT form the next group.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -28,17 +28,17 @@ use crate::stage::{Cached, backpressure};
 use crate::tablet::Tablet;
 use crate::write_batch::Op;
 
-/// One object of the log holds so much, about, and at least one write.
+/// Approximate size of a log object, which holds at least one write.
 const GROUP_BYTES_MAX: usize = 4 << 20;
 
 /// How long a group waits for those who have just been answered, as a part of what the last one took; shorter waits are left out.
 const FOLLOWER_WAIT_PART: u32 = 8;
 const FOLLOWER_WAIT_MIN: Duration = Duration::from_micros(250);
 
-/// What is released when the outcome of a write is known: its share of the bytes in flight, and its writer's locks.
+/// Released when the outcome of a write is known: its share of the bytes in flight, and its writer's locks.
 pub(crate) type WriteGuards = Arc<(OwnedSemaphorePermit, Option<Arc<dyn Any + Send + Sync>>)>;
 
-/// What a writer is told.
+/// The outcome of a write.
 pub(crate) type Answer = Result<(), StoreError>;
 
 /// A write on its way, or its part for this tablet.
@@ -196,11 +196,11 @@ impl TabletLogWriter {
             }
         };
         let _ = tokio::time::timeout(longest, enough).await;
-        // What was heard here is for the next group.
+        // A notification received here belongs to the next group.
         self.ready.notify_one();
     }
 
-    /// Refuses what is queued, of which nothing was begun.
+    /// Refuses all queued writes, of which none was begun.
     fn refuse(&self, error: &StoreError) {
         self.close(error.clone());
         let entries = std::mem::take(&mut self.queue.lock().entries);
@@ -220,7 +220,7 @@ struct Row {
     cached: Cached,
 }
 
-/// What a group writes.
+/// The batch of a group, and its rows.
 struct Group {
     batch: slatedb::WriteBatch,
     /// For the row cache.
@@ -322,7 +322,7 @@ async fn write_group(
     let counters = &tablet.counters;
     counters.batches.fetch_add(1, Ordering::Relaxed);
     counters.operands.fetch_add(rows.len() as u64, Ordering::Relaxed);
-    // It is durable: writers may be told even where nothing can be read from here any more.
+    // The group is durable: writers are answered even if the tablet can no longer be read here.
     let tree = tablet.db.snapshot().map_err(|error| from_slatedb(&error));
     let hot = match &tree {
         Ok(tree) => publish(tablet, tree.clone(), rows, hot_keys),
@@ -414,7 +414,7 @@ async fn put(tablet: &Tablet, batch: slatedb::WriteBatch) -> Result<u64, StoreEr
     written.map_err(|error| from_slatedb(&error))
 }
 
-/// Shows readers what is durable now; the keys that are written often and not cached.
+/// Makes the durable group visible to readers; returns the keys that are written often and not cached.
 fn publish(
     tablet: &Tablet,
     tree: Arc<DbSnapshot>,
@@ -453,7 +453,7 @@ fn publish(
     hot
 }
 
-/// Reads keys into the row cache, beside what goes on.
+/// Reads keys into the row cache in the background.
 fn cache(tablet: &Arc<Tablet>, keys: Vec<Bytes>) {
     if keys.is_empty() {
         return;

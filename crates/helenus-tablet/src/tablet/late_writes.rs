@@ -1,11 +1,11 @@
-//! Writes that arrive late: with a timestamp that lies in the past, as those of retries, of replays, of clients whose clocks are slow.
+//! Late writes: those whose timestamps lie in the past, such as retries, replays, and writes of clients with slow clocks.
 //!
-//! A compaction forgets a tombstone once nothing that it shadows is left. A late write that is older than the tombstone takes it along
-//! again, from the archive, where flushes put a copy of each tombstone ([`crate::DataModel::archive`]). Other writes need not look there:
-//! they are newer than any tombstone that was forgotten.
+//! A compaction purges a tombstone once nothing that it shadows is left. A late write that is older than the tombstone restores it from the
+//! archive, to which flushes copy each tombstone ([`crate::DataModel::archive`]). Other writes need no look-up: they are newer than any purged
+//! tombstone.
 //!
-//! A compaction begins when the late writes under way have ended: so each of them either found what the compaction forgets
-//! in the archive, or lies where the compaction sees it ([`crate::compaction::WriteTimes`]).
+//! A compaction begins when the late writes in progress have ended. Each of these either found the purged tombstones in the archive, or is
+//! visible to the compaction (`crate::compaction::write_times`).
 
 use tokio::sync::OwnedRwLockReadGuard;
 
@@ -34,7 +34,7 @@ impl LateWrites {
     }
 }
 
-/// True if what was written is late at that time, in ms.
+/// True if a write with that oldest timestamp is late at `now_ms`.
 pub(crate) fn is_late(oldest_us: i64, now_ms: i64) -> bool {
     oldest_us <= now_ms.saturating_mul(1000).saturating_sub(LATE_US)
 }
@@ -48,7 +48,7 @@ impl Tablet {
         let Some(archives) = self.model.archives_over(&op.key) else {
             return Ok(());
         };
-        // Past the row cache, which is for what is read.
+        // Bypasses the row cache, which is for rows that clients read.
         let row = Box::pin(self.read(&archives.row)).await?;
         let header = match &archives.header {
             Some(header) => Box::pin(self.read(header)).await?,

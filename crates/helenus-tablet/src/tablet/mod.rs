@@ -66,7 +66,7 @@ pub struct Tablet {
     pub(crate) remote: Option<Arc<TabletLogWriter>>,
 }
 
-/// What a tablet on a local disk has.
+/// The parts of a tablet on a local disk.
 pub(crate) struct LocalTablet {
     pub tables: Arc<SsTables>,
     pub flushes: Flushes,
@@ -100,7 +100,7 @@ impl Tablet {
         Ok(value)
     }
 
-    /// Where the fence of a key's partition stands, behind which the row cache keeps its rows.
+    /// The generation of a key's partition, in which its rows are cached.
     pub(crate) fn generation(&self, key: &[u8]) -> Generation {
         let generations = &self.compactions.generations;
         if !generations.was_ever_closed() || self.model.may_copy(key) {
@@ -128,7 +128,7 @@ impl Tablet {
         applied
     }
 
-    /// What becomes of the cached row that an operation is about, at that time. Takes notice of how old the operation is.
+    /// How the cached row of an operation is to be updated. Records the age of the operation in `oldest`.
     pub(crate) fn cached(&self, op: &Op, now_ms: i64, oldest: &mut OldestByTable) -> Cached {
         let written_us = self.oldest_us(op);
         if let Some(written_us) = written_us {
@@ -140,7 +140,7 @@ impl Tablet {
         }
     }
 
-    /// The oldest timestamp in an operation; what can't be understood may be of any age.
+    /// The oldest timestamp in an operation; one that cannot be decoded may be of any age.
     fn oldest_us(&self, op: &Op) -> Option<i64> {
         self.model
             .oldest_us(&op.key, &op.operand)
@@ -177,7 +177,7 @@ impl Tablet {
         }
     }
 
-    /// What the tree holds at `key`.
+    /// The row of the tree at `key`.
     async fn read_tree(&self, tree: &Tree, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
         match tree {
             Tree::Local(parts) => {
@@ -229,7 +229,7 @@ impl Tablet {
         ))
     }
 
-    /// What the tree holds in a range.
+    /// The rows of the tree in a range.
     async fn rows(
         &self,
         tree: Arc<Tree>,
@@ -305,12 +305,12 @@ impl Tablet {
         Some((from.slice(..len), start, end))
     }
 
-    /// Takes note of what a slice of a partition met: rows, and what is dead and has yet to be forgotten.
+    /// Counts the live rows of a slice of a partition, and the dead ones that no compaction has purged yet.
     pub fn passed(&self, live: u64, dead: u64) {
         self.compactions.reads.add(live, dead);
     }
 
-    /// Writes what is in memory to SSTables.
+    /// Writes staged rows and memtables to SSTables.
     pub async fn flush(&self) -> Result<(), StoreError> {
         self.stage.drained().await?;
         match &self.disk {

@@ -1,7 +1,7 @@
 //! Deletes SSTables that no longer belong to a tablet, soon after a compaction has replaced them.
 //!
-//! SlateDB keeps what a compaction replaced for a fixed time, for reads that began before. Here that time is short, so that the disk
-//! holds little more than what is alive, and a scan that takes longer holds the deletion up.
+//! SlateDB keeps replaced files for a fixed time, for reads that began before. Here that time is short, so that the disk holds little more
+//! than live data; a scan that takes longer delays the deletion.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -1,5 +1,4 @@
-//! Small partitions kept whole in the row cache, by their prefix: what an index has for a value, which is asked for as a range and not
-//! by key. A write into the partition makes the cache forget it.
+//! Reads small partitions through the row cache ([`crate::cache::partition_cache`]).
 
 use std::ops::{Bound, RangeBounds};
 

@@ -1,4 +1,4 @@
-//! Rows of a range: what is staged above what the tree holds.
+//! Scans of a range: staged rows merged with the rows of the tree.
 
 use std::iter::Peekable;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::tree::MergingScan;
 use crate::tree::changes::Change;
 use crate::work;
 
-/// How long the tree is waited for, and what its errors mean.
+/// The timeout of reads of the tree, and the meaning of its errors.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ReadLimits {
     /// On an object store: the longest wait, and a token of the tablet.
@@ -41,7 +41,7 @@ impl ReadLimits {
     }
 }
 
-/// What gives the rows of the tree.
+/// The source of the tree's rows.
 pub(crate) enum Rows {
     SlateDb(Box<DbIterator>),
     MergingScan(Box<MergingScan>),

@@ -1,4 +1,4 @@
-//! Puts what a local tablet has staged into the memory of its LSM tree: one sorted table for all that has gathered.
+//! Moves the staged writes of a local tablet into the memtables of its LSM tree, as one sorted table.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -39,7 +39,7 @@ impl Tablet {
         let Some(table) = self.stage.begin_apply() else {
             return;
         };
-        // Who waits for the drain finds it counted.
+        // Counted before waiters are notified.
         let counters = &self.counters;
         counters.batches.fetch_add(1, Ordering::Relaxed);
         counters.operands.fetch_add(table.operands, Ordering::Relaxed);

@@ -41,7 +41,7 @@ pub struct TabletStats {
     pub row_cache: RowCacheStats,
 }
 
-/// What tablets have counted while they were open here, those that are open no more too, so that it never goes back.
+/// Counters of all tablets that have been open here, including those closed since, so that the sums never decrease.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TabletTotals {
     pub batches: u64,
@@ -70,7 +70,7 @@ impl TabletTotals {
 }
 
 impl Tablet {
-    /// What this tablet counts.
+    /// The counters of this tablet.
     pub fn stats(&self) -> TabletStats {
         let manifest = self.db.manifest();
         let data_bytes = data_bytes(&manifest);

@@ -1,5 +1,5 @@
-//! The cache that all tablets of a store share: SSTables' indexes and filters, and their blocks in the form in which reads want them
-//! ([`crate::tree`]); and what SlateDB caches for the reads that it does by itself.
+//! The cache that all tablets of a store share: indexes and filters of SSTables, decoded blocks ([`crate::tree`]), and the entries that
+//! SlateDB caches for its own reads.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,7 +19,7 @@ const SHARD_BYTES_MIN: u64 = 32 << 20;
 const SHARDS_MAX: u64 = 16;
 /// Size of a block, about, from which the number of entries is guessed.
 const BLOCK_BYTES: u64 = 4 << 10;
-/// What an entry takes beside its content.
+/// Bytes of an entry besides its content.
 const ENTRY_OVERHEAD_BYTES: u64 = 96;
 
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -50,7 +50,7 @@ impl Weighter<Key, Item> for Bytes {
     }
 }
 
-/// What reads found in the cache, and what not.
+/// Hits and misses of reads.
 #[derive(Debug, Default)]
 pub(crate) struct Lookups {
     hits: AtomicU64,

@@ -1,4 +1,4 @@
-//! Writes that the tree does not have yet, by key.
+//! Changes of rows that are not yet in the memtables.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -7,15 +7,15 @@ use bytes::Bytes;
 
 use crate::data_model::{DataModel, DataModelError};
 
-/// What an entry takes beside its key and value, about.
+/// Approximate bytes of an entry besides its key and value.
 const ENTRY_OVERHEAD_BYTES: usize = 64;
 
-/// What the stage knows of a key.
+/// The staged change of a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Change {
-    /// The merged row. Whatever the tree holds is in it.
+    /// The merged row, which includes the row of the tree.
     Whole(Bytes),
-    /// To be merged into what the tree holds.
+    /// To be merged into the row of the tree.
     Operand(Bytes),
 }
 
@@ -39,7 +39,7 @@ impl Change {
         }
     }
 
-    /// The row, given what the tree holds.
+    /// The row, given the row of the tree.
     pub fn over(
         self,
         model: &dyn DataModel,

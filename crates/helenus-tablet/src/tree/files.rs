@@ -1,4 +1,4 @@
-//! A local tablet's SSTables: which there are, their indexes and filters, and their blocks, decoded.
+//! The SSTables of a local tablet: the current set, their indexes and filters, and their decoded blocks.
 
 use std::sync::{Arc, OnceLock};
 
@@ -17,7 +17,7 @@ use crate::trace;
 use crate::tree::block_cache::{BlockCache, Lookups};
 use crate::tree::sst_filter;
 
-/// What a read from a file takes of a task's turn, of which a row from memory takes 1.
+/// The cost of a read from a file in a task's budget, where a row from memory costs 1.
 const READ_BUDGET: usize = 16;
 
 /// The files of one moment.
@@ -49,7 +49,7 @@ pub(crate) struct SsTables {
     cache: Arc<BlockCache>,
     policy: Arc<dyn FilterPolicy>,
     pub lookups: Lookups,
-    /// What was seen last. Held while it is looked for, so that it never goes back.
+    /// The latest set. Locked while it is refreshed, so that it never goes back.
     seen: Mutex<Arc<Files>>,
 }
 
@@ -165,7 +165,7 @@ impl SsTables {
     }
 }
 
-/// A read from a file often ends without having waited, and takes as long as several from memory: so much sooner it is the others' turn.
+/// A read from a file often ends without having waited and takes as long as several from memory: it consumes more of the task's budget.
 async fn consume_read_budget() {
     for _ in 0..READ_BUDGET {
         tokio::task::coop::consume_budget().await;

@@ -1,4 +1,4 @@
-//! What SlateDB is given to write to an SSTable: the rows, and a copy of their tombstones for the archive.
+//! The batch that SlateDB writes to an SSTable: the rows of the memtables, and a copy of their tombstones for the archive.
 
 use slatedb::WriteBatch;
 
@@ -15,7 +15,7 @@ pub(crate) struct FlushSource {
 }
 
 impl Parts {
-    /// What is in no file and was drained after the batch with that number; `None` if there is nothing.
+    /// The rows that are in no file, of batches later than `after`; `None` if there are none.
     pub fn unflushed(
         &self,
         model: &dyn DataModel,

@@ -1,4 +1,4 @@
-//! One row by its key: from what is in memory, then file by file from new to old, until a version hides what is older.
+//! Point look-up: memtables first, then files from new to old, until a version hides the older ones.
 
 use std::ops::Bound;
 
@@ -28,7 +28,7 @@ impl Parts {
         key: &[u8],
         hash: u64,
     ) -> Result<Option<Bytes>, StoreError> {
-        // What lies in memory is never waited for, and others want their turn.
+        // Reads from memory never wait, so they yield explicitly.
         tokio::task::coop::consume_budget().await;
         let mut search = PointLookup {
             parts: self,
@@ -46,7 +46,7 @@ impl Parts {
 }
 
 impl PointLookup<'_> {
-    /// True if what is older is hidden.
+    /// True if older versions are hidden.
     fn look_into_memory(&mut self, hash: u64) -> bool {
         let mut tables = self.parts.memory.iter().filter(|table| table.may_have(hash));
         let is_whole = tables.any(|table| take(&mut self.versions, &table.rows, self.key));
@@ -87,7 +87,7 @@ impl PointLookup<'_> {
     }
 }
 
-/// Adds the versions from new to old; true if what is older is hidden.
+/// Adds the versions from new to old; true if older ones are hidden.
 fn take(versions: &mut Versions, rows: &SortedBlock, key: &[u8]) -> bool {
     let from = rows.lower_bound(key);
     for at in (from..rows.len()).take_while(|at| rows.key(*at) == key) {

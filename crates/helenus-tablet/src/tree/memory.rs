@@ -1,5 +1,5 @@
-//! What was drained and is not in an SSTable: each batch as rows in one piece, a few of them joined at a time, so that there are never
-//! many to look into. Versions of one key become one when they meet.
+//! Memtables: each applied batch is one sorted table; tables are joined a few at a time, so that their number stays small. Versions of one
+//! key become one when their tables are joined.
 
 use std::iter::Peekable;
 use std::sync::Arc;
@@ -139,7 +139,7 @@ pub(super) struct Merged<'a> {
     tables: &'a [Arc<MemTable>],
     /// How far each has been gone through.
     places: Vec<usize>,
-    /// The last row that hides what is older.
+    /// The last row that hides older versions.
     hiding: Option<(&'a MemTable, usize)>,
 }
 

@@ -1,9 +1,8 @@
-//! What lies below the stage: a tablet's LSM tree.
+//! The LSM tree of a tablet, below its stage.
 //!
-//! In an object store it is SlateDB's. A local tablet's memory is our own: what was drained lies in sorted tables ([`memory`]), and
-//! SlateDB gets it when it is flushed, each key once ([`unflushed`]). SlateDB writes SSTables and compacts them. Reads go past SlateDB,
-//! which hands rows up through many boxed iterators, one by one: blocks of SSTables are cached as they are read here ([`files`]), and
-//! looked into for one row ([`get`]) or merged ([`runs`]).
+//! In an object store the tree is SlateDB's. A local tablet has memtables of its own ([`memory`]); SlateDB gets them when they are flushed,
+//! each key once ([`flush_source`]), writes SSTables and compacts them. Reads bypass SlateDB, whose boxed iterators pass rows on one by one:
+//! decoded blocks are cached ([`files`]), searched for one row ([`get`]) or merged ([`runs`]).
 
 pub(crate) mod block_cache;
 pub(crate) mod changes;
@@ -179,7 +178,7 @@ impl Versions {
         operands.reverse();
         let whole = base.as_ref().filter(|(kind, _)| *kind == EntryKind::Whole);
         let merged = model.merge(key, whole.map(|(_, row)| row), &operands)?;
-        // What is older is as hidden as it was.
+        // Older versions stay as hidden as before.
         let kind = base.map_or(EntryKind::Operand, |_| EntryKind::Whole);
         Ok((kind, merged))
     }

@@ -1,21 +1,21 @@
-//! Sorted rows in one piece of memory: what a block of an SSTable holds, or what was drained into memtables at one time.
+//! Sorted rows packed in one buffer: a block of an SSTable, or a memtable.
 
 use bytes::Bytes;
 use slatedb::{RowEntry, ValueDeletable};
 
-/// What a version says of its key.
+/// The kind of a version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EntryKind {
-    /// To be merged into what is older.
+    /// To be merged into older versions.
     Operand,
-    /// The row. What is older is hidden.
+    /// The row. Older versions are hidden.
     Whole,
     /// There is no row, whatever is older.
     Deleted,
 }
 
 const KIND_BITS: u32 = 2;
-/// What a row takes beside its key and value.
+/// Bytes of a row besides its key and value.
 pub(super) const ROW_BYTES: usize = size_of::<StoredEntry>();
 
 #[derive(Clone, Copy)]

@@ -1,4 +1,4 @@
-//! The rows of a range, merged from blocks: one source for each table in memory, file of level 0 and sorted run.
+//! Merged scan of a range: one cursor for each memtable, file of level 0 and sorted run.
 
 use std::collections::VecDeque;
 use std::ops::Bound;
@@ -19,7 +19,7 @@ type Bounds = (Bound<Bytes>, Bound<Bytes>);
 /// Rows of one source that come one after the other, and where the next are.
 struct RunCursor {
     rows: Arc<SortedBlock>,
-    /// What is left of them.
+    /// The rest of them.
     first: usize,
     behind: usize,
     /// Those of files whose turn has not come.
@@ -148,7 +148,7 @@ impl MergingScan {
                 .then(|| (source.rows.owned_key(place), source.rows.value(place)));
             let source = self.sources.get_mut(turn.0)?;
             if !source.step(self.reversed) {
-                // Nothing of what is left can be seen.
+                // None of the remaining rows is visible.
                 self.lacks_rows = true;
                 self.turn = None;
                 return row;
@@ -181,7 +181,7 @@ impl MergingScan {
         let Some(parts) = self.tree.parts() else {
             return Ok(());
         };
-        // What lies in memory is never waited for, and others want their turn.
+        // Reads from memory never wait, so they yield explicitly.
         tokio::task::coop::consume_budget().await;
         for source in &mut self.sources {
             while source.is_empty() && source.may_go_on() {

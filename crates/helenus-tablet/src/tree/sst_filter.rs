@@ -1,7 +1,7 @@
-//! Bloom filters of SSTables, read from their files. SlateDB uses them for its own reads and does not hand them out.
+//! Bloom filters of SSTables, read from their files. SlateDB does not expose those that it reads itself.
 //!
-//! The block is `LZ4(count u16, { name length u16, name, data length u64, data }…), CRC-32 of that`, all big-endian. Whatever is not
-//! understood is no filter: then the table may hold any key.
+//! The block is `LZ4(count u16, { name length u16, name, data length u64, data }…), CRC-32 of that`, all big-endian. A block that cannot be
+//! decoded counts as no filter: the table may then hold any key.
 
 use std::sync::Arc;
 

@@ -11,7 +11,7 @@ use slatedb::{Filter, FilterQuery, SstFile, SstIndex};
 use crate::trace;
 use crate::trace::Sstable;
 
-/// What an open table takes beside its index and its filter.
+/// Bytes of an open table besides its index and filter.
 pub(super) const TABLE_BYTES: usize = 2 << 10;
 
 /// One SSTable.
@@ -90,7 +90,7 @@ impl OpenTable {
         self.bytes
     }
 
-    /// False if it, the table of that name, has nothing of what is asked for.
+    /// False if the filter excludes all keys of the query; `table` is named in the trace.
     pub fn might_match(&self, table: &Table, query: &FilterQuery) -> bool {
         let might_match = self
             .filter

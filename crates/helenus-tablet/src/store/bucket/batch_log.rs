@@ -1,13 +1,12 @@
-//! Batches over several tablets: written down whole before any tablet gets its part, so that all parts are written, some time, even if
-//! this process ends in between.
+//! Cross-tablet batches: each is stored as a whole before any tablet gets its part, so that all parts are eventually written, even if this
+//! process ends meanwhile.
 //!
-//! 1. The batch becomes the object `batches/<uuid>`. From here on it is all or, after a failure, still all.
-//! 2. Each tablet writes its part, and beside it a mark ([`super::marks`]) that it has it.
-//! 3. When all have, the writer is answered; the object is deleted, and after it the marks.
+//! 1. The batch becomes the object `batches/<uuid>`. From now on all of it takes effect, even after a failure.
+//! 2. Each tablet writes its part together with a key that records that it was applied ([`crate::bucket::batch_applied_key`]).
+//! 3. When all parts are written, the writer is answered; then the object is deleted, and after it the keys.
 //!
-//! Whoever opens a tablet writes the parts that it lacks before anyone reads it ([`BatchLog::replay`]). What is left over of batches
-//! whose writer failed half-way is finished by a sweep, once all of a batch's tablets are open here. Doing so twice does no harm: a part
-//! whose mark is there is not written again.
+//! A node that opens a tablet writes the missing parts before the first read ([`BatchLog::replay`]). Batches whose writer failed half-way
+//! are completed periodically once all of their tablets are open here. A part whose key exists is not written again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,7 +35,7 @@ const MAGIC: [u8; 8] = *b"HLNSBAT1";
 const HEADER_LEN: usize = 12;
 /// Objects that are read at a time.
 const READS: usize = 16;
-/// How often the sweep looks. What it finds twice in a row is left over.
+/// How often unfinished batches are looked for. One that is found twice in a row is unfinished.
 pub(super) const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
 
 /// A batch that was written down and is perhaps not in all of its tablets.
@@ -45,7 +44,7 @@ struct LoggedBatch {
     ops: Vec<Op>,
 }
 
-/// What a tablet has to do with batches.
+/// The batches that a tablet has to finish when it is opened.
 pub(super) struct PendingBatches {
     /// Those that are under way somewhere.
     listed: Vec<Uuid>,
@@ -179,7 +178,7 @@ impl BatchLog {
         Ok(())
     }
 
-    /// Those left over since a sweep before; `seen` is what that saw, and then what this one saw.
+    /// The batches left over since the last call; `seen` holds the batches that the last call saw, and then those of this one.
     async fn left_over(&self, seen: &mut HashSet<Uuid>) -> Result<Vec<LoggedBatch>, StoreError> {
         let now: HashSet<Uuid> = {
             let listed = self.list().await?;

@@ -1,4 +1,5 @@
-//! What a tablet in a bucket needs while it is open: compaction of what reads stumble over, and deletion of what was replaced.
+//! Background maintenance of an open tablet in a bucket: requests compactions for tombstones, flushes when the log is long, and deletes
+//! obsolete files.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -1,7 +1,7 @@
 //! Copies a store from a local folder into a bucket.
 //!
-//! Tablets keep their numbers and ranges. Each is read back from the bucket and compared with its source. The object that makes the bucket
-//! a store is written last, so that what was copied in part is none.
+//! Tablets keep their numbers and ranges. Each is read back from the bucket and compared with its source. The object that makes the bucket a
+//! store is written last, so that an incomplete copy is not a store.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::store::Store;
 use crate::tablet::Tablet;
 use crate::token_range::TokenRange;
 
-/// What a range of tokens has: the same in the source and in the bucket.
+/// Count and checksum of the rows of a range of tokens: equal in source and bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Copied {
     pub tablet: u32,
@@ -81,7 +81,7 @@ async fn copy(
         let (id, tokens) = (tablet.id(), tablet.token_range());
         remote.copy(std::slice::from_ref(tablet), id, tokens).await?;
         let expected = summed(tablet).await?;
-        // Opened anew, it has what is in the bucket and nothing else.
+        // Reopened, it has only what the bucket holds.
         let there = remote.build(id, tokens, 1).await?;
         let found = summed(&there).await;
         let closed = there.db.close().await.map_err(|error| from_slatedb(&error));

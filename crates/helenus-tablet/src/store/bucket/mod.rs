@@ -1,23 +1,22 @@
 //! A store in a bucket: tablets without a disk of their own, opened and closed while the store runs.
 //!
-//! A tablet's database keeps its log in the bucket too. What writers bring is gathered ([`group`]); the group is one batch of the
-//! database and one object of its log, whose PUT acknowledges it; only then do readers see it. While that PUT is under way the next
-//! group gathers.
+//! A tablet's database keeps its log in the bucket too. Pending writes form a group ([`crate::tablet::group_commit`]). A group is one batch
+//! of the database and one object of its log, whose PUT acknowledges it; only then do readers see it. During the PUT the next group forms.
 //!
-//! Whoever opens a tablet fences the one who had it: the number of the latter's next log object is taken, so its PUT fails. A
-//! tablet that finds itself fenced closes itself and says so ([`TabletEvent`]).
+//! A node that opens a tablet fences the former owner: it takes the number of the former owner's next log object, whose PUT then fails. A
+//! tablet that finds itself fenced closes itself and reports it ([`TabletEvent`]).
 //!
-//! A batch over several tablets is written to an object of its own first ([`batch_log`]), since no log holds all of it.
+//! A cross-tablet batch first becomes an object of its own ([`batch_log`]), since no log holds all of it.
 //!
 //! ```text
-//! FORMAT            what made the bucket a store: format version, id, the tablets that it began with, where its log lies if apart
-//! PLACE             the store's identity, and what binds it to where it lies ([`kind`])
-//! tablets/<id>/     one SlateDB database a tablet, its log in wal/
-//! batches/<uuid>    batches over several tablets that are under way
+//! FORMAT            format version, id, the initial tablets, the location of a separate log
+//! PLACE             the store's identity and location, see `crate::bucket::store_identity`
+//! tablets/<id>/     one SlateDB database for each tablet, its log in wal/
+//! batches/<uuid>    cross-tablet batches in progress
 //! meta/<name>       small documents, changed by compare-and-set
 //! ```
 //!
-//! The log, `tablets/<id>/wal/` and `batches/`, may lie in a store of its own ([`log_store`]).
+//! The log, `tablets/<id>/wal/` and `batches/`, may lie in a separate store ([`crate::bucket::log_store`]).
 
 mod batch_log;
 mod maintenance;
@@ -53,7 +52,7 @@ use crate::tablet::stats::TabletTotals;
 use crate::token_range::TokenRange;
 use batch_log::BatchLog;
 
-/// What became of a tablet without anyone here having asked for it.
+/// A change of a tablet that this process did not request.
 #[derive(Debug, Clone)]
 pub enum TabletEvent {
     /// It is closed. [`StoreError::Fenced`]: someone else has opened it. With any other error it may help to open it again.
@@ -63,7 +62,7 @@ pub enum TabletEvent {
 /// Events that a slow listener may lag behind.
 const EVENTS_MAX: usize = 1024;
 
-/// What a store in a bucket has beside its open tablets.
+/// The parts of a store in a bucket, besides its open tablets.
 pub(crate) struct Remote {
     databases: Databases,
     store: Arc<dyn ObjectStore>,
@@ -77,17 +76,17 @@ pub(crate) struct Remote {
     events: broadcast::Sender<TabletEvent>,
     /// A tablet is opened or closed by one task at a time.
     changing: Mutex<HashMap<u32, Arc<tokio::sync::Mutex<()>>>>,
-    /// Tablets that were opened before they are this node's.
+    /// Tablets opened before this node owns them.
     standby: Mutex<HashMap<u32, standby::StandbyTablet>>,
-    /// How often each tablet was abandoned: what was begun before is not to be served.
+    /// How often each tablet was abandoned: an opening begun before that is not served.
     abandoned: Mutex<HashMap<u32, u64>>,
-    /// What tablets counted that are not open any more.
+    /// Counters of tablets that have been closed.
     closed: Mutex<TabletTotals>,
     tasks: Mutex<Vec<tokio::task::JoinHandle<()>>>,
     background: Mutex<Option<BackgroundRuntime>>,
     /// The tablets that the store began with.
     initial: Vec<(u32, TokenRange)>,
-    /// What no copy of the store is known by.
+    /// The identity of the store, which no copy shares.
     identity: uuid::Uuid,
 }
 
@@ -122,7 +121,7 @@ impl Remote {
         }
     }
 
-    /// By which what is stored is stamped.
+    /// The clock that stamps stored entries.
     pub fn clock(&self) -> &StoreClock {
         &self.databases.clock
     }
@@ -136,7 +135,7 @@ impl Remote {
         self.log_store.as_ref().unwrap_or(&self.store)
     }
 
-    /// What was asked of the bucket, and of that of the log, since the store was opened.
+    /// Requests to the bucket, and to that of the log, since the store was opened.
     pub fn bucket_stats(&self) -> BucketStats {
         self.requests.read()
     }
@@ -150,7 +149,7 @@ impl Remote {
         self.counters.read()
     }
 
-    /// Ends what runs by itself; tablets are left as they are.
+    /// Stops background tasks; tablets stay as they are.
     pub fn stop(&self) {
         for task in self.tasks.lock().drain(..) {
             task.abort();
@@ -190,7 +189,7 @@ impl Store {
         self.remote().is_ok()
     }
 
-    /// What the nodes of a store in a bucket know it by, and no copy of it shares ([`CopyRestore`]).
+    /// The identity by which nodes know a store in a bucket, and which no copy of it shares ([`CopyRestore`]).
     pub fn identity(&self) -> Result<uuid::Uuid, StoreError> {
         Ok(self.remote()?.identity)
     }

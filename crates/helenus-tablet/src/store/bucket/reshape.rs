@@ -1,14 +1,14 @@
-//! Tablets are split and merged, and what is left of them is deleted.
+//! Splits and merges tablets, and deletes their remains.
 //!
-//! A split copies no byte. Each child begins as a clone: a manifest that names the parent's SSTs, which a checkpoint in the parent's
-//! manifest keeps. A key begins with its table, so that a child's tokens are no range of keys: its clone has the rows of its sibling too.
-//! It is not asked for them, and its compactions drop them (`only` of [`crate::database::Database`]). When compactions have replaced the
-//! last of the parent's SSTs, the checkpoint goes, and then the parent can be deleted.
+//! A split copies no data. Each child begins as a clone: a manifest that names the parent's SSTables, which a checkpoint in the parent's
+//! manifest keeps. A key begins with its table, so the tokens of a child are no range of keys: its clone has the rows of its sibling too.
+//! No request reads them from it, and its compactions drop them (`only` of [`crate::database::Database`]). When compactions have replaced the
+//! last of the parent's SSTables, the checkpoint is removed, and then the parent can be deleted.
 //!
-//! A merge has to copy, for the same reason: SlateDB joins databases of disjoint key ranges only. Tablets are merged when they are small.
+//! A merge has to copy, for the same reason: SlateDB joins databases of disjoint key ranges only. Only small tablets are merged.
 //!
-//! Children are made anew each time: what there is of them is deleted first, since it may be of an attempt after which the parent was
-//! written to. So whoever asks must see to it that nothing but the last attempt's children is ever opened.
+//! Children are always created anew: remains of them are deleted first, since they may belong to an attempt after which the parent was
+//! written to. The caller must ensure that only the children of the last attempt are ever opened.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! One process that has all tablets of a bucket.
+//! One process that opens all tablets of a bucket, and reopens those that fail.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;

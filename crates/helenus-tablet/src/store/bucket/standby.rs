@@ -1,8 +1,8 @@
-//! Tablets that are opened before they are this node's.
+//! Standby tablets: databases that are opened before this node owns the tablet, to shorten a hand-over.
 //!
-//! A tablet's owner that hands it over closes it, and then writes that it is another's. Who is to have it begins to open it meanwhile, and
-//! has most of that done by the time that it may. What was opened ahead is nobody's tablet: nothing is read from it or written to it before
-//! [`Store::open_tablet`] takes it over, which asks whether someone else has opened the tablet since.
+//! An owner that hands a tablet over closes it and then records the new owner. The new owner begins to open the database meanwhile. A standby
+//! tablet serves neither reads nor writes until [`Store::open_tablet`] promotes it, which first checks whether another process has opened the
+//! tablet since.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,10 +13,10 @@ use crate::error::StoreError;
 use crate::store::Store;
 use crate::token_range::TokenRange;
 
-/// What was opened ahead and not taken over for so long is closed: the tablet did not become this node's.
+/// A standby tablet that is not promoted within this time is closed: this node did not become the owner.
 const STANDBY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A tablet that was opened ahead.
+/// A tablet opened before this node owns it.
 pub(super) struct StandbyTablet {
     tokens: TokenRange,
     began: Instant,
@@ -79,7 +79,7 @@ impl Store {
 }
 
 impl Remote {
-    /// Opens the database of a tablet, and looks at what must be done before it is served.
+    /// Opens the database of a tablet, and lists the batches to finish before it is served.
     pub(super) async fn open_database(
         &self,
         id: u32,
@@ -96,10 +96,10 @@ impl Remote {
         }
     }
 
-    /// The tablet as it was opened ahead, if nobody else has opened it since. To be asked once the tablet is this node's.
+    /// Promotes a standby tablet, if no other process has opened it since. To be called once this node owns the tablet.
     pub(super) async fn promote_standby(&self, id: u32, tokens: TokenRange) -> Option<OpenedDatabase> {
         let standby = self.standby.lock().remove(&id)?;
-        // Whoever opens a tablet writes into its manifest that it has, before anything else.
+        // A process that opens a tablet first records that in its manifest.
         let is_ours = standby.tokens == tokens && standby.opened.tablet.db.refresh_manifest().await.is_ok();
         tracing::debug!(tablet = id, is_ours, "the tablet was opened ahead");
         if is_ours {
@@ -122,7 +122,7 @@ impl Remote {
         }
     }
 
-    /// Closes all that was opened ahead.
+    /// Closes all standby tablets.
     pub(super) fn close_standbys(&self) {
         let all = std::mem::take(&mut *self.standby.lock());
         all.into_values()

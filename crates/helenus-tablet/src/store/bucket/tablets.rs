@@ -1,4 +1,4 @@
-//! Tablets of a store in a bucket come and go while it runs.
+//! Opens and closes the tablets of a store in a bucket while it runs.
 
 use std::future::Future;
 use std::sync::{Arc, Weak};
@@ -37,7 +37,7 @@ const CLOSE_WAIT: Duration = Duration::from_millis(50);
 /// manifest.
 const LEAVE_AFTER: Duration = Duration::from_secs(1);
 
-/// How often a database looks whether its manifest was changed by others: nobody does as long as it is this node's.
+/// How often a database checks its manifest for changes by other processes; there are none while this node owns the tablet.
 const MANIFEST_POLL_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Tablets that a node is taken to have at least when memory is shared out.
@@ -46,7 +46,7 @@ const SHARES_MIN: usize = 8;
 /// A tablet whose database is open, its former owner fenced.
 pub(super) struct OpenedDatabase {
     pub tablet: Arc<Tablet>,
-    /// What was found of batches over several tablets.
+    /// The cross-tablet batches to finish.
     pub pending: PendingBatches,
 }
 
@@ -239,7 +239,7 @@ async fn watch(store: Weak<Store>, tablet: Arc<Tablet>, log_writer: Arc<TabletLo
         store.remove(&tablet);
         if let Ok(remote) = store.remote() {
             let id = tablet.id();
-            // Nobody may be listening.
+            // There may be no listener.
             let _ = remote.events.send(TabletEvent::Lost { id, error });
         }
     }
@@ -260,7 +260,7 @@ impl Remote {
         self.abandoned.lock().get(&id).copied().unwrap_or(0)
     }
 
-    /// Waits until nobody else opens or closes the tablet.
+    /// Waits until no other task opens or closes the tablet.
     async fn lock(&self, id: u32) -> tokio::sync::OwnedMutexGuard<()> {
         let lock = self.changing.lock().entry(id).or_default().clone();
         lock.lock_owned().await

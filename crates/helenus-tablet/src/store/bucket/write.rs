@@ -1,4 +1,4 @@
-//! Writes of a store in a bucket: which tablets they touch, and how long they are waited for.
+//! Writes of a store in a bucket: their parts by tablet, and their timeouts.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -52,7 +52,7 @@ impl Remote {
             Some(last) => {
                 parts.push(last);
                 let batches = self.batches.clone();
-                // Begun, it goes on whoever waits for it.
+                // Once begun, the write continues without its waiter.
                 let task = self
                     .serving
                     .spawn(async move { batches.write(parts, hold).await });
@@ -114,7 +114,7 @@ pub(super) fn submit(
     receiver
 }
 
-/// What a writer was told; one that was told nothing knows nothing.
+/// The outcome of a write; unknown if the tablet was dropped.
 pub(super) fn outcome_of(answer: Result<Answer, oneshot::error::RecvError>) -> Answer {
     answer.unwrap_or_else(|_| Err(StoreError::Unknown("the tablet is gone".into())))
 }

@@ -1,4 +1,4 @@
-//! Hands the log's groups to the tablets' stages, and tells the writers.
+//! Hands the groups of the log to the tablets' stages, and notifies the writers.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,10 +16,10 @@ use crate::write_batch::Op;
 /// How often a group that does not find room looks at the disk.
 const STALL_POLL: Duration = Duration::from_millis(200);
 
-/// Knows which tablet gets what.
+/// Maps operations to tablets.
 pub(crate) struct TabletRouter {
     pub tablets: Vec<Arc<Tablet>>,
-    /// What each has yet to flush and to compact.
+    /// The backlog of each tablet.
     pub backlogs: Vec<Arc<CompactionBacklog>>,
     pub log: Arc<Log>,
     pub space: Arc<DiskSpace>,
@@ -121,7 +121,7 @@ impl CompletionNotifier {
     }
 
     fn notify(&self, completion: GroupCompletion) {
-        // Without the runtime nobody waits any more.
+        // Without the runtime no writer waits.
         let _ = self.0.send(completion);
     }
 }

@@ -1,5 +1,5 @@
-//! Keeps the log short: cuts off segments whose records are in SSTables, flushes the tablets that hold it back, prepares spare files.
-//! Has the tablets' tombstones compacted and their garbage deleted.
+//! Keeps the log short: retires segments whose records are in SSTables, flushes the tablets that pin the log, and prepares spare files.
+//! Also requests compactions for tombstones and deletes obsolete files.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::tablet::obsolete_files::ObsoleteFileCollector;
 const INTERVAL: Duration = Duration::from_millis(500);
 /// Files of retired segments that are kept for new ones, whether they are needed or not.
 const SPARES_MIN: usize = 2;
-/// What was not needed for so long is given back.
+/// Spare files that were not needed for this long are deleted.
 const SPARES_KEPT: Duration = Duration::from_secs(60);
 
 /// How many spare files there are too many. A flush retires as many segments as were written since the one before: if their files are
@@ -197,7 +197,7 @@ impl Maintenance {
         }
     }
 
-    /// Has the tablets compacted whose reads meet too much that is dead, what is in memory included.
+    /// Flushes and compacts the tablets whose reads pass too many dead rows.
     async fn clean(&self, watches: &mut [TombstoneTrigger]) {
         for (tablet, watch) in self.tablets.iter().zip(watches) {
             if !watch.is_due(&tablet.compactions) {

@@ -38,15 +38,15 @@ pub(crate) struct Local {
     pub log: Arc<Log>,
     pub space: Arc<DiskSpace>,
     pub maintenance: Arc<Maintenance>,
-    /// By which what is stored is stamped.
+    /// The clock that stamps stored entries.
     pub clock: Arc<StoreClock>,
     pub replayed_records: u64,
     pub running: Mutex<Running>,
-    /// Keeps other processes out.
+    /// Locks the store against other processes.
     pub _lock: File,
 }
 
-/// What is stopped by `close`.
+/// Threads and tasks that `close` stops.
 #[derive(Default)]
 pub(crate) struct Running {
     pub(crate) log_thread: Option<JoinHandle<()>>,

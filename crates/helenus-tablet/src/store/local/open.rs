@@ -1,4 +1,4 @@
-//! Opens a store: its tablets' databases, and the replay of the log into the tablets.
+//! Opens a local store: the databases of its tablets, and the replay of the log.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -50,7 +50,7 @@ use crate::{compaction, database, log};
 /// How long replay waits for room before it looks whether there will be any.
 const REPLAY_POLL: Duration = Duration::from_millis(200);
 
-/// What a store is opened with.
+/// The inputs of opening a local store.
 pub(crate) struct StoreOpener {
     pub config: StoreConfig,
     pub model: Arc<dyn DataModel>,
@@ -105,7 +105,7 @@ impl StoreOpener {
             replayed.segments,
             end,
         );
-        // What a replay could not take in is refused as what could not be before the restart.
+        // A tablet that refused a record during replay refuses writes as before the restart.
         let has_failed = tablets.iter().any(|tablet| tablet.stage.has_failed());
         log.is_obstructed.store(has_failed, Ordering::Relaxed);
         let router = Arc::new(TabletRouter {
@@ -169,7 +169,7 @@ impl StoreOpener {
         futures::future::try_join_all(checks).await.map(|_| ())
     }
 
-    /// Has what is staged drained, and flushed in time.
+    /// Starts the tasks that apply the stages and flush the memtables.
     fn drain(&self, tablets: &[Arc<Tablet>], running: &mut Running) -> Vec<Arc<CompactionBacklog>> {
         let mut backlogs = Vec::new();
         for tablet in tablets {
@@ -312,7 +312,7 @@ impl StoreOpener {
         self.config.memtable_bytes / self.format.tablets.len().max(1) as u64
     }
 
-    /// Reads the log on a thread of its own and stages what is in no SSTable.
+    /// Reads the log on a thread of its own and stages the records that are in no SSTable.
     fn replay(
         &self,
         folders: &Folders,
@@ -325,7 +325,7 @@ impl StoreOpener {
             let manifests = tablets.iter().map(|tablet| tablet.db.manifest());
             let flushed: Vec<u64> = manifests.map(|manifest| manifest.replay_after_wal_id()).collect();
             let mut sink = |time_ms, Record { lsn, ops }| {
-                // Times do not go back behind what was written.
+                // The clock must not go back behind the stored times.
                 clock.raise(time_ms);
                 let parts = dispatch::parts(&tablets, ops.into_iter().map(|op| (lsn, op)))?;
                 for ((part, tablet), flushed) in parts.into_iter().zip(&tablets).zip(&flushed) {
