@@ -26,15 +26,15 @@ pub trait DataModel: Send + Sync + 'static {
     /// A run may begin and end anywhere in a partition, and its other keys may be in another run at the same time.
     fn compaction(&self, context: &CompactionContext) -> Box<dyn CompactFilter>;
 
-    /// False if the row at `key` may hold what another key's deletion covers. It must then not be copied into newer files as a
-    /// whole: a compaction that forgets the deletion removes what lies below it, and the copy would come back.
+    /// False if the row at `key` may hold data that another key's deletion covers. It must then not be copied into newer files as a whole: a
+    /// compaction that purges the deletion removes the data in older files, and the copy would reappear.
     fn may_copy(&self, key: &[u8]) -> bool {
         let _ = key;
         true
     }
 
-    /// True if the partition of `key`, a stored key or the beginning of one, is to be kept in the row cache as a whole while it is small.
-    /// What it is for a key may change from false to true before the key is first written, and to false when no one reads it any more.
+    /// True if the partition of `key`, a stored key or the beginning of one, is to be kept in the row cache as a whole while it is small. The
+    /// result for a key may change from false to true before the key is first written, and to false when it is no longer read.
     fn keeps_partition(&self, key: &[u8]) -> bool {
         let _ = key;
         false
@@ -46,15 +46,15 @@ pub trait DataModel: Send + Sync + 'static {
         0
     }
 
-    /// The oldest timestamp, in µs, of what a deletion could shadow in `operand`; none if there is nothing of that. Timestamps are the
-    /// clients': they need not grow from one operand to the next.
+    /// The oldest timestamp, in µs, in `operand` that a deletion could shadow; `None` if there is none. Clients choose timestamps: they need not
+    /// grow from one operand to the next.
     fn oldest_us(&self, key: &[u8], operand: &Bytes) -> Result<Option<i64>, DataModelError> {
         let _ = (key, operand);
         Ok(None)
     }
 
-    /// The tombstones in the row at `key`, and the key under which late writes find them once a compaction has forgotten them. Archive
-    /// keys are in the same tablet, and in no range that is scanned.
+    /// The archive key and the tombstones of the row at `key`, for late writes after a compaction has purged the originals. Archive keys are in
+    /// the same tablet, and in no range that is scanned.
     fn archive(&self, key: &[u8], row: &Bytes) -> Result<Option<(Bytes, Bytes)>, DataModelError> {
         let _ = (key, row);
         Ok(None)
@@ -91,8 +91,8 @@ pub trait DataModel: Send + Sync + 'static {
         None
     }
 
-    /// How many leading bytes of `key` name its partition. `complete` tells a stored key from the prefix of a scan, for which the
-    /// answer must hold for each key that begins with it. Partitions are filtered by it when SSTables are read.
+    /// The number of leading bytes of `key` that name its partition. `complete` distinguishes a stored key from the prefix of a scan, for which
+    /// the result must hold for each key that begins with it. Reads of SSTables filter partitions by it.
     fn partition_prefix_len(&self, key: &[u8], complete: bool) -> Option<usize> {
         let _ = (key, complete);
         None
@@ -107,8 +107,8 @@ pub struct ArchiveKeys {
     pub header: Option<Bytes>,
 }
 
-/// The oldest timestamp, in µs, of what was written to a table and is newer than a compaction's inputs; `i64::MAX` if there is nothing,
-/// `i64::MIN` if it is not known.
+/// The oldest timestamp, in µs, of a table's data that is newer than a compaction's inputs; `i64::MAX` if there is none, `i64::MIN` if it is
+/// unknown.
 pub type MinNewerTimestamp = Arc<dyn Fn(u32) -> i64 + Send + Sync>;
 
 /// One run of a compaction.
@@ -165,8 +165,8 @@ pub trait CompactFilter: Send + Sync {
         let _ = (key, row);
         Ok(())
     }
-    /// Decides on the next key, or on the same one again when more is known of what is below. An error abandons the compaction,
-    /// which is tried again later.
+    /// Decides on the next key, or on the same one again when more is known of the overlap. An error abandons the compaction, which is retried
+    /// later.
     fn entry(
         &mut self,
         key: &[u8],

@@ -18,8 +18,8 @@ pub struct Op {
 #[derive(Clone, Default)]
 pub struct WriteBatch {
     pub ops: Vec<Op>,
-    /// Kept until the outcome of the write is known, even when its writer is told before that it is not: a lock under which was read
-    /// what the write follows from.
+    /// Kept until the outcome of the write is known, even if its writer is told earlier that it is unknown: a lock under which the write's
+    /// inputs were read.
     pub hold: Option<Arc<dyn Any + Send + Sync>>,
 }
 

@@ -142,7 +142,7 @@ fn credentials(bucket: &Bucket) -> &'static str {
     }
 }
 
-/// What an error of the first requests means, and what to do about it.
+/// Explains an error of the first requests, and how to correct it.
 pub(crate) fn explain(bucket: &Bucket, error: &Error) -> StoreError {
     let text = chain(error);
     let has = |words: &[&str]| words.iter().any(|word| text.contains(word));

@@ -24,7 +24,7 @@ use crate::error::{StoreError, chain};
 /// The object that makes a bucket a store.
 pub(crate) const FORMAT_NAME: &str = "FORMAT";
 
-/// A request without an answer for so long is given up, and tried again by those who need it.
+/// The timeout of a request; the caller retries.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// Retries within the client. SlateDB has its own above these, without end.
@@ -57,7 +57,7 @@ impl Bucket {
         Bucket::connect_as("store", url, None, Arc::default())
     }
 
-    /// The same for what another setting names, perhaps at an endpoint of its own; what is asked of it is counted with `requests`.
+    /// The same for the bucket that another setting names, with an optional endpoint; its requests are counted in `requests`.
     pub fn connect_as(
         setting: &'static str,
         url: &Url,
@@ -166,7 +166,7 @@ fn s3(url: &Url, endpoint: Option<&str>) -> object_store::Result<Arc<dyn ObjectS
         None => usual(),
     };
     if let Some(endpoint) = endpoint {
-        // Whoever writes http:// means it.
+        // An endpoint with http:// is an explicit choice.
         client = client.with_allow_http(endpoint.starts_with("http://"));
         builder = builder.with_endpoint(endpoint);
     }

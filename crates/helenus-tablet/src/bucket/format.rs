@@ -9,8 +9,8 @@ use crate::bucket::log_store;
 use crate::error::StoreError;
 use crate::metadata::format::Format;
 
-/// Reads the format, or makes a store with so many tablets of an empty bucket. Of several that try at once, one makes it.
-/// Its log lies in `log`, if there is one.
+/// Reads the format, or creates a store with `tablet_count` tablets in an empty bucket. Of several concurrent attempts one succeeds. `log`
+/// is the separate location of its log, if any.
 pub(crate) async fn load_or_create(
     bucket: &Bucket,
     log: Option<&Bucket>,
@@ -66,7 +66,7 @@ pub(crate) async fn load(bucket: &Bucket) -> Result<Option<Format>, StoreError> 
     }
 }
 
-/// Tablets without the object that lists them are what is left of a store, and none of ours to write over.
+/// Refuses a bucket with tablets but without `FORMAT`: they are remains of a store, which must not be overwritten.
 pub(crate) async fn refuse_remains(bucket: &Bucket) -> Result<(), StoreError> {
     let folder = Path::from("tablets");
     let list = bucket.store.list_with_delimiter(Some(&folder));

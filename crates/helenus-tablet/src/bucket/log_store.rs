@@ -53,7 +53,7 @@ pub(crate) async fn begin(log: &Bucket, store_id: Uuid) -> Result<(), StoreError
     put.map(|_| ()).map_err(|error| explain(log, &error))
 }
 
-/// What binds a log to its store.
+/// The location at which a log records the identity of its store.
 pub(crate) fn bind_target(log: &Bucket, store_id: Uuid) -> BindTarget<'_> {
     BindTarget {
         bucket: log,

@@ -40,7 +40,7 @@ struct StoreLocation {
 }
 
 impl StoreLocation {
-    /// What of it is not as recorded, in words; none if the objects lie where they were made.
+    /// A description of the difference from the recorded location; `None` if the objects lie where they were created.
     fn moved_from(&self, recorded: &StoreLocation, anchor: &str) -> Option<String> {
         if (&self.bucket, &self.prefix) != (&recorded.bucket, &recorded.prefix) {
             return Some(format!(
@@ -62,7 +62,7 @@ impl StoreLocation {
     }
 }
 
-/// A place in an object store that can be bound: that of a store or of a log, with the object that makes it one.
+/// The location of a store or of a log in an object store, with the object that makes it one.
 pub(crate) struct BindTarget<'a> {
     pub bucket: &'a Bucket,
     /// Below which `PLACE` lies.
@@ -70,7 +70,7 @@ pub(crate) struct BindTarget<'a> {
     pub anchor: Path,
 }
 
-/// What is found at such a place.
+/// The recorded identity and the actual location of a store or log.
 pub(crate) struct IdentityCheck {
     pub recorded: Option<StoreIdentity>,
     location: StoreLocation,
@@ -92,10 +92,10 @@ impl<'a> BindTarget<'a> {
         self.folder.clone().join(NAME)
     }
 
-    /// The identity that is bound here; `proposed` is bound if there is none.
+    /// The identity recorded here; `proposed` is recorded if there is none.
     ///
     /// # Errors
-    /// What is bound here belongs elsewhere.
+    /// The recorded identity belongs to another location.
     pub async fn identity(&self, proposed: Uuid) -> Result<Uuid, StoreError> {
         let mut found = self.find().await?;
         if found.recorded.is_none() {
@@ -145,7 +145,7 @@ impl<'a> BindTarget<'a> {
         })
     }
 
-    /// Binds an identity to what was found; false if another process did so first.
+    /// Records an identity with the actual location; false if another process did so first.
     pub async fn write(
         &self,
         found: &IdentityCheck,

@@ -25,10 +25,10 @@ use crate::error::chain;
 use crate::log::stats::LogCounters;
 use crate::work::nanos;
 
-/// A log object's PUT without an answer for so long is tried again.
+/// The timeout after which the PUT of a log object is retried.
 const LOG_PUT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What became of the log's PUTs since a group was begun.
+/// Outcomes of the log's PUTs since a group was begun.
 #[derive(Debug, Default)]
 pub(crate) struct LogPutOutcomes {
     /// One failed in a way that leaves open whether it took effect.
@@ -105,7 +105,7 @@ impl TabletObjectStore {
         }
     }
 
-    /// Reads what is asked for soon and again and again. It may fail: then it is read when it is asked for.
+    /// Reads the manifest's boundary ahead of its repeated use. After a failure it is read on demand.
     pub async fn read_boundary(&self, tablet: u32) {
         let boundary = gc_boundary_cache::of_manifests(tablet);
         let _ = self.get_opts(&boundary, GetOptions::default()).await;
@@ -145,7 +145,7 @@ fn names_conflict(source: &(dyn std::error::Error + Send + Sync + 'static)) -> b
     chain(source).contains("ConditionalRequestConflict")
 }
 
-/// True for what [`retry_conflict`] makes.
+/// True for the errors of [`retry_conflict`].
 fn is_conflict(error: &Error) -> bool {
     matches!(error, Error::Generic { source, .. } if names_conflict(source.as_ref()))
 }

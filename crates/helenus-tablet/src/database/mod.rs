@@ -62,8 +62,8 @@ impl Databases {
         Settings {
             // Each batch is flushed explicitly.
             flush_interval: None,
-            // A quarter each: one filled, one or two written, and slack before writes have to wait. A tablet on a local disk gives SlateDB
-            // what it is to write in one batch.
+            // A quarter each: one filled, one or two written, and slack before writes have to wait. A tablet on a local disk gives SlateDB the rows
+            // to flush in one batch.
             l0_sst_size_bytes: (memtable_bytes / 4).clamp(1 << 20, 64 << 20) as usize,
             max_unflushed_bytes: memtable_bytes.max(2 << 20) as usize,
             l0_max_ssts: LEVEL0_MAX,

@@ -40,7 +40,7 @@ impl FileDeleter {
         Ok(FileDeleter { queue })
     }
 
-    /// Deletes a file's name, and what it holds by and by, once nobody reads it any more. Blocks, though not for long.
+    /// Deletes the name of a file, and its blocks in steps once no reader has it open. Blocks briefly.
     ///
     /// # Errors
     /// If there is no such file, or it may not be deleted.
@@ -100,8 +100,8 @@ fn wait_for_readers(file: &File) -> bool {
     true
 }
 
-/// Whether nobody else has the file open: only then the kernel gives a lease for writing. Who opens it at that very moment is told of by a
-/// signal, which ends the process unless it is one that is ignored.
+/// Whether no other process or descriptor has the file open: only then the kernel grants a write lease. An open at the same moment raises a
+/// signal, which would end the process unless it is one that is ignored by default.
 #[cfg(target_os = "linux")]
 #[allow(unsafe_code)]
 fn is_alone(file: &File) -> bool {

@@ -20,8 +20,8 @@ const OWN: [&str; 8] = [
     "tablets",
 ];
 
-/// Takes from all others than the owner what they may do with a store. Its folder itself is left alone if it holds other things too. What
-/// can't be changed is logged.
+/// Removes the permissions of all but the owner from a store's files. The folder itself stays as it is if it holds other files too. Failures
+/// are logged.
 pub(crate) fn restrict_to_owner(root: &Path) {
     let mut walk = PermissionWalk::default();
     for name in OWN {

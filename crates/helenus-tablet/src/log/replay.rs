@@ -25,15 +25,15 @@ pub(crate) struct ExpectedLog {
 #[derive(Debug, Default)]
 pub(crate) struct Replayed {
     pub segments: Vec<SegmentInfo>,
-    /// The newest segment and where its valid frames end, zero if no segment is there. A file that waits to be used again counts for
-    /// its number: no number is given twice, so that frames of a former life can be told from new ones.
+    /// The newest segment and the end of its valid frames, zero without segments. A spare file counts with its number: no number is given twice,
+    /// so that frames of a file's former use are distinguished from new ones.
     pub newest: (u64, u64),
     pub last_lsn: u64,
     pub records: u64,
 }
 
-/// Hands all records in order to `sink`, and ends with its error. A torn frame at the end of the newest segment was never acknowledged and is left out; damage anywhere
-/// else is an error that names the file and the offset, and so is the lack of what is promised.
+/// Hands all records in order to `sink`, and ends with its error. A torn frame at the end of the newest segment was never acknowledged and is
+/// left out. Damage anywhere else, and any gap in the expected log, is an error that names the file and the offset.
 pub(crate) fn replay(
     folder: &Path,
     expected: ExpectedLog,
@@ -203,8 +203,8 @@ impl SegmentReader<'_> {
         Ok(Some((header.time_ms, records)))
     }
 
-    /// The newest segment ends here, unless a later frame says that what is here was on disk already. One whose records are older than
-    /// what has been read is of the file's former life: stores of 0.1 before this was looked at gave numbers to segments again.
+    /// The newest segment ends here, unless a later frame records that this offset was already on disk. A later frame with records older than
+    /// those read is of the file's former use: early stores of 0.1 reused the numbers of segments.
     fn torn_tail(&self, last_lsn: u64) -> Result<Option<(i64, Vec<Record>)>, StoreError> {
         if self.offset < self.kept {
             let detail = format!("a frame is damaged, and those up to {} were on disk", self.kept);

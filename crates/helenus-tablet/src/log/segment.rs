@@ -158,8 +158,8 @@ impl Folder {
             .try_for_each(|spare| self.deleter.delete(spare))
     }
 
-    /// Makes a spare file of zeros if there is none, so that the log thread need not wait for one. It takes half of the disk's time at
-    /// most, and little of it at once, since the log's syncs wait for what the disk is writing.
+    /// Makes a spare file of zeros if there is none, so that the log thread need not wait for one. It takes at most half of the disk's time, in
+    /// short steps, since the log's syncs wait for other writes of the disk.
     pub fn prepare_spare(&self, number: u64) -> std::io::Result<()> {
         if !self.spares().is_empty() {
             return Ok(());

@@ -245,8 +245,8 @@ impl Meta {
         }
     }
 
-    /// Writes an object on a condition. In a bucket an attempt that seemed to fail may have taken effect: an id in the object's metadata
-    /// tells.
+    /// Writes an object on a condition. In a bucket an attempt that seemed to fail may have taken effect; an id in the object's metadata shows
+    /// it.
     async fn put_if(&self, path: &Path, bytes: Vec<u8>, mode: PutMode) -> object_store::Result<Put> {
         let id = uuid::Uuid::new_v4().to_string();
         let mut options = PutOptions {

@@ -107,7 +107,7 @@ impl Stage {
         }
     }
 
-    /// Waits until there is room, but no longer than that.
+    /// Waits until there is room, or until the timeout.
     ///
     /// # Errors
     /// Why there will never be room again.
@@ -124,11 +124,12 @@ impl Stage {
         }
     }
 
-    /// Takes in operations with the numbers of their records, all at once for readers. What the row cache knows is changed with them;
-    /// `cached` tells of each operation what that depends on.
+    /// Inserts operations with the numbers of their records, all at once for readers, and updates the row cache with them. `cached` gives for
+    /// each operation the inputs of that update.
     ///
     /// # Errors
-    /// One of them could not be merged. The tablet then stops: it takes no writes, answers no reads, and the log keeps what is in no SSTable.
+    /// An operation could not be merged. The tablet then stops: it takes no writes, answers no reads, and the log keeps its records that are in
+    /// no SSTable.
     pub fn insert(
         &self,
         cache: &RowCache,

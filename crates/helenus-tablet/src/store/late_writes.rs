@@ -6,8 +6,8 @@ use crate::tablet::late_writes::{LateWrites, is_late};
 use crate::write_batch::Op;
 
 impl Store {
-    /// Puts the operations that are late under the tombstones that compactions have forgotten. What is returned is to be kept until the
-    /// outcome of the write is known. To do so twice is to do it once.
+    /// Merges late operations with the archived tombstones that compactions have purged. The result must be kept until the outcome of the write is
+    /// known. Idempotent.
     ///
     /// # Errors
     /// If a tablet is not open here, or can't be read.

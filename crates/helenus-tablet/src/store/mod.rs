@@ -106,14 +106,14 @@ impl Store {
         self.store_id
     }
 
-    /// Keeps the clock by which what is stored is stamped beyond the write timestamps that are given, in microseconds: a node that is started
-    /// anew, and the next owner of a tablet in a bucket, go on from there ([`Store::clock_us`]).
+    /// Keeps the store clock, which stamps stored entries, beyond the given write timestamps, in microseconds: after a restart, and on the next
+    /// owner of a tablet in a bucket, timestamps continue from there ([`Store::clock_us`]).
     pub fn keep_clock_beyond(&self, stamps_us: Arc<AtomicI64>) {
         self.clock().keep_beyond(stamps_us);
     }
 
-    /// The clock by which what is stored is stamped, in microseconds: beyond every write timestamp that is stored and was given by this node,
-    /// before it was started too, or by a former owner of an open tablet.
+    /// The store clock, which stamps stored entries, in microseconds: beyond every stored write timestamp that was given by this node, also before
+    /// a restart, or by a former owner of an open tablet.
     pub fn clock_us(&self) -> i64 {
         self.clock().now_ms().saturating_mul(1000)
     }

@@ -16,8 +16,8 @@ use crate::tablet::Tablet;
 
 type Waiter = oneshot::Sender<Result<(), StoreError>>;
 
-/// When its memory is joined as a whole, a tablet flushes if this much of it, in percent, is left: else what was written are newer
-/// versions of the same rows, and memory has room for more of them.
+/// A tablet flushes if joining all of its memtables leaves this percentage of their bytes: with less, most writes were newer versions of the
+/// same rows, and memory has room for more of them.
 const LEFT_PERCENT: usize = 75;
 
 /// At which size the memory of a tablet that has `memtable_bytes` is joined as a whole: while one half is flushed the other gathers.
@@ -35,7 +35,7 @@ pub(crate) struct Flushes {
     ended: Notify,
     /// From here on a flush is due when memory has been joined.
     due_bytes: usize,
-    /// From here on nothing is drained.
+    /// From this size on, no batch is applied.
     full_bytes: usize,
     /// Held while memory is changed, or frozen.
     pub memory: tokio::sync::Mutex<()>,

@@ -31,7 +31,7 @@ use crate::write_batch::Op;
 /// Approximate size of a log object, which holds at least one write.
 const GROUP_BYTES_MAX: usize = 4 << 20;
 
-/// How long a group waits for those who have just been answered, as a part of what the last one took; shorter waits are left out.
+/// The fraction of the last group's duration for which a group waits for the writers just answered; shorter waits are left out.
 const FOLLOWER_WAIT_PART: u32 = 8;
 const FOLLOWER_WAIT_MIN: Duration = Duration::from_micros(250);
 
@@ -168,8 +168,8 @@ impl TabletLogWriter {
         }
     }
 
-    /// Waits a moment for the writers that have just been answered: those who write one after the other would else fall into two halves,
-    /// each of which waits for the other's PUT before its own.
+    /// Waits briefly for the writers that have just been answered: sequential writers would otherwise split into two halves, each of which waits
+    /// for the PUT of the other before its own.
     async fn wait_for_followers(&self, answered: usize, longest: Duration) {
         if longest < FOLLOWER_WAIT_MIN {
             return;
@@ -277,7 +277,7 @@ fn closed(tablet: &Tablet) -> StoreError {
     }
 }
 
-/// Writes a group and tells its writers.
+/// Writes a group and answers its writers.
 ///
 /// # Errors
 /// Why the tablet can write no more.

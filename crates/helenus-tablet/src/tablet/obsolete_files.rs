@@ -15,7 +15,7 @@ use slatedb_common::clock::SystemClock;
 use crate::metadata::slatedb_layout::tablet_path;
 use crate::tablet::Tablet;
 
-/// A scan may see SSTables that were replaced so long before it began, since the tablet looks for its new manifest each second.
+/// A scan may see SSTables that were replaced this long before it began, since the tablet polls its manifest each second.
 const MANIFEST_LAG: Duration = Duration::from_secs(2);
 /// Even where no compaction was seen to end, as after a crash.
 const INTERVAL_MAX: Duration = Duration::from_secs(60);
@@ -120,7 +120,7 @@ impl ObsoleteFileCollector {
             return;
         }
         if tablet.see_files() {
-            // A read that has just begun may still see what they replaced. The next time is soon enough.
+            // A read that has just begun may still see the replaced files; they are deleted in the next round.
             return;
         }
         if tablet.remote.is_some() && !sees_all(tablet).await {

@@ -94,8 +94,8 @@ impl Tablet {
     }
 }
 
-/// Bytes of the tree. Of what a clone has from the tablet that it was split off half is its own, of what that had from another, a
-/// quarter; the rest is its sibling's.
+/// Bytes of the tree. A clone owns half of the data that it shares with its parent, and a quarter of the data that the parent shares with
+/// its own parent; the rest belongs to its siblings.
 fn data_bytes(manifest: &VersionedManifest) -> u64 {
     let inherited: HashMap<SsTableId, usize> = manifest
         .external_dbs()

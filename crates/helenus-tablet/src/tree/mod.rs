@@ -36,8 +36,8 @@ pub(crate) enum Tree {
     Local(Parts),
 }
 
-/// Where a local tablet's rows are. Each batch that was drained lies either in `memory` or in `files`: what is
-/// flushed is frozen as whole tables, which go when the files have it.
+/// The rows of a local tablet. Each applied batch lies either in `memory` or in `files`: whole memtables are frozen when they are flushed,
+/// and removed when the files have their rows.
 #[derive(Clone)]
 pub(crate) struct Parts {
     tables: Arc<SsTables>,
@@ -114,8 +114,7 @@ impl Tree {
 }
 
 impl Parts {
-    /// The table to keep of a batch that was drained, in place of those from memory that it is joined with; and whether those are all
-    /// that are not frozen.
+    /// The memtable of an applied batch, which replaces those that it is joined with, and whether these are all that are not frozen.
     pub fn add_memtable(
         &self,
         model: &dyn DataModel,

@@ -151,7 +151,7 @@ impl BatchLog {
         Ok(read.into_iter().flatten().collect())
     }
 
-    /// Looks at what a tablet whose former owner is fenced has of batches: what is not listed now was finished, or will never get a mark here.
+    /// Lists the batches of a tablet whose former owner is fenced. A batch that is not listed now was finished, or never gets a key here.
     pub async fn pending(&self, tablet: &Arc<Tablet>) -> Result<PendingBatches, StoreError> {
         let listed = self.list().await?;
         let mut finished = Vec::new();
@@ -200,8 +200,8 @@ async fn write_part(tablet: &Tablet, id: Uuid, ops: Vec<Op>) -> Result<(), Store
 }
 
 impl Store {
-    /// Finishes the batches over several tablets that were left half-way, as far as their tablets are open here, and gives their
-    /// number. Those count as left that were there the last time: `seen` keeps what was.
+    /// Finishes unfinished cross-tablet batches whose tablets are open here, and returns their number. A batch counts as unfinished if the last
+    /// call saw it too: `seen` holds those.
     pub async fn finish_batches(&self, seen: &mut HashSet<Uuid>) -> Result<usize, StoreError> {
         let batches = &self.remote()?.batches;
         let mut finished = 0;

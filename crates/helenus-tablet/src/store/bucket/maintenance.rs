@@ -13,8 +13,8 @@ use crate::tablet::Tablet;
 use crate::tablet::obsolete_files::ObsoleteFileCollector;
 
 const INTERVAL: Duration = Duration::from_secs(1);
-/// After so many objects of the log what they hold is flushed: whoever takes the tablet over when this node dies reads them one by one,
-/// while all requests for it wait.
+/// After this many log objects the tablet is flushed: if this node fails, the next owner reads them one by one, while all requests for the
+/// tablet wait.
 const LOG_OBJECTS_MAX: u64 = 256;
 /// Flushes for that reason come no faster than this, lest they make more small files than compactions take.
 const FLUSH_INTERVAL_MIN: Duration = Duration::from_secs(3);

@@ -31,8 +31,8 @@ pub struct Copied {
     pub checksum: u64,
 }
 
-/// Copies the local store of `from`, which no process may have open, into the bucket of `to`, in which there may be nothing below the
-/// URL's prefix. `progress` is told of each tablet that is there and was compared.
+/// Copies the local store of `from`, which no process may have open, into the bucket of `to`, which must be empty below the URL's prefix.
+/// `progress` is called for each tablet that was copied and compared.
 pub async fn migrate(
     from: StoreConfig,
     to: StoreConfig,
@@ -117,7 +117,7 @@ async fn summed(tablet: &Tablet) -> Result<Copied, StoreError> {
     };
     let mut rows = tablet.scan(.., false).await?;
     while let Some((key, row)) = rows.next().await? {
-        // Of what was in memory the copy has archived the tombstones, as a flush would have.
+        // The copy has archived the tombstones of rows in memory, as a flush would have.
         if tablet.model.is_archive(&key) {
             continue;
         }

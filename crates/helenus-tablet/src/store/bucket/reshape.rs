@@ -68,11 +68,11 @@ impl Store {
         self.or_open_again(made.await, &[(parent, tokens)]).await
     }
 
-    /// Makes one tablet of open neighbours, given in the order of their tokens, which are closed with it; the child is there, durably,
-    /// and not open. Its rows are copied while no one is served: merge what is small.
+    /// Merges open neighbours, given in the order of their tokens, into one tablet. They are closed; the child is durable and not open. No
+    /// request is served while its rows are copied, so only small tablets should be merged.
     ///
     /// # Errors
-    /// The parents are open as before, if that is possible, and there is no child that may be opened.
+    /// The parents are opened again, if possible, and there is no child that may be opened.
     pub async fn merge_tablets(
         self: &Arc<Self>,
         parents: &[u32],
@@ -114,8 +114,8 @@ impl Store {
         self.or_open_again(made.await, &ranges).await
     }
 
-    /// Deletes what is left of a tablet that was split, merged, or half made; false if other tablets still read from it. One that is
-    /// gone is no error, one that is open is.
+    /// Deletes the remains of a tablet that was split, merged, or partly created; false if other tablets still read from it. A tablet that does
+    /// not exist is no error; an open one is.
     pub async fn remove_tablet(&self, id: u32) -> Result<bool, StoreError> {
         if self.open_tablet_of(id).is_ok() {
             return Err(StoreError::InvalidConfig(format!("tablet {id} is open")));
@@ -201,8 +201,8 @@ impl Remote {
         admin.build()
     }
 
-    /// Whoever was paused while the tablet was deleted may have left an object of its log there, or a file: without a manifest SlateDB
-    /// deletes only what is marked.
+    /// A process that was paused while the tablet was deleted may have left a log object or a file there: without a manifest SlateDB deletes only
+    /// marked objects.
     async fn delete(&self, id: u32) -> Result<(), StoreError> {
         let admin = self.admin(id);
         let failed = |error: slatedb::Error| from_slatedb(&error);

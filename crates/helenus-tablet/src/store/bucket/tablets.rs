@@ -33,7 +33,7 @@ const FLUSH_WAIT: Duration = Duration::from_secs(1);
 /// How long a database may take to close, while requests wait for its next owner.
 const CLOSE_WAIT: Duration = Duration::from_millis(50);
 
-/// What a tablet that was handed over leaves behind is closed so much later: until then its next owner opens it, and both would write the
+/// The delay before the database of a tablet that was handed over is closed: its next owner opens it meanwhile, and both would write the
 /// manifest.
 const LEAVE_AFTER: Duration = Duration::from_secs(1);
 
@@ -51,10 +51,10 @@ pub(super) struct OpenedDatabase {
 }
 
 impl Store {
-    /// Opens a tablet of a store in a bucket, and serves it. Whoever had it open is fenced: nothing that they write from now on takes
-    /// effect, and all that they acknowledged is there. A tablet without a database gets an empty one.
+    /// Opens a tablet of a store in a bucket, and serves it. A former owner is fenced: none of its further writes takes effect, and all that it
+    /// acknowledged are present. A tablet without a database gets an empty one.
     ///
-    /// It goes on when the future is dropped; [`Store::close_tablet`] ends it then.
+    /// The opening continues if the future is dropped; [`Store::close_tablet`] ends it then.
     pub async fn open_tablet(
         self: &Arc<Self>,
         id: u32,
@@ -79,8 +79,8 @@ impl Store {
         opened.unwrap_or_else(|error| Err(StoreError::Unavailable(error.to_string())))
     }
 
-    /// Writes what is in memory to the bucket and closes a tablet, so that its next owner has next to nothing to replay: what came while it
-    /// was written is in the log. It is served until then. A tablet that is not open is none to close.
+    /// Flushes a tablet to the bucket and closes it, so that its next owner has little to replay: only the writes that arrived during the flush.
+    /// It is served meanwhile. A tablet that is not open is no error.
     pub async fn close_tablet(&self, id: u32) -> Result<(), StoreError> {
         let Some(tablet) = self.remote()?.stop_tablet(self, id).await else {
             return Ok(());
@@ -246,8 +246,8 @@ async fn watch(store: Weak<Store>, tablet: Arc<Tablet>, log_writer: Arc<TabletLo
     let _ = tablet.db.close().await;
 }
 
-/// Closes the database of a tablet that is not served any more. Every group is in the log, so that there is nothing left to write, and its
-/// next owner may cut short what is left to do.
+/// Closes the database of a tablet that is no longer served. Every group is in the log, so nothing is left to write, and the next owner may
+/// open the tablet before this is done.
 pub(super) async fn close_unserved(tablet: Arc<Tablet>) {
     let options = slatedb::config::CloseOptions { flush_type: None };
     if let Err(error) = tablet.db.close_with_options(options).await {

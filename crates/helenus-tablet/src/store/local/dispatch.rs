@@ -72,8 +72,8 @@ impl Dispatch for TabletRouter {
 }
 
 impl TabletRouter {
-    /// Waits until a tablet can take more, however long that takes. When it takes long because the disk is full, those who wait are
-    /// told; what is in the log takes effect later.
+    /// Waits without a limit until a tablet has room. If the disk is full, the waiting writers get the error; their records, which are in the log,
+    /// take effect later.
     fn wait_for_room(&self, tablet: &Tablet, entries: &mut [Entry]) -> Result<(), StoreError> {
         while !tablet.stage.wait_for_room(STALL_POLL)? {
             if let Err(error) = self.space.check() {

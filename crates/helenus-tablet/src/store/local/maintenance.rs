@@ -102,7 +102,7 @@ impl Maintenance {
         }
     }
 
-    /// Retires the oldest segments, as long as each tablet has what they hold in its tree.
+    /// Retires the oldest segments whose records are in the SSTables of each tablet.
     pub async fn trim(&self) {
         let in_memory: Vec<u64> = self
             .tablets
@@ -112,7 +112,7 @@ impl Maintenance {
         if self.retirable(&in_memory).is_empty() {
             return;
         }
-        // The manifest in memory runs ahead of the one that is stored: only what is stored counts.
+        // The manifest in memory may be newer than the stored one; only the stored one counts.
         let mut stored = Vec::with_capacity(self.tablets.len());
         for tablet in &self.tablets {
             let admin = Admin::builder(tablet_path(tablet.id()), self.store.clone()).build();

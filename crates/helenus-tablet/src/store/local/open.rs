@@ -85,7 +85,7 @@ impl StoreOpener {
         let recovered = self.recovered(&folders).await?;
         let tablets = recovered.tablets;
         let mut running = Running::default();
-        let backlogs = self.drain(&tablets, &mut running);
+        let backlogs = self.start_stage_tasks(&tablets, &mut running);
         let replayed = self
             .replay(&folders, tablets.clone())
             .await
@@ -99,11 +99,11 @@ impl StoreOpener {
             self.metadata =
                 StoreMetadata::upgrade(&folders, &self.format, &replayed, recovered.flushed, fsync)?;
         }
-        let end = self.metadata.end.take();
+        let high_water_mark = self.metadata.high_water_mark.take();
         let log = Log::new(
             recovered.last_lsn.max(replayed.last_lsn) + 1,
             replayed.segments,
-            end,
+            high_water_mark,
         );
         // A tablet that refused a record during replay refuses writes as before the restart.
         let has_failed = tablets.iter().any(|tablet| tablet.stage.has_failed());
@@ -170,7 +170,11 @@ impl StoreOpener {
     }
 
     /// Starts the tasks that apply the stages and flush the memtables.
-    fn drain(&self, tablets: &[Arc<Tablet>], running: &mut Running) -> Vec<Arc<CompactionBacklog>> {
+    fn start_stage_tasks(
+        &self,
+        tablets: &[Arc<Tablet>],
+        running: &mut Running,
+    ) -> Vec<Arc<CompactionBacklog>> {
         let mut backlogs = Vec::new();
         for tablet in tablets {
             let backlog = Arc::new(CompactionBacklog::new(self.memtable_share(), LEVEL0_MAX));
