@@ -67,8 +67,8 @@ pub(crate) fn archived_table(parts: &KeyParts<'_>) -> Option<TableId> {
     Some(TableId(number))
 }
 
-/// What of a stored value goes into the archive: deletions, tombstones, and what expires within `window_s` of being written, without its
-/// value. `None` if there is nothing of that.
+/// The part of a stored value that goes into the archive: deletions, tombstones, and cells that expire within `window_s` of being written,
+/// without their values. `None` if there is none.
 ///
 /// # Errors
 /// [`RowError`] if the value is corrupt.
@@ -82,8 +82,8 @@ pub fn tombstones_of(kind: KeyKind, value: &Bytes, window_s: i64) -> Result<Opti
     }
 }
 
-/// An operand as it is under archived tombstones: those of its row, and those of its partition's header. Expiring cells that are still
-/// alive at `now_s` are none.
+/// An operand merged with archived tombstones: those of its row, and those of its partition's header. Expiring cells that are still live at
+/// `now_s` do not count as tombstones.
 ///
 /// # Errors
 /// [`RowError`] if one of the values is corrupt.

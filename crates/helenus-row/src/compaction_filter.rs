@@ -28,8 +28,8 @@ use crate::read::merge_alike;
 use crate::row::{CellKind, CellRules, Deletion, Expiry, Liveness};
 
 const MICROS: i64 = 1_000_000;
-/// A tombstone whose timestamp lies no further back than this is kept, unless it is as old as the archive's. Writes look into the archive when theirs
-/// lie further back than a shorter time, so none that does not look is older than a tombstone that was forgotten.
+/// A tombstone whose timestamp lies no further back than this is kept, unless it is as old as the archive's. A write looks into the archive
+/// when its timestamp lies further back than a shorter time; so a write that does not look is never older than a purged tombstone.
 const LATE_S_MAX: i64 = 5;
 
 /// The state of a table, by which a compaction treats its keys.
@@ -51,10 +51,10 @@ pub enum TableState {
 /// The oldest timestamp, in µs, of a table's data that is newer than a compaction's inputs; `i64::MAX` if there is none.
 pub type MinNewerTimestamp = Arc<dyn Fn(TableId) -> i64 + Send + Sync>;
 
-/// A compaction job, as its filter is told.
+/// The parameters of a compaction job.
 #[derive(Clone)]
 pub struct CompactionContext {
-    /// The caller answers [`RowFilter::needs_header`]; otherwise deletions in headers are never forgotten.
+    /// The caller answers [`RowFilter::needs_header`]; otherwise deletions in headers are never purged.
     pub forgets_headers: bool,
     pub now_s: i64,
     pub newer: MinNewerTimestamp,
@@ -219,7 +219,7 @@ impl<T: FnMut(TableId) -> TableState> RowFilter<T> {
         })
     }
 
-    /// Forgets the partition and the table before, if these are others.
+    /// Enters the partition and the table of a key, and leaves the previous ones.
     fn enter(&mut self, parts: &KeyParts<'_>) {
         if self.table.as_ref().is_none_or(|(table, _)| *table != parts.table) {
             self.table = Some((parts.table, (self.tables)(parts.table)));
@@ -258,7 +258,7 @@ struct Purge {
     now_s: i64,
     /// Deletions made before are old enough.
     before_s: i64,
-    /// Deletions of what is written with later timestamps than this are old enough only if they were made before `future_before_s`.
+    /// Deletions with later timestamps than this are old enough only if they were made before `future_before_s`.
     future_us: i64,
     future_before_s: i64,
     /// Data newer than the compaction's inputs is not older than this.
@@ -408,8 +408,8 @@ impl Purge {
             )
     }
 
-    /// What is left of a cell. An expired one stays what it is, without its value: a tombstone in its place, as Cassandra has it, would
-    /// win over a cell of the same timestamp that expires later.
+    /// The part of a cell that is kept. An expired cell stays an expired cell, without its value: a tombstone in its place, as in Cassandra,
+    /// would win over a cell of the same timestamp that expires later.
     fn cell<'a>(&mut self, cell: CellRef<'a>) -> Option<CellRef<'a>> {
         match cell.kind {
             CellKind::Expiring(expiry) if self.forgets_expired(cell.timestamp_us, expiry) => None,
@@ -424,4 +424,4 @@ impl Purge {
 
 #[cfg(test)]
 #[path = "compaction_filter_tests.rs"]
-mod compact_tests;
+mod compaction_filter_tests;

@@ -232,8 +232,8 @@ fn merge_elements<'a>(
 /// tombstone before an expiring cell before one that lives on; of two alike the one that ends later, then the
 /// one of the smaller TTL, then the greater value.
 ///
-/// Counters follow the same rule: what is stored is a total, which the partition's only writer makes newer at
-/// each increment.
+/// Counters follow the same rule: the stored value is a total, to which the partition's only writer gives a newer timestamp at each
+/// increment.
 pub fn reconcile_cells(a: &CellRef<'_>, b: &CellRef<'_>) -> Ordering {
     a.timestamp_us.cmp(&b.timestamp_us).then_with(|| {
         let (left, right) = (rank(&a.kind), rank(&b.kind));

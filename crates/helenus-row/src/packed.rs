@@ -336,7 +336,7 @@ impl<'a> ComplexRef<'a> {
         }
     }
 
-    /// The element of that path, if there is one, dead or alive.
+    /// The element of that path, if there is one, dead or live.
     ///
     /// # Errors
     /// [`RowError`] if the row is corrupt.

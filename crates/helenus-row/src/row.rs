@@ -96,7 +96,7 @@ impl CellRules {
 }
 
 impl Liveness {
-    /// True if the row is alive through this liveness at `now_s`.
+    /// True if this liveness makes the row live at `now_s`.
     pub fn is_live(&self, now_s: i64) -> bool {
         self.expiry.is_none_or(|expiry| now_s < expiry.expires_at_s)
     }
@@ -204,13 +204,12 @@ pub struct Row {
 }
 
 impl Row {
-    /// True if the row says nothing at all.
+    /// True if the row has neither liveness, deletion nor cells.
     pub fn is_empty(&self) -> bool {
         self.liveness.is_none() && self.deletion.is_none() && self.columns.is_empty()
     }
 
-    /// The packed bytes, which are both a merge operand and a stored value. What the row's own deletions shadow is
-    /// left out.
+    /// The packed bytes, which are both a merge operand and a stored value. Cells that the row's own deletions shadow are left out.
     pub fn encode(&self) -> Bytes {
         let mut writer = RowWriter::new(self.liveness, self.deletion, self.values_len());
         let mut elements = Vec::new();
@@ -351,8 +350,8 @@ impl RowBuilder {
         self
     }
 
-    /// Writes or deletes many elements of a column of many cells, in any order. What a client sends is not in the order of paths, and
-    /// putting each in its place would take the square of their number.
+    /// Writes or deletes many elements of a column of many cells, in any order. Clients do not send elements in the order of paths; inserting
+    /// them one by one would take quadratic time.
     pub fn complex_cells(
         &mut self,
         column: ColumnId,

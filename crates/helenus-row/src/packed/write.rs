@@ -10,8 +10,8 @@ use super::parts::{
 use crate::row::{CellKind, ColumnId, Deletion, Liveness};
 use crate::varint::{put_bytes, put_signed, put_unsigned};
 
-/// Writes a packed row in one pass: columns first, the head put before them at the end. What the row's own
-/// deletions shadow is left out, so equal rows have equal bytes.
+/// Writes a packed row in one pass: columns first, the head put before them at the end. Cells that the row's own deletions shadow are left
+/// out, so equal rows have equal bytes.
 #[derive(Debug)]
 pub(crate) struct RowWriter {
     liveness: Option<Liveness>,

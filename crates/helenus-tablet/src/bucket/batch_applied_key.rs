@@ -4,10 +4,10 @@
 use bytes::Bytes;
 use uuid::Uuid;
 
-/// Table ids do not get there, so no read of rows comes across a mark.
+/// Beyond all table ids, so that no read of rows meets such a key.
 const PREFIX: [u8; 10] = *b"\xFF\xFF\xFF\xFFbatch\0";
 
-/// The key of a batch's mark.
+/// The key for a batch.
 pub(crate) fn applied_key(batch: Uuid) -> Bytes {
     [PREFIX.as_slice(), batch.as_bytes()].concat().into()
 }
@@ -16,12 +16,12 @@ pub(crate) fn is_applied_key(key: &[u8]) -> bool {
     key.starts_with(&PREFIX)
 }
 
-/// The batch of a mark.
+/// The batch of such a key.
 pub(crate) fn batch_id_of(key: &[u8]) -> Option<Uuid> {
     Uuid::from_slice(key.strip_prefix(&PREFIX)?).ok()
 }
 
-/// Where marks lie.
+/// The range of these keys.
 pub(crate) fn range() -> std::ops::Range<Bytes> {
     let mut end = PREFIX.to_vec();
     if let Some(last) = end.last_mut() {

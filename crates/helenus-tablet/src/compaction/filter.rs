@@ -27,7 +27,7 @@ use crate::token_range::TokenRange;
 
 /// One row in this many is looked up in the older runs, to estimate how many they cover.
 const SAMPLE: u64 = 8;
-/// How long the late writes under way are waited for; a compaction that has to begin without their end forgets no tombstone.
+/// How long the late writes under way are waited for; a compaction that has to begin before their end purges no tombstone.
 const LATE_WRITES_TIMEOUT: Duration = Duration::from_secs(1);
 /// Filters that are read for a compaction, at least.
 const FILTER_BYTES_MIN: u64 = 8 << 20;

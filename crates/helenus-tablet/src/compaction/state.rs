@@ -127,7 +127,7 @@ impl CompactionState {
         }
     }
 
-    /// A job forgets a deletion that covers other rows of a partition.
+    /// A job purges a deletion that covers other rows of a partition.
     pub fn purge_started(&self, job: &CompactionJob, slot: CacheSlot) {
         if job.closed.lock().slots.insert(slot) {
             self.generations.close(slot);

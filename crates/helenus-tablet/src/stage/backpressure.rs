@@ -35,7 +35,7 @@ impl CompactionBacklog {
     }
 
     /// Takes note of the bytes that are in memory, and of the files at level 0.
-    pub fn drained(&self, bytes: usize, level0_files: usize) {
+    pub fn update(&self, bytes: usize, level0_files: usize) {
         let memory = permille(bytes as u64, self.memtable_bytes);
         let files = permille(level0_files as u64, self.level0_max);
         self.permille.store(memory.max(files), Ordering::Relaxed);
@@ -72,23 +72,23 @@ mod tests {
     #[test]
     fn pauses_grow_with_what_is_not_flushed_and_end_with_it() {
         let backlog = CompactionBacklog::new(1000, 16);
-        backlog.drained(500, 0);
+        backlog.update(500, 0);
         assert_eq!(backlog.pause(), Duration::ZERO);
-        backlog.drained(800, 0);
+        backlog.update(800, 0);
         let some = backlog.pause();
         assert!(some > Duration::ZERO && some < PAUSE_MAX, "{some:?}");
-        backlog.drained(5000, 0);
+        backlog.update(5000, 0);
         assert_eq!(backlog.pause(), PAUSE_MAX);
-        backlog.drained(1, 0);
+        backlog.update(1, 0);
         assert_eq!(backlog.pause(), Duration::ZERO);
     }
 
     #[test]
     fn files_that_wait_for_compaction_count_too() {
         let backlog = CompactionBacklog::new(1000, 16);
-        backlog.drained(1, 16);
+        backlog.update(1, 16);
         assert_eq!(backlog.pause(), PAUSE_MAX);
-        backlog.drained(2, 5);
+        backlog.update(2, 5);
         assert_eq!(backlog.pause(), Duration::ZERO);
     }
 

@@ -50,8 +50,8 @@ pub(crate) struct Cached {
 /// Bounds of a stage.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StageLimits {
-    /// From here on the stage is drained without waiting for more.
-    pub drain_bytes: usize,
+    /// From this size on the stage is applied without waiting for more writes.
+    pub apply_bytes: usize,
     /// From here on writers wait.
     pub full_bytes: usize,
 }
@@ -61,7 +61,7 @@ impl StageLimits {
     pub fn new(memtable_bytes: u64) -> StageLimits {
         let full_bytes = (memtable_bytes / 4).max(1 << 18) as usize;
         StageLimits {
-            drain_bytes: (full_bytes / 8).clamp(1 << 17, 1 << 20),
+            apply_bytes: (full_bytes / 8).clamp(1 << 17, 1 << 20),
             full_bytes,
         }
     }
@@ -75,7 +75,7 @@ pub(crate) struct Stage {
     pub begun: Notify,
     pub due: Notify,
     /// The log record up to which the tree has all.
-    drained: watch::Sender<u64>,
+    applied: watch::Sender<u64>,
     limits: StageLimits,
     model: Arc<dyn DataModel>,
 }
@@ -101,7 +101,7 @@ impl Stage {
             room: Condvar::new(),
             begun: Notify::new(),
             due: Notify::new(),
-            drained: watch::Sender::new(0),
+            applied: watch::Sender::new(0),
             limits,
             model,
         }
@@ -194,7 +194,7 @@ impl Stage {
         if was_empty {
             self.begun.notify_one();
         }
-        if inner.active.bytes >= self.limits.drain_bytes {
+        if inner.active.bytes >= self.limits.apply_bytes {
             self.due.notify_one();
         }
         Ok(())
@@ -255,13 +255,13 @@ impl Stage {
 
     /// The writes that were taken are in the tree, in `memtable`.
     pub fn end_apply(&self, table: &ChangeTable, memtable: Arc<MemTable>) {
-        let drained = {
+        let replaced = {
             let mut inner = self.inner.lock();
             let tree = Arc::new(inner.tree.with_batch(memtable));
             (std::mem::replace(&mut inner.tree, tree), inner.applying.take())
         };
-        self.drained.send_replace(table.last_lsn);
-        drop(drained);
+        self.applied.send_replace(table.last_lsn);
+        drop(replaced);
     }
 
     /// What is in the tree's memory from now on is not joined with what is there already, which is given.
@@ -299,11 +299,11 @@ impl Stage {
     pub fn fail(&self, error: StoreError) {
         self.inner.lock().failed = Some(error);
         self.room.notify_all();
-        self.drained.send_modify(|_| {});
+        self.applied.send_modify(|_| {});
     }
 
     /// Waits until everything that is staged now is in the tree.
-    pub async fn drained(&self) -> Result<(), StoreError> {
+    pub async fn applied(&self) -> Result<(), StoreError> {
         let target = {
             let inner = self.inner.lock();
             match (&inner.applying, inner.active.rows.is_empty()) {
@@ -312,11 +312,11 @@ impl Stage {
                 _ => inner.active.last_lsn,
             }
         };
-        let mut drained = self.drained.subscribe();
+        let mut applied = self.applied.subscribe();
         self.begun.notify_one();
         self.due.notify_one();
         let failed = || self.inner.lock().failed.clone();
-        let waited = drained.wait_for(|lsn| *lsn >= target || failed().is_some()).await;
+        let waited = applied.wait_for(|lsn| *lsn >= target || failed().is_some()).await;
         match (waited.is_ok(), failed()) {
             (_, Some(error)) => Err(error),
             (true, None) => Ok(()),

@@ -312,7 +312,7 @@ impl Tablet {
 
     /// Writes staged rows and memtables to SSTables.
     pub async fn flush(&self) -> Result<(), StoreError> {
-        self.stage.drained().await?;
+        self.stage.applied().await?;
         match &self.disk {
             Some(disk) => disk.flushes.flush().await,
             None => self.write_memtable().await,

@@ -49,7 +49,7 @@ impl Tablet {
             self.stage.fail(error.into());
         }
         let level0_files = self.db.manifest().l0().len();
-        backlog.drained(self.stage.tree().memory_bytes(), level0_files);
+        backlog.update(self.stage.tree().memory_bytes(), level0_files);
         for key in &table.hot {
             // Reading it puts it into the cache; if that fails the next reader will be told.
             let _ = self.get(key).await;
@@ -64,13 +64,13 @@ impl Tablet {
     }
 
     async fn add_memtable(&self, flushes: &Flushes, table: &ChangeTable) -> Result<(), DataModelError> {
-        let drained = MemTable::new(table, |key| self.cache.hash(key));
+        let batch = MemTable::new(table, |key| self.cache.hash(key));
         let _memory = flushes.memory.lock().await;
         let tree = self.stage.tree();
         let Some(parts) = tree.parts() else {
             return Ok(());
         };
-        let (Some(memtable), is_all) = parts.add_memtable(self.model.as_ref(), drained)? else {
+        let (Some(memtable), is_all) = parts.add_memtable(self.model.as_ref(), batch)? else {
             return Ok(());
         };
         let bytes = memtable.rows.size();

@@ -29,7 +29,7 @@ pub(crate) struct MemTable {
 }
 
 impl MemTable {
-    /// A batch as it was drained.
+    /// A batch of staged changes.
     pub fn new(table: &ChangeTable, hash: impl Fn(&[u8]) -> u64) -> MemTable {
         let seq = table.last_lsn;
         let mut rows = SortedBlockBuilder::with_capacity(table.rows.len(), table.bytes);

@@ -48,7 +48,7 @@ struct LoggedBatch {
 pub(super) struct PendingBatches {
     /// Those that are under way somewhere.
     listed: Vec<Uuid>,
-    /// Those that it has marks of, though they are finished.
+    /// Finished ones whose applied keys it still has.
     finished: Vec<Uuid>,
 }
 
@@ -155,14 +155,14 @@ impl BatchLog {
     pub async fn pending(&self, tablet: &Arc<Tablet>) -> Result<PendingBatches, StoreError> {
         let listed = self.list().await?;
         let mut finished = Vec::new();
-        let mut marks = tablet.scan(batch_applied_key::range(), false).await?;
-        while let Some((key, _)) = marks.next().await? {
+        let mut keys = tablet.scan(batch_applied_key::range(), false).await?;
+        while let Some((key, _)) = keys.next().await? {
             finished.extend(batch_applied_key::batch_id_of(&key).filter(|id| !listed.contains(id)));
         }
         Ok(PendingBatches { listed, finished })
     }
 
-    /// Gives a tablet that has just been opened the parts that it lacks, and removes marks of batches that are gone.
+    /// Gives a tablet that has just been opened the parts that it lacks, and removes the applied keys of finished batches.
     pub async fn replay(&self, tablet: &Arc<Tablet>, pending: PendingBatches) -> Result<(), StoreError> {
         if let Some(log_writer) = &tablet.remote {
             pending
@@ -192,7 +192,7 @@ impl BatchLog {
 
 /// Writes a tablet's part of a batch unless it has it.
 async fn write_part(tablet: &Tablet, id: Uuid, ops: Vec<Op>) -> Result<(), StoreError> {
-    // Past the row cache, which does not learn of marks.
+    // Bypasses the row cache, which does not track applied keys.
     if ops.is_empty() || tablet.read(&batch_applied_key::applied_key(id)).await?.is_some() {
         return Ok(());
     }

@@ -261,7 +261,7 @@ impl Remote {
         tokens: TokenRange,
     ) -> Result<(), StoreError> {
         let target = self.build(id, tokens, self.initial.len()).await?;
-        // Rows come after the header that deletes them, which must not be forgotten before they are all there.
+        // Rows come after the header that deletes them, which must not be purged before all of them are copied.
         target.compactions.write_times.end();
         let Some(log_writer) = target.remote.clone() else {
             return Err(StoreError::Closed);
@@ -290,7 +290,7 @@ async fn copy_rows(sources: &[Arc<Tablet>], target: &Arc<Tablet>) -> Result<(), 
         };
         let mut bytes = 0;
         while let Some((key, row)) = rows.next().await? {
-            // Rows of a sibling before its compaction, and marks of batches, which the parent has whole.
+            // Rows of a sibling before its compaction, and applied keys of batches, which the parent has applied as a whole.
             let token = source.model.token_of(&key);
             let is_own = token.is_some_and(|token| source.token_range().contains(token));
             if !is_own || batch_applied_key::is_applied_key(&key) {

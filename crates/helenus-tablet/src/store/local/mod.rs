@@ -76,8 +76,8 @@ impl Local {
         for tablet in tablets {
             tablet.stage.close();
         }
-        for drain in running.stage_appliers.drain(..) {
-            let _ = drain.await;
+        for applier in running.stage_appliers.drain(..) {
+            let _ = applier.await;
         }
         if let Some(maintenance) = running.maintenance.take() {
             maintenance.abort();

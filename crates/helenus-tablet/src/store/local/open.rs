@@ -178,8 +178,8 @@ impl StoreOpener {
         let mut backlogs = Vec::new();
         for tablet in tablets {
             let backlog = Arc::new(CompactionBacklog::new(self.memtable_share(), LEVEL0_MAX));
-            let drain = stage_apply::run(tablet.clone(), backlog.clone());
-            running.stage_appliers.push(self.writing.handle.spawn(drain));
+            let applier = stage_apply::run(tablet.clone(), backlog.clone());
+            running.stage_appliers.push(self.writing.handle.spawn(applier));
             backlogs.push(backlog);
             self.background.handle.spawn(flush::run(tablet.clone()));
             self.background.handle.spawn(manifest::track_manifest(tablet));
