@@ -5,7 +5,7 @@ fn both() -> Vec<(Meta, tempfile::TempDir)> {
     let folder = tempfile::tempdir().unwrap();
     let local: Arc<dyn ObjectStore> =
         Arc::new(object_store::local::LocalFileSystem::new_with_prefix(folder.path()).unwrap());
-    let folders = crate::metadata::layout::Folders {
+    let folders = crate::metadata::folders::Folders {
         root: folder.path().into(),
     };
     let inventory = Inventory::new(
@@ -56,7 +56,7 @@ async fn who_is_told_of_a_version_changes_it_without_reading_it() {
     }
     assert_eq!(writer.stamp("cluster", 1), None, "it is another one by now");
     assert_eq!(stranger.stamp("cluster", 2), None);
-    hearer.learn("cluster", 2, writer.stamp("cluster", 2).unwrap());
+    hearer.note_version("cluster", 2, writer.stamp("cluster", 2).unwrap());
     assert_eq!(hearer.stamp("cluster", 2), writer.stamp("cluster", 2));
     assert_eq!(
         hearer

@@ -18,7 +18,7 @@ fn checksum(text: &str) -> String {
     let at = text.find(",\n  \"checksum\"").unwrap();
     format!(
         "{:08x}",
-        crate::log::crc32c(format!("{}\n}}\n", &text[..at]).as_bytes())
+        crate::checksum::crc32c(format!("{}\n}}\n", &text[..at]).as_bytes())
     )
 }
 
