@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use helenus_cql::value::to_cql_literal;
-pub use helenus_tablet::trace::{Recording, Step, is_recording, step, step_at};
+pub use helenus_tablet::trace::{Step, TraceRecorder, is_recording, step, step_at};
 use helenus_tablet::{StoreWork, nanos};
 use parking_lot::Mutex;
 use uuid::Uuid;

@@ -36,7 +36,7 @@ fn the_latest_traces_are_kept() {
 #[test]
 fn steps_go_to_the_request_that_is_polled() {
     let (mut one, mut two) = (Work::default(), Work::default());
-    let recording = Recording::begin(&mut one.store);
+    let recording = TraceRecorder::begin(&mut one.store);
     one.swap();
     read(3, 4);
     one.swap();

@@ -1,12 +1,12 @@
-//! The tombstone archive: a copy of each tombstone, kept apart from the rows for as long as writes may arrive late.
+//! The tombstone archive: a copy of each tombstone, kept apart from the rows for late writes.
 //!
-//! A compaction forgets a tombstone as soon as nothing is left that it shadows. A write that arrives afterwards, older than the
-//! tombstone (a retry, a replay with `USING TIMESTAMP`, a client whose clock is slow), must still find it. So a flush writes the
-//! tombstones of each row a second time, under a key of the archive; a late write looks there, and takes along what it finds. Reads never
-//! go there. [`crate::compact`] forgets what is older than the table's window.
+//! A compaction purges a tombstone as soon as nothing is left that it shadows. A write that arrives later and is older than the tombstone (a
+//! retry, a replay with `USING TIMESTAMP`, a client with a slow clock) must still be shadowed. So a flush writes the tombstones of each row a
+//! second time, under a key of the archive; a late write is merged with the tombstones that it finds there. Reads never use the archive.
+//! [`crate::compaction_filter`] purges entries older than the table's window.
 //!
-//! An archive key is a row's key in a table of its own ([`ARCHIVE`]), in which the partition key begins with the number of the table that
-//! the row is in: tokens, partition prefixes and merges are those of any key.
+//! An archive key is the row's key in a table of its own ([`ARCHIVE`]), in which the partition key begins with the number of the row's
+//! table. Tokens, partition prefixes and merges are those of any key.
 
 use bytes::Bytes;
 
@@ -67,8 +67,8 @@ pub(crate) fn archived_table(parts: &KeyParts<'_>) -> Option<TableId> {
     Some(TableId(number))
 }
 
-/// What of a stored value goes into the archive: deletions, tombstones, and what expires within `window_s` of being written, without its
-/// value. `None` if there is nothing of that.
+/// The part of a stored value that goes into the archive: deletions, tombstones, and cells that expire within `window_s` of being written,
+/// without their values. `None` if there is none.
 ///
 /// # Errors
 /// [`RowError`] if the value is corrupt.
@@ -82,8 +82,8 @@ pub fn tombstones_of(kind: KeyKind, value: &Bytes, window_s: i64) -> Result<Opti
     }
 }
 
-/// An operand as it is under archived tombstones: those of its row, and those of its partition's header. Expiring cells that are still
-/// alive at `now_s` are none.
+/// An operand merged with archived tombstones: those of its row, and those of its partition's header. Expiring cells that are still live at
+/// `now_s` do not count as tombstones.
 ///
 /// # Errors
 /// [`RowError`] if one of the values is corrupt.
@@ -96,9 +96,9 @@ pub fn under_tombstones(
 ) -> Result<Bytes, RowError> {
     let mut under = operand.clone();
     if let Some(row) = row
-        && let Some(dead) = tombstones_of_row(row, |expiry| expiry.expires_at_s <= now_s)?
+        && let Some(tombstones) = tombstones_of_row(row, |expiry| expiry.expires_at_s <= now_s)?
     {
-        under = merge_rows(&under, &dead)?;
+        under = merge_rows(&under, &tombstones)?;
     }
     let header = header.map(|header| PartitionHeader::decode(header)).transpose()?;
     let deletion = header.and_then(|header| match parts.kind {
@@ -111,7 +111,7 @@ pub fn under_tombstones(
     Ok(under)
 }
 
-/// The oldest timestamp of what a deletion could shadow in a value; `None` if there is nothing of that.
+/// The oldest timestamp in a value that a deletion could shadow; `None` if there is none.
 ///
 /// # Errors
 /// [`RowError`] if the value is corrupt.
@@ -155,7 +155,7 @@ fn tombstones_of_row(value: &Bytes, keeps: impl Fn(Expiry) -> bool) -> Result<Op
     let liveness = row
         .liveness()
         .filter(|liveness| liveness.expiry.is_some_and(&keeps));
-    let mut dead = Dead {
+    let mut tombstones = RowTombstones {
         is_empty: liveness.is_none() && row.deletion().is_none(),
         writer: RowWriter::new(liveness, row.deletion(), 0),
     };
@@ -163,8 +163,8 @@ fn tombstones_of_row(value: &Bytes, keeps: impl Fn(Expiry) -> bool) -> Result<Op
         let (id, column) = column?;
         match column {
             ColumnRef::Simple(cell) if is_kept(&cell) => {
-                dead.is_empty = false;
-                dead.writer.simple(id, &without_value(cell));
+                tombstones.is_empty = false;
+                tombstones.writer.simple(id, &without_value(cell));
             }
             ColumnRef::Simple(_) => {}
             ColumnRef::Complex(complex) => {
@@ -175,21 +175,21 @@ fn tombstones_of_row(value: &Bytes, keeps: impl Fn(Expiry) -> bool) -> Result<Op
                         elements.push((path, without_value(cell)));
                     }
                 }
-                dead.is_empty &= complex.deletion.is_none() && elements.is_empty();
-                dead.writer.complex(id, complex.deletion, &elements);
+                tombstones.is_empty &= complex.deletion.is_none() && elements.is_empty();
+                tombstones.writer.complex(id, complex.deletion, &elements);
             }
         }
     }
-    Ok((!dead.is_empty).then(|| dead.writer.finish(None)))
+    Ok((!tombstones.is_empty).then(|| tombstones.writer.finish(None)))
 }
 
 /// The dead part of a row.
-struct Dead {
+struct RowTombstones {
     is_empty: bool,
     writer: RowWriter,
 }
 
-/// A cell whose value nobody will read.
+/// A cell whose value is never read.
 pub(crate) fn without_value(cell: CellRef<'_>) -> CellRef<'_> {
     CellRef { value: &[], ..cell }
 }

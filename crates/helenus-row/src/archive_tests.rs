@@ -4,7 +4,7 @@ use bytes::Bytes;
 use proptest::prelude::*;
 
 use super::*;
-use crate::compact::{CompactionContext, Decision, RowFilter, TableState};
+use crate::compaction_filter::{CompactionContext, Decision, RowFilter, TableState};
 use crate::key::{ClusteringRange, header_key, row_key, token_of};
 use crate::merge::merge;
 use crate::packed::RowRef;
@@ -79,9 +79,13 @@ fn the_archive_forgets_what_is_older_than_the_window() {
         let key = archive_key(&row_key(TABLE, 1, b"p", b"c")).unwrap();
         let mut filter = RowFilter::new(context(), state);
         let verdict = filter
-            .filter(&key, &row.build(), crate::compact::Below::Something)
+            .filter(
+                &key,
+                &row.build(),
+                crate::compaction_filter::OlderOverlap::Something,
+            )
             .unwrap();
-        assert!(!verdict.waits && !verdict.is_dead);
+        assert!(!verdict.purge_blocked && !verdict.is_dead);
         verdict.decision
     };
     assert_eq!(decide(401), Decision::Keep);
@@ -140,8 +144,8 @@ proptest! {
             rules: CellRules::default(),
         });
         let header_key = header_key(TABLE, 1, b"p");
-        filter.filter(&header_key, &header.encode(), crate::compact::Below::Nothing).unwrap();
-        let kept = match filter.filter(&key, &first, crate::compact::Below::Nothing).unwrap().decision {
+        filter.filter(&header_key, &header.encode(), crate::compaction_filter::OlderOverlap::Nothing).unwrap();
+        let kept = match filter.filter(&key, &first, crate::compaction_filter::OlderOverlap::Nothing).unwrap().decision {
             Decision::Keep => Some(first),
             Decision::Replace(kept) => Some(kept),
             Decision::Drop => None,

@@ -1,4 +1,4 @@
-//! What can be wrong with stored bytes, or with values that are to become a key.
+//! Errors of stored bytes, and of values that are to become a key.
 
 use thiserror::Error;
 

@@ -1,4 +1,4 @@
-//! The partition header: the deletions that reach beyond one row.
+//! The partition header: the deletions that cover more than one row.
 
 use bytes::Bytes;
 
@@ -20,7 +20,7 @@ pub struct RangeTombstone {
     pub deletion: Deletion,
 }
 
-/// What the header key of a partition holds: a merge operand and a stored value alike.
+/// The value at the header key of a partition, both as merge operand and as stored value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PartitionHeader {
     /// Deletes the whole partition, static row included.
@@ -199,7 +199,7 @@ fn merge_ranges(
     bounds.sort_unstable();
     bounds.dedup();
     let mut merged: Vec<RangeTombstone> = Vec::with_capacity(bounds.len());
-    let (mut in_a, mut in_b) = (Cursor { rest: a }, Cursor { rest: b });
+    let (mut in_a, mut in_b) = (RangeTombstoneCursor { rest: a }, RangeTombstoneCursor { rest: b });
     for (position, &start) in bounds.iter().enumerate() {
         let end = bounds.get(position + 1).copied().cloned();
         let Some(deletion) = Deletion::max(in_a.at(start), in_b.at(start)) else {
@@ -221,11 +221,11 @@ fn merge_ranges(
 }
 
 /// Walks a list of range tombstones along ascending positions.
-struct Cursor<'a> {
+struct RangeTombstoneCursor<'a> {
     rest: &'a [RangeTombstone],
 }
 
-impl Cursor<'_> {
+impl RangeTombstoneCursor<'_> {
     fn at(&mut self, position: &Bytes) -> Option<Deletion> {
         while let [first, rest @ ..] = self.rest {
             if first.end.as_ref().is_none_or(|end| position < end) {

@@ -30,7 +30,7 @@ const PARTITION_KEY_LEN_MAX: usize = 65535;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TableId(pub u32);
 
-/// What a key stands for within its partition; the discriminants are stored.
+/// The kind of an entry within its partition; the discriminants are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum KeyKind {
@@ -57,7 +57,7 @@ pub struct KeyRef<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyParts<'a> {
     pub table: TableId,
-    /// Everything up to the kind: what [`partition_prefix`] gives.
+    /// Everything up to the kind, as [`partition_prefix`] gives it.
     pub partition_prefix: &'a [u8],
     pub kind: KeyKind,
     pub clustering: &'a [u8],
@@ -111,8 +111,8 @@ pub fn key_in_partition(partition_prefix: &[u8], kind: KeyKind, clustering: &[u8
     [partition_prefix, &[kind as u8], clustering].concat().into()
 }
 
-/// How many bytes of `key` are its partition's prefix; `None` if it ends before its partition does. What holds for
-/// a key holds for all that start with it.
+/// The number of bytes of `key` that are its partition's prefix; `None` if the key ends before its partition does. The result holds for all
+/// keys that start with `key`.
 pub fn partition_prefix_len(key: &[u8]) -> Option<usize> {
     let mut at = 12;
     loop {
@@ -169,7 +169,7 @@ pub fn token_of(key: &[u8]) -> Option<i64> {
     Some(i64::from_be_bytes(*token) ^ i64::MIN)
 }
 
-/// Token and partition key of what [`partition_prefix`] gives.
+/// Token and partition key of a prefix from [`partition_prefix`].
 ///
 /// # Errors
 /// [`KeyError::Corrupt`] if no encoder writes such a prefix.

@@ -1,18 +1,18 @@
-//! The stored data model: how partitions and rows become ordered keys and packed values, and how two
-//! versions of a value become one. Nothing here does I/O or reads a clock.
+//! The stored data model: how partitions and rows become ordered keys and packed values, and how two versions of a value are merged. No
+//! I/O, no clock.
 //!
 //! - [`key`]: order-preserving keys, slices as byte ranges, Murmur3 tokens;
-//! - [`row`]: rows as plain data, their builder, and [`packed`], the bytes they are stored as;
+//! - [`row`]: rows as plain data, their builder, and [`packed`], their stored bytes;
 //! - [`header`]: the partition header, which holds partition deletions and range tombstones;
 //! - [`merge`]: Cassandra's reconcile rules on packed values;
-//! - [`read`]: what a SELECT sees of a packed row;
-//! - [`compact`]: what a compaction may forget;
-//! - [`archive`]: where tombstones stay findable for writes that arrive late.
+//! - [`read`]: the live part of a packed row, as a SELECT reads it;
+//! - [`compaction_filter`]: the entries that a compaction purges;
+//! - [`archive`]: copies of tombstones for late writes.
 //!
 //! `docs/data-layout.md` gives the bytes.
 
 pub mod archive;
-pub mod compact;
+pub mod compaction_filter;
 pub mod error;
 pub mod header;
 pub mod key;

@@ -1,8 +1,8 @@
-//! Cassandra's reconcile rules, on packed values (`org.apache.cassandra.db.rows.{Cells, Row.Merger}`,
-//! `LivenessInfo.supersedes`, `DeletionTime.supersedes`).
+//! Cassandra's reconcile rules, on packed values (`org.apache.cassandra.db.rows.{Cells, Row.Merger}`, `LivenessInfo.supersedes`,
+//! `DeletionTime.supersedes`).
 //!
-//! Each rule is a total order of which the greatest is kept, and a deletion shadows by timestamp alone, which every order looks
-//! at first. That makes the merge associative, commutative and idempotent.
+//! Each rule is a total order whose maximum is kept. A deletion shadows by timestamp alone, which every order compares first. The merge is
+//! therefore associative, commutative and idempotent.
 
 use std::cmp::Ordering;
 
@@ -232,8 +232,8 @@ fn merge_elements<'a>(
 /// tombstone before an expiring cell before one that lives on; of two alike the one that ends later, then the
 /// one of the smaller TTL, then the greater value.
 ///
-/// Counters follow the same rule: what is stored is a total, which the partition's only writer makes newer at
-/// each increment.
+/// Counters follow the same rule: the stored value is a total, to which the partition's only writer gives a newer timestamp at each
+/// increment.
 pub fn reconcile_cells(a: &CellRef<'_>, b: &CellRef<'_>) -> Ordering {
     a.timestamp_us.cmp(&b.timestamp_us).then_with(|| {
         let (left, right) = (rank(&a.kind), rank(&b.kind));

@@ -1,7 +1,7 @@
 //! Packed rows: their bytes, written in one pass and read in place. `docs/data-layout.md` gives the layout.
 //!
-//! Times are stored relative to the row's *base*, so that a row which was written by one INSERT pays for its timestamp and TTL
-//! once: the base is the liveness, else the first column's timestamp, else the row deletion's.
+//! Times are stored relative to the row's *base*, so that a row written by one INSERT stores its timestamp and TTL once. The base is the
+//! liveness, else the timestamp of the first column, else that of the row deletion.
 
 mod parts;
 mod write;
@@ -9,8 +9,8 @@ mod write;
 use bytes::Bytes;
 
 use self::parts::{
-    Base, COMPLEX, HAS_BASE_EXPIRY, HAS_COMPLEX_DELETION, HAS_DELETION, HAS_EXACT_CLUSTERING, HAS_LIVENESS,
-    ROW_FLAGS, UNIFORM, read_cell, read_deletion, read_expiry,
+    COMPLEX, HAS_BASE_EXPIRY, HAS_COMPLEX_DELETION, HAS_DELETION, HAS_EXACT_CLUSTERING, HAS_LIVENESS,
+    ROW_FLAGS, TimeBase, UNIFORM, read_cell, read_deletion, read_expiry,
 };
 use crate::error::RowError;
 use crate::row::{Cell, CellKind, ColumnId, Deletion, ExactClustering, Liveness};
@@ -30,13 +30,13 @@ pub struct RowRef {
 struct Head {
     liveness: Option<Liveness>,
     deletion: Option<Deletion>,
-    base: Base,
+    base: TimeBase,
     uniform: bool,
     exact_at: Option<usize>,
     columns_at: usize,
 }
 
-/// A packed row in borrowed bytes: what merges work on.
+/// A packed row in borrowed bytes, the input of merges.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Packed<'a> {
     bytes: &'a [u8],
@@ -94,7 +94,7 @@ pub enum ColumnRef<'a> {
 pub struct ComplexRef<'a> {
     pub deletion: Option<Deletion>,
     cells: &'a [u8],
-    base: Base,
+    base: TimeBase,
 }
 
 impl RowRef {
@@ -192,7 +192,7 @@ impl Head {
             0 => None,
             _ => Some(read_expiry(&mut reader, timestamp_us)?),
         };
-        let base = Base { timestamp_us, expiry };
+        let base = TimeBase { timestamp_us, expiry };
         let liveness = (flags & HAS_LIVENESS != 0).then_some(Liveness { timestamp_us, expiry });
         let deletion = match flags & HAS_DELETION {
             0 => None,
@@ -217,7 +217,7 @@ impl Head {
 /// A timestamp and the clustering values that were written with it.
 pub(crate) type ExactParts<'a> = (i64, Vec<&'a [u8]>);
 
-fn read_exact_clustering<'a>(reader: &mut Reader<'a>, base: Base) -> Result<ExactParts<'a>, RowError> {
+fn read_exact_clustering<'a>(reader: &mut Reader<'a>, base: TimeBase) -> Result<ExactParts<'a>, RowError> {
     let timestamp_us = base.timestamp_us.wrapping_add(reader.signed()?);
     let count = reader.unsigned()?;
     let mut parts = Vec::new();
@@ -243,7 +243,7 @@ impl<'a> Packed<'a> {
         self.head.deletion
     }
 
-    pub(crate) fn base(&self) -> Base {
+    pub(crate) fn base(&self) -> TimeBase {
         self.head.base
     }
 
@@ -279,7 +279,7 @@ impl<'a> Packed<'a> {
 #[derive(Clone, Debug)]
 pub struct Columns<'a> {
     reader: Reader<'a>,
-    base: Base,
+    base: TimeBase,
     /// The least id that can come; `None` after an error or the greatest id.
     next_id: Option<u32>,
 }
@@ -336,7 +336,7 @@ impl<'a> ComplexRef<'a> {
         }
     }
 
-    /// The element of that path, if there is one, dead or alive.
+    /// The element of that path, if there is one, dead or live.
     ///
     /// # Errors
     /// [`RowError`] if the row is corrupt.
@@ -355,7 +355,7 @@ impl<'a> ComplexRef<'a> {
 #[derive(Clone, Debug)]
 pub struct ComplexCells<'a> {
     reader: Reader<'a>,
-    base: Base,
+    base: TimeBase,
 }
 
 impl<'a> Iterator for ComplexCells<'a> {

@@ -1,4 +1,4 @@
-//! What a SELECT sees of a packed row.
+//! The live part of a packed row, as a SELECT reads it.
 
 use std::cmp::Ordering;
 
@@ -12,10 +12,10 @@ use crate::merge::reconcile_cells;
 use crate::packed::{CellRef, ColumnRef, ComplexRef, RowRef};
 use crate::row::{CellRules, ColumnId, Deletion, Liveness};
 
-/// A row as it is at one moment: only what is alive.
+/// The live part of a row at one moment.
 #[derive(Clone, Debug)]
 pub struct LiveRow<'a> {
-    /// The row's liveness, if it is (still) alive through it.
+    /// The row's liveness, if it makes the row live.
     pub liveness: Option<Liveness>,
     /// Ascending by column; a column without live cells is absent.
     pub columns: Vec<(ColumnId, LiveColumn<'a>)>,
@@ -74,9 +74,9 @@ impl<'a> LiveRow<'a> {
     }
 }
 
-/// What is alive of a row at `now_s`, given the stronger of the partition's deletion and the range tombstone
-/// over it ([`crate::header::PartitionHeader::deletion_at`]), and the table's rules. `None` if nothing is: a row is alive through its
-/// liveness or any live cell; a static row through its cells alone, having no liveness.
+/// The live part of a row at `now_s`, given the stronger of the partition's deletion and the range tombstone over it
+/// ([`crate::header::PartitionHeader::deletion_at`]), and the table's rules. `None` if there is none: a row is live by its liveness or any
+/// live cell; a static row by its cells alone, having no liveness.
 ///
 /// # Errors
 /// [`RowError`] if the row is corrupt.
@@ -118,8 +118,8 @@ pub fn live_row<'a>(
     }))
 }
 
-/// The tombstones that a read of a row meets which [`live_row`] says is dead, as Cassandra counts them: its dead cells,
-/// or one for a row that is deleted, or has expired, without any. What the partition's deletions cover counts for nothing.
+/// The number of tombstones, counted as in Cassandra, of a row that is dead by [`live_row`]: its dead cells, or one for a deleted or expired
+/// row without cells. Data that the partition's deletions cover is not counted.
 ///
 /// # Errors
 /// [`RowError`] if the row is corrupt.

@@ -1,8 +1,7 @@
-//! Rows as plain data: what a write is made of, before it is packed.
+//! Rows as plain data, before they are packed.
 //!
-//! The names and the rules follow `org.apache.cassandra.db.{LivenessInfo, DeletionTime}` and
-//! `org.apache.cassandra.db.rows.*`. Timestamps are the client's, in microseconds; deletion and
-//! expiration times are the server's clock, in seconds since 1970.
+//! The names and the rules follow `org.apache.cassandra.db.{LivenessInfo, DeletionTime}` and `org.apache.cassandra.db.rows.*`. Timestamps are
+//! the client's, in microseconds; deletion and expiration times are the server's clock, in seconds since 1970.
 
 use std::sync::Arc;
 
@@ -55,7 +54,7 @@ impl Deletion {
     }
 }
 
-/// What a table's definition says of its cells, beyond their bytes. Of most tables nothing.
+/// Properties of cells that follow from the table's definition, not from their bytes. Most tables have none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CellRules {
     /// Columns that were dropped, each with a time in µs: its cells up to then are gone.
@@ -80,7 +79,7 @@ impl CellRules {
         columns.find(|(id, _)| *id == column).map(|(_, ty)| ty)
     }
 
-    /// What shadows a cell of the column, given what shadows the row.
+    /// The deletion that shadows a cell of the column, given that which shadows the row.
     pub fn over(&self, column: ColumnId, shadow: Option<Deletion>) -> Option<Deletion> {
         let Some(columns) = &self.dropped else {
             return shadow;
@@ -97,13 +96,13 @@ impl CellRules {
 }
 
 impl Liveness {
-    /// True if the row is alive through this liveness at `now_s`.
+    /// True if this liveness makes the row live at `now_s`.
     pub fn is_live(&self, now_s: i64) -> bool {
         self.expiry.is_none_or(|expiry| now_s < expiry.expires_at_s)
     }
 }
 
-/// What a cell is, besides its bytes.
+/// The kind of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CellKind {
     Live,
@@ -194,7 +193,7 @@ pub struct ExactClustering {
     pub components: Vec<Bytes>,
 }
 
-/// A row, or a part of one: what one write says, or what all writes so far amount to.
+/// A row or a part of one: the effect of one write, or of all writes so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Row {
     pub liveness: Option<Liveness>,
@@ -205,13 +204,12 @@ pub struct Row {
 }
 
 impl Row {
-    /// True if the row says nothing at all.
+    /// True if the row has neither liveness, deletion nor cells.
     pub fn is_empty(&self) -> bool {
         self.liveness.is_none() && self.deletion.is_none() && self.columns.is_empty()
     }
 
-    /// The packed bytes, which are both a merge operand and a stored value. What the row's own deletions shadow is
-    /// left out.
+    /// The packed bytes, which are both a merge operand and a stored value. Cells that the row's own deletions shadow are left out.
     pub fn encode(&self) -> Bytes {
         let mut writer = RowWriter::new(self.liveness, self.deletion, self.values_len());
         let mut elements = Vec::new();
@@ -277,7 +275,7 @@ impl Row {
     }
 }
 
-/// Gathers what one write says of one row, in any order; what is said twice is reconciled.
+/// Collects the changes of one write to one row, in any order; repeated changes are reconciled.
 #[derive(Clone, Debug, Default)]
 pub struct RowBuilder {
     row: Row,
@@ -352,8 +350,8 @@ impl RowBuilder {
         self
     }
 
-    /// Writes or deletes many elements of a column of many cells, in any order. What a client sends is not in the order of paths, and
-    /// putting each in its place would take the square of their number.
+    /// Writes or deletes many elements of a column of many cells, in any order. Clients do not send elements in the order of paths; inserting
+    /// them one by one would take quadratic time.
     pub fn complex_cells(
         &mut self,
         column: ColumnId,

@@ -1,5 +1,4 @@
-//! Variable-length integers in packed values: LEB128, signed ones zigzagged, and a reader that never reads past
-//! the end.
+//! Variable-length integers in packed values: LEB128, signed ones zigzagged, and a reader that never reads past the end.
 
 use crate::error::RowError;
 

@@ -26,7 +26,7 @@ impl Aside {
         let runtime = Builder::new_multi_thread()
             .worker_threads(cores.max(2))
             .thread_name("helenus-aside")
-            .on_thread_start(helenus_tablet::compute_aside)
+            .on_thread_start(helenus_tablet::set_long_running)
             .enable_all()
             .build()?;
         Ok(Aside {

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use clap::Parser;
 use helenus_tablet::{
-    Below, CompactFilter, CompactionContext, Decision, HookError, Hooks, Store, StoreConfig, StoreUrl,
-    Verdict, WriteBatch, set_memory_store,
+    CompactFilter, CompactionContext, DataModel, DataModelError, Decision, FilterOutcome, OlderOverlap,
+    Store, StoreConfig, StoreUrl, WriteBatch, set_memory_store,
 };
 use object_store::memory::InMemory;
 use object_store::throttle::{ThrottleConfig, ThrottledStore};
@@ -26,8 +26,13 @@ struct LastWins;
 
 struct KeepAll;
 
-impl Hooks for LastWins {
-    fn merge(&self, _key: &[u8], existing: Option<&Bytes>, operands: &[Bytes]) -> Result<Bytes, HookError> {
+impl DataModel for LastWins {
+    fn merge(
+        &self,
+        _key: &[u8],
+        existing: Option<&Bytes>,
+        operands: &[Bytes],
+    ) -> Result<Bytes, DataModelError> {
         Ok(operands.last().or(existing).cloned().unwrap_or_default())
     }
 
@@ -41,12 +46,17 @@ impl Hooks for LastWins {
 }
 
 impl CompactFilter for KeepAll {
-    fn entry(&mut self, _key: &[u8], _value: &Bytes, _below: Below) -> Result<Verdict, HookError> {
-        Ok(Verdict {
+    fn entry(
+        &mut self,
+        _key: &[u8],
+        _value: &Bytes,
+        _below: OlderOverlap,
+    ) -> Result<FilterOutcome, DataModelError> {
+        Ok(FilterOutcome {
             decision: Decision::Keep,
-            waits: false,
+            purge_blocked: false,
             is_dead: false,
-            uncovers: false,
+            purged_covering_deletion: false,
         })
     }
 }

@@ -31,8 +31,8 @@ impl StoreClock {
         }
     }
 
-    /// From now on the clock is always beyond that number of microseconds, so that what is stored tells how far write timestamps had come.
-    /// The first one stays.
+    /// Keeps the clock beyond that number of microseconds, so that the stored times show how far write timestamps had come. Only the first
+    /// call has an effect.
     pub fn keep_beyond(&self, stamps_us: Arc<AtomicI64>) {
         let _ = self.stamps_us.set(stamps_us);
     }

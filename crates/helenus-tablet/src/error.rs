@@ -1,8 +1,8 @@
-//! What can go wrong in the storage floor, by what the caller should do about it.
+//! Errors of the store, by the reaction that the caller is to take.
 
 use std::path::PathBuf;
 
-use crate::hooks::HookError;
+use crate::data_model::DataModelError;
 
 /// An error of the storage floor.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -11,7 +11,7 @@ pub enum StoreError {
     /// disk ran full after it was in the log: then it takes effect later, whole.
     #[error("the disk that holds the data is full: {0}")]
     DiskFull(String),
-    /// Stored bytes fail their checksum or cannot be parsed. Only what touches this file is affected.
+    /// Stored bytes fail their checksum or cannot be parsed. Only operations on this file are affected.
     #[error("corrupt file {file}: {detail}")]
     Corrupt { file: String, detail: String },
     /// Another process has this store open.
@@ -56,8 +56,8 @@ pub enum StoreError {
     Unavailable(String),
 }
 
-impl From<HookError> for StoreError {
-    fn from(error: HookError) -> Self {
+impl From<DataModelError> for StoreError {
+    fn from(error: DataModelError) -> Self {
         StoreError::Corrupt {
             file: "row".into(),
             detail: error.0,

@@ -1,83 +1,85 @@
-//! Tablets over SlateDB: one node's storage.
+//! Tablets over SlateDB: the storage of one node.
 //!
-//! A [`Store`] holds every tablet of the node. A [`Tablet`] is a range of Murmur3 tokens kept in one SlateDB database. Writes are
-//! blind merge operands. They become durable in one node-wide log ([`log`]) that all tablets share, and only then reach the
-//! tablets, so that a failed write is never seen and an acknowledged one never lost:
+//! A [`Store`] holds every tablet of the node. A [`Tablet`] is a range of Murmur3 tokens in one SlateDB database. Writes are blind merge
+//! operands. In a local store all tablets share one log ([`log`]); a write reaches the tablets only after its log record is durable, so a
+//! failed write is never visible and an acknowledged one is never lost:
 //!
 //! ```text
 //! Store::write → log queue → log thread (append, one fdatasync for the group)
-//!              → each tablet's stage and row cache → the writer is woken
-//!              … later, in the background: stage → one sorted SlateDB batch
+//!              → each tablet's stage and row cache → the writer is notified
+//!              … later, in the background: stage → memtables → one sorted SlateDB batch
 //! ```
 //!
-//! A record's log sequence number is also its SlateDB sequence number and its "WAL file id", which makes replay exact: a tablet
-//! replays the records above its manifest's `replay_after_wal_id`, none twice.
+//! A record's log sequence number is also its SlateDB sequence number and its "WAL file id". Replay is therefore exact: a tablet replays
+//! each record above its manifest's `replay_after_wal_id` once.
 //!
-//! What rows mean (merge, compaction) is passed in as [`Hooks`]. The bytes on disk are described in `docs/data-layout.md`.
+//! The modules, from the ground up; each names only those before it:
+//!
+//! | module | contents |
+//! |---|---|
+//! | `checksum`, `machine`, `priority`, `work`, `trace`, `error`, `config`, `clock`, `token_range`, `operation` | shared basics |
+//! | `data_model` | the callbacks by which the crates above define merge and purge ([`DataModel`]) |
+//! | `disk` | files on the local disk: SSTables, checksums, free space, permissions |
+//! | `log` | the commit log of a local store |
+//! | `metadata` | records of a store about itself: format, inventory, small documents |
+//! | `bucket` | object stores that nodes share: connection, checks, identity, object store wrappers |
+//! | `cache` | row cache, its generations, small partitions, hot keys |
+//! | `tree` | memtables, SSTables, block cache and merged reads of a tablet |
+//! | `stage` | writes that are in the log and not yet in the memtables; backpressure |
+//! | `compaction` | what to compact, when, and what to purge |
+//! | `database` | how a tablet's SlateDB database and its compactor are set up |
+//! | `tablet` | one tablet: reads, scans, group commit, flush, late writes, obsolete files |
+//! | `store` | all tablets of a node; `store/local` in a folder, `store/bucket` in a bucket |
+//!
+//! The stored bytes are described in `docs/data-layout.md`.
 
-mod block_cache;
-mod books;
+mod bucket;
 mod cache;
-mod checked;
+mod checksum;
 mod clock;
 mod compaction;
 mod config;
+mod data_model;
 mod database;
 mod disk;
-mod dispatch;
-mod drain;
-mod erase;
 mod error;
-mod fences;
-mod files;
-mod filters;
-mod flush;
-mod hooks;
-mod inventory;
-mod late;
-mod layout;
 pub mod log;
 mod machine;
-mod maintenance;
-mod meta;
-mod often;
-mod open;
-mod pace;
+mod metadata;
+mod operation;
 mod priority;
-mod private;
-mod remote;
-mod room;
-mod scan;
-mod sealed;
-mod slices;
-mod sst_filter;
 mod stage;
-mod stats;
 mod store;
-mod sweep;
 mod tablet;
+mod token_range;
 pub mod trace;
 mod tree;
-mod upload;
-mod wal;
 mod work;
 
-pub use cache::RowCacheStats;
-pub use config::{StoreConfig, StoreUrl};
-pub use error::StoreError;
-pub use hooks::{
-    Archives, Below, CompactFilter, CompactionContext, Decision, HookError, Hooks, Newer, Verdict,
-};
-pub use late::LateWrites;
-pub use layout::{FORMAT_VERSION, TokenRange};
-pub use machine::machine_memory_bytes;
-pub use meta::{MetaDoc, MetaExpect, MetaStamp, MetaVersion};
-pub use priority::compute_aside;
 #[doc(hidden)]
-pub use remote::set_memory_store;
-pub use remote::{Adoption, BucketStats, Copied, TabletEvent, migrate};
-pub use scan::Scan;
-pub use stats::{LogStats, StoreStats, TabletStats, TabletTotals};
-pub use store::{Op, OpenTablets, Store, WriteBatch};
-pub use tablet::Tablet;
+pub use bucket::connection::set_memory_store;
+pub use bucket::metered_object_store::BucketStats;
+pub use bucket::restore_copy::CopyRestore;
+pub use cache::row_cache::RowCacheStats;
+pub use config::{StoreConfig, StoreUrl};
+pub use data_model::{
+    ArchiveKeys, CompactFilter, CompactionContext, DataModel, DataModelError, Decision, FilterOutcome,
+    MinNewerTimestamp, OlderOverlap,
+};
+pub use error::StoreError;
+pub use log::stats::LogStats;
+pub use machine::machine_memory_bytes;
+pub use metadata::documents::{MetaDoc, MetaExpect, MetaStamp, MetaVersion};
+pub use metadata::format::FORMAT_VERSION;
+pub use operation::Op;
+pub use priority::set_long_running;
+pub use store::Store;
+pub use store::bucket::{Copied, TabletEvent, migrate};
+pub use store::stats::StoreStats;
+pub use store::write_batch::{OpenTablets, WriteBatch};
+pub use tablet::late_writes::LateWrites;
+pub use tablet::scan::Scan;
+pub use tablet::stats::{TabletStats, TabletTotals};
+pub use tablet::{CachedRead, Tablet};
+pub use token_range::TokenRange;
 pub use work::{StoreWork, nanos};

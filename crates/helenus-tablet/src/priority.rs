@@ -1,9 +1,9 @@
-//! Which threads go ahead of which.
+//! Scheduling priorities of threads.
 //!
-//! Linux lets a running thread finish its slice, some 3 ms if nobody says otherwise, whoever wakes up meanwhile, unless that one's own
-//! slice is shorter. On a few cores that is the tail of all latencies: the log's thread, and the kernel's that hands its writes to the
-//! disk, wait for a slice of whoever happens to run. So the threads say how long theirs are. Asking for one needs no privilege;
-//! kernels before 6.12 know none and go by niceness alone.
+//! Linux lets a running thread finish its time slice, some 3 ms by default, before a thread that wakes up meanwhile, unless the slice of the
+//! latter is shorter. On a few cores this determines the tail latency: the log thread, and the kernel thread that hands its writes to the
+//! disk, wait for the slice of a running thread. So each thread requests a slice of suitable length. That needs no privilege; kernels before
+//! 6.12 have no such request and use niceness alone.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -11,50 +11,50 @@ use std::time::{Duration, Instant};
 /// How nice the background is, from 0 to 19.
 const BACKGROUND_NICENESS: i32 = 15;
 /// The slice of a thread of the background, and how long it works before it lets others go first.
-const BREATH: Duration = Duration::from_micros(200);
+const BACKGROUND_SLICE: Duration = Duration::from_micros(200);
 /// Rows between two looks at the clock.
 const ROWS: u32 = 32;
 
 thread_local! {
-    static BACKGROUND: Cell<Option<Work>> = const { Cell::new(None) };
+    static BACKGROUND: Cell<Option<BackgroundSlice>> = const { Cell::new(None) };
 }
 
 /// What a thread of the background has done without letting others go first.
 #[derive(Clone, Copy)]
-struct Work {
+struct BackgroundSlice {
     rows: u32,
     since: Instant,
 }
 
 /// Makes the calling thread one of the background, which anyone may interrupt.
-pub(crate) fn give_way() {
+pub(crate) fn set_background() {
     let _ = rustix::process::setpriority_process(None, BACKGROUND_NICENESS);
-    set_slice(BREATH);
-    BACKGROUND.set(Some(Work {
+    set_slice(BACKGROUND_SLICE);
+    BACKGROUND.set(Some(BackgroundSlice {
         rows: 0,
         since: Instant::now(),
     }));
 }
 
 /// How nice the threads are that compute for long, for those who wait for one request each.
-const ASIDE_NICENESS: i32 = 5;
+const LONG_RUNNING_NICENESS: i32 = 5;
 
 /// Makes the calling thread one that computes for long, and that those may interrupt who are soon done.
-pub fn compute_aside() {
-    let _ = rustix::process::setpriority_process(None, ASIDE_NICENESS);
+pub fn set_long_running() {
+    let _ = rustix::process::setpriority_process(None, LONG_RUNNING_NICENESS);
     set_slice(Duration::from_millis(1));
 }
 
 /// A row more has been worked on: a thread of the background lets others go first now and then. Being nice is not enough for that:
 /// who wakes up and has just had its share waits until the running thread stops, or for the next tick of the clock, 4 ms with many
 /// kernels, and if it is the kernel's thread that hands the log's syncs to the disk, then all writers wait.
-pub(crate) fn breathe() {
+pub(crate) fn yield_if_due() {
     let Some(mut work) = BACKGROUND.get() else { return };
     work.rows += 1;
     if work.rows == ROWS {
         work.rows = 0;
         let now = Instant::now();
-        if now.duration_since(work.since) > BREATH {
+        if now.duration_since(work.since) > BACKGROUND_SLICE {
             std::thread::yield_now();
             work.since = Instant::now();
         }
@@ -63,7 +63,7 @@ pub(crate) fn breathe() {
 }
 
 /// Makes the calling thread one that others wait for and that is soon done.
-pub(crate) fn go_ahead() {
+pub(crate) fn set_latency_critical() {
     set_slice(Duration::from_micros(100));
 }
 
@@ -102,14 +102,14 @@ mod tests {
 
     #[test]
     fn the_background_breathes_when_it_has_worked_for_a_while() {
-        breathe();
+        yield_if_due();
         assert_eq!(since(), None, "who isn't of the background need not");
-        give_way();
+        set_background();
         let began = since();
-        (0..ROWS - 1).for_each(|_| breathe());
+        (0..ROWS - 1).for_each(|_| yield_if_due());
         assert_eq!(since(), began, "few rows are no work");
-        std::thread::sleep(BREATH * 2);
-        breathe();
+        std::thread::sleep(BACKGROUND_SLICE * 2);
+        yield_if_due();
         assert!(since() > began);
     }
 }

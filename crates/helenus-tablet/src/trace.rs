@@ -1,8 +1,8 @@
-//! Steps of the requests that are traced: what [`step`] is told while such a request is polled, and what SlateDB says of the reads that
-//! it does, those of tablets in an object store.
+//! Trace steps of requests: those recorded with [`step`] while a traced request is polled, and those of SlateDB's reads, for tablets in an
+//! object store.
 //!
-//! SlateDB names a read's filters, indexes and blocks in spans of `tracing` that carry the read's id, if it was given one; [`layer`]
-//! turns them into steps. A program that does not install the layer has traces without them.
+//! SlateDB names the filters, indexes and blocks of a read in spans of `tracing` that carry the id of the read, if it has one; [`layer`] turns
+//! them into steps. Without the layer, traces lack them.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -22,11 +22,12 @@ use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::layer::Context;
 use tracing_subscriber::registry::LookupSpan;
 
-use crate::work::{self, StoreWork};
+use crate::work;
+use crate::work::StoreWork;
 
 /// Steps of one request that are kept; the others are counted.
 const STEPS_MAX: usize = 400;
-/// What the names of SlateDB's spans of reads begin with.
+/// The prefix of the names of SlateDB's read spans.
 const SPANS: &str = "slatedb.read.";
 
 /// Something that a traced request did.
@@ -38,16 +39,16 @@ pub struct Step {
     pub thread: Box<str>,
 }
 
-/// What has been recorded of one request.
+/// The recorded steps of one request.
 #[derive(Debug, Default)]
-struct Steps {
+struct TraceSteps {
     kept: Vec<Step>,
     left_out: usize,
     blocks_from_cache: u64,
     blocks_from_disk: u64,
 }
 
-impl Steps {
+impl TraceSteps {
     fn add(&mut self, at: Instant, what: Cow<'static, str>) {
         if self.kept.len() >= STEPS_MAX {
             self.left_out += 1;
@@ -62,22 +63,22 @@ impl Steps {
     }
 }
 
-static RECORDINGS: LazyLock<Mutex<HashMap<u64, Steps>>> = LazyLock::new(Mutex::default);
+static RECORDINGS: LazyLock<Mutex<HashMap<u64, TraceSteps>>> = LazyLock::new(Mutex::default);
 static LAST_RECORDING: AtomicU64 = AtomicU64::new(0);
 
 /// A traced request's steps while it runs.
 #[derive(Debug)]
-pub struct Recording {
+pub struct TraceRecorder {
     id: u64,
 }
 
-impl Recording {
-    /// Begins to record what is done while that work is in the thread.
-    pub fn begin(work: &mut StoreWork) -> Recording {
+impl TraceRecorder {
+    /// Begins to record the steps that are taken while `work` is in the thread.
+    pub fn begin(work: &mut StoreWork) -> TraceRecorder {
         let id = LAST_RECORDING.fetch_add(1, Ordering::Relaxed) + 1;
-        RECORDINGS.lock().insert(id, Steps::default());
+        RECORDINGS.lock().insert(id, TraceSteps::default());
         work.recording = id;
-        Recording { id }
+        TraceRecorder { id }
     }
 
     /// The steps, in order of time.
@@ -103,7 +104,7 @@ impl Recording {
     }
 }
 
-impl Drop for Recording {
+impl Drop for TraceRecorder {
     fn drop(&mut self) {
         RECORDINGS.lock().remove(&self.id);
     }
@@ -128,7 +129,7 @@ pub fn step_at(at: Instant, what: Cow<'static, str>) {
     }
 }
 
-/// What makes SlateDB speak of a read, if the request is traced.
+/// The options that make SlateDB trace a read, if the request is traced.
 pub(crate) fn read_options() -> Option<TracingOptions> {
     match work::recording() {
         0 => None,
@@ -190,7 +191,7 @@ impl Visit for ReadSpan {
 }
 
 impl ReadSpan {
-    /// What the span's end means; nothing if it is not worth a step.
+    /// The step for the span's end, if it is worth one.
     fn step(&self, name: &str) -> Option<String> {
         let sstable = Sstable {
             id: &self.sst,
@@ -221,12 +222,12 @@ impl<I: fmt::Display, R: fmt::Display> fmt::Display for Sstable<I, R> {
     }
 }
 
-/// What is said of an SSTable whose filter does not know what is looked for.
+/// The step for an SSTable that its filter excludes.
 pub(crate) fn skipped(sstable: impl fmt::Display) -> String {
     format!("Bloom filter allows skipping {sstable}")
 }
 
-/// What is said of blocks that were read.
+/// The step for a block that was read.
 fn blocks(sstable: impl fmt::Display, cached: u64, from_disk: u64) -> String {
     match (cached, from_disk) {
         (1, 0) => format!("Read a block of {sstable} from the block cache"),

@@ -1,8 +1,7 @@
-//! What the store does for one request, counted where it happens.
+//! Counters of the work that the store does for one request.
 //!
-//! Whoever polls a request puts the request's [`StoreWork`] into the thread for as long as the poll lasts, so that the places which
-//! count need no handle on the request, and an answer from memory costs no look at the clock. What is done while no request is
-//! polled is counted for nobody.
+//! The task that polls a request swaps the request's [`StoreWork`] into the thread for the duration of the poll. The code that counts thus
+//! needs no reference to the request, and a result from memory needs no look at the clock. Work outside of a poll is not counted.
 
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
@@ -10,7 +9,7 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-/// What the store did for one request. Times are in nanoseconds.
+/// The work of the store for one request. Times are in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StoreWork {
     /// Waiting until the writes in flight leave room for this one.

@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use helenus_cluster::{CLUSTER_DOCUMENT, LEASE_DEFAULT};
 use helenus_server::node::SECRET_DOCUMENT;
-use helenus_tablet::{Adoption, StoreConfig, StoreUrl};
+use helenus_tablet::{CopyRestore, StoreConfig, StoreUrl};
 
 /// Makes a store of its own of a copy of one, with no node running on it: the nodes and owners that the copied documents tell of are
 /// forgotten, the data stays.
@@ -52,7 +52,7 @@ pub fn run(args: &AdoptArgs) -> anyhow::Result<ExitCode> {
 }
 
 async fn adopt(config: &StoreConfig) -> anyhow::Result<uuid::Uuid> {
-    let adoption = Adoption::begin(config).await?;
+    let adoption = CopyRestore::begin(config).await?;
     let heartbeats = refuse_if_alive(&adoption).await?;
     if let Some(document) = adoption.get(CLUSTER_DOCUMENT).await? {
         let adopted = helenus_cluster::adopt(&document.content, adoption.identity())?;
@@ -69,7 +69,7 @@ async fn adopt(config: &StoreConfig) -> anyhow::Result<uuid::Uuid> {
 }
 
 /// The heartbeats that lie there, none of which is renewed.
-async fn refuse_if_alive(adoption: &Adoption) -> anyhow::Result<BTreeMap<String, String>> {
+async fn refuse_if_alive(adoption: &CopyRestore) -> anyhow::Result<BTreeMap<String, String>> {
     let prefix = format!("{CLUSTER_DOCUMENT}.");
     let before = adoption.documents(&prefix).await?;
     if before.is_empty() {
@@ -105,7 +105,7 @@ async fn refuse_if_alive(adoption: &Adoption) -> anyhow::Result<BTreeMap<String,
 }
 
 /// What a heartbeat says; nothing if it is gone or makes no sense.
-async fn heartbeat(adoption: &Adoption, name: &str) -> anyhow::Result<serde_json::Value> {
+async fn heartbeat(adoption: &CopyRestore, name: &str) -> anyhow::Result<serde_json::Value> {
     let found = adoption.get(name).await?;
     Ok(found
         .and_then(|found| serde_json::from_slice(&found.content).ok())

@@ -101,8 +101,8 @@ pub(crate) async fn get_many(
 /// The same of a tablet of this node.
 pub(crate) async fn get_here(engine: &Engine, token: i64, key: &[u8]) -> Result<Option<Bytes>, CqlError> {
     let tablet = engine.store.tablet(token).map_err(store_error)?;
-    if let Some(cached) = tablet.get_cached(key) {
-        return Ok(cached);
+    if let helenus_tablet::CachedRead::Hit(row) = tablet.get_cached(key) {
+        return Ok(row);
     }
     tablet.get(key).await.map_err(store_error)
 }

@@ -83,7 +83,7 @@ impl WriteSet {
 
     /// The operands, with the index entries and the rows of views that follow from them. The partitions of tables that have any are locked.
     pub(crate) async fn indexed_ops(mut self, engine: &Engine) -> Result<IndexedOps, CqlError> {
-        self.put_under_archived(engine).await?;
+        self.put_under_archived_tombstones(engine).await?;
         let (mut added, mut removed) = (Vec::new(), Vec::new());
         let mut views = Vec::new();
         let mut by_row: BTreeMap<RowKey<'_>, (&RowWrite, Vec<Bytes>)> = BTreeMap::new();
@@ -147,7 +147,7 @@ impl WriteSet {
     }
 
     /// Puts what arrives late under the tombstones that shadow it, so that nothing follows from what is deleted.
-    async fn put_under_archived(&mut self, engine: &Engine) -> Result<(), CqlError> {
+    async fn put_under_archived_tombstones(&mut self, engine: &Engine) -> Result<(), CqlError> {
         let followed = |row: &&mut RowWrite| row.table.has_followers();
         let mut ops: Vec<Op> = self
             .rows
@@ -156,7 +156,11 @@ impl WriteSet {
             .map(|row| row.op())
             .collect();
         // The write itself waits for compactions.
-        let _late = engine.store.under_archived(&mut ops).await.map_err(store_error)?;
+        let _late = engine
+            .store
+            .apply_archived_tombstones(&mut ops)
+            .await
+            .map_err(store_error)?;
         for (row, op) in self.rows.iter_mut().filter(followed).zip(ops) {
             row.operand = op.operand;
         }

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use helenus_row::compact::{self, RowFilter, TableState};
+use helenus_row::compaction_filter::{self, RowFilter, TableState};
 use helenus_row::{ByteRange, CellRules, KeyKind, TableId, archive, key, merge};
 use helenus_tablet::{
-    Archives, Below, CompactFilter, CompactionContext, Decision, HookError, Hooks, Verdict,
+    ArchiveKeys, CompactFilter, CompactionContext, DataModel, DataModelError, Decision, FilterOutcome,
+    OlderOverlap,
 };
 
 use super::HeaderTables;
@@ -147,8 +148,13 @@ impl RowHooks {
     }
 }
 
-impl Hooks for RowHooks {
-    fn merge(&self, key: &[u8], existing: Option<&Bytes>, operands: &[Bytes]) -> Result<Bytes, HookError> {
+impl DataModel for RowHooks {
+    fn merge(
+        &self,
+        key: &[u8],
+        existing: Option<&Bytes>,
+        operands: &[Bytes],
+    ) -> Result<Bytes, DataModelError> {
         let kind = key::key_kind(key).map_err(damaged)?;
         merge::merge(kind, existing, operands).map_err(damaged)
     }
@@ -165,12 +171,12 @@ impl Hooks for RowHooks {
         table_of(key).map_or(0, |table| table.0)
     }
 
-    fn oldest_us(&self, key: &[u8], operand: &Bytes) -> Result<Option<i64>, HookError> {
+    fn oldest_us(&self, key: &[u8], operand: &Bytes) -> Result<Option<i64>, DataModelError> {
         let kind = key::key_kind(key).map_err(damaged)?;
         archive::oldest_us(kind, operand).map_err(damaged)
     }
 
-    fn archive(&self, key: &[u8], row: &Bytes) -> Result<Option<(Bytes, Bytes)>, HookError> {
+    fn archive(&self, key: &[u8], row: &Bytes) -> Result<Option<(Bytes, Bytes)>, DataModelError> {
         let parts = key::split_key(key).map_err(damaged)?;
         let window_s = self.live_tables.late_window_s(parts.table);
         if window_s == 0 {
@@ -187,7 +193,7 @@ impl Hooks for RowHooks {
         archive::is_archive_key(key)
     }
 
-    fn archives_over(&self, key: &[u8]) -> Option<Archives> {
+    fn archives_over(&self, key: &[u8]) -> Option<ArchiveKeys> {
         let table = table_of(key)?;
         if self.live_tables.late_window_s(table) == 0 {
             return None;
@@ -196,20 +202,20 @@ impl Hooks for RowHooks {
             true => Some(archive::archived_header_key(key).ok()?),
             false => None,
         };
-        Some(Archives {
+        Some(ArchiveKeys {
             row: archive::archive_key(key).ok()?,
             header,
         })
     }
 
-    fn under_archived(
+    fn apply_archived_tombstones(
         &self,
         key: &[u8],
         operand: &Bytes,
         row: Option<&Bytes>,
         header: Option<&Bytes>,
         now_ms: i64,
-    ) -> Result<Bytes, HookError> {
+    ) -> Result<Bytes, DataModelError> {
         let parts = key::split_key(key).map_err(damaged)?;
         archive::under_tombstones(&parts, operand, row, header, now_ms.div_euclid(1000)).map_err(damaged)
     }
@@ -224,7 +230,7 @@ impl Hooks for RowHooks {
 
     fn compaction(&self, context: &CompactionContext) -> Box<dyn CompactFilter> {
         let newer = context.newer.clone();
-        let context = compact::CompactionContext {
+        let context = compaction_filter::CompactionContext {
             forgets_headers: true,
             now_s: context.now_ms.div_euclid(1000),
             newer: Arc::new(move |table| newer(table.0)),
@@ -238,8 +244,8 @@ impl Hooks for RowHooks {
 }
 
 /// What the store is told of a key or a row that can't be understood.
-fn damaged(error: impl std::fmt::Display) -> HookError {
-    HookError(error.to_string())
+fn damaged(error: impl std::fmt::Display) -> DataModelError {
+    DataModelError(error.to_string())
 }
 
 /// The table that a stored key, or the beginning of one, belongs to.
@@ -259,28 +265,33 @@ impl CompactFilter for Filter {
         self.rows.needs_header(key)
     }
 
-    fn provide(&mut self, key: &Bytes, row: Option<&Bytes>) -> Result<(), HookError> {
+    fn provide(&mut self, key: &Bytes, row: Option<&Bytes>) -> Result<(), DataModelError> {
         self.rows
             .set_header(key, row.map(|row| row.as_ref()))
             .map_err(damaged)
     }
 
-    fn entry(&mut self, key: &[u8], value: &Bytes, below: Below) -> Result<Verdict, HookError> {
+    fn entry(
+        &mut self,
+        key: &[u8],
+        value: &Bytes,
+        below: OlderOverlap,
+    ) -> Result<FilterOutcome, DataModelError> {
         let below = match below {
-            Below::Nothing => compact::Below::Nothing,
-            Below::Hidden => compact::Below::Hidden,
-            Below::Something => compact::Below::Something,
+            OlderOverlap::Nothing => compaction_filter::OlderOverlap::Nothing,
+            OlderOverlap::Hidden => compaction_filter::OlderOverlap::Hidden,
+            OlderOverlap::Something => compaction_filter::OlderOverlap::Something,
         };
         let verdict = self.rows.filter(key, value, below).map_err(damaged)?;
-        Ok(Verdict {
+        Ok(FilterOutcome {
             decision: match verdict.decision {
-                compact::Decision::Keep => Decision::Keep,
-                compact::Decision::Drop => Decision::Drop,
-                compact::Decision::Replace(bytes) => Decision::Replace(bytes),
+                compaction_filter::Decision::Keep => Decision::Keep,
+                compaction_filter::Decision::Drop => Decision::Drop,
+                compaction_filter::Decision::Replace(bytes) => Decision::Replace(bytes),
             },
-            waits: verdict.waits,
+            purge_blocked: verdict.purge_blocked,
             is_dead: verdict.is_dead,
-            uncovers: verdict.uncovers,
+            purged_covering_deletion: verdict.purged_covering_deletion,
         })
     }
 

@@ -79,7 +79,7 @@ impl ClusteringRange {
         }
     }
 
-    /// What lies in both.
+    /// The intersection of both.
     pub fn intersect(&self, other: &ClusteringRange) -> ClusteringRange {
         ClusteringRange {
             start: self.start.clone().max(other.start.clone()),

@@ -1,9 +1,8 @@
-//! One clustering value as ordered bytes: the order of the bytes is that of `AbstractType.compare`, no encoding is a prefix of
-//! another, and equal values (and only those) have equal bytes.
+//! One clustering value as ordered bytes: the bytes order as `AbstractType.compare` does, no encoding is a prefix of another, and exactly
+//! the equal values have equal bytes.
 //!
-//! Text-like types are their bytes, escaped and terminated. Every other type starts with a tag: `EMPTY` for
-//! the value of no bytes, or `VALUE`. Inside collections, tuples and user types every value has a tag, so that `END`
-//! and `NULL` sort before all values.
+//! Text-like types are their bytes, escaped and terminated. Every other type starts with a tag: `EMPTY` for the value of no bytes, or
+//! `VALUE`. Inside collections, tuples and user types every value has a tag, so that `END` and `NULL` sort before all values.
 
 use helenus_cql::types::{CqlType, CustomType, NativeType};
 

@@ -1,4 +1,4 @@
-//! How a table's clustering columns become bytes.
+//! The encoding of a table's clustering columns.
 
 use std::ops::Range;
 

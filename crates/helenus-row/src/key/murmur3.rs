@@ -1,7 +1,7 @@
-//! Tokens as `org.apache.cassandra.dht.Murmur3Partitioner` gives them.
+//! Tokens as computed by `org.apache.cassandra.dht.Murmur3Partitioner`.
 //!
-//! `org.apache.cassandra.utils.MurmurHash.hash3_x64_128` differs from the published Murmur3: it
-//! sign-extends the bytes of the tail. The first of its two words is the token.
+//! `org.apache.cassandra.utils.MurmurHash.hash3_x64_128` differs from the published Murmur3: it sign-extends the bytes of the tail. The first
+//! of its two words is the token.
 
 const C1: u64 = 0x87c3_7b91_1142_53d5;
 const C2: u64 = 0x4cf5_ad43_2745_937f;

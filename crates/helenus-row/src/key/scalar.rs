@@ -1,4 +1,4 @@
-//! Ordered bytes of scalar values that aren't empty and don't sort as plain bytes.
+//! Ordered bytes of scalar values that are not empty and do not sort as plain bytes.
 
 use helenus_cql::types::{CqlType, NativeType};
 

@@ -1,4 +1,4 @@
-//! The pieces of a packed row's bytes: flags, times relative to the row's base, cells.
+//! The parts of a packed row: flags, times relative to the row's base, cells.
 
 use super::CellRef;
 use crate::error::RowError;
@@ -30,15 +30,19 @@ pub(super) const CELL_FLAGS: u8 = KIND_MASK | OWN_TIMESTAMP | OWN_EXPIRY | COMPL
 
 pub(super) const MICROS: i64 = 1_000_000;
 
-/// What the times of a row are relative to.
+/// The base to which the times of a row are relative.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Base {
+pub(crate) struct TimeBase {
     pub(crate) timestamp_us: i64,
     pub(crate) expiry: Option<Expiry>,
 }
 
 #[inline]
-pub(super) fn read_cell<'a>(flags: u8, reader: &mut Reader<'a>, base: Base) -> Result<CellRef<'a>, RowError> {
+pub(super) fn read_cell<'a>(
+    flags: u8,
+    reader: &mut Reader<'a>,
+    base: TimeBase,
+) -> Result<CellRef<'a>, RowError> {
     if flags & (!CELL_FLAGS | COMPLEX | HAS_COMPLEX_DELETION) != 0 {
         return Err(RowError::Corrupt("unknown cell flags"));
     }
@@ -93,7 +97,7 @@ pub(super) fn put_expiry(out: &mut Vec<u8>, expiry: Expiry, timestamp_us: i64) {
     );
 }
 
-pub(super) fn read_deletion(reader: &mut Reader<'_>, base: Base) -> Result<Deletion, RowError> {
+pub(super) fn read_deletion(reader: &mut Reader<'_>, base: TimeBase) -> Result<Deletion, RowError> {
     let timestamp_us = base.timestamp_us.wrapping_add(reader.signed()?);
     Ok(Deletion {
         timestamp_us,
@@ -101,13 +105,13 @@ pub(super) fn read_deletion(reader: &mut Reader<'_>, base: Base) -> Result<Delet
     })
 }
 
-pub(super) fn put_deletion(out: &mut Vec<u8>, deletion: Deletion, base: Base) {
+pub(super) fn put_deletion(out: &mut Vec<u8>, deletion: Deletion, base: TimeBase) {
     put_signed(out, deletion.timestamp_us.wrapping_sub(base.timestamp_us));
     put_seconds(out, deletion.local_deletion_s, deletion.timestamp_us);
 }
 
 #[inline]
-pub(super) fn put_cell(out: &mut Vec<u8>, cell: &CellRef<'_>, base: Base) {
+pub(super) fn put_cell(out: &mut Vec<u8>, cell: &CellRef<'_>, base: TimeBase) {
     let own_timestamp = cell.timestamp_us != base.timestamp_us;
     let (kind, own_expiry) = match cell.kind {
         CellKind::Live => (KIND_LIVE, false),

@@ -1,22 +1,22 @@
-//! Writes packed rows.
+//! The writer of packed rows.
 
 use bytes::Bytes;
 
 use super::CellRef;
 use super::parts::{
-    Base, COMPLEX, HAS_BASE_EXPIRY, HAS_COMPLEX_DELETION, HAS_DELETION, HAS_EXACT_CLUSTERING, HAS_LIVENESS,
-    UNIFORM, put_cell, put_deletion, put_expiry,
+    COMPLEX, HAS_BASE_EXPIRY, HAS_COMPLEX_DELETION, HAS_DELETION, HAS_EXACT_CLUSTERING, HAS_LIVENESS,
+    TimeBase, UNIFORM, put_cell, put_deletion, put_expiry,
 };
 use crate::row::{CellKind, ColumnId, Deletion, Liveness};
 use crate::varint::{put_bytes, put_signed, put_unsigned};
 
-/// Writes a packed row in one pass: columns first, the head put before them at the end. What the row's own
-/// deletions shadow is left out, so equal rows have equal bytes.
+/// Writes a packed row in one pass: columns first, the head put before them at the end. Cells that the row's own deletions shadow are left
+/// out, so equal rows have equal bytes.
 #[derive(Debug)]
 pub(crate) struct RowWriter {
     liveness: Option<Liveness>,
     deletion: Option<Deletion>,
-    base: Option<Base>,
+    base: Option<TimeBase>,
     uniform: bool,
     next_id: u32,
     body: Vec<u8>,
@@ -34,7 +34,7 @@ impl RowWriter {
         RowWriter {
             liveness,
             deletion,
-            base: liveness.map(|liveness| Base {
+            base: liveness.map(|liveness| TimeBase {
                 timestamp_us: liveness.timestamp_us,
                 expiry: liveness.expiry,
             }),
@@ -80,7 +80,7 @@ impl RowWriter {
         let base = match (self.base, deletion, kept.peek()) {
             (Some(base), _, _) => base,
             // An overwrite deletes at its timestamp minus one.
-            (None, Some(deletion), _) => Base {
+            (None, Some(deletion), _) => TimeBase {
                 timestamp_us: deletion.timestamp_us.saturating_add(1),
                 expiry: None,
             },
@@ -114,7 +114,7 @@ impl RowWriter {
 
     /// The packed row.
     pub(crate) fn finish(mut self, exact: Option<(i64, &[&[u8]])>) -> Bytes {
-        let base = self.base.unwrap_or_else(|| Base {
+        let base = self.base.unwrap_or_else(|| TimeBase {
             timestamp_us: self.deletion.map_or(0, |deletion| deletion.timestamp_us),
             expiry: None,
         });
@@ -142,7 +142,7 @@ impl RowWriter {
         packed.slice(start..)
     }
 
-    fn flags(&self, base: Base, exact: bool) -> u8 {
+    fn flags(&self, base: TimeBase, exact: bool) -> u8 {
         let flag = |on: bool, flag: u8| if on { flag } else { 0 };
         flag(self.liveness.is_some(), HAS_LIVENESS)
             | flag(base.expiry.is_some(), HAS_BASE_EXPIRY)
@@ -152,8 +152,8 @@ impl RowWriter {
     }
 }
 
-fn base_of_cell(cell: &CellRef<'_>) -> Base {
-    Base {
+fn base_of_cell(cell: &CellRef<'_>) -> TimeBase {
+    TimeBase {
         timestamp_us: cell.timestamp_us,
         expiry: match cell.kind {
             CellKind::Expiring(expiry) => Some(expiry),

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use helenus_cql::error::Consistency;
 use helenus_cql::frame::request::StatementRef;
 use helenus_cql::frame::{QueryParameters, Request};
-use helenus_query::trace::{Deleted, Recording, Step, Trace, TraceEvent, Work, without_password};
+use helenus_query::trace::{Deleted, Step, Trace, TraceEvent, TraceRecorder, Work, without_password};
 use uuid::Uuid;
 
 use crate::backend::Backend;
@@ -18,7 +18,7 @@ use crate::shared::{Shared, time_uuid};
 /// A trace under way.
 pub(super) struct Traced {
     trace: Trace,
-    recording: Recording,
+    recording: TraceRecorder,
     first_byte: Instant,
     description: Arc<OnceLock<Description>>,
 }
@@ -69,7 +69,7 @@ impl Traced {
         };
         Box::new(Traced {
             trace,
-            recording: Recording::begin(&mut work.store),
+            recording: TraceRecorder::begin(&mut work.store),
             first_byte: arrival.first_byte,
             description: Arc::default(),
         })

@@ -284,7 +284,7 @@ async fn open_ahead(
         let (id, tokens) = (tablet.id.0, host::range(tablet.tokens));
         let store = store.clone();
         tokio::spawn(async move {
-            if let Err(error) = store.open_tablet_ahead(id, tokens).await {
+            if let Err(error) = store.open_standby(id, tokens).await {
                 tracing::debug!(tablet = id, %error, "a tablet is not opened ahead");
             }
         });

@@ -13,7 +13,7 @@ use helenus_query::answers::Reservation;
 use helenus_query::cluster::{Refused, RemoteWrite, Versions};
 use helenus_query::engine::Engine;
 use helenus_query::scope;
-use helenus_query::trace::{Recording, Work};
+use helenus_query::trace::{TraceRecorder, Work};
 use helenus_tablet::Op;
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
@@ -347,7 +347,7 @@ fn failed(error: helenus_cql::error::CqlError) -> ExecuteResponse {
 async fn recorded<T>(run: impl Future<Output = T>) -> (T, Vec<Step>) {
     let began = Instant::now();
     let mut work = Work::default();
-    let recording = Recording::begin(&mut work.store);
+    let recording = TraceRecorder::begin(&mut work.store);
     let mut run = pin!(run);
     let result = std::future::poll_fn(|cx| {
         work.swap();

@@ -267,7 +267,7 @@ impl Node for NodeService {
         self.answering
             .engine
             .store()
-            .meta_learn(CLUSTER_DOCUMENT, request.cluster_version, stamp);
+            .meta_note_version(CLUSTER_DOCUMENT, request.cluster_version, stamp);
         self.tell.send_if_modified(|newest| {
             let is_newer = newest.version < request.cluster_version;
             if is_newer {

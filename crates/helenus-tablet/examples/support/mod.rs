@@ -6,13 +6,14 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use helenus_row::compact::{self, RowFilter, TableState};
+use helenus_row::compaction_filter::{self, RowFilter, TableState};
 use helenus_row::{
     Cell, CellRules, ColumnId, Deletion, Liveness, RowBuilder, RowRef, TableId, key, merge, murmur3_token,
     read,
 };
 use helenus_tablet::{
-    Below, CompactFilter, CompactionContext, Decision, HookError, Hooks, Store, StoreConfig, Verdict,
+    CompactFilter, CompactionContext, DataModel, DataModelError, Decision, FilterOutcome, OlderOverlap,
+    Store, StoreConfig,
 };
 
 /// The one table.
@@ -23,10 +24,15 @@ const PURGE_GRACE_S: i64 = 10;
 /// Rows as the query layer stores them.
 pub struct RowHooks;
 
-impl Hooks for RowHooks {
-    fn merge(&self, key: &[u8], existing: Option<&Bytes>, operands: &[Bytes]) -> Result<Bytes, HookError> {
-        let kind = key::key_kind(key).map_err(|error| HookError(error.to_string()))?;
-        merge::merge(kind, existing, operands).map_err(|error| HookError(error.to_string()))
+impl DataModel for RowHooks {
+    fn merge(
+        &self,
+        key: &[u8],
+        existing: Option<&Bytes>,
+        operands: &[Bytes],
+    ) -> Result<Bytes, DataModelError> {
+        let kind = key::key_kind(key).map_err(|error| DataModelError(error.to_string()))?;
+        merge::merge(kind, existing, operands).map_err(|error| DataModelError(error.to_string()))
     }
 
     fn partition_prefix_len(&self, key: &[u8], _complete: bool) -> Option<usize> {
@@ -34,7 +40,7 @@ impl Hooks for RowHooks {
     }
 
     fn compaction(&self, context: &CompactionContext) -> Box<dyn CompactFilter> {
-        let context = compact::CompactionContext {
+        let context = compaction_filter::CompactionContext {
             forgets_headers: true,
             now_s: context.now_ms.div_euclid(1000),
             newer: std::sync::Arc::new(|_| i64::MAX),
@@ -57,31 +63,36 @@ impl CompactFilter for Filter {
         self.0.needs_header(key)
     }
 
-    fn provide(&mut self, key: &Bytes, row: Option<&Bytes>) -> Result<(), HookError> {
+    fn provide(&mut self, key: &Bytes, row: Option<&Bytes>) -> Result<(), DataModelError> {
         self.0
             .set_header(key, row.map(|row| row.as_ref()))
-            .map_err(|error| HookError(error.to_string()))
+            .map_err(|error| DataModelError(error.to_string()))
     }
 
-    fn entry(&mut self, key: &[u8], value: &Bytes, below: Below) -> Result<Verdict, HookError> {
+    fn entry(
+        &mut self,
+        key: &[u8],
+        value: &Bytes,
+        below: OlderOverlap,
+    ) -> Result<FilterOutcome, DataModelError> {
         let below = match below {
-            Below::Nothing => compact::Below::Nothing,
-            Below::Hidden => compact::Below::Hidden,
-            Below::Something => compact::Below::Something,
+            OlderOverlap::Nothing => compaction_filter::OlderOverlap::Nothing,
+            OlderOverlap::Hidden => compaction_filter::OlderOverlap::Hidden,
+            OlderOverlap::Something => compaction_filter::OlderOverlap::Something,
         };
         let verdict = self
             .0
             .filter(key, value, below)
-            .map_err(|error| HookError(error.to_string()))?;
-        Ok(Verdict {
+            .map_err(|error| DataModelError(error.to_string()))?;
+        Ok(FilterOutcome {
             decision: match verdict.decision {
-                compact::Decision::Keep => Decision::Keep,
-                compact::Decision::Drop => Decision::Drop,
-                compact::Decision::Replace(bytes) => Decision::Replace(bytes),
+                compaction_filter::Decision::Keep => Decision::Keep,
+                compaction_filter::Decision::Drop => Decision::Drop,
+                compaction_filter::Decision::Replace(bytes) => Decision::Replace(bytes),
             },
-            waits: verdict.waits,
+            purge_blocked: verdict.purge_blocked,
             is_dead: verdict.is_dead,
-            uncovers: verdict.uncovers,
+            purged_covering_deletion: verdict.purged_covering_deletion,
         })
     }
 }

@@ -1,13 +1,13 @@
-//! The list of compactions that a tablet has beside its manifest, read before the tablet is opened: the compactor reads it only after that,
-//! when a refusal comes too late.
+//! Checks a tablet's list of compactions, which lies beside its manifest, before the tablet is opened: the compactor reads it only
+//! afterwards, when it is too late to refuse to open the store.
 
 use std::sync::Arc;
 
 use object_store::ObjectStore;
 use slatedb::admin::Admin;
 
-use crate::database::tablet_path;
 use crate::error::{StoreError, from_slatedb};
+use crate::metadata::slatedb_layout::tablet_path;
 
 /// Checks that the newest list of compactions can be read, and that the newest manifest is at least as new.
 ///

@@ -1,4 +1,4 @@
-//! What a compaction keeps: the data model's [`CompactFilter`], plugged into SlateDB, with what lies below the compacted runs.
+//! Applies the data model's [`CompactFilter`] to the entries of a compaction, with the overlap of the older runs.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
@@ -12,28 +12,31 @@ use slatedb::{
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::Compactions;
-use super::facts::Job;
-use super::older::{Older, Tables};
+use super::CompactionState;
+use super::overlap::{OlderRuns, Tables};
+use super::state::CompactionJob;
+use crate::bucket::batch_applied_key;
+use crate::cache::generations;
+use crate::cache::generations::CacheGenerations;
 use crate::clock::StoreClock;
-use crate::fences::{self, Fences};
-use crate::hooks::{Below, CompactFilter, CompactionContext, Decision, Hooks, Newer, Verdict};
-use crate::layout::TokenRange;
-use crate::priority::breathe;
-use crate::remote::marks;
+use crate::data_model::{
+    CompactFilter, CompactionContext, DataModel, Decision, FilterOutcome, MinNewerTimestamp, OlderOverlap,
+};
+use crate::priority::yield_if_due;
+use crate::token_range::TokenRange;
 
-/// Of so many rows one is looked for in the runs below, to estimate how many they cover.
+/// One row in this many is looked up in the older runs, to estimate how many they cover.
 const SAMPLE: u64 = 8;
-/// How long the late writes under way are waited for; a compaction that has to begin without their end forgets no tombstone.
+/// How long the late writes under way are waited for; a compaction that has to begin before their end purges no tombstone.
 const LATE_WRITES_TIMEOUT: Duration = Duration::from_secs(1);
 /// Filters that are read for a compaction, at least.
 const FILTER_BYTES_MIN: u64 = 8 << 20;
 
 /// Makes the filters of a tablet's compactions. The database is known only once it is open.
 pub(crate) struct Filters {
-    pub hooks: Arc<dyn Hooks>,
+    pub model: Arc<dyn DataModel>,
     pub db: Arc<OnceLock<Db>>,
-    pub compactions: Arc<Compactions>,
+    pub compactions: Arc<CompactionState>,
     pub tables: Arc<Tables>,
     pub clock: Arc<StoreClock>,
     /// Parts of compactions that run at a time, of all tablets.
@@ -51,14 +54,14 @@ impl CompactionFilterSupplier for Filters {
         let failed = |error| CompactionFilterError::CreationError(Box::new(error));
         let slot = self.slots.clone().acquire_owned().await.map_err(failed)?;
         let job = self.compactions.job(context.destination);
-        let filter = self.hooks.compaction(&CompactionContext {
+        let filter = self.model.compaction(&CompactionContext {
             // Neither the last flush's tick nor the store's clock, which may be held far ahead: what reads still see has not expired.
             now_ms: self.clock.machine_ms(),
             newer: self.newer(job.as_deref()).await,
         });
         let older = job.as_ref().and_then(|job| {
             let budget = (job.input_bytes / 2).max(FILTER_BYTES_MIN);
-            Some(Older::new(self.tables.clone(), job.older.clone()?, budget))
+            Some(OlderRuns::new(self.tables.clone(), job.older.clone()?, budget))
         });
         Ok(Box::new(Filter {
             filter,
@@ -69,7 +72,7 @@ impl CompactionFilterSupplier for Filters {
             counts: Counts::default(),
             compactions: self.compactions.clone(),
             job,
-            hooks: self.hooks.clone(),
+            model: self.model.clone(),
             began: Instant::now(),
             only: self.only,
             _slot: slot,
@@ -78,8 +81,8 @@ impl CompactionFilterSupplier for Filters {
 }
 
 impl Filters {
-    /// What is newer than the job's inputs, once the late writes under way have ended: those that begin after that look into the archive.
-    async fn newer(&self, job: Option<&Job>) -> Newer {
+    /// The data newer than the job's inputs, once the late writes in progress have ended: later ones look into the archive.
+    async fn newer(&self, job: Option<&CompactionJob>) -> MinNewerTimestamp {
         // A write may wait for room that only a compaction makes.
         let quiet = tokio::time::timeout(LATE_WRITES_TIMEOUT, self.compactions.late.write()).await;
         let oldest = job
@@ -108,12 +111,12 @@ struct Filter {
     lowest: bool,
     /// Above that sequence number a key may have several versions, as snapshots see them: those stay as they are.
     folded_up_to: u64,
-    older: Option<Older>,
+    older: Option<OlderRuns>,
     counts: Counts,
-    compactions: Arc<Compactions>,
+    compactions: Arc<CompactionState>,
     /// Unknown, it was begun by an earlier process.
-    job: Option<Arc<Job>>,
-    hooks: Arc<dyn Hooks>,
+    job: Option<Arc<CompactionJob>>,
+    model: Arc<dyn DataModel>,
     began: Instant,
     only: Option<TokenRange>,
     _slot: OwnedSemaphorePermit,
@@ -123,16 +126,16 @@ impl Drop for Filter {
     fn drop(&mut self) {
         if let Some(job) = &self.job {
             let nanos = self.began.elapsed().as_nanos() as u64;
-            job.facts.busy_nanos.fetch_add(nanos, Ordering::Relaxed);
+            job.output.busy_nanos.fetch_add(nanos, Ordering::Relaxed);
         }
     }
 }
 
 impl Filter {
-    /// True for what the tablet no longer owns, since its split: no one asks it for that.
+    /// True for rows that the tablet no longer owns since its split; no request reads them here.
     fn is_foreign(&self, key: &[u8]) -> bool {
         self.only.is_some_and(|tokens| {
-            let token = self.hooks.token_of(key);
+            let token = self.model.token_of(key);
             token.is_some_and(|token| !tokens.contains(token))
         })
     }
@@ -159,7 +162,7 @@ impl Filter {
         }
     }
 
-    /// True if an older run may have what the entry's deletions cover.
+    /// True if an older run may have rows that the entry's deletions cover.
     async fn is_covered_below(&mut self, key: &Bytes) -> bool {
         let covered = self.filter.covers(key);
         match &mut self.older {
@@ -172,7 +175,12 @@ impl Filter {
         }
     }
 
-    fn entry(&mut self, key: &Bytes, value: &Bytes, below: Below) -> Result<Verdict, CompactionFilterError> {
+    fn entry(
+        &mut self,
+        key: &Bytes,
+        value: &Bytes,
+        below: OlderOverlap,
+    ) -> Result<FilterOutcome, CompactionFilterError> {
         self.filter
             .entry(key, value, below)
             .map_err(|error| CompactionFilterError::FilterError(Box::new(error)))
@@ -183,28 +191,29 @@ impl Filter {
         key: &Bytes,
         value: &Bytes,
         is_whole: bool,
-    ) -> Result<Verdict, CompactionFilterError> {
+    ) -> Result<FilterOutcome, CompactionFilterError> {
         let below = match is_whole {
-            _ if self.lowest => Below::Nothing,
-            true => Below::Hidden,
-            false => Below::Something,
+            _ if self.lowest => OlderOverlap::Nothing,
+            true => OlderOverlap::Hidden,
+            false => OlderOverlap::Something,
         };
         let verdict = self.entry(key, value, below)?;
-        if verdict.waits && !self.is_covered_below(key).await {
-            return self.entry(key, value, Below::Nothing);
+        if verdict.purge_blocked && !self.is_covered_below(key).await {
+            return self.entry(key, value, OlderOverlap::Nothing);
         }
         Ok(verdict)
     }
 
-    /// Keeps rows that a forgotten deletion has covered out of the row cache, until readers have the output.
-    fn close_fence(&self, key: &Bytes) {
-        let prefix = self.hooks.partition_prefix_len(key, true);
+    /// Keeps rows of a partition whose deletion is purged out of the row cache until readers have the output.
+    fn hold_generation(&self, key: &Bytes) {
+        let prefix = self.model.partition_prefix_len(key, true);
         if let (Some(job), Some(prefix)) = (&self.job, prefix.and_then(|len| key.get(..len))) {
-            self.compactions.uncover(job, Fences::place(fences::hash(prefix)));
+            self.compactions
+                .purge_started(job, CacheGenerations::slot(generations::hash(prefix)));
         }
     }
 
-    async fn count(&mut self, key: &Bytes, verdict: &Verdict) {
+    async fn count(&mut self, key: &Bytes, verdict: &FilterOutcome) {
         self.counts.rows += 1;
         self.counts.dead += u64::from(verdict.is_dead);
         if !self.lowest && self.counts.rows.is_multiple_of(SAMPLE) && self.is_below(key).await {
@@ -216,9 +225,10 @@ impl Filter {
 #[async_trait]
 impl CompactionFilter for Filter {
     async fn filter(&mut self, entry: &RowEntry) -> Result<CompactionFilterDecision, CompactionFilterError> {
-        breathe();
+        yield_if_due();
         self.counts.newest_seq = self.counts.newest_seq.max(entry.seq);
-        if marks::is_mark(&entry.key) && !matches!(entry.value, ValueDeletable::Tombstone) {
+        if batch_applied_key::is_applied_key(&entry.key) && !matches!(entry.value, ValueDeletable::Tombstone)
+        {
             return Ok(CompactionFilterDecision::Keep);
         }
         if self.is_foreign(&entry.key) {
@@ -241,10 +251,10 @@ impl CompactionFilter for Filter {
             self.look_up(needed).await?;
         }
         let verdict = self.decide(&entry.key, value, is_whole).await?;
-        if verdict.uncovers {
-            self.close_fence(&entry.key);
+        if verdict.purged_covering_deletion {
+            self.hold_generation(&entry.key);
         }
-        if verdict.decision != Decision::Drop && !self.hooks.is_archive(&entry.key) {
+        if verdict.decision != Decision::Drop && !self.model.is_archive(&entry.key) {
             self.count(&entry.key, &verdict).await;
         }
         Ok(match verdict.decision {
@@ -265,8 +275,8 @@ impl CompactionFilter for Filter {
         self.filter.end();
         let counts = std::mem::take(&mut self.counts);
         if let Some(job) = &self.job {
-            job.facts.add(counts.rows, counts.dead, counts.covering);
-            job.facts
+            job.output.add(counts.rows, counts.dead, counts.covering);
+            job.output
                 .newest_seq
                 .fetch_max(counts.newest_seq, Ordering::Relaxed);
         }

@@ -1,22 +1,21 @@
-//! Compaction of a tablet: which runs, when, and what is forgotten on the way.
+//! Compaction of a tablet: which runs are compacted, when, and which entries are purged.
 //!
-//! SlateDB's size-tiered scheduler keeps the number of runs low. [`scheduler`] adds what tombstones need: what is young is compacted
-//! when reads pass too much that is dead, and all of it when the young runs cover enough of what lies below. [`filter`] forgets a
-//! tombstone not only at the last run but wherever the filters of the runs below ([`older`]) say that they never had its key.
+//! SlateDB's size-tiered scheduler keeps the number of runs low. [`scheduler`] adds the needs of tombstones: young runs are compacted when
+//! reads pass too many dead rows ([`read_trigger`]), and all runs when the young ones cover enough of the older ones. [`filter`] purges a
+//! tombstone not only at the last run but wherever the Bloom filters of the older runs ([`overlap`]) show that they lack its key.
 //!
-//! A tombstone stays as long as what is newer than the compacted files may hold something that it shadows ([`write_times`]), and
-//! partitions whose deletions are forgotten are kept out of the row cache meanwhile ([`crate::fences`]).
+//! A tombstone stays while data newer than the compacted files may hold an entry that it shadows ([`write_times`]). While a compaction
+//! purges the deletion of a partition, rows of that partition are not cached ([`crate::cache::generations`]).
 //!
-//! What [`Compactions`] holds is the bridge between them; it is not stored. After a restart the runs' facts are unknown until they are
-//! compacted again.
+//! [`CompactionState`] connects these parts. It is not stored: after a restart the statistics of a run are unknown until it is compacted
+//! again.
 
-mod compactor;
 mod document;
-mod facts;
 mod filter;
-mod older;
+mod overlap;
+mod read_trigger;
 mod scheduler;
-mod watch;
+mod state;
 mod write_times;
 
 use std::time::Duration;
@@ -24,16 +23,15 @@ use std::time::Duration;
 use slatedb::config::{CompactionWorkerOptions, CompactorOptions, CompressionCodec};
 
 use crate::config::StoreConfig;
-pub(crate) use compactor::run as run_compactor;
 pub(crate) use document::check as check_document;
-pub(crate) use facts::Compactions;
 pub(crate) use filter::Filters;
-pub(crate) use older::Tables;
-pub(crate) use scheduler::Supplier;
-pub(crate) use watch::Watch;
-pub(crate) use write_times::{Oldest, see};
+pub(crate) use overlap::Tables;
+pub(crate) use read_trigger::TombstoneTrigger;
+pub(crate) use scheduler::SchedulerFactory;
+pub(crate) use state::CompactionState;
+pub(crate) use write_times::{OldestByTable, see};
 
-/// SSTables of fewer keys have no filter. Each has one, since what is not in a filter is not looked for, and not waited for.
+/// SSTables of fewer keys have no filter. Each has one, since a key that the filter excludes needs no read.
 pub(crate) const MIN_FILTER_KEYS: u32 = 1;
 /// Bytes that a compaction reads ahead of each of its inputs, twice.
 const READ_AHEAD_BYTES: usize = 512 << 10;

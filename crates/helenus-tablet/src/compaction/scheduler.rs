@@ -1,9 +1,9 @@
-//! When to compact what. SlateDB's size-tiered scheduler goes first; where it sees nothing to do, there may be garbage.
+//! Chooses the next compaction. SlateDB's size-tiered scheduler goes first; when it has no proposal, this scheduler looks for garbage.
 //!
-//! - *Asked by reads* that pass too much that is dead: level 0 and the young runs that are not much larger are joined. Tombstones of
-//!   what the runs below never had are forgotten in that.
-//! - *Covered*: when the young runs cover enough of the rows below, or hold enough tombstones that reads meet, all runs are joined.
-//! - *At rest*: files of level 0 that nothing has joined for a while are joined too, so that what they cover is known.
+//! - *Requested by reads* that pass too many dead rows: level 0 and the young runs that are not much larger are joined. That purges the
+//!   tombstones whose keys the older runs lack.
+//! - *Covered*: when the young runs cover enough of the older rows, or hold enough tombstones that reads pass, all runs are joined.
+//! - *At rest*: files of level 0 that have not been joined for a while are joined, so that the rows that they cover are counted.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,7 +17,7 @@ use slatedb::config::CompactorOptions;
 use slatedb::manifest::SortedRun;
 use slatedb_common::clock::SystemClock;
 
-use super::Compactions;
+use super::CompactionState;
 
 /// Covered rows, of all bytes, from which on all runs are joined: the disk then holds about a quarter more than is alive.
 const GARBAGE_PERCENT: u64 = 20;
@@ -25,22 +25,22 @@ const GARBAGE_PERCENT: u64 = 20;
 const DEAD_PERCENT: u64 = 1;
 /// Dead rows in the oldest run, of its rows, from which on reads that ask have it written anew.
 const OLDEST_DEAD_PERCENT: u64 = 20;
-/// A young run is joined with what is younger when it is at most this much larger.
+/// A young run is joined with younger ones when it is at most this many times larger.
 const GROWTH: u64 = 4;
 /// Runs of this size are joined whatever the others are.
 const SMALL_BYTES: u64 = 16 << 20;
-/// What a row takes about, where it is not known.
+/// Approximate bytes of a row, where the count of rows is unknown.
 const ROW_BYTES: u64 = 256;
 /// Files of level 0 that are older are joined.
 const REST: Duration = Duration::from_secs(30);
 
 /// Gives a tablet's compactor its scheduler.
-pub(crate) struct Supplier {
-    pub compactions: Arc<Compactions>,
+pub(crate) struct SchedulerFactory {
+    pub compactions: Arc<CompactionState>,
     pub clock: Arc<dyn SystemClock>,
 }
 
-impl CompactionSchedulerSupplier for Supplier {
+impl CompactionSchedulerSupplier for SchedulerFactory {
     fn compaction_scheduler(&self, options: &CompactorOptions) -> Box<dyn CompactionScheduler + Send + Sync> {
         Box::new(Scheduler {
             tiered: SizeTieredCompactionSchedulerSupplier::new().compaction_scheduler(options),
@@ -52,7 +52,7 @@ impl CompactionSchedulerSupplier for Supplier {
 
 struct Scheduler {
     tiered: Box<dyn CompactionScheduler + Send + Sync>,
-    compactions: Arc<Compactions>,
+    compactions: Arc<CompactionState>,
     clock: Arc<dyn SystemClock>,
 }
 
@@ -68,7 +68,7 @@ impl CompactionScheduler for Scheduler {
             .collect();
         let mut specs = self.tiered.propose(view);
         if specs.is_empty() && active.is_empty() {
-            specs.extend(self.clean(&Tree::new(view)));
+            specs.extend(self.clean(&Levels::new(view)));
         }
         self.compactions.set_idle(specs.is_empty() && active.is_empty());
         let takes_level0 = active.iter().any(|spec| spec.has_l0_sources());
@@ -84,14 +84,14 @@ impl CompactionScheduler for Scheduler {
 }
 
 impl Scheduler {
-    fn clean(&self, tree: &Tree<'_>) -> Option<CompactionSpec> {
-        if self.compactions.take_asked_young()
+    fn clean(&self, tree: &Levels<'_>) -> Option<CompactionSpec> {
+        if self.compactions.take_requested_young()
             && let Some(spec) = tree.join_young()
         {
             return Some(spec);
         }
-        let garbage = Garbage::of(tree, &self.compactions);
-        let is_asked = self.compactions.take_asked_all();
+        let garbage = GarbageEstimate::of(tree, &self.compactions);
+        let is_asked = self.compactions.take_requested_all();
         if is_asked && garbage.is_met() || garbage.is_much() {
             return tree.join_all();
         }
@@ -109,8 +109,8 @@ impl Scheduler {
     }
 }
 
-/// What could be gained by joining all runs.
-struct Garbage {
+/// An estimate of the gain of joining all runs.
+struct GarbageEstimate {
     bytes: u64,
     total_bytes: u64,
     dead_rows: u64,
@@ -118,9 +118,9 @@ struct Garbage {
     oldest_dead_rows: u64,
 }
 
-impl Garbage {
-    fn of(tree: &Tree<'_>, compactions: &Compactions) -> Garbage {
-        let mut garbage = Garbage {
+impl GarbageEstimate {
+    fn of(tree: &Levels<'_>, compactions: &CompactionState) -> GarbageEstimate {
+        let mut garbage = GarbageEstimate {
             bytes: 0,
             total_bytes: tree.run_bytes(),
             dead_rows: 0,
@@ -133,19 +133,19 @@ impl Garbage {
         let known = |run: &SortedRun| {
             compactions
                 .run(run.id)
-                .map(|facts| {
+                .map(|output| {
                     let get = |count: &std::sync::atomic::AtomicU64| count.load(Ordering::Relaxed);
-                    (get(&facts.rows), get(&facts.dead), get(&facts.covering))
+                    (get(&output.rows), get(&output.dead), get(&output.covering))
                 })
                 .filter(|(rows, ..)| *rows > 0)
         };
-        let oldest_facts = known(oldest);
-        garbage.oldest_rows = oldest_facts.map_or(oldest.estimate_size() / ROW_BYTES, |(rows, ..)| rows);
-        garbage.oldest_dead_rows = oldest_facts.map_or(0, |(_, dead, _)| dead);
+        let oldest_output = known(oldest);
+        garbage.oldest_rows = oldest_output.map_or(oldest.estimate_size() / ROW_BYTES, |(rows, ..)| rows);
+        garbage.oldest_dead_rows = oldest_output.map_or(0, |(_, dead, _)| dead);
         for run in young {
             match known(run) {
                 Some((rows, dead, covering)) => {
-                    let (bytes, of_rows) = match oldest_facts {
+                    let (bytes, of_rows) = match oldest_output {
                         Some((rows, ..)) => (oldest.estimate_size(), rows),
                         None => (run.estimate_size(), rows),
                     };
@@ -175,15 +175,15 @@ impl Garbage {
 }
 
 /// A tablet's files and runs, the newest first.
-struct Tree<'a> {
+struct Levels<'a> {
     level0: Vec<(SourceId, u64, u64)>,
     runs: &'a [SortedRun],
 }
 
-impl<'a> Tree<'a> {
-    fn new(view: &'a CompactorStateView) -> Tree<'a> {
+impl<'a> Levels<'a> {
+    fn new(view: &'a CompactorStateView) -> Levels<'a> {
         let manifest = view.manifest();
-        Tree {
+        Levels {
             level0: manifest
                 .l0()
                 .iter()

@@ -1,7 +1,8 @@
-//! How old the timestamps are of what is newer than a compaction's inputs.
+//! The oldest timestamps of data that is newer than the inputs of a compaction.
 //!
-//! A tombstone shadows by timestamp, wherever what it shadows lies: also in memory, in the log, in files that were written after its own. All that
-//! is newer than a compaction's inputs has greater sequence numbers. So for stretches of these the oldest timestamp is kept, by table.
+//! A tombstone shadows by timestamp, wherever the shadowed entry lies: also in memory, in the log, and in files that were written later.
+//! All data newer than the inputs of a compaction has greater sequence numbers. So the oldest timestamp is kept for each range of sequence
+//! numbers, by table.
 
 use std::collections::VecDeque;
 
@@ -9,62 +10,62 @@ use hashbrown::HashMap;
 use parking_lot::Mutex;
 
 /// Stretches at most; then the older half are joined in pairs.
-const STRETCHES_MAX: usize = 256;
+const RANGES_MAX: usize = 256;
 /// Compactions are of the files that were there at one of so many flushes, or are told of more than there is.
 const FLUSHES_MAX: usize = 16;
 
-/// The oldest timestamp, in µs, of what was written, by table.
-pub(crate) type Oldest = HashMap<u32, i64>;
+/// The oldest timestamp of writes, in µs, by table.
+pub(crate) type OldestByTable = HashMap<u32, i64>;
 
-/// Takes notice of a write.
-pub(crate) fn see(oldest: &mut Oldest, table: u32, timestamp_us: i64) {
+/// Records a write.
+pub(crate) fn see(oldest: &mut OldestByTable, table: u32, timestamp_us: i64) {
     let oldest = oldest.entry(table).or_insert(timestamp_us);
     *oldest = timestamp_us.min(*oldest);
 }
 
-/// What was written up to a sequence number, and after the stretch before.
-struct Stretch {
+/// The writes up to a sequence number and after the range before.
+struct SequenceRange {
     up_to: u64,
-    oldest: Oldest,
+    oldest: OldestByTable,
 }
 
 #[derive(Default)]
-struct State {
-    /// What was written up to that number is not known; none until all of the log is replayed.
+struct SequenceRanges {
+    /// Writes up to this number are unknown; `None` until the whole log is replayed.
     unknown_up_to: Option<u64>,
-    stretches: VecDeque<Stretch>,
+    ranges: VecDeque<SequenceRange>,
     /// The last numbers of the latest flushes.
     flushes: VecDeque<u64>,
 }
 
 /// One tablet's.
 #[derive(Default)]
-pub(crate) struct WriteTimes(Mutex<State>);
+pub(crate) struct WriteTimes(Mutex<SequenceRanges>);
 
 impl WriteTimes {
-    /// All that is newer than that number is known from now on.
+    /// From now on, all writes newer than that number are known.
     pub fn begin(&self, seq: u64) {
         self.0.lock().unknown_up_to = Some(seq);
     }
 
-    /// What is newer than any number is not known from now on.
+    /// From now on, writes newer than any number are unknown.
     pub fn end(&self) {
         self.0.lock().unknown_up_to = None;
     }
 
-    /// Takes notice of what was written up to a sequence number, the last one so far.
-    pub fn record(&self, up_to: u64, oldest: Oldest) {
+    /// Records the writes up to a sequence number, the last one so far.
+    pub fn record(&self, up_to: u64, oldest: OldestByTable) {
         if oldest.is_empty() {
             return;
         }
         let mut state = self.0.lock();
-        state.stretches.push_back(Stretch { up_to, oldest });
-        if state.stretches.len() > STRETCHES_MAX {
+        state.ranges.push_back(SequenceRange { up_to, oldest });
+        if state.ranges.len() > RANGES_MAX {
             state.join_older_half();
         }
     }
 
-    /// What was written up to that number is in files.
+    /// Writes up to that number are in files.
     pub fn flushed(&self, seq: u64) {
         let mut state = self.0.lock();
         if state.flushes.back() == Some(&seq) {
@@ -77,7 +78,7 @@ impl WriteTimes {
         let Some(past) = state.flushes.front().copied() else {
             return;
         };
-        while let [first, second, ..] = state.stretches.make_contiguous()
+        while let [first, second, ..] = state.ranges.make_contiguous()
             && first.up_to <= past
             && second.up_to <= past
         {
@@ -85,18 +86,13 @@ impl WriteTimes {
         }
     }
 
-    /// The oldest timestamps of what is newer than that number; `None` if that is not known.
-    pub fn newer_than(&self, seq: u64) -> Option<Oldest> {
+    /// The oldest timestamps of writes newer than that number; `None` if unknown.
+    pub fn newer_than(&self, seq: u64) -> Option<OldestByTable> {
         let state = self.0.lock();
         state.unknown_up_to.filter(|unknown| *unknown <= seq)?;
-        let mut oldest = Oldest::new();
-        for stretch in state
-            .stretches
-            .iter()
-            .rev()
-            .take_while(|stretch| stretch.up_to > seq)
-        {
-            stretch
+        let mut oldest = OldestByTable::new();
+        for range in state.ranges.iter().rev().take_while(|range| range.up_to > seq) {
+            range
                 .oldest
                 .iter()
                 .for_each(|(table, us)| see(&mut oldest, *table, *us));
@@ -105,13 +101,13 @@ impl WriteTimes {
     }
 }
 
-impl State {
+impl SequenceRanges {
     /// Joins the stretch at that place with the next one.
     fn join(&mut self, at: usize) {
-        let Some(first) = self.stretches.remove(at) else {
+        let Some(first) = self.ranges.remove(at) else {
             return;
         };
-        if let Some(second) = self.stretches.get_mut(at) {
+        if let Some(second) = self.ranges.get_mut(at) {
             for (table, us) in first.oldest {
                 see(&mut second.oldest, table, us);
             }
@@ -121,9 +117,9 @@ impl State {
     /// Leaves the ends of flushes where they are, since compactions begin there.
     fn join_older_half(&mut self) {
         let mut at = 0;
-        while at < self.stretches.len() / 2 {
-            let ends_flush = |stretch: &Stretch| self.flushes.contains(&stretch.up_to);
-            if !self.stretches.get(at).is_none_or(ends_flush) {
+        while at < self.ranges.len() / 2 {
+            let ends_flush = |range: &SequenceRange| self.flushes.contains(&range.up_to);
+            if !self.ranges.get(at).is_none_or(ends_flush) {
                 self.join(at);
             }
             at += 1;
@@ -135,8 +131,8 @@ impl State {
 mod tests {
     use super::*;
 
-    fn one(table: u32, us: i64) -> Oldest {
-        Oldest::from([(table, us)])
+    fn one(table: u32, us: i64) -> OldestByTable {
+        OldestByTable::from([(table, us)])
     }
 
     #[test]
@@ -148,9 +144,15 @@ mod tests {
         times.record(12, one(2, 90));
         times.record(13, one(1, 600));
         assert_eq!(times.newer_than(9), None);
-        assert_eq!(times.newer_than(10), Some(Oldest::from([(1, 500), (2, 90)])));
-        assert_eq!(times.newer_than(11), Some(Oldest::from([(1, 600), (2, 90)])));
-        assert_eq!(times.newer_than(13), Some(Oldest::new()));
+        assert_eq!(
+            times.newer_than(10),
+            Some(OldestByTable::from([(1, 500), (2, 90)]))
+        );
+        assert_eq!(
+            times.newer_than(11),
+            Some(OldestByTable::from([(1, 600), (2, 90)]))
+        );
+        assert_eq!(times.newer_than(13), Some(OldestByTable::new()));
         times.end();
         assert_eq!(times.newer_than(13), None);
     }
@@ -168,7 +170,7 @@ mod tests {
                 times.flushed(seq as u64);
             }
         }
-        assert!(times.0.lock().stretches.len() <= STRETCHES_MAX);
+        assert!(times.0.lock().ranges.len() <= RANGES_MAX);
         for flushed in (0..5000).step_by(250) {
             let told = times.newer_than(flushed as u64).unwrap()[&1];
             let oldest = written[flushed + 1..].iter().min().unwrap();
@@ -180,6 +182,6 @@ mod tests {
         for seq in 5000..5000 + FLUSHES_MAX as u64 {
             times.flushed(seq);
         }
-        assert_eq!(times.0.lock().stretches.len(), 1);
+        assert_eq!(times.0.lock().ranges.len(), 1);
     }
 }

@@ -5,7 +5,8 @@
 
 use bytes::{Buf, Bytes};
 
-use crate::store::Op;
+use crate::checksum::crc32c;
+use crate::operation::Op;
 
 /// Size of a segment's header; the first frame begins here.
 pub const SEGMENT_HEADER_LEN: usize = 64;
@@ -40,7 +41,7 @@ pub enum HeaderError {
     #[error("the segment header is damaged")]
     Damaged,
     #[error("the log was written by version {0}, this binary understands up to {LOG_VERSION}")]
-    Newer(u32),
+    MinNewerTimestamp(u32),
 }
 
 impl SegmentHeader {
@@ -67,7 +68,7 @@ impl SegmentHeader {
         let mut rest = &body[8..];
         let version = rest.get_u32_le();
         if version > LOG_VERSION {
-            return Err(HeaderError::Newer(version));
+            return Err(HeaderError::MinNewerTimestamp(version));
         }
         rest.advance(4);
         Ok(SegmentHeader {
@@ -198,11 +199,6 @@ pub fn decode_records(mut body: Bytes) -> Option<Vec<Record>> {
         records.push(Record { lsn, ops });
     }
     Some(records)
-}
-
-/// CRC-32C (Castagnoli).
-pub fn crc32c(bytes: &[u8]) -> u32 {
-    crc_fast::crc32_iscsi(bytes)
 }
 
 #[cfg(test)]

@@ -75,7 +75,10 @@ fn newer_log_is_refused() {
     bytes[8] = 3;
     let sum = crc32c(&bytes[..60]);
     bytes[60..].copy_from_slice(&sum.to_le_bytes());
-    assert_eq!(SegmentHeader::decode(&bytes), Err(HeaderError::Newer(3)));
+    assert_eq!(
+        SegmentHeader::decode(&bytes),
+        Err(HeaderError::MinNewerTimestamp(3))
+    );
 }
 
 #[test]

@@ -1,16 +1,17 @@
 //! The node's log: one append-only sequence of segment files that all tablets share.
 //!
-//! Writers append their record to a queue under a lock; one thread takes all that has gathered, writes it as one frame, syncs once,
-//! and hands the group on to be applied. So many writers share one fdatasync, and an error leaves nothing applied.
+//! Writers append their records to a queue under a lock. One thread takes the pending group, writes it as one frame, syncs once, and hands
+//! the group on to be applied. Many writers thus share one fdatasync, and after an error nothing is applied.
 //!
-//! Segment files are used again: overwriting blocks that exist costs the disk half of what growing a file does. A frame names its
-//! segment, so that one of a file's former life is not taken for a new one. Where a segment's frames end is written in the header of
-//! its successor; only the newest segment may end in a torn frame.
+//! Segment files are reused: overwriting existing blocks costs the disk half of growing a file. A frame names its segment, so that a frame
+//! of the file's former use is not mistaken for a new one. The end of a segment's frames is recorded in the header of its successor; only the
+//! newest segment may end in a torn frame.
 
-mod end;
 pub(crate) mod frame;
+mod high_water_mark;
 pub(crate) mod replay;
 pub(crate) mod segment;
+pub(crate) mod stats;
 mod writer;
 
 use std::any::Any;
@@ -20,23 +21,22 @@ use std::sync::atomic::AtomicBool;
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
-pub(crate) use end::{End, Reached};
 pub use frame::{
-    FRAME_LEN_MAX, FrameHeader, LOG_VERSION, Record, SegmentHeader, crc32c, decode_records, encode_record,
-    record_len,
+    FRAME_LEN_MAX, FrameHeader, LOG_VERSION, Record, SegmentHeader, decode_records, encode_record, record_len,
 };
+pub(crate) use high_water_mark::{HighWaterMark, LogPosition};
 pub(crate) use segment::SegmentInfo;
 pub(crate) use writer::{Dispatch, start};
 
 use crate::error::StoreError;
-use crate::stats::LogCounters;
-use crate::store::Op;
+use crate::log::stats::LogCounters;
+use crate::operation::Op;
 
-/// Who waits for a write, and its share of the bytes in flight.
+/// A writer that waits for its outcome, and its share of the bytes in flight.
 pub(crate) struct Waiter {
     pub sender: oneshot::Sender<Result<(), StoreError>>,
     pub _permit: OwnedSemaphorePermit,
-    /// What its writer holds until the outcome is known.
+    /// Kept for the writer until the outcome is known.
     pub _hold: Option<Arc<dyn Any + Send + Sync>>,
 }
 
@@ -55,8 +55,8 @@ pub(crate) struct Entry {
     pub waiter: Option<Waiter>,
 }
 
-/// What has gathered for the next group commit.
-struct Gathered {
+/// The writes that wait for the next group commit.
+struct PendingGroup {
     /// A frame: room for its header, then records.
     frame: Vec<u8>,
     entries: Vec<Entry>,
@@ -67,21 +67,25 @@ struct Gathered {
 
 /// The log's queue and its books, shared by writers, the log thread and maintenance.
 pub(crate) struct Log {
-    gathered: Mutex<Gathered>,
+    pending: Mutex<PendingGroup>,
     ready: Condvar,
     /// All segments but the one being written, oldest first, then that one.
     pub segments: Mutex<Vec<SegmentInfo>>,
     pub counters: LogCounters,
     /// Where it is noted how far the log has come.
-    end: Option<End>,
-    /// Whether a tablet has refused what is in the log: writes to it are refused before they are.
+    high_water_mark: Option<HighWaterMark>,
+    /// Whether a tablet has refused a record of the log: further writes to it are refused before they are logged.
     pub is_obstructed: AtomicBool,
 }
 
 impl Log {
-    pub fn new(next_lsn: u64, segments: Vec<SegmentInfo>, end: Option<End>) -> Arc<Self> {
+    pub fn new(
+        next_lsn: u64,
+        segments: Vec<SegmentInfo>,
+        high_water_mark: Option<HighWaterMark>,
+    ) -> Arc<Self> {
         Arc::new(Log {
-            gathered: Mutex::new(Gathered {
+            pending: Mutex::new(PendingGroup {
                 frame: writer::empty_frame(),
                 entries: Vec::new(),
                 next_lsn,
@@ -91,39 +95,39 @@ impl Log {
             ready: Condvar::new(),
             segments: Mutex::new(segments),
             counters: LogCounters::default(),
-            end,
+            high_water_mark,
             is_obstructed: AtomicBool::new(false),
         })
     }
 
     /// Queues a write. One that need not be durable keeps its place in the order but leaves no record.
     pub fn submit(&self, ops: Vec<Op>, durable: bool, waiter: Waiter) {
-        let mut gathered = self.gathered.lock();
-        if gathered.closed {
-            drop(gathered);
+        let mut pending = self.pending.lock();
+        if pending.closed {
+            drop(pending);
             waiter.done(Err(StoreError::Closed));
             return;
         }
-        let lsn = gathered.next_lsn;
-        gathered.next_lsn += 1;
+        let lsn = pending.next_lsn;
+        pending.next_lsn += 1;
         if durable {
-            encode_record(lsn, &ops, &mut gathered.frame);
+            encode_record(lsn, &ops, &mut pending.frame);
         }
         let waiter = Some(waiter);
-        gathered.entries.push(Entry { lsn, ops, waiter });
-        let wake = std::mem::take(&mut gathered.writer_waits);
-        drop(gathered);
+        pending.entries.push(Entry { lsn, ops, waiter });
+        let wake = std::mem::take(&mut pending.writer_waits);
+        drop(pending);
         if wake {
             self.ready.notify_one();
         }
     }
 
     /// Refuses the writes that wait for the log.
-    pub fn refuse_gathered(&self, error: &StoreError) {
+    pub fn refuse_pending(&self, error: &StoreError) {
         let refused = {
-            let mut gathered = self.gathered.lock();
-            gathered.frame = writer::empty_frame();
-            std::mem::take(&mut gathered.entries)
+            let mut pending = self.pending.lock();
+            pending.frame = writer::empty_frame();
+            std::mem::take(&mut pending.entries)
         };
         for waiter in refused.into_iter().filter_map(|entry| entry.waiter) {
             waiter.done(Err(error.clone()));
@@ -132,13 +136,15 @@ impl Log {
 
     /// Notes how far the newest segment is on disk.
     pub fn note_end(&self) {
-        let Some(end) = &self.end else { return };
-        let newest = self.segments.lock().last().map(|segment| Reached {
+        let Some(high_water_mark) = &self.high_water_mark else {
+            return;
+        };
+        let newest = self.segments.lock().last().map(|segment| LogPosition {
             segment: segment.number,
             offset: segment.bytes,
         });
         if let Some(newest) = newest {
-            end.note(newest);
+            high_water_mark.note(newest);
         }
     }
 
@@ -151,7 +157,7 @@ impl Log {
 
     /// Stops taking writes; the log thread ends once it has written what is queued.
     pub fn close(&self) {
-        self.gathered.lock().closed = true;
+        self.pending.lock().closed = true;
         self.ready.notify_one();
     }
 }

@@ -4,44 +4,44 @@ use std::path::Path;
 
 use bytes::Bytes;
 
-use super::Reached;
+use super::LogPosition;
 use super::frame::{
     FRAME_HEADER_LEN, FrameHeader, HeaderError, Record, SEGMENT_HEADER_LEN, SegmentHeader, decode_records,
 };
 use super::segment::{Folder, SegmentInfo, segment_path};
+use crate::disk::durable_file::missing;
 use crate::error::StoreError;
-use crate::inventory::missing;
 
-/// What must be there.
+/// The segments and records that the log must contain.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Promised {
+pub(crate) struct ExpectedLog {
     /// Segments before this one were retired.
     pub first: u64,
     /// The newest segment, at least.
-    pub reached: Reached,
+    pub reached: LogPosition,
 }
 
-/// What was found.
+/// The result of a replay.
 #[derive(Debug, Default)]
 pub(crate) struct Replayed {
     pub segments: Vec<SegmentInfo>,
-    /// The newest segment and where its valid frames end, zero if no segment is there. A file that waits to be used again counts for
-    /// its number: no number is given twice, so that frames of a former life can be told from new ones.
+    /// The newest segment and the end of its valid frames, zero without segments. A spare file counts with its number: no number is given twice,
+    /// so that frames of a file's former use are distinguished from new ones.
     pub newest: (u64, u64),
     pub last_lsn: u64,
     pub records: u64,
 }
 
-/// Hands all records in order to `sink`, and ends with its error. A torn frame at the end of the newest segment was never acknowledged and is left out; damage anywhere
-/// else is an error that names the file and the offset, and so is the lack of what is promised.
+/// Hands all records in order to `sink`, and ends with its error. A torn frame at the end of the newest segment was never acknowledged and is
+/// left out. Damage anywhere else, and any gap in the expected log, is an error that names the file and the offset.
 pub(crate) fn replay(
     folder: &Path,
-    promised: Promised,
+    expected: ExpectedLog,
     tablet_count: usize,
     tablet_of: &dyn Fn(i64) -> usize,
     sink: &mut dyn FnMut(i64, Record) -> Result<(), StoreError>,
 ) -> Result<Replayed, StoreError> {
-    let Promised { first, reached } = promised;
+    let ExpectedLog { first, reached } = expected;
     let newest = Folder::newest_spare(folder)?.max(reached.segment);
     let mut replayed = Replayed {
         newest: (newest.max(first.saturating_sub(1)), 0),
@@ -49,7 +49,7 @@ pub(crate) fn replay(
     };
     let mut numbers = Folder::list(folder)?;
     numbers.retain(|number| *number >= first);
-    check_all_there(folder, promised, &numbers)?;
+    check_all_there(folder, expected, &numbers)?;
     let mut headers = Vec::with_capacity(numbers.len());
     for &number in &numbers {
         headers.push(read_header(folder, number)?);
@@ -113,9 +113,9 @@ pub(crate) fn replay(
 }
 
 /// Refuses a log without one of its segments.
-fn check_all_there(folder: &Path, promised: Promised, numbers: &[u64]) -> Result<(), StoreError> {
+fn check_all_there(folder: &Path, expected: ExpectedLog, numbers: &[u64]) -> Result<(), StoreError> {
     let mut there = numbers.iter().copied().peekable();
-    for number in promised.first.max(1)..=promised.reached.segment {
+    for number in expected.first.max(1)..=expected.reached.segment {
         if there.next_if_eq(&number).is_none() {
             return Err(missing(&segment_path(folder, number).display().to_string()));
         }
@@ -142,7 +142,7 @@ fn read_header(folder: &Path, number: u64) -> Result<SegmentHeader, StoreError> 
         })?;
     let header = SegmentHeader::decode(&bytes).map_err(|error| match error {
         HeaderError::Damaged => corrupt(&path, 0, "the segment header is damaged"),
-        HeaderError::Newer(found) => StoreError::NewerFormat {
+        HeaderError::MinNewerTimestamp(found) => StoreError::NewerFormat {
             found: u64::from(found),
             supported: u64::from(super::LOG_VERSION),
         },
@@ -163,7 +163,7 @@ struct SegmentReader<'a> {
     number: u64,
     /// Where the valid frames end, when a successor says so.
     end: Option<u64>,
-    /// What lies before this was on disk.
+    /// Bytes before this offset were on disk.
     kept: u64,
     offset: u64,
 }
@@ -203,8 +203,8 @@ impl SegmentReader<'_> {
         Ok(Some((header.time_ms, records)))
     }
 
-    /// The newest segment ends here, unless a later frame says that what is here was on disk already. One whose records are older than
-    /// what has been read is of the file's former life: stores of 0.1 before this was looked at gave numbers to segments again.
+    /// The newest segment ends here, unless a later frame records that this offset was already on disk. A later frame with records older than
+    /// those read is of the file's former use: early stores of 0.1 reused the numbers of segments.
     fn torn_tail(&self, last_lsn: u64) -> Result<Option<(i64, Vec<Record>)>, StoreError> {
         if self.offset < self.kept {
             let detail = format!("a frame is damaged, and those up to {} were on disk", self.kept);

@@ -1,6 +1,6 @@
 use super::*;
 use crate::log::frame::encode_record;
-use crate::store::Op;
+use crate::operation::Op;
 
 fn frame(segment: u64, durable: u64, lsns: &[u64]) -> Vec<u8> {
     let mut bytes = vec![0; FRAME_HEADER_LEN];
@@ -64,14 +64,14 @@ fn two() -> (Segment, Segment) {
 }
 
 fn read(folder: &Path) -> Result<(Vec<u64>, Replayed), StoreError> {
-    read_promised(folder, Promised::default())
+    read_promised(folder, ExpectedLog::default())
 }
 
-fn read_promised(folder: &Path, promised: Promised) -> Result<(Vec<u64>, Replayed), StoreError> {
+fn read_promised(folder: &Path, expected: ExpectedLog) -> Result<(Vec<u64>, Replayed), StoreError> {
     let mut lsns = Vec::new();
     let replayed = replay(
         folder,
-        promised,
+        expected,
         2,
         &|token| (token % 2) as usize,
         &mut |_, record| {
@@ -83,11 +83,11 @@ fn read_promised(folder: &Path, promised: Promised) -> Result<(Vec<u64>, Replaye
 }
 
 fn corrupt_text(folder: &Path) -> String {
-    corrupt_text_promised(folder, Promised::default())
+    corrupt_text_promised(folder, ExpectedLog::default())
 }
 
-fn corrupt_text_promised(folder: &Path, promised: Promised) -> String {
-    match read_promised(folder, promised) {
+fn corrupt_text_promised(folder: &Path, expected: ExpectedLog) -> String {
+    match read_promised(folder, expected) {
         Err(error @ StoreError::Corrupt { .. }) => error.to_string(),
         other => panic!("expected corruption, found {other:?}"),
     }
@@ -221,11 +221,11 @@ fn a_missing_segment_is_named() {
 }
 
 /// What is promised of [`two`], which were both needed.
-fn promised(first: u64, segment: u64, offset: usize) -> Promised {
+fn expected(first: u64, segment: u64, offset: usize) -> ExpectedLog {
     let offset = offset as u64;
-    Promised {
+    ExpectedLog {
         first,
-        reached: Reached { segment, offset },
+        reached: LogPosition { segment, offset },
     }
 }
 
@@ -236,7 +236,7 @@ fn segments_that_are_promised_must_be_there() {
     for (kept, lost) in [(&first, 2), (&second, 1)] {
         let folder = tempfile::tempdir().unwrap();
         kept.save(folder.path(), 0);
-        let text = corrupt_text_promised(folder.path(), promised(1, 2, end));
+        let text = corrupt_text_promised(folder.path(), expected(1, 2, end));
         assert!(
             text.contains(&format!("000{lost}.log: the file is missing")),
             "{text}"
@@ -245,10 +245,10 @@ fn segments_that_are_promised_must_be_there() {
     // One that was retired need not be.
     let folder = tempfile::tempdir().unwrap();
     second.save(folder.path(), 0);
-    let (lsns, _) = read_promised(folder.path(), promised(2, 2, end)).unwrap();
+    let (lsns, _) = read_promised(folder.path(), expected(2, 2, end)).unwrap();
     assert_eq!(lsns.len(), 6);
     let empty = tempfile::tempdir().unwrap();
-    let (_, replayed) = read_promised(empty.path(), promised(3, 2, end)).unwrap();
+    let (_, replayed) = read_promised(empty.path(), expected(3, 2, end)).unwrap();
     assert_eq!(replayed.newest, (2, 0), "no number is given twice");
 }
 
@@ -258,7 +258,7 @@ fn what_is_left_of_retired_segments_is_not_read() {
     let folder = tempfile::tempdir().unwrap();
     first.save(folder.path(), 0);
     second.save(folder.path(), 0);
-    let (lsns, replayed) = read_promised(folder.path(), promised(2, 2, second.bytes.len())).unwrap();
+    let (lsns, replayed) = read_promised(folder.path(), expected(2, 2, second.bytes.len())).unwrap();
     assert_eq!((lsns.len(), replayed.segments.len()), (6, 1));
 }
 
@@ -278,7 +278,7 @@ fn a_frame_that_was_on_disk_is_no_torn_one() {
             offsets: Vec::new(),
         };
         cut.save(folder.path(), 8192);
-        let read = read_promised(folder.path(), promised(1, 2, promised_end));
+        let read = read_promised(folder.path(), expected(1, 2, promised_end));
         assert_eq!(
             read.is_ok(),
             is_fine,

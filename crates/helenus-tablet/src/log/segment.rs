@@ -1,4 +1,4 @@
-//! The files of the log.
+//! The segment files of the log.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use super::frame::{SEGMENT_HEADER_LEN, SegmentHeader};
-use crate::erase::Eraser;
+use crate::disk::durable_file::allocate;
+use crate::disk::durable_file::sync_folder;
+use crate::disk::incremental_delete::FileDeleter;
 use crate::error::StoreError;
-use crate::layout::sync_folder;
 
 /// Unit in which the file system reads and writes: no block is written in part that was not in memory.
 pub(crate) const BLOCK: usize = 4096;
@@ -16,7 +17,7 @@ pub(crate) const BLOCK: usize = 4096;
 /// How much of a spare file is written at once, in bytes.
 const SPARE_STRIDE: usize = 256 << 10;
 
-/// What the books say about a segment.
+/// A segment as recorded in memory.
 #[derive(Debug, Clone)]
 pub(crate) struct SegmentInfo {
     pub number: u64,
@@ -45,7 +46,7 @@ pub(crate) struct Folder {
     pub path: PathBuf,
     pub segment_bytes: u64,
     pub fsync: bool,
-    pub eraser: Eraser,
+    pub deleter: FileDeleter,
 }
 
 impl Folder {
@@ -144,21 +145,21 @@ impl Folder {
                 self.path.join(format!("{:016x}.spare", segment.number)),
             )?;
         } else {
-            self.eraser.delete(&segment.path)?;
+            self.deleter.delete(&segment.path)?;
         }
         Ok(())
     }
 
-    /// Gives the room of so many spare files back.
+    /// Deletes `count` spare files.
     pub fn give_back(&self, count: usize) -> std::io::Result<()> {
         self.spares()
             .iter()
             .take(count)
-            .try_for_each(|spare| self.eraser.delete(spare))
+            .try_for_each(|spare| self.deleter.delete(spare))
     }
 
-    /// Makes a spare file of zeros if there is none, so that the log thread need not wait for one. It takes half of the disk's time at
-    /// most, and little of it at once, since the log's syncs wait for what the disk is writing.
+    /// Makes a spare file of zeros if there is none, so that the log thread need not wait for one. It takes at most half of the disk's time, in
+    /// short steps, since the log's syncs wait for other writes of the disk.
     pub fn prepare_spare(&self, number: u64) -> std::io::Result<()> {
         if !self.spares().is_empty() {
             return Ok(());
@@ -189,7 +190,7 @@ impl Folder {
         result
     }
 
-    /// Removes what is left of segments before that one, which were retired.
+    /// Removes the remains of retired segments, those before `first`.
     pub fn remove_before(path: &Path, first: u64) -> Result<(), StoreError> {
         for number in Folder::list(path)?.into_iter().filter(|number| *number < first) {
             let path = segment_path(path, number);
@@ -226,13 +227,4 @@ fn numbers(path: &Path, ending: &str) -> Result<Vec<u64>, StoreError> {
     }
     numbers.sort_unstable();
     Ok(numbers)
-}
-
-/// Reserves the file's blocks, so that a full disk shows here and not in the middle of a group commit.
-pub(crate) fn allocate(file: &File, len: u64) -> std::io::Result<()> {
-    match rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), 0, len) {
-        Ok(()) => Ok(()),
-        Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => file.set_len(len),
-        Err(error) => Err(error.into()),
-    }
 }

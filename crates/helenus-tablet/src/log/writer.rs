@@ -1,4 +1,4 @@
-//! The log thread: takes what has gathered, appends it, syncs once, hands it on.
+//! The log thread: takes the pending group, appends it, syncs once, and hands it on.
 
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
@@ -10,9 +10,9 @@ use super::frame::{FRAME_HEADER_LEN, FrameHeader, SegmentHeader};
 use super::segment::{ActiveSegment, BLOCK, Folder, SegmentInfo};
 use super::{Entry, Log};
 use crate::clock::StoreClock;
-use crate::disk::Space;
+use crate::disk::local_store::DiskSpace;
 use crate::error::StoreError;
-use crate::priority::go_ahead;
+use crate::priority::set_latency_critical;
 
 /// Where a group goes once it is in the log.
 pub(crate) trait Dispatch: Send + Sync + 'static {
@@ -37,7 +37,7 @@ const KEPT_BUFFER_MAX: usize = 4 << 20;
 struct Writer {
     log: Arc<Log>,
     folder: Folder,
-    space: Arc<Space>,
+    space: Arc<DiskSpace>,
     clock: Arc<StoreClock>,
     dispatch: Arc<dyn Dispatch>,
     active: Option<ActiveSegment>,
@@ -49,7 +49,7 @@ struct Writer {
 pub(crate) fn start(
     log: Arc<Log>,
     folder: Folder,
-    space: Arc<Space>,
+    space: Arc<DiskSpace>,
     clock: Arc<StoreClock>,
     dispatch: Arc<dyn Dispatch>,
     previous: (u64, u64),
@@ -70,7 +70,7 @@ pub(crate) fn start(
 
 impl Writer {
     fn run(mut self) {
-        go_ahead();
+        set_latency_critical();
         let mut frame = empty_frame();
         while let Some(entries) = self.take(&mut frame) {
             let result = if frame.len() > FRAME_HEADER_LEN {
@@ -105,18 +105,18 @@ impl Writer {
 
     /// Waits for writes and takes all that have gathered; `None` when the log is closed and empty.
     fn take(&self, frame: &mut Vec<u8>) -> Option<Vec<Entry>> {
-        let mut gathered = self.log.gathered.lock();
-        while gathered.entries.is_empty() {
-            if gathered.closed {
+        let mut pending = self.log.pending.lock();
+        while pending.entries.is_empty() {
+            if pending.closed {
                 return None;
             }
-            gathered.writer_waits = true;
-            self.log.ready.wait(&mut gathered);
+            pending.writer_waits = true;
+            self.log.ready.wait(&mut pending);
         }
-        std::mem::swap(&mut gathered.frame, frame);
-        let capacity = gathered.entries.len().next_power_of_two().min(1024);
+        std::mem::swap(&mut pending.frame, frame);
+        let capacity = pending.entries.len().next_power_of_two().min(1024);
         Some(std::mem::replace(
-            &mut gathered.entries,
+            &mut pending.entries,
             Vec::with_capacity(capacity),
         ))
     }
@@ -135,13 +135,13 @@ impl Writer {
         frame.resize((padded - active.offset) as usize, 0);
         let started = Instant::now();
         if let Err(error) = active.file.write_all_at(frame, active.offset) {
-            // What was written in part is written over next time, and fails its checksum until then.
+            // A partly written frame fails its checksum until the next frame overwrites it.
             return Err(StoreError::io("cannot write", &active.path, &error));
         }
         if self.folder.fsync
             && let Err(error) = active.file.sync_data()
         {
-            // What is on disk now is unknown: this segment ends where the last good sync left it.
+            // The state on disk is unknown: this segment ends at the last successful sync.
             let error = StoreError::io("cannot sync", &active.path, &error);
             self.end_segment();
             return Err(error);

@@ -1,19 +1,18 @@
-//! One row by its key: from what is in memory, then file by file from new to old, until a version hides what is older.
+//! Point look-up: memtables first, then files from new to old, until a version hides the older ones.
 
 use std::ops::Bound;
 
 use bytes::Bytes;
 use slatedb::FilterQuery;
 
-use super::files::{Table, covering};
-use super::rows::{Kind, Rows};
+use super::rows::{EntryKind, SortedBlock};
 use super::{Parts, Versions};
+use crate::data_model::DataModel;
 use crate::error::{StoreError, from_slatedb};
-use crate::hooks::Hooks;
-use crate::trace;
-use crate::work;
+use crate::tree::sstable::{Table, covering};
+use crate::{trace, work};
 
-struct Search<'a> {
+struct PointLookup<'a> {
     parts: &'a Parts,
     key: &'a [u8],
     /// Asked of filters; made when it is first needed.
@@ -23,10 +22,15 @@ struct Search<'a> {
 
 impl Parts {
     /// The merged row at `key`, whose hash is `hash`.
-    pub async fn get(&self, hooks: &dyn Hooks, key: &[u8], hash: u64) -> Result<Option<Bytes>, StoreError> {
-        // What lies in memory is never waited for, and others want their turn.
+    pub async fn get(
+        &self,
+        model: &dyn DataModel,
+        key: &[u8],
+        hash: u64,
+    ) -> Result<Option<Bytes>, StoreError> {
+        // Reads from memory never wait, so they yield explicitly.
         tokio::task::coop::consume_budget().await;
-        let mut search = Search {
+        let mut search = PointLookup {
             parts: self,
             key,
             query: None,
@@ -37,12 +41,12 @@ impl Parts {
                 .await
                 .map_err(|error| from_slatedb(&error))?;
         }
-        Ok(search.versions.resolve(hooks, key)?)
+        Ok(search.versions.resolve(model, key)?)
     }
 }
 
-impl Search<'_> {
-    /// True if what is older is hidden.
+impl PointLookup<'_> {
+    /// True if older versions are hidden.
     fn look_into_memory(&mut self, hash: u64) -> bool {
         let mut tables = self.parts.memory.iter().filter(|table| table.may_have(hash));
         let is_whole = tables.any(|table| take(&mut self.versions, &table.rows, self.key));
@@ -83,12 +87,12 @@ impl Search<'_> {
     }
 }
 
-/// Adds the versions from new to old; true if what is older is hidden.
-fn take(versions: &mut Versions, rows: &Rows, key: &[u8]) -> bool {
+/// Adds the versions from new to old; true if older ones are hidden.
+fn take(versions: &mut Versions, rows: &SortedBlock, key: &[u8]) -> bool {
     let from = rows.lower_bound(key);
     for at in (from..rows.len()).take_while(|at| rows.key(*at) == key) {
         versions.add(rows, at);
-        if rows.kind(at) != Kind::Operand {
+        if rows.kind(at) != EntryKind::Operand {
             return true;
         }
     }

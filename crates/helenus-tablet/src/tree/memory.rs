@@ -1,14 +1,14 @@
-//! What was drained and is not in an SSTable: each batch as rows in one piece, a few of them joined at a time, so that there are never
-//! many to look into. Versions of one key become one when they meet.
+//! Memtables: each applied batch is one sorted table; tables are joined a few at a time, so that their number stays small. Versions of one
+//! key become one when their tables are joined.
 
 use std::iter::Peekable;
 use std::sync::Arc;
 
 use super::Versions;
-use super::rows::{Builder, Kind, ROW_BYTES, Rows};
-use crate::hooks::{HookError, Hooks};
-use crate::priority::breathe;
-use crate::stage::{Change, Table};
+use super::rows::{EntryKind, ROW_BYTES, SortedBlock, SortedBlockBuilder};
+use crate::data_model::{DataModel, DataModelError};
+use crate::priority::yield_if_due;
+use crate::tree::changes::{Change, ChangeTable};
 
 /// So many tables of about one size are joined.
 const JOINED: usize = 4;
@@ -19,7 +19,7 @@ const FILTER_BITS: usize = 10;
 
 /// Rows of consecutive batches.
 pub(crate) struct MemTable {
-    pub rows: Arc<Rows>,
+    pub rows: Arc<SortedBlock>,
     /// The first and the last batch's sequence number.
     pub first_seq: u64,
     pub last_seq: u64,
@@ -29,23 +29,23 @@ pub(crate) struct MemTable {
 }
 
 impl MemTable {
-    /// A batch as it was drained.
-    pub fn new(table: &Table, hash: impl Fn(&[u8]) -> u64) -> MemTable {
+    /// A batch of staged changes.
+    pub fn new(table: &ChangeTable, hash: impl Fn(&[u8]) -> u64) -> MemTable {
         let seq = table.last_lsn;
-        let mut rows = Builder::with_capacity(table.rows.len(), table.bytes);
+        let mut rows = SortedBlockBuilder::with_capacity(table.rows.len(), table.bytes);
         let mut hashes = Vec::with_capacity(table.rows.len());
         for (key, change) in &table.rows {
-            breathe();
+            yield_if_due();
             match change {
-                Change::Whole(value) => rows.push(key, value, seq, Kind::Whole),
-                Change::Operand(operand) => rows.push(key, operand, seq, Kind::Operand),
+                Change::Whole(value) => rows.push(key, value, seq, EntryKind::Whole),
+                Change::Operand(operand) => rows.push(key, operand, seq, EntryKind::Operand),
             }
             hashes.push(short(hash(key)));
         }
         MemTable::from_parts(rows.finish(), hashes, seq, seq)
     }
 
-    fn from_parts(rows: Rows, hashes: Vec<u32>, first_seq: u64, last_seq: u64) -> MemTable {
+    fn from_parts(rows: SortedBlock, hashes: Vec<u32>, first_seq: u64, last_seq: u64) -> MemTable {
         MemTable {
             filter: Filter::new(&hashes),
             hashes: hashes.into(),
@@ -61,12 +61,12 @@ impl MemTable {
     }
 
     /// Joins tables, the newest first.
-    fn join(tables: &[Arc<MemTable>], hooks: &dyn Hooks) -> Result<Option<MemTable>, HookError> {
+    fn join(tables: &[Arc<MemTable>], model: &dyn DataModel) -> Result<Option<MemTable>, DataModelError> {
         let (Some(newest), Some(oldest)) = (tables.first(), tables.last()) else {
             return Ok(None);
         };
         let count = tables.iter().map(|table| table.rows.len()).sum();
-        let mut joined = Builder::with_capacity(count, size(tables) - count * ROW_BYTES);
+        let mut joined = SortedBlockBuilder::with_capacity(count, size(tables) - count * ROW_BYTES);
         let mut hashes = Vec::with_capacity(count);
         let mut versions = Versions::default();
         let mut rows = Merged::new(tables).peekable();
@@ -87,7 +87,7 @@ impl MemTable {
             {
                 versions.add(&older.rows, at);
             }
-            let (kind, value) = versions.fold(hooks, key)?;
+            let (kind, value) = versions.fold(model, key)?;
             joined.push(key, &value, table.rows.seq(at), kind);
         }
         Ok(Some(MemTable::from_parts(
@@ -111,15 +111,15 @@ pub(super) fn size(tables: &[Arc<MemTable>]) -> usize {
 /// The newest of `tables`, which are given from new to old, joined with those that are due. The rest have older batches than the result.
 pub(super) fn join_due(
     mut tables: Vec<Arc<MemTable>>,
-    hooks: &dyn Hooks,
-) -> Result<Option<Arc<MemTable>>, HookError> {
+    model: &dyn DataModel,
+) -> Result<Option<Arc<MemTable>>, DataModelError> {
     while let Some(newest) = tables.first() {
         let step = newest.step();
         let alike = tables.iter().take_while(|table| table.step() <= step).count();
         if alike < JOINED {
             break;
         }
-        let joined = join_all(tables.get(..alike).unwrap_or_default(), hooks)?;
+        let joined = join_all(tables.get(..alike).unwrap_or_default(), model)?;
         tables.splice(..alike, joined);
     }
     Ok(tables.into_iter().next())
@@ -128,9 +128,9 @@ pub(super) fn join_due(
 /// All of `tables`, which are given from new to old, joined.
 pub(super) fn join_all(
     tables: &[Arc<MemTable>],
-    hooks: &dyn Hooks,
-) -> Result<Option<Arc<MemTable>>, HookError> {
-    Ok(MemTable::join(tables, hooks)?.map(Arc::new))
+    model: &dyn DataModel,
+) -> Result<Option<Arc<MemTable>>, DataModelError> {
+    Ok(MemTable::join(tables, model)?.map(Arc::new))
 }
 
 /// The places of tables' rows in order, those of one key from new to old, without what is hidden by a newer row.
@@ -139,7 +139,7 @@ pub(super) struct Merged<'a> {
     tables: &'a [Arc<MemTable>],
     /// How far each has been gone through.
     places: Vec<usize>,
-    /// The last row that hides what is older.
+    /// The last row that hides older versions.
     hiding: Option<(&'a MemTable, usize)>,
 }
 
@@ -171,7 +171,7 @@ impl<'a> Iterator for Merged<'a> {
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            breathe();
+            yield_if_due();
             let (table, at) = self.next_of_all()?;
             let rows = &table.rows;
             let is_hidden = self
@@ -180,7 +180,7 @@ impl<'a> Iterator for Merged<'a> {
             if is_hidden {
                 continue;
             }
-            if rows.kind(at) != Kind::Operand {
+            if rows.kind(at) != EntryKind::Operand {
                 self.hiding = Some((table, at));
             }
             return Some((table, at));

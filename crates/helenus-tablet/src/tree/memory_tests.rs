@@ -5,7 +5,7 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
 use super::*;
-use crate::hooks::{CompactFilter, CompactionContext};
+use crate::data_model::{CompactFilter, CompactionContext};
 
 fn hash(key: &[u8]) -> u64 {
     key.iter().fold(7, |hash: u64, byte| {
@@ -14,13 +14,13 @@ fn hash(key: &[u8]) -> u64 {
 }
 
 fn batch(seq: u64, rows: impl IntoIterator<Item = (String, Change)>) -> MemTable {
-    let table = Table {
+    let table = ChangeTable {
         rows: rows
             .into_iter()
             .map(|(key, change)| (Bytes::from(key), change))
             .collect(),
         last_lsn: seq,
-        ..Table::default()
+        ..ChangeTable::default()
     };
     MemTable::new(&table, hash)
 }
@@ -28,8 +28,13 @@ fn batch(seq: u64, rows: impl IntoIterator<Item = (String, Change)>) -> MemTable
 /// Rows are what was written, one after the other.
 struct Append;
 
-impl Hooks for Append {
-    fn merge(&self, _key: &[u8], existing: Option<&Bytes>, operands: &[Bytes]) -> Result<Bytes, HookError> {
+impl DataModel for Append {
+    fn merge(
+        &self,
+        _key: &[u8],
+        existing: Option<&Bytes>,
+        operands: &[Bytes],
+    ) -> Result<Bytes, DataModelError> {
         let parts: Vec<&[u8]> = existing.into_iter().chain(operands).map(Bytes::as_ref).collect();
         Ok(parts.concat().into())
     }
@@ -40,13 +45,13 @@ impl Hooks for Append {
 }
 
 /// What all versions of a key come to, and whether it is a whole row.
-fn fold(tables: &[Arc<MemTable>], key: &[u8]) -> Option<(Kind, Bytes)> {
+fn fold(tables: &[Arc<MemTable>], key: &[u8]) -> Option<(EntryKind, Bytes)> {
     let mut versions = Versions::default();
     'tables: for table in tables.iter().filter(|table| table.may_have(hash(key))) {
         let rows = &table.rows;
         for at in (rows.lower_bound(key)..rows.len()).take_while(|at| rows.key(*at) == key) {
             versions.add(rows, at);
-            if rows.kind(at) == Kind::Whole {
+            if rows.kind(at) == EntryKind::Whole {
                 break 'tables;
             }
         }
@@ -61,7 +66,7 @@ fn versions_of(tables: &[Arc<MemTable>]) -> usize {
 #[test]
 fn joined_tables_have_the_same_rows_in_fewer_tables_with_fewer_versions() {
     let mut random = SmallRng::seed_from_u64(5);
-    let mut model: BTreeMap<String, (Kind, Bytes)> = BTreeMap::new();
+    let mut model: BTreeMap<String, (EntryKind, Bytes)> = BTreeMap::new();
     let mut tables: Vec<Arc<MemTable>> = Vec::new();
     let mut written = 0;
     for seq in 1..400 {
@@ -73,9 +78,11 @@ fn joined_tables_have_the_same_rows_in_fewer_tables_with_fewer_versions() {
         }
         written += rows.len();
         for (key, (is_whole, value)) in &rows {
-            let known = model.entry(key.clone()).or_insert((Kind::Operand, Bytes::new()));
+            let known = model
+                .entry(key.clone())
+                .or_insert((EntryKind::Operand, Bytes::new()));
             *known = match is_whole {
-                true => (Kind::Whole, value.clone()),
+                true => (EntryKind::Whole, value.clone()),
                 false => (known.0, [known.1.as_ref(), value].concat().into()),
             };
         }

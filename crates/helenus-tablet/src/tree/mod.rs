@@ -1,30 +1,33 @@
-//! What lies below the stage: a tablet's LSM tree.
+//! The LSM tree of a tablet, below its stage.
 //!
-//! In an object store it is SlateDB's. A local tablet's memory is our own: what was drained lies in sorted tables ([`memory`]), and
-//! SlateDB gets it when it is flushed, each key once ([`unflushed`]). SlateDB writes SSTables and compacts them. Reads go past SlateDB,
-//! which hands rows up through many boxed iterators, one by one: blocks of SSTables are cached as they are read here ([`files`]), and
-//! looked into for one row ([`get`]) or merged ([`runs`]).
+//! In an object store the tree is SlateDB's. A local tablet has memtables of its own ([`memory`]); SlateDB gets them when they are flushed,
+//! each key once ([`flush_source`]), writes SSTables and compacts them. Reads bypass SlateDB, whose boxed iterators pass rows on one by one:
+//! decoded blocks are cached ([`files`]), searched for one row ([`get`]) or merged ([`runs`]).
 
+pub(crate) mod block_cache;
+pub(crate) mod changes;
 mod files;
+pub(crate) mod filters;
+mod flush_source;
 mod get;
 mod memory;
 mod rows;
 mod runs;
-mod unflushed;
+pub(crate) mod sst_filter;
+mod sstable;
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use slatedb::DbSnapshot;
 
-pub(crate) use files::{Files, OpenTable, SsTables};
+pub(crate) use files::{Files, SsTables};
 pub(crate) use memory::MemTable;
-pub(crate) use rows::Rows;
-pub(crate) use runs::Runs;
+pub(crate) use rows::SortedBlock;
+pub(crate) use runs::MergingScan;
 
-use crate::hooks::{HookError, Hooks};
-use crate::tablet::Tablet;
-use rows::Kind;
+use crate::data_model::{DataModel, DataModelError};
+use rows::EntryKind;
 
 /// The tree as readers see it at one moment.
 pub(crate) enum Tree {
@@ -33,8 +36,8 @@ pub(crate) enum Tree {
     Local(Parts),
 }
 
-/// Where a local tablet's rows are. Each batch that was drained lies either in `memory` or in `files`: what is
-/// flushed is frozen as whole tables, which go when the files have it.
+/// The rows of a local tablet. Each applied batch lies either in `memory` or in `files`: whole memtables are frozen when they are flushed,
+/// and removed when the files have their rows.
 #[derive(Clone)]
 pub(crate) struct Parts {
     tables: Arc<SsTables>,
@@ -81,7 +84,7 @@ impl Tree {
         }
     }
 
-    /// The tree with a table more, from [`Parts::absorb`].
+    /// The tree with a table more, from [`Parts::add_memtable`].
     pub fn with_batch(&self, table: Arc<MemTable>) -> Tree {
         self.changed(|parts| {
             parts.memory.retain(|older| older.last_seq < table.first_seq);
@@ -111,13 +114,12 @@ impl Tree {
 }
 
 impl Parts {
-    /// The table to keep of a batch that was drained, in place of those from memory that it is joined with; and whether those are all
-    /// that are not frozen.
-    pub fn absorb(
+    /// The memtable of an applied batch, which replaces those that it is joined with, and whether these are all that are not frozen.
+    pub fn add_memtable(
         &self,
-        hooks: &dyn Hooks,
+        model: &dyn DataModel,
         table: MemTable,
-    ) -> Result<(Option<Arc<MemTable>>, bool), HookError> {
+    ) -> Result<(Option<Arc<MemTable>>, bool), DataModelError> {
         let mut tables = vec![Arc::new(table)];
         let thawed = self
             .memory
@@ -125,50 +127,33 @@ impl Parts {
             .take_while(|table| table.first_seq > self.frozen);
         tables.extend(thawed.cloned());
         if memory::size(&tables) < self.join_bytes {
-            return Ok((memory::join_due(tables, hooks)?, false));
+            return Ok((memory::join_due(tables, model)?, false));
         }
-        Ok((memory::join_all(&tables, hooks)?, true))
-    }
-}
-
-/// Lets reads see a tablet's files as they change, until the tablet is closed.
-pub(crate) fn follow(tablet: &Arc<Tablet>) -> impl Future<Output = ()> + use<> {
-    let mut status = tablet.db.subscribe();
-    let tablet = Arc::downgrade(tablet);
-    async move {
-        while status.changed().await.is_ok() {
-            let Some(tablet) = tablet.upgrade() else {
-                return;
-            };
-            tablet.see_files();
-            if status.borrow_and_update().close_reason.is_some() {
-                return;
-            }
-        }
+        Ok((memory::join_all(&tables, model)?, true))
     }
 }
 
 /// Versions of one key.
 #[derive(Default)]
-struct Versions(Vec<(u64, Kind, Bytes)>);
+struct Versions(Vec<(u64, EntryKind, Bytes)>);
 
 impl Versions {
     fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    fn add(&mut self, rows: &Rows, at: usize) {
+    fn add(&mut self, rows: &SortedBlock, at: usize) {
         self.0.push((rows.seq(at), rows.kind(at), rows.value(at)));
     }
 
     /// The row, or that there is none. Leaves nothing.
-    fn resolve(&mut self, hooks: &dyn Hooks, key: &[u8]) -> Result<Option<Bytes>, HookError> {
-        let (kind, value) = self.fold(hooks, key)?;
-        Ok((kind != Kind::Deleted).then_some(value))
+    fn resolve(&mut self, model: &dyn DataModel, key: &[u8]) -> Result<Option<Bytes>, DataModelError> {
+        let (kind, value) = self.fold(model, key)?;
+        Ok((kind != EntryKind::Deleted).then_some(value))
     }
 
     /// One version for all of them. Leaves nothing.
-    fn fold(&mut self, hooks: &dyn Hooks, key: &[u8]) -> Result<(Kind, Bytes), HookError> {
+    fn fold(&mut self, model: &dyn DataModel, key: &[u8]) -> Result<(EntryKind, Bytes), DataModelError> {
         if let [_] = self.0.as_slice()
             && let Some((_, kind, value)) = self.0.pop()
         {
@@ -179,21 +164,21 @@ impl Versions {
         let mut operands = Vec::with_capacity(self.0.len());
         for (_, kind, value) in self.0.drain(..) {
             match kind {
-                Kind::Operand => operands.push(value),
-                Kind::Whole | Kind::Deleted => {
+                EntryKind::Operand => operands.push(value),
+                EntryKind::Whole | EntryKind::Deleted => {
                     base = Some((kind, value));
                     break;
                 }
             }
         }
         if operands.is_empty() {
-            return Ok(base.unwrap_or((Kind::Deleted, Bytes::new())));
+            return Ok(base.unwrap_or((EntryKind::Deleted, Bytes::new())));
         }
         operands.reverse();
-        let whole = base.as_ref().filter(|(kind, _)| *kind == Kind::Whole);
-        let merged = hooks.merge(key, whole.map(|(_, row)| row), &operands)?;
-        // What is older is as hidden as it was.
-        let kind = base.map_or(Kind::Operand, |_| Kind::Whole);
+        let whole = base.as_ref().filter(|(kind, _)| *kind == EntryKind::Whole);
+        let merged = model.merge(key, whole.map(|(_, row)| row), &operands)?;
+        // Older versions stay as hidden as before.
+        let kind = base.map_or(EntryKind::Operand, |_| EntryKind::Whole);
         Ok((kind, merged))
     }
 }

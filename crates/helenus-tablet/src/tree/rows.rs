@@ -1,25 +1,25 @@
-//! Sorted rows in one piece of memory: what a block of an SSTable holds, or what was drained into memtables at one time.
+//! Sorted rows packed in one buffer: a block of an SSTable, or a memtable.
 
 use bytes::Bytes;
 use slatedb::{RowEntry, ValueDeletable};
 
-/// What a version says of its key.
+/// The kind of a version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// To be merged into what is older.
+pub(crate) enum EntryKind {
+    /// To be merged into older versions.
     Operand,
-    /// The row. What is older is hidden.
+    /// The row. Older versions are hidden.
     Whole,
     /// There is no row, whatever is older.
     Deleted,
 }
 
 const KIND_BITS: u32 = 2;
-/// What a row takes beside its key and value.
-pub(super) const ROW_BYTES: usize = size_of::<Row>();
+/// Bytes of a row besides its key and value.
+pub(super) const ROW_BYTES: usize = size_of::<StoredEntry>();
 
 #[derive(Clone, Copy)]
-struct Row {
+struct StoredEntry {
     start: u64,
     key_len: u32,
     value_len: u32,
@@ -29,13 +29,13 @@ struct Row {
 
 /// Versions of rows, ascending by key, those of one key from new to old.
 #[derive(Default)]
-pub(crate) struct Rows {
+pub(crate) struct SortedBlock {
     /// Keys and values in turn.
     content: Bytes,
-    rows: Box<[Row]>,
+    rows: Box<[StoredEntry]>,
 }
 
-impl Rows {
+impl SortedBlock {
     pub fn len(&self) -> usize {
         self.rows.len()
     }
@@ -73,11 +73,11 @@ impl Rows {
         self.rows.get(at).map_or(0, |row| row.seq >> KIND_BITS)
     }
 
-    pub fn kind(&self, at: usize) -> Kind {
+    pub fn kind(&self, at: usize) -> EntryKind {
         match self.rows.get(at).map_or(0, |row| row.seq & 3) {
-            0 => Kind::Operand,
-            1 => Kind::Whole,
-            _ => Kind::Deleted,
+            0 => EntryKind::Operand,
+            1 => EntryKind::Whole,
+            _ => EntryKind::Deleted,
         }
     }
 
@@ -105,22 +105,22 @@ impl Rows {
 }
 
 /// Rows that are put together in order.
-pub(super) struct Builder {
+pub(super) struct SortedBlockBuilder {
     content: Vec<u8>,
-    rows: Vec<Row>,
+    rows: Vec<StoredEntry>,
 }
 
-impl Builder {
-    pub fn with_capacity(rows: usize, bytes: usize) -> Builder {
-        Builder {
+impl SortedBlockBuilder {
+    pub fn with_capacity(rows: usize, bytes: usize) -> SortedBlockBuilder {
+        SortedBlockBuilder {
             content: Vec::with_capacity(bytes),
             rows: Vec::with_capacity(rows),
         }
     }
 
-    pub fn push(&mut self, key: &[u8], value: &[u8], seq: u64, kind: Kind) {
+    pub fn push(&mut self, key: &[u8], value: &[u8], seq: u64, kind: EntryKind) {
         let len = |part: &[u8]| u32::try_from(part.len()).unwrap_or(u32::MAX);
-        self.rows.push(Row {
+        self.rows.push(StoredEntry {
             start: self.content.len() as u64,
             key_len: len(key),
             value_len: len(value),
@@ -131,13 +131,13 @@ impl Builder {
     }
 
     /// Adds a version from elsewhere.
-    pub fn copy(&mut self, from: &Rows, at: usize) {
+    pub fn copy(&mut self, from: &SortedBlock, at: usize) {
         let Some(row) = from.rows.get(at) else {
             return;
         };
         let start = row.start as usize;
         let end = start + row.key_len as usize + row.value_len as usize;
-        self.rows.push(Row {
+        self.rows.push(StoredEntry {
             start: self.content.len() as u64,
             ..*row
         });
@@ -145,8 +145,8 @@ impl Builder {
             .extend_from_slice(from.content.get(start..end).unwrap_or_default());
     }
 
-    pub fn finish(self) -> Rows {
-        Rows {
+    pub fn finish(self) -> SortedBlock {
+        SortedBlock {
             content: self.content.into_boxed_slice().into(),
             rows: self.rows.into(),
         }
@@ -154,15 +154,15 @@ impl Builder {
 }
 
 /// The rows of a block.
-impl From<Vec<RowEntry>> for Rows {
-    fn from(entries: Vec<RowEntry>) -> Rows {
+impl From<Vec<RowEntry>> for SortedBlock {
+    fn from(entries: Vec<RowEntry>) -> SortedBlock {
         let bytes = entries.iter().map(|row| row.key.len() + row.value.len()).sum();
-        let mut rows = Builder::with_capacity(entries.len(), bytes);
+        let mut rows = SortedBlockBuilder::with_capacity(entries.len(), bytes);
         for RowEntry { key, value, seq, .. } in &entries {
             match value {
-                ValueDeletable::Value(value) => rows.push(key, value, *seq, Kind::Whole),
-                ValueDeletable::Merge(operand) => rows.push(key, operand, *seq, Kind::Operand),
-                ValueDeletable::Tombstone => rows.push(key, &[], *seq, Kind::Deleted),
+                ValueDeletable::Value(value) => rows.push(key, value, *seq, EntryKind::Whole),
+                ValueDeletable::Merge(operand) => rows.push(key, operand, *seq, EntryKind::Operand),
+                ValueDeletable::Tombstone => rows.push(key, &[], *seq, EntryKind::Deleted),
             }
         }
         rows.finish()

@@ -1,4 +1,4 @@
-//! The rows of a range, merged from blocks: one source for each table in memory, file of level 0 and sorted run.
+//! Merged scan of a range: one cursor for each memtable, file of level 0 and sorted run.
 
 use std::collections::VecDeque;
 use std::ops::Bound;
@@ -7,19 +7,19 @@ use std::sync::Arc;
 use bytes::Bytes;
 use slatedb::FilterQuery;
 
-use super::files::{OpenTable, Table};
-use super::rows::{Kind, Rows};
+use super::rows::{EntryKind, SortedBlock};
 use super::{Parts, Tree, Versions};
+use crate::data_model::DataModel;
 use crate::error::{StoreError, from_slatedb};
-use crate::hooks::Hooks;
+use crate::tree::sstable::{OpenTable, Table};
 use crate::work;
 
 type Bounds = (Bound<Bytes>, Bound<Bytes>);
 
 /// Rows of one source that come one after the other, and where the next are.
-struct Source {
-    rows: Arc<Rows>,
-    /// What is left of them.
+struct RunCursor {
+    rows: Arc<SortedBlock>,
+    /// The rest of them.
     first: usize,
     behind: usize,
     /// Those of files whose turn has not come.
@@ -35,43 +35,43 @@ struct OpenFile {
 }
 
 /// The merged rows of a range, in order or in reverse.
-pub(crate) struct Runs {
+pub(crate) struct MergingScan {
     tree: Arc<Tree>,
-    hooks: Arc<dyn Hooks>,
+    model: Arc<dyn DataModel>,
     bounds: Bounds,
     /// The range lies in the partition with this prefix: tables without it are passed over.
     partition: Option<FilterQuery>,
     reversed: bool,
-    sources: Vec<Source>,
+    sources: Vec<RunCursor>,
     /// A source that may have more has nothing at hand.
     lacks_rows: bool,
     /// The source whose turn it is, and the one that comes next, if that is known.
     turn: Option<(usize, Option<usize>)>,
     /// The key that is being gathered, and its versions.
-    gathered: Option<Bytes>,
+    collected: Option<Bytes>,
     versions: Versions,
 }
 
-impl Runs {
+impl MergingScan {
     /// The rows of a range that is not empty.
     pub fn new(
         tree: Arc<Tree>,
-        hooks: Arc<dyn Hooks>,
+        model: Arc<dyn DataModel>,
         bounds: Bounds,
         partition: Option<Bytes>,
         reversed: bool,
-    ) -> Runs {
+    ) -> MergingScan {
         let sources = tree.parts().map(|parts| sources(parts, &bounds));
-        Runs {
+        MergingScan {
             sources: sources.unwrap_or_default(),
             tree,
-            hooks,
+            model,
             bounds,
             partition: partition.map(FilterQuery::prefix),
             reversed,
             lacks_rows: true,
             turn: None,
-            gathered: None,
+            collected: None,
             versions: Versions::default(),
         }
     }
@@ -90,9 +90,9 @@ impl Runs {
                 continue;
             }
             let at = self.turn.take().or_else(|| self.least()).map(|(at, _)| at);
-            match (at.and_then(|at| self.sources.get_mut(at)), &self.gathered) {
+            match (at.and_then(|at| self.sources.get_mut(at)), &self.collected) {
                 (Some(source), None) => {
-                    self.gathered = Some(source.rows.owned_key(source.place(self.reversed)));
+                    self.collected = Some(source.rows.owned_key(source.place(self.reversed)));
                 }
                 (Some(source), Some(key)) if source.key(self.reversed) == key => {
                     self.versions.add(&source.rows, source.place(self.reversed));
@@ -100,10 +100,10 @@ impl Runs {
                 }
                 (None, None) => return Ok(None),
                 (_, Some(_)) => {
-                    let Some(key) = self.gathered.take() else {
+                    let Some(key) = self.collected.take() else {
                         return Ok(None);
                     };
-                    if let Some(row) = self.versions.resolve(self.hooks.as_ref(), &key)? {
+                    if let Some(row) = self.versions.resolve(self.model.as_ref(), &key)? {
                         return Ok(Some((key, row)));
                     }
                 }
@@ -113,7 +113,7 @@ impl Runs {
 
     /// The next row, if it has but one version, and its source goes on with another key.
     fn single(&mut self) -> Option<(Bytes, Bytes)> {
-        if self.gathered.is_some() {
+        if self.collected.is_some() {
             return None;
         }
         loop {
@@ -144,11 +144,11 @@ impl Runs {
                 return None;
             }
             let kind = source.rows.kind(place);
-            let row =
-                (kind != Kind::Deleted).then(|| (source.rows.owned_key(place), source.rows.value(place)));
+            let row = (kind != EntryKind::Deleted)
+                .then(|| (source.rows.owned_key(place), source.rows.value(place)));
             let source = self.sources.get_mut(turn.0)?;
             if !source.step(self.reversed) {
-                // Nothing of what is left can be seen.
+                // None of the remaining rows is visible.
                 self.lacks_rows = true;
                 self.turn = None;
                 return row;
@@ -181,7 +181,7 @@ impl Runs {
         let Some(parts) = self.tree.parts() else {
             return Ok(());
         };
-        // What lies in memory is never waited for, and others want their turn.
+        // Reads from memory never wait, so they yield explicitly.
         tokio::task::coop::consume_budget().await;
         for source in &mut self.sources {
             while source.is_empty() && source.may_go_on() {
@@ -196,9 +196,9 @@ impl Runs {
     }
 }
 
-fn sources(parts: &Parts, bounds: &Bounds) -> Vec<Source> {
+fn sources(parts: &Parts, bounds: &Bounds) -> Vec<RunCursor> {
     let memory = parts.memory.iter().map(|table| {
-        let mut source = Source {
+        let mut source = RunCursor {
             rows: table.rows.clone(),
             first: 0,
             behind: 0,
@@ -208,7 +208,7 @@ fn sources(parts: &Parts, bounds: &Bounds) -> Vec<Source> {
         source.confine(bounds);
         source
     });
-    let of_files = |files: VecDeque<Table>| Source {
+    let of_files = |files: VecDeque<Table>| RunCursor {
         rows: Arc::default(),
         first: 0,
         behind: 0,
@@ -227,7 +227,7 @@ fn sources(parts: &Parts, bounds: &Bounds) -> Vec<Source> {
     memory.chain(files).collect()
 }
 
-impl Source {
+impl RunCursor {
     fn is_empty(&self) -> bool {
         self.first >= self.behind
     }

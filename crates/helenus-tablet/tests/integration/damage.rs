@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use helenus_tablet::{
-    CompactFilter, CompactionContext, HookError, Hooks, Store, StoreConfig, StoreError, WriteBatch,
+    CompactFilter, CompactionContext, DataModel, DataModelError, Store, StoreConfig, StoreError, WriteBatch,
 };
 
 use crate::support::*;
@@ -78,10 +78,15 @@ async fn a_torn_tail_is_not_an_error() {
 /// As a binary with a defect might: rows with `poison` in them can't be merged.
 struct Poisoned;
 
-impl Hooks for Poisoned {
-    fn merge(&self, key: &[u8], existing: Option<&Bytes>, operands: &[Bytes]) -> Result<Bytes, HookError> {
+impl DataModel for Poisoned {
+    fn merge(
+        &self,
+        key: &[u8],
+        existing: Option<&Bytes>,
+        operands: &[Bytes],
+    ) -> Result<Bytes, DataModelError> {
         match operands.iter().any(|operand| operand.starts_with(b"poison")) {
-            true => Err(HookError("poison".into())),
+            true => Err(DataModelError("poison".into())),
             false => Append.merge(key, existing, operands),
         }
     }
@@ -102,7 +107,7 @@ async fn what_cannot_be_merged_stops_its_tablet_and_stays_in_the_log() {
     let store = open_poisoned(folder.path()).await;
     let (poisoned, other) = ("k/", "other/");
     write(&store, poisoned, "first,").await;
-    assert!(store.troubles().is_empty());
+    assert!(store.failed_tablets().is_empty());
     let mut batch = WriteBatch::new();
     for operand in ["second,", "poison"] {
         batch.merge(token(poisoned.as_bytes()), key(poisoned), key(operand));
@@ -119,7 +124,7 @@ async fn what_cannot_be_merged_stops_its_tablet_and_stays_in_the_log() {
         let read = tablet.get(poisoned.as_bytes()).await.unwrap_err().to_string();
         assert!(read.contains("stopped"), "{read}");
         assert!(try_write(&store, poisoned, "later").await.is_err());
-        let troubles = store.troubles();
+        let troubles = store.failed_tablets();
         assert!(
             troubles.len() == 1 && troubles[0].contains("stopped"),
             "{troubles:?}"

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
-use helenus_tablet::trace::Recording;
+use helenus_tablet::trace::TraceRecorder;
 use helenus_tablet::{Store, StoreConfig, StoreWork, WriteBatch};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -40,7 +40,7 @@ async fn scanned(store: &Store, key: &Bytes) -> Option<Bytes> {
 /// What a traced read of a row tells.
 async fn steps(store: &Store, key: &Bytes) -> Vec<String> {
     let mut work = StoreWork::default();
-    let recording = Recording::begin(&mut work);
+    let recording = TraceRecorder::begin(&mut work);
     let tablet = store.tablet(token(key)).unwrap();
     let mut read = std::pin::pin!(tablet.get(key));
     let row = std::future::poll_fn(|context| {

@@ -78,9 +78,9 @@ async fn nothing_is_seen_before_it_is_durable_and_a_slow_store_is_not_waited_for
     write(&store, "row", "a").await;
     assert_eq!(read(&store, "row").await.as_deref(), Some("a"));
 
-    let (gate, waits) = watch::channel(false);
+    let (gate, purge_blocked) = watch::channel(false);
     bucket.rule(move |path| match is_log(path) {
-        true => Fault::Waits(waits.clone()),
+        true => Fault::Waits(purge_blocked.clone()),
         false => Fault::None,
     });
     let began = Instant::now();
@@ -150,8 +150,8 @@ async fn an_outage_is_survived() {
 async fn locks_are_held_until_the_outcome_is_known() {
     let bucket = faulty("locks");
     let store = open("locks").await;
-    let (gate, waits) = watch::channel(false);
-    bucket.rule(move |_| Fault::Waits(waits.clone()));
+    let (gate, purge_blocked) = watch::channel(false);
+    bucket.rule(move |_| Fault::Waits(purge_blocked.clone()));
     let lock = Arc::new(tokio::sync::Mutex::new(()));
     let mut batch = WriteBatch::new();
     batch.merge(token(b"row"), key("row"), Bytes::from_static(b"a"));

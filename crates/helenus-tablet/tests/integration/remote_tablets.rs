@@ -282,13 +282,13 @@ async fn a_tablet_that_was_opened_ahead_is_taken_over_unless_another_has_opened_
     let name = names(1).remove(0);
     here.open_tablet(id, tokens).await.unwrap();
     write(&here, &name, "1").await;
-    assert!(here.open_tablet_ahead(id, tokens).await.is_err(), "it is open");
+    assert!(here.open_standby(id, tokens).await.is_err(), "it is open");
     // So that there is nothing to flush later.
     here.tablets()[0].flush().await.unwrap();
     let manifests = count(&bucket, "prefix/tablets/1/manifest").await;
     here.hand_over_tablet(id).await.unwrap();
     write_nothing(&there, &name).await;
-    there.open_tablet_ahead(id, tokens).await.unwrap();
+    there.open_standby(id, tokens).await.unwrap();
     let after = count(&bucket, "prefix/tablets/1/manifest").await;
     assert_eq!(after, manifests + 1, "its former owner keeps out of its way");
     write_nothing(&there, &name).await;
@@ -299,7 +299,7 @@ async fn a_tablet_that_was_opened_ahead_is_taken_over_unless_another_has_opened_
 
     // Handed over, opened ahead there, but opened by its former owner again, which goes on for a while.
     there.hand_over_tablet(id).await.unwrap();
-    here.open_tablet_ahead(id, tokens).await.unwrap();
+    here.open_standby(id, tokens).await.unwrap();
     there.open_tablet(id, tokens).await.unwrap();
     write(&there, &name, "3").await;
     there.hand_over_tablet(id).await.unwrap();

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use helenus_tablet::{
-    Below, CompactFilter, CompactionContext, Decision, HookError, Hooks, Store, StoreConfig, StoreStats,
-    Verdict, WriteBatch,
+    CompactFilter, CompactionContext, DataModel, DataModelError, Decision, FilterOutcome, OlderOverlap,
+    Store, StoreConfig, StoreStats, WriteBatch,
 };
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -17,8 +17,13 @@ use crate::support::key;
 /// Rows are sets of bytes, which merge by their union: repetition goes unnoticed, a missing byte doesn't.
 struct Union;
 
-impl Hooks for Union {
-    fn merge(&self, _key: &[u8], existing: Option<&Bytes>, operands: &[Bytes]) -> Result<Bytes, HookError> {
+impl DataModel for Union {
+    fn merge(
+        &self,
+        _key: &[u8],
+        existing: Option<&Bytes>,
+        operands: &[Bytes],
+    ) -> Result<Bytes, DataModelError> {
         let all: BTreeSet<u8> = existing.into_iter().chain(operands).flatten().copied().collect();
         Ok(all.into_iter().collect::<Vec<u8>>().into())
     }
@@ -39,12 +44,17 @@ impl Hooks for Union {
 struct KeepAll;
 
 impl CompactFilter for KeepAll {
-    fn entry(&mut self, _key: &[u8], _value: &Bytes, _below: Below) -> Result<Verdict, HookError> {
-        Ok(Verdict {
+    fn entry(
+        &mut self,
+        _key: &[u8],
+        _value: &Bytes,
+        _below: OlderOverlap,
+    ) -> Result<FilterOutcome, DataModelError> {
+        Ok(FilterOutcome {
             decision: Decision::Keep,
-            waits: false,
+            purge_blocked: false,
             is_dead: false,
-            uncovers: false,
+            purged_covering_deletion: false,
         })
     }
 }

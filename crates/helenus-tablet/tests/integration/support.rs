@@ -3,15 +3,20 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use helenus_tablet::{
-    Below, CompactFilter, CompactionContext, Decision, HookError, Hooks, Store, StoreConfig, Verdict,
-    WriteBatch,
+    CompactFilter, CompactionContext, DataModel, DataModelError, Decision, FilterOutcome, OlderOverlap,
+    Store, StoreConfig, WriteBatch,
 };
 
 /// Rows are what was written, one after the other: neither order nor repetition goes unnoticed.
 pub struct Append;
 
-impl Hooks for Append {
-    fn merge(&self, _key: &[u8], existing: Option<&Bytes>, operands: &[Bytes]) -> Result<Bytes, HookError> {
+impl DataModel for Append {
+    fn merge(
+        &self,
+        _key: &[u8],
+        existing: Option<&Bytes>,
+        operands: &[Bytes],
+    ) -> Result<Bytes, DataModelError> {
         let mut all = existing.map_or(Vec::new(), |bytes| bytes.to_vec());
         for operand in operands {
             all.extend_from_slice(operand);
@@ -40,20 +45,25 @@ pub const DEAD: &str = "[dead]";
 struct Sweep;
 
 impl CompactFilter for Sweep {
-    fn entry(&mut self, key: &[u8], value: &Bytes, below: Below) -> Result<Verdict, HookError> {
+    fn entry(
+        &mut self,
+        key: &[u8],
+        value: &Bytes,
+        below: OlderOverlap,
+    ) -> Result<FilterOutcome, DataModelError> {
         let is_tombstone = value.ends_with(DEAD.as_bytes());
-        let decision = if key.starts_with(b"gone") || is_tombstone && below != Below::Something {
+        let decision = if key.starts_with(b"gone") || is_tombstone && below != OlderOverlap::Something {
             Decision::Drop
-        } else if key.starts_with(b"upper") && below == Below::Nothing {
+        } else if key.starts_with(b"upper") && below == OlderOverlap::Nothing {
             Decision::Replace(value.to_ascii_uppercase().into())
         } else {
             Decision::Keep
         };
-        Ok(Verdict {
+        Ok(FilterOutcome {
             decision,
-            waits: is_tombstone && below == Below::Something,
+            purge_blocked: is_tombstone && below == OlderOverlap::Something,
             is_dead: is_tombstone,
-            uncovers: false,
+            purged_covering_deletion: false,
         })
     }
 }

@@ -171,7 +171,7 @@ async fn serve(config: Config, began: Instant) -> anyhow::Result<()> {
             });
             let control = node.as_ref().map(|node| node.control(&engine));
             let store = engine.store().clone();
-            let troubles = Arc::new(move || store.troubles());
+            let troubles = Arc::new(move || store.failed_tablets());
             let started = HttpServer::start(address, prometheus, record, troubles, control).await;
             Some(started.with_context(|| format!("http = \"{address}\": cannot listen there"))?)
         }

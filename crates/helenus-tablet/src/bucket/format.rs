@@ -1,0 +1,82 @@
+//! The object `FORMAT`, which makes a bucket a store.
+
+use object_store::path::Path;
+use object_store::{Error, ObjectStore, ObjectStoreExt, PutMode, PutOptions};
+
+use crate::bucket::check::{explain, patiently};
+use crate::bucket::connection::{Bucket, FORMAT_NAME};
+use crate::bucket::log_store;
+use crate::error::StoreError;
+use crate::metadata::format::Format;
+
+/// Reads the format, or creates a store with `tablet_count` tablets in an empty bucket. Of several concurrent attempts one succeeds. `log`
+/// is the separate location of its log, if any.
+pub(crate) async fn load_or_create(
+    bucket: &Bucket,
+    log: Option<&Bucket>,
+    tablet_count: usize,
+) -> Result<Format, StoreError> {
+    if let Some(format) = load(bucket).await? {
+        return Ok(format);
+    }
+    refuse_remains(bucket).await?;
+    let mut format = Format::new(uuid::Uuid::new_v4(), tablet_count);
+    if let Some(log) = log {
+        log_store::begin(log, format.store_id).await?;
+        format = format.with_log_store(log.url.to_string());
+    }
+    if create(bucket, &format).await? {
+        return Ok(format);
+    }
+    load(bucket).await?.ok_or_else(|| StoreError::Corrupt {
+        file: FORMAT_NAME.into(),
+        detail: "it was there, and is gone".into(),
+    })
+}
+
+/// Makes a store of the bucket; false if it is one.
+pub(crate) async fn create(bucket: &Bucket, format: &Format) -> Result<bool, StoreError> {
+    let options = PutOptions {
+        mode: PutMode::Create,
+        ..PutOptions::default()
+    };
+    let path = Path::from(FORMAT_NAME);
+    let put = bucket.store.put_opts(&path, format.encode().into(), options);
+    match patiently(bucket, put).await? {
+        Ok(_) => Ok(true),
+        Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => Ok(false),
+        Err(error) => Err(explain(bucket, &error)),
+    }
+}
+
+/// The format, if the bucket has one.
+pub(crate) async fn load(bucket: &Bucket) -> Result<Option<Format>, StoreError> {
+    let path = Path::from(FORMAT_NAME);
+    let read = async {
+        match bucket.store.get(&path).await {
+            Ok(found) => found.bytes().await.map(Some),
+            Err(Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    };
+    let found = patiently(bucket, read).await?;
+    match found.map_err(|error| explain(bucket, &error))? {
+        Some(bytes) => Format::decode(&bytes, &format!("{}/{FORMAT_NAME}", bucket.url)).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// Refuses a bucket with tablets but without `FORMAT`: they are remains of a store, which must not be overwritten.
+pub(crate) async fn refuse_remains(bucket: &Bucket) -> Result<(), StoreError> {
+    let folder = Path::from("tablets");
+    let list = bucket.store.list_with_delimiter(Some(&folder));
+    let found = patiently(bucket, list).await?;
+    let found = found.map_err(|error| explain(bucket, &error))?;
+    if found.common_prefixes.is_empty() && found.objects.is_empty() {
+        return Ok(());
+    }
+    Err(StoreError::Corrupt {
+        file: format!("{}/{FORMAT_NAME}", bucket.url),
+        detail: "the object is missing, yet there are tablets below the prefix: delete what is left there, or take another prefix".into(),
+    })
+}

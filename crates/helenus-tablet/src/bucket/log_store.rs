@@ -1,0 +1,137 @@
+//! A log that lies apart from the data of its store: in another bucket, which may be faster and more expensive, or in a folder that all
+//! nodes share.
+//!
+//! A store has a separate log from its creation or never, and `FORMAT` records it: opened without it, the store would lack the acknowledged
+//! writes that are not flushed. The object `<store id>/LOG`, written before `FORMAT`, identifies the log: a folder of the same name on
+//! another machine is empty, and another bucket has the object of another store.
+
+use std::sync::Arc;
+
+use object_store::path::Path;
+use object_store::prefix::PrefixStore;
+use object_store::{Error, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload};
+use uuid::Uuid;
+
+use crate::bucket::check;
+use crate::bucket::check::{explain, patiently};
+use crate::bucket::connection::Bucket;
+use crate::bucket::store_identity::BindTarget;
+use crate::config::{StoreConfig, StoreUrl};
+use crate::error::StoreError;
+use crate::metadata::format::Format;
+
+const NAME: &str = "LOG";
+
+/// The log store that is configured; nothing is sent yet.
+pub(crate) fn connect(bucket: &Bucket, config: &StoreConfig) -> Result<Option<Bucket>, StoreError> {
+    let requests = bucket.requests.clone();
+    let endpoint = config.log_store_endpoint.as_deref();
+    match &config.log_store {
+        None => Ok(None),
+        Some(StoreUrl::File(path)) => Bucket::folder(path, config.fsync, requests).map(Some),
+        Some(StoreUrl::Remote(url)) => Bucket::connect_as("log_store", url, endpoint, requests).map(Some),
+    }
+}
+
+fn mark(store_id: Uuid) -> Path {
+    Path::from(format!("{store_id}/{NAME}"))
+}
+
+/// Makes it the log of a store that is being made.
+pub(crate) async fn begin(log: &Bucket, store_id: Uuid) -> Result<(), StoreError> {
+    let options = PutOptions {
+        mode: PutMode::Create,
+        ..PutOptions::default()
+    };
+    let path = mark(store_id);
+    let put = log.store.put_opts(
+        &path,
+        PutPayload::from_static(b"The log of a Helenus store.\n"),
+        options,
+    );
+    let put = patiently(log, put).await?;
+    put.map(|_| ()).map_err(|error| explain(log, &error))
+}
+
+/// The location at which a log records the identity of its store.
+pub(crate) fn bind_target(log: &Bucket, store_id: Uuid) -> BindTarget<'_> {
+    BindTarget {
+        bucket: log,
+        folder: Path::from(store_id.to_string()),
+        anchor: mark(store_id),
+    }
+}
+
+/// The log of the store of that identity, if it lies apart.
+///
+/// # Errors
+/// It lies elsewhere than configured, or is another store's.
+pub(crate) async fn of_store(
+    bucket: &Bucket,
+    log: Option<Bucket>,
+    format: &Format,
+    identity: Uuid,
+) -> Result<Option<Arc<dyn ObjectStore>>, StoreError> {
+    let Some(log) = configured(bucket, log, format).await? else {
+        return Ok(None);
+    };
+    let owner = bind_target(&log, format.store_id).identity(identity).await?;
+    if owner != identity {
+        return Err(StoreError::InvalidConfig(format!(
+            "log_store = \"{}\": the log there belongs to store {owner}, and {} is store {identity}, which was made of a copy of it: copy \
+             the log as well, and run:  helenus adopt --store {} --log-store URL",
+            log.url, bucket.url, bucket.url
+        )));
+    }
+    let folder = format.store_id.to_string();
+    Ok(Some(Arc::new(PrefixStore::new(log.store, folder))))
+}
+
+/// Refuses a log that its store writes to, for it to be a copy's: it is where it was made.
+pub(crate) async fn refuse_in_use(log: &Bucket, store_id: Uuid) -> Result<(), StoreError> {
+    let found = bind_target(log, store_id).find().await?;
+    match (found.recorded, found.copied) {
+        (Some(recorded), None) => Err(StoreError::InvalidConfig(format!(
+            "log_store = \"{}\": this is the log of store {}, not a copy of it: copy the log as well, and name the copy",
+            log.url, recorded.identity
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// The place of the store's log, if it lies apart.
+///
+/// # Errors
+/// It lies elsewhere than configured.
+pub(crate) async fn configured(
+    bucket: &Bucket,
+    log: Option<Bucket>,
+    format: &Format,
+) -> Result<Option<Bucket>, StoreError> {
+    let refuse = |why: String| Err(StoreError::InvalidConfig(why));
+    let store = &bucket.url;
+    let (log, there) = match (log, &format.log_store) {
+        (None, None) => return Ok(None),
+        (Some(log), Some(there)) => (log, there),
+        (None, Some(there)) => {
+            return refuse(format!(
+                "store = \"{store}\": its log lies in {there}, without which acknowledged writes would be missing: start with --log-store {there}"
+            ));
+        }
+        (Some(log), None) => {
+            return refuse(format!(
+                "log_store = \"{}\": the log of {store} lies beside its data since it was made; a log store is chosen for a new store",
+                log.url
+            ));
+        }
+    };
+    check::check(&log).await?;
+    match patiently(&log, log.store.head(&mark(format.store_id))).await? {
+        Ok(_) => Ok(Some(log)),
+        Err(Error::NotFound { .. }) => refuse(format!(
+            "log_store = \"{}\": the log of {store} is not there; it was made with --log-store {there}, which all nodes must reach",
+            log.url
+        )),
+        Err(error) => Err(explain(&log, &error)),
+    }
+}

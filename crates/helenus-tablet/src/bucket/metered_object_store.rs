@@ -1,0 +1,235 @@
+//! An object store that counts its requests and bytes, since requests cost money and bytes time.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use object_store::path::Path;
+use object_store::{
+    CopyOptions, Error, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
+    PutMultipartOptions, PutOptions, PutPayload, PutResult, RenameOptions, Result, UploadPart,
+};
+
+use crate::disk::checksummed_objects::ManifestChecksums;
+
+/// Requests and bytes since the store was opened. Retries within the client count once.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct BucketStats {
+    pub gets: u64,
+    /// Parts of large objects too.
+    pub puts: u64,
+    /// However many pages each has.
+    pub lists: u64,
+    pub deletes: u64,
+    pub read_bytes: u64,
+    pub written_bytes: u64,
+}
+
+/// Counters of one bucket, or of two that belong together.
+#[derive(Debug, Default)]
+pub(crate) struct Requests {
+    gets: AtomicU64,
+    puts: AtomicU64,
+    lists: AtomicU64,
+    deletes: AtomicU64,
+    read_bytes: AtomicU64,
+    written_bytes: AtomicU64,
+}
+
+impl Requests {
+    pub fn read(&self) -> BucketStats {
+        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        BucketStats {
+            gets: get(&self.gets),
+            puts: get(&self.puts),
+            lists: get(&self.lists),
+            deletes: get(&self.deletes),
+            read_bytes: get(&self.read_bytes),
+            written_bytes: get(&self.written_bytes),
+        }
+    }
+
+    fn got(&self, bytes: u64) {
+        self.gets.fetch_add(1, Ordering::Relaxed);
+        self.read_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    fn put(&self, bytes: usize) {
+        self.puts.fetch_add(1, Ordering::Relaxed);
+        self.written_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    fn listed(&self) {
+        self.lists.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Logs a request (`log = "helenus_tablet::remote::counted=trace"`). A listing is logged when it begins.
+fn trace(kind: &str, location: &Path, began: Instant, error: Option<&Error>) {
+    let took_us = began.elapsed().as_micros();
+    let failed = error.is_some();
+    tracing::trace!(target: "helenus_tablet::remote::counted", kind, %location, took_us, failed, "request");
+}
+
+/// A bucket whose requests are counted, and whose documents are sealed.
+#[derive(Debug)]
+pub(crate) struct MeteredObjectStore {
+    inner: Arc<dyn ObjectStore>,
+    /// The same bucket, by a client that tries each request once.
+    once: Arc<dyn ObjectStore>,
+    requests: Arc<Requests>,
+    checksums: Arc<ManifestChecksums>,
+}
+
+impl MeteredObjectStore {
+    pub fn new(
+        inner: Arc<dyn ObjectStore>,
+        once: Arc<dyn ObjectStore>,
+        requests: Arc<Requests>,
+        checksums: Arc<ManifestChecksums>,
+    ) -> MeteredObjectStore {
+        MeteredObjectStore {
+            inner,
+            once,
+            requests,
+            checksums,
+        }
+    }
+}
+
+/// True for objects of a tablet's log: `…/wal/<number>.sst`. Whoever puts one must know of every attempt, since a refused one may follow one that
+/// has taken effect.
+fn is_log(location: &Path) -> bool {
+    let above = location.parts_count().saturating_sub(2);
+    location
+        .parts()
+        .nth(above)
+        .is_some_and(|folder| folder.as_ref() == "wal")
+}
+
+impl fmt::Display for MeteredObjectStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.inner)
+    }
+}
+
+#[async_trait]
+impl ObjectStore for MeteredObjectStore {
+    async fn put_opts(&self, location: &Path, payload: PutPayload, opts: PutOptions) -> Result<PutResult> {
+        let payload = ManifestChecksums::seal(location, payload);
+        self.requests.put(payload.content_length());
+        let began = Instant::now();
+        let client = if is_log(location) { &self.once } else { &self.inner };
+        let result = client.put_opts(location, payload, opts).await;
+        trace("PUT", location, began, result.as_ref().err());
+        result
+    }
+
+    async fn put_multipart_opts(
+        &self,
+        location: &Path,
+        opts: PutMultipartOptions,
+    ) -> Result<Box<dyn MultipartUpload>> {
+        let upload = self.inner.put_multipart_opts(location, opts).await?;
+        self.requests.put(0);
+        Ok(Box::new(MeteredUpload {
+            inner: upload,
+            requests: self.requests.clone(),
+        }))
+    }
+
+    async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
+        let head = options.head;
+        let is_sealed = ManifestChecksums::applies_to(location, &options);
+        let began = Instant::now();
+        let result = self.inner.get_opts(location, options).await;
+        let kind = if head { "HEAD" } else { "GET" };
+        trace(kind, location, began, result.as_ref().err());
+        let bytes = match &result {
+            // Bytes that the reader leaves unread are counted too.
+            Ok(got) if !head => got.range.end.saturating_sub(got.range.start),
+            _ => 0,
+        };
+        self.requests.got(bytes);
+        match is_sealed {
+            true => self.checksums.verify(result?).await,
+            false => result,
+        }
+    }
+
+    async fn get_ranges(&self, location: &Path, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        let result = self.inner.get_ranges(location, ranges).await;
+        let parts = result.as_deref().unwrap_or_default();
+        self.requests
+            .got(parts.iter().map(|part| part.len() as u64).sum());
+        result
+    }
+
+    fn delete_stream(&self, locations: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
+        let requests = self.requests.clone();
+        let counted = locations.inspect(move |_| {
+            requests.deletes.fetch_add(1, Ordering::Relaxed);
+        });
+        self.inner.delete_stream(counted.boxed())
+    }
+
+    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
+        self.requests.listed();
+        trace("LIST", prefix.unwrap_or(&Path::default()), Instant::now(), None);
+        self.inner.list(prefix)
+    }
+
+    fn list_with_offset(
+        &self,
+        prefix: Option<&Path>,
+        offset: &Path,
+    ) -> BoxStream<'static, Result<ObjectMeta>> {
+        self.requests.listed();
+        trace("LIST", offset, Instant::now(), None);
+        self.inner.list_with_offset(prefix, offset)
+    }
+
+    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
+        self.requests.listed();
+        self.inner.list_with_delimiter(prefix).await
+    }
+
+    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
+        self.requests.put(0);
+        self.inner.copy_opts(from, to, options).await
+    }
+
+    async fn rename_opts(&self, from: &Path, to: &Path, options: RenameOptions) -> Result<()> {
+        self.requests.put(0);
+        self.inner.rename_opts(from, to, options).await
+    }
+}
+
+#[derive(Debug)]
+struct MeteredUpload {
+    inner: Box<dyn MultipartUpload>,
+    requests: Arc<Requests>,
+}
+
+#[async_trait]
+impl MultipartUpload for MeteredUpload {
+    fn put_part(&mut self, data: PutPayload) -> UploadPart {
+        self.requests.put(data.content_length());
+        self.inner.put_part(data)
+    }
+
+    async fn complete(&mut self) -> Result<PutResult> {
+        self.requests.put(0);
+        self.inner.complete().await
+    }
+
+    async fn abort(&mut self) -> Result<()> {
+        self.inner.abort().await
+    }
+}

@@ -1,0 +1,269 @@
+//! The identity of a store in a bucket and its recorded location, by which a copy of its objects is detected.
+//!
+//! The object `PLACE` holds the store's *identity*, a random id, and its location: the bucket, the prefix, and the time at which the object
+//! that makes it a store was written, which the object store sets by its own clock and which no copy shares. The endpoint is not recorded:
+//! one store has several (a proxy, a name and its address).
+//! A copy holds the same `PLACE` at another location. No node opens it until `helenus adopt` has given it an identity of its own
+//! ([`super::restore_copy`]). A store that was written before `PLACE` was introduced gets one when it is opened.
+
+use chrono::{DateTime, Utc};
+use object_store::path::Path;
+use object_store::{Error, ObjectStoreExt, PutMode, PutOptions};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::bucket::check::{explain, patiently};
+use crate::bucket::connection::{Bucket, FORMAT_NAME};
+use crate::error::StoreError;
+
+const NAME: &str = "PLACE";
+/// The newest format of the object that this code reads.
+const FORMAT: u64 = 1;
+
+/// The object.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct StoreIdentity {
+    format: u64,
+    pub identity: Uuid,
+    #[serde(flatten)]
+    location: StoreLocation,
+}
+
+/// Where the objects of a store lie.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct StoreLocation {
+    /// Empty where a folder holds the log: nodes may have it at different paths.
+    bucket: String,
+    prefix: String,
+    /// When the object that makes it a store was written, by the object store's clock.
+    made_s: i64,
+}
+
+impl StoreLocation {
+    /// A description of the difference from the recorded location; `None` if the objects lie where they were created.
+    fn moved_from(&self, recorded: &StoreLocation, anchor: &str) -> Option<String> {
+        if (&self.bucket, &self.prefix) != (&recorded.bucket, &recorded.prefix) {
+            return Some(format!(
+                "it belongs to bucket \"{}\", prefix \"{}\"",
+                recorded.bucket, recorded.prefix
+            ));
+        }
+        let time = |seconds| {
+            let time = DateTime::<Utc>::from_timestamp(seconds, 0);
+            time.map_or_else(|| "some other time".to_owned(), |time| time.to_rfc3339())
+        };
+        (self.made_s != recorded.made_s).then(|| {
+            format!(
+                "its object {anchor} was written at {}, that of the store at {}: it was copied there, or restored",
+                time(self.made_s),
+                time(recorded.made_s)
+            )
+        })
+    }
+}
+
+/// The location of a store or of a log in an object store, with the object that makes it one.
+pub(crate) struct BindTarget<'a> {
+    pub bucket: &'a Bucket,
+    /// Below which `PLACE` lies.
+    pub folder: Path,
+    pub anchor: Path,
+}
+
+/// The recorded identity and the actual location of a store or log.
+pub(crate) struct IdentityCheck {
+    pub recorded: Option<StoreIdentity>,
+    location: StoreLocation,
+    /// Why it is a copy, if it is one.
+    pub copied: Option<String>,
+}
+
+impl<'a> BindTarget<'a> {
+    /// A store.
+    pub fn store(bucket: &'a Bucket) -> BindTarget<'a> {
+        BindTarget {
+            bucket,
+            folder: Path::default(),
+            anchor: Path::from(FORMAT_NAME),
+        }
+    }
+
+    fn path(&self) -> Path {
+        self.folder.clone().join(NAME)
+    }
+
+    /// The identity recorded here; `proposed` is recorded if there is none.
+    ///
+    /// # Errors
+    /// The recorded identity belongs to another location.
+    pub async fn identity(&self, proposed: Uuid) -> Result<Uuid, StoreError> {
+        let mut found = self.find().await?;
+        if found.recorded.is_none() {
+            if self.write(&found, proposed, PutMode::Create).await? {
+                return Ok(proposed);
+            }
+            // Another node was faster.
+            found = self.find().await?;
+        }
+        match (found.recorded, found.copied) {
+            (Some(recorded), None) => Ok(recorded.identity),
+            (Some(recorded), Some(why)) => Err(self.refuse(&recorded, &why)),
+            (None, _) => Err(StoreError::Corrupt {
+                file: format!("{}/{}", self.bucket.url, self.path()),
+                detail: "it was there, and is gone".into(),
+            }),
+        }
+    }
+
+    pub async fn find(&self) -> Result<IdentityCheck, StoreError> {
+        let bucket = self.bucket;
+        let (anchor, path) = (&self.anchor, &self.path());
+        let read = async {
+            let recorded = match bucket.store.get(path).await {
+                Ok(found) => Some(found.bytes().await?),
+                Err(Error::NotFound { .. }) => None,
+                Err(error) => return Err(error),
+            };
+            Ok((recorded, bucket.store.head(anchor).await?))
+        };
+        let found = patiently(bucket, read).await?;
+        let (recorded, anchor) = found.map_err(|error| explain(bucket, &error))?;
+        let recorded = recorded.map(|bytes| self.decode(&bytes)).transpose()?;
+        let (name, prefix) = location_of(bucket);
+        let location = StoreLocation {
+            bucket: name,
+            prefix,
+            made_s: anchor.last_modified.timestamp(),
+        };
+        let copied = recorded
+            .as_ref()
+            .and_then(|recorded| location.moved_from(&recorded.location, self.anchor.as_ref()));
+        Ok(IdentityCheck {
+            recorded,
+            location,
+            copied,
+        })
+    }
+
+    /// Records an identity with the actual location; false if another process did so first.
+    pub async fn write(
+        &self,
+        found: &IdentityCheck,
+        identity: Uuid,
+        mode: PutMode,
+    ) -> Result<bool, StoreError> {
+        let recorded = StoreIdentity {
+            format: FORMAT,
+            identity,
+            location: found.location.clone(),
+        };
+        let mut bytes = serde_json::to_vec_pretty(&recorded).unwrap_or_default();
+        bytes.push(b'\n');
+        let options = PutOptions {
+            mode,
+            ..PutOptions::default()
+        };
+        let path = self.path();
+        let put = self.bucket.store.put_opts(&path, bytes.into(), options);
+        match patiently(self.bucket, put).await? {
+            Ok(_) => Ok(true),
+            Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => Ok(false),
+            Err(error) => Err(explain(self.bucket, &error)),
+        }
+    }
+
+    fn decode(&self, bytes: &[u8]) -> Result<StoreIdentity, StoreError> {
+        let recorded: StoreIdentity = serde_json::from_slice(bytes).map_err(|error| StoreError::Corrupt {
+            file: format!("{}/{}", self.bucket.url, self.path()),
+            detail: error.to_string(),
+        })?;
+        match recorded.format > FORMAT {
+            true => Err(StoreError::NewerFormat {
+                found: recorded.format,
+                supported: FORMAT,
+            }),
+            false => Ok(recorded),
+        }
+    }
+
+    fn refuse(&self, recorded: &StoreIdentity, why: &str) -> StoreError {
+        let Bucket { url, setting, .. } = self.bucket;
+        StoreError::InvalidConfig(format!(
+            "{setting} = \"{url}\": this is a copy of store {}: {why}. No copy is opened as the store that it was made of; make it a store \
+             of its own, with no node running on it:  helenus adopt --store {}",
+            recorded.identity,
+            match *setting {
+                "store" => url.as_str(),
+                _ => "URL --log-store URL",
+            }
+        ))
+    }
+}
+
+/// The bucket's name and the prefix in it, however its URL is spelled.
+fn location_of(bucket: &Bucket) -> (String, String) {
+    let url = &bucket.url;
+    if url.scheme() == "file" {
+        return Default::default();
+    }
+    // Of abfss://container@account.dfs… the container.
+    let name = match url.username() {
+        "" => url.host_str().unwrap_or_default(),
+        container => container,
+    };
+    let parts: Vec<&str> = url.path().split('/').filter(|part| !part.is_empty()).collect();
+    let prefix = Path::from_url_path(parts.join("/")).unwrap_or_default();
+    (name.to_owned(), prefix.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    fn location(text: &str) -> (String, String) {
+        let url = url::Url::parse(text).unwrap();
+        let store = Arc::new(object_store::memory::InMemory::new());
+        location_of(&Bucket {
+            url,
+            setting: "store",
+            store,
+            requests: Arc::default(),
+            checksums: Arc::default(),
+        })
+    }
+
+    #[test]
+    fn a_place_is_one_however_its_url_is_spelled() {
+        let same = ["s3://b/a/c", "s3://b/a/c/", "s3a://b/a/c", "s3://b//a/c"];
+        for url in same {
+            assert_eq!(location(url), ("b".to_owned(), "a/c".to_owned()), "{url}");
+        }
+        assert_eq!(location("gs://b"), ("b".to_owned(), String::new()));
+        assert_eq!(
+            location("abfss://box@account.dfs.core.windows.net/p"),
+            ("box".to_owned(), "p".to_owned())
+        );
+    }
+
+    #[test]
+    fn a_copy_lies_elsewhere_or_is_younger() {
+        let location = |bucket: &str, made_s| StoreLocation {
+            bucket: bucket.into(),
+            prefix: "p".into(),
+            made_s,
+        };
+        let store = location("b", 1_000_000_000);
+        assert_eq!(store.moved_from(&store, "FORMAT"), None);
+        let elsewhere = location("copy", 1_000_000_000)
+            .moved_from(&store, "FORMAT")
+            .unwrap();
+        assert!(elsewhere.contains("bucket \"b\", prefix \"p\""), "{elsewhere}");
+        let restored = location("b", 1_000_000_060).moved_from(&store, "FORMAT").unwrap();
+        assert!(
+            restored.contains("2001-09-09T01:47:40") && restored.contains("2001-09-09T01:46:40"),
+            "{restored}"
+        );
+    }
+}

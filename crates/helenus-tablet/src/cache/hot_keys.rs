@@ -1,0 +1,33 @@
+//! A frequency sketch of written keys.
+
+/// Finds keys that are written again and again, in little memory: a counter a slot, for the key that hits it most.
+pub(crate) struct HotKeySketch(Box<[(u8, u8)]>);
+
+impl HotKeySketch {
+    const SLOTS: usize = 1 << 15;
+    const THRESHOLD: u8 = 32;
+
+    pub fn new() -> Self {
+        HotKeySketch(vec![(0, 0); Self::SLOTS].into_boxed_slice())
+    }
+
+    /// Counts a write; true each time that a key has come `THRESHOLD` times more often than its neighbours.
+    pub fn count(&mut self, hash: u64) -> bool {
+        let tag = (hash >> 56) as u8;
+        let Some((owner, count)) = self.0.get_mut((hash >> 16) as usize % Self::SLOTS) else {
+            return false;
+        };
+        if *owner == tag {
+            *count += 1;
+            if *count >= Self::THRESHOLD {
+                *count = 0;
+                return true;
+            }
+        } else if *count > 1 {
+            *count -= 1;
+        } else {
+            (*owner, *count) = (tag, 1);
+        }
+        false
+    }
+}

@@ -1,0 +1,6 @@
+//! Merged rows in memory, by key and by partition, and the generations that invalidate them.
+
+pub(crate) mod generations;
+pub(crate) mod hot_keys;
+pub(crate) mod partition_cache;
+pub(crate) mod row_cache;

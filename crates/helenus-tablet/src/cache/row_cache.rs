@@ -1,0 +1,414 @@
+//! Merged rows by key, updated by writes: a row that is read or written repeatedly costs no walk of the LSM tree.
+//!
+//! One writer (the log thread, as it stages a group) and any number of readers use it. The writer folds each operation into the row if it
+//! is cached. A read that began before the write does not fill the cache, since its row may be older.
+//!
+//! A cached row is the stored row, including cells that a deletion in the partition's header covers. It is valid only in the [`Generation`]
+//! of its partition in which it was read.
+//!
+//! Eviction is SIEVE: a hit marks the row; a hand that walks from old to new rows evicts the first unmarked one. One pass over a large
+//! range does not displace the rows that are read repeatedly.
+
+use std::hash::BuildHasher;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use hashbrown::{DefaultHashBuilder, HashTable};
+use parking_lot::Mutex;
+
+use crate::cache::generations::Generation;
+
+const SHARDS: usize = 64;
+/// Keys of a shard share this many versions; a version keeps fills out that began before one of its keys was written.
+const VERSIONS: usize = 128;
+/// Bytes of an entry besides its key and value.
+const ENTRY_OVERHEAD: usize = 128;
+const NIL: u32 = u32::MAX;
+/// A row is written whole when it is at most this much larger than the operation…
+const WHOLE_FACTOR: usize = 4;
+const WHOLE_SLACK: usize = 256;
+/// …or when this many operations lie above its last whole value in the tree.
+const OPERANDS_MAX: u32 = 32;
+
+/// Counters and size of the row cache.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RowCacheStats {
+    pub hits: u64,
+    pub misses: u64,
+    pub rows: u64,
+    pub bytes: u64,
+    pub capacity_bytes: u64,
+}
+
+/// The answer to a reader.
+pub(crate) enum Lookup {
+    /// The merged row; `None` is known to be absent.
+    Hit(Option<Bytes>),
+    /// The row has to be read; the token permits to cache the result.
+    Miss(FillToken),
+}
+
+/// Permission to cache a row after a miss; void if the key has been written since.
+pub(crate) struct FillToken {
+    hash: u64,
+    version: u32,
+    generation: Generation,
+}
+
+/// The effect of an operation on the cached row.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum UpdateOutcome {
+    /// The row is not cached.
+    Unknown,
+    /// It was folded into the cached row, which is much larger than the operation.
+    Cached,
+    /// The cached row, the operation in it, that should be written whole.
+    Whole(Bytes),
+}
+
+/// A row found by [`RowCache::peek`].
+pub(crate) struct CachedRow {
+    pub value: Option<Bytes>,
+    operands: u32,
+}
+
+impl CachedRow {
+    /// Whether the row should be written whole once an operation of that length has made it `value`.
+    pub fn is_whole(&self, value: &Bytes, operand_len: usize) -> bool {
+        is_whole(value, operand_len, self.operands + 1)
+    }
+}
+
+/// Whether a row should be written whole after an operation, the so-many-th since it last was.
+fn is_whole(value: &Bytes, operand_len: usize, operands: u32) -> bool {
+    value.len() <= WHOLE_FACTOR * operand_len + WHOLE_SLACK || operands > OPERANDS_MAX
+}
+
+struct Slot {
+    key: Bytes,
+    value: Option<Bytes>,
+    hash: u64,
+    /// The partition's generation when the row was read.
+    generation: Generation,
+    operands: u32,
+    visited: bool,
+    newer: u32,
+    older: u32,
+}
+
+impl Slot {
+    fn bytes(&self) -> usize {
+        ENTRY_OVERHEAD + self.key.len() + self.value.as_ref().map_or(0, Bytes::len)
+    }
+}
+
+struct Shard {
+    table: HashTable<u32>,
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    newest: u32,
+    oldest: u32,
+    hand: u32,
+    bytes: usize,
+    capacity: usize,
+    versions: [u32; VERSIONS],
+}
+
+pub(crate) struct RowCache {
+    shards: Box<[Mutex<Shard>]>,
+    hasher: DefaultHashBuilder,
+    capacity: u64,
+    hits: AtomicU64,
+    misses: AtomicU64,
+}
+
+impl RowCache {
+    pub fn new(capacity: u64) -> Self {
+        let shards = (0..SHARDS)
+            .map(|_| Mutex::new(Shard::new(capacity as usize / SHARDS)))
+            .collect();
+        RowCache {
+            shards,
+            hasher: DefaultHashBuilder::default(),
+            capacity,
+            hits: AtomicU64::new(0),
+            misses: AtomicU64::new(0),
+        }
+    }
+
+    pub fn hash(&self, key: &[u8]) -> u64 {
+        self.hasher.hash_one(key)
+    }
+
+    fn shard(&self, hash: u64) -> &Mutex<Shard> {
+        // The table uses the low and the top seven bits; the shard is chosen by others.
+        &self.shards[(hash >> 32) as usize % SHARDS]
+    }
+
+    /// Looks a row up; `generation` is the current one of its partition.
+    pub fn lookup(&self, key: &[u8], generation: Generation) -> Lookup {
+        let hash = self.hash(key);
+        let mut shard = self.shard(hash).lock();
+        if let Some(index) = shard.find_current(generation, hash, key) {
+            let slot = &mut shard.slots[index as usize];
+            slot.visited = true;
+            let value = slot.value.clone();
+            drop(shard);
+            self.hits.fetch_add(1, Ordering::Relaxed);
+            return Lookup::Hit(value);
+        }
+        let version = *shard.version(hash);
+        drop(shard);
+        self.misses.fetch_add(1, Ordering::Relaxed);
+        Lookup::Miss(FillToken {
+            hash,
+            version,
+            generation,
+        })
+    }
+
+    /// Caches the row read after a miss, unless the key may have been written since. `generation` is the partition's current one.
+    pub fn fill(&self, token: &FillToken, key: &[u8], value: Option<&Bytes>, generation: Generation) {
+        if generation == Generation::Closed || generation != token.generation {
+            return;
+        }
+        let mut shard = self.shard(token.hash).lock();
+        if *shard.version(token.hash) == token.version {
+            shard.insert(token.hash, key, value, generation);
+        }
+    }
+
+    /// Folds an operation into the row, if it is cached. `merge` gives the row with the operation in it, or nothing if that fails:
+    /// then the row is cached no more.
+    pub fn fold(
+        &self,
+        hash: u64,
+        key: &[u8],
+        operand: &Bytes,
+        generation: Generation,
+        merge: impl FnOnce(&Bytes) -> Option<Bytes>,
+    ) -> UpdateOutcome {
+        let mut shard = self.shard(hash).lock();
+        shard.pass(hash);
+        let Some(index) = shard.find_current(generation, hash, key) else {
+            return UpdateOutcome::Unknown;
+        };
+        let slot = &mut shard.slots[index as usize];
+        slot.visited = true;
+        let merged = match &slot.value {
+            None => Some(operand.clone()),
+            Some(value) => merge(value),
+        };
+        let Some(value) = merged else {
+            shard.remove(index);
+            return UpdateOutcome::Unknown;
+        };
+        let operands = slot.operands + 1;
+        if is_whole(&value, operand.len(), operands) {
+            shard.replace(index, value.clone(), 0);
+            UpdateOutcome::Whole(value)
+        } else {
+            shard.replace(index, value, operands);
+            UpdateOutcome::Cached
+        }
+    }
+
+    /// Removes a row that was written and voids the tokens of earlier reads; a key known to be absent stays.
+    pub fn forget(&self, key: &[u8]) {
+        let hash = self.hash(key);
+        let mut shard = self.shard(hash).lock();
+        shard.pass(hash);
+        let found = shard.find(hash, key);
+        if let Some(index) = found.filter(|&index| shard.slots[index as usize].value.is_some()) {
+            shard.remove(index);
+        }
+    }
+
+    /// Forgets a row that is written late: a tombstone in it may be one that the files no longer have.
+    pub fn remove(&self, hash: u64, key: &[u8]) {
+        let mut shard = self.shard(hash).lock();
+        shard.pass(hash);
+        if let Some(index) = shard.find(hash, key) {
+            shard.remove(index);
+        }
+    }
+
+    /// Removes all rows and voids all tokens.
+    pub fn clear(&self) {
+        for shard in &self.shards {
+            let mut shard = shard.lock();
+            let versions = shard.versions.map(|version| version.wrapping_add(1));
+            *shard = Shard {
+                versions,
+                ..Shard::new(shard.capacity)
+            };
+        }
+    }
+
+    /// The row as it is cached (`None` in it: known to be absent), for a writer that has yet to make the write durable.
+    pub fn peek(&self, hash: u64, key: &[u8], generation: Generation) -> Option<CachedRow> {
+        let mut shard = self.shard(hash).lock();
+        let index = shard.find_current(generation, hash, key)?;
+        let slot = shard.slots.get(index as usize)?;
+        Some(CachedRow {
+            value: slot.value.clone(),
+            operands: slot.operands,
+        })
+    }
+
+    pub fn stats(&self) -> RowCacheStats {
+        let mut stats = RowCacheStats {
+            hits: self.hits.load(Ordering::Relaxed),
+            misses: self.misses.load(Ordering::Relaxed),
+            capacity_bytes: self.capacity,
+            ..RowCacheStats::default()
+        };
+        for shard in &self.shards {
+            let shard = shard.lock();
+            stats.rows += shard.table.len() as u64;
+            stats.bytes += shard.bytes as u64;
+        }
+        stats
+    }
+}
+
+impl Shard {
+    fn new(capacity: usize) -> Self {
+        Shard {
+            table: HashTable::new(),
+            slots: Vec::new(),
+            free: Vec::new(),
+            newest: NIL,
+            oldest: NIL,
+            hand: NIL,
+            bytes: 0,
+            capacity,
+            versions: [0; VERSIONS],
+        }
+    }
+
+    /// Counts the writes of some keys.
+    fn version(&mut self, hash: u64) -> &mut u32 {
+        &mut self.versions[(hash >> 40) as usize % VERSIONS]
+    }
+
+    /// Keeps out the fills that began before.
+    fn pass(&mut self, hash: u64) {
+        let version = self.version(hash);
+        *version = version.wrapping_add(1);
+    }
+
+    /// The row, if it is of its partition's current generation; removes it otherwise.
+    fn find_current(&mut self, generation: Generation, hash: u64, key: &[u8]) -> Option<u32> {
+        let index = self.find(hash, key)?;
+        if generation == Generation::Closed || self.slots[index as usize].generation != generation {
+            self.remove(index);
+            return None;
+        }
+        Some(index)
+    }
+
+    fn find(&self, hash: u64, key: &[u8]) -> Option<u32> {
+        self.table
+            .find(hash, |&index| self.slots[index as usize].key == key)
+            .copied()
+    }
+
+    fn insert(&mut self, hash: u64, key: &[u8], value: Option<&Bytes>, generation: Generation) {
+        if let Some(index) = self.find(hash, key) {
+            self.remove(index);
+        }
+        // Copied, since the tree returns slices of whole blocks.
+        let slot = Slot {
+            key: Bytes::copy_from_slice(key),
+            value: value.map(|value| Bytes::copy_from_slice(value)),
+            hash,
+            generation,
+            operands: 0,
+            visited: false,
+            newer: NIL,
+            older: self.newest,
+        };
+        let bytes = slot.bytes();
+        if bytes > self.capacity / 8 {
+            return;
+        }
+        self.bytes += bytes;
+        let index = match self.free.pop() {
+            Some(index) => {
+                self.slots[index as usize] = slot;
+                index
+            }
+            None => {
+                self.slots.push(slot);
+                (self.slots.len() - 1) as u32
+            }
+        };
+        match self.newest {
+            NIL => self.oldest = index,
+            newest => self.slots[newest as usize].newer = index,
+        }
+        self.newest = index;
+        let slots = &self.slots;
+        self.table
+            .insert_unique(hash, index, |&other| slots[other as usize].hash);
+        self.evict();
+    }
+
+    fn replace(&mut self, index: u32, value: Bytes, operands: u32) {
+        let slot = &mut self.slots[index as usize];
+        self.bytes -= slot.bytes();
+        slot.value = Some(value);
+        slot.operands = operands;
+        let bytes = slot.bytes();
+        self.bytes += bytes;
+        if bytes > self.capacity / 8 {
+            self.remove(index);
+        } else {
+            self.evict();
+        }
+    }
+
+    fn remove(&mut self, index: u32) {
+        let slot = &mut self.slots[index as usize];
+        self.bytes -= slot.bytes();
+        let (newer, older, hash) = (slot.newer, slot.older, slot.hash);
+        slot.key = Bytes::new();
+        slot.value = None;
+        match newer {
+            NIL => self.newest = older,
+            newer => self.slots[newer as usize].older = older,
+        }
+        match older {
+            NIL => self.oldest = newer,
+            older => self.slots[older as usize].newer = newer,
+        }
+        if self.hand == index {
+            self.hand = newer;
+        }
+        if let Ok(entry) = self.table.find_entry(hash, |&other| other == index) {
+            entry.remove();
+        }
+        self.free.push(index);
+    }
+
+    fn evict(&mut self) {
+        while self.bytes > self.capacity {
+            let mut at = if self.hand == NIL { self.oldest } else { self.hand };
+            if at == NIL {
+                return;
+            }
+            while self.slots[at as usize].visited {
+                self.slots[at as usize].visited = false;
+                let newer = self.slots[at as usize].newer;
+                at = if newer == NIL { self.oldest } else { newer };
+            }
+            self.hand = at;
+            self.remove(at);
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "row_cache_tests.rs"]
+mod tests;

@@ -1,0 +1,369 @@
+//! The state of a tablet's compactions, shared by readers, scheduler, filter and compactor.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use hashbrown::hash_map::Entry as Slot;
+use hashbrown::{HashMap, HashSet};
+use parking_lot::Mutex;
+use slatedb::compactor::{CompactionSpec, CompactorStateView, SourceId};
+use slatedb::manifest::{SortedRun, SsTableId};
+use tokio::sync::{Notify, RwLock, watch};
+
+use super::write_times::WriteTimes;
+use crate::cache::generations::{CacheGenerations, Slot as CacheSlot};
+
+/// Counts of one compaction's output, added to by each of its parts.
+#[derive(Debug, Default)]
+pub(crate) struct OutputStats {
+    pub rows: AtomicU64,
+    /// Rows without live cells, kept because of the rows that they delete.
+    pub dead: AtomicU64,
+    /// About as many rows as there are with an older version below.
+    pub covering: AtomicU64,
+    /// The greatest sequence number of its inputs; 0 is unknown.
+    pub newest_seq: AtomicU64,
+    /// Time spent, in ns.
+    pub busy_nanos: AtomicU64,
+}
+
+impl OutputStats {
+    pub fn add(&self, rows: u64, dead: u64, covering: u64) {
+        self.rows.fetch_add(rows, Ordering::Relaxed);
+        self.dead.fetch_add(dead, Ordering::Relaxed);
+        self.covering.fetch_add(covering, Ordering::Relaxed);
+    }
+
+    fn busy(&self) -> Duration {
+        Duration::from_nanos(self.busy_nanos.load(Ordering::Relaxed))
+    }
+}
+
+/// A compaction from its proposal to its end.
+pub(crate) struct CompactionJob {
+    pub output: Arc<OutputStats>,
+    /// The runs older than the output; unknown while another compaction may add one.
+    pub older: Option<Arc<[SortedRun]>>,
+    pub input_bytes: u64,
+    /// All data newer than the inputs has greater sequence numbers than this; `None` if that is unknown.
+    pub newest_seq: Option<u64>,
+    /// The tables of the destination before, to tell whether the job came to its end.
+    before: Vec<SsTableId>,
+    /// The generations that it keeps closed.
+    closed: Mutex<HeldGenerations>,
+}
+
+/// The generations that a compaction keeps closed.
+#[derive(Default)]
+struct HeldGenerations {
+    slots: HashSet<CacheSlot>,
+    /// Part of its deletions was purged by an earlier process.
+    all: bool,
+}
+
+/// When the last compaction ended, and how long it worked.
+#[derive(Clone, Copy)]
+struct LastRun {
+    ended: Instant,
+    took: Duration,
+}
+
+#[derive(Default)]
+struct CompactionJobs {
+    jobs: HashMap<u32, Arc<CompactionJob>>,
+    /// Of the runs that were written since the tablet was opened.
+    runs: HashMap<u32, Arc<OutputStats>>,
+    last: Option<LastRun>,
+    /// Finished jobs, each with the manifest that has its output, until readers have that manifest.
+    unseen: Vec<(u64, Arc<CompactionJob>)>,
+    /// Jobs of an earlier process are yet to be looked for.
+    may_resume: bool,
+}
+
+/// Counters of slices of partitions since the tablet was opened.
+#[derive(Debug, Default)]
+pub(crate) struct Reads {
+    pub slices: AtomicU64,
+    pub live: AtomicU64,
+    pub dead: AtomicU64,
+}
+
+impl Reads {
+    pub fn add(&self, live: u64, dead: u64) {
+        self.slices.fetch_add(1, Ordering::Relaxed);
+        self.live.fetch_add(live, Ordering::Relaxed);
+        if dead > 0 {
+            self.dead.fetch_add(dead, Ordering::Relaxed);
+        }
+    }
+}
+
+/// One tablet's.
+#[derive(Default)]
+pub(crate) struct CompactionState {
+    pub reads: Reads,
+    /// Reads pass too many dead rows: young runs are to be compacted, and then perhaps all.
+    requested_young: AtomicBool,
+    requested_all: AtomicBool,
+    requested: Notify,
+    /// No more compactions are to be begun.
+    is_stopped: watch::Sender<bool>,
+    /// When the compactor looked last there was nothing to compact, and nothing was under way.
+    is_idle: AtomicBool,
+    ended: AtomicU64,
+    state: Mutex<CompactionJobs>,
+    pub write_times: WriteTimes,
+    /// Late writes under way read it; a compaction writes it before it decides on anything.
+    pub late: Arc<RwLock<()>>,
+    pub generations: CacheGenerations,
+}
+
+impl CompactionState {
+    /// A compactor is about to begin. It may go on with compactions of an earlier process, of which nothing is known.
+    pub fn start(&self) {
+        if !std::mem::replace(&mut self.state.lock().may_resume, true) {
+            self.generations.close_all();
+        }
+    }
+
+    /// A job purges a deletion that covers other rows of a partition.
+    pub fn purge_started(&self, job: &CompactionJob, slot: CacheSlot) {
+        if job.closed.lock().slots.insert(slot) {
+            self.generations.close(slot);
+        }
+    }
+
+    /// Readers have that manifest, or a later one.
+    pub fn manifest_visible(&self, manifest: u64) {
+        let mut state = self.state.lock();
+        state.unseen.retain(|(from, job)| {
+            let is_seen = *from <= manifest;
+            if is_seen {
+                self.open(job);
+            }
+            !is_seen
+        });
+    }
+
+    /// Opens the generations that the job has closed.
+    fn open(&self, job: &CompactionJob) {
+        let closed = std::mem::take(&mut *job.closed.lock());
+        closed.slots.iter().for_each(|slot| self.generations.open(*slot));
+        if closed.all {
+            self.generations.open_all();
+        }
+    }
+
+    /// Requests compactions because of the tombstones that reads pass.
+    pub fn request(&self) {
+        self.requested_all.store(true, Ordering::Release);
+        self.requested_young.store(true, Ordering::Release);
+        self.requested.notify_one();
+    }
+
+    /// Waits until compactions are requested.
+    pub async fn requested(&self) {
+        self.requested.notified().await;
+    }
+
+    /// The tablet is about to be another's: its compactor is to stop.
+    pub fn stop(&self) {
+        self.is_stopped.send_replace(true);
+    }
+
+    /// Waits until no more compactions are to be begun.
+    pub async fn stopped(&self) {
+        // It lives as long as this does.
+        let _ = self
+            .is_stopped
+            .subscribe()
+            .wait_for(|is_stopped| *is_stopped)
+            .await;
+    }
+
+    pub fn is_idle(&self) -> bool {
+        self.is_idle.load(Ordering::Acquire)
+    }
+
+    pub fn set_idle(&self, is_idle: bool) {
+        self.is_idle.store(is_idle, Ordering::Release);
+    }
+
+    /// True once after it was asked for.
+    pub fn take_requested_young(&self) -> bool {
+        self.requested_young.swap(false, Ordering::AcqRel)
+    }
+
+    /// True once after it was asked for.
+    pub fn take_requested_all(&self) -> bool {
+        self.requested_all.swap(false, Ordering::AcqRel)
+    }
+
+    /// True if no compaction runs, and the time since the last one keeps their share at a third or less.
+    pub fn is_rested(&self, least: Duration) -> bool {
+        let state = self.state.lock();
+        state.jobs.is_empty()
+            && state
+                .last
+                .is_none_or(|last| last.ended.elapsed() >= (last.took * 2).max(least))
+    }
+
+    /// How many compactions have ended.
+    pub fn ended(&self) -> u64 {
+        self.ended.load(Ordering::Relaxed)
+    }
+
+    /// The statistics of a run, if known.
+    pub fn run(&self, id: u32) -> Option<Arc<OutputStats>> {
+        self.state.lock().runs.get(&id).cloned()
+    }
+
+    /// The job with that destination.
+    pub fn job(&self, destination: u32) -> Option<Arc<CompactionJob>> {
+        self.state.lock().jobs.get(&destination).cloned()
+    }
+
+    /// Takes note of a proposal that was made on `view`. `is_alone` says that no other compaction is under way.
+    pub fn propose(&self, spec: &CompactionSpec, view: &CompactorStateView, is_alone: bool) {
+        let Some(destination) = spec.destination() else {
+            return;
+        };
+        let manifest = view.manifest();
+        let runs = manifest.compacted();
+        let input_bytes = spec
+            .sources()
+            .iter()
+            .map(|source| match source {
+                SourceId::SortedRun(id) => runs
+                    .iter()
+                    .filter(|run| run.id == *id)
+                    .map(SortedRun::estimate_size)
+                    .sum::<u64>(),
+                SourceId::SstView(id) => manifest
+                    .l0()
+                    .iter()
+                    .filter(|table| table.id == *id)
+                    .map(|table| table.estimate_size())
+                    .sum(),
+            })
+            .sum();
+        // Runs are numbered by age, and compactions only join neighbours. A run that another compaction is about to add could
+        // have a number below this one's only if both took files of level 0.
+        let older = (is_alone || !spec.has_l0_sources()).then(|| {
+            runs.iter()
+                .filter(|run| run.id < destination)
+                .cloned()
+                .collect::<Arc<[SortedRun]>>()
+        });
+        let mut state = self.state.lock();
+        let job = CompactionJob {
+            output: Arc::default(),
+            older,
+            input_bytes,
+            newest_seq: state.newest_seq_of(spec, view),
+            before: tables_of(runs, destination),
+            closed: Mutex::default(),
+        };
+        state.jobs.insert(destination, Arc::new(job));
+    }
+
+    /// Removes the finished jobs; the statistics of their output are known from now on.
+    pub fn update(&self, view: &CompactorStateView) {
+        let runs = view.manifest().compacted();
+        let is_active = |destination: u32| {
+            view.compactions().is_some_and(|compactions| {
+                compactions
+                    .recent_compactions()
+                    .any(|job| job.active() && job.spec().destination() == Some(destination))
+            })
+        };
+        self.write_times.flushed(view.manifest().last_l0_seq());
+        let mut state = self.state.lock();
+        if std::mem::replace(&mut state.may_resume, false) {
+            self.resume(&mut state, view);
+            self.generations.open_all();
+        }
+        let CompactionJobs {
+            jobs,
+            runs: known,
+            last,
+            unseen,
+            ..
+        } = &mut *state;
+        jobs.retain(|destination, job| {
+            if is_active(*destination) {
+                return true;
+            }
+            if tables_of(runs, *destination) != job.before {
+                known.insert(*destination, job.output.clone());
+            }
+            unseen.push((view.manifest().id(), job.clone()));
+            self.ended.fetch_add(1, Ordering::Relaxed);
+            *last = Some(LastRun {
+                ended: Instant::now(),
+                took: job.output.busy(),
+            });
+            false
+        });
+        known.retain(|id, _| runs.iter().any(|run| run.id == *id));
+    }
+
+    /// Takes over jobs of an earlier process: their output may lack deletions of unknown partitions.
+    fn resume(&self, state: &mut CompactionJobs, view: &CompactorStateView) {
+        let jobs = view
+            .compactions()
+            .into_iter()
+            .flat_map(|jobs| jobs.recent_compactions());
+        for destination in jobs
+            .filter(|job| job.active())
+            .filter_map(|job| job.spec().destination())
+        {
+            if let Slot::Vacant(vacant) = state.jobs.entry(destination) {
+                self.generations.close_all();
+                vacant.insert(Arc::new(CompactionJob {
+                    output: Arc::default(),
+                    older: None,
+                    input_bytes: 0,
+                    newest_seq: None,
+                    before: tables_of(view.manifest().compacted(), destination),
+                    closed: Mutex::new(HeldGenerations {
+                        all: true,
+                        ..HeldGenerations::default()
+                    }),
+                }));
+            }
+        }
+    }
+}
+
+impl CompactionJobs {
+    /// The sequence number that all which is newer than a compaction's inputs is above.
+    fn newest_seq_of(&self, spec: &CompactionSpec, view: &CompactorStateView) -> Option<u64> {
+        let manifest = view.manifest();
+        let newest = match (manifest.l0().iter().next(), manifest.compacted().first()) {
+            (Some(table), _) => SourceId::SstView(table.id),
+            (None, Some(run)) => SourceId::SortedRun(run.id),
+            (None, None) => return None,
+        };
+        if spec.sources().contains(&newest) {
+            return Some(manifest.last_l0_seq());
+        }
+        let newest_run = spec.sources().iter().find_map(|source| match source {
+            SourceId::SortedRun(id) => Some(*id),
+            SourceId::SstView(_) => None,
+        });
+        if spec.has_l0_sources() {
+            return None;
+        }
+        let seq = self.runs.get(&newest_run?)?.newest_seq.load(Ordering::Relaxed);
+        (seq > 0).then_some(seq)
+    }
+}
+
+fn tables_of(runs: &[SortedRun], id: u32) -> Vec<SsTableId> {
+    runs.iter()
+        .filter(|run| run.id == id)
+        .flat_map(|run| run.sst_views().iter().map(|view| view.sst.id))
+        .collect()
+}

@@ -1,0 +1,123 @@
+//! Runs the compactor of a tablet beside its database while there are files to compact.
+//!
+//! A compactor polls every few seconds, and each poll costs requests; so it runs only while needed. Its start takes seven requests, one
+//! after the other, which are not part of opening the tablet.
+//!
+//! It is started again after a failure, such as a lack of file descriptors or an unreachable bucket; a compactor inside the database would
+//! end for good.
+
+use std::time::Duration;
+
+use slatedb::compactor::Compactor;
+use slatedb::{Db, DbStatus};
+use tokio::sync::watch;
+
+use crate::compaction::CompactionState;
+use crate::database::{Database, Databases, Opened};
+use crate::error::{StoreError, from_slatedb};
+
+/// Requests that wait for the tablet go first.
+const BEGIN_AFTER: Duration = Duration::from_millis(300);
+const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(1);
+
+/// How a stretch of compactions has ended.
+enum CompactorExit {
+    /// There is nothing left to compact.
+    Rests,
+    Failed,
+    /// The database is closed, or is to be handed over, or another process compacts it.
+    Over,
+}
+
+/// Runs until the database is closed, or is to be handed over, or another process compacts it.
+pub(crate) async fn run(databases: Databases, database: Database, db: Db) {
+    let opened = Opened::default();
+    let _ = opened.set(db.clone());
+    let mut status = db.subscribe();
+    let mut pause = BEGIN_AFTER;
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            () = stopped(&database.compactions, &mut status) => return,
+        }
+        if !is_wanted(&database.compactions, status.clone()).await {
+            return;
+        }
+        // One that has ended can't be run again.
+        let compactor = databases.compactor(&database, &opened).build();
+        let interval = databases.config.compaction_poll_interval;
+        pause = match stretch(&compactor, &db, &database, interval).await {
+            CompactorExit::Rests => Duration::ZERO,
+            CompactorExit::Failed => PAUSE_AFTER_FAILURE,
+            CompactorExit::Over => return,
+        };
+    }
+}
+
+/// Waits until there is something to compact; false if there will be nothing more to do before that.
+async fn is_wanted(compactions: &CompactionState, mut status: watch::Receiver<DbStatus>) -> bool {
+    let is_there = |status: &DbStatus| has_level0(status) || status.close_reason.is_some();
+    tokio::select! {
+        biased;
+        () = compactions.stopped() => false,
+        () = compactions.requested() => true,
+        // A database that is gone is closed.
+        status = status.wait_for(is_there) => status.is_ok_and(|status| status.close_reason.is_none()),
+    }
+}
+
+/// Compacts until there is nothing left to compact, and makes the database read the new manifests.
+async fn stretch(compactor: &Compactor, db: &Db, database: &Database, interval: Duration) -> CompactorExit {
+    database.compactions.set_idle(false);
+    let mut status = db.subscribe();
+    let mut running = std::pin::pin!(compactor.run());
+    loop {
+        let ended = tokio::select! {
+            ended = &mut running => Some(ended),
+            () = stopped(&database.compactions, &mut status) => None,
+            () = tokio::time::sleep(interval) => {
+                let is_idle = database.compactions.is_idle();
+                // Should that fail, it will be tried again.
+                let is_seen = db.refresh_manifest().await.is_ok();
+                if is_seen {
+                    database.compactions.manifest_visible(db.manifest().id());
+                }
+                if !is_seen || !is_idle || has_level0(&status.borrow()) {
+                    continue;
+                }
+                stop(compactor, database.id).await;
+                return CompactorExit::Rests;
+            }
+        };
+        return match ended.map(|ended| ended.map_err(|error| from_slatedb(&error))) {
+            Some(Ok(()) | Err(StoreError::Fenced)) => CompactorExit::Over,
+            Some(Err(error)) => {
+                tracing::warn!(tablet = database.id, %error, "compactions have failed; trying again");
+                CompactorExit::Failed
+            }
+            None => {
+                stop(compactor, database.id).await;
+                CompactorExit::Over
+            }
+        };
+    }
+}
+
+async fn stop(compactor: &Compactor, tablet: u32) {
+    if let Err(error) = compactor.stop().await {
+        tracing::debug!(tablet, %error, "a compactor was not stopped in order");
+    }
+}
+
+fn has_level0(status: &DbStatus) -> bool {
+    !status.current_manifest.l0().is_empty()
+}
+
+/// Returns when the database is closed or to be handed over.
+async fn stopped(compactions: &CompactionState, database: &mut watch::Receiver<DbStatus>) {
+    tokio::select! {
+        () = compactions.stopped() => {}
+        // A database that is gone is closed.
+        _ = database.wait_for(|status| status.close_reason.is_some()) => {}
+    }
+}

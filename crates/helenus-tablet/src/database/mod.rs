@@ -1,0 +1,140 @@
+//! Settings and set-up of a tablet's SlateDB database, in a folder or in a bucket.
+
+mod compactor;
+pub(crate) mod wal;
+
+use std::sync::{Arc, OnceLock};
+
+use object_store::ObjectStore;
+use object_store::path::Path;
+use slatedb::config::{CompressionCodec, GarbageCollectorOptions, Settings};
+use slatedb::{CompactorBuilder, Db, DbBuilder};
+use slatedb_common::metrics::DefaultMetricsRecorder;
+use tokio::sync::Semaphore;
+
+use crate::clock::StoreClock;
+use crate::compaction;
+use crate::compaction::{CompactionState, SchedulerFactory, Tables};
+use crate::config::StoreConfig;
+use crate::data_model::{DataModel, Merge};
+use crate::metadata::slatedb_layout::{DOCUMENTS, tablet_path};
+use crate::token_range::TokenRange;
+use crate::tree::block_cache::BlockCache;
+use crate::tree::filters;
+
+/// Files at level 0 at most; SlateDB writes no more of them until some are compacted.
+pub(crate) const LEVEL0_MAX: usize = 16;
+
+pub(crate) use compactor::run as run_compactor;
+
+/// The shared parts of a store's databases.
+#[derive(Clone)]
+pub(crate) struct Databases {
+    pub config: StoreConfig,
+    pub model: Arc<dyn DataModel>,
+    pub clock: Arc<StoreClock>,
+    pub block_cache: Arc<BlockCache>,
+    pub metrics: Arc<DefaultMetricsRecorder>,
+    /// Where flushes and compactions run.
+    pub background: tokio::runtime::Handle,
+    /// Parts of compactions that run at a time, of all tablets.
+    pub slots: Arc<Semaphore>,
+}
+
+/// One database.
+#[derive(Clone)]
+pub(crate) struct Database {
+    pub id: u32,
+    /// Rows of other tokens are dropped, as those of the other half after a split.
+    pub only: Option<TokenRange>,
+    pub store: Arc<dyn ObjectStore>,
+    /// Where its log lies, if not in the store and not in the node's log.
+    pub log: Option<Arc<dyn ObjectStore>>,
+    pub compactions: Arc<CompactionState>,
+}
+
+/// A database once it is open, for the compactions that have to ask it.
+pub(crate) type Opened = Arc<OnceLock<Db>>;
+
+impl Databases {
+    /// The settings of a database that has `memtable_bytes` for its memtables, as they are on a local disk.
+    pub fn settings(&self, memtable_bytes: u64) -> Settings {
+        Settings {
+            // Each batch is flushed explicitly.
+            flush_interval: None,
+            // A quarter each: one filled, one or two written, and slack before writes have to wait. A tablet on a local disk gives SlateDB the rows
+            // to flush in one batch.
+            l0_sst_size_bytes: (memtable_bytes / 4).clamp(1 << 20, 64 << 20) as usize,
+            max_unflushed_bytes: memtable_bytes.max(2 << 20) as usize,
+            l0_max_ssts: LEVEL0_MAX,
+            l0_max_ssts_per_key: LEVEL0_MAX,
+            l0_flush_parallelism: 1,
+            min_filter_keys: compaction::MIN_FILTER_KEYS,
+            compression_codec: Some(CompressionCodec::Lz4),
+            // It runs beside the database.
+            compactor_options: None,
+            garbage_collector_options: Some(GarbageCollectorOptions {
+                manifest_options: Some(DOCUMENTS),
+                wal_options: None,
+                wal_fence_options: None,
+                // SSTables are deleted by `crate::tablet::obsolete_files`.
+                compacted_options: None,
+                compactions_options: Some(DOCUMENTS),
+                detach_options: None,
+                // A local file system cannot overwrite on condition; the folder's lock takes its place.
+                boundary_files_enabled: false,
+                ..GarbageCollectorOptions::default()
+            }),
+            ..Settings::default()
+        }
+    }
+
+    /// The compactor of a database, which runs beside it.
+    pub fn compactor(&self, database: &Database, opened: &Opened) -> CompactorBuilder<Path> {
+        let path = tablet_path(database.id);
+        let policy = filters::policy(self.model.clone());
+        database.compactions.start();
+        CompactorBuilder::new(path.clone(), database.store.clone())
+            .with_runtime(self.background.clone())
+            .with_system_clock(self.clock.clone())
+            .with_metrics_recorder(self.metrics.clone())
+            .with_merge_operator(Arc::new(Merge(self.model.clone())))
+            .with_options(compaction::options(&self.config))
+            .with_filter_policies(vec![policy.clone()])
+            .with_scheduler_supplier(Arc::new(SchedulerFactory {
+                compactions: database.compactions.clone(),
+                clock: self.clock.clone(),
+            }))
+            .with_compaction_filter_supplier(Arc::new(compaction::Filters {
+                model: self.model.clone(),
+                clock: self.clock.clone(),
+                db: opened.clone(),
+                compactions: database.compactions.clone(),
+                tables: Arc::new(Tables {
+                    store: database.store.clone(),
+                    root: path,
+                    policy,
+                }),
+                slots: self.slots.clone(),
+                only: database.only,
+            }))
+    }
+
+    /// How a database is opened; lacks only its compactor, and the log that is not its own.
+    pub fn builder(&self, database: &Database, settings: Settings) -> DbBuilder<Path> {
+        let mut builder = Db::builder(tablet_path(database.id), database.store.clone())
+            .with_settings(settings)
+            .with_merge_operator(Arc::new(Merge(self.model.clone())))
+            .with_filter_policies(vec![filters::policy(self.model.clone())])
+            .with_db_cache(self.block_cache.clone(), u64::from(database.id))
+            .with_system_clock(self.clock.clone())
+            .with_metrics_recorder(self.metrics.clone());
+        if let Some(log) = &database.log {
+            builder = builder.with_wal_object_store(log.clone());
+        }
+        if let Some(seed) = self.config.seed {
+            builder = builder.with_seed(seed.wrapping_add(u64::from(database.id)));
+        }
+        builder
+    }
+}

@@ -1,0 +1,88 @@
+//! A reserved file that is freed when the disk is full: opening a store writes a little, even if the full disk then allows reads only.
+
+use std::fs::{File, remove_file};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::disk::durable_file::allocate;
+
+/// Bytes of the reserve: several times the bytes that opening a store writes.
+const BYTES: u64 = 4 << 20;
+/// The disk must have this many times as many free bytes for the reserve to be created.
+const FREE_FACTOR: u64 = 4;
+
+/// A file of the log's folder that is there for its size only.
+#[derive(Debug)]
+pub(crate) struct DiskReserve {
+    path: PathBuf,
+    exists: AtomicBool,
+}
+
+impl DiskReserve {
+    pub fn new(log: &Path) -> DiskReserve {
+        let path = log.join("ROOM");
+        DiskReserve {
+            exists: AtomicBool::new(path.exists()),
+            path,
+        }
+    }
+
+    /// Bytes that are still to be reserved on a disk of that size: never more than a twentieth of it.
+    pub fn owed(&self, disk_bytes: u64) -> u64 {
+        match self.exists.load(Ordering::Acquire) {
+            true => 0,
+            false => BYTES.min(disk_bytes / 20),
+        }
+    }
+
+    /// Deletes the reserve if the disk has fewer free bytes than it holds.
+    pub fn release_if_full(&self, free_bytes: u64) {
+        if free_bytes < BYTES {
+            self.release();
+        }
+    }
+
+    /// Deletes the reserve.
+    pub fn release(&self) {
+        if self.exists.swap(false, Ordering::AcqRel) {
+            let _ = remove_file(&self.path);
+        }
+    }
+
+    /// Creates the reserve, if the disk has enough free bytes.
+    pub fn reserve(&self, free_bytes: u64) {
+        if free_bytes < BYTES * FREE_FACTOR || self.exists.load(Ordering::Acquire) {
+            return;
+        }
+        let made = File::create(&self.path).and_then(|file| allocate(&file, BYTES));
+        match made {
+            Ok(()) => self.exists.store(true, Ordering::Release),
+            Err(error) => {
+                tracing::debug!(%error, "no room could be put by");
+                let _ = remove_file(&self.path);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn room_is_put_by_while_there_is_plenty_and_given_back_when_there_is_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let len = || std::fs::metadata(folder.path().join("ROOM")).map_or(0, |data| data.len());
+        let room = DiskReserve::new(folder.path());
+        room.reserve(BYTES);
+        assert_eq!(len(), 0);
+        room.reserve(BYTES * FREE_FACTOR);
+        assert_eq!((len(), room.owed(u64::MAX)), (BYTES, 0));
+        let room = DiskReserve::new(folder.path());
+        room.release_if_full(BYTES);
+        assert_eq!(len(), BYTES);
+        room.release_if_full(BYTES - 1);
+        assert_eq!((len(), room.owed(u64::MAX)), (0, BYTES));
+        assert_eq!(room.owed(BYTES), BYTES / 20);
+    }
+}

@@ -1,0 +1,339 @@
+//! The object store of local tablets: detects a full disk, and marks errors that no retry can heal.
+
+use std::fmt;
+use std::io::ErrorKind;
+use std::ops::Range;
+use std::path::{Path as FilePath, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::time::Instant;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use object_store::path::Path;
+use object_store::{
+    CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore, ObjectStoreExt,
+    PutMultipartOptions, PutOptions, PutPayload, PutResult, RenameOptions, Result, UploadPart,
+};
+use parking_lot::Mutex;
+use slatedb_common::retry::NonRetryable;
+
+use crate::disk::checksummed_objects::ManifestChecksums;
+use crate::disk::disk_reserve::DiskReserve;
+use crate::disk::incremental_delete::FileDeleter;
+use crate::disk::open_files::OpenFiles;
+use crate::disk::sst_writer;
+use crate::disk::sst_writer::TempFileUpload;
+use crate::error::{StoreError, has_no_space};
+
+/// Files that are deleted at the same time.
+const DELETED_AT_ONCE: usize = 4;
+/// How often the free space is asked for, at most.
+const PROBE_INTERVAL_MS: u128 = 100;
+
+/// Whether there is room for writes on the disk.
+#[derive(Debug)]
+pub(crate) struct DiskSpace {
+    folder: PathBuf,
+    reserve: u64,
+    total: u64,
+    /// What it holds is free for opening the store once more. While it is given back, that much more must be free for writes: segments of
+    /// the log that go at the start would else let a few in.
+    room: Arc<DiskReserve>,
+    /// An upload failed for want of room, and none has succeeded since. SlateDB tries it again each second at most.
+    upload_failed: AtomicBool,
+    /// As of the last probe.
+    below_reserve: AtomicBool,
+    free_bytes: AtomicU64,
+    probed: Mutex<Option<Instant>>,
+    /// Set by tests to make the disk look full.
+    pub simulated_free: AtomicI64,
+}
+
+impl DiskSpace {
+    /// Watches the disk of `folder`. The reserve is never more than a twentieth of the disk, so that small disks are usable.
+    pub fn new(folder: &FilePath, reserve: u64, room: Arc<DiskReserve>) -> Self {
+        let total =
+            rustix::fs::statvfs(folder).map_or(u64::MAX, |stat| stat.f_blocks.saturating_mul(stat.f_frsize));
+        DiskSpace {
+            folder: folder.to_path_buf(),
+            reserve: reserve.min(total / 20),
+            total,
+            room,
+            upload_failed: AtomicBool::new(false),
+            below_reserve: AtomicBool::new(false),
+            free_bytes: AtomicU64::new(u64::MAX),
+            probed: Mutex::new(None),
+            simulated_free: AtomicI64::new(-1),
+        }
+    }
+
+    fn probe(&self) {
+        let mut probed = self.probed.lock();
+        if probed.is_some_and(|at| at.elapsed().as_millis() < PROBE_INTERVAL_MS) {
+            return;
+        }
+        *probed = Some(Instant::now());
+        let free = match u64::try_from(self.simulated_free.load(Ordering::Relaxed)) {
+            Ok(free) => free,
+            Err(_) => free_bytes(&self.folder),
+        };
+        self.free_bytes.store(free, Ordering::Relaxed);
+        self.below_reserve.store(free < self.kept(), Ordering::Release);
+    }
+
+    /// Bytes that writes leave alone; none if no reserve is wanted.
+    fn kept(&self) -> u64 {
+        match self.reserve {
+            0 => 0,
+            reserve => reserve + self.room.owed(self.total),
+        }
+    }
+
+    /// Refuses when there is no room for more writes.
+    pub fn check(&self) -> std::result::Result<(), StoreError> {
+        self.probe();
+        if self.below_reserve.load(Ordering::Acquire) {
+            return Err(StoreError::DiskFull(format!(
+                "{} bytes are free at {}, {} are kept in reserve",
+                self.free_bytes.load(Ordering::Relaxed),
+                self.folder.display(),
+                self.kept()
+            )));
+        }
+        if self.upload_failed.load(Ordering::Acquire) {
+            return Err(StoreError::DiskFull(format!(
+                "data could not be flushed to {} for want of room",
+                self.folder.display()
+            )));
+        }
+        Ok(())
+    }
+
+    /// Bytes free as of the last look.
+    pub fn free_bytes(&self) -> u64 {
+        self.probe();
+        self.free_bytes.load(Ordering::Relaxed)
+    }
+
+    fn uploaded<T>(&self, result: Result<T>) -> Result<T> {
+        match &result {
+            Ok(_) => self.upload_failed.store(false, Ordering::Release),
+            Err(error) if has_no_space(error) => {
+                if !self.upload_failed.swap(true, Ordering::AcqRel) {
+                    tracing::error!(folder = %self.folder.display(), "the disk is full: writes are refused until there is room");
+                }
+            }
+            Err(_) => {}
+        }
+        result
+    }
+}
+
+/// Bytes free on the disk of a folder.
+pub(crate) fn free_bytes(folder: &FilePath) -> u64 {
+    rustix::fs::statvfs(folder).map_or(u64::MAX, |stat| stat.f_bavail.saturating_mul(stat.f_frsize))
+}
+
+/// An object store on a local disk. A failed read is not tried for ever: it fails the read that needs it.
+#[derive(Debug, Clone)]
+pub(crate) struct LocalStore {
+    inner: object_store::local::LocalFileSystem,
+    space: Arc<DiskSpace>,
+    files: Arc<OpenFiles>,
+    deleter: FileDeleter,
+    checksums: Arc<ManifestChecksums>,
+    fsync: bool,
+}
+
+impl LocalStore {
+    pub fn open(
+        root: &FilePath,
+        space: Arc<DiskSpace>,
+        deleter: FileDeleter,
+        checksums: Arc<ManifestChecksums>,
+        fsync: bool,
+    ) -> std::result::Result<Self, StoreError> {
+        let inner = object_store::local::LocalFileSystem::new_with_prefix(root)
+            .map_err(|error| StoreError::Unavailable(error.to_string()))?
+            .with_fsync(fsync);
+        Ok(LocalStore {
+            inner,
+            space,
+            files: Arc::default(),
+            deleter,
+            checksums,
+            fsync,
+        })
+    }
+
+    /// Deletes an object; it is no error if there is none, as with S3.
+    async fn delete_one(&self, location: Path) -> Result<Path> {
+        match self.table_path(&location) {
+            Some(path) => {
+                let (deleter, at) = (self.deleter.clone(), path.clone());
+                let delete = move || match deleter.delete(&path) {
+                    Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+                    result => result,
+                };
+                sst_writer::blocking(at, delete).await?;
+            }
+            None => match self.inner.delete(&location).await {
+                Ok(()) | Err(object_store::Error::NotFound { .. }) => {}
+                Err(error) => return Err(error),
+            },
+        }
+        self.files.forget(&location);
+        Ok(location)
+    }
+
+    /// The path of an SSTable: no two are ever written under one name.
+    fn table_path(&self, location: &Path) -> Option<PathBuf> {
+        let is_table = location.as_ref().ends_with(".sst");
+        is_table.then(|| self.inner.path_to_filesystem(location).ok())?
+    }
+}
+
+impl fmt::Display for LocalStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.inner)
+    }
+}
+
+/// Marks an error of a read so that SlateDB hands it on.
+fn final_on_read<T>(result: Result<T>) -> Result<T> {
+    result.map_err(|error| match error {
+        object_store::Error::Generic { store, source } => object_store::Error::Generic {
+            store,
+            source: Box::new(NonRetryable(source)),
+        },
+        other => other,
+    })
+}
+
+#[async_trait]
+impl ObjectStore for LocalStore {
+    async fn put_opts(&self, location: &Path, payload: PutPayload, opts: PutOptions) -> Result<PutResult> {
+        let result = match self.table_path(location) {
+            Some(path) => sst_writer::put(path, payload, self.fsync).await,
+            None => {
+                let payload = ManifestChecksums::seal(location, payload);
+                self.inner.put_opts(location, payload, opts).await
+            }
+        };
+        self.space.uploaded(result)
+    }
+
+    async fn put_multipart_opts(
+        &self,
+        location: &Path,
+        opts: PutMultipartOptions,
+    ) -> Result<Box<dyn MultipartUpload>> {
+        let result: Result<Box<dyn MultipartUpload>> = match self.table_path(location) {
+            Some(path) => TempFileUpload::begin(path, self.fsync)
+                .await
+                .map(|upload| Box::new(upload) as _),
+            None => self.inner.put_multipart_opts(location, opts).await,
+        };
+        // Creating the file is not yet a success: room shows when it is filled.
+        let inner = match result {
+            Ok(inner) => inner,
+            Err(error) => return self.space.uploaded(Err(error)),
+        };
+        Ok(Box::new(Upload {
+            inner,
+            location: location.clone(),
+            files: self.files.clone(),
+            space: self.space.clone(),
+        }))
+    }
+
+    async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
+        if let Some(range) = OpenFiles::wanted(location, &options)
+            && let Ok(path) = self.inner.path_to_filesystem(location)
+            && let Some(result) = self.files.read(location, path, range).await
+        {
+            return Ok(result);
+        }
+        if ManifestChecksums::applies_to(location, &options) {
+            let found = final_on_read(self.inner.get_opts(location, options).await)?;
+            return self.checksums.verify(found).await;
+        }
+        final_on_read(self.inner.get_opts(location, options).await)
+    }
+
+    async fn get_ranges(&self, location: &Path, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        final_on_read(self.inner.get_ranges(location, ranges).await)
+    }
+
+    fn delete_stream(&self, locations: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
+        let this = self.clone();
+        let delete = move |location: Result<Path>| {
+            let this = this.clone();
+            async move { this.delete_one(location?).await }
+        };
+        locations.map(delete).buffered(DELETED_AT_ONCE).boxed()
+    }
+
+    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
+        self.inner.list(prefix)
+    }
+
+    fn list_with_offset(
+        &self,
+        prefix: Option<&Path>,
+        offset: &Path,
+    ) -> BoxStream<'static, Result<ObjectMeta>> {
+        self.inner.list_with_offset(prefix, offset)
+    }
+
+    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
+        self.inner.list_with_delimiter(prefix).await
+    }
+
+    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
+        self.inner.copy_opts(from, to, options).await
+    }
+
+    async fn rename_opts(&self, from: &Path, to: &Path, options: RenameOptions) -> Result<()> {
+        let result = self.inner.rename_opts(from, to, options).await;
+        self.files.forget(from);
+        self.files.forget(to);
+        result
+    }
+}
+
+#[derive(Debug)]
+struct Upload {
+    inner: Box<dyn MultipartUpload>,
+    location: Path,
+    files: Arc<OpenFiles>,
+    space: Arc<DiskSpace>,
+}
+
+#[async_trait]
+impl MultipartUpload for Upload {
+    fn put_part(&mut self, data: PutPayload) -> UploadPart {
+        let part = self.inner.put_part(data);
+        let space = self.space.clone();
+        Box::pin(async move {
+            let result = part.await;
+            match result {
+                Ok(()) => Ok(()),
+                Err(error) => space.uploaded(Err(error)),
+            }
+        })
+    }
+
+    async fn complete(&mut self) -> Result<PutResult> {
+        let result = self.inner.complete().await;
+        self.files.forget(&self.location);
+        self.space.uploaded(result)
+    }
+
+    async fn abort(&mut self) -> Result<()> {
+        self.inner.abort().await
+    }
+}

@@ -1,0 +1,46 @@
+//! Counters of the log.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+#[derive(Debug, Default)]
+pub(crate) struct LogCounters {
+    pub groups: AtomicU64,
+    pub records: AtomicU64,
+    pub syncs: AtomicU64,
+    pub bytes: AtomicU64,
+    pub sync_nanos: AtomicU64,
+    pub failures: AtomicU64,
+}
+
+/// The log since the store was opened.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LogStats {
+    /// Group commits; `records / groups` is the mean size of a group.
+    pub groups: u64,
+    pub records: u64,
+    pub syncs: u64,
+    pub bytes: u64,
+    /// Time spent in writing and syncing, in ns.
+    pub sync_nanos: u64,
+    /// Groups that could not be written.
+    pub failures: u64,
+    /// Segments in the folder, and the bytes of frames in them.
+    pub segments: u64,
+    pub live_bytes: u64,
+}
+
+impl LogCounters {
+    pub fn read(&self) -> LogStats {
+        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        LogStats {
+            groups: get(&self.groups),
+            records: get(&self.records),
+            syncs: get(&self.syncs),
+            bytes: get(&self.bytes),
+            sync_nanos: get(&self.sync_nanos),
+            failures: get(&self.failures),
+            segments: 0,
+            live_bytes: 0,
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Throttles writers before the tree has to stop them.
+//!
+//! Flushes and compactions have a lower priority than requests and fall behind under full load. Without throttling, SlateDB's backpressure
+//! would stop all writes for half a second at a time. Instead the log pauses between two groups, the longer the larger the backlog of a
+//! tablet is, until writers and background work are in balance. A tablet in a bucket pauses by itself before a PUT.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+/// Up to here, in thousandths of what a tablet may owe, nobody waits: half of its memory is flushed while more gathers.
+const FREE: u32 = 600;
+/// The largest backlog.
+const ALL: u32 = 1000;
+/// How long the log waits between two groups when a tablet owes all it may.
+const PAUSE_MAX: Duration = Duration::from_millis(10);
+/// The same for a tablet in a bucket: its groups are its own, and a PUT each.
+const BUCKET_PAUSE_MAX: Duration = Duration::from_millis(100);
+
+/// The rows that a tablet has yet to flush and the files that it has yet to compact.
+pub(crate) struct CompactionBacklog {
+    /// In thousandths of the largest backlog.
+    permille: AtomicU32,
+    memtable_bytes: u64,
+    level0_max: u64,
+}
+
+impl CompactionBacklog {
+    /// For a tablet that may hold `memtable_bytes` in memory and `level0_max` files at level 0.
+    pub fn new(memtable_bytes: u64, level0_max: usize) -> CompactionBacklog {
+        CompactionBacklog {
+            permille: AtomicU32::new(0),
+            memtable_bytes: memtable_bytes.max(1),
+            level0_max: level0_max.max(1) as u64,
+        }
+    }
+
+    /// Takes note of the bytes that are in memory, and of the files at level 0.
+    pub fn update(&self, bytes: usize, level0_files: usize) {
+        let memory = permille(bytes as u64, self.memtable_bytes);
+        let files = permille(level0_files as u64, self.level0_max);
+        self.permille.store(memory.max(files), Ordering::Relaxed);
+    }
+
+    /// How long the log has to wait before it takes the next group.
+    pub fn pause(&self) -> Duration {
+        pause(self.permille.load(Ordering::Relaxed), PAUSE_MAX)
+    }
+}
+
+/// The pause of a tablet in a bucket before its next PUT, by its number of files at level 0.
+pub(crate) fn before_put(level0_files: usize, level0_max: usize) -> Duration {
+    pause(
+        permille(level0_files as u64, level0_max.max(1) as u64),
+        BUCKET_PAUSE_MAX,
+    )
+}
+
+fn pause(owed_permille: u32, longest: Duration) -> Duration {
+    let above = owed_permille.saturating_sub(FREE);
+    longest.mul_f64((f64::from(above) / f64::from(ALL - FREE)).powi(2))
+}
+
+fn permille(part: u64, whole: u64) -> u32 {
+    let permille = part.saturating_mul(u64::from(ALL)) / whole;
+    u32::try_from(permille).unwrap_or(ALL).min(ALL)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_with_what_is_not_flushed_and_end_with_it() {
+        let backlog = CompactionBacklog::new(1000, 16);
+        backlog.update(500, 0);
+        assert_eq!(backlog.pause(), Duration::ZERO);
+        backlog.update(800, 0);
+        let some = backlog.pause();
+        assert!(some > Duration::ZERO && some < PAUSE_MAX, "{some:?}");
+        backlog.update(5000, 0);
+        assert_eq!(backlog.pause(), PAUSE_MAX);
+        backlog.update(1, 0);
+        assert_eq!(backlog.pause(), Duration::ZERO);
+    }
+
+    #[test]
+    fn files_that_wait_for_compaction_count_too() {
+        let backlog = CompactionBacklog::new(1000, 16);
+        backlog.update(1, 16);
+        assert_eq!(backlog.pause(), PAUSE_MAX);
+        backlog.update(2, 5);
+        assert_eq!(backlog.pause(), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_bucket_waits_the_longer_the_more_files_it_has_to_merge() {
+        let pauses: Vec<Duration> = (0..20).map(|files| before_put(files, 16)).collect();
+        assert_eq!(pauses[9], Duration::ZERO, "a few files are nothing to wait for");
+        assert!(pauses[10..=16].is_sorted_by(|a, b| a < b), "{pauses:?}");
+        assert_eq!((pauses[16], pauses[19]), (BUCKET_PAUSE_MAX, BUCKET_PAUSE_MAX));
+    }
+}

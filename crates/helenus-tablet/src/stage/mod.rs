@@ -1,0 +1,373 @@
+//! The writes of a tablet that are in the log and not yet in its LSM tree.
+//!
+//! A write is visible and acknowledged as soon as it is staged. It reaches the tree later, together with thousands of others in one sorted
+//! batch ([`crate::tablet::stage_apply`]): that costs a fraction of small batches, and no writer waits for the tree. A key that is written
+//! several times meanwhile reaches the tree once.
+//!
+//! Readers see the stage together with the tree that belongs to it, so that each write is seen exactly once while a batch is being applied.
+
+pub(crate) mod backpressure;
+
+use std::ops::Bound;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use parking_lot::{Condvar, Mutex};
+use slatedb::DbSnapshot;
+use tokio::sync::{Notify, watch};
+
+use crate::cache::generations::Generation;
+use crate::cache::hot_keys::HotKeySketch;
+use crate::cache::partition_cache;
+use crate::cache::row_cache::{RowCache, UpdateOutcome};
+use crate::data_model::{DataModel, DataModelError};
+use crate::error::StoreError;
+use crate::tree::changes::{Change, ChangeTable};
+use crate::tree::{Files, MemTable, Tree};
+use crate::operation::Op;
+
+struct Inner {
+    active: ChangeTable,
+    applying: Option<Arc<ChangeTable>>,
+    tree: Arc<Tree>,
+    hot_keys: HotKeySketch,
+    /// Why the tree takes no more writes.
+    failed: Option<StoreError>,
+    /// Why the tablet cannot be read: a record of the log could not be staged.
+    stopped: Option<DataModelError>,
+    closed: bool,
+}
+
+/// The inputs for updating a cached row that is written.
+pub(crate) struct Cached {
+    /// The write may be older than a tombstone that the cached row has, and the files no longer have.
+    pub is_late: bool,
+    /// The generation of its partition.
+    pub generation: Generation,
+}
+
+/// Bounds of a stage.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StageLimits {
+    /// From this size on the stage is applied without waiting for more writes.
+    pub apply_bytes: usize,
+    /// From here on writers wait.
+    pub full_bytes: usize,
+}
+
+impl StageLimits {
+    /// For a tablet that has `memtable_bytes` for its memtables.
+    pub fn new(memtable_bytes: u64) -> StageLimits {
+        let full_bytes = (memtable_bytes / 4).max(1 << 18) as usize;
+        StageLimits {
+            apply_bytes: (full_bytes / 8).clamp(1 << 17, 1 << 20),
+            full_bytes,
+        }
+    }
+}
+
+/// The stage of one tablet. One thread writes (the log's), one task drains, any number read.
+pub(crate) struct Stage {
+    inner: Mutex<Inner>,
+    room: Condvar,
+    /// Notified when the first write is staged, and when the stage is to be applied without delay.
+    pub begun: Notify,
+    pub due: Notify,
+    /// The log record up to which the tree has all.
+    applied: watch::Sender<u64>,
+    limits: StageLimits,
+    model: Arc<dyn DataModel>,
+}
+
+/// The staged change of a key, and the tree below.
+pub(crate) struct View {
+    pub change: Option<Change>,
+    pub tree: Arc<Tree>,
+}
+
+impl Stage {
+    pub fn new(tree: Tree, limits: StageLimits, model: Arc<dyn DataModel>) -> Stage {
+        Stage {
+            inner: Mutex::new(Inner {
+                active: ChangeTable::default(),
+                applying: None,
+                tree: Arc::new(tree),
+                hot_keys: HotKeySketch::new(),
+                failed: None,
+                stopped: None,
+                closed: false,
+            }),
+            room: Condvar::new(),
+            begun: Notify::new(),
+            due: Notify::new(),
+            applied: watch::Sender::new(0),
+            limits,
+            model,
+        }
+    }
+
+    /// Waits until there is room, or until the timeout.
+    ///
+    /// # Errors
+    /// Why there will never be room again.
+    pub fn wait_for_room(&self, longest: Duration) -> Result<bool, StoreError> {
+        let mut inner = self.inner.lock();
+        let is_full = |inner: &Inner| inner.failed.is_none() && inner.active.bytes >= self.limits.full_bytes;
+        if is_full(&inner) {
+            self.room
+                .wait_while_for(&mut inner, |inner| is_full(inner), longest);
+        }
+        match &inner.failed {
+            Some(error) => Err(error.clone()),
+            None => Ok(inner.active.bytes < self.limits.full_bytes),
+        }
+    }
+
+    /// Inserts operations with the numbers of their records, all at once for readers, and updates the row cache with them. `cached` gives for
+    /// each operation the inputs of that update.
+    ///
+    /// # Errors
+    /// An operation could not be merged. The tablet then stops: it takes no writes, answers no reads, and the log keeps its records that are in
+    /// no SSTable.
+    pub fn insert(
+        &self,
+        cache: &RowCache,
+        ops: impl Iterator<Item = (u64, Op)>,
+        cached: impl FnMut(&Op) -> Cached,
+    ) -> Result<(), StoreError> {
+        let mut inner = self.inner.lock();
+        let applied = self.insert_group(&mut inner, cache, ops, cached);
+        applied.map_err(|error| {
+            tracing::error!(%error, "the tablet is stopped: something that is in the log could not be merged");
+            let stopped = DataModelError(format!("the tablet is stopped, a write in the log could not be merged: {}", error.0));
+            inner.stopped = Some(stopped.clone());
+            cache.clear();
+            drop(inner);
+            let stopped = StoreError::from(stopped);
+            self.fail(stopped.clone());
+            stopped
+        })
+    }
+
+    fn insert_group(
+        &self,
+        inner: &mut Inner,
+        cache: &RowCache,
+        ops: impl Iterator<Item = (u64, Op)>,
+        mut cached: impl FnMut(&Op) -> Cached,
+    ) -> Result<(), DataModelError> {
+        let was_empty = inner.active.rows.is_empty();
+        for (lsn, op) in ops {
+            let Cached { is_late, generation } = cached(&op);
+            let Op { key, operand, .. } = op;
+            inner.active.last_lsn = lsn;
+            inner.active.operands += 1;
+            partition_cache::forget(self.model.as_ref(), cache, &key);
+            let hash = cache.hash(&key);
+            if is_late {
+                cache.remove(hash, &key);
+            }
+            let whole = cache.fold(hash, &key, &operand, generation, |value| {
+                let merged = self
+                    .model
+                    .merge(&key, Some(value), std::slice::from_ref(&operand));
+                merged
+                    .inspect_err(|error| tracing::error!(%error, "a cached row could not be merged"))
+                    .ok()
+            });
+            let change = match whole {
+                UpdateOutcome::Whole(value) if self.model.may_copy(&key) => {
+                    inner.active.folded += 1;
+                    Change::Whole(value)
+                }
+                UpdateOutcome::Whole(_) | UpdateOutcome::Cached => Change::Operand(operand),
+                UpdateOutcome::Unknown => {
+                    if inner.hot_keys.count(hash) {
+                        inner.active.hot.push(key.clone());
+                    }
+                    Change::Operand(operand)
+                }
+            };
+            inner.active.add(self.model.as_ref(), key, change)?;
+        }
+        if was_empty {
+            self.begun.notify_one();
+        }
+        if inner.active.bytes >= self.limits.apply_bytes {
+            self.due.notify_one();
+        }
+        Ok(())
+    }
+
+    /// The staged change of a key, and the tree below.
+    pub fn view(&self, key: &[u8]) -> Result<View, DataModelError> {
+        let inner = self.inner.lock();
+        inner.check()?;
+        let change = inner.change(self.model.as_ref(), key)?;
+        Ok(View {
+            change,
+            tree: inner.tree.clone(),
+        })
+    }
+
+    /// The staged changes of a range that is not empty, in order, and the tree below.
+    pub fn range(
+        &self,
+        start: &Bound<Bytes>,
+        end: &Bound<Bytes>,
+    ) -> Result<(Vec<(Bytes, Change)>, Arc<Tree>), DataModelError> {
+        let inner = self.inner.lock();
+        inner.check()?;
+        let bounds = (start.clone(), end.clone());
+        let mut staged: Vec<(Bytes, Change)> = Vec::new();
+        let own = |(key, change): (&Bytes, &Change)| (key.clone(), change.clone());
+        let Some(applying) = &inner.applying else {
+            staged.extend(inner.active.rows.range(bounds).map(own));
+            return Ok((staged, inner.tree.clone()));
+        };
+        let mut older = applying.rows.range(bounds.clone()).map(own).peekable();
+        for (key, change) in inner.active.rows.range(bounds) {
+            while let Some(before) = older.next_if(|(before, _)| before < key) {
+                staged.push(before);
+            }
+            let change = match older.next_if(|(before, _)| before == key) {
+                Some((_, before)) => before.then(self.model.as_ref(), key, change)?,
+                None => change.clone(),
+            };
+            staged.push((key.clone(), change));
+        }
+        staged.extend(older);
+        Ok((staged, inner.tree.clone()))
+    }
+
+    /// Takes the staged writes, to be applied to the tree; `None` if there are none.
+    pub fn begin_apply(&self) -> Option<Arc<ChangeTable>> {
+        let mut inner = self.inner.lock();
+        if inner.active.rows.is_empty() || inner.failed.is_some() {
+            return None;
+        }
+        let table = Arc::new(std::mem::take(&mut inner.active));
+        inner.applying = Some(table.clone());
+        self.room.notify_all();
+        Some(table)
+    }
+
+    /// The writes that were taken are in the tree, in `memtable`.
+    pub fn end_apply(&self, table: &ChangeTable, memtable: Arc<MemTable>) {
+        let replaced = {
+            let mut inner = self.inner.lock();
+            let tree = Arc::new(inner.tree.with_batch(memtable));
+            (std::mem::replace(&mut inner.tree, tree), inner.applying.take())
+        };
+        self.applied.send_replace(table.last_lsn);
+        drop(replaced);
+    }
+
+    /// What is in the tree's memory from now on is not joined with what is there already, which is given.
+    pub fn freeze(&self) -> Arc<Tree> {
+        let mut inner = self.inner.lock();
+        inner.tree = Arc::new(inner.tree.freeze());
+        inner.tree.clone()
+    }
+
+    /// The tree has other files.
+    pub fn see_files(&self, files: Arc<Files>) {
+        let mut inner = self.inner.lock();
+        let tree = Arc::new(inner.tree.with_files(files));
+        let before = std::mem::replace(&mut inner.tree, tree);
+        drop(inner);
+        drop(before);
+    }
+
+    /// The tree below.
+    pub fn tree(&self) -> Arc<Tree> {
+        self.inner.lock().tree.clone()
+    }
+
+    /// The tree has changed by itself, as on an object store; `fold` changes what the row cache knows, in the same moment for readers.
+    pub fn publish(&self, tree: Arc<DbSnapshot>, fold: impl FnOnce()) {
+        let tree = Arc::new(Tree::SlateDb(tree));
+        let mut inner = self.inner.lock();
+        let before = std::mem::replace(&mut inner.tree, tree);
+        fold();
+        drop(inner);
+        drop(before);
+    }
+
+    /// The tree takes no more writes. Staged writes stay readable; they are in the log.
+    pub fn fail(&self, error: StoreError) {
+        self.inner.lock().failed = Some(error);
+        self.room.notify_all();
+        self.applied.send_modify(|_| {});
+    }
+
+    /// Waits until everything that is staged now is in the tree.
+    pub async fn applied(&self) -> Result<(), StoreError> {
+        let target = {
+            let inner = self.inner.lock();
+            match (&inner.applying, inner.active.rows.is_empty()) {
+                (None, true) => return Ok(()),
+                (Some(applying), true) => applying.last_lsn,
+                _ => inner.active.last_lsn,
+            }
+        };
+        let mut applied = self.applied.subscribe();
+        self.begun.notify_one();
+        self.due.notify_one();
+        let failed = || self.inner.lock().failed.clone();
+        let waited = applied.wait_for(|lsn| *lsn >= target || failed().is_some()).await;
+        match (waited.is_ok(), failed()) {
+            (_, Some(error)) => Err(error),
+            (true, None) => Ok(()),
+            (false, None) => Err(StoreError::Closed),
+        }
+    }
+
+    /// Closes the stage to further writes.
+    pub fn close(&self) {
+        self.inner.lock().closed = true;
+        self.begun.notify_one();
+        self.due.notify_one();
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.inner.lock().closed
+    }
+
+    /// Why the tree takes no more writes, if so.
+    pub fn failure(&self) -> Option<StoreError> {
+        self.inner.lock().failed.clone()
+    }
+
+    /// Whether the tablet cannot be read.
+    pub fn is_stopped(&self) -> bool {
+        self.inner.lock().stopped.is_some()
+    }
+
+    pub fn has_failed(&self) -> bool {
+        self.inner.lock().failed.is_some()
+    }
+
+    /// Approximate bytes of staged writes and of memtables that are not flushed.
+    pub fn bytes(&self) -> usize {
+        let inner = self.inner.lock();
+        let applying = inner.applying.as_ref().map_or(0, |applying| applying.bytes);
+        inner.active.bytes + applying + inner.tree.memory_bytes()
+    }
+}
+
+impl Inner {
+    fn check(&self) -> Result<(), DataModelError> {
+        self.stopped.clone().map_or(Ok(()), Err)
+    }
+
+    fn change(&self, model: &dyn DataModel, key: &[u8]) -> Result<Option<Change>, DataModelError> {
+        let newer = self.active.rows.get(key);
+        let older = self.applying.as_ref().and_then(|applying| applying.rows.get(key));
+        match (older, newer) {
+            (Some(older), Some(newer)) => older.then(model, key, newer).map(Some),
+            (older, newer) => Ok(newer.or(older).cloned()),
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! The runtimes of background work.
+
+use crate::error::StoreError;
+use crate::priority::set_background;
+
+/// The runtime of flushes, compactions and garbage collection. Unlike a bare one it may be dropped anywhere: it is not waited for.
+pub(crate) struct BackgroundRuntime {
+    runtime: Option<tokio::runtime::Runtime>,
+    pub handle: tokio::runtime::Handle,
+}
+
+impl Drop for BackgroundRuntime {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl BackgroundRuntime {
+    pub fn start(threads: usize) -> Result<Self, StoreError> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(threads.max(1))
+            .thread_name("helenus-bg")
+            .on_thread_start(set_background)
+            .enable_all()
+            .build()
+            .map_err(|error| StoreError::Unavailable(format!("cannot start threads: {error}")))?;
+        Ok(BackgroundRuntime::new(runtime))
+    }
+
+    /// The runtime that only applies stages, so that no other work delays it.
+    pub fn start_writing() -> Result<Self, StoreError> {
+        let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads((cores / 4).max(1))
+            .thread_name("helenus-drain")
+            .on_thread_start(set_background)
+            .enable_time()
+            .build()
+            .map_err(|error| StoreError::Unavailable(format!("cannot start threads: {error}")))?;
+        Ok(BackgroundRuntime::new(runtime))
+    }
+
+    fn new(runtime: tokio::runtime::Runtime) -> Self {
+        BackgroundRuntime {
+            handle: runtime.handle().clone(),
+            runtime: Some(runtime),
+        }
+    }
+}

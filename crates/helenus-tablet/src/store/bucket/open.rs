@@ -1,0 +1,104 @@
+//! Opens a store in a bucket.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Weak};
+
+use arc_swap::ArcSwap;
+use hashbrown::HashSet;
+use object_store::ObjectStore;
+use object_store::path::Path;
+use slatedb_common::metrics::DefaultMetricsRecorder;
+use tokio::sync::Semaphore;
+use uuid::Uuid;
+
+use super::Remote;
+use super::batch_log::SWEEP_INTERVAL;
+use crate::bucket::connection::Bucket;
+use crate::bucket::store_identity::BindTarget;
+use crate::bucket::{check, format, log_store};
+use crate::clock::StoreClock;
+use crate::compaction;
+use crate::config::StoreConfig;
+use crate::data_model::DataModel;
+use crate::database::Databases;
+use crate::error::StoreError;
+use crate::metadata::documents::Meta;
+use crate::metadata::format::Format;
+use crate::store::background::BackgroundRuntime;
+use crate::store::bucket::single_node;
+use crate::store::{Store, StoreKind, in_flight_permits};
+use crate::tree::block_cache::BlockCache;
+
+/// Opens the store of a bucket, or makes one there.
+pub(crate) async fn open(
+    bucket: Bucket,
+    config: StoreConfig,
+    model: Arc<dyn DataModel>,
+) -> Result<Arc<Store>, StoreError> {
+    check::check(&bucket).await?;
+    let log = log_store::connect(&bucket, &config)?;
+    let format = format::load_or_create(&bucket, log.as_ref(), config.tablet_count).await?;
+    let identity = BindTarget::store(&bucket).identity(Uuid::new_v4()).await?;
+    let log = log_store::of_store(&bucket, log, &format, identity).await?;
+    let open_all = config.open_all_tablets;
+    let store = assemble(&bucket, log, config, model, &format, identity)?;
+    let sweep = tokio::spawn(sweep(Arc::downgrade(&store)));
+    store.remote()?.tasks.lock().push(sweep);
+    if open_all {
+        single_node::open_all(&store).await?;
+    }
+    Ok(store)
+}
+
+/// The store of a bucket, with no tablet open and nothing running.
+pub(super) fn assemble(
+    bucket: &Bucket,
+    log_store: Option<Arc<dyn ObjectStore>>,
+    config: StoreConfig,
+    model: Arc<dyn DataModel>,
+    format: &Format,
+    identity: Uuid,
+) -> Result<Arc<Store>, StoreError> {
+    if format.is_checked() {
+        bucket.checksums.require();
+    }
+    let background = BackgroundRuntime::start(config.background_threads)?;
+    let permits = in_flight_permits(&config);
+    let block_cache_bytes = config.block_cache_bytes;
+    let metrics = Arc::new(DefaultMetricsRecorder::new());
+    let databases = Databases {
+        model,
+        clock: Arc::new(StoreClock::new(config.clock.clone())),
+        block_cache: BlockCache::new(config.block_cache_bytes),
+        metrics: metrics.clone(),
+        background: background.handle.clone(),
+        slots: Arc::new(Semaphore::new(compaction::slots(&config))),
+        config,
+    };
+    let remote = Remote::new(databases, bucket, log_store, background, format, identity);
+    Ok(Arc::new(Store {
+        tablets: ArcSwap::default(),
+        in_flight: Arc::new(Semaphore::new(permits as usize)),
+        in_flight_permits: permits,
+        meta: Meta::new(bucket.store.clone(), Path::default(), None),
+        metrics,
+        block_cache_bytes,
+        store_id: format.store_id,
+        closed: AtomicBool::new(false),
+        kind: StoreKind::Remote(Box::new(remote)),
+    }))
+}
+
+/// Finishes the batches that were left half-way, as far as their tablets are open here.
+async fn sweep(store: Weak<Store>) {
+    let mut seen = HashSet::new();
+    loop {
+        tokio::time::sleep(SWEEP_INTERVAL).await;
+        let Some(store) = store.upgrade() else { return };
+        match store.finish_batches(&mut seen).await {
+            Ok(0) => {}
+            Ok(count) => tracing::info!(count, "batches that were left half-way are finished"),
+            Err(error) => tracing::warn!(%error, "batches that were left half-way could not be finished"),
+        }
+    }
+}

@@ -1,0 +1,315 @@
+//! Splits and merges tablets, and deletes their remains.
+//!
+//! A split copies no data. Each child begins as a clone: a manifest that names the parent's SSTables, which a checkpoint in the parent's
+//! manifest keeps. A key begins with its table, so the tokens of a child are no range of keys: its clone has the rows of its sibling too.
+//! No request reads them from it, and its compactions drop them (`only` of [`crate::database::Database`]). When compactions have replaced the
+//! last of the parent's SSTables, the checkpoint is removed, and then the parent can be deleted.
+//!
+//! A merge has to copy, for the same reason: SlateDB joins databases of disjoint key ranges only. Only small tablets are merged.
+//!
+//! Children are always created anew: remains of them are deleted first, since they may belong to an attempt after which the parent was
+//! written to. The caller must ensure that only the children of the last attempt are ever opened.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use futures::StreamExt;
+use object_store::path::Path;
+use object_store::{ObjectStoreExt, PutPayload};
+use slatedb::admin::{Admin, CloneSourceSpec};
+use tokio::task::JoinSet;
+
+use super::Remote;
+use super::write::{Part, outcome_of, submit};
+use crate::bucket::batch_applied_key;
+use crate::error::{StoreError, chain, from_slatedb};
+use crate::metadata::slatedb_layout::tablet_path;
+use crate::store::Store;
+use crate::tablet::{Tablet, group_commit};
+use crate::token_range::TokenRange;
+use crate::operation::Op;
+
+/// Bytes of rows that a merge copies at a time.
+const COPY_BYTES: usize = 1 << 20;
+
+impl Store {
+    /// Makes two tablets of an open one, which is closed with it; the children are there, durably, and not open. They must have the
+    /// parent's tokens between them. Rows are not copied.
+    ///
+    /// # Errors
+    /// The parent is open as before, if that is possible, and there is no child that may be opened.
+    pub async fn split_tablet(
+        self: &Arc<Self>,
+        parent: u32,
+        children: [(u32, TokenRange); 2],
+    ) -> Result<(), StoreError> {
+        let remote = self.remote()?;
+        let tablet = self.open_tablet_of(parent)?;
+        let tokens = tablet.token_range();
+        let [(left, lower), (right, upper)] = children;
+        let fits = lower.first == tokens.first
+            && lower.last >= lower.first
+            && lower.last.checked_add(1) == Some(upper.first)
+            && upper.last >= upper.first
+            && upper.last == tokens.last;
+        if !fits {
+            return Err(StoreError::InvalidConfig(format!(
+                "tablets {left} and {right} do not have the tokens of tablet {parent} between them"
+            )));
+        }
+        let made = async {
+            self.close_tablet(parent).await?;
+            for child in [left, right] {
+                remote.delete(child).await?;
+                remote.clone_tablet(parent, child).await?;
+            }
+            Ok(())
+        };
+        self.or_open_again(made.await, &[(parent, tokens)]).await
+    }
+
+    /// Merges open neighbours, given in the order of their tokens, into one tablet. They are closed; the child is durable and not open. No
+    /// request is served while its rows are copied, so only small tablets should be merged.
+    ///
+    /// # Errors
+    /// The parents are opened again, if possible, and there is no child that may be opened.
+    pub async fn merge_tablets(
+        self: &Arc<Self>,
+        parents: &[u32],
+        child: (u32, TokenRange),
+    ) -> Result<(), StoreError> {
+        let remote = self.remote()?;
+        let (id, tokens) = child;
+        let mut sources = Vec::new();
+        let mut next = Some(tokens.first);
+        for parent in parents {
+            let tablet = self.open_tablet_of(*parent)?;
+            if next != Some(tablet.token_range().first) {
+                next = None;
+                break;
+            }
+            next = tablet.token_range().last.checked_add(1);
+            sources.push(tablet);
+        }
+        if sources.is_empty() || next != tokens.last.checked_add(1) || sources.len() != parents.len() {
+            return Err(StoreError::InvalidConfig(format!(
+                "tablet {id} would not have the tokens of tablets {parents:?}"
+            )));
+        }
+        let ranges: Vec<(u32, TokenRange)> = sources
+            .iter()
+            .map(|tablet| (tablet.id(), tablet.token_range()))
+            .collect();
+        let made = async {
+            remote.delete(id).await?;
+            for source in &sources {
+                remote.stop_writes(source).await?;
+            }
+            let copied = remote.copy(&sources, id, tokens).await;
+            for source in &sources {
+                self.close_tablet(source.id()).await?;
+            }
+            copied
+        };
+        self.or_open_again(made.await, &ranges).await
+    }
+
+    /// Deletes the remains of a tablet that was split, merged, or partly created; false if other tablets still read from it. A tablet that does
+    /// not exist is no error; an open one is.
+    pub async fn remove_tablet(&self, id: u32) -> Result<bool, StoreError> {
+        if self.open_tablet_of(id).is_ok() {
+            return Err(StoreError::InvalidConfig(format!("tablet {id} is open")));
+        }
+        let remote = self.remote()?;
+        let admin = remote.admin(id);
+        let manifest = admin
+            .read_manifest(None)
+            .await
+            .map_err(|error| from_slatedb(&error))?;
+        let now = slatedb_common::clock::SystemClock::now(remote.databases.clock.as_ref());
+        let is_needed = manifest.is_some_and(|manifest| {
+            let mut checkpoints = manifest.checkpoints().iter();
+            checkpoints.any(|checkpoint| checkpoint.expire_time.is_none_or(|expires| expires > now))
+        });
+        if is_needed {
+            return Ok(false);
+        }
+        remote.delete(id).await.map(|()| true)
+    }
+
+    /// The tablets of which there is anything in the bucket, or in that of the log.
+    pub async fn stored_tablets(&self) -> Result<Vec<u32>, StoreError> {
+        let remote = self.remote()?;
+        let mut ids = BTreeSet::new();
+        for store in [&remote.store, remote.log()] {
+            let listed = store.list_with_delimiter(Some(&Path::from("tablets"))).await;
+            let folders = listed
+                .map_err(|error| StoreError::Unavailable(chain(&error)))?
+                .common_prefixes;
+            let number = |folder: &Path| folder.parts().next_back()?.as_ref().parse::<u32>().ok();
+            ids.extend(folders.iter().filter_map(number));
+        }
+        Ok(ids.into_iter().collect())
+    }
+
+    /// Serves a tablet no more, whatever state it is in, without waiting for the object store. Writes under way fail with an unknown
+    /// outcome, or take effect. One that is being opened will not be served.
+    pub fn abandon_tablet(&self, id: u32) -> Result<(), StoreError> {
+        let mut times = self.remote()?.abandoned.lock();
+        *times.entry(id).or_default() += 1;
+        if let Ok(tablet) = self.open_tablet_of(id) {
+            if let Some(log_writer) = &tablet.remote {
+                log_writer.close(StoreError::NotOwned(tablet.token_range().first));
+            }
+            self.remove(&tablet);
+            self.remote()?.serving.spawn(async move {
+                let options = slatedb::config::CloseOptions { flush_type: None };
+                let _ = tablet.db.close_with_options(options).await;
+            });
+        }
+        Ok(())
+    }
+
+    fn open_tablet_of(&self, id: u32) -> Result<Arc<Tablet>, StoreError> {
+        let tablets = self.tablets.load();
+        let found = tablets.iter().find(|tablet| tablet.id() == id);
+        found
+            .cloned()
+            .ok_or_else(|| StoreError::InvalidConfig(format!("tablet {id} is not open")))
+    }
+
+    async fn or_open_again(
+        self: &Arc<Self>,
+        made: Result<(), StoreError>,
+        parents: &[(u32, TokenRange)],
+    ) -> Result<(), StoreError> {
+        if made.is_err() {
+            for (id, tokens) in parents {
+                self.open_tablet(*id, *tokens).await?;
+            }
+        }
+        made
+    }
+}
+
+impl Remote {
+    fn admin(&self, id: u32) -> Admin {
+        let mut admin = Admin::builder(tablet_path(id), self.store.clone());
+        if let Some(log) = &self.log_store {
+            admin = admin.with_wal_object_store(log.clone());
+        }
+        admin.build()
+    }
+
+    /// A process that was paused while the tablet was deleted may have left a log object or a file there: without a manifest SlateDB deletes only
+    /// marked objects.
+    async fn delete(&self, id: u32) -> Result<(), StoreError> {
+        let admin = self.admin(id);
+        let failed = |error: slatedb::Error| from_slatedb(&error);
+        if admin.read_manifest(None).await.map_err(failed)?.is_none() && self.is_stored(id).await? {
+            let marker = tablet_path(id).join(".deleting");
+            let marked = self.store.put(&marker, PutPayload::new()).await;
+            marked.map_err(|error| StoreError::Unavailable(chain(&error)))?;
+        }
+        admin.delete_db(true).await.map(|_| ()).map_err(failed)
+    }
+
+    async fn is_stored(&self, id: u32) -> Result<bool, StoreError> {
+        for store in [&self.store, self.log()] {
+            let found = store.list(Some(&tablet_path(id))).next().await.transpose();
+            if found
+                .map_err(|error| StoreError::Unavailable(chain(&error)))?
+                .is_some()
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    async fn clone_tablet(&self, parent: u32, child: u32) -> Result<(), StoreError> {
+        let source = CloneSourceSpec::new(tablet_path(parent));
+        let clone = self.admin(child).create_clone_builder_from_source(source);
+        clone
+            .with_object_store(self.store.clone())
+            .with_system_clock(self.databases.clock.clone())
+            .build()
+            .await
+            .map_err(|error| from_slatedb(&error))
+    }
+
+    /// Takes no more writes for a tablet, which is still read.
+    async fn stop_writes(&self, tablet: &Tablet) -> Result<(), StoreError> {
+        let Some(log_writer) = &tablet.remote else {
+            return Err(StoreError::Closed);
+        };
+        log_writer.close(StoreError::NotOwned(tablet.token_range().first));
+        log_writer.ended().await;
+        // It may have been lost instead.
+        tablet
+            .db
+            .snapshot()
+            .map(|_| ())
+            .map_err(|error| from_slatedb(&error))
+    }
+
+    /// Copies the rows of tablets that are written no more into a new one.
+    pub(super) async fn copy(
+        &self,
+        sources: &[Arc<Tablet>],
+        id: u32,
+        tokens: TokenRange,
+    ) -> Result<(), StoreError> {
+        let target = self.build(id, tokens, self.initial.len()).await?;
+        // Rows come after the header that deletes them, which must not be purged before all of them are copied.
+        target.compactions.write_times.end();
+        let Some(log_writer) = target.remote.clone() else {
+            return Err(StoreError::Closed);
+        };
+        // Ends with this future, whatever becomes of that.
+        let mut writing = JoinSet::new();
+        writing.spawn(group_commit::run(target.clone(), log_writer.clone()));
+        let copied = copy_rows(sources, &target).await;
+        log_writer.close(StoreError::Closed);
+        log_writer.ended().await;
+        let written = match writing.join_next().await {
+            Some(Ok(written)) => written,
+            Some(Err(_)) | None => Err(StoreError::Closed),
+        };
+        let closed = target.db.close().await.map_err(|error| from_slatedb(&error));
+        copied.and(written).and(closed)
+    }
+}
+
+async fn copy_rows(sources: &[Arc<Tablet>], target: &Arc<Tablet>) -> Result<(), StoreError> {
+    for source in sources {
+        let mut rows = source.scan(.., false).await?;
+        let mut part = Part {
+            tablet: target.clone(),
+            ops: Vec::new(),
+        };
+        let mut bytes = 0;
+        while let Some((key, row)) = rows.next().await? {
+            // Rows of a sibling before its compaction, and applied keys of batches, which the parent has applied as a whole.
+            let token = source.model.token_of(&key);
+            let is_own = token.is_some_and(|token| source.token_range().contains(token));
+            if !is_own || batch_applied_key::is_applied_key(&key) {
+                continue;
+            }
+            bytes += key.len() + row.len();
+            part.ops.push(Op {
+                token: token.unwrap_or_default(),
+                key,
+                operand: row,
+            });
+            if bytes >= COPY_BYTES {
+                outcome_of(submit(&part.tablet, std::mem::take(&mut part.ops), None, None).await)?;
+                bytes = 0;
+            }
+        }
+        if !part.ops.is_empty() {
+            outcome_of(submit(&part.tablet, part.ops, None, None).await)?;
+        }
+    }
+    Ok(())
+}

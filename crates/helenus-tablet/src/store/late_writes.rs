@@ -1,0 +1,31 @@
+//! Merges late writes with archived tombstones; see [`crate::tablet::late_writes`].
+
+use super::{Store, find};
+use crate::error::StoreError;
+use crate::tablet::late_writes::{LateWrites, is_late};
+use crate::operation::Op;
+
+impl Store {
+    /// Merges late operations with the archived tombstones that compactions have purged. The result must be kept until the outcome of the write is
+    /// known. Idempotent.
+    ///
+    /// # Errors
+    /// If a tablet is not open here, or can't be read.
+    pub async fn apply_archived_tombstones(&self, ops: &mut [Op]) -> Result<LateWrites, StoreError> {
+        let mut late = LateWrites::default();
+        let tablets = self.tablets.load();
+        let Some(any) = tablets.first() else {
+            return Ok(late);
+        };
+        let now_ms = any.clock.now_ms();
+        for op in ops {
+            let oldest_us = any.model.oldest_us(&op.key, &op.operand)?;
+            if oldest_us.is_some_and(|oldest_us| is_late(oldest_us, now_ms)) {
+                let tablet = find(&tablets, op.token).ok_or(StoreError::NotOwned(op.token))?;
+                late.enter(&tablet).await;
+                tablet.put_under_archived_tombstones(op, now_ms).await?;
+            }
+        }
+        Ok(late)
+    }
+}

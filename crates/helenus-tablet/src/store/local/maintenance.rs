@@ -1,0 +1,266 @@
+//! Keeps the log short: retires segments whose records are in SSTables, flushes the tablets that pin the log, and prepares spare files.
+//! Also requests compactions for tombstones and deletes obsolete files.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use object_store::ObjectStore;
+use slatedb::admin::Admin;
+use slatedb_common::clock::SystemClock;
+
+use crate::compaction::TombstoneTrigger;
+use crate::disk::disk_reserve::DiskReserve;
+use crate::disk::local_store::DiskSpace;
+use crate::error::StoreError;
+use crate::log::segment::Folder;
+use crate::log::{Log, SegmentInfo};
+use crate::metadata::inventory::Inventory;
+use crate::metadata::slatedb_layout::tablet_path;
+use crate::tablet::Tablet;
+use crate::tablet::obsolete_files::ObsoleteFileCollector;
+
+const INTERVAL: Duration = Duration::from_millis(500);
+/// Files of retired segments that are kept for new ones, whether they are needed or not.
+const SPARES_MIN: usize = 2;
+/// Spare files that were not needed for this long are deleted.
+const SPARES_KEPT: Duration = Duration::from_secs(60);
+
+/// How many spare files there are too many. A flush retires as many segments as were written since the one before: if their files are
+/// not kept, the next ones have to be filled anew.
+struct SpareSegments {
+    since: Instant,
+    /// The fewest that there were since then.
+    fewest: usize,
+}
+
+impl SpareSegments {
+    fn new() -> Self {
+        SpareSegments {
+            since: Instant::now(),
+            fewest: usize::MAX,
+        }
+    }
+
+    /// Takes notice of how many there are; gives how many weren't needed for a while.
+    fn unneeded(&mut self, count: usize) -> usize {
+        self.fewest = self.fewest.min(count);
+        if self.since.elapsed() < SPARES_KEPT {
+            return 0;
+        }
+        let fewest = std::mem::replace(self, SpareSegments::new()).fewest;
+        fewest.saturating_sub(SPARES_MIN)
+    }
+}
+
+pub(crate) struct Maintenance {
+    pub log: Arc<Log>,
+    pub inventory: Arc<Inventory>,
+    pub reserve: Arc<DiskReserve>,
+    pub folder: Folder,
+    pub log_max_bytes: u64,
+    pub tablets: Vec<Arc<Tablet>>,
+    pub store: Arc<dyn ObjectStore>,
+    pub space: Arc<DiskSpace>,
+    pub wake: Arc<tokio::sync::Notify>,
+    pub clock: Arc<dyn SystemClock>,
+    pub garbage_age: Duration,
+}
+
+impl Maintenance {
+    /// Runs until it is aborted.
+    pub async fn run(self: Arc<Self>) {
+        let mut watches: Vec<TombstoneTrigger> =
+            self.tablets.iter().map(|_| TombstoneTrigger::new()).collect();
+        let mut sweeps: Vec<ObsoleteFileCollector> = self
+            .tablets
+            .iter()
+            .map(|_| ObsoleteFileCollector::new(self.garbage_age))
+            .collect();
+        let mut spares = SpareSegments::new();
+        loop {
+            let _ = tokio::time::timeout(INTERVAL, self.wake.notified()).await;
+            self.log.note_end();
+            self.trim().await;
+            self.flush_pinning_tablets().await;
+            self.clean(&mut watches).await;
+            for tablet in &self.tablets {
+                tablet.see_files();
+            }
+            for (tablet, sweep) in self.tablets.iter().zip(&mut sweeps) {
+                sweep
+                    .run(tablet, &self.store, &self.clock, self.garbage_age)
+                    .await;
+            }
+            if self.space.check().is_err() {
+                self.folder.drop_spares();
+            } else {
+                self.reserve.reserve(self.space.free_bytes());
+                self.prepare_spare().await;
+                self.give_back_spares(&mut spares).await;
+            }
+        }
+    }
+
+    /// Retires the oldest segments whose records are in the SSTables of each tablet.
+    pub async fn trim(&self) {
+        let in_memory: Vec<u64> = self
+            .tablets
+            .iter()
+            .map(|tablet| tablet.db.manifest().replay_after_wal_id())
+            .collect();
+        if self.retirable(&in_memory).is_empty() {
+            return;
+        }
+        // The manifest in memory may be newer than the stored one; only the stored one counts.
+        let mut stored = Vec::with_capacity(self.tablets.len());
+        for tablet in &self.tablets {
+            let admin = Admin::builder(tablet_path(tablet.id()), self.store.clone()).build();
+            match admin.read_manifest(None).await {
+                Ok(Some(manifest)) => stored.push(manifest.replay_after_wal_id()),
+                Ok(None) => return,
+                Err(error) => {
+                    tracing::warn!(tablet = tablet.id(), %error, "the manifest could not be read to trim the log");
+                    return;
+                }
+            }
+        }
+        let retirable = self.retirable(&stored);
+        let Some(last) = retirable.last() else { return };
+        if let Err(error) = self.retire_segment(last.number, &stored).await {
+            tracing::warn!(%error, "the log could not be cut");
+            return;
+        }
+        let spare_max = (self.log_max_bytes / self.folder.segment_bytes) as usize;
+        let mut retired = 0;
+        for segment in &retirable {
+            if let Err(error) = self.folder.retire(segment, spare_max) {
+                tracing::warn!(path = %segment.path.display(), %error, "a log segment could not be removed");
+                break;
+            }
+            retired += 1;
+        }
+        self.log.segments.lock().drain(..retired);
+    }
+
+    /// Enters into the inventory that segments up to that one are not needed any more, since the tablets have their records.
+    async fn retire_segment(&self, segment: u64, flushed: &[u64]) -> Result<(), StoreError> {
+        let ids = self.tablets.iter().map(|tablet| tablet.id());
+        let flushed: BTreeMap<u32, u64> = ids.zip(flushed.iter().copied()).collect();
+        let inventory = self.inventory.clone();
+        let change = move || {
+            inventory.change(|contents| {
+                contents.log_first = segment + 1;
+                contents.flushed = flushed;
+            })
+        };
+        let changed = tokio::task::spawn_blocking(change.clone()).await;
+        let mut changed = changed.map_err(|error| StoreError::Unavailable(error.to_string()))?;
+        if let Err(StoreError::DiskFull(_)) = changed {
+            // That the log is cut makes room, and needs a little.
+            self.reserve.release();
+            changed = change();
+        }
+        changed
+    }
+
+    fn retirable(&self, replay_after: &[u64]) -> Vec<SegmentInfo> {
+        let segments = self.log.segments.lock();
+        segments
+            .iter()
+            .take_while(|segment| {
+                !segment.active
+                    && segment
+                        .last_lsn
+                        .iter()
+                        .zip(replay_after)
+                        .all(|(last, after)| last <= after)
+            })
+            .cloned()
+            .collect()
+    }
+
+    /// Flushes the tablets whose records keep the oldest segments when the log is too long.
+    async fn flush_pinning_tablets(&self) {
+        let held: Vec<SegmentInfo> = self.log.segments.lock().clone();
+        let total: u64 = held.iter().map(|segment| segment.bytes).sum();
+        if total <= self.log_max_bytes || held.len() < 2 {
+            return;
+        }
+        let Some(oldest) = held.first() else { return };
+        for (tablet, last) in self.tablets.iter().zip(&oldest.last_lsn) {
+            if tablet.db.manifest().replay_after_wal_id() < *last
+                && let Err(error) = tablet.flush().await
+            {
+                tracing::warn!(tablet = tablet.id(), %error, "a tablet could not be flushed");
+            }
+        }
+    }
+
+    /// Flushes and compacts the tablets whose reads pass too many dead rows.
+    async fn clean(&self, watches: &mut [TombstoneTrigger]) {
+        for (tablet, watch) in self.tablets.iter().zip(watches) {
+            if !watch.is_due(&tablet.compactions) {
+                continue;
+            }
+            if let Err(error) = tablet.flush().await {
+                tracing::warn!(tablet = tablet.id(), %error, "a tablet could not be flushed");
+                continue;
+            }
+            tablet.compactions.request();
+        }
+    }
+
+    /// Once a segment is half full, sees to it that the next one's file is there.
+    async fn prepare_spare(&self) {
+        let active = self
+            .log
+            .segments
+            .lock()
+            .last()
+            .filter(|segment| segment.active)
+            .cloned();
+        let Some(active) = active else { return };
+        if active.bytes * 2 < self.folder.segment_bytes {
+            return;
+        }
+        let folder = self.folder.clone();
+        let _ = tokio::task::spawn_blocking(move || {
+            if let Err(error) = folder.prepare_spare(active.number + 1) {
+                tracing::debug!(%error, "no spare log segment could be made");
+            }
+        })
+        .await;
+    }
+
+    async fn give_back_spares(&self, spares: &mut SpareSegments) {
+        let unneeded = spares.unneeded(self.folder.spares().len());
+        if unneeded == 0 {
+            return;
+        }
+        let folder = self.folder.clone();
+        let _ = tokio::task::spawn_blocking(move || {
+            if let Err(error) = folder.give_back(unneeded) {
+                tracing::debug!(%error, "a spare log segment could not be removed");
+            }
+        })
+        .await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spare_files_that_no_flush_needed_for_a_while_are_too_many() {
+        let mut spares = SpareSegments::new();
+        assert_eq!(spares.unneeded(16), 0, "the next flush may need them");
+        assert_eq!(spares.unneeded(5), 0);
+        spares.since -= SPARES_KEPT;
+        assert_eq!(spares.unneeded(9), 5 - SPARES_MIN);
+        assert_eq!(spares.unneeded(9), 0, "another while begins");
+        spares.since -= SPARES_KEPT;
+        assert_eq!(spares.unneeded(1), 0);
+    }
+}

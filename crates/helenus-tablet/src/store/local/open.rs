@@ -1,0 +1,414 @@
+//! Opens a local store: the databases of its tablets, and the replay of the log.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use object_store::ObjectStore;
+use parking_lot::Mutex;
+use slatedb::Db;
+use slatedb_common::metrics::DefaultMetricsRecorder;
+use tokio::sync::Semaphore;
+
+use crate::cache::row_cache::RowCache;
+use crate::clock::StoreClock;
+use crate::compaction::CompactionState;
+use crate::config::StoreConfig;
+use crate::data_model::DataModel;
+use crate::database::wal::{TabletWal, TabletWalInit};
+use crate::database::{Database, Databases, LEVEL0_MAX};
+use crate::disk::disk_reserve::DiskReserve;
+use crate::disk::incremental_delete::FileDeleter;
+use crate::disk::local_store::DiskSpace;
+use crate::error::{StoreError, from_slatedb};
+use crate::log::segment::Folder;
+use crate::log::{Log, Record};
+use crate::metadata::documents::Meta;
+use crate::metadata::folders::Folders;
+use crate::metadata::format::{Format, TabletEntry};
+use crate::metadata::slatedb_layout::tablet_path;
+use crate::metadata::store_metadata::StoreMetadata;
+use crate::stage::backpressure::CompactionBacklog;
+use crate::stage::{Stage, StageLimits};
+use crate::store::background::BackgroundRuntime;
+use crate::store::in_flight_permits;
+use crate::store::local::dispatch::{CompletionNotifier, TabletRouter};
+use crate::store::local::maintenance::Maintenance;
+use crate::store::local::{Local, Running, dispatch};
+use crate::store::{Store, StoreKind};
+use crate::tablet::flush::Flushes;
+use crate::tablet::obsolete_files::Scans;
+use crate::tablet::stats::TabletCounters;
+use crate::tablet::{LocalTablet, Tablet, flush, manifest, stage_apply};
+use crate::tree::block_cache::BlockCache;
+use crate::tree::{SsTables, Tree, filters};
+use crate::{compaction, database, log};
+
+/// How long replay waits for room before it looks whether there will be any.
+const REPLAY_POLL: Duration = Duration::from_millis(200);
+
+/// The inputs of opening a local store.
+pub(crate) struct StoreOpener {
+    pub config: StoreConfig,
+    pub model: Arc<dyn DataModel>,
+    pub format: Format,
+    pub metadata: StoreMetadata,
+    pub reserve: Arc<DiskReserve>,
+    pub clock: Arc<StoreClock>,
+    pub store: Arc<dyn ObjectStore>,
+    pub deleter: FileDeleter,
+    pub block_cache: Arc<BlockCache>,
+    pub metrics: Arc<DefaultMetricsRecorder>,
+    pub background: BackgroundRuntime,
+    pub writing: BackgroundRuntime,
+}
+
+/// The tablets as they are stored, before the log is replayed.
+#[derive(Default)]
+struct RecoveredTablets {
+    tablets: Vec<Arc<Tablet>>,
+    last_lsn: u64,
+    /// By tablet, the last record that is in its SSTables.
+    flushed: BTreeMap<u32, u64>,
+}
+
+impl StoreOpener {
+    pub async fn open(
+        mut self,
+        folders: Folders,
+        space: Arc<DiskSpace>,
+        lock: File,
+    ) -> Result<Arc<Store>, StoreError> {
+        let recovered = self.recovered(&folders).await?;
+        let tablets = recovered.tablets;
+        let mut running = Running::default();
+        let backlogs = self.start_stage_tasks(&tablets, &mut running);
+        let replayed = self
+            .replay(&folders, tablets.clone())
+            .await
+            .unwrap_or_else(|error| {
+                Err(StoreError::Unavailable(format!(
+                    "reading the log failed: {error}"
+                )))
+            })?;
+        if !self.format.is_checked() {
+            let fsync = self.config.fsync;
+            self.metadata =
+                StoreMetadata::upgrade(&folders, &self.format, &replayed, recovered.flushed, fsync)?;
+        }
+        let high_water_mark = self.metadata.high_water_mark.take();
+        let log = Log::new(
+            recovered.last_lsn.max(replayed.last_lsn) + 1,
+            replayed.segments,
+            high_water_mark,
+        );
+        // A tablet that refused a record during replay refuses writes as before the restart.
+        let has_failed = tablets.iter().any(|tablet| tablet.stage.has_failed());
+        log.is_obstructed.store(has_failed, Ordering::Relaxed);
+        let router = Arc::new(TabletRouter {
+            tablets,
+            backlogs,
+            log,
+            space,
+            maintenance: Arc::default(),
+            notifier: CompletionNotifier::start(),
+        });
+        self.start(
+            folders,
+            lock,
+            router,
+            running,
+            (replayed.newest, replayed.records),
+        )
+    }
+
+    /// Opens the tablets' databases.
+    async fn recovered(&self, folders: &Folders) -> Result<RecoveredTablets, StoreError> {
+        self.check_documents().await?;
+        let mut opening = Vec::new();
+        let mut parts = Vec::new();
+        let databases = self.databases();
+        for entry in &self.format.tablets {
+            let wal = TabletWal::new();
+            // Built there, SlateDB's own tasks live on the background runtime.
+            let compactions = Arc::<CompactionState>::default();
+            let database = self.database(&databases, entry, wal.clone(), compactions.clone());
+            opening.push(self.background.handle.spawn(database));
+            parts.push((entry, wal, compactions));
+        }
+        let opened = futures::future::join_all(opening).await;
+        let mut recovered = RecoveredTablets::default();
+        for ((entry, wal, compactions), db) in parts.into_iter().zip(opened) {
+            let db = match db.map_err(|error| StoreError::Unavailable(error.to_string()))? {
+                Ok(db) => db,
+                Err(error) => return Err(self.opening_error(entry.id, from_slatedb(&error)).await),
+            };
+            let after = db.manifest().replay_after_wal_id();
+            self.metadata.inventory.check_flushed(folders, entry.id, after)?;
+            recovered.flushed.insert(entry.id, after);
+            recovered.last_lsn = recovered.last_lsn.max(wal.last_lsn());
+            recovered
+                .tablets
+                .push(Arc::new(self.tablet(entry, db, compactions)?));
+        }
+        Ok(recovered)
+    }
+
+    /// Refuses tablets whose small documents are damaged.
+    async fn check_documents(&self) -> Result<(), StoreError> {
+        let checks = self.format.tablets.iter().map(|entry| async {
+            let checked = compaction::check_document(self.store.clone(), entry.id).await;
+            match checked {
+                Ok(()) => Ok(()),
+                Err(error) => Err(self.opening_error(entry.id, error).await),
+            }
+        });
+        futures::future::try_join_all(checks).await.map(|_| ())
+    }
+
+    /// Starts the tasks that apply the stages and flush the memtables.
+    fn start_stage_tasks(
+        &self,
+        tablets: &[Arc<Tablet>],
+        running: &mut Running,
+    ) -> Vec<Arc<CompactionBacklog>> {
+        let mut backlogs = Vec::new();
+        for tablet in tablets {
+            let backlog = Arc::new(CompactionBacklog::new(self.memtable_share(), LEVEL0_MAX));
+            let applier = stage_apply::run(tablet.clone(), backlog.clone());
+            running.stage_appliers.push(self.writing.handle.spawn(applier));
+            backlogs.push(backlog);
+            self.background.handle.spawn(flush::run(tablet.clone()));
+            self.background.handle.spawn(manifest::track_manifest(tablet));
+        }
+        backlogs
+    }
+
+    fn databases(&self) -> Databases {
+        Databases {
+            config: self.config.clone(),
+            model: self.model.clone(),
+            clock: self.clock.clone(),
+            block_cache: self.block_cache.clone(),
+            metrics: self.metrics.clone(),
+            background: self.background.handle.clone(),
+            slots: Arc::new(Semaphore::new(compaction::slots(&self.config))),
+        }
+    }
+
+    fn start(
+        self,
+        folders: Folders,
+        lock: File,
+        router: Arc<TabletRouter>,
+        mut running: Running,
+        (newest, replayed_records): ((u64, u64), u64),
+    ) -> Result<Arc<Store>, StoreError> {
+        let config = &self.config;
+        let (log, space, tablets) = (router.log.clone(), router.space.clone(), router.tablets.clone());
+        let wake = router.maintenance.clone();
+        let folder = Folder {
+            path: folders.log(),
+            segment_bytes: config.log_segment_bytes.next_multiple_of(4096),
+            fsync: config.fsync,
+            deleter: self.deleter.clone(),
+        };
+        let thread = log::start(
+            log.clone(),
+            folder.clone(),
+            space.clone(),
+            self.clock.clone(),
+            router,
+            newest,
+        )
+        .map_err(|error| StoreError::Unavailable(format!("cannot start the log thread: {error}")))?;
+        running.log_thread = Some(thread);
+        let maintenance = Arc::new(Maintenance {
+            log: log.clone(),
+            inventory: self.metadata.inventory.clone(),
+            reserve: self.reserve,
+            folder,
+            log_max_bytes: config.log_max_bytes,
+            tablets: tablets.clone(),
+            store: self.store.clone(),
+            space: space.clone(),
+            wake,
+            clock: self.clock.clone(),
+            garbage_age: config.garbage_age,
+        });
+        running.maintenance = Some(self.background.handle.spawn(maintenance.clone().run()));
+        running.background = Some(self.background);
+        running.writing = Some(self.writing);
+        let in_flight_permits = in_flight_permits(config);
+        Ok(Arc::new(Store {
+            tablets: ArcSwap::from_pointee(tablets),
+            in_flight: Arc::new(Semaphore::new(in_flight_permits as usize)),
+            in_flight_permits,
+            meta: Meta::new(
+                self.store.clone(),
+                object_store::path::Path::default(),
+                Some(self.metadata.inventory),
+            ),
+            metrics: self.metrics,
+            block_cache_bytes: config.block_cache_bytes,
+            store_id: self.format.store_id,
+            closed: AtomicBool::new(false),
+            kind: StoreKind::Local(Box::new(Local {
+                log,
+                space,
+                maintenance,
+                clock: self.clock,
+                replayed_records,
+                running: Mutex::new(running),
+                _lock: lock,
+            })),
+        }))
+    }
+
+    fn tablet(
+        &self,
+        entry: &TabletEntry,
+        db: Db,
+        compactions: Arc<CompactionState>,
+    ) -> Result<Tablet, StoreError> {
+        let tables = Arc::new(SsTables::new(
+            entry.id,
+            self.store.clone(),
+            self.block_cache.clone(),
+            filters::policy(self.model.clone()),
+        ));
+        let mut files = None;
+        tables.refresh_files(&db, |found| files = Some(found));
+        let Some(files) = files else {
+            let detail = format!(
+                "tablet {} shares files with others, as only one in a bucket does",
+                entry.id
+            );
+            return Err(StoreError::Unavailable(detail));
+        };
+        let memtable_bytes = self.memtable_share();
+        let tree = Tree::local(tables.clone(), files, flush::join_bytes(memtable_bytes));
+        Ok(Tablet {
+            id: entry.id,
+            tokens: entry.tokens,
+            db,
+            cache: RowCache::new(self.config.row_cache_bytes / self.format.tablets.len().max(1) as u64),
+            stage: Stage::new(tree, StageLimits::new(memtable_bytes), self.model.clone()),
+            row_cache_on: self.config.row_cache_bytes > 0,
+            model: self.model.clone(),
+            clock: self.clock.clone(),
+            counters: TabletCounters::default(),
+            compactions,
+            scans: Scans::new(),
+            disk: Some(LocalTablet {
+                tables,
+                flushes: Flushes::new(memtable_bytes),
+            }),
+            remote: None,
+        })
+    }
+
+    /// Bytes of memtables for each tablet.
+    fn memtable_share(&self) -> u64 {
+        self.config.memtable_bytes / self.format.tablets.len().max(1) as u64
+    }
+
+    /// Reads the log on a thread of its own and stages the records that are in no SSTable.
+    fn replay(
+        &self,
+        folders: &Folders,
+        tablets: Vec<Arc<Tablet>>,
+    ) -> tokio::task::JoinHandle<Result<log::replay::Replayed, StoreError>> {
+        let clock = self.clock.clone();
+        let path = folders.log();
+        let expected = self.metadata.expected();
+        tokio::task::spawn_blocking(move || {
+            let manifests = tablets.iter().map(|tablet| tablet.db.manifest());
+            let flushed: Vec<u64> = manifests.map(|manifest| manifest.replay_after_wal_id()).collect();
+            let mut sink = |time_ms, Record { lsn, ops }| {
+                // The clock must not go back behind the stored times.
+                clock.raise(time_ms);
+                let parts = dispatch::parts(&tablets, ops.into_iter().map(|op| (lsn, op)))?;
+                for ((part, tablet), flushed) in parts.into_iter().zip(&tablets).zip(&flushed) {
+                    if part.is_empty() || lsn <= *flushed || tablet.stage.is_stopped() {
+                        continue;
+                    }
+                    while !tablet.stage.wait_for_room(REPLAY_POLL)? {}
+                    if let Err(error) = tablet.stage_ops(part) {
+                        tracing::error!(tablet = tablet.id(), lsn, %error, "other tablets are served");
+                    }
+                }
+                Ok(())
+            };
+            let tablet_of = |token| dispatch::tablet_of(&tablets, token);
+            let replayed = log::replay::replay(&path, expected, tablets.len(), &tablet_of, &mut sink)?;
+            Folder::remove_before(&path, expected.first)?;
+            for (tablet, flushed) in tablets.iter().zip(flushed) {
+                tablet.compactions.write_times.begin(flushed);
+            }
+            Ok(replayed)
+        })
+    }
+
+    /// The future that opens one tablet's database.
+    fn database(
+        &self,
+        databases: &Databases,
+        entry: &TabletEntry,
+        wal: TabletWal,
+        compactions: Arc<CompactionState>,
+    ) -> impl Future<Output = Result<Db, slatedb::Error>> + Send + 'static {
+        let database = Database {
+            id: entry.id,
+            only: None,
+            store: self.store.clone(),
+            log: None,
+            compactions,
+        };
+        let settings = databases.settings(self.memtable_share());
+        let databases = databases.clone();
+        let init = TabletWalInit {
+            wal,
+            clock: self.clock.clone(),
+        };
+        let builder = databases
+            .builder(&database, settings)
+            .with_wal_writer(Box::new(init));
+        async move {
+            let db = builder.build().await?;
+            tokio::spawn(database::run_compactor(databases, database, db.clone()));
+            Ok(db)
+        }
+    }
+
+    /// The error of opening a tablet. SlateDB does not say which of its documents it could not parse: it is one of
+    /// the newest, which it reads first.
+    async fn opening_error(&self, tablet: u32, error: StoreError) -> StoreError {
+        let StoreError::Unavailable(detail) = &error else {
+            return error;
+        };
+        if !detail.contains("transactional object") {
+            return error;
+        }
+        let mut newest = Vec::new();
+        for kind in ["manifest", "compactions"] {
+            let folder = tablet_path(tablet).join(kind);
+            if let Ok(found) = self.store.list_with_delimiter(Some(&folder)).await {
+                newest.extend(
+                    found
+                        .objects
+                        .into_iter()
+                        .map(|object| object.location.to_string())
+                        .max(),
+                );
+            }
+        }
+        StoreError::Corrupt {
+            file: newest.join(" or "),
+            detail: detail.clone(),
+        }
+    }
+}

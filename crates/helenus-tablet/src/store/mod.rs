@@ -1,0 +1,338 @@
+//! All tablets of a node, and the writes to them.
+
+mod background;
+pub(crate) mod bucket;
+mod late_writes;
+pub(crate) mod local;
+mod statistics;
+pub(crate) mod write_batch;
+pub(crate) mod stats;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwap;
+use slatedb_common::metrics::DefaultMetricsRecorder;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+
+use crate::bucket::connection::Bucket;
+use crate::clock::StoreClock;
+use crate::config::{StoreConfig, StoreUrl};
+use crate::data_model::DataModel;
+use crate::error::StoreError;
+use crate::log::{FRAME_LEN_MAX, Waiter, record_len};
+use crate::metadata::documents::{Meta, MetaDoc, MetaExpect, MetaStamp, MetaVersion};
+use crate::metadata::folders::Folders;
+use crate::store::bucket::Remote;
+use crate::store::local::{Local, tablet_of};
+use crate::tablet::Tablet;
+use crate::work::nanos;
+use crate::store::write_batch::{OpenTablets, WriteBatch};
+use crate::{trace, work};
+
+/// The bytes that a permit of the in-flight limit stands for.
+pub(crate) const PERMIT_BYTES: usize = 1024;
+/// How often a write that waits for room looks at the disk.
+const ROOM_POLL: Duration = Duration::from_millis(200);
+
+/// All tablets of the node.
+pub struct Store {
+    /// Those that are open, by token range.
+    pub(crate) tablets: ArcSwap<Vec<Arc<Tablet>>>,
+    pub(crate) in_flight: Arc<Semaphore>,
+    pub(crate) in_flight_permits: u32,
+    pub(crate) meta: Meta,
+    pub(crate) metrics: Arc<DefaultMetricsRecorder>,
+    pub(crate) block_cache_bytes: u64,
+    pub(crate) store_id: uuid::Uuid,
+    pub(crate) closed: AtomicBool,
+    pub(crate) kind: StoreKind,
+}
+
+/// The part of a store that depends on its location.
+pub(crate) enum StoreKind {
+    Local(Box<Local>),
+    Remote(Box<Remote>),
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        let tablets = self.tablets.load_full();
+        match &self.kind {
+            StoreKind::Local(local) => {
+                local.log.close();
+                tablets.iter().for_each(|tablet| tablet.stage.close());
+            }
+            StoreKind::Remote(remote) => remote.stop(),
+        }
+    }
+}
+
+impl Store {
+    /// Opens the store, or makes a new one. Call it from the runtime that is to serve reads and writes.
+    ///
+    /// A store in a folder replays its log, and all of its tablets are open from then on. One in a bucket opens none but with
+    /// `open_all_tablets`; see [`Store::open_tablet`].
+    pub async fn open(config: StoreConfig, model: Arc<dyn DataModel>) -> Result<Arc<Store>, StoreError> {
+        config.validate()?;
+        match &config.url {
+            StoreUrl::File(path) => {
+                let root = path.clone();
+                local::open(Folders { root }, config, model).await
+            }
+            StoreUrl::Remote(url) => {
+                let bucket = Bucket::connect(url)?;
+                bucket::open(bucket, config, model).await
+            }
+        }
+    }
+
+    /// The tablet that owns a token.
+    ///
+    /// # Errors
+    /// [`StoreError::NotOwned`] if it is not open here; never so on a local store.
+    pub fn tablet(&self, token: i64) -> Result<Arc<Tablet>, StoreError> {
+        let tablets = self.tablets.load();
+        find(&tablets, token).ok_or(StoreError::NotOwned(token))
+    }
+
+    /// All tablets that are open, by token range.
+    pub fn tablets(&self) -> OpenTablets {
+        self.tablets.load_full()
+    }
+
+    /// Identifies the store; made with it.
+    pub fn store_id(&self) -> uuid::Uuid {
+        self.store_id
+    }
+
+    /// Keeps the store clock, which stamps stored entries, beyond the given write timestamps, in microseconds: after a restart, and on the next
+    /// owner of a tablet in a bucket, timestamps continue from there ([`Store::clock_us`]).
+    pub fn keep_clock_beyond(&self, stamps_us: Arc<AtomicI64>) {
+        self.clock().keep_beyond(stamps_us);
+    }
+
+    /// The store clock, which stamps stored entries, in microseconds: beyond every stored write timestamp that was given by this node, also before
+    /// a restart, or by a former owner of an open tablet.
+    pub fn clock_us(&self) -> i64 {
+        self.clock().now_ms().saturating_mul(1000)
+    }
+
+    /// The highest stamp that was found stored when tablets were opened, in microseconds: beyond every write timestamp that is stored and was
+    /// given by a former owner of an open tablet.
+    pub fn found_clock_us(&self) -> i64 {
+        self.clock().found_ms().saturating_mul(1000)
+    }
+
+    fn clock(&self) -> &StoreClock {
+        match &self.kind {
+            StoreKind::Local(local) => &local.clock,
+            StoreKind::Remote(remote) => remote.clock(),
+        }
+    }
+
+    /// How long a write is waited for at most; a local store has no such limit.
+    pub fn write_timeout(&self) -> Option<Duration> {
+        match &self.kind {
+            StoreKind::Local(_) => None,
+            StoreKind::Remote(remote) => Some(remote.write_timeout()),
+        }
+    }
+
+    /// How many log records were read when a local store was opened.
+    pub fn replayed_records(&self) -> u64 {
+        match &self.kind {
+            StoreKind::Local(local) => local.replayed_records,
+            StoreKind::Remote(_) => 0,
+        }
+    }
+
+    /// Writes the batch, in one or several tablets: all of it or, after a crash or an error, nothing. Returns when it is durable and
+    /// seen by reads; with `durable` off it need not be on a local store's disk. A write that was begun goes on when the future is
+    /// dropped.
+    pub async fn write(&self, mut batch: WriteBatch, durable: bool) -> Result<(), StoreError> {
+        if batch.ops.is_empty() {
+            return Ok(());
+        }
+        let late = self.apply_archived_tombstones(&mut batch.ops).await?;
+        if !late.is_empty() {
+            batch.hold = Some(Arc::new((batch.hold.take(), late)));
+        }
+        let (size, operands) = self.check(&batch)?;
+        let (submitted, result) = match &self.kind {
+            StoreKind::Local(local) => {
+                if local.log.is_obstructed.load(Ordering::Relaxed) {
+                    self.refuse_failed(&batch)?;
+                }
+                let permit = self.permit(local, size).await?;
+                let submitted = Instant::now();
+                let (sender, receiver) = oneshot::channel();
+                let waiter = Waiter {
+                    sender,
+                    _permit: permit,
+                    _hold: batch.hold,
+                };
+                local.log.submit(batch.ops, durable, waiter);
+                (submitted, receiver.await.unwrap_or(Err(StoreError::Closed)))
+            }
+            StoreKind::Remote(remote) => {
+                let submitted = Instant::now();
+                (submitted, remote.write(self, batch, size).await)
+            }
+        };
+        record_write_stats(submitted, operands);
+        result
+    }
+
+    /// Refuses a write to a tablet that takes none any more.
+    fn refuse_failed(&self, batch: &WriteBatch) -> Result<(), StoreError> {
+        for op in &batch.ops {
+            if let Some(error) = self.tablet(op.token)?.stage.failure() {
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// The size of a batch as a record, and its number of operations, if it may be written.
+    pub(crate) fn check(&self, batch: &WriteBatch) -> Result<(usize, u32), StoreError> {
+        if self.closed.load(Ordering::Acquire) {
+            return Err(StoreError::Closed);
+        }
+        if batch.ops.iter().any(|op| op.key.is_empty()) {
+            return Err(StoreError::InvalidConfig("a key must not be empty".into()));
+        }
+        let size = record_len(&batch.ops);
+        let limit = FRAME_LEN_MAX / 2;
+        if size > limit {
+            return Err(StoreError::TooLarge { size, limit });
+        }
+        Ok((size, u32::try_from(batch.ops.len()).unwrap_or(u32::MAX)))
+    }
+
+    async fn permit(&self, local: &Local, size: usize) -> Result<OwnedSemaphorePermit, StoreError> {
+        let permits = self.permits_for(size);
+        match self.in_flight.clone().try_acquire_many_owned(permits) {
+            Ok(permit) => Ok(permit),
+            Err(_) => self.wait_for_room(local, permits).await,
+        }
+    }
+
+    pub(crate) fn permits_for(&self, size: usize) -> u32 {
+        (size.div_ceil(PERMIT_BYTES) as u32).min(self.in_flight_permits)
+    }
+
+    /// Waits until writes in flight have ended; waiting for room in memory can be waiting for room on disk.
+    async fn wait_for_room(&self, local: &Local, permits: u32) -> Result<OwnedSemaphorePermit, StoreError> {
+        trace::step(|| "Waiting until the writes in flight leave room");
+        let since = Instant::now();
+        let permit = self.poll_for_room(local, permits).await;
+        work::count(|work| work.admission_ns += nanos(since.elapsed()));
+        permit
+    }
+
+    async fn poll_for_room(&self, local: &Local, permits: u32) -> Result<OwnedSemaphorePermit, StoreError> {
+        let acquire = self.in_flight.clone().acquire_many_owned(permits);
+        let mut acquire = std::pin::pin!(acquire);
+        loop {
+            local.space.check()?;
+            match tokio::time::timeout(ROOM_POLL, acquire.as_mut()).await {
+                Ok(permit) => return permit.map_err(|_| StoreError::Closed),
+                Err(_) => continue,
+            }
+        }
+    }
+
+    /// Reads a small document.
+    pub async fn meta_get(&self, name: &str) -> Result<Option<MetaDoc>, StoreError> {
+        self.meta.get(name).await
+    }
+
+    /// Replaces a small document, atomically and durably, if `expect` holds; returns its new version.
+    pub async fn meta_put(
+        &self,
+        name: &str,
+        content: &[u8],
+        expect: MetaExpect,
+    ) -> Result<MetaVersion, StoreError> {
+        self.meta.put(name, content, expect).await
+    }
+
+    /// How the bucket tells that version of a small document, if it is the last one that was read or written here.
+    pub fn meta_stamp(&self, name: &str, version: MetaVersion) -> Option<MetaStamp> {
+        self.meta.stamp(name, version)
+    }
+
+    /// Another process that shares the bucket has read or written that version.
+    pub fn meta_note_version(&self, name: &str, version: MetaVersion, stamp: MetaStamp) {
+        self.meta.note_version(name, version, stamp);
+    }
+
+    /// The names of all small documents.
+    pub async fn meta_list(&self) -> Result<Vec<String>, StoreError> {
+        self.meta.list().await
+    }
+
+    /// Removes a small document.
+    pub async fn meta_delete(&self, name: &str) -> Result<(), StoreError> {
+        self.meta.delete(name).await
+    }
+
+    /// Writes staged rows and memtables to SSTables, and trims the log.
+    pub async fn flush(&self) -> Result<(), StoreError> {
+        for tablet in self.tablets().iter() {
+            tablet.flush().await?;
+        }
+        if let StoreKind::Local(local) = &self.kind {
+            local.maintenance.trim().await;
+        }
+        Ok(())
+    }
+
+    /// Makes a local store's disk look as if `free` bytes were free; `None` ends it. For tests.
+    #[doc(hidden)]
+    pub fn simulate_free_disk_bytes(&self, free: Option<u64>) {
+        let free = free.and_then(|free| i64::try_from(free).ok()).unwrap_or(-1);
+        if let StoreKind::Local(local) = &self.kind {
+            local.space.simulated_free.store(free, Ordering::Relaxed);
+        }
+    }
+
+    /// Ends writes, flushes memtables so that the next start has nothing to replay, and releases all resources.
+    pub async fn close(&self) -> Result<(), StoreError> {
+        if self.closed.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        match &self.kind {
+            StoreKind::Local(local) => local.close(&self.tablets()).await,
+            StoreKind::Remote(remote) => remote.close(self).await,
+        }
+    }
+}
+
+/// The tablet of a token among `tablets`, which ascend and may leave gaps.
+pub(crate) fn find(tablets: &[Arc<Tablet>], token: i64) -> Option<Arc<Tablet>> {
+    let tablet = tablets.get(tablet_of(tablets, token))?;
+    tablet.token_range().contains(token).then(|| tablet.clone())
+}
+
+/// Enters a write into the work of its request.
+fn record_write_stats(submitted: Instant, operands: u32) {
+    let written = Instant::now();
+    work::count(|work| {
+        work.operands = work.operands.saturating_add(operands);
+        work.log_ns += nanos(written.saturating_duration_since(submitted));
+    });
+    if trace::is_recording() {
+        trace::step_at(submitted, "Appending to commitlog".into());
+        trace::step_at(written, "Commitlog synced; added to memtable".into());
+    }
+}
+
+/// The permits for `write_in_flight_bytes`.
+pub(crate) fn in_flight_permits(config: &StoreConfig) -> u32 {
+    u32::try_from(config.write_in_flight_bytes / PERMIT_BYTES as u64)
+        .unwrap_or(u32::MAX)
+        .clamp(1, 1 << 28)
+}

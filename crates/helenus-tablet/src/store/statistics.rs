@@ -1,0 +1,106 @@
+//! Aggregates the counters of a store.
+
+use std::sync::Arc;
+
+use slatedb_common::metrics::{DefaultMetricsRecorder, MetricValue};
+
+use super::{PERMIT_BYTES, Store, StoreKind};
+use crate::store::stats::StoreStats;
+use crate::tablet::Tablet;
+use crate::tablet::stats::TabletTotals;
+
+impl Store {
+    /// The counters of the store.
+    pub fn stats(&self) -> StoreStats {
+        let tablets = self.tablets();
+        let metrics = Metrics::read(&self.metrics);
+        let staged: u64 = tablets.iter().map(|tablet| tablet.stage.bytes() as u64).sum();
+        let (log, disk_free_bytes, bucket) = match &self.kind {
+            StoreKind::Local(local) => (local.log_stats(), Some(local.space.free_bytes()), None),
+            StoreKind::Remote(remote) => (remote.log_stats(), None, Some(remote.bucket_stats())),
+        };
+        let mut scans = [0; 3];
+        for disk in tablets.iter().filter_map(|tablet| tablet.disk.as_ref()) {
+            let counts = disk.tables.lookups.counts();
+            scans
+                .iter_mut()
+                .zip(counts)
+                .for_each(|(sum, count)| *sum += count);
+        }
+        let [hits, blocks, indexes] = scans;
+        let tablets: Vec<_> = tablets.iter().map(|tablet| tablet.stats()).collect();
+        let mut totals = match &self.kind {
+            StoreKind::Local(_) => TabletTotals::default(),
+            StoreKind::Remote(remote) => remote.totals_of_closed(),
+        };
+        tablets.iter().for_each(|tablet| totals.add(tablet));
+        StoreStats {
+            log,
+            tablets,
+            totals,
+            in_flight_bytes: u64::from(self.in_flight_permits)
+                .saturating_sub(self.in_flight.available_permits() as u64)
+                .saturating_mul(PERMIT_BYTES as u64),
+            memtable_bytes: metrics.sum("slatedb.db.total_mem_size_bytes") + staged,
+            flushes: metrics.sum("slatedb.db.immutable_memtable_flushes"),
+            compactions_running: metrics.sum("slatedb.compactor.running_compactions"),
+            compacted_bytes: metrics.sum("slatedb.compactor.bytes_compacted"),
+            back_pressure: metrics.sum("slatedb.db.backpressure_count"),
+            block_cache_bytes: self.block_cache_bytes,
+            block_cache_hits: hits + metrics.sum_with("slatedb.db_cache.access_count", &["hit"]),
+            block_cache_misses: blocks
+                + indexes
+                + metrics.sum_with("slatedb.db_cache.access_count", &["miss"]),
+            block_reads: blocks + metrics.sum_with("slatedb.db_cache.access_count", &["miss", "data_block"]),
+            index_reads: indexes
+                + metrics.sum_with("slatedb.db_cache.access_count", &["miss", "index"])
+                + metrics.sum_with("slatedb.db_cache.access_count", &["miss", "filter"]),
+            disk_free_bytes,
+            bucket,
+        }
+    }
+}
+
+impl Store {
+    /// Which tablets take no writes any more, and why: none, as long as all is well.
+    pub fn failed_tablets(&self) -> Vec<String> {
+        let tablets = self.tablets();
+        let failed = |tablet: &Arc<Tablet>| {
+            let error = tablet.stage.failure()?;
+            Some(format!("tablet {}: {error}", tablet.id()))
+        };
+        tablets.iter().filter_map(failed).collect()
+    }
+}
+
+/// The metrics that SlateDB has recorded, of all tablets.
+struct Metrics(slatedb_common::metrics::Metrics);
+
+impl Metrics {
+    fn read(recorder: &DefaultMetricsRecorder) -> Self {
+        Metrics(recorder.snapshot())
+    }
+
+    fn sum(&self, name: &str) -> u64 {
+        self.sum_with(name, &[])
+    }
+
+    /// The sum over the metrics of that name that have labels of all these values.
+    fn sum_with(&self, name: &str, labels: &[&str]) -> u64 {
+        self.0
+            .by_name(name)
+            .iter()
+            .filter(|metric| {
+                let has = |label: &&str| metric.labels.iter().any(|(_, value)| value == label);
+                labels.iter().all(has)
+            })
+            .map(|metric| match &metric.value {
+                MetricValue::Counter(value) => *value,
+                MetricValue::Gauge(value) | MetricValue::UpDownCounter(value) => {
+                    u64::try_from(*value).unwrap_or(0)
+                }
+                MetricValue::Histogram { .. } => 0,
+            })
+            .sum()
+    }
+}

@@ -1,0 +1,47 @@
+//! Batches of operations.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::operation::Op;
+use crate::tablet::Tablet;
+
+/// Writes that become durable and visible together.
+#[derive(Clone, Default)]
+pub struct WriteBatch {
+    pub ops: Vec<Op>,
+    /// Kept until the outcome of the write is known, even if its writer is told earlier that it is unknown: a lock under which the write's
+    /// inputs were read.
+    pub hold: Option<Arc<dyn Any + Send + Sync>>,
+    /// In a bucket: the tablets that were open when the write's inputs were read. The batch is written to these or, if another process may have
+    /// had one of them since, not at all.
+    pub tablets: Option<OpenTablets>,
+}
+
+/// The tablets that were open at one time, by token range.
+pub type OpenTablets = Arc<Vec<Arc<Tablet>>>;
+
+impl WriteBatch {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A batch of operations without inputs.
+    pub fn of(ops: Vec<Op>) -> Self {
+        WriteBatch {
+            ops,
+            ..Self::default()
+        }
+    }
+
+    /// Adds a merge. Several of one key are merged in the order in which they were added.
+    pub fn merge(&mut self, token: i64, key: Bytes, operand: Bytes) {
+        self.ops.push(Op { token, key, operand });
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.ops.is_empty()
+    }
+}

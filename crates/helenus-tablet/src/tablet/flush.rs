@@ -1,0 +1,148 @@
+//! Writes the memtables of a local tablet to an SSTable: SlateDB gets them in one sorted batch, each key once.
+//!
+//! SlateDB's memtable is filled only to be written at once. It carries the number of the last log record in the batch, so that the next
+//! start replays exactly the records that are in no SSTable.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::Mutex;
+use slatedb::config::{FlushOptions, FlushType, WriteOptions};
+use tokio::sync::{Notify, mpsc, oneshot};
+
+use crate::error::{StoreError, from_slatedb};
+use crate::stage::Stage;
+use crate::tablet::Tablet;
+
+type Waiter = oneshot::Sender<Result<(), StoreError>>;
+
+/// A tablet flushes if joining all of its memtables leaves this percentage of their bytes: with less, most writes were newer versions of the
+/// same rows, and memory has room for more of them.
+const LEFT_PERCENT: usize = 75;
+
+/// At which size the memory of a tablet that has `memtable_bytes` is joined as a whole: while one half is flushed the other gathers.
+pub(crate) fn join_bytes(memtable_bytes: u64) -> usize {
+    (memtable_bytes / 2) as usize
+}
+
+/// The flushes of one tablet, of which one runs at a time ([`run`]).
+pub(crate) struct Flushes {
+    requests: mpsc::UnboundedSender<Waiter>,
+    received: Mutex<Option<mpsc::UnboundedReceiver<Waiter>>>,
+    /// One has been asked for because memory is full enough, and has not begun.
+    is_due: AtomicBool,
+    /// One has ended.
+    ended: Notify,
+    /// From here on a flush is due when memory has been joined.
+    due_bytes: usize,
+    /// From this size on, no batch is applied.
+    full_bytes: usize,
+    /// Held while memory is changed, or frozen.
+    pub memory: tokio::sync::Mutex<()>,
+}
+
+impl Flushes {
+    /// For a tablet with `memtable_bytes` of memory for rows that are in no SSTable.
+    pub fn new(memtable_bytes: u64) -> Flushes {
+        let (requests, received) = mpsc::unbounded_channel();
+        Flushes {
+            requests,
+            received: Mutex::new(Some(received)),
+            is_due: AtomicBool::new(false),
+            ended: Notify::new(),
+            due_bytes: join_bytes(memtable_bytes) / 100 * LEFT_PERCENT,
+            full_bytes: memtable_bytes as usize,
+            memory: tokio::sync::Mutex::default(),
+        }
+    }
+
+    /// All of memory has been joined, to that size: has it flushed if it is due.
+    pub fn joined(&self, bytes: usize) {
+        if bytes >= self.due_bytes && !self.is_due.swap(true, Ordering::AcqRel) {
+            let (waiter, _) = oneshot::channel();
+            let _ = self.requests.send(waiter);
+        }
+    }
+
+    /// Waits until the memtables have room for the staged writes, or the stage is closed or has failed.
+    pub async fn wait_for_room(&self, stage: &Stage) {
+        loop {
+            let ended = self.ended.notified();
+            if stage.tree().memory_bytes() < self.full_bytes || stage.is_closed() || stage.has_failed() {
+                return;
+            }
+            ended.await;
+        }
+    }
+
+    /// Waits until all memtables of now are in SSTables.
+    pub async fn flush(&self) -> Result<(), StoreError> {
+        let (waiter, flushed) = oneshot::channel();
+        self.requests.send(waiter).map_err(|_| StoreError::Closed)?;
+        flushed.await.unwrap_or(Err(StoreError::Closed))
+    }
+}
+
+/// Flushes a tablet whenever that is asked for.
+pub(crate) async fn run(tablet: Arc<Tablet>) {
+    let Some(flushes) = tablet.disk.as_ref().map(|disk| &disk.flushes) else {
+        return;
+    };
+    let Some(mut received) = flushes.received.lock().take() else {
+        return;
+    };
+    // The last record that SlateDB has been given.
+    let mut given = 0;
+    while let Some(waiter) = received.recv().await {
+        let mut waiters = vec![waiter];
+        while let Ok(waiter) = received.try_recv() {
+            waiters.push(waiter);
+        }
+        flushes.is_due.store(false, Ordering::Release);
+        let result = tablet.flush_memory(&mut given).await;
+        if let Err(error) = &result {
+            tracing::error!(tablet = tablet.id(), %error, "what is in the log could not be written to an SSTable");
+            tablet.stage.fail(error.clone());
+        }
+        flushes.ended.notify_waiters();
+        for waiter in waiters {
+            let _ = waiter.send(result.clone());
+        }
+    }
+}
+
+impl Tablet {
+    async fn flush_memory(&self, given: &mut u64) -> Result<(), StoreError> {
+        let Some(disk) = &self.disk else {
+            return Ok(());
+        };
+        let tree = {
+            let _memory = disk.flushes.memory.lock().await;
+            self.stage.freeze()
+        };
+        let Some(parts) = tree.parts() else {
+            return Ok(());
+        };
+        if let Some(unflushed) = parts.unflushed(self.model.as_ref(), *given)? {
+            let options = WriteOptions {
+                seqnum: unflushed.last_seq,
+            };
+            let written = self.db.write_with_options(unflushed.batch, &options).await;
+            written.map_err(|error| from_slatedb(&error))?;
+            *given = unflushed.last_seq;
+        }
+        drop(tree);
+        self.write_memtable().await?;
+        self.see_files();
+        Ok(())
+    }
+
+    /// Has SlateDB write its memtable.
+    pub(crate) async fn write_memtable(&self) -> Result<(), StoreError> {
+        let options = FlushOptions {
+            flush_type: FlushType::MemTable,
+        };
+        let flushed = self.db.flush_with_options(options).await;
+        flushed.map_err(|error| from_slatedb(&error))
+    }
+}

@@ -1,0 +1,68 @@
+//! Late writes: those whose timestamps lie in the past, such as retries, replays, and writes of clients with slow clocks.
+//!
+//! A compaction purges a tombstone once nothing that it shadows is left. A late write that is older than the tombstone restores it from the
+//! archive, to which flushes copy each tombstone ([`crate::DataModel::archive`]). Other writes need no look-up: they are newer than any purged
+//! tombstone.
+//!
+//! A compaction begins when the late writes in progress have ended. Each of these either found the purged tombstones in the archive, or is
+//! visible to the compaction (`crate::compaction::write_times`).
+
+use tokio::sync::OwnedRwLockReadGuard;
+
+use crate::error::StoreError;
+use crate::tablet::Tablet;
+use crate::operation::Op;
+
+/// Writes whose timestamps lie further back are late.
+const LATE_US: i64 = 2_000_000;
+
+/// Late writes under way in some tablets, until it is dropped.
+#[derive(Default)]
+pub struct LateWrites(Vec<(u32, OwnedRwLockReadGuard<()>)>);
+
+impl LateWrites {
+    /// True if there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) async fn enter(&mut self, tablet: &Tablet) {
+        if !self.0.iter().any(|(entered, _)| *entered == tablet.id) {
+            let guard = tablet.compactions.late.clone().read_owned().await;
+            self.0.push((tablet.id, guard));
+        }
+    }
+}
+
+/// True if a write with that oldest timestamp is late at `now_ms`.
+pub(crate) fn is_late(oldest_us: i64, now_ms: i64) -> bool {
+    oldest_us <= now_ms.saturating_mul(1000).saturating_sub(LATE_US)
+}
+
+impl Tablet {
+    pub(crate) async fn put_under_archived_tombstones(
+        &self,
+        op: &mut Op,
+        now_ms: i64,
+    ) -> Result<(), StoreError> {
+        let Some(archives) = self.model.archives_over(&op.key) else {
+            return Ok(());
+        };
+        // Bypasses the row cache, which is for rows that clients read.
+        let row = Box::pin(self.read(&archives.row)).await?;
+        let header = match &archives.header {
+            Some(header) => Box::pin(self.read(header)).await?,
+            None => None,
+        };
+        if row.is_some() || header.is_some() {
+            op.operand = self.model.apply_archived_tombstones(
+                &op.key,
+                &op.operand,
+                row.as_ref(),
+                header.as_ref(),
+                now_ms,
+            )?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,351 @@
+//! One tablet: a range of tokens in one SlateDB database, read through the row cache.
+
+pub(crate) mod flush;
+pub(crate) mod group_commit;
+pub(crate) mod late_writes;
+pub(crate) mod manifest;
+pub(crate) mod obsolete_files;
+mod partition_reads;
+pub(crate) mod scan;
+pub(crate) mod stage_apply;
+pub(crate) mod stats;
+
+use std::ops::{Bound, RangeBounds};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+use slatedb::config::{ReadOptions, ScanOptions};
+use slatedb::{Db, IterationOrder};
+
+use crate::cache::generations;
+use crate::cache::generations::{CacheGenerations, Generation};
+use crate::cache::row_cache::{Lookup, RowCache};
+use crate::clock::StoreClock;
+use crate::compaction::{CompactionState, OldestByTable, see};
+use crate::data_model::DataModel;
+use crate::error::StoreError;
+use crate::stage::{Cached, Stage, View};
+use crate::tablet::flush::Flushes;
+use crate::tablet::group_commit::TabletLogWriter;
+use crate::tablet::late_writes::is_late;
+use crate::tablet::obsolete_files::Scans;
+use crate::tablet::scan::{ReadLimits, Rows, Scan};
+use crate::tablet::stats::TabletCounters;
+use crate::token_range::TokenRange;
+use crate::tree::changes::Change;
+use crate::tree::{MergingScan, SsTables, Tree};
+use crate::operation::Op;
+use crate::{trace, work};
+
+/// The result of a look-up in the row cache alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CachedRead {
+    /// The merged row; `None` if the row is known to be absent.
+    Hit(Option<Bytes>),
+    /// The row has to be read with [`Tablet::get`].
+    Miss,
+}
+
+/// A tablet of the store.
+pub struct Tablet {
+    pub(crate) id: u32,
+    pub(crate) tokens: TokenRange,
+    pub(crate) db: Db,
+    pub(crate) cache: RowCache,
+    pub(crate) stage: Stage,
+    pub(crate) row_cache_on: bool,
+    pub(crate) model: Arc<dyn DataModel>,
+    pub(crate) clock: Arc<StoreClock>,
+    pub(crate) counters: TabletCounters,
+    pub(crate) compactions: Arc<CompactionState>,
+    pub(crate) scans: Arc<Scans>,
+    /// On a local disk.
+    pub(crate) disk: Option<LocalTablet>,
+    /// On an object store.
+    pub(crate) remote: Option<Arc<TabletLogWriter>>,
+}
+
+/// The parts of a tablet on a local disk.
+pub(crate) struct LocalTablet {
+    pub tables: Arc<SsTables>,
+    pub flushes: Flushes,
+}
+
+impl Tablet {
+    /// The tablet's number, which names its folder.
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+
+    pub fn token_range(&self) -> TokenRange {
+        self.tokens
+    }
+
+    /// The merged row at `key`. Sees every write that was acknowledged before the call.
+    pub async fn get(&self, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
+        self.counters.gets.fetch_add(1, Ordering::Relaxed);
+        if !self.row_cache_on {
+            return self.read(key).await;
+        }
+        let token = match self.cache.lookup(key, self.generation(key)) {
+            Lookup::Hit(value) => {
+                count_hit();
+                return Ok(value);
+            }
+            Lookup::Miss(token) => token,
+        };
+        let value = self.read(key).await?;
+        self.cache.fill(&token, key, value.as_ref(), self.generation(key));
+        Ok(value)
+    }
+
+    /// The generation of a key's partition, in which its rows are cached.
+    pub(crate) fn generation(&self, key: &[u8]) -> Generation {
+        let generations = &self.compactions.generations;
+        if !generations.was_ever_closed() || self.model.may_copy(key) {
+            return Generation::NONE;
+        }
+        let len = self.model.partition_prefix_len(key, true);
+        match len.and_then(|len| key.get(..len)) {
+            Some(prefix) => generations.read(CacheGenerations::slot(generations::hash(prefix))),
+            None => Generation::Closed,
+        }
+    }
+
+    /// Takes in operations that are in the log, each with the number of its record, all at once for readers.
+    ///
+    /// # Errors
+    /// See [`Stage::insert`].
+    pub(crate) fn stage_ops(&self, ops: Vec<(u64, Op)>) -> Result<(), StoreError> {
+        let up_to = ops.last().map_or(0, |(lsn, _)| *lsn);
+        let now_ms = self.clock.now_ms();
+        let mut oldest = OldestByTable::new();
+        let applied = self.stage.insert(&self.cache, ops.into_iter(), |op| {
+            self.cached(op, now_ms, &mut oldest)
+        });
+        self.compactions.write_times.record(up_to, oldest);
+        applied
+    }
+
+    /// How the cached row of an operation is to be updated. Records the age of the operation in `oldest`.
+    pub(crate) fn cached(&self, op: &Op, now_ms: i64, oldest: &mut OldestByTable) -> Cached {
+        let written_us = self.oldest_us(op);
+        if let Some(written_us) = written_us {
+            see(oldest, self.model.table_of(&op.key), written_us);
+        }
+        Cached {
+            is_late: written_us.is_some_and(|written_us| is_late(written_us, now_ms)),
+            generation: self.generation(&op.key),
+        }
+    }
+
+    /// The oldest timestamp in an operation; one that cannot be decoded may be of any age.
+    fn oldest_us(&self, op: &Op) -> Option<i64> {
+        self.model
+            .oldest_us(&op.key, &op.operand)
+            .unwrap_or(Some(i64::MIN))
+    }
+
+    /// Looks the row at `key` up in the row cache alone, without waiting.
+    pub fn get_cached(&self, key: &[u8]) -> CachedRead {
+        if !self.row_cache_on {
+            return CachedRead::Miss;
+        }
+        match self.cache.lookup(key, self.generation(key)) {
+            Lookup::Hit(value) => {
+                self.counters.gets.fetch_add(1, Ordering::Relaxed);
+                count_hit();
+                CachedRead::Hit(value)
+            }
+            Lookup::Miss(_) => CachedRead::Miss,
+        }
+    }
+
+    /// The merged row, past the row cache.
+    pub(crate) async fn read(&self, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
+        work::count(|work| work.row_cache_misses += 1);
+        trace::step(|| "Row cache miss: reading memtable and runs");
+        let View { change, tree } = self.stage.view(key)?;
+        if let Some(Change::Whole(row)) = change {
+            return Ok(Some(row));
+        }
+        let below = self.read_tree(&tree, key).await?;
+        match change {
+            None => Ok(below),
+            Some(change) => Ok(Some(change.over(self.model.as_ref(), key, below.as_ref())?)),
+        }
+    }
+
+    /// The row of the tree at `key`.
+    async fn read_tree(&self, tree: &Tree, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
+        match tree {
+            Tree::Local(parts) => {
+                let hash = self.cache.hash(key);
+                parts.get(self.model.as_ref(), key, hash).await
+            }
+            Tree::SlateDb(snapshot) => {
+                let options = ReadOptions::default().with_tracing_options(trace::read_options());
+                // SlateDB's future is large.
+                let read = Box::pin(snapshot.get_with_options(key, &options));
+                self.limits().wait(read).await
+            }
+        }
+    }
+
+    /// The merged rows in a range of keys, in order or in reverse. Sees every write that was acknowledged before the call, and each
+    /// batch whole or not at all; later ones are not seen.
+    pub async fn scan(&self, range: impl RangeBounds<Bytes>, reversed: bool) -> Result<Scan, StoreError> {
+        self.counters.scans.fetch_add(1, Ordering::Relaxed);
+        let start = range.start_bound().cloned();
+        let end = range.end_bound().cloned();
+        if is_empty(&start, &end) {
+            return Ok(Scan::empty());
+        }
+        if let Some(kept) = self.cached_partition(&start, &end, reversed).await? {
+            return Ok(kept);
+        }
+        Box::pin(self.scan_all(start, end, reversed)).await
+    }
+
+    /// The same, past the row cache.
+    pub(crate) async fn scan_all(
+        &self,
+        start: Bound<Bytes>,
+        end: Bound<Bytes>,
+        reversed: bool,
+    ) -> Result<Scan, StoreError> {
+        let guard = self.scans.begin();
+        work::count(|work| work.scans += 1);
+        let (staged, tree) = self.stage.range(&start, &end)?;
+        let rows = self.rows(tree, start, end, reversed).await?;
+        Ok(Scan::new(
+            rows,
+            staged,
+            reversed,
+            self.model.clone(),
+            guard,
+            self.limits(),
+        ))
+    }
+
+    /// The rows of the tree in a range.
+    async fn rows(
+        &self,
+        tree: Arc<Tree>,
+        start: Bound<Bytes>,
+        end: Bound<Bytes>,
+        reversed: bool,
+    ) -> Result<Rows, StoreError> {
+        let partition = self.partition_of(&start, &end);
+        let snapshot = match tree.as_ref() {
+            Tree::Local(_) => {
+                let prefix = partition.map(|(prefix, ..)| prefix);
+                let rows = MergingScan::new(tree, self.model.clone(), (start, end), prefix, reversed);
+                return Ok(Rows::MergingScan(Box::new(rows)));
+            }
+            Tree::SlateDb(snapshot) => snapshot,
+        };
+        let options = ScanOptions {
+            cache_blocks: true,
+            order: match reversed {
+                true => IterationOrder::Descending,
+                false => IterationOrder::Ascending,
+            },
+            tracing_options: trace::read_options(),
+            ..ScanOptions::default()
+        };
+        let limits = self.limits();
+        // SlateDB's futures are large.
+        let rows = match partition {
+            Some((prefix, from, to)) => {
+                let rows = Box::pin(snapshot.scan_prefix_with_options(prefix, (from, to), &options));
+                limits.wait(rows).await?
+            }
+            None => {
+                limits
+                    .wait(Box::pin(snapshot.scan_with_options((start, end), &options)))
+                    .await?
+            }
+        };
+        Ok(Rows::SlateDb(Box::new(rows)))
+    }
+
+    fn limits(&self) -> ReadLimits {
+        ReadLimits {
+            remote: self
+                .remote
+                .as_ref()
+                .map(|log_writer| (log_writer.read_timeout, self.tokens.first)),
+        }
+    }
+
+    /// If the range lies within one partition: its prefix, and the bounds behind it. SSTables without the partition are then skipped.
+    pub(crate) fn partition_of(
+        &self,
+        start: &Bound<Bytes>,
+        end: &Bound<Bytes>,
+    ) -> Option<(Bytes, Bound<Bytes>, Bound<Bytes>)> {
+        let (Bound::Included(from) | Bound::Excluded(from)) = start else {
+            return None;
+        };
+        let len = self.model.partition_prefix_len(from, false)?;
+        let prefix = from.get(..len).filter(|prefix| !prefix.is_empty())?;
+        let behind = |key: &Bytes| key.starts_with(prefix).then(|| key.slice(len..));
+        let end = match end {
+            Bound::Unbounded => return None,
+            Bound::Included(to) => Bound::Included(behind(to)?),
+            Bound::Excluded(to) if successor(prefix).as_deref() == Some(to) => Bound::Unbounded,
+            Bound::Excluded(to) => Bound::Excluded(behind(to)?),
+        };
+        let start = match start {
+            Bound::Excluded(_) => Bound::Excluded(from.slice(len..)),
+            _ => Bound::Included(from.slice(len..)),
+        };
+        Some((from.slice(..len), start, end))
+    }
+
+    /// Counts the live rows of a slice of a partition, and the dead ones that no compaction has purged yet.
+    pub fn passed(&self, live: u64, dead: u64) {
+        self.compactions.reads.add(live, dead);
+    }
+
+    /// Writes staged rows and memtables to SSTables.
+    pub async fn flush(&self) -> Result<(), StoreError> {
+        self.stage.applied().await?;
+        match &self.disk {
+            Some(disk) => disk.flushes.flush().await,
+            None => self.write_memtable().await,
+        }
+    }
+}
+
+fn is_empty(start: &Bound<Bytes>, end: &Bound<Bytes>) -> bool {
+    match (start, end) {
+        (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
+        (Bound::Included(from), Bound::Included(to)) => from > to,
+        (Bound::Included(from) | Bound::Excluded(from), Bound::Excluded(to))
+        | (Bound::Excluded(from), Bound::Included(to)) => from >= to,
+    }
+}
+
+fn count_hit() {
+    work::count(|work| work.row_cache_hits += 1);
+    trace::step(|| "Row cache hit");
+}
+
+/// The least byte string above all that begin with `prefix`.
+pub(crate) fn successor(prefix: &[u8]) -> Option<Vec<u8>> {
+    let mut next = prefix.to_vec();
+    while let Some(last) = next.pop() {
+        if last < u8::MAX {
+            next.push(last + 1);
+            return Some(next);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+#[path = "tablet_tests.rs"]
+mod tests;

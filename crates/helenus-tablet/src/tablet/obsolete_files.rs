@@ -1,0 +1,163 @@
+//! Deletes SSTables that no longer belong to a tablet, soon after a compaction has replaced them.
+//!
+//! SlateDB keeps replaced files for a fixed time, for reads that began before. Here that time is short, so that the disk holds little more
+//! than live data; a scan that takes longer delays the deletion.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use object_store::ObjectStore;
+use slatedb::GarbageCollectorBuilder;
+use slatedb::config::{GarbageCollectorDirectoryOptions, GarbageCollectorOptions};
+use slatedb_common::clock::SystemClock;
+
+use crate::metadata::slatedb_layout::tablet_path;
+use crate::tablet::Tablet;
+
+/// A scan may see SSTables that were replaced this long before it began, since the tablet polls its manifest each second.
+const MANIFEST_LAG: Duration = Duration::from_secs(2);
+/// Even where no compaction was seen to end, as after a crash.
+const INTERVAL_MAX: Duration = Duration::from_secs(60);
+
+/// The scans under way, by the second in which they began.
+#[derive(Debug)]
+pub(crate) struct Scans {
+    origin: Instant,
+    /// A ring: a scan of more than an hour is taken for a young one.
+    began: Box<[AtomicU32]>,
+}
+
+/// A scan under way.
+#[derive(Debug)]
+pub(crate) struct ScanGuard {
+    scans: Arc<Scans>,
+    second: usize,
+}
+
+impl Drop for ScanGuard {
+    fn drop(&mut self) {
+        if let Some(count) = self.scans.began.get(self.second) {
+            count.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Scans {
+    const SECONDS: usize = 4096;
+
+    pub fn new() -> Arc<Scans> {
+        Arc::new(Scans {
+            origin: Instant::now(),
+            began: (0..Self::SECONDS).map(|_| AtomicU32::new(0)).collect(),
+        })
+    }
+
+    fn second(&self) -> usize {
+        self.origin.elapsed().as_secs() as usize % Self::SECONDS
+    }
+
+    pub fn begin(self: &Arc<Self>) -> ScanGuard {
+        let second = self.second();
+        if let Some(count) = self.began.get(second) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+        ScanGuard {
+            scans: self.clone(),
+            second,
+        }
+    }
+
+    /// True if a scan that is under way began longer ago.
+    pub fn any_older(&self, age: Duration) -> bool {
+        let now = self.second();
+        let age = (age.as_secs() as usize).min(Self::SECONDS - 1);
+        let young = |second: usize| (now + Self::SECONDS - second) % Self::SECONDS <= age;
+        self.began
+            .iter()
+            .enumerate()
+            .any(|(second, count)| count.load(Ordering::Relaxed) > 0 && !young(second))
+    }
+}
+
+/// When a tablet is to be swept.
+pub(crate) struct ObsoleteFileCollector {
+    /// Compactions that have ended, and when the last one was seen to.
+    ended: u64,
+    last_end: Instant,
+    due: Instant,
+}
+
+impl ObsoleteFileCollector {
+    pub fn new(garbage_age: Duration) -> ObsoleteFileCollector {
+        let now = Instant::now();
+        ObsoleteFileCollector {
+            ended: 0,
+            last_end: now,
+            due: now + garbage_age,
+        }
+    }
+
+    /// Sweeps the tablet if it is time.
+    pub async fn run(
+        &mut self,
+        tablet: &Tablet,
+        store: &Arc<dyn ObjectStore>,
+        clock: &Arc<dyn SystemClock>,
+        garbage_age: Duration,
+    ) {
+        let ended = tablet.compactions.ended();
+        let now = Instant::now();
+        let until_deleted = garbage_age + Duration::from_secs(1);
+        if ended != self.ended {
+            (self.ended, self.last_end) = (ended, now);
+            self.due = self.due.min(now + until_deleted);
+        }
+        if now < self.due {
+            return;
+        }
+        if tablet.scans.any_older(garbage_age.saturating_sub(MANIFEST_LAG)) {
+            return;
+        }
+        if tablet.see_files() {
+            // A read that has just begun may still see the replaced files; they are deleted in the next round.
+            return;
+        }
+        if tablet.remote.is_some() && !sees_all(tablet).await {
+            return;
+        }
+        let next = self.last_end + until_deleted;
+        self.due = if next > now { next } else { now + INTERVAL_MAX };
+        let options = GarbageCollectorOptions {
+            manifest_options: None,
+            wal_options: None,
+            wal_fence_options: None,
+            compacted_options: Some(GarbageCollectorDirectoryOptions {
+                interval: None,
+                min_age: garbage_age,
+                dry_run: false,
+            }),
+            compactions_options: None,
+            detach_options: None,
+            boundary_files_enabled: false,
+            ..GarbageCollectorOptions::default()
+        };
+        GarbageCollectorBuilder::new(tablet_path(tablet.id()), store.clone())
+            .with_options(options)
+            .with_system_clock(clock.clone())
+            .build()
+            .run_gc_once()
+            .await;
+    }
+}
+
+/// True if the database of a tablet in a bucket had seen its newest manifest already.
+async fn sees_all(tablet: &Tablet) -> bool {
+    let seen = tablet.db.manifest().id();
+    let refreshed = tablet.db.refresh_manifest().await;
+    refreshed.is_ok() && tablet.db.manifest().id() == seen
+}
+
+#[cfg(test)]
+#[path = "obsolete_files_tests.rs"]
+mod tests;

@@ -1,0 +1,83 @@
+//! Moves the staged writes of a local tablet into the memtables of its LSM tree, as one sorted table.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use crate::data_model::DataModelError;
+use crate::priority::yield_if_due;
+use crate::stage::backpressure::CompactionBacklog;
+use crate::tablet::Tablet;
+use crate::tablet::flush::Flushes;
+use crate::tree::MemTable;
+use crate::tree::changes::ChangeTable;
+
+/// How long a write lies in the stage at most while the tree takes writes.
+const INTERVAL: Duration = Duration::from_millis(200);
+
+/// Runs until the stage is closed and empty, and keeps the tablet's `backlog`.
+pub(crate) async fn run(tablet: Arc<Tablet>, backlog: Arc<CompactionBacklog>) {
+    let (stage, Some(disk)) = (&tablet.stage, &tablet.disk) else {
+        return;
+    };
+    loop {
+        stage.begun.notified().await;
+        if !stage.is_closed() {
+            let _ = tokio::time::timeout(INTERVAL, stage.due.notified()).await;
+        }
+        disk.flushes.wait_for_room(stage).await;
+        let is_last = stage.is_closed();
+        tablet.apply_stage(&disk.flushes, &backlog).await;
+        if is_last {
+            return;
+        }
+    }
+}
+
+impl Tablet {
+    async fn apply_stage(&self, flushes: &Flushes, backlog: &CompactionBacklog) {
+        let Some(table) = self.stage.begin_apply() else {
+            return;
+        };
+        // Counted before waiters are notified.
+        let counters = &self.counters;
+        counters.batches.fetch_add(1, Ordering::Relaxed);
+        counters.operands.fetch_add(table.operands, Ordering::Relaxed);
+        counters.folded.fetch_add(table.folded, Ordering::Relaxed);
+        if let Err(error) = self.add_memtable(flushes, &table).await {
+            tracing::error!(tablet = self.id(), %error, "what is in the log could not be applied");
+            self.stage.fail(error.into());
+        }
+        let level0_files = self.db.manifest().l0().len();
+        backlog.update(self.stage.tree().memory_bytes(), level0_files);
+        for key in &table.hot {
+            // Reading it puts it into the cache; if that fails the next reader will be told.
+            let _ = self.get(key).await;
+        }
+        // Tens of thousands of rows, which take milliseconds to free.
+        if let Some(table) = Arc::into_inner(table) {
+            for row in table.rows {
+                drop(row);
+                yield_if_due();
+            }
+        }
+    }
+
+    async fn add_memtable(&self, flushes: &Flushes, table: &ChangeTable) -> Result<(), DataModelError> {
+        let batch = MemTable::new(table, |key| self.cache.hash(key));
+        let _memory = flushes.memory.lock().await;
+        let tree = self.stage.tree();
+        let Some(parts) = tree.parts() else {
+            return Ok(());
+        };
+        let (Some(memtable), is_all) = parts.add_memtable(self.model.as_ref(), batch)? else {
+            return Ok(());
+        };
+        let bytes = memtable.rows.size();
+        self.stage.end_apply(table, memtable);
+        if is_all {
+            flushes.joined(bytes);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,87 @@
+//! Changes of rows that are not yet in the memtables.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use bytes::Bytes;
+
+use crate::data_model::{DataModel, DataModelError};
+
+/// Approximate bytes of an entry besides its key and value.
+const ENTRY_OVERHEAD_BYTES: usize = 64;
+
+/// The staged change of a row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// The merged row, which includes the row of the tree.
+    Whole(Bytes),
+    /// To be merged into the row of the tree.
+    Operand(Bytes),
+}
+
+impl Change {
+    pub fn len(&self) -> usize {
+        match self {
+            Change::Whole(value) | Change::Operand(value) => value.len(),
+        }
+    }
+
+    /// This change, then a later one.
+    pub fn then(&self, model: &dyn DataModel, key: &[u8], later: &Change) -> Result<Change, DataModelError> {
+        match (self, later) {
+            (_, Change::Whole(value)) => Ok(Change::Whole(value.clone())),
+            (Change::Whole(value), Change::Operand(operand)) => model
+                .merge(key, Some(value), std::slice::from_ref(operand))
+                .map(Change::Whole),
+            (Change::Operand(first), Change::Operand(second)) => model
+                .merge(key, None, &[first.clone(), second.clone()])
+                .map(Change::Operand),
+        }
+    }
+
+    /// The row, given the row of the tree.
+    pub fn over(
+        self,
+        model: &dyn DataModel,
+        key: &[u8],
+        below: Option<&Bytes>,
+    ) -> Result<Bytes, DataModelError> {
+        match (self, below) {
+            (Change::Whole(value), _) | (Change::Operand(value), None) => Ok(value),
+            (Change::Operand(operand), Some(_)) => model.merge(key, below, &[operand]),
+        }
+    }
+}
+
+/// Changes by key, from consecutive writes.
+#[derive(Default)]
+pub(crate) struct ChangeTable {
+    pub rows: BTreeMap<Bytes, Change>,
+    /// Keys that are written often and not cached.
+    pub hot: Vec<Bytes>,
+    /// The last record of the log that is in here.
+    pub last_lsn: u64,
+    pub operands: u64,
+    /// Rows that are whole because the row cache knew them.
+    pub folded: u64,
+    pub bytes: usize,
+}
+
+impl ChangeTable {
+    pub fn add(&mut self, model: &dyn DataModel, key: Bytes, change: Change) -> Result<(), DataModelError> {
+        self.bytes += change.len();
+        match self.rows.entry(key) {
+            Entry::Vacant(vacant) => {
+                self.bytes += vacant.key().len() + ENTRY_OVERHEAD_BYTES;
+                vacant.insert(change);
+            }
+            Entry::Occupied(mut occupied) => {
+                let before = occupied.get().len();
+                let merged = occupied.get().then(model, occupied.key(), &change)?;
+                self.bytes = (self.bytes + merged.len()).saturating_sub(before + change.len());
+                occupied.insert(merged);
+            }
+        }
+        Ok(())
+    }
+}

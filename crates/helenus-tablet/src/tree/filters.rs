@@ -1,0 +1,14 @@
+//! Bloom filters by key and by partition.
+
+use std::sync::Arc;
+
+use slatedb::{BloomFilterPolicy, FilterPolicy};
+
+use crate::data_model::{DataModel, Partitions};
+
+const BITS_PER_KEY: u32 = 10;
+
+/// How SSTables' filters are made and read.
+pub(crate) fn policy(model: Arc<dyn DataModel>) -> Arc<dyn FilterPolicy> {
+    Arc::new(BloomFilterPolicy::new(BITS_PER_KEY).with_prefix_extractor(Arc::new(Partitions(model))))
+}

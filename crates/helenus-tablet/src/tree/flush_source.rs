@@ -1,0 +1,52 @@
+//! The batch that SlateDB writes to an SSTable: the rows of the memtables, and a copy of their tombstones for the archive.
+
+use slatedb::WriteBatch;
+
+use super::memory::Merged;
+use super::rows::EntryKind;
+use super::{Parts, Versions};
+use crate::data_model::{DataModel, DataModelError};
+
+/// Rows that are in no file, each key once.
+pub(crate) struct FlushSource {
+    pub batch: WriteBatch,
+    /// Of the newest batch in it.
+    pub last_seq: u64,
+}
+
+impl Parts {
+    /// The rows that are in no file, of batches later than `after`; `None` if there are none.
+    pub fn unflushed(
+        &self,
+        model: &dyn DataModel,
+        after: u64,
+    ) -> Result<Option<FlushSource>, DataModelError> {
+        let given = self.memory.partition_point(|table| table.first_seq > after);
+        let memory = self.memory.get(..given).unwrap_or_default();
+        let Some(last_seq) = memory.first().map(|newest| newest.last_seq) else {
+            return Ok(None);
+        };
+        let mut batch = WriteBatch::new();
+        let mut versions = Versions::default();
+        let mut rows = Merged::new(memory).peekable();
+        while let Some((table, at)) = rows.next() {
+            versions.add(&table.rows, at);
+            let key = table.rows.key(at);
+            if rows.peek().is_some_and(|(next, at)| next.rows.key(*at) == key) {
+                continue;
+            }
+            let (kind, value) = versions.fold(model, key)?;
+            if kind != EntryKind::Deleted
+                && let Some((key, tombstones)) = model.archive(key, &value)?
+            {
+                batch.merge(key, tombstones);
+            }
+            match (kind, value) {
+                (EntryKind::Operand, operand) => batch.merge(key, operand),
+                (EntryKind::Whole, row) => batch.put_bytes(table.rows.owned_key(at), row),
+                (EntryKind::Deleted, _) => batch.delete(key),
+            }
+        }
+        Ok(Some(FlushSource { batch, last_seq }))
+    }
+}
