@@ -1,72 +1,79 @@
-//! Types of expressions, as far as they are known.
+//! Static types of expressions, as far as they are known.
 
 use crate::ast::{Operator, Type};
 use crate::parser::UNKNOWN;
+use crate::signatures::Argument;
 use crate::types::{is_castable, promoted};
 
 /// What is known of an expression's type.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Known {
+pub(crate) enum StaticType {
     Type(Type),
     Null,
     Nothing,
 }
 
-impl Known {
+impl StaticType {
     pub fn shown(&self) -> String {
         match self {
-            Known::Type(ty) => ty.to_string(),
-            Known::Null => "null".to_owned(),
-            Known::Nothing => "Object".to_owned(),
+            StaticType::Type(ty) => ty.to_string(),
+            StaticType::Null => "null".to_owned(),
+            StaticType::Nothing => "Object".to_owned(),
         }
     }
 
     /// A type that is there; nothing is known of one that isn't.
-    pub fn of(ty: Type) -> Known {
+    pub fn of(ty: Type) -> StaticType {
         match ty.name() == UNKNOWN {
-            true => Known::Nothing,
-            false => Known::Type(ty),
+            true => StaticType::Nothing,
+            false => StaticType::Type(ty),
         }
     }
 }
 
-impl Known {
-    /// None if every type may be meant.
-    pub fn ty(&self) -> Option<Option<&Type>> {
+impl StaticType {
+    /// As the argument of a call.
+    pub fn as_argument(&self) -> Argument<'_> {
         match self {
-            Known::Type(ty) => Some(Some(ty)),
-            Known::Null => Some(None),
-            Known::Nothing => None,
+            StaticType::Type(ty) => Argument::Of(ty),
+            StaticType::Null => Argument::Null,
+            StaticType::Nothing => Argument::Any,
         }
     }
 }
 
-pub(crate) fn shown(arguments: &[Known]) -> String {
-    arguments.iter().map(Known::shown).collect::<Vec<_>>().join(", ")
+pub(crate) fn shown(arguments: &[StaticType]) -> String {
+    arguments
+        .iter()
+        .map(StaticType::shown)
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// The type of one of two values.
-pub(crate) fn both(then: Known, otherwise: Known) -> Known {
+pub(crate) fn both(then: StaticType, otherwise: StaticType) -> StaticType {
     match (then, otherwise) {
         (then, otherwise) if then == otherwise => then,
-        (Known::Type(then), Known::Type(otherwise)) => {
+        (StaticType::Type(then), StaticType::Type(otherwise)) => {
             let whole = match (then.unboxed(), otherwise.unboxed()) {
                 (Some(then), Some(otherwise)) => promoted(&then, &otherwise),
                 _ => None,
             };
-            whole.map_or(Known::Nothing, Known::Type)
+            whole.map_or(StaticType::Nothing, StaticType::Type)
         }
-        (Known::Type(ty), Known::Null) | (Known::Null, Known::Type(ty)) => Known::Type(ty.boxed()),
-        _ => Known::Nothing,
+        (StaticType::Type(ty), StaticType::Null) | (StaticType::Null, StaticType::Type(ty)) => {
+            StaticType::Type(ty.boxed())
+        }
+        _ => StaticType::Nothing,
     }
 }
 
 /// The type of what an operator makes of two values; else whether they can't be compared with each other.
-pub(crate) fn result(operator: Operator, left: &Known, right: &Known) -> Result<Type, bool> {
+pub(crate) fn result(operator: Operator, left: &StaticType, right: &StaticType) -> Result<Type, bool> {
     let is_equality = matches!(operator, Operator::Equal | Operator::NotEqual);
-    let (Known::Type(left), Known::Type(right)) = (left, right) else {
+    let (StaticType::Type(left), StaticType::Type(right)) = (left, right) else {
         // With null, objects can be compared.
-        let is_object = |known: &Known| !matches!(known, Known::Type(ty) if ty.is_primitive());
+        let is_object = |known: &StaticType| !matches!(known, StaticType::Type(ty) if ty.is_primitive());
         return match is_equality && is_object(left) && is_object(right) {
             true => Ok(Type::Boolean),
             false => Err(false),

@@ -1,14 +1,14 @@
-//! Arrays, and what can be assigned to.
+//! Arrays, and assignment to variables and elements.
 
 use std::rc::Rc;
 
-use crate::ast::{Expr, ExprKind, Operator, Target, Type};
+use crate::ast::{AssignTarget, Expr, ExprKind, Operator, Type};
 use crate::conversion::{assigned, zero};
 use crate::error::Failure;
-use crate::interpret::{Frame, Run, element_type};
+use crate::interpret::{Frame, element_type};
 use crate::limits::{LEN_MAX, check_whole};
 use crate::number::{binary, convert};
-use crate::value::{Array, Value};
+use crate::value::{Array, EvalResult, Value};
 
 impl Frame<'_> {
     /// Calls what makes a value of its arguments.
@@ -16,8 +16,8 @@ impl Frame<'_> {
         &mut self,
         arguments: Vec<Value>,
         method: &str,
-        make: impl FnOnce(&[Value]) -> Run<Value>,
-    ) -> Run<Value> {
+        make: impl FnOnce(&[Value]) -> EvalResult<Value>,
+    ) -> EvalResult<Value> {
         self.limits.calling(method, None, &arguments)?;
         let result = make(&arguments)?;
         self.limits.made(&result)?;
@@ -27,7 +27,7 @@ impl Frame<'_> {
         Ok(result)
     }
 
-    pub fn new_array(&mut self, ty: &Type, lengths: &[Value]) -> Run<Value> {
+    pub fn new_array(&mut self, ty: &Type, lengths: &[Value]) -> EvalResult<Value> {
         let of = element_type(ty);
         let Some((len, inner)) = lengths.split_first() else {
             return Ok(Value::Null);
@@ -53,7 +53,7 @@ impl Frame<'_> {
     }
 
     /// An element, or the length of an array.
-    pub fn part(&mut self, expr: &Expr) -> Run<Value> {
+    pub fn part(&mut self, expr: &Expr) -> EvalResult<Value> {
         match &expr.kind {
             ExprKind::Element { array, index } => {
                 let (array, index) = self.element(array, index)?;
@@ -68,7 +68,7 @@ impl Frame<'_> {
         }
     }
 
-    fn array(&mut self, array: &Expr) -> Run<Rc<Array>> {
+    fn array(&mut self, array: &Expr) -> EvalResult<Rc<Array>> {
         match self.expr(array)? {
             Value::Array(array) => Ok(array),
             Value::Null => Err(Failure::null_pointer()),
@@ -76,18 +76,18 @@ impl Frame<'_> {
         }
     }
 
-    fn element(&mut self, array: &Expr, index: &Expr) -> Run<(Rc<Array>, i32)> {
+    fn element(&mut self, array: &Expr, index: &Expr) -> EvalResult<(Rc<Array>, i32)> {
         let array = self.array(array)?;
         let index = self.expr(index)?.to_int()?;
         Ok((array, index))
     }
 
-    pub fn place(&mut self, target: &Target) -> Run<Place> {
+    pub fn lvalue(&mut self, target: &AssignTarget) -> EvalResult<LValue> {
         Ok(match target {
-            Target::Local(slot) => Place::Slot(*slot),
-            Target::Element { array, index } => {
+            AssignTarget::Local(slot) => LValue::Slot(*slot),
+            AssignTarget::Element { array, index } => {
                 let (array, index) = self.element(array, index)?;
-                Place::Element(array, index)
+                LValue::Element(array, index)
             }
         })
     }
@@ -95,48 +95,48 @@ impl Frame<'_> {
     /// What `variable operator= value` sets the variable to: a number is cut off to the variable's type.
     pub fn compound(
         &mut self,
-        target: &Target,
-        place: &Place,
+        target: &AssignTarget,
+        place: &LValue,
         operator: Operator,
         before: Value,
         value: &Value,
-    ) -> Run<Value> {
+    ) -> EvalResult<Value> {
         check_whole(value)?;
         let result = binary(operator, &before, value).map_err(|failure| match target {
-            Target::Local(slot) if before.is_null() => self.unboxed_null(failure, *slot),
+            AssignTarget::Local(slot) if before.is_null() => self.unboxed_null(failure, *slot),
             _ => failure,
         })?;
         self.limits.made(&result)?;
         let ty = match place {
-            Place::Slot(slot) => self.body.slots.get(*slot).and_then(Type::unboxed),
-            Place::Element(array, _) => array.of.unboxed(),
+            LValue::Slot(slot) => self.body.slots.get(*slot).and_then(Type::unboxed),
+            LValue::Element(array, _) => array.of.unboxed(),
         };
         Ok(ty.and_then(|ty| convert(&result, &ty)).unwrap_or(result))
     }
 }
 
 /// Where a value is assigned to.
-pub(crate) enum Place {
+pub(crate) enum LValue {
     Slot(usize),
     Element(Rc<Array>, i32),
 }
 
-impl Place {
-    pub fn get(&self, frame: &Frame<'_>) -> Run<Value> {
+impl LValue {
+    pub fn get(&self, frame: &Frame<'_>) -> EvalResult<Value> {
         match self {
-            Place::Slot(slot) => Ok(frame.get(*slot)),
-            Place::Element(array, index) => array.get(*index),
+            LValue::Slot(slot) => Ok(frame.get(*slot)),
+            LValue::Element(array, index) => array.get(*index),
         }
     }
 
     /// Sets it, and gives what it is then.
-    pub fn set(&self, frame: &mut Frame<'_>, value: Value) -> Run<Value> {
+    pub fn set(&self, frame: &mut Frame<'_>, value: Value) -> EvalResult<Value> {
         match self {
-            Place::Slot(slot) => {
+            LValue::Slot(slot) => {
                 frame.set(*slot, value)?;
                 Ok(frame.get(*slot))
             }
-            Place::Element(array, index) => {
+            LValue::Element(array, index) => {
                 if !value.is_plain() {
                     frame.limits.keep(&value);
                 }
