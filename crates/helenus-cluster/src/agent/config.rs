@@ -1,4 +1,4 @@
-//! What an agent is told of its node and of how to behave.
+//! The settings of an agent: facts of its node, and limits.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -6,9 +6,10 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use crate::credentials::Credentials;
-use crate::effects::TabletSpec;
+use crate::environment::TabletSpec;
 use crate::ids::HostId;
-use crate::policy::ReshapeLimits;
+use crate::node::NodeDescription;
+use crate::reshape_policy::ReshapeLimits;
 
 /// The lease that makes every partition answer again within 5 s of a node's death: up to [`renewal_interval`] passes before others have
 /// seen its last renewal, [`AgentConfig::expiry`] until they give it up, and the rest is theirs to open its tablets.
@@ -24,14 +25,7 @@ pub struct AgentConfig {
     /// What the others need to speak to this node, and this one to them; none: they are not looked at.
     pub credentials: Option<Credentials>,
     pub host_id: HostId,
-    pub name: String,
-    /// Where drivers connect.
-    pub cql_address: SocketAddr,
-    /// Where peers connect: `host:port`.
-    pub rpc_address: String,
-    pub data_center: String,
-    pub rack: String,
-    pub software_version: String,
+    pub description: NodeDescription,
     /// How long this node may serve after the start of a successful renewal.
     pub lease: Duration,
     /// How much longer than the lease, in percent, others wait before they expel a node: more than two nodes' clocks differ in rate.
@@ -40,8 +34,8 @@ pub struct AgentConfig {
     pub initial_tablets: Vec<TabletSpec>,
     pub limits: ReshapeLimits,
     /// No other process with this host id can still be running (it held a lock that this one holds now, say), so that the lease of
-    /// this node's previous life need not be waited for.
-    pub predecessor_is_gone: bool,
+    /// this node's previous incarnation need not be waited for.
+    pub previous_incarnation_stopped: bool,
 }
 
 impl AgentConfig {
@@ -52,22 +46,22 @@ impl AgentConfig {
         cql_address: SocketAddr,
         rpc_address: impl Into<String>,
     ) -> Self {
+        AgentConfig::of(host_id, NodeDescription::new(name, cql_address, rpc_address))
+    }
+
+    /// The same for a node with that description.
+    pub fn of(host_id: HostId, description: NodeDescription) -> Self {
         AgentConfig {
             cluster_name: "helenus".into(),
             store: None,
             credentials: None,
             host_id,
-            name: name.into(),
-            cql_address,
-            rpc_address: rpc_address.into(),
-            data_center: "datacenter1".into(),
-            rack: "rack1".into(),
-            software_version: env!("CARGO_PKG_VERSION").into(),
+            description,
             lease: LEASE_DEFAULT,
             lease_margin_percent: 10,
             initial_tablets: TabletSpec::ring(16),
             limits: ReshapeLimits::default(),
-            predecessor_is_gone: false,
+            previous_incarnation_stopped: false,
         }
     }
 

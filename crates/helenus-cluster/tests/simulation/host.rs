@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use crate::bucket::{Broken, Bucket, Fenced, Key};
 use crate::executor::Sim;
 use crate::history::NOTHING;
-use crate::witness::Witness;
+use crate::history_recorder::Recorder;
 
 /// Keys' tokens lie evenly on the ring.
 pub const KEYS: u64 = 12;
@@ -70,7 +70,7 @@ pub struct Host {
     sim: Sim,
     bucket: Bucket,
     broken: Broken,
-    witness: Witness,
+    recorder: Recorder,
     here: HostId,
     open: Arc<Mutex<BTreeMap<TabletId, Open>>>,
     /// What was opened before it is this node's.
@@ -87,7 +87,7 @@ impl Host {
         sim: Sim,
         bucket: Bucket,
         broken: Broken,
-        witness: Witness,
+        recorder: Recorder,
         here: HostId,
     ) -> (Self, mpsc::UnboundedReceiver<Released>) {
         let (released, releases) = mpsc::unbounded_channel();
@@ -95,7 +95,7 @@ impl Host {
             sim,
             bucket,
             broken,
-            witness,
+            recorder,
             here,
             open: Arc::default(),
             ahead: Arc::default(),
@@ -121,7 +121,7 @@ impl Host {
     fn may_answer(&self, key: Key, epoch: Epoch) -> bool {
         let may = self.handle().may_serve() || self.broken.lease;
         if may {
-            self.witness.answered(key, epoch);
+            self.recorder.answered(key, epoch);
         }
         may
     }
