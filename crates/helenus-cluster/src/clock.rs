@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
 
-use crate::effects::Clock;
+use crate::environment::Clock;
 
 /// The machine's clocks, and tokio's timer.
 #[derive(Debug, Clone, Copy, Default)]

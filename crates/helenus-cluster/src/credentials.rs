@@ -1,4 +1,4 @@
-//! What it takes to speak to a node, as the cluster document shows it: so that a node without it finds out before it takes anything.
+//! The credentials that a node needs to call another one, as the cluster document shows them: a node without them finds out before it joins.
 
 use serde::{Deserialize, Serialize};
 

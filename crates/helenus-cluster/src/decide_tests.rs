@@ -1,10 +1,10 @@
 use super::*;
 use crate::document::tests::{cluster, host, record};
-use crate::effects::TabletSpec;
+use crate::environment::TabletSpec;
 use crate::ids::Incarnation;
 use crate::view::NodeState;
 
-/// What one node knows, to be borrowed as [`Facts`].
+/// What one node knows, to be borrowed as [`DecisionInput`].
 #[derive(Clone)]
 struct Known {
     me: NodeRecord,
@@ -17,7 +17,7 @@ struct Known {
     removed: BTreeSet<TabletId>,
     loads: BTreeMap<TabletId, TabletLoad>,
     mergeable: BTreeSet<TabletId>,
-    tend: bool,
+    rebalance_due: bool,
 }
 
 fn node(number: u128) -> Known {
@@ -32,13 +32,13 @@ fn node(number: u128) -> Known {
         removed: BTreeSet::new(),
         loads: BTreeMap::new(),
         mergeable: BTreeSet::new(),
-        tend: false,
+        rebalance_due: false,
     }
 }
 
 impl Known {
     fn decide(&self, document: Option<&ClusterDocument>) -> Decision {
-        let facts = Facts {
+        let input = DecisionInput {
             cluster_name: "test",
             store: None,
             initial_tablets: &TabletSpec::ring(8),
@@ -53,9 +53,9 @@ impl Known {
             removed: &self.removed,
             loads: &self.loads,
             mergeable: &self.mergeable,
-            tend: self.tend,
+            rebalance_due: self.rebalance_due,
         };
-        decide(document, &facts).unwrap()
+        decide(document, &input).unwrap()
     }
 
     fn next(&self, document: &ClusterDocument) -> ClusterDocument {
@@ -104,7 +104,7 @@ fn another_clusters_store_is_refused() {
     let mut document = cluster(1, 1);
     document.cluster_name = "other".into();
     let known = node(1);
-    let facts = Facts {
+    let input = DecisionInput {
         cluster_name: "test",
         store: None,
         initial_tablets: &TabletSpec::ring(1),
@@ -119,9 +119,9 @@ fn another_clusters_store_is_refused() {
         removed: &known.removed,
         loads: &known.loads,
         mergeable: &known.mergeable,
-        tend: false,
+        rebalance_due: false,
     };
-    let error = decide(Some(&document), &facts).unwrap_err();
+    let error = decide(Some(&document), &input).unwrap_err();
     assert!(matches!(error, ClusterError::WrongCluster { .. }), "{error}");
 }
 
@@ -143,7 +143,7 @@ fn who_would_not_be_understood_takes_nothing() {
     comes.me.credentials = credentials("ours");
     assert!(matches!(comes.decide(Some(&document)), Decision::Write(_)));
     comes.me.credentials = credentials("guessed");
-    let Decision::Stranger(member, error) = comes.decide(Some(&document)) else {
+    let Decision::IncompatibleMember(member, error) = comes.decide(Some(&document)) else {
         panic!("it joins");
     };
     assert_eq!(member, record(1).member());
@@ -284,9 +284,9 @@ fn only_the_eldest_balances_and_only_when_all_is_calm() {
     }
     let mut eldest = node(1);
     assert_eq!(eldest.decide(Some(&document)), Decision::Keep, "it is not time");
-    eldest.tend = true;
+    eldest.rebalance_due = true;
     let mut younger = node(2);
-    younger.tend = true;
+    younger.rebalance_due = true;
     assert_eq!(younger.decide(Some(&document)), Decision::Keep);
     let balanced = eldest.next(&document);
     let moves = balanced

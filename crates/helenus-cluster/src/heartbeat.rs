@@ -1,4 +1,4 @@
-//! Heartbeat documents: what holds a node's lease.
+//! Heartbeat documents, which hold the nodes' leases.
 //!
 //! A lease is a compare-and-set register. Its node renews it by writing the next counter over the version it wrote last. Whoever expels
 //! the node first writes *expelled* over the version that it saw unchanged for longer than the lease. So exactly one of them
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::document::{NAME, decode, encode};
-use crate::effects::TabletLoad;
+use crate::environment::TabletLoad;
 use crate::error::ClusterError;
 use crate::ids::{HostId, Incarnation, Member, TabletId};
 

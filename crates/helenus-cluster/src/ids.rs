@@ -1,4 +1,4 @@
-//! What names nodes, tablets and ranges.
+//! The identifiers of nodes, tablets and token ranges.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ impl fmt::Display for HostId {
     }
 }
 
-/// One stay of a node in the cluster, from joining until it leaves or is expelled. It never comes back.
+/// One membership of a node in the cluster, from joining until it leaves or is expelled. It never comes back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Incarnation(pub Uuid);
@@ -36,7 +36,7 @@ impl fmt::Display for Incarnation {
     }
 }
 
-/// A node in one of its stays: what holds a lease.
+/// A node in one of its incarnations: the holder of a lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Member {
     pub host_id: HostId,

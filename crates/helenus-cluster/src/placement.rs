@@ -1,13 +1,13 @@
-//! Which node should own which tablet: a pure function, with few moves.
+//! Assigns tablets to nodes: a pure function, with few moves.
 //!
 //! Each tablet has a weight: its share of the tablets, of the bytes and of the operations of the cluster, added up; bytes and operations
 //! weigh less while there are few. A tablet without an
-//! owner goes to the node that has least, the heaviest tablet first. Beyond that, an [`Intent`] says who may be given tablets that others
+//! owner goes to the node that has least, the heaviest tablet first. Beyond that, a [`MovePolicy`] says who may be given tablets that others
 //! have now, so that an event moves only what it must.
 
 use std::collections::BTreeMap;
 
-use crate::effects::TabletLoad;
+use crate::environment::TabletLoad;
 use crate::ids::{HostId, TabletId};
 
 /// A node that may be given tablets.
@@ -29,7 +29,7 @@ pub(crate) struct PlacementTablet {
 
 /// What may move besides the tablets that need a new owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Intent {
+pub(crate) enum MovePolicy {
     /// Nothing.
     Settle,
     /// From all others to this newcomer, up to its share.
@@ -40,19 +40,23 @@ pub(crate) enum Intent {
 
 /// A tablet's next owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Placed {
+pub(crate) struct Assignment {
     pub tablet: TabletId,
     pub owner: HostId,
 }
 
 /// The changes of owners that `intent` asks for. Without nodes there are none.
-pub(crate) fn place(nodes: &[PlacementNode], tablets: &[PlacementTablet], intent: Intent) -> Vec<Placed> {
+pub(crate) fn place(
+    nodes: &[PlacementNode],
+    tablets: &[PlacementTablet],
+    intent: MovePolicy,
+) -> Vec<Assignment> {
     let mut plan = Plan::new(nodes, tablets);
     plan.settle();
     match intent {
-        Intent::Settle => {}
-        Intent::Fill(newcomer) => plan.fill(newcomer),
-        Intent::Balance { tolerance_percent } => plan.balance(tolerance_percent),
+        MovePolicy::Settle => {}
+        MovePolicy::Fill(newcomer) => plan.fill(newcomer),
+        MovePolicy::Balance { tolerance_percent } => plan.balance(tolerance_percent),
     }
     plan.changes()
 }
@@ -244,14 +248,14 @@ impl<'a> Plan<'a> {
         })
     }
 
-    fn changes(&self) -> Vec<Placed> {
+    fn changes(&self) -> Vec<Assignment> {
         let placed = self
             .tablets
             .iter()
             .zip(&self.slot_of)
             .filter_map(|(tablet, slot)| {
                 let owner = self.slots[(*slot)?].node.host_id;
-                (tablet.owner != Some(owner)).then_some(Placed {
+                (tablet.owner != Some(owner)).then_some(Assignment {
                     tablet: tablet.id,
                     owner,
                 })

@@ -31,7 +31,7 @@ fn tablets(weights: &[u64]) -> Vec<PlacementTablet> {
         .collect()
 }
 
-fn apply(tablets: &mut [PlacementTablet], changes: &[Placed]) {
+fn apply(tablets: &mut [PlacementTablet], changes: &[Assignment]) {
     for change in changes {
         let tablet = tablets.iter_mut().find(|tablet| tablet.id == change.tablet);
         tablet.unwrap().owner = Some(change.owner);
@@ -41,7 +41,7 @@ fn apply(tablets: &mut [PlacementTablet], changes: &[Placed]) {
 /// Nodes, and tablets that are spread over them.
 fn settled(node_count: usize, weights: &[u64]) -> (Vec<PlacementNode>, Vec<PlacementTablet>) {
     let (nodes, mut tablets) = (nodes(node_count), tablets(weights));
-    let changes = place(&nodes, &tablets, Intent::Settle);
+    let changes = place(&nodes, &tablets, MovePolicy::Settle);
     apply(&mut tablets, &changes);
     (nodes, tablets)
 }
@@ -79,7 +79,7 @@ proptest! {
         let (_, mut tablets) = settled(node_count, &weights);
         let nodes = nodes(node_count + 1);
         let newcomer = host(node_count + 1);
-        let changes = place(&nodes, &tablets, Intent::Fill(newcomer));
+        let changes = place(&nodes, &tablets, MovePolicy::Fill(newcomer));
         prop_assert!(changes.iter().all(|change| change.owner == newcomer), "a move between old nodes");
         apply(&mut tablets, &changes);
         let mean = weights.iter().sum::<u64>() / nodes.len() as u64;
@@ -93,7 +93,7 @@ proptest! {
     fn with_equal_tablets_a_newcomer_takes_one_in_n_plus_one(node_count in 1usize..20, per_node in 1usize..20) {
         let count = node_count * per_node;
         let (_, tablets) = settled(node_count, &vec![100; count]);
-        let moved = place(&nodes(node_count + 1), &tablets, Intent::Fill(host(node_count + 1))).len();
+        let moved = place(&nodes(node_count + 1), &tablets, MovePolicy::Fill(host(node_count + 1))).len();
         let share = count as f64 / (node_count + 1) as f64;
         prop_assert!((moved as f64 - share).abs() <= 1.0, "{moved} moves, where the share is {share}");
     }
@@ -105,7 +105,7 @@ proptest! {
     ) {
         let (mut nodes, tablets) = settled(node_count, &weights);
         let gone = nodes.remove(node_count / 2).host_id;
-        let changes = place(&nodes, &tablets, Intent::Settle);
+        let changes = place(&nodes, &tablets, MovePolicy::Settle);
         let own: BTreeSet<_> = tablets.iter().filter(|tablet| tablet.owner == Some(gone)).map(|tablet| tablet.id).collect();
         let moved: BTreeSet<_> = changes.iter().map(|change| change.tablet).collect();
         prop_assert_eq!(own, moved);
@@ -124,7 +124,7 @@ proptest! {
             tablet.owner = Some(host(owner % node_count + 1));
         }
         let before = weights_of(&nodes, &tablets);
-        let intent = Intent::Balance { tolerance_percent };
+        let intent = MovePolicy::Balance { tolerance_percent };
         let changes = place(&nodes, &tablets, intent);
         apply(&mut tablets, &changes);
         prop_assert!(place(&nodes, &tablets, intent).is_empty(), "a second round moves more");
@@ -144,7 +144,7 @@ proptest! {
             tablet.owner = Some(host(owner % node_count + 1));
             tablet.pinned = *pinned;
         }
-        for intent in [Intent::Fill(host(node_count)), Intent::Balance { tolerance_percent: 0 }] {
+        for intent in [MovePolicy::Fill(host(node_count)), MovePolicy::Balance { tolerance_percent: 0 }] {
             for change in place(&nodes(node_count), &tablets, intent) {
                 prop_assert!(!tablets.iter().any(|tablet| tablet.id == change.tablet && tablet.pinned));
             }
@@ -155,7 +155,7 @@ proptest! {
 #[test]
 fn loads_that_waver_move_nothing_to_and_fro() {
     let (nodes, mut tablets) = settled(3, &[100, 100, 100, 100]);
-    let intent = Intent::Balance {
+    let intent = MovePolicy::Balance {
         tolerance_percent: 25,
     };
     for weights in [[90, 110, 100, 100], [110, 90, 105, 95], [95, 105, 110, 90]] {
@@ -168,7 +168,7 @@ fn loads_that_waver_move_nothing_to_and_fro() {
 
 #[test]
 fn nobody_gets_anything_without_nodes() {
-    assert_eq!(place(&[], &tablets(&[1, 2]), Intent::Settle), []);
+    assert_eq!(place(&[], &tablets(&[1, 2]), MovePolicy::Settle), []);
 }
 
 #[test]
@@ -177,7 +177,7 @@ fn equal_nodes_are_filled_rack_by_rack() {
     for (node, rack) in nodes.iter_mut().zip(["a", "a", "b", "c"]) {
         node.rack = rack.into();
     }
-    let placed = place(&nodes, &tablets(&[5, 5, 5]), Intent::Settle);
+    let placed = place(&nodes, &tablets(&[5, 5, 5]), MovePolicy::Settle);
     let racks: BTreeSet<_> = placed
         .iter()
         .map(|change| {
@@ -222,7 +222,7 @@ fn a_few_requests_move_nothing() {
     for tablet in &mut tablets {
         tablet.weight = weights[&tablet.id];
     }
-    let intent = Intent::Balance {
+    let intent = MovePolicy::Balance {
         tolerance_percent: 25,
     };
     assert_eq!(place(&nodes, &tablets, intent), []);

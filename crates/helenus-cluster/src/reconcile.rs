@@ -1,11 +1,11 @@
-//! What a node does to bring the tablets that it hosts in line with those that it owns: a pure function of both.
+//! The actions that bring the tablets open on a node in line with those that it owns: a pure function of both.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::decide::must_let_go;
 use crate::document::{ClusterDocument, Reshape, TabletRecord};
-use crate::effects::TabletSpec;
+use crate::environment::TabletSpec;
 use crate::ids::{Epoch, HostId, TabletId, TokenRange};
 
 /// Hand-overs under way at a time, from closing a tablet until the document says that it is another's: few that are soon done keep clients
@@ -14,7 +14,7 @@ const HAND_OVERS_MAX: usize = 2;
 
 /// A tablet on this node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Hosted {
+pub(crate) enum LocalTabletState {
     Opening {
         epoch: Epoch,
     },
@@ -78,7 +78,7 @@ pub(crate) enum Action {
 pub(crate) fn reconcile(
     document: &ClusterDocument,
     me: HostId,
-    hosted: &BTreeMap<TabletId, Hosted>,
+    hosted: &BTreeMap<TabletId, LocalTabletState>,
     reshaped: &BTreeMap<TabletId, bool>,
     now: Duration,
 ) -> Vec<Action> {
@@ -102,9 +102,14 @@ pub(crate) fn reconcile(
 
 /// Takes out what would be too many hand-overs at a time. The last tablets of the ring go first: a scan comes from the other side, and would
 /// meet one after the other if they went before it.
-fn hold_back(actions: &mut Vec<Action>, hosted: &BTreeMap<TabletId, Hosted>) {
+fn hold_back(actions: &mut Vec<Action>, hosted: &BTreeMap<TabletId, LocalTabletState>) {
     let is_close = |action: &Action| matches!(action, Action::Close { .. });
-    let is_under_way = |state: &&Hosted| matches!(state, Hosted::Closing { .. } | Hosted::Closed { .. });
+    let is_under_way = |state: &&LocalTabletState| {
+        matches!(
+            state,
+            LocalTabletState::Closing { .. } | LocalTabletState::Closed { .. }
+        )
+    };
     let free = HAND_OVERS_MAX.saturating_sub(hosted.values().filter(is_under_way).count());
     let mut to_come = actions.iter().filter(|action| is_close(action)).count();
     actions.retain(|action| {
@@ -120,7 +125,7 @@ fn own(
     document: &ClusterDocument,
     record: &TabletRecord,
     goes: bool,
-    hosted: &BTreeMap<TabletId, Hosted>,
+    hosted: &BTreeMap<TabletId, LocalTabletState>,
     reshaped: &BTreeMap<TabletId, bool>,
     now: Duration,
 ) -> Option<Action> {
@@ -130,18 +135,20 @@ fn own(
     let tablet = id;
     let reshape = document.reshape_of(tablet);
     match hosted.get(&tablet) {
-        Some(Hosted::Waiting { until }) if *until > now && !goes => None,
-        None | Some(Hosted::Waiting { .. }) if goes => Some(Action::MarkClosed { tablet, epoch }),
-        None | Some(Hosted::Waiting { .. }) => Some(Action::Open {
+        Some(LocalTabletState::Waiting { until }) if *until > now && !goes => None,
+        None | Some(LocalTabletState::Waiting { .. }) if goes => Some(Action::MarkClosed { tablet, epoch }),
+        None | Some(LocalTabletState::Waiting { .. }) => Some(Action::Open {
             tablet,
             tokens,
             epoch,
         }),
-        Some(Hosted::Open { epoch: had }) if *had != epoch => Some(Action::Abandon { tablet }),
-        Some(Hosted::Open { .. }) if goes => Some(Action::Close { tablet, epoch }),
-        Some(Hosted::Open { .. }) => carry_out(reshape?, tablet, hosted, reshaped),
-        Some(Hosted::Closed { epoch: had }) if *had != epoch || !goes => Some(Action::Forget { tablet }),
-        Some(Hosted::Reshaped { child })
+        Some(LocalTabletState::Open { epoch: had }) if *had != epoch => Some(Action::Abandon { tablet }),
+        Some(LocalTabletState::Open { .. }) if goes => Some(Action::Close { tablet, epoch }),
+        Some(LocalTabletState::Open { .. }) => carry_out(reshape?, tablet, hosted, reshaped),
+        Some(LocalTabletState::Closed { epoch: had }) if *had != epoch || !goes => {
+            Some(Action::Forget { tablet })
+        }
+        Some(LocalTabletState::Reshaped { child })
             if reshape.is_none_or(|reshape| reshape.children[0].id != *child) =>
         {
             Some(Action::Forget { tablet })
@@ -154,12 +161,12 @@ fn own(
 fn carry_out(
     reshape: &Reshape,
     tablet: TabletId,
-    hosted: &BTreeMap<TabletId, Hosted>,
+    hosted: &BTreeMap<TabletId, LocalTabletState>,
     reshaped: &BTreeMap<TabletId, bool>,
 ) -> Option<Action> {
     let mut parents = Vec::new();
     for parent in &reshape.parents {
-        let Some(Hosted::Open { epoch }) = hosted.get(parent) else {
+        let Some(LocalTabletState::Open { epoch }) = hosted.get(parent) else {
             return None;
         };
         parents.push((*parent, *epoch));
@@ -178,15 +185,16 @@ fn carry_out(
     })
 }
 
-fn foreign(tablet: TabletId, state: Hosted) -> Option<Action> {
+fn foreign(tablet: TabletId, state: LocalTabletState) -> Option<Action> {
     match state {
-        Hosted::Open { .. } => Some(Action::Abandon { tablet }),
-        Hosted::Closed { .. } | Hosted::Reshaped { .. } | Hosted::Waiting { .. } => {
-            Some(Action::Forget { tablet })
-        }
-        Hosted::Opening { .. } | Hosted::Closing { .. } | Hosted::Reshaping { .. } | Hosted::Abandoning => {
-            None
-        }
+        LocalTabletState::Open { .. } => Some(Action::Abandon { tablet }),
+        LocalTabletState::Closed { .. }
+        | LocalTabletState::Reshaped { .. }
+        | LocalTabletState::Waiting { .. } => Some(Action::Forget { tablet }),
+        LocalTabletState::Opening { .. }
+        | LocalTabletState::Closing { .. }
+        | LocalTabletState::Reshaping { .. }
+        | LocalTabletState::Abandoning => None,
     }
 }
 

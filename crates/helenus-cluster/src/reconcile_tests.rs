@@ -5,7 +5,7 @@ const NOW: Duration = Duration::from_secs(100);
 const ONE: TabletId = TabletId(1);
 
 /// What node 1 does about the one tablet of `document` that it hosts like this.
-fn actions(document: &ClusterDocument, state: Option<Hosted>) -> Vec<Action> {
+fn actions(document: &ClusterDocument, state: Option<LocalTabletState>) -> Vec<Action> {
     let hosted = state.map(|state| (ONE, state)).into_iter().collect();
     reconcile(document, host(1), &hosted, &BTreeMap::new(), NOW)
 }
@@ -23,15 +23,24 @@ fn what_is_owned_is_opened_once() {
     let document = cluster(1, 1);
     let later = NOW + Duration::from_millis(1);
     assert_eq!(actions(&document, None), [open()]);
-    assert_eq!(actions(&document, Some(Hosted::Waiting { until: NOW })), [open()]);
-    assert_eq!(actions(&document, Some(Hosted::Waiting { until: later })), []);
-    assert_eq!(actions(&document, Some(Hosted::Opening { epoch: 1 })), []);
-    assert_eq!(actions(&document, Some(Hosted::Open { epoch: 1 })), []);
+    assert_eq!(
+        actions(&document, Some(LocalTabletState::Waiting { until: NOW })),
+        [open()]
+    );
+    assert_eq!(
+        actions(&document, Some(LocalTabletState::Waiting { until: later })),
+        []
+    );
+    assert_eq!(
+        actions(&document, Some(LocalTabletState::Opening { epoch: 1 })),
+        []
+    );
+    assert_eq!(actions(&document, Some(LocalTabletState::Open { epoch: 1 })), []);
 }
 
 #[test]
 fn what_was_open_at_an_older_epoch_is_given_up() {
-    let stale = actions(&cluster(1, 1), Some(Hosted::Open { epoch: 0 }));
+    let stale = actions(&cluster(1, 1), Some(LocalTabletState::Open { epoch: 0 }));
     assert_eq!(stale, [Action::Abandon { tablet: ONE }]);
 }
 
@@ -47,10 +56,19 @@ fn what_moves_is_closed_and_stays_closed() {
         tablet: ONE,
         epoch: 1,
     };
-    assert_eq!(actions(&document, Some(Hosted::Open { epoch: 1 })), [close]);
+    assert_eq!(
+        actions(&document, Some(LocalTabletState::Open { epoch: 1 })),
+        [close]
+    );
     assert_eq!(actions(&document, None), [mark], "it was never opened");
-    assert_eq!(actions(&document, Some(Hosted::Opening { epoch: 1 })), []);
-    assert_eq!(actions(&document, Some(Hosted::Closed { epoch: 1 })), []);
+    assert_eq!(
+        actions(&document, Some(LocalTabletState::Opening { epoch: 1 })),
+        []
+    );
+    assert_eq!(
+        actions(&document, Some(LocalTabletState::Closed { epoch: 1 })),
+        []
+    );
 }
 
 #[test]
@@ -61,7 +79,10 @@ fn few_are_handed_over_at_a_time() {
     for id in &mine {
         document.begin_move(*id, host(2)).unwrap();
     }
-    let mut hosted: BTreeMap<_, _> = mine.iter().map(|id| (*id, Hosted::Open { epoch: 1 })).collect();
+    let mut hosted: BTreeMap<_, _> = mine
+        .iter()
+        .map(|id| (*id, LocalTabletState::Open { epoch: 1 }))
+        .collect();
     let closes = |document: &ClusterDocument, hosted: &BTreeMap<_, _>| -> Vec<TabletId> {
         let actions = reconcile(document, host(1), hosted, &BTreeMap::new(), NOW);
         let closed = actions.iter().filter_map(|action| match action {
@@ -76,9 +97,9 @@ fn few_are_handed_over_at_a_time() {
         mine[1..],
         "the last of the ring first"
     );
-    hosted.insert(*last, Hosted::Closing { epoch: 1 });
+    hosted.insert(*last, LocalTabletState::Closing { epoch: 1 });
     assert_eq!(closes(&document, &hosted), others[1..]);
-    hosted.insert(*last, Hosted::Closed { epoch: 1 });
+    hosted.insert(*last, LocalTabletState::Closed { epoch: 1 });
     assert_eq!(
         closes(&document, &hosted),
         others[1..],
@@ -93,7 +114,10 @@ fn few_are_handed_over_at_a_time() {
 fn what_was_closed_is_opened_again_when_it_stays_after_all() {
     let document = cluster(2, 1);
     let forget = Action::Forget { tablet: ONE };
-    assert_eq!(actions(&document, Some(Hosted::Closed { epoch: 1 })), [forget]);
+    assert_eq!(
+        actions(&document, Some(LocalTabletState::Closed { epoch: 1 })),
+        [forget]
+    );
 }
 
 #[test]
@@ -102,10 +126,19 @@ fn what_belongs_to_others_is_given_up() {
     document.begin_move(ONE, host(2)).unwrap();
     document.finish_move(ONE, 1).unwrap();
     let forget = Action::Forget { tablet: ONE };
-    assert_eq!(actions(&document, Some(Hosted::Closed { epoch: 1 })), [forget]);
+    assert_eq!(
+        actions(&document, Some(LocalTabletState::Closed { epoch: 1 })),
+        [forget]
+    );
     let abandon = Action::Abandon { tablet: ONE };
-    assert_eq!(actions(&document, Some(Hosted::Open { epoch: 1 })), [abandon]);
-    assert_eq!(actions(&document, Some(Hosted::Opening { epoch: 1 })), []);
+    assert_eq!(
+        actions(&document, Some(LocalTabletState::Open { epoch: 1 })),
+        [abandon]
+    );
+    assert_eq!(
+        actions(&document, Some(LocalTabletState::Opening { epoch: 1 })),
+        []
+    );
     assert_eq!(actions(&document, None), []);
 }
 
@@ -117,19 +150,22 @@ fn the_last_node_closes_all_to_leave() {
         tablet: ONE,
         epoch: 1,
     };
-    assert_eq!(actions(&document, Some(Hosted::Open { epoch: 1 })), [close]);
+    assert_eq!(
+        actions(&document, Some(LocalTabletState::Open { epoch: 1 })),
+        [close]
+    );
 }
 
 #[test]
 fn a_merge_begins_when_both_parents_are_open_and_is_tried_once() {
     let mut document = cluster(1, 2);
     document.begin_merge(ONE).unwrap();
-    let open = Hosted::Open { epoch: 1 };
-    let run = |second: Hosted, reshaped: &BTreeMap<TabletId, bool>| {
+    let open = LocalTabletState::Open { epoch: 1 };
+    let run = |second: LocalTabletState, reshaped: &BTreeMap<TabletId, bool>| {
         let hosted = BTreeMap::from([(ONE, open), (TabletId(2), second)]);
         reconcile(&document, host(1), &hosted, reshaped, NOW)
     };
-    assert_eq!(run(Hosted::Opening { epoch: 1 }, &BTreeMap::new()), []);
+    assert_eq!(run(LocalTabletState::Opening { epoch: 1 }, &BTreeMap::new()), []);
     let children = vec![TabletSpec {
         id: TabletId(3),
         tokens: TokenRange::RING,
@@ -146,7 +182,7 @@ fn a_merge_begins_when_both_parents_are_open_and_is_tried_once() {
 fn parents_stay_closed_until_the_document_shows_the_children() {
     let mut document = cluster(1, 1);
     document.begin_split(ONE, 0).unwrap();
-    let reshaped = Some(Hosted::Reshaped { child: TabletId(2) });
+    let reshaped = Some(LocalTabletState::Reshaped { child: TabletId(2) });
     assert_eq!(actions(&document, reshaped), []);
     let mut undone = document.clone();
     undone.undo_reshape(ONE).unwrap();

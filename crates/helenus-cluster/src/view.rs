@@ -1,12 +1,12 @@
-//! The cluster as a node knows it: an immutable snapshot, swapped whole.
+//! A node's view of the cluster: an immutable snapshot, swapped whole.
 
 use std::fmt;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{Epoch, HostId, Incarnation, TabletId, TokenRange, Version};
+use crate::ids::{Epoch, HostId, Incarnation, Member, TabletId, TokenRange, Version};
+use crate::node::NodeDescription;
 
 /// A node's place in its life in the cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,17 +21,19 @@ pub enum NodeState {
 pub struct NodeInfo {
     pub host_id: HostId,
     pub incarnation: Incarnation,
-    pub name: String,
-    /// Where drivers connect.
-    pub cql_address: SocketAddr,
-    /// Where peers connect: `host:port`.
-    pub rpc_address: String,
-    pub data_center: String,
-    pub rack: String,
-    pub software_version: String,
+    pub description: NodeDescription,
     pub state: NodeState,
     /// Whether its heartbeat was seen to move of late, by the node whose view this is.
     pub alive: bool,
+}
+
+impl NodeInfo {
+    pub fn member(&self) -> Member {
+        Member {
+            host_id: self.host_id,
+            incarnation: self.incarnation,
+        }
+    }
 }
 
 /// What a tablet is going through.

@@ -4,10 +4,12 @@
 //! column is stored (list, set, map, user type); tuples and vectors are always frozen, as in Cassandra
 //! (`org.apache.cassandra.db.marshal.*`).
 
+pub mod class_name;
+
 use std::fmt;
 use std::sync::Arc;
 
-use crate::frame::class_name::class_name;
+use self::class_name::class_name;
 use crate::identifier::quote_identifier;
 
 /// A scalar type. The discriminants are the option ids of the native protocol (spec v5, section 4.2.5.2).

@@ -178,13 +178,13 @@ pub(crate) enum ExprKind {
     Context,
     /// With an operator as in `+=`.
     Assign {
-        target: Target,
+        target: AssignTarget,
         operator: Option<Operator>,
         value: Box<Expr>,
     },
     /// `++` and `--`.
     Increment {
-        target: Target,
+        target: AssignTarget,
         by: i8,
         /// The value is the one before.
         is_postfix: bool,
@@ -239,7 +239,7 @@ pub(crate) enum ExprKind {
 
 /// What can be assigned to.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Target {
+pub(crate) enum AssignTarget {
     Local(usize),
     Element { array: Box<Expr>, index: Box<Expr> },
 }
@@ -251,10 +251,25 @@ pub(crate) struct Catch {
     pub body: Vec<Statement>,
 }
 
+/// What a part of a `switch` is for.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum CaseLabel {
+    Value(Expr),
+    Default,
+}
+
+impl CaseLabel {
+    pub fn value(&self) -> Option<&Expr> {
+        match self {
+            CaseLabel::Value(value) => Some(value),
+            CaseLabel::Default => None,
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Case {
-    /// None is `default`.
-    pub labels: Vec<Option<Expr>>,
+    pub labels: Vec<CaseLabel>,
     pub body: Vec<Statement>,
 }
 

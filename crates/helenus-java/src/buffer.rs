@@ -1,4 +1,4 @@
-//! `java.nio.ByteBuffer`: bytes with a place at which the next read or write is.
+//! `java.nio.ByteBuffer`: bytes with a position at which the next read or write happens.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

@@ -3,14 +3,14 @@
 
 use crate::ast::{Body, Expr, ExprKind, Statement, StatementKind, Type};
 use crate::classes;
-use crate::error::Mistake;
+use crate::error::Diagnostic;
 use crate::flow;
-use crate::known::Known;
 use crate::parser::{UNKNOWN, VAR};
+use crate::static_type::StaticType;
 use crate::types::{element_of, is_assignable, is_small_constant, promoted};
 
 /// Checks a body whose result is of type `returns`, and tells its variables the types that their values give them.
-pub(crate) fn check(body: &mut Body, returns: &Type, mistakes: &mut Vec<Mistake>) {
+pub(crate) fn check(body: &mut Body, returns: &Type, mistakes: &mut Vec<Diagnostic>) {
     let mut checker = Checker {
         slots: std::mem::take(&mut body.slots),
         returns,
@@ -30,7 +30,7 @@ pub(crate) fn check(body: &mut Body, returns: &Type, mistakes: &mut Vec<Mistake>
 pub(crate) struct Checker<'a> {
     pub slots: Vec<Type>,
     returns: &'a Type,
-    mistakes: &'a mut Vec<Mistake>,
+    mistakes: &'a mut Vec<Diagnostic>,
     loops: u32,
     switches: u32,
     /// The exceptions that are caught around, innermost last.
@@ -39,7 +39,7 @@ pub(crate) struct Checker<'a> {
 
 impl Checker<'_> {
     pub fn mistake(&mut self, line: u32, message: impl Into<String>) {
-        self.mistakes.push(Mistake::new(line, message));
+        self.mistakes.push(Diagnostic::new(line, message));
     }
 
     fn all(&mut self, statements: &[Statement]) {
@@ -145,15 +145,15 @@ impl Checker<'_> {
         self.infer(slot, known);
     }
 
-    fn infer(&mut self, slot: usize, known: Known) {
+    fn infer(&mut self, slot: usize, known: StaticType) {
         self.slots[slot] = match known {
-            Known::Type(ty) => ty,
-            Known::Null | Known::Nothing => Type::class("Object"),
+            StaticType::Type(ty) => ty,
+            StaticType::Null | StaticType::Nothing => Type::class("Object"),
         };
     }
 
     fn each(&mut self, slot: usize, of: &Expr) {
-        let Known::Type(of_type) = self.expr(of) else {
+        let StaticType::Type(of_type) = self.expr(of) else {
             return;
         };
         let Some(element) = element_of(&of_type) else {
@@ -161,7 +161,7 @@ impl Checker<'_> {
             return self.mistake(of.line, message);
         };
         match self.slots.get(slot) {
-            Some(ty) if ty.name() == VAR => self.infer(slot, Known::Type(element)),
+            Some(ty) if ty.name() == VAR => self.infer(slot, StaticType::Type(element)),
             Some(ty) if ty.name() != UNKNOWN && !is_assignable(&element, ty) => {
                 let message = format!("Type mismatch: cannot convert from element type {element} to {ty}");
                 self.mistake(of.line, message);
@@ -171,7 +171,7 @@ impl Checker<'_> {
     }
 
     fn subject(&mut self, subject: &Expr) {
-        let Known::Type(ty) = self.expr(subject) else {
+        let StaticType::Type(ty) = self.expr(subject) else {
             return;
         };
         if !matches!(
@@ -186,7 +186,9 @@ impl Checker<'_> {
     }
 
     fn throw(&mut self, value: &Expr) {
-        let Known::Type(ty) = self.expr(value) else { return };
+        let StaticType::Type(ty) = self.expr(value) else {
+            return;
+        };
         let class = ty.name();
         if !classes::is_throwable(class) {
             let message = format!(
@@ -214,13 +216,13 @@ impl Checker<'_> {
         if let ExprKind::Conditional(condition, then, otherwise) = &value.kind {
             self.condition(condition);
             let branches = (self.expr(then), self.expr(otherwise));
-            if let (Known::Type(then), Known::Type(otherwise)) = &branches
+            if let (StaticType::Type(then), StaticType::Type(otherwise)) = &branches
                 && let (Some(then), Some(otherwise)) = (then.unboxed(), otherwise.unboxed())
             {
                 let whole = promoted(&then, &otherwise)
                     .filter(|_| then != otherwise)
                     .unwrap_or(then);
-                return self.assign_known(value, Known::Type(whole), to);
+                return self.assign_known(value, StaticType::Type(whole), to);
             }
             self.assign_known(then, branches.0, to);
             return self.assign_known(otherwise, branches.1, to);
@@ -229,12 +231,12 @@ impl Checker<'_> {
         self.assign_known(value, known, to);
     }
 
-    fn assign_known(&mut self, value: &Expr, known: Known, to: &Type) {
+    fn assign_known(&mut self, value: &Expr, known: StaticType, to: &Type) {
         let fits = to.name() == UNKNOWN
             || match &known {
-                Known::Nothing => true,
-                Known::Null => !to.is_primitive(),
-                Known::Type(from) => is_assignable(from, to) || is_small_constant(value, to),
+                StaticType::Nothing => true,
+                StaticType::Null => !to.is_primitive(),
+                StaticType::Type(from) => is_assignable(from, to) || is_small_constant(value, to),
             };
         if !fits {
             let message = format!("Type mismatch: cannot convert from {} to {to}", known.shown());

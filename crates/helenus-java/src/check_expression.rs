@@ -1,45 +1,48 @@
 //! The types of expressions, and what is wrong with them.
 
-use crate::ast::{Constant, Expr, ExprKind, Operator, Target, Type, UnaryOperator};
+use crate::ast::{AssignTarget, Constant, Expr, ExprKind, Operator, Type, UnaryOperator};
 use crate::check::Checker;
-use crate::known::{Known, both, result, shown, symbol};
 use crate::parser::UNKNOWN;
 use crate::signatures::{self, CONSTRUCTOR};
+use crate::static_type::{StaticType, both, result, shown, symbol};
 use crate::statics;
 use crate::types::{is_assignable, is_castable, is_kind_of, promoted};
 
 impl Checker<'_> {
-    fn target(&mut self, line: u32, target: &Target) -> Known {
+    fn target(&mut self, line: u32, target: &AssignTarget) -> StaticType {
         match target {
-            Target::Local(slot) => self.variable(*slot),
-            Target::Element { array, index } => self.element(line, array, index),
+            AssignTarget::Local(slot) => self.variable(*slot),
+            AssignTarget::Element { array, index } => self.element(line, array, index),
         }
     }
 
-    fn variable(&self, slot: usize) -> Known {
-        self.slots.get(slot).cloned().map_or(Known::Nothing, Known::of)
+    fn variable(&self, slot: usize) -> StaticType {
+        self.slots
+            .get(slot)
+            .cloned()
+            .map_or(StaticType::Nothing, StaticType::of)
     }
 
-    fn element(&mut self, line: u32, array: &Expr, index: &Expr) -> Known {
+    fn element(&mut self, line: u32, array: &Expr, index: &Expr) -> StaticType {
         let known = self.expr(array);
         self.assign(index, &Type::Int);
         match known {
-            Known::Type(Type::Array(of)) => Known::of(of.as_ref().clone()),
-            Known::Type(other) => {
+            StaticType::Type(Type::Array(of)) => StaticType::of(of.as_ref().clone()),
+            StaticType::Type(other) => {
                 let message =
                     format!("The type of the expression must be an array type but it resolved to {other}");
                 self.mistake(line, message);
-                Known::Nothing
+                StaticType::Nothing
             }
-            _ => Known::Nothing,
+            _ => StaticType::Nothing,
         }
     }
 
-    pub fn expr(&mut self, expr: &Expr) -> Known {
+    pub fn expr(&mut self, expr: &Expr) -> StaticType {
         let line = expr.line;
         let known = match &expr.kind {
             ExprKind::Constant(constant) => match constant {
-                Constant::Null => return Known::Null,
+                Constant::Null => return StaticType::Null,
                 Constant::Boolean(_) => Type::Boolean,
                 Constant::Char(_) => Type::Char,
                 Constant::Int(_) => Type::Int,
@@ -49,7 +52,7 @@ impl Checker<'_> {
                 Constant::String(_) => Type::class("String"),
             },
             ExprKind::Local(slot) => return self.variable(*slot),
-            ExprKind::Meaningless => return Known::Nothing,
+            ExprKind::Meaningless => return StaticType::Nothing,
             ExprKind::Context => Type::class("UDFContext"),
             ExprKind::Assign {
                 target,
@@ -72,15 +75,15 @@ impl Checker<'_> {
                 return both(self.expr(then), self.expr(otherwise));
             }
             ExprKind::Cast(ty, operand) => {
-                if let Known::Type(from) = self.expr(operand)
+                if let StaticType::Type(from) = self.expr(operand)
                     && !is_castable(&from, ty)
                 {
                     self.mistake(line, format!("Cannot cast from {from} to {ty}"));
                 }
-                return Known::of(ty.clone());
+                return StaticType::of(ty.clone());
             }
             ExprKind::InstanceOf(operand, ty) => {
-                if let Known::Type(from) = self.expr(operand)
+                if let StaticType::Type(from) = self.expr(operand)
                     && (from.is_primitive() || !is_castable(&from, ty))
                 {
                     let message = format!("Incompatible conditional operand types {from} and {ty}");
@@ -109,13 +112,13 @@ impl Checker<'_> {
                 Ok(value) => Type::class(value.simple_class()),
                 Err(_) => {
                     self.mistake(line, format!("{field} cannot be resolved or is not a field"));
-                    return Known::Nothing;
+                    return StaticType::Nothing;
                 }
             },
             ExprKind::New { class, arguments } => {
                 let arguments = self.arguments(arguments);
                 if class.name() == UNKNOWN {
-                    return Known::Nothing;
+                    return StaticType::Nothing;
                 }
                 self.method(line, class, CONSTRUCTOR, false, &arguments);
                 class.clone()
@@ -123,7 +126,7 @@ impl Checker<'_> {
             ExprKind::ClassLiteral(ty) => Type::generic("Class", vec![ty.boxed()]),
             ExprKind::Element { array, index } => return self.element(line, array, index),
             ExprKind::Length(array) => {
-                if let Known::Type(ty) = self.expr(array)
+                if let StaticType::Type(ty) = self.expr(array)
                     && !matches!(ty, Type::Array(_))
                 {
                     self.mistake(line, "length cannot be resolved or is not a field");
@@ -141,38 +144,52 @@ impl Checker<'_> {
                 ty.clone()
             }
         };
-        Known::Type(known)
+        StaticType::Type(known)
     }
 
-    fn arguments(&mut self, arguments: &[Expr]) -> Vec<Known> {
+    fn arguments(&mut self, arguments: &[Expr]) -> Vec<StaticType> {
         arguments.iter().map(|argument| self.expr(argument)).collect()
     }
 
-    fn call(&mut self, line: u32, object: Known, method: &str, arguments: &[Known]) -> Known {
+    fn call(&mut self, line: u32, object: StaticType, method: &str, arguments: &[StaticType]) -> StaticType {
         match object {
-            Known::Type(ty) if ty.is_primitive() => {
+            StaticType::Type(ty) if ty.is_primitive() => {
                 let shown = shown(arguments);
                 let message = format!("Cannot invoke {method}({shown}) on the primitive type {ty}");
                 self.mistake(line, message);
-                Known::Nothing
+                StaticType::Nothing
             }
-            Known::Type(Type::Array(_)) => self.method(line, &Type::class("Object"), method, true, arguments),
-            Known::Type(ty) => self.method(line, &ty, method, true, arguments),
-            Known::Null | Known::Nothing => Known::Nothing,
+            StaticType::Type(Type::Array(_)) => {
+                self.method(line, &Type::class("Object"), method, true, arguments)
+            }
+            StaticType::Type(ty) => self.method(line, &ty, method, true, arguments),
+            StaticType::Null | StaticType::Nothing => StaticType::Nothing,
         }
     }
 
     /// Finds the method that is called, and gives what it returns. Without an object, only static ones can be.
-    fn method(&mut self, line: u32, of: &Type, name: &str, has_object: bool, arguments: &[Known]) -> Known {
+    fn method(
+        &mut self,
+        line: u32,
+        of: &Type,
+        name: &str,
+        has_object: bool,
+        arguments: &[StaticType],
+    ) -> StaticType {
         if !signatures::is_known(of.name()) {
             let message = format!("{of} is not supported in functions");
             self.mistake(line, message);
-            return Known::Nothing;
+            return StaticType::Nothing;
         }
         let candidates = signatures::methods(of, name);
         for fits in [is_kind_of, is_assignable] {
             let found = candidates.iter().find_map(|(method, bindings)| {
-                let bindings = signatures::bound(method, bindings, arguments.iter().map(Known::ty), fits)?;
+                let bindings = signatures::bound(
+                    method,
+                    bindings,
+                    arguments.iter().map(StaticType::as_argument),
+                    fits,
+                )?;
                 Some((method, bindings))
             });
             if let Some((method, bindings)) = found {
@@ -189,8 +206,8 @@ impl Checker<'_> {
                     self.mistake(line, message);
                 }
                 return match &method.returns {
-                    Some(returns) => Known::of(bindings.apply(returns)),
-                    None => Known::Nothing,
+                    Some(returns) => StaticType::of(bindings.apply(returns)),
+                    None => StaticType::Nothing,
                 };
             }
         }
@@ -214,12 +231,18 @@ impl Checker<'_> {
             }
         };
         self.mistake(line, message);
-        Known::Nothing
+        StaticType::Nothing
     }
 
-    fn assignment(&mut self, line: u32, target: &Target, operator: Option<Operator>, value: &Expr) -> Known {
+    fn assignment(
+        &mut self,
+        line: u32,
+        target: &AssignTarget,
+        operator: Option<Operator>,
+        value: &Expr,
+    ) -> StaticType {
         let to = self.target(line, target);
-        let Known::Type(ty) = &to else {
+        let StaticType::Type(ty) = &to else {
             self.expr(value);
             return to;
         };
@@ -234,9 +257,9 @@ impl Checker<'_> {
         to
     }
 
-    fn unary(&mut self, line: u32, operator: UnaryOperator, operand: &Expr) -> Known {
-        let Known::Type(ty) = self.expr(operand) else {
-            return Known::Nothing;
+    fn unary(&mut self, line: u32, operator: UnaryOperator, operand: &Expr) -> StaticType {
+        let StaticType::Type(ty) = self.expr(operand) else {
+            return StaticType::Nothing;
         };
         let result = match (operator, ty.unboxed()) {
             (UnaryOperator::Not, Some(Type::Boolean)) => Some(Type::Boolean),
@@ -244,7 +267,7 @@ impl Checker<'_> {
             (_, unboxed) => unboxed.and_then(|ty| promoted(&ty, &Type::Int)),
         };
         if let Some(result) = result {
-            return Known::Type(result);
+            return StaticType::Type(result);
         }
         let symbol = match operator {
             UnaryOperator::Plus => "+",
@@ -254,27 +277,34 @@ impl Checker<'_> {
         };
         let message = format!("The operator {symbol} is undefined for the argument type(s) {ty}");
         self.mistake(line, message);
-        Known::Nothing
+        StaticType::Nothing
     }
 
-    fn binary(&mut self, line: u32, operator: Operator, symbol: &str, left: Known, right: Known) -> Known {
-        if left == Known::Nothing || right == Known::Nothing {
+    fn binary(
+        &mut self,
+        line: u32,
+        operator: Operator,
+        symbol: &str,
+        left: StaticType,
+        right: StaticType,
+    ) -> StaticType {
+        if left == StaticType::Nothing || right == StaticType::Nothing {
             return match operator {
                 Operator::Equal
                 | Operator::NotEqual
                 | Operator::Less
                 | Operator::LessOrEqual
                 | Operator::Greater
-                | Operator::GreaterOrEqual => Known::Type(Type::Boolean),
-                _ => Known::Nothing,
+                | Operator::GreaterOrEqual => StaticType::Type(Type::Boolean),
+                _ => StaticType::Nothing,
             };
         }
-        let text = Known::Type(Type::class("String"));
+        let text = StaticType::Type(Type::class("String"));
         if operator == Operator::Add && (left == text || right == text) {
             return text;
         }
         match result(operator, &left, &right) {
-            Ok(ty) => Known::Type(ty),
+            Ok(ty) => StaticType::Type(ty),
             Err(is_incompatible) => {
                 let (left, right) = (left.shown(), right.shown());
                 let message = match is_incompatible {
@@ -284,7 +314,7 @@ impl Checker<'_> {
                     }
                 };
                 self.mistake(line, message);
-                Known::Nothing
+                StaticType::Nothing
             }
         }
     }

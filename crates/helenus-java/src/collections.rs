@@ -6,9 +6,7 @@ use std::rc::Rc;
 use crate::error::Failure;
 use crate::limits::LEN_MAX;
 use crate::ordered::Ordered;
-use crate::value::Value;
-
-type Found = Result<Option<Value>, Failure>;
+use crate::value::{LookupResult, Value};
 
 fn room(len: usize) -> Result<(), Failure> {
     match len < LEN_MAX {
@@ -34,7 +32,7 @@ fn elements(of: &Value) -> Result<Vec<Value>, Failure> {
 }
 
 /// What lists and sets have in common.
-fn collection(values: &RefCell<Vec<Value>>, method: &str, arguments: &[Value]) -> Found {
+fn collection(values: &RefCell<Vec<Value>>, method: &str, arguments: &[Value]) -> LookupResult {
     Ok(match (method, arguments) {
         ("size", []) => Some(Value::Int(values.borrow().len() as i32)),
         ("isEmpty", []) => Some(Value::Boolean(values.borrow().is_empty())),
@@ -75,7 +73,7 @@ fn index(at: &Value, len: usize) -> Result<usize, Failure> {
     })
 }
 
-pub(crate) fn list(values: &RefCell<Vec<Value>>, method: &str, arguments: &[Value]) -> Found {
+pub(crate) fn list(values: &RefCell<Vec<Value>>, method: &str, arguments: &[Value]) -> LookupResult {
     let len = values.borrow().len();
     Ok(match (method, arguments) {
         ("get", [at]) => Some(values.borrow()[index(at, len)?].clone()),
@@ -129,7 +127,7 @@ pub(crate) fn list(values: &RefCell<Vec<Value>>, method: &str, arguments: &[Valu
     })
 }
 
-pub(crate) fn set(values: &Ordered<Value>, method: &str, arguments: &[Value]) -> Found {
+pub(crate) fn set(values: &Ordered<Value>, method: &str, arguments: &[Value]) -> LookupResult {
     Ok(match (method, arguments) {
         ("add", [value]) => {
             room(values.borrow().len())?;
@@ -160,7 +158,7 @@ pub(crate) fn set(values: &Ordered<Value>, method: &str, arguments: &[Value]) ->
     })
 }
 
-pub(crate) fn map(entries: &Ordered<(Value, Value)>, method: &str, arguments: &[Value]) -> Found {
+pub(crate) fn map(entries: &Ordered<(Value, Value)>, method: &str, arguments: &[Value]) -> LookupResult {
     let find = |wanted: &Value| entries.find(wanted);
     let value_at = |at: usize| {
         entries

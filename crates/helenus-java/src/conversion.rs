@@ -1,17 +1,16 @@
-//! What assignments, casts and `instanceof` make of values.
+//! Conversion of values by assignments, casts and `instanceof`.
 
 use crate::ast::Type;
 use crate::classes::{is_exception, whole_name};
 use crate::error::Failure;
-use crate::interpret::Run;
 use crate::number::convert;
-use crate::value::Value;
+use crate::value::{EvalResult, Value};
 
 /// What a variable of that type holds after the value was assigned to it.
 ///
 /// # Errors
 /// If it is of another class, or null and the type is primitive.
-pub(crate) fn assigned(value: Value, ty: &Type) -> Run<Value> {
+pub(crate) fn assigned(value: Value, ty: &Type) -> EvalResult<Value> {
     match ty {
         Type::Boolean => match value {
             Value::Boolean(_) => Ok(value),
@@ -42,7 +41,7 @@ pub(crate) fn assigned(value: Value, ty: &Type) -> Run<Value> {
     }
 }
 
-pub(crate) fn cast(value: Value, ty: &Type) -> Run<Value> {
+pub(crate) fn cast(value: Value, ty: &Type) -> EvalResult<Value> {
     match ty {
         Type::Class(class, _) if value.is_null() || is_instance(&value, class) => Ok(value),
         Type::Class(class, _) => Err(Failure::class_cast(&value.class_name(), whole_name(class))),

@@ -1,4 +1,4 @@
-//! What `new` makes.
+//! Objects created by `new`.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -9,15 +9,15 @@ use crate::classes::{is_throwable, whole_name};
 use crate::error::Failure;
 use crate::math::{boxes, longs};
 use crate::ordered::{Order, Ordered};
-use crate::statics::{self, Run, number_format, unknown};
-use crate::value::Value;
+use crate::statics::{self, number_format, unknown};
+use crate::value::{EvalResult, Value};
 use crate::{strings, text};
 
 /// What `new` makes.
 ///
 /// # Errors
 /// What the constructor throws, or that there is none like that.
-pub(crate) fn create(class: &str, arguments: &[Value]) -> Run {
+pub(crate) fn create(class: &str, arguments: &[Value]) -> EvalResult {
     let unknown = || unknown(class, "<init>", arguments);
     match (class, arguments) {
         ("ArrayList" | "LinkedList", []) => Ok(Value::list(Vec::new())),

@@ -1,11 +1,11 @@
-//! What is wrong with a function, and what went wrong in it.
+//! Errors: diagnostics of the compiler, and failures of a running function.
 
 /// Why a function's source is refused, in Cassandra's words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CompileError {
     /// In the order of the source.
     #[error("Java source compilation failed:\n{}\n", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
-    Mistakes(Vec<Mistake>),
+    Mistakes(Vec<Diagnostic>),
     /// What is Java, and not allowed in functions (Cassandra's `UDFByteCodeVerifier`).
     #[error("Java UDF validation failed: [{}]", .0.join(", "))]
     Forbidden(Vec<String>),
@@ -14,15 +14,15 @@ pub enum CompileError {
 /// One thing that is wrong with a source.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("Line {line}: {message}")]
-pub struct Mistake {
+pub struct Diagnostic {
     /// Counted from 1.
     pub line: u32,
     pub message: String,
 }
 
-impl Mistake {
-    pub(crate) fn new(line: u32, message: impl Into<String>) -> Mistake {
-        Mistake {
+impl Diagnostic {
+    pub(crate) fn new(line: u32, message: impl Into<String>) -> Diagnostic {
+        Diagnostic {
             line,
             message: message.into(),
         }

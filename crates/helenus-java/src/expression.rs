@@ -1,6 +1,6 @@
-//! Reads expressions, by Java's precedence.
+//! Parses expressions, by Java's precedence.
 
-use crate::ast::{Expr, ExprKind, Operator, Target, UnaryOperator};
+use crate::ast::{AssignTarget, Expr, ExprKind, Operator, UnaryOperator};
 use crate::lexer::Kind;
 use crate::parser::{Parsed, Parser};
 
@@ -293,10 +293,10 @@ impl Parser {
 }
 
 /// What an expression stands for on the left of an assignment.
-fn target_of(kind: ExprKind) -> Option<Target> {
+fn target_of(kind: ExprKind) -> Option<AssignTarget> {
     match kind {
-        ExprKind::Local(slot) => Some(Target::Local(slot)),
-        ExprKind::Element { array, index } => Some(Target::Element { array, index }),
+        ExprKind::Local(slot) => Some(AssignTarget::Local(slot)),
+        ExprKind::Element { array, index } => Some(AssignTarget::Element { array, index }),
         _ => None,
     }
 }

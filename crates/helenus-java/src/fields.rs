@@ -7,9 +7,7 @@ use helenus_cql::types::CqlType;
 use crate::ast::Type;
 use crate::conversion::assigned;
 use crate::error::Failure;
-use crate::value::{Fields, Value, field_types, java_type};
-
-type Found = Result<Option<Value>, Failure>;
+use crate::value::{Fields, LookupResult, Value, field_types, java_type};
 
 /// What getters and setters of each Java type are called; without a null, a primitive's getter gives zero.
 const ACCESSORS: &[(&str, &str)] = &[
@@ -37,7 +35,7 @@ const ACCESSORS: &[(&str, &str)] = &[
     ("Varint", "BigInteger"),
 ];
 
-pub(crate) fn call(object: &Value, fields: &Rc<Fields>, method: &str, arguments: &[Value]) -> Found {
+pub(crate) fn call(object: &Value, fields: &Rc<Fields>, method: &str, arguments: &[Value]) -> LookupResult {
     let Some(which) = arguments.first() else {
         return Ok(None);
     };

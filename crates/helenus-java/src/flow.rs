@@ -1,6 +1,6 @@
-//! Where control can come to (Java's specification, 14.22).
+//! Reachability of statements (Java's specification, 14.22).
 
-use crate::ast::{Constant, Expr, ExprKind, Statement, StatementKind};
+use crate::ast::{CaseLabel, Constant, Expr, ExprKind, Statement, StatementKind};
 
 /// Whether control may come to the end of these.
 pub(crate) fn ends(statements: &[Statement]) -> bool {
@@ -29,7 +29,7 @@ pub(crate) fn statement_ends(statement: &Statement) -> bool {
             condition.as_ref().is_some_and(|condition| !is_true(condition)) || breaks(body)
         }
         StatementKind::Switch { cases, .. } => {
-            let has_default = cases.iter().any(|case| case.labels.contains(&None));
+            let has_default = cases.iter().any(|case| case.labels.contains(&CaseLabel::Default));
             let last = cases.last().is_none_or(|case| ends(&case.body));
             !has_default || last || cases.iter().flat_map(|case| &case.body).any(breaks)
         }

@@ -1,23 +1,23 @@
-//! Runs a body.
+//! The interpreter of function bodies.
 
 use std::rc::Rc;
 use std::time::Instant;
 
-use crate::ast::{Body, Case, Catch, Constant, Expr, ExprKind, Operator, Statement, StatementKind, Type};
+use crate::ast::{
+    Body, Case, CaseLabel, Catch, Constant, Expr, ExprKind, Operator, Statement, StatementKind, Type,
+};
 use crate::classes::is_exception;
 use crate::context::Context;
 use crate::conversion::{assigned, cast, is_instance};
 use crate::error::Failure;
 use crate::limits::{Limits, check_whole};
 use crate::number::{binary, unary};
-use crate::value::{Array, Value, parameter_type};
+use crate::value::{Array, EvalResult, Value, parameter_type};
 use crate::{create, methods, statics};
 use helenus_cql::value::CqlValue;
 
 /// Steps between two looks at the clock.
 const STEPS: u32 = 1024;
-
-pub(crate) type Run<T> = Result<T, Failure>;
 
 /// How a statement ended.
 enum Flow {
@@ -46,7 +46,7 @@ pub(crate) fn run(
     arguments: Vec<Value>,
     context: &Context<'_>,
     deadline: Instant,
-) -> Run<Option<CqlValue>> {
+) -> EvalResult<Option<CqlValue>> {
     let mut slots = arguments;
     slots.resize(body.slots.len(), Value::Null);
     let mut frame = Frame {
@@ -69,12 +69,12 @@ pub(crate) fn run(
 }
 
 impl Frame<'_> {
-    pub fn step(&mut self) -> Run<()> {
+    pub fn step(&mut self) -> EvalResult<()> {
         self.steps_of(1)
     }
 
     /// Counts what takes as long as so many steps.
-    fn steps_of(&mut self, steps: u32) -> Run<()> {
+    fn steps_of(&mut self, steps: u32) -> EvalResult<()> {
         self.steps = self.steps.saturating_add(steps);
         if self.steps < STEPS {
             return Ok(());
@@ -86,7 +86,7 @@ impl Frame<'_> {
         }
     }
 
-    fn all(&mut self, statements: &[Statement]) -> Run<Flow> {
+    fn all(&mut self, statements: &[Statement]) -> EvalResult<Flow> {
         for statement in statements {
             match self.statement(statement)? {
                 Flow::Next => {}
@@ -96,7 +96,7 @@ impl Frame<'_> {
         Ok(Flow::Next)
     }
 
-    fn statement(&mut self, statement: &Statement) -> Run<Flow> {
+    fn statement(&mut self, statement: &Statement) -> EvalResult<Flow> {
         self.step()?;
         match &statement.kind {
             StatementKind::Local { slot, value } => {
@@ -215,14 +215,14 @@ impl Frame<'_> {
         Ok(Flow::Next)
     }
 
-    fn switch(&mut self, subject: &Expr, cases: &[Case]) -> Run<Flow> {
+    fn switch(&mut self, subject: &Expr, cases: &[Case]) -> EvalResult<Flow> {
         let subject = self.expr(subject)?;
         if subject.is_null() {
             return Err(Failure::null_pointer());
         }
         let mut from = None;
         'search: for (number, case) in cases.iter().enumerate() {
-            for label in case.labels.iter().flatten() {
+            for label in case.labels.iter().filter_map(CaseLabel::value) {
                 let label = self.expr(label)?;
                 if matches!(binary(Operator::Equal, &subject, &label)?, Value::Boolean(true)) {
                     from = Some(number);
@@ -230,7 +230,11 @@ impl Frame<'_> {
                 }
             }
         }
-        let default = || cases.iter().position(|case| case.labels.contains(&None));
+        let default = || {
+            cases
+                .iter()
+                .position(|case| case.labels.contains(&CaseLabel::Default))
+        };
         let Some(from) = from.or_else(default) else {
             return Ok(Flow::Next);
         };
@@ -244,7 +248,7 @@ impl Frame<'_> {
         Ok(Flow::Next)
     }
 
-    fn condition(&mut self, condition: &Expr) -> Run<bool> {
+    fn condition(&mut self, condition: &Expr) -> EvalResult<bool> {
         self.step()?;
         match self.expr(condition)? {
             Value::Boolean(value) => Ok(value),
@@ -254,7 +258,7 @@ impl Frame<'_> {
     }
 
     /// What a variable holds after it was set to an expression's value.
-    fn assigned_to(&mut self, slot: usize, value: &Expr) -> Run<Value> {
+    fn assigned_to(&mut self, slot: usize, value: &Expr) -> EvalResult<Value> {
         let from = self.expr(value)?;
         let Some(ty) = self.body.slots.get(slot) else {
             return Ok(from);
@@ -267,7 +271,7 @@ impl Frame<'_> {
     }
 
     /// Sets a variable, to what its type makes of the value.
-    pub fn set(&mut self, slot: usize, value: Value) -> Run<()> {
+    pub fn set(&mut self, slot: usize, value: Value) -> EvalResult<()> {
         let ty = self.body.slots.get(slot);
         self.slots[slot] = match ty {
             Some(ty) => assigned(value, ty)?,
@@ -280,11 +284,11 @@ impl Frame<'_> {
         self.slots.get(slot).cloned().unwrap_or(Value::Null)
     }
 
-    fn arguments(&mut self, arguments: &[Expr]) -> Run<Vec<Value>> {
+    fn arguments(&mut self, arguments: &[Expr]) -> EvalResult<Vec<Value>> {
         arguments.iter().map(|argument| self.expr(argument)).collect()
     }
 
-    pub fn expr(&mut self, expr: &Expr) -> Run<Value> {
+    pub fn expr(&mut self, expr: &Expr) -> EvalResult<Value> {
         self.step()?;
         match &expr.kind {
             ExprKind::Constant(constant) => Ok(match constant {
@@ -304,7 +308,7 @@ impl Frame<'_> {
                 operator,
                 value,
             } => {
-                let place = self.place(target)?;
+                let place = self.lvalue(target)?;
                 // What the variable holds before its new value is worked out.
                 let before = match operator {
                     Some(_) => place.get(self)?,
@@ -322,7 +326,7 @@ impl Frame<'_> {
                 by,
                 is_postfix,
             } => {
-                let place = self.place(target)?;
+                let place = self.lvalue(target)?;
                 let before = place.get(self)?;
                 let by = Value::Int(i32::from(*by));
                 let after = self.compound(target, &place, Operator::Add, before.clone(), &by)?;
@@ -404,7 +408,7 @@ impl Frame<'_> {
                 let elements = self.arguments(elements)?.into_iter();
                 let elements = elements
                     .map(|element| assigned(element, &of))
-                    .collect::<Run<_>>()?;
+                    .collect::<EvalResult<_>>()?;
                 let array = Value::Array(Rc::new(Array::new(of, elements)));
                 self.limits.keep(&array);
                 Ok(array)

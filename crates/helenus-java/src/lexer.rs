@@ -1,6 +1,6 @@
 //! Splits source text into tokens.
 
-use crate::error::Mistake;
+use crate::error::Diagnostic;
 
 /// A token, and the line on which it stands, counted from 1.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,7 +35,7 @@ const SYMBOLS: &[&str] = &[
 ///
 /// # Errors
 /// If there is something that is no token of Java.
-pub(crate) fn tokens(source: &str) -> Result<Vec<Token>, Mistake> {
+pub(crate) fn tokens(source: &str) -> Result<Vec<Token>, Diagnostic> {
     let mut lexer = Lexer {
         rest: source,
         line: 1,
@@ -59,8 +59,8 @@ struct Lexer<'a> {
 }
 
 impl Lexer<'_> {
-    fn error(&self, message: impl Into<String>) -> Mistake {
-        Mistake::new(self.line, message)
+    fn error(&self, message: impl Into<String>) -> Diagnostic {
+        Diagnostic::new(self.line, message)
     }
 
     fn advance(&mut self, len: usize) {
@@ -69,7 +69,7 @@ impl Lexer<'_> {
         self.rest = rest;
     }
 
-    fn skip_blanks(&mut self) -> Result<(), Mistake> {
+    fn skip_blanks(&mut self) -> Result<(), Diagnostic> {
         loop {
             let blank = self.rest.len() - self.rest.trim_start().len();
             self.advance(blank);
@@ -88,7 +88,7 @@ impl Lexer<'_> {
         }
     }
 
-    fn next(&mut self) -> Result<Kind, Mistake> {
+    fn next(&mut self) -> Result<Kind, Diagnostic> {
         let Some(first) = self.rest.chars().next() else {
             return Ok(Kind::End);
         };
@@ -120,7 +120,7 @@ impl Lexer<'_> {
         Kind::Word(word)
     }
 
-    fn number(&mut self) -> Result<Kind, Mistake> {
+    fn number(&mut self) -> Result<Kind, Diagnostic> {
         let bytes = self.rest.as_bytes();
         let at = |index: usize| bytes.get(index).copied().unwrap_or(0);
         let radix = match (at(0), at(1) | 0x20) {
@@ -163,7 +163,7 @@ impl Lexer<'_> {
         Ok(kind)
     }
 
-    fn string(&mut self) -> Result<Kind, Mistake> {
+    fn string(&mut self) -> Result<Kind, Diagnostic> {
         let mut text: Vec<u16> = Vec::new();
         self.advance(1);
         loop {
@@ -180,7 +180,7 @@ impl Lexer<'_> {
         }
     }
 
-    fn character(&mut self) -> Result<Kind, Mistake> {
+    fn character(&mut self) -> Result<Kind, Diagnostic> {
         let mut units: Vec<u16> = Vec::new();
         self.advance(1);
         if !self.rest.starts_with(['\'', '\n']) && !self.rest.is_empty() {
@@ -196,7 +196,7 @@ impl Lexer<'_> {
     }
 
     /// A character of a text, or an escape.
-    fn unit(&mut self, into: &mut Vec<u16>) -> Result<(), Mistake> {
+    fn unit(&mut self, into: &mut Vec<u16>) -> Result<(), Diagnostic> {
         let mut chars = self.rest.chars();
         let Some(first) = chars.next() else { return Ok(()) };
         if first != '\\' {

@@ -25,20 +25,20 @@ mod function_tests;
 #[cfg(test)]
 mod fuzz_tests;
 mod interpret;
-mod known;
 mod lexer;
 mod limits;
+mod lvalue;
 mod math;
 mod methods;
 mod null;
 mod number;
 mod ordered;
 mod parser;
-mod place;
 mod primary;
 mod rounding;
 mod signatures;
 mod statement;
+mod static_type;
 mod statics;
 mod strings;
 mod text;
@@ -50,7 +50,7 @@ use std::time::Instant;
 use helenus_cql::types::CqlType;
 use helenus_cql::value::CqlValue;
 
-pub use error::{CompileError, Failure, Mistake};
+pub use error::{CompileError, Diagnostic, Failure};
 
 use context::Context;
 use value::{Value, parameter_type};

@@ -1,4 +1,4 @@
-//! `Math`, and the static methods of numbers' boxes.
+//! `Math`, and the static methods of the boxed number types.
 
 use helenus_cql::value::java;
 use num_bigint::BigInt;
@@ -6,11 +6,11 @@ use num_bigint::BigInt;
 use crate::ast::{Operator, Type};
 use crate::error::Failure;
 use crate::number::{binary, convert};
-use crate::statics::{Run, number_format, order, unknown};
+use crate::statics::{number_format, order, unknown};
 use crate::text;
-use crate::value::Value;
+use crate::value::{EvalResult, Value};
 
-pub(crate) fn math(method: &str, arguments: &[Value]) -> Run {
+pub(crate) fn math(method: &str, arguments: &[Value]) -> EvalResult {
     if arguments.iter().any(Value::is_null) {
         return Err(Failure::null_pointer());
     }
@@ -128,7 +128,7 @@ pub(crate) fn longs(left: &Value, right: &Value) -> Result<(i64, i64), Failure> 
     Ok((long(left)?, long(right)?))
 }
 
-fn exact(left: &Value, right: &Value, operate: fn(i64, i64) -> Option<i64>) -> Run {
+fn exact(left: &Value, right: &Value, operate: fn(i64, i64) -> Option<i64>) -> EvalResult {
     let (a, b) = longs(left, right)?;
     let is_int = is_int(left, right);
     let result = operate(a, b).filter(|result| !is_int || i32::try_from(*result).is_ok());
@@ -145,7 +145,7 @@ fn exact(left: &Value, right: &Value, operate: fn(i64, i64) -> Option<i64>) -> R
     })
 }
 
-fn floor(left: &Value, right: &Value, operate: fn(i64, i64) -> i64) -> Run {
+fn floor(left: &Value, right: &Value, operate: fn(i64, i64) -> i64) -> EvalResult {
     let (a, b) = longs(left, right)?;
     match b {
         0 => Err(Failure::thrown("java.lang.ArithmeticException", "/ by zero")),
@@ -156,7 +156,7 @@ fn floor(left: &Value, right: &Value, operate: fn(i64, i64) -> i64) -> Run {
     }
 }
 
-pub(crate) fn boxes(class: &str, method: &str, arguments: &[Value]) -> Run {
+pub(crate) fn boxes(class: &str, method: &str, arguments: &[Value]) -> EvalResult {
     let unknown = || unknown(class, method, arguments);
     let ty = Type::class(class).unboxed().ok_or_else(unknown)?;
     if arguments.iter().any(Value::is_null) {
@@ -242,7 +242,7 @@ pub(crate) fn boxes(class: &str, method: &str, arguments: &[Value]) -> Run {
     }
 }
 
-fn parse(ty: &Type, text: &str, radix: i32) -> Run {
+fn parse(ty: &Type, text: &str, radix: i32) -> EvalResult {
     let error = || number_format(text);
     let radix = u32::try_from(radix)
         .ok()

@@ -14,16 +14,14 @@ use crate::limits::TEXT_MAX;
 use crate::number::convert;
 use crate::rounding::{self, RoundingMode};
 use crate::statics::order;
-use crate::value::Value;
+use crate::value::{EvalResult, Value};
 use crate::{buffer, collections, fields, strings, text};
-
-pub(crate) type Run = Result<Value, Failure>;
 
 /// Calls a method of `object`.
 ///
 /// # Errors
 /// What it throws, or that there is none like that.
-pub(crate) fn call(object: &Value, method: &str, arguments: &[Value]) -> Run {
+pub(crate) fn call(object: &Value, method: &str, arguments: &[Value]) -> EvalResult {
     match (method, arguments) {
         _ if object.is_null() => return Err(Failure::null_pointer()),
         ("equals", [other]) => return Ok(Value::Boolean(object.equals(other))),

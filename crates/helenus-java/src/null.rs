@@ -1,4 +1,4 @@
-//! What Java says of a null where an object is needed.
+//! Java's errors for a null where an object is needed.
 
 use crate::ast::{Expr, ExprKind, Type};
 use crate::classes::whole_name;

@@ -1,4 +1,4 @@
-//! Sets and maps, in the order in which Java goes through them.
+//! Sets and maps, iterated in Java's order.
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Ordering;

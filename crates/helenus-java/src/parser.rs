@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::ast::{Body, Target, Type};
+use crate::ast::{AssignTarget, Body, Type};
 use crate::classes;
-use crate::error::Mistake;
+use crate::error::Diagnostic;
 use crate::lexer::{Kind, Token, tokens};
 
 /// How deep statements and expressions may nest.
@@ -16,7 +16,7 @@ pub(crate) const VAR: &str = "var";
 /// The name of a type that there isn't.
 pub(crate) const UNKNOWN: &str = "?";
 
-pub(crate) type Parsed<T> = Result<T, Mistake>;
+pub(crate) type Parsed<T> = Result<T, Diagnostic>;
 
 pub(crate) struct Parser {
     pub tokens: Vec<Token>,
@@ -28,7 +28,7 @@ pub(crate) struct Parser {
     pub finals: Vec<usize>,
     depth: usize,
     /// What is wrong although it could be read.
-    mistakes: Vec<Mistake>,
+    mistakes: Vec<Diagnostic>,
     pub forbidden: BTreeSet<String>,
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct Parser {
 pub(crate) struct Source {
     pub body: Body,
     /// What is wrong with it all the same.
-    pub mistakes: Vec<Mistake>,
+    pub mistakes: Vec<Diagnostic>,
     /// What in it functions may not do.
     pub forbidden: BTreeSet<String>,
 }
@@ -124,15 +124,15 @@ impl Parser {
 
     /// Notes a mistake that reading goes on after.
     pub fn note(&mut self, line: u32, message: impl Into<String>) {
-        self.mistakes.push(Mistake::new(line, message));
+        self.mistakes.push(Diagnostic::new(line, message));
     }
 
-    pub fn error(&self, message: impl Into<String>) -> Mistake {
-        Mistake::new(self.line(), message)
+    pub fn error(&self, message: impl Into<String>) -> Diagnostic {
+        Diagnostic::new(self.line(), message)
     }
 
     /// The error at a token that can't stand where it stands.
-    pub fn unexpected(&self) -> Mistake {
+    pub fn unexpected(&self) -> Diagnostic {
         let shown = match self.peek() {
             Kind::End => return self.open("Syntax error, insert \"}\" to complete ClassBody"),
             Kind::Word(word) => word.clone(),
@@ -150,9 +150,9 @@ impl Parser {
     }
 
     /// An error that shows after the body only, two lines below its last.
-    fn open(&self, message: &str) -> Mistake {
+    fn open(&self, message: &str) -> Diagnostic {
         let last = self.tokens.last().map_or(1, |token| token.line);
-        Mistake::new(last + 2, message)
+        Diagnostic::new(last + 2, message)
     }
 
     /// The line of what stands before.
@@ -167,7 +167,7 @@ impl Parser {
             return Ok(());
         }
         match self.peek() {
-            Kind::End | Kind::Symbol("}") => Err(Mistake::new(
+            Kind::End | Kind::Symbol("}") => Err(Diagnostic::new(
                 self.line_before(),
                 format!("Syntax error, insert \";\" to complete {whole}"),
             )),
@@ -204,7 +204,7 @@ impl Parser {
             return Ok(());
         }
         match symbol {
-            ")" if matches!(self.peek(), Kind::End | Kind::Symbol(";" | "}")) => Err(Mistake::new(
+            ")" if matches!(self.peek(), Kind::End | Kind::Symbol(";" | "}")) => Err(Diagnostic::new(
                 self.line_before(),
                 "Syntax error, insert \")\" to complete Expression",
             )),
@@ -240,8 +240,8 @@ impl Parser {
     }
 
     /// Notes an assignment to what has its only value already.
-    pub fn check_final(&mut self, line: u32, target: &Target) {
-        let Target::Local(slot) = target else { return };
+    pub fn check_final(&mut self, line: u32, target: &AssignTarget) {
+        let AssignTarget::Local(slot) = target else { return };
         if !self.finals.contains(slot) {
             return;
         }

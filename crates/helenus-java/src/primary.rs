@@ -1,10 +1,10 @@
-//! Reads what expressions are made of: literals, names, and what `new` makes.
+//! Parses primary expressions: literals, names and `new`.
 
 use std::sync::Arc;
 
 use crate::ast::{Constant, Expr, ExprKind, Type};
 use crate::classes;
-use crate::error::Mistake;
+use crate::error::Diagnostic;
 use crate::lexer::Kind;
 use crate::parser::{Parsed, Parser, UNKNOWN};
 
@@ -85,7 +85,7 @@ impl Parser {
         let line = self.line();
         let Type::Array(of) = ty else {
             let message = format!("Type mismatch: cannot convert from Object[] to {ty}");
-            return Err(Mistake::new(line, message));
+            return Err(Diagnostic::new(line, message));
         };
         self.expect("{")?;
         let mut elements = Vec::new();

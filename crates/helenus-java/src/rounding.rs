@@ -1,4 +1,4 @@
-//! `RoundingMode`, and what `BigDecimal` does with it.
+//! `RoundingMode`, and rounding of `BigDecimal`.
 
 use std::cmp::Ordering;
 

@@ -1,4 +1,4 @@
-//! The methods that classes have, and the types they take and give.
+//! The methods of the supported classes, with the types of their parameters and results.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -189,12 +189,20 @@ pub(crate) fn methods(of: &Type, name: &str) -> Vec<(&'static Method, Bindings)>
     found
 }
 
-/// What the variables of a method stand for when it is called with these arguments, if it can be: none is one that can be of any type,
-/// none inside is null. `fits` says whether a value of one type may be passed as one of another.
+/// The static type of an argument of a call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Argument<'a> {
+    Of(&'a Type),
+    Null,
+    /// Nothing is known of it: it may be of every type.
+    Any,
+}
+
+/// What the variables of a method stand for when it is called with these arguments, if it can be. `fits` says whether a value of one type may be passed as one of another.
 pub(crate) fn bound<'a>(
     method: &Method,
     bindings: &Bindings,
-    arguments: impl Iterator<Item = Option<Option<&'a Type>>>,
+    arguments: impl Iterator<Item = Argument<'a>>,
     fits: fn(&Type, &Type) -> bool,
 ) -> Option<Bindings> {
     let arguments: Vec<_> = arguments.collect();
@@ -209,12 +217,10 @@ pub(crate) fn bound<'a>(
     let mut bindings = bindings.clone();
     for (at, argument) in arguments.into_iter().enumerate() {
         let parameter = &method.parameters[at.min(method.parameters.len() - 1)];
-        let Some(argument) = argument else { continue };
-        let Some(argument) = argument else {
-            if parameter.is_primitive() {
-                return None;
-            }
-            continue;
+        let argument = match argument {
+            Argument::Of(ty) => ty,
+            Argument::Null if parameter.is_primitive() => return None,
+            Argument::Null | Argument::Any => continue,
         };
         // An array may stand for all that are passed.
         let argument = match argument {

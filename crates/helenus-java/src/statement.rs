@@ -1,7 +1,7 @@
-//! Reads statements.
+//! Parses statements.
 
-use crate::ast::{Case, Catch, Expr, ExprKind, Statement, StatementKind, Type};
-use crate::error::Mistake;
+use crate::ast::{Case, CaseLabel, Catch, Expr, ExprKind, Statement, StatementKind, Type};
+use crate::error::Diagnostic;
 use crate::lexer::Kind;
 use crate::parser::{Parsed, Parser, is_keyword};
 
@@ -189,7 +189,7 @@ impl Parser {
                 | ExprKind::New { .. }
                 | ExprKind::Meaningless
         ) {
-            return Err(Mistake::new(
+            return Err(Diagnostic::new(
                 line,
                 "Syntax error, this expression is not a statement",
             ));
@@ -199,7 +199,7 @@ impl Parser {
     }
 
     /// The error of a name that stands alone, which is taken for the type of a variable.
-    fn alone(&mut self, line: u32, word: &str) -> Mistake {
+    fn alone(&mut self, line: u32, word: &str) -> Diagnostic {
         let mut message =
             "Syntax error, insert \"VariableDeclarators\" to complete LocalVariableDeclaration".to_owned();
         if self.peek() == &Kind::End {
@@ -208,7 +208,7 @@ impl Parser {
         if self.slot(word).is_none() {
             message += &format!("\nLine {line}: {word} cannot be resolved");
         }
-        Mistake::new(line, message)
+        Diagnostic::new(line, message)
     }
 
     fn in_parentheses(&mut self) -> Parsed<Expr> {
@@ -343,8 +343,8 @@ impl Parser {
         let mut cases: Vec<Case> = Vec::new();
         while !self.take_symbol("}") {
             let label = match () {
-                () if self.take_word("case") => Some(Some(self.conditional()?)),
-                () if self.take_word("default") => Some(None),
+                () if self.take_word("case") => Some(CaseLabel::Value(self.conditional()?)),
+                () if self.take_word("default") => Some(CaseLabel::Default),
                 () => None,
             };
             match (label, cases.last_mut()) {

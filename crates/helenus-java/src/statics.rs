@@ -1,4 +1,4 @@
-//! Static methods and fields, and what `new` makes.
+//! Static methods and fields.
 
 use std::cmp::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -10,10 +10,8 @@ use crate::error::Failure;
 use crate::limits::TEXT_MAX;
 use crate::math::{boxes, math};
 use crate::rounding::RoundingMode;
-use crate::value::Value;
+use crate::value::{EvalResult, Value};
 use crate::{strings, text};
-
-pub(crate) type Run = Result<Value, Failure>;
 
 pub(crate) fn number_format(text: &str) -> Failure {
     Failure::thrown(
@@ -34,7 +32,7 @@ pub(crate) fn unknown(class: &str, method: &str, arguments: &[Value]) -> Failure
 ///
 /// # Errors
 /// What it throws, or that there is none like that.
-pub(crate) fn call(class: &str, method: &str, arguments: &[Value]) -> Run {
+pub(crate) fn call(class: &str, method: &str, arguments: &[Value]) -> EvalResult {
     match class {
         "Math" => math(method, arguments),
         "Integer" | "Long" | "Short" | "Byte" | "Double" | "Float" | "Boolean" | "Character" => {
@@ -48,7 +46,7 @@ pub(crate) fn order(order: Ordering) -> Value {
     Value::Int(order as i32)
 }
 
-fn joined(separator: &str, values: &[Value]) -> Run {
+fn joined(separator: &str, values: &[Value]) -> EvalResult {
     let mut out = String::new();
     for (at, value) in values.iter().enumerate() {
         if at > 0 {
@@ -67,7 +65,7 @@ fn access_denied(permission: &str) -> Failure {
     )
 }
 
-fn other(class: &str, method: &str, arguments: &[Value]) -> Run {
+fn other(class: &str, method: &str, arguments: &[Value]) -> EvalResult {
     let unknown = || unknown(class, method, arguments);
     match (class, method, arguments) {
         ("String", "valueOf" | "copyValueOf", [Value::Array(array)]) if array.of == Type::Char => {
@@ -231,7 +229,7 @@ fn other(class: &str, method: &str, arguments: &[Value]) -> Run {
 ///
 /// # Errors
 /// If there is none like that.
-pub(crate) fn field(class: &str, field: &str) -> Run {
+pub(crate) fn field(class: &str, field: &str) -> EvalResult {
     if class == "RoundingMode"
         && let Some(mode) = RoundingMode::named(field)
     {

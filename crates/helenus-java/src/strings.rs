@@ -10,9 +10,7 @@ use regex::Regex;
 use crate::ast::Type;
 use crate::limits::TEXT_MAX;
 use crate::text;
-use crate::value::{Array, Value};
-
-type Found = Result<Option<Value>, Failure>;
+use crate::value::{Array, LookupResult, Value};
 
 fn out_of_bounds(message: String) -> Failure {
     Failure::thrown("java.lang.StringIndexOutOfBoundsException", message)
@@ -141,7 +139,7 @@ fn split(text: &str, separator: &str, limit: i32) -> Result<Value, Failure> {
     Ok(Value::Array(Rc::new(Array::new(Type::class("String"), parts))))
 }
 
-pub(crate) fn call(text: &Arc<str>, method: &str, arguments: &[Value]) -> Found {
+pub(crate) fn call(text: &Arc<str>, method: &str, arguments: &[Value]) -> LookupResult {
     Ok(match (method, arguments) {
         ("length", []) => Some(Value::Int(text.encode_utf16().count() as i32)),
         ("isEmpty", []) => Some(Value::Boolean(text.is_empty())),
@@ -236,7 +234,12 @@ fn from_units(units: &[u16]) -> Value {
 }
 
 /// Methods of a `StringBuilder`.
-pub(crate) fn build(object: &Value, text: &RefCell<String>, method: &str, arguments: &[Value]) -> Found {
+pub(crate) fn build(
+    object: &Value,
+    text: &RefCell<String>,
+    method: &str,
+    arguments: &[Value],
+) -> LookupResult {
     Ok(match (method, arguments) {
         ("append", [value]) => {
             let appended = text::of(value)?;

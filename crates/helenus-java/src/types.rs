@@ -1,4 +1,4 @@
-//! Which types go where (Java's specification, 5).
+//! Assignability and castability of types (Java's specification, 5).
 
 use crate::ast::{Constant, Expr, ExprKind, Type, UnaryOperator};
 use crate::parser::UNKNOWN;

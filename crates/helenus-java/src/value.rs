@@ -16,6 +16,12 @@ use crate::error::Failure;
 use crate::ordered::Ordered;
 use crate::rounding::RoundingMode;
 
+/// The result of evaluating a part of a function.
+pub(crate) type EvalResult<T = Value> = Result<T, Failure>;
+
+/// The result of a method that a class may not have; `None` if it has not.
+pub(crate) type LookupResult = EvalResult<Option<Value>>;
+
 /// Days of a CQL date at 1970-01-01.
 const EPOCH_DAY: i64 = 1 << 31;
 

@@ -1,4 +1,4 @@
-//! What the transport asks of the query floor.
+//! The interface of the transport to the query engine.
 
 use std::future::Future;
 use std::net::IpAddr;

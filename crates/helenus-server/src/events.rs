@@ -1,4 +1,4 @@
-//! Hands events to the connections that registered for them.
+//! Broadcasts events to the connections that registered for them.
 
 use helenus_cql::frame::response::Event;
 use parking_lot::Mutex;
@@ -9,11 +9,11 @@ const QUEUE_LEN: usize = 1024;
 
 /// The connections that listen.
 #[derive(Default)]
-pub(crate) struct EventHub {
+pub(crate) struct EventBroadcaster {
     listeners: Mutex<Vec<mpsc::Sender<Event>>>,
 }
 
-impl EventHub {
+impl EventBroadcaster {
     pub fn listen(&self) -> mpsc::Receiver<Event> {
         let (sender, receiver) = mpsc::channel(QUEUE_LEN);
         self.listeners.lock().push(sender);

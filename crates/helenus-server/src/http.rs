@@ -17,7 +17,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use crate::metrics::{LATENCY_BUCKETS_S, REQUEST_DURATION, STAGE_DURATION};
-use crate::node::Control;
+use crate::node::AdminApi;
 
 /// How often samples are moved into their buckets, so that they don't pile up while nobody asks for them.
 const UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
@@ -37,13 +37,13 @@ pub fn install_recorder() -> Result<PrometheusHandle, String> {
 }
 
 /// Tells what is wrong with the store, in words; nothing as long as all is well.
-pub type Troubles = Arc<dyn Fn() -> Vec<String> + Send + Sync>;
+pub type HealthCheck = Arc<dyn Fn() -> Vec<String> + Send + Sync>;
 
 #[derive(Clone)]
 struct Context {
     prometheus: PrometheusHandle,
     record_stats: Arc<dyn Fn() + Send + Sync>,
-    troubles: Troubles,
+    troubles: HealthCheck,
     up: Arc<AtomicBool>,
 }
 
@@ -63,8 +63,8 @@ impl HttpServer {
         listen: SocketAddr,
         prometheus: PrometheusHandle,
         record_stats: Arc<dyn Fn() + Send + Sync>,
-        troubles: Troubles,
-        control: Option<Control>,
+        troubles: HealthCheck,
+        control: Option<AdminApi>,
     ) -> io::Result<HttpServer> {
         let listener = TcpListener::bind(listen).await?;
         let address = listener.local_addr()?;
@@ -81,7 +81,7 @@ impl HttpServer {
             .route("/health", get(health))
             .route("/metrics", get(metrics))
             .with_state(context)
-            .merge(control.map(Control::router).unwrap_or_default());
+            .merge(control.map(AdminApi::router).unwrap_or_default());
         tokio::spawn(async move {
             let mut stopped = stopped;
             let until = async move {

@@ -1,4 +1,4 @@
-//! Accepts connections and ends them in order.
+//! Accepts connections, and ends them in order when the server stops.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,27 +11,17 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{broadcast, watch};
 use tokio::task::JoinHandle;
 
-use crate::aside::Aside;
 use crate::backend::Backend;
 use crate::config::ServerConfig;
 use crate::connection::Connection;
-use crate::events::EventHub;
+use crate::events::EventBroadcaster;
+use crate::long_requests::LongRequestPool;
 use crate::metrics::Metrics;
-use crate::shared::Shared;
+use crate::server_state::{ServerState, Stopping};
 use crate::tls::Stream;
 
 /// How long accepting pauses when the machine has no descriptor left for a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-
-/// How a server ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Stopping {
-    No,
-    /// No connection is accepted; one of which nothing is running ends.
-    WhenIdle,
-    /// And what comes is turned away.
-    Now,
-}
 
 /// A running native transport. Dropped without [`Server::stop`], it goes on until the runtime ends.
 pub struct Server {
@@ -40,14 +30,14 @@ pub struct Server {
     accepting: JoinHandle<()>,
     connections: Arc<AtomicUsize>,
     shutdown_timeout: Duration,
-    events: Arc<EventHub>,
+    events: Arc<EventBroadcaster>,
 }
 
 /// Tells a server's clients of events.
 #[derive(Clone)]
-pub struct Announcer(Arc<EventHub>);
+pub struct EventSender(Arc<EventBroadcaster>);
 
-impl Announcer {
+impl EventSender {
     /// Tells the connections that registered for such events.
     pub fn send(&self, event: &Event) {
         self.0.send(event);
@@ -62,19 +52,19 @@ impl Server {
         let listener = TcpListener::bind(config.listen).await?;
         let address = listener.local_addr()?;
         let shutdown_timeout = config.shutdown_timeout;
-        let events = Arc::new(EventHub::default());
+        let events = Arc::new(EventBroadcaster::default());
         let changes = backend.schema_changes();
-        let shared = Arc::new(Shared::new(
+        let server = Arc::new(ServerState::new(
             backend,
             config,
             Arc::new(Metrics::default()),
             events.clone(),
-            Aside::start()?,
+            LongRequestPool::start()?,
         ));
         let (stop, stopped) = watch::channel(Stopping::No);
         tokio::spawn(forward_schema_changes(changes, events.clone(), stopped.clone()));
         let connections = Arc::new(AtomicUsize::new(0));
-        let accepting = tokio::spawn(accept(listener, shared, connections.clone(), stopped));
+        let accepting = tokio::spawn(accept(listener, server, connections.clone(), stopped));
         Ok(Server {
             address,
             stop,
@@ -91,8 +81,8 @@ impl Server {
     }
 
     /// For events beside those of the schema, which are told by themselves.
-    pub fn announcer(&self) -> Announcer {
-        Announcer(self.events.clone())
+    pub fn announcer(&self) -> EventSender {
+        EventSender(self.events.clone())
     }
 
     /// Stops accepting, lets running requests finish and be answered, and closes the connections.
@@ -126,7 +116,7 @@ impl Server {
 
 async fn forward_schema_changes(
     mut changes: broadcast::Receiver<helenus_cql::frame::response::SchemaChange>,
-    events: Arc<EventHub>,
+    events: Arc<EventBroadcaster>,
     mut stopped: watch::Receiver<Stopping>,
 ) {
     loop {
@@ -158,7 +148,7 @@ impl Drop for Counted {
 
 async fn accept<B: Backend>(
     listener: TcpListener,
-    shared: Arc<Shared<B>>,
+    server: Arc<ServerState<B>>,
     connections: Arc<AtomicUsize>,
     mut stopped: watch::Receiver<Stopping>,
 ) {
@@ -168,9 +158,9 @@ async fn accept<B: Backend>(
             _ = stopped.changed() => return,
         };
         match accepted {
-            Ok((socket, peer)) => begin(socket, peer, &shared, &connections, &stopped),
+            Ok((socket, peer)) => begin(socket, peer, &server, &connections, &stopped),
             Err(error) => {
-                if let Some(suppressed) = shared.refusals.take() {
+                if let Some(suppressed) = server.refusals.take() {
                     tracing::warn!(%error, suppressed, "cannot accept a connection");
                 }
                 tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -182,35 +172,35 @@ async fn accept<B: Backend>(
 fn begin<B: Backend>(
     socket: TcpStream,
     peer: SocketAddr,
-    shared: &Arc<Shared<B>>,
+    server: &Arc<ServerState<B>>,
     connections: &Arc<AtomicUsize>,
     stopped: &watch::Receiver<Stopping>,
 ) {
     let count = connections.fetch_add(1, Ordering::AcqRel) + 1;
     let counted = Counted {
         connections: connections.clone(),
-        metrics: shared.metrics.clone(),
+        metrics: server.metrics.clone(),
     };
-    let limit = shared.config.connections_max;
+    let limit = server.config.connections_max;
     if count > limit {
-        shared.metrics.connection_refused();
-        if let Some(suppressed) = shared.refusals.take() {
+        server.metrics.connection_refused();
+        if let Some(suppressed) = server.refusals.take() {
             tracing::warn!(%peer, limit, suppressed, "connection refused: connections_max is reached");
         }
         return;
     }
-    shared.metrics.connections(count);
+    server.metrics.connections(count);
     let _ = socket.set_nodelay(true);
-    let (shared, stopped) = (shared.clone(), stopped.clone());
+    let (server, stopped) = (server.clone(), stopped.clone());
     tokio::spawn(async move {
-        let login_deadline = Instant::now() + shared.config.startup_timeout;
-        match encrypted(socket, login_deadline, &shared).await {
+        let login_deadline = Instant::now() + server.config.startup_timeout;
+        match encrypted(socket, login_deadline, &server).await {
             Ok(stream) => {
-                let connection = Connection::new(stream, peer, login_deadline, shared);
+                let connection = Connection::new(stream, peer, login_deadline, server);
                 connection.run(stopped).await;
             }
             Err(error) => {
-                if let Some(suppressed) = shared.refusals.take() {
+                if let Some(suppressed) = server.refusals.take() {
                     tracing::info!(%peer, %error, suppressed, "a connection could not be encrypted");
                 }
             }
@@ -223,9 +213,9 @@ fn begin<B: Backend>(
 async fn encrypted<B: Backend>(
     socket: TcpStream,
     deadline: Instant,
-    shared: &Shared<B>,
+    server: &ServerState<B>,
 ) -> io::Result<Stream> {
-    let Some(tls) = &shared.config.tls else {
+    let Some(tls) = &server.config.tls else {
         return Ok(Stream::Plain(socket));
     };
     tokio::time::timeout_at(deadline.into(), tls.accept(socket))

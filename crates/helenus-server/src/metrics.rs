@@ -9,7 +9,7 @@ use helenus_query::dml::stale::StaleCounts;
 use helenus_tablet::StoreStats;
 use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
 
-use crate::breakdown::{Breakdown, Stage};
+use crate::stage_times::{RequestStage, StageTimes};
 
 /// Kinds of requests that are timed apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,7 +91,7 @@ pub const STAGE_DURATION: &str = "helenus_request_stage_seconds";
 /// The handles of the transport's metrics: looked up once, since requests are many.
 pub struct Metrics {
     durations: [Histogram; 5],
-    stages: [Histogram; Stage::ALL.len()],
+    stages: [Histogram; RequestStage::ALL.len()],
     slow: Counter,
     in_flight_bytes: Gauge,
     running: Gauge,
@@ -108,7 +108,7 @@ impl Default for Metrics {
     fn default() -> Metrics {
         Metrics {
             durations: RequestKind::ALL.map(|kind| histogram!(REQUEST_DURATION, "kind" => kind.name())),
-            stages: Stage::ALL.map(|stage| histogram!(STAGE_DURATION, "stage" => stage.name())),
+            stages: RequestStage::ALL.map(|stage| histogram!(STAGE_DURATION, "stage" => stage.name())),
             slow: counter!("helenus_slow_requests_total"),
             in_flight_bytes: gauge!("helenus_request_in_flight_bytes"),
             running: gauge!("helenus_requests_running"),
@@ -138,8 +138,8 @@ impl Metrics {
     }
 
     /// Enters the stages that a request has passed.
-    pub(crate) fn stages(&self, breakdown: &Breakdown) {
-        for ((_, took), histogram) in breakdown.stages().zip(&self.stages) {
+    pub(crate) fn stages(&self, stage_times: &StageTimes) {
+        for ((_, took), histogram) in stage_times.stages().zip(&self.stages) {
             if !took.is_zero() {
                 histogram.record(took);
             }

@@ -1,12 +1,12 @@
-//! The log of slow requests: a line for each, of which there are only so many in a while.
+//! The log of slow requests: one line for each, at a limited rate.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use helenus_query::trace::{Work, shorten};
 
-use crate::breakdown::Breakdown;
-use crate::log_limit::LogLimit;
+use crate::log_rate_limit::LogRateLimiter;
+use crate::stage_times::StageTimes;
 
 /// A request that took long, as far as it is known when its answer is ready.
 #[derive(Debug)]
@@ -16,14 +16,14 @@ pub(crate) struct SlowRequest {
     pub values: usize,
     pub client: SocketAddr,
     pub work: Work,
-    pub breakdown: Breakdown,
+    pub stage_times: StageTimes,
 }
 
 /// Decides which requests are slow, and logs them.
 #[derive(Debug)]
 pub(crate) struct SlowLog {
     timeout: Option<Duration>,
-    limit: LogLimit,
+    limit: LogRateLimiter,
 }
 
 impl SlowLog {
@@ -31,7 +31,7 @@ impl SlowLog {
     pub fn new(timeout: Option<Duration>) -> SlowLog {
         SlowLog {
             timeout,
-            limit: LogLimit::default(),
+            limit: LogRateLimiter::default(),
         }
     }
 
@@ -52,11 +52,11 @@ impl SlowLog {
                 statement: read,
                 store,
             },
-            breakdown,
+            stage_times,
         } = slow;
         tracing::warn!(
             total_ms = rounded_ms(total),
-            stages_ms = %format_args!("{breakdown}, send {:.1}", sending.as_secs_f64() * 1e3),
+            stages_ms = %format_args!("{stage_times}, send {:.1}", sending.as_secs_f64() * 1e3),
             %client,
             statement = shorten(statement),
             values,

@@ -1,4 +1,4 @@
-//! `helenus migrate`: from a laptop's folder to a bucket.
+//! `helenus migrate`: copies a local store into a bucket.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! What the rest of the node asks of its agent.
+//! The agent's interface to the rest of the node.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 use crate::document::{ClusterDocument, NodeRecord};
-use crate::effects::Clock;
+use crate::environment::Clock;
 use crate::error::ClusterError;
 use crate::ids::{HostId, Incarnation, LeaseTerm, Member, TabletId, Version};
 use crate::view::{ClusterView, NodeInfo, NodeStatus};
@@ -36,12 +36,12 @@ pub enum AgentState {
 pub(super) enum Request {
     TabletLost(TabletId),
     Drain,
-    Change(Change, oneshot::Sender<Result<(), ClusterError>>),
+    Change(MembershipChange, oneshot::Sender<Result<(), ClusterError>>),
 }
 
 /// A change that an operator asks for.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Change {
+pub(super) enum MembershipChange {
     Move { tablet: TabletId, to: HostId },
     Split { tablet: TabletId },
     Merge { left: TabletId },
@@ -94,7 +94,7 @@ pub(super) fn count(counter: &AtomicU64) {
 
 /// A version of the cluster document that was written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Written {
+pub struct DocumentVersion {
     /// 0 before any was.
     pub version: Version,
     /// The document; empty where only its version was told.
@@ -111,10 +111,10 @@ pub(super) struct Shared {
     pub view: watch::Sender<Arc<ClusterView>>,
     pub state: watch::Sender<AgentState>,
     /// The cluster document as this node wrote it last.
-    pub written: watch::Sender<Written>,
+    pub written: watch::Sender<DocumentVersion>,
     /// The newest that another node has told of, until the agent takes it.
-    heard: Mutex<Option<Written>>,
-    /// This node in its present stay.
+    announced: Mutex<Option<DocumentVersion>>,
+    /// This node in its present incarnation.
     member: Mutex<Option<Member>>,
     /// Who is in the cluster, or was while this node looked.
     seen: Mutex<BTreeSet<Member>>,
@@ -136,7 +136,7 @@ impl Shared {
             view: watch::Sender::new(Arc::default()),
             state: watch::Sender::new(AgentState::Joining("the agent has not started".into())),
             written: watch::Sender::default(),
-            heard: Mutex::default(),
+            announced: Mutex::default(),
             member: Mutex::default(),
             seen: Mutex::default(),
             refresh: Notify::new(),
@@ -160,11 +160,11 @@ impl Shared {
     }
 
     /// What another node has told of, once.
-    pub fn take_heard(&self) -> Option<Written> {
-        held(&self.heard).take()
+    pub fn take_announced(&self) -> Option<DocumentVersion> {
+        held(&self.announced).take()
     }
 
-    /// A stay begins.
+    /// An incarnation begins.
     pub fn set_member(&self, member: Member) {
         self.stays.fetch_add(1, Ordering::AcqRel);
         *held(&self.member) = Some(member);
@@ -206,13 +206,13 @@ pub struct AgentHandle {
 }
 
 /// The agent's end of its handles' requests.
-pub struct Mailbox {
+pub struct AgentRequests {
     pub(super) shared: Arc<Shared>,
     pub(super) requests: mpsc::UnboundedReceiver<Request>,
 }
 
 /// Whoever waits for an agent that is gone is told.
-impl Drop for Mailbox {
+impl Drop for AgentRequests {
     fn drop(&mut self) {
         self.shared.end_lease();
         self.shared.state.send_if_modified(|state| {
@@ -226,13 +226,13 @@ impl Drop for Mailbox {
 }
 
 impl AgentHandle {
-    /// A handle, which the tablet host and all others can have at once, and the mailbox that an [`Agent`](crate::Agent) is then made with.
-    pub fn channel(clock: Arc<dyn Clock>) -> (Self, Mailbox) {
+    /// A handle, which the tablet host and all others can have at once, and the requests_of_handles that an [`Agent`](crate::Agent) is then made with.
+    pub fn channel(clock: Arc<dyn Clock>) -> (Self, AgentRequests) {
         let (shared, requests) = Shared::new(clock);
         let handle = AgentHandle {
             shared: shared.clone(),
         };
-        (handle, Mailbox { shared, requests })
+        (handle, AgentRequests { shared, requests })
     }
 
     /// A handle without an agent, for tests of what stands above: the node `here` sees `view`, its lease never ends, and nothing is done on
@@ -251,13 +251,13 @@ impl AgentHandle {
         AgentHandle { shared }
     }
 
-    /// This node's present stay in the cluster, once it has begun to join.
+    /// This node's present incarnation in the cluster, once it has begun to join.
     pub fn incarnation(&self) -> Option<Incarnation> {
         held(&self.shared.member).map(|member| member.incarnation)
     }
 
     /// Whether the cluster document of this node's own store has shown that node in that incarnation. No node of another store can be, not
-    /// even of a copy: an incarnation is made for a stay in one cluster.
+    /// even of a copy: an incarnation is made for a incarnation in one cluster.
     pub fn has_seen(&self, host_id: HostId, incarnation: Incarnation) -> bool {
         let member = Member { host_id, incarnation };
         held(&self.shared.seen).contains(&member)
@@ -295,24 +295,24 @@ impl AgentHandle {
         self.shared.view.subscribe()
     }
 
-    /// The cluster document as this node writes it: the others would like to hear of it.
-    pub fn written(&self) -> watch::Receiver<Written> {
+    /// The cluster document as this node writes it: the others are told of it.
+    pub fn written(&self) -> watch::Receiver<DocumentVersion> {
         self.shared.written.subscribe()
     }
 
     /// Another node of this cluster has written that.
-    pub fn heard_of(&self, written: Written) {
+    pub fn document_announced(&self, written: DocumentVersion) {
         if self.shared.view.borrow().version() >= written.version {
             return;
         }
-        let mut heard = held(&self.shared.heard);
-        if heard
+        let mut announced = held(&self.shared.announced);
+        if announced
             .as_ref()
             .is_none_or(|newest| newest.version < written.version)
         {
-            *heard = Some(written);
+            *announced = Some(written);
         }
-        drop(heard);
+        drop(announced);
         self.refresh();
     }
 
@@ -361,21 +361,21 @@ impl AgentHandle {
 
     /// Begins a planned hand-over of a tablet. Returns when the document says so; the view shows the rest.
     pub async fn move_tablet(&self, tablet: TabletId, to: HostId) -> Result<(), ClusterError> {
-        self.change(Change::Move { tablet, to }).await
+        self.change(MembershipChange::Move { tablet, to }).await
     }
 
     /// Begins to split a tablet in two equal ranges, otherwise as [`AgentHandle::move_tablet`].
     pub async fn split_tablet(&self, tablet: TabletId) -> Result<(), ClusterError> {
-        self.change(Change::Split { tablet }).await
+        self.change(MembershipChange::Split { tablet }).await
     }
 
     /// Begins to merge a tablet with the next one in token order, which must have the same owner; otherwise as
     /// [`AgentHandle::move_tablet`].
     pub async fn merge_tablet(&self, left: TabletId) -> Result<(), ClusterError> {
-        self.change(Change::Merge { left }).await
+        self.change(MembershipChange::Merge { left }).await
     }
 
-    async fn change(&self, change: Change) -> Result<(), ClusterError> {
+    async fn change(&self, change: MembershipChange) -> Result<(), ClusterError> {
         let (reply, answer) = oneshot::channel();
         self.request(Request::Change(change, reply));
         answer.await.unwrap_or(Err(ClusterError::Stopped))

@@ -1,17 +1,17 @@
-//! A node's part in the cluster.
+//! The agent: a node's part in the cluster.
 //!
-//! An agent lives through *stays*: it joins with a new incarnation, and if its lease is ended by others it gives up all tablets and starts
-//! anew. During a stay three things run side by side: the [`keeper`] renews the lease and does nothing else, so that nothing delays it;
-//! the [`worker`] carries out what the tablet host is asked; and the [`tender`] looks at the cluster, decides, writes the
-//! cluster document and tells the worker what to do.
+//! An agent joins with a new incarnation; if its lease is ended by others it gives up all tablets and joins again with another one. During an
+//! incarnation three tasks run side by side: the [`lease_renewer`] renews the lease and does nothing else, so that nothing delays it; the
+//! [`tablet_tasks`] runner carries out what the tablet host is asked; the [`control_loop`] reads the cluster's state, decides, writes the cluster
+//! document and gives the runner its commands.
 
 mod config;
+mod control_loop;
+mod failure_detector;
 mod handle;
-mod hosting;
-mod keeper;
-mod tender;
-mod watching;
-mod worker;
+mod lease_renewer;
+mod local_tablets;
+mod tablet_tasks;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,24 +22,24 @@ use rand::rngs::StdRng;
 use tokio::sync::mpsc;
 
 pub use config::{AgentConfig, LEASE_DEFAULT};
-pub use handle::{AgentCounts, AgentHandle, AgentState, Mailbox, Written};
+pub use handle::{AgentCounts, AgentHandle, AgentRequests, AgentState, DocumentVersion};
 
 use crate::document::{self, ClusterDocument, NodeRecord};
-use crate::effects::{Clock, Documents, TabletHost};
+use crate::environment::{Clock, Documents, TabletHost};
 use crate::error::{ClusterError, DocumentError};
 use crate::heartbeat::name_of;
 use crate::ids::{Incarnation, Version};
 use crate::view::NodeState;
+use control_loop::ControlLoop;
 use handle::Shared;
-use keeper::Keeper;
-use tender::Tender;
-use worker::Worker;
+use lease_renewer::LeaseRenewer;
+use tablet_tasks::TabletTaskRunner;
 
 /// How often a node that has left reads the cluster document, if nobody wants to know sooner.
 const FOLLOWING_INTERVAL: Duration = Duration::from_millis(200);
 
-/// How a stay ended.
-enum End {
+/// How a incarnation ended.
+enum IncarnationEnd {
     /// The node wanted to leave and is out.
     Left,
     /// Others ended the lease; why, for people.
@@ -48,7 +48,7 @@ enum End {
 
 /// What the parts of an agent have in common.
 #[derive(Clone)]
-struct Context {
+struct AgentContext {
     config: Arc<AgentConfig>,
     documents: Arc<dyn Documents>,
     clock: Arc<dyn Clock>,
@@ -56,7 +56,7 @@ struct Context {
     shared: Arc<Shared>,
 }
 
-impl Context {
+impl AgentContext {
     fn now(&self) -> Duration {
         self.clock.monotonic()
     }
@@ -79,30 +79,30 @@ impl Context {
 
 /// Runs a node's part in the cluster. See [`AgentHandle::channel`] for how one is made.
 pub struct Agent {
-    context: Context,
-    mailbox: Mailbox,
+    context: AgentContext,
+    agent_requests: AgentRequests,
     rng: StdRng,
 }
 
 impl Agent {
     /// `seed` should be random; it makes incarnations.
     pub fn new(
-        mailbox: Mailbox,
+        agent_requests: AgentRequests,
         config: AgentConfig,
         documents: Arc<dyn Documents>,
         host: Arc<dyn TabletHost>,
         seed: u64,
     ) -> Self {
-        let context = Context {
+        let context = AgentContext {
             config: Arc::new(config),
             documents,
-            clock: mailbox.shared.clock.clone(),
+            clock: agent_requests.shared.clock.clone(),
             host,
-            shared: mailbox.shared.clone(),
+            shared: agent_requests.shared.clone(),
         };
         Agent {
             context,
-            mailbox,
+            agent_requests,
             rng: StdRng::seed_from_u64(seed),
         }
     }
@@ -110,11 +110,11 @@ impl Agent {
     /// Joins the cluster and takes part until the node is drained, or until something comes up that waiting does not cure. Should run where
     /// nothing hinders it for long: a lease that is renewed late ends.
     pub async fn run(&mut self) -> Result<(), ClusterError> {
-        let mut former_self_is_gone = self.context.config.predecessor_is_gone;
+        let mut previous_incarnation_stopped = self.context.config.previous_incarnation_stopped;
         let result = loop {
-            match self.stay(former_self_is_gone).await {
-                Ok(End::Left) => break Ok(()),
-                Ok(End::LostLease(reason)) => {
+            match self.run_incarnation(previous_incarnation_stopped).await {
+                Ok(IncarnationEnd::Left) => break Ok(()),
+                Ok(IncarnationEnd::LostLease(reason)) => {
                     handle::count(&self.context.shared.counters.leases_lost);
                     tracing::warn!(%reason, "this node lost its lease: it has given up its tablets and joins again");
                     self.context
@@ -124,7 +124,7 @@ impl Agent {
                 }
                 Err(error) => break Err(error),
             }
-            former_self_is_gone = true;
+            previous_incarnation_stopped = true;
         };
         let state = match &result {
             Ok(()) => AgentState::Left,
@@ -173,34 +173,37 @@ impl Agent {
         });
     }
 
-    async fn stay(&mut self, former_self_is_gone: bool) -> Result<End, ClusterError> {
+    async fn run_incarnation(
+        &mut self,
+        previous_incarnation_stopped: bool,
+    ) -> Result<IncarnationEnd, ClusterError> {
         self.check_cluster().await?;
         let me = self.record();
         let member = me.member();
         self.context.shared.set_member(member);
         let (commands, command_queue) = mpsc::unbounded_channel();
         let (events, event_queue) = mpsc::unbounded_channel();
-        let mut keeper = Keeper::new(self.context.clone(), member);
-        let mut worker = Worker::new(self.context.clone(), command_queue, events);
-        let mut tender = Tender::new(
+        let mut lease_renewer = LeaseRenewer::new(self.context.clone(), member);
+        let mut tablet_tasks = TabletTaskRunner::new(self.context.clone(), command_queue, events);
+        let mut control_loop = ControlLoop::new(
             self.context.clone(),
             me,
-            former_self_is_gone,
+            previous_incarnation_stopped,
             commands,
             event_queue,
         );
         let end = tokio::select! {
             biased;
-            reason = keeper.run() => Ok(End::LostLease(reason)),
-            end = tender.run(&mut self.mailbox) => end,
-            () = worker.run() => Err(ClusterError::Stopped),
+            reason = lease_renewer.run() => Ok(IncarnationEnd::LostLease(reason)),
+            end = control_loop.run(&mut self.agent_requests) => end,
+            () = tablet_tasks.run() => Err(ClusterError::Stopped),
         };
         self.context.shared.end_lease();
-        drop(worker);
-        for tablet in tender.hosting.tablets() {
+        drop(tablet_tasks);
+        for tablet in control_loop.local_tablets.tablets() {
             self.context.host.abandon(tablet).await;
         }
-        if matches!(end, Ok(End::Left)) {
+        if matches!(end, Ok(IncarnationEnd::Left)) {
             let name = name_of(member);
             let delete = self.context.documents.delete(&name);
             if let Err(error) = self.context.within(self.context.config.lease, delete).await {
@@ -242,12 +245,7 @@ impl Agent {
         NodeRecord {
             host_id: config.host_id,
             incarnation: Incarnation::random(&mut self.rng),
-            name: config.name.clone(),
-            cql_address: config.cql_address,
-            rpc_address: config.rpc_address.clone(),
-            data_center: config.data_center.clone(),
-            rack: config.rack.clone(),
-            software_version: config.software_version.clone(),
+            description: config.description.clone(),
             lease_ms: config.lease.as_millis() as u64,
             joined_at_ms: self.context.clock.wall_ms(),
             state: NodeState::Normal,

@@ -1,3 +1,5 @@
+use std::net::SocketAddr;
+
 use proptest::prelude::*;
 use uuid::Uuid;
 
@@ -11,12 +13,14 @@ pub(crate) fn record(number: u128) -> NodeRecord {
     NodeRecord {
         host_id: host(number),
         incarnation: Incarnation(Uuid::from_u128(number << 64)),
-        name: format!("node{number}"),
-        cql_address: SocketAddr::from(([10, 0, 0, number as u8], 9042)),
-        rpc_address: format!("10.0.0.{number}:7000"),
-        data_center: "datacenter1".into(),
-        rack: "rack1".into(),
-        software_version: "0.1.0".into(),
+        description: NodeDescription {
+            name: format!("node{number}"),
+            cql_address: SocketAddr::from(([10, 0, 0, number as u8], 9042)),
+            rpc_address: format!("10.0.0.{number}:7000"),
+            data_center: "datacenter1".into(),
+            rack: "rack1".into(),
+            software_version: "0.1.0".into(),
+        },
         lease_ms: 2000,
         joined_at_ms: 1_700_000_000_000,
         state: NodeState::Normal,

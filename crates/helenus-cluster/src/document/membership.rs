@@ -1,4 +1,4 @@
-//! Nodes come and go.
+//! Transitions by which nodes join and leave.
 
 use super::{ClusterDocument, NodeRecord};
 use crate::error::ClusterError;

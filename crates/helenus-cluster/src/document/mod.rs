@@ -4,25 +4,25 @@
 //! leave it as it was when they refuse; whatever they leave is valid ([`validate`]). A transition that takes several steps keeps where it
 //! stands in the document, so that whoever finds it can go on or go back.
 
-mod adopt;
 mod membership;
 mod moves;
 mod reshape;
+mod restore;
 mod validate;
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::credentials::Credentials;
-use crate::effects::TabletSpec;
+use crate::environment::TabletSpec;
 use crate::error::ClusterError;
 use crate::ids::{Epoch, HostId, Incarnation, Member, TabletId, TokenRange, Version};
+use crate::node::NodeDescription;
 use crate::view::{ClusterView, NodeInfo, NodeState, TabletInfo, TabletState};
 
-pub use adopt::adopt;
+pub use restore::adopt;
 
 /// The document's name. Heartbeats' names begin with it, so that one listing shows them all.
 pub const NAME: &str = "cluster";
@@ -54,12 +54,8 @@ pub(crate) struct ClusterDocument {
 pub(crate) struct NodeRecord {
     pub host_id: HostId,
     pub incarnation: Incarnation,
-    pub name: String,
-    pub cql_address: SocketAddr,
-    pub rpc_address: String,
-    pub data_center: String,
-    pub rack: String,
-    pub software_version: String,
+    #[serde(flatten)]
+    pub description: NodeDescription,
     /// How long it may serve after a renewal.
     pub lease_ms: u64,
     pub joined_at_ms: i64,
@@ -81,12 +77,7 @@ impl NodeRecord {
         NodeInfo {
             host_id: self.host_id,
             incarnation: self.incarnation,
-            name: self.name.clone(),
-            cql_address: self.cql_address,
-            rpc_address: self.rpc_address.clone(),
-            data_center: self.data_center.clone(),
-            rack: self.rack.clone(),
-            software_version: self.software_version.clone(),
+            description: self.description.clone(),
             state: self.state,
             alive,
         }

@@ -1,4 +1,4 @@
-//! Tablets change owners.
+//! Transitions by which tablets change owners.
 //!
 //! A planned hand-over: `begin_move` (anyone), the owner closes the tablet, `finish_move` (the owner), the new owner opens it. Only the
 //! owner takes a tablet from itself, or whoever has ended the owner's lease; so no two nodes serve one tablet at a time.

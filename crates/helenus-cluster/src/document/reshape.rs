@@ -1,4 +1,4 @@
-//! Tablets split and merge.
+//! Transitions by which tablets are split and merged.
 //!
 //! `begin_*` numbers the children; the parents' owner stops serving the parents and makes the children; `finish_reshape` puts them in the
 //! parents' place. An owner that fails, or is expelled, half way leaves the parents whole: `undo_reshape` retires the children's numbers,

@@ -1,4 +1,4 @@
-//! What every cluster document satisfies.
+//! The invariants of a cluster document.
 
 use std::collections::BTreeSet;
 

@@ -25,7 +25,7 @@ pub struct Broken {
 
 /// How the store behaves just now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mood {
+pub enum StoreHealth {
     Healthy,
     Slow,
     /// Some calls fail, with or without effect.
@@ -150,7 +150,7 @@ impl Contents {
 
 struct Shared {
     contents: Mutex<Contents>,
-    mood: Mutex<Mood>,
+    mood: Mutex<StoreHealth>,
     cut_off: Mutex<BTreeMap<usize, bool>>,
 }
 
@@ -164,7 +164,7 @@ pub struct Bucket {
 
 /// What becomes of a call.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Fate {
+enum CallOutcome {
     Answered,
     /// It never arrives.
     Lost,
@@ -182,7 +182,7 @@ impl Bucket {
         };
         let shared = Shared {
             contents: Mutex::new(contents),
-            mood: Mutex::new(Mood::Healthy),
+            mood: Mutex::new(StoreHealth::Healthy),
             cut_off: Mutex::default(),
         };
         Bucket {
@@ -196,7 +196,7 @@ impl Bucket {
         Bucket { node, ..self.clone() }
     }
 
-    pub fn set_mood(&self, mood: Mood) {
+    pub fn set_mood(&self, mood: StoreHealth) {
         *self.shared.mood.lock().unwrap() = mood;
     }
 
@@ -219,29 +219,34 @@ impl Bucket {
         self.shared.contents.lock().unwrap().open(tablet);
     }
 
-    fn fate(&self) -> Fate {
+    fn fate(&self) -> CallOutcome {
         let cut_off = self.shared.cut_off.lock().unwrap().get(&self.node) == Some(&true);
         let mood = *self.shared.mood.lock().unwrap();
         let failures_percent = match mood {
-            _ if cut_off || mood == Mood::Away => return Fate::Lost,
-            Mood::Healthy => return Fate::Answered,
-            Mood::Slow => 2,
-            Mood::Flaky => 30,
-            Mood::Failing | Mood::Away => 100,
+            _ if cut_off || mood == StoreHealth::Away => return CallOutcome::Lost,
+            StoreHealth::Healthy => return CallOutcome::Answered,
+            StoreHealth::Slow => 2,
+            StoreHealth::Flaky => 30,
+            StoreHealth::Failing | StoreHealth::Away => 100,
         };
         match self.sim.chance(failures_percent) {
-            false => Fate::Answered,
+            false => CallOutcome::Answered,
             true => *self
                 .sim
-                .pick(&[Fate::Lost, Fate::Lost, Fate::AnswerLost, Fate::Late])
+                .pick(&[
+                    CallOutcome::Lost,
+                    CallOutcome::Lost,
+                    CallOutcome::AnswerLost,
+                    CallOutcome::Late,
+                ])
                 .unwrap(),
         }
     }
 
     fn delay(&self) -> Duration {
         match *self.shared.mood.lock().unwrap() {
-            Mood::Slow => self.sim.millis(5..900),
-            Mood::Flaky if self.sim.chance(10) => self.sim.millis(20..400),
+            StoreHealth::Slow => self.sim.millis(5..900),
+            StoreHealth::Flaky if self.sim.chance(10) => self.sim.millis(20..400),
             _ => self.sim.millis(1..6),
         }
     }
@@ -260,15 +265,15 @@ impl Bucket {
             this.sim.sleep(there).await;
             let contents = &this.shared.contents;
             match fate {
-                Fate::Answered => {
+                CallOutcome::Answered => {
                     let result = effect(&mut contents.lock().unwrap());
                     this.sim.sleep(back).await;
                     // A caller that is gone hears nothing.
                     let _ = reply.send(result);
                 }
-                Fate::Lost => {}
-                Fate::AnswerLost => drop(effect(&mut contents.lock().unwrap())),
-                Fate::Late => {
+                CallOutcome::Lost => {}
+                CallOutcome::AnswerLost => drop(effect(&mut contents.lock().unwrap())),
+                CallOutcome::Late => {
                     drop(reply);
                     this.sim.sleep(late).await;
                     effect(&mut contents.lock().unwrap());

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use helenus_cluster::{AgentState, Documents, Expect, TabletId};
 
-use crate::bucket::{Broken, Mood};
+use crate::bucket::{Broken, StoreHealth};
 use crate::executor::WORLD;
 use crate::world::{World, host_id};
 
@@ -118,7 +118,7 @@ fn a_planned_hand_over_fails_nothing_and_adds_less_than_200_ms() {
         world.drain(2);
         world.sim.run_for(Duration::from_secs(10));
         assert!(world.process(2).is_none(), "seed {seed}: it did not leave");
-        for operation in world.witness.operations() {
+        for operation in world.recorder.operations() {
             let end = operation
                 .end
                 .unwrap_or_else(|| panic!("seed {seed}: {operation:?} failed"));
@@ -170,14 +170,14 @@ fn a_store_that_is_away_for_a_minute_moves_nothing() {
         world.sim.run_for(Duration::from_secs(10));
         settle(&world, 10);
         let before = world.process(0).unwrap().handle.view();
-        world.bucket.set_mood(Mood::Away);
+        world.bucket.set_mood(StoreHealth::Away);
         world.sim.run_for(Duration::from_secs(60));
         let may_serve = |node| world.process(node).unwrap().handle.may_serve();
         assert!(
             !(0..3).any(may_serve),
             "seed {seed}: a node serves without a lease"
         );
-        world.bucket.set_mood(Mood::Healthy);
+        world.bucket.set_mood(StoreHealth::Healthy);
         assert!(world.all_answer_within(Duration::from_secs(5)), "seed {seed}");
         settle(&world, 10);
         let after = world.process(0).unwrap().handle.view();

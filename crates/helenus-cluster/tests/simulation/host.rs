@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use crate::bucket::{Broken, Bucket, Fenced, Key};
 use crate::executor::Sim;
 use crate::history::NOTHING;
-use crate::witness::Witness;
+use crate::history_recorder::Recorder;
 
 /// Keys' tokens lie evenly on the ring.
 pub const KEYS: u64 = 12;
@@ -70,7 +70,7 @@ pub struct Host {
     sim: Sim,
     bucket: Bucket,
     broken: Broken,
-    witness: Witness,
+    recorder: Recorder,
     here: HostId,
     open: Arc<Mutex<BTreeMap<TabletId, Open>>>,
     /// What was opened before it is this node's.
@@ -87,7 +87,7 @@ impl Host {
         sim: Sim,
         bucket: Bucket,
         broken: Broken,
-        witness: Witness,
+        recorder: Recorder,
         here: HostId,
     ) -> (Self, mpsc::UnboundedReceiver<Released>) {
         let (released, releases) = mpsc::unbounded_channel();
@@ -95,7 +95,7 @@ impl Host {
             sim,
             bucket,
             broken,
-            witness,
+            recorder,
             here,
             open: Arc::default(),
             ahead: Arc::default(),
@@ -137,7 +137,7 @@ impl Host {
         if !self.may_answer(term) {
             return Reply::NotMine;
         }
-        self.witness.answered(key, epoch);
+        self.recorder.answered(key, epoch);
         Reply::Value(value)
     }
 
@@ -186,7 +186,7 @@ impl Host {
         if !self.may_answer(term) {
             return Reply::Unknown;
         }
-        self.witness.answered(key, epoch);
+        self.recorder.answered(key, epoch);
         Reply::Written
     }
 

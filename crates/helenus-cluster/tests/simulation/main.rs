@@ -3,10 +3,10 @@
 //! `HELENUS_SIM_SEED=n` runs one seed only, `HELENUS_SIM_SEEDS=n` so many of them.
 
 mod bucket;
-mod chaos;
 mod executor;
+mod fault_injection;
 mod figures;
 mod history;
+mod history_recorder;
 mod host;
-mod witness;
 mod world;

@@ -12,8 +12,8 @@ use uuid::Uuid;
 use crate::bucket::{Broken, Bucket, Key};
 use crate::executor::{Group, Sim, WORLD};
 use crate::history::{Kind, Operation};
+use crate::history_recorder::Recorder;
 use crate::host::{Host, KEYS, Released, Reply, token_of};
-use crate::witness::Witness;
 
 /// Chaos lasts for seconds: merges are to come between all else.
 const MERGE_AFTER: Duration = Duration::from_secs(3);
@@ -57,7 +57,7 @@ pub struct Process {
 pub struct World {
     pub sim: Sim,
     pub bucket: Bucket,
-    pub witness: Witness,
+    pub recorder: Recorder,
     broken: Broken,
     initial_tablets: u32,
     clocks: Vec<NodeClock>,
@@ -81,7 +81,7 @@ impl World {
             .collect();
         World {
             bucket: Bucket::new(sim.clone(), broken),
-            witness: Witness::default(),
+            recorder: Recorder::default(),
             broken,
             initial_tablets,
             clocks,
@@ -117,7 +117,7 @@ impl World {
             self.sim.clone(),
             bucket.clone(),
             self.broken,
-            self.witness.clone(),
+            self.recorder.clone(),
             host_id(node),
         );
         let (handle, mailbox) = AgentHandle::channel(Arc::new(self.clocks[node].clone()));
@@ -172,7 +172,7 @@ impl World {
                     let (sim, document) = (world.sim.clone(), document.clone());
                     world.sim.spawn(other.group, async move {
                         sim.sleep(sim.millis(0..50)).await;
-                        other.handle.heard_of(document);
+                        other.handle.document_announced(document);
                     });
                 }
             }
@@ -252,15 +252,15 @@ impl World {
             begin,
             end: None,
         };
-        let number = self.witness.begins(operation);
+        let number = self.recorder.begins(operation);
         while self.sim.now() < begin + patience {
             match self.attempt(operation).await {
                 Reply::Value(value) => {
-                    self.witness.ends(number, value, self.sim.now());
+                    self.recorder.ends(number, value, self.sim.now());
                     return true;
                 }
                 Reply::Written => {
-                    self.witness.ends(number, value, self.sim.now());
+                    self.recorder.ends(number, value, self.sim.now());
                     return true;
                 }
                 Reply::Unknown if kind == Kind::Write => return false,

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use super::QualifiedName;
-use crate::frame::class_name::{class_name, parse_class_name};
 use crate::types::NativeType;
+use crate::types::class_name::{class_name, parse_class_name};
 
 /// A type as a statement writes it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

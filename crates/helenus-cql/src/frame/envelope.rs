@@ -6,6 +6,7 @@
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
+use super::opcode::{Direction, Opcode};
 use super::version::ProtocolVersion;
 use crate::error::CqlError;
 
@@ -21,13 +22,6 @@ const RESERVE_LEN_MAX: usize = 1024 * 1024;
 const SHARED_LEN_MAX: usize = 128 * 1024;
 
 const RESPONSE_BIT: u8 = 0x80;
-
-/// Which way a message goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
-    Request,
-    Response,
-}
 
 impl Direction {
     fn name(self) -> &'static str {
@@ -61,100 +55,6 @@ impl Flags {
     #[must_use]
     pub fn without(self, flag: Flags) -> Flags {
         Flags(self.0 & !flag.0)
-    }
-}
-
-/// What a message is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum Opcode {
-    Error = 0x00,
-    Startup = 0x01,
-    Ready = 0x02,
-    Authenticate = 0x03,
-    /// Of v1: nothing is done with it.
-    Credentials = 0x04,
-    Options = 0x05,
-    Supported = 0x06,
-    Query = 0x07,
-    Result = 0x08,
-    Prepare = 0x09,
-    Execute = 0x0A,
-    Register = 0x0B,
-    Event = 0x0C,
-    Batch = 0x0D,
-    AuthChallenge = 0x0E,
-    AuthResponse = 0x0F,
-    AuthSuccess = 0x10,
-}
-
-impl Opcode {
-    pub fn from_code(code: u8) -> Option<Opcode> {
-        Some(match code {
-            0x00 => Opcode::Error,
-            0x01 => Opcode::Startup,
-            0x02 => Opcode::Ready,
-            0x03 => Opcode::Authenticate,
-            0x04 => Opcode::Credentials,
-            0x05 => Opcode::Options,
-            0x06 => Opcode::Supported,
-            0x07 => Opcode::Query,
-            0x08 => Opcode::Result,
-            0x09 => Opcode::Prepare,
-            0x0A => Opcode::Execute,
-            0x0B => Opcode::Register,
-            0x0C => Opcode::Event,
-            0x0D => Opcode::Batch,
-            0x0E => Opcode::AuthChallenge,
-            0x0F => Opcode::AuthResponse,
-            0x10 => Opcode::AuthSuccess,
-            _ => return None,
-        })
-    }
-
-    pub fn direction(self) -> Direction {
-        match self {
-            Opcode::Startup
-            | Opcode::Credentials
-            | Opcode::Options
-            | Opcode::Query
-            | Opcode::Prepare
-            | Opcode::Execute
-            | Opcode::Register
-            | Opcode::Batch
-            | Opcode::AuthResponse => Direction::Request,
-            Opcode::Error
-            | Opcode::Ready
-            | Opcode::Authenticate
-            | Opcode::Supported
-            | Opcode::Result
-            | Opcode::Event
-            | Opcode::AuthChallenge
-            | Opcode::AuthSuccess => Direction::Response,
-        }
-    }
-
-    /// The name that the specification gives it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Opcode::Error => "ERROR",
-            Opcode::Startup => "STARTUP",
-            Opcode::Ready => "READY",
-            Opcode::Authenticate => "AUTHENTICATE",
-            Opcode::Credentials => "CREDENTIALS",
-            Opcode::Options => "OPTIONS",
-            Opcode::Supported => "SUPPORTED",
-            Opcode::Query => "QUERY",
-            Opcode::Result => "RESULT",
-            Opcode::Prepare => "PREPARE",
-            Opcode::Execute => "EXECUTE",
-            Opcode::Register => "REGISTER",
-            Opcode::Event => "EVENT",
-            Opcode::Batch => "BATCH",
-            Opcode::AuthChallenge => "AUTH_CHALLENGE",
-            Opcode::AuthResponse => "AUTH_RESPONSE",
-            Opcode::AuthSuccess => "AUTH_SUCCESS",
-        }
     }
 }
 

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 
-use super::class_name::{class_name, parse_class_name};
 use super::request::{Options, Startup};
 use super::response::{
     ChangeKind, Event, Prepared, QueryResult, Ready, SchemaChange, SchemaTarget, Supported,
 };
 use super::*;
 use crate::error::{Consistency, CqlError, Failure, WriteType};
+use crate::types::class_name::{class_name, parse_class_name};
 use crate::types::{CqlType, UserType, UserTypeField};
 
 fn hex(text: &str) -> Vec<u8> {

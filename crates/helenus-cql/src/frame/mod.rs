@@ -8,10 +8,10 @@
 //! Nothing here panics on what the other side sends: every read is bounds-checked and fails as a
 //! [`CqlError::Protocol`](crate::error::CqlError::Protocol).
 
-pub mod class_name;
 pub mod compression;
 pub mod envelope;
 pub mod metadata;
+mod opcode;
 mod primitive;
 mod query_parameters;
 pub mod request;
@@ -22,14 +22,17 @@ mod type_option;
 mod version;
 
 pub use compression::Compression;
-pub use envelope::{Direction, Envelope, EnvelopeError, Flags, Header, MAX_BODY_LEN, Opcode};
+pub use envelope::{Envelope, EnvelopeError, Flags, Header, MAX_BODY_LEN};
 pub use metadata::{ColumnSpec, PreparedMetadata, ResultMetadata};
-pub use primitive::Reader;
-pub use query_parameters::{BoundValue, QueryParameters};
+pub use opcode::{Direction, Opcode};
+pub use primitive::{BoundValue, Reader};
+pub use query_parameters::QueryParameters;
 pub use request::{Request, RequestMessage};
 pub use response::{Response, ResponseMessage, Rows, RowsBuilder, RowsContent};
 pub use stream::{Decoder, Decompressor, OutputEncoder};
 pub use version::ProtocolVersion;
+
+pub use crate::types::class_name;
 
 /// A custom payload: what it means is between the client and whoever reads it.
 pub type CustomPayload = Vec<(String, Option<bytes::Bytes>)>;

@@ -6,9 +6,17 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 use uuid::Uuid;
 
 use super::CustomPayload;
-use super::query_parameters::BoundValue;
 use super::version::ProtocolVersion;
 use crate::error::{Consistency, CqlError};
+
+/// A value bound to a marker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BoundValue {
+    Set(Bytes),
+    Null,
+    /// Leaves the column as it is (v4 and later).
+    Unset,
+}
 
 fn short_read() -> CqlError {
     CqlError::Protocol("Not enough bytes in the message body".to_owned())

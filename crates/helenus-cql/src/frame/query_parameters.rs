@@ -2,18 +2,9 @@
 
 use bytes::{BufMut, Bytes, BytesMut};
 
-use super::primitive::{Reader, put_bytes, put_consistency, put_string, put_value};
+use super::primitive::{BoundValue, Reader, put_bytes, put_consistency, put_string, put_value};
 use super::version::ProtocolVersion;
 use crate::error::{Consistency, CqlError};
-
-/// A value bound to a marker.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum BoundValue {
-    Set(Bytes),
-    Null,
-    /// Leaves the column as it is (v4 and later).
-    Unset,
-}
 
 const VALUES: u32 = 0x0001;
 const SKIP_METADATA: u32 = 0x0002;

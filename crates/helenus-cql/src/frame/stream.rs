@@ -4,9 +4,10 @@ use bytes::{Buf, BytesMut};
 
 use super::compression::Compression;
 use super::envelope::{
-    Direction, Envelope, EnvelopeError, Flags, HEADER_LEN, Header, begin_envelope, decode_envelope,
-    decode_header, end_envelope,
+    Envelope, EnvelopeError, Flags, HEADER_LEN, Header, begin_envelope, decode_envelope, decode_header,
+    end_envelope,
 };
+use super::opcode::Direction;
 use super::request::RequestMessage;
 use super::response::ResponseMessage;
 use super::segment::SegmentFormat;

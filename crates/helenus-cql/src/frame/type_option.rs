@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use bytes::{BufMut, BytesMut};
 
-use super::class_name::{class_name, parse_class_name};
 use super::primitive::{Reader, put_string};
 use super::version::ProtocolVersion;
 use crate::error::CqlError;
+use crate::types::class_name::{class_name, parse_class_name};
 use crate::types::{CqlType, NativeType, UserType, UserTypeField};
 
 const CUSTOM: u16 = 0x0000;

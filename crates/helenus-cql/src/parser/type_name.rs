@@ -3,9 +3,9 @@
 use super::name::follows_type;
 use super::{Parsed, Parser};
 use crate::ast::TypeName;
-use crate::frame::class_name::class_refusal;
 use crate::lexer::Kind;
 use crate::types::NativeType;
+use crate::types::class_name::class_refusal;
 
 impl Parser<'_> {
     /// Rule `native_type`.

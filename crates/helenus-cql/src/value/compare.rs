@@ -173,7 +173,7 @@ where
     };
     let mut position = 0;
     while !left.rest.is_empty() && !right.rest.is_empty() {
-        let (Some(x), Some(y)) = (left.value(), right.value()) else {
+        let (Ok(x), Ok(y)) = (left.value(), right.value()) else {
             return a.cmp(b);
         };
         let order = match (x, y) {
@@ -197,7 +197,7 @@ fn compare_tuples<'t>(types: impl Iterator<Item = &'t CqlType>, a: &[u8], b: &[u
         if left.rest.is_empty() || right.rest.is_empty() {
             break;
         }
-        let (Some(x), Some(y)) = (left.value(), right.value()) else {
+        let (Ok(x), Ok(y)) = (left.value(), right.value()) else {
             return a.cmp(b);
         };
         let order = match (x, y) {

@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 use bytes::Bytes;
 
 use super::{text, uuid};
-use crate::frame::class_name::parse_class_name;
+use crate::types::class_name::parse_class_name;
 use crate::types::{CqlType, CustomType};
 
 /// Marks a component's type as an alias.

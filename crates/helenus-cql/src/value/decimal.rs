@@ -7,11 +7,7 @@ use bytes::Bytes;
 use num_bigint::{BigInt, Sign};
 use num_traits::{One, Signed, ToPrimitive, Zero};
 
-use super::exactly;
-
-/// Largest number of decimal digits of a number given as text, and that an operation here will add to a number to bring it to
-/// another scale; values beyond it come only from hostile clients.
-pub const DIGITS_MAX: u32 = 100_000;
+use super::{DIGITS_MAX, exactly};
 
 /// The longest unscaled value of a decimal and the longest varint that is taken in, in bytes. To show a number or to bring it to another
 /// scale takes the square of its length.

@@ -4,7 +4,7 @@ mod digits;
 
 use digits::Digits;
 
-use super::decimal::DIGITS_MAX;
+use super::DIGITS_MAX;
 
 /// `Double.toString`: in scientific notation below 1e-3 and from 1e7.
 pub fn double_to_string(value: f64) -> String {

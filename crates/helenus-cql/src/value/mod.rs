@@ -27,6 +27,10 @@ pub mod validate;
 pub mod vint;
 mod zone;
 
+/// Largest number of decimal digits of a number given as text, and that an operation here will add to a number to bring it to
+/// another scale; values beyond it come only from hostile clients.
+pub const DIGITS_MAX: u32 = 100_000;
+
 #[cfg(test)]
 mod value_tests;
 

@@ -20,6 +20,10 @@ pub fn kind_name(ty: &CqlType) -> &'static str {
     }
 }
 
+/// The bytes end within a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Truncated;
+
 /// A cursor that never reads outside of its bytes.
 pub(crate) struct Reader<'a> {
     pub(crate) rest: &'a [u8],
@@ -40,12 +44,12 @@ impl<'a> Reader<'a> {
         self.take(4).and_then(super::exactly).map(i32::from_be_bytes)
     }
 
-    /// A value with a 32-bit length; the inner `None` is a null (negative length).
-    pub(crate) fn value(&mut self) -> Option<Option<&'a [u8]>> {
-        let len = self.int()?;
+    /// A value with a 32-bit length; `None` is a null (negative length).
+    pub(crate) fn value(&mut self) -> Result<Option<&'a [u8]>, Truncated> {
+        let len = self.int().ok_or(Truncated)?;
         match usize::try_from(len) {
-            Ok(len) => self.take(len).map(Some),
-            Err(_) => Some(None),
+            Ok(len) => self.take(len).map(Some).ok_or(Truncated),
+            Err(_) => Ok(None),
         }
     }
 
@@ -82,7 +86,9 @@ pub fn read_nullable_elements(bytes: &[u8]) -> Result<Vec<Option<&[u8]>>, String
     let short = || "Not enough bytes to read a list".to_owned();
     let mut reader = Reader::new(bytes);
     let count = usize::try_from(reader.int().ok_or_else(short)?).unwrap_or(0);
-    (0..count).map(|_| reader.value().ok_or_else(short)).collect()
+    (0..count)
+        .map(|_| reader.value().map_err(|Truncated| short()))
+        .collect()
 }
 
 /// Shows the elements of a collection one by one, as they are read.
@@ -101,7 +107,7 @@ pub(crate) fn each_element<'a>(
         count
     };
     for _ in 0..count {
-        let value = reader.value().ok_or_else(short)?;
+        let value = reader.value().map_err(|Truncated| short())?;
         see(value.ok_or("Null value read when not allowed")?)?;
     }
     if reader.rest.is_empty() {
@@ -229,7 +235,7 @@ pub fn read_tuple<'a>(ty: &CqlType, bytes: &'a [u8]) -> Result<Vec<Option<&'a [u
             continue;
         }
         let field = reader.value();
-        fields.push(field.ok_or_else(|| format!("Not enough bytes to read {position}th component"))?);
+        fields.push(field.map_err(|Truncated| format!("Not enough bytes to read {position}th component"))?);
     }
     if reader.rest.is_empty() {
         return Ok(fields);

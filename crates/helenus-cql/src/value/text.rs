@@ -5,8 +5,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 
-use super::decimal::DIGITS_MAX;
-use super::pack::{Reader, pack_tuple, read_elements, read_vector};
+use super::DIGITS_MAX;
+use super::pack::{Reader, Truncated, pack_tuple, read_elements, read_vector};
 use super::{Decimal, Duration, custom, date, exactly, inet, is_null, java, time, timestamp, uuid, validate};
 use crate::identifier::quote_identifier;
 use crate::types::{CqlType, NativeType};
@@ -246,7 +246,7 @@ fn tuple_to_string<'t>(types: impl Iterator<Item = &'t CqlType>, bytes: &[u8]) -
         }
         match reader
             .value()
-            .ok_or_else(|| format!("Not enough bytes to read {position}th component"))?
+            .map_err(|Truncated| format!("Not enough bytes to read {position}th component"))?
         {
             Some(field) => out.push_str(&get_string(ty, field)?.replace(':', "\\:").replace('@', "\\@")),
             None => out.push('@'),
@@ -336,7 +336,7 @@ fn stored_fields(bytes: &[u8], count: usize) -> Result<Vec<Option<&[u8]>>, Strin
     while !reader.rest.is_empty() && fields.len() < count {
         let position = fields.len();
         let short = || format!("Not enough bytes to read {position}th component");
-        fields.push(reader.value().ok_or_else(short)?);
+        fields.push(reader.value().map_err(|Truncated| short())?);
     }
     Ok(fields)
 }

@@ -1,7 +1,7 @@
 //! Checks of serialized values (Cassandra's `TypeSerializer.validate`), with its messages.
 
 use super::decimal::NUMBER_BYTES_MAX;
-use super::pack::{Reader, each_element, kind_name};
+use super::pack::{Reader, Truncated, each_element, kind_name};
 use super::{custom, text, vint};
 use crate::types::{CqlType, NativeType, UserType};
 
@@ -62,7 +62,7 @@ pub fn read_bound_list<'a>(element: &CqlType, bytes: &'a [u8]) -> Result<Vec<Opt
     }
     let mut elements = Vec::new();
     for _ in 0..count {
-        let value = reader.value().ok_or_else(short)?;
+        let value = reader.value().map_err(|Truncated| short())?;
         if let Some(value) = value {
             validate(element, value)?;
         }

@@ -1,4 +1,4 @@
-//! A client that is asked who it is (Cassandra's `AuthResponse` and the state of its `ServerConnection`).
+//! Authentication of a client (Cassandra's `AuthResponse` and the state of its `ServerConnection`).
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -12,15 +12,15 @@ use helenus_query::access::User;
 use helenus_query::request::ClientState;
 use tokio::sync::oneshot;
 
-use super::in_flight::Ticket;
-use super::requests::{Accepted, Ran};
-use super::subject::Subject;
-use super::{Connection, Phase, REQUEST_OVERHEAD_BYTES};
+use super::in_flight::{AdmittedRequest, RequestInfo};
+use super::statement_summary::StatementSummary;
+use super::statements::StatementOutcome;
+use super::{Connection, REQUEST_OVERHEAD_BYTES};
 use crate::backend::Backend;
-use crate::breakdown::Arrival;
-use crate::log_limit::shown;
+use crate::log_rate_limit::shown;
 use crate::metrics::RequestKind;
-use crate::shared::Shared;
+use crate::server_state::ServerState;
+use crate::stage_times::Arrival;
 
 impl<B: Backend> Connection<B> {
     /// Serves a request of a client that has not said who it is yet.
@@ -37,12 +37,12 @@ impl<B: Backend> Connection<B> {
             let message = format!("Unexpected message {name}, expecting SASL_RESPONSE");
             return self.send_error(version, header.stream, CqlError::Protocol(message));
         }
-        if !self.in_flight.is_empty() {
+        if !self.running.requests.is_empty() {
             // Looking at a password takes long, and others wait for theirs.
             let message = "Unexpected message SASL_RESPONSE, the one before is not answered yet".to_owned();
             return self.send_error(version, header.stream, CqlError::Protocol(message));
         }
-        let envelope = match self.decoder.decompress(envelope) {
+        let envelope = match self.input.decoder.decompress(envelope) {
             Ok(envelope) => envelope,
             Err(error) => return self.refuse_one(error),
         };
@@ -52,7 +52,7 @@ impl<B: Backend> Connection<B> {
             Ok(_) => return,
             Err(error) => return self.send_error(version, header.stream, error),
         };
-        let accepted = Accepted::untraced(Ticket {
+        let accepted = AdmittedRequest::untraced(RequestInfo {
             version,
             stream: header.stream,
             kind: RequestKind::of(header.opcode),
@@ -63,13 +63,13 @@ impl<B: Backend> Connection<B> {
     }
 
     /// Looks at a client's credentials; another task does what takes long of it.
-    pub(super) fn log_in(&mut self, accepted: Accepted, token: Bytes, cx: &mut Context<'_>) {
+    pub(super) fn log_in(&mut self, accepted: AdmittedRequest, token: Bytes, cx: &mut Context<'_>) {
         let (found, logging_in) = oneshot::channel();
-        self.logging_in = Some(logging_in);
+        self.session.logging_in = Some(logging_in);
         let peer = self.peer;
-        let limit = self.shared.clone();
-        let logged_in = run_log_in(self.shared.clone(), peer.ip(), token, found);
-        let told = async move {
+        let limit = self.server.clone();
+        let logged_in = run_log_in(self.server.clone(), peer.ip(), token, found);
+        let reported = async move {
             let ran = logged_in.await;
             if let Err(error) = &ran.result
                 && let Some(suppressed) = limit.refusals.take()
@@ -79,40 +79,46 @@ impl<B: Backend> Connection<B> {
             }
             ran
         };
-        self.run_request(accepted, told, cx);
+        self.run_request(accepted, reported, cx);
     }
 
     /// The client is who it says.
-    pub(super) fn logged_in(&mut self, version: ProtocolVersion) {
-        let user = self.logging_in.take().and_then(|mut user| user.try_recv().ok());
+    pub(super) fn logged_in(&mut self) {
+        let user = self
+            .session
+            .logging_in
+            .take()
+            .and_then(|mut user| user.try_recv().ok());
         let Some(user) = user else { return };
-        if let Some(connected) = &self.connected {
+        if let Some(connected) = &self.session.connected {
             connected.logged_in(&user.name);
         }
         // The role may have gone while its password was looked at, when nobody knew of this connection.
-        self.ending |= !self.shared.backend.may_stay(&user);
-        self.client = Arc::new(ClientState {
-            keyspace: self.client.keyspace.clone(),
+        if !self.server.backend.may_stay(&user) {
+            self.lifecycle.close();
+        }
+        self.session.client = Arc::new(ClientState {
+            keyspace: self.session.client.keyspace.clone(),
             user: Some(user),
         });
-        self.phase = Phase::Started(version);
+        self.session.state = self.session.state.authenticated();
         self.await_requests();
     }
 }
 
 async fn run_log_in<B: Backend>(
-    shared: Arc<Shared<B>>,
+    server: Arc<ServerState<B>>,
     address: IpAddr,
     token: Bytes,
     found: oneshot::Sender<Arc<User>>,
-) -> Ran<B::Prepared> {
-    let result = shared.backend.log_in(address, token).await.map(|user| {
+) -> StatementOutcome<B::Prepared> {
+    let result = server.backend.log_in(address, token).await.map(|user| {
         // The connection may be gone.
         let _ = found.send(user);
         Response::AuthSuccess(AuthSuccess::default()).into()
     });
-    Ran {
-        subject: Subject::Unknown,
+    StatementOutcome {
+        summary: StatementSummary::Unknown,
         result,
     }
 }

@@ -1,4 +1,4 @@
-//! A connection before STARTUP (Cassandra's `InitialConnectionHandler` and `StartupMessage`).
+//! STARTUP: a connection before it is ready (Cassandra's `InitialConnectionHandler` and `StartupMessage`).
 
 use std::time::Instant;
 
@@ -11,34 +11,27 @@ use helenus_cql::frame::{
 
 use helenus_query::clients::Session;
 
-use super::{Connection, Phase};
+use super::Connection;
+use super::state::{SessionState, StartupOptions};
 use crate::backend::Backend;
-
-/// What STARTUP agreed on.
-struct Agreement {
-    compression: Option<Compression>,
-    throw_on_overload: bool,
-    /// The client wants to know where it should have asked. Only versions from 4 on can tell it.
-    knows_tablets: bool,
-}
 
 impl<B: Backend> Connection<B> {
     /// Serves a request that comes before the connection has started up.
-    pub(super) fn start_up(&mut self, envelope: Envelope) {
+    pub(super) fn start_up(&mut self, envelope: Envelope, startup_refused: bool) {
         let header = envelope.header;
         let version = header.version;
         if !matches!(header.opcode, Opcode::Startup | Opcode::Options) {
             let name = header.opcode.name();
             let message = format!("Unexpected message {name}, expecting STARTUP or OPTIONS");
             // Cassandra's handler of a fresh connection looks at no streams; the one that a first STARTUP puts in its place does.
-            let stream = if self.was_refused { header.stream } else { 0 };
+            let stream = if startup_refused { header.stream } else { 0 };
             return self.send_error(version, stream, CqlError::Protocol(message));
         }
         let decoded = RequestMessage::decode(envelope);
         let response = match decoded.map(|message| message.request) {
             Ok(Request::Options(_)) => self.supported(),
             Ok(Request::Startup(startup)) => match agree(&startup, version) {
-                Ok(agreement) => return self.started(version, header.stream, &startup, &agreement),
+                Ok(options) => return self.started(header.stream, &startup, &options),
                 Err(error) => return self.refused(version, header.stream, error),
             },
             Ok(request) => Response::Error(CqlError::Server(format!(
@@ -51,7 +44,7 @@ impl<B: Backend> Connection<B> {
     }
 
     pub(super) fn supported(&self) -> Response {
-        let backend = &self.shared.backend;
+        let backend = &self.server.backend;
         let supported = Supported::served(backend.cql_version());
         Response::Supported(match backend.has_tablets() {
             true => supported.with_extension(Startup::TABLETS_ROUTING_V1),
@@ -62,27 +55,30 @@ impl<B: Backend> Connection<B> {
     /// A STARTUP that is refused settles how what follows is framed, as one that is taken does.
     fn refused(&mut self, version: ProtocolVersion, stream: i16, error: CqlError) {
         self.send_error(version, stream, error);
-        self.was_refused = true;
-        self.decoder.start(version, None);
-        self.encoder = OutputEncoder::started(version, None);
+        self.session.state = SessionState::Greeting {
+            startup_refused: true,
+        };
+        self.input.decoder.start(version, None);
+        self.output.encoder = OutputEncoder::started(version, None);
     }
 
-    fn started(&mut self, version: ProtocolVersion, stream: i16, startup: &Startup, agreement: &Agreement) {
+    fn started(&mut self, stream: i16, startup: &Startup, options: &StartupOptions) {
+        let version = options.version;
         // The answer itself still goes without segments and uncompressed.
-        let (response, phase) = match self.shared.backend.authenticator() {
-            None => (Response::Ready(Ready), Phase::Started(version)),
+        let (response, state) = match self.server.backend.authenticator() {
+            None => (Response::Ready(Ready), SessionState::Ready(*options)),
             Some(authenticator) => {
                 let authenticator = authenticator.to_owned();
                 let asked = Response::Authenticate(Authenticate { authenticator });
-                (asked, Phase::Authenticating(version))
+                (asked, SessionState::Authenticating(*options))
             }
         };
         self.send(version, stream, &response.into());
-        self.phase = phase;
-        self.decoder.start(version, agreement.compression);
-        self.encoder = OutputEncoder::started(version, agreement.compression);
+        self.session.state = state;
+        self.input.decoder.start(version, options.compression);
+        self.output.encoder = OutputEncoder::started(version, options.compression);
         self.await_requests();
-        if let Some(connected) = &self.connected {
+        if let Some(connected) = &self.session.connected {
             connected.started(Session {
                 options: startup.options.iter().cloned().collect(),
                 protocol_version: version.number(),
@@ -90,8 +86,6 @@ impl<B: Backend> Connection<B> {
                 user: None,
             });
         }
-        self.throw_on_overload = agreement.throw_on_overload;
-        self.knows_tablets = agreement.knows_tablets;
         tracing::debug!(
             peer = %self.peer,
             %version,
@@ -103,19 +97,21 @@ impl<B: Backend> Connection<B> {
 
     /// From now on, if the client may ask, its requests may be long, and it may be silent for as long as one that has started up.
     pub(super) fn await_requests(&mut self) {
-        let Phase::Started(_) = self.phase else {
+        if !self.session.state.is_ready() {
             return;
-        };
-        self.decoder.set_max_body_len(self.shared.config.body_len_max());
-        if let Some(idle_timeout) = self.shared.config.idle_timeout {
+        }
+        self.input
+            .decoder
+            .set_max_body_len(self.server.config.body_len_max());
+        if let Some(idle_timeout) = self.server.config.idle_timeout {
             let expires = Instant::now() + idle_timeout;
-            self.deadline.as_mut().reset(expires.into());
+            self.timers.deadline.as_mut().reset(expires.into());
         }
     }
 }
 
 /// Checks the options; those that are not known are ignored.
-fn agree(startup: &Startup, version: ProtocolVersion) -> Result<Agreement, CqlError> {
+fn agree(startup: &Startup, version: ProtocolVersion) -> Result<StartupOptions, CqlError> {
     let protocol = |message: String| Err(CqlError::Protocol(message));
     let Some(cql_version) = startup.get(Startup::CQL_VERSION) else {
         return protocol("Missing value CQL_VERSION in STARTUP message".to_owned());
@@ -140,7 +136,8 @@ fn agree(startup: &Startup, version: ProtocolVersion) -> Result<Agreement, CqlEr
         },
     };
     let throw_on_overload = startup.get(Startup::THROW_ON_OVERLOAD) == Some("1");
-    Ok(Agreement {
+    Ok(StartupOptions {
+        version,
         compression,
         throw_on_overload,
         knows_tablets: startup.get(Startup::TABLETS_ROUTING_V1).is_some() && version >= ProtocolVersion::V4,

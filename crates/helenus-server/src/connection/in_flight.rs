@@ -1,4 +1,4 @@
-//! A request that is being run.
+//! A running request: polled in its connection's task first, moved to a task of its own when it computes for long.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -19,17 +19,17 @@ use helenus_query::scope::Scope;
 use helenus_query::trace::Work;
 use tokio::task::{JoinHandle, coop};
 
-use super::traced::TracedAnswer;
-use crate::aside::{Aside, BusyRequest};
-use crate::breakdown::Arrival;
+use super::traced::{RequestTrace, ResponseTrace};
+use crate::long_requests::{LongRequestPool, RunningLongRequest};
 use crate::metrics::RequestKind;
+use crate::stage_times::Arrival;
 
 /// A request that held the thread for longer than this at a stretch goes on in a task of its own.
 const POLL_MAX: Duration = Duration::from_millis(1);
 
-/// What is known of a request while it runs.
+/// A running request's identity and cost.
 #[derive(Clone, Copy)]
-pub(super) struct Ticket {
+pub(super) struct RequestInfo {
     pub version: ProtocolVersion,
     pub stream: i16,
     pub kind: RequestKind,
@@ -37,12 +37,12 @@ pub(super) struct Ticket {
     pub arrival: Arrival,
 }
 
-/// An answer.
-pub(super) struct Answered {
+/// A response that is ready to be sent.
+pub(super) struct ReadyResponse {
     pub message: ResponseMessage,
     /// When it was ready.
     pub at: Instant,
-    pub remarks: Option<Box<Remarks>>,
+    pub notes: Option<Box<ResponseNotes>>,
     /// What it takes until it is encoded, if that is much.
     pub charge: Option<Charge>,
     /// A long answer as it is to be sent; `message` has the rest.
@@ -51,52 +51,73 @@ pub(super) struct Answered {
     pub reserved: Option<Reservation>,
 }
 
-/// What is to be told of a request when its answer has left.
+/// Entries of the slow log and of a trace, made when the response has been sent.
 #[derive(Default)]
-pub(super) struct Remarks {
+pub(super) struct ResponseNotes {
     /// The statement and how many values it had, if the request was slow.
     pub slow: Option<(String, usize)>,
-    pub traced: Option<TracedAnswer>,
+    pub traced: Option<ResponseTrace>,
 }
 
 /// A request that has its answer.
-pub(super) struct Done {
-    pub ticket: Ticket,
-    pub answered: Answered,
+pub(super) struct CompletedRequest {
+    pub info: RequestInfo,
+    pub answered: ReadyResponse,
     pub work: Work,
+}
+
+/// A request that is about to run.
+pub(super) struct AdmittedRequest {
+    pub info: RequestInfo,
+    pub traced: Option<Box<RequestTrace>>,
+    pub work: Work,
+    /// It takes long already to be read and parsed.
+    pub is_long: bool,
+}
+
+impl AdmittedRequest {
+    /// One that leaves no trace.
+    pub fn untraced(info: RequestInfo) -> AdmittedRequest {
+        AdmittedRequest {
+            info,
+            traced: None,
+            work: Work::default(),
+            is_long: false,
+        }
+    }
 }
 
 /// A running request. One that has used up its connection's budget of steps goes on in a task of its own too; one that has more to
 /// compute goes on aside. It resolves whatever happens inside: a panic becomes a server error.
-pub(super) struct InFlight {
-    ticket: Ticket,
-    aside: Arc<Aside>,
+pub(super) struct InFlightRequest {
+    info: RequestInfo,
+    long_requests: Arc<LongRequestPool>,
     /// Its client has gone.
     is_left: bool,
-    state: State,
+    state: RunState,
 }
 
 #[allow(clippy::large_enum_variant, reason = "most requests stay where they began")]
-enum State {
-    Inline(Measured),
-    Moved(Moved),
+enum RunState {
+    Inline(TrackedRequest),
+    Moved(TaskHandle),
 }
 
 /// A request that has a task of its own.
-struct Moved {
-    task: JoinHandle<(Answered, Work)>,
+struct TaskHandle {
+    task: JoinHandle<(ReadyResponse, Work)>,
     is_left: Arc<AtomicBool>,
 }
 
 /// A request with what it has done so far and what it may take, both of which lie in the thread while it is polled.
-struct Measured {
+struct TrackedRequest {
     work: Work,
     scope: Scope,
-    answer: BoxFuture<'static, Answered>,
+    answer: BoxFuture<'static, ReadyResponse>,
 }
 
-impl Measured {
-    fn poll_at(&mut self, now: Instant, cx: &mut Context<'_>) -> Poll<(Answered, Work)> {
+impl TrackedRequest {
+    fn poll_at(&mut self, now: Instant, cx: &mut Context<'_>) -> Poll<(ReadyResponse, Work)> {
         self.scope.polled_at(now);
         self.work.swap();
         self.scope.swap();
@@ -110,8 +131,8 @@ impl Measured {
     }
 
     /// The request; nothing is left in its place.
-    fn take(&mut self) -> Measured {
-        let nothing = Measured {
+    fn take(&mut self) -> TrackedRequest {
+        let nothing = TrackedRequest {
             work: Work::default(),
             scope: Scope::default(),
             answer: Box::pin(std::future::pending()),
@@ -120,36 +141,36 @@ impl Measured {
     }
 
     /// Goes on with it in a task of its own: aside if it has more to compute.
-    fn run_apart(mut self, aside: &Arc<Aside>) -> Moved {
+    fn run_apart(mut self, long_requests: &Arc<LongRequestPool>) -> TaskHandle {
         let is_left = self.scope.left();
-        let apart = |request| Apart {
+        let apart = |request| SpawnedRequest {
             request,
-            aside: aside.clone(),
+            long_requests: long_requests.clone(),
             moved: None,
-            busy: BusyRequest::new(aside.clone()),
+            busy: RunningLongRequest::new(long_requests.clone()),
         };
         if self.scope.has_more() {
             self.scope.go_aside();
         }
         let task = match self.scope.is_aside() {
-            true => aside.spawn(apart(self)),
+            true => long_requests.spawn(apart(self)),
             false => tokio::spawn(apart(self)),
         };
-        Moved { task, is_left }
+        TaskHandle { task, is_left }
     }
 }
 
 /// A request in a task of its own.
-struct Apart {
-    request: Measured,
-    aside: Arc<Aside>,
+struct SpawnedRequest {
+    request: TrackedRequest,
+    long_requests: Arc<LongRequestPool>,
     /// Where the request has gone on, having had more to compute than it should here.
-    moved: Option<Moved>,
-    busy: BusyRequest,
+    moved: Option<TaskHandle>,
+    busy: RunningLongRequest,
 }
 
-impl Future for Apart {
-    type Output = (Answered, Work);
+impl Future for SpawnedRequest {
+    type Output = (ReadyResponse, Work);
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
@@ -163,7 +184,7 @@ impl Future for Apart {
                 return polled;
             }
             this.busy.set(false);
-            this.moved = Some(this.request.take().run_apart(&this.aside));
+            this.moved = Some(this.request.take().run_apart(&this.long_requests));
         }
         match &mut this.moved {
             Some(moved) => moved.poll(cx),
@@ -172,32 +193,32 @@ impl Future for Apart {
     }
 }
 
-impl Moved {
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<(Answered, Work)> {
+impl TaskHandle {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<(ReadyResponse, Work)> {
         let joined = Pin::new(&mut self.task).poll(cx);
         joined.map(|joined| joined.unwrap_or_else(|_| (broken(), Work::default())))
     }
 }
 
 /// A request that has been polled for the first time.
-pub(super) enum Begun {
-    Done(Done),
-    Running(InFlight),
+pub(super) enum StartOutcome {
+    Done(CompletedRequest),
+    Running(InFlightRequest),
 }
 
-impl InFlight {
+impl InFlightRequest {
     /// Begins a request, aside if it is known to take long. `work` is what has been done for it already.
     pub fn begin(
-        ticket: Ticket,
+        info: RequestInfo,
         work: Work,
-        answer: impl Future<Output = Answered> + Send + 'static,
-        aside: &Arc<Aside>,
+        answer: impl Future<Output = ReadyResponse> + Send + 'static,
+        long_requests: &Arc<LongRequestPool>,
         is_long: bool,
         cx: &mut Context<'_>,
-    ) -> Begun {
+    ) -> StartOutcome {
         let guarded = AssertUnwindSafe(answer).catch_unwind();
         let answer = Box::pin(async move { guarded.await.unwrap_or_else(|_| broken()) });
-        let mut request = Measured {
+        let mut request = TrackedRequest {
             work,
             scope: Scope::default(),
             answer,
@@ -205,24 +226,20 @@ impl InFlight {
         let begun = match is_long {
             true => {
                 request.scope.go_aside();
-                Inline::Moved(request.take().run_apart(aside))
+                PollOutcome::Moved(request.take().run_apart(long_requests))
             }
-            false => poll_inline(&mut request, aside, cx),
+            false => poll_inline(&mut request, long_requests, cx),
         };
         let state = match begun {
-            Inline::Done((answered, work)) => {
-                return Begun::Done(Done {
-                    ticket,
-                    answered,
-                    work,
-                });
+            PollOutcome::Done((answered, work)) => {
+                return StartOutcome::Done(CompletedRequest { info, answered, work });
             }
-            Inline::Waits => State::Inline(request),
-            Inline::Moved(moved) => State::Moved(moved),
+            PollOutcome::Waits => RunState::Inline(request),
+            PollOutcome::Moved(moved) => RunState::Moved(moved),
         };
-        Begun::Running(InFlight {
-            ticket,
-            aside: aside.clone(),
+        StartOutcome::Running(InFlightRequest {
+            info,
+            long_requests: long_requests.clone(),
             is_left: false,
             state,
         })
@@ -231,14 +248,14 @@ impl InFlight {
     /// Nobody waits for the answer any more: if it computes for long it ends at its next checkpoint.
     pub fn abandon(&mut self) {
         self.is_left = true;
-        if let State::Moved(moved) = &self.state {
+        if let RunState::Moved(moved) = &self.state {
             moved.is_left.store(true, Ordering::Relaxed);
         }
     }
 
-    fn done(&self, (answered, work): (Answered, Work)) -> Done {
-        Done {
-            ticket: self.ticket,
+    fn done(&self, (answered, work): (ReadyResponse, Work)) -> CompletedRequest {
+        CompletedRequest {
+            info: self.info,
             answered,
             work,
         }
@@ -246,12 +263,12 @@ impl InFlight {
 }
 
 /// The panic itself is in the log, where the hook has put it.
-fn broken() -> Answered {
+fn broken() -> ReadyResponse {
     let message = "Internal error: the request could not be completed; see the server's log".to_owned();
-    Answered {
+    ReadyResponse {
         message: Response::Error(CqlError::Server(message)).into(),
         at: Instant::now(),
-        remarks: None,
+        notes: None,
         charge: None,
         encoded: None,
         reserved: None,
@@ -260,45 +277,49 @@ fn broken() -> Answered {
 
 /// What has become of a request that was polled in its connection's task.
 #[expect(clippy::large_enum_variant, reason = "it is taken apart where it is returned")]
-enum Inline {
-    Done((Answered, Work)),
+enum PollOutcome {
+    Done((ReadyResponse, Work)),
     Waits,
-    Moved(Moved),
+    Moved(TaskHandle),
 }
 
-fn poll_inline(request: &mut Measured, aside: &Arc<Aside>, cx: &mut Context<'_>) -> Inline {
+fn poll_inline(
+    request: &mut TrackedRequest,
+    long_requests: &Arc<LongRequestPool>,
+    cx: &mut Context<'_>,
+) -> PollOutcome {
     let before = Instant::now();
     if let Poll::Ready(answered) = request.poll_at(before, cx) {
-        return Inline::Done(answered);
+        return PollOutcome::Done(answered);
     }
     let has_more = request.scope.has_more() || !coop::has_budget_remaining();
     match has_more || before.elapsed() >= POLL_MAX {
-        true => Inline::Moved(request.take().run_apart(aside)),
-        false => Inline::Waits,
+        true => PollOutcome::Moved(request.take().run_apart(long_requests)),
+        false => PollOutcome::Waits,
     }
 }
 
-impl Future for InFlight {
-    type Output = Done;
+impl Future for InFlightRequest {
+    type Output = CompletedRequest;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Done> {
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<CompletedRequest> {
         if !coop::has_budget_remaining() {
             // Others have used it up; whatever is polled now could not go on.
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
         let this = self.get_mut();
-        if let State::Inline(request) = &mut this.state {
-            match poll_inline(request, &this.aside, cx) {
-                Inline::Done(answered) => return Poll::Ready(this.done(answered)),
-                Inline::Waits => return Poll::Pending,
-                Inline::Moved(moved) => {
+        if let RunState::Inline(request) = &mut this.state {
+            match poll_inline(request, &this.long_requests, cx) {
+                PollOutcome::Done(answered) => return Poll::Ready(this.done(answered)),
+                PollOutcome::Waits => return Poll::Pending,
+                PollOutcome::Moved(moved) => {
                     moved.is_left.store(this.is_left, Ordering::Relaxed);
-                    this.state = State::Moved(moved);
+                    this.state = RunState::Moved(moved);
                 }
             }
         }
-        let State::Moved(moved) = &mut this.state else {
+        let RunState::Moved(moved) = &mut this.state else {
             return Poll::Pending;
         };
         match moved.poll(cx) {

@@ -1,18 +1,19 @@
-//! What a connection takes in, and when it begins.
+//! Reads requests from the socket, and begins, refuses or sheds them.
 
 use std::io;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
+use bytes::BytesMut;
 use helenus_cql::error::CqlError;
+use helenus_cql::frame::{Decoder, Direction};
 use tokio::task::coop;
 
-use super::in_flight::InFlight;
+use super::admission_queue::{AdmissionQueue, EndOfInput, QueuedRequest};
+use super::in_flight::InFlightRequest;
 use super::memory::{STRANGERS_BODY_LEN_MAX, overloaded};
-use super::waiting::{Last, Waiting};
-use super::{Connection, OUTPUT_LEN_MAX, Phase};
+use super::{Connection, OUTPUT_LEN_MAX, READ_LEN_MIN};
 use crate::backend::Backend;
-use crate::listener::Stopping;
 
 /// Bytes of answers after which the socket is tried before more requests are begun.
 const FLUSH_LEN: usize = 64 * 1024;
@@ -24,28 +25,57 @@ const RUNNING_ALWAYS: usize = 32;
 /// threads from each other.
 const BUSY_MAX: usize = 128;
 
+/// What has been read of a connection and not begun.
+pub(super) struct Input {
+    pub decoder: Decoder,
+    /// Bytes that the decoder has not taken.
+    pub bytes: BytesMut,
+    /// Bytes to ask the socket for.
+    pub read_len: usize,
+    /// The requests that wait.
+    pub queue: AdmissionQueue,
+    /// When the client was last read from.
+    pub last_read: Instant,
+    /// When the first bytes came of a request that is not yet there as a whole.
+    pub partial_since: Option<Instant>,
+}
+
+impl Input {
+    pub fn new() -> Input {
+        Input {
+            decoder: Decoder::new(Direction::Request, STRANGERS_BODY_LEN_MAX),
+            bytes: BytesMut::new(),
+            read_len: READ_LEN_MIN,
+            queue: AdmissionQueue::default(),
+            last_read: Instant::now(),
+            partial_since: None,
+        }
+    }
+}
+
 impl<B: Backend> Connection<B> {
     /// Takes in what has arrived, and begins what may begin.
     pub(super) fn serve_input(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
-        let mut progress = self.take_in(cx)?;
-        while !self.ending && self.output_len() < OUTPUT_LEN_MAX {
+        let mut progress = self.read_requests(cx)?;
+        while !self.lifecycle.is_closing() && self.output_len() < OUTPUT_LEN_MAX {
             let now = Instant::now();
-            if self.slice_end.is_some_and(|end| now >= end) || !coop::has_budget_remaining() {
-                self.slice_is_over = true;
+            if self.slice.end.is_some_and(|end| now >= end) || !coop::has_budget_remaining() {
+                self.slice.is_over = true;
                 break;
             }
-            let on_node = || self.shared.waiting_requests();
+            let on_node = || self.server.waiting_requests();
             let is_stale = self
-                .waiting
-                .is_next_stale(&self.shared.config.overload, on_node, now);
-            let turns_away = self.stopping == Stopping::Now;
-            let may_go_on = is_stale || turns_away || self.waiting.is_empty() || self.may_begin(cx);
+                .input
+                .queue
+                .is_next_stale(&self.server.config.overload, on_node, now);
+            let rejects = self.lifecycle.rejects();
+            let may_go_on = is_stale || rejects || self.input.queue.is_empty() || self.may_begin(cx);
             if !may_go_on {
                 break;
             }
-            match self.waiting.pop() {
-                Some(waiting) if turns_away => self.turn_away(&waiting),
-                Some(waiting) if is_stale => self.shed(&waiting),
+            match self.input.queue.pop() {
+                Some(waiting) if rejects => self.reject(&waiting),
+                Some(waiting) if is_stale => self.shed_expired(&waiting),
                 Some(waiting) => self.serve(waiting, now, cx),
                 None => {
                     progress |= self.end();
@@ -53,7 +83,7 @@ impl<B: Backend> Connection<B> {
                 }
             }
             progress = true;
-            self.slice_end.get_or_insert(now + SLICE);
+            self.slice.end.get_or_insert(now + SLICE);
             if self.output_len() >= FLUSH_LEN {
                 break;
             }
@@ -62,29 +92,29 @@ impl<B: Backend> Connection<B> {
     }
 
     /// Reads and decodes what there is. True if anything came, be it the end.
-    fn take_in(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
+    fn read_requests(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
         let mut progress = false;
-        while self.may_take_in() {
-            match self.decoder.decode_as_sent(&mut self.input) {
+        while self.may_read_requests() {
+            match self.input.decoder.decode_as_sent(&mut self.input.bytes) {
                 Ok(Some(envelope)) => {
                     progress = true;
-                    self.waiting.push(Waiting {
+                    self.input.queue.push(QueuedRequest {
                         envelope,
-                        first_byte: self.partial_since.take().unwrap_or(self.last_read),
-                        last_byte: self.last_read,
+                        first_byte: self.input.partial_since.take().unwrap_or(self.input.last_read),
+                        last_byte: self.input.last_read,
                     });
                 }
                 Ok(None) if !self.may_grow(cx) => break,
                 Ok(None) => match self.read_more(cx)? {
                     Poll::Ready(0) => {
                         progress = true;
-                        self.waiting.last = Some(Last::Closed);
+                        self.input.queue.last = Some(EndOfInput::Closed);
                     }
                     Poll::Ready(_) => progress = true,
                     Poll::Pending => {
                         // Without budget left, the socket was not even asked.
                         if coop::has_budget_remaining() {
-                            self.waiting.has_all();
+                            self.input.queue.has_all();
                         }
                         break;
                     }
@@ -95,37 +125,42 @@ impl<B: Backend> Connection<B> {
                 }
                 Err(error) => {
                     progress = true;
-                    self.waiting.last = Some(Last::Garbage(error));
+                    self.input.queue.last = Some(EndOfInput::Garbage(error));
                 }
             }
         }
         Ok(progress)
     }
 
-    fn may_take_in(&self) -> bool {
+    fn may_read_requests(&self) -> bool {
         // How the bytes behind STARTUP are to be read is known when it has been served, and a stranger's requests come one by one.
-        let is_patient = self.waiting.is_empty()
-            || (matches!(self.phase, Phase::Started(_))
-                && !self.waiting.is_full()
-                && self.shared.may_hold(0));
-        !self.ending && self.waiting.last.is_none() && is_patient && self.output_len() < self.output_len_max()
+        let is_patient = self.input.queue.is_empty()
+            || (self.session.state.is_ready() && !self.input.queue.is_full() && self.server.may_hold(0));
+        !self.lifecycle.is_closing()
+            && self.input.queue.last.is_none()
+            && is_patient
+            && self.output_len() < self.output_len_max()
     }
 
     /// Whether what is no request may be skipped, if it is so long.
     fn may_skip(&self, len: Option<usize>) -> bool {
-        let is_started = matches!(self.phase, Phase::Started(_));
+        let is_started = self.session.state.is_ready();
         len.is_some_and(|len| is_started || len <= STRANGERS_BODY_LEN_MAX)
     }
 
     /// False while requests have to wait for others to finish. One that asked to be told of a lack of room is not held back for it.
     fn may_begin(&mut self, cx: &mut Context<'_>) -> bool {
-        let has_room = self.throw_on_overload || {
-            let needed = self.waiting.front().map_or(0, |next| self.needed(&next.envelope));
+        let has_room = self.session.state.throws_on_overload() || {
+            let needed = self
+                .input
+                .queue
+                .front()
+                .map_or(0, |next| self.needed(&next.envelope));
             self.has_room(needed)
         };
-        let own = self.in_flight.len();
-        let may_run = own < RUNNING_ALWAYS || self.shared.may_run_more();
-        let may_compute = own == 0 || self.shared.aside.busy_count() < BUSY_MAX;
+        let own = self.running.requests.len();
+        let may_run = own < RUNNING_ALWAYS || self.server.may_run_more();
+        let may_compute = own == 0 || self.server.long_requests.busy_count() < BUSY_MAX;
         if has_room && may_run && may_compute {
             return true;
         }
@@ -135,14 +170,14 @@ impl<B: Backend> Connection<B> {
     }
 
     /// Refuses a request that has waited for too long.
-    fn shed(&mut self, waiting: &Waiting) {
+    fn shed_expired(&mut self, waiting: &QueuedRequest) {
         let header = &waiting.envelope.header;
-        self.shared.metrics.shed();
+        self.server.metrics.shed();
         self.send_error(header.version, header.stream, overloaded());
     }
 
     /// Refuses a request so that the driver asks another node.
-    fn turn_away(&mut self, waiting: &Waiting) {
+    fn reject(&mut self, waiting: &QueuedRequest) {
         let header = &waiting.envelope.header;
         let stopping = CqlError::IsBootstrapping("This node is being stopped".to_owned());
         self.send_error(header.version, header.stream, stopping);
@@ -150,11 +185,14 @@ impl<B: Backend> Connection<B> {
 
     /// Does what comes behind the last request, if that has come.
     fn end(&mut self) -> bool {
-        match self.waiting.last.take() {
-            Some(Last::Garbage(error)) => self.refuse(error),
-            Some(Last::Closed) => {
-                self.ending = true;
-                self.in_flight.iter_mut().for_each(InFlight::abandon);
+        match self.input.queue.last.take() {
+            Some(EndOfInput::Garbage(error)) => self.refuse(error),
+            Some(EndOfInput::Closed) => {
+                self.lifecycle.close();
+                self.running
+                    .requests
+                    .iter_mut()
+                    .for_each(InFlightRequest::abandon);
             }
             None => return false,
         }

@@ -15,8 +15,9 @@ use helenus_cql::error::CqlError;
 use helenus_cql::frame::Envelope;
 use tokio::time::Sleep;
 
-use super::socket::LongAnswer;
-use super::{Connection, OUTPUT_LEN_MAX, Phase};
+use super::socket::LargeResponse;
+use super::state::SessionState;
+use super::{Connection, OUTPUT_LEN_MAX};
 use crate::backend::Backend;
 
 /// The longest body of a request of a client that has not logged in.
@@ -28,7 +29,7 @@ const HELD_ALWAYS: usize = 16 * 1024;
 /// Less than this is not told to the node: it would cost requests that come in pieces.
 const UNTOLD_MAX: usize = 4 * 1024;
 /// How long a request that is half read waits for memory.
-const PARTIAL_PATIENCE: Duration = Duration::from_secs(1);
+const PARTIAL_TIMEOUT: Duration = Duration::from_secs(1);
 /// While memory is short, a connection that holds some must send or take so many bytes in that time.
 const STALL_INTERVAL: Duration = Duration::from_secs(5);
 const STALL_BYTES_MIN: usize = 256 * 1024;
@@ -68,40 +69,40 @@ impl Memory {
 impl<B: Backend> Connection<B> {
     /// Bytes of a request of which a part has come.
     fn partial_len(&self) -> usize {
-        self.input.len() + self.decoder.buffered_len()
+        self.input.bytes.len() + self.input.decoder.buffered_len()
     }
 
     /// Tells the node what waits here, if that has changed.
     pub(super) fn tell_held(&mut self) {
         let held = self.partial_len() + self.short_output_len();
         let held = if held > UNTOLD_MAX { held } else { 0 };
-        if let Some((before, now)) = self.waiting.tell(held) {
-            self.shared.now_waiting(before, now);
+        if let Some((before, now)) = self.input.queue.tell(held) {
+            self.server.now_waiting(before, now);
         }
     }
 
     /// Bytes of untaken answers above which the client is not read.
     pub(super) fn output_len_max(&self) -> usize {
-        match self.phase {
-            Phase::Started(_) => OUTPUT_LEN_MAX,
-            Phase::Starting | Phase::Authenticating(_) => STRANGERS_OUTPUT_LEN_MAX,
+        match self.session.state {
+            SessionState::Ready(_) => OUTPUT_LEN_MAX,
+            SessionState::Greeting { .. } | SessionState::Authenticating(_) => STRANGERS_OUTPUT_LEN_MAX,
         }
     }
 
     /// What a request takes beyond what it takes while it waits.
     pub(super) fn needed(&self, envelope: &Envelope) -> usize {
-        let decompressed = self.decoder.decompressed_len(envelope);
+        let decompressed = self.input.decoder.decompressed_len(envelope);
         decompressed.saturating_sub(envelope.body.len()) + self.memory.answer_len
     }
 
     /// Whether there is memory for another request that needs so much.
     pub(super) fn has_room(&self, needed: usize) -> bool {
-        if self.in_flight_bytes >= self.shared.config.connection_in_flight_bytes {
+        if self.running.bytes >= self.server.config.connection_in_flight_bytes {
             return false;
         }
-        let is_small = self.in_flight.is_empty() && needed + self.output_len() <= HELD_ALWAYS;
+        let is_small = self.running.requests.is_empty() && needed + self.output_len() <= HELD_ALWAYS;
         // If nothing runs, nothing would make room.
-        is_small || self.shared.has_room(needed) || self.shared.is_idle()
+        is_small || self.server.has_room(needed) || self.server.is_idle()
     }
 
     /// Looks again in a moment: nobody tells a connection that others have made room.
@@ -122,12 +123,12 @@ impl<B: Backend> Connection<B> {
             return true;
         }
         self.tell_held();
-        if self.shared.may_hold(self.read_len) {
+        if self.server.may_hold(self.input.read_len) {
             self.memory.short_since = None;
             return true;
         }
         let since = *self.memory.short_since.get_or_insert_with(Instant::now);
-        if since.elapsed() < PARTIAL_PATIENCE {
+        if since.elapsed() < PARTIAL_TIMEOUT {
             self.wait_for_room(cx);
             return false;
         }
@@ -138,8 +139,8 @@ impl<B: Backend> Connection<B> {
 
     /// Of what lies in a first segment, which is short, the header has not come yet: that goes on.
     fn give_up_partial(&mut self) {
-        if let Some(header) = self.decoder.give_up(&mut self.input) {
-            self.shared.metrics.shed();
+        if let Some(header) = self.input.decoder.give_up(&mut self.input.bytes) {
+            self.server.metrics.shed();
             self.send_error(header.version, header.stream, overloaded());
         }
     }
@@ -151,16 +152,16 @@ impl<B: Backend> Connection<B> {
             self.memory.stall_timer = None;
             return Ok(());
         }
-        let lacks_answers = self.long.iter().any(LongAnswer::is_missed);
+        let lacks_answers = self.output.large.iter().any(LargeResponse::is_missed);
         let memory = &mut self.memory;
         let timer = memory.stall_timer.get_or_insert_with(|| {
             memory.moved = 0;
             Box::pin(tokio::time::sleep(STALL_INTERVAL))
         });
         while timer.as_mut().poll(cx).is_ready() {
-            let is_short = lacks_answers || !self.shared.may_hold(0);
+            let is_short = lacks_answers || !self.server.may_hold(0);
             if memory.moved < STALL_BYTES_MIN && is_short {
-                if let Some(suppressed) = self.shared.refusals.take() {
+                if let Some(suppressed) = self.server.refusals.take() {
                     tracing::warn!(peer = %self.peer, held, suppressed, "a client that stands still is cut off: memory for clients is short");
                 }
                 return Err(io::ErrorKind::TimedOut.into());

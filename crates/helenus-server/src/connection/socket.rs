@@ -1,4 +1,4 @@
-//! What goes through a connection's socket.
+//! Reads from and writes to a connection's socket.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -9,11 +9,12 @@ use std::time::Instant;
 
 use bytes::{Buf, BytesMut};
 use helenus_cql::error::CqlError;
-use helenus_cql::frame::{ProtocolVersion, Response, ResponseMessage};
+use helenus_cql::frame::{OutputEncoder, ProtocolVersion, Response, ResponseMessage};
 use helenus_query::answers::Reservation;
 use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use super::{Connection, LINGER, Phase, READ_LEN_MIN};
+use super::completion_log::PendingReport;
+use super::{Connection, LINGER, READ_LEN_MIN};
 use crate::backend::Backend;
 use crate::tls::Stream;
 
@@ -27,95 +28,132 @@ const WRITE_LEN_MAX: usize = 64 * 1024;
 const SENT_LEN_MAX: usize = 512 * 1024;
 
 /// A long answer as it is sent.
-pub(super) struct LongAnswer {
+pub(super) struct LargeResponse {
     pub bytes: BytesMut,
     /// The memory that it takes.
     pub reserved: Option<Reservation>,
 }
 
-impl LongAnswer {
+impl LargeResponse {
     /// True if others lack the memory that it takes.
     pub fn is_missed(&self) -> bool {
         self.reserved.as_ref().is_some_and(Reservation::is_scarce)
     }
 }
 
+/// What is to be sent on a connection.
+pub(super) struct Output {
+    pub encoder: OutputEncoder,
+    /// Responses of a v5 connection before they are put in segments.
+    pub envelopes: BytesMut,
+    /// Bytes ready to be sent.
+    pub bytes: BytesMut,
+    /// Large responses, sent one at a time between what is in `bytes`, with the memory that they have reserved.
+    pub large: VecDeque<LargeResponse>,
+    /// The first of them has been sent in part.
+    pub is_sending_large: bool,
+    /// Counts responses.
+    pub answered: u32,
+    /// Entries of the slow log and of traces that are made when the responses have been sent.
+    pub pending_reports: Vec<PendingReport>,
+}
+
+impl Output {
+    pub fn new() -> Output {
+        Output {
+            encoder: OutputEncoder::unstarted(),
+            envelopes: BytesMut::new(),
+            bytes: BytesMut::new(),
+            large: VecDeque::new(),
+            is_sending_large: false,
+            answered: 0,
+            pending_reports: Vec::new(),
+        }
+    }
+}
+
 impl<B: Backend> Connection<B> {
     /// Reads, when what was read before is no whole request.
     pub(super) fn read_more(&mut self, cx: &mut Context<'_>) -> io::Result<Poll<usize>> {
-        let is_partial = !self.input.is_empty() || self.decoder.buffered_len() > 0;
-        let partial_since = self.partial_since.take().unwrap_or(self.last_read);
-        self.partial_since = is_partial.then_some(partial_since);
+        let is_partial = !self.input.bytes.is_empty() || self.input.decoder.buffered_len() > 0;
+        let partial_since = self.input.partial_since.take().unwrap_or(self.input.last_read);
+        self.input.partial_since = is_partial.then_some(partial_since);
         self.fill(cx)
     }
 
     fn fill(&mut self, cx: &mut Context<'_>) -> io::Result<Poll<usize>> {
-        self.input.reserve(self.read_len);
-        let read = pin!(self.socket.read_buf(&mut self.input)).poll(cx);
+        self.input.bytes.reserve(self.input.read_len);
+        let read = pin!(self.socket.read_buf(&mut self.input.bytes)).poll(cx);
         let Poll::Ready(len) = read else {
             return Ok(Poll::Pending);
         };
         let len = len?;
-        self.last_read = Instant::now();
+        self.input.last_read = Instant::now();
         self.memory.moved(len);
-        self.shared.metrics.received(len);
+        self.server.metrics.received(len);
         // The next read is as long as this one suggests.
-        if !matches!(self.phase, Phase::Started(_)) {
+        if !self.session.state.is_ready() {
             return Ok(Poll::Ready(len));
         }
-        if len >= self.read_len {
-            self.read_len = (self.read_len * 2).min(READ_LEN_MAX);
-        } else if len < self.read_len / 8 {
-            self.read_len = (self.read_len / 2).max(READ_LEN_MIN);
+        if len >= self.input.read_len {
+            self.input.read_len = (self.input.read_len * 2).min(READ_LEN_MAX);
+        } else if len < self.input.read_len / 8 {
+            self.input.read_len = (self.input.read_len / 2).max(READ_LEN_MIN);
         }
         Ok(Poll::Ready(len))
     }
 
     /// Bytes of answers that the client has not taken.
     pub(super) fn output_len(&self) -> usize {
-        let long: usize = self.long.iter().map(|long| long.bytes.len()).sum();
+        let long: usize = self.output.large.iter().map(|long| long.bytes.len()).sum();
         self.short_output_len() + long
     }
 
     /// Those of answers that have reserved no memory.
     pub(super) fn short_output_len(&self) -> usize {
-        self.envelopes.len() + self.output.len()
+        self.output.envelopes.len() + self.output.bytes.len()
     }
 
     /// Sends what is ready to be sent. Ready when nothing is left: true if anything was sent.
     pub(super) fn flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<bool>> {
-        if !self.envelopes.is_empty() {
-            self.encoder.wrap(&self.envelopes, &mut self.output);
-            self.envelopes.clear();
-            give_back(&mut self.envelopes);
+        if !self.output.envelopes.is_empty() {
+            self.output
+                .encoder
+                .wrap(&self.output.envelopes, &mut self.output.bytes);
+            self.output.envelopes.clear();
+            give_back(&mut self.output.envelopes);
         }
         let mut wrote = false;
         let mut sent_len = 0;
-        while let Some((next, is_long)) = next_bytes(&mut self.long, self.is_sending_long, &mut self.output) {
+        while let Some((next, is_large)) = next_bytes(
+            &mut self.output.large,
+            self.output.is_sending_large,
+            &mut self.output.bytes,
+        ) {
             let part = next.get(..WRITE_LEN_MAX).unwrap_or_else(|| next.as_ref());
             let len = ready!(Pin::new(&mut self.socket).poll_write(cx, part))?;
             if len == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
             next.advance(len);
-            self.is_sending_long = is_long && !next.is_empty();
-            if is_long && !self.is_sending_long {
-                self.long.pop_front();
+            self.output.is_sending_large = is_large && !next.is_empty();
+            if is_large && !self.output.is_sending_large {
+                self.output.large.pop_front();
             }
             self.memory.moved(len);
-            self.shared.metrics.sent(len);
+            self.server.metrics.sent(len);
             wrote = true;
             sent_len += len;
             if sent_len >= SENT_LEN_MAX && self.output_len() > 0 {
-                self.slice_is_over = true;
+                self.slice.is_over = true;
                 return Poll::Pending;
             }
         }
-        give_back(&mut self.output);
+        give_back(&mut self.output.bytes);
         // What is encrypted and was not taken yet.
         ready!(Pin::new(&mut self.socket).poll_flush(cx))?;
-        if !self.unsent.is_empty() {
-            self.tell_sent();
+        if !self.output.pending_reports.is_empty() {
+            self.report_sent();
         }
         Poll::Ready(Ok(wrote))
     }
@@ -123,14 +161,14 @@ impl<B: Backend> Connection<B> {
     /// Puts a response where the next flush finds it.
     pub(super) fn send(&mut self, version: ProtocolVersion, stream: i16, message: &ResponseMessage) {
         if let Response::Error(error) = &message.response {
-            self.shared.metrics.failed(error);
+            self.server.metrics.failed(error);
         }
-        let out = if self.encoder.is_segmented() {
-            &mut self.envelopes
+        let out = if self.output.encoder.is_segmented() {
+            &mut self.output.envelopes
         } else {
-            &mut self.output
+            &mut self.output.bytes
         };
-        self.encoder.response(version, stream, message, out);
+        self.output.encoder.response(version, stream, message, out);
     }
 
     pub(super) fn send_error(&mut self, version: ProtocolVersion, stream: i16, error: CqlError) {
@@ -146,7 +184,7 @@ impl<B: Backend> Connection<B> {
 
     /// Lets the client read why it was refused: closing with unread input would reset the connection, and the
     /// answer could be lost.
-    pub(super) async fn linger(&mut self) {
+    pub(super) async fn drain_input_before_close(&mut self) {
         let drain = async {
             let _ = self.socket.shutdown().await;
             let mut discarded = [0u8; 4096];
@@ -158,11 +196,11 @@ impl<B: Backend> Connection<B> {
 
 /// What is to be sent now, and whether it is a long answer. What has been begun is sent to its end first.
 fn next_bytes<'b>(
-    long: &'b mut VecDeque<LongAnswer>,
-    is_sending_long: bool,
+    long: &'b mut VecDeque<LargeResponse>,
+    is_sending_large: bool,
     output: &'b mut BytesMut,
 ) -> Option<(&'b mut BytesMut, bool)> {
-    if !is_sending_long && !output.is_empty() {
+    if !is_sending_large && !output.is_empty() {
         return Some((output, false));
     }
     long.front_mut().map(|answer| (&mut answer.bytes, true))

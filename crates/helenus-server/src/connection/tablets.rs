@@ -37,7 +37,7 @@ mod tests {
     fn a_tablet_is_told_as_scylladb_tells_it() {
         let node = Uuid::from_u128(7);
         let tokens = TokenRange { first: -1, last: 5 };
-        let told = payload(&PassedOn { tokens, node });
+        let reported = payload(&PassedOn { tokens, node });
         let mut expected = vec![0, 0, 0, 8];
         expected.extend((-2i64).to_be_bytes());
         expected.extend([0, 0, 0, 8]);
@@ -46,8 +46,8 @@ mod tests {
         expected.extend([0, 0, 0, 36, 0, 0, 0, 1, 0, 0, 0, 28, 0, 0, 0, 16]);
         expected.extend(node.as_bytes());
         expected.extend([0, 0, 0, 4, 0, 0, 0, 0]);
-        let [(key, Some(value))] = &told[..] else {
-            panic!("{told:?}");
+        let [(key, Some(value))] = &reported[..] else {
+            panic!("{reported:?}");
         };
         assert_eq!((key.as_str(), &value[..]), ("tablets-routing-v1", &expected[..]));
     }

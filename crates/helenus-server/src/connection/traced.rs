@@ -1,4 +1,4 @@
-//! A request that asked to be traced.
+//! The trace of a request whose client asked for one.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -12,11 +12,11 @@ use helenus_query::trace::{Deleted, Step, Trace, TraceEvent, TraceRecorder, Work
 use uuid::Uuid;
 
 use crate::backend::Backend;
-use crate::breakdown::Arrival;
-use crate::shared::{Shared, time_uuid};
+use crate::server_state::{ServerState, time_uuid};
+use crate::stage_times::Arrival;
 
 /// A trace under way.
-pub(super) struct Traced {
+pub(super) struct RequestTrace {
     trace: Trace,
     recording: TraceRecorder,
     first_byte: Instant,
@@ -31,7 +31,7 @@ pub(super) struct Description {
 
 /// A trace whose answer is about to be sent.
 #[derive(Clone, Copy)]
-pub(super) struct TracedAnswer {
+pub(super) struct ResponseTrace {
     pub id: Uuid,
     first_byte: Instant,
     started_at_us: i64,
@@ -39,16 +39,16 @@ pub(super) struct TracedAnswer {
     last_us: i64,
 }
 
-impl Traced {
+impl RequestTrace {
     /// Begins the trace of a request: from now on what is done for that work is recorded. The request is described when it has been decoded,
-    /// into [`Traced::description`].
+    /// into [`RequestTrace::description`].
     pub fn begin<B: Backend>(
-        shared: &Shared<B>,
+        server: &ServerState<B>,
         client: SocketAddr,
         request_len: usize,
         arrival: &Arrival,
         work: &mut Work,
-    ) -> Box<Traced> {
+    ) -> Box<RequestTrace> {
         let since_first = arrival.begun.saturating_duration_since(arrival.first_byte);
         let received = TraceEvent {
             id: Uuid::nil(),
@@ -57,17 +57,17 @@ impl Traced {
             thread: thread_name(),
         };
         let trace = Trace {
-            id: shared.trace_id(),
+            id: server.trace_id(),
             client: client.ip(),
             command: "QUERY",
             request: UNREAD,
             parameters: BTreeMap::new(),
-            started_at_us: shared.now_us() - micros(since_first),
+            started_at_us: server.now_us() - micros(since_first),
             duration: Duration::ZERO,
             events: vec![received],
             deleted: Deleted::default(),
         };
-        Box::new(Traced {
+        Box::new(RequestTrace {
             trace,
             recording: TraceRecorder::begin(&mut work.store),
             first_byte: arrival.first_byte,
@@ -81,8 +81,8 @@ impl Traced {
     }
 
     /// Keeps the trace of a request whose answer is ready.
-    pub fn finish<B: Backend>(self, shared: &Shared<B>, answered: Instant) -> TracedAnswer {
-        let Traced {
+    pub fn finish<B: Backend>(self, server: &ServerState<B>, answered: Instant) -> ResponseTrace {
+        let RequestTrace {
             mut trace,
             recording,
             first_byte,
@@ -105,18 +105,18 @@ impl Traced {
             last_us = micros(event.elapsed).max(last_us + 1);
             event.id = time_uuid(trace.started_at_us + last_us);
         }
-        let answer = TracedAnswer {
+        let answer = ResponseTrace {
             id: trace.id,
             first_byte,
             started_at_us: trace.started_at_us,
             last_us,
         };
-        shared.backend.record_trace(trace);
+        server.backend.record_trace(trace);
         answer
     }
 }
 
-impl TracedAnswer {
+impl ResponseTrace {
     /// What is added when the answer has left.
     pub fn sent(&self, answer_len: usize, now: Instant) -> TraceEvent {
         let elapsed = now.saturating_duration_since(self.first_byte);
@@ -141,7 +141,7 @@ fn thread_name() -> String {
 const UNREAD: &str = "Request";
 
 /// Describes a request.
-pub(super) fn describe<B: Backend>(shared: &Shared<B>, request: &Request) -> Description {
+pub(super) fn describe<B: Backend>(server: &ServerState<B>, request: &Request) -> Description {
     let mut shown = BTreeMap::new();
     let mut show = |name: &str, value: String| shown.insert(name.to_owned(), value);
     let (request, parameters) = match request {
@@ -150,13 +150,13 @@ pub(super) fn describe<B: Backend>(shared: &Shared<B>, request: &Request) -> Des
             ("Execute CQL3 query", Some(&query.parameters))
         }
         Request::Execute(execute) => {
-            if let Ok(prepared) = shared.backend.prepared(&execute.id) {
+            if let Ok(prepared) = server.backend.prepared(&execute.id) {
                 show(
                     "query",
-                    without_password(shared.backend.statement(&prepared)).to_owned(),
+                    without_password(server.backend.statement(&prepared)).to_owned(),
                 );
-                let values = super::requests::values(execute.parameters.clone());
-                for (name, value) in shared.backend.bound_variables(&prepared, &values) {
+                let values = super::statements::values(execute.parameters.clone());
+                for (name, value) in server.backend.bound_variables(&prepared, &values) {
                     show(&name, value);
                 }
             }
@@ -166,8 +166,8 @@ pub(super) fn describe<B: Backend>(shared: &Shared<B>, request: &Request) -> Des
             for (at, statement) in batch.statements.iter().take(BATCH_SHOWN).enumerate() {
                 let text = match &statement.statement {
                     StatementRef::Query(text) => without_password(text).to_owned(),
-                    StatementRef::Prepared(id) => match shared.backend.prepared(id) {
-                        Ok(prepared) => without_password(shared.backend.statement(&prepared)).to_owned(),
+                    StatementRef::Prepared(id) => match server.backend.prepared(id) {
+                        Ok(prepared) => without_password(server.backend.statement(&prepared)).to_owned(),
                         Err(_) => continue,
                     },
                 };

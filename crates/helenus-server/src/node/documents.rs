@@ -1,4 +1,4 @@
-//! The cluster's documents, beside the schema in the store.
+//! The cluster's documents, kept beside the schema in the store.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -48,7 +48,7 @@ impl StoreDocuments {
         }
     }
 
-    /// Changes whenever a listing shows that other documents than the cluster's have: who listens need not look for that.
+    /// Changes whenever a listing shows that other documents than the cluster's have: readers need not reload the documents for that.
     pub fn others(&self) -> watch::Receiver<BTreeMap<String, String>> {
         self.others.subscribe()
     }

@@ -1,4 +1,4 @@
-//! What clients are told of nodes that come, go and change: the protocol's topology and status events, from one view to the next.
+//! Topology and status events for clients, from one view of the cluster to the next.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -6,21 +6,21 @@ use std::net::SocketAddr;
 use helenus_cluster::{AgentHandle, ClusterView, HostId, TabletInfo, TabletState};
 use helenus_cql::frame::response::{Event, StatusChange, TopologyChange};
 
-use crate::listener::Announcer;
+use crate::listener::EventSender;
 
 /// Announces changes until the agent is gone.
-pub(super) async fn announce(agent: AgentHandle, here: HostId, announcer: Announcer) {
+pub(super) async fn announce(agent: AgentHandle, here: HostId, announcer: EventSender) {
     let mut views = agent.views();
-    let mut told = Told::new(&views.borrow_and_update().clone(), here);
+    let mut announced = AnnouncedNodes::new(&views.borrow_and_update().clone(), here);
     while views.changed().await.is_ok() {
         let now = views.borrow_and_update().clone();
-        for event in told.update(&now) {
+        for event in announced.update(&now) {
             announcer.send(&event);
         }
     }
 }
 
-struct Seen {
+struct AnnouncedNode {
     address: SocketAddr,
     alive: bool,
     tokens: Vec<i64>,
@@ -33,21 +33,21 @@ fn status(alive: bool) -> StatusChange {
     }
 }
 
-/// The other nodes as drivers have been told of them.
-struct Told {
+/// The other nodes as they were announced to drivers.
+struct AnnouncedNodes {
     here: HostId,
-    nodes: BTreeMap<HostId, Seen>,
+    nodes: BTreeMap<HostId, AnnouncedNode>,
 }
 
-impl Told {
+impl AnnouncedNodes {
     /// Drivers that connect now read of all nodes that have tablets.
-    fn new(view: &ClusterView, here: HostId) -> Told {
-        let mut told = Told {
+    fn new(view: &ClusterView, here: HostId) -> AnnouncedNodes {
+        let mut announced = AnnouncedNodes {
             here,
             nodes: BTreeMap::new(),
         };
-        told.update(view);
-        told
+        announced.update(view);
+        announced
     }
 
     /// The events that lead to this view. A node that joins is not spoken of before it has the tablets that it was to be given: drivers read
@@ -55,8 +55,8 @@ impl Told {
     fn update(&mut self, view: &ClusterView) -> Vec<Event> {
         let mut events = Vec::new();
         for node in view.nodes().iter().filter(|node| node.host_id != self.here) {
-            let now = Seen {
-                address: node.cql_address,
+            let now = AnnouncedNode {
+                address: node.description.cql_address,
                 alive: node.alive,
                 tokens: view
                     .tablets_of(node.host_id)
@@ -118,12 +118,14 @@ mod tests {
         let node = |(number, alive): &(u8, bool)| NodeInfo {
             host_id: host(*number),
             incarnation: Incarnation(Uuid::nil()),
-            name: number.to_string(),
-            cql_address: address(*number),
-            rpc_address: String::new(),
-            data_center: String::new(),
-            rack: String::new(),
-            software_version: String::new(),
+            description: helenus_cluster::NodeDescription {
+                name: number.to_string(),
+                cql_address: address(*number),
+                rpc_address: String::new(),
+                data_center: String::new(),
+                rack: String::new(),
+                software_version: String::new(),
+            },
             state: NodeState::Normal,
             alive: *alive,
         };
@@ -156,11 +158,11 @@ mod tests {
         let both = [(1, true), (2, true)];
         let alone = view(&[(1, true)], [1, 1], None);
         let serving = view(&both, [1, 2], None);
-        let mut told = Told::new(&alone, host(1));
+        let mut announced = AnnouncedNodes::new(&alone, host(1));
         let two = address(2);
-        assert_eq!(told.update(&view(&both, [1, 1], None)), [], "no tablets yet");
+        assert_eq!(announced.update(&view(&both, [1, 1], None)), [], "no tablets yet");
         assert_eq!(
-            told.update(&view(&both, [2, 1], Some(2))),
+            announced.update(&view(&both, [2, 1], Some(2))),
             [],
             "not all of its tablets yet"
         );
@@ -169,17 +171,17 @@ mod tests {
         let new = Event::TopologyChange(TopologyChange::NewNode, two);
         let moved = Event::TopologyChange(TopologyChange::MovedNode, two);
         let removed = Event::TopologyChange(TopologyChange::RemovedNode, two);
-        assert_eq!(told.update(&serving), [new, up.clone()]);
-        assert_eq!(told.update(&serving), []);
+        assert_eq!(announced.update(&serving), [new, up.clone()]);
+        assert_eq!(announced.update(&serving), []);
         let silent = view(&[(1, true), (2, false)], [1, 2], None);
-        assert_eq!(told.update(&silent), std::slice::from_ref(&down));
-        assert_eq!(told.update(&serving), [up]);
+        assert_eq!(announced.update(&silent), std::slice::from_ref(&down));
+        assert_eq!(announced.update(&serving), [up]);
         let more = view(&both, [2, 1], Some(2));
         assert_eq!(
-            told.update(&more),
+            announced.update(&more),
             [moved],
-            "one that is known is told of at once"
+            "the move of a known node is announced at once"
         );
-        assert_eq!(told.update(&alone), [down, removed]);
+        assert_eq!(announced.update(&alone), [down, removed]);
     }
 }

@@ -1,4 +1,4 @@
-//! Tablets, opened and closed as the agent says.
+//! The tablet host of the agent: opens and closes tablets of the store.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,19 +10,19 @@ use helenus_query::engine::Engine;
 use helenus_tablet::{Store, StoreError};
 use parking_lot::Mutex;
 
-use crate::rpc::Members;
+use crate::rpc::ClusterClient;
 
 /// The tablets of an engine's store.
 pub struct StoreHost {
     engine: Arc<Engine>,
     /// Told of each tablet that is open.
-    members: Arc<Members>,
+    members: Arc<ClusterClient>,
     /// What each tablet had done when its load was last asked for.
     counted: Mutex<HashMap<u32, (u64, Instant)>>,
 }
 
 impl StoreHost {
-    pub fn new(engine: Arc<Engine>, members: Arc<Members>) -> StoreHost {
+    pub fn new(engine: Arc<Engine>, members: Arc<ClusterClient>) -> StoreHost {
         StoreHost {
             engine,
             members,

@@ -1,13 +1,13 @@
-//! A node among others: the agent, what it is told of the store and of tablets, and the port for the other nodes.
+//! A node of a cluster: its agent, the connection between agent and store, and the port for the other nodes.
 //!
 //! The agent has a thread of its own, since a lease that is renewed late ends.
 
-pub mod commands;
-mod control;
+mod admin_api;
+pub mod admin_auth;
 mod documents;
 mod events;
-mod figures;
 mod host;
+mod metrics;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -15,8 +15,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use helenus_cluster::{
-    Agent, AgentConfig, AgentHandle, AgentState, Credentials, HostId, SystemClock, TabletInfo, TabletState,
-    Written,
+    Agent, AgentConfig, AgentHandle, AgentState, Credentials, DocumentVersion, HostId, SystemClock,
+    TabletInfo, TabletState,
 };
 use helenus_query::engine::Engine;
 use helenus_tablet::{MetaExpect, Store, StoreError, TabletEvent};
@@ -24,19 +24,19 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 
-pub use control::Control;
+pub use admin_api::AdminApi;
 pub use documents::StoreDocuments;
 pub use host::StoreHost;
 
-use crate::listener::Announcer;
-use crate::rpc::auth::Secret;
-use crate::rpc::{Members, Own, Peers, Released, RpcServer, Tls};
+use crate::listener::EventSender;
+use crate::rpc::secret::Secret;
+use crate::rpc::{ClusterClient, LocalIdentity, Peers, RpcServer, TabletReleased, Tls};
 
 /// The document that holds the cluster's secret, if none is configured: who can read the store is one of the cluster.
 pub const SECRET_DOCUMENT: &str = "cluster-secret";
 /// How often a node looks for documents that others have changed, whatever is listed.
-const LOOK_INTERVAL_MAX: Duration = Duration::from_secs(30);
-const LOOK_PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(1);
+const RELOAD_INTERVAL_MAX: Duration = Duration::from_secs(30);
+const RELOAD_PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(1);
 
 /// How a node takes part.
 pub struct NodeConfig {
@@ -95,14 +95,14 @@ impl ClusterNode {
             authorities: tls.as_ref().map(Tls::authorities).unwrap_or_default(),
         });
         let (handle, mailbox) = AgentHandle::channel(Arc::new(SystemClock));
-        let own = Own {
+        let own = LocalIdentity {
             store: identity,
             host_id: here,
-            name: agent_config.name.clone(),
+            name: agent_config.description.name.clone(),
             agent: handle.clone(),
         };
         let peers = Peers::new(secret.clone(), own.clone(), tls.clone());
-        let members = Members::new(own.clone(), peers);
+        let members = ClusterClient::new(own.clone(), peers);
         let cluster_name = agent_config.cluster_name.clone();
         let server = RpcServer::start(
             rpc,
@@ -116,11 +116,16 @@ impl ClusterNode {
         engine.join(members.clone());
         let documents = Arc::new(StoreDocuments::new(store.clone()));
         let tasks = vec![
-            members.keep_in_touch(engine.clone()),
-            members.keep_telling(store.clone()),
-            tokio::spawn(listen(server.told(), handle.clone())),
-            tokio::spawn(open_ahead(server.released(), handle.clone(), here, store.clone())),
-            tokio::spawn(look(engine.clone(), documents.others())),
+            members.ping_loop(engine.clone()),
+            members.announce_loop(store.clone()),
+            tokio::spawn(forward_document_changes(server.told(), handle.clone())),
+            tokio::spawn(open_standbys(
+                server.released(),
+                handle.clone(),
+                here,
+                store.clone(),
+            )),
+            tokio::spawn(reload_documents(engine.clone(), documents.others())),
             tokio::spawn(report_losses(store.clone(), handle.clone())),
         ];
         let host = Arc::new(StoreHost::new(engine.clone(), members.clone()));
@@ -156,20 +161,20 @@ impl ClusterNode {
     }
 
     /// Tells clients of nodes that come and go.
-    pub fn announce(&self, announcer: Announcer) {
+    pub fn announce(&self, announcer: EventSender) {
         let announcing = events::announce(self.agent.clone(), self.here, announcer);
         tokio::spawn(announcing);
     }
 
     /// What HTTP offers of the cluster.
-    pub fn control(&self, engine: &Arc<Engine>) -> Control {
-        Control::new(self.agent.clone(), self.here, engine.clone(), self.secret.clone())
+    pub fn control(&self, engine: &Arc<Engine>) -> AdminApi {
+        AdminApi::new(self.agent.clone(), self.here, engine.clone(), self.secret.clone())
     }
 
     /// Sets the cluster's metrics when it is called.
     pub fn figures(&self) -> impl Fn() + Send + Sync + 'static {
         let (agent, here) = (self.agent.clone(), self.here);
-        move || figures::record(&agent, here)
+        move || metrics::record(&agent, here)
     }
 
     /// Returns when the node is in the cluster and has its tablets open.
@@ -237,33 +242,33 @@ async fn kept_secret(store: &Store) -> Result<Secret, StoreError> {
 }
 
 /// Loads the documents that others have changed, should nobody have said so: the agent's listings show it, as long as there are any.
-async fn look(engine: Arc<Engine>, mut documents: watch::Receiver<BTreeMap<String, String>>) {
-    let mut longest = LOOK_INTERVAL_MAX;
+async fn reload_documents(engine: Arc<Engine>, mut documents: watch::Receiver<BTreeMap<String, String>>) {
+    let mut longest = RELOAD_INTERVAL_MAX;
     loop {
         if let Ok(Err(_)) = tokio::time::timeout(longest, documents.changed()).await {
             // The agent is gone.
             tokio::time::sleep(longest).await;
         }
         longest = match engine.load_newest().await {
-            Ok(()) => LOOK_INTERVAL_MAX,
+            Ok(()) => RELOAD_INTERVAL_MAX,
             Err(error) => {
                 tracing::warn!(%error, "cannot look for a newer schema");
-                LOOK_PAUSE_AFTER_FAILURE
+                RELOAD_PAUSE_AFTER_FAILURE
             }
         };
     }
 }
 
 /// Has the agent hear of what other nodes write into the cluster document.
-async fn listen(mut told: watch::Receiver<Written>, agent: AgentHandle) {
+async fn forward_document_changes(mut told: watch::Receiver<DocumentVersion>, agent: AgentHandle) {
     while told.changed().await.is_ok() {
-        agent.heard_of(told.borrow_and_update().clone());
+        agent.document_announced(told.borrow_and_update().clone());
     }
 }
 
 /// Begins to open the tablets that others have closed for this node to have.
-async fn open_ahead(
-    released: Option<mpsc::Receiver<Released>>,
+async fn open_standbys(
+    released: Option<mpsc::Receiver<TabletReleased>>,
     agent: AgentHandle,
     here: HostId,
     store: Arc<Store>,

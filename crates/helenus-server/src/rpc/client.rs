@@ -4,14 +4,12 @@
 //! fails is whether it may have been done: it has not if no connection was had.
 
 use std::collections::HashMap;
-use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use helenus_cluster::{NodeInfo, Written};
-use helenus_cql::error::CqlError;
+use helenus_cluster::{DocumentVersion, NodeInfo};
 use helenus_query::cluster::{
     Forwarded, RemoteError, RemoteScan, RemoteWrite, ScanRange, StaleEntries, Versions,
 };
@@ -21,18 +19,19 @@ use helenus_tablet::MetaStamp;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 use tonic::transport::{Channel, Endpoint};
-use tonic::{Code, ConnectError, Status, Streaming};
+use tonic::{Status, Streaming};
 
-use super::auth::Secret;
 use super::codec;
-use super::exchange::{self, Exchange, is_large};
-use super::hello::{Own, Prover};
+use super::failure::failure;
+use super::peer_auth::{LocalIdentity, PeerCredentials};
 use super::proto::node_client::NodeClient;
 use super::proto::{
     Entry, GetRequest, GreetRequest, GreetResponse, Key, LoadRequest, Operand, ReleaseRequest, ScanChunk,
     ScanRequest, TellRequest, WriteRequest, answer, question,
 };
-use super::{MESSAGE_BYTES_MAX, Released, Tls};
+use super::request_stream::{self, RequestStream, is_large};
+use super::secret::Secret;
+use super::{MESSAGE_BYTES_MAX, TabletReleased, Tls};
 
 /// How long a connection may take to be made.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
@@ -43,7 +42,7 @@ const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(2);
 /// The other nodes, by their addresses.
 pub struct Peers {
     secret: Secret,
-    own: Own,
+    own: LocalIdentity,
     tls: Option<Tls>,
     clients: Mutex<HashMap<String, Peer>>,
 }
@@ -52,28 +51,8 @@ pub struct Peers {
 #[derive(Clone)]
 struct Peer {
     client: NodeClient<Channel>,
-    prover: Arc<Prover>,
-    exchange: Arc<Exchange>,
-}
-
-/// Where in its way a call has failed.
-pub(super) fn failure(status: &Status) -> RemoteError {
-    let mut source: Option<&(dyn Error + 'static)> = status.source();
-    while let Some(error) = source {
-        if error.is::<ConnectError>() {
-            return RemoteError::Unreachable(error.to_string());
-        }
-        source = error.source();
-    }
-    match status.code() {
-        // Someone else, who has heard nothing: whom this node means is elsewhere, or knows it soon.
-        Code::PermissionDenied => RemoteError::Unreachable(status.message().to_owned()),
-        Code::Unauthenticated | Code::FailedPrecondition => RemoteError::Failed(CqlError::Server(format!(
-            "another node has refused: {}",
-            status.message()
-        ))),
-        _ => RemoteError::NoAnswer(status.to_string()),
-    }
+    credentials: Arc<PeerCredentials>,
+    exchange: Arc<RequestStream>,
 }
 
 fn unavailable(error: RemoteError) -> Status {
@@ -89,7 +68,7 @@ fn unexpected(_: answer::What) -> RemoteError {
 }
 
 impl Peers {
-    pub fn new(secret: Secret, own: Own, tls: Option<Tls>) -> Peers {
+    pub fn new(secret: Secret, own: LocalIdentity, tls: Option<Tls>) -> Peers {
         Peers {
             secret,
             own,
@@ -106,10 +85,10 @@ impl Peers {
     }
 
     fn peer(&self, node: &NodeInfo) -> Result<Peer, RemoteError> {
-        let address = node.rpc_address.as_str();
+        let address = node.description.rpc_address.as_str();
         let mut clients = self.clients.lock();
         if let Some(peer) = clients.get(address)
-            && peer.prover.is_for(node)
+            && peer.credentials.is_for(node)
         {
             return Ok(peer.clone());
         }
@@ -119,18 +98,18 @@ impl Peers {
         let client = NodeClient::new(channel)
             .max_decoding_message_size(MESSAGE_BYTES_MAX)
             .max_encoding_message_size(MESSAGE_BYTES_MAX);
-        let prover = Arc::new(Prover::new(self.secret.clone(), self.own.clone(), node));
+        let credentials = Arc::new(PeerCredentials::new(self.secret.clone(), self.own.clone(), node));
         let peer = Peer {
-            exchange: Arc::new(Exchange::new(client.clone(), prover.clone())),
+            exchange: Arc::new(RequestStream::new(client.clone(), credentials.clone())),
             client,
-            prover,
+            credentials,
         };
         clients.insert(address.to_owned(), peer.clone());
         Ok(peer)
     }
 
     /// Asks over the stream, or by a call of its own what is large.
-    async fn ask(
+    async fn request(
         &self,
         node: &NodeInfo,
         what: question::What,
@@ -138,16 +117,16 @@ impl Peers {
     ) -> Result<answer::What, RemoteError> {
         let Peer {
             mut client,
-            prover,
+            credentials,
             exchange,
         } = self.peer(node)?;
         let answer = if is_large(&what) {
-            let question = exchange::question(0, what, deadline);
-            let question = prover.request(question, left(deadline));
+            let question = request_stream::question(0, what, deadline);
+            let question = credentials.request(question, left(deadline));
             let answer = client.ask(question).await.map_err(|status| failure(&status))?;
             answer.into_inner().what
         } else {
-            Some(exchange.ask(what, deadline).await?)
+            Some(exchange.request(what, deadline).await?)
         };
         match answer {
             Some(answer::What::Failure(why)) => Err(RemoteError::NoAnswer(why)),
@@ -170,22 +149,22 @@ impl Peers {
         Ok(endpoint.connect_lazy())
     }
 
-    pub async fn greet(
+    pub async fn ping(
         &self,
         node: &NodeInfo,
         message: GreetRequest,
         timeout: Duration,
     ) -> Result<GreetResponse, Status> {
         let mut peer = self.peer(node).map_err(unavailable)?;
-        let request = peer.prover.request(message, timeout);
+        let request = peer.credentials.request(message, timeout);
         Ok(peer.client.greet(request).await?.into_inner())
     }
 
     /// Says what the cluster document is now, and how the store tells this version.
-    pub async fn tell(
+    pub async fn announce_document(
         &self,
         node: &NodeInfo,
-        written: &Written,
+        written: &DocumentVersion,
         stamp: MetaStamp,
         timeout: Duration,
     ) -> Result<(), Status> {
@@ -196,7 +175,7 @@ impl Peers {
             e_tag: stamp.e_tag,
             object_version: stamp.object_version,
         };
-        let request = peer.prover.request(message, timeout);
+        let request = peer.credentials.request(message, timeout);
         peer.client.tell(request).await?;
         Ok(())
     }
@@ -205,7 +184,7 @@ impl Peers {
     pub async fn release(
         &self,
         node: &NodeInfo,
-        released: Released,
+        released: TabletReleased,
         timeout: Duration,
     ) -> Result<(), Status> {
         let mut peer = self.peer(node).map_err(unavailable)?;
@@ -214,7 +193,7 @@ impl Peers {
             tablet: released.tablet,
             epoch: released.epoch,
         };
-        let request = peer.prover.request(message, timeout);
+        let request = peer.credentials.request(message, timeout);
         peer.client.release(request).await?;
         Ok(())
     }
@@ -227,13 +206,19 @@ impl Peers {
     ) -> Result<Outcome, RemoteError> {
         let began = std::time::Instant::now();
         let message = codec::statement(forwarded, trace::is_recording());
-        let answer = match self.ask(node, question::What::Execute(message), deadline).await? {
+        let answer = match self
+            .request(node, question::What::Execute(message), deadline)
+            .await?
+        {
             answer::What::Execute(answer) => answer,
             other => return Err(unexpected(other)),
         };
         for step in answer.steps {
             let at = began + Duration::from_micros(step.elapsed_us);
-            trace::step_at(at, format!("{} (on {})", step.activity, node.rpc_address).into());
+            trace::step_at(
+                at,
+                format!("{} (on {})", step.activity, node.description.rpc_address).into(),
+            );
         }
         match answer.not_mine {
             true => Err(RemoteError::NotMine),
@@ -254,7 +239,7 @@ impl Peers {
         let message = GetRequest {
             keys: keys.iter().map(key).collect(),
         };
-        let answer = match self.ask(node, question::What::Get(message), deadline).await? {
+        let answer = match self.request(node, question::What::Get(message), deadline).await? {
             answer::What::Get(answer) => answer,
             other => return Err(unexpected(other)),
         };
@@ -283,7 +268,7 @@ impl Peers {
             reversed: range.reversed,
         };
         let mut peer = self.peer(node)?;
-        let request = peer.prover.request(message, left(deadline));
+        let request = peer.credentials.request(message, left(deadline));
         let chunks = peer.client.scan(request).await;
         let chunks = chunks.map_err(|status| failure(&status))?.into_inner();
         Ok(Box::new(Chunks {
@@ -310,7 +295,10 @@ impl Peers {
             maintain_indexes: write.maintains_indexes,
             schema_version: write.schema_version,
         };
-        let answer = match self.ask(node, question::What::Write(message), deadline).await? {
+        let answer = match self
+            .request(node, question::What::Write(message), deadline)
+            .await?
+        {
             answer::What::Write(answer) => answer,
             other => return Err(unexpected(other)),
         };
@@ -335,7 +323,9 @@ impl Peers {
         deadline: Instant,
     ) -> Result<u64, RemoteError> {
         let mut peer = self.peer(node)?;
-        let request = peer.prover.request(codec::stale_request(stale), left(deadline));
+        let request = peer
+            .credentials
+            .request(codec::stale_request(stale), left(deadline));
         let answer = peer.client.remove_stale(request).await;
         let answer = answer.map_err(|status| failure(&status))?.into_inner();
         match answer.not_mine {
@@ -357,7 +347,7 @@ impl Peers {
             settled: is_settled,
         };
         let mut peer = self.peer(node)?;
-        let request = peer.prover.request(message, left(deadline));
+        let request = peer.credentials.request(message, left(deadline));
         let answer = peer.client.load(request).await;
         let loaded = answer.map_err(|status| failure(&status))?.into_inner();
         match loaded.schema_version >= versions.schema && loaded.headers_version >= versions.headers {

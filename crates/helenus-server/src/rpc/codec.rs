@@ -1,4 +1,4 @@
-//! Statements and their answers as nodes send them: in envelopes of the native protocol, version 5.
+//! Encodes and decodes the statements and results that nodes send each other: envelopes of the native protocol, version 5.
 
 use std::sync::Arc;
 
@@ -132,24 +132,24 @@ fn parameters(options: &QueryOptions, keyspace: Option<&str>) -> QueryParameters
 }
 
 /// A statement as its owner runs it.
-pub(super) struct Received {
+pub(super) struct ReceivedStatement {
     pub client: ClientState,
     pub options: QueryOptions,
-    what: What,
+    what: StatementBody,
 }
 
-enum What {
+enum StatementBody {
     Text(String),
     Prepared(Arc<Prepared>),
     Batch(ast::BatchKind, Vec<BatchStatement>),
 }
 
-impl Received {
+impl ReceivedStatement {
     pub fn source(&self) -> Source<'_> {
         match &self.what {
-            What::Text(text) => Source::Text(text),
-            What::Prepared(prepared) => Source::Prepared(prepared),
-            What::Batch(kind, statements) => Source::Batch(*kind, statements),
+            StatementBody::Text(text) => Source::Text(text),
+            StatementBody::Prepared(prepared) => Source::Prepared(prepared),
+            StatementBody::Batch(kind, statements) => Source::Batch(*kind, statements),
         }
     }
 
@@ -157,7 +157,7 @@ impl Received {
     ///
     /// # Errors
     /// Cassandra's, for statements that make no sense in this node's schema.
-    pub fn read(engine: &Engine, request: ExecuteRequest) -> Result<Received, CqlError> {
+    pub fn read(engine: &Engine, request: ExecuteRequest) -> Result<ReceivedStatement, CqlError> {
         let place = match &request.share {
             Some(share) => Place::Part(parts(share)),
             None => Place::Owner,
@@ -173,12 +173,12 @@ impl Received {
                 } = *query;
                 let keyspace = parameters.keyspace.take();
                 let what = match is_prepared() {
-                    true => What::Prepared(
+                    true => StatementBody::Prepared(
                         engine
                             .prepare(&ClientState::default(), keyspace.as_deref(), &query)?
                             .0,
                     ),
-                    false => What::Text(query),
+                    false => StatementBody::Text(query),
                 };
                 (what, keyspace, parameters)
             }
@@ -209,7 +209,7 @@ impl Received {
                     BatchKind::Unlogged => ast::BatchKind::Unlogged,
                     BatchKind::Counter => ast::BatchKind::Counter,
                 };
-                (What::Batch(kind, read), keyspace, parameters)
+                (StatementBody::Batch(kind, read), keyspace, parameters)
             }
             other => {
                 let name = other.opcode().name();
@@ -234,7 +234,7 @@ impl Received {
             keyspace: None,
             place,
         };
-        Ok(Received {
+        Ok(ReceivedStatement {
             // The node that the client asked has seen to what it may do.
             client: ClientState { keyspace, user: None },
             options,

@@ -1,22 +1,25 @@
-//! What nodes of a cluster say to each other: gRPC, as `proto/node.proto` has it.
+//! Calls between the nodes of a cluster: gRPC, as `proto/node.proto` defines it.
 //!
-//! [`RpcServer`] serves the engine to the others, [`Members`] is the engine's [`Cluster`](helenus_query::cluster::Cluster): it finds owners
-//! in the agent's view and asks them through [`Peers`]. Every call carries a deadline, and a proof that its
-//! sender knows the cluster's secret ([`auth`]) and is of the same store ([`hello`]).
+//! [`RpcServer`] serves the engine to the other nodes. [`ClusterClient`] is the engine's [`Cluster`](helenus_query::cluster::Cluster): it finds
+//! owners in the agent's view and calls them through [`Peers`]. Every call carries a deadline, and a proof that its sender knows the cluster's
+//! secret ([`secret`]) and belongs to the same store ([`peer_auth`]).
 
-mod answering;
-pub mod auth;
 mod client;
+mod cluster_client;
 mod codec;
-mod counts;
-mod exchange;
-mod grouping;
-mod hello;
-mod members;
-mod refusals;
+mod failure;
+mod message_batching;
+mod metrics;
+mod peer_auth;
+mod refusal_log;
+mod request_handler;
+mod request_stream;
 mod scoped;
+pub mod secret;
 mod server;
 mod tls;
+
+use uuid::Uuid;
 
 #[allow(clippy::all, missing_docs, reason = "generated")]
 mod proto {
@@ -24,9 +27,9 @@ mod proto {
 }
 
 pub use client::Peers;
-pub use hello::Own;
-pub use members::Members;
-pub use server::{Released, RpcServer};
+pub use cluster_client::ClusterClient;
+pub use peer_auth::LocalIdentity;
+pub use server::RpcServer;
 pub use tls::{Tls, TlsFiles};
 
 /// The version of the protocol between nodes that this binary speaks, and the oldest that it understands.
@@ -35,3 +38,15 @@ pub const PROTOCOL_MIN: u32 = 2;
 
 /// The largest message: a page of rows with room to spare.
 const MESSAGE_BYTES_MAX: usize = 512 << 20;
+
+/// Questions that may be without an answer.
+const OPEN_MAX: usize = 1024;
+
+/// Another node says that it has closed a tablet, which is about to be another's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TabletReleased {
+    pub by: Uuid,
+    pub tablet: u32,
+    /// At which it had the tablet.
+    pub epoch: u64,
+}

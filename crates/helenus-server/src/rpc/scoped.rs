@@ -13,7 +13,7 @@ use helenus_query::answers::Reservation;
 use helenus_query::scope::{self, Scope};
 use tonic::Status;
 
-use crate::aside::Aside;
+use crate::long_requests::LongRequestPool;
 
 /// The longest that a question without a deadline of its own may compute.
 pub(super) const LONGEST: Duration = Duration::from_secs(600);
@@ -26,7 +26,7 @@ pub(super) type Outcome<T> = Result<(T, Option<Reservation>), Status>;
 /// # Errors
 /// [`Status::internal`] if it panicked aside.
 pub(super) async fn run<T: Send + 'static>(
-    aside: &Aside,
+    long_requests: &LongRequestPool,
     is_left: Arc<AtomicBool>,
     limit: Duration,
     work: impl Future<Output = T> + Send + 'static,
@@ -42,7 +42,7 @@ pub(super) async fn run<T: Send + 'static>(
         Stretch::Done(value, reserved) => Ok((value, reserved)),
         Stretch::HasMore(mut running) => {
             running.scope.go_aside();
-            match aside.spawn(Scoped(Some(running))).await {
+            match long_requests.spawn(Scoped(Some(running))).await {
                 Ok(Stretch::Done(value, reserved)) => Ok((value, reserved)),
                 // What is aside stays there; the panic is in the log, where the hook has put it.
                 Ok(Stretch::HasMore(_)) | Err(_) => Err(broken()),
@@ -119,8 +119,8 @@ mod tests {
     }
 
     async fn run_for(time: Duration, limit: Duration) -> Result<String, helenus_cql::error::CqlError> {
-        let aside = Aside::start().unwrap();
-        let outcome = run(&aside, Arc::default(), limit, compute(time)).await;
+        let long_requests = LongRequestPool::start().unwrap();
+        let outcome = run(&long_requests, Arc::default(), limit, compute(time)).await;
         outcome.unwrap().0
     }
 
@@ -142,9 +142,14 @@ mod tests {
 
     #[tokio::test]
     async fn it_ends_when_its_asker_has_gone() {
-        let aside = Aside::start().unwrap();
+        let long_requests = LongRequestPool::start().unwrap();
         let is_left = Arc::<AtomicBool>::default();
-        let work = run(&aside, is_left.clone(), LONGEST, compute(Duration::from_secs(60)));
+        let work = run(
+            &long_requests,
+            is_left.clone(),
+            LONGEST,
+            compute(Duration::from_secs(60)),
+        );
         let (ended, ()) = tokio::join!(work, async { is_left.store(true, Ordering::Relaxed) });
         assert!(ended.unwrap().0.is_err());
     }

@@ -1,4 +1,4 @@
-//! The engine, served to the other nodes.
+//! The gRPC server that serves the engine to the other nodes.
 
 use std::io;
 use std::net::SocketAddr;
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use helenus_cluster::{CLUSTER_DOCUMENT, Written};
+use helenus_cluster::{CLUSTER_DOCUMENT, DocumentVersion};
 use helenus_query::cluster::{Refused, ScanRange, ServedScan, Versions};
 use helenus_query::engine::Engine;
 use helenus_tablet::{MetaStamp, TokenRange};
@@ -22,19 +22,19 @@ use tonic::transport::server::TcpIncoming;
 use tonic::{Request, Response, Status, Streaming};
 use uuid::Uuid;
 
-use super::answering::{Answering, Outgoing, to_the_end};
-use super::auth::Secret;
 use super::codec;
-use super::hello::{Guard, Own};
+use super::peer_auth::{LocalIdentity, PeerAuthInterceptor};
 use super::proto::node_server::{Node, NodeServer};
 use super::proto::{
     Answer, Entry, GreetRequest, GreetResponse, LoadRequest, LoadResponse, Question, Questions,
     ReleaseRequest, ReleaseResponse, RemoveStaleRequest, RemoveStaleResponse, ScanChunk, ScanRequest,
     TellRequest, TellResponse,
 };
+use super::request_handler::{Outgoing, RequestHandler, to_the_end};
 use super::scoped;
-use super::{MESSAGE_BYTES_MAX, PROTOCOL, PROTOCOL_MIN, Tls};
-use crate::aside::Aside;
+use super::secret::Secret;
+use super::{MESSAGE_BYTES_MAX, PROTOCOL, PROTOCOL_MIN, TabletReleased, Tls};
+use crate::long_requests::LongRequestPool;
 
 /// Bytes of rows in a chunk of a scan, and chunks that wait to be sent.
 const CHUNK_BYTES: usize = 256 << 10;
@@ -51,22 +51,13 @@ const QUIET_WAIT_MAX: Duration = Duration::from_secs(1);
 /// Tablets that others have closed and that nobody has looked at yet; more are not worth it.
 const RELEASED_MAX: usize = 64;
 
-/// Another node says that it has closed a tablet, which is about to be another's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Released {
-    pub by: Uuid,
-    pub tablet: u32,
-    /// At which it had the tablet.
-    pub epoch: u64,
-}
-
 /// A running server for the other nodes.
 pub struct RpcServer {
     address: SocketAddr,
     /// What was asked so far; greetings are left out.
     calls: Arc<AtomicU64>,
-    told: watch::Receiver<Written>,
-    released: Option<mpsc::Receiver<Released>>,
+    told: watch::Receiver<DocumentVersion>,
+    released: Option<mpsc::Receiver<TabletReleased>>,
     stop: watch::Sender<bool>,
     serving: JoinHandle<()>,
 }
@@ -80,20 +71,20 @@ impl RpcServer {
         address: SocketAddr,
         engine: Arc<Engine>,
         cluster_name: String,
-        own: Own,
+        own: LocalIdentity,
         secret: Secret,
         tls: Option<&Tls>,
     ) -> io::Result<RpcServer> {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
         let calls = Arc::<AtomicU64>::default();
-        let (tell, told) = watch::channel(Written::default());
+        let (tell, told) = watch::channel(DocumentVersion::default());
         let (release, released) = mpsc::channel(RELEASED_MAX);
         let (stop, mut stopped) = watch::channel(false);
         let service = NodeService {
-            answering: Answering {
+            handler: RequestHandler {
                 engine,
-                aside: Arc::new(Aside::start()?),
+                long_requests: Arc::new(LongRequestPool::start()?),
                 calls: calls.clone(),
             },
             cluster_name,
@@ -103,7 +94,7 @@ impl RpcServer {
             release,
             stopping: stopped.clone(),
         };
-        let guard = Guard {
+        let guard = PeerAuthInterceptor {
             secret,
             own,
             refusals: Arc::default(),
@@ -140,12 +131,12 @@ impl RpcServer {
     }
 
     /// The newest version of the cluster document that another node has told of.
-    pub fn told(&self) -> watch::Receiver<Written> {
+    pub fn told(&self) -> watch::Receiver<DocumentVersion> {
         self.told.clone()
     }
 
     /// Tablets that others have closed, as they say so; to be had once.
-    pub fn released(&mut self) -> Option<mpsc::Receiver<Released>> {
+    pub fn released(&mut self) -> Option<mpsc::Receiver<TabletReleased>> {
         self.released.take()
     }
 
@@ -176,12 +167,12 @@ impl RpcServer {
 }
 
 struct NodeService {
-    answering: Answering,
+    handler: RequestHandler,
     cluster_name: String,
     host_id: Uuid,
     store: Uuid,
-    tell: watch::Sender<Written>,
-    release: mpsc::Sender<Released>,
+    tell: watch::Sender<DocumentVersion>,
+    release: mpsc::Sender<TabletReleased>,
     stopping: watch::Receiver<bool>,
 }
 
@@ -202,10 +193,10 @@ impl Node for NodeService {
                 env!("CARGO_PKG_VERSION")
             )));
         }
-        self.answering.engine.observe_clock(request.clock_us);
+        self.handler.engine.observe_clock(request.clock_us);
         Ok(Response::new(GreetResponse {
             host_id: Bytes::copy_from_slice(self.host_id.as_bytes()),
-            clock_us: self.answering.engine.clock_us(),
+            clock_us: self.handler.engine.clock_us(),
             protocol: PROTOCOL,
             software: env!("CARGO_PKG_VERSION").to_owned(),
             store: Bytes::copy_from_slice(self.store.as_bytes()),
@@ -217,7 +208,7 @@ impl Node for NodeService {
     async fn exchange(&self, request: Request<Streaming<Questions>>) -> Result<Response<Outgoing>, Status> {
         let (ready, answers) = mpsc::unbounded_channel();
         let exchange = self
-            .answering
+            .handler
             .clone()
             .exchange(request.into_inner(), ready, self.stopping.clone());
         tokio::spawn(exchange);
@@ -226,9 +217,8 @@ impl Node for NodeService {
 
     async fn ask(&self, request: Request<Question>) -> Result<Response<Answer>, Status> {
         let Question { id, timeout_ms, what } = request.into_inner();
-        let (answering, timeout) = (self.answering.clone(), Duration::from_millis(timeout_ms.into()));
-        let answered =
-            to_the_end(async move { answering.answer(what, timeout, Arc::default()).await }).await?;
+        let (handler, timeout) = (self.handler.clone(), Duration::from_millis(timeout_ms.into()));
+        let answered = to_the_end(async move { handler.answer(what, timeout, Arc::default()).await }).await?;
         // The memory that the answer takes is free again before it has been sent: the call ends here.
         let (what, _reserved) = answered;
         Ok(Response::new(Answer { id, what: Some(what) }))
@@ -237,7 +227,7 @@ impl Node for NodeService {
     type ScanStream = ReceiverStream<Result<ScanChunk, Status>>;
 
     async fn scan(&self, request: Request<ScanRequest>) -> Result<Response<Self::ScanStream>, Status> {
-        self.answering.count();
+        self.handler.count();
         let request = request.into_inner();
         let range = ScanRange {
             tokens: TokenRange {
@@ -248,12 +238,12 @@ impl Node for NodeService {
             end: request.end,
             reversed: request.reversed,
         };
-        let (engine, aside) = (self.answering.engine.clone(), self.answering.aside.clone());
+        let (engine, long_requests) = (self.handler.engine.clone(), self.handler.long_requests.clone());
         let (sender, receiver) = mpsc::channel(CHUNKS_AHEAD);
         tokio::spawn(async move {
             let work = async move { send_scan(&engine, range, sender).await };
             // It ends when nobody takes its chunks.
-            let _ = scoped::run(&aside, Arc::default(), scoped::LONGEST, work).await;
+            let _ = scoped::run(&long_requests, Arc::default(), scoped::LONGEST, work).await;
         });
         Ok(Response::new(ReceiverStream::new(receiver)))
     }
@@ -264,14 +254,14 @@ impl Node for NodeService {
             e_tag: request.e_tag,
             object_version: request.object_version,
         };
-        self.answering
+        self.handler
             .engine
             .store()
             .meta_note_version(CLUSTER_DOCUMENT, request.cluster_version, stamp);
         self.tell.send_if_modified(|newest| {
             let is_newer = newest.version < request.cluster_version;
             if is_newer {
-                *newest = Written {
+                *newest = DocumentVersion {
                     version: request.cluster_version,
                     content: request.cluster_document.as_ref().into(),
                 };
@@ -286,7 +276,7 @@ impl Node for NodeService {
         let by = Uuid::from_slice(&request.host_id)
             .map_err(|_| Status::invalid_argument("a host id has 16 bytes"))?;
         // It is opened later all the same.
-        let _ = self.release.try_send(Released {
+        let _ = self.release.try_send(TabletReleased {
             by,
             tablet: request.tablet,
             epoch: request.epoch,
@@ -299,7 +289,7 @@ impl Node for NodeService {
         request: Request<RemoveStaleRequest>,
     ) -> Result<Response<RemoveStaleResponse>, Status> {
         let stale = codec::stale_entries(request.into_inner());
-        match self.answering.engine.serve_stale(&stale).await {
+        match self.handler.engine.serve_stale(&stale).await {
             Ok(removed) => Ok(Response::new(RemoveStaleResponse {
                 not_mine: false,
                 removed,
@@ -318,11 +308,11 @@ impl Node for NodeService {
             schema: request.schema_version,
             headers: request.headers_version,
         };
-        let engine = self.answering.engine.clone();
+        let engine = self.handler.engine.clone();
         let loaded = to_the_end(async move { engine.load(versions).await }).await?;
         let loaded = loaded.map_err(|error| Status::internal(error.to_string()))?;
         if request.settled {
-            self.answering.engine.settled().await;
+            self.handler.engine.settled().await;
         }
         Ok(Response::new(LoadResponse {
             schema_version: loaded.schema,

@@ -7,7 +7,7 @@ use rustls::pki_types::pem::PemObject;
 use sha2::{Digest, Sha256};
 use tonic::transport::{Certificate, ClientTlsConfig, Identity, ServerTlsConfig};
 
-use super::auth::hex;
+use super::secret::hex;
 
 /// The name that every node's certificate must have among its alternative names: nodes come and go, and so do their addresses.
 pub const NAME_DEFAULT: &str = "helenus";

@@ -13,7 +13,7 @@ use helenus_query::cluster::{
 };
 use helenus_query::engine::Engine;
 use helenus_query::response::Outcome;
-use helenus_server::rpc::Members;
+use helenus_server::rpc::ClusterClient;
 use helenus_tablet::TokenRange;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -23,7 +23,7 @@ use crate::nodes::{NODES, Nodes};
 
 /// The first node's way to the others, which ends after some writes.
 pub struct Cut {
-    members: Arc<Members>,
+    members: Arc<ClusterClient>,
     /// Writes to other nodes that still go through.
     left: AtomicUsize,
     /// The write at which it ends reaches the other node; only the answer is lost.
@@ -36,7 +36,7 @@ pub struct Cut {
 }
 
 impl Cut {
-    pub fn new(members: Arc<Members>) -> Arc<Cut> {
+    pub fn new(members: Arc<ClusterClient>) -> Arc<Cut> {
         Arc::new(Cut {
             members,
             left: AtomicUsize::new(usize::MAX),

@@ -13,7 +13,7 @@ use helenus_cluster::NodeInfo;
 use helenus_query::request::QueryOptions;
 use helenus_query::response::Response;
 use helenus_server::rpc::Peers;
-use helenus_server::rpc::auth::Secret;
+use helenus_server::rpc::secret::Secret;
 use nodes::{NODES, Nodes, shown};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -326,10 +326,8 @@ async fn a_stranger_gets_nothing() {
     let text = format!("{error:?}");
     assert!(text.contains("this port is for the nodes of a cluster"), "{text}");
     let nobody = Peers::new(Secret::new("secret"), own, None);
-    let nowhere = NodeInfo {
-        rpc_address: "127.0.0.1:1".to_owned(),
-        ..NodeInfo::clone(node)
-    };
+    let mut nowhere = NodeInfo::clone(node);
+    nowhere.description.rpc_address = "127.0.0.1:1".to_owned();
     let deadline = tokio::time::Instant::now() + Duration::from_secs(5);
     let error = nobody
         .load(

@@ -15,8 +15,8 @@ use helenus_query::cluster::Cluster;
 use helenus_query::engine::{self, Engine, EngineConfig, Limits};
 use helenus_query::request::{BoundValue, BoundValues, ClientState, QueryOptions};
 use helenus_query::response::{Outcome, Response};
-use helenus_server::rpc::auth::Secret;
-use helenus_server::rpc::{Members, Own, Peers, RpcServer};
+use helenus_server::rpc::secret::Secret;
+use helenus_server::rpc::{ClusterClient, LocalIdentity, Peers, RpcServer};
 use helenus_tablet::StoreConfig;
 use uuid::Uuid;
 
@@ -70,12 +70,14 @@ fn view(addresses: &[SocketAddr]) -> ClusterView {
     let node = |(number, address): (usize, &SocketAddr)| NodeInfo {
         host_id: host(number),
         incarnation: Incarnation(Uuid::from_u128(number as u128 + 100)),
-        name: format!("node{number}"),
-        cql_address: SocketAddr::from(([127, 0, 0, number as u8 + 1], 9042)),
-        rpc_address: address.to_string(),
-        data_center: "dc1".to_owned(),
-        rack: "r1".to_owned(),
-        software_version: "test".to_owned(),
+        description: helenus_cluster::NodeDescription {
+            name: format!("node{number}"),
+            cql_address: SocketAddr::from(([127, 0, 0, number as u8 + 1], 9042)),
+            rpc_address: address.to_string(),
+            data_center: "dc1".to_owned(),
+            rack: "r1".to_owned(),
+            software_version: "test".to_owned(),
+        },
         state: NodeState::Normal,
         alive: true,
     };
@@ -109,8 +111,8 @@ fn free_addresses() -> Vec<SocketAddr> {
 }
 
 /// A node, as it shows itself to the others.
-pub fn own(number: usize, addresses: &[SocketAddr]) -> Own {
-    Own {
+pub fn own(number: usize, addresses: &[SocketAddr]) -> LocalIdentity {
+    LocalIdentity {
         store: uuid::Uuid::from_u128(42),
         host_id: host(number),
         name: format!("node{number}"),
@@ -139,7 +141,7 @@ impl Nodes {
         (nodes, cut)
     }
 
-    async fn start_with(way: impl Fn(usize, Arc<Members>) -> Arc<dyn Cluster>) -> Nodes {
+    async fn start_with(way: impl Fn(usize, Arc<ClusterClient>) -> Arc<dyn Cluster>) -> Nodes {
         let folder = tempfile::tempdir().unwrap();
         let mut engines = Vec::new();
         let mut servers = Vec::new();
@@ -162,8 +164,8 @@ impl Nodes {
         for (number, engine) in engines.iter().enumerate() {
             let own = own(number, &addresses);
             let peers = Peers::new(Secret::new("secret"), own.clone(), None);
-            let members = Members::new(own, peers);
-            members.keep_in_touch(engine.clone());
+            let members = ClusterClient::new(own, peers);
+            members.ping_loop(engine.clone());
             engine.join(way(number, members));
         }
         let nodes = Nodes {

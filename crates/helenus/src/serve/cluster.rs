@@ -1,13 +1,13 @@
-//! A node of a store that several share.
+//! The node's identity, and its part in the cluster if its store is shared.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
-use helenus_cluster::{AgentConfig, AgentState, HostId};
+use helenus_cluster::{AgentConfig, AgentState, HostId, NodeDescription};
 use helenus_query::engine::Engine;
 use helenus_server::node::{ClusterNode, NodeConfig};
-use helenus_server::rpc::auth::Secret;
+use helenus_server::rpc::secret::Secret;
 use helenus_server::rpc::{Tls, TlsFiles};
 use helenus_tablet::StoreUrl;
 use sha2::{Digest, Sha256};
@@ -23,9 +23,7 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(60);
 /// Who the node is.
 pub struct Identity {
     pub host_id: Uuid,
-    pub name: String,
-    /// Where other nodes connect.
-    rpc_address: String,
+    pub description: NodeDescription,
 }
 
 /// The node's identity: with a local folder it is kept there; a node of a shared store has nothing of its own, so it is made of its name,
@@ -46,11 +44,10 @@ pub fn identity(config: &Config) -> anyhow::Result<Identity> {
         StoreUrl::File(folder) => host_id::load(folder)?,
         StoreUrl::Remote(_) => derived(&seed),
     };
-    Ok(Identity {
-        host_id,
-        name,
-        rpc_address,
-    })
+    let mut description = NodeDescription::new(name, config.advertised(), rpc_address);
+    description.data_center = config.data_center.clone();
+    description.rack = config.rack.clone();
+    Ok(Identity { host_id, description })
 }
 
 /// An id that is the same whenever it is made of the same text.
@@ -90,15 +87,8 @@ pub async fn join(
     if matches!(config.store.url, StoreUrl::File(_)) {
         return Ok(None);
     }
-    let mut agent = AgentConfig::new(
-        HostId(identity.host_id),
-        identity.name.clone(),
-        config.advertised(),
-        identity.rpc_address.clone(),
-    );
+    let mut agent = AgentConfig::of(HostId(identity.host_id), identity.description.clone());
     agent.cluster_name = config.cluster_name.clone();
-    agent.data_center = config.data_center.clone();
-    agent.rack = config.rack.clone();
     agent.lease = config.lease;
     agent.limits.merge_after = config.merge_after;
     let rpc = config.rpc_listen();

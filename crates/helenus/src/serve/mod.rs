@@ -180,7 +180,7 @@ async fn serve(config: Config, began: Instant) -> anyhow::Result<()> {
     if let Some(node) = &node {
         node.announce(server.announcer());
     }
-    greet(&config, &server, http.as_ref(), node.as_ref(), began);
+    print_banner(&config, &server, http.as_ref(), node.as_ref(), began);
 
     let reason = tokio::select! {
         _ = terminate.recv() => "SIGTERM",
@@ -227,10 +227,10 @@ async fn end(node: Option<ClusterNode>, engine: &Engine, config: &Config) -> any
 async fn open_engine(config: &Config, identity: &Identity) -> anyhow::Result<Arc<Engine>> {
     let node = NodeInfo {
         cluster_name: config.cluster_name.clone(),
-        data_center: config.data_center.clone(),
-        rack: config.rack.clone(),
+        data_center: identity.description.data_center.clone(),
+        rack: identity.description.rack.clone(),
         host_id: identity.host_id,
-        native_address: config.advertised(),
+        native_address: identity.description.cql_address,
         release_version: CASSANDRA_VERSION.to_owned(),
     };
     let url = config.store.url.to_string();
@@ -261,7 +261,7 @@ async fn open_engine(config: &Config, identity: &Identity) -> anyhow::Result<Arc
 }
 
 /// Says where everything is and how to connect.
-fn greet(
+fn print_banner(
     config: &Config,
     server: &Server,
     http: Option<&HttpServer>,

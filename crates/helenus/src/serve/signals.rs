@@ -12,13 +12,13 @@ use tokio::sync::Notify;
 /// If a handler can't be installed.
 pub fn take() -> io::Result<Arc<Notify>> {
     let hangup = Arc::new(Notify::new());
-    follow(SignalKind::hangup(), "SIGHUP", Some(hangup.clone()))?;
-    follow(SignalKind::user_defined1(), "SIGUSR1", None)?;
-    follow(SignalKind::user_defined2(), "SIGUSR2", None)?;
+    handle_signal(SignalKind::hangup(), "SIGHUP", Some(hangup.clone()))?;
+    handle_signal(SignalKind::user_defined1(), "SIGUSR1", None)?;
+    handle_signal(SignalKind::user_defined2(), "SIGUSR2", None)?;
     Ok(hangup)
 }
 
-fn follow(kind: SignalKind, name: &'static str, told: Option<Arc<Notify>>) -> io::Result<()> {
+fn handle_signal(kind: SignalKind, name: &'static str, told: Option<Arc<Notify>>) -> io::Result<()> {
     let mut signals = signal(kind)?;
     tokio::spawn(async move {
         while signals.recv().await.is_some() {

@@ -22,6 +22,26 @@ use super::tls::Stream;
 const VERSION: ProtocolVersion = ProtocolVersion::V4;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// Why a statement has no result.
+pub enum StatementError {
+    /// The server's answer is an error.
+    Server(CqlError),
+    /// The shell cannot go on: the connection is lost, or its own input or output.
+    Fatal(anyhow::Error),
+}
+
+impl From<std::io::Error> for StatementError {
+    fn from(error: std::io::Error) -> StatementError {
+        StatementError::Fatal(error.into())
+    }
+}
+
+impl From<anyhow::Error> for StatementError {
+    fn from(error: anyhow::Error) -> StatementError {
+        StatementError::Fatal(error)
+    }
+}
+
 /// A connection that has started up.
 pub struct Client {
     stream: Stream,
@@ -100,22 +120,22 @@ impl Client {
         &self.address
     }
 
-    /// Runs a statement. An error of the server is an inner error; an outer one means that the connection is lost.
+    /// Runs a statement.
     pub fn query(
         &mut self,
         text: &str,
         parameters: QueryParameters,
         tracing: bool,
-    ) -> Result<Result<ResponseMessage, CqlError>> {
+    ) -> Result<ResponseMessage, StatementError> {
         let request = Request::Query(Box::new(Query {
             query: text.to_owned(),
             parameters,
         }));
-        let message = self.request(request, tracing)?;
-        Ok(match message.response {
-            Response::Error(error) => Err(error),
+        let message = self.request(request, tracing).map_err(StatementError::Fatal)?;
+        match message.response {
+            Response::Error(error) => Err(StatementError::Server(error)),
             _ => Ok(message),
-        })
+        }
     }
 
     fn request(&mut self, request: Request, tracing: bool) -> Result<ResponseMessage> {

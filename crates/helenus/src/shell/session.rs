@@ -1,4 +1,4 @@
-//! What a shell remembers between statements, and how it runs one.
+//! The state of a shell session, and the execution of statements in it.
 
 use std::io::{BufRead, IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use helenus_cql::frame::response::{QueryResult, Response, Rows};
 use helenus_cql::frame::{QueryParameters, ResponseMessage};
 use helenus_cql::types::CqlType;
 
-use super::client::Client;
+use super::client::{Client, StatementError};
 use super::command::{self, Command, HELP, Paging};
 use super::statement::Input;
 use super::table::Page;
@@ -100,7 +100,7 @@ impl Session {
 
     fn run_statement(&mut self, statement: &str) -> Result<bool> {
         let started = Instant::now();
-        match self.run_pages(statement)? {
+        match self.run_pages(statement) {
             Ok(spent) => {
                 if self.is_timing {
                     let total = started.elapsed();
@@ -108,7 +108,8 @@ impl Session {
                 }
                 Ok(true)
             }
-            Err(error) => {
+            Err(StatementError::Fatal(error)) => Err(error),
+            Err(StatementError::Server(error)) => {
                 eprintln!("{}: {error}", kind(&error));
                 Ok(false)
             }
@@ -116,21 +117,16 @@ impl Session {
     }
 
     /// Runs a statement page by page; gives the time spent waiting for the server.
-    fn run_pages(&mut self, statement: &str) -> Result<Result<Duration, CqlError>> {
+    fn run_pages(&mut self, statement: &str) -> Result<Duration, StatementError> {
         let mut spent = Duration::ZERO;
         let mut paging_state = None;
         let mut shown = 0;
         let mut columns = Vec::new();
         loop {
             let asked = Instant::now();
-            let message =
-                match self
-                    .client
-                    .query(statement, self.parameters(paging_state), self.is_tracing)?
-                {
-                    Ok(message) => message,
-                    Err(error) => return Ok(Err(error)),
-                };
+            let message = self
+                .client
+                .query(statement, self.parameters(paging_state), self.is_tracing)?;
             spent += asked.elapsed();
             for warning in &message.warnings {
                 eprintln!("Warning: {warning}");
@@ -139,16 +135,16 @@ impl Session {
                 say!("Tracing session: {id}");
             }
             let Some(rows) = self.take_rows(message) else {
-                return Ok(Ok(spent));
+                return Ok(spent);
             };
             paging_state = rows.page.paging_state.clone();
             shown += self.show_page(&rows, &mut columns, shown)?;
             if paging_state.is_none() {
                 say!("\n({shown} rows)");
-                return Ok(Ok(spent));
+                return Ok(spent);
             }
             if self.page_size.is_some() && !ask_for_more()? {
-                return Ok(Ok(spent));
+                return Ok(spent);
             }
         }
     }
@@ -258,7 +254,7 @@ impl Session {
             page_size: Some(FETCH_SIZE),
             ..QueryParameters::default()
         };
-        let Ok(Ok(message)) = self.client.query(query, parameters, false) else {
+        let Ok(message) = self.client.query(query, parameters, false) else {
             return Vec::new();
         };
         let Response::Result(QueryResult::Rows(rows)) = message.response else {

@@ -1,4 +1,4 @@
-//! Cuts what is typed into statements: at a `;` that is in no string, comment or batch.
+//! Splits input into statements: at a `;` outside of strings, comments and batches.
 
 /// Text that has been typed and not yet run.
 #[derive(Debug, Default)]
@@ -8,7 +8,7 @@ pub struct Input {
 
 /// Where the scan of a text stands.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Inside {
+enum LexState {
     Code,
     String,
     QuotedName,
@@ -54,14 +54,14 @@ impl Input {
 /// The position of the `;` that ends the first statement.
 fn statement_end(text: &str) -> Option<usize> {
     let mut in_batch = false;
-    for (position, word) in Scan::new(text) {
+    for (position, word) in StatementScanner::new(text) {
         match word {
-            Piece::Word(word) if word.eq_ignore_ascii_case("batch") && begins_batch(text, position) => {
+            Fragment::Word(word) if word.eq_ignore_ascii_case("batch") && begins_batch(text, position) => {
                 in_batch = true
             }
-            Piece::Word(word) if word.eq_ignore_ascii_case("apply") => in_batch = false,
-            Piece::Semicolon if !in_batch => return Some(position),
-            Piece::Word(_) | Piece::Semicolon => {}
+            Fragment::Word(word) if word.eq_ignore_ascii_case("apply") => in_batch = false,
+            Fragment::Semicolon if !in_batch => return Some(position),
+            Fragment::Word(_) | Fragment::Semicolon => {}
         }
     }
     None
@@ -79,33 +79,33 @@ fn begins_batch(text: &str, batch_at: usize) -> bool {
 
 fn strip_comments(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
-    let mut scan = Scan::new(text);
+    let mut scan = StatementScanner::new(text);
     while let Some((c, inside)) = scan.step() {
-        if !matches!(inside, Inside::LineComment | Inside::BlockComment) {
+        if !matches!(inside, LexState::LineComment | LexState::BlockComment) {
             kept.push(c);
         }
     }
     kept
 }
 
-enum Piece<'a> {
+enum Fragment<'a> {
     Word(&'a str),
     Semicolon,
 }
 
 /// Walks a text, giving the words and semicolons that are code.
-struct Scan<'a> {
+struct StatementScanner<'a> {
     text: &'a str,
     position: usize,
-    inside: Inside,
+    inside: LexState,
 }
 
-impl<'a> Scan<'a> {
-    fn new(text: &'a str) -> Scan<'a> {
-        Scan {
+impl<'a> StatementScanner<'a> {
+    fn new(text: &'a str) -> StatementScanner<'a> {
+        StatementScanner {
             text,
             position: 0,
-            inside: Inside::Code,
+            inside: LexState::Code,
         }
     }
 
@@ -114,48 +114,48 @@ impl<'a> Scan<'a> {
     }
 
     /// The next character and where it stands: inside what, delimiters counted as inside.
-    fn step(&mut self) -> Option<(char, Inside)> {
+    fn step(&mut self) -> Option<(char, LexState)> {
         let rest = self.rest();
         let c = rest.chars().next()?;
         let was = self.inside;
         let (now, len) = match (was, c) {
-            (Inside::Code, '\'') => (Inside::String, 1),
-            (Inside::Code, '"') => (Inside::QuotedName, 1),
-            (Inside::Code, '$') if rest.starts_with("$$") => (Inside::DollarString, 2),
-            (Inside::Code, '-') if rest.starts_with("--") => (Inside::LineComment, 2),
-            (Inside::Code, '/') if rest.starts_with("//") => (Inside::LineComment, 2),
-            (Inside::Code, '/') if rest.starts_with("/*") => (Inside::BlockComment, 2),
-            (Inside::String, '\'') | (Inside::QuotedName, '"') => (Inside::Code, 1),
-            (Inside::DollarString, '$') if rest.starts_with("$$") => (Inside::Code, 2),
-            (Inside::LineComment, '\n') => (Inside::Code, 1),
-            (Inside::BlockComment, '*') if rest.starts_with("*/") => (Inside::Code, 2),
+            (LexState::Code, '\'') => (LexState::String, 1),
+            (LexState::Code, '"') => (LexState::QuotedName, 1),
+            (LexState::Code, '$') if rest.starts_with("$$") => (LexState::DollarString, 2),
+            (LexState::Code, '-') if rest.starts_with("--") => (LexState::LineComment, 2),
+            (LexState::Code, '/') if rest.starts_with("//") => (LexState::LineComment, 2),
+            (LexState::Code, '/') if rest.starts_with("/*") => (LexState::BlockComment, 2),
+            (LexState::String, '\'') | (LexState::QuotedName, '"') => (LexState::Code, 1),
+            (LexState::DollarString, '$') if rest.starts_with("$$") => (LexState::Code, 2),
+            (LexState::LineComment, '\n') => (LexState::Code, 1),
+            (LexState::BlockComment, '*') if rest.starts_with("*/") => (LexState::Code, 2),
             (same, c) => (same, c.len_utf8()),
         };
         self.inside = now;
         self.position += len;
-        Some((c, if was == Inside::Code { now } else { was }))
+        Some((c, if was == LexState::Code { now } else { was }))
     }
 }
 
-impl<'a> Iterator for Scan<'a> {
-    type Item = (usize, Piece<'a>);
+impl<'a> Iterator for StatementScanner<'a> {
+    type Item = (usize, Fragment<'a>);
 
-    fn next(&mut self) -> Option<(usize, Piece<'a>)> {
+    fn next(&mut self) -> Option<(usize, Fragment<'a>)> {
         loop {
             let start = self.position;
             let (c, inside) = self.step()?;
-            if inside != Inside::Code {
+            if inside != LexState::Code {
                 continue;
             }
             if c == ';' {
-                return Some((start, Piece::Semicolon));
+                return Some((start, Fragment::Semicolon));
             }
             if c.is_alphabetic() {
                 let is_word = |c: char| c.is_alphanumeric() || c == '_';
                 let rest = self.text.get(start..).unwrap_or_default();
                 let len = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
                 self.position = start + len;
-                return Some((start, Piece::Word(rest.get(..len).unwrap_or_default())));
+                return Some((start, Fragment::Word(rest.get(..len).unwrap_or_default())));
             }
         }
     }

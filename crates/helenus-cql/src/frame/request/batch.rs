@@ -3,8 +3,8 @@
 use bytes::{BufMut, Bytes, BytesMut};
 
 use crate::error::CqlError;
-use crate::frame::primitive::{Reader, put_long_string, put_short_bytes};
-use crate::frame::query_parameters::{BoundValue, QueryParameters, decode_values, encode_values};
+use crate::frame::primitive::{BoundValue, Reader, put_long_string, put_short_bytes};
+use crate::frame::query_parameters::{QueryParameters, decode_values, encode_values};
 use crate::frame::version::ProtocolVersion;
 
 /// Which kind of batch.

@@ -21,7 +21,8 @@ pub use register::Register;
 pub use startup::Startup;
 
 use super::CustomPayload;
-use super::envelope::{Envelope, Flags, Opcode};
+use super::envelope::{Envelope, Flags};
+use super::opcode::Opcode;
 use super::primitive::{Reader, put_bytes_map};
 use super::version::ProtocolVersion;
 use crate::error::CqlError;

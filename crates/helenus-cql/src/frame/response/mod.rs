@@ -25,7 +25,8 @@ pub use supported::Supported;
 pub use super::metadata::PageMetadata;
 
 use super::CustomPayload;
-use super::envelope::{Envelope, Flags, Opcode};
+use super::envelope::{Envelope, Flags};
+use super::opcode::Opcode;
 use super::primitive::{Reader, put_bytes_map, put_string_list};
 use super::version::ProtocolVersion;
 use crate::error::CqlError;

@@ -1,0 +1,245 @@
+//! Detects failed nodes: lists the heartbeats, reads those that have not changed for long, and expels nodes whose lease has ended.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use futures::future::join_all;
+
+use super::AgentContext;
+use crate::document::{ClusterDocument, NAME, NodeRecord};
+use crate::environment::{Document, Expect, TabletLoad};
+use crate::error::DocumentError;
+use crate::heartbeat::{Heartbeat, HeartbeatState, member_of, name_of};
+use crate::ids::{HostId, Member, TabletId};
+use crate::lease_monitor::{HeartbeatRead, LeaseMonitor, LeaseVerdict};
+
+/// Nobody's heartbeat is deleted before it was quiet for this many leases: no write to it can still be on its way by then.
+const LEFTOVER_LEASES: u32 = 30;
+
+pub(super) struct FailureDetector {
+    context: AgentContext,
+    me: Member,
+    /// This node's earlier incarnations have stopped, so that their leases need not be waited for.
+    previous_incarnation_stopped: bool,
+    watch: LeaseMonitor,
+    /// Members whose leases have ended.
+    pub dead: BTreeSet<Member>,
+    /// The stamp that the newest listing showed for the cluster document.
+    pub document_stamp: Option<String>,
+}
+
+impl FailureDetector {
+    pub fn new(context: AgentContext, me: Member, previous_incarnation_stopped: bool) -> Self {
+        FailureDetector {
+            context,
+            me,
+            previous_incarnation_stopped,
+            watch: LeaseMonitor::default(),
+            dead: BTreeSet::new(),
+            document_stamp: None,
+        }
+    }
+
+    fn expiry(&self, node: &NodeRecord) -> Duration {
+        if self.is_previous_incarnation(node) && self.previous_incarnation_stopped {
+            return Duration::ZERO;
+        }
+        self.context.config.expiry(Duration::from_millis(node.lease_ms))
+    }
+
+    /// Quiet for this long, a node is given nothing and its heartbeat is read.
+    fn suspicion(&self, node: &NodeRecord) -> Duration {
+        self.expiry(node) * 2 / 3
+    }
+
+    fn is_previous_incarnation(&self, node: &NodeRecord) -> bool {
+        node.host_id == self.me.host_id && node.incarnation != self.me.incarnation
+    }
+
+    fn others<'a>(&'a self, document: &'a ClusterDocument) -> impl Iterator<Item = &'a NodeRecord> {
+        document.nodes.iter().filter(|node| node.member() != self.me)
+    }
+
+    /// Sees by one listing who is there.
+    pub async fn list_heartbeats(&mut self, document: Option<&ClusterDocument>) -> Result<(), DocumentError> {
+        let lease = self.context.config.lease;
+        let list = self.context.documents.list(NAME);
+        let listed = self.context.within(lease, list).await?;
+        let mut heartbeats = BTreeMap::new();
+        for entry in listed {
+            match member_of(&entry.name) {
+                Some(member) if member != self.me => {
+                    heartbeats.insert(member, entry.stamp);
+                }
+                None if entry.name == NAME => self.document_stamp = Some(entry.stamp),
+                _ => {}
+            }
+        }
+        let members = match document {
+            Some(document) => self.others(document).map(NodeRecord::member).collect(),
+            None => BTreeSet::new(),
+        };
+        self.watch
+            .observe(self.context.now(), lease, &heartbeats, &members);
+        Ok(())
+    }
+
+    /// Reads the heartbeats of quiet nodes, and ends the leases of those that were quiet too long.
+    pub async fn expire_leases(&mut self, document: &ClusterDocument) {
+        self.dead.retain(|member| document.has(*member));
+        let now = self.context.now();
+        let quiet: Vec<_> = self
+            .others(document)
+            .filter(|node| self.watch.should_read(node.member(), now, self.suspicion(node)))
+            .map(NodeRecord::member)
+            .collect();
+        for (member, found) in self.read_heartbeats(&quiet).await {
+            let found = match found
+                .as_ref()
+                .map(|found| (found.version, Heartbeat::decode(&found.content)))
+            {
+                None => HeartbeatRead::Absent,
+                Some((_, Ok(heartbeat))) if heartbeat.state == HeartbeatState::Expelled => {
+                    HeartbeatRead::Expelled
+                }
+                // One that can't be read is as good as any other to be overwritten.
+                Some((version, _)) => HeartbeatRead::Live(version),
+            };
+            self.watch.found(member, found);
+        }
+        let now = self.context.now();
+        let judgements: Vec<_> = self
+            .others(document)
+            .filter(|node| !self.dead.contains(&node.member()))
+            .map(|node| {
+                (
+                    node.clone(),
+                    self.watch.verdict(node.member(), now, self.expiry(node)),
+                )
+            })
+            .collect();
+        for (node, judgement) in judgements {
+            match judgement {
+                LeaseVerdict::Alive => {}
+                LeaseVerdict::Dead => {
+                    self.dead.insert(node.member());
+                }
+                LeaseVerdict::Expired(expect) => self.end_lease(&node, expect).await,
+            }
+        }
+    }
+
+    /// A node whose own lease has run out is in no position to judge others.
+    async fn end_lease(&mut self, node: &NodeRecord, expect: Expect) {
+        if !self.context.shared.may_serve() {
+            return;
+        }
+        let member = node.member();
+        let expelled = Heartbeat {
+            format: crate::heartbeat::FORMAT,
+            store: self.context.config.store,
+            host_id: member.host_id,
+            incarnation: member.incarnation,
+            state: HeartbeatState::Expelled,
+            counter: 0,
+            written_at_ms: self.context.clock.wall_ms(),
+            lease_ms: node.lease_ms,
+            cql_address: node.description.cql_address.to_string(),
+            rpc_address: node.description.rpc_address.clone(),
+            tablets: Vec::new(),
+        };
+        let (name, content) = (name_of(member), expelled.encode());
+        let put = self.context.documents.put(&name, &content, expect);
+        match self.context.within(self.context.config.lease, put).await {
+            Ok(_) => {
+                tracing::warn!(node = %node.description.name, %member, "the node's lease has ended: it is expelled");
+                super::handle::count(&self.context.shared.counters.expulsions);
+                self.dead.insert(member);
+            }
+            // It renewed its lease after all, or someone else was faster, or nobody knows: look again.
+            Err(_) => self.watch.changed(member, self.context.now()),
+        }
+    }
+
+    async fn read_heartbeats(&self, members: &[Member]) -> Vec<(Member, Option<Document>)> {
+        let reads = members.iter().map(|member| async move {
+            let name = name_of(*member);
+            let get = self.context.documents.get(&name);
+            let found = self.context.within(self.context.config.lease, get).await;
+            found.ok().map(|found| (*member, found))
+        });
+        join_all(reads).await.into_iter().flatten().collect()
+    }
+
+    /// Asks everyone's heartbeat what the tablets cost.
+    pub async fn read_loads(&self, document: &ClusterDocument) -> BTreeMap<TabletId, TabletLoad> {
+        let members: Vec<_> = document.nodes.iter().map(NodeRecord::member).collect();
+        let mut loads = BTreeMap::new();
+        for (member, found) in self.read_heartbeats(&members).await {
+            let Some(Ok(heartbeat)) = found.map(|found| Heartbeat::decode(&found.content)) else {
+                continue;
+            };
+            if heartbeat.store.is_some() && heartbeat.store != self.context.config.store {
+                tracing::warn!(%member, store = ?heartbeat.store, "a heartbeat of another store lies in this one's bucket");
+                continue;
+            }
+            // A heartbeat may still show a tablet that has moved on; its owner's figures count.
+            let own = heartbeat
+                .tablets
+                .iter()
+                .map(|record| record.load())
+                .filter(|(id, _)| {
+                    document
+                        .tablet(*id)
+                        .is_ok_and(|tablet| tablet.owner == Some(member.host_id))
+                });
+            loads.extend(own);
+        }
+        loads
+    }
+
+    /// Whether the member was seen to renew its lease.
+    pub fn renews(&self, member: Member) -> bool {
+        self.watch.renews(member)
+    }
+
+    pub fn alive(&self, node: &NodeRecord) -> bool {
+        if node.member() == self.me {
+            return true;
+        }
+        let quiet = self.watch.quiet_for(node.member(), self.context.now());
+        !self.dead.contains(&node.member()) && quiet.is_none_or(|quiet| quiet < self.suspicion(node))
+    }
+
+    pub fn suspected(&self, document: &ClusterDocument) -> BTreeSet<HostId> {
+        let suspects = self.others(document).filter(|node| !self.alive(node));
+        suspects.map(|node| node.host_id).collect()
+    }
+
+    /// When someone's silence will next mean something.
+    pub fn next_look(&self, document: &ClusterDocument) -> Option<Duration> {
+        let now = self.context.now();
+        self.others(document)
+            .flat_map(|node| {
+                [self.suspicion(node), self.expiry(node)]
+                    .map(|limit| self.watch.quiet_until(node.member(), limit))
+            })
+            .flatten()
+            .filter(|time| *time > now)
+            .min()
+    }
+
+    /// Deletes the heartbeats of nodes that are long gone.
+    pub async fn delete_leftovers(&self, document: &ClusterDocument) {
+        let members = document.nodes.iter().map(NodeRecord::member).collect();
+        let limit = self.context.config.lease * LEFTOVER_LEASES;
+        for member in self.watch.leftovers(&members, self.context.now(), limit) {
+            let name = name_of(member);
+            let delete = self.context.documents.delete(&name);
+            if let Err(error) = self.context.within(self.context.config.lease, delete).await {
+                tracing::info!(%member, %error, "the heartbeat of a node that is gone could not be deleted");
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Renews the lease by rewriting the node's heartbeat, and knows exactly until when the node may serve.
+//!
+//! A renewal counts from before it was asked for. One whose answer never came is looked for in the store, and counts from its own
+//! beginning if it is there. A lease that ran out unnoticed by others, because the store was away for everyone, goes on when a renewal succeeds:
+//! nobody can have ended it in between, for then the renewal would have failed.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::AgentContext;
+use crate::environment::Expect;
+use crate::error::DocumentError;
+use crate::heartbeat::{FORMAT, Heartbeat, HeartbeatState, LoadRecord, name_of};
+use crate::ids::{Member, Version};
+
+/// Renewals whose outcome may still turn up.
+const ATTEMPTS_REMEMBERED: usize = 16;
+
+pub(super) struct LeaseRenewer {
+    context: AgentContext,
+    member: Member,
+    /// The version that was written or seen last; `None` before the heartbeat exists.
+    version: Option<Version>,
+    counter: u64,
+    /// Counters of renewals and when they began.
+    attempts: VecDeque<(u64, Duration)>,
+}
+
+enum RenewalOutcome {
+    Renewed,
+    /// Try again.
+    Unknown,
+    Lost(String),
+}
+
+impl LeaseRenewer {
+    pub fn new(context: AgentContext, member: Member) -> Self {
+        LeaseRenewer {
+            context,
+            member,
+            version: None,
+            counter: 0,
+            attempts: VecDeque::new(),
+        }
+    }
+
+    /// Renews until the lease is lost; says why it was.
+    pub async fn run(&mut self) -> String {
+        let interval = self.context.config.renewal_interval();
+        loop {
+            let start = self.context.now();
+            let pause = match self.renew(start).await {
+                RenewalOutcome::Renewed => (start + interval).saturating_sub(self.context.now()),
+                RenewalOutcome::Unknown => interval / 8,
+                RenewalOutcome::Lost(reason) => return reason,
+            };
+            self.context.clock.sleep(pause).await;
+        }
+    }
+
+    async fn renew(&mut self, start: Duration) -> RenewalOutcome {
+        self.counter += 1;
+        self.attempts.push_back((self.counter, start));
+        if self.attempts.len() > ATTEMPTS_REMEMBERED {
+            self.attempts.pop_front();
+        }
+        let content = self.heartbeat().encode();
+        let name = name_of(self.member);
+        let expect = self.version.map_or(Expect::Absent, Expect::Version);
+        let lease = self.context.config.lease;
+        let put = self.context.documents.put(&name, &content, expect);
+        match self.context.within(lease * 3 / 4, put).await {
+            Ok(version) => {
+                self.version = Some(version);
+                self.context.shared.extend_lease(start, lease);
+                RenewalOutcome::Renewed
+            }
+            Err(DocumentError::Conflict) => self.check_heartbeat(&name).await,
+            Err(error @ DocumentError::Unavailable(_)) => {
+                tracing::info!(%error, "the lease could not be renewed; trying again");
+                self.check_heartbeat(&name).await
+            }
+        }
+    }
+
+    /// Finds out what became of renewals, and of the lease.
+    async fn check_heartbeat(&mut self, name: &str) -> RenewalOutcome {
+        let lease = self.context.config.lease;
+        let get = self.context.documents.get(name);
+        let Ok(found) = self.context.within(lease / 2, get).await else {
+            return RenewalOutcome::Unknown;
+        };
+        let Some(found) = found else {
+            return match self.version {
+                None => RenewalOutcome::Unknown,
+                Some(_) => RenewalOutcome::Lost("its heartbeat was deleted".into()),
+            };
+        };
+        match Heartbeat::decode(&found.content) {
+            Ok(heartbeat) if heartbeat.state == HeartbeatState::Live => {
+                self.version = Some(found.version);
+                self.count(heartbeat.counter)
+            }
+            Ok(_) => RenewalOutcome::Lost(
+                "another node expelled this one, which had not renewed its lease in time".into(),
+            ),
+            Err(error) => RenewalOutcome::Lost(error.to_string()),
+        }
+    }
+
+    /// The store holds the renewal with this counter. It is this node's own, since nobody else writes a live heartbeat for it.
+    fn count(&mut self, counter: u64) -> RenewalOutcome {
+        let lease = self.context.config.lease;
+        if let Some((_, start)) = self.attempts.iter().find(|(attempt, _)| *attempt == counter) {
+            self.context.shared.extend_lease(*start, lease);
+        }
+        match counter == self.counter {
+            true => RenewalOutcome::Renewed,
+            false => RenewalOutcome::Unknown,
+        }
+    }
+
+    fn heartbeat(&self) -> Heartbeat {
+        let config = &self.context.config;
+        Heartbeat {
+            format: FORMAT,
+            store: config.store,
+            host_id: self.member.host_id,
+            incarnation: self.member.incarnation,
+            state: HeartbeatState::Live,
+            counter: self.counter,
+            written_at_ms: self.context.clock.wall_ms(),
+            lease_ms: config.lease.as_millis() as u64,
+            cql_address: config.description.cql_address.to_string(),
+            rpc_address: config.description.rpc_address.clone(),
+            tablets: self
+                .context
+                .host
+                .load()
+                .into_iter()
+                .map(LoadRecord::new)
+                .collect(),
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! The state of the tablets on this node, and the commands to the tablet task runner that bring it to what the cluster document says
+//! ([`crate::reconcile`] decides which).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+
+use super::AgentContext;
+use super::tablet_tasks::{TabletCommand, TabletTaskEvent};
+use crate::document::ClusterDocument;
+use crate::environment::Removal;
+use crate::error::HostError;
+use crate::ids::{Epoch, HostId, TabletId};
+use crate::reconcile::{Action, LocalTabletState, reconcile};
+
+/// Retired tablets that are looked after in one round.
+const REMOVALS_MAX: usize = 4;
+
+pub(super) struct LocalTablets {
+    context: AgentContext,
+    me: HostId,
+    commands: mpsc::UnboundedSender<TabletCommand>,
+    states: BTreeMap<TabletId, LocalTabletState>,
+    /// Tablets that the host found fenced while they were being opened, split or merged: they are not open, whatever comes of that.
+    lost: BTreeSet<TabletId>,
+    /// Splits and merges done (true) or failed at, by first child.
+    pub reshaped: BTreeMap<TabletId, bool>,
+    removing: BTreeSet<TabletId>,
+    /// What the store was found to hold, to be deleted as far as it is nobody's.
+    stored: BTreeSet<TabletId>,
+    /// Retired tablets whose data is gone.
+    pub removed: BTreeSet<TabletId>,
+}
+
+impl LocalTablets {
+    pub fn new(context: AgentContext, me: HostId, commands: mpsc::UnboundedSender<TabletCommand>) -> Self {
+        LocalTablets {
+            context,
+            me,
+            commands,
+            states: BTreeMap::new(),
+            lost: BTreeSet::new(),
+            reshaped: BTreeMap::new(),
+            removing: BTreeSet::new(),
+            stored: BTreeSet::new(),
+            removed: BTreeSet::new(),
+        }
+    }
+
+    /// The tablets of which this node may hold something.
+    pub fn tablets(&self) -> Vec<TabletId> {
+        self.states.keys().copied().collect()
+    }
+
+    /// Tablets that were closed to be handed over.
+    pub fn closed(&self) -> BTreeMap<TabletId, Epoch> {
+        let closed = self.states.iter().filter_map(|(id, state)| match state {
+            LocalTabletState::Closed { epoch } => Some((*id, *epoch)),
+            _ => None,
+        });
+        closed.collect()
+    }
+
+    /// Whether every tablet that is this node's has been opened, or is on its way elsewhere.
+    pub fn has_opened_all(&self, document: &ClusterDocument) -> bool {
+        document.tablets_of(self.me).all(|tablet| {
+            !matches!(
+                self.states.get(&tablet.id),
+                None | Some(LocalTabletState::Opening { .. })
+            )
+        })
+    }
+
+    /// Forgets the outcomes that the document shows.
+    pub fn observe_document(&mut self, document: &ClusterDocument) {
+        let pending: BTreeSet<_> = document
+            .reshapes
+            .iter()
+            .map(|reshape| reshape.children[0].id)
+            .collect();
+        self.reshaped.retain(|child, _| pending.contains(child));
+        self.removed.retain(|tablet| document.retired.contains(tablet));
+    }
+
+    /// Has the tablet task runner do what the document asks of this node.
+    pub fn reconcile(&mut self, document: &ClusterDocument) {
+        loop {
+            let now = self.context.now();
+            let actions = reconcile(document, self.me, &self.states, &self.reshaped, now);
+            if actions.is_empty() {
+                return;
+            }
+            actions.into_iter().for_each(|action| self.begin(action));
+        }
+    }
+
+    fn begin(&mut self, action: Action) {
+        match action {
+            Action::Open {
+                tablet,
+                tokens,
+                epoch,
+            } => {
+                self.states.insert(tablet, LocalTabletState::Opening { epoch });
+                self.lost.remove(&tablet);
+                self.command(TabletCommand::Open {
+                    tablet,
+                    tokens,
+                    epoch,
+                });
+            }
+            Action::Close { tablet, epoch } => {
+                self.states.insert(tablet, LocalTabletState::Closing { epoch });
+                self.command(TabletCommand::Close { tablet });
+            }
+            Action::MarkClosed { tablet, epoch } => {
+                self.states.insert(tablet, LocalTabletState::Closed { epoch });
+                // It goes through the door by which closed tablets come, so that the document is written at once.
+                self.context.shared.refresh.notify_one();
+            }
+            Action::Abandon { tablet } => {
+                self.states.insert(tablet, LocalTabletState::Abandoning);
+                self.command(TabletCommand::Abandon { tablet });
+            }
+            Action::Forget { tablet } => {
+                self.states.remove(&tablet);
+            }
+            Action::Reshape { parents, children } => {
+                let child = children[0].id;
+                for (parent, _) in &parents {
+                    self.states.insert(*parent, LocalTabletState::Reshaping { child });
+                    self.lost.remove(parent);
+                }
+                self.command(TabletCommand::Reshape { parents, children });
+            }
+        }
+    }
+
+    /// The runner lives as long as this does.
+    fn command(&self, command: TabletCommand) {
+        let _ = self.commands.send(command);
+    }
+
+    /// Has the store looked through for data of tablets that are no more.
+    pub fn find_orphan_tablets(&self) {
+        self.command(TabletCommand::FindOrphans);
+    }
+
+    /// Has some of the retired tablets' data deleted, if nothing needs it any more, and what was left behind of tablets that are no more: a
+    /// node that was paused while one was removed may have written to it afterwards.
+    pub fn remove_retired(&mut self, document: &ClusterDocument) {
+        self.stored.retain(|tablet| document.is_past(*tablet));
+        let due: Vec<_> = document
+            .retired
+            .iter()
+            .chain(&self.stored)
+            .filter(|tablet| !self.removed.contains(tablet) && !self.removing.contains(tablet))
+            .take(REMOVALS_MAX)
+            .copied()
+            .collect();
+        for tablet in due {
+            self.removing.insert(tablet);
+            self.command(TabletCommand::Remove { tablet });
+        }
+    }
+
+    pub fn handle_event(&mut self, event: TabletTaskEvent) {
+        match event {
+            TabletTaskEvent::Opened(tablet, result) => self.opened(tablet, result),
+            TabletTaskEvent::Closed(tablet) => {
+                if let Some(LocalTabletState::Closing { epoch }) = self.states.get(&tablet).copied() {
+                    self.states.insert(tablet, LocalTabletState::Closed { epoch });
+                }
+            }
+            TabletTaskEvent::Abandoned(tablet) => {
+                self.states.remove(&tablet);
+            }
+            TabletTaskEvent::Reshaped(parents, child, result) => {
+                if let Err(error) = &result {
+                    tracing::warn!(%child, %error, "a split or merge did not succeed: it is undone");
+                }
+                self.reshaping_ended(&parents, child, result.is_ok());
+            }
+            TabletTaskEvent::Stored(stored) => self.found(stored),
+            TabletTaskEvent::Removed(tablet, result) => {
+                self.removing.remove(&tablet);
+                match result {
+                    Ok(Removal::Gone) if self.stored.remove(&tablet) => {
+                        tracing::info!(%tablet, "what was left of a tablet that is no more is deleted");
+                    }
+                    Ok(Removal::Gone) => {
+                        self.removed.insert(tablet);
+                    }
+                    Ok(Removal::StillNeeded) => {}
+                    Err(error) => {
+                        tracing::info!(%tablet, %error, "a retired tablet could not be removed yet")
+                    }
+                }
+            }
+        }
+    }
+
+    /// The store holds something of these tablets.
+    fn found(&mut self, stored: Result<Vec<TabletId>, HostError>) {
+        match stored {
+            Ok(stored) => self.stored.extend(stored),
+            Err(error) => tracing::info!(%error, "the tablets in the store could not be listed"),
+        }
+    }
+
+    fn opened(&mut self, tablet: TabletId, result: Result<(), HostError>) {
+        let Some(LocalTabletState::Opening { epoch }) = self.states.get(&tablet).copied() else {
+            return;
+        };
+        let state = match result {
+            Ok(()) if self.lost.remove(&tablet) => self.waiting(),
+            Ok(()) => LocalTabletState::Open { epoch },
+            Err(error) => {
+                tracing::warn!(%tablet, %error, "the tablet could not be opened; trying again");
+                self.waiting()
+            }
+        };
+        self.states.insert(tablet, state);
+    }
+
+    /// The parents of a failed attempt are open as before, unless they were lost meanwhile.
+    fn reshaping_ended(&mut self, parents: &[(TabletId, Epoch)], child: TabletId, done: bool) {
+        for (parent, epoch) in parents {
+            let state = match done {
+                true => LocalTabletState::Reshaped { child },
+                false if self.lost.remove(parent) => self.waiting(),
+                false => LocalTabletState::Open { epoch: *epoch },
+            };
+            self.states.insert(*parent, state);
+        }
+        self.reshaped.insert(child, done);
+    }
+
+    /// The host found the tablet fenced and closed it; returns whether that was news.
+    pub fn lost(&mut self, tablet: TabletId) -> bool {
+        match self.states.get(&tablet) {
+            Some(LocalTabletState::Open { .. }) => {
+                self.states.insert(tablet, self.waiting());
+            }
+            Some(LocalTabletState::Opening { .. } | LocalTabletState::Reshaping { .. }) => {
+                self.lost.insert(tablet);
+            }
+            _ => return false,
+        }
+        tracing::warn!(%tablet, "another node has opened the tablet: looking whose it is");
+        true
+    }
+
+    fn waiting(&self) -> LocalTabletState {
+        LocalTabletState::Waiting {
+            until: self.context.now() + self.context.config.renewal_interval() / 4,
+        }
+    }
+
+    /// When a tablet that could not be opened is due again.
+    pub fn next_time(&self) -> Option<Duration> {
+        let waiting = self.states.values().filter_map(|state| match state {
+            LocalTabletState::Waiting { until } => Some(*until),
+            _ => None,
+        });
+        waiting.min()
+    }
+}

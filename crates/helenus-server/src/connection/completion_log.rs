@@ -1,0 +1,75 @@
+//! Reports on requests whose responses have been sent: slow ones to the log, traced ones to their traces.
+
+use std::time::Instant;
+
+use super::Connection;
+use super::in_flight::{CompletedRequest, ResponseNotes};
+use super::traced::ResponseTrace;
+use crate::backend::Backend;
+use crate::slow::SlowRequest;
+use crate::stage_times::StageTimes;
+
+/// One request in so many is measured stage by stage.
+const SAMPLE_INTERVAL: u32 = 16;
+
+/// A request whose answer is on its way, and of which there is something to tell.
+pub(super) struct PendingReport {
+    slow: Option<SlowRequest>,
+    traced: Option<ResponseTrace>,
+    first_byte: Instant,
+    answered: Instant,
+    answer_len: usize,
+}
+
+impl<B: Backend> Connection<B> {
+    /// Enters an answered request into the metrics.
+    pub(super) fn measure(&mut self, done: &CompletedRequest) {
+        let arrival = &done.info.arrival;
+        let metrics = &self.server.metrics;
+        let answered = done.answered.at;
+        metrics.answered(
+            done.info.kind,
+            answered.saturating_duration_since(arrival.last_byte),
+        );
+        self.output.answered = self.output.answered.wrapping_add(1);
+        if self.output.answered.is_multiple_of(SAMPLE_INTERVAL) {
+            metrics.stages(&StageTimes::new(arrival, &done.work, answered));
+        }
+    }
+
+    /// Keeps what is to be told until the answer has left.
+    pub(super) fn remember(&mut self, notes: ResponseNotes, done: &CompletedRequest, answer_len: usize) {
+        let CompletedRequest { info, answered, work } = done;
+        let slow = notes.slow.map(|(statement, values)| SlowRequest {
+            statement,
+            values,
+            client: self.peer,
+            work: *work,
+            stage_times: StageTimes::new(&info.arrival, work, answered.at),
+        });
+        self.output.pending_reports.push(PendingReport {
+            slow,
+            traced: notes.traced,
+            first_byte: info.arrival.first_byte,
+            answered: answered.at,
+            answer_len,
+        });
+    }
+
+    /// Tells of the answers that have left. Call it when there is nothing left to send.
+    pub(super) fn report_sent(&mut self) {
+        let now = Instant::now();
+        for report in self.output.pending_reports.drain(..) {
+            if let Some(traced) = report.traced {
+                let event = traced.sent(report.answer_len, now);
+                self.server.backend.add_to_trace(traced.id, event);
+            }
+            if let Some(slow) = report.slow {
+                let total = now.saturating_duration_since(report.first_byte);
+                let sending = now.saturating_duration_since(report.answered);
+                self.server.metrics.slow();
+                self.server.slow.log(&slow, total, sending);
+            }
+        }
+    }
+}

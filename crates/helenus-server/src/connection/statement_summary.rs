@@ -1,0 +1,74 @@
+//! A summary of a request's statements, kept while it runs for the log of slow requests.
+
+use std::sync::Arc;
+
+use helenus_cql::frame::request::{Batch, StatementRef};
+use helenus_query::trace::shorten;
+
+use crate::backend::Backend;
+
+/// A request's statements.
+pub(super) enum StatementSummary<P> {
+    Text {
+        text: String,
+        values: usize,
+    },
+    Prepared {
+        prepared: Arc<P>,
+        values: usize,
+    },
+    Batch {
+        statements: usize,
+        first: Option<StatementRef>,
+        values: usize,
+    },
+    /// A statement that is not known here.
+    Unknown,
+}
+
+impl<P> StatementSummary<P> {
+    /// A batch, by its first statement.
+    pub fn batch(batch: &Batch) -> StatementSummary<P> {
+        let first = batch.statements.first().map(|first| match &first.statement {
+            StatementRef::Query(text) => StatementRef::Query(shorten(text).to_owned()),
+            StatementRef::Prepared(id) => StatementRef::Prepared(id.clone()),
+        });
+        StatementSummary::Batch {
+            statements: batch.statements.len(),
+            first,
+            values: batch.statements.iter().map(|one| one.values.len()).sum(),
+        }
+    }
+
+    /// How many values are bound.
+    pub fn values(&self) -> usize {
+        match self {
+            StatementSummary::Text { values, .. }
+            | StatementSummary::Prepared { values, .. }
+            | StatementSummary::Batch { values, .. } => *values,
+            StatementSummary::Unknown => 0,
+        }
+    }
+
+    /// The statement's text.
+    pub fn text<B: Backend<Prepared = P>>(&self, backend: &B) -> String {
+        match self {
+            StatementSummary::Text { text, .. } => shorten(text).to_owned(),
+            StatementSummary::Prepared { prepared, .. } => shorten(backend.statement(prepared)).to_owned(),
+            StatementSummary::Batch {
+                statements, first, ..
+            } => {
+                let first = match first {
+                    Some(StatementRef::Query(text)) => text.clone(),
+                    Some(StatementRef::Prepared(id)) => match backend.prepared(id) {
+                        Ok(prepared) => shorten(backend.statement(&prepared)).to_owned(),
+                        Err(_) => String::new(),
+                    },
+                    None => String::new(),
+                };
+                format!("BATCH of {statements} statements: {first}")
+            }
+            StatementSummary::Unknown => String::new(),
+        }
+    }
+}

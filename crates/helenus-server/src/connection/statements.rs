@@ -1,0 +1,250 @@
+//! Runs statements: a decoded QUERY, EXECUTE, BATCH or PREPARE becomes a response.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bytes::Bytes;
+use helenus_cql::error::CqlError;
+use helenus_cql::frame::request::{Batch, Execute, Prepare, Query};
+use helenus_cql::frame::response::{PageMetadata, QueryResult};
+use helenus_cql::frame::{ProtocolVersion, QueryParameters, Response, ResponseMessage, ResultMetadata, Rows};
+use helenus_query::request::{BoundValues, ClientState, Place, QueryOptions};
+use helenus_query::response::{Outcome, Response as Answer};
+
+use super::statement_summary::StatementSummary;
+use super::tablets;
+use crate::backend::Backend;
+use crate::server_state::ServerState;
+
+/// A request that has run.
+pub(super) struct StatementOutcome<P> {
+    pub summary: StatementSummary<P>,
+    pub result: Result<ResponseMessage, CqlError>,
+}
+
+impl<P> StatementOutcome<P> {
+    pub fn refused(error: CqlError) -> StatementOutcome<P> {
+        StatementOutcome {
+            summary: StatementSummary::Unknown,
+            result: Err(error),
+        }
+    }
+}
+
+/// Refuses a keyspace that a v5 request brings along and that does not exist.
+fn check_keyspace<B: Backend>(server: &ServerState<B>, keyspace: Option<&str>) -> Result<(), CqlError> {
+    keyspace.map_or(Ok(()), |keyspace| server.backend.check_keyspace(keyspace))
+}
+
+/// The values of a request.
+pub(super) fn values(parameters: QueryParameters) -> BoundValues {
+    match parameters.names {
+        Some(names) => BoundValues::Named(names.into_iter().zip(parameters.values).collect()),
+        None if parameters.values.is_empty() => BoundValues::None,
+        None => BoundValues::Positional(parameters.values),
+    }
+}
+
+/// The options of a request, without what is answered by the transport itself.
+fn options(mut parameters: QueryParameters, version: ProtocolVersion) -> QueryOptions {
+    QueryOptions {
+        consistency: parameters.consistency,
+        serial_consistency: parameters.serial_consistency,
+        page_size: parameters.page_size,
+        paging_state: parameters.paging_state.take(),
+        timestamp_us: parameters.default_timestamp,
+        now_s: parameters.now_in_seconds.map(i64::from),
+        keyspace: parameters.keyspace.take(),
+        values: values(parameters),
+        protocol_version: version.number(),
+        place: Place::Coordinator,
+    }
+}
+
+/// The outcome as a message; `page` decides on the metadata of rows.
+fn answer(outcome: Outcome, page: impl FnOnce(&Rows) -> PageMetadata) -> ResponseMessage {
+    let result = match outcome.response {
+        Answer::Void => QueryResult::Void,
+        Answer::SetKeyspace(keyspace) => QueryResult::SetKeyspace(keyspace),
+        Answer::SchemaChange(change) => QueryResult::SchemaChange(change),
+        Answer::Rows(answered) => {
+            let mut rows = Rows::new(answered.metadata, answered.content);
+            rows.page = PageMetadata {
+                paging_state: answered.paging_state,
+                ..page(&rows)
+            };
+            QueryResult::Rows(rows)
+        }
+    };
+    ResponseMessage {
+        tracing_id: None,
+        warnings: outcome.warnings,
+        custom_payload: None,
+        response: Response::Result(result),
+    }
+}
+
+pub(super) async fn run_query<B: Backend>(
+    server: Arc<ServerState<B>>,
+    client: Arc<ClientState>,
+    version: ProtocolVersion,
+    query: Box<Query>,
+) -> StatementOutcome<B::Prepared> {
+    let Query { query, parameters } = *query;
+    let skip = parameters.skip_metadata;
+    let checked = check_keyspace(&server, parameters.keyspace.as_deref());
+    let options = options(parameters, version);
+    let outcome = match checked {
+        Ok(()) => server.backend.query(&client, &query, &options).await,
+        Err(error) => Err(error),
+    };
+    let page = |_: &Rows| PageMetadata {
+        skip,
+        ..PageMetadata::default()
+    };
+    StatementOutcome {
+        summary: StatementSummary::Text {
+            text: query,
+            values: options.values.len(),
+        },
+        result: outcome.map(|outcome| answer(outcome, page)),
+    }
+}
+
+pub(super) async fn run_execute<B: Backend>(
+    server: Arc<ServerState<B>>,
+    client: Arc<ClientState>,
+    version: ProtocolVersion,
+    execute: Box<Execute>,
+    knows_tablets: bool,
+    is_warned: Arc<AtomicBool>,
+) -> StatementOutcome<B::Prepared> {
+    let Execute {
+        id,
+        result_metadata_id,
+        parameters,
+    } = *execute;
+    let prepared = match server.backend.prepared(&id) {
+        Ok(prepared) => prepared,
+        Err(error) => {
+            return StatementOutcome::refused(error);
+        }
+    };
+    let skip = parameters.skip_metadata;
+    let options = options(parameters, version);
+    let warning = match is_warned.load(Ordering::Relaxed) {
+        true => None,
+        false => server.backend.use_warning(&client, &prepared),
+    };
+    let warning = warning.filter(|_| !is_warned.swap(true, Ordering::Relaxed));
+    let outcome = server.backend.execute(&client, &prepared, &options).await;
+    let known = || server.backend.prepared_metadata(&prepared);
+    let page = |rows: &Rows| executed_metadata(rows, skip, result_metadata_id, version, known);
+    let answer = |mut outcome: Outcome| {
+        if let Some(warning) = warning {
+            outcome.warnings.insert(0, warning);
+        }
+        let passed_on = outcome.passed_on.clone().filter(|_| knows_tablets);
+        ResponseMessage {
+            custom_payload: passed_on.map(|passed_on| tablets::payload(&passed_on)),
+            ..answer(outcome, page)
+        }
+    };
+    StatementOutcome {
+        result: outcome.map(answer),
+        summary: StatementSummary::Prepared {
+            prepared,
+            values: options.values.len(),
+        },
+    }
+}
+
+/// What a client that executes a prepared statement is told of its columns (Cassandra's `ExecuteMessage`).
+///
+/// A v5 client says what it knows, and is sent the metadata anew when it has changed. An older one can't, so that
+/// the metadata may only be left out if it never changed since the statement was prepared. Rows of what is not a
+/// SELECT (a transaction's outcome) always describe themselves, and a client shall not remember them.
+fn executed_metadata(
+    rows: &Rows,
+    skip: bool,
+    client_knows: Option<Bytes>,
+    version: ProtocolVersion,
+    prepared: impl FnOnce() -> Arc<ResultMetadata>,
+) -> PageMetadata {
+    let prepared = prepared();
+    if prepared.columns.is_empty() {
+        return PageMetadata::default();
+    }
+    if version >= ProtocolVersion::V5 {
+        let current = rows.metadata.id();
+        if client_knows.as_deref() == Some(&current[..]) {
+            return PageMetadata {
+                skip,
+                ..PageMetadata::default()
+            };
+        }
+        let new_metadata_id = Some(Bytes::copy_from_slice(&current));
+        return PageMetadata {
+            new_metadata_id,
+            ..PageMetadata::default()
+        };
+    }
+    let unchanged = || Arc::ptr_eq(&prepared, &rows.metadata) || prepared.id() == rows.metadata.id();
+    PageMetadata {
+        skip: skip && unchanged(),
+        ..PageMetadata::default()
+    }
+}
+
+pub(super) async fn run_batch<B: Backend>(
+    server: Arc<ServerState<B>>,
+    client: Arc<ClientState>,
+    version: ProtocolVersion,
+    batch: Box<Batch>,
+) -> StatementOutcome<B::Prepared> {
+    let summary = StatementSummary::batch(&batch);
+    let Batch {
+        kind,
+        statements,
+        parameters,
+    } = *batch;
+    let checked = check_keyspace(&server, parameters.keyspace.as_deref());
+    let options = options(parameters, version);
+    let outcome = match checked {
+        Ok(()) => server.backend.batch(&client, kind, statements, &options).await,
+        Err(error) => Err(error),
+    };
+    StatementOutcome {
+        summary,
+        result: outcome.map(|outcome| answer(outcome, |_| PageMetadata::default())),
+    }
+}
+
+pub(super) async fn run_prepare<B: Backend>(
+    server: Arc<ServerState<B>>,
+    client: Arc<ClientState>,
+    prepare: Prepare,
+    is_warned: Arc<AtomicBool>,
+) -> StatementOutcome<B::Prepared> {
+    let keyspace = prepare.keyspace.as_deref().or(client.keyspace.as_deref());
+    let prepared = check_keyspace(&server, prepare.keyspace.as_deref())
+        .and_then(|()| server.backend.prepare(&client, keyspace, &prepare.query));
+    let once = |warnings: Vec<String>| {
+        let is_told =
+            !warnings.is_empty() && prepare.keyspace.is_none() && is_warned.swap(true, Ordering::Relaxed);
+        if is_told { Vec::new() } else { warnings }
+    };
+    let message = |(prepared, warnings)| ResponseMessage {
+        tracing_id: None,
+        warnings: once(warnings),
+        custom_payload: None,
+        response: Response::Result(QueryResult::Prepared(prepared)),
+    };
+    StatementOutcome {
+        result: prepared.map(message),
+        summary: StatementSummary::Text {
+            text: prepare.query,
+            values: 0,
+        },
+    }
+}

@@ -1,0 +1,167 @@
+//! Authorises admin commands over HTTP: from the node's own machine, or with the cluster's secret.
+//!
+//! From elsewhere a command takes two steps. `GET /cluster/challenge` gives a word that this process has made up and that is good for a
+//! few minutes; the command comes with `authorization: helenus CHALLENGE.MAC`, the MAC being that of the command and the challenge by the
+//! secret. The challenge is used up then: who has listened can repeat it neither here nor to another node.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::http::{HeaderMap, header};
+use parking_lot::Mutex;
+
+use crate::log_rate_limit::LogRateLimiter;
+use crate::rpc::secret::{Purpose, Secret};
+
+const SCHEME: &str = "helenus ";
+/// How long used challenges are remembered: longer than they would be good for.
+const REMEMBERED: Duration = Duration::from_secs(900);
+
+/// The header `authorization` of a command, such as `POST /cluster/drain`, that answers a challenge.
+pub fn authorization(secret: &Secret, command: &str, challenge: &str) -> String {
+    let mac = secret.sign(Purpose::Command, &signed(command, challenge));
+    format!("{SCHEME}{challenge}.{mac}")
+}
+
+fn signed(command: &str, challenge: &str) -> String {
+    format!("{command} {challenge}")
+}
+
+/// Decides on commands.
+#[derive(Clone)]
+pub(super) struct AdminAuthenticator {
+    secret: Secret,
+    /// Signs the challenges of this process.
+    own: Secret,
+    used: Arc<Mutex<HashMap<String, Instant>>>,
+    pub refusals: Arc<LogRateLimiter>,
+}
+
+impl AdminAuthenticator {
+    pub fn new(secret: Secret) -> AdminAuthenticator {
+        AdminAuthenticator {
+            secret,
+            own: Secret::random(),
+            used: Arc::default(),
+            refusals: Arc::default(),
+        }
+    }
+
+    /// A new challenge.
+    pub fn challenge(&self) -> String {
+        let proof = self.own.proof(Purpose::Command);
+        proof.trim_start_matches(SCHEME).to_owned()
+    }
+
+    /// Whether that command may come from there.
+    pub fn allow(&self, command: &str, peer: SocketAddr, headers: &HeaderMap) -> bool {
+        let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or_default());
+        match text(header::AUTHORIZATION) {
+            Some(answer) => self.verify_response(command, answer).is_some(),
+            None => {
+                // A page in a browser of this machine says whose it is, or believes that this machine has another name.
+                peer.ip().to_canonical().is_loopback()
+                    && text(header::ORIGIN).is_none()
+                    && text(header::HOST).is_some_and(is_this_machine)
+            }
+        }
+    }
+
+    fn verify_response(&self, command: &str, answer: &str) -> Option<()> {
+        let (challenge, mac) = answer.strip_prefix(SCHEME)?.rsplit_once('.')?;
+        let is_answered = self
+            .secret
+            .has_signed(Purpose::Command, &signed(command, challenge), mac);
+        let is_own = self
+            .own
+            .accepts(Purpose::Command, &format!("{SCHEME}{challenge}"));
+        if !is_answered || !is_own {
+            return None;
+        }
+        let mut used = self.used.lock();
+        used.retain(|_, at| at.elapsed() < REMEMBERED);
+        match used.insert(challenge.to_owned(), Instant::now()) {
+            None => Some(()),
+            Some(_) => None,
+        }
+    }
+}
+
+/// Whether a header `host` names this machine in a way that no name server has a say in.
+fn is_this_machine(host: &str) -> bool {
+    if let Ok(address) = host.parse::<SocketAddr>() {
+        return address.ip().is_loopback();
+    }
+    let name = match host.strip_prefix('[') {
+        Some(v6) => v6.split(']').next().unwrap_or_default(),
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    name.eq_ignore_ascii_case("localhost") || name.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DRAIN: &str = "POST /cluster/drain";
+
+    fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
+        pairs
+            .iter()
+            .map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()))
+            .collect()
+    }
+
+    #[test]
+    fn a_challenge_is_answered_once() {
+        let far = SocketAddr::from(([192, 0, 2, 1], 5));
+        let (one, other) = (
+            AdminAuthenticator::new(Secret::new("hush")),
+            AdminAuthenticator::new(Secret::new("hush")),
+        );
+        let challenge = one.challenge();
+        let answer = |secret: &str, command: &str| {
+            let answer = authorization(&Secret::new(secret), command, &challenge);
+            headers(&[("authorization", &answer)])
+        };
+        assert!(!one.allow(DRAIN, far, &headers(&[])));
+        assert!(!one.allow(DRAIN, far, &answer("other", DRAIN)));
+        assert!(!one.allow(DRAIN, far, &answer("hush", "POST /cluster/other")));
+        assert!(
+            !other.allow(DRAIN, far, &answer("hush", DRAIN)),
+            "another process"
+        );
+        assert!(one.allow(DRAIN, far, &answer("hush", DRAIN)));
+        assert!(!one.allow(DRAIN, far, &answer("hush", DRAIN)), "used up");
+        assert!(!one.allow(DRAIN, far, &headers(&[("authorization", "helenus x")])));
+    }
+
+    #[test]
+    fn a_browser_at_this_machine_may_not() {
+        let here = SocketAddr::from(([127, 0, 0, 1], 5));
+        let authenticator = AdminAuthenticator::new(Secret::new("hush"));
+        let allow = |pairs: &[(&'static str, &str)]| authenticator.allow(DRAIN, here, &headers(pairs));
+        for host in [
+            "127.0.0.1:9180",
+            "localhost",
+            "LocalHost:9180",
+            "[::1]:9180",
+            "127.0.0.3",
+        ] {
+            assert!(allow(&[("host", host)]), "{host}");
+            assert!(!allow(&[("host", host), ("origin", "http://example.org")]));
+        }
+        for host in [
+            "example.org:9180",
+            "127.0.0.1.example.org",
+            "localhost.example.org",
+            "192.0.2.1:9180",
+            "",
+        ] {
+            assert!(!allow(&[("host", host)]), "{host}");
+        }
+        assert!(!allow(&[]));
+    }
+}

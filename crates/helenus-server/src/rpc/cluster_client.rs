@@ -1,0 +1,393 @@
+//! The engine's [`Cluster`]: finds owners in the agent's view and calls other nodes through [`Peers`].
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use helenus_cluster::{
+    AgentHandle, AgentState, CLUSTER_DOCUMENT, HostId, LeaseTerm, NodeInfo, NodeState, TabletId, TabletInfo,
+    TabletState,
+};
+use helenus_query::cluster::{
+    Cluster, Forwarded, Node, Owner, RemoteError, RemoteScan, RemoteWrite, ScanRange, StaleEntries, Tablet,
+    Versions,
+};
+use helenus_query::engine::Engine;
+use helenus_query::response::Outcome;
+use helenus_tablet::{Store, TokenRange};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use super::metrics::PeerRequestMetrics;
+use super::proto::GreetRequest;
+use super::refusal_log::RefusalLog;
+use super::{LocalIdentity, PROTOCOL, PROTOCOL_MIN, Peers, TabletReleased};
+
+/// At most so often the agent is told to look at the cluster document.
+const REFRESH_INTERVAL_MS: u64 = 50;
+/// How long a view is waited for that another node may have changed.
+const REFRESH_WAIT: Duration = Duration::from_millis(30);
+/// How often the others are greeted, and how long they may take.
+const PING_INTERVAL: Duration = Duration::from_secs(1);
+/// How often a node looks whether it is in the cluster.
+const JOINING_INTERVAL: Duration = Duration::from_millis(50);
+
+/// The nodes that take part.
+pub struct ClusterClient {
+    agent: AgentHandle,
+    here: HostId,
+    /// The identity of the store.
+    store: Uuid,
+    peers: Peers,
+    /// Of this node by others.
+    refusals: RefusalLog,
+    counts: PeerRequestMetrics,
+    /// Counts the tablets that were opened here.
+    opened: watch::Sender<u64>,
+    began: Instant,
+    refreshed_ms: AtomicU64,
+}
+
+impl ClusterClient {
+    /// `own` is this node.
+    pub fn new(own: LocalIdentity, peers: Peers) -> Arc<ClusterClient> {
+        Arc::new(ClusterClient {
+            agent: own.agent,
+            here: own.host_id,
+            store: own.store,
+            peers,
+            refusals: RefusalLog::default(),
+            counts: PeerRequestMetrics::default(),
+            opened: watch::Sender::default(),
+            began: Instant::now(),
+            refreshed_ms: AtomicU64::new(0),
+        })
+    }
+
+    /// A tablet is open: requests may be waiting for it.
+    pub fn has_opened(&self) {
+        self.opened.send_modify(|count| *count += 1);
+    }
+
+    /// Tells a tablet's next owner that it is closed here, so that it begins to open it at once. Nobody waits for that.
+    pub fn release(self: &Arc<Self>, tablet: TabletId) {
+        let view = self.agent.view();
+        let mut mine = view.tablets_of(self.here);
+        let Some(moving) = mine.find(|info| info.id == tablet) else {
+            return;
+        };
+        let TabletState::Moving { to } = moving.state else {
+            return;
+        };
+        let Some(next) = view.node(to).cloned() else {
+            return;
+        };
+        let released = TabletReleased {
+            by: self.here.0,
+            tablet: tablet.0,
+            epoch: moving.epoch,
+        };
+        let members = self.clone();
+        tokio::spawn(async move {
+            let told = members.peers.release(&next, released, PING_INTERVAL);
+            if let Err(status) = told.await {
+                tracing::debug!(node = %next.description.name, error = %status, "a node was not told that its tablet is closed");
+            }
+        });
+    }
+
+    fn peer(&self, node: Uuid) -> Result<Arc<NodeInfo>, RemoteError> {
+        let view = self.agent.view();
+        match view.node(HostId(node)) {
+            Some(known) => Ok(known.clone()),
+            None => Err(RemoteError::Unreachable(format!("node {node} has left"))),
+        }
+    }
+
+    /// Has the agent look at the cluster document, unless it did a moment ago.
+    fn refresh_soon(&self) {
+        let now_ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let last_ms = self.refreshed_ms.load(Ordering::Relaxed);
+        let is_due = now_ms.saturating_sub(last_ms) >= REFRESH_INTERVAL_MS;
+        let is_first = || {
+            let (set, fetch) = (Ordering::Relaxed, Ordering::Relaxed);
+            self.refreshed_ms
+                .compare_exchange(last_ms, now_ms, set, fetch)
+                .is_ok()
+        };
+        if is_due && is_first() {
+            self.agent.refresh();
+        }
+    }
+
+    /// Greets the others every now and then, so that clocks stay together and connections warm, until the task is aborted.
+    pub fn ping_loop(self: &Arc<Self>, engine: Arc<Engine>) -> JoinHandle<()> {
+        let members = self.clone();
+        tokio::spawn(async move {
+            loop {
+                while !members.has_joined() {
+                    tokio::time::sleep(JOINING_INTERVAL).await;
+                }
+                members.ping_all(&engine).await;
+                tokio::time::sleep(PING_INTERVAL).await;
+            }
+        })
+    }
+
+    /// Tells the others of each version of the cluster document that this node writes, until the agent is gone: what they are to open is
+    /// closed here already.
+    pub fn announce_loop(self: &Arc<Self>, store: Arc<Store>) -> JoinHandle<()> {
+        let members = self.clone();
+        tokio::spawn(async move {
+            let mut written = members.agent.written();
+            while written.changed().await.is_ok() {
+                let document = written.borrow_and_update().clone();
+                let stamp = store
+                    .meta_stamp(CLUSTER_DOCUMENT, document.version)
+                    .unwrap_or_default();
+                let view = members.agent.view();
+                for node in view.nodes().iter().filter(|node| node.host_id != members.here) {
+                    let (members, node) = (members.clone(), node.clone());
+                    let (document, stamp) = (document.clone(), stamp.clone());
+                    // One that hangs must not keep the others from hearing of it.
+                    tokio::spawn(async move {
+                        let told = members
+                            .peers
+                            .announce_document(&node, &document, stamp, PING_INTERVAL)
+                            .await;
+                        if let Err(status) = told {
+                            tracing::debug!(node = %node.description.name, error = %status, "a node was not told of the cluster document");
+                        }
+                    });
+                }
+            }
+        })
+    }
+
+    /// The others hear nobody who is not in the cluster document.
+    fn has_joined(&self) -> bool {
+        let view = self.agent.view();
+        let here = view.node(self.here).map(|node| node.incarnation);
+        here.is_some() && here == self.agent.incarnation()
+    }
+
+    async fn ping_all(&self, engine: &Engine) {
+        let view = self.agent.view();
+        let others = view.nodes().iter().filter(|node| node.host_id != self.here);
+        let others: Vec<&NodeInfo> = others.map(Arc::as_ref).collect();
+        let addresses: Vec<&str> = others
+            .iter()
+            .map(|node| node.description.rpc_address.as_str())
+            .collect();
+        self.peers.keep_only(&addresses);
+        let greetings = others
+            .into_iter()
+            .map(|node| self.ping(node, view.cluster_name(), engine));
+        futures::future::join_all(greetings).await;
+    }
+
+    async fn ping(&self, node: &NodeInfo, cluster_name: &str, engine: &Engine) {
+        let (name, address) = (&node.description.name, &node.description.rpc_address);
+        let message = GreetRequest {
+            cluster_name: cluster_name.to_owned(),
+            host_id: Bytes::copy_from_slice(self.here.0.as_bytes()),
+            clock_us: engine.clock_us(),
+            protocol: PROTOCOL,
+            software: env!("CARGO_PKG_VERSION").to_owned(),
+        };
+        match self.peers.ping(node, message, PING_INTERVAL).await {
+            Ok(answer) if answer.store != self.store.as_bytes().as_slice() => {
+                tracing::warn!(node = name, address, here = %self.store, "what answers at this address is not of this store");
+            }
+            Ok(answer) if answer.protocol < PROTOCOL_MIN => tracing::warn!(
+                node = name,
+                address,
+                software = answer.software,
+                "a node speaks a protocol between nodes that is too old for this one"
+            ),
+            Ok(answer) => engine.observe_clock(answer.clock_us),
+            Err(status) => match status.code() {
+                // A node that has just come is not known everywhere yet.
+                tonic::Code::PermissionDenied => self.note_refusal(node, &status, RefusalLog::JOIN_GRACE),
+                tonic::Code::Unauthenticated | tonic::Code::FailedPrecondition => {
+                    self.note_refusal(node, &status, Duration::ZERO);
+                }
+                _ => tracing::debug!(node = name, address, error = %status, "a node does not answer"),
+            },
+        }
+    }
+}
+
+impl ClusterClient {
+    fn note_refusal(&self, node: &NodeInfo, status: &tonic::Status, grace: Duration) {
+        if self.refusals.should_log(node.host_id.0, status.message(), grace) {
+            let (name, address) = (&node.description.name, &node.description.rpc_address);
+            tracing::warn!(node = name, address, here = %self.store, error = status.message(), "a node has refused this one");
+        }
+    }
+}
+
+#[async_trait]
+impl Cluster for ClusterClient {
+    fn owner(&self, token: i64) -> Owner {
+        match self.agent.view().tablet_of(token).and_then(|tablet| tablet.owner) {
+            Some(owner) if owner == self.here => Owner::Here,
+            Some(owner) => Owner::Peer(owner.0),
+            None => Owner::Nobody,
+        }
+    }
+
+    fn tablet(&self, token: i64) -> TokenRange {
+        let view = self.agent.view();
+        match view.tablet_of(token) {
+            Some(tablet) => TokenRange {
+                first: tablet.tokens.first,
+                last: tablet.tokens.last,
+            },
+            None => TokenRange {
+                first: i64::MIN,
+                last: i64::MAX,
+            },
+        }
+    }
+
+    fn nodes(&self) -> Vec<Node> {
+        let view = self.agent.view();
+        let node = |node: &Arc<NodeInfo>| Node {
+            host_id: node.host_id.0,
+            native_address: node.description.cql_address,
+            data_center: node.description.data_center.clone(),
+            rack: node.description.rack.clone(),
+            is_alive: node.alive,
+            tokens: view
+                .tablets_of(node.host_id)
+                .map(|tablet| tablet.tokens.last)
+                .collect(),
+            name: node.description.name.clone(),
+            rpc_address: node.description.rpc_address.clone(),
+            software_version: node.description.software_version.clone(),
+            is_leaving: node.state == NodeState::Leaving,
+        };
+        view.nodes().iter().map(node).collect()
+    }
+
+    fn tablets(&self) -> Vec<Tablet> {
+        let tablet = |tablet: &TabletInfo| Tablet {
+            id: tablet.id.0,
+            tokens: TokenRange {
+                first: tablet.tokens.first,
+                last: tablet.tokens.last,
+            },
+            owner: tablet.owner.map(|owner| owner.0),
+            epoch: tablet.epoch,
+            state: tablet.state.to_string(),
+        };
+        self.agent.view().tablets().iter().map(tablet).collect()
+    }
+
+    fn here(&self) -> Uuid {
+        self.here.0
+    }
+
+    fn lease_term(&self) -> LeaseTerm {
+        self.agent.lease_term()
+    }
+
+    fn may_serve_since(&self, term: LeaseTerm) -> bool {
+        self.agent.may_serve_since(term)
+    }
+
+    fn changes(&self) -> u64 {
+        // Neither ever becomes less.
+        self.agent.view().version() + *self.opened.borrow()
+    }
+
+    fn has_left(&self) -> bool {
+        self.agent.state() == AgentState::Left
+    }
+
+    async fn changed(&self, since: u64, at_most: Duration) -> bool {
+        let (mut views, mut opened) = (self.agent.views(), self.opened.subscribe());
+        self.refresh_soon();
+        let changes = async {
+            while self.changes() == since {
+                tokio::select! {
+                    changed = views.changed() => if changed.is_err() { return },
+                    _ = opened.changed() => {}
+                }
+            }
+        };
+        let _ = tokio::time::timeout(at_most, changes).await;
+        !matches!(self.agent.state(), AgentState::Failed(_))
+    }
+
+    async fn refresh(&self) {
+        let mut views = self.agent.views();
+        self.agent.refresh();
+        let _ = tokio::time::timeout(REFRESH_WAIT, views.changed()).await;
+    }
+
+    async fn execute(
+        &self,
+        node: Uuid,
+        statement: &Forwarded<'_>,
+        deadline: Instant,
+    ) -> Result<Outcome, RemoteError> {
+        let peer = self.peer(node)?;
+        let asked = self.peers.execute(&peer, statement, deadline);
+        self.counts.statements.count(asked.await)
+    }
+
+    async fn get(
+        &self,
+        node: Uuid,
+        keys: &[(i64, Bytes)],
+        deadline: Instant,
+    ) -> Result<Vec<Option<Bytes>>, RemoteError> {
+        let peer = self.peer(node)?;
+        let asked = self.peers.get(&peer, keys, deadline);
+        self.counts.gets.count(asked.await)
+    }
+
+    async fn scan(
+        &self,
+        node: Uuid,
+        range: &ScanRange,
+        deadline: Instant,
+    ) -> Result<Box<dyn RemoteScan>, RemoteError> {
+        let peer = self.peer(node)?;
+        let asked = self.peers.scan(&peer, range, deadline);
+        self.counts.scans.count(asked.await)
+    }
+
+    async fn write(&self, node: Uuid, write: &RemoteWrite, deadline: Instant) -> Result<(), RemoteError> {
+        let peer = self.peer(node)?;
+        let asked = self.peers.write(&peer, write, deadline);
+        self.counts.writes.count(asked.await)
+    }
+
+    async fn remove_stale(
+        &self,
+        node: Uuid,
+        stale: &StaleEntries,
+        deadline: Instant,
+    ) -> Result<u64, RemoteError> {
+        let peer = self.peer(node)?;
+        self.peers.remove_stale(&peer, stale, deadline).await
+    }
+
+    async fn load(
+        &self,
+        node: Uuid,
+        versions: Versions,
+        is_settled: bool,
+        deadline: Instant,
+    ) -> Result<(), RemoteError> {
+        let peer = self.peer(node)?;
+        self.peers.load(&peer, versions, is_settled, deadline).await
+    }
+}

@@ -1,0 +1,37 @@
+//! Batches messages to another node, up to a limit of bytes.
+
+/// Questions or answers in a message.
+pub(super) const GROUP_MAX: usize = 128;
+/// Their bytes, about.
+pub(super) const GROUP_BYTES_MAX: usize = 64 << 10;
+
+/// The next message's: what there is, as long as there is room.
+pub(super) fn next_batch<T>(mut next: impl FnMut() -> Option<T>, size: impl Fn(&T) -> usize) -> Vec<T> {
+    let mut group = Vec::new();
+    let mut bytes = 0;
+    while group.len() < GROUP_MAX
+        && bytes < GROUP_BYTES_MAX
+        && let Some(one) = next()
+    {
+        bytes += size(&one);
+        group.push(one);
+    }
+    group
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_ends_with_its_number_with_its_bytes_and_with_what_there_is() {
+        let group = |count: usize, size: usize| {
+            let mut left = 0..count;
+            next_batch(|| left.next(), |_| size).len()
+        };
+        assert_eq!(group(3, 10), 3);
+        assert_eq!(group(1000, 10), GROUP_MAX);
+        assert_eq!(group(1000, GROUP_BYTES_MAX / 2), 2);
+        assert_eq!(group(1000, GROUP_BYTES_MAX + 1), 1);
+    }
+}

@@ -1,0 +1,367 @@
+//! What other nodes ask, answered: each by a call of its own, or as questions of a stream ([`super::request_stream`]).
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use helenus_query::answers::Reservation;
+use helenus_query::cluster::{Refused, RemoteWrite, Versions};
+use helenus_query::engine::Engine;
+use helenus_query::scope;
+use helenus_query::trace::{TraceRecorder, Work};
+use helenus_tablet::Op;
+use parking_lot::Mutex;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
+use tokio_stream::Stream;
+use tonic::{Status, Streaming};
+
+use super::OPEN_MAX;
+use super::codec::{self, ReceivedStatement};
+use super::message_batching::next_batch;
+use super::proto::{
+    Answer, Answers, ExecuteRequest, ExecuteResponse, GetRequest, GetResponse, Question, Questions, Row,
+    Step, WriteRequest, WriteResponse, answer, question,
+};
+use super::scoped;
+use crate::long_requests::LongRequestPool;
+
+/// Bytes of a statement or of operands that take about a millisecond to be read.
+const LONG_REQUEST_LEN: usize = 32 << 10;
+
+/// Answers for the engine.
+#[derive(Clone)]
+pub(super) struct RequestHandler {
+    pub engine: Arc<Engine>,
+    /// Where questions go on that compute for long.
+    pub long_requests: Arc<LongRequestPool>,
+    /// Questions so far.
+    pub calls: Arc<AtomicU64>,
+}
+
+/// Runs it to its end, also when the caller has gone.
+pub(super) async fn to_the_end<T: Send + 'static>(
+    work: impl Future<Output = T> + Send + 'static,
+) -> Result<T, Status> {
+    tokio::spawn(work).await.map_err(|_| scoped::broken())
+}
+
+impl RequestHandler {
+    pub fn count(&self) {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+    }
+
+    async fn catch_up(&self, schema: u64) -> Result<(), helenus_cql::error::CqlError> {
+        let versions = Versions { schema, headers: 0 };
+        self.engine.load(versions).await.map(|_| ())
+    }
+
+    async fn execute(&self, request: ExecuteRequest) -> ExecuteResponse {
+        self.count();
+        if request.message.len() > LONG_REQUEST_LEN {
+            scope::step_aside().await;
+        }
+        let is_traced = request.is_traced;
+        if let Err(error) = self.catch_up(request.schema_version).await {
+            return failed(error);
+        }
+        let run = async {
+            let received = ReceivedStatement::read(&self.engine, request)?;
+            let ReceivedStatement { client, options, .. } = &received;
+            let source = received.source();
+            self.engine.serve_statement(client, source, options).await
+        };
+        let (result, steps) = match is_traced {
+            true => recorded(run).await,
+            false => (run.await, Vec::new()),
+        };
+        match result {
+            Ok(outcome) => ExecuteResponse {
+                not_mine: false,
+                message: codec::answer(Ok(outcome)),
+                steps,
+            },
+            Err(Refused::Failed(error)) => failed(error),
+            Err(Refused::NotMine) => ExecuteResponse {
+                not_mine: true,
+                ..ExecuteResponse::default()
+            },
+        }
+    }
+
+    async fn get(&self, request: GetRequest) -> Result<GetResponse, Status> {
+        self.count();
+        let keys = request.keys.into_iter().map(|key| (key.token, key.key));
+        let keys: Vec<(i64, Bytes)> = keys.collect();
+        match self.engine.serve_get(&keys).await {
+            Ok(rows) => Ok(GetResponse {
+                not_mine: false,
+                rows: rows.into_iter().map(|value| Row { value }).collect(),
+            }),
+            Err(Refused::NotMine) => Ok(GetResponse {
+                not_mine: true,
+                rows: Vec::new(),
+            }),
+            Err(Refused::Failed(error)) => Err(Status::internal(error.to_string())),
+        }
+    }
+
+    async fn write(&self, request: WriteRequest) -> Result<WriteResponse, Status> {
+        self.count();
+        let len: usize = request.operands.iter().map(|op| op.operand.len()).sum();
+        if len > LONG_REQUEST_LEN {
+            scope::step_aside().await;
+        }
+        self.catch_up(request.schema_version)
+            .await
+            .map_err(|error| Status::internal(error.to_string()))?;
+        let op = |op: super::proto::Operand| Op {
+            token: op.token,
+            key: op.key,
+            operand: op.operand,
+        };
+        let write = RemoteWrite {
+            ops: request.operands.into_iter().map(op).collect(),
+            durable: request.durable,
+            maintains_indexes: request.maintain_indexes,
+            schema_version: request.schema_version,
+        };
+        Ok(match self.engine.serve_write(write).await {
+            Ok(()) => WriteResponse::default(),
+            Err(Refused::NotMine) => WriteResponse {
+                not_mine: true,
+                error: Bytes::new(),
+            },
+            Err(Refused::Failed(error)) => WriteResponse {
+                not_mine: false,
+                error: codec::answer(Err(error)),
+            },
+        })
+    }
+
+    /// Answers a question, in a task of its own that is to run to its end. Whoever sets `is_left` has it end at its next checkpoint.
+    pub async fn answer(
+        &self,
+        what: Option<question::What>,
+        timeout: Duration,
+        is_left: Arc<AtomicBool>,
+    ) -> (answer::What, Option<Reservation>) {
+        let this = self.clone();
+        let work = async move { this.work_on(what, timeout).await };
+        match scoped::run(&self.long_requests, is_left, timeout, work).await {
+            Ok(answer) => answer,
+            Err(status) => (answer::What::Failure(status.to_string()), None),
+        }
+    }
+
+    async fn work_on(&self, what: Option<question::What>, timeout: Duration) -> answer::What {
+        let answer = match what {
+            Some(question::What::Execute(request)) => Ok(answer::What::Execute(self.execute(request).await)),
+            // It may be given up.
+            Some(question::What::Get(request)) => {
+                match tokio::time::timeout(timeout, self.get(request)).await {
+                    Ok(answer) => answer.map(answer::What::Get),
+                    Err(_) => Err(Status::deadline_exceeded("no answer in time")),
+                }
+            }
+            Some(question::What::Write(request)) => self.write(request).await.map(answer::What::Write),
+            None => Err(Status::unimplemented("a question of a newer version")),
+        };
+        answer.unwrap_or_else(|status| answer::What::Failure(status.to_string()))
+    }
+
+    /// Answers the questions of a stream until it ends, or until `stopping`; what was asked before runs to its end.
+    pub async fn exchange(
+        self,
+        mut questions: Streaming<Questions>,
+        ready: mpsc::UnboundedSender<ReadyReply>,
+        mut stopping: watch::Receiver<bool>,
+    ) {
+        let open = Arc::new(Semaphore::new(OPEN_MAX));
+        let running = Running::default();
+        loop {
+            let group = tokio::select! {
+                group = questions.message() => group,
+                _ = stopping.wait_for(|stopping| *stopping) => return,
+            };
+            let Ok(Some(group)) = group else {
+                return running.leave_all();
+            };
+            group.given_up.iter().for_each(|id| running.leave(*id));
+            for Question { id, timeout_ms, what } in group.questions {
+                // More than are allowed are not heard before others have their answers.
+                let Ok(permit) = open.clone().acquire_owned().await else {
+                    return;
+                };
+                let replying = ReplyGuard {
+                    id,
+                    ready: ready.clone(),
+                    what: None,
+                    permit: Some(permit),
+                    reserved: None,
+                };
+                let (this, asked) = (self.clone(), running.begin(id));
+                tokio::spawn(async move {
+                    let timeout = Duration::from_millis(timeout_ms.into());
+                    let (what, reserved) = this.answer(what, timeout, asked.is_left.clone()).await;
+                    replying.reply(what, reserved);
+                });
+            }
+        }
+    }
+}
+
+/// The questions of a stream that are worked on, each with what ends it.
+#[derive(Clone, Default)]
+struct Running(Arc<Mutex<HashMap<u64, Arc<AtomicBool>>>>);
+
+impl Running {
+    fn begin(&self, id: u64) -> Asked {
+        let is_left = Arc::<AtomicBool>::default();
+        self.0.lock().insert(id, is_left.clone());
+        Asked {
+            id,
+            is_left,
+            running: self.clone(),
+        }
+    }
+
+    /// Nobody waits for the answer any more.
+    fn leave(&self, id: u64) {
+        if let Some(is_left) = self.0.lock().get(&id) {
+            is_left.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn leave_all(&self) {
+        for is_left in self.0.lock().values() {
+            is_left.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// A question that is worked on.
+struct Asked {
+    id: u64,
+    is_left: Arc<AtomicBool>,
+    running: Running,
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        self.running.0.lock().remove(&self.id);
+    }
+}
+
+/// An answer that waits to be sent.
+pub(super) struct ReadyReply {
+    answer: Answer,
+    /// The memory that it takes.
+    _reserved: Option<Reservation>,
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+/// Answers when it goes, whatever has come of the question.
+struct ReplyGuard {
+    id: u64,
+    ready: mpsc::UnboundedSender<ReadyReply>,
+    what: Option<answer::What>,
+    permit: Option<OwnedSemaphorePermit>,
+    reserved: Option<Reservation>,
+}
+
+impl ReplyGuard {
+    fn reply(mut self, what: answer::What, reserved: Option<Reservation>) {
+        self.what = Some(what);
+        self.reserved = reserved;
+    }
+}
+
+impl Drop for ReplyGuard {
+    fn drop(&mut self) {
+        let what = self.what.take();
+        let broken = || answer::What::Failure(scoped::broken().to_string());
+        let answer = Answer {
+            id: self.id,
+            what: Some(what.unwrap_or_else(broken)),
+        };
+        // Who asked may have gone.
+        let _ = self.ready.send(ReadyReply {
+            answer,
+            _reserved: self.reserved.take(),
+            _permit: self.permit.take(),
+        });
+    }
+}
+
+/// The answers as they leave: those that are ready together, together.
+pub(super) struct Outgoing(pub mpsc::UnboundedReceiver<ReadyReply>);
+
+impl Stream for Outgoing {
+    type Item = Result<Answers, Status>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Answers, Status>>> {
+        let mut first = match self.0.poll_recv(cx) {
+            Poll::Ready(Some(first)) => Some(first),
+            Poll::Ready(None) => return Poll::Ready(None),
+            Poll::Pending => return Poll::Pending,
+        };
+        let next = || {
+            first
+                .take()
+                .or_else(|| self.0.try_recv().ok())
+                .map(|ready| ready.answer)
+        };
+        let answers = next_batch(next, size);
+        Poll::Ready(Some(Ok(Answers { answers })))
+    }
+}
+
+/// About how large an answer is.
+fn size(answer: &Answer) -> usize {
+    match &answer.what {
+        Some(answer::What::Execute(execute)) => execute.message.len(),
+        Some(answer::What::Get(get)) => get
+            .rows
+            .iter()
+            .filter_map(|row| row.value.as_ref())
+            .map(Bytes::len)
+            .sum(),
+        Some(answer::What::Write(_) | answer::What::Failure(_)) | None => 0,
+    }
+}
+
+fn failed(error: helenus_cql::error::CqlError) -> ExecuteResponse {
+    ExecuteResponse {
+        not_mine: false,
+        message: codec::answer(Err(error)),
+        steps: Vec::new(),
+    }
+}
+
+/// Runs it and tells its steps.
+async fn recorded<T>(run: impl Future<Output = T>) -> (T, Vec<Step>) {
+    let began = Instant::now();
+    let mut work = Work::default();
+    let recording = TraceRecorder::begin(&mut work.store);
+    let mut run = pin!(run);
+    let result = std::future::poll_fn(|cx| {
+        work.swap();
+        let polled = run.as_mut().poll(cx);
+        work.swap();
+        polled
+    })
+    .await;
+    let step = |step: helenus_query::trace::Step| {
+        let elapsed = step.at.saturating_duration_since(began);
+        Step {
+            activity: step.what.into_owned(),
+            elapsed_us: u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX),
+        }
+    };
+    (result, recording.finish().into_iter().map(step).collect())
+}

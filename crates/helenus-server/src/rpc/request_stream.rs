@@ -1,0 +1,291 @@
+//! Questions to another node over one long-lived stream: what is asked while a message is on its way goes together in the next one.
+//!
+//! A call of its own costs far more than most of what is asked. The stream is begun with the first question and again after it has
+//! broken. A question that was put into a message may have been heard; one that was not has surely not. Each has a deadline here, and no
+//! more than [`OPEN_MAX`] are open at a time: then those who ask wait.
+
+use std::collections::{HashMap, VecDeque};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures::task::AtomicWaker;
+use helenus_query::cluster::RemoteError;
+use helenus_query::scope;
+use parking_lot::Mutex;
+use tokio::sync::{Semaphore, oneshot};
+use tokio::time::Instant;
+use tokio_stream::Stream;
+use tonic::transport::Channel;
+use tonic::{Request, Status};
+
+use super::OPEN_MAX;
+use super::failure::failure;
+use super::message_batching::{GROUP_BYTES_MAX, next_batch};
+use super::peer_auth::PeerCredentials;
+use super::proto::node_client::NodeClient;
+use super::proto::{Answer, Question, Questions, answer, question};
+
+/// How often a request that waits looks whether its client is still there.
+const LEFT_POLL: Duration = Duration::from_millis(100);
+
+type Outcome = Result<answer::What, RemoteError>;
+
+/// The way to one node.
+pub(super) struct RequestStream {
+    client: NodeClient<Channel>,
+    credentials: Arc<PeerCredentials>,
+    queue: Arc<Queue>,
+    open: Semaphore,
+}
+
+#[derive(Default)]
+struct Queue {
+    state: Mutex<StreamState>,
+    ready: AtomicWaker,
+}
+
+impl Queue {
+    /// Says that nobody waits for the answer to a question that was sent.
+    fn give_up(&self, id: u64) {
+        let mut state = self.state.lock();
+        if state.is_running {
+            state.given_up.push(id);
+            drop(state);
+            self.ready.wake();
+        }
+    }
+}
+
+#[derive(Default)]
+struct StreamState {
+    next_id: u64,
+    /// Questions that were sent and given up since.
+    given_up: Vec<u64>,
+    /// In the order of asking; those that are given up are not open any more.
+    waiting: VecDeque<Question>,
+    open: HashMap<u64, PendingRequest>,
+    /// There is a stream, or one is begun.
+    is_running: bool,
+    /// Nobody asks any more.
+    is_over: bool,
+}
+
+struct PendingRequest {
+    asker: oneshot::Sender<Outcome>,
+    was_sent: bool,
+}
+
+impl StreamState {
+    /// The next message.
+    fn take(&mut self) -> Option<Questions> {
+        let (waiting, open) = (&mut self.waiting, &mut self.open);
+        let next = || {
+            loop {
+                let question = waiting.pop_front()?;
+                if let Some(open) = open.get_mut(&question.id) {
+                    open.was_sent = true;
+                    return Some(question);
+                }
+            }
+        };
+        let questions = next_batch(next, |question: &Question| question.what.as_ref().map_or(0, size));
+        let given_up = std::mem::take(&mut self.given_up);
+        (!questions.is_empty() || !given_up.is_empty()).then_some(Questions { questions, given_up })
+    }
+
+    /// The stream is over: whoever waits is told.
+    fn fail(&mut self, sent: &RemoteError) {
+        self.is_running = false;
+        self.waiting.clear();
+        self.given_up.clear();
+        for (_, open) in self.open.drain() {
+            let told = match open.was_sent {
+                true => sent.clone(),
+                false => RemoteError::Unreachable("the connection has ended".to_owned()),
+            };
+            // It may have given up.
+            let _ = open.asker.send(Err(told));
+        }
+    }
+}
+
+/// About how large a question is.
+fn size(what: &question::What) -> usize {
+    match what {
+        question::What::Execute(execute) => execute.message.len(),
+        question::What::Get(get) => get.keys.iter().map(|key| key.key.len()).sum(),
+        question::What::Write(write) => write
+            .operands
+            .iter()
+            .map(|op| op.key.len() + op.operand.len())
+            .sum(),
+    }
+}
+
+/// True of what is worth a call of its own: it would keep the others waiting.
+pub(super) fn is_large(what: &question::What) -> bool {
+    size(what) > GROUP_BYTES_MAX
+}
+
+pub(super) fn question(id: u64, what: question::What, deadline: Instant) -> Question {
+    let left = deadline.saturating_duration_since(Instant::now());
+    Question {
+        id,
+        timeout_ms: u32::try_from(left.as_millis()).unwrap_or(u32::MAX),
+        what: Some(what),
+    }
+}
+
+/// The questions as they leave.
+struct Outgoing(Arc<Queue>);
+
+impl Stream for Outgoing {
+    type Item = Questions;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Questions>> {
+        self.0.ready.register(cx.waker());
+        let mut state = self.0.state.lock();
+        match state.take() {
+            Some(group) => Poll::Ready(Some(group)),
+            None if state.is_over => Poll::Ready(None),
+            None => Poll::Pending,
+        }
+    }
+}
+
+/// Forgets a question that its asker has given up.
+struct PendingGuard<'a> {
+    queue: &'a Queue,
+    id: u64,
+}
+
+impl Drop for PendingGuard<'_> {
+    fn drop(&mut self) {
+        let given_up = self.queue.state.lock().open.remove(&self.id);
+        if given_up.is_some_and(|open| open.was_sent) {
+            self.queue.give_up(self.id);
+        }
+    }
+}
+
+impl RequestStream {
+    pub fn new(client: NodeClient<Channel>, credentials: Arc<PeerCredentials>) -> RequestStream {
+        RequestStream {
+            client,
+            credentials,
+            queue: Arc::default(),
+            open: Semaphore::new(OPEN_MAX),
+        }
+    }
+
+    pub async fn request(&self, what: question::What, deadline: Instant) -> Outcome {
+        let late = || RemoteError::Unreachable("too much is asked of the node".to_owned());
+        let permit = tokio::time::timeout_at(deadline, self.open.acquire()).await;
+        let _permit = permit.map_err(|_| late())?.map_err(|_| late())?;
+        let (asker, answered) = oneshot::channel();
+        let asked = self.put(what, asker, deadline);
+        match tokio::time::timeout_at(deadline, self.answered(&asked, answered)).await {
+            Ok(Ok(outcome)) => outcome,
+            Ok(Err(_)) => Err(RemoteError::NoAnswer("the connection has ended".to_owned())),
+            Err(_) => {
+                let state = self.queue.state.lock();
+                match state.open.get(&asked.id).is_none_or(|open| open.was_sent) {
+                    true => Err(RemoteError::NoAnswer("no answer in time".to_owned())),
+                    false => Err(RemoteError::Unreachable("no connection in time".to_owned())),
+                }
+            }
+        }
+    }
+
+    /// Waits for the answer. Once the client has gone the other node is told to end; it answers all the same.
+    async fn answered(
+        &self,
+        asked: &PendingGuard<'_>,
+        mut answered: oneshot::Receiver<Outcome>,
+    ) -> Result<Outcome, oneshot::error::RecvError> {
+        loop {
+            if let Ok(outcome) = tokio::time::timeout(LEFT_POLL, &mut answered).await {
+                return outcome;
+            }
+            if scope::is_left() {
+                self.queue.give_up(asked.id);
+                return answered.await;
+            }
+        }
+    }
+
+    fn put(
+        &self,
+        what: question::What,
+        asker: oneshot::Sender<Outcome>,
+        deadline: Instant,
+    ) -> PendingGuard<'_> {
+        let (id, begins) = {
+            let mut state = self.queue.state.lock();
+            let id = state.next_id;
+            state.next_id += 1;
+            state.open.insert(
+                id,
+                PendingRequest {
+                    asker,
+                    was_sent: false,
+                },
+            );
+            state.waiting.push_back(question(id, what, deadline));
+            (id, !std::mem::replace(&mut state.is_running, true))
+        };
+        match begins {
+            true => self.begin(),
+            false => self.queue.ready.wake(),
+        }
+        PendingGuard {
+            queue: &self.queue,
+            id,
+        }
+    }
+
+    fn begin(&self) {
+        let (client, queue) = (self.client.clone(), self.queue.clone());
+        let request = self.credentials.stream(Outgoing(queue.clone()));
+        tokio::spawn(async move {
+            let ended = run(client, request, &queue).await;
+            let told = match ended {
+                Ok(()) => RemoteError::NoAnswer("the connection has ended".to_owned()),
+                Err(status) => failure(&status),
+            };
+            queue.state.lock().fail(&told);
+        });
+    }
+}
+
+impl Drop for RequestStream {
+    fn drop(&mut self) {
+        self.queue.state.lock().is_over = true;
+        self.queue.ready.wake();
+    }
+}
+
+/// Runs a stream to its end.
+async fn run(
+    mut client: NodeClient<Channel>,
+    request: Request<Outgoing>,
+    queue: &Queue,
+) -> Result<(), Status> {
+    let mut answers = client.exchange(request).await?.into_inner();
+    while let Some(group) = answers.message().await? {
+        let mut state = queue.state.lock();
+        for Answer { id, what } in group.answers {
+            // One that was given up is not waited for any more.
+            if let (Some(open), Some(what)) = (state.open.remove(&id), what) {
+                let _ = open.asker.send(Ok(what));
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "request_stream_tests.rs"]
+mod tests;

@@ -1,0 +1,198 @@
+//! Who may speak to this node: whoever knows the cluster's secret.
+//!
+//! A call carries `authorization: helenus TIME.NONCE.MAC`: the sender's clock in seconds, a random word, and the HMAC-SHA256 of both by the
+//! secret, which itself never travels. Between nodes more is claimed: who calls whom, as of which store ([`super::peer_auth`]). Who can
+//! listen to the wire can use what it hears for as long as [`AGE_MAX_S`]: that is for TLS to prevent.
+
+use std::fmt;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use hmac::{Hmac, Mac};
+use sha2::Sha256;
+use uuid::Uuid;
+
+const SCHEME: &str = "helenus ";
+/// How far the clocks of nodes may be apart.
+const AGE_MAX_S: u64 = 300;
+/// What a proof is for: it proves nothing else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// A call between nodes.
+    Rpc,
+    /// An operator's command.
+    Command,
+    /// To be compared in the cluster document.
+    Digest,
+}
+
+impl Purpose {
+    fn context(self) -> &'static [u8] {
+        match self {
+            Purpose::Rpc => b"helenus-rpc-2",
+            Purpose::Command => b"helenus-command-1",
+            Purpose::Digest => b"helenus-digest-1",
+        }
+    }
+}
+
+/// What the nodes of a cluster know and no one else does.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(Vec<u8>);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
+
+impl Secret {
+    pub fn new(bytes: impl Into<Vec<u8>>) -> Secret {
+        Secret(bytes.into())
+    }
+
+    /// A new one, to be kept where only the nodes can read.
+    pub fn random() -> Secret {
+        Secret(rand::random::<[u8; 32]>().to_vec())
+    }
+
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    fn mac(&self, purpose: Purpose, claim: &str) -> Hmac<Sha256> {
+        // A key may be of any length: there is no error.
+        let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).unwrap_or_else(|_| unreachable!());
+        mac.update(purpose.context());
+        mac.update(claim.as_bytes());
+        mac
+    }
+
+    /// What the header `authorization` has to be now.
+    pub fn proof(&self, purpose: Purpose) -> String {
+        self.prove(purpose, "", now_s())
+    }
+
+    /// The same with more that it proves: words with points between them.
+    pub(super) fn proof_of(&self, purpose: Purpose, words: &str) -> String {
+        self.prove(purpose, words, now_s())
+    }
+
+    /// Whether that header comes from someone who knows the secret.
+    pub fn accepts(&self, purpose: Purpose, proof: &str) -> bool {
+        self.verify(purpose, proof, now_s()).is_some()
+    }
+
+    /// The MAC of a text, in hexadecimal digits.
+    pub(crate) fn sign(&self, purpose: Purpose, text: &str) -> String {
+        hex(&self.mac(purpose, text).finalize().into_bytes())
+    }
+
+    /// Whether that is the MAC of that text.
+    pub(crate) fn has_signed(&self, purpose: Purpose, text: &str, mac: &str) -> bool {
+        unhex(mac).is_some_and(|mac| self.mac(purpose, text).verify_slice(&mac).is_ok())
+    }
+
+    /// What shows that two nodes of a store have the same secret, and nothing of the secret.
+    pub fn digest(&self, store: Uuid) -> String {
+        let mac = self.mac(Purpose::Digest, &store.to_string());
+        hex(mac.finalize().into_bytes().get(..16).unwrap_or_default())
+    }
+
+    fn prove(&self, purpose: Purpose, words: &str, now_s: u64) -> String {
+        let point = if words.is_empty() { "" } else { "." };
+        let claim = format!("{now_s}.{:016x}{point}{words}", rand::random::<u64>());
+        let mac = self.mac(purpose, &claim).finalize().into_bytes();
+        format!("{SCHEME}{claim}.{}", hex(&mac))
+    }
+
+    fn verify(&self, purpose: Purpose, proof: &str, now_s: u64) -> Option<()> {
+        let proof = proof.strip_prefix(SCHEME)?;
+        let (claim, mac) = proof.rsplit_once('.')?;
+        let (time, _) = claim.split_once('.')?;
+        let time: u64 = time.parse().ok()?;
+        if time.abs_diff(now_s) > AGE_MAX_S {
+            return None;
+        }
+        self.mac(purpose, claim).verify_slice(&unhex(mac)?).ok()
+    }
+}
+
+/// The words that a header claims beside its time, true or not.
+pub(super) fn words(proof: &str) -> Option<&str> {
+    let (claim, _) = proof.strip_prefix(SCHEME)?.rsplit_once('.')?;
+    claim.splitn(3, '.').nth(2)
+}
+
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+pub(super) fn unhex(text: &str) -> Option<Vec<u8>> {
+    let pair = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    text.len()
+        .is_multiple_of(2)
+        .then(|| text.as_bytes().chunks(2).map(pair).collect())?
+}
+
+fn now_s() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.map_or(0, |now| now.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_proof_is_of_one_secret_and_does_not_last() {
+        let secret = Secret::new("one");
+        let proof = secret.prove(Purpose::Rpc, "a.b", 1000);
+        assert!(secret.verify(Purpose::Rpc, &proof, 1000 + AGE_MAX_S).is_some());
+        assert!(
+            secret.verify(Purpose::Rpc, &proof, 1001 + AGE_MAX_S).is_none(),
+            "too old"
+        );
+        assert!(
+            secret.verify(Purpose::Rpc, &proof, 999 - AGE_MAX_S).is_none(),
+            "from the future"
+        );
+        assert!(Secret::new("two").verify(Purpose::Rpc, &proof, 1000).is_none());
+        assert!(
+            secret.verify(Purpose::Command, &proof, 1000).is_none(),
+            "another purpose"
+        );
+        let later = proof.replacen("1000", "1001", 1);
+        assert!(
+            secret.verify(Purpose::Rpc, &later, 1000).is_none(),
+            "the time is part of it"
+        );
+        let other = proof.replacen(".a.b.", ".a.c.", 1);
+        assert_eq!((words(&proof), words(&other)), (Some("a.b"), Some("a.c")));
+        assert!(
+            secret.verify(Purpose::Rpc, &other, 1000).is_none(),
+            "and so are the words"
+        );
+        for broken in [
+            "",
+            "helenus ",
+            "helenus 1000.x",
+            "helenus 1000.x.zz",
+            "Bearer one",
+        ] {
+            assert!(secret.verify(Purpose::Rpc, broken, 1000).is_none(), "{broken}");
+        }
+    }
+
+    #[test]
+    fn a_digest_is_of_one_secret_and_one_store() {
+        let digest = |secret: &str, store| Secret::new(secret).digest(Uuid::from_u128(store));
+        assert_eq!(digest("one", 1), digest("one", 1));
+        assert_ne!(digest("one", 1), digest("two", 1));
+        assert_ne!(digest("one", 1), digest("one", 2));
+    }
+
+    #[test]
+    fn the_secret_is_not_shown() {
+        assert!(!format!("{:?}", Secret::new("hush")).contains("hush"));
+    }
+}

@@ -1,0 +1,224 @@
+//! The state that the connections of a server share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use helenus_query::client_memory::ClientMemory;
+use helenus_query::clock::{Clock, SystemClock, TimestampSource};
+use uuid::Uuid;
+
+use crate::backend::Backend;
+use crate::config::ServerConfig;
+use crate::events::EventBroadcaster;
+use crate::log_rate_limit::LogRateLimiter;
+use crate::long_requests::LongRequestPool;
+use crate::metrics::Metrics;
+use crate::slow::SlowLog;
+use crate::working_memory::WorkingMemory;
+
+/// Whether and how the server stops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Stopping {
+    No,
+    /// No connection is accepted; one of which nothing is running ends.
+    WhenIdle,
+    /// And what comes is turned away.
+    Now,
+}
+
+/// How much waits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct QueueSize {
+    pub requests: usize,
+    pub bytes: usize,
+}
+
+pub(crate) struct ServerState<B> {
+    pub backend: B,
+    pub config: ServerConfig,
+    pub metrics: Arc<Metrics>,
+    pub events: Arc<EventBroadcaster>,
+    pub slow: SlowLog,
+    /// Limits the lines about clients that are refused.
+    pub refusals: LogRateLimiter,
+    pub long_requests: Arc<LongRequestPool>,
+    in_flight: InFlightCounters,
+    waiting_requests: AtomicUsize,
+    /// What waits, half-read requests and answers that were not taken.
+    pub memory: Arc<ClientMemory>,
+    /// What long requests are made into while they run.
+    pub working_memory: WorkingMemory,
+    trace_ids: TraceIds,
+}
+
+impl<B: Backend> ServerState<B> {
+    pub fn new(
+        backend: B,
+        config: ServerConfig,
+        metrics: Arc<Metrics>,
+        events: Arc<EventBroadcaster>,
+        long_requests: LongRequestPool,
+    ) -> ServerState<B> {
+        let memory = backend.client_memory();
+        ServerState {
+            memory: memory.unwrap_or_else(|| ClientMemory::new(config.node_in_flight_bytes)),
+            working_memory: WorkingMemory::new(config.node_in_flight_bytes),
+            slow: SlowLog::new(config.slow_request_log_timeout),
+            refusals: LogRateLimiter::default(),
+            backend,
+            config,
+            metrics,
+            events,
+            long_requests: Arc::new(long_requests),
+            in_flight: InFlightCounters::default(),
+            waiting_requests: AtomicUsize::new(0),
+            trace_ids: TraceIds::default(),
+        }
+    }
+
+    /// Bytes that clients' requests and answers take: what is half read, waits, runs, or was not taken.
+    fn held_bytes(&self) -> usize {
+        self.in_flight.load().1.saturating_add(self.memory.held())
+    }
+
+    /// True if there is memory for so much more of running requests.
+    pub fn has_room(&self, needed: usize) -> bool {
+        self.held_bytes().saturating_add(needed) < self.config.node_in_flight_bytes
+    }
+
+    /// True if so much more may be held of what does not run yet. A part is left for what runs.
+    pub fn may_hold(&self, more: usize) -> bool {
+        self.held_bytes().saturating_add(more) < self.memory.limit_of_waiting()
+    }
+
+    /// True if nothing runs.
+    pub fn is_idle(&self) -> bool {
+        self.in_flight.load().0 == 0
+    }
+
+    /// True if not as many requests run as may run.
+    pub fn may_run_more(&self) -> bool {
+        self.in_flight.load().0 < self.config.requests_running_max
+    }
+
+    /// Requests that wait on the node, as far as their connections have told.
+    pub fn waiting_requests(&self) -> usize {
+        self.waiting_requests.load(Ordering::Relaxed)
+    }
+
+    /// A request of that size begins.
+    pub fn acquire(&self, bytes: usize) {
+        self.in_flight.add(1, bytes);
+    }
+
+    /// So many requests, with so many bytes in all, have ended.
+    pub fn release(&self, requests: usize, bytes: usize) {
+        self.in_flight.sub(requests, bytes);
+    }
+
+    /// Shows what runs in the metrics. Not done for each request: a gauge is a store that the threads take from each other.
+    pub fn show_in_flight(&self) {
+        let (requests, bytes) = self.in_flight.load();
+        self.metrics.in_flight(requests, bytes);
+    }
+
+    /// So much waits on a connection, where it was `before`.
+    pub fn now_waiting(&self, before: QueueSize, now: QueueSize) {
+        let requests = change(&self.waiting_requests, before.requests, now.requests);
+        self.memory.change(before.bytes, now.bytes);
+        self.metrics.waiting(requests);
+    }
+
+    /// The id of a new trace: a time UUID.
+    pub fn trace_id(&self) -> Uuid {
+        self.trace_ids.next()
+    }
+
+    /// Microseconds since the Unix epoch.
+    pub fn now_us(&self) -> i64 {
+        self.trace_ids.clock.now_us()
+    }
+}
+
+/// Requests that run and their bytes, in one word, so that a request costs one change of it.
+#[derive(Default)]
+struct InFlightCounters(AtomicU64);
+
+/// Low bits, for bytes: 16 TiB.
+const BYTES_BITS: u32 = 44;
+
+impl InFlightCounters {
+    fn load(&self) -> (usize, usize) {
+        unpack(self.0.load(Ordering::Relaxed))
+    }
+
+    fn add(&self, requests: usize, bytes: usize) {
+        self.0.fetch_add(pack(requests, bytes), Ordering::Relaxed);
+    }
+
+    /// Nothing is taken that was not added.
+    fn sub(&self, requests: usize, bytes: usize) {
+        self.0.fetch_sub(pack(requests, bytes), Ordering::Relaxed);
+    }
+}
+
+fn pack(requests: usize, bytes: usize) -> u64 {
+    ((requests as u64) << BYTES_BITS) + bytes as u64
+}
+
+fn unpack(packed: u64) -> (usize, usize) {
+    let bytes = packed & ((1 << BYTES_BITS) - 1);
+    ((packed >> BYTES_BITS) as usize, bytes as usize)
+}
+
+/// Replaces one's part of a sum by another; returns the sum.
+fn change(sum: &AtomicUsize, before: usize, now: usize) -> usize {
+    let difference = now.wrapping_sub(before);
+    sum.fetch_add(difference, Ordering::Relaxed)
+        .wrapping_add(difference)
+}
+
+/// Makes time UUIDs that do not repeat within this process.
+struct TraceIds {
+    clock: SystemClock,
+    timestamps: TimestampSource,
+    node: [u8; 6],
+}
+
+/// 100 ns ticks between the start of the Gregorian calendar and that of Unix time.
+const GREGORIAN_OFFSET_TICKS: u64 = 0x01B2_1DD2_1381_4000;
+
+impl Default for TraceIds {
+    fn default() -> TraceIds {
+        let random = *Uuid::new_v4().as_bytes();
+        let mut node = [0; 6];
+        node.iter_mut().zip(random).for_each(|(to, from)| *to = from);
+        // Multicast: not the address of a machine (RFC 9562, section 6.10).
+        node[0] |= 1;
+        TraceIds {
+            clock: SystemClock,
+            timestamps: TimestampSource::default(),
+            node,
+        }
+    }
+}
+
+impl TraceIds {
+    fn next(&self) -> Uuid {
+        uuid_at(self.timestamps.next_us(&self.clock as &dyn Clock), &self.node)
+    }
+}
+
+/// The time UUID of an event in a trace; it tells it from the trace's other events only.
+pub(crate) fn time_uuid(at_us: i64) -> Uuid {
+    // Multicast, as above.
+    uuid_at(at_us, &[1, 0, 0, 0, 0, 0])
+}
+
+fn uuid_at(at_us: i64, node: &[u8; 6]) -> Uuid {
+    let ticks = u64::try_from(at_us)
+        .unwrap_or(0)
+        .saturating_mul(10)
+        .saturating_add(GREGORIAN_OFFSET_TICKS);
+    Uuid::new_v1(uuid::Timestamp::from_gregorian_time(ticks, 0), node)
+}

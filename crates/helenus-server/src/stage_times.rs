@@ -1,0 +1,124 @@
+//! The time of a request by stage, from its first byte to the last byte of its response.
+
+use std::fmt::{self, Write};
+use std::time::{Duration, Instant};
+
+use helenus_query::trace::Work;
+
+/// When a request came.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrival {
+    /// The first and the last of its bytes were read.
+    pub first_byte: Instant,
+    pub last_byte: Instant,
+    /// Its turn came.
+    pub begun: Instant,
+}
+
+/// The stages of a request, in the order in which it passes them; some it passes more than once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RequestStage {
+    /// From its first byte to its last.
+    Receive,
+    /// Waiting for its turn on the connection, and for room among the requests that run.
+    Wait,
+    Parse,
+    /// Waiting for the locks of partitions.
+    Lock,
+    /// Waiting for room among the writes in the store.
+    Admission,
+    /// From the log's queue until the log is synced and reads see the write.
+    Log,
+    /// Waiting for blocks of SSTables.
+    Read,
+    /// Everything else: computing, and waiting for a core.
+    Run,
+}
+
+impl RequestStage {
+    pub const ALL: [RequestStage; 8] = [
+        RequestStage::Receive,
+        RequestStage::Wait,
+        RequestStage::Parse,
+        RequestStage::Lock,
+        RequestStage::Admission,
+        RequestStage::Log,
+        RequestStage::Read,
+        RequestStage::Run,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            RequestStage::Receive => "receive",
+            RequestStage::Wait => "wait",
+            RequestStage::Parse => "parse",
+            RequestStage::Lock => "lock",
+            RequestStage::Admission => "admission",
+            RequestStage::Log => "log",
+            RequestStage::Read => "read",
+            RequestStage::Run => "run",
+        }
+    }
+}
+
+/// The time that a request spent in each stage.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StageTimes {
+    stages: [Duration; RequestStage::ALL.len()],
+}
+
+impl StageTimes {
+    pub fn new(arrival: &Arrival, work: &Work, answered: Instant) -> StageTimes {
+        let Work { statement, store } = work;
+        let known = [
+            statement.parsing_ns,
+            statement.lock_ns,
+            store.admission_ns,
+            store.log_ns,
+            store.read_wait_ns,
+        ]
+        .map(Duration::from_nanos);
+        let [parse, lock, admission, log, read] = known;
+        let ran = answered.saturating_duration_since(arrival.begun);
+        StageTimes {
+            stages: [
+                arrival.last_byte.saturating_duration_since(arrival.first_byte),
+                arrival.begun.saturating_duration_since(arrival.last_byte),
+                parse,
+                lock,
+                admission,
+                log,
+                read,
+                ran.saturating_sub(known.iter().sum()),
+            ],
+        }
+    }
+
+    pub fn stages(&self) -> impl Iterator<Item = (RequestStage, Duration)> + '_ {
+        RequestStage::ALL.into_iter().zip(self.stages)
+    }
+}
+
+/// The stages that took a tenth of a millisecond and more: `log 12.3, run 0.4`, in ms.
+impl fmt::Display for StageTimes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut is_first = true;
+        for (stage, took) in self.stages() {
+            let took_ms = took.as_secs_f64() * 1e3;
+            if took_ms < 0.1 {
+                continue;
+            }
+            if !std::mem::take(&mut is_first) {
+                f.write_str(", ")?;
+            }
+            f.write_str(stage.name())?;
+            f.write_char(' ')?;
+            write!(f, "{took_ms:.1}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[path = "stage_times_tests.rs"]
+mod tests;

@@ -1,0 +1,75 @@
+//! Requests to a node's HTTP port.
+
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use clap::Args;
+use serde_json::Value;
+
+/// How long a node may take to answer.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+const CLUSTER: &str = "/cluster";
+
+// The node to ask. A doc comment here would replace the help text of `helenus nodetool`.
+#[derive(Args, Debug)]
+pub(super) struct NodeClient {
+    /// Where a node serves HTTP
+    #[arg(
+        long,
+        value_name = "HOST:PORT",
+        default_value = "127.0.0.1:9180",
+        global = true
+    )]
+    pub http: String,
+    /// The cluster's secret, for commands to a node on another machine
+    #[arg(
+        long,
+        value_name = "SECRET",
+        env = "HELENUS_CLUSTER_SECRET",
+        hide_env_values = true,
+        global = true
+    )]
+    pub secret: Option<String>,
+}
+
+impl NodeClient {
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.http)
+    }
+
+    /// The cluster as the node knows it.
+    pub fn cluster(&self) -> anyhow::Result<Value> {
+        let text = self.get(CLUSTER)?;
+        serde_json::from_str(&text)
+            .with_context(|| format!("{} has answered something else", self.url(CLUSTER)))
+    }
+
+    /// What a node among others answers at a path.
+    pub fn get(&self, path: &str) -> anyhow::Result<String> {
+        let url = self.url(path);
+        let mut answer = match agent(TIMEOUT).get(&url).call() {
+            Err(ureq::Error::StatusCode(404)) => return Err(self.is_alone()),
+            answer => answer.with_context(|| format!("no answer from {url}"))?,
+        };
+        Ok(answer.body_mut().read_to_string()?)
+    }
+
+    /// The error of a command that only a node among others can carry out.
+    pub fn is_alone(&self) -> anyhow::Error {
+        anyhow!("the node at {} is alone: its store is a local folder", self.http)
+    }
+}
+
+/// An HTTP client whose calls end after `timeout`.
+pub(super) fn agent(timeout: Duration) -> ureq::Agent {
+    ureq::Agent::config_builder()
+        .timeout_global(Some(timeout))
+        .build()
+        .into()
+}
+
+/// The client of most commands.
+pub(super) fn default_agent() -> ureq::Agent {
+    agent(TIMEOUT)
+}

@@ -1,0 +1,59 @@
+//! `helenus nodetool`: a node's answers over HTTP, as tables.
+//!
+//! A command is a file of this folder and an entry of the registry below: a variant of [`Command`], whose comment is its help text, and an arm
+//! of [`run`]. [`client`] has the requests to the node, [`output`] the tables.
+
+mod client;
+mod describecluster;
+mod drain;
+mod health;
+mod output;
+mod ring;
+mod status;
+mod tablets;
+
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+
+use self::client::NodeClient;
+
+#[derive(Args, Debug)]
+pub struct NodetoolArgs {
+    #[command(flatten)]
+    node: NodeClient,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// The registry of commands.
+#[derive(Subcommand, Clone, Copy, Debug, PartialEq, Eq)]
+enum Command {
+    /// The nodes: whether they are up, where they are, what they own
+    Status,
+    /// The tokens at which tablets end, and whose they are
+    Ring,
+    /// The tablets: ranges, owners, what they go through
+    Tablets,
+    /// The cluster as a whole
+    Describecluster,
+    /// Whether the node serves; exits with 1 if not
+    Health,
+    /// Hand this node's tablets over and end it
+    Drain,
+    /// The same as drain: a node keeps nothing that would have to be moved
+    Decommission,
+}
+
+/// Runs a command.
+pub fn run(args: &NodetoolArgs) -> anyhow::Result<ExitCode> {
+    let node = &args.node;
+    match args.command {
+        Command::Status => status::run(node),
+        Command::Ring => ring::run(node),
+        Command::Tablets => tablets::run(node),
+        Command::Describecluster => describecluster::run(node),
+        Command::Health => health::run(node),
+        Command::Drain | Command::Decommission => drain::run(node),
+    }
+}

@@ -1,0 +1,56 @@
+//! Fields of a node's answer as text, and tables of them.
+
+use serde_json::Value;
+use tabled::builder::Builder;
+use tabled::settings::Style;
+
+pub(super) fn list<'v>(cluster: &'v Value, name: &str) -> &'v [Value] {
+    cluster
+        .get(name)
+        .and_then(Value::as_array)
+        .map_or(&[], Vec::as_slice)
+}
+
+pub(super) fn text(value: &Value, name: &str) -> String {
+    match value.get(name) {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Null) | None => "-".to_owned(),
+        Some(other) => other.to_string(),
+    }
+}
+
+pub(super) fn table<const N: usize>(heads: [&str; N], rows: impl IntoIterator<Item = [String; N]>) {
+    let mut builder = Builder::default();
+    builder.push_record(heads);
+    rows.into_iter().for_each(|row| builder.push_record(row));
+    println!("{}", builder.build().with(Style::blank()));
+}
+
+/// Up or down, normal or leaving, as in Cassandra's tool.
+pub(super) fn letters(node: &Value) -> String {
+    let up = if node.get("alive").and_then(Value::as_bool) == Some(true) {
+        "U"
+    } else {
+        "D"
+    };
+    let state = if text(node, "state") == "leaving" {
+        "L"
+    } else {
+        "N"
+    };
+    format!("{up}{state}")
+}
+
+pub(super) fn share(value: &Value, name: &str) -> String {
+    let share = value.get(name).and_then(Value::as_f64).unwrap_or_default();
+    format!("{:.1}%", share * 100.0)
+}
+
+/// The address of the node that owns a tablet.
+pub(super) fn owner(cluster: &Value, tablet: &Value) -> String {
+    let id = text(tablet, "owner");
+    let owner = list(cluster, "nodes")
+        .iter()
+        .find(|node| text(node, "host_id") == id);
+    owner.map_or(id, |node| text(node, "cql_address"))
+}

@@ -1,0 +1,15 @@
+//! `nodetool ring`.
+
+use std::process::ExitCode;
+
+use serde_json::Value;
+
+use super::client::NodeClient;
+use super::output::{list, owner, table, text};
+
+pub(super) fn run(node: &NodeClient) -> anyhow::Result<ExitCode> {
+    let cluster = node.cluster()?;
+    let row = |tablet: &Value| [text(tablet, "last_token"), owner(&cluster, tablet)];
+    table(["Token", "Address"], list(&cluster, "tablets").iter().map(row));
+    Ok(ExitCode::SUCCESS)
+}
