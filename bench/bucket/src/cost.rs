@@ -1,10 +1,10 @@
-//! What a request costs by the number of nodes: CPU time of all of them, and how many it touches.
+//! The cost of a request by the number of nodes: CPU time of all of them, and the number of nodes that it touches.
 //!
 //! Requests are sent to any node, as a driver without tokens does, and those of one partition also straight to its owner: the
-//! difference is what forwarding costs. What the nodes take at rest is measured apart and left out.
+//! difference is the cost of forwarding. The CPU time of nodes at rest is measured separately and left out.
 //!
 //! The same requests for more nodes leave less for each, and so less that is done together. `--per-node` gives each node its rate, its
-//! tablets, its rows and its connections, however many there are: what a cluster's user sees who adds nodes for more to do.
+//! tablets, its rows and its connections, however many there are, as when nodes are added for more load.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -14,6 +14,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use clap::Args;
 use helenus_row::murmur3_token;
+use helenus_stress::raw::Outcome;
 
 use crate::Common;
 use crate::load::{self, Keys, Load, Operation, Values, key};
@@ -26,9 +27,9 @@ const CONNECTIONS_PER_NODE: usize = 6;
 /// Tablets and rows of each node.
 const TABLETS_PER_NODE: u16 = 4;
 const KEYS_PER_NODE: u64 = 2_000;
-/// Requests that are watched one by one to see what they touch.
+/// Requests that are sent one by one to count the tablets that they touch.
 const PROBES: u64 = 40;
-/// What a request does in a tablet: each is counted there.
+/// Metrics that count the accesses to a tablet.
 const TOUCHES: [&str; 3] = [
     "helenus_store_gets_total",
     "helenus_store_scans_total",
@@ -66,7 +67,7 @@ pub struct Options {
     tablets: u16,
 }
 
-/// What is asked of so many nodes.
+/// The load on a number of nodes.
 #[derive(Clone, Copy)]
 struct Size {
     rate: u32,
@@ -116,7 +117,7 @@ impl Fleet {
         })
     }
 
-    /// Starts what nodes are lacking; returns who has what when all are at rest.
+    /// Starts nodes up to `count`; returns the owners when all are at rest.
     async fn grow(&mut self, count: u8, log: &Path) -> Result<Cluster> {
         while self.nodes.len() < usize::from(count) {
             let number = self.nodes.len() as u8 + 1;
@@ -135,13 +136,13 @@ impl Fleet {
     }
 }
 
-/// What was measured of one operation with so many nodes.
+/// The figures of one operation with a number of nodes.
 struct Figures {
     nodes: u8,
     operation: Operation,
     per_s: f64,
     p50_ms: f64,
-    /// µs of CPU of all nodes, what they take at rest left out.
+    /// µs of CPU of all nodes, without their time at rest.
     anywhere_us: f64,
     straight_us: Option<f64>,
     nodes_touched: f64,
@@ -225,7 +226,7 @@ async fn measure(
         .map(|node| (node.cql.clone(), Keys::Any(0..size.keys)))
         .collect();
     let anywhere = spread(size, &anywhere);
-    let timed = async |targets: &[(String, Keys)]| -> Result<(load::Outcome, f64)> {
+    let timed = async |targets: &[(String, Keys)]| -> Result<(Outcome, f64)> {
         let warming = Load {
             length: Some(Duration::from_secs(1)),
             ..load.clone()
@@ -234,7 +235,7 @@ async fn measure(
         let before = cpu(nodes)?;
         let outcome = load.run(targets).await?;
         let used = cpu(nodes)? - before - idle * outcome.elapsed.as_secs_f64();
-        let each_us = used * 1e6 / outcome.operations().max(1) as f64;
+        let each_us = used * 1e6 / outcome.operations.max(1) as f64;
         Ok((outcome, each_us))
     };
     let (outcome, anywhere_us) = timed(&anywhere).await?;
@@ -248,8 +249,8 @@ async fn measure(
     Ok(Figures {
         nodes: nodes.len() as u8,
         operation,
-        per_s: outcome.per_s(),
-        p50_ms: outcome.ms(0.5),
+        per_s: outcome.operations_per_s(),
+        p50_ms: outcome.quantile_ms(0.5),
         anywhere_us,
         straight_us,
         nodes_touched,
@@ -325,7 +326,7 @@ fn print(figures: &Figures) {
     );
 }
 
-/// What forwarding costs, and how far CPU time is from flat without it.
+/// Prints the cost of forwarding, and how far CPU time is from flat without it.
 fn summary(figures: &[Figures]) {
     println!("\nAgainst the fewest nodes, forwarding left out:");
     for operation in MEASURED {

@@ -1,4 +1,4 @@
-//! Bytes in a file, compressed in frames: what is larger than a test machine's disk fits on it, if it repeats itself.
+//! Bytes in a file, compressed in frames, so that repetitive data larger than a test machine's disk fits on it.
 
 use std::fs::File;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! What a node reads from the bucket before it serves its share, and which tablets move to it.
+//! The joining of a node: bytes read from the bucket before it serves its share, and tablets that move to it.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ pub struct Options {
 }
 
 pub async fn run(mut options: Options) -> Result<()> {
-    // The caches are as small as a test machine's; what lies in the bucket is not.
+    // The caches are as small as a test machine's; the data in the bucket is not.
     if options.common.set.is_empty() {
         options.common.set = vec!["memtable_bytes=256MiB".to_owned(), "write_timeout=30s".to_owned()];
     }

@@ -4,14 +4,15 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::Args;
+use helenus_stress::raw::Outcome;
 
 use crate::Common;
-use crate::load::{self, Keys, Load, Operation, Outcome, Values};
+use crate::load::{self, Keys, Load, Operation, Values};
 use crate::node::{Node, Store};
 
 const KEYS: u64 = 200_000;
 const VALUE_BYTES: usize = 256;
-/// One connection takes so many.
+/// The most requests in flight on one connection.
 const CONNECTION_MAX: usize = 256;
 
 #[derive(Args, Debug)]
@@ -58,7 +59,7 @@ pub async fn run(options: Options) -> Result<()> {
         if options.common.endpoint.is_none() && delay_ms > 0.0 {
             println!(
                 "            p50 is {:.2} times the store's answer; with so many in flight no more than {:.0}/s can wait for one each",
-                phase.outcome.ms(0.5) / delay_ms,
+                phase.outcome.quantile_ms(0.5) / delay_ms,
                 phase.in_flight as f64 * 1e3 / delay_ms
             );
         }
@@ -101,19 +102,22 @@ async fn phases(options: &Options, node: &Node, store: Option<&Store>) -> Result
 
 fn print(phase: &Phase, local: Option<&Outcome>) {
     let outcome = &phase.outcome;
-    let operations = outcome.operations().max(1) as f64;
+    let operations = outcome.operations.max(1) as f64;
     let seconds = outcome.elapsed.as_secs_f64();
     let micros = |cpu: Duration| cpu.as_secs_f64() * 1e6 / operations;
     let share = local.map_or(String::new(), |local| {
-        format!("  {:.0}% of local", 100.0 * outcome.per_s() / local.per_s())
+        format!(
+            "  {:.0}% of local",
+            100.0 * outcome.operations_per_s() / local.operations_per_s()
+        )
     });
     println!(
         "{:>6} in flight {:>8.0}/s  p50 {:>7.2}  p99 {:>7.2}  max {:>8.2} ms  node {:>6.1}, store {:>5.1} us of CPU each  {:>6.0} log writes/s of {:.1}{share}",
         phase.in_flight,
-        outcome.per_s(),
-        outcome.ms(0.5),
-        outcome.ms(0.99),
-        outcome.ms(1.0),
+        outcome.operations_per_s(),
+        outcome.quantile_ms(0.5),
+        outcome.quantile_ms(0.99),
+        outcome.quantile_ms(1.0),
         micros(phase.node_cpu),
         micros(phase.store_cpu),
         phase.log_objects / seconds,

@@ -1,22 +1,23 @@
-//! The load: prepared requests, a fixed number of them in flight (closed loop), spread over nodes.
+//! The load: prepared requests spread over nodes, in a closed loop or at a pace for each connection.
 
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
-use bytes::{BufMut, Bytes, BytesMut};
-use hdrhistogram::Histogram;
-use helenus_compare::client::{Connection, Execution};
+use anyhow::{Result, bail};
+use bytes::Bytes;
 use helenus_cql::frame::Response;
 use helenus_cql::frame::response::QueryResult;
+use helenus_stress::raw::{
+    self, Answer, Execution, Outcome, Pace, RawLoad, RequestSource, Target, random_value,
+};
 use rand::rngs::SmallRng;
-use rand::{Rng, RngCore, SeedableRng};
+use rand::{Rng, SeedableRng};
 
-pub const KEYSPACE: &str = "CREATE KEYSPACE IF NOT EXISTS bucket \
-                            WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}";
-pub const TABLES: [&str; 3] = [
+const STATEMENTS: [&str; 4] = [
+    "CREATE KEYSPACE IF NOT EXISTS bucket \
+     WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
     "CREATE TABLE IF NOT EXISTS bucket.kv (k text PRIMARY KEY, v blob)",
     "CREATE TABLE IF NOT EXISTS bucket.users (id text PRIMARY KEY, email text, v blob)",
     "CREATE INDEX IF NOT EXISTS users_email ON bucket.users (email)",
@@ -83,36 +84,27 @@ fn email(number: u64) -> Bytes {
     Bytes::from(format!("user{number}@example.com"))
 }
 
-/// What rows hold: bytes that don't compress.
+/// The values of rows: bytes that don't compress.
 #[derive(Clone, Copy)]
 pub enum Values {
-    /// Of so many bytes, each another one.
+    /// Of that many bytes, each different.
     Distinct(usize),
-    /// Of so many bytes, each one of so many.
+    /// Of that many bytes, each one of a number of values.
     Repeated(usize, u64),
 }
 
 impl Values {
     fn next(self, random: &mut SmallRng) -> Bytes {
         match self {
-            Values::Distinct(len) => value(len, random),
+            Values::Distinct(len) => random_value(len, random),
             Values::Repeated(len, count) => {
-                value(len, &mut SmallRng::seed_from_u64(random.random_range(0..count)))
+                random_value(len, &mut SmallRng::seed_from_u64(random.random_range(0..count)))
             }
         }
     }
 }
 
-fn value(len: usize, random: &mut SmallRng) -> Bytes {
-    let mut value = BytesMut::with_capacity(len + 8);
-    while value.len() < len {
-        value.put_u64(random.next_u64());
-    }
-    value.truncate(len);
-    value.freeze()
-}
-
-/// Which rows are asked for.
+/// The rows that requests access.
 #[derive(Clone)]
 pub enum Keys {
     /// Each once.
@@ -121,7 +113,7 @@ pub enum Keys {
     Any(Range<u64>),
     /// Any of these.
     Of(Arc<[u64]>),
-    /// This one, so often.
+    /// One row, a number of times.
     Times(u64, Arc<AtomicU64>, u64),
 }
 
@@ -148,26 +140,6 @@ impl Keys {
     }
 }
 
-/// What a load came to.
-pub struct Outcome {
-    pub latency_us: Histogram<u64>,
-    pub elapsed: Duration,
-}
-
-impl Outcome {
-    pub fn operations(&self) -> u64 {
-        self.latency_us.len()
-    }
-
-    pub fn per_s(&self) -> f64 {
-        self.operations() as f64 / self.elapsed.as_secs_f64()
-    }
-
-    pub fn ms(&self, quantile: f64) -> f64 {
-        self.latency_us.value_at_quantile(quantile) as f64 / 1e3
-    }
-}
-
 /// One load.
 #[derive(Clone)]
 pub struct Load {
@@ -181,82 +153,63 @@ pub struct Load {
     pub pace: Option<Duration>,
 }
 
+/// The requests of one connection.
+struct Requests {
+    operation: Operation,
+    values: Values,
+    keys: Keys,
+    until: Option<Instant>,
+}
+
+impl RequestSource for Requests {
+    fn statement(&self) -> &str {
+        self.operation.statement()
+    }
+
+    fn next(&mut self, random: &mut SmallRng) -> Option<Execution> {
+        if self.until.is_some_and(|until| Instant::now() >= until) {
+            return None;
+        }
+        let number = self.keys.next(random)?;
+        Some(Execution::of_row(self.operation.bound(
+            number,
+            self.values,
+            random,
+        )))
+    }
+
+    fn check(&self, response: Response) -> Result<Answer> {
+        self.operation.check(response)?;
+        Ok(Answer::last(1))
+    }
+}
+
 /// Makes the tables.
 pub async fn prepare(address: &str) -> Result<()> {
-    let mut connection = Connection::open(address).await?;
-    for statement in [KEYSPACE].iter().chain(&TABLES) {
-        connection
-            .query(statement)
-            .await
-            .with_context(|| statement.to_string())?;
-    }
-    Ok(())
+    raw::run_statements(address, &STATEMENTS).await
 }
 
 impl Load {
     /// Runs it against addresses at the same time, each with keys of its own.
     pub async fn run(&self, targets: &[(String, Keys)]) -> Result<Outcome> {
-        let started = Instant::now();
-        let until = self.length.map(|length| started + length);
-        let runs = targets
-            .iter()
-            .map(|(address, keys)| self.drive(address, keys, until));
-        let mut latency_us = Histogram::new_with_bounds(1, 60_000_000, 3)?;
-        for seen in futures::future::try_join_all(runs).await? {
-            latency_us.add(seen)?;
-        }
-        Ok(Outcome {
-            latency_us,
-            elapsed: started.elapsed(),
-        })
-    }
-
-    async fn drive(&self, address: &str, keys: &Keys, until: Option<Instant>) -> Result<Histogram<u64>> {
-        let mut connection = Connection::open(address).await?;
-        let id = connection.prepare(self.operation.statement()).await?;
-        let mut random = SmallRng::from_os_rng();
-        let mut seen = Histogram::new_with_bounds(1, 60_000_000, 3)?;
-        let mut sent = vec![Instant::now(); self.in_flight];
-        let mut free: Vec<usize> = (0..self.in_flight).collect();
-        let mut waiting = 0;
-        // Connections that begin at once would go on in step.
-        let mut due = Instant::now() + self.pace.unwrap_or_default().mul_f64(random.random());
-        loop {
-            if let Some(pace) = self.pace.filter(|_| !free.is_empty()) {
-                tokio::time::sleep_until(due.into()).await;
-                due = (due + pace).max(Instant::now());
-            }
-            for slot in free.drain(..) {
-                if until.is_some_and(|until| Instant::now() >= until) {
-                    continue;
-                }
-                let Some(number) = keys.next(&mut random) else {
-                    continue;
-                };
-                let execution = Execution {
-                    rows: vec![self.operation.bound(number, self.values, &mut random)],
-                    page_rows: None,
-                    page: None,
-                };
-                connection.execute(i16::try_from(slot)?, &id, &execution);
-                if let Some(sent) = sent.get_mut(slot) {
-                    *sent = Instant::now();
-                }
-                waiting += 1;
-            }
-            connection.flush().await?;
-            if waiting == 0 {
-                return Ok(seen);
-            }
-            connection.fill().await?;
-            while let Some((stream, response)) = connection.next_arrived()? {
-                self.operation.check(response)?;
-                let slot = usize::try_from(stream)?;
-                let at = sent.get(slot).context("an answer to nothing that was asked")?;
-                seen.saturating_record(at.elapsed().as_micros() as u64);
-                waiting -= 1;
-                free.push(slot);
-            }
-        }
+        let until = self.length.map(|length| Instant::now() + length);
+        let load = RawLoad {
+            in_flight: self.in_flight,
+            pace: self
+                .pace
+                .map_or(Pace::Closed, |interval| Pace::Spaced { interval }),
+            slowest_kept: 0,
+        };
+        let targets = targets.iter().map(|(address, keys)| Target {
+            address: address.clone(),
+            source: Requests {
+                operation: self.operation,
+                values: self.values,
+                keys: keys.clone(),
+                until,
+            },
+            random: SmallRng::from_os_rng(),
+        });
+        load.run(targets).await
     }
 }

@@ -10,8 +10,8 @@ mod latency;
 mod load;
 mod node;
 mod objects;
+mod response_delay;
 mod s3;
-mod timer;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -42,7 +42,7 @@ enum Command {
     Store(StoreOptions),
 }
 
-/// What all measurements need.
+/// Options of all measurements.
 #[derive(Args, Debug, Clone)]
 pub struct Common {
     /// The helenus binary

@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use helenus_compare::client::Connection;
+use helenus_stress::raw::Connection;
 use serde_json::Value;
 
 use crate::Common;
@@ -20,7 +20,7 @@ const HTTP_PORT: u16 = 19280;
 const RPC_PORT: u16 = 17000;
 const STORE_ADDRESS: &str = "127.0.0.1:19000";
 
-/// The object store: the stand-in, or what is there.
+/// The object store: the stand-in, or the one that the command line names.
 pub struct Store {
     pub endpoint: String,
     pub url: String,
@@ -158,7 +158,7 @@ impl Node {
         Ok(ureq::get(&url).call()?.body_mut().read_to_string()?)
     }
 
-    /// What the node had read from the bucket when it opened its last tablet, as its log says.
+    /// Bytes that the node had read from the bucket when it opened its last tablet, from its log.
     pub fn read_bytes_at_opening(&self) -> Result<u64> {
         let log = std::fs::read_to_string(&self.log)?;
         let read = |line: &str| {
@@ -191,7 +191,7 @@ fn end(child: &mut Child) {
     let _ = child.wait();
 }
 
-/// What all threads of a process have run for: to the nanosecond, where `stat` counts hundredths of a second.
+/// CPU time of all threads of a process, to the nanosecond, where `stat` counts hundredths of a second.
 fn cpu_time(pid: u32) -> Result<Duration> {
     let mut nanos = 0;
     for thread in std::fs::read_dir(format!("/proc/{pid}/task"))? {
@@ -220,7 +220,7 @@ impl Metrics {
     }
 }
 
-/// Who owns what, as one node knows it.
+/// The owners of all tablets, as one node knows them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cluster {
     /// Addresses for clients of those that are alive.
@@ -280,7 +280,7 @@ impl Cluster {
         owned.count()
     }
 
-    /// So many nodes with tablets, and nothing under way.
+    /// Whether that number of nodes have tablets and no move is under way.
     fn is_at_rest(&self, nodes: usize) -> bool {
         self.nodes.len() == nodes
             && self.nodes.iter().all(|node| self.tablets_of(node) > 0)
@@ -291,7 +291,7 @@ impl Cluster {
     }
 }
 
-/// Waits until so many nodes have tablets and nothing has changed for a while; returns who has what, and since when.
+/// Waits until that number of nodes have tablets and nothing has changed for a while; returns the owners, and since when they are.
 pub async fn settled(node: &Node, nodes: usize, longest: Duration) -> Result<(Cluster, Instant)> {
     let started = Instant::now();
     let (mut seen, mut since) = (node.cluster()?, Instant::now());

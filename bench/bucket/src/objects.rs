@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 
 use crate::frames::Frames;
 
-/// Objects of so many bytes go to the folder, if there is one.
+/// Objects from this size in bytes on are stored in the folder, if there is one.
 const LARGE_BYTES: usize = 16 << 10;
 
 #[derive(Clone)]
@@ -48,14 +48,14 @@ impl Object {
     }
 }
 
-/// What must hold for a PUT.
+/// The precondition of a PUT.
 pub enum Condition {
     None,
     Absent,
     Matches(String),
 }
 
-/// What a listing gives.
+/// A page of a listing.
 #[derive(Default)]
 pub struct Listing {
     pub objects: Vec<(String, Object)>,
@@ -123,7 +123,7 @@ impl Objects {
 
     fn keep(&self, bytes: Bytes) -> Result<Content> {
         let Some(folder) = self.folder.as_ref().filter(|_| bytes.len() >= LARGE_BYTES) else {
-            // A slice of what was received would keep all of that.
+            // A slice of the received bytes would keep all of them.
             return Ok(Content::Memory(Bytes::copy_from_slice(&bytes)));
         };
         Ok(Content::Disk(Arc::new(Frames::write(folder, &bytes)?)))

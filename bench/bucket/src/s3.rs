@@ -15,25 +15,25 @@ use axum::http::{HeaderMap, Method, Response, StatusCode, header};
 use bytes::Bytes;
 
 use crate::objects::{Condition, Objects};
-use crate::timer::Timer;
+use crate::response_delay::ResponseDelay;
 
 const BODY_BYTES_MAX: usize = 1 << 30;
 const PAGE: usize = 1000;
 
 struct Stand {
     objects: Objects,
-    timer: Timer,
+    delay: ResponseDelay,
 }
 
 /// Serves until the process is killed. Any bucket and any credentials will do.
 pub async fn serve(listen: SocketAddr, delay: Duration, folder: Option<PathBuf>) -> Result<()> {
     let stand = Arc::new(Stand {
         objects: Objects::new(folder),
-        timer: Timer::new(delay),
+        delay: ResponseDelay::new(delay),
     });
     let router = Router::new().fallback(answer).with_state(stand);
     let listener = tokio::net::TcpListener::bind(listen).await?;
-    // Small answers must not wait for acknowledgements of what was sent before.
+    // Small responses must not wait for acknowledgements of earlier packets.
     let listener = axum::serve::ListenerExt::tap_io(listener, |stream| {
         let _ = stream.set_nodelay(true);
     });
@@ -51,7 +51,7 @@ async fn answer(
     let answer = asked(&stand, &query, request)
         .await
         .unwrap_or_else(|error| plain(StatusCode::INTERNAL_SERVER_ERROR, Bytes::from(error.to_string())));
-    stand.timer.wait(since).await;
+    stand.delay.wait(since).await;
     answer
 }
 
@@ -246,7 +246,7 @@ fn listing(objects: &Objects, query: &Parameters) -> Response<Body> {
     xml(out)
 }
 
-/// Deletes what stands between `<Key>` and `</Key>`.
+/// Deletes the objects named between `<Key>` and `</Key>`.
 fn delete_all(objects: &Objects, text: &str) -> String {
     let mut out = String::from("<DeleteResult>");
     for part in text.split("<Key>").skip(1) {

@@ -1,22 +1,28 @@
 //! Runs the same load against Helenus and Apache Cassandra in alternating rounds, and prints for each: throughput, latency
 //! percentiles, the server's CPU time for one operation, its resident memory, and the ratios of the medians.
 //!
-//! Client and servers share the machine's cores, so CPU time per operation is the figure that tells capacity. Both
+//! Client and servers share the machine's cores, so CPU time per operation is the figure that shows capacity. Both
 //! servers stay up all the time; the one that isn't measured is stopped (SIGSTOP), so that it takes no CPU, and what it had left to
 //! the kernel to write is written before the other begins.
+
+mod load;
+mod operation;
+mod report;
+mod server;
+mod stalls;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Parser;
+use helenus_stress::raw;
 
-use helenus_compare::client;
-use helenus_compare::load::Load;
-use helenus_compare::operation::{Operation, Sizes};
-use helenus_compare::report::{self, Figures, Phase};
-use helenus_compare::server::Server;
-use helenus_compare::stalls::Watch;
+use load::Load;
+use operation::{Operation, STATEMENTS, Sizes};
+use report::{Figures, Phase};
+use server::Server;
+use stalls::StallDetector;
 
 #[derive(Parser, Debug)]
 #[command(about = "Helenus against Apache Cassandra: the same operations on both, in alternating rounds")]
@@ -72,9 +78,9 @@ struct Args {
     /// A setting of Helenus; may be given several times
     #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<String>,
-    /// Measure also a server that answers without storage: the binary `no-storage` of helenus-floor
-    #[arg(long, value_name = "PATH")]
-    floor: Option<PathBuf>,
+    /// Measure also a server that answers without storage: the binary `no-storage` of helenus-baseline
+    #[arg(long, alias = "floor", value_name = "PATH")]
+    baseline: Option<PathBuf>,
 }
 
 /// How fast requests come.
@@ -86,7 +92,7 @@ enum Pace {
     Shared,
 }
 
-/// What `--no-row-cache` stands for.
+/// The settings of `--no-row-cache`.
 const FROM_BLOCKS: [&str; 2] = ["row_cache_bytes=0", "memtable_bytes=8MiB"];
 
 fn main() -> Result<()> {
@@ -108,12 +114,12 @@ async fn run(args: Args) -> Result<()> {
     if !args.alone {
         servers.push(Server::cassandra(&args.cassandra, data.path(), &args.heap)?);
     }
-    if let Some(floor) = &args.floor {
-        servers.push(Server::floor(floor)?);
+    if let Some(binary) = &args.baseline {
+        servers.push(Server::baseline(binary)?);
     }
     for server in &mut servers {
         server.wait_until_ready().await?;
-        client::prepare_tables(server.address()).await?;
+        raw::run_statements(server.address(), &STATEMENTS).await?;
         println!("{} is up", server.name());
     }
     let load = Load {
@@ -139,7 +145,7 @@ async fn run(args: Args) -> Result<()> {
         println!("{} is filled and warm", server.name());
     }
     let phases = phases(&args, &slowest);
-    let watch = Watch::begin();
+    let stalls = StallDetector::start();
     let mut figures = Vec::new();
     for round in 1..=args.rounds {
         for server in &servers {
@@ -150,7 +156,7 @@ async fn run(args: Args) -> Result<()> {
                     &load,
                     phase,
                     Duration::from_secs(args.seconds),
-                    watch.as_ref(),
+                    stalls.as_ref(),
                 )
                 .await?;
                 println!("round {round} {measured}");
@@ -163,7 +169,7 @@ async fn run(args: Args) -> Result<()> {
     Ok(())
 }
 
-/// Stops a server, and writes out what it has left to the kernel: else the disk would do it while another is measured.
+/// Stops a server and syncs its dirty pages, which the disk would otherwise write while another server is measured.
 fn set_aside(server: &Server) -> Result<()> {
     server.pause()?;
     rustix::fs::sync();
@@ -187,7 +193,7 @@ fn phases(args: &Args, slowest: &[f64]) -> Vec<Phase> {
         .collect()
 }
 
-/// Puts in place what the operations need, and runs each for a while; the requests a second that each was answered.
+/// Fills the tables of the operations and runs each operation for a while; returns the requests a second of each.
 async fn warm_up(server: &Server, load: &Load, args: &Args) -> Result<Vec<f64>> {
     let mut filled = Vec::new();
     for operation in &args.operations {
@@ -206,7 +212,7 @@ async fn warm_up(server: &Server, load: &Load, args: &Args) -> Result<Vec<f64>> 
         let outcome = load
             .run(server.address(), operation, Duration::from_secs(args.warmup))
             .await?;
-        answered.push(outcome.requests as f64 / outcome.elapsed.as_secs_f64());
+        answered.push(outcome.requests_per_s());
     }
     Ok(answered)
 }
@@ -216,22 +222,22 @@ async fn measure(
     load: &Load,
     phase: Phase,
     length: Duration,
-    watch: Option<&Watch>,
+    detector: Option<&StallDetector>,
 ) -> Result<Figures> {
     let load = Load {
         rate: phase.rate,
         ..load.clone()
     };
-    let cpu_before = server.cpu_time()?;
+    let before = server.usage()?;
     let result = load.run(server.address(), phase.operation, length).await?;
-    let cpu = server.cpu_time()?.saturating_sub(cpu_before);
-    let stalls = watch.map(|watch| watch.since(result.started));
+    let after = server.usage()?;
+    let stalls = detector.map(|detector| detector.since(result.started));
     Ok(Figures::new(
         server.name(),
         phase,
         &result,
-        cpu,
-        server.resident_bytes()?,
+        after.cpu.saturating_sub(before.cpu),
+        after.rss_bytes,
         stalls.as_deref(),
     ))
 }

@@ -1,12 +1,13 @@
-//! What is measured: each operation with its table, what lies in it beforehand, its statement and its values.
+//! The measured operations: each with its table, the table's initial rows, its statement and its values.
 
 use anyhow::{Result, bail};
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::Bytes;
 use clap::ValueEnum;
 use helenus_cql::frame::Response;
 use helenus_cql::frame::response::QueryResult;
+use helenus_stress::raw::{Answer, random_value};
+use rand::Rng;
 use rand::rngs::SmallRng;
-use rand::{Rng, RngCore};
 
 /// Rows of one BATCH.
 pub const BATCH_ROWS: usize = 20;
@@ -56,14 +57,6 @@ pub enum Operation {
     Scan,
 }
 
-/// What an answer was worth.
-pub struct Answer {
-    /// Operations that the request counts for.
-    pub operations: u64,
-    /// Where the next page begins.
-    pub next_page: Option<Bytes>,
-}
-
 /// Sizes of keys and values, and how many keys there are.
 #[derive(Clone, Debug)]
 pub struct Sizes {
@@ -79,8 +72,10 @@ pub struct Fill {
     pub values: fn(&Sizes, u64, &mut SmallRng) -> Vec<Bytes>,
 }
 
-/// The tables of all operations.
-pub const TABLES: [&str; 7] = [
+/// Makes the keyspace, the tables and the indexes of all operations.
+pub const STATEMENTS: [&str; 13] = [
+    "CREATE KEYSPACE IF NOT EXISTS compare \
+     WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
     "CREATE TABLE IF NOT EXISTS compare.kv (k text PRIMARY KEY, v blob)",
     "CREATE TABLE IF NOT EXISTS compare.batched (k text PRIMARY KEY, v blob)",
     "CREATE TABLE IF NOT EXISTS compare.indexed (id text PRIMARY KEY, a text, b text, c text, d text)",
@@ -88,10 +83,6 @@ pub const TABLES: [&str; 7] = [
     "CREATE TABLE IF NOT EXISTS compare.queue (q int, n int, v blob, PRIMARY KEY (q, n))",
     "CREATE TABLE IF NOT EXISTS compare.hot (k text PRIMARY KEY, v blob)",
     "CREATE TABLE IF NOT EXISTS compare.wide (p int, c int, v blob, PRIMARY KEY (p, c))",
-];
-
-/// The indexes of these tables.
-pub const INDEXES: [&str; 5] = [
     "CREATE INDEX IF NOT EXISTS indexed_a ON compare.indexed (a)",
     "CREATE INDEX IF NOT EXISTS indexed_b ON compare.indexed (b)",
     "CREATE INDEX IF NOT EXISTS indexed_c ON compare.indexed (c)",
@@ -156,7 +147,7 @@ impl Operation {
         }
     }
 
-    /// What must lie in the tables.
+    /// The initial rows of its tables.
     pub fn fills(self, sizes: &Sizes) -> Vec<Fill> {
         let kv = || Fill {
             statement: INSERT,
@@ -253,10 +244,7 @@ impl Operation {
             Response::Error(error) => return Err(error.into()),
             other => bail!("{}: unexpected answer {:?}", self.name(), other.opcode()),
         }
-        Ok(Answer {
-            operations: self.rows_sent() as u64,
-            next_page: None,
-        })
+        Ok(Answer::last(self.rows_sent() as u64))
     }
 
     fn check_page(self, response: Response) -> Result<Answer> {
@@ -300,11 +288,6 @@ impl Sizes {
 
     /// Bytes that don't compress.
     fn value(&self, random: &mut SmallRng) -> Bytes {
-        let mut value = BytesMut::with_capacity(self.value_bytes + 8);
-        while value.len() < self.value_bytes {
-            value.put_u64(random.next_u64());
-        }
-        value.truncate(self.value_bytes);
-        value.freeze()
+        random_value(self.value_bytes, random)
     }
 }

@@ -3,11 +3,12 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::load::Outcome;
-use crate::operation::Operation;
-use crate::stalls::{self, Stall};
+use helenus_stress::raw::{Outcome, Stall};
 
-/// What is measured at a time.
+use crate::operation::Operation;
+use crate::stalls;
+
+/// One measurement: an operation at a pace.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Phase {
     pub operation: Operation,
@@ -24,7 +25,7 @@ impl fmt::Display for Phase {
     }
 }
 
-/// What one phase against one server came to.
+/// The figures of one phase against one server.
 #[derive(Clone, Debug)]
 pub struct Figures {
     server: &'static str,
@@ -48,7 +49,7 @@ const COLUMNS: [&str; 11] = [
 ];
 
 impl Figures {
-    /// `stalls` are those of the machine during the phase; none if nobody could watch it.
+    /// `stalls` are those of the machine during the phase; none if they could not be detected.
     pub fn new(
         server: &'static str,
         phase: Phase,
@@ -59,8 +60,7 @@ impl Figures {
     ) -> Figures {
         let histogram = &outcome.latency_us;
         let count = outcome.operations.max(1) as f64;
-        let at = |quantile: f64| histogram.value_at_quantile(quantile) as f64 / 1e3;
-        let undisturbed = stalls.map(|stalls| outcome.slowest.aside_from(stalls, histogram.len()));
+        let undisturbed = stalls.map(|stalls| outcome.slowest.undisturbed_by(stalls, histogram.len()));
         let aside = |share: f64| {
             undisturbed
                 .as_ref()
@@ -72,9 +72,9 @@ impl Figures {
             phase,
             values: [
                 count / outcome.elapsed.as_secs_f64(),
-                at(0.5),
-                at(0.99),
-                at(0.999),
+                outcome.quantile_ms(0.5),
+                outcome.quantile_ms(0.99),
+                outcome.quantile_ms(0.999),
                 histogram.max() as f64 / 1e3,
                 cpu.as_secs_f64() * 1e6 / count,
                 resident_bytes as f64 / f64::from(1 << 20),
@@ -126,7 +126,7 @@ pub fn print(figures: &[Figures], phases: &[Phase]) {
         for (server, values) in [
             ("helenus", &helenus),
             ("cassandra", &of("cassandra")),
-            ("floor", &of("floor")),
+            ("baseline", &of("baseline")),
         ] {
             let Some(values) = values else { continue };
             row(&format!("{server} {phase}"), values);

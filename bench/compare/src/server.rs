@@ -6,11 +6,11 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use helenus_stress::monitor::process::{self, Usage};
+use helenus_stress::raw::Connection;
 
 /// Cassandra takes about 20 s, and minutes when it must be downloaded first.
 const START_TIMEOUT: Duration = Duration::from_secs(600);
-/// `sysconf(_SC_CLK_TCK)` is 100 on every Linux.
-const CLOCK_TICKS_PER_SECOND: u64 = 100;
 
 /// A running server.
 pub struct Server {
@@ -42,15 +42,15 @@ impl Server {
     }
 
     /// Starts the server that answers without storage.
-    pub fn floor(binary: &Path) -> Result<Server> {
+    pub fn baseline(binary: &Path) -> Result<Server> {
         let address = free_address("127.0.0.1")?;
         let child = command(binary)
             .args(["--listen", &address])
             .stdout(Stdio::null())
             .spawn()
-            .with_context(|| not_there(binary, "helenus-floor"))?;
+            .with_context(|| not_there(binary, "helenus-baseline"))?;
         Ok(Server {
-            name: "floor",
+            name: "baseline",
             address,
             child,
         })
@@ -92,7 +92,7 @@ impl Server {
             if let Some(status) = self.child.try_wait()? {
                 bail!("{} ended at once: {status}", self.name);
             }
-            if crate::client::Connection::open(&self.address).await.is_ok() {
+            if Connection::open(&self.address).await.is_ok() {
                 return Ok(());
             }
             tokio::time::sleep(Duration::from_millis(200)).await;
@@ -100,31 +100,12 @@ impl Server {
         bail!("{} is not up after {} s", self.name, START_TIMEOUT.as_secs())
     }
 
-    /// User and system time that the process has taken.
-    pub fn cpu_time(&self) -> Result<Duration> {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
-        // The command's name is in parentheses and may hold anything.
-        let fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
-        let ticks: u64 = fields
-            .split_whitespace()
-            .skip(11)
-            .take(2)
-            .filter_map(|field| field.parse::<u64>().ok())
-            .sum();
-        Ok(Duration::from_millis(ticks * 1000 / CLOCK_TICKS_PER_SECOND))
+    /// CPU time and resident memory of the process.
+    pub fn usage(&self) -> Result<Usage> {
+        process::usage(&[self.child.id()]).with_context(|| format!("{} is gone", self.name))
     }
 
-    /// Memory that is in use by the process now.
-    pub fn resident_bytes(&self) -> Result<u64> {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line = status
-            .lines()
-            .find(|line| line.starts_with("VmRSS:"))
-            .context("no VmRSS")?;
-        let kib: u64 = line.split_whitespace().nth(1).context("no VmRSS")?.parse()?;
-        Ok(kib * 1024)
-    }
-
+    /// Stops the process until [`Server::resume`].
     pub fn pause(&self) -> Result<()> {
         self.signal("-STOP")
     }
@@ -144,7 +125,7 @@ impl Server {
     }
 }
 
-/// An address of this host that nobody listens on.
+/// An unused address of this host.
 fn free_address(host: &str) -> Result<String> {
     let listener = TcpListener::bind((host, 0)).with_context(|| format!("can't listen on {host}"))?;
     Ok(listener.local_addr()?.to_string())

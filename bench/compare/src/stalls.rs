@@ -1,12 +1,13 @@
 //! Times when the machine itself stood still: a virtual machine's cores are now and then taken away from it, both at once for tens of
 //! milliseconds, and the longest pause of a server is then the host's. A thread on each core that goes ahead of all others wakes up
-//! every other millisecond; when it is late, nobody else ran either.
+//! every other millisecond; when it is late, no other thread ran either.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use helenus_stress::raw::Stall;
 use thread_priority::{
     RealtimeThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy, set_thread_priority_and_policy,
     thread_native_id,
@@ -19,15 +20,8 @@ const LATE: Duration = Duration::from_millis(3);
 /// Ahead of everything but the kernel's own threads.
 const PRIORITY: u8 = 50;
 
-/// A time when a core ran nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stall {
-    pub begun: Instant,
-    pub ended: Instant,
-}
-
-/// Looks for stalls for as long as it lives.
-pub struct Watch {
+/// Detects stalls for as long as it lives.
+pub struct StallDetector {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -38,19 +32,19 @@ struct Shared {
     is_over: AtomicBool,
 }
 
-impl Watch {
-    /// Begins to watch every core; none if this process may not go ahead of others (it needs CAP_SYS_NICE), since it can't tell then
+impl StallDetector {
+    /// Watches every core; none if this process may not take real-time priority (it needs CAP_SYS_NICE), since it can't tell then
     /// whether the machine was late or only busy.
-    pub fn begin() -> Option<Watch> {
+    pub fn start() -> Option<StallDetector> {
         let shared = Arc::new(Shared::default());
-        let mut watch = Watch {
+        let mut detector = StallDetector {
             shared: shared.clone(),
             threads: Vec::new(),
         };
         for core in core_affinity::get_core_ids()? {
             let (allowed, is_allowed) = std::sync::mpsc::channel();
             let shared = shared.clone();
-            watch.threads.push(std::thread::spawn(move || {
+            detector.threads.push(std::thread::spawn(move || {
                 let is_first = core_affinity::set_for_current(core) && go_ahead();
                 if allowed.send(is_first).is_ok() && is_first {
                     shared.watch();
@@ -60,10 +54,10 @@ impl Watch {
                 return None;
             }
         }
-        Some(watch)
+        Some(detector)
     }
 
-    /// What was seen since then.
+    /// The stalls that ended after `then`.
     pub fn since(&self, then: Instant) -> Vec<Stall> {
         let stalls = self.shared.stalls.lock().unwrap_or_else(PoisonError::into_inner);
         stalls
@@ -74,7 +68,7 @@ impl Watch {
     }
 }
 
-impl Drop for Watch {
+impl Drop for StallDetector {
     fn drop(&mut self) {
         self.shared.is_over.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {

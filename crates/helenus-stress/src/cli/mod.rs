@@ -1,7 +1,6 @@
 //! The command line.
 
 pub mod dynamic;
-pub mod numbers;
 pub mod options;
 
 use std::ffi::OsString;

@@ -7,8 +7,9 @@ use std::time::Duration;
 use scylla::statement::{Consistency, SerialConsistency};
 use serde::{Serialize, Serializer};
 
-use super::{dynamic, numbers};
+use super::dynamic;
 use crate::data::keys::Picking;
+use crate::numbers;
 
 /// Everything that `populate`, `run` and `verify` take.
 #[derive(clap::Args, Serialize, Clone, Debug)]

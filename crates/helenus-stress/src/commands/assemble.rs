@@ -1,4 +1,4 @@
-//! A load's result, from what was seen of it.
+//! A load's result, made from its summary.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
@@ -8,8 +8,8 @@ use chrono::{DateTime, Utc};
 use super::Ended;
 use super::session::Session;
 use crate::cli::options::LoadArgs;
+use crate::load::collector::LoadSummary;
 use crate::load::pace::Schedule;
-use crate::load::watch::Seen;
 use crate::load::{Job, Load};
 use crate::results::run::FORMAT;
 use crate::results::{LatencySummary, LoadModel, OperationResult, Pacing, RunKind, RunResult, ServerFigure};
@@ -17,18 +17,18 @@ use crate::results::{LatencySummary, LoadModel, OperationResult, Pacing, RunKind
 /// The part of its rate that an open loop may miss.
 const RATE_TOLERANCE: f64 = 0.01;
 
-/// What a load came to.
+/// A finished load and its figures.
 pub struct Measured<'a> {
     pub kind: RunKind,
     /// When measuring began.
     pub started_at: SystemTime,
     pub load: &'a Load,
-    pub seen: &'a Seen,
+    pub summary: &'a LoadSummary,
     /// Kinds of operations.
     pub names: &'a [&'static str],
 }
 
-/// Remarks on the command line and on how the load was made ready.
+/// Remarks on the command line and on the preparation of the load.
 pub fn preface(session: &Session<'_>) -> Vec<String> {
     let mut notes = Vec::new();
     let ignored = session.args.load.ignored.given();
@@ -70,8 +70,8 @@ pub fn remarks(measured: &Measured<'_>) -> Vec<String> {
 
 /// Puts a run's result together.
 pub fn result(session: &Session<'_>, measured: &Measured<'_>, notes: Vec<String>) -> RunResult {
-    let (args, load, seen) = (session.args, measured.load, measured.seen);
-    let duration_s = seen.duration.as_secs_f64();
+    let (args, load, summary) = (session.args, measured.load, measured.summary);
+    let duration_s = summary.duration.as_secs_f64();
     let label = args.output.label.clone();
     RunResult {
         format: FORMAT,
@@ -85,13 +85,13 @@ pub fn result(session: &Session<'_>, measured: &Measured<'_>, notes: Vec<String>
         load: load_model(load, args),
         started_at: DateTime::<Utc>::from(measured.started_at),
         duration_s,
-        operations: operations(seen, measured.names, duration_s),
-        reads: Some(seen.totals.reads).filter(|reads| reads.hit_rate().is_some()),
-        pacing: pacing(load, args, seen),
+        operations: operations(summary, measured.names, duration_s),
+        reads: Some(summary.totals.reads).filter(|reads| reads.hit_rate().is_some()),
+        pacing: pacing(load, args, summary),
         phases: Vec::new(),
         notes,
         published: Vec::new(),
-        server: server_figures(session, seen),
+        server: server_figures(session, summary),
     }
 }
 
@@ -133,10 +133,10 @@ fn load_model(load: &Load, args: &LoadArgs) -> LoadModel {
     }
 }
 
-fn operations(seen: &Seen, names: &[&str], duration_s: f64) -> Vec<OperationResult> {
+fn operations(summary: &LoadSummary, names: &[&str], duration_s: f64) -> Vec<OperationResult> {
     names
         .iter()
-        .zip(&seen.totals.operations)
+        .zip(&summary.totals.operations)
         .filter(|(_, stats)| stats.count() + stats.error_count() > 0)
         .map(|(name, stats)| OperationResult {
             name: (*name).to_owned(),
@@ -150,18 +150,18 @@ fn operations(seen: &Seen, names: &[&str], duration_s: f64) -> Vec<OperationResu
         .collect()
 }
 
-fn pacing(load: &Load, args: &LoadArgs, seen: &Seen) -> Option<Pacing> {
+fn pacing(load: &Load, args: &LoadArgs, summary: &LoadSummary) -> Option<Pacing> {
     let lag = |of: fn(&Schedule) -> Duration| load.schedules().map(of).max();
-    let answered = seen.totals.count() + seen.totals.error_count();
+    let answered = summary.totals.count() + summary.totals.error_count();
     Some(Pacing {
         target_per_s: args.load.rate,
-        achieved_per_s: answered as f64 / seen.duration.as_secs_f64().max(1e-9),
+        achieved_per_s: answered as f64 / summary.duration.as_secs_f64().max(1e-9),
         lag_max_ms: lag(Schedule::lag_max)?.as_secs_f64() * 1e3,
         lag_end_ms: lag(Schedule::lag)?.as_secs_f64() * 1e3,
     })
 }
 
-fn server_figures(session: &Session<'_>, seen: &Seen) -> Vec<ServerFigure> {
+fn server_figures(session: &Session<'_>, summary: &LoadSummary) -> Vec<ServerFigure> {
     let mut figures = Vec::new();
     let mut add = |name: &str, value: Option<f64>, unit: &str| {
         figures.extend(value.map(|value| ServerFigure {
@@ -170,48 +170,48 @@ fn server_figures(session: &Session<'_>, seen: &Seen) -> Vec<ServerFigure> {
             unit: unit.into(),
         }));
     };
-    let count = Some(seen.totals.count() as f64).filter(|count| *count > 0.0);
+    let count = Some(summary.totals.count() as f64).filter(|count| *count > 0.0);
     let an_operation = |cpu: Option<Duration>| Some(micros(cpu?) / count?);
-    add("CPU time an operation", an_operation(seen.server_cpu), "µs");
-    let cores = seen
+    add("CPU time an operation", an_operation(summary.server_cpu), "µs");
+    let cores = summary
         .server_cpu
-        .map(|cpu| cpu.as_secs_f64() / seen.duration.as_secs_f64().max(1e-9));
+        .map(|cpu| cpu.as_secs_f64() / summary.duration.as_secs_f64().max(1e-9));
     add("CPU", cores, "cores");
     add(
         "client's CPU time an operation",
-        an_operation(seen.client_cpu),
+        an_operation(summary.client_cpu),
         "µs",
     );
     add(
         "memory at the start",
-        seen.server_rss_start.map(|bytes| bytes as f64),
+        summary.server_rss_start.map(|bytes| bytes as f64),
         "bytes",
     );
     add(
         "memory at most",
-        seen.server_rss_max.map(|bytes| bytes as f64),
+        summary.server_rss_max.map(|bytes| bytes as f64),
         "bytes",
     );
-    if let Some((_, page)) = &seen.pages {
+    if let Some((_, page)) = &summary.pages {
         add("page of metrics", Some(page.bytes as f64), "bytes");
         add("reading that page", Some(micros(page.took)), "µs");
     }
-    let took = &session.took;
-    if took.created > 1 {
+    let setup = &session.setup_times;
+    if setup.created > 1 {
         add(
-            &format!("making {} tables and indexes", took.created),
-            Some(micros(took.create)),
+            &format!("making {} tables and indexes", setup.created),
+            Some(micros(setup.create)),
             "µs",
         );
-        add("preparing their statements", Some(micros(took.prepare)), "µs");
+        add("preparing their statements", Some(micros(setup.prepare)), "µs");
         add(
             "connecting, the schema read",
-            took.connect_with_schema.map(micros),
+            setup.connect_with_schema.map(micros),
             "µs",
         );
         add(
             "memory that making them took",
-            took.memory_bytes.map(|bytes| bytes as f64),
+            setup.memory_bytes.map(|bytes| bytes as f64),
             "bytes",
         );
     }
@@ -223,11 +223,11 @@ fn micros(duration: Duration) -> f64 {
 }
 
 /// Whether all went well.
-pub fn judge(result: &RunResult, load: &Load) -> Ended {
+pub fn exit_status(result: &RunResult, load: &Load) -> Ended {
     let mut ended = Ended::Well;
     let failed = match result.kind {
         RunKind::Run => result.error_count() > 0,
-        // Here what failed was tried again.
+        // Failed operations were retried here.
         RunKind::Populate | RunKind::Verify => load.given_up.load(Ordering::Relaxed) > 0,
     };
     if failed {

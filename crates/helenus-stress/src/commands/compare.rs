@@ -18,10 +18,10 @@ use crate::results::comparison::Side;
 use crate::results::directory::REPORT_FILE;
 use crate::results::{Comparison, Round, RunKind, RunResult, table, write_comparison};
 
-/// Rounds under which no difference can be told from noise.
+/// The least number of rounds in which a difference can be distinguished from noise.
 const ROUNDS_TO_TELL: u32 = 5;
 
-/// Runs the rounds, and prints and writes what they say.
+/// Runs the rounds, and prints and writes the comparison.
 pub fn compare(args: &CompareArgs) -> Result<Ended> {
     let directory = args.out.clone().unwrap_or_else(|| {
         let time = Local::now().format("%Y%m%d-%H%M%S");

@@ -15,8 +15,8 @@ use super::plan::Plan;
 use super::session::Session;
 use super::{Ended, hdr};
 use crate::cli::options::LoadArgs;
+use crate::load::collector::{LoadSummary, MonitorTargets, collect};
 use crate::load::pace::hand_out;
-use crate::load::watch::{Seen, Watched, watch};
 use crate::load::{Load, Seeds, drive, recorders};
 use crate::monitor::metrics::{Page, Scraper};
 use crate::monitor::process;
@@ -53,19 +53,19 @@ pub fn execute(session: &Session<'_>, kind: RunKind, complete: impl FnOnce(&mut 
     let mut writer = RunWriter::create(&directory, started_at)?;
     let plan = Plan::new(session, kind, warmup)?;
     let names = plan.names.clone();
-    let (load, seen) = drive_and_watch(session, plan, Some(&mut writer))?;
+    let (load, summary) = drive_and_watch(session, plan, Some(&mut writer))?;
     let measured = Measured {
         kind,
         started_at,
         load: &load,
-        seen: &seen,
+        summary: &summary,
         names: &names,
     };
     notes.extend(assemble::remarks(&measured));
     let result = assemble::result(session, &measured, notes);
-    let ended = assemble::judge(&result, &load);
+    let ended = assemble::exit_status(&result, &load);
     let interrupted = load.stop.is_cancelled();
-    let pages = seen.pages.clone();
+    let pages = summary.pages.clone();
     let mut run = Run {
         result,
         directory,
@@ -75,7 +75,7 @@ pub fn execute(session: &Session<'_>, kind: RunKind, complete: impl FnOnce(&mut 
     };
     complete(&mut run);
     writer.finish(&run.result)?;
-    also_write(args, &run.directory, &seen, &names)?;
+    also_write(args, &run.directory, &summary, &names)?;
     report::write(
         std::slice::from_ref(&run.directory),
         &run.directory.join(REPORT_FILE),
@@ -86,7 +86,7 @@ pub fn execute(session: &Session<'_>, kind: RunKind, complete: impl FnOnce(&mut 
 /// `run --populate`: writes the keys, and fails if it can't.
 fn populate_first(session: &Session<'_>) -> Result<String> {
     let plan = Plan::new(session, RunKind::Populate, Duration::ZERO)?;
-    let (load, seen) = drive_and_watch(session, plan, None)?;
+    let (load, summary) = drive_and_watch(session, plan, None)?;
     if load.stop.is_cancelled() {
         bail!("interrupted while populating");
     }
@@ -95,8 +95,8 @@ fn populate_first(session: &Session<'_>) -> Result<String> {
     }
     Ok(format!(
         "Populated {} keys in {:.1} s beforehand.",
-        seen.totals.count(),
-        seen.duration.as_secs_f64()
+        summary.totals.count(),
+        summary.duration.as_secs_f64()
     ))
 }
 
@@ -105,7 +105,7 @@ fn drive_and_watch(
     session: &Session<'_>,
     plan: Plan,
     writer: Option<&mut RunWriter>,
-) -> Result<(Arc<Load>, Seen)> {
+) -> Result<(Arc<Load>, LoadSummary)> {
     let args = session.args;
     let load = Arc::new(Load {
         db: session.db.clone(),
@@ -118,15 +118,15 @@ fn drive_and_watch(
         given_up: AtomicU64::new(0),
     });
     let recorders = recorders(&load);
-    let watched = watched(args)?;
+    let targets = monitor_targets(args)?;
     let progress = Progress::new(plan.title, plan.end, args.output.quiet);
     let interrupt = session.runtime.spawn(cancel_when_interrupted(load.clone()));
     let (over, is_over) = mpsc::channel();
     let (load, names) = (&load, &plan.names);
-    let (recorders, watched) = (&recorders, &watched);
-    let seen = std::thread::scope(|scope| {
-        let watching =
-            scope.spawn(move || watch(load, recorders, names, watched, writer, progress, &is_over));
+    let (recorders, targets) = (&recorders, &targets);
+    let summary = std::thread::scope(|scope| {
+        let collecting =
+            scope.spawn(move || collect(load, recorders, names, targets, writer, progress, &is_over));
         let pacing = scope.spawn(|| hand_out(&load.schedules().collect::<Vec<_>>(), &load.stop));
         let picking = args.load.partitiongenerator;
         let picker = |thread| session.setup.picker(picking, thread);
@@ -137,16 +137,16 @@ fn drive_and_watch(
         load.stop.end();
         let _ = over.send(());
         let _ = pacing.join();
-        watching
+        collecting
             .join()
             .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     });
     interrupt.abort();
-    Ok((load.clone(), seen?))
+    Ok((load.clone(), summary?))
 }
 
-/// What the command line says to watch; fails when it can't be seen.
-fn watched(args: &LoadArgs) -> Result<Watched> {
+/// The processes and metrics that the command line names; fails when they can't be read.
+fn monitor_targets(args: &LoadArgs) -> Result<MonitorTargets> {
     let pids = args.server.server_pid.clone();
     if !pids.is_empty() && process::usage(&pids).is_none() {
         bail!("no such process here: --server-pid {pids:?}");
@@ -159,7 +159,7 @@ fn watched(args: &LoadArgs) -> Result<Watched> {
     if let Some(scraper) = &scraper {
         scraper.scrape()?;
     }
-    Ok(Watched { pids, scraper })
+    Ok(MonitorTargets { pids, scraper })
 }
 
 async fn cancel_when_interrupted(load: Arc<Load>) {
@@ -194,13 +194,13 @@ fn directory(args: &LoadArgs, workload: &str, kind: RunKind) -> PathBuf {
     })
 }
 
-fn also_write(args: &LoadArgs, directory: &Path, seen: &Seen, names: &[&str]) -> Result<()> {
+fn also_write(args: &LoadArgs, directory: &Path, summary: &LoadSummary, names: &[&str]) -> Result<()> {
     if let Some(path) = args.output.csv.as_deref().filter(|path| !path.is_empty()) {
         let intervals = directory.join(crate::results::directory::INTERVALS_FILE);
         std::fs::copy(intervals, path).with_context(|| format!("can't write {path}"))?;
     }
     if let Some(prefix) = &args.output.hdr {
-        for (name, stats) in names.iter().zip(&seen.totals.operations) {
+        for (name, stats) in names.iter().zip(&summary.totals.operations) {
             if stats.count() > 0 {
                 hdr::write(prefix, name, &stats.response)?;
             }

@@ -1,4 +1,4 @@
-//! `list`, `info` and `fields`: what there is, without a server.
+//! `list`, `info` and `fields`: descriptions of the workloads, without a server.
 
 use std::io::Write;
 
@@ -8,7 +8,8 @@ use clap::Parser;
 use super::Ended;
 use crate::cli::options::RateArgs;
 use crate::data::fields::GENERATORS;
-use crate::workloads::{self, Class, Info, Setup};
+use crate::operation::Class;
+use crate::workloads::{self, Info, Setup};
 
 /// Prints every workload in a line.
 pub fn list() -> Result<Ended> {

@@ -21,7 +21,7 @@ use crate::report;
 use crate::results::RunKind;
 use session::Session;
 
-/// How a command ended, the worst of what it met. The numbers are the process's exit status.
+/// The end of a command, by the worst problem that occurred. The numbers are the process's exit status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Ended {
     Well = 0,

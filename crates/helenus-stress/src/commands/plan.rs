@@ -17,7 +17,7 @@ use crate::workloads::{Info, Setup};
 /// Operations a thread, where neither these nor a time are given.
 const DEFAULT_ITERATIONS: u64 = 1_000_000;
 
-/// What is to be run.
+/// The plan of a load.
 pub struct Plan {
     pub pools: Vec<Pool>,
     pub stop: Stop,
@@ -29,7 +29,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// What the session's command line asks for; `warmup` is not measured.
+    /// The plan of the session's command line; `warmup` is not measured.
     pub fn new(session: &Session<'_>, kind: RunKind, warmup: Duration) -> Result<Self> {
         let start = Instant::now();
         match kind {
@@ -123,7 +123,7 @@ impl Plan {
     }
 }
 
-/// Threads, requests in flight of each, and what they do.
+/// Threads, requests in flight of each, and their work.
 pub fn mixes(info: &Info, setup: &Setup, load: &RateArgs) -> Result<Vec<(u32, u32, Mix)>> {
     if let Some(pools) = info.pools {
         return pools(setup)?

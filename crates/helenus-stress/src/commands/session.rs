@@ -1,4 +1,4 @@
-//! A workload made ready on a server: connected, its tables there, its statements prepared.
+//! A workload prepared on a server: connected, tables made, statements prepared.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,10 +9,11 @@ use tokio::runtime::Runtime;
 use crate::cli::options::LoadArgs;
 use crate::db::{Db, connect_with_schema, schema};
 use crate::monitor::process;
+use crate::operation::Workload;
 use crate::results::RunKind;
-use crate::workloads::{self, Info, Setup, Workload};
+use crate::workloads::{self, Info, Setup};
 
-/// What a load needs.
+/// The inputs of a load.
 pub struct Session<'a> {
     pub runtime: &'a Runtime,
     pub args: &'a LoadArgs,
@@ -20,20 +21,20 @@ pub struct Session<'a> {
     pub setup: Setup,
     pub db: Arc<Db>,
     pub workload: Arc<dyn Workload>,
-    pub took: Took,
+    pub setup_times: SetupTimes,
 }
 
-/// What a session can leave to the next one of the same workload.
-pub struct Ready {
+/// The parts of a session that the next one of the same workload can reuse.
+pub struct PreparedWorkload {
     info: &'static Info,
     setup: Setup,
     db: Arc<Db>,
     workload: Arc<dyn Workload>,
 }
 
-/// How long it took to make ready.
+/// How long each step of the preparation took.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Took {
+pub struct SetupTimes {
     /// To make all tables, and how many statements that were.
     pub create: Duration,
     pub created: usize,
@@ -45,7 +46,7 @@ pub struct Took {
 }
 
 impl<'a> Session<'a> {
-    /// Connects and makes ready. Tables are made unless there is nothing to be written to them.
+    /// Connects and prepares the workload. Tables are made unless there is nothing to be written to them.
     pub fn open(runtime: &'a Runtime, args: &'a LoadArgs, kind: RunKind) -> Result<Self> {
         runtime.block_on(Self::open_on(runtime, args, kind))
     }
@@ -53,21 +54,21 @@ impl<'a> Session<'a> {
     async fn open_on(runtime: &'a Runtime, args: &'a LoadArgs, kind: RunKind) -> Result<Self> {
         let info = workloads::find(&args.workload)?;
         let setup = Setup::new(info, &args.load)?;
-        let mut took = Took::default();
+        let mut times = SetupTimes::default();
         let db = Db::connect(&args.connect, &args.schema.keyspace).await?;
         let memory = || process::usage(&args.server.server_pid).map(|usage| usage.rss_bytes);
         let memory_before = memory();
         let begun = Instant::now();
-        took.created = make_schema(&db, args, kind, &(info.schema)(&setup)?).await?;
-        took.create = begun.elapsed();
+        times.created = make_schema(&db, args, kind, &(info.schema)(&setup)?).await?;
+        times.create = begun.elapsed();
         let begun = Instant::now();
         let workload = (info.prepare)(&setup, &db).await?;
-        took.prepare = begun.elapsed();
-        if took.created > 1 {
+        times.prepare = begun.elapsed();
+        if times.created > 1 {
             let begun = Instant::now();
             connect_with_schema(&args.connect).await?;
-            took.connect_with_schema = Some(begun.elapsed());
-            took.memory_bytes = memory_before
+            times.connect_with_schema = Some(begun.elapsed());
+            times.memory_bytes = memory_before
                 .zip(memory())
                 .map(|(before, after)| after.saturating_sub(before));
         }
@@ -78,20 +79,20 @@ impl<'a> Session<'a> {
             setup,
             db: Arc::new(db),
             workload: workload.into(),
-            took,
+            setup_times: times,
         })
     }
 }
 
 impl<'a> Session<'a> {
-    /// Goes on with what another session has made ready, with other arguments for the load. The workload and its keys are the same.
-    pub fn over(ready: Ready, runtime: &'a Runtime, args: &'a LoadArgs) -> Self {
-        let Ready {
+    /// Reuses the workload that another session has prepared, with other arguments for the load. The workload and its keys are the same.
+    pub fn over(prepared: PreparedWorkload, runtime: &'a Runtime, args: &'a LoadArgs) -> Self {
+        let PreparedWorkload {
             info,
             setup,
             db,
             workload,
-        } = ready;
+        } = prepared;
         Self {
             runtime,
             args,
@@ -99,13 +100,13 @@ impl<'a> Session<'a> {
             setup,
             db,
             workload,
-            took: Took::default(),
+            setup_times: SetupTimes::default(),
         }
     }
 
-    /// Leaves to another session what is ready.
-    pub fn into_ready(self) -> Ready {
-        Ready {
+    /// Leaves the prepared workload to another session.
+    pub fn into_prepared(self) -> PreparedWorkload {
+        PreparedWorkload {
             info: self.info,
             setup: self.setup,
             db: self.db,

@@ -1,22 +1,22 @@
-//! What fills a column: `--field.TABLE.COLUMN=random(100,200)`, and the other generators that tlp-stress has.
+//! Generators of column values: `--field.TABLE.COLUMN=random(100,200)`, and the others that tlp-stress has.
 
 use std::fmt;
 
 use rand::Rng;
 
 use super::keys::standard_normal;
-use super::value::{self, Form, Place};
+use super::value::{self, ValueFormat, ValueId};
 use super::words::{CITIES, FIRST_NAMES, LAST_NAMES, WORDS};
 
 /// A generator of a column's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Generator {
-    /// So many random letters or bytes, the end excluded.
+    /// From `min` to `max` random letters or bytes, the end excluded.
     Random {
         min: usize,
         max: usize,
     },
-    /// So many words, the end excluded.
+    /// From `min` to `max` words, the end excluded.
     Book {
         min: usize,
         max: usize,
@@ -62,7 +62,7 @@ impl Generator {
             .split(',')
             .map(str::trim)
             .filter(|argument| !argument.is_empty())
-            .map(|argument| crate::cli::numbers::count(argument).map(|number| number as usize))
+            .map(|argument| crate::numbers::count(argument).map(|number| number as usize))
             .collect::<Result<_, _>>()?;
         let (min, max) = match bounds[..] {
             [] => (100, 200),
@@ -81,15 +81,22 @@ impl Generator {
         }
     }
 
-    /// Fills `out` with a value for `place`: header and checksum, then this generator's content.
-    pub fn fill(self, out: &mut Vec<u8>, form: Form, place: Place<'_>, version: u64, rng: &mut impl Rng) {
+    /// Fills `out` with a value for `id`: header and checksum, then this generator's content.
+    pub fn fill(
+        self,
+        out: &mut Vec<u8>,
+        format: ValueFormat,
+        id: ValueId<'_>,
+        version: u64,
+        rng: &mut impl Rng,
+    ) {
         let len = match self {
             Self::Random { min, max } => rng.random_range(min..max),
             _ => 0,
         };
-        value::write(out, form, place, version, len, |out, rest| match (self, form) {
-            (Self::Random { .. }, Form::Text) => value::random_letters(out, rest, rng),
-            (Self::Random { .. }, Form::Blob) => value::random_bytes(out, rest, rng),
+        value::write(out, format, id, version, len, |out, rest| match (self, format) {
+            (Self::Random { .. }, ValueFormat::Text) => value::random_letters(out, rest, rng),
+            (Self::Random { .. }, ValueFormat::Blob) => value::random_bytes(out, rest, rng),
             _ => self.words(out, rng),
         });
     }
@@ -139,7 +146,7 @@ mod tests {
 
     use super::*;
 
-    const PLACE: Place<'_> = Place { key: b"key", part: 0 };
+    const ID: ValueId<'_> = ValueId { key: b"key", part: 0 };
 
     #[test]
     fn generators_read_back_what_they_print() {
@@ -178,11 +185,11 @@ mod tests {
         let mut out = Vec::new();
         for (call, _) in GENERATORS {
             let generator = Generator::parse(&call.replace("min", "40").replace("max", "60")).unwrap();
-            for form in [Form::Text, Form::Blob] {
-                generator.fill(&mut out, form, PLACE, 9, &mut rng);
-                assert_eq!(value::check(form, PLACE, &out), Ok(9), "{call} {form:?}");
+            for format in [ValueFormat::Text, ValueFormat::Blob] {
+                generator.fill(&mut out, format, ID, 9, &mut rng);
+                assert_eq!(value::check(format, ID, &out), Ok(9), "{call} {format:?}");
             }
-            assert!(out.len() > Form::Blob.header_len(), "{call} has content");
+            assert!(out.len() > ValueFormat::Blob.header_len(), "{call} has content");
         }
     }
 
@@ -192,7 +199,7 @@ mod tests {
         let mut out = Vec::new();
         let sizes: Vec<usize> = (0..2000)
             .map(|_| {
-                Generator::Random { min: 100, max: 200 }.fill(&mut out, Form::Text, PLACE, 0, &mut rng);
+                Generator::Random { min: 100, max: 200 }.fill(&mut out, ValueFormat::Text, ID, 0, &mut rng);
                 out.len()
             })
             .collect();

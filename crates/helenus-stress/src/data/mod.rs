@@ -1,4 +1,4 @@
-//! What is written: keys, and values that can be checked when they are read.
+//! Keys, and values that can be checked when they are read.
 
 pub mod fields;
 pub mod keys;

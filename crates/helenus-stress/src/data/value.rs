@@ -1,4 +1,4 @@
-//! Values that tell on themselves: each carries a mark of its key, a version and a checksum.
+//! Values that can be checked: each carries a mark of its key, a version and a checksum.
 //!
 //! A value begins with 16 bytes, big-endian: CRC-32 of the key and part, version (8), CRC-32 of the version, key, part and what
 //! follows; then comes the payload. In text each of those bytes is two letters from `a` to `p`. So a value that was torn, mixed up with that of
@@ -8,7 +8,7 @@ use rand::RngCore;
 
 /// How a value's bytes are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum ValueFormat {
     /// Letters only.
     Text,
     /// Any bytes.
@@ -17,13 +17,13 @@ pub enum Form {
 
 /// Where a value belongs: a key, and one of several values under it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place<'a> {
+pub struct ValueId<'a> {
     pub key: &'a [u8],
     /// 0 where a key has one value.
     pub part: u64,
 }
 
-impl Place<'_> {
+impl ValueId<'_> {
     fn mark(&self) -> [u8; 4] {
         let mut hasher = crc32fast::Hasher::new();
         self.add_to(&mut hasher);
@@ -38,12 +38,12 @@ impl Place<'_> {
 
 const HEADER: usize = 16;
 
-impl Form {
+impl ValueFormat {
     /// Bytes that come before the payload; no value is shorter.
     pub fn header_len(self) -> usize {
         match self {
-            Form::Text => 2 * HEADER,
-            Form::Blob => HEADER,
+            ValueFormat::Text => 2 * HEADER,
+            ValueFormat::Blob => HEADER,
         }
     }
 }
@@ -62,20 +62,20 @@ pub enum Corruption {
 /// Writes a value of `len` bytes (at least the header's) into `out`, which is emptied first. `payload` appends that many bytes.
 pub fn write(
     out: &mut Vec<u8>,
-    form: Form,
-    place: Place<'_>,
+    format: ValueFormat,
+    id: ValueId<'_>,
     version: u64,
     len: usize,
     payload: impl FnOnce(&mut Vec<u8>, usize),
 ) {
     out.clear();
-    let header_len = form.header_len();
+    let header_len = format.header_len();
     out.resize(header_len, 0);
     payload(out, len.saturating_sub(header_len));
-    let header = header(place, version, &out[header_len..]);
-    match form {
-        Form::Blob => out[..HEADER].copy_from_slice(&header),
-        Form::Text => {
+    let header = header(id, version, &out[header_len..]);
+    match format {
+        ValueFormat::Blob => out[..HEADER].copy_from_slice(&header),
+        ValueFormat::Text => {
             for (pair, byte) in out.chunks_exact_mut(2).zip(header) {
                 pair.copy_from_slice(&[b'a' + (byte >> 4), b'a' + (byte & 15)]);
             }
@@ -83,25 +83,25 @@ pub fn write(
     }
 }
 
-/// Checks a value that was read at `place`; returns its version.
-pub fn check(form: Form, place: Place<'_>, value: &[u8]) -> Result<u64, Corruption> {
+/// Checks a value that was read at `id`; returns its version.
+pub fn check(format: ValueFormat, id: ValueId<'_>, value: &[u8]) -> Result<u64, Corruption> {
     let (head, payload) = value
-        .split_at_checked(form.header_len())
+        .split_at_checked(format.header_len())
         .ok_or(Corruption::Malformed)?;
     let mut found = [0; HEADER];
-    match form {
-        Form::Blob => found.copy_from_slice(head),
-        Form::Text => {
+    match format {
+        ValueFormat::Blob => found.copy_from_slice(head),
+        ValueFormat::Text => {
             for (byte, pair) in found.iter_mut().zip(head.chunks_exact(2)) {
                 *byte = nibble(pair[0])? << 4 | nibble(pair[1])?;
             }
         }
     }
     let version = u64::from_be_bytes(std::array::from_fn(|i| found[4 + i]));
-    if found == header(place, version, payload) {
+    if found == header(id, version, payload) {
         return Ok(version);
     }
-    if found[..4] == place.mark() {
+    if found[..4] == id.mark() {
         return Err(Corruption::Checksum);
     }
     Err(Corruption::OtherKey)
@@ -114,13 +114,13 @@ fn nibble(letter: u8) -> Result<u8, Corruption> {
     }
 }
 
-fn header(place: Place<'_>, version: u64, payload: &[u8]) -> [u8; HEADER] {
+fn header(id: ValueId<'_>, version: u64, payload: &[u8]) -> [u8; HEADER] {
     let mut all = crc32fast::Hasher::new();
     all.update(&version.to_be_bytes());
-    place.add_to(&mut all);
+    id.add_to(&mut all);
     all.update(payload);
     let mut header = [0; HEADER];
-    header[..4].copy_from_slice(&place.mark());
+    header[..4].copy_from_slice(&id.mark());
     header[4..12].copy_from_slice(&version.to_be_bytes());
     header[12..].copy_from_slice(&all.finalize().to_be_bytes());
     header
@@ -149,34 +149,34 @@ mod tests {
 
     use super::*;
 
-    fn place(key: &str) -> Place<'_> {
-        Place {
+    fn id(key: &str) -> ValueId<'_> {
+        ValueId {
             key: key.as_bytes(),
             part: 3,
         }
     }
 
-    fn value(form: Form, key: &str, len: usize) -> Vec<u8> {
+    fn value(format: ValueFormat, key: &str, len: usize) -> Vec<u8> {
         let mut rng = SmallRng::seed_from_u64(7);
         let mut out = b"left over".to_vec();
-        write(&mut out, form, place(key), 42, len, |out, len| match form {
-            Form::Text => random_letters(out, len, &mut rng),
-            Form::Blob => random_bytes(out, len, &mut rng),
+        write(&mut out, format, id(key), 42, len, |out, len| match format {
+            ValueFormat::Text => random_letters(out, len, &mut rng),
+            ValueFormat::Blob => random_bytes(out, len, &mut rng),
         });
         out
     }
 
     #[test]
     fn a_value_has_the_length_that_was_asked_for_and_gives_its_version_back() {
-        for form in [Form::Text, Form::Blob] {
-            for len in [form.header_len(), 100, 1_000] {
-                let value = value(form, "001.0.1", len);
+        for format in [ValueFormat::Text, ValueFormat::Blob] {
+            for len in [format.header_len(), 100, 1_000] {
+                let value = value(format, "001.0.1", len);
                 assert_eq!(value.len(), len);
-                assert_eq!(check(form, place("001.0.1"), &value), Ok(42));
+                assert_eq!(check(format, id("001.0.1"), &value), Ok(42));
             }
             assert_eq!(
-                value(form, "k", 1).len(),
-                form.header_len(),
+                value(format, "k", 1).len(),
+                format.header_len(),
                 "no shorter than its header"
             );
         }
@@ -184,29 +184,30 @@ mod tests {
 
     #[test]
     fn text_is_letters() {
-        assert!(value(Form::Text, "k", 300).iter().all(u8::is_ascii_lowercase));
+        assert!(
+            value(ValueFormat::Text, "k", 300)
+                .iter()
+                .all(u8::is_ascii_lowercase)
+        );
     }
 
     #[test]
     fn any_changed_bit_is_found() {
-        for form in [Form::Text, Form::Blob] {
-            let whole = value(form, "k", 80);
+        for format in [ValueFormat::Text, ValueFormat::Blob] {
+            let whole = value(format, "k", 80);
             for at in 0..whole.len() * 8 {
                 let mut broken = whole.clone();
                 broken[at / 8] ^= 1 << (at % 8);
-                assert!(check(form, place("k"), &broken).is_err(), "{form:?}, bit {at}");
+                assert!(check(format, id("k"), &broken).is_err(), "{format:?}, bit {at}");
             }
             assert_eq!(
-                check(form, place("k"), &whole[..whole.len() - 1]),
+                check(format, id("k"), &whole[..whole.len() - 1]),
                 Err(Corruption::Checksum)
             );
-            assert_eq!(check(form, place("k"), &whole[..3]), Err(Corruption::Malformed));
-            assert_eq!(check(form, place("other"), &whole), Err(Corruption::OtherKey));
-            let other_part = Place {
-                part: 4,
-                ..place("k")
-            };
-            assert_eq!(check(form, other_part, &whole), Err(Corruption::OtherKey));
+            assert_eq!(check(format, id("k"), &whole[..3]), Err(Corruption::Malformed));
+            assert_eq!(check(format, id("other"), &whole), Err(Corruption::OtherKey));
+            let other_part = ValueId { part: 4, ..id("k") };
+            assert_eq!(check(format, other_part, &whole), Err(Corruption::OtherKey));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What went wrong with an operation, by the protocol's code and name.
+//! Errors of operations, by the protocol's code and name.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use scylla::errors::{DbError, ExecutionError, PagerExecutionError, RequestAttemp
 /// A failed operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpError {
-    /// The protocol's code; none for what failed on this side.
+    /// The protocol's code; none for errors of the client.
     pub code: Option<u32>,
     /// The protocol's name (`OVERLOADED`), or ours (`client timeout`).
     pub name: Cow<'static, str>,
@@ -24,7 +24,7 @@ impl OpError {
         }
     }
 
-    /// An answer that can't be read as what was asked for.
+    /// A response that can't be decoded as the expected rows.
     pub fn unreadable(error: impl ToString) -> Self {
         Self::client("unreadable answer", error)
     }
@@ -100,7 +100,7 @@ fn code_and_name(error: &DbError) -> (Option<u32>, Cow<'static, str>) {
         DbError::Other(0x1600) => (0x1600, "CDC_WRITE_FAILURE"),
         DbError::Other(0x1700) => (0x1700, "CAS_WRITE_UNKNOWN"),
         DbError::Other(code) => return (Some(*code as u32), format!("0x{code:04X}").into()),
-        // ScyllaDB's own, under a code that each connection agrees on; and what a later driver may know.
+        // ScyllaDB's own, under a code that each connection agrees on; and those of a later driver.
         _ => return (None, "RATE_LIMIT".into()),
     };
     (Some(code), name.into())

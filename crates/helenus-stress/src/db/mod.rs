@@ -1,4 +1,4 @@
-//! The database under load: a session of the driver, told to do as it is told (no retries, no speculation).
+//! The database under load: a session of the driver without retries and speculation.
 
 pub mod errors;
 pub mod schema;
@@ -31,7 +31,7 @@ pub use errors::OpError;
 /// Name and version of the driver, for results.
 const DRIVER: &str = "scylla (Rust) 1.9";
 
-/// A connected session and what was learnt on the way.
+/// A connected session and the server's identity.
 pub struct Db {
     session: Session,
     page_size: i32,

@@ -1,4 +1,4 @@
-//! What is done: a mix of operations, or something once for every key.
+//! The work of a load: a mix of operations, or one operation for every key.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 use parking_lot::Mutex;
 use rand::Rng;
 
-use crate::workloads::{Class, Operation};
+use crate::operation::{Class, Operation};
 
 /// Chooses operations at random, by their parts of all.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,7 +18,7 @@ pub struct Mix {
 }
 
 impl Mix {
-    /// The operations' own weights, unless the parts of reads and deletions are told.
+    /// The operations' own weights, unless the shares of reads and deletions are given.
     pub fn new(operations: &[Operation], reads: Option<f64>, deletes: Option<f64>) -> Result<Self> {
         let own = [Class::Read, Class::Write, Class::Delete].map(|class| class_weight(operations, class));
         let all: f64 = own.iter().sum();
@@ -133,7 +133,7 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// Deals `range` out to so many takers.
+    /// Deals `range` out to a number of takers.
     pub fn new(range: Range<u64>, takers: u64) -> Self {
         let count = range.end.saturating_sub(range.start);
         let piece = (count / takers.max(1) / 8).clamp(1, 256);

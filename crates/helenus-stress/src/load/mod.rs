@@ -1,14 +1,13 @@
-//! The load itself: threads of requests, each with so many in flight, that follow a pace and are counted as they end.
+//! A load through the driver: threads of requests, each with a fixed number in flight, that follow a pace and are counted as they end.
 //!
-//! A thread (a [`Lane`]) is a task that polls its slots; a slot is a loop of one request after the other. Slots share nothing but
-//! their thread's counters and a recorder, whose figures are swapped out each second.
+//! A thread (a [`LoadThread`]) is a task that polls its slots; a slot is a loop of one request after the other. Slots share nothing but
+//! their thread's counters and a recorder, whose figures are swapped out each second. [`crate::raw`] is the load without the driver.
 
+pub mod collector;
 pub mod job;
-pub mod lane;
+pub mod load_thread;
 pub mod pace;
-pub mod slot;
 pub mod stats;
-pub mod watch;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,11 +21,10 @@ use rand::rngs::SmallRng;
 
 use crate::data::keys::KeyPicker;
 use crate::db::Db;
-use crate::workloads::{Found, Outcome, Workload};
+use crate::operation::{OperationOutcome, ReadSummary, Slot, ThreadKeys, Workload};
 use job::{Keys, Mix};
-use lane::{Lane, Recorder};
+use load_thread::{LoadThread, Recorder};
 use pace::{Pace, Schedule, Stop};
-use slot::Slot;
 use stats::Stats;
 
 /// Tries of an operation that must succeed: that of `populate` and `verify`.
@@ -34,7 +32,7 @@ const TRIES: u32 = 8;
 /// Keys that are named when they could not be written, or did not verify.
 const NAMED_KEYS: usize = 20;
 
-/// What the threads of a pool do.
+/// The work of the threads of a pool.
 #[derive(Debug)]
 pub enum Job {
     Mix(Mix),
@@ -80,7 +78,7 @@ pub struct Load {
     pub workload: Arc<dyn Workload>,
     pub pools: Vec<Pool>,
     pub stop: Stop,
-    /// What was due before is not counted.
+    /// Operations due before are not counted.
     pub measure_from: Instant,
     /// Kinds of operations that are counted apart.
     pub kinds: usize,
@@ -123,56 +121,57 @@ pub async fn drive(
     seeds: Seeds,
     picker: impl Fn(u64) -> KeyPicker,
 ) {
-    let mut lanes = Vec::new();
+    let mut threads = Vec::new();
     let mut index = 0;
     for pool in 0..load.pools.len() {
         for _ in 0..load.pools[pool].threads {
             let recorder = recorders[index as usize % recorders.len()].clone();
-            let lane = Arc::new(Lane::new(index, picker(index), recorder));
-            lanes.push(tokio::spawn(run_lane(load.clone(), pool, lane, seeds)));
+            let thread = LoadThread::new(index, ThreadKeys::new(picker(index)), recorder);
+            threads.push(tokio::spawn(run_thread(load.clone(), pool, thread, seeds)));
             index += 1;
         }
     }
-    for lane in lanes {
-        if let Err(panic) = lane.await {
+    for thread in threads {
+        if let Err(panic) = thread.await {
             std::panic::resume_unwind(panic.into_panic());
         }
     }
 }
 
-async fn run_lane(load: Arc<Load>, pool: usize, lane: Arc<Lane>, seeds: Seeds) {
+async fn run_thread(load: Arc<Load>, pool: usize, thread: LoadThread, seeds: Seeds) {
     let in_flight = u64::from(load.pools[pool].in_flight);
     let mut slots: FuturesUnordered<_> = (0..in_flight)
         .map(|number| {
-            let number = lane.index * in_flight + number;
+            let number = thread.index * in_flight + number;
             let rng = SmallRng::seed_from_u64(seeds.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ number);
             run_slot(
                 &load,
                 &load.pools[pool],
-                Slot::new(lane.clone(), number, rng, seeds.version),
+                &thread,
+                Slot::new(thread.keys.clone(), number, rng, seeds.version),
             )
         })
         .collect();
     while slots.next().await.is_some() {}
 }
 
-async fn run_slot(load: &Load, pool: &Pool, mut slot: Slot) {
+async fn run_slot(load: &Load, pool: &Pool, thread: &LoadThread, mut slot: Slot) {
     match &pool.job {
         Job::Mix(mix) => {
-            while let Some(due) = pool.pace.next(&slot.lane, &load.stop).await {
+            while let Some(due) = pool.pace.next(thread, &load.stop).await {
                 let operation = load.workload.choose(mix.pick(&mut slot.rng), &mut slot);
                 slot.mark_sent();
                 let outcome = load.workload.perform(&load.db, operation, &mut slot).await;
-                record(load, &slot, operation, due, outcome);
+                record(load, thread, slot.sent(), operation, due, outcome);
             }
         }
         Job::Populate { keys, numbering } | Job::Verify { keys, numbering } => {
             while let Some(piece) = keys.take() {
                 for number in piece.clone() {
-                    let Some(due) = pool.pace.next(&slot.lane, &load.stop).await else {
+                    let Some(due) = pool.pace.next(thread, &load.stop).await else {
                         return;
                     };
-                    until_done(load, &pool.job, numbering.key(number), due, &mut slot).await;
+                    until_done(load, &pool.job, numbering.key(number), due, thread, &mut slot).await;
                 }
                 keys.finish(piece.start);
             }
@@ -181,7 +180,14 @@ async fn run_slot(load: &Load, pool: &Pool, mut slot: Slot) {
 }
 
 /// Writes or verifies a key, again if it fails.
-async fn until_done(load: &Load, job: &Job, key: u64, due: Option<Instant>, slot: &mut Slot) {
+async fn until_done(
+    load: &Load,
+    job: &Job,
+    key: u64,
+    due: Option<Instant>,
+    thread: &LoadThread,
+    slot: &mut Slot,
+) {
     for attempt in 1..=TRIES {
         slot.mark_sent();
         let outcome = match job {
@@ -197,7 +203,7 @@ async fn until_done(load: &Load, job: &Job, key: u64, due: Option<Instant>, slot
                 remember(load, key, why);
             }
         }
-        record(load, slot, 0, due, outcome);
+        record(load, thread, slot.sent(), 0, due, outcome);
         if failed.is_none() || load.stop.is_cancelled() {
             return;
         }
@@ -205,11 +211,11 @@ async fn until_done(load: &Load, job: &Job, key: u64, due: Option<Instant>, slot
     }
 }
 
-/// What is wrong with a value that was read.
-fn fault(outcome: &Outcome) -> Option<String> {
+/// The fault of a value that was read, if any.
+fn fault(outcome: &OperationOutcome) -> Option<String> {
     match outcome {
-        Ok(Found { corrupt, .. }) if *corrupt > 0 => Some("corrupt".into()),
-        Ok(Found { missing, .. }) if *missing > 0 => Some("missing".into()),
+        Ok(ReadSummary { corrupt, .. }) if *corrupt > 0 => Some("corrupt".into()),
+        Ok(ReadSummary { missing, .. }) if *missing > 0 => Some("missing".into()),
         _ => None,
     }
 }
@@ -222,12 +228,18 @@ fn remember(load: &Load, key: u64, why: String) {
 }
 
 /// Counts an operation. Its response time counts from when it was due; in a closed loop that is when it is sent.
-fn record(load: &Load, slot: &Slot, kind: usize, due: Option<Instant>, outcome: Outcome) {
+fn record(
+    load: &Load,
+    thread: &LoadThread,
+    sent: Instant,
+    kind: usize,
+    due: Option<Instant>,
+    outcome: OperationOutcome,
+) {
     let done = Instant::now();
-    let sent = slot.sent();
     let due = due.unwrap_or(sent);
     if due >= load.measure_from {
-        slot.lane
+        thread
             .recorder
             .record(|stats: &mut Stats| stats.record(kind, done - due, done - sent, outcome));
     }

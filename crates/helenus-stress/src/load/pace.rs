@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Semaphore;
 
-use super::lane::Lane;
+use super::load_thread::LoadThread;
 
-/// The pacing thread wakes no more often; what fell due meanwhile is let go together.
+/// The shortest sleep of the pacing thread; operations that fall due meanwhile are released together.
 const TICK: Duration = Duration::from_micros(100);
 
 /// When to stop.
@@ -37,12 +37,12 @@ impl Stop {
         }
     }
 
-    /// Ends the load early: what is in flight is awaited, nothing more is sent.
+    /// Ends the load early: requests in flight are awaited, no more are sent.
     pub fn cancel(&self) {
         self.cancelled.store(true, Ordering::Relaxed);
     }
 
-    /// Tells the pacing thread that there is nobody left to pace.
+    /// Ends the pacing thread after the last operation.
     pub fn end(&self) {
         self.ended.store(true, Ordering::Relaxed);
     }
@@ -68,11 +68,11 @@ pub enum Pace {
 
 impl Pace {
     /// Waits until the next operation may be sent; returns when it was due, in an open loop. None when there is no more to send.
-    pub async fn next(&self, lane: &Lane, stop: &Stop) -> Option<Option<Instant>> {
+    pub async fn next(&self, thread: &LoadThread, stop: &Stop) -> Option<Option<Instant>> {
         match self {
             Pace::Closed => {
                 let now = Instant::now();
-                let more = !stop.is_over(now) && stop.iterations.is_none_or(|limit| lane.begin(limit));
+                let more = !stop.is_over(now) && stop.iterations.is_none_or(|limit| thread.begin(limit));
                 more.then_some(None)
             }
             Pace::Open(schedule) => schedule.next().await.map(Some),
@@ -189,11 +189,12 @@ mod tests {
 
     use super::*;
     use crate::data::keys::{KeyPicker, Picking};
-    use crate::load::lane::Recorder;
+    use crate::load::load_thread::Recorder;
+    use crate::operation::ThreadKeys;
 
-    fn lane() -> Lane {
+    fn load_thread() -> LoadThread {
         let picker = KeyPicker::new(Picking::Random, 0, 1);
-        Lane::new(0, picker, Arc::new(Recorder::new(1)))
+        LoadThread::new(0, ThreadKeys::new(picker), Arc::new(Recorder::new(1)))
     }
 
     #[test]
@@ -212,14 +213,14 @@ mod tests {
 
     #[tokio::test]
     async fn a_closed_loop_ends_after_its_iterations_or_when_told() {
-        let (lane, stop) = (lane(), Stop::new(None, Some(2)));
-        assert!(Pace::Closed.next(&lane, &stop).await.is_some());
-        assert!(Pace::Closed.next(&lane, &stop).await.is_some());
-        assert!(Pace::Closed.next(&lane, &stop).await.is_none());
+        let (thread, stop) = (load_thread(), Stop::new(None, Some(2)));
+        assert!(Pace::Closed.next(&thread, &stop).await.is_some());
+        assert!(Pace::Closed.next(&thread, &stop).await.is_some());
+        assert!(Pace::Closed.next(&thread, &stop).await.is_none());
         let stop = Stop::new(None, None);
-        assert!(Pace::Closed.next(&lane, &stop).await.is_some());
+        assert!(Pace::Closed.next(&thread, &stop).await.is_some());
         stop.cancel();
-        assert!(Pace::Closed.next(&lane, &stop).await.is_none());
+        assert!(Pace::Closed.next(&thread, &stop).await.is_none());
     }
 
     #[tokio::test(flavor = "multi_thread")]
@@ -233,11 +234,11 @@ mod tests {
                 Pace::Closed => {}
             }
         });
-        let lane = lane();
+        let thread = load_thread();
         // All hundred fall due while the taker is away, so the first is the latest.
         tokio::time::sleep(Duration::from_millis(150)).await;
         let mut late = Vec::new();
-        while let Some(due) = pace.next(&lane, &stop).await {
+        while let Some(due) = pace.next(&thread, &stop).await {
             late.push(due.unwrap().elapsed());
         }
         assert_eq!(late.len(), 100);
@@ -257,7 +258,7 @@ mod tests {
         let schedule = Schedule::new(start, 1000.0, None);
         hand_out(&[&schedule], &stop);
         let pace = Pace::Open(schedule);
-        assert!(pace.next(&lane(), &stop).await.is_none());
+        assert!(pace.next(&load_thread(), &stop).await.is_none());
         let Pace::Open(schedule) = &pace else {
             panic!("open")
         };

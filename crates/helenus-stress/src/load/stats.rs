@@ -1,11 +1,11 @@
-//! What was counted and timed: by the workers, then added up for each second and for the whole run.
+//! Counts and times of operations, recorded by the threads, then added up for each second and for the whole run.
 
 use std::time::Duration;
 
 use crate::db::OpError;
+use crate::operation::{OperationOutcome, ReadSummary};
 use crate::results::run::{ErrorCount, ReadOutcome};
 use crate::results::{LatencyHistogram, new_latency_histogram};
-use crate::workloads::{Found, Outcome};
 
 /// Figures of one kind of operation.
 #[derive(Clone, Debug)]
@@ -40,7 +40,7 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// Nothing counted yet, of so many kinds of operations.
+    /// Empty figures of a number of kinds of operations.
     pub fn new(kinds: usize) -> Self {
         let nothing = || OperationStats {
             response: new_latency_histogram(),
@@ -55,7 +55,7 @@ impl Stats {
     }
 
     /// Counts an operation.
-    pub fn record(&mut self, kind: usize, response: Duration, service: Duration, outcome: Outcome) {
+    pub fn record(&mut self, kind: usize, response: Duration, service: Duration, outcome: OperationOutcome) {
         let operation = &mut self.operations[kind];
         match outcome {
             Ok(found) => {
@@ -112,7 +112,7 @@ fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX).max(1)
 }
 
-fn count_reads(reads: &mut ReadOutcome, found: &Found) {
+fn count_reads(reads: &mut ReadOutcome, found: &ReadSummary) {
     reads.hits += u64::from(found.hits);
     reads.misses += u64::from(found.misses);
     reads.missing += u64::from(found.missing);
@@ -153,8 +153,8 @@ mod tests {
     #[test]
     fn figures_add_up_and_can_be_forgotten() {
         let mut one = Stats::new(2);
-        one.record(0, 5 * MS, 2 * MS, Ok(Found::row(true)));
-        one.record(0, 5 * MS, 2 * MS, Ok(Found::row(false)));
+        one.record(0, 5 * MS, 2 * MS, Ok(ReadSummary::row(true)));
+        one.record(0, 5 * MS, 2 * MS, Ok(ReadSummary::row(false)));
         one.record(1, MS, MS, Err(OpError::client("client timeout", "slow")));
         let mut all = Stats::new(2);
         all.add(&one);

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-/// What is recorded of Helenus unless the command line says otherwise.
+/// The gauges of Helenus that are recorded by default.
 const HELENUS: &[&str] = &[
     "helenus_store_memtable_bytes",
     "helenus_store_data_bytes",
@@ -83,7 +83,7 @@ fn parse(text: &str, names: &[String]) -> BTreeMap<String, f64> {
         let Some(name) = names.iter().find(|known| *known == name) else {
             continue;
         };
-        // What follows the labels is the value, and perhaps a timestamp.
+        // The value follows the labels, and perhaps a timestamp.
         let rest = line
             .rsplit_once('}')
             .map_or(&line[name.len()..], |(_, rest)| rest);

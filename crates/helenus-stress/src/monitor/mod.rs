@@ -1,4 +1,4 @@
-//! What is watched while a load runs: the server's process and metrics, and the progress that is shown.
+//! Monitoring of a running load: the server's process and metrics, and the progress.
 
 pub mod metrics;
 pub mod process;

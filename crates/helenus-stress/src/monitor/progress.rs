@@ -1,4 +1,4 @@
-//! What is shown while a load runs: a bar on a terminal, a line now and then elsewhere. Both go to stderr.
+//! The progress of a load: a bar on a terminal, a line now and then elsewhere. Both go to stderr.
 
 use std::io::IsTerminal;
 use std::time::Duration;

@@ -12,7 +12,7 @@ pub struct ChartData {
     pub charts: Vec<Chart>,
 }
 
-/// What lies along the horizontal axis.
+/// The quantity on the horizontal axis.
 #[derive(Serialize, Clone, Copy, Debug, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum Axis {
@@ -20,7 +20,7 @@ pub enum Axis {
     Percentile,
 }
 
-/// What the vertical axis measures.
+/// The unit of the vertical axis.
 #[derive(Serialize, Clone, Copy, Debug, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum Unit {
@@ -101,7 +101,7 @@ impl Chart {
     }
 }
 
-/// The colours that `report.css` tells apart.
+/// The colours of `report.css`.
 const COLOURS: usize = 6;
 
 /// How a line is drawn, as CSS classes.
@@ -113,7 +113,7 @@ pub struct Ink {
     pub dashed: bool,
 }
 
-/// Lines of one colour, told apart by lightness.
+/// Lines of one colour, distinguished by lightness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shade {
     Pale,

@@ -3,11 +3,11 @@
 //! Rust decides what is shown ([`sections`], [`summary`]) and writes the tables; `assets/report.js` draws the charts with uPlot.
 
 mod chart;
-mod lane;
+mod dot_plot;
 mod page;
 mod percentiles;
 mod sections;
-mod strip;
+mod series;
 mod summary;
 
 use std::fs;
@@ -17,8 +17,8 @@ use anyhow::{Context, Result, bail};
 
 use crate::results::directory::REPORT_FILE;
 use crate::results::{Comparison, Loaded, LoadedRun};
-use lane::Lane;
 use page::Page;
+use series::RunSeries;
 
 /// Arguments of `helenus-stress report`.
 #[derive(clap::Args, Debug)]
@@ -65,12 +65,12 @@ fn render(directories: &[PathBuf]) -> Result<String> {
             }
         }
     }
-    let lanes: Vec<Lane<'_>> = runs
+    let run_series: Vec<RunSeries<'_>> = runs
         .iter()
         .zip(labels(&runs))
-        .map(|(run, label)| Lane::new(label, vec![run]))
+        .map(|(run, label)| RunSeries::new(label, vec![run]))
         .collect();
-    Page::of_runs(&lanes).to_html()
+    Page::of_runs(&run_series).to_html()
 }
 
 /// The rounds' folders are asked for their intervals and histograms; the figures stand without them.
@@ -86,14 +86,14 @@ fn render_comparison(directory: &Path, comparison: &Comparison) -> Result<String
         side(|round| &round.directory_a)?,
         side(|round| &round.directory_b)?,
     );
-    let lanes = [
-        Lane::new(comparison.label_a.clone(), a.iter().collect()),
-        Lane::new(comparison.label_b.clone(), b.iter().collect()),
+    let run_series = [
+        RunSeries::new(comparison.label_a.clone(), a.iter().collect()),
+        RunSeries::new(comparison.label_b.clone(), b.iter().collect()),
     ];
-    Page::of_comparison(comparison, &lanes).to_html()
+    Page::of_comparison(comparison, &run_series).to_html()
 }
 
-/// What each run is called: its label, with its folder where two share one.
+/// The name of each run: its label, with its folder where two share one.
 fn labels(runs: &[LoadedRun]) -> Vec<String> {
     let shared = |label: &str| runs.iter().filter(|run| run.result.label == label).count() > 1;
     runs.iter()

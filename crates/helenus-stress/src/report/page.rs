@@ -5,9 +5,9 @@ use askama::Template;
 use serde_json::Value;
 
 use super::chart::{ChartData, Ink};
-use super::lane::Lane;
+use super::dot_plot::{self, WIDTH};
 use super::sections::{Builder, Section};
-use super::strip::{self, WIDTH};
+use super::series::RunSeries;
 use super::summary::{self, ErrorRow, Notice, SummaryRow, Tile};
 use crate::results::units::{count, digits, duration, figure, rate};
 use crate::results::{ComparedFigure, Comparison, Endpoint, RunResult, Verdict};
@@ -27,8 +27,8 @@ pub struct Page {
     facts: Vec<Fact>,
     notices: Vec<Notice>,
     tiles: Vec<Tile>,
-    /// The lanes and their colours, when there are several.
-    lanes: Vec<(String, Ink)>,
+    /// The run_series and their colours, when there are several.
+    run_series: Vec<(String, Ink)>,
     compared: Option<Compared>,
     /// Heads of the summary's cells.
     heads: Vec<&'static str>,
@@ -42,7 +42,7 @@ pub struct Page {
     data: ChartData,
 }
 
-/// A name and what it has.
+/// A name and its value.
 struct Fact {
     name: String,
     value: String,
@@ -65,7 +65,7 @@ struct ComparedRow {
     verdict: String,
     class: &'static str,
     p_value: String,
-    strip: [strip::Side; 2],
+    dot_plot: [dot_plot::Side; 2],
 }
 
 /// One side of a figure, as printed.
@@ -77,7 +77,7 @@ struct SideCells {
 }
 
 struct PublishedRow {
-    lane: String,
+    series: String,
     name: String,
     published: String,
     measured: String,
@@ -97,7 +97,7 @@ struct ServerRow {
     cells: Vec<String>,
 }
 
-/// How a lane was run.
+/// How a series was run.
 struct Setup {
     label: String,
     command_line: String,
@@ -106,10 +106,10 @@ struct Setup {
 }
 
 impl Page {
-    /// A page of runs, each a lane.
-    pub fn of_runs(lanes: &[Lane<'_>]) -> Self {
-        let runs: Vec<&RunResult> = lanes.iter().flat_map(Lane::results).collect();
-        let mut page = Self::of_lanes(lanes);
+    /// A page of runs, each a series.
+    pub fn of_runs(run_series: &[RunSeries<'_>]) -> Self {
+        let runs: Vec<&RunResult> = run_series.iter().flat_map(RunSeries::results).collect();
+        let mut page = Self::of_run_series(run_series);
         if let [run] = runs[..] {
             page.heading = format!("{} on {}", workload_name(run), run.label);
             page.facts = run_facts(run);
@@ -120,23 +120,23 @@ impl Page {
             page.heading = format!(
                 "{}: {}",
                 workloads.join(", "),
-                unique(lanes.iter().map(|l| l.label.clone())).join(", ")
+                unique(run_series.iter().map(|l| l.label.clone())).join(", ")
             );
         }
         page.load = unique(runs.iter().map(|run| capitalised(&run.load.name()))).join(" / ");
-        (page.heads, page.summary) = summary::summary(lanes);
-        page.published = published(lanes);
-        page.server = server(lanes);
-        page.setups = lanes
+        (page.heads, page.summary) = summary::summary(run_series);
+        page.published = published(run_series);
+        page.server = server(run_series);
+        page.setups = run_series
             .iter()
-            .flat_map(|lane| lane.results().map(|run| run_setup(&lane.label, run)))
+            .flat_map(|series| series.results().map(|run| run_setup(&series.label, run)))
             .collect();
         page
     }
 
-    /// A page of a comparison, whose sides are the lanes.
-    pub fn of_comparison(comparison: &Comparison, lanes: &[Lane<'_>; 2]) -> Self {
-        let mut page = Self::of_lanes(lanes);
+    /// A page of a comparison, whose sides are the run_series.
+    pub fn of_comparison(comparison: &Comparison, run_series: &[RunSeries<'_>; 2]) -> Self {
+        let mut page = Self::of_run_series(run_series);
         page.heading = format!(
             "{}: {} against {}",
             comparison.workload, comparison.label_a, comparison.label_b
@@ -165,28 +165,28 @@ impl Page {
         page
     }
 
-    /// What both kinds of pages have.
-    fn of_lanes(lanes: &[Lane<'_>]) -> Self {
-        let (sections, data) = Builder::new(lanes).build();
-        let several = lanes.len() > 1;
-        let inks = lanes
+    /// The parts that both kinds of pages have.
+    fn of_run_series(run_series: &[RunSeries<'_>]) -> Self {
+        let (sections, data) = Builder::new(run_series).build();
+        let several = run_series.len() > 1;
+        let inks = run_series
             .iter()
             .enumerate()
-            .map(|(index, lane)| (lane.label.clone(), Ink::new(index)));
+            .map(|(index, series)| (series.label.clone(), Ink::new(index)));
         Self {
             heading: String::new(),
             load: String::new(),
             facts: Vec::new(),
-            notices: summary::notices(lanes),
+            notices: summary::notices(run_series),
             tiles: Vec::new(),
-            lanes: if several { inks.collect() } else { Vec::new() },
+            run_series: if several { inks.collect() } else { Vec::new() },
             compared: None,
             heads: Vec::new(),
             summary: Vec::new(),
             published: Vec::new(),
             phases: Vec::new(),
             sections,
-            errors: summary::errors(lanes),
+            errors: summary::errors(run_series),
             server: Vec::new(),
             setups: Vec::new(),
             data,
@@ -309,11 +309,11 @@ fn phases(run: &RunResult) -> Vec<PhaseRow> {
     run.phases.iter().map(row).collect()
 }
 
-fn published(lanes: &[Lane<'_>]) -> Vec<PublishedRow> {
-    let of = |lane: &Lane<'_>, run: &RunResult| {
+fn published(run_series: &[RunSeries<'_>]) -> Vec<PublishedRow> {
+    let of = |series: &RunSeries<'_>, run: &RunResult| {
         let row = |figure: &crate::results::PublishedFigure| PublishedRow {
-            lane: if lanes.len() > 1 {
-                lane.label.clone()
+            series: if run_series.len() > 1 {
+                series.label.clone()
             } else {
                 String::new()
             },
@@ -324,15 +324,15 @@ fn published(lanes: &[Lane<'_>]) -> Vec<PublishedRow> {
         };
         run.published.iter().map(row).collect::<Vec<_>>()
     };
-    lanes
+    run_series
         .iter()
-        .flat_map(|lane| lane.results().flat_map(move |run| of(lane, run)))
+        .flat_map(|series| series.results().flat_map(move |run| of(series, run)))
         .collect()
 }
 
 /// The servers' figures over whole runs, a column for each run.
-fn server(lanes: &[Lane<'_>]) -> Vec<ServerRow> {
-    let runs: Vec<&RunResult> = lanes.iter().flat_map(Lane::results).collect();
+fn server(run_series: &[RunSeries<'_>]) -> Vec<ServerRow> {
+    let runs: Vec<&RunResult> = run_series.iter().flat_map(RunSeries::results).collect();
     let names = unique(
         runs.iter()
             .flat_map(|run| &run.server)
@@ -365,7 +365,7 @@ fn compared(comparison: &Comparison) -> Compared {
             Verdict::Differs => "differs",
         },
         p_value: digits(of.p_value),
-        strip: strip::strip(of),
+        dot_plot: dot_plot::dot_plot(of),
     };
     Compared {
         label_a: comparison.label_a.clone(),
@@ -375,7 +375,7 @@ fn compared(comparison: &Comparison) -> Compared {
     }
 }
 
-fn side_cells(of: &crate::results::comparison::Spread, unit: &str) -> SideCells {
+fn side_cells(of: &crate::results::comparison::RoundStats, unit: &str) -> SideCells {
     let show = |value: f64| figure(value, unit);
     SideCells {
         median: show(of.median),

@@ -1,10 +1,10 @@
-//! Which charts a report has. One lane: its operations are told apart by colour. Several: the lanes are.
+//! The charts of a report. With one run the colours distinguish operations, with several they distinguish runs.
 
 use std::collections::BTreeSet;
 
 use super::chart::{Axis, Chart, ChartData, Ink, Line, Mark, Number, Series, Shade, Unit};
-use super::lane::{Lane, Row};
 use super::percentiles;
+use super::series::{Row, RunSeries};
 use crate::results::histograms::{response_tag, service_tag};
 use crate::results::{IntervalOperation, LoadModel};
 
@@ -14,7 +14,7 @@ pub struct Section {
     pub title: &'static str,
     /// A sentence on how to read them.
     pub hint: &'static str,
-    /// What all its charts can be switched between; empty when there is nothing to switch.
+    /// The variants that all its charts can be switched between; empty if there is only one.
     pub switch: Vec<Choice>,
     /// Each with its place in [`ChartData::charts`].
     pub charts: Vec<(usize, Chart)>,
@@ -31,10 +31,10 @@ pub struct Choice {
 
 /// Makes sections, sharing the axes between charts.
 pub struct Builder<'a> {
-    lanes: &'a [Lane<'a>],
+    run_series: &'a [RunSeries<'a>],
     operations: Vec<String>,
     times: Vec<u64>,
-    /// Whether intervals differ in length between lanes.
+    /// Whether intervals differ in length between run_series.
     span: bool,
     data: ChartData,
 }
@@ -48,19 +48,23 @@ const LATENCIES: [(&str, LatencyField, Shade); 4] = [
     ("max", |of| of.max_us, Shade::Grey),
 ];
 
-/// The position among [`LATENCIES`] that several lanes are first compared by.
+/// The position among [`LATENCIES`] that several run_series are first compared by.
 const FIRST_LATENCY: &str = "p99";
 
 impl<'a> Builder<'a> {
-    /// Starts on the lanes, which are drawn in their order.
-    pub fn new(lanes: &'a [Lane<'a>]) -> Self {
-        let times: BTreeSet<u64> = lanes.iter().flat_map(Lane::times).collect();
+    /// Starts on the run_series, which are drawn in their order.
+    pub fn new(run_series: &'a [RunSeries<'a>]) -> Self {
+        let times: BTreeSet<u64> = run_series.iter().flat_map(RunSeries::times).collect();
         let times: Vec<u64> = times.into_iter().collect();
-        let steps: BTreeSet<u64> = lanes.iter().map(Lane::step_ms).filter(|step| *step > 0).collect();
+        let steps: BTreeSet<u64> = run_series
+            .iter()
+            .map(RunSeries::step_ms)
+            .filter(|step| *step > 0)
+            .collect();
         let time = times.iter().map(|ms| Number(*ms as f64 / 1000.0)).collect();
         Self {
-            lanes,
-            operations: operations(lanes),
+            run_series,
+            operations: operations(run_series),
             times,
             span: steps.len() > 1,
             data: ChartData {
@@ -70,7 +74,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// All sections, and what their charts are drawn from.
+    /// All sections, and the data of their charts.
     pub fn build(mut self) -> (Vec<Section>, ChartData) {
         let mut sections = vec![
             self.throughput(),
@@ -79,9 +83,9 @@ impl<'a> Builder<'a> {
             self.errors(),
         ];
         if self
-            .lanes
+            .run_series
             .iter()
-            .flat_map(Lane::results)
+            .flat_map(RunSeries::results)
             .any(|run| matches!(run.load, LoadModel::Open { .. }))
         {
             sections.push(self.lag());
@@ -91,7 +95,7 @@ impl<'a> Builder<'a> {
     }
 
     fn single(&self) -> bool {
-        self.lanes.len() == 1
+        self.run_series.len() == 1
     }
 
     fn throughput(&mut self) -> Section {
@@ -108,11 +112,11 @@ impl<'a> Builder<'a> {
             );
         } else {
             if self.operations.len() > 1 {
-                let series = self.by_lane(|row| row.rate(None));
+                let series = self.by_run_series(|row| row.rate(None));
                 charts.push(self.chart("All operations", Unit::Rate, series).wide());
             }
             for name in self.operations.clone() {
-                let series = self.by_lane(|row| row.rate(Some(&name)));
+                let series = self.by_run_series(|row| row.rate(Some(&name)));
                 charts.push(self.chart(&name, Unit::Rate, series));
             }
         }
@@ -126,7 +130,7 @@ impl<'a> Builder<'a> {
         Series {
             label: "all".into(),
             ink: Ink::new(0).shade(Shade::Grey),
-            variants: vec![self.lanes[0].line(&self.times, |row| row.rate(None))],
+            variants: vec![self.run_series[0].line(&self.times, |row| row.rate(None))],
         }
     }
 
@@ -138,12 +142,12 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The rate that all runs were asked for, if they were asked for the same.
+    /// The target rate of all runs, if it is the same.
     fn target_rate(&self) -> Option<f64> {
         let mut rates = self
-            .lanes
+            .run_series
             .iter()
-            .flat_map(Lane::results)
+            .flat_map(RunSeries::results)
             .map(|run| match run.load {
                 LoadModel::Open { rate_per_s } => Some(rate_per_s),
                 LoadModel::Closed { .. } => None,
@@ -158,7 +162,7 @@ impl<'a> Builder<'a> {
             let series = if self.single() {
                 self.by_latency(index, name)
             } else {
-                self.latency_by_lane(name)
+                self.latency_by_run_series(name)
             };
             charts.push(self.chart(name, Unit::Micros, series).log());
         }
@@ -179,15 +183,15 @@ impl<'a> Builder<'a> {
         let series = |(label, field, shade): (&str, LatencyField, Shade)| Series {
             label: label.to_owned(),
             ink: Ink::new(colour).shade(shade),
-            variants: vec![self.lanes[0].line(&self.times, |row| latency(row, name, field))],
+            variants: vec![self.run_series[0].line(&self.times, |row| latency(row, name, field))],
         };
         LATENCIES.map(series).into()
     }
 
-    fn latency_by_lane(&self, name: &str) -> Vec<Series> {
-        self.each_lane(|lane| {
+    fn latency_by_run_series(&self, name: &str) -> Vec<Series> {
+        self.each_run_series(|series| {
             LATENCIES
-                .map(|(_, field, _)| lane.line(&self.times, |row| latency(row, name, field)))
+                .map(|(_, field, _)| series.line(&self.times, |row| latency(row, name, field)))
                 .into()
         })
     }
@@ -199,9 +203,9 @@ impl<'a> Builder<'a> {
             .map(|name| [response_tag(name), service_tag(name)])
             .map(|tags| {
                 tags.map(|tag| {
-                    self.lanes
+                    self.run_series
                         .iter()
-                        .map(|lane| lane.histogram(&tag))
+                        .map(|series| series.histogram(&tag))
                         .collect::<Vec<_>>()
                 })
             })
@@ -243,13 +247,17 @@ impl<'a> Builder<'a> {
         } else {
             for (name, [response, service]) in self.operations.iter().zip(&tagged) {
                 differ |= response != service;
-                let series = (self.lanes.iter().zip(response.iter().zip(service)).enumerate())
-                    .map(|(colour, (lane, (response, service)))| Series {
-                        label: lane.label.clone(),
-                        ink: Ink::new(colour),
-                        variants: vec![line(response), line(service)],
-                    })
-                    .collect();
+                let series = (self
+                    .run_series
+                    .iter()
+                    .zip(response.iter().zip(service))
+                    .enumerate())
+                .map(|(colour, (series, (response, service)))| Series {
+                    label: series.label.clone(),
+                    ink: Ink::new(colour),
+                    variants: vec![line(response), line(service)],
+                })
+                .collect();
                 charts.push(self.chart(name, Unit::Micros, series).percentile().log());
             }
         }
@@ -274,16 +282,16 @@ impl<'a> Builder<'a> {
 
     fn errors(&mut self) -> Section {
         let any = self
-            .lanes
+            .run_series
             .iter()
-            .flat_map(Lane::results)
+            .flat_map(RunSeries::results)
             .any(|run| run.error_count() > 0);
         let mut charts = Vec::new();
         if any {
             let series = if self.single() {
                 self.by_operation(|row, name| row.error_rate(Some(name)))
             } else {
-                self.by_lane(|row| row.error_rate(None))
+                self.by_run_series(|row| row.error_rate(None))
             };
             charts.push(self.chart("Errors a second", Unit::Rate, series).wide().filled());
         }
@@ -292,21 +300,21 @@ impl<'a> Builder<'a> {
     }
 
     fn lag(&mut self) -> Section {
-        let series = self.by_lane(|row| row.interval.lag_ms.map(|ms| ms * 1000.0));
+        let series = self.by_run_series(|row| row.interval.lag_ms.map(|ms| ms * 1000.0));
         let charts = vec![self.chart("Lag", Unit::Micros, series).wide().filled()];
         let hint = "How far the load generator was behind the schedule that the rate sets. It is part of response times.";
         self.section("lag", "Lag", hint, charts, "No lag was recorded.")
     }
 
     fn server(&mut self) -> Section {
-        let cpu = self.by_lane(|row| row.interval.server.cpu_cores);
-        let memory = self.by_lane(|row| row.interval.server.rss_bytes.map(|bytes| bytes as f64));
+        let cpu = self.by_run_series(|row| row.interval.server.cpu_cores);
+        let memory = self.by_run_series(|row| row.interval.server.rss_bytes.map(|bytes| bytes as f64));
         let mut charts = vec![
             self.chart("CPU cores in use", Unit::Cores, cpu).filled(),
             self.chart("Resident memory", Unit::Bytes, memory).filled(),
         ];
         for name in self.gauges() {
-            let series = self.by_lane(|row| row.interval.server.gauges.get(&name).copied());
+            let series = self.by_run_series(|row| row.interval.server.gauges.get(&name).copied());
             let unit = if name.ends_with("_bytes") {
                 Unit::Bytes
             } else {
@@ -326,38 +334,38 @@ impl<'a> Builder<'a> {
 
     fn gauges(&self) -> BTreeSet<String> {
         let intervals = self
-            .lanes
+            .run_series
             .iter()
-            .flat_map(|lane| &lane.runs)
+            .flat_map(|series| &series.runs)
             .flat_map(|run| &run.intervals);
         intervals
             .flat_map(|interval| interval.server.gauges.keys().cloned())
             .collect()
     }
 
-    /// A line for each operation of the only lane.
+    /// A line for each operation of the only series.
     fn by_operation(&self, of: impl Fn(&Row, &str) -> Option<f64>) -> Vec<Series> {
-        let lane = &self.lanes[0];
+        let series = &self.run_series[0];
         let series = |(colour, name): (usize, &String)| Series {
             label: name.clone(),
             ink: Ink::new(colour),
-            variants: vec![lane.line(&self.times, |row| of(row, name))],
+            variants: vec![series.line(&self.times, |row| of(row, name))],
         };
         self.operations.iter().enumerate().map(series).collect()
     }
 
-    /// A line for each lane.
-    fn by_lane(&self, of: impl Fn(&Row) -> Option<f64>) -> Vec<Series> {
-        self.each_lane(|lane| vec![lane.line(&self.times, &of)])
+    /// A line for each series.
+    fn by_run_series(&self, of: impl Fn(&Row) -> Option<f64>) -> Vec<Series> {
+        self.each_run_series(|series| vec![series.line(&self.times, &of)])
     }
 
-    fn each_lane(&self, variants: impl Fn(&Lane<'a>) -> Vec<Line>) -> Vec<Series> {
-        let series = |(colour, lane): (usize, &Lane<'a>)| Series {
-            label: lane.label.clone(),
+    fn each_run_series(&self, variants: impl Fn(&RunSeries<'a>) -> Vec<Line>) -> Vec<Series> {
+        let series = |(colour, series): (usize, &RunSeries<'a>)| Series {
+            label: series.label.clone(),
             ink: Ink::new(colour),
-            variants: variants(lane),
+            variants: variants(series),
         };
-        self.lanes.iter().enumerate().map(series).collect()
+        self.run_series.iter().enumerate().map(series).collect()
     }
 
     fn chart(&self, title: &str, unit: Unit, series: Vec<Series>) -> Chart {
@@ -376,9 +384,9 @@ impl<'a> Builder<'a> {
 
     /// The beginnings of a single run's phases.
     fn marks(&self) -> Vec<Mark> {
-        match self.lanes {
-            [lane] if lane.runs.len() == 1 => {
-                let phases = &lane.runs[0].result.phases;
+        match self.run_series {
+            [series] if series.runs.len() == 1 => {
+                let phases = &series.runs[0].result.phases;
                 phases
                     .iter()
                     .map(|phase| Mark {
@@ -433,12 +441,12 @@ fn latency(row: &Row, name: &str, field: LatencyField) -> Option<f64> {
     (of.ops > 0).then(|| field(of).max(1) as f64)
 }
 
-/// The operations of all lanes, in the order in which they come.
-fn operations(lanes: &[Lane<'_>]) -> Vec<String> {
+/// The operations of all run_series, in the order in which they come.
+fn operations(run_series: &[RunSeries<'_>]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
-    for operation in lanes
+    for operation in run_series
         .iter()
-        .flat_map(Lane::results)
+        .flat_map(RunSeries::results)
         .flat_map(|run| &run.operations)
     {
         if !names.contains(&operation.name) {

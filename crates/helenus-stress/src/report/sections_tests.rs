@@ -40,11 +40,11 @@ fn loaded(label: &str) -> LoadedRun {
 }
 
 fn build(runs: &[LoadedRun]) -> (Vec<Section>, ChartData) {
-    let lanes: Vec<Lane<'_>> = runs
+    let run_series: Vec<RunSeries<'_>> = runs
         .iter()
-        .map(|run| Lane::new(run.result.label.clone(), vec![run]))
+        .map(|run| RunSeries::new(run.result.label.clone(), vec![run]))
         .collect();
-    Builder::new(&lanes).build()
+    Builder::new(&run_series).build()
 }
 
 fn section<'a>(sections: &'a [Section], id: &str) -> &'a Section {

@@ -1,7 +1,7 @@
 //! The figures at the top of the page, and the tables.
 
 use super::chart::Ink;
-use super::lane::Lane;
+use super::series::RunSeries;
 use crate::results::cells::OperationColumns;
 use crate::results::units::{count, duration, micros, percent, rate};
 use crate::results::{LoadModel, OperationResult, RunResult};
@@ -38,7 +38,7 @@ impl Level {
         }
     }
 
-    /// A word for those who do not see the colour.
+    /// The colour's meaning as a word.
     pub fn word(self) -> &'static str {
         match self {
             Level::Info => "Note",
@@ -50,10 +50,10 @@ impl Level {
 
 /// A row of the summary table.
 pub struct SummaryRow {
-    /// The operation, and what was measured of it.
+    /// The operation and its figures.
     pub name: String,
-    /// Set when several lanes are shown.
-    pub lane: Option<(String, Ink)>,
+    /// Set when several run_series are shown.
+    pub series: Option<(String, Ink)>,
     pub cells: Vec<String>,
     /// Service times where they differ: shown less prominently.
     pub aside: bool,
@@ -61,7 +61,7 @@ pub struct SummaryRow {
 
 /// A row of the table of errors.
 pub struct ErrorRow {
-    pub lane: String,
+    pub series: String,
     pub operation: String,
     pub name: String,
     pub code: String,
@@ -160,16 +160,16 @@ fn rate_missed(run: &RunResult) -> bool {
         .is_some_and(|pacing| pacing.achieved_per_s < pacing.target_per_s * RATE_MET)
 }
 
-/// What to say before the figures, the worst first.
-pub fn notices(lanes: &[Lane<'_>]) -> Vec<Notice> {
+/// Notices above the figures, the worst first.
+pub fn notices(run_series: &[RunSeries<'_>]) -> Vec<Notice> {
     let mut notices = Vec::new();
-    for lane in lanes {
-        let who = if lanes.len() > 1 {
-            format!("{}: ", lane.label)
+    for series in run_series {
+        let who = if run_series.len() > 1 {
+            format!("{}: ", series.label)
         } else {
             String::new()
         };
-        for run in lane.results() {
+        for run in series.results() {
             notices.extend(verification(run).map(|text| (Level::Bad, format!("{who}{text}"))));
             notices.extend(missed_rate(run).map(|text| (Level::Warning, format!("{who}{text}"))));
             notices.extend(
@@ -180,7 +180,7 @@ pub fn notices(lanes: &[Lane<'_>]) -> Vec<Notice> {
         }
     }
     let closed = |run: &RunResult| matches!(run.load, LoadModel::Closed { .. });
-    if lanes.iter().flat_map(Lane::results).any(closed) {
+    if run_series.iter().flat_map(RunSeries::results).any(closed) {
         notices.push((Level::Info, CLOSED_LOOP.to_owned()));
     }
     notices.sort_by_key(|(level, _)| match level {
@@ -214,12 +214,12 @@ fn missed_rate(run: &RunResult) -> Option<String> {
     ))
 }
 
-/// The summary table: its heads, and its rows by operation, then by lane.
-pub fn summary(lanes: &[Lane<'_>]) -> (Vec<&'static str>, Vec<SummaryRow>) {
+/// The summary table: its heads, and its rows by operation, then by series.
+pub fn summary(run_series: &[RunSeries<'_>]) -> (Vec<&'static str>, Vec<SummaryRow>) {
     let all = || {
-        lanes
+        run_series
             .iter()
-            .flat_map(Lane::results)
+            .flat_map(RunSeries::results)
             .flat_map(|run| &run.operations)
     };
     let columns = OperationColumns::of(all());
@@ -231,9 +231,9 @@ pub fn summary(lanes: &[Lane<'_>]) -> (Vec<&'static str>, Vec<SummaryRow>) {
     }
     let mut rows = Vec::new();
     for name in names {
-        for (index, lane) in lanes.iter().enumerate() {
-            let shown = (lanes.len() > 1).then(|| (lane.label.clone(), Ink::new(index)));
-            for operation in lane.results().filter_map(|run| run.operation(name)) {
+        for (index, series) in run_series.iter().enumerate() {
+            let shown = (run_series.len() > 1).then(|| (series.label.clone(), Ink::new(index)));
+            for operation in series.results().filter_map(|run| run.operation(name)) {
                 rows.extend(operation_rows(operation, &columns, &shown));
             }
         }
@@ -244,11 +244,11 @@ pub fn summary(lanes: &[Lane<'_>]) -> (Vec<&'static str>, Vec<SummaryRow>) {
 fn operation_rows(
     of: &OperationResult,
     columns: &OperationColumns,
-    lane: &Option<(String, Ink)>,
+    series: &Option<(String, Ink)>,
 ) -> Vec<SummaryRow> {
     let row = |name: String, cells, aside| SummaryRow {
         name,
-        lane: lane.clone(),
+        series: series.clone(),
         cells,
         aside,
     };
@@ -261,24 +261,24 @@ fn operation_rows(
     rows
 }
 
-/// Errors of every lane by operation and code, the most frequent first.
-pub fn errors(lanes: &[Lane<'_>]) -> Vec<ErrorRow> {
+/// Errors of every series by operation and code, the most frequent first.
+pub fn errors(run_series: &[RunSeries<'_>]) -> Vec<ErrorRow> {
     let mut found = Vec::new();
-    for lane in lanes {
-        for run in lane.results() {
+    for series in run_series {
+        for run in series.results() {
             for operation in &run.operations {
                 found.extend(
                     operation
                         .errors
                         .iter()
-                        .map(|error| (&lane.label, &operation.name, error)),
+                        .map(|error| (&series.label, &operation.name, error)),
                 );
             }
         }
     }
     found.sort_by_key(|(.., error)| std::cmp::Reverse(error.count));
-    let row = |(lane, operation, error): (&String, &String, &crate::results::ErrorCount)| ErrorRow {
-        lane: lane.clone(),
+    let row = |(series, operation, error): (&String, &String, &crate::results::ErrorCount)| ErrorRow {
+        series: series.clone(),
         operation: operation.clone(),
         name: error.name.clone(),
         code: error.code_text(),

@@ -13,11 +13,11 @@ fn loaded(result: RunResult) -> LoadedRun {
 }
 
 fn texts(runs: &[LoadedRun]) -> Vec<(Level, String)> {
-    let lanes: Vec<Lane<'_>> = runs
+    let run_series: Vec<RunSeries<'_>> = runs
         .iter()
-        .map(|run| Lane::new(run.result.label.clone(), vec![run]))
+        .map(|run| RunSeries::new(run.result.label.clone(), vec![run]))
         .collect();
-    notices(&lanes)
+    notices(&run_series)
         .into_iter()
         .map(|notice| (notice.level, notice.text))
         .collect()
@@ -81,13 +81,13 @@ fn service_times_have_a_row_of_their_own_where_they_differ() {
     run.operations[1].service.p50_us = 1;
     (run.operations[0].count, run.operations[0].rows) = (0, 0);
     let run = loaded(run);
-    let lanes = [Lane::new("x".into(), vec![&run])];
-    let (heads, rows) = summary(&lanes);
+    let run_series = [RunSeries::new("x".into(), vec![&run])];
+    let (heads, rows) = summary(&run_series);
     let names: Vec<_> = rows.iter().map(|row| row.name.as_str()).collect();
     assert_eq!(names, ["read", "write", "write service time"]);
     assert!(
         rows.iter()
-            .all(|row| row.cells.len() == heads.len() && row.lane.is_none())
+            .all(|row| row.cells.len() == heads.len() && row.series.is_none())
     );
     assert_eq!(rows[0].cells[2], "–");
     assert_eq!(rows[1].cells[10], "7");
@@ -98,7 +98,7 @@ fn errors_are_listed_with_their_codes_most_frequent_first() {
     let mut run = samples::run("x", 1.0);
     run.operations[1].errors[1].count = 9;
     let run = loaded(run);
-    let rows = errors(&[Lane::new("x".into(), vec![&run])]);
+    let rows = errors(&[RunSeries::new("x".into(), vec![&run])]);
     let shown: Vec<_> = rows
         .iter()
         .map(|row| (row.name.as_str(), row.code.as_str(), row.count.as_str()))

@@ -2,10 +2,7 @@
 
 use super::histograms::LatencySummary;
 use super::run::OperationResult;
-use super::units::{count, micros, rate};
-
-/// In place of a figure that there is not.
-pub const NONE: &str = "–";
+use super::units::{NONE, count, micros, rate};
 
 /// The columns that a table of operations has.
 pub struct OperationColumns {
@@ -21,7 +18,7 @@ impl OperationColumns {
         }
     }
 
-    /// What stands above the cells.
+    /// The column heads.
     pub fn heads(&self) -> Vec<&'static str> {
         let mut heads = vec!["count", "rate"];
         heads.extend(self.rows.then_some("rows"));

@@ -55,7 +55,7 @@ pub enum Side {
 /// Which way a figure should go.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
-pub enum Better {
+pub enum Direction {
     Higher,
     Lower,
 }
@@ -68,9 +68,9 @@ pub struct ComparedFigure {
     /// `/s`, `µs`, `bytes`, `cores` or empty.
     pub unit: String,
     /// None where we can't know, or where neither is.
-    pub better: Option<Better>,
-    pub a: Spread,
-    pub b: Spread,
+    pub better: Option<Direction>,
+    pub a: RoundStats,
+    pub b: RoundStats,
     /// B's median over A's; none when A's is zero.
     pub ratio: Option<f64>,
     /// p value of the test that [`super::noise`] describes.
@@ -80,7 +80,7 @@ pub struct ComparedFigure {
 
 /// A side's rounds, in order, and how they spread.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
-pub struct Spread {
+pub struct RoundStats {
     pub rounds: Vec<f64>,
     pub median: f64,
     pub min: f64,
@@ -89,7 +89,7 @@ pub struct Spread {
     pub deviation: f64,
 }
 
-/// What the rounds say of a difference.
+/// The verdict of the rounds on a difference.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -151,22 +151,22 @@ impl Comparison {
 }
 
 /// How to get a figure out of a run.
-struct Probe {
+struct FigureExtractor {
     name: String,
     unit: &'static str,
-    better: Option<Better>,
+    better: Option<Direction>,
     of: Box<dyn Fn(&RunResult) -> Option<f64>>,
 }
 
 fn compare(a: &[RunResult], b: &[RunResult]) -> Vec<ComparedFigure> {
-    probes(a, b)
+    extractors(a, b)
         .iter()
-        .filter_map(|probe| {
-            let side = |runs: &[RunResult]| runs.iter().map(&probe.of).collect::<Option<Vec<f64>>>();
+        .filter_map(|extractor| {
+            let side = |runs: &[RunResult]| runs.iter().map(&extractor.of).collect::<Option<Vec<f64>>>();
             Some(ComparedFigure::new(
-                &probe.name,
-                probe.unit,
-                probe.better,
+                &extractor.name,
+                extractor.unit,
+                extractor.better,
                 side(a)?,
                 side(b)?,
             ))
@@ -174,30 +174,30 @@ fn compare(a: &[RunResult], b: &[RunResult]) -> Vec<ComparedFigure> {
         .collect()
 }
 
-/// What can be compared: each operation's rate and latencies, errors, and the server's figures that both sides have.
-fn probes(a: &[RunResult], b: &[RunResult]) -> Vec<Probe> {
-    let mut probes = Vec::new();
+/// The comparable figures: each operation's rate and latencies, errors, and the server's figures that both sides have.
+fn extractors(a: &[RunResult], b: &[RunResult]) -> Vec<FigureExtractor> {
+    let mut extractors = Vec::new();
     for operation in a.first().map_or(&[][..], |run| &run.operations) {
-        probes.extend(operation_probes(&operation.name));
+        extractors.extend(operation_extractors(&operation.name));
     }
     if a.iter().chain(b).any(|run| run.error_count() > 0) {
-        probes.push(Probe {
+        extractors.push(FigureExtractor {
             name: "errors".into(),
             unit: "",
-            better: Some(Better::Lower),
+            better: Some(Direction::Lower),
             of: Box::new(|run| Some(run.error_count() as f64)),
         });
     }
     for figure in a.first().map_or(&[][..], |run| &run.server) {
         let name = figure.name.clone();
-        probes.push(Probe {
+        extractors.push(FigureExtractor {
             name: figure.name.clone(),
             unit: unit_name(&figure.unit),
-            better: lower_is_better(&figure.unit).then_some(Better::Lower),
+            better: lower_is_better(&figure.unit).then_some(Direction::Lower),
             of: Box::new(move |run| Some(run.server.iter().find(|other| other.name == name)?.value)),
         });
     }
-    probes
+    extractors
 }
 
 /// Time, memory and CPU are costs; of other figures we can't know.
@@ -212,7 +212,7 @@ fn unit_name(unit: &str) -> &'static str {
         .unwrap_or("")
 }
 
-fn operation_probes(operation: &str) -> Vec<Probe> {
+fn operation_extractors(operation: &str) -> Vec<FigureExtractor> {
     type Of = fn(&OperationResult) -> Option<f64>;
     let latencies: [(&str, Of); 6] = [
         ("response mean", |of| Some(of.response.mean_us)),
@@ -224,13 +224,14 @@ fn operation_probes(operation: &str) -> Vec<Probe> {
             (of.service != of.response).then_some(of.service.p99_us as f64)
         }),
     ];
-    let rate: (&str, &'static str, Better, Of) = ("rate", "/s", Better::Higher, |of| Some(of.rate_per_s));
-    let latencies = latencies.map(|(figure, of)| (figure, "µs", Better::Lower, of));
+    let rate: (&str, &'static str, Direction, Of) =
+        ("rate", "/s", Direction::Higher, |of| Some(of.rate_per_s));
+    let latencies = latencies.map(|(figure, of)| (figure, "µs", Direction::Lower, of));
     std::iter::once(rate)
         .chain(latencies)
         .map(|(figure, unit, better, of)| {
             let name = operation.to_owned();
-            Probe {
+            FigureExtractor {
                 name: format!("{operation} {figure}"),
                 unit,
                 better: Some(better),
@@ -242,9 +243,9 @@ fn operation_probes(operation: &str) -> Vec<Probe> {
 
 impl ComparedFigure {
     /// Compares a figure's rounds.
-    pub fn new(name: &str, unit: &str, better: Option<Better>, a: Vec<f64>, b: Vec<f64>) -> Self {
+    pub fn new(name: &str, unit: &str, better: Option<Direction>, a: Vec<f64>, b: Vec<f64>) -> Self {
         let p_value = mann_whitney(&a, &b);
-        let (a, b) = (Spread::new(a), Spread::new(b));
+        let (a, b) = (RoundStats::new(a), RoundStats::new(b));
         let verdict = verdict(better, p_value, a.median, b.median);
         let ratio = (a.median != 0.0).then(|| b.median / a.median);
         Self {
@@ -260,18 +261,18 @@ impl ComparedFigure {
     }
 }
 
-fn verdict(better: Option<Better>, p_value: f64, a: f64, b: f64) -> Verdict {
+fn verdict(better: Option<Direction>, p_value: f64, a: f64, b: f64) -> Verdict {
     if p_value >= SIGNIFICANCE || a == b {
         return Verdict::WithinNoise;
     }
     match (better, a > b) {
         (None, _) => Verdict::Differs,
-        (Some(Better::Higher), true) | (Some(Better::Lower), false) => Verdict::ABetter,
-        (Some(Better::Higher), false) | (Some(Better::Lower), true) => Verdict::BBetter,
+        (Some(Direction::Higher), true) | (Some(Direction::Lower), false) => Verdict::ABetter,
+        (Some(Direction::Higher), false) | (Some(Direction::Lower), true) => Verdict::BBetter,
     }
 }
 
-impl Spread {
+impl RoundStats {
     /// The figures of a side, in the order of the rounds. All zero without rounds.
     pub fn new(rounds: Vec<f64>) -> Self {
         let Some(median) = median(&rounds) else {

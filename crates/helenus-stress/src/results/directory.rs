@@ -105,7 +105,7 @@ impl LoadedRun {
     }
 }
 
-/// What a folder holds.
+/// The content of a folder.
 #[derive(Debug)]
 pub enum Loaded {
     Run(Box<LoadedRun>),

@@ -19,7 +19,7 @@ pub type LatencyHistogram = Histogram<u64>;
 
 /// Three digits: a percentile is off by a thousandth at most.
 const SIGNIFICANT_DIGITS: u8 = 3;
-/// An hour; what took longer is kept as an hour.
+/// An hour; longer latencies are recorded as an hour.
 pub const MAX_LATENCY_US: u64 = 3_600_000_000;
 
 /// An empty histogram of up to an hour. Record into it with `saturating_record`.
@@ -28,7 +28,7 @@ pub fn new_latency_histogram() -> LatencyHistogram {
         .unwrap_or_else(|error| unreachable!("constant bounds are valid: {error}"))
 }
 
-/// What is said of a latency histogram in tables. All zero when nothing was recorded.
+/// The figures of a latency histogram in tables. All zero when nothing was recorded.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq)]
 pub struct LatencySummary {
     pub mean_us: f64,
@@ -87,7 +87,7 @@ impl<W: Write> HistogramLogWriter<W> {
         Ok(Self { writer, serializer })
     }
 
-    /// Appends what was recorded from `start` (since the run's start) for `duration`. Empty histograms are left out.
+    /// Appends the histogram of the interval from `start` (since the run's start) of length `duration`. Empty histograms are left out.
     pub fn append(
         &mut self,
         tag: &str,

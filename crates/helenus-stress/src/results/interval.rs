@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-/// What happened in one interval, usually a second.
+/// The figures of one interval, usually a second.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Interval {
     /// Seconds from the run's start to the interval's end.
@@ -33,7 +33,7 @@ pub struct IntervalOperation {
     pub max_us: u64,
 }
 
-/// What was scraped from the server in an interval.
+/// The server's figures in an interval.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ServerSample {
     /// CPU time over wall-clock time.
@@ -54,7 +54,7 @@ struct Columns {
 }
 
 impl Columns {
-    /// Takes in what the interval names; tells whether anything was new.
+    /// Adds the names of an interval; returns whether any was new.
     fn extend(&mut self, interval: &Interval) -> bool {
         let before = (self.operations.len(), self.gauges.len());
         self.operations.extend(interval.operations.keys().cloned());
@@ -181,7 +181,7 @@ pub fn read_intervals(path: &Path) -> Result<Vec<Interval>> {
         .collect()
 }
 
-/// What a column of the file holds.
+/// The content of a column of the file.
 enum Column {
     Elapsed,
     Lag,

@@ -1,8 +1,8 @@
-//! What a run leaves behind: its figures as types, and the files of its folder.
+//! The results of a run: its figures as types, and the files of its folder.
 //!
 //! | file | holds | module |
 //! |---|---|---|
-//! | `run.json` | the whole run: what was run against what, and the figures | [`run`] |
+//! | `run.json` | the whole run: workload, endpoint, settings, figures | [`run`] |
 //! | `intervals.csv` | a row for each second | [`interval`] |
 //! | `histograms.hlog` | an HdrHistogram interval log, a tag for each operation's response and service time | [`histograms`] |
 //! | `compare.json` | two endpoints in alternating rounds | [`comparison`] |

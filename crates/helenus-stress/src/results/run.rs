@@ -1,12 +1,11 @@
-//! `run.json`: what was run, against what, and what came of it.
+//! `run.json`: workload, endpoint, settings and figures of a run.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::cells::NONE;
 use super::histograms::LatencySummary;
-use super::units;
+use super::units::{self, NONE};
 
 /// The version of the folder's layout, raised when a reader of the old one would misunderstand the new one.
 pub const FORMAT: u32 = 1;
@@ -19,7 +18,7 @@ pub struct RunResult {
     /// Version of helenus-stress.
     pub tool_version: String,
     pub workload: String,
-    /// What the endpoint is called in tables and plots.
+    /// The endpoint's name in tables and plots.
     pub label: String,
     pub kind: RunKind,
     /// The whole command line, program first.
@@ -34,7 +33,7 @@ pub struct RunResult {
     pub duration_s: f64,
     /// One entry for each kind of operation, in the order to be shown.
     pub operations: Vec<OperationResult>,
-    /// What reads found, where the workload knows what they should find.
+    /// The outcomes of reads, where the workload knows the expected ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reads: Option<ReadOutcome>,
     /// Open loop only: whether the load kept to its rate.
@@ -46,7 +45,7 @@ pub struct RunResult {
     /// Warnings and remarks for the reader, a sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// Reproductions only: what was published, beside what this run measured.
+    /// Reproductions only: published figures beside those of this run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub published: Vec<PublishedFigure>,
     /// The server's own figures over the whole run.
@@ -77,7 +76,7 @@ impl RunResult {
     }
 }
 
-/// What a run was for.
+/// The purpose of a run.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum RunKind {
@@ -182,7 +181,7 @@ impl ErrorCount {
     }
 }
 
-/// What reads found.
+/// The outcomes of reads.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadOutcome {
     /// Reads that found something.
@@ -232,7 +231,7 @@ pub struct PublishedFigure {
     pub name: String,
     pub published: String,
     pub measured: String,
-    /// What to know before comparing them.
+    /// A caveat of the comparison.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }

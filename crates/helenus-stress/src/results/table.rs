@@ -5,13 +5,13 @@ use tabled::settings::object::Columns;
 use tabled::settings::style::HorizontalLine;
 use tabled::settings::{Alignment, Modify, Padding, Style};
 
-use super::cells::{NONE, OperationColumns};
-use super::comparison::{ComparedFigure, Comparison, Side, Spread};
+use super::cells::OperationColumns;
+use super::comparison::{ComparedFigure, Comparison, RoundStats, Side};
 use super::noise::SIGNIFICANCE;
 use super::run::{ErrorCount, LoadModel, Pacing, PublishedFigure, ReadOutcome, RunResult, ServerFigure};
-use super::units::{count, digits, duration, figure, micros, percent, rate};
+use super::units::{NONE, count, digits, duration, figure, micros, percent, rate};
 
-/// A run's final figures: the operations, what reads found, whether the rate was kept, errors by code, the server.
+/// A run's final figures: operations, outcomes of reads, whether the rate was kept, errors by code, the server.
 pub fn run(result: &RunResult) -> String {
     let mut parts = vec![format!("{}, {}", result.title(), duration(result.duration_s))];
     if matches!(result.load, LoadModel::Closed { .. }) {
@@ -157,7 +157,7 @@ pub fn comparison(comparison: &Comparison) -> String {
     parts.join("\n") + "\n"
 }
 
-fn range(of: &Spread, unit: &str) -> String {
+fn range(of: &RoundStats, unit: &str) -> String {
     format!("{} – {}", figure(of.min, unit), figure(of.max, unit))
 }
 

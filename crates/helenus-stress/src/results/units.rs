@@ -1,5 +1,8 @@
 //! Figures as people read them: three or four digits and a unit.
 
+/// The text of a missing figure.
+pub const NONE: &str = "–";
+
 /// Microseconds as `312 µs`, `1.24 ms`, `45.0 s`.
 pub fn micros(us: f64) -> String {
     if us < 999.5 {
@@ -99,7 +102,7 @@ pub fn duration(seconds: f64) -> String {
         .join(" ")
 }
 
-/// A part of one as `91.7%`. What is not all is never shown as all, and what is not nothing never as nothing.
+/// A fraction as `91.7%`. Only 1 is shown as 100%, and only 0 as 0%.
 pub fn percent(part: f64) -> String {
     let percent = part * 100.0;
     if percent > 99.99 && part < 1.0 {

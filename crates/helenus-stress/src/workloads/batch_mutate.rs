@@ -7,13 +7,13 @@ use async_trait::async_trait;
 use scylla::statement::batch::{Batch, BatchType};
 use scylla::statement::prepared::PreparedStatement;
 
-use super::{Class, Field, Found, Info, Operation, Outcome, Parameter, Setup, Workload};
+use super::{Class, Field, Info, Operation, OperationOutcome, Parameter, ReadSummary, Setup, Workload};
 use crate::data::fields::Generator;
-use crate::data::value::Form;
+use crate::data::value::ValueFormat;
 use crate::db::{Db, OpError};
-use crate::load::slot::Slot;
+use crate::operation::Slot;
 
-/// What the protocol has room for.
+/// The largest number that the protocol can encode.
 const MAX_BATCH: u64 = 65_535;
 
 pub const INFO: Info = Info {
@@ -111,13 +111,13 @@ impl BatchMutate {
     fn row(&self, key: u64, slot: &mut Slot) -> Row {
         slot.set_key(&self.setup.keys, key);
         let [c1, c2, c3] = std::array::from_fn(|column| {
-            slot.fill_part(self.columns[column], Form::Text, column as u64);
+            slot.fill_part(self.columns[column], ValueFormat::Text, column as u64);
             slot.text().to_owned()
         });
         (slot.key().to_owned(), c1, c2, c3)
     }
 
-    async fn write_batch(&self, db: &Db, slot: &mut Slot) -> Outcome {
+    async fn write_batch(&self, db: &Db, slot: &mut Slot) -> OperationOutcome {
         let rows = self.batch.statements.len() as u64;
         let first = self.next.fetch_add(1, Ordering::Relaxed) * rows;
         let total = self.setup.keys.total();
@@ -126,21 +126,22 @@ impl BatchMutate {
             .collect();
         slot.mark_sent();
         db.batch(&self.batch, values).await?;
-        Ok(Found::rows(rows))
+        Ok(ReadSummary::rows(rows))
     }
 
-    async fn read(&self, db: &Db, expected: bool, slot: &Slot) -> Outcome {
+    async fn read(&self, db: &Db, expected: bool, slot: &Slot) -> OperationOutcome {
         let result = db.execute(&self.select, (slot.key(),)).await?;
         let rows = result.into_rows_result().map_err(OpError::unreadable)?;
         let row = rows
             .maybe_first_row::<(&str, &str, &str)>()
             .map_err(OpError::unreadable)?;
         Ok(match row {
-            None => Found::nothing(expected),
+            None => ReadSummary::nothing(expected),
             Some((c1, c2, c3)) => {
-                let sound =
-                    |(part, value): (u64, &str)| slot.is_sound_part(Form::Text, part, value.as_bytes());
-                Found::row([(0, c1), (1, c2), (2, c3)].into_iter().all(sound))
+                let sound = |(part, value): (u64, &str)| {
+                    slot.is_sound_part(ValueFormat::Text, part, value.as_bytes())
+                };
+                ReadSummary::row([(0, c1), (1, c2), (2, c3)].into_iter().all(sound))
             }
         })
     }
@@ -148,7 +149,7 @@ impl BatchMutate {
 
 #[async_trait]
 impl Workload for BatchMutate {
-    async fn perform(&self, db: &Db, operation: usize, slot: &mut Slot) -> Outcome {
+    async fn perform(&self, db: &Db, operation: usize, slot: &mut Slot) -> OperationOutcome {
         if INFO.operations[operation].class == Class::Write {
             return self.write_batch(db, slot).await;
         }
@@ -157,13 +158,13 @@ impl Workload for BatchMutate {
         self.read(db, false, slot).await
     }
 
-    async fn populate(&self, db: &Db, key: u64, slot: &mut Slot) -> Outcome {
+    async fn populate(&self, db: &Db, key: u64, slot: &mut Slot) -> OperationOutcome {
         let row = self.row(key, slot);
         db.execute(&self.insert, row).await?;
-        Ok(Found::rows(1))
+        Ok(ReadSummary::rows(1))
     }
 
-    async fn verify(&self, db: &Db, key: u64, slot: &mut Slot) -> Outcome {
+    async fn verify(&self, db: &Db, key: u64, slot: &mut Slot) -> OperationOutcome {
         slot.set_key(&self.setup.keys, key);
         self.read(db, true, slot).await
     }

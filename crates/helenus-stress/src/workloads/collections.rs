@@ -7,11 +7,11 @@ use async_trait::async_trait;
 use rand::Rng;
 use scylla::statement::prepared::PreparedStatement;
 
-use super::{Class, Field, Found, Info, Operation, Outcome, Parameter, Setup, Workload};
+use super::{Class, Field, Info, Operation, OperationOutcome, Parameter, ReadSummary, Setup, Workload};
 use crate::data::fields::Generator;
-use crate::data::value::Form;
+use crate::data::value::ValueFormat;
 use crate::db::{Db, OpError};
-use crate::load::slot::Slot;
+use crate::operation::Slot;
 
 pub const INFO: Info = Info {
     name: "collections",
@@ -109,11 +109,11 @@ impl Collections {
         })
     }
 
-    async fn read(&self, db: &Db, full: bool, slot: &Slot) -> Outcome {
+    async fn read(&self, db: &Db, full: bool, slot: &Slot) -> OperationOutcome {
         let result = db.execute(&self.select, (slot.key(),)).await?;
         let rows = result.into_rows_result().map_err(OpError::unreadable)?;
         let Some((map, set, list)) = rows.maybe_first_row::<Row>().map_err(OpError::unreadable)? else {
-            return Ok(Found::nothing(full));
+            return Ok(ReadSummary::nothing(full));
         };
         let (map, set, list) = (
             map.unwrap_or_default(),
@@ -126,27 +126,28 @@ impl Collections {
                 .iter()
                 .any(|&len| len < elements)
         {
-            return Ok(Found {
+            return Ok(ReadSummary {
                 rows: 1,
-                ..Found::nothing(true)
+                ..ReadSummary::nothing(true)
             });
         }
-        let sound =
-            |(key, value): (&i32, &String)| slot.is_sound_part(Form::Text, *key as u64, value.as_bytes());
-        Ok(Found::row(map.iter().all(sound)))
+        let sound = |(key, value): (&i32, &String)| {
+            slot.is_sound_part(ValueFormat::Text, *key as u64, value.as_bytes())
+        };
+        Ok(ReadSummary::row(map.iter().all(sound)))
     }
 }
 
 #[async_trait]
 impl Workload for Collections {
-    async fn perform(&self, db: &Db, operation: usize, slot: &mut Slot) -> Outcome {
+    async fn perform(&self, db: &Db, operation: usize, slot: &mut Slot) -> OperationOutcome {
         let key = slot.pick();
         slot.set_key(&self.setup.keys, key);
         let element = slot.rng.random_range(0..self.elements);
         match INFO.operations[operation].name {
             "read" => return self.read(db, false, slot).await,
             "map_put" => {
-                slot.fill_part(self.value, Form::Text, element as u64);
+                slot.fill_part(self.value, ValueFormat::Text, element as u64);
                 db.execute(&self.put, (element, slot.text(), slot.key())).await?;
             }
             "set_add" => {
@@ -160,22 +161,22 @@ impl Workload for Collections {
                 db.execute(&self.remove, (element, slot.key())).await?;
             }
         }
-        Ok(Found::rows(1))
+        Ok(ReadSummary::rows(1))
     }
 
-    async fn populate(&self, db: &Db, key: u64, slot: &mut Slot) -> Outcome {
+    async fn populate(&self, db: &Db, key: u64, slot: &mut Slot) -> OperationOutcome {
         slot.set_key(&self.setup.keys, key);
         let mut map = HashMap::new();
         for element in 0..self.elements {
-            slot.fill_part(self.value, Form::Text, element as u64);
+            slot.fill_part(self.value, ValueFormat::Text, element as u64);
             map.insert(element, slot.text().to_owned());
         }
         let all: Vec<i32> = (0..self.elements).collect();
         db.execute(&self.insert, (slot.key(), map, &all, &all)).await?;
-        Ok(Found::rows(1))
+        Ok(ReadSummary::rows(1))
     }
 
-    async fn verify(&self, db: &Db, key: u64, slot: &mut Slot) -> Outcome {
+    async fn verify(&self, db: &Db, key: u64, slot: &mut Slot) -> OperationOutcome {
         slot.set_key(&self.setup.keys, key);
         self.read(db, true, slot).await
     }

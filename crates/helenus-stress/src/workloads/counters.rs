@@ -6,9 +6,9 @@ use rand::Rng;
 use scylla::statement::prepared::PreparedStatement;
 use scylla::value::Counter;
 
-use super::{Class, Found, Info, Operation, Outcome, Parameter, Setup, Workload};
+use super::{Class, Info, Operation, OperationOutcome, Parameter, ReadSummary, Setup, Workload};
 use crate::db::{Db, OpError};
-use crate::load::slot::Slot;
+use crate::operation::Slot;
 
 pub const INFO: Info = Info {
     name: "counters",
@@ -67,27 +67,27 @@ impl Counters {
         })
     }
 
-    async fn add(&self, db: &Db, row: i64, slot: &Slot) -> Outcome {
+    async fn add(&self, db: &Db, row: i64, slot: &Slot) -> OperationOutcome {
         db.execute(&self.add, (Counter(1), slot.key(), row)).await?;
-        Ok(Found::rows(1))
+        Ok(ReadSummary::rows(1))
     }
 
     /// Reads a partition. Nobody counts down, so a counter under one is wrong; `all` says that no counter may be missing.
-    async fn read(&self, db: &Db, all: bool, slot: &Slot) -> Outcome {
+    async fn read(&self, db: &Db, all: bool, slot: &Slot) -> OperationOutcome {
         let result = db.execute(&self.select, (slot.key(),)).await?;
         let rows = result.into_rows_result().map_err(OpError::unreadable)?;
-        let mut found = Found {
+        let mut found = ReadSummary {
             rows: rows.rows_num() as u64,
-            ..Found::default()
+            ..ReadSummary::default()
         };
         for row in rows.rows::<(Counter,)>().map_err(OpError::unreadable)? {
             let (Counter(value),) = row.map_err(OpError::unreadable)?;
             found.corrupt |= u32::from(value < 1);
         }
         match found {
-            Found { corrupt: 1, .. } => {}
-            Found { rows, .. } if all && (rows as i64) < self.rows => found.missing = 1,
-            Found { rows: 0, .. } => found.misses = 1,
+            ReadSummary { corrupt: 1, .. } => {}
+            ReadSummary { rows, .. } if all && (rows as i64) < self.rows => found.missing = 1,
+            ReadSummary { rows: 0, .. } => found.misses = 1,
             _ => found.hits = 1,
         }
         Ok(found)
@@ -96,7 +96,7 @@ impl Counters {
 
 #[async_trait]
 impl Workload for Counters {
-    async fn perform(&self, db: &Db, operation: usize, slot: &mut Slot) -> Outcome {
+    async fn perform(&self, db: &Db, operation: usize, slot: &mut Slot) -> OperationOutcome {
         let key = slot.pick();
         slot.set_key(&self.setup.keys, key);
         match INFO.operations[operation].class {
@@ -108,15 +108,15 @@ impl Workload for Counters {
         }
     }
 
-    async fn populate(&self, db: &Db, key: u64, slot: &mut Slot) -> Outcome {
+    async fn populate(&self, db: &Db, key: u64, slot: &mut Slot) -> OperationOutcome {
         slot.set_key(&self.setup.keys, key);
         for row in 0..self.rows {
             self.add(db, row, slot).await?;
         }
-        Ok(Found::rows(self.rows as u64))
+        Ok(ReadSummary::rows(self.rows as u64))
     }
 
-    async fn verify(&self, db: &Db, key: u64, slot: &mut Slot) -> Outcome {
+    async fn verify(&self, db: &Db, key: u64, slot: &mut Slot) -> OperationOutcome {
         slot.set_key(&self.setup.keys, key);
         self.read(db, true, slot).await
     }

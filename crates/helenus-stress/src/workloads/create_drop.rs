@@ -3,9 +3,9 @@
 use anyhow::Result;
 use async_trait::async_trait;
 
-use super::{Class, Found, Info, Operation, Outcome, Setup, Workload};
+use super::{Class, Info, Operation, OperationOutcome, ReadSummary, Setup, Workload};
 use crate::db::Db;
-use crate::load::slot::Slot;
+use crate::operation::Slot;
 
 const CREATE: usize = 0;
 const WRITE: usize = 1;
@@ -71,16 +71,16 @@ impl Workload for CreateDrop {
         operation as usize
     }
 
-    async fn perform(&self, db: &Db, operation: usize, slot: &mut Slot) -> Outcome {
+    async fn perform(&self, db: &Db, operation: usize, slot: &mut Slot) -> OperationOutcome {
         db.query(&statement(operation, slot.key())).await?;
-        Ok(Found::rows(u64::from(operation == WRITE)))
+        Ok(ReadSummary::rows(u64::from(operation == WRITE)))
     }
 
-    async fn populate(&self, _: &Db, _: u64, _: &mut Slot) -> Outcome {
-        Ok(Found::default())
+    async fn populate(&self, _: &Db, _: u64, _: &mut Slot) -> OperationOutcome {
+        Ok(ReadSummary::default())
     }
 
-    async fn verify(&self, _: &Db, _: u64, _: &mut Slot) -> Outcome {
-        Ok(Found::default())
+    async fn verify(&self, _: &Db, _: u64, _: &mut Slot) -> OperationOutcome {
+        Ok(ReadSummary::default())
     }
 }

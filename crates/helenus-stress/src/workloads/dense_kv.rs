@@ -6,11 +6,13 @@ use anyhow::{Result, bail};
 use async_trait::async_trait;
 use scylla::statement::prepared::PreparedStatement;
 
-use super::{Class, Field, Found, Info, Operation, Outcome, Parameter, PoolOf, Setup, Workload};
+use super::{
+    Class, Field, Info, Operation, OperationOutcome, Parameter, PoolOf, ReadSummary, Setup, Workload,
+};
 use crate::data::fields::Generator;
-use crate::data::value::Form;
+use crate::data::value::ValueFormat;
 use crate::db::{Db, OpError};
-use crate::load::slot::Slot;
+use crate::operation::Slot;
 
 /// Bytes of a key.
 const KEY_LEN: usize = 50;
@@ -108,28 +110,28 @@ impl DenseKv {
         lengthen(slot.key_mut(), key);
     }
 
-    async fn write(&self, db: &Db, slot: &mut Slot) -> Outcome {
-        slot.fill(self.value, Form::Blob);
+    async fn write(&self, db: &Db, slot: &mut Slot) -> OperationOutcome {
+        slot.fill(self.value, ValueFormat::Blob);
         db.execute(&self.insert, (slot.key(), slot.blob())).await?;
-        Ok(Found::rows(1))
+        Ok(ReadSummary::rows(1))
     }
 
-    async fn read(&self, db: &Db, expected: bool, slot: &Slot) -> Outcome {
+    async fn read(&self, db: &Db, expected: bool, slot: &Slot) -> OperationOutcome {
         let result = db.execute(&self.select, (slot.key(),)).await?;
         let rows = result.into_rows_result().map_err(OpError::unreadable)?;
         let row = rows
             .maybe_first_row::<(Option<&[u8]>,)>()
             .map_err(OpError::unreadable)?;
         Ok(match row {
-            None => Found::nothing(expected),
-            Some((value,)) => Found::row(slot.is_sound(Form::Blob, value.unwrap_or_default())),
+            None => ReadSummary::nothing(expected),
+            Some((value,)) => ReadSummary::row(slot.is_sound(ValueFormat::Blob, value.unwrap_or_default())),
         })
     }
 }
 
 #[async_trait]
 impl Workload for DenseKv {
-    async fn perform(&self, db: &Db, operation: usize, slot: &mut Slot) -> Outcome {
+    async fn perform(&self, db: &Db, operation: usize, slot: &mut Slot) -> OperationOutcome {
         let key = slot.pick();
         self.set_key(key, slot);
         match INFO.operations[operation].class {
@@ -138,12 +140,12 @@ impl Workload for DenseKv {
         }
     }
 
-    async fn populate(&self, db: &Db, key: u64, slot: &mut Slot) -> Outcome {
+    async fn populate(&self, db: &Db, key: u64, slot: &mut Slot) -> OperationOutcome {
         self.set_key(key, slot);
         self.write(db, slot).await
     }
 
-    async fn verify(&self, db: &Db, key: u64, slot: &mut Slot) -> Outcome {
+    async fn verify(&self, db: &Db, key: u64, slot: &mut Slot) -> OperationOutcome {
         self.set_key(key, slot);
         self.read(db, true, slot).await
     }

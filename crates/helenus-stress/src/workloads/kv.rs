@@ -4,13 +4,13 @@ use anyhow::Result;
 use async_trait::async_trait;
 use scylla::statement::prepared::PreparedStatement;
 
-use super::{Class, Field, Found, Info, Operation, Outcome, Setup, Workload};
+use super::{Class, Field, Info, Operation, OperationOutcome, ReadSummary, Setup, Workload};
 use crate::data::fields::Generator;
-use crate::data::value::Form;
+use crate::data::value::ValueFormat;
 use crate::db::{Db, OpError};
-use crate::load::slot::Slot;
+use crate::operation::Slot;
 
-/// What such a table is asked, half reads and half writes if nothing else is said.
+/// The operations of such a table: half reads and half writes by default.
 pub(super) const OPERATIONS: &[Operation] = &[
     Operation {
         name: "read",
@@ -75,7 +75,7 @@ impl Kv {
 
 #[async_trait]
 impl Workload for Kv {
-    async fn perform(&self, db: &Db, operation: usize, slot: &mut Slot) -> Outcome {
+    async fn perform(&self, db: &Db, operation: usize, slot: &mut Slot) -> OperationOutcome {
         let key = slot.pick();
         slot.set_key(&self.setup.keys, key);
         match self.operations[operation].class {
@@ -85,12 +85,12 @@ impl Workload for Kv {
         }
     }
 
-    async fn populate(&self, db: &Db, key: u64, slot: &mut Slot) -> Outcome {
+    async fn populate(&self, db: &Db, key: u64, slot: &mut Slot) -> OperationOutcome {
         slot.set_key(&self.setup.keys, key);
         self.table.write(db, self.value, slot).await
     }
 
-    async fn verify(&self, db: &Db, key: u64, slot: &mut Slot) -> Outcome {
+    async fn verify(&self, db: &Db, key: u64, slot: &mut Slot) -> OperationOutcome {
         slot.set_key(&self.setup.keys, key);
         self.table.read(db, true, slot).await
     }
@@ -101,7 +101,7 @@ pub(super) fn create_table(name: &str) -> String {
     format!("CREATE TABLE IF NOT EXISTS {name} (key text PRIMARY KEY, value text)")
 }
 
-/// What writes, reads and deletes such a table's rows.
+/// The statements that write, read and delete such a table's rows.
 pub(super) struct Table {
     insert: PreparedStatement,
     select: PreparedStatement,
@@ -122,28 +122,30 @@ impl Table {
     }
 
     /// Writes a fresh value under the slot's key.
-    pub async fn write(&self, db: &Db, value: Generator, slot: &mut Slot) -> Outcome {
-        slot.fill(value, Form::Text);
+    pub async fn write(&self, db: &Db, value: Generator, slot: &mut Slot) -> OperationOutcome {
+        slot.fill(value, ValueFormat::Text);
         db.execute(&self.insert, (slot.key(), slot.text())).await?;
-        Ok(Found::rows(1))
+        Ok(ReadSummary::rows(1))
     }
 
     /// Reads the value under the slot's key; `expected` says that there must be one.
-    pub async fn read(&self, db: &Db, expected: bool, slot: &Slot) -> Outcome {
+    pub async fn read(&self, db: &Db, expected: bool, slot: &Slot) -> OperationOutcome {
         let result = db.execute(&self.select, (slot.key(),)).await?;
         let rows = result.into_rows_result().map_err(OpError::unreadable)?;
         let row = rows
             .maybe_first_row::<(Option<&str>,)>()
             .map_err(OpError::unreadable)?;
         Ok(match row {
-            None => Found::nothing(expected),
-            Some((value,)) => Found::row(slot.is_sound(Form::Text, value.unwrap_or_default().as_bytes())),
+            None => ReadSummary::nothing(expected),
+            Some((value,)) => {
+                ReadSummary::row(slot.is_sound(ValueFormat::Text, value.unwrap_or_default().as_bytes()))
+            }
         })
     }
 
     /// Deletes the slot's key.
-    pub async fn delete(&self, db: &Db, slot: &Slot) -> Outcome {
+    pub async fn delete(&self, db: &Db, slot: &Slot) -> OperationOutcome {
         db.execute(&self.delete, (slot.key(),)).await?;
-        Ok(Found::rows(1))
+        Ok(ReadSummary::rows(1))
     }
 }

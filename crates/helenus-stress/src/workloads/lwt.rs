@@ -7,9 +7,9 @@ use async_trait::async_trait;
 use scylla::response::query_result::QueryResult;
 use scylla::statement::prepared::PreparedStatement;
 
-use super::{Class, Found, Info, Operation, Outcome, Setup, Workload};
+use super::{Class, Info, Operation, OperationOutcome, ReadSummary, Setup, Workload};
 use crate::db::{Db, OpError};
-use crate::load::slot::Slot;
+use crate::operation::Slot;
 
 /// Keys whose value is remembered at most; others begin as if they were new.
 const REMEMBERED: u64 = 50_000_000;
@@ -82,14 +82,14 @@ impl Lwt {
         &self.seen[key as usize % self.seen.len()]
     }
 
-    async fn insert(&self, db: &Db, key: u64, slot: &Slot) -> Outcome {
+    async fn insert(&self, db: &Db, key: u64, slot: &Slot) -> OperationOutcome {
         let result = db.execute(&self.insert, (slot.key(),)).await?;
         let (applied, value) = applied(result)?;
         self.seen(key).store(value.unwrap_or(1), Ordering::Relaxed);
         Ok(of_write(applied))
     }
 
-    async fn update(&self, db: &Db, key: u64, slot: &Slot) -> Outcome {
+    async fn update(&self, db: &Db, key: u64, slot: &Slot) -> OperationOutcome {
         let seen = self.seen(key);
         let before = seen.load(Ordering::Relaxed);
         if before == 0 {
@@ -104,25 +104,25 @@ impl Lwt {
         Ok(of_write(applied))
     }
 
-    async fn read(&self, db: &Db, expected: bool, slot: &Slot) -> Outcome {
+    async fn read(&self, db: &Db, expected: bool, slot: &Slot) -> OperationOutcome {
         let result = db.execute(&self.select, (slot.key(),)).await?;
         let rows = result.into_rows_result().map_err(OpError::unreadable)?;
         let row = rows
             .maybe_first_row::<(Option<i32>,)>()
             .map_err(OpError::unreadable)?;
         Ok(match row {
-            None => Found::nothing(expected),
-            Some((value,)) => Found::row(value.is_some_and(|value| value >= 1)),
+            None => ReadSummary::nothing(expected),
+            Some((value,)) => ReadSummary::row(value.is_some_and(|value| value >= 1)),
         })
     }
 }
 
-fn of_write(applied: bool) -> Found {
-    Found {
+fn of_write(applied: bool) -> ReadSummary {
+    ReadSummary {
         rows: u64::from(applied),
         hits: u32::from(applied),
         misses: u32::from(!applied),
-        ..Found::default()
+        ..ReadSummary::default()
     }
 }
 
@@ -144,7 +144,7 @@ fn applied(result: QueryResult) -> Result<(bool, Option<i32>), OpError> {
 
 #[async_trait]
 impl Workload for Lwt {
-    async fn perform(&self, db: &Db, operation: usize, slot: &mut Slot) -> Outcome {
+    async fn perform(&self, db: &Db, operation: usize, slot: &mut Slot) -> OperationOutcome {
         let key = slot.pick();
         slot.set_key(&self.setup.keys, key);
         match INFO.operations[operation].name {
@@ -154,12 +154,12 @@ impl Workload for Lwt {
         }
     }
 
-    async fn populate(&self, db: &Db, key: u64, slot: &mut Slot) -> Outcome {
+    async fn populate(&self, db: &Db, key: u64, slot: &mut Slot) -> OperationOutcome {
         slot.set_key(&self.setup.keys, key);
         self.insert(db, key, slot).await
     }
 
-    async fn verify(&self, db: &Db, key: u64, slot: &mut Slot) -> Outcome {
+    async fn verify(&self, db: &Db, key: u64, slot: &mut Slot) -> OperationOutcome {
         slot.set_key(&self.setup.keys, key);
         self.read(db, true, slot).await
     }

@@ -4,10 +4,10 @@ use anyhow::Result;
 use async_trait::async_trait;
 
 use super::kv::{Table, create_table};
-use super::{Class, Field, Info, Operation, Outcome, Parameter, Setup, Workload};
+use super::{Class, Field, Info, Operation, OperationOutcome, Parameter, Setup, Workload};
 use crate::data::fields::Generator;
 use crate::db::Db;
-use crate::load::slot::Slot;
+use crate::operation::Slot;
 
 pub const INFO: Info = Info {
     name: "many-tables",
@@ -102,14 +102,10 @@ impl ManyTables {
 
 #[async_trait]
 impl Workload for ManyTables {
-    async fn perform(&self, db: &Db, operation: usize, slot: &mut Slot) -> Outcome {
+    async fn perform(&self, db: &Db, operation: usize, slot: &mut Slot) -> OperationOutcome {
         let key = slot.pick();
         slot.set_key(&self.setup.keys, key);
-        let turn = if self.populated {
-            key
-        } else {
-            slot.lane.next_count()
-        };
+        let turn = if self.populated { key } else { slot.next_count() };
         let table = self.own_table(turn);
         match INFO.operations[operation].class {
             Class::Read => table.read(db, false, slot).await,
@@ -118,12 +114,12 @@ impl Workload for ManyTables {
         }
     }
 
-    async fn populate(&self, db: &Db, key: u64, slot: &mut Slot) -> Outcome {
+    async fn populate(&self, db: &Db, key: u64, slot: &mut Slot) -> OperationOutcome {
         slot.set_key(&self.setup.keys, key);
         self.own_table(key).write(db, self.value, slot).await
     }
 
-    async fn verify(&self, db: &Db, key: u64, slot: &mut Slot) -> Outcome {
+    async fn verify(&self, db: &Db, key: u64, slot: &mut Slot) -> OperationOutcome {
         slot.set_key(&self.setup.keys, key);
         self.own_table(key).read(db, true, slot).await
     }

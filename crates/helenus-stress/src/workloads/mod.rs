@@ -1,4 +1,4 @@
-//! Workloads: what is written and read. Each is a module with an [`Info`] and a [`Workload`].
+//! Workloads: the tables and statements of a load. Each is a module with an [`Info`] and a [`Workload`].
 
 mod batch_mutate;
 mod collections;
@@ -18,31 +18,11 @@ mod tombstones;
 mod user_quorum;
 mod wide_rows;
 
-use async_trait::async_trait;
 use futures::future::BoxFuture;
 
-use crate::db::{Db, OpError};
-use crate::load::slot::Slot;
+use crate::db::Db;
+use crate::operation::{Class, Operation, OperationOutcome, ReadSummary, Workload};
 pub use setup::Setup;
-
-/// What kind of work an operation is; the parts of reads and deletions can be set from the command line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Class {
-    Read,
-    Write,
-    Delete,
-}
-
-/// An operation that a workload mixes.
-#[derive(Clone, Copy, Debug)]
-pub struct Operation {
-    /// Lowercase letters, digits and underscores.
-    pub name: &'static str,
-    pub class: Class,
-    /// Its part of all operations, relative to the others'.
-    pub weight: f64,
-    pub about: &'static str,
-}
 
 /// A parameter, set by `--workload.NAME=VALUE`.
 #[derive(Clone, Copy, Debug)]
@@ -62,7 +42,7 @@ pub struct Field {
     pub default: &'static str,
 }
 
-/// All that is said of a workload without a server.
+/// The description of a workload, which needs no server.
 #[derive(Clone, Copy, Debug)]
 pub struct Info {
     pub name: &'static str,
@@ -72,15 +52,15 @@ pub struct Info {
     pub operations: &'static [Operation],
     pub parameters: &'static [Parameter],
     pub fields: &'static [Field],
-    /// Keys a thread, unless told.
+    /// Keys a thread by default.
     pub partitions: u64,
-    /// Into how many pieces `populate` and `verify` divide what belongs to a key; the key that they name is then a piece's number.
+    /// The number of pieces into which `populate` and `verify` divide the rows of a key; the key that they name is then a piece's number.
     pub pieces: Option<fn(&Setup) -> anyhow::Result<u64>>,
     /// Whether all threads share the keys; otherwise each has its own.
     pub shared_keys: bool,
     /// The threads, where the workload has separate ones for separate things; otherwise those of the command line, doing it all.
     pub pools: Option<fn(&Setup) -> anyhow::Result<Vec<PoolOf>>>,
-    /// What was published of it, a sentence each.
+    /// Published figures, a sentence each.
     pub published: &'static [&'static str],
     /// The statements that make the tables, in order.
     pub schema: fn(&Setup) -> anyhow::Result<Vec<String>>,
@@ -96,73 +76,8 @@ pub struct PoolOf {
     pub in_flight: u32,
 }
 
-/// Makes a workload ready to run.
+/// Prepares a workload.
 pub type Prepare = for<'a> fn(&'a Setup, &'a Db) -> BoxFuture<'a, anyhow::Result<Box<dyn Workload>>>;
-
-/// What an operation that succeeded came upon.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Found {
-    /// Rows written, deleted or returned.
-    pub rows: u64,
-    /// Lookups that found something.
-    pub hits: u32,
-    /// Lookups that found nothing where nothing needed to be.
-    pub misses: u32,
-    /// Lookups that found nothing, or not everything, where it was known to be.
-    pub missing: u32,
-    /// Values that don't fit their key or checksum.
-    pub corrupt: u32,
-}
-
-impl Found {
-    /// So many rows were written or deleted.
-    pub fn rows(rows: u64) -> Self {
-        Self {
-            rows,
-            ..Self::default()
-        }
-    }
-
-    /// What it is when a read finds nothing: a miss, or when the row is known to be there, a row that is missing.
-    pub fn nothing(expected: bool) -> Self {
-        Self {
-            misses: u32::from(!expected),
-            missing: u32::from(expected),
-            ..Self::default()
-        }
-    }
-
-    /// A lookup found a row; `sound` says whether it is what was written.
-    pub fn row(sound: bool) -> Self {
-        Self {
-            rows: 1,
-            hits: u32::from(sound),
-            corrupt: u32::from(!sound),
-            ..Self::default()
-        }
-    }
-}
-
-/// What an operation came to.
-pub type Outcome = Result<Found, OpError>;
-
-/// What a workload does, its statements prepared. One value serves all threads.
-#[async_trait]
-pub trait Workload: Send + Sync {
-    /// Does the operation of that index in [`Info::operations`].
-    async fn perform(&self, db: &Db, operation: usize, slot: &mut Slot) -> Outcome;
-
-    /// The operation to do when the mix has picked one: another, where operations have an order.
-    fn choose(&self, picked: usize, _slot: &mut Slot) -> usize {
-        picked
-    }
-
-    /// Writes all that belongs to a key. Called once for each key by `populate`.
-    async fn populate(&self, db: &Db, key: u64, slot: &mut Slot) -> Outcome;
-
-    /// Reads what [`Workload::populate`] wrote for the key, and checks it.
-    async fn verify(&self, db: &Db, key: u64, slot: &mut Slot) -> Outcome;
-}
 
 /// Every workload, in the order of `list`.
 pub const ALL: &[&Info] = &[

@@ -1,4 +1,4 @@
-//! `queue`: what Cassandra's users are told not to do: rows appended at one end of a partition and deleted from the other.
+//! `queue`: rows appended at one end of a partition and deleted from the other, which Cassandra's users are advised against.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,11 +7,11 @@ use async_trait::async_trait;
 use scylla::statement::batch::{Batch, BatchType};
 use scylla::statement::prepared::PreparedStatement;
 
-use super::{Class, Field, Found, Info, Operation, Outcome, Parameter, Setup, Workload};
+use super::{Class, Field, Info, Operation, OperationOutcome, Parameter, ReadSummary, Setup, Workload};
 use crate::data::fields::Generator;
-use crate::data::value::Form;
+use crate::data::value::ValueFormat;
 use crate::db::{Db, OpError};
-use crate::load::slot::Slot;
+use crate::operation::Slot;
 
 /// Rows or deletions that `populate` puts in one batch.
 const PIECE: u64 = 100;
@@ -113,24 +113,24 @@ impl Queue {
         })
     }
 
-    async fn append(&self, db: &Db, position: u64, slot: &mut Slot) -> Outcome {
-        slot.fill_part(self.data, Form::Text, position);
+    async fn append(&self, db: &Db, position: u64, slot: &mut Slot) -> OperationOutcome {
+        slot.fill_part(self.data, ValueFormat::Text, position);
         db.execute(&self.insert, (slot.key(), position as i64, slot.text()))
             .await?;
-        Ok(Found::rows(1))
+        Ok(ReadSummary::rows(1))
     }
 
-    async fn read(&self, db: &Db, limit: i32, expected: Option<u64>, slot: &Slot) -> Outcome {
+    async fn read(&self, db: &Db, limit: i32, expected: Option<u64>, slot: &Slot) -> OperationOutcome {
         let result = db.execute(&self.select, (slot.key(), limit)).await?;
         let rows = result.into_rows_result().map_err(OpError::unreadable)?;
-        slot.check_parts(&rows, Form::Text, expected)
+        slot.check_parts(&rows, ValueFormat::Text, expected)
     }
 
-    async fn fill(&self, db: &Db, slot: &mut Slot) -> Outcome {
+    async fn fill(&self, db: &Db, slot: &mut Slot) -> OperationOutcome {
         for first in (0..self.rows).step_by(PIECE as usize) {
             let mut values = Vec::new();
             for position in first..(first + PIECE).min(self.rows) {
-                slot.fill_part(self.data, Form::Text, position);
+                slot.fill_part(self.data, ValueFormat::Text, position);
                 values.push((slot.key().to_owned(), position as i64, slot.text().to_owned()));
             }
             db.batch(&same(&self.insert, values.len()), values).await?;
@@ -140,11 +140,11 @@ impl Queue {
             let values: Vec<(&str, i64)> = positions.map(|position| (slot.key(), position as i64)).collect();
             db.batch(&same(&self.delete, values.len()), values).await?;
         }
-        Ok(Found::rows(self.rows + self.deleted))
+        Ok(ReadSummary::rows(self.rows + self.deleted))
     }
 }
 
-/// An unlogged batch of one statement, so many times.
+/// An unlogged batch that repeats one statement.
 fn same(statement: &PreparedStatement, count: usize) -> Batch {
     let mut batch = Batch::new(BatchType::Unlogged);
     (0..count).for_each(|_| batch.append_statement(statement.clone()));
@@ -153,7 +153,7 @@ fn same(statement: &PreparedStatement, count: usize) -> Batch {
 
 #[async_trait]
 impl Workload for Queue {
-    async fn perform(&self, db: &Db, operation: usize, slot: &mut Slot) -> Outcome {
+    async fn perform(&self, db: &Db, operation: usize, slot: &mut Slot) -> OperationOutcome {
         let key = slot.pick();
         slot.set_key(&self.setup.keys, key);
         let (first, end) = &self.ends[key as usize];
@@ -167,17 +167,17 @@ impl Workload for Queue {
                 // A queue that is empty gets ahead of itself by one: that row will then never be deleted.
                 let position = first.fetch_add(1, Ordering::Relaxed) as i64;
                 db.execute(&self.delete, (slot.key(), position)).await?;
-                Ok(Found::rows(1))
+                Ok(ReadSummary::rows(1))
             }
         }
     }
 
-    async fn populate(&self, db: &Db, key: u64, slot: &mut Slot) -> Outcome {
+    async fn populate(&self, db: &Db, key: u64, slot: &mut Slot) -> OperationOutcome {
         slot.set_key(&self.setup.keys, key);
         self.fill(db, slot).await
     }
 
-    async fn verify(&self, db: &Db, key: u64, slot: &mut Slot) -> Outcome {
+    async fn verify(&self, db: &Db, key: u64, slot: &mut Slot) -> OperationOutcome {
         slot.set_key(&self.setup.keys, key);
         self.read(db, i32::MAX, Some(self.rows - self.deleted), slot)
             .await

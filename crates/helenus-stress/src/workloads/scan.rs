@@ -9,11 +9,11 @@ use scylla::response::PagingState;
 use scylla::statement::prepared::PreparedStatement;
 
 use super::kv::{Table, create_table};
-use super::{Class, Field, Found, Info, Operation, Outcome, Parameter, Setup, Workload};
+use super::{Class, Field, Info, Operation, OperationOutcome, Parameter, ReadSummary, Setup, Workload};
 use crate::data::fields::Generator;
-use crate::data::value::{self, Form, Place};
+use crate::data::value::{self, ValueFormat, ValueId};
 use crate::db::{Db, OpError};
-use crate::load::slot::Slot;
+use crate::operation::Slot;
 
 pub const INFO: Info = Info {
     name: "scan",
@@ -67,20 +67,20 @@ impl Scan {
         })
     }
 
-    async fn scan(&self, db: &Db, range: u64) -> Outcome {
+    async fn scan(&self, db: &Db, range: u64) -> OperationOutcome {
         let (after, to) = tokens(range, self.ranges);
-        let mut found = Found::default();
+        let mut found = ReadSummary::default();
         let mut state = PagingState::start();
         loop {
             let (result, next) = db.execute_page(&self.select, (after, to), state).await?;
             let rows = result.into_rows_result().map_err(OpError::unreadable)?;
             for row in rows.rows::<(&str, &str)>().map_err(OpError::unreadable)? {
                 let (key, value) = row.map_err(OpError::unreadable)?;
-                let place = Place {
+                let id = ValueId {
                     key: key.as_bytes(),
                     part: 0,
                 };
-                found.corrupt += u32::from(value::check(Form::Text, place, value.as_bytes()).is_err());
+                found.corrupt += u32::from(value::check(ValueFormat::Text, id, value.as_bytes()).is_err());
                 found.rows += 1;
             }
             match next.into_paging_control_flow() {
@@ -108,17 +108,17 @@ fn tokens(range: u64, ranges: u64) -> (i64, i64) {
 
 #[async_trait]
 impl Workload for Scan {
-    async fn perform(&self, db: &Db, _: usize, _: &mut Slot) -> Outcome {
+    async fn perform(&self, db: &Db, _: usize, _: &mut Slot) -> OperationOutcome {
         let range = self.next.fetch_add(1, Ordering::Relaxed) % self.ranges;
         self.scan(db, range).await
     }
 
-    async fn populate(&self, db: &Db, key: u64, slot: &mut Slot) -> Outcome {
+    async fn populate(&self, db: &Db, key: u64, slot: &mut Slot) -> OperationOutcome {
         slot.set_key(&self.setup.keys, key);
         self.table.write(db, self.value, slot).await
     }
 
-    async fn verify(&self, db: &Db, key: u64, slot: &mut Slot) -> Outcome {
+    async fn verify(&self, db: &Db, key: u64, slot: &mut Slot) -> OperationOutcome {
         slot.set_key(&self.setup.keys, key);
         self.table.read(db, true, slot).await
     }

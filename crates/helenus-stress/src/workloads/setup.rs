@@ -1,12 +1,12 @@
-//! What the command line says to a workload.
+//! The settings of a workload from the command line.
 
 use anyhow::{Context, Result, bail};
 
 use super::Info;
-use crate::cli::numbers;
 use crate::cli::options::RateArgs;
 use crate::data::fields::Generator;
 use crate::data::keys::{KeyPicker, KeySpace, Picking};
+use crate::numbers;
 
 /// A workload's settings.
 #[derive(Clone, Debug)]
@@ -99,7 +99,7 @@ impl Setup {
         }
     }
 
-    /// What fills a field, as given or by default.
+    /// The generator of a field, as given or by default.
     pub fn generator(&self, name: &str) -> Result<Generator> {
         let given = self
             .fields

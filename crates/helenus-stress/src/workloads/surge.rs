@@ -12,11 +12,11 @@ use parking_lot::Mutex;
 use scylla::statement::batch::{Batch, BatchType};
 use scylla::statement::prepared::PreparedStatement;
 
-use super::{Class, Field, Found, Info, Operation, Outcome, Parameter, Setup, Workload};
+use super::{Class, Field, Info, Operation, OperationOutcome, Parameter, ReadSummary, Setup, Workload};
 use crate::data::fields::Generator;
-use crate::data::value::Form;
+use crate::data::value::ValueFormat;
 use crate::db::{Db, OpError};
-use crate::load::slot::Slot;
+use crate::operation::Slot;
 
 /// Rows that `populate` writes in one batch.
 const PIECE: u64 = 100;
@@ -101,39 +101,39 @@ impl Surge {
         })
     }
 
-    /// Reads what was populated under the slot's key; `expected` is how many rows there must be, where that is known.
-    async fn read(&self, db: &Db, expected: Option<u64>, slot: &Slot) -> Outcome {
+    /// Reads the rows under the slot's key; `expected` is the number of rows, where that is known.
+    async fn read(&self, db: &Db, expected: Option<u64>, slot: &Slot) -> OperationOutcome {
         let result = db.execute(&self.slice, (slot.key(),)).await?;
         let rows = result.into_rows_result().map_err(OpError::unreadable)?;
-        slot.check_parts(&rows, Form::Text, expected)
+        slot.check_parts(&rows, ValueFormat::Text, expected)
     }
 
-    async fn write(&self, db: &Db, key: u64, slot: &mut Slot) -> Outcome {
+    async fn write(&self, db: &Db, key: u64, slot: &mut Slot) -> OperationOutcome {
         let row = self.next.fetch_add(1, Ordering::Relaxed);
-        slot.fill_part(self.value, Form::Text, row as u64);
+        slot.fill_part(self.value, ValueFormat::Text, row as u64);
         db.execute(&self.insert, (slot.key(), row, slot.text())).await?;
         if let Some(of_key) = self.acknowledged.get(key as usize) {
             of_key.lock().push(row);
         }
-        Ok(Found::rows(1))
+        Ok(ReadSummary::rows(1))
     }
 
     /// Looks for all acknowledged rows of the slot's key.
-    async fn look_for_written(&self, db: &Db, key: u64, slot: &Slot) -> Outcome {
+    async fn look_for_written(&self, db: &Db, key: u64, slot: &Slot) -> OperationOutcome {
         let acknowledged = self
             .acknowledged
             .get(key as usize)
             .map_or_else(Vec::new, |rows| rows.lock().clone());
         if acknowledged.is_empty() {
-            return Ok(Found::default());
+            return Ok(ReadSummary::default());
         }
         let result = db.execute(&self.written, (slot.key(),)).await?;
         let rows = result.into_rows_result().map_err(OpError::unreadable)?;
-        let mut found = Found::default();
+        let mut found = ReadSummary::default();
         let mut sound = HashSet::new();
         for row in rows.rows::<(i64, &str)>().map_err(OpError::unreadable)? {
             let (row, value) = row.map_err(OpError::unreadable)?;
-            if slot.is_sound_part(Form::Text, row as u64, value.as_bytes()) {
+            if slot.is_sound_part(ValueFormat::Text, row as u64, value.as_bytes()) {
                 sound.insert(row);
             } else {
                 found.corrupt += 1;
@@ -149,7 +149,7 @@ impl Surge {
 
 #[async_trait]
 impl Workload for Surge {
-    async fn perform(&self, db: &Db, operation: usize, slot: &mut Slot) -> Outcome {
+    async fn perform(&self, db: &Db, operation: usize, slot: &mut Slot) -> OperationOutcome {
         let key = slot.pick();
         slot.set_key(&self.setup.keys, key);
         match INFO.operations[operation].class {
@@ -158,26 +158,26 @@ impl Workload for Surge {
         }
     }
 
-    async fn populate(&self, db: &Db, key: u64, slot: &mut Slot) -> Outcome {
+    async fn populate(&self, db: &Db, key: u64, slot: &mut Slot) -> OperationOutcome {
         slot.set_key(&self.setup.keys, key);
         for first in (0..self.rows).step_by(PIECE as usize) {
             let mut batch = Batch::new(BatchType::Unlogged);
             let mut values = Vec::new();
             for row in first..(first + PIECE).min(self.rows) {
-                slot.fill_part(self.value, Form::Text, row);
+                slot.fill_part(self.value, ValueFormat::Text, row);
                 batch.append_statement(self.populate.clone());
                 values.push((slot.key().to_owned(), row as i64, slot.text().to_owned()));
             }
             db.batch(&batch, values).await?;
         }
-        Ok(Found::rows(self.rows))
+        Ok(ReadSummary::rows(self.rows))
     }
 
-    async fn verify(&self, db: &Db, key: u64, slot: &mut Slot) -> Outcome {
+    async fn verify(&self, db: &Db, key: u64, slot: &mut Slot) -> OperationOutcome {
         slot.set_key(&self.setup.keys, key);
         let populated = self.read(db, Some(self.rows), slot).await?;
         let written = self.look_for_written(db, key, slot).await?;
-        Ok(Found {
+        Ok(ReadSummary {
             rows: populated.rows + written.rows,
             hits: populated.hits + written.hits,
             misses: populated.misses + written.misses,

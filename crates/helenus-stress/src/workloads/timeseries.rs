@@ -5,11 +5,11 @@ use async_trait::async_trait;
 use scylla::statement::prepared::PreparedStatement;
 use scylla::value::CqlTimeuuid;
 
-use super::{Class, Field, Found, Info, Operation, Outcome, Parameter, Setup, Workload};
+use super::{Class, Field, Info, Operation, OperationOutcome, Parameter, ReadSummary, Setup, Workload};
 use crate::data::fields::Generator;
-use crate::data::value::Form;
+use crate::data::value::ValueFormat;
 use crate::db::{Db, OpError};
-use crate::load::slot::Slot;
+use crate::operation::Slot;
 
 pub const INFO: Info = Info {
     name: "timeseries",
@@ -95,20 +95,20 @@ impl TimeSeries {
         })
     }
 
-    async fn write(&self, db: &Db, at: CqlTimeuuid, slot: &mut Slot) -> Outcome {
-        slot.fill(self.data, Form::Text);
+    async fn write(&self, db: &Db, at: CqlTimeuuid, slot: &mut Slot) -> OperationOutcome {
+        slot.fill(self.data, ValueFormat::Text);
         db.execute(&self.insert, (slot.key(), at, slot.text())).await?;
-        Ok(Found::rows(1))
+        Ok(ReadSummary::rows(1))
     }
 
-    async fn read(&self, db: &Db, limit: i32, expected: Option<u64>, slot: &Slot) -> Outcome {
+    async fn read(&self, db: &Db, limit: i32, expected: Option<u64>, slot: &Slot) -> OperationOutcome {
         let result = db.execute(&self.select, (slot.key(), limit)).await?;
         let rows = result.into_rows_result().map_err(OpError::unreadable)?;
-        slot.check_rows(&rows, Form::Text, expected)
+        slot.check_rows(&rows, ValueFormat::Text, expected)
     }
 }
 
-/// A time-based UUID of so many microseconds since 1970; `node` tells those of the same microsecond apart.
+/// A time-based UUID of a time in microseconds since 1970; `node` distinguishes those of the same microsecond.
 fn timeuuid(micros: u64, node: u64) -> CqlTimeuuid {
     const HUNDRED_NS_1582_TO_1970: u64 = 0x01B2_1DD2_1381_4000;
     let ticks = micros * 10 + HUNDRED_NS_1582_TO_1970;
@@ -122,7 +122,7 @@ fn timeuuid(micros: u64, node: u64) -> CqlTimeuuid {
 
 #[async_trait]
 impl Workload for TimeSeries {
-    async fn perform(&self, db: &Db, operation: usize, slot: &mut Slot) -> Outcome {
+    async fn perform(&self, db: &Db, operation: usize, slot: &mut Slot) -> OperationOutcome {
         let key = slot.pick();
         slot.set_key(&self.setup.keys, key);
         match INFO.operations[operation].class {
@@ -133,22 +133,22 @@ impl Workload for TimeSeries {
             }
             Class::Delete => {
                 db.execute(&self.delete, (slot.key(),)).await?;
-                Ok(Found::rows(1))
+                Ok(ReadSummary::rows(1))
             }
         }
     }
 
-    async fn populate(&self, db: &Db, key: u64, slot: &mut Slot) -> Outcome {
+    async fn populate(&self, db: &Db, key: u64, slot: &mut Slot) -> OperationOutcome {
         slot.set_key(&self.setup.keys, key);
         for row in 0..self.rows {
             // The same each time, so that trying again writes no other row.
             self.write(db, timeuuid(1_600_000_000_000_000 + row, key), slot)
                 .await?;
         }
-        Ok(Found::rows(self.rows))
+        Ok(ReadSummary::rows(self.rows))
     }
 
-    async fn verify(&self, db: &Db, key: u64, slot: &mut Slot) -> Outcome {
+    async fn verify(&self, db: &Db, key: u64, slot: &mut Slot) -> OperationOutcome {
         slot.set_key(&self.setup.keys, key);
         self.read(db, i32::MAX, Some(self.rows), slot).await
     }

@@ -5,11 +5,11 @@ use async_trait::async_trait;
 use rand::Rng;
 use scylla::statement::prepared::PreparedStatement;
 
-use super::{Class, Field, Found, Info, Operation, Outcome, Setup, Workload};
+use super::{Class, Field, Info, Operation, OperationOutcome, ReadSummary, Setup, Workload};
 use crate::data::fields::Generator;
-use crate::data::value::Form;
+use crate::data::value::ValueFormat;
 use crate::db::{Db, OpError};
-use crate::load::slot::Slot;
+use crate::operation::Slot;
 
 /// Rows a product may have.
 const LOCATIONS: i32 = 13;
@@ -87,30 +87,31 @@ impl Tombstones {
         })
     }
 
-    async fn upsert(&self, db: &Db, location: i32, slot: &mut Slot) -> Outcome {
-        slot.fill_part(self.data, Form::Text, location as u64);
+    async fn upsert(&self, db: &Db, location: i32, slot: &mut Slot) -> OperationOutcome {
+        slot.fill_part(self.data, ValueFormat::Text, location as u64);
         let quantity = slot.rng.random_range(0..1000);
         db.execute(&self.insert, (slot.key(), location, quantity, slot.text()))
             .await?;
-        Ok(Found::rows(1))
+        Ok(ReadSummary::rows(1))
     }
 
-    async fn remove(&self, db: &Db, location: i32, slot: &Slot) -> Outcome {
+    async fn remove(&self, db: &Db, location: i32, slot: &Slot) -> OperationOutcome {
         db.execute(&self.delete, (slot.key(), location)).await?;
-        Ok(Found::rows(1))
+        Ok(ReadSummary::rows(1))
     }
 
     /// Reads a product's slice, which has `expected` rows if that is known.
-    async fn read(&self, db: &Db, expected: Option<usize>, slot: &Slot) -> Outcome {
+    async fn read(&self, db: &Db, expected: Option<usize>, slot: &Slot) -> OperationOutcome {
         let result = db.execute(&self.select, (slot.key(),)).await?;
         let rows = result.into_rows_result().map_err(OpError::unreadable)?;
-        let mut found = Found {
+        let mut found = ReadSummary {
             rows: rows.rows_num() as u64,
-            ..Found::default()
+            ..ReadSummary::default()
         };
         for row in rows.rows::<(i32, i32, &str)>().map_err(OpError::unreadable)? {
             let (location, _, data) = row.map_err(OpError::unreadable)?;
-            found.corrupt |= u32::from(!slot.is_sound_part(Form::Text, location as u64, data.as_bytes()));
+            found.corrupt |=
+                u32::from(!slot.is_sound_part(ValueFormat::Text, location as u64, data.as_bytes()));
         }
         let all = expected.is_none_or(|expected| found.rows as usize >= expected);
         match (found.corrupt, found.rows) {
@@ -125,7 +126,7 @@ impl Tombstones {
 
 #[async_trait]
 impl Workload for Tombstones {
-    async fn perform(&self, db: &Db, operation: usize, slot: &mut Slot) -> Outcome {
+    async fn perform(&self, db: &Db, operation: usize, slot: &mut Slot) -> OperationOutcome {
         let key = slot.pick();
         slot.set_key(&self.setup.keys, key);
         let location = slot.rng.random_range(0..LOCATIONS);
@@ -136,15 +137,15 @@ impl Workload for Tombstones {
         }
     }
 
-    async fn populate(&self, db: &Db, key: u64, slot: &mut Slot) -> Outcome {
+    async fn populate(&self, db: &Db, key: u64, slot: &mut Slot) -> OperationOutcome {
         slot.set_key(&self.setup.keys, key);
         for location in 0..LOCATIONS {
             self.upsert(db, location, slot).await?;
         }
-        Ok(Found::rows(LOCATIONS as u64))
+        Ok(ReadSummary::rows(LOCATIONS as u64))
     }
 
-    async fn verify(&self, db: &Db, key: u64, slot: &mut Slot) -> Outcome {
+    async fn verify(&self, db: &Db, key: u64, slot: &mut Slot) -> OperationOutcome {
         slot.set_key(&self.setup.keys, key);
         self.read(db, Some(LOCATIONS as usize), slot).await
     }

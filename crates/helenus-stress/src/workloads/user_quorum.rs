@@ -9,11 +9,11 @@ use scylla::SerializeRow;
 use scylla::deserialize::row::ColumnIterator;
 use scylla::statement::prepared::PreparedStatement;
 
-use super::{Class, Field, Found, Info, Operation, Outcome, Setup, Workload};
+use super::{Class, Field, Info, Operation, OperationOutcome, ReadSummary, Setup, Workload};
 use crate::data::fields::Generator;
-use crate::data::value::Form;
+use crate::data::value::ValueFormat;
 use crate::db::{Db, OpError};
-use crate::load::slot::Slot;
+use crate::operation::Slot;
 
 /// Different values of the indexed column `status`.
 const STATUSES: i32 = 1000;
@@ -123,16 +123,16 @@ impl Users {
         })
     }
 
-    async fn write(&self, db: &Db, slot: &mut Slot) -> Outcome {
-        slot.fill(self.password, Form::Text);
+    async fn write(&self, db: &Db, slot: &mut Slot) -> OperationOutcome {
+        slot.fill(self.password, ValueFormat::Text);
         let status = slot.rng.random_range(0..STATUSES);
         let own = UNIQUE.map(|column| unique(column, slot.key()));
         let user = User::new(slot.key(), &own, slot.text(), status, &self.constant);
         db.execute(&self.insert, user).await?;
-        Ok(Found::rows(1))
+        Ok(ReadSummary::rows(1))
     }
 
-    async fn read(&self, db: &Db, expected: bool, slot: &Slot) -> Outcome {
+    async fn read(&self, db: &Db, expected: bool, slot: &Slot) -> OperationOutcome {
         let result = db.execute(&self.select, (slot.key(),)).await?;
         let rows = result.into_rows_result().map_err(OpError::unreadable)?;
         // All 27 columns come; one of them can be checked.
@@ -140,17 +140,17 @@ impl Users {
             .maybe_first_row::<ColumnIterator>()
             .map_err(OpError::unreadable)?
         else {
-            return Ok(Found::nothing(expected));
+            return Ok(ReadSummary::nothing(expected));
         };
         let password = columns
             .find_map(|column| column.ok().filter(|column| column.spec.name() == "password"))
             .and_then(|column| column.slice);
         let password = password.map_or(&[][..], |slice| slice.as_slice());
-        Ok(Found::row(slot.is_sound(Form::Text, password)))
+        Ok(ReadSummary::row(slot.is_sound(ValueFormat::Text, password)))
     }
 
     /// Finds the slot's user by one of its indexed columns.
-    async fn read_by_index(&self, db: &Db, index: usize, expected: bool, slot: &Slot) -> Outcome {
+    async fn read_by_index(&self, db: &Db, index: usize, expected: bool, slot: &Slot) -> OperationOutcome {
         let value = unique(UNIQUE[index], slot.key());
         let result = db.execute(&self.by_index[index], (value,)).await?;
         let rows = result.into_rows_result().map_err(OpError::unreadable)?;
@@ -158,9 +158,9 @@ impl Users {
             .maybe_first_row::<(&str, &str)>()
             .map_err(OpError::unreadable)?;
         Ok(match row {
-            None => Found::nothing(expected),
+            None => ReadSummary::nothing(expected),
             Some((id, password)) => {
-                Found::row(id == slot.key() && slot.is_sound(Form::Text, password.as_bytes()))
+                ReadSummary::row(id == slot.key() && slot.is_sound(ValueFormat::Text, password.as_bytes()))
             }
         })
     }
@@ -168,7 +168,7 @@ impl Users {
 
 #[async_trait]
 impl Workload for Users {
-    async fn perform(&self, db: &Db, operation: usize, slot: &mut Slot) -> Outcome {
+    async fn perform(&self, db: &Db, operation: usize, slot: &mut Slot) -> OperationOutcome {
         let key = slot.pick();
         slot.set_key(&self.setup.keys, key);
         match INFO.operations[operation].name {
@@ -185,12 +185,12 @@ impl Workload for Users {
         }
     }
 
-    async fn populate(&self, db: &Db, key: u64, slot: &mut Slot) -> Outcome {
+    async fn populate(&self, db: &Db, key: u64, slot: &mut Slot) -> OperationOutcome {
         slot.set_key(&self.setup.keys, key);
         self.write(db, slot).await
     }
 
-    async fn verify(&self, db: &Db, key: u64, slot: &mut Slot) -> Outcome {
+    async fn verify(&self, db: &Db, key: u64, slot: &mut Slot) -> OperationOutcome {
         slot.set_key(&self.setup.keys, key);
         let mut found = self.read(db, true, slot).await?;
         for index in 0..UNIQUE.len() {
@@ -203,7 +203,7 @@ impl Workload for Users {
     }
 }
 
-/// What all users have alike.
+/// The column values that all users share.
 struct Constant {
     framework: HashMap<&'static str, Vec<&'static str>>,
     visibility: HashMap<&'static str, &'static str>,

@@ -6,11 +6,11 @@ use rand::Rng;
 use scylla::statement::batch::{Batch, BatchType};
 use scylla::statement::prepared::PreparedStatement;
 
-use super::{Class, Field, Found, Info, Operation, Outcome, Parameter, Setup, Workload};
+use super::{Class, Field, Info, Operation, OperationOutcome, Parameter, ReadSummary, Setup, Workload};
 use crate::data::fields::Generator;
-use crate::data::value::Form;
+use crate::data::value::ValueFormat;
 use crate::db::{Db, OpError};
-use crate::load::slot::Slot;
+use crate::operation::Slot;
 
 /// Rows that `populate` writes in one batch.
 const PIECE: u64 = 100;
@@ -101,11 +101,11 @@ impl WideRows {
         })
     }
 
-    async fn write(&self, db: &Db, row: u64, slot: &mut Slot) -> Outcome {
-        slot.fill_part(self.value, Form::Text, row);
+    async fn write(&self, db: &Db, row: u64, slot: &mut Slot) -> OperationOutcome {
+        slot.fill_part(self.value, ValueFormat::Text, row);
         db.execute(&self.insert, (slot.key(), row as i64, slot.text()))
             .await?;
-        Ok(Found::rows(1))
+        Ok(ReadSummary::rows(1))
     }
 
     /// Reads a slice; `expected` is how many rows it must have, where that is known.
@@ -117,18 +117,18 @@ impl WideRows {
         count: u64,
         expected: Option<u64>,
         slot: &Slot,
-    ) -> Outcome {
+    ) -> OperationOutcome {
         let result = db
             .execute(statement, (slot.key(), from as i64, count as i32))
             .await?;
         let rows = result.into_rows_result().map_err(OpError::unreadable)?;
-        slot.check_parts(&rows, Form::Text, expected)
+        slot.check_parts(&rows, ValueFormat::Text, expected)
     }
 }
 
 #[async_trait]
 impl Workload for WideRows {
-    async fn perform(&self, db: &Db, operation: usize, slot: &mut Slot) -> Outcome {
+    async fn perform(&self, db: &Db, operation: usize, slot: &mut Slot) -> OperationOutcome {
         let key = slot.pick();
         slot.set_key(&self.setup.keys, key);
         let row = slot.rng.random_range(0..self.rows);
@@ -139,23 +139,23 @@ impl Workload for WideRows {
         }
     }
 
-    async fn populate(&self, db: &Db, piece: u64, slot: &mut Slot) -> Outcome {
+    async fn populate(&self, db: &Db, piece: u64, slot: &mut Slot) -> OperationOutcome {
         slot.set_key(&self.setup.keys, piece / self.pieces);
         let first = piece % self.pieces * PIECE;
         let rows = first..(first + PIECE).min(self.rows);
         let mut batch = Batch::new(BatchType::Unlogged);
         let mut values = Vec::new();
         for row in rows {
-            slot.fill_part(self.value, Form::Text, row);
+            slot.fill_part(self.value, ValueFormat::Text, row);
             batch.append_statement(self.insert.clone());
             values.push((slot.key().to_owned(), row as i64, slot.text().to_owned()));
         }
         let count = values.len() as u64;
         db.batch(&batch, values).await?;
-        Ok(Found::rows(count))
+        Ok(ReadSummary::rows(count))
     }
 
-    async fn verify(&self, db: &Db, piece: u64, slot: &mut Slot) -> Outcome {
+    async fn verify(&self, db: &Db, piece: u64, slot: &mut Slot) -> OperationOutcome {
         slot.set_key(&self.setup.keys, piece / self.pieces);
         let first = piece % self.pieces * PIECE;
         let count = PIECE.min(self.rows - first);

@@ -19,7 +19,7 @@ const TABLES: [(u64, &str, Option<f64>); 4] = [
     (1000, "t1000", Some(48e6)),
 ];
 const MINUTES_30_S: f64 = 1800.0;
-/// Ten tables once more at the end: what a server that has run for a while does differently is not the tables' doing.
+/// Ten tables once more at the end, to separate the effect of running for a while from that of the tables.
 const AGAIN: &str = "tables-10-again";
 
 fn steps(scale: &Scale) -> Vec<Step> {

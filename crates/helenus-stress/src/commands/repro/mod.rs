@@ -1,4 +1,4 @@
-//! `repro`: published experiments at a scale, what was published beside what was measured.
+//! `repro`: published experiments at a scale, the published figures beside the measured ones.
 
 mod batch_mutate;
 mod dense_kv;
@@ -20,19 +20,19 @@ use chrono::Local;
 use tokio::runtime::Runtime;
 
 use super::execute::{Run, execute};
-use super::session::{Ready, Session};
+use super::session::{PreparedWorkload, Session};
 use super::{Ended, print};
 use crate::cli;
 use crate::cli::options::{LoadArgs, ReproArgs};
 use crate::results::{PublishedFigure, RunKind};
 
-/// An experiment: one that somebody published, or one of the project's own.
+/// An experiment: a published one, or one of the project's own.
 struct Experiment {
     /// The letter that the project's documents know it by.
     letter: &'static str,
     name: &'static str,
     steps: fn(&Scale) -> Vec<Step>,
-    /// What a step says of what was published: the steps before it, its name, its run.
+    /// Published figures for a step, from the steps before it, its name and its run.
     figures: fn(&[Done], &str, &Run) -> Vec<PublishedFigure>,
 }
 
@@ -55,16 +55,16 @@ struct Step {
     kind: RunKind,
     /// The command's arguments.
     line: String,
-    /// Its rate, where that depends on what was measured before.
+    /// Its rate, where that depends on earlier steps.
     rate: Option<Rate>,
     /// It goes on with the connections, the statements and the memory of the keyspace's step before, which has the same workload
     /// and keys.
     goes_on: bool,
-    /// More is asked for than can be done: to be told OVERLOADED, and to fall short of the rate, is no failure.
+    /// The rate is above the server's capacity: OVERLOADED and a missed rate are no failures.
     sheds: bool,
 }
 
-/// So many times the rate of an earlier step.
+/// A multiple of the rate of an earlier step.
 #[derive(Clone, Copy, Debug)]
 struct Rate {
     of: &'static str,
@@ -98,8 +98,8 @@ impl Step {
         Ok(format!("{} --rate {:.0}", self.line, per_s * factor))
     }
 
-    /// How it ended, given what it is for.
-    fn judge(&self, run: &Run) -> Ended {
+    /// The exit status of a step, which depends on its purpose.
+    fn exit_status(&self, run: &Run) -> Ended {
         let mut errors = run.result.operations.iter().flat_map(|of| &of.errors);
         match run.ended {
             Ended::WithErrors | Ended::RateMissed
@@ -156,7 +156,7 @@ pub fn repro(args: &ReproArgs) -> Result<Ended> {
     });
     let runtime = Runtime::new()?;
     let mut done: Vec<Done> = Vec::new();
-    let mut ready: HashMap<&str, Ready> = HashMap::new();
+    let mut prepared: HashMap<&str, PreparedWorkload> = HashMap::new();
     for (number, step) in steps.iter().enumerate() {
         let line = step.arguments(&done)?;
         let load = step_args(args, step, &line, &directory)?;
@@ -166,8 +166,8 @@ pub fn repro(args: &ReproArgs) -> Result<Ended> {
             steps.len(),
             step.kind.name(),
         );
-        let session = match ready.remove(step.keyspace).filter(|_| step.goes_on) {
-            Some(ready) => Session::over(ready, &runtime, &load),
+        let session = match prepared.remove(step.keyspace).filter(|_| step.goes_on) {
+            Some(workload) => Session::over(workload, &runtime, &load),
             None => Session::open(&runtime, &load, step.kind)?,
         };
         let run = execute(&session, step.kind, |run| {
@@ -183,10 +183,10 @@ pub fn repro(args: &ReproArgs) -> Result<Ended> {
             bail!("interrupted in step {}", step.name);
         }
         print::run(&run)?;
-        ready.insert(step.keyspace, session.into_ready());
+        prepared.insert(step.keyspace, session.into_prepared());
         done.push(Done {
             name: step.name.clone(),
-            ended: step.judge(&run),
+            ended: step.exit_status(&run),
             run,
         });
     }

@@ -1,4 +1,4 @@
-//! F: ten times what can be done. Nobody's report: what a node must survive.
+//! F: ten times the sustainable rate. No published report: the project's own test of overload.
 
 use super::figures::{bytes, figure, server, step, time};
 use super::{Done, Experiment, Rate, Run, Scale, Step};
@@ -15,7 +15,7 @@ pub const EXPERIMENT: Experiment = Experiment {
 
 /// Seconds of each phase at full size.
 const PHASE_S: f64 = 60.0;
-/// The part of the sustainable rate that the node is asked for before and after.
+/// The fraction of the sustainable rate before and after the surge.
 const EASY: f64 = 0.5;
 const SURGE: f64 = 10.0;
 /// How many times the latency before counts as "back".
@@ -133,7 +133,7 @@ fn surge(run: &Run) -> Vec<PublishedFigure> {
     figures
 }
 
-/// From sending on: what was due and could not be sent is the loader's affair.
+/// Counted from sending: lateness of the loader is not the server's.
 fn percentiles_of_service(of: &OperationResult) -> String {
     let at = |micros: u64| time(micros as f64);
     format!(
@@ -173,7 +173,7 @@ fn back_after_s(intervals: &[Interval], limit_us: f64) -> Option<f64> {
     };
     let is_back = |from: &usize| intervals.iter().skip(*from).take(BACK_IN_A_ROW).all(is_under);
     let from = (0..intervals.len()).find(is_back)?;
-    // An interval tells of what happened before its end.
+    // An interval's figures belong to the time before its end.
     intervals.get(from).map(|interval| interval.elapsed_s)
 }
 

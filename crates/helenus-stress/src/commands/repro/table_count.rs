@@ -1,4 +1,4 @@
-//! G: the same load on 10, 1,000 and 10,000 tables in turns, so that what drifts meanwhile is not taken for the tables' doing.
+//! G: the same load on 10, 1,000 and 10,000 tables in turns, so that drift is not taken for an effect of the tables.
 
 use super::figures::{bytes, figure, server, time};
 use super::{Done, Experiment, Run, Scale, Step};
@@ -64,7 +64,7 @@ fn figures(done: &[Done], step_name: &str, run: &Run) -> Vec<PublishedFigure> {
     figures
 }
 
-/// What making the tables took.
+/// The cost of creating the tables.
 fn of_first(tables: u64, run: &Run) -> Vec<PublishedFigure> {
     let mut figures = Vec::new();
     let mut add = |what: &str, wanted: &str, measured: Option<String>| {

@@ -15,7 +15,7 @@ pub const EXPERIMENT: Experiment = Experiment {
 const PRODUCTS: f64 = 200e9 / (13.0 * 190.0);
 /// Where the report gives none.
 const PHASE_S: f64 = 6000.0;
-/// What a live row takes: key, location, quantity and 150 letters, without what a store adds.
+/// Bytes of a live row: key, location, quantity and 150 letters, without a store's overhead.
 const ROW_BYTES: f64 = 11.0 + 4.0 + 4.0 + 150.0;
 
 fn steps(scale: &Scale) -> Vec<Step> {

@@ -15,7 +15,7 @@ pub const EXPERIMENT: Experiment = Experiment {
 const USERS: f64 = 10e6;
 const PHASE_S: f64 = 1500.0;
 
-/// Each test: its operation, and what was published for 3 nodes and for 5.
+/// Each test: its operation, and the published figures for 3 nodes and for 5.
 const TESTS: [(&str, &str); 4] = [
     ("write_read", "8,098/s, 11,430/s"),
     ("read_index", "7,848/s 124 ms, 894/s 1.1 s"),

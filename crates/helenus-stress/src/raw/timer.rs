@@ -1,5 +1,4 @@
-//! Wakes the load when requests are due. Tokio's own clock counts milliseconds and wakes up to one late, which would be more than what
-//! is measured.
+//! A timer with the kernel's precision. Tokio's own clock counts milliseconds and wakes up to one late.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -12,26 +11,26 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 /// One of the kernel's timers.
-pub struct Alarm(AsyncFd<OwnedFd>);
+pub(super) struct Timer(AsyncFd<OwnedFd>);
 
-impl Alarm {
+impl Timer {
     /// # Errors
     /// If the process has no file descriptors left.
     #[allow(unsafe_code)]
-    pub fn new() -> io::Result<Alarm> {
+    pub(super) fn new() -> io::Result<Timer> {
         let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
         let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
         // SAFETY: an `OwnedFd` is open, and the same, until it is dropped.
         let timer = unsafe { AsyncFd::register_with_interest(timer, Interest::READABLE)? };
-        Ok(Alarm(timer))
+        Ok(Timer(timer))
     }
 
-    /// Waits until then; may be given up, and begun again with another time.
+    /// Waits until `due`. May be cancelled, and begun again with another time.
     ///
     /// # Errors
     /// The kernel's.
-    pub async fn ring_at(&self, due: Instant) -> io::Result<()> {
-        // A time of nothing would turn the timer off.
+    pub(super) async fn wait_until(&self, due: Instant) -> io::Result<()> {
+        // A duration of zero would turn the timer off.
         let wait = due
             .saturating_duration_since(Instant::now())
             .max(Duration::from_nanos(1));
@@ -45,9 +44,9 @@ impl Alarm {
         timerfd_settime(&self.0, TimerfdTimerFlags::empty(), &once)?;
         loop {
             let mut ready = self.0.readable().await?;
-            let rung = ready.try_io(|timer| Ok(rustix::io::read(timer, &mut [0; 8])?));
-            if let Ok(rung) = rung {
-                return rung.map(drop);
+            let expired = ready.try_io(|timer| Ok(rustix::io::read(timer, &mut [0; 8])?));
+            if let Ok(expired) = expired {
+                return expired.map(drop);
             }
         }
     }

@@ -10,7 +10,7 @@ use anyhow::Result;
 use parking_lot::Mutex;
 
 use super::Load;
-use super::lane::Recorder;
+use super::load_thread::Recorder;
 use super::pace::Schedule;
 use super::stats::Stats;
 use crate::monitor::metrics::{Page, Scraper};
@@ -25,16 +25,16 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// The last interval may be longer by this.
 const SLACK: Duration = Duration::from_millis(200);
 
-/// What to watch besides the load.
+/// Processes and metrics to monitor beside the load.
 #[derive(Clone, Debug, Default)]
-pub struct Watched {
+pub struct MonitorTargets {
     pub pids: Vec<u32>,
     pub scraper: Option<Scraper>,
 }
 
-/// What was seen of a load and its server.
+/// The figures of a whole load and of its server.
 #[derive(Debug)]
-pub struct Seen {
+pub struct LoadSummary {
     pub totals: Stats,
     /// From the start of measuring to the end of the last operation.
     pub duration: Duration,
@@ -50,20 +50,20 @@ pub struct Seen {
 }
 
 /// Collects until `over` says that the load has ended. Blocks: runs on a thread of its own.
-pub fn watch(
+pub fn collect(
     load: &Load,
     recorders: &[Arc<Recorder>],
     names: &[&'static str],
-    watched: &Watched,
+    targets: &MonitorTargets,
     mut writer: Option<&mut RunWriter>,
     mut progress: Progress,
     over: &Receiver<()>,
-) -> Result<Seen> {
-    let mut collector = Collector::new(load, recorders, names, watched);
+) -> Result<LoadSummary> {
+    let mut collector = Collector::new(load, recorders, names, targets);
     let mut tick = load.measure_from + INTERVAL;
-    let scraping = watched.scraper.clone().map(Scraping::start);
+    let scraping = targets.scraper.clone().map(Scraping::start);
     std::thread::sleep(load.measure_from.saturating_duration_since(Instant::now()));
-    collector.begin(watched);
+    collector.begin(targets);
     loop {
         if load.stop.deadline.is_some_and(|deadline| deadline < tick + SLACK) {
             // The end is near: no interval of a few milliseconds.
@@ -114,13 +114,13 @@ impl<'a> Collector<'a> {
         load: &'a Load,
         recorders: &'a [Arc<Recorder>],
         names: &'a [&'static str],
-        watched: &'a Watched,
+        targets: &'a MonitorTargets,
     ) -> Self {
         Self {
             load,
             recorders,
             names,
-            pids: &watched.pids,
+            pids: &targets.pids,
             interval: Stats::new(load.kinds),
             totals: Stats::new(load.kinds),
             spare: Stats::new(load.kinds),
@@ -135,15 +135,15 @@ impl<'a> Collector<'a> {
         }
     }
 
-    fn begin(&mut self, watched: &Watched) {
-        self.usage_start = process::usage(&watched.pids);
+    fn begin(&mut self, targets: &MonitorTargets) {
+        self.usage_start = process::usage(&targets.pids);
         self.usage_before = self.usage_start;
         self.client_start = process::usage(&[std::process::id()]);
-        self.first_page = watched.scraper.as_ref().and_then(|scraper| scraper.scrape().ok());
+        self.first_page = targets.scraper.as_ref().and_then(|scraper| scraper.scrape().ok());
         self.rss_max = self.usage_start.map(|usage| usage.rss_bytes);
     }
 
-    /// Takes what the recorders hold as the next interval.
+    /// Takes the recorders' figures as the next interval.
     fn collect(&mut self, page: Option<Page>) -> Interval {
         self.interval.clear();
         for recorder in self.recorders {
@@ -167,7 +167,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Those that the run has come to so far.
+    /// The operations that have occurred so far.
     fn operations(&self) -> std::collections::BTreeMap<String, IntervalOperation> {
         let met = self
             .totals
@@ -243,11 +243,11 @@ impl<'a> Collector<'a> {
         }
     }
 
-    fn end(self, last: Option<Page>) -> Seen {
+    fn end(self, last: Option<Page>) -> LoadSummary {
         let usage = process::usage(self.pids).or(self.usage_before);
         let client = process::usage(&[std::process::id()]);
         let spent = |end: Option<Usage>, start: Option<Usage>| Some(end?.cpu.saturating_sub(start?.cpu));
-        Seen {
+        LoadSummary {
             duration: self.before.saturating_duration_since(self.load.measure_from),
             server_cpu: spent(usage, self.usage_start),
             client_cpu: spent(client, self.client_start),

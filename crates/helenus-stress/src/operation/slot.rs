@@ -1,25 +1,42 @@
 //! A slot: one request in flight at a time, with its own random numbers and buffers, which are used again and again.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Instant, SystemTime};
 
 use rand::Rng;
 use rand::rngs::SmallRng;
 use scylla::response::query_result::QueryRowsResult;
 
-use super::lane::Lane;
+use super::{OperationOutcome, ReadSummary};
 use crate::data::fields::Generator;
-use crate::data::keys::KeySpace;
-use crate::data::value::{self, Form, Place};
+use crate::data::keys::{KeyPicker, KeySpace};
+use crate::data::value::{self, ValueFormat, ValueId};
 use crate::db::OpError;
-use crate::workloads::{Found, Outcome};
 
-/// What an operation needs to make its requests.
+/// Keys and the running count that all slots of one thread share.
+#[derive(Debug)]
+pub struct ThreadKeys {
+    picker: KeyPicker,
+    /// For workloads that go round something.
+    count: AtomicU64,
+}
+
+impl ThreadKeys {
+    /// The keys that `picker` chooses from.
+    pub fn new(picker: KeyPicker) -> Self {
+        Self {
+            picker,
+            count: AtomicU64::new(0),
+        }
+    }
+}
+
+/// The state from which an operation makes its requests.
 #[derive(Debug)]
 pub struct Slot {
     pub rng: SmallRng,
-    /// The thread that the slot belongs to.
-    pub lane: Arc<Lane>,
+    thread_keys: Arc<ThreadKeys>,
     key: String,
     value: Vec<u8>,
     version: u64,
@@ -32,10 +49,10 @@ pub struct Slot {
 
 impl Slot {
     /// A slot of a thread, and its number among all. Versions of the values it writes count from `version` on.
-    pub fn new(lane: Arc<Lane>, id: u64, rng: SmallRng, version: u64) -> Self {
+    pub fn new(thread_keys: Arc<ThreadKeys>, id: u64, rng: SmallRng, version: u64) -> Self {
         Self {
             rng,
-            lane,
+            thread_keys,
             key: String::new(),
             value: Vec::new(),
             version,
@@ -48,7 +65,12 @@ impl Slot {
 
     /// The next key, as its thread's picker says.
     pub fn pick(&mut self) -> u64 {
-        self.lane.picker.pick(&mut self.rng)
+        self.thread_keys.picker.pick(&mut self.rng)
+    }
+
+    /// The next number of its thread's running count, from 1.
+    pub fn next_count(&self) -> u64 {
+        self.thread_keys.count.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     /// Makes `key` the slot's key.
@@ -80,12 +102,12 @@ impl Slot {
         self.id
     }
 
-    /// For keys of another form than [`KeySpace`]'s.
+    /// For keys of another format than [`KeySpace`]'s.
     pub fn key_mut(&mut self) -> &mut String {
         &mut self.key
     }
 
-    /// The operation is sent only now: what was done for it before was making its values. Called before it begins in any case.
+    /// Service time counts from this call. The load calls it before each operation; an operation that makes large values calls it again.
     pub fn mark_sent(&mut self) {
         self.sent = Instant::now();
     }
@@ -96,18 +118,18 @@ impl Slot {
     }
 
     /// Fills the slot's value with a new version for the slot's key.
-    pub fn fill(&mut self, generator: Generator, form: Form) {
-        self.fill_part(generator, form, 0);
+    pub fn fill(&mut self, generator: Generator, format: ValueFormat) {
+        self.fill_part(generator, format, 0);
     }
 
     /// Likewise, where a key has several values.
-    pub fn fill_part(&mut self, generator: Generator, form: Form, part: u64) {
+    pub fn fill_part(&mut self, generator: Generator, format: ValueFormat, part: u64) {
         self.version += 1;
-        let place = Place {
+        let id = ValueId {
             key: self.key.as_bytes(),
             part,
         };
-        generator.fill(&mut self.value, form, place, self.version, &mut self.rng);
+        generator.fill(&mut self.value, format, id, self.version, &mut self.rng);
     }
 
     /// The value, where it was filled as text.
@@ -122,35 +144,45 @@ impl Slot {
     }
 
     /// Whether a value that was read is one that was written under the slot's key.
-    pub fn is_sound(&self, form: Form, found: &[u8]) -> bool {
-        self.is_sound_part(form, 0, found)
+    pub fn is_sound(&self, format: ValueFormat, found: &[u8]) -> bool {
+        self.is_sound_part(format, 0, found)
     }
 
     /// Likewise, where a key has several values.
-    pub fn is_sound_part(&self, form: Form, part: u64, found: &[u8]) -> bool {
-        let place = Place {
+    pub fn is_sound_part(&self, format: ValueFormat, part: u64, found: &[u8]) -> bool {
+        let id = ValueId {
             key: self.key.as_bytes(),
             part,
         };
-        value::check(form, place, found).is_ok()
+        value::check(format, id, found).is_ok()
     }
 
     /// Checks rows of a single text each; `expected` is how many there must be at least, where that is known.
-    pub fn check_rows(&self, rows: &QueryRowsResult, form: Form, expected: Option<u64>) -> Outcome {
+    pub fn check_rows(
+        &self,
+        rows: &QueryRowsResult,
+        format: ValueFormat,
+        expected: Option<u64>,
+    ) -> OperationOutcome {
         let mut check = Check::default();
         for row in rows.rows::<(&str,)>().map_err(OpError::unreadable)? {
             let (value,) = row.map_err(OpError::unreadable)?;
-            check.add(self.is_sound(form, value.as_bytes()));
+            check.add(self.is_sound(format, value.as_bytes()));
         }
         Ok(check.found(expected))
     }
 
     /// Likewise, of rows of a part's number and its text.
-    pub fn check_parts(&self, rows: &QueryRowsResult, form: Form, expected: Option<u64>) -> Outcome {
+    pub fn check_parts(
+        &self,
+        rows: &QueryRowsResult,
+        format: ValueFormat,
+        expected: Option<u64>,
+    ) -> OperationOutcome {
         let mut check = Check::default();
         for row in rows.rows::<(i64, &str)>().map_err(OpError::unreadable)? {
             let (part, value) = row.map_err(OpError::unreadable)?;
-            check.add(self.is_sound_part(form, part as u64, value.as_bytes()));
+            check.add(self.is_sound_part(format, part as u64, value.as_bytes()));
         }
         Ok(check.found(expected))
     }
@@ -169,15 +201,15 @@ impl Check {
         self.unsound |= !sound;
     }
 
-    /// What the read found, as one lookup.
-    fn found(self, expected: Option<u64>) -> Found {
+    /// The read as one lookup.
+    fn found(self, expected: Option<u64>) -> ReadSummary {
         let found = match expected {
-            _ if self.unsound => Found::row(false),
-            Some(expected) if self.rows < expected => Found::nothing(true),
-            _ if self.rows == 0 => Found::nothing(false),
-            _ => Found::row(true),
+            _ if self.unsound => ReadSummary::row(false),
+            Some(expected) if self.rows < expected => ReadSummary::nothing(true),
+            _ if self.rows == 0 => ReadSummary::nothing(false),
+            _ => ReadSummary::row(true),
         };
-        Found {
+        ReadSummary {
             rows: self.rows,
             ..found
         }
@@ -191,7 +223,7 @@ mod tests {
     #[test]
     fn a_read_of_several_rows_is_one_lookup() {
         let check = |rows, unsound| Check { rows, unsound };
-        let outcome = |found: Found| (found.hits, found.misses, found.missing, found.corrupt);
+        let outcome = |found: ReadSummary| (found.hits, found.misses, found.missing, found.corrupt);
         assert_eq!(outcome(check(3, false).found(None)), (1, 0, 0, 0));
         assert_eq!(outcome(check(0, false).found(None)), (0, 1, 0, 0));
         assert_eq!(outcome(check(3, false).found(Some(4))), (0, 0, 1, 0));

@@ -1,4 +1,4 @@
-//! SlateDB alone: what a merge costs in batches of several sizes, flushes and compactions included, and what a get costs.
+//! SlateDB alone: the cost of a merge in batches of several sizes, flushes and compactions included, and of a get.
 //!
 //! Plain SlateDB on a local folder with its own defaults but for the log: each batch is applied without waiting for it to be durable,
 //! and SlateDB's write-ahead log is written every 100 ms as it is by default. Keys of 46 B, values of 256 B that don't compress,
@@ -90,7 +90,7 @@ fn making_us(args: &Args) -> f64 {
 async fn measure(args: &Args, batch: u64, making_us: f64) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let store = Arc::new(LocalFileSystem::new_with_prefix(folder.path())?);
-    let db = Db::builder("floor", store)
+    let db = Db::builder("baseline", store)
         .with_merge_operator(Arc::new(LastWins))
         .build()
         .await?;

@@ -1,4 +1,4 @@
-//! A server that answers without storage: what a request costs before any row is touched.
+//! A server that answers without storage: the cost of a request before any row is touched.
 //!
 //! The transport, the schema, parsing, planning, preparing and binding are Helenus's own, and DDL and unprepared statements run
 //! as ever. Executing a prepared statement (alone or in a batch) finds its plan, binds its values, and answers: a SELECT with one
@@ -47,7 +47,7 @@ async fn main() -> Result<()> {
     let folder = tempfile::tempdir().context("can't make a folder for the schema")?;
     let store = StoreConfig::new(StoreUrl::File(folder.path().to_owned()));
     let node = NodeInfo {
-        cluster_name: "floor".to_owned(),
+        cluster_name: "baseline".to_owned(),
         data_center: "datacenter1".to_owned(),
         rack: "rack1".to_owned(),
         host_id: Uuid::new_v4(),

@@ -1,4 +1,6 @@
-//! Waits to a tenth of a millisecond: tokio's timer rounds up to whole ones.
+//! Delays responses by a fixed time, to a tenth of a millisecond: tokio's timer rounds up to whole ones.
+//!
+//! One thread serves all waiting responses, which costs less than a kernel timer for each.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -8,27 +10,27 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::oneshot;
 
-struct Waiting {
+struct Pending {
     at: Instant,
     number: u64,
     sender: oneshot::Sender<()>,
 }
 
-impl PartialEq for Waiting {
+impl PartialEq for Pending {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl Eq for Waiting {}
+impl Eq for Pending {}
 
-impl PartialOrd for Waiting {
+impl PartialOrd for Pending {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Waiting {
+impl Ord for Pending {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         (self.at, self.number).cmp(&(other.at, other.number))
     }
@@ -36,29 +38,29 @@ impl Ord for Waiting {
 
 #[derive(Default)]
 struct Queue {
-    waiting: BinaryHeap<Reverse<Waiting>>,
+    waiting: BinaryHeap<Reverse<Pending>>,
     number: u64,
 }
 
-/// A thread that wakes tasks.
+/// A thread that wakes responses when their time has come.
 #[derive(Clone)]
-pub struct Timer {
+pub struct ResponseDelay {
     shared: Arc<(Mutex<Queue>, Condvar)>,
     delay: Duration,
 }
 
-impl Timer {
-    /// A timer for one delay.
-    pub fn new(delay: Duration) -> Timer {
-        let timer = Timer {
+impl ResponseDelay {
+    /// A delay that is the same for all responses; none if it is zero.
+    pub fn new(delay: Duration) -> ResponseDelay {
+        let response_delay = ResponseDelay {
             shared: Arc::default(),
             delay,
         };
         if !delay.is_zero() {
-            let shared = timer.shared.clone();
+            let shared = response_delay.shared.clone();
             std::thread::spawn(move || wake(&shared));
         }
-        timer
+        response_delay
     }
 
     /// Waits until the delay after `since` is over.
@@ -72,7 +74,7 @@ impl Timer {
             queue.number += 1;
             let number = queue.number;
             let at = since + self.delay;
-            queue.waiting.push(Reverse(Waiting { at, number, sender }));
+            queue.waiting.push(Reverse(Pending { at, number, sender }));
         }
         self.shared.1.notify_one();
         let _ = receiver.await;

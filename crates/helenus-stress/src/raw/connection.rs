@@ -1,4 +1,4 @@
-//! A connection that is cheap enough not to be what is measured.
+//! A connection that encodes and decodes frames and does nothing else.
 
 use anyhow::{Context, Result, bail};
 use bytes::{Bytes, BytesMut};
@@ -13,20 +13,31 @@ use helenus_cql::frame::{
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::operation::{INDEXES, TABLES};
-
 const VERSION: ProtocolVersion = ProtocolVersion::V4;
 
-/// What to execute a prepared statement with.
+/// The arguments of one execution of a prepared statement.
+#[derive(Clone, Debug)]
 pub struct Execution {
-    /// The values, row by row.
+    /// The values, row by row; several rows make an UNLOGGED BATCH.
     pub rows: Vec<Vec<Bytes>>,
+    /// Rows of a page; none for the server's default.
     pub page_rows: Option<i32>,
-    /// Where the page begins, if it isn't the first one.
+    /// The paging state, if this is not the first page.
     pub page: Option<Bytes>,
 }
 
-/// A started connection.
+impl Execution {
+    /// An execution with one row of values and without pages.
+    pub fn of_row(values: Vec<Bytes>) -> Self {
+        Self {
+            rows: vec![values],
+            page_rows: None,
+            page: None,
+        }
+    }
+}
+
+/// A connection after STARTUP, without compression, authentication or events.
 pub struct Connection {
     stream: TcpStream,
     decoder: Decoder,
@@ -36,6 +47,9 @@ pub struct Connection {
 
 impl Connection {
     /// Connects and starts up.
+    ///
+    /// # Errors
+    /// If the server can't be reached or asks for more than STARTUP.
     pub async fn open(address: &str) -> Result<Connection> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
@@ -52,7 +66,10 @@ impl Connection {
         }
     }
 
-    /// Runs a statement.
+    /// Runs a statement and waits for its response.
+    ///
+    /// # Errors
+    /// The server's error, or that of the connection.
     pub async fn query(&mut self, text: &str) -> Result<()> {
         let query = Query {
             query: text.to_owned(),
@@ -62,7 +79,10 @@ impl Connection {
         Ok(())
     }
 
-    /// Prepares a statement; gives its id.
+    /// Prepares a statement; returns its id.
+    ///
+    /// # Errors
+    /// The server's error, or that of the connection.
     pub async fn prepare(&mut self, text: &str) -> Result<Bytes> {
         match self.call(prepare(text)).await? {
             Response::Result(QueryResult::Prepared(prepared)) => Ok(prepared.id),
@@ -70,13 +90,13 @@ impl Connection {
         }
     }
 
-    /// Puts it on its way to be prepared once more; [`Connection::flush`] sends it. The id stays the same.
-    pub fn prepare_again(&mut self, stream: i16, text: &str) {
+    /// Queues a PREPARE of a statement that the server has forgotten. The id stays the same.
+    pub fn queue_prepare(&mut self, stream: i16, text: &str) {
         self.put(stream, prepare(text));
     }
 
-    /// Puts an execution on its way, as a BATCH if there are several rows; [`Connection::flush`] sends it.
-    pub fn execute(&mut self, stream: i16, id: &Bytes, execution: &Execution) {
+    /// Queues an execution, as a BATCH if there are several rows; [`Connection::flush`] sends it.
+    pub fn queue_execution(&mut self, stream: i16, id: &Bytes, execution: &Execution) {
         let bound = |values: Vec<Bytes>| values.into_iter().map(BoundValue::Set).collect();
         let request = match <[Vec<Bytes>; 1]>::try_from(execution.rows.clone()) {
             Ok([values]) => Request::Execute(Box::new(Execute {
@@ -110,13 +130,20 @@ impl Connection {
         OutputEncoder::unstarted().request(VERSION, stream, &message, &mut self.output);
     }
 
+    /// Sends all queued requests.
+    ///
+    /// # Errors
+    /// If the connection is broken.
     pub async fn flush(&mut self) -> Result<()> {
         self.stream.write_all(&self.output).await?;
         self.output.clear();
         Ok(())
     }
 
-    /// The next answer that has arrived whole, without waiting for more bytes.
+    /// The next response that has arrived whole, with its stream; none if more bytes are needed.
+    ///
+    /// # Errors
+    /// If the bytes are no response.
     pub fn next_arrived(&mut self) -> Result<Option<(i16, Response)>> {
         let envelope = self
             .decoder
@@ -127,7 +154,10 @@ impl Connection {
         Ok(Some((stream, ResponseMessage::decode(envelope)?.response)))
     }
 
-    /// Waits for more bytes.
+    /// Waits for more bytes. May be cancelled at any point: bytes that have arrived stay in the buffer.
+    ///
+    /// # Errors
+    /// If the connection is closed or broken.
     pub async fn fill(&mut self) -> Result<()> {
         if self.stream.read_buf(&mut self.input).await? == 0 {
             bail!("the server closed the connection");
@@ -155,16 +185,17 @@ fn prepare(text: &str) -> Request {
     })
 }
 
-/// Makes the keyspace, the tables and the indexes of all operations.
-pub async fn prepare_tables(address: &str) -> Result<()> {
+/// Runs statements one after the other on a connection of their own, as to make tables.
+///
+/// # Errors
+/// The first one that occurs, with its statement.
+pub async fn run_statements(address: &str, statements: &[&str]) -> Result<()> {
     let mut connection = Connection::open(address).await?;
-    let keyspace = "CREATE KEYSPACE IF NOT EXISTS compare \
-                    WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}";
-    for statement in [keyspace].iter().chain(&TABLES).chain(&INDEXES) {
+    for statement in statements {
         connection
             .query(statement)
             .await
-            .with_context(|| statement.to_string())?;
+            .with_context(|| (*statement).to_owned())?;
     }
     Ok(())
 }

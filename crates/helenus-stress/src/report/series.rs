@@ -1,4 +1,4 @@
-//! What a report lays over each other: a lane is a run, or all rounds of a side of a comparison.
+//! The series of a report's charts: each is a run, or all rounds of a side of a comparison.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +10,8 @@ use crate::results::{Interval, LatencyHistogram, LoadedRun, RunResult, new_laten
 const MOST_ROWS: usize = 8000;
 
 /// One of the things that are compared.
-pub struct Lane<'a> {
-    /// Unique among the report's lanes.
+pub struct RunSeries<'a> {
+    /// Unique among the report's run_series.
     pub label: String,
     pub runs: Vec<&'a LoadedRun>,
     /// For each run, its rows by time.
@@ -25,8 +25,8 @@ pub struct Row {
     pub length_s: f64,
 }
 
-impl<'a> Lane<'a> {
-    /// A lane of one run or more.
+impl<'a> RunSeries<'a> {
+    /// A series of one run or more.
     pub fn new(label: String, runs: Vec<&'a LoadedRun>) -> Self {
         let rows = runs.iter().map(|run| rows(&run.intervals)).collect();
         Self { label, runs, rows }
@@ -197,5 +197,5 @@ fn larger(a: Option<f64>, b: Option<f64>) -> Option<f64> {
 }
 
 #[cfg(test)]
-#[path = "lane_tests.rs"]
+#[path = "series_tests.rs"]
 mod tests;

@@ -21,7 +21,7 @@ pub struct Side {
 }
 
 /// Lays a figure's rounds out.
-pub fn strip(figure: &ComparedFigure) -> [Side; 2] {
+pub fn dot_plot(figure: &ComparedFigure) -> [Side; 2] {
     let largest = figure.a.max.max(figure.b.max);
     let place = |value: f64| {
         let part = if largest > 0.0 {
@@ -48,25 +48,25 @@ pub fn strip(figure: &ComparedFigure) -> [Side; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::comparison::Better;
+    use crate::results::comparison::Direction;
 
     #[test]
     fn dots_lie_on_one_scale_from_zero() {
         let figure = ComparedFigure::new(
             "x",
             "",
-            Some(Better::Lower),
+            Some(Direction::Lower),
             vec![0.0, 50.0, 100.0],
             vec![200.0; 3],
         );
-        let [a, b] = strip(&figure);
+        let [a, b] = dot_plot(&figure);
         assert_eq!(a.dots, ["0.0", "53.5", "107.0"]);
         assert_eq!((b.median.as_str(), b.width.as_str()), ("213.0", "0.0"));
     }
 
     #[test]
     fn a_figure_of_zeros_is_drawn_at_zero() {
-        let figure = ComparedFigure::new("x", "", Some(Better::Lower), vec![0.0; 2], vec![0.0; 2]);
-        assert_eq!(strip(&figure)[0].dots, ["0.0", "0.0"]);
+        let figure = ComparedFigure::new("x", "", Some(Direction::Lower), vec![0.0; 2], vec![0.0; 2]);
+        assert_eq!(dot_plot(&figure)[0].dots, ["0.0", "0.0"]);
     }
 }

@@ -1,0 +1,1 @@
+"""The page of benchmarks, written from the figures of `bench/results`."""

@@ -1,0 +1,171 @@
+//! One connection of a load: sends the requests that are due and records the responses.
+
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use bytes::Bytes;
+use helenus_cql::error::CqlError;
+use helenus_cql::frame::Response;
+use rand::rngs::SmallRng;
+
+use super::connection::{Connection, Execution};
+use super::pacing::Pacer;
+use super::slowest::SlowestRequests;
+use super::{Answer, RawLoad, RequestSource};
+use crate::results::{LatencyHistogram, new_latency_histogram};
+
+/// The figures of one connection.
+pub(super) struct Recorded {
+    pub(super) latency_us: LatencyHistogram,
+    pub(super) slowest: SlowestRequests,
+    pub(super) requests: u64,
+    pub(super) operations: u64,
+}
+
+/// A request that was sent and not answered.
+struct InFlight {
+    execution: Execution,
+    /// From when its response time counts.
+    since: Instant,
+}
+
+pub(super) struct Driver<S> {
+    connection: Connection,
+    source: S,
+    random: SmallRng,
+    pacer: Pacer,
+    /// Of the prepared statement.
+    id: Bytes,
+    /// By stream.
+    slots: Vec<Option<InFlight>>,
+    free: Vec<usize>,
+    is_over: bool,
+    recorded: Recorded,
+}
+
+impl<S: RequestSource> Driver<S> {
+    /// Connects and prepares the source's statement.
+    pub(super) async fn open(
+        load: &RawLoad,
+        address: &str,
+        source: S,
+        mut random: SmallRng,
+    ) -> Result<Driver<S>> {
+        let mut connection = Connection::open(address).await?;
+        let id = connection.prepare(source.statement()).await?;
+        // One stream more is for preparing the statement again.
+        i16::try_from(load.in_flight)?;
+        Ok(Driver {
+            connection,
+            source,
+            pacer: Pacer::begin(load.pace, &mut random)?,
+            random,
+            id,
+            slots: (0..load.in_flight).map(|_| None).collect(),
+            free: (0..load.in_flight).collect(),
+            is_over: false,
+            recorded: Recorded {
+                latency_us: new_latency_histogram(),
+                slowest: SlowestRequests::new(load.slowest_kept),
+                requests: 0,
+                operations: 0,
+            },
+        })
+    }
+
+    /// Runs until the source is over and everything is answered.
+    pub(super) async fn run(mut self) -> Result<Recorded> {
+        loop {
+            self.send_due();
+            self.connection.flush().await?;
+            let is_waiting = self.free.len() < self.slots.len();
+            let may_send = !self.is_over && !self.free.is_empty();
+            match self.pacer.next_due().filter(|_| may_send) {
+                Some(due) => tokio::select! {
+                    filled = self.connection.fill(), if is_waiting => filled?,
+                    waited = self.pacer.wait_until(due) => waited?,
+                },
+                None if !is_waiting => return Ok(self.recorded),
+                None => self.connection.fill().await?,
+            }
+            while let Some((stream, response)) = self.connection.next_arrived()? {
+                self.take_response(stream, response)?;
+            }
+        }
+    }
+
+    /// Queues requests into the free slots as far as they are due.
+    fn send_due(&mut self) {
+        while let Some(&slot) = self.free.last().filter(|_| !self.is_over) {
+            let now = Instant::now();
+            if self.pacer.next_due().is_some_and(|due| due > now) {
+                return;
+            }
+            let Some(execution) = self.source.next(&mut self.random) else {
+                self.is_over = true;
+                return;
+            };
+            self.connection.queue_execution(slot as i16, &self.id, &execution);
+            let since = self.pacer.take(now);
+            if let Some(slot) = self.slots.get_mut(slot) {
+                *slot = Some(InFlight { execution, since });
+            }
+            self.free.pop();
+        }
+    }
+
+    fn take_response(&mut self, stream: i16, response: Response) -> Result<()> {
+        let index = usize::try_from(stream)?;
+        if index == self.slots.len() {
+            return match response {
+                Response::Error(error) => Err(error.into()),
+                _ => Ok(()),
+            };
+        }
+        let slot = self.slots.get_mut(index).context("a response to no request")?;
+        let request = slot.take().context("a second response")?;
+        // Cassandra forgets prepared statements when a schema change catches up with it, as after the tables were made.
+        if let Response::Error(CqlError::Unprepared(_)) = response {
+            self.connection
+                .queue_prepare(self.slots.len() as i16, self.source.statement());
+            self.send_again(index, request);
+            return Ok(());
+        }
+        let answer = self.source.check(response)?;
+        self.record(&answer, request.since);
+        match answer.next_page {
+            Some(page) => self.send_again(
+                index,
+                InFlight {
+                    execution: Execution {
+                        page: Some(page),
+                        ..request.execution
+                    },
+                    since: Instant::now(),
+                },
+            ),
+            None => {
+                self.recorded.requests += 1;
+                self.free.push(index);
+            }
+        }
+        Ok(())
+    }
+
+    fn send_again(&mut self, index: usize, request: InFlight) {
+        self.connection
+            .queue_execution(index as i16, &self.id, &request.execution);
+        if let Some(slot) = self.slots.get_mut(index) {
+            *slot = Some(request);
+        }
+    }
+
+    fn record(&mut self, answer: &Answer, since: Instant) {
+        let took = since.elapsed();
+        self.recorded
+            .latency_us
+            .saturating_record(took.as_micros() as u64);
+        self.recorded.slowest.record(since, took);
+        self.recorded.operations += answer.operations;
+    }
+}
