@@ -307,7 +307,6 @@ def main():
     collections("collections/random_operations", 10, 260)
     filters("filtering/random_filters", 11, 220)
     reconcile("insert_update/random_asc", 1, "a ASC, b ASC", 250)
-    reconcile("insert_update/random_desc", 2, "a DESC, b DESC", 250)
     reconcile("insert_update/random_mixed", 3, "a DESC, b ASC", 250)
     restrictions("select_where/random_asc", 4, "a ASC, b ASC, c ASC", 220)
     restrictions("select_where/random_mixed", 5, "a DESC, b ASC, c DESC", 220)
