@@ -21,6 +21,8 @@ pub mod engine;
 pub mod functions;
 mod java_order;
 pub mod plan;
+#[cfg(test)]
+mod plan_tests;
 pub mod request;
 pub mod response;
 pub mod schema;

@@ -11,6 +11,8 @@ mod compression;
 mod difference;
 mod document;
 mod function;
+#[cfg(test)]
+pub(crate) mod in_memory;
 mod index;
 mod journal;
 mod keyspace;

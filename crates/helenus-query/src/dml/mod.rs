@@ -15,6 +15,8 @@ pub(crate) mod build;
 mod cas;
 mod cas_request;
 mod conditions;
+#[cfg(test)]
+mod explain;
 mod followers;
 mod gather;
 pub mod index;

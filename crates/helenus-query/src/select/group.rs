@@ -20,8 +20,8 @@ use crate::term::EvalContext;
 #[derive(Debug)]
 pub(super) struct Grouping {
     /// How many clustering columns; with a function, the last of them is its argument.
-    prefix_len: usize,
-    function: Option<Selection>,
+    pub(super) prefix_len: usize,
+    pub(super) function: Option<Selection>,
 }
 
 const DECLARED_ORDER: &str =

@@ -6,6 +6,8 @@
 //! ([`output`], [`paging`]). [`restrictions`] serve UPDATE and DELETE too.
 
 mod bounds;
+#[cfg(test)]
+mod explain;
 mod filter;
 mod group;
 mod index_choice;
@@ -19,6 +21,8 @@ mod point;
 mod relation;
 pub mod restriction;
 mod restriction_set;
+#[cfg(test)]
+mod restriction_text;
 pub mod restrictions;
 mod row_view;
 mod run;

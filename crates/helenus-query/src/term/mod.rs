@@ -4,6 +4,8 @@
 //! [`Term::bind`] gives the value for the bound values of one request.
 
 mod assignment;
+#[cfg(test)]
+mod explain;
 mod prepare;
 mod types;
 

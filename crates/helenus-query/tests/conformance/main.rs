@@ -38,11 +38,10 @@ macro_rules! areas {
 }
 
 areas! {
-    access aggregates allow_filtering applications batch beyond clients collections compact counters cqlpy ddl_index ddl_keyspace
-    ddl_table ddl_type delete_ranges describe distinct_token drivers dtests elsewhere errors_syntax functions_cast_math
-    functions_time further generated gleaned group_by index_reads insert_update json limits literals lwt materialized_views
-    others paging prepared quoting_case replayed sasi scenarios select_order_limit select_where smoke static_columns suites
-    system_tables tools ttl_timestamp types udt_tuple_vector unit user_functions ycql
+    access aggregates batch collections compact consistency counters ddl_index ddl_keyspace ddl_table ddl_type deletions describe
+    distinct_token error_order filtering functions indexes insert_update json limits literals lwt materialized_views names null_unset
+    paging prepared sai sasi select_order_limit select_where selection static_columns syntax system_tables ttl_timestamp types
+    udt_tuple_vector user_functions
 }
 
 fn folder() -> PathBuf {
