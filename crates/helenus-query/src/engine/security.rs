@@ -6,9 +6,9 @@ use std::sync::Arc;
 use helenus_cql::error::CqlError;
 
 use super::Engine;
-use crate::access::{self, Credentials, RoleContext, User};
-use crate::plan::Planned;
-use crate::request::ClientState;
+use super::access::{self, Credentials, RoleContext};
+use crate::analysis::Planned;
+use crate::request::{ClientState, User};
 use crate::schema::Schema;
 
 impl Engine {
@@ -44,7 +44,7 @@ impl Engine {
     /// If it can't be written down.
     pub async fn make_superuser(self: &Arc<Self>, password: Option<&str>) -> Result<(), CqlError> {
         if password.is_some() || self.schema().access.roles.is_empty() {
-            crate::ddl::make_superuser(self, password).await?;
+            super::ddl::make_superuser(self, password).await?;
         }
         Ok(())
     }

@@ -8,17 +8,7 @@ use std::sync::Arc;
 use helenus_cql::types::CqlType;
 
 use super::{Column, ColumnKind, Table};
-
-/// The shape of a compact table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Compact {
-    /// Declared with a partition key alone. The other columns that were declared are static, and hidden ones stand for the rows that
-    /// Thrift might have added: a clustering column and a value.
-    Static,
-    /// Declared with clustering columns, and with one other column at most. Where there was none, a hidden one of the type `empty`
-    /// takes its place. The last clustering columns of a row may have no value, if there are several.
-    Dense,
-}
+use crate::schema::table::Compact;
 
 impl Table {
     pub fn is_static_compact(&self) -> bool {

@@ -1,17 +1,23 @@
 //! The schema: keyspaces, tables, columns, indexes, user types. A [`Schema`] is an immutable snapshot; DDL
-//! builds the next one and swaps it in ([`crate::engine::Engine`]).
+//! builds the next one, and the engine swaps it in.
 //!
 //! Names are stored as CQL compares them: folded to lower case unless they were quoted.
 
-mod analysis;
-mod compact;
-mod follower;
-mod function;
-mod keyspace;
-mod like;
-mod options;
-pub mod sasi;
-mod table;
+pub(crate) mod column;
+pub(crate) mod compact;
+pub(crate) mod documents;
+pub(crate) mod expression;
+pub(crate) mod follower;
+pub(crate) mod function;
+pub(crate) mod index_target;
+pub(crate) mod keyspace;
+pub(crate) mod names;
+pub(crate) mod options;
+pub(crate) mod roles;
+pub(crate) mod table;
+
+pub use expression::{Expression, Operand};
+pub(crate) use names::views_of;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,17 +25,18 @@ use std::sync::Arc;
 use helenus_cql::error::CqlError;
 use uuid::Uuid;
 
-use crate::access::Access;
+use roles::Access;
 
-pub use crate::ddl::Journal;
-pub use analysis::Analysis;
-pub use compact::Compact;
-pub use follower::{Followed, Follower, Index, IndexKind, IndexTarget, IndexTargetKind, View};
+pub use documents::journal::Journal;
+
+pub use column::{ClusteringOrder, Column, ColumnKind, DroppedColumn};
+pub use follower::{Followed, Follower};
 pub use function::{UserAggregate, UserFunction, signature};
+pub use index_target::{IndexKind, IndexTarget, IndexTargetKind, is_text};
 pub use keyspace::{Keyspace, Replication};
-pub use like::{LikeKind, Pattern};
+
 pub use options::TableOptions;
-pub use table::{ClusteringOrder, Column, ColumnKind, DroppedColumn, Table, TableBuilder, TableKind};
+pub use table::{Compact, EntryTable, Index, Table, TableBuilder, TableKind, View};
 
 /// A snapshot of every keyspace that a node knows.
 #[derive(Clone, Debug)]
@@ -107,5 +114,25 @@ impl Schema {
         let has_any =
             |keyspace: &Arc<Keyspace>| !(keyspace.functions.is_empty() && keyspace.aggregates.is_empty());
         self.keyspaces.values().any(has_any)
+    }
+}
+
+impl Schema {
+    /// This schema with a keyspace put in place of the one of its name.
+    pub(crate) fn with_keyspace(&self, keyspace: Keyspace) -> Schema {
+        let mut schema = self.clone();
+        schema.keyspaces.insert(keyspace.name.clone(), Arc::new(keyspace));
+        schema
+    }
+
+    /// This schema with a table put in place of the one of its name.
+    pub(crate) fn with_table(&self, table: Table) -> Schema {
+        let mut schema = self.clone();
+        if let Some(keyspace) = self.keyspace(&table.keyspace) {
+            let mut keyspace = Keyspace::clone(keyspace);
+            keyspace.tables.insert(table.name.clone(), Arc::new(table));
+            schema.keyspaces.insert(keyspace.name.clone(), Arc::new(keyspace));
+        }
+        schema
     }
 }

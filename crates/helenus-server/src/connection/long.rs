@@ -9,7 +9,7 @@ use helenus_cql::frame::{
     Decompressor, Envelope, Flags, Opcode, OutputEncoder, ProtocolVersion, Request, RequestMessage, Response,
     ResponseMessage,
 };
-use helenus_query::scope;
+use helenus_query::limits::scope;
 use helenus_query::trace::Work;
 
 use super::in_flight::Ticket;

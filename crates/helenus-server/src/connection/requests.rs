@@ -13,7 +13,7 @@ use helenus_cql::frame::{
     Envelope, ProtocolVersion, QueryParameters, Request, RequestMessage, Response, ResponseMessage,
     ResultMetadata, Rows,
 };
-use helenus_query::client_memory::{CHARGED_STEP, Charge, ClientMemory};
+use helenus_query::limits::client_memory::{CHARGED_STEP, Charge, ClientMemory};
 use helenus_query::request::{BoundValues, ClientState, Place, QueryOptions};
 use helenus_query::response::{Outcome, Response as Answer};
 use helenus_query::trace::Work;
