@@ -4,7 +4,7 @@
 
 use helenus_cql::error::{Consistency, CqlError};
 
-use super::modification::Bound;
+use super::modification::BoundModification;
 use crate::request::QueryOptions;
 use crate::schema::{Schema, Table};
 
@@ -53,7 +53,7 @@ pub(crate) fn check_write(table: &Table, consistency: Consistency) -> Result<(),
 /// Checks the level of a write that reads what it changes, as one of reads.
 pub(crate) fn check_read_of_write(
     schema: &Schema,
-    bound: &Bound<'_>,
+    bound: &BoundModification<'_>,
     consistency: Consistency,
 ) -> Result<(), CqlError> {
     if !bound.requires_read() || bound.writes_nothing() {

@@ -26,17 +26,17 @@ use crate::execution::backfill::{self, SchemaChanges};
 use crate::execution::routing::{self, coordinate};
 use crate::execution::{self, DirectStatements};
 use crate::failure::{at_consistency, read_timeout, store_error};
-use crate::index::building::Builds;
+use crate::index::building::Backfills;
 use crate::index::stale_entry::StaleCounts;
-use crate::limits::answers::Answers;
+use crate::limits::answers::ResultMemory;
 use crate::limits::client_memory::ClientMemory;
 use crate::limits::scope;
 use crate::request::{ClientState, QueryOptions};
 use crate::response::{Outcome, Response, SchemaChange};
 use crate::schema::Schema;
-use crate::storage::{ExecutionContext, HeaderTables, LiveTables, PartitionLocks, RowHooks, WriteEpochs};
+use crate::storage::{ExecutionContext, HeaderTables, LiveTables, PartitionLocks, RowHooks, SchemaEpochs};
 use crate::trace::{self, Traces};
-use access::Door;
+use access::PasswordAuthenticator;
 use clients::Clients;
 use ddl::{DdlQueue, SystemKeyspaces};
 use prepared::PreparedStatements;
@@ -74,7 +74,7 @@ pub struct Engine {
     pub(crate) context: Arc<ExecutionContext>,
     pub(crate) node: NodeInfo,
     pub(crate) control: AccessControl,
-    pub(crate) door: Door,
+    pub(crate) authenticator: PasswordAuthenticator,
     /// Held while a DDL statement runs: schema changes are serial.
     pub(crate) ddl: Mutex<()>,
     pub(crate) ddl_queue: DdlQueue,
@@ -131,11 +131,11 @@ impl Engine {
                 locks: PartitionLocks::default(),
                 traces: traces.clone(),
                 client_memory: client_memory.clone(),
-                answers: Arc::new(Answers::new(config.limits.answers_bytes_max)),
-                writes: WriteEpochs::default(),
+                answers: Arc::new(ResultMemory::new(config.limits.answers_bytes_max)),
+                writes: SchemaEpochs::default(),
                 installed: Notify::default(),
                 stale: stale.clone(),
-                builds: Builds::default(),
+                backfills: Backfills::default(),
                 cluster: OnceLock::new(),
                 virtual_tables: Box::new(SystemTables::new(engine.clone())),
                 limits: config.limits,
@@ -144,7 +144,7 @@ impl Engine {
                 context: Arc::new(context),
                 node: config.node,
                 control: config.control,
-                door: Door::default(),
+                authenticator: PasswordAuthenticator::default(),
                 ddl: Mutex::default(),
                 ddl_queue: DdlQueue::default(),
                 events: broadcast::channel(EVENTS_MAX).0,
@@ -355,7 +355,7 @@ impl Engine {
             client,
             keyspace,
             source,
-            work: routing::request::Work::Statement {
+            work: routing::request::RequestWork::Statement {
                 planned,
                 values: &values,
             },
@@ -396,7 +396,7 @@ impl Engine {
             client,
             keyspace,
             source: Source::Batch(kind, statements),
-            work: routing::request::Work::Batch(&batch),
+            work: routing::request::RequestWork::Batch(&batch),
             options,
         };
         coordinate::run(&self.context, cluster.as_ref(), request).await

@@ -23,7 +23,9 @@ impl Engine {
     /// [`CqlError::BadCredentials`], with Cassandra's words.
     pub async fn log_in(&self, address: IpAddr, token: &[u8]) -> Result<Arc<User>, CqlError> {
         let credentials = Credentials::from_token(token)?;
-        self.door.open(&self.schema().access, address, credentials).await
+        self.authenticator
+            .authenticate(&self.schema().access, address, credentials)
+            .await
     }
 
     /// True if somebody who has logged in may stay: the role is still there, and still may.

@@ -13,8 +13,8 @@ use super::Engine;
 use crate::analysis::Planned;
 use crate::cluster::{Backoff, Cluster, Owner, Refused, RemoteWrite, ScanRange, Source, Versions};
 use crate::execution;
-use crate::execution::routing::request::{Request, Work};
-use crate::execution::routing::route::{Route, Target, route};
+use crate::execution::routing::request::{Request, RequestWork};
+use crate::execution::routing::route::{OwnerPart, Route, route};
 use crate::execution::writes::commit::apply_here;
 use crate::execution::writes::{WriteSet, batch_recovery};
 use crate::failure::{is_moved, store_error};
@@ -64,7 +64,7 @@ impl Engine {
                 let batch = self
                     .plan_batch(client, client.keyspace.as_deref(), kind, statements)
                     .await?;
-                self.serve_work(client, source, Work::Batch(&batch), options)
+                self.serve_work(client, source, RequestWork::Batch(&batch), options)
                     .await
             }
         }
@@ -79,7 +79,7 @@ impl Engine {
     ) -> Result<Outcome, Refused> {
         execution::limit_time(&self.context.limits.timeouts, &planned.plan);
         let values = planned.markers.bind(&options.values)?;
-        let work = Work::Statement {
+        let work = RequestWork::Statement {
             planned,
             values: &values,
         };
@@ -90,7 +90,7 @@ impl Engine {
         self: &Arc<Self>,
         client: &ClientState,
         source: Source<'_>,
-        work: Work<'_>,
+        work: RequestWork<'_>,
         options: &QueryOptions,
     ) -> Result<Outcome, Refused> {
         let cluster = self.require_cluster()?.clone();
@@ -102,7 +102,7 @@ impl Engine {
             work,
             options,
         };
-        let is_here = |target: &Target| cluster.owner(target.token) == Owner::Here;
+        let is_here = |target: &OwnerPart| cluster.owner(target.token) == Owner::Here;
         let deadline = self.context.deadline();
         let mut opening = Backoff::until(deadline.min(Instant::now() + OPENING_PATIENCE), cluster.as_ref());
         loop {
@@ -233,7 +233,7 @@ impl Engine {
 
     /// Returns when no write is under way here that was planned against a schema before today's.
     pub async fn settled(&self) {
-        self.context.writes.settled().await;
+        self.context.writes.drained().await;
     }
 
     /// Loads the documents as they are in the store now.

@@ -17,9 +17,9 @@ use helenus_tablet::{Op, WriteBatch};
 use super::views::existing_row_op;
 use crate::cluster::Owner;
 use crate::failure::store_error;
-use crate::index::building::{Found, decode, entries, existing, with_complete_index};
+use crate::index::building::{BaseRow, decode, entries, existing, with_complete_index};
 use crate::rows::RowsWanted;
-use crate::schema::{Followed, Follower, Schema, Table, View};
+use crate::schema::{Derivation, DerivedTable, Schema, Table, View};
 use crate::storage::ExecutionContext;
 use crate::storage::read::{FoundPartition, RangeCursor, read_stored_row};
 use crate::storage::writes::write_ops;
@@ -44,20 +44,20 @@ pub(crate) trait SchemaChanges: Send + Sync {
 }
 
 /// A build under way; ends when dropped.
-struct Running {
+struct RunningBackfill {
     context: Arc<ExecutionContext>,
     schemas: Arc<dyn SchemaChanges>,
     number: TableId,
 }
 
-impl Running {
+impl RunningBackfill {
     fn begin(
         context: &Arc<ExecutionContext>,
         schemas: &Arc<dyn SchemaChanges>,
         number: TableId,
-    ) -> Option<Running> {
-        let is_new = context.builds.running.lock().insert(number);
-        is_new.then(|| Running {
+    ) -> Option<RunningBackfill> {
+        let is_new = context.backfills.running.lock().insert(number);
+        is_new.then(|| RunningBackfill {
             context: context.clone(),
             schemas: schemas.clone(),
             number,
@@ -65,9 +65,9 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningBackfill {
     fn drop(&mut self) {
-        self.context.builds.running.lock().remove(&self.number);
+        self.context.backfills.running.lock().remove(&self.number);
     }
 }
 
@@ -75,26 +75,26 @@ impl Drop for Running {
 pub(crate) async fn run(
     context: &Arc<ExecutionContext>,
     schemas: &Arc<dyn SchemaChanges>,
-    followed: &Followed,
+    derivation: &Derivation,
 ) -> Result<Vec<String>, CqlError> {
     resume(context, schemas);
     let deadline = context.deadline();
     loop {
         let mut installed = std::pin::pin!(context.installed.notified());
         installed.as_mut().enable();
-        let number = followed.follower.number();
+        let number = derivation.derived.number();
         if !context
             .schema()
             .unbuilt()
             .iter()
-            .any(|one| one.follower.number() == number)
+            .any(|one| one.derived.number() == number)
         {
             return Ok(Vec::new());
         }
         if tokio::time::timeout_at(deadline, installed).await.is_err() {
             return Ok(vec![format!(
                 "The rows of {} that were there before are still being brought in; it is complete once the build has ended",
-                followed.base.full_name()
+                derivation.base.full_name()
             )]);
         }
     }
@@ -102,21 +102,21 @@ pub(crate) async fn run(
 
 /// Begins the builds that are this node's and not under way.
 pub(crate) fn resume(context: &Arc<ExecutionContext>, schemas: &Arc<dyn SchemaChanges>) {
-    for followed in context.schema().unbuilt() {
-        let number = followed.follower.number();
+    for derivation in context.schema().unbuilt() {
+        let number = derivation.derived.number();
         if !is_mine(context, number) {
             continue;
         }
-        let Some(running) = Running::begin(context, schemas, number) else {
+        let Some(running) = RunningBackfill::begin(context, schemas, number) else {
             continue;
         };
         tokio::spawn(async move {
             let context = running.context.clone();
-            while let Err(error) = build(&context, running.schemas.as_ref(), &followed).await {
-                tracing::warn!(table = followed.base.full_name(), %error, "a build has failed and begins anew");
+            while let Err(error) = build(&context, running.schemas.as_ref(), &derivation).await {
+                tracing::warn!(table = derivation.base.full_name(), %error, "a build has failed and begins anew");
                 tokio::time::sleep(RETRY).await;
                 let unbuilt = context.schema().unbuilt();
-                if !is_mine(&context, number) || unbuilt.iter().all(|one| one.follower.number() != number) {
+                if !is_mine(&context, number) || unbuilt.iter().all(|one| one.derived.number() != number) {
                     break;
                 }
             }
@@ -135,18 +135,18 @@ fn is_mine(context: &ExecutionContext, number: TableId) -> bool {
 async fn build(
     context: &Arc<ExecutionContext>,
     schemas: &dyn SchemaChanges,
-    followed: &Followed,
+    derivation: &Derivation,
 ) -> Result<(), CqlError> {
-    let base = &followed.base;
+    let base = &derivation.base;
     let begun = Instant::now();
     // Rows that are written from here on bring themselves in.
-    crate::storage::agreement::settle(context).await?;
+    crate::storage::agreement::await_old_writes(context).await?;
     let timestamp_us = context.clock.now_us() - BEFORE_WRITERS_US;
     let mut cursor = RangeCursor::new(base, Bound::Unbounded, Bound::Unbounded, RowsWanted::all());
     let mut rows = 0;
     let mut batch = Vec::with_capacity(BATCH_ROWS);
     while let Some(FoundPartition { key, static_row }) = cursor.next_partition(context, base).await? {
-        let found = |kind, clustering, row| Found {
+        let found = |kind, clustering, row| BaseRow {
             partition: key.clone(),
             kind,
             clustering,
@@ -157,32 +157,32 @@ async fn build(
             batch.push(found(KeyKind::Row, at.clustering, at.row));
             if batch.len() >= BATCH_ROWS {
                 rows += batch.len();
-                bring_in(context, followed, timestamp_us, std::mem::take(&mut batch)).await?;
+                backfill_batch(context, derivation, timestamp_us, std::mem::take(&mut batch)).await?;
             }
         }
     }
     rows += batch.len();
-    bring_in(context, followed, timestamp_us, batch).await?;
+    backfill_batch(context, derivation, timestamp_us, batch).await?;
     tracing::info!(
         table = base.full_name(),
         rows,
         seconds = begun.elapsed().as_secs(),
         "a build has ended"
     );
-    mark_built(schemas, followed).await
+    mark_built(schemas, derivation).await
 }
 
-async fn bring_in(
+async fn backfill_batch(
     context: &Arc<ExecutionContext>,
-    followed: &Followed,
+    derivation: &Derivation,
     timestamp_us: i64,
-    batch: Vec<Found>,
+    batch: Vec<BaseRow>,
 ) -> Result<(), CqlError> {
     let begun = Instant::now();
     let mut ops = Vec::with_capacity(batch.len());
-    match &followed.follower {
-        Follower::Index(index) => {
-            let mut only_this = followed.base.to_builder();
+    match &derivation.derived {
+        DerivedTable::Index(index) => {
+            let mut only_this = derivation.base.to_builder();
             only_this.indexes = vec![index.clone()];
             let only_this = only_this.build();
             let now_s = context.clock.now_us().div_euclid(1_000_000);
@@ -192,9 +192,9 @@ async fn bring_in(
                 })?);
             }
         }
-        Follower::View(view) => {
+        DerivedTable::View(view) => {
             for found in batch.iter().filter(|found| found.kind == KeyKind::Row) {
-                ops.extend(view_row(context, view, &followed.base, found, timestamp_us).await?);
+                ops.extend(view_row(context, view, &derivation.base, found, timestamp_us).await?);
             }
         }
     }
@@ -218,7 +218,7 @@ async fn view_row(
     context: &ExecutionContext,
     view: &Table,
     base: &Table,
-    found: &Found,
+    found: &BaseRow,
     timestamp_us: i64,
 ) -> Result<Option<Op>, CqlError> {
     let Some(now) = read_stored_row(context, base, &found.partition, &found.clustering).await? else {
@@ -234,10 +234,10 @@ async fn view_row(
     }
 }
 
-async fn mark_built(schemas: &dyn SchemaChanges, followed: &Followed) -> Result<(), CqlError> {
-    let built = |schema: &Schema| match &followed.follower {
-        Follower::Index(index) => with_complete_index(schema, &followed.base, index),
-        Follower::View(view) => with_built_view(schema, view),
+async fn mark_built(schemas: &dyn SchemaChanges, derivation: &Derivation) -> Result<(), CqlError> {
+    let built = |schema: &Schema| match &derivation.derived {
+        DerivedTable::Index(index) => with_complete_index(schema, &derivation.base, index),
+        DerivedTable::View(view) => with_built_view(schema, view),
     };
     schemas.update(&built).await
 }

@@ -18,7 +18,7 @@ enum Tokenizer {
 
 /// What is done to text before it is compared, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Analysis {
+pub struct Analyzer {
     tokenizer: Option<Tokenizer>,
     lowers_case: bool,
     raises_case: bool,
@@ -28,15 +28,15 @@ pub struct Analysis {
     folds_to_ascii: bool,
 }
 
-impl Analysis {
+impl Analyzer {
     /// The analysis that an index's options ask for; none if text is compared as it is.
-    pub fn of(options: &BTreeMap<String, String>) -> Option<Analysis> {
+    pub fn of(options: &BTreeMap<String, String>) -> Option<Analyzer> {
         let is = |name: &str, word: &str| {
             options
                 .get(name)
                 .is_some_and(|value| value.eq_ignore_ascii_case(word))
         };
-        let analysis = Analysis {
+        let analysis = Analyzer {
             tokenizer: None,
             lowers_case: is("case_sensitive", "false"),
             raises_case: false,
@@ -46,8 +46,8 @@ impl Analysis {
         (analysis.lowers_case || analysis.normalizes || analysis.folds_to_ascii).then_some(analysis)
     }
 
-    /// As [`Analysis::of`], for an SASI index.
-    pub fn of_sasi(options: &BTreeMap<String, String>) -> Option<Analysis> {
+    /// As [`Analyzer::of`], for an SASI index.
+    pub fn of_sasi(options: &BTreeMap<String, String>) -> Option<Analyzer> {
         let is = |name: &str| options.get(name).map(|value| value.eq_ignore_ascii_case("true"));
         let class = options.get("analyzer_class");
         if is("analyzed") == Some(false) || class.is_none() && is("analyzed").is_none() {
@@ -56,7 +56,7 @@ impl Analysis {
         let class = class.map_or("StandardAnalyzer", |class| {
             class.rsplit('.').next().unwrap_or(class)
         });
-        let plain = Analysis {
+        let plain = Analyzer {
             tokenizer: None,
             lowers_case: false,
             raises_case: false,
@@ -64,19 +64,19 @@ impl Analysis {
             folds_to_ascii: false,
         };
         match class {
-            "NonTokenizingAnalyzer" => Some(Analysis {
+            "NonTokenizingAnalyzer" => Some(Analyzer {
                 lowers_case: is("case_sensitive") == Some(false) || is("normalize_lowercase") == Some(true),
                 raises_case: is("normalize_uppercase") == Some(true),
                 ..plain
             }),
             "DelimiterAnalyzer" => {
                 let delimiter = options.get("delimiter").and_then(|text| text.chars().next());
-                Some(Analysis {
+                Some(Analyzer {
                     tokenizer: Some(Tokenizer::Delimiter(delimiter.unwrap_or(','))),
                     ..plain
                 })
             }
-            "StandardAnalyzer" => Some(Analysis {
+            "StandardAnalyzer" => Some(Analyzer {
                 tokenizer: Some(Tokenizer::Words),
                 lowers_case: is("tokenization_normalize_lowercase") == Some(true),
                 raises_case: is("tokenization_normalize_uppercase") == Some(true),
@@ -231,11 +231,11 @@ fn undecomposed(c: char) -> Option<&'static str> {
 mod tests {
     use super::*;
 
-    fn analysis(options: &[(&str, &str)]) -> Option<Analysis> {
+    fn analysis(options: &[(&str, &str)]) -> Option<Analyzer> {
         let owned = options
             .iter()
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        Analysis::of(&owned.collect())
+        Analyzer::of(&owned.collect())
     }
 
     #[test]

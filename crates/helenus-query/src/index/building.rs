@@ -15,12 +15,12 @@ use crate::schema::{Index, Schema, Table};
 
 /// The indexes and views that are being built here, by the number of their table.
 #[derive(Debug, Default)]
-pub(crate) struct Builds {
+pub(crate) struct Backfills {
     pub(crate) running: Mutex<HashSet<TableId>>,
 }
 
 /// A row of the base table.
-pub(crate) struct Found {
+pub(crate) struct BaseRow {
     pub(crate) partition: PartitionKey,
     pub(crate) kind: KeyKind,
     pub(crate) clustering: Bytes,
@@ -30,7 +30,7 @@ pub(crate) struct Found {
 /// The entries of a row for the indexes of `table`; none for what can't be indexed, since the row is there already.
 pub(crate) fn entries(
     table: &Table,
-    found: &Found,
+    found: &BaseRow,
     now_s: i64,
     next_timestamp_us: &dyn Fn() -> i64,
 ) -> Result<Vec<Op>, CqlError> {
@@ -44,7 +44,7 @@ pub(crate) fn entries(
 }
 
 /// The clustering values of a row.
-pub(crate) fn decode(table: &Table, found: &Found) -> Result<Vec<Bytes>, CqlError> {
+pub(crate) fn decode(table: &Table, found: &BaseRow) -> Result<Vec<Bytes>, CqlError> {
     match found.kind {
         KeyKind::Static => Ok(Vec::new()),
         _ => table

@@ -5,7 +5,7 @@ use std::fmt;
 use bytes::Bytes;
 use helenus_cql::error::CqlError;
 
-use super::analyzer::Analysis;
+use super::analyzer::Analyzer;
 
 /// Text that is as long is not indexed.
 pub const TERM_LEN_END: usize = 1_024;
@@ -65,7 +65,7 @@ impl Pattern {
     }
 
     /// The pattern for what text amounts to.
-    pub fn analyzed(&self, analysis: Analysis) -> Pattern {
+    pub fn analyzed(&self, analysis: Analyzer) -> Pattern {
         Pattern {
             kind: self.kind,
             terms: self.terms.iter().flat_map(|term| analysis.terms(term)).collect(),

@@ -1,6 +1,6 @@
 //! Reading through an index: its entries for a value lead to base rows, each of which is read and checked.
 
-pub(crate) mod suspects;
+pub(crate) mod stale_detection;
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::Bound;
@@ -248,7 +248,7 @@ impl IndexSource {
             self.given = Some(entry);
             match row {
                 Some(row) => return Ok(Some(RowAt { clustering, row })),
-                None => self.suspect(),
+                None => self.note_stale(),
             }
         }
         Ok(None)

@@ -10,20 +10,20 @@ const COMPONENT_MAX: f32 = 1e17;
 
 /// How an index on vectors measures (its option `similarity_function`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Measure {
+pub(crate) enum SimilarityFunction {
     Cosine,
     DotProduct,
     Euclidean,
 }
 
-impl Measure {
+impl SimilarityFunction {
     /// The index's measure.
-    pub fn of(index: &Index) -> Measure {
+    pub fn of(index: &Index) -> SimilarityFunction {
         let name = index.options.get("similarity_function");
         match name.map(|name| name.to_ascii_lowercase()).as_deref() {
-            Some("dot_product") => Measure::DotProduct,
-            Some("euclidean") => Measure::Euclidean,
-            _ => Measure::Cosine,
+            Some("dot_product") => SimilarityFunction::DotProduct,
+            Some("euclidean") => SimilarityFunction::Euclidean,
+            _ => SimilarityFunction::Cosine,
         }
     }
 
@@ -31,12 +31,12 @@ impl Measure {
     pub fn score(self, wanted: &[f32], stored: &[f32]) -> f32 {
         let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(x, y)| x * y).sum::<f32>();
         match self {
-            Measure::Cosine => {
+            SimilarityFunction::Cosine => {
                 let norm = (dot(wanted, wanted) * dot(stored, stored)).sqrt();
                 (1.0 + dot(wanted, stored) / norm) / 2.0
             }
-            Measure::DotProduct => (1.0 + dot(wanted, stored)) / 2.0,
-            Measure::Euclidean => {
+            SimilarityFunction::DotProduct => (1.0 + dot(wanted, stored)) / 2.0,
+            SimilarityFunction::Euclidean => {
                 let squares = wanted.iter().zip(stored).map(|(x, y)| (x - y) * (x - y));
                 1.0 / (1.0 + squares.sum::<f32>())
             }
@@ -58,7 +58,7 @@ impl Measure {
                 "{fault} value at vector[{at}]={component}"
             )));
         }
-        if self == Measure::Cosine && vector.iter().all(|component| *component == 0.0) {
+        if self == SimilarityFunction::Cosine && vector.iter().all(|component| *component == 0.0) {
             return Err(CqlError::invalid(
                 "Zero vectors cannot be indexed or queried with cosine similarity",
             ));
@@ -70,7 +70,7 @@ impl Measure {
 /// Refuses a value of the column that its index on vectors can't hold.
 pub(crate) fn check_indexed(index: &Index, column: &Column, value: &[u8]) -> Result<(), CqlError> {
     match (&column.ty, super::kinds::sai::is_storage_attached(index)) {
-        (CqlType::Vector { .. }, true) => Measure::of(index).check(&floats(value)),
+        (CqlType::Vector { .. }, true) => SimilarityFunction::of(index).check(&floats(value)),
         _ => Ok(()),
     }
 }

@@ -209,7 +209,7 @@ impl Indexed<'_> {
         row: Option<&LiveRow<'_>>,
         value: &Bytes,
     ) -> Result<bool, CqlError> {
-        let place = super::values::Place {
+        let place = super::values::RowLocation {
             partition,
             kind,
             clustering,

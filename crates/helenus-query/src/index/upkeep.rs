@@ -16,7 +16,7 @@ use helenus_tablet::Op;
 
 use super::entries::{entry_clustering, entry_key, is_by_partition};
 use super::similarity::check_indexed;
-use super::values::{Place, values};
+use super::values::{RowLocation, values};
 use crate::rows::{PartitionKey, StoredRow, corrupt};
 use crate::schema::{Index, Table};
 
@@ -86,7 +86,7 @@ pub fn entry_ops(
     let old_with_all = old(i64::MIN)?;
     let expires = old_with_all.as_ref().is_some_and(expires);
     let old_to_stay = if expires { old(i64::MAX)? } else { None };
-    let place = Place::of(write);
+    let place = RowLocation::of(write);
     let mut ops = EntryOps::default();
     for index in &table.indexes {
         let Some((_, column)) = table.column(&index.target.column) else {
@@ -132,9 +132,9 @@ fn expires(row: &LiveRow<'_>) -> bool {
         || row.columns.iter().any(|(_, column)| column_expires(column))
 }
 
-impl<'a> Place<'a> {
-    fn of(write: &RowWrite<'a>) -> Place<'a> {
-        Place {
+impl<'a> RowLocation<'a> {
+    fn of(write: &RowWrite<'a>) -> RowLocation<'a> {
+        RowLocation {
             partition: write.partition,
             kind: write.kind,
             clustering: write.clustering,

@@ -15,7 +15,7 @@ use crate::schema::{Column, ColumnKind, Index, IndexTargetKind, Table};
 
 /// Which row (or static row) of a table.
 #[derive(Clone, Copy)]
-pub struct Place<'a> {
+pub struct RowLocation<'a> {
     pub partition: &'a PartitionKey,
     pub kind: KeyKind,
     /// The clustering values; none for a static row.
@@ -27,7 +27,7 @@ pub fn values(
     table: &Table,
     index: &Index,
     column: &Column,
-    place: Place<'_>,
+    place: RowLocation<'_>,
     row: Option<&LiveRow<'_>>,
 ) -> Result<BTreeSet<Bytes>, CqlError> {
     let Some(row) = row else {
@@ -43,7 +43,7 @@ pub(crate) fn all_values(
     table: &Table,
     index: &Index,
     column: &Column,
-    place: Place<'_>,
+    place: RowLocation<'_>,
     row: &LiveRow<'_>,
 ) -> Result<BTreeSet<Bytes>, CqlError> {
     match column.kind {

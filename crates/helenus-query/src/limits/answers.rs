@@ -9,16 +9,16 @@ use tokio::sync::Notify;
 
 /// Memory for answers.
 #[derive(Debug)]
-pub struct Answers {
+pub struct ResultMemory {
     bytes_max: usize,
     reserved: AtomicUsize,
     /// Wakes those who wait for room.
     released: Notify,
 }
 
-impl Answers {
-    pub fn new(bytes_max: usize) -> Answers {
-        Answers {
+impl ResultMemory {
+    pub fn new(bytes_max: usize) -> ResultMemory {
+        ResultMemory {
             bytes_max,
             reserved: AtomicUsize::new(0),
             released: Notify::new(),
@@ -72,7 +72,7 @@ impl Answers {
 /// Memory that is reserved, until it is dropped.
 #[derive(Debug)]
 pub struct Reservation {
-    answers: Arc<Answers>,
+    answers: Arc<ResultMemory>,
     bytes: usize,
 }
 

@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn what_is_dropped_is_free_again() {
-    let answers = Arc::new(Answers::new(100));
+    let answers = Arc::new(ResultMemory::new(100));
     let first = answers.try_reserve(60).unwrap();
     assert!(answers.try_reserve(60).is_none());
     let mut second = answers.try_reserve(20).unwrap();
@@ -17,7 +17,7 @@ fn what_is_dropped_is_free_again() {
 
 #[tokio::test(start_paused = true)]
 async fn who_waits_gets_what_is_released() {
-    let answers = Arc::new(Answers::new(100));
+    let answers = Arc::new(ResultMemory::new(100));
     let first = answers.try_reserve(100).unwrap();
     let soon = Instant::now() + Duration::from_millis(50);
     assert!(matches!(

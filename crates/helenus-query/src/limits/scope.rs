@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use helenus_cql::error::{Consistency, CqlError, WriteType};
 use tokio::task::{coop, yield_now};
 
-use super::answers::{Answers, Reservation};
+use super::answers::{Reservation, ResultMemory};
 use crate::failure::{read_timeout, write_timeout};
 
 /// How long a request computes before others have their turn.
@@ -219,7 +219,7 @@ pub fn renew_time(limit: Duration) {
 ///
 /// # Errors
 /// When there is no memory for it, or the request shall end.
-pub async fn reserve(answers: &Arc<Answers>, bytes: usize) -> Result<(), CqlError> {
+pub async fn reserve(answers: &Arc<ResultMemory>, bytes: usize) -> Result<(), CqlError> {
     let Some(waits_until) = CURRENT.with_borrow(|scope| {
         scope.polled_at?;
         let longest = Instant::now() + MEMORY_WAIT;

@@ -9,7 +9,7 @@ use helenus_cql::types::CqlType;
 use helenus_cql::value;
 
 use super::Column;
-use crate::index::analyzer::Analysis;
+use crate::index::analyzer::Analyzer;
 use crate::index::pattern::Pattern;
 use crate::rows::RowView;
 
@@ -35,7 +35,7 @@ pub struct Expression {
     pub operator: Operator,
     pub operand: Operand,
     /// How the index that answers it compares text; the operand is what it amounts to.
-    pub analysis: Option<Analysis>,
+    pub analysis: Option<Analyzer>,
     /// Whether nothing empty is found, since the index that answers it leaves that out.
     pub skips_empty: bool,
 }

@@ -4,10 +4,10 @@
 //! Names are stored as CQL compares them: folded to lower case unless they were quoted.
 
 pub(crate) mod column;
-pub(crate) mod compact;
+pub(crate) mod compact_storage;
+pub(crate) mod derived_tables;
 pub(crate) mod documents;
 pub(crate) mod expression;
-pub(crate) mod follower;
 pub(crate) mod function;
 pub(crate) mod index_target;
 pub(crate) mod keyspace;
@@ -25,12 +25,12 @@ use std::sync::Arc;
 use helenus_cql::error::CqlError;
 use uuid::Uuid;
 
-use roles::Access;
+use roles::Roles;
 
 pub use documents::journal::Journal;
 
 pub use column::{ClusteringOrder, Column, ColumnKind, DroppedColumn};
-pub use follower::{Followed, Follower};
+pub use derived_tables::{Derivation, DerivedTable};
 pub use function::{UserAggregate, UserFunction, signature};
 pub use index_target::{IndexKind, IndexTarget, IndexTargetKind, is_text};
 pub use keyspace::{Keyspace, Replication};
@@ -51,7 +51,7 @@ pub struct Schema {
     pub next_table_number: u32,
     pub keyspaces: BTreeMap<String, Arc<Keyspace>>,
     /// The roles there are, and what they may do.
-    pub access: Arc<Access>,
+    pub access: Arc<Roles>,
     /// How it is written down.
     pub journal: Arc<Journal>,
 }
@@ -86,16 +86,16 @@ impl Schema {
     }
 
     /// The indexes and views that lack rows which were there before them.
-    pub fn unbuilt(&self) -> Vec<Followed> {
+    pub fn unbuilt(&self) -> Vec<Derivation> {
         let mut unbuilt = Vec::new();
         for table in self.stored_tables() {
             let indexes = table.indexes.iter().filter(|index| !index.is_complete);
-            unbuilt.extend(indexes.map(|index| Follower::Index(index.clone()).of(table)));
+            unbuilt.extend(indexes.map(|index| DerivedTable::Index(index.clone()).of(table)));
             let Some(view) = table.view.as_ref().filter(|view| !view.is_built) else {
                 continue;
             };
             if let Some(base) = self.table(&table.keyspace, &view.base_table) {
-                unbuilt.push(Follower::View(table.clone()).of(base));
+                unbuilt.push(DerivedTable::View(table.clone()).of(base));
             }
         }
         unbuilt

@@ -258,7 +258,7 @@ impl Table {
     }
 
     /// True if its writes must also be brought into indexes or views.
-    pub fn has_followers(&self) -> bool {
+    pub fn has_derived_tables(&self) -> bool {
         !self.indexes.is_empty() || !self.views.is_empty()
     }
 

@@ -11,14 +11,14 @@ use crate::storage::ExecutionContext;
 
 /// Returns when every node that takes part serves by the documents that this node has loaded. What could not be found out in time is told in
 /// warnings: a node looks by itself every now and then.
-pub(crate) async fn agree(context: &ExecutionContext) -> Result<Vec<String>, CqlError> {
+pub(crate) async fn await_schema_agreement(context: &ExecutionContext) -> Result<Vec<String>, CqlError> {
     ask_all_to_load(context, false).await
 }
 
 /// Returns when no write is under way on any node that was planned against a schema before the one that this node has: all that are keep
 /// its indexes and views.
-pub(crate) async fn settle(context: &ExecutionContext) -> Result<(), CqlError> {
-    context.writes.settled().await;
+pub(crate) async fn await_old_writes(context: &ExecutionContext) -> Result<(), CqlError> {
+    context.writes.drained().await;
     match ask_all_to_load(context, true).await?.pop() {
         Some(why) => Err(CqlError::Server(why)),
         None => Ok(()),
@@ -73,7 +73,7 @@ pub(crate) async fn add_header_table(context: &ExecutionContext, table: TableId)
         return Ok(());
     }
     headers.write(&context.store, table).await?;
-    agree(context).await?;
+    await_schema_agreement(context).await?;
     headers.agreed.rcu(|agreed| {
         let mut agreed = BTreeSet::clone(agreed);
         agreed.insert(table.0);

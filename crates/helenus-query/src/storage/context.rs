@@ -7,13 +7,13 @@ use helenus_tablet::Store;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::{HeaderTables, LiveTables, PartitionLocks, VirtualTables, WriteEpochs};
+use super::{HeaderTables, LiveTables, PartitionLocks, SchemaEpochs, VirtualTables};
 use crate::clock::{Clock, TimestampSource};
 use crate::cluster::{Cluster, Versions};
-use crate::index::building::Builds;
+use crate::index::building::Backfills;
 use crate::index::stale_entry::StaleCounts;
 use crate::limits::Limits;
-use crate::limits::answers::Answers;
+use crate::limits::answers::ResultMemory;
 use crate::limits::client_memory::ClientMemory;
 use crate::schema::Schema;
 use crate::trace::Traces;
@@ -33,14 +33,14 @@ pub struct ExecutionContext {
     /// The memory that clients' requests and answers hold.
     pub(crate) client_memory: Arc<ClientMemory>,
     /// The memory that answers may take.
-    pub(crate) answers: Arc<Answers>,
-    pub(crate) writes: WriteEpochs,
+    pub(crate) answers: Arc<ResultMemory>,
+    pub(crate) writes: SchemaEpochs,
     /// Wakes those who wait for a newer schema.
     pub(crate) installed: Notify,
     /// Index entries that stand for nothing.
     pub(crate) stale: Arc<StaleCounts>,
     /// Indexes and views that are being built here.
-    pub(crate) builds: Builds,
+    pub(crate) backfills: Backfills,
     /// Set once the node is one of several.
     pub(crate) cluster: OnceLock<Arc<dyn Cluster>>,
     pub(crate) virtual_tables: Box<dyn VirtualTables>,

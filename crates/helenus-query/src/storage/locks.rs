@@ -32,33 +32,33 @@ pub enum Access {
 }
 
 /// A partition and how it is to be locked.
-pub type Wanted = (TableId, i64, Access);
+pub type LockRequest = (TableId, i64, Access);
 
 /// Held locks; released when dropped.
 pub struct PartitionGuard {
     /// Most writes are to one partition.
-    _held: SmallVec<[Held; 1]>,
+    _held: SmallVec<[StripeGuard; 1]>,
 }
 
 /// One stripe's lock.
 #[allow(dead_code, reason = "held to be dropped")]
-enum Held {
+enum StripeGuard {
     Alone(OwnedRwLockWriteGuard<()>),
     Shared(OwnedRwLockReadGuard<()>),
 }
 
-impl Held {
-    fn now(stripe: &Arc<RwLock<()>>, access: Access) -> Option<Held> {
+impl StripeGuard {
+    fn now(stripe: &Arc<RwLock<()>>, access: Access) -> Option<StripeGuard> {
         match access {
-            Access::Alone => stripe.clone().try_write_owned().ok().map(Held::Alone),
-            Access::Shared => stripe.clone().try_read_owned().ok().map(Held::Shared),
+            Access::Alone => stripe.clone().try_write_owned().ok().map(StripeGuard::Alone),
+            Access::Shared => stripe.clone().try_read_owned().ok().map(StripeGuard::Shared),
         }
     }
 
-    async fn wait(stripe: &Arc<RwLock<()>>, access: Access) -> Held {
+    async fn wait(stripe: &Arc<RwLock<()>>, access: Access) -> StripeGuard {
         match access {
-            Access::Alone => Held::Alone(stripe.clone().write_owned().await),
-            Access::Shared => Held::Shared(stripe.clone().read_owned().await),
+            Access::Alone => StripeGuard::Alone(stripe.clone().write_owned().await),
+            Access::Shared => StripeGuard::Shared(stripe.clone().read_owned().await),
         }
     }
 }
@@ -80,7 +80,7 @@ impl PartitionLocks {
     /// Cassandra's, of lightweight transactions that are in each other's way.
     pub async fn lock_within(
         &self,
-        partitions: impl IntoIterator<Item = Wanted>,
+        partitions: impl IntoIterator<Item = LockRequest>,
         longest: Option<Duration>,
     ) -> Result<Arc<PartitionGuard>, CqlError> {
         let lock = self.lock(partitions);
@@ -101,8 +101,8 @@ impl PartitionLocks {
     }
 
     /// Locks every partition given, in an order that can't deadlock.
-    pub async fn lock(&self, partitions: impl IntoIterator<Item = Wanted>) -> PartitionGuard {
-        let stripe = |(table, token, access): Wanted| {
+    pub async fn lock(&self, partitions: impl IntoIterator<Item = LockRequest>) -> PartitionGuard {
+        let stripe = |(table, token, access): LockRequest| {
             let hash = self.hasher.hash_one((table, token));
             ((hash % STRIPES as u64) as usize, access)
         };
@@ -115,11 +115,11 @@ impl PartitionLocks {
             let Some(stripe) = self.stripes.get(at) else {
                 continue;
             };
-            held.push(match Held::now(stripe, access) {
+            held.push(match StripeGuard::now(stripe, access) {
                 Some(lock) => lock,
                 None => {
                     let since = Instant::now();
-                    let lock = Held::wait(stripe, access).await;
+                    let lock = StripeGuard::wait(stripe, access).await;
                     trace::waited_for_locks(since.elapsed());
                     lock
                 }

@@ -8,13 +8,13 @@ pub(crate) mod hooks;
 pub(crate) mod locks;
 pub mod read;
 pub(crate) mod reads;
+pub(crate) mod schema_epochs;
 pub(crate) mod virtual_tables;
-pub(crate) mod write_epochs;
 pub(crate) mod writes;
 
 pub use context::ExecutionContext;
 pub use headers::HeaderTables;
 pub use hooks::{LiveTables, RowHooks};
-pub use locks::{Access, PartitionGuard, PartitionLocks, Wanted};
+pub use locks::{Access, LockRequest, PartitionGuard, PartitionLocks};
+pub use schema_epochs::SchemaEpochs;
 pub use virtual_tables::{VirtualRow, VirtualTables};
-pub use write_epochs::WriteEpochs;

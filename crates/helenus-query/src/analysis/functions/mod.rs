@@ -5,7 +5,7 @@ pub(crate) mod blob;
 pub(crate) mod cast;
 pub(crate) mod collection;
 pub(crate) mod decimal_math;
-pub(crate) mod factory;
+pub(crate) mod generic_functions;
 pub mod json;
 pub(crate) mod masking;
 pub(crate) mod math;

@@ -8,7 +8,7 @@ use helenus_cql::error::CqlError;
 use helenus_cql::types::CqlType;
 use helenus_cql::value::{Assignment, test_assignment};
 
-use super::factory::{self, Factory};
+use super::generic_functions::{self, GenericFunction};
 use super::{Function, aggregate, blob, cast, math, operation, time, token, user};
 use crate::analysis::PlanContext;
 use crate::analysis::assignable::{Assignable, test_strictly};
@@ -19,7 +19,7 @@ const TOKEN: &str = "token";
 
 struct Registry {
     functions: HashMap<String, Vec<Function>>,
-    factories: HashMap<String, Factory>,
+    factories: HashMap<String, GenericFunction>,
 }
 
 static REGISTRY: LazyLock<Registry> = LazyLock::new(|| {
@@ -45,7 +45,7 @@ static REGISTRY: LazyLock<Registry> = LazyLock::new(|| {
             .or_default()
             .push(Function::Aggregate(Arc::new(function)));
     }
-    let factories = factory::factories();
+    let factories = generic_functions::factories();
     let factories = factories
         .into_iter()
         .map(|factory| (factory.short_name().to_owned(), factory));

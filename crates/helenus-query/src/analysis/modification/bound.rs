@@ -47,7 +47,7 @@ const CLUSTERING_LEN_MAX: usize = 65_535;
 
 /// A row by its encoded clustering.
 #[derive(Clone, Debug)]
-pub struct RowName {
+pub struct RowId {
     pub clustering: Bytes,
     /// The values as written, where the encoded ones stand for another form of them.
     pub exact: Option<Vec<Bytes>>,
@@ -58,14 +58,14 @@ pub struct RowName {
 pub enum RowsBound {
     /// None: static columns only, or the partition as a whole.
     None,
-    Names(Vec<RowName>),
+    Names(Vec<RowId>),
     Ranges(Vec<ClusteringRange>),
     /// Those of a slice with a null bound of this column, which is an error once something is to be deleted by it.
     Null(usize),
 }
 
 /// A modification with its values.
-pub struct Bound<'p> {
+pub struct BoundModification<'p> {
     pub plan: &'p ModificationPlan,
     pub eval: EvalContext<'p>,
     pub partitions: Vec<PartitionKey>,
@@ -75,16 +75,16 @@ pub struct Bound<'p> {
     pub timestamp_us: Option<i64>,
 }
 
-impl<'p> Bound<'p> {
+impl<'p> BoundModification<'p> {
     /// # Errors
     /// Cassandra's, for keys that are null, unset, empty or too long.
-    pub fn new(plan: &'p ModificationPlan, eval: EvalContext<'p>) -> Result<Bound<'p>, CqlError> {
+    pub fn new(plan: &'p ModificationPlan, eval: EvalContext<'p>) -> Result<BoundModification<'p>, CqlError> {
         // Mistakes in it are told of before those in keys.
         let timestamp_us = plan.attributes.timestamp_us(&eval)?;
         if let Some(json) = &plan.json {
             let row = json.row(&plan.table, &eval)?;
             let name = row_name(plan, &row.clustering)?;
-            return Ok(Bound {
+            return Ok(BoundModification {
                 plan,
                 eval,
                 partitions: vec![row.partition],
@@ -96,7 +96,7 @@ impl<'p> Bound<'p> {
         if let Some(point) = &plan.point {
             let (partition, clustering) = point.bind(&plan.table, &eval)?;
             check_lists(&plan.table, std::slice::from_ref(&partition))?;
-            return Ok(Bound {
+            return Ok(BoundModification {
                 plan,
                 eval,
                 partitions: vec![partition],
@@ -110,7 +110,7 @@ impl<'p> Bound<'p> {
         if !plan.conditions.is_empty() {
             refuse_in(plan)?;
         }
-        Ok(Bound {
+        Ok(BoundModification {
             partitions,
             rows: bind_rows(plan, &eval)?,
             plan,
@@ -170,7 +170,7 @@ impl<'p> Bound<'p> {
     pub fn needs_lock(&self) -> bool {
         let table = &self.plan.table;
         table.is_counter
-            || table.has_followers()
+            || table.has_derived_tables()
             || self
                 .operations
                 .iter()
@@ -181,7 +181,7 @@ impl<'p> Bound<'p> {
 fn bind_rows(plan: &ModificationPlan, eval: &EvalContext<'_>) -> Result<RowsBound, CqlError> {
     let table = &plan.table;
     if table.clustering_count == 0 {
-        return Ok(RowsBound::Names(vec![RowName {
+        return Ok(RowsBound::Names(vec![RowId {
             clustering: Bytes::new(),
             exact: None,
         }]));
@@ -200,7 +200,7 @@ fn bind_rows(plan: &ModificationPlan, eval: &EvalContext<'_>) -> Result<RowsBoun
     let names = restrictions.row_names(eval)?;
     let mut rows = Vec::with_capacity(names.len());
     for clustering in names.iter() {
-        let name = RowName {
+        let name = RowId {
             clustering: clustering.clone(),
             exact: None,
         };
@@ -210,7 +210,7 @@ fn bind_rows(plan: &ModificationPlan, eval: &EvalContext<'_>) -> Result<RowsBoun
     Ok(RowsBound::Names(rows))
 }
 
-fn row_name(plan: &ModificationPlan, values: &[Bytes]) -> Result<RowName, CqlError> {
+fn row_name(plan: &ModificationPlan, values: &[Bytes]) -> Result<RowId, CqlError> {
     let encoded = plan
         .table
         .layout
@@ -223,7 +223,7 @@ fn row_name(plan: &ModificationPlan, values: &[Bytes]) -> Result<RowName, CqlErr
             .clustering()
             .iter()
             .any(|column| is_decimal(&column.ty));
-    let name = RowName {
+    let name = RowId {
         clustering: encoded.bytes,
         exact: has_forms.then(|| values.to_vec()),
     };
@@ -258,7 +258,7 @@ fn is_decimal(ty: &CqlType) -> bool {
 }
 
 /// Cassandra's limit is on the values; their encoded form is hardly ever shorter.
-fn check_len(plan: &ModificationPlan, name: &RowName) -> Result<(), CqlError> {
+fn check_len(plan: &ModificationPlan, name: &RowId) -> Result<(), CqlError> {
     if name.clustering.len() <= CLUSTERING_LEN_MAX {
         return Ok(());
     }

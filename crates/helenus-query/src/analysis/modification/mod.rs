@@ -10,7 +10,7 @@ pub(crate) mod operation;
 pub(crate) mod plan;
 
 pub use batch::BatchPlan;
-pub use bound::Bound;
+pub use bound::BoundModification;
 
 use std::sync::Arc;
 

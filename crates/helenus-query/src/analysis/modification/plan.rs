@@ -36,25 +36,25 @@ pub fn plan(ctx: &mut PlanContext<'_>, statement: &ast::Modification) -> Result<
 }
 
 /// What all kinds of modifications have; the rest is filled in.
-struct Draft {
+struct ModificationPlanBuilder {
     table: Arc<Table>,
     kind: StatementKind,
     attributes: Attributes,
     conditions: Conditions,
 }
 
-impl Draft {
+impl ModificationPlanBuilder {
     fn new(
         ctx: &mut PlanContext<'_>,
         name: &ast::QualifiedName,
         kind: StatementKind,
         using: &ast::UsingClause,
         condition: &ast::IfClause,
-    ) -> Result<Draft, CqlError> {
+    ) -> Result<ModificationPlanBuilder, CqlError> {
         let table = ctx.table(name)?.clone();
         let attributes = Attributes::plan(ctx, using, Some(&table))?;
         let conditions = Conditions::plan(ctx, &table, condition, &attributes)?;
-        Ok(Draft {
+        Ok(ModificationPlanBuilder {
             table,
             kind,
             attributes,
@@ -69,7 +69,7 @@ impl Draft {
         operations: Vec<Operation>,
         json: Option<JsonSource>,
     ) -> Result<ModificationPlan, CqlError> {
-        let Draft {
+        let ModificationPlanBuilder {
             table,
             kind,
             attributes,
@@ -113,13 +113,13 @@ fn insert_draft(
     table: &ast::QualifiedName,
     using: &ast::UsingClause,
     if_not_exists: bool,
-) -> Result<Draft, CqlError> {
+) -> Result<ModificationPlanBuilder, CqlError> {
     let condition = if if_not_exists {
         ast::IfClause::NotExists
     } else {
         ast::IfClause::None
     };
-    let draft = Draft::new(ctx, table, StatementKind::Insert, using, &condition)?;
+    let draft = ModificationPlanBuilder::new(ctx, table, StatementKind::Insert, using, &condition)?;
     if draft.table.is_counter {
         return invalid("INSERT statements are not allowed on counter tables, use UPDATE instead");
     }
@@ -185,7 +185,7 @@ fn plan_insert_json(
 }
 
 fn plan_update(ctx: &mut PlanContext<'_>, update: &ast::Update) -> Result<ModificationPlan, CqlError> {
-    let draft = Draft::new(
+    let draft = ModificationPlanBuilder::new(
         ctx,
         &update.table,
         StatementKind::Update,
@@ -213,7 +213,7 @@ fn plan_update(ctx: &mut PlanContext<'_>, update: &ast::Update) -> Result<Modifi
 }
 
 fn plan_delete(ctx: &mut PlanContext<'_>, delete: &ast::Delete) -> Result<ModificationPlan, CqlError> {
-    let draft = Draft::new(
+    let draft = ModificationPlanBuilder::new(
         ctx,
         &delete.table,
         StatementKind::Delete,
@@ -243,7 +243,7 @@ fn plan_delete(ctx: &mut PlanContext<'_>, delete: &ast::Delete) -> Result<Modifi
 
 fn where_clause(
     ctx: &mut PlanContext<'_>,
-    draft: &Draft,
+    draft: &ModificationPlanBuilder,
     relations: &[Relation],
     operations: &[Operation],
 ) -> Result<StatementRestrictions, CqlError> {

@@ -9,7 +9,7 @@ use helenus_cql::types::CqlType;
 
 use super::PointKey;
 use super::group::Grouping;
-use super::similarity::{Nearest, NearestOrder};
+use super::similarity::{AnnOrdering, BoundAnnOrdering};
 use crate::analysis::PlanContext;
 use crate::analysis::restrictions::{
     REQUIRES_ALLOW_FILTERING, RestrictionOptions, StatementKind, StatementRestrictions, require_column,
@@ -52,7 +52,7 @@ pub struct SelectPlan {
     /// What is sorted is the text of `SELECT JSON *`, where Cassandra does not find the columns any more.
     pub(crate) sorts_json: bool,
     /// ORDER BY … ANN OF.
-    pub(crate) nearest: Option<Nearest>,
+    pub(crate) nearest: Option<AnnOrdering>,
     pub(crate) restrictions: StatementRestrictions,
 }
 
@@ -81,8 +81,8 @@ pub fn plan(ctx: &mut PlanContext<'_>, statement: &ast::Select) -> Result<Select
     let table = ctx.table(&statement.table)?.clone();
     let is_static_only = selects_static_only(ctx, &table, &statement.items)?;
     let (order_by, nearest_orders) = resolve_order(ctx, &table, &statement.order_by)?;
-    let nearest_mistake = NearestOrder::mistake(&table, &nearest_orders, &statement.order_by);
-    let nearest = Nearest::plan(&table, nearest_orders);
+    let nearest_mistake = BoundAnnOrdering::mistake(&table, &nearest_orders, &statement.order_by);
+    let nearest = AnnOrdering::plan(&table, nearest_orders);
     let restrictions = StatementRestrictions::new(
         ctx,
         StatementKind::Select,
@@ -166,12 +166,12 @@ fn resolve_order(
     ctx: &mut PlanContext<'_>,
     table: &Table,
     order_by: &[ast::Ordering],
-) -> Result<(Vec<(usize, bool)>, Vec<NearestOrder>), CqlError> {
+) -> Result<(Vec<(usize, bool)>, Vec<BoundAnnOrdering>), CqlError> {
     let mut resolved: Vec<(usize, bool)> = Vec::with_capacity(order_by.len());
     let mut nearest = Vec::new();
     for ordering in order_by {
         let (place, _) = require_column(table, &ordering.column)?;
-        nearest.extend(NearestOrder::resolve(ctx, table, ordering)?);
+        nearest.extend(BoundAnnOrdering::resolve(ctx, table, ordering)?);
         match resolved.iter_mut().find(|(known, _)| *known == place) {
             Some(known) => known.1 = ordering.descending,
             None => resolved.push((place, ordering.descending)),

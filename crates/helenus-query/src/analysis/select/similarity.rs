@@ -11,7 +11,7 @@ use crate::analysis::restrictions::require_column;
 use crate::analysis::terms::Term;
 use crate::analysis::{EvalContext, PlanContext, column_spec};
 use crate::index::kinds::sai::is_storage_attached;
-use crate::index::similarity::{Measure, floats};
+use crate::index::similarity::{SimilarityFunction, floats};
 use crate::request::BoundValue;
 use crate::schema::{Index, Table};
 
@@ -20,40 +20,40 @@ const ROWS_MAX: u32 = 1000;
 
 /// The column of vectors, and what they are to be near to.
 #[derive(Debug)]
-pub(crate) struct Nearest {
+pub(crate) struct AnnOrdering {
     pub column: usize,
     /// The column's name, for messages.
     name: String,
     term: Term,
-    measure: Measure,
+    measure: SimilarityFunction,
 }
 
 /// An ANN ordering whose column and vector are known.
 #[derive(Debug)]
-pub(crate) struct NearestOrder {
+pub(crate) struct BoundAnnOrdering {
     column: usize,
     term: Term,
 }
 
-impl NearestOrder {
+impl BoundAnnOrdering {
     /// The ANN ordering that is meant, if it is one.
     pub fn resolve(
         ctx: &mut PlanContext<'_>,
         table: &Table,
         ordering: &ast::Ordering,
-    ) -> Result<Option<NearestOrder>, CqlError> {
+    ) -> Result<Option<BoundAnnOrdering>, CqlError> {
         let Some(term) = &ordering.ann_of else {
             return Ok(None);
         };
         let (place, column) = require_column(table, &ordering.column)?;
         let term = Term::prepare(ctx, term, &column_spec(table, column))?;
-        Ok(Some(NearestOrder { column: place, term }))
+        Ok(Some(BoundAnnOrdering { column: place, term }))
     }
 
     /// What is wrong with the ANN orderings of a statement, which is told of after the mistakes in its relations.
     pub fn mistake(
         table: &Table,
-        orders: &[NearestOrder],
+        orders: &[BoundAnnOrdering],
         order_by: &[ast::Ordering],
     ) -> Option<&'static str> {
         let first = orders.first()?;
@@ -74,10 +74,10 @@ impl NearestOrder {
     }
 }
 
-impl Nearest {
+impl AnnOrdering {
     /// The ANN ordering of a statement, if it has one: the first of `orders`, which [`resolve`](NearestOrder::resolve) gave.
-    pub fn plan(table: &Table, orders: Vec<NearestOrder>) -> Option<Nearest> {
-        let NearestOrder { column: place, term } = orders.into_iter().next()?;
+    pub fn plan(table: &Table, orders: Vec<BoundAnnOrdering>) -> Option<AnnOrdering> {
+        let BoundAnnOrdering { column: place, term } = orders.into_iter().next()?;
         let column = table.columns.get(place)?;
         let is_on_it = |index: &&Arc<Index>| index.target.column == column.name;
         let on_it = || table.indexes.iter().filter(is_on_it);
@@ -85,11 +85,11 @@ impl Nearest {
         let index = on_it()
             .find(|index| is_storage_attached(index))
             .or_else(|| on_it().next());
-        Some(Nearest {
+        Some(AnnOrdering {
             name: column.name.clone(),
             column: place,
             term,
-            measure: index.map_or(Measure::Cosine, |index| Measure::of(index)),
+            measure: index.map_or(SimilarityFunction::Cosine, |index| SimilarityFunction::of(index)),
         })
     }
 

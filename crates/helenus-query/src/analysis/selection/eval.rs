@@ -11,7 +11,7 @@ use helenus_cql::value::{
     self, compare, pack_list, pack_set, pack_tuple, pack_vector, read_elements, read_tuple,
 };
 
-use super::stamps::{self, Stamps};
+use super::cell_times::{self, CellTimes};
 use super::typed::{Node, Typed};
 use crate::analysis::EvalContext;
 use crate::analysis::functions::AggregateState;
@@ -166,50 +166,50 @@ impl Evaluation<'_> {
     }
 
     /// The stamps of what is selected: a column, or fields, elements and slices of one.
-    fn stamps(&self, attribute: CellAttribute, typed: &Typed) -> Result<Stamps, CqlError> {
+    fn stamps(&self, attribute: CellAttribute, typed: &Typed) -> Result<CellTimes, CqlError> {
         match &typed.node {
             Node::Column(place) => Ok(self.column_stamps(attribute, *place, &typed.ty)),
             Node::Field { receiver, field } => match self.value(typed)? {
                 Some(_) => Ok(self.stamps(attribute, receiver)?.get(*field)),
-                None => Ok(Stamps::None),
+                None => Ok(CellTimes::None),
             },
             Node::Element { receiver, element } => {
                 let (Some(value), Some(key)) = (self.value(receiver)?, self.term(*element)) else {
-                    return Ok(Stamps::None);
+                    return Ok(CellTimes::None);
                 };
                 match Keys::of(&receiver.ty, &value)?.position(&key) {
                     Some(position) => Ok(self.stamps(attribute, receiver)?.get(position)),
-                    None => Ok(Stamps::None),
+                    None => Ok(CellTimes::None),
                 }
             }
             Node::Slice { receiver, from, to } => {
                 let Some(value) = self.value(receiver)? else {
-                    return Ok(Stamps::None);
+                    return Ok(CellTimes::None);
                 };
                 let keys = Keys::of(&receiver.ty, &value)?;
                 let range = keys.range(self.bound(*from).as_ref(), self.bound(*to).as_ref());
                 Ok(self.stamps(attribute, receiver)?.slice(range))
             }
-            _ => Ok(Stamps::None),
+            _ => Ok(CellTimes::None),
         }
     }
 
-    fn column_stamps(&self, attribute: CellAttribute, place: usize, ty: &CqlType) -> Stamps {
+    fn column_stamps(&self, attribute: CellAttribute, place: usize, ty: &CqlType) -> CellTimes {
         let cells = self.row.map(|row| row.cells(place)).unwrap_or_default();
         if !ty.is_multicell() {
             return match cells.first() {
-                Some(cell) => Stamps::Single(stamps::of_cell(attribute, cell)),
-                None => Stamps::Single(None),
+                Some(cell) => CellTimes::Single(cell_times::of_cell(attribute, cell)),
+                None => CellTimes::Single(None),
             };
         }
         if cells.is_empty() {
-            return Stamps::None;
+            return CellTimes::None;
         }
         let CqlType::Udt { definition, .. } = ty else {
-            return Stamps::Multiple(
+            return CellTimes::Multiple(
                 cells
                     .iter()
-                    .map(|cell| stamps::of_cell(attribute, cell))
+                    .map(|cell| cell_times::of_cell(attribute, cell))
                     .collect(),
             );
         };
@@ -220,10 +220,10 @@ impl Evaluation<'_> {
                 .as_deref()
                 .and_then(|path| <[u8; 2]>::try_from(path).ok());
             if let Some(slot) = path.and_then(|path| fields.get_mut(usize::from(u16::from_be_bytes(path)))) {
-                *slot = stamps::of_cell(attribute, cell);
+                *slot = cell_times::of_cell(attribute, cell);
             }
         }
-        Stamps::Multiple(fields)
+        CellTimes::Multiple(fields)
     }
 }
 

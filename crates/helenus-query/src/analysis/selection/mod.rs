@@ -5,10 +5,10 @@
 //! finished at once; else a group's rows are added one by one and then finished. Plain columns never get here: SELECT
 //! writes them straight from the stored row.
 
+pub(crate) mod cell_times;
 pub(crate) mod constants;
 pub(crate) mod eval;
 pub(crate) mod selectable;
-pub(crate) mod stamps;
 pub(crate) mod typed;
 
 #[cfg(test)]
@@ -30,7 +30,7 @@ use crate::response::{ColumnSpec, ResultMetadata, RowsBuilder};
 use crate::rows::{CellView, RowView};
 use crate::schema::{Column, ColumnKind, Table};
 use eval::Evaluation;
-use typed::{BoundTerm, Node, Parts, Typed, Typer};
+use typed::{BoundTerm, Node, Parts, SelectorTypeChecker, Typed};
 
 /// How the rows are shown.
 #[derive(Clone, Copy, Debug, Default)]
@@ -65,7 +65,7 @@ impl Selection {
         items: &[ast::SelectItem],
         options: SelectionOptions,
     ) -> Result<Selection, CqlError> {
-        let mut typer = Typer {
+        let mut typer = SelectorTypeChecker {
             ctx,
             table,
             parts: Parts::default(),

@@ -102,7 +102,7 @@ pub(crate) struct Parts {
 }
 
 /// Types selectors of one statement.
-pub(crate) struct Typer<'c, 's, 't> {
+pub(crate) struct SelectorTypeChecker<'c, 's, 't> {
     pub ctx: &'c mut PlanContext<'s>,
     pub table: &'t Table,
     pub parts: Parts,
@@ -128,7 +128,7 @@ fn add_once(places: &mut Vec<usize>, place: usize) {
     }
 }
 
-impl Typer<'_, '_, '_> {
+impl SelectorTypeChecker<'_, '_, '_> {
     /// Types a selector; `expected` is the type of what receives it, if that is known.
     pub fn typed(&mut self, selectable: &Selectable, expected: Option<&CqlType>) -> Result<Typed, CqlError> {
         match selectable {

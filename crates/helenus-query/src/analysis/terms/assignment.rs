@@ -287,16 +287,16 @@ thread_local! {
 }
 
 /// While one of these lives, so do the terms whose addresses are remembered.
-pub(crate) struct Remembering;
+pub(crate) struct ReturnTypeCacheGuard;
 
-impl Remembering {
-    pub fn start() -> Remembering {
+impl ReturnTypeCacheGuard {
+    pub fn start() -> ReturnTypeCacheGuard {
         RETURN_TYPES.with_borrow_mut(|types| types.depth += 1);
-        Remembering
+        ReturnTypeCacheGuard
     }
 }
 
-impl Drop for Remembering {
+impl Drop for ReturnTypeCacheGuard {
     fn drop(&mut self) {
         RETURN_TYPES.with_borrow_mut(|types| {
             types.depth -= 1;
@@ -313,7 +313,7 @@ fn call_return_type(
     term: &ast::Term,
     receiver: Option<&ColumnSpec>,
 ) -> Result<CqlType, CqlError> {
-    let _remembering = Remembering::start();
+    let _remembering = ReturnTypeCacheGuard::start();
     let key = (
         std::ptr::from_ref(term) as usize,
         receiver.map(|spec| spec.ty.clone()),

@@ -5,7 +5,7 @@ use helenus_cql::error::CqlError;
 use helenus_cql::types::CqlType;
 use helenus_cql::{ast, value};
 
-use super::assignment::{Remembering, resolve_call};
+use super::assignment::{ReturnTypeCacheGuard, resolve_call};
 use super::{RawTerm, Term};
 use crate::analysis::assignable::{Assignable, not_an_array, part_spec, test_strictly};
 use crate::analysis::functions::ScalarFunction;
@@ -382,7 +382,7 @@ fn prepare_call(
     term: &ast::Term,
     receiver: &ColumnSpec,
 ) -> Result<Term, CqlError> {
-    let _remembering = Remembering::start();
+    let _remembering = ReturnTypeCacheGuard::start();
     let (function, args) = resolve_call(ctx, term, Some(receiver))?;
     let function = function.into_scalar()?;
     // What is frozen takes what is not, but not the other way round.

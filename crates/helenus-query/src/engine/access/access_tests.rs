@@ -18,10 +18,10 @@ fn role(name: &str, member_of: &[&str], granted: &[(Resource, Permission)]) -> R
     role
 }
 
-fn access(roles: impl IntoIterator<Item = Role>) -> Access {
+fn access(roles: impl IntoIterator<Item = Role>) -> Roles {
     roles
         .into_iter()
-        .fold(Access::default(), |access, role| access.with_role(role))
+        .fold(Roles::default(), |access, role| access.with_role(role))
 }
 
 fn keyspace(name: &str) -> Resource {
@@ -153,13 +153,15 @@ async fn the_door_opens_for_the_right_password_alone() {
         ..known.clone()
     };
     let access = access([known, group, member, costly]);
-    let door = Door::default();
+    let authenticator = PasswordAuthenticator::default();
     let knock = async |name: &str, password: &str| {
         let credentials = Credentials {
             name: name.to_owned(),
             password: password.to_owned(),
         };
-        let opened = door.open(&access, [127, 0, 0, 1].into(), credentials).await;
+        let opened = authenticator
+            .authenticate(&access, [127, 0, 0, 1].into(), credentials)
+            .await;
         opened
             .map(|user| user.name.clone())
             .map_err(|error| error.to_string())
@@ -184,7 +186,7 @@ fn hashes_are_bcrypts() {
     assert!(hash.starts_with("$2a$10$"));
     assert!(password::cost(&hash) == Some(10) && password::is_of("secret", &hash));
     assert!(!password::is_of("other", &hash));
-    assert_eq!(password::cost(credentials::NOBODYS_HASH), Some(10));
+    assert_eq!(password::cost(credentials::DUMMY_HASH), Some(10));
     for other in ["", "secret", "$2a$10$short", &"x".repeat(60)] {
         assert!(password::cost(other).is_none() && !password::is_of("secret", other));
     }

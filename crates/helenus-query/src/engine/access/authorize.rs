@@ -12,7 +12,7 @@ use crate::schema::roles::Resource;
 use crate::schema::{Keyspace, Schema, Table};
 
 /// A permission that a statement needs.
-type Need = (Permission, Resource);
+type RequiredPermission = (Permission, Resource);
 
 /// Refuses a statement that its user may not run. One that was allowed is allowed to the same user until the schema changes, which its
 /// plan goes with.
@@ -58,7 +58,7 @@ pub(crate) fn authorize(
 }
 
 /// `ClientState.ensurePermission`
-fn check(ctx: &RoleContext<'_>, needs: Vec<Need>) -> Result<(), CqlError> {
+fn check(ctx: &RoleContext<'_>, needs: Vec<RequiredPermission>) -> Result<(), CqlError> {
     needs
         .into_iter()
         .try_for_each(|(permission, on)| ensure(ctx, permission, &on))
@@ -92,7 +92,7 @@ fn is_readable(permission: Permission, on: &Resource) -> bool {
         }
 }
 
-fn on_table(permission: Permission, table: &Table) -> Need {
+fn on_table(permission: Permission, table: &Table) -> RequiredPermission {
     (permission, Resource::table(&table.keyspace, &table.name))
 }
 
@@ -105,7 +105,7 @@ fn needed_of_reading(schema: &Schema, table: &Arc<Table>) -> Resource {
 }
 
 /// Conditions read, and so does what keeps views.
-fn needs_of_writing(schema: &Schema, plan: &ModificationPlan) -> Vec<Need> {
+fn needs_of_writing(schema: &Schema, plan: &ModificationPlan) -> Vec<RequiredPermission> {
     let table = plan.table();
     let mut needs = vec![on_table(Permission::Modify, table)];
     if plan.is_conditional() {
@@ -136,7 +136,10 @@ fn is_superuser(ctx: &RoleContext<'_>) -> bool {
 }
 
 /// What it takes to run a statement that changes the schema, or TRUNCATE.
-fn needs_of_changing(ctx: &RoleContext<'_>, statement: &Statement) -> Result<Vec<Need>, CqlError> {
+fn needs_of_changing(
+    ctx: &RoleContext<'_>,
+    statement: &Statement,
+) -> Result<Vec<RequiredPermission>, CqlError> {
     let schema = ctx.schema;
     let keyspace_of = |name: Option<&ast::Ident>| {
         let keyspace = name.map(ast::Ident::as_str).or(ctx.keyspace);
@@ -238,7 +241,7 @@ fn making<'a>(
     name: &ast::FunctionName,
     types: impl IntoIterator<Item = &'a ast::TypeName>,
     or_replace: bool,
-) -> Result<Need, CqlError> {
+) -> Result<RequiredPermission, CqlError> {
     let made = grant::function(schema, keyspace, name.name.as_str(), types)?;
     Ok(match or_replace && made.exists(schema) {
         true => (Permission::Alter, made),
@@ -251,7 +254,7 @@ fn dropping(
     schema: &Schema,
     keyspace: &Keyspace,
     statement: &ast::DropFunction,
-) -> Result<Vec<Need>, CqlError> {
+) -> Result<Vec<RequiredPermission>, CqlError> {
     let name = statement.name.name.as_str();
     let functions = keyspace.functions.values();
     let functions = functions.filter(|of| of.name == name);

@@ -7,10 +7,10 @@ use helenus_cql::error::CqlError;
 use quick_cache::sync::Cache;
 use sha2::{Digest, Sha256};
 
+use super::login_limiter::LoginLimiter;
 use super::password;
-use super::turns::Turns;
 use crate::request::{User, Users};
-use crate::schema::roles::Access;
+use crate::schema::roles::Roles;
 
 /// A name and a password, as SASL's PLAIN carries them.
 #[derive(Clone, PartialEq, Eq)]
@@ -59,10 +59,10 @@ impl Credentials {
 
 /// Passwords that were found right lately are known again by a digest of them and of their hash: bcrypt takes some 50 ms, and a driver
 /// opens many connections.
-const RIGHT_MAX: usize = 1024;
+const VERIFIED_MAX: usize = 1024;
 /// What a password is held against where there is none, so that nobody learns from the time that an answer takes which roles there are. No
 /// password has this hash.
-pub(crate) const NOBODYS_HASH: &str = "$2a$10$.....................................................";
+pub(crate) const DUMMY_HASH: &str = "$2a$10$.....................................................";
 /// Passwords that are looked at at a time, at most; and no more than half of the cores are busy with it.
 const AT_A_TIME_MAX: usize = 8;
 
@@ -72,33 +72,33 @@ fn at_a_time() -> usize {
 }
 
 /// Lets clients in.
-pub(crate) struct Door {
+pub(crate) struct PasswordAuthenticator {
     pub users: Users,
-    right: Cache<[u8; 32], ()>,
+    verified: Cache<[u8; 32], ()>,
     /// Of this process alone.
     secret: [u8; 16],
-    turns: Turns,
+    turns: LoginLimiter,
 }
 
-impl Default for Door {
-    fn default() -> Door {
-        Door {
+impl Default for PasswordAuthenticator {
+    fn default() -> PasswordAuthenticator {
+        PasswordAuthenticator {
             users: Users::default(),
-            right: Cache::new(RIGHT_MAX),
+            verified: Cache::new(VERIFIED_MAX),
             secret: *uuid::Uuid::new_v4().as_bytes(),
-            turns: Turns::new(at_a_time()),
+            turns: LoginLimiter::new(at_a_time()),
         }
     }
 }
 
-impl Door {
+impl PasswordAuthenticator {
     /// Lets a client from that address in if the password is the role's, and the role may log in.
     ///
     /// # Errors
     /// Cassandra's; the same for a role that is not there and for a wrong password.
-    pub async fn open(
+    pub async fn authenticate(
         &self,
-        access: &Access,
+        access: &Roles,
         address: IpAddr,
         credentials: Credentials,
     ) -> Result<Arc<User>, CqlError> {
@@ -107,7 +107,7 @@ impl Door {
         let role = access.role(&name);
         let hash = role.and_then(|role| role.salted_hash.clone());
         let hash = hash.filter(|hash| is_checkable(hash, &name));
-        let hash = hash.unwrap_or_else(|| NOBODYS_HASH.to_owned());
+        let hash = hash.unwrap_or_else(|| DUMMY_HASH.to_owned());
         if !self.is_right(address, credentials.password, hash).await {
             return refused(format!("Provided username {name} and/or password are incorrect"));
         }
@@ -125,7 +125,7 @@ impl Door {
             .chain_update(password.as_bytes())
             .finalize()
             .into();
-        if self.right.get(&digest).is_some() {
+        if self.verified.get(&digest).is_some() {
             return true;
         }
         let Some(turn) = self.turns.take(address).await else {
@@ -139,7 +139,7 @@ impl Door {
         let verified = tokio::task::spawn_blocking(verify).await;
         let is_right = verified.unwrap_or(false);
         if is_right {
-            self.right.insert(digest, ());
+            self.verified.insert(digest, ());
         }
         is_right
     }

@@ -8,7 +8,7 @@ use crate::analysis::types::resolve_type;
 use crate::request::no_keyspace;
 use crate::schema::Schema;
 use crate::schema::names::{is_system_name, is_virtual_keyspace};
-use crate::schema::roles::{Access, PermissionSet, Resource, Role};
+use crate::schema::roles::{PermissionSet, Resource, Role, Roles};
 
 /// The resource that a statement names.
 ///
@@ -93,10 +93,10 @@ pub(crate) fn check_system(resource: &Resource, permissions: &[Permission]) -> R
     }
 }
 
-impl Access {
+impl Roles {
     /// A role's permissions on a thing changed.
     #[must_use]
-    fn with_permissions(&self, role: &Role, on: &Resource, permissions: PermissionSet) -> Access {
+    fn with_permissions(&self, role: &Role, on: &Resource, permissions: PermissionSet) -> Roles {
         let mut role = role.clone();
         match permissions.is_empty() {
             true => role.permissions.remove(on),
@@ -107,7 +107,7 @@ impl Access {
 
     /// Everything that can be granted on a thing, granted to a role.
     #[must_use]
-    pub(crate) fn granted(&self, role: &str, on: &Resource) -> Access {
+    pub(crate) fn granted(&self, role: &str, on: &Resource) -> Roles {
         match self.role(role) {
             Some(role) => self.with_permissions(role, on, on.applicable()),
             None => self.clone(),
@@ -115,7 +115,7 @@ impl Access {
     }
 }
 
-type Changed = Result<(Option<Access>, Vec<String>), CqlError>;
+type GrantResult = Result<(Option<Roles>, Vec<String>), CqlError>;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Operation {
@@ -124,16 +124,16 @@ enum Operation {
 }
 
 /// GRANT of permissions.
-pub(crate) fn grant(ctx: &RoleContext<'_>, statement: &PermissionsStatement) -> Changed {
+pub(crate) fn grant(ctx: &RoleContext<'_>, statement: &PermissionsStatement) -> GrantResult {
     change(ctx, statement, Operation::Grant)
 }
 
 /// REVOKE of permissions.
-pub(crate) fn revoke(ctx: &RoleContext<'_>, statement: &PermissionsStatement) -> Changed {
+pub(crate) fn revoke(ctx: &RoleContext<'_>, statement: &PermissionsStatement) -> GrantResult {
     change(ctx, statement, Operation::Revoke)
 }
 
-fn change(ctx: &RoleContext<'_>, statement: &PermissionsStatement, operation: Operation) -> Changed {
+fn change(ctx: &RoleContext<'_>, statement: &PermissionsStatement, operation: Operation) -> GrantResult {
     if !ctx.control.authorizes {
         let operation = match operation {
             Operation::Grant => "GRANT",
@@ -203,7 +203,7 @@ pub(crate) fn created(
 }
 
 /// The roles without permissions on what is no longer there.
-pub(crate) fn dropped(schema: &Schema) -> Access {
+pub(crate) fn dropped(schema: &Schema) -> Roles {
     schema.access.with_each(|role| {
         let is_left = |on: &Resource| on.exists(schema);
         let is_changed = !role.permissions.keys().all(is_left);

@@ -10,7 +10,7 @@ use helenus_cql::value::pack_map;
 
 use super::{RoleContext, grant};
 use crate::response::{ColumnSpec, Response, Rows};
-use crate::schema::roles::{Access, PermissionSet, Resource, Role};
+use crate::schema::roles::{PermissionSet, Resource, Role, Roles};
 
 /// Answers a statement that lists; none for others.
 ///
@@ -25,7 +25,7 @@ pub(crate) fn list(ctx: &RoleContext<'_>, statement: &Statement) -> Option<Resul
 }
 
 /// A role and what it is a member of: all, or only directly.
-fn roles_of<'a>(access: &'a Access, name: &str, recursive: bool) -> Vec<&'a Arc<Role>> {
+fn roles_of<'a>(access: &'a Roles, name: &str, recursive: bool) -> Vec<&'a Arc<Role>> {
     if recursive {
         return access.all_of(name);
     }
@@ -74,7 +74,7 @@ fn all_data_centers() -> Bytes {
     Bytes::from_static(b"ALL")
 }
 
-fn users_table(access: &Access, roles: &[&Arc<Role>]) -> Response {
+fn users_table(access: &Roles, roles: &[&Arc<Role>]) -> Response {
     let row = |role: &&Arc<Role>| {
         vec![
             Bytes::from(role.name.clone()),

@@ -7,12 +7,12 @@ pub(crate) mod authorize;
 pub(crate) mod credentials;
 pub(crate) mod grant;
 pub(crate) mod list;
+pub(crate) mod login_limiter;
 pub(crate) mod password;
 pub(crate) mod role;
-pub(crate) mod turns;
 
 pub use credentials::Credentials;
-pub(crate) use credentials::Door;
+pub(crate) use credentials::PasswordAuthenticator;
 
 pub(crate) use authorize::authorize;
 pub(crate) use grant::{created, dropped};
@@ -24,7 +24,7 @@ use std::sync::Arc;
 use helenus_cql::error::CqlError;
 
 use crate::schema::Schema;
-use crate::schema::roles::{Access, Role};
+use crate::schema::roles::{Role, Roles};
 
 /// What is asked of clients.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,7 +47,7 @@ pub(crate) struct RoleContext<'a> {
     pub keyspace: Option<&'a str>,
 }
 impl RoleContext<'_> {
-    pub(crate) fn access(&self) -> &Access {
+    pub(crate) fn access(&self) -> &Roles {
         &self.schema.access
     }
 

@@ -8,7 +8,7 @@ use helenus_cql::error::CqlError;
 
 use super::credentials::CREDENTIAL_LEN_MAX;
 use super::{RoleContext, grant, password};
-use crate::schema::roles::{Access, Resource, Role};
+use crate::schema::roles::{Resource, Role, Roles};
 
 /// What Cassandra finds wrong with a statement before it runs it, and when it prepares it.
 ///
@@ -201,7 +201,7 @@ fn validate_access(ctx: &RoleContext<'_>, options: &RoleOptions) -> Result<(), C
 pub(crate) fn apply(
     ctx: &RoleContext<'_>,
     statement: &Statement,
-) -> Result<(Option<Access>, Vec<String>), CqlError> {
+) -> Result<(Option<Roles>, Vec<String>), CqlError> {
     let access = ctx.access();
     let changed = match statement {
         Statement::CreateRole(statement) => match access.role(&statement.name) {
@@ -248,7 +248,7 @@ fn refuse_datacenters(options: &RoleOptions) -> Result<(), CqlError> {
     }
 }
 
-fn create(ctx: &RoleContext<'_>, statement: &ast::CreateRole) -> Access {
+fn create(ctx: &RoleContext<'_>, statement: &ast::CreateRole) -> Roles {
     let role = Role {
         name: statement.name.clone(),
         ..Role::default()
@@ -272,7 +272,7 @@ fn with_options(role: &Role, options: &RoleOptions) -> Role {
     }
 }
 
-fn without_role(access: &Access, name: &str) -> Access {
+fn without_role(access: &Roles, name: &str) -> Roles {
     let dropped = Resource::Role(name.to_owned());
     let mut access = access.with_each(|role| {
         let knows = role.member_of.contains(name) || role.permissions.contains_key(&dropped);
@@ -289,13 +289,13 @@ fn without_role(access: &Access, name: &str) -> Access {
 }
 
 /// The grantee as a member of the role, or not.
-fn with_membership(access: &Access, grantee: &Role, change: impl Fn(&mut BTreeSet<String>)) -> Access {
+fn with_membership(access: &Roles, grantee: &Role, change: impl Fn(&mut BTreeSet<String>)) -> Roles {
     let mut grantee = grantee.clone();
     change(&mut grantee.member_of);
     access.with_role(grantee)
 }
 
-fn grant_role(ctx: &RoleContext<'_>, statement: &ast::GrantRole) -> Result<Access, CqlError> {
+fn grant_role(ctx: &RoleContext<'_>, statement: &ast::GrantRole) -> Result<Roles, CqlError> {
     let (role, grantee) = (statement.role.as_str(), statement.grantee.as_str());
     let access = ctx.access();
     let is_among = |name: &str, of: &str| access.all_of(of).iter().any(|found| found.name == name);
@@ -312,7 +312,7 @@ fn grant_role(ctx: &RoleContext<'_>, statement: &ast::GrantRole) -> Result<Acces
     }))
 }
 
-fn revoke_role(ctx: &RoleContext<'_>, statement: &ast::GrantRole) -> Result<Access, CqlError> {
+fn revoke_role(ctx: &RoleContext<'_>, statement: &ast::GrantRole) -> Result<Roles, CqlError> {
     let (role, grantee) = (statement.role.as_str(), statement.grantee.as_str());
     let member = ctx.existing(grantee, grantee)?;
     if role != grantee && !member.member_of.contains(role) {

@@ -24,16 +24,16 @@ pub(crate) fn events(before: &Schema, after: &Schema) -> Vec<SchemaChange> {
             (Some(old), None) => {
                 let count = old.tables.len() + old.types.len() + old.functions.len() + old.aggregates.len();
                 if count <= CONTENTS_MAX {
-                    Contents::new(Some(old), None).dropped(&mut events);
+                    KeyspaceDiff::new(Some(old), None).dropped(&mut events);
                 }
                 events.push(event(ChangeKind::Dropped, &old.name, SchemaTarget::Keyspace));
             }
             (None, Some(new)) => {
                 events.push(event(ChangeKind::Created, &new.name, SchemaTarget::Keyspace));
-                Contents::new(None, Some(new)).changed(ChangeKind::Created, &mut events);
+                KeyspaceDiff::new(None, Some(new)).changed(ChangeKind::Created, &mut events);
             }
             (Some(old), Some(new)) => {
-                let contents = Contents::new(Some(old), Some(new));
+                let contents = KeyspaceDiff::new(Some(old), Some(new));
                 contents.dropped(&mut events);
                 contents.changed(ChangeKind::Created, &mut events);
                 if old.replication != new.replication || old.durable_writes != new.durable_writes {
@@ -84,7 +84,7 @@ fn differing<'a, T>(
 }
 
 /// What differs within a keyspace.
-struct Contents<'a> {
+struct KeyspaceDiff<'a> {
     keyspace: &'a str,
     types: Vec<Pair<'a, UserType>>,
     tables: Vec<Pair<'a, Table>>,
@@ -106,9 +106,9 @@ fn differing_in<'a, T>(
     }
 }
 
-impl<'a> Contents<'a> {
-    fn new(old: Option<&'a Arc<Keyspace>>, new: Option<&'a Arc<Keyspace>>) -> Contents<'a> {
-        Contents {
+impl<'a> KeyspaceDiff<'a> {
+    fn new(old: Option<&'a Arc<Keyspace>>, new: Option<&'a Arc<Keyspace>>) -> KeyspaceDiff<'a> {
+        KeyspaceDiff {
             keyspace: new.or(old).map_or("", |keyspace| keyspace.name.as_str()),
             types: differing_in(old, new, |keyspace| &keyspace.types),
             tables: differing_in(old, new, |keyspace| &keyspace.tables),
@@ -118,29 +118,29 @@ impl<'a> Contents<'a> {
     }
 
     fn dropped(&self, events: &mut Vec<SchemaChange>) {
-        self.tell(
+        self.emit(
             &self.aggregates,
             function::target_of_aggregate,
             ChangeKind::Dropped,
             events,
         );
-        self.tell(&self.functions, function::target_of, ChangeKind::Dropped, events);
+        self.emit(&self.functions, function::target_of, ChangeKind::Dropped, events);
         self.tell_tables(ChangeKind::Dropped, true, events);
         self.tell_tables(ChangeKind::Dropped, false, events);
-        self.tell(&self.types, type_target, ChangeKind::Dropped, events);
+        self.emit(&self.types, type_target, ChangeKind::Dropped, events);
     }
 
     /// Tells of what was created, or updated.
     fn changed(&self, change: ChangeKind, events: &mut Vec<SchemaChange>) {
-        self.tell(&self.types, type_target, change, events);
+        self.emit(&self.types, type_target, change, events);
         self.tell_tables(change, false, events);
         self.tell_tables(change, true, events);
-        self.tell(&self.functions, function::target_of, change, events);
-        self.tell(&self.aggregates, function::target_of_aggregate, change, events);
+        self.emit(&self.functions, function::target_of, change, events);
+        self.emit(&self.aggregates, function::target_of_aggregate, change, events);
     }
 
     /// Tells of all but tables.
-    fn tell<T: PartialEq>(
+    fn emit<T: PartialEq>(
         &self,
         pairs: &[Pair<'a, T>],
         target: fn(&T) -> SchemaTarget,

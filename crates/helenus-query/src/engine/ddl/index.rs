@@ -13,7 +13,7 @@ use crate::index::entries::hidden_table;
 use crate::index::kinds::sasi::SASI_CLASS;
 use crate::response::{ChangeKind, SchemaTarget};
 use crate::schema::names::is_valid_name;
-use crate::schema::{Follower, Index, IndexKind, IndexTarget, Table};
+use crate::schema::{DerivedTable, Index, IndexKind, IndexTarget, Table};
 
 /// Longest name of an index.
 const INDEX_NAME_LEN_MAX: usize = 222;
@@ -119,7 +119,7 @@ fn add(
     }
     Ok(Ok(Change {
         warnings,
-        to_build: Some(Follower::Index(index).of(&changed)),
+        to_build: Some(DerivedTable::Index(index).of(&changed)),
         ..change
     }))
 }

@@ -5,7 +5,7 @@
 
 pub(crate) mod aggregate;
 pub(crate) mod alter_table;
-pub(crate) mod compact;
+pub(crate) mod compact_storage;
 pub(crate) mod compaction;
 pub(crate) mod compression;
 pub(crate) mod difference;
@@ -34,8 +34,8 @@ use crate::execution::backfill::{self, SchemaChanges, SchemaFunction};
 use crate::request::{ClientState, no_keyspace};
 use crate::response::{ChangeKind, Outcome, Response, SchemaChange, SchemaTarget};
 use crate::schema::names::{is_replicated_system_name, is_system_name};
-use crate::schema::{Followed, Keyspace, Schema, Table};
-use crate::storage::agreement::agree;
+use crate::schema::{Derivation, Keyspace, Schema, Table};
+use crate::storage::agreement::await_schema_agreement;
 
 pub(crate) use option_values::java as java_number;
 pub(crate) use options::apply as table_options;
@@ -51,7 +51,7 @@ pub(crate) struct Change {
     pub event: SchemaChange,
     pub warnings: Vec<String>,
     /// What rows written before it must be brought into.
-    pub to_build: Option<Followed>,
+    pub to_build: Option<Derivation>,
 }
 
 impl Change {
@@ -71,13 +71,13 @@ impl Change {
 
 /// What a statement has done.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Done {
+pub(crate) struct ChangeResult {
     /// None if the schema is as it was, or TRUNCATE has changed what clients do not see.
     pub event: Option<SchemaChange>,
     /// All that clients are told of, what its own client is answered among it.
     pub events: Vec<SchemaChange>,
     pub warnings: Vec<String>,
-    pub to_build: Option<Followed>,
+    pub to_build: Option<Derivation>,
 }
 
 /// What a statement comes to: a change, or (for IF [NOT] EXISTS) nothing, perhaps with warnings.
@@ -180,9 +180,9 @@ pub async fn execute(
     }
     let done = queue::run(engine, client, keyspace, statement.clone()).await?;
     let mut warnings = done.warnings;
-    if let Some(followed) = done.to_build {
+    if let Some(derivation) = done.to_build {
         let schemas: Arc<dyn SchemaChanges> = engine.clone();
-        warnings.extend(backfill::run(&engine.context, &schemas, &followed).await?);
+        warnings.extend(backfill::run(&engine.context, &schemas, &derivation).await?);
     }
     let Some(event) = done.event else {
         return Ok(Response::Void.with(warnings));
@@ -355,7 +355,7 @@ async fn commit(engine: &Engine, before: &Schema, mut schema: Schema) -> Result<
 }
 
 /// Swaps a schema in, if it is newer. It waits for nobody: writes under way here may be waiting for other nodes, and those for this one to
-/// have the schema. Whoever builds an index or a view waits for the writes that may not know it ([`settle`]).
+/// have the schema. Whoever builds an index or a view waits for the writes that may not know it ([`await_old_writes`]).
 fn install(engine: &Engine, mut schema: Schema) -> bool {
     let _installing = engine.installing.lock();
     let current = engine.schema();
@@ -399,7 +399,7 @@ impl SchemaChanges for Engine {
             };
             if commit(self, &before, schema).await? {
                 drop(changing);
-                agree(&self.context).await?;
+                await_schema_agreement(&self.context).await?;
                 return Ok(());
             }
         }

@@ -7,19 +7,21 @@ use helenus_cql::error::CqlError;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-use super::{Change, DdlContext, Done, apply, commit, data_centers, difference, role_changes, truncate};
+use super::{
+    Change, ChangeResult, DdlContext, apply, commit, data_centers, difference, role_changes, truncate,
+};
 use crate::engine::Engine;
 use crate::request::{ClientState, User};
 use crate::schema::Schema;
-use crate::storage::agreement::agree;
+use crate::storage::agreement::await_schema_agreement;
 
 /// Statements that are written down together.
 const TOGETHER_MAX: usize = 256;
 
-type Answer = Result<Done, CqlError>;
+type Answer = Result<ChangeResult, CqlError>;
 
 /// A statement that waits.
-struct Waiting {
+struct QueuedChange {
     statement: ast::Statement,
     keyspace: Option<String>,
     user: Option<Arc<User>>,
@@ -28,10 +30,10 @@ struct Waiting {
 
 /// The statements that wait.
 #[derive(Default)]
-pub(crate) struct DdlQueue(Mutex<Vec<Waiting>>);
+pub(crate) struct DdlQueue(Mutex<Vec<QueuedChange>>);
 
 impl DdlQueue {
-    fn take(&self) -> Vec<Waiting> {
+    fn take(&self) -> Vec<QueuedChange> {
         let mut waiting = self.0.lock();
         let count = waiting.len().min(TOGETHER_MAX);
         waiting.drain(..count).collect()
@@ -46,7 +48,7 @@ pub(crate) async fn run(
     statement: ast::Statement,
 ) -> Answer {
     let (answer, mut answered) = oneshot::channel();
-    engine.ddl_queue.0.lock().push(Waiting {
+    engine.ddl_queue.0.lock().push(QueuedChange {
         statement,
         keyspace: keyspace.map(str::to_owned),
         user: client.user.clone(),
@@ -75,14 +77,14 @@ pub(crate) async fn run(
 }
 
 /// Answers when all nodes agree.
-async fn finish(engine: &Arc<Engine>, together: Vec<Waiting>, written: Result<Written, CqlError>) {
+async fn finish(engine: &Arc<Engine>, together: Vec<QueuedChange>, written: Result<Written, CqlError>) {
     let answers: Vec<Answer> = match written {
         Ok(Written { answers, is_changed }) => {
             let warnings = match is_changed {
-                true => agree(&engine.context).await,
+                true => await_schema_agreement(&engine.context).await,
                 false => Ok(Vec::new()),
             };
-            let with_warnings = |done: Done| {
+            let with_warnings = |done: ChangeResult| {
                 let mut done = done;
                 done.warnings.extend(warnings.clone()?);
                 Ok(done)
@@ -106,7 +108,7 @@ struct Written {
 }
 
 /// Applies the statements, each to what those before it have made of the schema, and writes the outcome down.
-async fn write(engine: &Arc<Engine>, together: &[Waiting]) -> Result<Written, CqlError> {
+async fn write(engine: &Arc<Engine>, together: &[QueuedChange]) -> Result<Written, CqlError> {
     loop {
         let before = engine.schema();
         let mut schema = Schema::clone(&before);
@@ -133,8 +135,8 @@ async fn write(engine: &Arc<Engine>, together: &[Waiting]) -> Result<Written, Cq
 fn change(
     engine: &Arc<Engine>,
     schema: &Schema,
-    waiting: &Waiting,
-) -> Result<Result<(Schema, Done), Done>, CqlError> {
+    waiting: &QueuedChange,
+) -> Result<Result<(Schema, ChangeResult), ChangeResult>, CqlError> {
     let before = schema;
     let ctx = DdlContext {
         schema,
@@ -148,7 +150,7 @@ fn change(
         return role_changes::apply(&ctx, &waiting.statement);
     }
     if let ast::Statement::Truncate(name) = &waiting.statement {
-        return Ok(Ok((truncate::truncate(&ctx, name)?, Done::default())));
+        return Ok(Ok((truncate::truncate(&ctx, name)?, ChangeResult::default())));
     }
     Ok(match apply(&ctx, &waiting.statement)? {
         Ok(Change {
@@ -158,7 +160,7 @@ fn change(
             to_build,
         }) => {
             schema.access = Arc::new(role_changes::after(&ctx, &schema, &waiting.statement));
-            let done = Done {
+            let done = ChangeResult {
                 events: difference::events(before, &schema),
                 event: Some(event),
                 warnings,
@@ -166,9 +168,9 @@ fn change(
             };
             Ok((schema, done))
         }
-        Err(warnings) => Err(Done {
+        Err(warnings) => Err(ChangeResult {
             warnings,
-            ..Done::default()
+            ..ChangeResult::default()
         }),
     })
 }

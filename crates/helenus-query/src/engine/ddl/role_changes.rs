@@ -6,19 +6,19 @@ use helenus_cql::ast;
 use helenus_cql::error::CqlError;
 
 use crate::engine::access;
-use crate::engine::ddl::{DdlContext, Done};
+use crate::engine::ddl::{ChangeResult, DdlContext};
 use crate::schema::Schema;
-use crate::schema::roles::Access;
+use crate::schema::roles::Roles;
 
 /// What a statement about roles makes of them. They may have changed since it was looked at first.
 pub(crate) fn apply(
     ctx: &DdlContext<'_>,
     statement: &ast::Statement,
-) -> Result<Result<(Schema, Done), Done>, CqlError> {
+) -> Result<Result<(Schema, ChangeResult), ChangeResult>, CqlError> {
     let (access, warnings) = access::apply(&ctx.roles(), statement)?;
-    let done = Done {
+    let done = ChangeResult {
         warnings,
-        ..Done::default()
+        ..ChangeResult::default()
     };
     Ok(match access {
         Some(access) => {
@@ -31,7 +31,7 @@ pub(crate) fn apply(
 }
 
 /// The roles after a change of the schema: who made something may do everything with it, and nothing is granted on what is gone.
-pub(crate) fn after(ctx: &DdlContext<'_>, after: &Schema, statement: &ast::Statement) -> Access {
+pub(crate) fn after(ctx: &DdlContext<'_>, after: &Schema, statement: &ast::Statement) -> Roles {
     let access = access::dropped(after);
     let Some(user) = ctx.user.filter(|_| ctx.control.authorizes) else {
         return access;

@@ -4,7 +4,7 @@ use helenus_tablet::StoreConfig;
 use super::*;
 use crate::engine::access::AccessControl;
 use crate::engine::ddl::{DdlContext, apply as run};
-use crate::schema::roles::{Access, Resource, Role};
+use crate::schema::roles::{Resource, Role, Roles};
 
 /// The lines from one schema to the next, applied to the first, must give the second.
 pub fn check_lines(before: &Schema, after: &Schema) {
@@ -234,7 +234,7 @@ async fn roles_are_written_down_with_the_schema() {
         .collect(),
         ..Role::default()
     };
-    let with = |schema: &Schema, change: &dyn Fn(&mut Access)| {
+    let with = |schema: &Schema, change: &dyn Fn(&mut Roles)| {
         let mut next = schema.clone();
         next.version = Uuid::new_v4();
         change(Arc::make_mut(&mut next.access));

@@ -9,7 +9,7 @@ use helenus_cql::types::{CqlType, NativeType};
 use helenus_row::{ColumnId, Order, TableId};
 use uuid::Uuid;
 
-use super::{Applied, Change, DdlContext, compact, options, unchanged};
+use super::{Applied, Change, DdlContext, compact_storage, options, unchanged};
 use crate::analysis::definition_check::partition_key;
 use crate::analysis::properties;
 use crate::analysis::types::resolve_type;
@@ -53,7 +53,7 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateTable) -> Applied {
     let types = types(ctx, keyspace, statement)?;
     let mut columns = columns(statement, &keys(statement, name, &types)?, types)?;
     let compact = match statement.compact_storage {
-        true => Some(compact::complete(&mut columns)?),
+        true => Some(compact_storage::complete(&mut columns)?),
         false => None,
     };
     let id = new_id(&statement.properties)?;

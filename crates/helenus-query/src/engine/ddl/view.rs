@@ -18,7 +18,7 @@ use crate::java_order;
 use crate::request::Markers;
 use crate::response::{ChangeKind, SchemaTarget};
 use crate::schema::{
-    Column, ColumnKind, Follower, Keyspace, Schema, Table, TableBuilder, TableKind, TableOptions, View,
+    Column, ColumnKind, DerivedTable, Keyspace, Schema, Table, TableBuilder, TableKind, TableOptions, View,
 };
 
 pub(crate) use base::with_base;
@@ -119,7 +119,7 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateView) -> Applied {
         SchemaTarget::Table(name.to_owned()),
     );
     change.warnings.push(EXPERIMENTAL.to_owned());
-    change.to_build = Some(Follower::View(view).of(&with_view));
+    change.to_build = Some(DerivedTable::View(view).of(&with_view));
     Ok(Ok(change))
 }
 

@@ -7,10 +7,10 @@ use helenus_cql::error::CqlError;
 
 use super::{batch_size, cas, eval_context, keep_part, lock, now_s};
 use crate::analysis::modification::attributes::check_timestamp;
-use crate::analysis::modification::{BatchPlan, Bound, ModificationPlan};
+use crate::analysis::modification::{BatchPlan, BoundModification, ModificationPlan};
 use crate::analysis::{EvalContext, PlannedBatch, consistency};
 use crate::execution::writes::WriteSet;
-use crate::execution::writes::commit::Together;
+use crate::execution::writes::commit::WriteAtomicity;
 use crate::limits::scope;
 use crate::request::{BoundValue, QueryOptions};
 use crate::response::{Outcome, Response};
@@ -47,9 +47,11 @@ pub async fn execute_message(
 /// after what is wrong with those before it.
 fn bind_all<'p>(
     statements: impl Iterator<Item = (&'p ModificationPlan, EvalContext<'p>)> + Clone,
-) -> Result<Vec<Bound<'p>>, CqlError> {
+) -> Result<Vec<BoundModification<'p>>, CqlError> {
     if !statements.clone().any(|(plan, _)| plan.is_conditional()) {
-        let bounds = statements.clone().map(|(plan, eval)| Bound::new(plan, eval));
+        let bounds = statements
+            .clone()
+            .map(|(plan, eval)| BoundModification::new(plan, eval));
         let bounds = bounds.collect::<Result<Vec<_>, _>>();
         if bounds.is_err() {
             for (plan, eval) in statements.filter(|(plan, _)| plan.json.is_none()) {
@@ -58,9 +60,9 @@ fn bind_all<'p>(
         }
         return bounds;
     }
-    let mut bounds: Vec<Bound<'p>> = Vec::new();
+    let mut bounds: Vec<BoundModification<'p>> = Vec::new();
     for (plan, eval) in statements {
-        let bound = Bound::new(plan, eval);
+        let bound = BoundModification::new(plan, eval);
         let unbound;
         let named = match &bound {
             Ok(bound) => bound.partitions.as_slice(),
@@ -86,7 +88,7 @@ fn bind_all<'p>(
 async fn run(
     context: &Arc<ExecutionContext>,
     kind: BatchKind,
-    mut bounds: Vec<Bound<'_>>,
+    mut bounds: Vec<BoundModification<'_>>,
     timestamp_us: Option<i64>,
     options: &QueryOptions,
 ) -> Result<Outcome, CqlError> {
@@ -126,7 +128,7 @@ async fn run(
     for bound in bounds.iter().filter(|bound| !bound.writes_nothing()) {
         consistency::require_replicas(&context.schema.load(), &bound.plan.table, options.consistency)?;
     }
-    let together = Together {
+    let together = WriteAtomicity {
         is_logged: kind == BatchKind::Logged,
         is_locked,
         is_spread,
@@ -136,7 +138,7 @@ async fn run(
 }
 
 /// True if all that is written is one tablet's, or the node is alone, where one log record holds all tablets' writes.
-fn is_in_one_tablet(context: &ExecutionContext, bounds: &[Bound<'_>]) -> bool {
+fn is_in_one_tablet(context: &ExecutionContext, bounds: &[BoundModification<'_>]) -> bool {
     let Some(cluster) = context.cluster() else {
         return true;
     };
@@ -149,7 +151,7 @@ fn is_in_one_tablet(context: &ExecutionContext, bounds: &[Bound<'_>]) -> bool {
 }
 
 /// Warns of tables whose entries in Cassandra's batch log would expire at once.
-fn no_grace(kind: BatchKind, bounds: &[Bound<'_>]) -> Option<String> {
+fn no_grace(kind: BatchKind, bounds: &[BoundModification<'_>]) -> Option<String> {
     let tables = bounds.iter().map(|bound| bound.plan.table.as_ref());
     let names = batch_size::table_names(tables.filter(|table| table.options.gc_grace_s == 0));
     if kind != BatchKind::Logged || names.is_empty() {

@@ -12,12 +12,12 @@ use helenus_row::read::{LiveColumn, LiveRow};
 
 use super::cas_request::{Request, RowCondition, in_order_of_tests};
 use super::require_own;
-use crate::analysis::modification::Bound;
+use crate::analysis::modification::BoundModification;
 use crate::analysis::modification::bound::in_of_conditional;
 use crate::analysis::modification::conditions::Conditions;
 use crate::analysis::{column_spec, consistency};
 use crate::execution::writes::WriteSet;
-use crate::execution::writes::commit::Together;
+use crate::execution::writes::commit::WriteAtomicity;
 use crate::request::QueryOptions;
 use crate::response::{ColumnSpec, Outcome, Response, ResultMetadata, Rows, RowsBuilder};
 use crate::rows::{OwnedRow, PartitionKey, RowsWanted};
@@ -34,13 +34,13 @@ fn invalid<T>(message: &str) -> Result<T, CqlError> {
 }
 
 /// What was read of the partition: rows that conditions are on, or the first one if none is.
-pub(crate) struct Current {
+pub(crate) struct PreconditionRows {
     /// Live rows, by encoded clustering.
     rows: BTreeMap<Bytes, OwnedRow>,
     statics: Option<OwnedRow>,
 }
 
-impl Current {
+impl PreconditionRows {
     pub(crate) fn row(&self, clustering: &Bytes) -> Option<&OwnedRow> {
         self.rows.get(clustering)
     }
@@ -56,7 +56,7 @@ impl Current {
 /// Cassandra's, for statements and conditions that can't go together.
 pub async fn execute(
     context: &Arc<ExecutionContext>,
-    bounds: &[Bound<'_>],
+    bounds: &[BoundModification<'_>],
     options: &QueryOptions,
     now_s: i64,
     is_batch: bool,
@@ -86,7 +86,7 @@ pub async fn execute(
             .await?;
     }
     consistency::require_replicas(&context.schema.load(), table, options.consistency)?;
-    let together = Together {
+    let together = WriteAtomicity {
         is_logged: false,
         is_locked: true,
         is_spread: false,
@@ -121,7 +121,7 @@ async fn timestamp_us(
 }
 
 /// Why the first statements of a batch are refused, whatever comes behind them.
-pub(crate) fn refusal(bounds: &[Bound<'_>]) -> Option<CqlError> {
+pub(crate) fn refusal(bounds: &[BoundModification<'_>]) -> Option<CqlError> {
     (!bounds.is_empty()).then(|| gather(bounds).err()).flatten()
 }
 
@@ -131,7 +131,9 @@ pub(crate) fn spans_partitions() -> CqlError {
 
 /// The partition of all statements, and what they ask together. Statement by statement, as Cassandra finds faults
 /// (`BatchStatement.makeCasRequest`).
-fn gather<'b>(bounds: &'b [Bound<'b>]) -> Result<(&'b Arc<Table>, PartitionKey, Request<'b>), CqlError> {
+fn gather<'b>(
+    bounds: &'b [BoundModification<'b>],
+) -> Result<(&'b Arc<Table>, PartitionKey, Request<'b>), CqlError> {
     let mut partition: Option<&PartitionKey> = None;
     let mut request = Request::default();
     for bound in bounds {
@@ -164,7 +166,7 @@ async fn read(
     partition: &PartitionKey,
     request: &Request<'_>,
     now_s: i64,
-) -> Result<Current, CqlError> {
+) -> Result<PreconditionRows, CqlError> {
     let mut rows = BTreeMap::new();
     for clustering in request.rows.keys() {
         if let Some(row) = read_row(context, table, partition, clustering, now_s).await? {
@@ -198,7 +200,7 @@ async fn read(
             statics = None;
         }
     }
-    Ok(Current { rows, statics })
+    Ok(PreconditionRows { rows, statics })
 }
 
 /// The first row that a read of the request's columns would give: without regular columns, rows live through
@@ -224,7 +226,7 @@ async fn first_live_row(
 }
 
 /// Values that make no sense, as null with `<`, are errors only if nothing failed before them.
-fn holds(table: &Table, request: &Request<'_>, current: &Current) -> Result<bool, CqlError> {
+fn holds(table: &Table, request: &Request<'_>, current: &PreconditionRows) -> Result<bool, CqlError> {
     if let Some(condition) = &request.statics
         && !row_holds(table, condition, current.statics.as_ref())?
     {
@@ -293,9 +295,9 @@ fn answer(specs: Vec<ColumnSpec>, rows: impl IntoIterator<Item = Vec<Option<Byte
 fn failure(
     table: &Table,
     partition: &PartitionKey,
-    bounds: &[Bound<'_>],
+    bounds: &[BoundModification<'_>],
     request: &Request<'_>,
-    current: &Current,
+    current: &PreconditionRows,
     is_batch: bool,
 ) -> Result<Outcome, CqlError> {
     let not_applied = || Some(Bytes::from_static(&[0]));
@@ -331,9 +333,10 @@ fn failure(
 }
 
 /// Places of the columns that the answer shows.
-fn result_columns(table: &Table, bounds: &[Bound<'_>], is_batch: bool) -> Vec<usize> {
-    let on_existence =
-        |bound: &Bound<'_>| matches!(bound.plan.conditions, Conditions::Exists | Conditions::NotExists);
+fn result_columns(table: &Table, bounds: &[BoundModification<'_>], is_batch: bool) -> Vec<usize> {
+    let on_existence = |bound: &BoundModification<'_>| {
+        matches!(bound.plan.conditions, Conditions::Exists | Conditions::NotExists)
+    };
     if bounds.iter().any(on_existence) {
         return table.visible_places().collect();
     }
@@ -367,7 +370,7 @@ struct FailureView<'v> {
     key: Vec<Bytes>,
     conditions: BTreeSet<usize>,
     request: &'v Request<'v>,
-    current: &'v Current,
+    current: &'v PreconditionRows,
 }
 
 impl<'v> FailureView<'v> {
@@ -375,7 +378,7 @@ impl<'v> FailureView<'v> {
         table: &'v Table,
         partition: &PartitionKey,
         request: &'v Request<'v>,
-        current: &'v Current,
+        current: &'v PreconditionRows,
     ) -> Result<FailureView<'v>, CqlError> {
         let key = split_partition_key(&partition.bytes, table.partition_key_count)
             .map_err(|error| CqlError::Server(format!("a partition key is damaged: {error}")))?;

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use helenus_cql::error::CqlError;
 
 use crate::analysis::EvalContext;
-use crate::analysis::modification::Bound;
+use crate::analysis::modification::BoundModification;
 use crate::analysis::modification::bound::RowsBound;
 use crate::analysis::modification::conditions::{ColumnCondition, Conditions};
 use crate::java_order::{bucket, hash_of_bytes};
@@ -60,7 +60,7 @@ impl<'b> Request<'b> {
     ///
     /// # Errors
     /// For those that can't stand together, and for values that don't fit.
-    pub fn add(&mut self, bound: &'b Bound<'b>) -> Result<(), CqlError> {
+    pub fn add(&mut self, bound: &'b BoundModification<'b>) -> Result<(), CqlError> {
         self.updates_regular |= bound.updates_regular_rows();
         // Of static columns only what statements with conditions write is told of when they don't hold.
         self.updates_static |= bound.plan.is_conditional() && bound.updates_static_row();

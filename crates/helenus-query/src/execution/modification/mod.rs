@@ -1,6 +1,6 @@
 //! Execution of INSERT, UPDATE, DELETE and BATCH.
 //!
-//! Running a plan ([`crate::analysis::modification`]) turns its operations into cells ([`apply`]), row by row ([`gather`]), and gathers what is
+//! Running a plan ([`crate::analysis::modification`]) turns its operations into cells ([`apply`]), row by row ([`write_builder`]), and gathers what is
 //! written ([`crate::execution::writes`]), which becomes one batch of the store together with the index entries ([`crate::index::upkeep`]) and
 //! the rows of views ([`crate::execution::views`]) that follow from it. Writes that need to know what is there (counters, list elements,
 //! conditions, indexes) hold the partition's lock meanwhile; the others are blind.
@@ -10,9 +10,9 @@ pub(crate) mod batch;
 pub(crate) mod batch_size;
 pub(crate) mod cas;
 pub(crate) mod cas_request;
-pub(crate) mod gather;
 pub(crate) mod list_ids;
 pub(crate) mod traces;
+pub(crate) mod write_builder;
 
 use std::sync::Arc;
 
@@ -20,9 +20,9 @@ use helenus_cql::error::CqlError;
 use smallvec::SmallVec;
 
 use super::writes::WriteSet;
-use super::writes::commit::Together;
+use super::writes::commit::WriteAtomicity;
 use crate::analysis::modification::attributes::check_timestamp;
-use crate::analysis::modification::{BatchPlan, Bound, ModificationPlan};
+use crate::analysis::modification::{BatchPlan, BoundModification, ModificationPlan};
 use crate::analysis::{EvalContext, PlannedBatch, consistency};
 use crate::cluster::Owner;
 use crate::failure::moved;
@@ -30,7 +30,7 @@ use crate::request::{BoundValue, Place, QueryOptions};
 use crate::response::{Outcome, Response};
 use crate::rows::PartitionKey;
 use crate::schema::TableKind;
-use crate::storage::{Access, ExecutionContext, PartitionGuard, Wanted};
+use crate::storage::{Access, ExecutionContext, LockRequest, PartitionGuard};
 
 fn eval_context<'a>(
     context: &'a ExecutionContext,
@@ -51,15 +51,18 @@ fn now_s(context: &ExecutionContext, options: &QueryOptions) -> i64 {
 }
 
 /// Locks held for statements.
-struct Locked {
+struct LockedPartitions {
     guard: Arc<PartitionGuard>,
     /// Some of what is written depends on what was there.
     is_alone: bool,
 }
 
 /// Locks the partitions of the statements, each as it needs.
-async fn lock(context: &ExecutionContext, bounds: &[Bound<'_>]) -> Result<Locked, CqlError> {
-    let mut partitions: SmallVec<[Wanted; 4]> = SmallVec::new();
+async fn lock(
+    context: &ExecutionContext,
+    bounds: &[BoundModification<'_>],
+) -> Result<LockedPartitions, CqlError> {
+    let mut partitions: SmallVec<[LockRequest; 4]> = SmallVec::new();
     for bound in bounds {
         let access = if bound.needs_lock() {
             Access::Alone
@@ -70,9 +73,9 @@ async fn lock(context: &ExecutionContext, bounds: &[Bound<'_>]) -> Result<Locked
         partitions.extend(bound.partitions.iter().map(|key| (table, key.token, access)));
     }
     let longest = context.store.write_timeout();
-    let locked = Locked {
+    let locked = LockedPartitions {
         guard: context.locks.lock_within(partitions, longest).await?,
-        is_alone: bounds.iter().any(Bound::needs_lock),
+        is_alone: bounds.iter().any(BoundModification::needs_lock),
     };
     if locked.is_alone {
         require_own(context, bounds)?;
@@ -90,7 +93,7 @@ pub(crate) fn partitions(
     values: &[BoundValue],
     options: &QueryOptions,
 ) -> Result<Vec<PartitionKey>, CqlError> {
-    Ok(Bound::new(plan, eval_context(context, values, options))?.partitions)
+    Ok(BoundModification::new(plan, eval_context(context, values, options))?.partitions)
 }
 
 /// The partitions that each statement of a batch names.
@@ -124,7 +127,7 @@ pub(crate) fn message_partitions(
 }
 
 /// In a cluster, what is written under locks must be this node's own.
-fn require_own(context: &ExecutionContext, bounds: &[Bound<'_>]) -> Result<(), CqlError> {
+fn require_own(context: &ExecutionContext, bounds: &[BoundModification<'_>]) -> Result<(), CqlError> {
     let Some(cluster) = context.cluster() else {
         return Ok(());
     };
@@ -136,7 +139,7 @@ fn require_own(context: &ExecutionContext, bounds: &[Bound<'_>]) -> Result<(), C
 }
 
 /// Leaves only the partitions that this node is to modify.
-fn keep_part(bounds: &mut [Bound<'_>], place: &Place) {
+fn keep_part(bounds: &mut [BoundModification<'_>], place: &Place) {
     let Place::Part(parts) = place else { return };
     for (bound, keys) in bounds.iter_mut().zip(parts.iter()) {
         bound.partitions = keys.iter().cloned().map(PartitionKey::new).collect();
@@ -155,7 +158,10 @@ pub async fn execute(
     if plan.conditions.is_empty() && !is_virtual {
         consistency::check_write(plan.table(), options.consistency)?;
     }
-    let mut bounds = [Bound::new(plan, eval_context(context, values, options))?];
+    let mut bounds = [BoundModification::new(
+        plan,
+        eval_context(context, values, options),
+    )?];
     keep_part(&mut bounds, &options.place);
     if is_virtual {
         let [bound] = &bounds;
@@ -181,7 +187,7 @@ pub async fn execute(
     if !bound.writes_nothing() {
         consistency::require_replicas(&context.schema.load(), plan.table(), options.consistency)?;
     }
-    let together = Together {
+    let together = WriteAtomicity {
         is_logged: false,
         is_locked: locked.is_alone,
         is_spread: false,

@@ -2,7 +2,7 @@
 
 use uuid::Uuid;
 
-use crate::analysis::modification::Bound;
+use crate::analysis::modification::BoundModification;
 use crate::analysis::modification::bound::RowsBound;
 use crate::analysis::modification::operation::Action;
 use crate::analysis::restrictions::StatementKind;
@@ -11,7 +11,7 @@ use crate::storage::ExecutionContext;
 use crate::trace::Trace;
 
 /// False if it is nothing that these tables take.
-pub(crate) fn delete(context: &ExecutionContext, bound: &Bound<'_>) -> bool {
+pub(crate) fn delete(context: &ExecutionContext, bound: &BoundModification<'_>) -> bool {
     let table = bound.table();
     if bound.plan.kind != StatementKind::Delete || table.keyspace != "system_traces" {
         return false;
@@ -37,7 +37,7 @@ pub(crate) fn delete(context: &ExecutionContext, bound: &Bound<'_>) -> bool {
 }
 
 /// The columns that are deleted as a whole; none if there are others.
-fn columns(bound: &Bound<'_>, table: &Table) -> Option<Vec<String>> {
+fn columns(bound: &BoundModification<'_>, table: &Table) -> Option<Vec<String>> {
     let column = |operation: &crate::analysis::modification::operation::Operation| match operation.action {
         Action::Delete => table
             .columns

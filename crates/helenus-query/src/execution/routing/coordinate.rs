@@ -8,11 +8,11 @@ use helenus_cql::error::{CqlError, WriteType};
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::route::{Route, Target, route};
+use super::route::{OwnerPart, Route, route};
 use crate::analysis::Plan;
 use crate::cluster::{Backoff, Cluster, Forwarded, Owner, RemoteError};
 use crate::execution::modification::run_batch_message;
-use crate::execution::routing::request::{Request, Work};
+use crate::execution::routing::request::{Request, RequestWork};
 use crate::execution::run_here;
 use crate::failure::{is_moved, moved, read_timeout, says_undone, unavailable, write_timeout};
 use crate::request::{Place, QueryOptions};
@@ -22,7 +22,7 @@ use crate::storage::ExecutionContext;
 use crate::trace;
 
 /// What came of one try.
-enum Tried {
+enum AttemptOutcome {
     Done(Result<Outcome, CqlError>),
     /// Nothing was done; another try may find the owner.
     Moved,
@@ -30,18 +30,18 @@ enum Tried {
     Unanswered(WriteType),
 }
 
-impl From<Result<Outcome, CqlError>> for Tried {
-    fn from(result: Result<Outcome, CqlError>) -> Tried {
+impl From<Result<Outcome, CqlError>> for AttemptOutcome {
+    fn from(result: Result<Outcome, CqlError>) -> AttemptOutcome {
         match result {
-            Err(error) if is_moved(&error) => Tried::Moved,
-            done => Tried::Done(done),
+            Err(error) if is_moved(&error) => AttemptOutcome::Moved,
+            done => AttemptOutcome::Done(done),
         }
     }
 }
 
 impl Request<'_> {
     /// The error as this request's client is told it: what failed below did not know who asked.
-    fn told(&self, error: CqlError) -> CqlError {
+    fn client_error(&self, error: CqlError) -> CqlError {
         let consistency = self.options.consistency;
         match error {
             CqlError::WriteTimeout { .. } => {
@@ -65,10 +65,10 @@ impl Request<'_> {
             }),
         };
         match self.work {
-            Work::Statement { planned, values } => {
+            RequestWork::Statement { planned, values } => {
                 run_here(context, self.direct, self.client, planned, values, &options).await
             }
-            Work::Batch(batch) => run_batch_message(context, batch, &options).await,
+            RequestWork::Batch(batch) => run_batch_message(context, batch, &options).await,
         }
     }
 
@@ -104,12 +104,12 @@ impl Request<'_> {
 
     fn reads_tablets(&self) -> bool {
         match self.work {
-            Work::Statement { planned, .. } => match &planned.plan {
+            RequestWork::Statement { planned, .. } => match &planned.plan {
                 Plan::Select(plan) => plan.table().kind != TableKind::Virtual,
                 Plan::Direct(_) => false,
                 Plan::Modification(_) | Plan::Batch(_) => true,
             },
-            Work::Batch(_) => true,
+            RequestWork::Batch(_) => true,
         }
     }
 }
@@ -144,7 +144,7 @@ pub(crate) async fn run(
     let deadline = context.deadline();
     run_part(context, cluster, request, Place::Coordinator, deadline)
         .await
-        .map_err(|error| request.told(error))
+        .map_err(|error| request.client_error(error))
 }
 
 /// Tries until it is done, has failed, or the time is over.
@@ -167,7 +167,8 @@ fn run_part<'a>(
                     let parts = target.parts.clone();
                     let tried = at_owner(context, cluster, &request, &place, target, deadline).await;
                     // A key that the statement computes is another one each time, and may be another node's.
-                    if let (Tried::Moved, Place::Coordinator, Some(parts)) = (&tried, &place, parts) {
+                    if let (AttemptOutcome::Moved, Place::Coordinator, Some(parts)) = (&tried, &place, parts)
+                    {
                         place = Place::Part(parts);
                     }
                     tried
@@ -177,9 +178,9 @@ fn run_part<'a>(
                 }
             };
             match tried {
-                Tried::Done(result) => return result,
-                Tried::Moved => {}
-                Tried::Unanswered(write_type) => in_the_end = write_timeout(consistency, write_type),
+                AttemptOutcome::Done(result) => return result,
+                AttemptOutcome::Moved => {}
+                AttemptOutcome::Unanswered(write_type) => in_the_end = write_timeout(consistency, write_type),
             }
             if !backoff.wait(cluster).await {
                 return Err(in_the_end);
@@ -193,19 +194,19 @@ async fn at_owner(
     cluster: &dyn Cluster,
     request: &Request<'_>,
     place: &Place,
-    target: Target,
+    target: OwnerPart,
     deadline: Instant,
-) -> Tried {
+) -> AttemptOutcome {
     match cluster.owner(target.token) {
         Owner::Here => request.serve(context, cluster, place, deadline).await.into(),
-        Owner::Nobody => Tried::Moved,
+        Owner::Nobody => AttemptOutcome::Moved,
         Owner::Peer(node) => {
             let place = match target.parts {
                 Some(parts) => Place::Part(parts),
                 None => Place::Owner,
             };
             let mut tried = forward(context, cluster, request, place, node, deadline).await;
-            if let Tried::Done(Ok(outcome)) = &mut tried {
+            if let AttemptOutcome::Done(Ok(outcome)) = &mut tried {
                 let tokens = cluster.tablet(target.token);
                 outcome.passed_on = Some(Box::new(PassedOn { tokens, node }));
             }
@@ -221,7 +222,7 @@ async fn forward(
     place: Place,
     node: Uuid,
     deadline: Instant,
-) -> Tried {
+) -> AttemptOutcome {
     trace::step(|| format!("Passing the request on to node {node}"));
     let options = QueryOptions {
         place,
@@ -234,15 +235,17 @@ async fn forward(
         schema_version: context.schema().document_version,
     };
     match cluster.execute(node, &forwarded, deadline).await {
-        Ok(outcome) => Tried::Done(Ok(outcome)),
-        Err(RemoteError::NotMine | RemoteError::Unreachable(_)) => Tried::Moved,
-        Err(RemoteError::Failed(error)) => Tried::Done(Err(error)),
+        Ok(outcome) => AttemptOutcome::Done(Ok(outcome)),
+        Err(RemoteError::NotMine | RemoteError::Unreachable(_)) => AttemptOutcome::Moved,
+        Err(RemoteError::Failed(error)) => AttemptOutcome::Done(Err(error)),
         Err(RemoteError::NoAnswer(why)) => match request.work.write_type() {
-            None => Tried::Moved,
-            Some(write_type) if request.work.is_repeatable(&options) => Tried::Unanswered(write_type),
+            None => AttemptOutcome::Moved,
+            Some(write_type) if request.work.is_repeatable(&options) => {
+                AttemptOutcome::Unanswered(write_type)
+            }
             Some(write_type) => {
                 tracing::debug!(%node, why, "a write that was passed on has no answer");
-                Tried::Done(Err(write_timeout(options.consistency, write_type)))
+                AttemptOutcome::Done(Err(write_timeout(options.consistency, write_type)))
             }
         },
     }
@@ -253,7 +256,7 @@ async fn run_parts(
     context: &Arc<ExecutionContext>,
     cluster: &dyn Cluster,
     request: Request<'_>,
-    targets: Vec<Target>,
+    targets: Vec<OwnerPart>,
     deadline: Instant,
 ) -> Result<Outcome, CqlError> {
     let timestamp_us = match request.options.timestamp_us {
@@ -268,7 +271,7 @@ async fn run_parts(
         options: &options,
         ..request
     };
-    let part = |target: Target| {
+    let part = |target: OwnerPart| {
         let place = Place::Part(target.parts.unwrap_or_default());
         run_part(context, cluster, request, place, deadline)
     };

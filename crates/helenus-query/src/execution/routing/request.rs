@@ -18,13 +18,13 @@ pub(crate) struct Request<'a> {
     /// The keyspace of unqualified names.
     pub keyspace: Option<&'a str>,
     pub source: Source<'a>,
-    pub work: Work<'a>,
+    pub work: RequestWork<'a>,
     pub options: &'a QueryOptions,
 }
 
 /// What is to be run.
 #[derive(Clone, Copy)]
-pub(crate) enum Work<'a> {
+pub(crate) enum RequestWork<'a> {
     Statement {
         planned: &'a Planned,
         values: &'a [BoundValue],
@@ -33,19 +33,21 @@ pub(crate) enum Work<'a> {
     Batch(&'a PlannedBatch),
 }
 
-impl Work<'_> {
+impl RequestWork<'_> {
     /// What kind of write it is; none if it only reads.
     pub(crate) fn write_type(&self) -> Option<WriteType> {
         match self {
-            Work::Statement { planned, .. } => match &planned.plan {
+            RequestWork::Statement { planned, .. } => match &planned.plan {
                 Plan::Select(_) | Plan::Direct(_) => None,
                 Plan::Batch(plan) if plan.modifications().any(|one| one.is_conditional()) => {
                     Some(WriteType::Cas)
                 }
                 write @ (Plan::Modification(_) | Plan::Batch(_)) => Some(write.write_type()),
             },
-            Work::Batch(plan) if plan.modifications().any(|one| one.is_conditional()) => Some(WriteType::Cas),
-            Work::Batch(plan) => Some(batch_write_type(plan.kind)),
+            RequestWork::Batch(plan) if plan.modifications().any(|one| one.is_conditional()) => {
+                Some(WriteType::Cas)
+            }
+            RequestWork::Batch(plan) => Some(batch_write_type(plan.kind)),
         }
     }
 
@@ -57,8 +59,8 @@ impl Work<'_> {
     /// True of what is about no rows, such as a change of the schema: that has deadlines of its own.
     pub(crate) fn is_direct(&self) -> bool {
         match self {
-            Work::Statement { planned, .. } => matches!(planned.plan, Plan::Direct(_)),
-            Work::Batch(_) => false,
+            RequestWork::Statement { planned, .. } => matches!(planned.plan, Plan::Direct(_)),
+            RequestWork::Batch(_) => false,
         }
     }
 
@@ -72,12 +74,12 @@ impl Work<'_> {
         let has_time = |one: &ModificationPlan| options.timestamp_us.is_some() || one.has_timestamp();
         let is_repeatable = |one: &ModificationPlan| one.is_repeatable() && has_time(one);
         match self {
-            Work::Statement { planned, .. } => match &planned.plan {
+            RequestWork::Statement { planned, .. } => match &planned.plan {
                 Plan::Select(_) | Plan::Direct(_) => false,
                 Plan::Modification(plan) => is_repeatable(plan),
                 Plan::Batch(plan) => plan.modifications().all(is_repeatable),
             },
-            Work::Batch(batch) => batch.modifications().all(is_repeatable),
+            RequestWork::Batch(batch) => batch.modifications().all(is_repeatable),
         }
     }
 }

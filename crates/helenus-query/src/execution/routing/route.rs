@@ -7,7 +7,7 @@ use bytes::Bytes;
 use helenus_cql::ast::BatchKind;
 use helenus_cql::error::CqlError;
 
-use super::request::{Request, Work};
+use super::request::{Request, RequestWork};
 use crate::analysis::Plan;
 use crate::cluster::Cluster;
 use crate::execution::modification::{batch_partitions, message_partitions, partitions};
@@ -22,14 +22,14 @@ use crate::storage::ExecutionContext;
 pub(crate) enum Route {
     /// Any node may run it: it reads or writes what it must wherever that is.
     Anywhere,
-    Owner(Target),
+    Owner(OwnerPart),
     /// Parts, each for an owner of its own.
-    Several(Vec<Target>),
+    Several(Vec<OwnerPart>),
 }
 
 /// What one owner is to do.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Target {
+pub(crate) struct OwnerPart {
     /// A token of its own.
     pub token: i64,
     /// None is the whole request.
@@ -37,7 +37,7 @@ pub(crate) struct Target {
 }
 
 /// The partitions that a request names, for each of its modifications.
-struct Named {
+struct RequestPartitions {
     partitions: Vec<Vec<PartitionKey>>,
     /// They are counters, which are added to once: a part must be done whole or not at all.
     is_counter: bool,
@@ -58,7 +58,7 @@ pub(crate) fn route(
 ) -> Result<Route, CqlError> {
     let options = request.options;
     let named = match request.work {
-        Work::Statement { planned, values, .. } => match &planned.plan {
+        RequestWork::Statement { planned, values, .. } => match &planned.plan {
             Plan::Select(plan) => {
                 let tokens = tokens(context, plan, values, options)?;
                 return Ok(by_owner(cluster, &tokens).unwrap_or(Route::Anywhere));
@@ -67,13 +67,13 @@ pub(crate) fn route(
             Plan::Modification(plan) if plan.table().kind == TableKind::Virtual => {
                 return Ok(Route::Anywhere);
             }
-            Plan::Modification(plan) => Named {
+            Plan::Modification(plan) => RequestPartitions {
                 partitions: vec![partitions(context, plan, values, options)?],
                 is_counter: plan.table().is_counter,
                 is_conditional: plan.is_conditional(),
                 batch: None,
             },
-            Plan::Batch(plan) => Named {
+            Plan::Batch(plan) => RequestPartitions {
                 partitions: batch_partitions(context, plan, values, options)?,
                 is_counter: plan.modifications().any(|one| one.table().is_counter),
                 is_conditional: plan.modifications().any(|one| one.is_conditional()),
@@ -81,7 +81,7 @@ pub(crate) fn route(
             },
             Plan::Direct(_) => return Ok(Route::Anywhere),
         },
-        Work::Batch(batch) => Named {
+        RequestWork::Batch(batch) => RequestPartitions {
             partitions: message_partitions(context, batch, options)?,
             is_counter: batch.modifications().any(|one| one.table().is_counter),
             is_conditional: batch.modifications().any(|one| one.is_conditional()),
@@ -96,15 +96,15 @@ fn by_owner(cluster: &dyn Cluster, tokens: &[i64]) -> Option<Route> {
     let (first, rest) = tokens.split_first()?;
     let owner = cluster.owner(*first);
     let is_alone = rest.iter().all(|token| cluster.owner(*token) == owner);
-    is_alone.then_some(Route::Owner(Target {
+    is_alone.then_some(Route::Owner(OwnerPart {
         token: *first,
         parts: None,
     }))
 }
 
-impl Named {
+impl RequestPartitions {
     /// What of it is to be done in that place.
-    fn within(mut self, place: &Place) -> Named {
+    fn within(mut self, place: &Place) -> RequestPartitions {
         if let Place::Part(parts) = place {
             self.partitions = parts
                 .iter()
@@ -122,7 +122,7 @@ impl Named {
         if self.is_conditional {
             // Several partitions are refused, by anyone.
             let is_alone = tokens.iter().all(|token| token == first);
-            let whole = Route::Owner(Target {
+            let whole = Route::Owner(OwnerPart {
                 token: *first,
                 parts: self.batch.is_none().then(|| self.whole()),
             });
@@ -132,7 +132,7 @@ impl Named {
             Some(kind) if !self.is_counter => match (by_owner(cluster, &tokens), kind) {
                 (Some(route), _) => route,
                 // Written down first, at the owner of the first partition.
-                (None, BatchKind::Logged) => Route::Owner(Target {
+                (None, BatchKind::Logged) => Route::Owner(OwnerPart {
                     token: *first,
                     parts: None,
                 }),
@@ -151,7 +151,7 @@ impl Named {
     fn by_tablet(&self, cluster: &dyn Cluster, tokens: &[i64]) -> Route {
         let tablets: HashSet<i64> = tokens.iter().map(|token| cluster.tablet(*token).first).collect();
         if let (1, Some(first)) = (tablets.len(), tokens.first()) {
-            return Route::Owner(Target {
+            return Route::Owner(OwnerPart {
                 token: *first,
                 parts: Some(self.whole()),
             });
@@ -167,7 +167,7 @@ impl Named {
                 }
             }
         }
-        let target = |(token, parts): (i64, Vec<Vec<Bytes>>)| Target {
+        let target = |(token, parts): (i64, Vec<Vec<Bytes>>)| OwnerPart {
             token,
             parts: Some(Arc::from(parts)),
         };

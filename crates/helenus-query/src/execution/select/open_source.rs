@@ -5,24 +5,24 @@ use helenus_row::murmur3_token;
 
 use crate::analysis::restrictions::Filter;
 use crate::analysis::select::paging;
-use crate::execution::select::run::Run;
-use crate::execution::select::source::{KeySource, RangeSource, Source};
+use crate::execution::select::run::SelectExecution;
+use crate::execution::select::source::{KeySource, RangeSource, RowSource};
 use crate::index::lookup::{IndexLookup, choose};
 use crate::index::read::{BaseRange, IndexSource};
 use crate::rows::{PartitionKey, RowsWanted};
 
 /// What a SELECT is about.
-pub(crate) struct Asked {
+pub(crate) struct ScanRequest {
     /// None of a range of keys.
     keys: Option<Vec<PartitionKey>>,
     /// The rows of each partition.
     wanted: RowsWanted,
 }
 
-impl Run<'_> {
+impl SelectExecution<'_> {
     /// What the restrictions leave to be read; none if that is nothing. What is wrong with the partition key is told of first, but
     /// that it is empty or too long last.
-    pub(crate) fn asked(&self) -> Result<Option<Asked>, CqlError> {
+    pub(crate) fn asked(&self) -> Result<Option<ScanRequest>, CqlError> {
         let restrictions = &self.plan.restrictions;
         let named = match restrictions.is_key_range {
             true => None,
@@ -41,12 +41,12 @@ impl Run<'_> {
         if keys.as_ref().is_some_and(Vec::is_empty) {
             return Ok(None);
         }
-        Ok(Some(Asked { keys, wanted }))
+        Ok(Some(ScanRequest { keys, wanted }))
     }
 
     /// Where the rows come from; none if nothing can match.
-    pub(crate) fn source(&self, filter: &Filter) -> Result<Option<Source>, CqlError> {
-        let Some(Asked { keys, wanted }) = self.asked()? else {
+    pub(crate) fn source(&self, filter: &Filter) -> Result<Option<RowSource>, CqlError> {
+        let Some(ScanRequest { keys, wanted }) = self.asked()? else {
             return Ok(None);
         };
         let lookup = match self.plan.restrictions.uses_index {
@@ -63,7 +63,7 @@ impl Run<'_> {
         &self,
         wanted: RowsWanted,
         lookup: Option<IndexLookup>,
-    ) -> Result<Option<Source>, CqlError> {
+    ) -> Result<Option<RowSource>, CqlError> {
         let (table, resume) = (&self.plan.table, self.resume.as_ref());
         let Some(bounds) = self.plan.restrictions.token_bounds(&self.ctx)? else {
             return Ok(None);
@@ -74,11 +74,11 @@ impl Run<'_> {
         Ok(Some(match lookup {
             Some(lookup) => {
                 let range = BaseRange::Tokens(bounds);
-                Source::Index(IndexSource::new(
+                RowSource::Index(IndexSource::new(
                     table, &lookup, range, wanted, self.now_s, resume,
                 )?)
             }
-            None => Source::Range(RangeSource::new(table, bounds, wanted, resume)),
+            None => RowSource::Range(RangeSource::new(table, bounds, wanted, resume)),
         }))
     }
 
@@ -87,7 +87,7 @@ impl Run<'_> {
         keys: Vec<PartitionKey>,
         wanted: RowsWanted,
         lookup: Option<IndexLookup>,
-    ) -> Result<Source, CqlError> {
+    ) -> Result<RowSource, CqlError> {
         let (table, resume) = (&self.plan.table, self.resume.as_ref());
         if resume.is_some_and(|state| !keys.iter().any(|key| key.bytes == state.partition_key)) {
             return Err(paging::invalid());
@@ -100,11 +100,11 @@ impl Run<'_> {
         }
         if let (Some(lookup), [key]) = (&lookup, keys.as_slice()) {
             let range = BaseRange::Partition(key);
-            return Ok(Source::Index(IndexSource::new(
+            return Ok(RowSource::Index(IndexSource::new(
                 table, lookup, range, wanted, self.now_s, resume,
             )?));
         }
-        Ok(Source::Keys(KeySource::new(
+        Ok(RowSource::Keys(KeySource::new(
             keys,
             wanted,
             self.plan.is_reversed,

@@ -37,7 +37,7 @@ pub(crate) struct PageLimit {
 
 /// A row that passed: what selectors see, and where it is.
 #[derive(Clone, Copy)]
-pub(crate) struct Passed<'a> {
+pub(crate) struct FilteredRow<'a> {
     pub view: &'a dyn RowView,
     pub partition: &'a PartitionKey,
     /// Values of the clustering columns; empty for static content alone.
@@ -54,7 +54,7 @@ struct SortedRow {
 }
 
 /// Collects the result of one execution.
-pub(crate) struct Output<'a> {
+pub(crate) struct ResultCollector<'a> {
     plan: &'a SelectPlan,
     /// None if the result is plain columns.
     collector: Option<Collector<'a>>,
@@ -82,7 +82,7 @@ pub(crate) struct Output<'a> {
     is_partition_done: bool,
 }
 
-impl<'a> Output<'a> {
+impl<'a> ResultCollector<'a> {
     /// `limits` are those that are left, `page` is none if everything goes into one page.
     pub fn new(
         plan: &'a SelectPlan,
@@ -90,9 +90,9 @@ impl<'a> Output<'a> {
         limits: Limits,
         page: Option<PageLimit>,
         memory: &'a Arc<ClientMemory>,
-    ) -> Result<Output<'a>, CqlError> {
+    ) -> Result<ResultCollector<'a>, CqlError> {
         let is_sorted = !plan.sort_columns.is_empty() || plan.nearest.is_some();
-        Ok(Output {
+        Ok(ResultCollector {
             collector: match plan.selection.plain_columns() {
                 Some(_) if matches!(plan.aggregation, Aggregation::None) => None,
                 _ => Some(plan.selection.collector(ctx)?),
@@ -133,7 +133,7 @@ impl<'a> Output<'a> {
     }
 
     /// Takes a row that passed every filter.
-    pub fn row(&mut self, row: Passed<'_>) -> Result<Step, CqlError> {
+    pub fn row(&mut self, row: FilteredRow<'_>) -> Result<Step, CqlError> {
         match &self.plan.aggregation {
             Aggregation::None => self.single(row),
             Aggregation::Everything => {
@@ -160,7 +160,7 @@ impl<'a> Output<'a> {
         }
     }
 
-    fn single(&mut self, row: Passed<'_>) -> Result<Step, CqlError> {
+    fn single(&mut self, row: FilteredRow<'_>) -> Result<Step, CqlError> {
         if self.sorted.is_some() {
             self.sort_in(row)?;
         } else {
@@ -183,7 +183,7 @@ impl<'a> Output<'a> {
         })
     }
 
-    fn grouped(&mut self, row: Passed<'_>) -> Result<Step, CqlError> {
+    fn grouped(&mut self, row: FilteredRow<'_>) -> Result<Step, CqlError> {
         let is_new = match &mut self.groups {
             Some(groups) => groups.is_new(&row.partition.bytes, row.clustering, row.view)?,
             None => false,
@@ -235,7 +235,7 @@ impl<'a> Output<'a> {
         Ok(self.is_full())
     }
 
-    fn remember(&mut self, row: Passed<'_>, is_partition_done: bool) {
+    fn remember(&mut self, row: FilteredRow<'_>, is_partition_done: bool) {
         if self.page.is_none() {
             return;
         }
@@ -287,7 +287,7 @@ impl<'a> Output<'a> {
             .collect()
     }
 
-    fn sort_in(&mut self, row: Passed<'_>) -> Result<(), CqlError> {
+    fn sort_in(&mut self, row: FilteredRow<'_>) -> Result<(), CqlError> {
         let mut score = 0.0;
         if let (Some(nearest), Some(wanted)) = (&self.plan.nearest, &self.nearest) {
             // Rows without a vector are near to nothing.

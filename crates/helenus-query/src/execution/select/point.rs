@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use helenus_cql::error::{Consistency, CqlError};
 
-use super::size::AnswerSize;
+use super::size::ResultSize;
 use super::stored_row::{Live, View, clustering_values};
 use crate::analysis::EvalContext;
 use crate::analysis::consistency::require_replicas;
@@ -53,7 +53,7 @@ pub(crate) async fn execute(
         let bytes = row.packed.bytes().len();
         if bytes > LONG_ROW_BYTES {
             scope::step_aside().await;
-            AnswerSize::new(context).reserve(bytes).await?;
+            ResultSize::new(context).reserve(bytes).await?;
         }
         let statics = match plan.needs_static {
             true => read_stored_static(context, table, &partition, header.as_ref()).await?,

@@ -8,9 +8,9 @@ use helenus_row::key::split_partition_key;
 use helenus_row::read::LiveRow;
 use helenus_tablet::Tablet;
 
-use super::output::{Output, PageLimit, Passed, Step};
-use super::size::AnswerSize;
-use super::source::Source;
+use super::output::{FilteredRow, PageLimit, ResultCollector, Step};
+use super::size::ResultSize;
+use super::source::RowSource;
 use super::stored_row::{Live, View, clustering_values};
 use super::tombstones::TombstoneCount;
 use crate::analysis::restrictions::Filter;
@@ -18,7 +18,7 @@ use crate::analysis::select::SelectPlan;
 use crate::analysis::select::limits::{Limits, NO_LIMIT};
 use crate::analysis::select::paging::PagingState;
 use crate::analysis::select::plan::Aggregation;
-use crate::analysis::select::similarity::Nearest;
+use crate::analysis::select::similarity::AnnOrdering;
 use crate::analysis::{EvalContext, consistency};
 use crate::cluster::Owner;
 use crate::index::lookup::choose;
@@ -33,7 +33,7 @@ use crate::storage::ExecutionContext;
 const AGGREGATE_PAGE_ROWS: usize = 10_000;
 
 /// One execution.
-pub(crate) struct Run<'a> {
+pub(crate) struct SelectExecution<'a> {
     pub context: &'a Arc<ExecutionContext>,
     pub plan: &'a SelectPlan,
     pub ctx: EvalContext<'a>,
@@ -70,7 +70,7 @@ pub async fn execute(
     if let (Some(point), None) = (&plan.point, &resume) {
         return super::point::execute(context, plan, point, &ctx, now_s, options.consistency).await;
     }
-    let mut run = Run {
+    let mut run = SelectExecution {
         context,
         plan,
         ctx,
@@ -91,7 +91,11 @@ pub async fn execute(
 }
 
 /// The rows of one page.
-async fn read(run: &mut Run<'_>, limits: Limits, options: &QueryOptions) -> Result<Rows, CqlError> {
+async fn read(
+    run: &mut SelectExecution<'_>,
+    limits: Limits,
+    options: &QueryOptions,
+) -> Result<Rows, CqlError> {
     let (plan, ctx) = (run.plan, run.ctx);
     let page = run.page_limit(limits, options)?;
     let limits = match &run.resume {
@@ -101,7 +105,7 @@ async fn read(run: &mut Run<'_>, limits: Limits, options: &QueryOptions) -> Resu
         },
         None => limits,
     };
-    let mut output = Output::new(plan, ctx, limits, page, &run.context.client_memory)?;
+    let mut output = ResultCollector::new(plan, ctx, limits, page, &run.context.client_memory)?;
     if limits.rows > 0 {
         match plan.table.kind {
             TableKind::Virtual => {
@@ -156,7 +160,7 @@ pub(crate) fn tokens(
     Ok(lookup.map(|lookup| lookup.token()).into_iter().collect())
 }
 
-impl Run<'_> {
+impl SelectExecution<'_> {
     /// The size of a page, if the result is given in pages.
     fn page_limit(&mut self, limits: Limits, options: &QueryOptions) -> Result<Option<PageLimit>, CqlError> {
         let plan = self.plan;
@@ -176,7 +180,7 @@ impl Run<'_> {
             if !plan.restrictions.is_key_range {
                 plan.restrictions.partition_keys(&self.ctx)?;
             }
-            Nearest::check_limit(limits.rows)?;
+            AnnOrdering::check_limit(limits.rows)?;
             return Ok(None);
         }
         let sorts = !plan.sort_columns.is_empty();
@@ -227,7 +231,7 @@ impl Run<'_> {
         }
     }
 
-    async fn read_stored(&mut self, output: &mut Output<'_>) -> Result<(), CqlError> {
+    async fn read_stored(&mut self, output: &mut ResultCollector<'_>) -> Result<(), CqlError> {
         let filter = self.plan.restrictions.filter(&self.ctx)?;
         let source = self.source(&filter)?;
         self.warn_aggregate();
@@ -239,7 +243,7 @@ impl Run<'_> {
         let needs_clustering = self.needs_clustering(&filter);
         let resume = self.resume.clone();
         let mut tablet = None;
-        let mut size = AnswerSize::new(self.context);
+        let mut size = ResultSize::new(self.context);
         while let Some(partition) = source.next_partition(self.context, &self.plan.table).await? {
             scope::checkpoint().await?;
             let resumed = resume
@@ -276,7 +280,7 @@ impl Run<'_> {
                 break;
             }
         }
-        if let Source::Index(source) = &mut source {
+        if let RowSource::Index(source) = &mut source {
             source.report(self.context);
         }
         self.warnings.extend(tombstones.finish(self.plan));
@@ -321,7 +325,7 @@ impl Run<'_> {
 
 /// Reads one partition.
 struct PartitionReader<'r, 'a> {
-    run: &'r Run<'a>,
+    run: &'r SelectExecution<'a>,
     filter: &'r Filter,
     partition: &'r PartitionKey,
     needs_clustering: bool,
@@ -331,10 +335,10 @@ struct PartitionReader<'r, 'a> {
 impl PartitionReader<'_, '_> {
     async fn read(
         &mut self,
-        source: &mut Source,
-        output: &mut Output<'_>,
+        source: &mut RowSource,
+        output: &mut ResultCollector<'_>,
         tombstones: &mut TombstoneCount,
-        size: &mut AnswerSize<'_>,
+        size: &mut ResultSize<'_>,
     ) -> Result<Step, CqlError> {
         let (run, table) = (self.run, &self.run.plan.table);
         let components;
@@ -365,7 +369,7 @@ impl PartitionReader<'_, '_> {
             now_s: run.now_s,
         };
         if !self.filter.accepts_partition(table, &base) {
-            if let Source::Index(source) = source
+            if let RowSource::Index(source) = source
                 && source.is_by_static(table)
             {
                 source.partition_is_dead();
@@ -379,7 +383,7 @@ impl PartitionReader<'_, '_> {
             let Some(row) = found.row.live(run.now_s)? else {
                 let met = found.row.tombstones_of_dead(run.now_s)?;
                 tombstones.dead(run.plan, self.partition, met)?;
-                if let Source::Index(source) = source {
+                if let RowSource::Index(source) = source {
                     source.row_is_dead();
                 }
                 continue;
@@ -397,13 +401,13 @@ impl PartitionReader<'_, '_> {
                 ..base
             };
             if !self.filter.accepts_row(table, &view) {
-                if let Source::Index(source) = source {
+                if let RowSource::Index(source) = source {
                     source.row_does_not_fit(table, &row)?;
                 }
                 continue;
             }
             has_rows = true;
-            let passed = Passed {
+            let passed = FilteredRow {
                 view: &view,
                 partition: self.partition,
                 clustering: &clustering,
@@ -415,7 +419,7 @@ impl PartitionReader<'_, '_> {
                 return Ok(step);
             }
         }
-        if let Source::Index(source) = source
+        if let RowSource::Index(source) = source
             && is_dead
         {
             source.partition_is_dead();
@@ -436,7 +440,7 @@ impl PartitionReader<'_, '_> {
         &self,
         key: &[Bytes],
         statics: Option<&StoredRow>,
-        output: &mut Output<'_>,
+        output: &mut ResultCollector<'_>,
     ) -> Result<Step, CqlError> {
         let live_statics = live(statics, self.run.now_s)?;
         let Some((stored, row)) = statics.zip(live_statics.as_ref()) else {
@@ -453,7 +457,7 @@ impl PartitionReader<'_, '_> {
             }),
             now_s: self.run.now_s,
         };
-        let passed = Passed {
+        let passed = FilteredRow {
             view: &view,
             partition: self.partition,
             clustering: &[],

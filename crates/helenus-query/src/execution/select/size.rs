@@ -11,14 +11,14 @@ const READ_SIZE: u16 = 4;
 const STEP_BYTES: usize = 256 << 10;
 
 /// The size of an answer that is being made.
-pub(crate) struct AnswerSize<'e> {
+pub(crate) struct ResultSize<'e> {
     context: &'e ExecutionContext,
     reserved: usize,
 }
 
-impl<'e> AnswerSize<'e> {
-    pub fn new(context: &'e ExecutionContext) -> AnswerSize<'e> {
-        AnswerSize { context, reserved: 0 }
+impl<'e> ResultSize<'e> {
+    pub fn new(context: &'e ExecutionContext) -> ResultSize<'e> {
+        ResultSize { context, reserved: 0 }
     }
 
     /// Reserves the memory of an answer that has grown to `bytes`.

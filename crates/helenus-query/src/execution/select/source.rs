@@ -13,13 +13,13 @@ use crate::trace;
 
 /// A stored table's rows, as a SELECT wants them.
 #[allow(clippy::large_enum_variant, reason = "one for a whole read")]
-pub(crate) enum Source {
+pub(crate) enum RowSource {
     Keys(KeySource),
     Range(RangeSource),
     Index(IndexSource),
 }
 
-impl Source {
+impl RowSource {
     /// The next partition; what is left of the current one is skipped.
     pub async fn next_partition(
         &mut self,
@@ -27,17 +27,17 @@ impl Source {
         table: &Table,
     ) -> Result<Option<PartitionKey>, CqlError> {
         match self {
-            Source::Keys(source) => source.next_partition(context, table).await,
-            Source::Range(source) => source.next_partition(context, table).await,
-            Source::Index(source) => source.next_partition(context, table).await,
+            RowSource::Keys(source) => source.next_partition(context, table).await,
+            RowSource::Range(source) => source.next_partition(context, table).await,
+            RowSource::Index(source) => source.next_partition(context, table).await,
         }
     }
 
     /// True if the current partition is the last of those that are named.
     pub fn is_at_last_key(&self) -> bool {
         match self {
-            Source::Keys(source) => source.keys.len() == 0,
-            Source::Range(_) | Source::Index(_) => false,
+            RowSource::Keys(source) => source.keys.len() == 0,
+            RowSource::Range(_) | RowSource::Index(_) => false,
         }
     }
 
@@ -48,9 +48,9 @@ impl Source {
         table: &Table,
     ) -> Result<Option<StoredRow>, CqlError> {
         match self {
-            Source::Keys(source) => source.static_row(context, table).await,
-            Source::Range(source) => Ok(source.static_row.clone()),
-            Source::Index(source) => source.static_row(context, table).await,
+            RowSource::Keys(source) => source.static_row(context, table).await,
+            RowSource::Range(source) => Ok(source.static_row.clone()),
+            RowSource::Index(source) => source.static_row(context, table).await,
         }
     }
 
@@ -61,12 +61,12 @@ impl Source {
         table: &Table,
     ) -> Result<Option<RowAt>, CqlError> {
         match self {
-            Source::Keys(source) => match &mut source.rows {
+            RowSource::Keys(source) => match &mut source.rows {
                 Some(rows) => rows.next(context).await,
                 None => Ok(None),
             },
-            Source::Range(source) => source.cursor.next_row(context).await,
-            Source::Index(source) => source.next_row(context, table).await,
+            RowSource::Range(source) => source.cursor.next_row(context).await,
+            RowSource::Index(source) => source.next_row(context, table).await,
         }
     }
 }

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use bytes::Bytes;
 use helenus_cql::error::CqlError;
 
-use super::output::{Output, Passed, Step};
-use super::run::Run;
+use super::output::{FilteredRow, ResultCollector, Step};
+use super::run::SelectExecution;
 use super::stored_row::VirtualView;
 use crate::analysis::consistency;
 use crate::analysis::restrictions::bounds::{compare_keys, invalid_key};
@@ -66,9 +66,9 @@ fn compare_partitions(table: &Table, a: &VirtualRow, b: &VirtualRow) -> Ordering
     place(a).cmp(&place(b))
 }
 
-impl Run<'_> {
+impl SelectExecution<'_> {
     /// Reads a virtual table.
-    pub(crate) async fn read_virtual(&mut self, output: &mut Output<'_>) -> Result<(), CqlError> {
+    pub(crate) async fn read_virtual(&mut self, output: &mut ResultCollector<'_>) -> Result<(), CqlError> {
         let table = self.plan.table.clone();
         let filter = self.plan.restrictions.filter(&self.ctx)?;
         if table.keyspace == "system_schema" {
@@ -112,7 +112,7 @@ impl Run<'_> {
                 continue;
             }
             let clustering = part(&row.values, table.partition_key_count, table.clustering_count);
-            let passed = Passed {
+            let passed = FilteredRow {
                 view: &view,
                 partition: &row.partition,
                 clustering: &clustering,

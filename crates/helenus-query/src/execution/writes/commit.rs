@@ -19,7 +19,7 @@ use crate::storage::writes::{begun, failed, remote, unknown, write_ops};
 
 /// How a request's writes hang together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Together {
+pub(crate) struct WriteAtomicity {
     /// All of them in the end, whatever happens.
     pub is_logged: bool,
     /// They were computed under the locks of their partitions, which are still held.
@@ -33,7 +33,7 @@ pub(crate) async fn commit(
     context: &Arc<ExecutionContext>,
     cluster: &Arc<dyn Cluster>,
     writes: WriteSet,
-    together: Together,
+    together: WriteAtomicity,
 ) -> Result<(), CqlError> {
     let tokens = writes.tokens();
     let Some(first) = tokens.first() else {
@@ -63,7 +63,7 @@ async fn commit_parts(
     cluster: &Arc<dyn Cluster>,
     first: i64,
     writes: WriteSet,
-    together: Together,
+    together: WriteAtomicity,
 ) -> Result<(), CqlError> {
     writes.check_indexed(context)?;
     let entry = match together.is_logged {

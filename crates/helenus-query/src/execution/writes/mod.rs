@@ -5,9 +5,9 @@ pub(crate) mod batch_log;
 pub(crate) mod batch_recovery;
 pub(crate) mod commit;
 pub(crate) mod counters;
-pub(crate) mod followers;
+pub(crate) mod derived_tables;
 
-pub use followers::IndexedOps;
+pub use derived_tables::IndexedOps;
 
 use std::any::Any;
 use std::collections::{BTreeMap, HashMap};
@@ -24,7 +24,7 @@ use crate::rows::{PartitionKey, corrupt, corrupt_key};
 use crate::schema::{Schema, Table};
 use crate::storage::agreement::add_header_table;
 use crate::storage::{ExecutionContext, PartitionGuard};
-use commit::Together;
+use commit::WriteAtomicity;
 use counters::Counters;
 
 /// What is written to one row.
@@ -130,7 +130,11 @@ impl WriteSet {
     }
 
     /// Writes everything, and the index entries that follow.
-    pub async fn commit(self, context: &Arc<ExecutionContext>, together: Together) -> Result<(), CqlError> {
+    pub async fn commit(
+        self,
+        context: &Arc<ExecutionContext>,
+        together: WriteAtomicity,
+    ) -> Result<(), CqlError> {
         if self.is_empty() {
             return Ok(());
         }

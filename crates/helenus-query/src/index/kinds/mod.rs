@@ -7,7 +7,7 @@ pub(crate) mod sasi;
 use helenus_cql::ast::Operator;
 use helenus_cql::types::CqlType;
 
-use super::analyzer::Analysis;
+use super::analyzer::Analyzer;
 use super::pattern::LikeKind;
 use crate::schema::{Column, Index, IndexKind, IndexTargetKind};
 
@@ -22,7 +22,7 @@ pub trait Kind: Sync {
     }
 
     /// How it compares text, if not as it is.
-    fn analysis(&self, _index: &Index) -> Option<Analysis> {
+    fn analysis(&self, _index: &Index) -> Option<Analyzer> {
         None
     }
 
@@ -58,7 +58,7 @@ pub fn of(index: &Index) -> &'static dyn Kind {
 
 impl Index {
     /// How it compares text, if not as it is.
-    pub fn analysis(&self) -> Option<Analysis> {
+    pub fn analysis(&self) -> Option<Analyzer> {
         of(self).analysis(self)
     }
 

@@ -4,7 +4,7 @@ use helenus_cql::ast::Operator;
 use helenus_cql::types::{CqlType, NativeType};
 
 use super::{Kind, is_equality};
-use crate::index::analyzer::Analysis;
+use crate::index::analyzer::Analyzer;
 use crate::schema::{Column, Index, IndexKind, IndexTargetKind, is_text};
 
 /// Longest value that a storage-attached index holds: rows are not found by what is longer (`sai_string_term_size_fail_threshold`).
@@ -19,8 +19,8 @@ impl Kind for StorageAttached {
         is_equality(index, column, operator) || (index.target.kind == IndexTargetKind::Simple && is_slice())
     }
 
-    fn analysis(&self, index: &Index) -> Option<Analysis> {
-        Analysis::of(&index.options)
+    fn analysis(&self, index: &Index) -> Option<Analyzer> {
+        Analyzer::of(&index.options)
     }
 
     /// It holds what is empty of text, booleans and what is frozen (Cassandra's `IndexTermType.skipsEmptyValue`), but not if the column is in

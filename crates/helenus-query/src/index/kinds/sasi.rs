@@ -5,7 +5,7 @@ use helenus_cql::types::CqlType;
 
 use super::Kind;
 use super::sai::StorageAttached;
-use crate::index::analyzer::Analysis;
+use crate::index::analyzer::Analyzer;
 use crate::index::pattern::{LikeKind, TERM_LEN_END};
 use crate::schema::{Column, Index, IndexKind, is_text};
 
@@ -53,10 +53,10 @@ impl Kind for Sasi {
         }
     }
 
-    fn analysis(&self, index: &Index) -> Option<Analysis> {
+    fn analysis(&self, index: &Index) -> Option<Analyzer> {
         // Without a class only text is analyzed.
         let is_analyzed = index.is_on_text || index.options.contains_key("analyzer_class");
-        is_analyzed.then(|| Analysis::of_sasi(&index.options)).flatten()
+        is_analyzed.then(|| Analyzer::of_sasi(&index.options)).flatten()
     }
 
     fn analyzes_clustering(&self) -> bool {

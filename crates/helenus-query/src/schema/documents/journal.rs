@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::{KeyspaceDoc, RoleDoc, TableDoc};
-use crate::schema::roles::{Access, Role};
+use crate::schema::roles::{Role, Roles};
 use crate::schema::{EntryTable, Keyspace, Schema, Table, documents};
 
 pub(crate) const NAME: &str = "schema";
@@ -119,7 +119,7 @@ pub(crate) fn difference(before: &Schema, after: &Schema) -> Vec<Line> {
     lines
 }
 
-fn roles(before: &Access, after: &Access, lines: &mut Vec<Line>) {
+fn roles(before: &Roles, after: &Roles, lines: &mut Vec<Line>) {
     for name in before.roles.keys() {
         if !after.roles.contains_key(name) {
             lines.push(Line::DropRole(name.clone()));

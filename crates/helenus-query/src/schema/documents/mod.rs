@@ -12,7 +12,7 @@ use helenus_row::Order;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::roles::{Access, Role};
+use super::roles::{Role, Roles};
 use super::{
     Column, ColumnKind, Compact, DroppedColumn, Index, Keyspace, Table, TableOptions, UserAggregate,
     UserFunction, View,
@@ -445,7 +445,7 @@ pub(crate) fn read(bytes: &[u8], schema: &mut Schema, entry_table: EntryTable) -
     }
     let roles = document.roles.into_iter().map(Role::try_from);
     let roles = roles.map(|role| role.map(|role| (role.name.clone(), Arc::new(role))));
-    schema.access = Arc::new(Access {
+    schema.access = Arc::new(Roles {
         roles: roles.collect::<Result<_, String>>().map_err(damaged)?,
         identities: document.identities,
     });

@@ -14,13 +14,13 @@ use std::sync::Arc;
 
 /// The roles there are.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Access {
+pub struct Roles {
     pub roles: BTreeMap<String, Arc<Role>>,
     /// Whom a certificate's identity stands for.
     pub identities: BTreeMap<String, String>,
 }
 
-impl Access {
+impl Roles {
     pub fn is_empty(&self) -> bool {
         self.roles.is_empty() && self.identities.is_empty()
     }
@@ -63,7 +63,7 @@ impl Access {
 
     /// This with a role put in place of the one of its name.
     #[must_use]
-    pub(crate) fn with_role(&self, role: Role) -> Access {
+    pub(crate) fn with_role(&self, role: Role) -> Roles {
         let mut access = self.clone();
         access.roles.insert(role.name.clone(), Arc::new(role));
         access
@@ -71,7 +71,7 @@ impl Access {
 
     /// This with each role changed that is to be changed.
     #[must_use]
-    pub(crate) fn with_each(&self, change: impl Fn(&Role) -> Option<Role>) -> Access {
+    pub(crate) fn with_each(&self, change: impl Fn(&Role) -> Option<Role>) -> Roles {
         let mut access = self.clone();
         for role in access.roles.values_mut() {
             if let Some(changed) = change(role) {

@@ -3,7 +3,7 @@
 use helenus_cql::error::CqlError;
 use helenus_cql::types::{CqlType, UserType, UserTypeField};
 
-use super::{Node, Typed, Typer, cannot_infer, names};
+use super::{Node, SelectorTypeChecker, Typed, cannot_infer, names};
 use crate::analysis::selection::selectable::{Entry, Selectable};
 
 /// The field that an entry of a user type names.
@@ -32,7 +32,7 @@ fn unsupported(ty: &CqlType) -> CqlError {
     CqlError::invalid(format!("Unsupported target type: {ty}"))
 }
 
-impl Typer<'_, '_, '_> {
+impl SelectorTypeChecker<'_, '_, '_> {
     pub(crate) fn parentheses(
         &mut self,
         selectable: &Selectable,

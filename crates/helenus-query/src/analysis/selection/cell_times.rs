@@ -9,7 +9,7 @@ use crate::rows::CellView;
 
 /// The stamps of a selected value: of one cell, or of each element.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Stamps {
+pub(crate) enum CellTimes {
     /// There is nothing to have one.
     None,
     Single(Option<i64>),
@@ -24,36 +24,36 @@ pub(crate) fn of_cell(attribute: CellAttribute, cell: &CellView) -> Option<i64> 
     }
 }
 
-impl Stamps {
+impl CellTimes {
     /// That of one element; a value stored as one cell has the same for all.
-    pub fn get(self, index: usize) -> Stamps {
+    pub fn get(self, index: usize) -> CellTimes {
         match self {
-            Stamps::Multiple(stamps) => match stamps.get(index) {
-                Some(stamp) => Stamps::Single(*stamp),
-                None => Stamps::None,
+            CellTimes::Multiple(stamps) => match stamps.get(index) {
+                Some(stamp) => CellTimes::Single(*stamp),
+                None => CellTimes::None,
             },
             other => other,
         }
     }
 
     /// Those of some elements.
-    pub fn slice(self, range: Range<usize>) -> Stamps {
+    pub fn slice(self, range: Range<usize>) -> CellTimes {
         match self {
-            _ if range.is_empty() => Stamps::None,
-            Stamps::Multiple(stamps) => match stamps.get(range) {
-                Some(stamps) => Stamps::Multiple(stamps.to_vec()),
-                None => Stamps::None,
+            _ if range.is_empty() => CellTimes::None,
+            CellTimes::Multiple(stamps) => match stamps.get(range) {
+                Some(stamps) => CellTimes::Multiple(stamps.to_vec()),
+                None => CellTimes::None,
             },
             other => other,
         }
     }
 
     /// The greatest.
-    pub fn max(self) -> Stamps {
+    pub fn max(self) -> CellTimes {
         match self {
-            Stamps::Multiple(stamps) => match stamps.into_iter().max() {
-                Some(stamp) => Stamps::Single(stamp),
-                None => Stamps::None,
+            CellTimes::Multiple(stamps) => match stamps.into_iter().max() {
+                Some(stamp) => CellTimes::Single(stamp),
+                None => CellTimes::None,
             },
             other => other,
         }
@@ -70,10 +70,12 @@ impl Stamps {
             }
         };
         match self {
-            Stamps::None => None,
-            Stamps::Single(stamp) => stamp.map(encode),
-            Stamps::Multiple(stamps) if stamps.is_empty() => None,
-            Stamps::Multiple(stamps) => Some(encode_list(stamps.into_iter().map(|stamp| stamp.map(encode)))),
+            CellTimes::None => None,
+            CellTimes::Single(stamp) => stamp.map(encode),
+            CellTimes::Multiple(stamps) if stamps.is_empty() => None,
+            CellTimes::Multiple(stamps) => {
+                Some(encode_list(stamps.into_iter().map(|stamp| stamp.map(encode))))
+            }
         }
     }
 }

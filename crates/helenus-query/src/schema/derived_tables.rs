@@ -8,32 +8,32 @@ use super::{Index, Table};
 
 /// What is kept up to date by a table's writes.
 #[derive(Clone, Debug)]
-pub enum Follower {
+pub enum DerivedTable {
     Index(Arc<Index>),
     View(Arc<Table>),
 }
 
-impl Follower {
+impl DerivedTable {
     /// The number of the table that holds it.
     pub fn number(&self) -> TableId {
         match self {
-            Follower::Index(index) => index.table.number,
-            Follower::View(view) => view.number,
+            DerivedTable::Index(index) => index.table.number,
+            DerivedTable::View(view) => view.number,
         }
     }
 
     /// The follower with its base table.
-    pub fn of(self, base: &Arc<Table>) -> Followed {
-        Followed {
+    pub fn of(self, base: &Arc<Table>) -> Derivation {
+        Derivation {
             base: base.clone(),
-            follower: self,
+            derived: self,
         }
     }
 }
 
 /// A follower and the table that it follows.
 #[derive(Clone, Debug)]
-pub struct Followed {
+pub struct Derivation {
     pub base: Arc<Table>,
-    pub follower: Follower,
+    pub derived: DerivedTable,
 }

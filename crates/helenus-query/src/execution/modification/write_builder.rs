@@ -7,9 +7,9 @@ use helenus_row::row::{Deletion, Liveness};
 use helenus_row::{Cell, ColumnId, KeyKind, RowBuilder};
 
 use super::apply::{WriteParams, apply, counter_delta, counter_state};
-use super::cas::Current;
-use crate::analysis::modification::Bound;
-use crate::analysis::modification::bound::{RowName, RowsBound};
+use super::cas::PreconditionRows;
+use crate::analysis::modification::BoundModification;
+use crate::analysis::modification::bound::{RowId, RowsBound};
 use crate::analysis::modification::operation::{Action, Operation};
 use crate::analysis::restrictions::StatementKind;
 use crate::analysis::restrictions::restriction::null_column;
@@ -21,7 +21,7 @@ use crate::storage::ExecutionContext;
 use crate::storage::read::{read_header, read_row, read_static, read_stored_row, read_stored_static};
 
 /// Where a row lies.
-struct Place<'p> {
+struct RowLocation<'p> {
     partition: &'p PartitionKey,
     /// `Static` or `Row`.
     kind: KeyKind,
@@ -29,17 +29,17 @@ struct Place<'p> {
 }
 
 /// A statement whose writes are gathered.
-struct Gathering<'g> {
+struct WriteBuilder<'g> {
     context: &'g ExecutionContext,
-    bound: &'g Bound<'g>,
+    bound: &'g BoundModification<'g>,
     params: WriteParams<'g>,
     writes: &'g mut WriteSet,
     /// What conditions were tested on.
-    tested: Option<&'g Current>,
+    tested: Option<&'g PreconditionRows>,
 }
 
 impl WriteSet {
-    /// Adds what a statement does. Partitions are locked if [`Bound::needs_lock`]. `tested` is what a conditional request has read:
+    /// Adds what a statement does. Partitions are locked if [`BoundModification::needs_lock`]. `tested` is what a conditional request has read:
     /// no statement of it sees more of what is there.
     ///
     /// # Errors
@@ -47,10 +47,10 @@ impl WriteSet {
     pub(crate) async fn add(
         &mut self,
         context: &ExecutionContext,
-        bound: &Bound<'_>,
+        bound: &BoundModification<'_>,
         timestamp_us: i64,
         now_s: i64,
-        tested: Option<&Current>,
+        tested: Option<&PreconditionRows>,
     ) -> Result<(), CqlError> {
         // Static columns are left alone too, and nothing else is wrong.
         if bound.names_no_rows() {
@@ -67,7 +67,7 @@ impl WriteSet {
                 _ => plan.attributes.expiry(&bound.eval, &plan.table, now_s)?,
             },
         };
-        let mut gathering = Gathering {
+        let mut gathering = WriteBuilder {
             context,
             bound,
             params,
@@ -97,7 +97,7 @@ impl WriteSet {
     }
 }
 
-impl Gathering<'_> {
+impl WriteBuilder<'_> {
     async fn upsert(&mut self, partition: &PartitionKey) -> Result<(), CqlError> {
         let RowsBound::Names(names) = &self.bound.rows else {
             return Ok(());
@@ -133,7 +133,7 @@ impl Gathering<'_> {
     }
 
     /// Refuses an empty value for the only clustering column of a compact table (`UpdateParameters.newRow`).
-    fn check_name(&self, name: &RowName) -> Result<(), CqlError> {
+    fn check_name(&self, name: &RowId) -> Result<(), CqlError> {
         let table = self.params.table;
         let [column] = table.clustering() else {
             return Ok(());
@@ -195,26 +195,26 @@ impl Gathering<'_> {
     async fn rows(
         &mut self,
         partition: &PartitionKey,
-        names: &[RowName],
+        names: &[RowId],
         beginning: RowBuilder,
     ) -> Result<(), CqlError> {
         let operations: Vec<&Operation> = self.bound.regular_operations().collect();
         for name in names {
             scope::checkpoint().await?;
             self.check_name(name)?;
-            let place = Place {
+            let location = RowLocation {
                 partition,
                 kind: KeyKind::Row,
                 clustering: &name.clustering,
             };
-            let mut row = self.applied(&place, &operations, beginning.clone()).await?;
+            let mut row = self.applied(&location, &operations, beginning.clone()).await?;
             if row.is_empty() {
                 continue;
             }
             if let Some(exact) = &name.exact {
                 row.exact_clustering(self.params.timestamp_us, exact.clone());
             }
-            self.push(&place, &row);
+            self.push(&location, &row);
         }
         Ok(())
     }
@@ -224,26 +224,31 @@ impl Gathering<'_> {
         if operations.is_empty() {
             return Ok(());
         }
-        let place = Place {
+        let location = RowLocation {
             partition,
             kind: KeyKind::Static,
             clustering: &Bytes::new(),
         };
-        let row = self.applied(&place, &operations, RowBuilder::new()).await?;
-        self.push(&place, &row);
+        let row = self.applied(&location, &operations, RowBuilder::new()).await?;
+        self.push(&location, &row);
         Ok(())
     }
 
-    fn push(&mut self, place: &Place<'_>, row: &RowBuilder) {
+    fn push(&mut self, location: &RowLocation<'_>, row: &RowBuilder) {
         let table = &self.bound.plan.table;
-        self.writes
-            .push(table, place.partition, place.kind, place.clustering.clone(), row);
+        self.writes.push(
+            table,
+            location.partition,
+            location.kind,
+            location.clustering.clone(),
+            row,
+        );
     }
 
     /// `row` with what the operations do to it.
     async fn applied(
         &mut self,
-        place: &Place<'_>,
+        location: &RowLocation<'_>,
         operations: &[&Operation],
         mut row: RowBuilder,
     ) -> Result<RowBuilder, CqlError> {
@@ -260,7 +265,7 @@ impl Gathering<'_> {
                 Action::Delete if self.params.table.is_counter => None,
                 action => {
                     if action.requires_read() && existing.is_none() {
-                        let read = self.read_existing(place).await?;
+                        let read = self.read_existing(location).await?;
                         if read
                             .as_ref()
                             .is_some_and(|row| row.packed().bytes().len() > LONG_ROW_BYTES)
@@ -275,20 +280,20 @@ impl Gathering<'_> {
                 }
             };
             if stored.is_none() {
-                stored = Some(self.read_stored(place).await?);
+                stored = Some(self.read_stored(location).await?);
             }
             let stored = stored.as_ref().and_then(Option::as_ref);
-            self.count(place, operation.id, delta, stored, &mut row)?;
+            self.count(location, operation.id, delta, stored, &mut row)?;
         }
         Ok(row)
     }
 
-    fn counter_key(&self, place: &Place<'_>, id: ColumnId) -> CounterKey {
+    fn counter_key(&self, location: &RowLocation<'_>, id: ColumnId) -> CounterKey {
         (
             self.params.table.number.0,
-            place.partition.bytes.clone(),
-            place.kind,
-            place.clustering.clone(),
+            location.partition.bytes.clone(),
+            location.kind,
+            location.clustering.clone(),
             id,
         )
     }
@@ -298,13 +303,13 @@ impl Gathering<'_> {
     /// it is written with one that is old enough for the merge, too.
     fn count(
         &mut self,
-        place: &Place<'_>,
+        location: &RowLocation<'_>,
         id: ColumnId,
         delta: Option<i64>,
         stored: Option<&StoredRow>,
         row: &mut RowBuilder,
     ) -> Result<(), CqlError> {
-        let key = self.counter_key(place, id);
+        let key = self.counter_key(location, id);
         let before = match self.writes.counters.get(&key) {
             Some(made) => *made,
             None => counter_state(stored, id)?,
@@ -331,28 +336,37 @@ impl Gathering<'_> {
     }
 
     /// The row as a reader sees it.
-    async fn read_existing(&self, place: &Place<'_>) -> Result<Option<OwnedRow>, CqlError> {
+    async fn read_existing(&self, location: &RowLocation<'_>) -> Result<Option<OwnedRow>, CqlError> {
         if let Some(tested) = self.tested {
-            let row = match place.kind {
+            let row = match location.kind {
                 KeyKind::Static => tested.static_row(),
-                _ => tested.row(place.clustering),
+                _ => tested.row(location.clustering),
             };
             return Ok(row.cloned());
         }
         let (table, now_s) = (self.params.table, self.params.now_s);
-        match place.kind {
-            KeyKind::Static => read_static(self.context, table, place.partition, now_s).await,
-            _ => read_row(self.context, table, place.partition, place.clustering, now_s).await,
+        match location.kind {
+            KeyKind::Static => read_static(self.context, table, location.partition, now_s).await,
+            _ => {
+                read_row(
+                    self.context,
+                    table,
+                    location.partition,
+                    location.clustering,
+                    now_s,
+                )
+                .await
+            }
         }
     }
 
     /// The stored row or static row, alive or not.
-    async fn read_stored(&self, place: &Place<'_>) -> Result<Option<StoredRow>, CqlError> {
+    async fn read_stored(&self, location: &RowLocation<'_>) -> Result<Option<StoredRow>, CqlError> {
         let (context, table) = (self.context, self.params.table);
-        if place.kind == KeyKind::Static {
-            let header = read_header(context, table, place.partition).await?;
-            return read_stored_static(context, table, place.partition, header.as_ref()).await;
+        if location.kind == KeyKind::Static {
+            let header = read_header(context, table, location.partition).await?;
+            return read_stored_static(context, table, location.partition, header.as_ref()).await;
         }
-        read_stored_row(context, table, place.partition, place.clustering).await
+        read_stored_row(context, table, location.partition, location.clustering).await
     }
 }

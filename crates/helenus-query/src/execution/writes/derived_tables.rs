@@ -67,7 +67,7 @@ impl WriteSet {
     /// Locks the partitions whose indexes and views follow.
     pub(crate) async fn lock_indexed(&mut self, context: &ExecutionContext) -> Result<(), CqlError> {
         let mut partitions = Vec::new();
-        for write in self.rows.iter().filter(|write| write.table.has_followers()) {
+        for write in self.rows.iter().filter(|write| write.table.has_derived_tables()) {
             partitions.push((write.table.number, write.partition.token, Access::Alone));
         }
         for write in self.headers.iter().filter(|write| !write.table.views.is_empty()) {
@@ -86,7 +86,7 @@ impl WriteSet {
         let (mut added, mut removed) = (Vec::new(), Vec::new());
         let mut views = Vec::new();
         let mut by_row: BTreeMap<RowKey<'_>, (&RowWrite, Vec<Bytes>)> = BTreeMap::new();
-        for row in self.rows.iter().filter(|row| row.table.has_followers()) {
+        for row in self.rows.iter().filter(|row| row.table.has_derived_tables()) {
             let key = (
                 row.table.number.0,
                 &row.partition.bytes,
@@ -152,7 +152,7 @@ impl WriteSet {
 
     /// Puts what arrives late under the tombstones that shadow it, so that nothing follows from what is deleted.
     async fn put_under_archived(&mut self, context: &ExecutionContext) -> Result<(), CqlError> {
-        let followed = |row: &&mut RowWrite| row.table.has_followers();
+        let followed = |row: &&mut RowWrite| row.table.has_derived_tables();
         let mut ops: Vec<Op> = self
             .rows
             .iter_mut()

@@ -19,7 +19,7 @@ struct Epoch;
 
 /// Writes under way, by epoch.
 #[derive(Debug, Default)]
-pub struct WriteEpochs {
+pub struct SchemaEpochs {
     current: ArcSwap<Epoch>,
     /// Those that are over and had writes under way when they were last looked at.
     older: Mutex<Vec<Weak<Epoch>>>,
@@ -29,7 +29,7 @@ pub struct WriteEpochs {
 #[must_use]
 pub struct WriteEpoch(#[allow(dead_code, reason = "held to be dropped")] Arc<Epoch>);
 
-impl WriteEpochs {
+impl SchemaEpochs {
     /// Begins a write. The schema must be loaded for its plan after this.
     pub fn enter(&self) -> WriteEpoch {
         WriteEpoch(self.current.load_full())
@@ -43,7 +43,7 @@ impl WriteEpochs {
     }
 
     /// Waits until no write is under way that may have been planned against a schema before today's.
-    pub async fn settled(&self) {
+    pub async fn drained(&self) {
         let older = self.older.lock().clone();
         for epoch in older {
             while epoch.strong_count() > 0 {
@@ -63,17 +63,17 @@ mod tests {
 
     #[tokio::test]
     async fn only_the_writes_of_epochs_that_are_over_are_waited_for() {
-        let epochs = WriteEpochs::default();
+        let epochs = SchemaEpochs::default();
         let first = epochs.enter();
-        assert!(epochs.settled().now_or_never().is_some());
+        assert!(epochs.drained().now_or_never().is_some());
         epochs.advance();
         let second = epochs.enter();
-        assert!(epochs.settled().now_or_never().is_none());
+        assert!(epochs.drained().now_or_never().is_none());
         epochs.advance();
         drop(first);
-        assert!(epochs.settled().now_or_never().is_none());
+        assert!(epochs.drained().now_or_never().is_none());
         drop(second);
         let _third = epochs.enter();
-        assert!(epochs.settled().now_or_never().is_some());
+        assert!(epochs.drained().now_or_never().is_some());
     }
 }

@@ -9,13 +9,13 @@ use helenus_row::read::LiveRow;
 use super::IndexSource;
 use crate::index::stale_entries;
 use crate::index::stale_entry::{STALE_MAX, StaleEntries, StaleEntry};
-use crate::index::values::{Place, values};
+use crate::index::values::{RowLocation, values};
 use crate::schema::{ColumnKind, Table};
 use crate::storage::ExecutionContext;
 
 impl IndexSource {
     /// The row that was given last, or the partition if entries are by partition, does not have the value, as it seems.
-    pub(crate) fn suspect(&mut self) {
+    pub(crate) fn note_stale(&mut self) {
         if let Some(entry) = self.given.take()
             && self.stale.len() < STALE_MAX
         {
@@ -30,7 +30,7 @@ impl IndexSource {
     /// The row that was given last is not alive.
     pub fn row_is_dead(&mut self) {
         if !self.is_by_partition {
-            self.suspect();
+            self.note_stale();
         }
     }
 
@@ -43,13 +43,13 @@ impl IndexSource {
         let Some(column) = column.filter(|column| column.kind == ColumnKind::Regular) else {
             return Ok(());
         };
-        let place = Place {
+        let place = RowLocation {
             partition: &entry.base,
             kind: KeyKind::Row,
             clustering: &[],
         };
         if !values(table, &self.index, column, place, Some(row))?.contains(&self.value) {
-            self.suspect();
+            self.note_stale();
         }
         Ok(())
     }
@@ -63,7 +63,7 @@ impl IndexSource {
     /// Nothing of the partition was alive, or its static row does not fit.
     pub fn partition_is_dead(&mut self) {
         if self.is_by_partition {
-            self.suspect();
+            self.note_stale();
         }
     }
 

@@ -12,18 +12,18 @@ use super::{Function, NativeFunction, aggregate, collection, json, masking, vect
 use crate::analysis::PlanContext;
 use crate::analysis::assignable::Assignable;
 
-type Build = fn(&Factory, &[CqlType], Option<&CqlType>) -> Result<Function, CqlError>;
+type Build = fn(&GenericFunction, &[CqlType], Option<&CqlType>) -> Result<Function, CqlError>;
 
 /// Makes overloads of one function.
-pub struct Factory {
+pub struct GenericFunction {
     pub name: FunctionName,
     parameters: Vec<Parameter>,
     build: Build,
 }
 
-impl Factory {
-    fn new(name: &str, parameters: Vec<Parameter>, build: Build) -> Factory {
-        Factory {
+impl GenericFunction {
+    fn new(name: &str, parameters: Vec<Parameter>, build: Build) -> GenericFunction {
+        GenericFunction {
             name: FunctionName::native(name),
             parameters,
             build,
@@ -76,7 +76,7 @@ impl Factory {
     }
 }
 
-impl fmt::Display for Factory {
+impl fmt::Display for GenericFunction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parameters: Vec<String> = self.parameters.iter().map(ToString::to_string).collect();
         write!(f, "{}({})", self.name, parameters.join(", "))
@@ -107,20 +107,20 @@ fn first(types: &[CqlType]) -> Result<&CqlType, CqlError> {
 }
 
 /// All the factories but that of `token`, which needs the table.
-pub fn factories() -> Vec<Factory> {
+pub fn factories() -> Vec<GenericFunction> {
     let mut factories = vec![
-        Factory::new("to_json", vec![any(false)], |factory, types, _| {
+        GenericFunction::new("to_json", vec![any(false)], |factory, types, _| {
             scalar(json::to_json(factory.short_name(), first(types)?))
         }),
-        Factory::new("tojson", vec![any(false)], |factory, types, _| {
+        GenericFunction::new("tojson", vec![any(false)], |factory, types, _| {
             scalar(json::to_json(factory.short_name(), first(types)?))
         }),
-        Factory::new("from_json", vec![fixed(CqlType::TEXT)], from_json),
-        Factory::new("fromjson", vec![fixed(CqlType::TEXT)], from_json),
-        Factory::new("min", vec![any(true)], |_, types, _| {
+        GenericFunction::new("from_json", vec![fixed(CqlType::TEXT)], from_json),
+        GenericFunction::new("fromjson", vec![fixed(CqlType::TEXT)], from_json),
+        GenericFunction::new("min", vec![any(true)], |_, types, _| {
             Ok(Function::Aggregate(Arc::new(aggregate::min(first(types)?))))
         }),
-        Factory::new("max", vec![any(true)], |_, types, _| {
+        GenericFunction::new("max", vec![any(true)], |_, types, _| {
             Ok(Function::Aggregate(Arc::new(aggregate::max(first(types)?))))
         }),
     ];
@@ -130,7 +130,11 @@ pub fn factories() -> Vec<Factory> {
     factories
 }
 
-fn from_json(factory: &Factory, _: &[CqlType], receiver: Option<&CqlType>) -> Result<Function, CqlError> {
+fn from_json(
+    factory: &GenericFunction,
+    _: &[CqlType],
+    receiver: Option<&CqlType>,
+) -> Result<Function, CqlError> {
     let name = factory.short_name();
     match receiver {
         Some(receiver) => scalar(json::from_json(name, receiver)),
@@ -140,27 +144,27 @@ fn from_json(factory: &Factory, _: &[CqlType], receiver: Option<&CqlType>) -> Re
     }
 }
 
-fn collection_factories() -> Vec<Factory> {
+fn collection_factories() -> Vec<GenericFunction> {
     vec![
-        Factory::new("map_keys", vec![Parameter::AnyMap], |_, types, _| {
+        GenericFunction::new("map_keys", vec![Parameter::AnyMap], |_, types, _| {
             scalar(collection::map_keys(first(types)?))
         }),
-        Factory::new("map_values", vec![Parameter::AnyMap], |_, types, _| {
+        GenericFunction::new("map_values", vec![Parameter::AnyMap], |_, types, _| {
             scalar(collection::map_values(first(types)?))
         }),
-        Factory::new(
+        GenericFunction::new(
             "collection_count",
             vec![Parameter::AnyCollection],
             |_, types, _| scalar(collection::count(first(types)?)),
         ),
-        Factory::new("collection_min", vec![Parameter::SetOrList], collection_aggregate),
-        Factory::new("collection_max", vec![Parameter::SetOrList], collection_aggregate),
-        Factory::new(
+        GenericFunction::new("collection_min", vec![Parameter::SetOrList], collection_aggregate),
+        GenericFunction::new("collection_max", vec![Parameter::SetOrList], collection_aggregate),
+        GenericFunction::new(
             "collection_sum",
             vec![Parameter::NumericSetOrList],
             collection_aggregate,
         ),
-        Factory::new(
+        GenericFunction::new(
             "collection_avg",
             vec![Parameter::NumericSetOrList],
             collection_aggregate,
@@ -169,7 +173,7 @@ fn collection_factories() -> Vec<Factory> {
 }
 
 fn collection_aggregate(
-    factory: &Factory,
+    factory: &GenericFunction,
     types: &[CqlType],
     _: Option<&CqlType>,
 ) -> Result<Function, CqlError> {
@@ -189,7 +193,7 @@ fn collection_aggregate(
     scalar(collection::aggregated(name, first(types)?, aggregate))
 }
 
-fn vector_factories() -> Vec<Factory> {
+fn vector_factories() -> Vec<GenericFunction> {
     [
         "similarity_cosine",
         "similarity_euclidean",
@@ -202,14 +206,14 @@ fn vector_factories() -> Vec<Factory> {
             prefer_other: false,
             parameter: Box::new(Parameter::FloatVector),
         };
-        Factory::new(name, vec![as_other(1), as_other(0)], |factory, types, _| {
+        GenericFunction::new(name, vec![as_other(1), as_other(0)], |factory, types, _| {
             scalar(vector::similarity(factory.short_name(), types)?)
         })
     })
     .collect()
 }
 
-fn masking_factories() -> Vec<Factory> {
+fn masking_factories() -> Vec<GenericFunction> {
     let replacement = Parameter::SameAs {
         index: 0,
         prefer_other: true,
@@ -224,22 +228,22 @@ fn masking_factories() -> Vec<Factory> {
         ]
     };
     vec![
-        Factory::new("mask_null", vec![any(false)], |_, types, _| {
+        GenericFunction::new("mask_null", vec![any(false)], |_, types, _| {
             scalar(masking::null(first(types)?))
         }),
-        Factory::new("mask_default", vec![any(false)], |_, types, _| {
+        GenericFunction::new("mask_default", vec![any(false)], |_, types, _| {
             scalar(masking::default(first(types)?))
         }),
-        Factory::new("mask_replace", vec![any(true), replacement], |_, types, _| {
+        GenericFunction::new("mask_replace", vec![any(true), replacement], |_, types, _| {
             scalar(masking::replace(first(types)?))
         }),
-        Factory::new("mask_hash", vec![any(false), optional_text()], |_, types, _| {
+        GenericFunction::new("mask_hash", vec![any(false), optional_text()], |_, types, _| {
             scalar(masking::hash(first(types)?, types.len() == 2))
         }),
-        Factory::new("mask_inner", partial(), |_, types, _| {
+        GenericFunction::new("mask_inner", partial(), |_, types, _| {
             scalar(masking::partial("mask_inner", first(types)?, types.len() == 4))
         }),
-        Factory::new("mask_outer", partial(), |_, types, _| {
+        GenericFunction::new("mask_outer", partial(), |_, types, _| {
             scalar(masking::partial("mask_outer", first(types)?, types.len() == 4))
         }),
     ]
