@@ -47,13 +47,15 @@ def test_a_manifest_with_a_flipped_bit(bucket, nodes, minio):
     assert len(node.connect().execute("SELECT k FROM o.t").all()) == 20
 
 
-def test_a_schema_that_is_deleted(bucket, nodes, minio):
-    """What is left of a schema that had grown is no empty one."""
+@pytest.mark.parametrize("comment_len", [1, 20_000], ids=["small", "grown"])
+def test_a_schema_that_is_deleted(bucket, nodes, minio, comment_len):
+    """A store whose schema document is missing is refused; it is not taken for a new one."""
     node = nodes(bucket, args=["--set", "tablet_count=1"]).start()
     session = node.connect()
     session.execute("CREATE KEYSPACE o WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
-    for number in range(5):
-        session.execute(f"CREATE TABLE o.t{number} (k int PRIMARY KEY) WITH comment = '{'c' * 20_000}'")
+    tables = 5 if comment_len > 1 else 1
+    for number in range(tables):
+        session.execute(f"CREATE TABLE o.t{number} (k int PRIMARY KEY) WITH comment = '{'c' * comment_len}'")
     node.close_clients()
     assert node.terminate() == 0
     path = f"/{bucket.removeprefix('s3://')}/meta/schema"
@@ -64,4 +66,4 @@ def test_a_schema_that_is_deleted(bucket, nodes, minio):
     assert "meta/schema is missing" in node.log(), node.log()
     by_hand.request(minio, "PUT", path, raw)
     node.start()
-    assert len(node.connect().execute("SELECT table_name FROM system_schema.tables WHERE keyspace_name = 'o'").all()) == 5
+    assert len(node.connect().execute("SELECT table_name FROM system_schema.tables WHERE keyspace_name = 'o'").all()) == tables

@@ -97,7 +97,7 @@ pub enum Removal {
 
 /// What opens and serves tablets on this node.
 ///
-/// The host answers for a tablet that it has open only while [`AgentHandle::may_serve`](crate::AgentHandle::may_serve) says so, asked
+/// The host answers for a tablet that it has open only while [`AgentHandle::may_serve_since`](crate::AgentHandle::may_serve_since) says so, asked
 /// when the answer is ready and not before. A host that finds an open tablet fenced closes it and calls
 /// [`AgentHandle::tablet_lost`](crate::AgentHandle::tablet_lost).
 ///

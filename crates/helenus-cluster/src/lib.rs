@@ -26,6 +26,6 @@ pub use credentials::Credentials;
 pub use document::{NAME as CLUSTER_DOCUMENT, adopt};
 pub use effects::{Clock, Document, Documents, Expect, Listed, Removal, TabletHost, TabletLoad, TabletSpec};
 pub use error::{ClusterError, DocumentError, HostError};
-pub use ids::{Epoch, HostId, Incarnation, TabletId, TokenRange, Version};
+pub use ids::{Epoch, HostId, Incarnation, LeaseTerm, TabletId, TokenRange, Version};
 pub use policy::{MERGE_AFTER_DEFAULT, ReshapeLimits};
 pub use view::{ClusterView, NodeInfo, NodeState, NodeStatus, TabletInfo, TabletState};

@@ -7,14 +7,14 @@ use helenus_cql::frame::MAX_BODY_LEN;
 
 use crate::tls::ClientTls;
 
-/// When a request that waits for its turn is refused with OVERLOADED instead of being run.
+/// The conditions under which a waiting request is refused with OVERLOADED. All of them must hold.
 #[derive(Clone, Debug)]
 pub struct OverloadConfig {
-    /// It has waited for longer than this. None: no request is refused for having waited.
+    /// The request has waited for longer than this. `None`: no request is refused for waiting.
     pub wait_target: Option<Duration>,
-    /// And the queue of its connection has not been empty for that long.
+    /// The queue of its connection has not been empty for this long.
     pub interval: Duration,
-    /// And more requests than this wait on the node.
+    /// More requests than this wait on the node.
     pub waiting_min: usize,
 }
 
@@ -28,48 +28,48 @@ impl Default for OverloadConfig {
     }
 }
 
-/// Limits of the native transport. What Cassandra calls a setting is named beside it.
+/// Limits of the native transport, with Cassandra's names of settings in parentheses.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
-    /// Where CQL is served.
+    /// The address for CQL clients.
     pub listen: SocketAddr,
-    /// The longest body of a request, in bytes (`native_transport_max_frame_size`).
+    /// The greatest length of a request's body, in bytes (`native_transport_max_frame_size`).
     pub frame_bytes_max: usize,
-    /// Connections at a time; more are closed at once (`native_transport_max_concurrent_connections`).
+    /// The greatest number of connections; others are closed at once (`native_transport_max_concurrent_connections`).
     pub connections_max: usize,
-    /// Bytes of requests being run for one connection
-    /// (`native_transport_max_request_data_in_flight_per_ip`). Above it the connection is not read, or, if it asked
-    /// for that in STARTUP, is answered OVERLOADED.
+    /// Bytes of running requests of one connection
+    /// (`native_transport_max_request_data_in_flight_per_ip`). Above it the connection is not read, or its requests
+    /// are answered OVERLOADED if it asked for that in STARTUP.
     pub connection_in_flight_bytes: usize,
-    /// The memory that clients' requests and answers may take, of all connections together: requests that are half read, wait or run, and
-    /// answers that were not taken (`native_transport_max_request_data_in_flight`). Whatever would go beyond waits.
+    /// Memory for the requests and responses of all connections: requests that are half read, waiting or running, and responses that
+    /// were not received (`native_transport_max_request_data_in_flight`). Requests beyond it wait.
     pub node_in_flight_bytes: usize,
-    /// Requests running at a time, of all connections together; more wait (`native_transport_max_threads`). Each
-    /// connection may always have a few.
+    /// Running requests of all connections; others wait (`native_transport_max_threads`). A few per connection are
+    /// always permitted.
     pub requests_running_max: usize,
-    /// When requests that wait are refused.
+    /// The conditions under which waiting requests are refused.
     pub overload: OverloadConfig,
-    /// A connection without a request for that long is closed (`native_transport_idle_timeout`).
+    /// The time after which an idle connection is closed (`native_transport_idle_timeout`).
     pub idle_timeout: Option<Duration>,
-    /// A connection whose client has not started up and logged in after that long is closed.
+    /// The time after which a connection that has not logged in is closed.
     pub startup_timeout: Duration,
-    /// A request that takes longer is logged, with where its time went (`slow_query_log_timeout`).
+    /// The duration above which a request is logged, with the time of each stage (`slow_query_log_timeout`).
     pub slow_request_log_timeout: Option<Duration>,
-    /// How long requests may still run when the server stops.
+    /// The time for which requests may still run when the server stops.
     pub shutdown_timeout: Duration,
-    /// How connections are encrypted, if they are.
+    /// The encryption of connections, if any.
     pub tls: Option<ClientTls>,
 }
 
 impl ServerConfig {
-    /// The longest body that is read: as long as may be, but no more than half of what all requests may take.
+    /// The greatest length of a body that is read: `frame_bytes_max`, but at most half of the memory for all requests.
     pub fn body_len_max(&self) -> usize {
         const LEAST: usize = 64 << 10;
         self.frame_bytes_max
             .min((self.node_in_flight_bytes / 2).max(LEAST))
     }
 
-    /// The defaults, with shares of the memory that the process may take.
+    /// The defaults; some are shares of the memory that the process may use.
     pub fn new(listen: SocketAddr, memory_bytes: u64) -> ServerConfig {
         let share = |part: u64, least: u64, most: u64| {
             usize::try_from((memory_bytes / part).clamp(least, most)).unwrap_or(usize::MAX)

@@ -15,6 +15,8 @@ use slatedb_common::clock::{DefaultSystemClock, SystemClock, SystemClockTicker};
 pub(crate) struct StoreClock {
     inner: Arc<dyn SystemClock>,
     floor_ms: AtomicI64,
+    /// The highest stamp that was found stored.
+    found_ms: AtomicI64,
     /// The newest write timestamp that was given, in microseconds: this clock is kept beyond it.
     stamps_us: OnceLock<Arc<AtomicI64>>,
 }
@@ -24,6 +26,7 @@ impl StoreClock {
         StoreClock {
             inner: inner.unwrap_or_else(|| Arc::new(DefaultSystemClock::new())),
             floor_ms: AtomicI64::new(i64::MIN),
+            found_ms: AtomicI64::new(i64::MIN),
             stamps_us: OnceLock::new(),
         }
     }
@@ -36,13 +39,21 @@ impl StoreClock {
 
     fn pass_stamps(&self) {
         if let Some(stamps_us) = self.stamps_us.get() {
-            self.raise(stamps_us.load(Ordering::Acquire).div_euclid(1000) + 1);
+            let beyond_ms = stamps_us.load(Ordering::Acquire).div_euclid(1000) + 1;
+            self.floor_ms.fetch_max(beyond_ms, Ordering::AcqRel);
         }
     }
 
-    /// From now on the clock shows at least `tick_ms`.
+    /// The stamp `tick_ms` was found stored: from now on the clock shows at least that.
     pub fn raise(&self, tick_ms: i64) {
+        self.found_ms.fetch_max(tick_ms, Ordering::AcqRel);
         self.floor_ms.fetch_max(tick_ms, Ordering::AcqRel);
+    }
+
+    /// The highest stamp that was found stored. Unlike what the clock shows, it does not follow this process's own write timestamps: to
+    /// raise those to what the clock shows would move both ahead of time with each call.
+    pub fn found_ms(&self) -> i64 {
+        self.found_ms.load(Ordering::Acquire)
     }
 
     pub fn now_ms(&self) -> i64 {
@@ -106,6 +117,20 @@ mod tests {
         clock.raise(ahead_ms);
         assert!(clock.now_ms() >= ahead_ms);
         assert!(clock.machine_ms() < ahead_ms);
+    }
+
+    #[test]
+    fn stamps_that_follow_what_was_found_stay_where_they_are() {
+        let clock = StoreClock::new(None);
+        let ahead_ms = clock.machine_ms() + 60_000;
+        clock.raise(ahead_ms);
+        let stamps_us = Arc::new(AtomicI64::new(0));
+        clock.keep_beyond(stamps_us.clone());
+        for _ in 0..10 {
+            stamps_us.fetch_max(clock.found_ms() * 1000, Ordering::AcqRel);
+            clock.now_ms();
+        }
+        assert_eq!(stamps_us.load(Ordering::Acquire), ahead_ms * 1000);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Settings of a store, with defaults taken from the machine.
+//! Settings of a store, with defaults derived from the machine.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,12 +10,12 @@ use crate::error::StoreError;
 
 const MIB: u64 = 1 << 20;
 
-/// Where a store lies.
+/// The location of a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StoreUrl {
-    /// A local folder: data in it, and the log beside the data.
+    /// A local folder with the data and the log.
     File(PathBuf),
-    /// A bucket (`s3://`, `s3express://`, `gs://`, `az://`) with a prefix, or `memory://name`, which lasts as long as the process.
+    /// A bucket (`s3://`, `s3express://`, `gs://`, `az://`) with a prefix, or `memory://name`, which exists as long as the process.
     Remote(url::Url),
 }
 
@@ -32,7 +32,7 @@ impl StoreUrl {
             if text.is_empty() {
                 return Err(StoreError::InvalidConfig("the store's location is empty".into()));
             }
-            // A slip in a URL must not make a folder.
+            // A mistyped URL must not create a folder.
             let in_scheme = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
             if let Some((scheme, _)) = text.split_once(':')
                 && scheme.bytes().all(in_scheme)
@@ -70,63 +70,64 @@ impl std::fmt::Display for StoreUrl {
     }
 }
 
-/// Settings of a store. `StoreConfig::new` fills them in from the machine's memory and cores.
+/// Settings of a store. `StoreConfig::new` derives them from the machine's memory and cores.
 #[derive(Clone)]
 pub struct StoreConfig {
     pub url: StoreUrl,
-    /// Where the log of a store in a bucket lies, if not beside its data: another bucket, or a folder that all nodes share. A store has one
-    /// from its beginning, or never.
+    /// The location of the log of a store in a bucket, if not beside its data: another bucket, or a folder that all nodes share. It is
+    /// chosen when the store is created.
     pub log_store: Option<StoreUrl>,
-    /// Where that bucket is served, if not where the environment says.
+    /// The endpoint of that bucket, if not the one in the environment.
     pub log_store_endpoint: Option<String>,
-    /// Tablets of a new store; an existing store keeps the ones that it has.
+    /// The number of tablets of a new store; an existing store keeps its own.
     pub tablet_count: usize,
-    /// Blocks, indexes and filters of SSTables, for all tablets together.
+    /// Memory for blocks, indexes and filters of SSTables, for all tablets together.
     pub block_cache_bytes: u64,
-    /// Written and not yet flushed, for all tablets together. Writes wait when it is used up.
+    /// Memory for unflushed rows, for all tablets together. Writes wait when it is used up.
     pub memtable_bytes: u64,
-    /// Merged rows, for all tablets together. 0 turns the row cache off.
+    /// Memory for merged rows, for all tablets together. 0 disables the row cache.
     pub row_cache_bytes: u64,
-    /// Size of one file of the log.
+    /// The size of a file of the log.
     pub log_segment_bytes: u64,
-    /// The log's size above which the tablets that hold it back are flushed.
+    /// The size of the log above which the tablets that pin it are flushed.
     pub log_max_bytes: u64,
-    /// Writes are refused when less than this is free on the log's disk, so that flushes still have room.
+    /// The free space of the log's disk below which writes are refused, so that flushes still have room.
     pub disk_reserve_bytes: u64,
-    /// Bytes of writes in flight above which new ones wait.
+    /// Bytes of writes in flight above which further writes wait.
     pub write_in_flight_bytes: u64,
-    /// How often the compactor looks for work.
+    /// The interval at which the compactor looks for work.
     pub compaction_poll_interval: Duration,
-    /// How long files that a compaction has replaced are kept, for reads that still use them. Longer scans are waited for.
+    /// The time for which files that a compaction has replaced are kept, for reads that still use them. Scans that take longer keep them
+    /// longer.
     pub garbage_age: Duration,
-    /// fsync of data files and of the log. Off only in tests that need no durability.
+    /// Whether data files and the log are synced. False only in tests that need no durability.
     pub fsync: bool,
-    /// A write that an object store has not confirmed by then fails; its outcome is unknown.
+    /// The time after which a write that the object store has not confirmed fails; its outcome is unknown.
     pub write_timeout: Duration,
-    /// A read that an object store has not answered by then fails.
+    /// The time after which a read that the object store has not answered fails.
     pub read_timeout: Duration,
-    /// Whether all tablets of a store in a bucket are opened with it. In a cluster each node opens those that it owns.
+    /// Whether all tablets of a store in a bucket are opened with it. In a cluster a node opens only the tablets that it owns.
     pub open_all_tablets: bool,
     /// Threads of the background runtime (flushes, compactions, garbage collection).
     pub background_threads: usize,
-    /// Wall-clock source; the machine's when `None`.
+    /// The wall clock; the machine's if `None`.
     pub clock: Option<Arc<dyn SystemClock>>,
-    /// Seed of SlateDB's random generator; from the operating system when `None`.
+    /// The seed of SlateDB's random generator; from the operating system if `None`.
     pub seed: Option<u64>,
 }
 
 impl StoreConfig {
-    /// Defaults for this machine: about a twentieth of its memory, in sum, and one tablet a core; 16 in a bucket.
+    /// Defaults for this machine: about a twentieth of its memory in total, and one tablet per core; 16 tablets in a bucket.
     pub fn new(url: StoreUrl) -> Self {
         let memory = crate::machine_memory_bytes();
         let cores = std::thread::available_parallelism().map_or(2, |n| n.get());
         let tablet_count = match url {
             StoreUrl::File(_) => cores.clamp(2, 16),
-            // They are shared out among nodes that are yet to come.
+            // Nodes that join later share them.
             StoreUrl::Remote(_) => 16,
         };
         let memtable_bytes = (memory / 48).clamp(64 * MIB, 4096 * MIB);
-        // Looking for work costs requests in a bucket.
+        // In a bucket each look for work costs requests.
         let compaction_poll_interval = match &url {
             StoreUrl::File(_) => Duration::from_secs(1),
             StoreUrl::Remote(_) => Duration::from_secs(5),
@@ -155,7 +156,7 @@ impl StoreConfig {
         }
     }
 
-    /// Small sizes, for tests: a store in `path` that flushes and compacts early.
+    /// Small sizes for tests: a store in `path` that flushes and compacts early.
     pub fn small(path: &Path) -> Self {
         StoreConfig {
             tablet_count: 2,

@@ -23,6 +23,7 @@ use slatedb_common::retry::NonRetryable;
 use crate::erase::Eraser;
 use crate::error::{StoreError, has_no_space};
 use crate::files::Files;
+use crate::room::Room;
 use crate::sealed::Seals;
 use crate::upload::{self, StagedUpload};
 
@@ -36,6 +37,10 @@ const PROBE_INTERVAL_MS: u128 = 100;
 pub(crate) struct Space {
     folder: PathBuf,
     reserve: u64,
+    total: u64,
+    /// What it holds is free for opening the store once more. While it is given back, that much more must be free for writes: segments of
+    /// the log that go at the start would else let a few in.
+    room: Arc<Room>,
     /// An upload failed for want of room, and none has succeeded since. SlateDB tries it again each second at most.
     upload_failed: AtomicBool,
     /// As of the last probe.
@@ -48,12 +53,14 @@ pub(crate) struct Space {
 
 impl Space {
     /// Watches the disk of `folder`. The reserve is never more than a twentieth of the disk, so that small disks are usable.
-    pub fn new(folder: &FilePath, reserve: u64) -> Self {
+    pub fn new(folder: &FilePath, reserve: u64, room: Arc<Room>) -> Self {
         let total =
             rustix::fs::statvfs(folder).map_or(u64::MAX, |stat| stat.f_blocks.saturating_mul(stat.f_frsize));
         Space {
             folder: folder.to_path_buf(),
             reserve: reserve.min(total / 20),
+            total,
+            room,
             upload_failed: AtomicBool::new(false),
             below_reserve: AtomicBool::new(false),
             free_bytes: AtomicU64::new(u64::MAX),
@@ -73,7 +80,15 @@ impl Space {
             Err(_) => free_bytes(&self.folder),
         };
         self.free_bytes.store(free, Ordering::Relaxed);
-        self.below_reserve.store(free < self.reserve, Ordering::Release);
+        self.below_reserve.store(free < self.kept(), Ordering::Release);
+    }
+
+    /// Bytes that writes leave alone; none if no reserve is wanted.
+    fn kept(&self) -> u64 {
+        match self.reserve {
+            0 => 0,
+            reserve => reserve + self.room.owed(self.total),
+        }
     }
 
     /// Refuses when there is no room for more writes.
@@ -84,7 +99,7 @@ impl Space {
                 "{} bytes are free at {}, {} are kept in reserve",
                 self.free_bytes.load(Ordering::Relaxed),
                 self.folder.display(),
-                self.reserve
+                self.kept()
             )));
         }
         if self.upload_failed.load(Ordering::Acquire) {

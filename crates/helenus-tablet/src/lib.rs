@@ -78,6 +78,6 @@ pub use remote::set_memory_store;
 pub use remote::{Adoption, BucketStats, Copied, TabletEvent, migrate};
 pub use scan::Scan;
 pub use stats::{LogStats, StoreStats, TabletStats, TabletTotals};
-pub use store::{Op, Store, WriteBatch};
+pub use store::{Op, OpenTablets, Store, WriteBatch};
 pub use tablet::Tablet;
 pub use work::{StoreWork, nanos};

@@ -56,7 +56,7 @@ impl Spares {
 pub(crate) struct Maintenance {
     pub log: Arc<Log>,
     pub inventory: Arc<Inventory>,
-    pub room: Room,
+    pub room: Arc<Room>,
     pub folder: Folder,
     pub log_max_bytes: u64,
     pub tablets: Vec<Arc<Tablet>>,

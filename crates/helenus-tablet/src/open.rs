@@ -100,7 +100,7 @@ pub(crate) struct Opener {
     pub hooks: Arc<dyn Hooks>,
     pub format: Format,
     pub books: Books,
-    pub room: Room,
+    pub room: Arc<Room>,
     pub clock: Arc<StoreClock>,
     pub store: Arc<dyn ObjectStore>,
     pub eraser: Eraser,

@@ -27,6 +27,14 @@ impl Room {
         }
     }
 
+    /// Bytes that are still to be put by on a disk of that size: never more than a twentieth of it.
+    pub fn owed(&self, disk_bytes: u64) -> u64 {
+        match self.is_there.load(Ordering::Acquire) {
+            true => 0,
+            false => BYTES.min(disk_bytes / 20),
+        }
+    }
+
     /// Gives the room back if the disk has less than that otherwise.
     pub fn release_if_full(&self, free_bytes: u64) {
         if free_bytes < BYTES {
@@ -69,11 +77,12 @@ mod tests {
         room.put_by(BYTES);
         assert_eq!(len(), 0);
         room.put_by(BYTES * FREE_FACTOR);
-        assert_eq!(len(), BYTES);
+        assert_eq!((len(), room.owed(u64::MAX)), (BYTES, 0));
         let room = Room::new(folder.path());
         room.release_if_full(BYTES);
         assert_eq!(len(), BYTES);
         room.release_if_full(BYTES - 1);
-        assert_eq!(len(), 0);
+        assert_eq!((len(), room.owed(u64::MAX)), (0, BYTES));
+        assert_eq!(room.owed(BYTES), BYTES / 20);
     }
 }

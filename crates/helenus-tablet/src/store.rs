@@ -54,11 +54,25 @@ pub struct WriteBatch {
     /// Kept until the outcome of the write is known, even when its writer is told before that it is not: a lock under which was read
     /// what the write follows from.
     pub hold: Option<Arc<dyn Any + Send + Sync>>,
+    /// Of a store in a bucket: the tablets that were open when was read what the write follows from. It is written to these or, if another process
+    /// may have had one of them since, not at all.
+    pub tablets: Option<OpenTablets>,
 }
+
+/// The tablets that were open at one time, by token range.
+pub type OpenTablets = Arc<Vec<Arc<Tablet>>>;
 
 impl WriteBatch {
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// These operations, with nothing that they depend on.
+    pub fn of(ops: Vec<Op>) -> Self {
+        WriteBatch {
+            ops,
+            ..Self::default()
+        }
     }
 
     /// Adds a merge. Several of one key are merged in the order in which they were added.
@@ -166,7 +180,7 @@ impl Store {
     ) -> Result<Arc<Store>, StoreError> {
         let lock = folders.lock()?;
         private::tighten(&folders.root);
-        let room = Room::new(&folders.log());
+        let room = Arc::new(Room::new(&folders.log()));
         room.release_if_full(free_bytes(&folders.root));
         let format = folders.load_format(config.tablet_count, config.fsync)?;
         folders.remove_unfinished();
@@ -174,7 +188,7 @@ impl Store {
         let books = Books::open(&folders, &format, &seals, config.fsync)?;
         let log_path = folders.log();
 
-        let space = Arc::new(Space::new(&log_path, config.disk_reserve_bytes));
+        let space = Arc::new(Space::new(&log_path, config.disk_reserve_bytes, room.clone()));
         let eraser = Eraser::start().map_err(|error| {
             StoreError::Unavailable(format!("cannot start the thread that deletes: {error}"))
         })?;
@@ -207,7 +221,7 @@ impl Store {
     }
 
     /// All tablets that are open, by token range.
-    pub fn tablets(&self) -> Arc<Vec<Arc<Tablet>>> {
+    pub fn tablets(&self) -> OpenTablets {
         self.tablets.load_full()
     }
 
@@ -226,6 +240,12 @@ impl Store {
     /// before it was started too, or by a former owner of an open tablet.
     pub fn clock_us(&self) -> i64 {
         self.clock().now_ms().saturating_mul(1000)
+    }
+
+    /// The highest stamp that was found stored when tablets were opened, in microseconds: beyond every write timestamp that is stored and was
+    /// given by a former owner of an open tablet.
+    pub fn found_clock_us(&self) -> i64 {
+        self.clock().found_ms().saturating_mul(1000)
     }
 
     fn clock(&self) -> &StoreClock {

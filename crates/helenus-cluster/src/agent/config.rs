@@ -1,4 +1,4 @@
-//! What an agent is told of its node and of how to behave.
+//! Configuration of an agent: its node's identity and its limits.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -10,8 +10,8 @@ use crate::effects::TabletSpec;
 use crate::ids::HostId;
 use crate::policy::ReshapeLimits;
 
-/// The lease that makes every partition answer again within 5 s of a node's death: up to [`renewal_interval`] passes before others have
-/// seen its last renewal, [`AgentConfig::expiry`] until they give it up, and the rest is theirs to open its tablets.
+/// With this lease every partition answers again within 5 s of a node's death: up to [`renewal_interval`] until other nodes have seen its
+/// last renewal, [`AgentConfig::expiry`] until they expel it, and the rest to open its tablets.
 ///
 /// [`renewal_interval`]: AgentConfig::renewal_interval
 pub const LEASE_DEFAULT: Duration = Duration::from_secs(2);
@@ -19,33 +19,33 @@ pub const LEASE_DEFAULT: Duration = Duration::from_secs(2);
 #[derive(Debug, Clone)]
 pub struct AgentConfig {
     pub cluster_name: String,
-    /// The identity of the store: documents of another one are refused. None where there is but one, as in a simulator.
+    /// The identity of the store; documents of another store are refused. `None` if there is only one store, as in a simulator.
     pub store: Option<Uuid>,
-    /// What the others need to speak to this node, and this one to them; none: they are not looked at.
+    /// The credentials that this node and the others need to communicate. `None`: credentials are not checked.
     pub credentials: Option<Credentials>,
     pub host_id: HostId,
     pub name: String,
-    /// Where drivers connect.
+    /// The address that drivers are told.
     pub cql_address: SocketAddr,
-    /// Where peers connect: `host:port`.
+    /// The address that other nodes are told: `host:port`.
     pub rpc_address: String,
     pub data_center: String,
     pub rack: String,
     pub software_version: String,
-    /// How long this node may serve after the start of a successful renewal.
+    /// The time for which this node may serve after the start of a successful renewal.
     pub lease: Duration,
-    /// How much longer than the lease, in percent, others wait before they expel a node: more than two nodes' clocks differ in rate.
+    /// The time beyond the lease, in percent of it, that other nodes wait before they expel a node. It exceeds the difference of clock rates.
     pub lease_margin_percent: u32,
-    /// The tablets that a new cluster begins with: all that the store holds. They cover the ring, in order.
+    /// The tablets of a new cluster: all that the store holds. They cover the ring, in order.
     pub initial_tablets: Vec<TabletSpec>,
     pub limits: ReshapeLimits,
-    /// No other process with this host id can still be running (it held a lock that this one holds now, say), so that the lease of
-    /// this node's previous life need not be waited for.
+    /// True if no other process with this host id can be running (for example because this process holds its lock), so that the agent need
+    /// not wait for the lease of the previous incarnation.
     pub predecessor_is_gone: bool,
 }
 
 impl AgentConfig {
-    /// A node with the defaults for all but its identity.
+    /// The defaults, with the identity of a node.
     pub fn new(
         host_id: HostId,
         name: impl Into<String>,
@@ -76,7 +76,7 @@ impl AgentConfig {
         self.lease / 4
     }
 
-    /// How long a node with this `lease` may stay silent before it is expelled.
+    /// The time without renewals after which a node with this `lease` is expelled.
     pub fn expiry(&self, lease: Duration) -> Duration {
         lease + lease * self.lease_margin_percent / 100
     }

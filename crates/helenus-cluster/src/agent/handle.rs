@@ -10,7 +10,7 @@ use tokio::sync::{Notify, mpsc, oneshot, watch};
 use crate::document::{ClusterDocument, NodeRecord};
 use crate::effects::Clock;
 use crate::error::ClusterError;
-use crate::ids::{HostId, Incarnation, Member, TabletId, Version};
+use crate::ids::{HostId, Incarnation, LeaseTerm, Member, TabletId, Version};
 use crate::view::{ClusterView, NodeInfo, NodeStatus};
 
 /// Members of the past that are remembered, about.
@@ -106,6 +106,8 @@ pub(super) struct Shared {
     pub clock: Arc<dyn Clock>,
     /// Nanoseconds of the monotonic clock; 0 when there is no lease.
     deadline_ns: AtomicU64,
+    /// Stays so far. The tablets of one have been given up when the next one begins.
+    stays: AtomicU64,
     pub view: watch::Sender<Arc<ClusterView>>,
     pub state: watch::Sender<AgentState>,
     /// The cluster document as this node wrote it last.
@@ -130,6 +132,7 @@ impl Shared {
         let shared = Shared {
             clock,
             deadline_ns: AtomicU64::new(0),
+            stays: AtomicU64::new(0),
             view: watch::Sender::new(Arc::default()),
             state: watch::Sender::new(AgentState::Joining("the agent has not started".into())),
             written: watch::Sender::default(),
@@ -163,6 +166,7 @@ impl Shared {
 
     /// A stay begins.
     pub fn set_member(&self, member: Member) {
+        self.stays.fetch_add(1, Ordering::AcqRel);
         *held(&self.member) = Some(member);
     }
 
@@ -178,6 +182,15 @@ impl Shared {
     pub fn may_serve(&self) -> bool {
         let deadline_ns = self.deadline_ns.load(Ordering::Acquire);
         u128::from(deadline_ns) > self.clock.monotonic().as_nanos()
+    }
+
+    pub fn lease_term(&self) -> LeaseTerm {
+        LeaseTerm(self.stays.load(Ordering::Acquire))
+    }
+
+    /// The lease is looked at first: if it is one of a later stay, so is the term.
+    pub fn may_serve_since(&self, term: LeaseTerm) -> bool {
+        self.may_serve() && self.lease_term() == term
     }
 }
 
@@ -255,10 +268,21 @@ impl AgentHandle {
         self.shared.counters.read()
     }
 
-    /// Whether this node's lease is valid by its own clock. Compare this when an answer is ready, before it is sent: what was read while
-    /// the lease was valid is then what every other node would have read.
+    /// Whether this node's lease is valid by its own clock.
     pub fn may_serve(&self) -> bool {
         self.shared.may_serve()
+    }
+
+    /// The present stay, to be noted before anything is read for an answer.
+    pub fn lease_term(&self) -> LeaseTerm {
+        self.shared.lease_term()
+    }
+
+    /// Whether what was read since the term was noted is what every other node would have read. To be asked when an answer is ready, before it is
+    /// sent. A node that was paused past its lease reads tablets that others have by now until it notices, and may have joined again, with another
+    /// lease, when the answer is ready: so a valid lease does not do.
+    pub fn may_serve_since(&self, term: LeaseTerm) -> bool {
+        self.shared.may_serve_since(term)
     }
 
     /// The cluster as this node knows it now.

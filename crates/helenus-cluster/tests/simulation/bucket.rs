@@ -17,8 +17,10 @@ pub type Key = u64;
 pub struct Broken {
     /// Databases take writes from whoever opened them once.
     pub fencing: bool,
-    /// Nodes answer without asking `may_serve`.
+    /// Nodes answer without asking for their lease.
     pub lease: bool,
+    /// Nodes answer if they have a lease, be it of a later stay than what they read.
+    pub term: bool,
     /// Nodes take over what they opened ahead without asking whether anyone has opened it since.
     pub ahead: bool,
 }

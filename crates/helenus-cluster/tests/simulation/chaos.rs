@@ -238,6 +238,16 @@ fn a_broken_lease_check_is_found() {
     println!("seed {seed}: {error}");
 }
 
+#[test]
+fn answers_under_the_lease_of_a_later_stay_are_found() {
+    let broken = Broken {
+        term: true,
+        ..Broken::default()
+    };
+    let (seed, error) = first_to_find(broken).expect("no seed finds it");
+    println!("seed {seed}: {error}");
+}
+
 /// A tablet is opened ahead, goes on with its owner all the same, and moves there in the end; says what clients saw wrong.
 fn late_move(seed: u64, broken: Broken) -> Result<(), String> {
     let world = World::new(seed, 2, 4, broken);

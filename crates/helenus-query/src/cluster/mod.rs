@@ -9,13 +9,14 @@
 //! - A node that does not own what it is asked for says so, having done nothing. Then, and where no connection was had, the question is
 //!   put again to whoever owns it by then. A write that was sent and not answered is sent again if that comes to the same; otherwise the
 //!   client is told that its outcome is unknown.
-//! - What a read gives is answered only while the node may serve, which it asks after it has read.
+//! - What a read gives is answered only if the node has had its lease since before it has read, which it asks after it has read.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+pub use helenus_cluster::LeaseTerm;
 use helenus_cql::ast::BatchKind;
 use helenus_cql::error::CqlError;
 use helenus_tablet::{Op, TokenRange};
@@ -154,8 +155,10 @@ pub trait Cluster: Send + Sync + 'static {
     fn tablets(&self) -> Vec<Tablet>;
     /// This node's id.
     fn here(&self) -> Uuid;
-    /// False once others may own what this node owned: what it reads may be old.
-    fn may_serve(&self) -> bool;
+    /// The node's present stay in the cluster, to be noted before something is read for an answer.
+    fn lease_term(&self) -> LeaseTerm;
+    /// False if others may have owned what this node owned when the term was noted, or since: what it has read may be old.
+    fn may_serve_since(&self, term: LeaseTerm) -> bool;
     /// A number that grows whenever the view has changed or a tablet was opened here.
     fn changes(&self) -> u64;
     /// True once the node has left: it has no tablet open any more, and what it reads comes from owners, who answer for it.

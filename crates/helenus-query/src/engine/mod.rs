@@ -252,7 +252,7 @@ impl Engine {
 
     /// Goes on with write timestamps from where the former owners of the open tablets were.
     pub fn follow_former_owners(&self) {
-        self.context.timestamps.raise(self.context.store.clock_us());
+        self.context.timestamps.raise(self.context.store.found_clock_us());
     }
 
     /// Takes note of another node's clock of write timestamps.

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::Engine;
 use crate::analysis::Planned;
-use crate::cluster::{Backoff, Cluster, Owner, Refused, RemoteWrite, ScanRange, Source, Versions};
+use crate::cluster::{Backoff, Cluster, LeaseTerm, Owner, Refused, RemoteWrite, ScanRange, Source, Versions};
 use crate::execution;
 use crate::execution::routing::request::{Request, RequestWork};
 use crate::execution::routing::route::{OwnerPart, Route, route};
@@ -155,6 +155,7 @@ impl Engine {
     /// Reads rows by token and key.
     pub async fn serve_get(&self, keys: &[(i64, Bytes)]) -> Result<Vec<Option<Bytes>>, Refused> {
         let cluster = self.require_cluster()?;
+        let term = cluster.lease_term();
         let tokens = keys.iter().map(|(token, _)| *token);
         self.await_open(cluster.as_ref(), tokens).await?;
         let mut rows = Vec::with_capacity(keys.len());
@@ -162,7 +163,7 @@ impl Engine {
             scope::checkpoint().await?;
             rows.push(reads::get_here(&self.context, *token, key).await?);
         }
-        match cluster.may_serve() {
+        match cluster.may_serve_since(term) {
             true => Ok(rows),
             false => Err(Refused::NotMine),
         }
@@ -171,11 +172,13 @@ impl Engine {
     /// Begins a scan of keys of one tablet.
     pub async fn serve_scan(self: &Arc<Self>, range: &ScanRange) -> Result<ServedScan, Refused> {
         let cluster = self.require_cluster()?;
+        let term = cluster.lease_term();
         self.await_open(cluster.as_ref(), std::iter::once(range.tokens.first))
             .await?;
         Ok(ServedScan {
             scan: reads::scan_here(&self.context, range).await?,
             cluster: cluster.clone(),
+            term,
         })
     }
 
@@ -185,10 +188,7 @@ impl Engine {
         let tokens = write.ops.iter().map(|op| op.token);
         self.await_open(cluster.as_ref(), tokens).await?;
         if !write.maintains_indexes {
-            let batch = WriteBatch {
-                ops: write.ops,
-                hold: None,
-            };
+            let batch = WriteBatch::of(write.ops);
             return Ok(self
                 .context
                 .store
@@ -253,6 +253,8 @@ impl Engine {
 pub struct ServedScan {
     scan: Scan,
     cluster: Arc<dyn Cluster>,
+    /// The node's stay in which it began.
+    term: LeaseTerm,
 }
 
 /// Rows of a scan, and whether they are the last.
@@ -277,7 +279,7 @@ impl ServedScan {
                 }
             }
         }
-        match self.cluster.may_serve() {
+        match self.cluster.may_serve_since(self.term) {
             true => Ok((rows, is_last)),
             false => Err(Refused::NotMine),
         }

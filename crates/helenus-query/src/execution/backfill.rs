@@ -208,7 +208,7 @@ async fn backfill_batch(
         Some(cluster) => write_ops(context, cluster, ops, true, context.deadline()).await,
         None => context
             .store
-            .write(WriteBatch { ops, hold: None }, true)
+            .write(WriteBatch::of(ops), true)
             .await
             .map_err(store_error),
     }

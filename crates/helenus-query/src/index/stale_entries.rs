@@ -121,7 +121,7 @@ pub(crate) async fn remove(context: &ExecutionContext, stale: &StaleEntries) -> 
     match context.cluster() {
         Some(cluster) => write_ops(context, cluster, ops, false, Instant::now() + PATIENCE).await?,
         None => {
-            let batch = WriteBatch { ops, hold: None };
+            let batch = WriteBatch::of(ops);
             context.store.write(batch, false).await.map_err(store_error)?;
         }
     }
@@ -143,17 +143,20 @@ async fn removal(
     };
     let changes = || cluster.map(|cluster| cluster.changes());
     let before = changes();
+    let term = cluster.map(|cluster| cluster.lease_term());
     if !is_mine() {
         return Ok(None);
     }
     let partition = (indexed.table.number, entry.partition.token, Access::Alone);
-    let longest = context.store.write_timeout();
-    let _guard = context.locks.lock_within([partition], longest).await?;
+    let _guard = context.lock_partitions([partition]).await?;
     if indexed.holds(context, value, entry).await? {
         return Ok(None);
     }
     // Somebody else may have had the partition since, and another lock for it.
-    if changes() != before || cluster.is_some_and(|cluster| !cluster.may_serve()) {
+    let may_serve = cluster
+        .zip(term)
+        .is_none_or(|(cluster, term)| cluster.may_serve_since(term));
+    if changes() != before || !may_serve {
         return Ok(None);
     }
     indexed.removal(value, entry).map(Some)

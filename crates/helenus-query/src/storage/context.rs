@@ -3,11 +3,14 @@
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
+use helenus_cql::error::CqlError;
 use helenus_tablet::Store;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::{HeaderTables, LiveTables, PartitionLocks, SchemaEpochs, VirtualTables};
+use super::{
+    HeaderTables, LiveTables, LockRequest, PartitionGuard, PartitionLocks, SchemaEpochs, VirtualTables,
+};
 use crate::clock::{Clock, TimestampSource};
 use crate::cluster::{Cluster, Versions};
 use crate::index::building::Backfills;
@@ -73,5 +76,21 @@ impl ExecutionContext {
             schema: self.schema().document_version,
             headers: self.headers.version(),
         }
+    }
+
+    /// Locks every partition given, to read what is then written, or to date what is written.
+    ///
+    /// # Errors
+    /// A lock was not to be had within the store's write timeout.
+    pub(crate) async fn lock_partitions(
+        &self,
+        partitions: impl IntoIterator<Item = LockRequest>,
+    ) -> Result<Arc<PartitionGuard>, CqlError> {
+        let longest = self.store.write_timeout();
+        let mut guard = self.locks.lock_within(partitions, longest).await?;
+        if self.cluster().is_some() {
+            guard.tablets = Some(self.store.tablets());
+        }
+        Ok(Arc::new(guard))
     }
 }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use helenus_cql::error::{Consistency, CqlError, WriteType};
 use helenus_row::TableId;
+use helenus_tablet::OpenTablets;
 use smallvec::SmallVec;
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 
@@ -38,6 +39,15 @@ pub type LockRequest = (TableId, i64, Access);
 pub struct PartitionGuard {
     /// Most writes are to one partition.
     _held: SmallVec<[StripeGuard; 1]>,
+    /// In a cluster, the tablets that were open once the locks were held: what is read under them may be written to these only.
+    pub(super) tablets: Option<OpenTablets>,
+}
+
+impl PartitionGuard {
+    /// Where a write goes that follows from what was read under these locks ([`helenus_tablet::WriteBatch::tablets`]).
+    pub fn tablets(&self) -> Option<OpenTablets> {
+        self.tablets.clone()
+    }
 }
 
 /// One stripe's lock.
@@ -78,17 +88,17 @@ impl PartitionLocks {
     ///
     /// # Errors
     /// Cassandra's, of lightweight transactions that are in each other's way.
-    pub async fn lock_within(
+    pub(super) async fn lock_within(
         &self,
         partitions: impl IntoIterator<Item = LockRequest>,
         longest: Option<Duration>,
-    ) -> Result<Arc<PartitionGuard>, CqlError> {
+    ) -> Result<PartitionGuard, CqlError> {
         let lock = self.lock(partitions);
         let Some(longest) = longest else {
-            return Ok(Arc::new(lock.await));
+            return Ok(lock.await);
         };
         let locked = tokio::time::timeout(longest, lock).await;
-        locked.map(Arc::new).map_err(|_| CqlError::WriteTimeout {
+        locked.map_err(|_| CqlError::WriteTimeout {
             message: format!(
                 "another write to this partition was not confirmed within {} ms; nothing of this one was done",
                 longest.as_millis()
@@ -125,7 +135,10 @@ impl PartitionLocks {
                 }
             });
         }
-        PartitionGuard { _held: held }
+        PartitionGuard {
+            _held: held,
+            tablets: None,
+        }
     }
 }
 

@@ -81,10 +81,7 @@ pub(crate) async fn write_part(
     loop {
         let tried = match cluster.owner(token) {
             Owner::Here => {
-                let batch = WriteBatch {
-                    ops: write.ops.clone(),
-                    hold: None,
-                };
+                let batch = WriteBatch::of(write.ops.clone());
                 context.store.write(batch, durable).await.map_err(failed)
             }
             Owner::Peer(node) => {

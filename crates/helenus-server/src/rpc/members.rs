@@ -7,7 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use helenus_cluster::{
-    AgentHandle, AgentState, CLUSTER_DOCUMENT, HostId, NodeInfo, NodeState, TabletId, TabletInfo, TabletState,
+    AgentHandle, AgentState, CLUSTER_DOCUMENT, HostId, LeaseTerm, NodeInfo, NodeState, TabletId, TabletInfo,
+    TabletState,
 };
 use helenus_query::cluster::{
     Cluster, Forwarded, Node, Owner, RemoteError, RemoteScan, RemoteWrite, ScanRange, StaleEntries, Tablet,
@@ -286,8 +287,12 @@ impl Cluster for Members {
         self.here.0
     }
 
-    fn may_serve(&self) -> bool {
-        self.agent.may_serve()
+    fn lease_term(&self) -> LeaseTerm {
+        self.agent.lease_term()
+    }
+
+    fn may_serve_since(&self, term: LeaseTerm) -> bool {
+        self.agent.may_serve_since(term)
     }
 
     fn changes(&self) -> u64 {

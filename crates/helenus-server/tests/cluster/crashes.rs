@@ -8,8 +8,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use helenus_cql::error::CqlError;
 use helenus_query::cluster::{
-    Cluster, Forwarded, Node, Owner, RemoteError, RemoteScan, RemoteWrite, ScanRange, StaleEntries, Tablet,
-    Versions,
+    Cluster, Forwarded, LeaseTerm, Node, Owner, RemoteError, RemoteScan, RemoteWrite, ScanRange,
+    StaleEntries, Tablet, Versions,
 };
 use helenus_query::engine::Engine;
 use helenus_query::response::Outcome;
@@ -75,8 +75,11 @@ impl Cluster for Cut {
     fn here(&self) -> Uuid {
         self.members.here()
     }
-    fn may_serve(&self) -> bool {
-        self.members.may_serve()
+    fn lease_term(&self) -> LeaseTerm {
+        self.members.lease_term()
+    }
+    fn may_serve_since(&self, term: LeaseTerm) -> bool {
+        self.members.may_serve_since(term)
     }
     fn changes(&self) -> u64 {
         self.members.changes()

@@ -67,24 +67,26 @@ impl Bucket {
                 "what follows ? or # is not understood; endpoint, region and credentials come from the environment".into(),
             ));
         }
-        let root: Result<Arc<dyn ObjectStore>, object_store::Error> = match url.scheme() {
-            "memory" => Ok(memory(url)),
-            "gs" => google(url),
-            "az" | "azure" | "abfs" | "abfss" => azure(url),
-            _ => s3(url, endpoint),
-        };
-        let root = root.map_err(|error| bad(chain(&error)))?;
         let prefix = Path::from_url_path(url.path()).map_err(|error| bad(error.to_string()))?;
-        let store: Arc<dyn ObjectStore> = if prefix.as_ref().is_empty() {
-            root
-        } else {
-            Arc::new(PrefixStore::new(root, prefix))
+        let client = |retries: usize| -> Result<Arc<dyn ObjectStore>, StoreError> {
+            let root = match url.scheme() {
+                "memory" => Ok(memory(url)),
+                "gs" => google(url, retries),
+                "az" | "azure" | "abfs" | "abfss" => azure(url, retries),
+                _ => s3(url, endpoint, retries),
+            };
+            let root = root.map_err(|error| bad(chain(&error)))?;
+            Ok(match prefix.as_ref().is_empty() {
+                true => root,
+                false => Arc::new(PrefixStore::new(root, prefix.clone())),
+            })
         };
+        let (store, once) = (client(RETRIES)?, client(0)?);
         let seals = Arc::<Seals>::default();
         Ok(Bucket {
             url: url.clone(),
             setting,
-            store: Arc::new(Counted::new(store, requests.clone(), seals.clone())),
+            store: Arc::new(Counted::new(store, once, requests.clone(), seals.clone())),
             requests,
             seals,
         })
@@ -99,11 +101,17 @@ impl Bucket {
             |why: String| StoreError::InvalidConfig(format!("log_store = \"{}\": {why}", root.display()));
         let url = Url::from_file_path(&root).map_err(|()| refused("not a path".to_owned()))?;
         let files = LocalFileSystem::new_with_prefix(&root).map_err(|error| refused(chain(&error)))?;
-        let (files, seals) = (Arc::new(files.with_fsync(fsync)), Arc::<Seals>::default());
+        let files: Arc<dyn ObjectStore> = Arc::new(files.with_fsync(fsync));
+        let seals = Arc::<Seals>::default();
         Ok(Bucket {
             url,
             setting: "log_store",
-            store: Arc::new(Counted::new(files, requests.clone(), seals.clone())),
+            store: Arc::new(Counted::new(
+                files.clone(),
+                files,
+                requests.clone(),
+                seals.clone(),
+            )),
             requests,
             seals,
         })
@@ -117,9 +125,9 @@ fn client() -> ClientOptions {
         .with_pool_idle_timeout(Duration::from_secs(30))
 }
 
-fn retries() -> RetryConfig {
+fn retry_config(max_retries: usize) -> RetryConfig {
     RetryConfig {
-        max_retries: RETRIES,
+        max_retries,
         retry_timeout: RETRY_TIMEOUT,
         ..RetryConfig::default()
     }
@@ -133,7 +141,7 @@ fn memory(url: &Url) -> Arc<dyn ObjectStore> {
 }
 
 /// `s3express://` is S3's other kind of bucket, which is served in one zone.
-fn s3(url: &Url, endpoint: Option<&str>) -> object_store::Result<Arc<dyn ObjectStore>> {
+fn s3(url: &Url, endpoint: Option<&str>, retries: usize) -> object_store::Result<Arc<dyn ObjectStore>> {
     let express = url.scheme() == "s3express";
     let profile = aws::Profile::load();
     let mut client = client();
@@ -173,27 +181,27 @@ fn s3(url: &Url, endpoint: Option<&str>) -> object_store::Result<Arc<dyn ObjectS
         .with_url(url.as_str().replacen("s3express:", "s3:", 1))
         .with_s3_express(express)
         .with_client_options(client)
-        .with_retry(retries())
+        .with_retry(retry_config(retries))
         .with_conditional_put(S3ConditionalPut::ETagMatch)
         .build()?;
     Ok(Arc::new(store))
 }
 
-fn google(url: &Url) -> object_store::Result<Arc<dyn ObjectStore>> {
+fn google(url: &Url, retries: usize) -> object_store::Result<Arc<dyn ObjectStore>> {
     let store = GoogleCloudStorageBuilder::from_env()
         .with_url(url.as_str())
         .with_client_options(client())
-        .with_retry(retries())
+        .with_retry(retry_config(retries))
         .build()?;
     Ok(Arc::new(store))
 }
 
-fn azure(url: &Url) -> object_store::Result<Arc<dyn ObjectStore>> {
+fn azure(url: &Url, retries: usize) -> object_store::Result<Arc<dyn ObjectStore>> {
     let plain = std::env::var("AZURE_STORAGE_ENDPOINT").is_ok_and(|endpoint| endpoint.starts_with("http://"));
     let store = MicrosoftAzureBuilder::from_env()
         .with_url(url.as_str())
         .with_client_options(client().with_allow_http(plain))
-        .with_retry(retries())
+        .with_retry(retry_config(retries))
         .build()?;
     Ok(Arc::new(store))
 }

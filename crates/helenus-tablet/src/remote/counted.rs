@@ -81,18 +81,36 @@ fn trace(kind: &str, location: &Path, began: Instant, error: Option<&Error>) {
 #[derive(Debug)]
 pub(super) struct Counted {
     inner: Arc<dyn ObjectStore>,
+    /// The same bucket, by a client that tries each request once.
+    once: Arc<dyn ObjectStore>,
     requests: Arc<Requests>,
     seals: Arc<Seals>,
 }
 
 impl Counted {
-    pub fn new(inner: Arc<dyn ObjectStore>, requests: Arc<Requests>, seals: Arc<Seals>) -> Counted {
+    pub fn new(
+        inner: Arc<dyn ObjectStore>,
+        once: Arc<dyn ObjectStore>,
+        requests: Arc<Requests>,
+        seals: Arc<Seals>,
+    ) -> Counted {
         Counted {
             inner,
+            once,
             requests,
             seals,
         }
     }
+}
+
+/// True for objects of a tablet's log: `…/wal/<number>.sst`. Whoever puts one must know of every attempt, since a refused one may follow one that
+/// has taken effect.
+fn is_log(location: &Path) -> bool {
+    let above = location.parts_count().saturating_sub(2);
+    location
+        .parts()
+        .nth(above)
+        .is_some_and(|folder| folder.as_ref() == "wal")
 }
 
 impl fmt::Display for Counted {
@@ -107,7 +125,8 @@ impl ObjectStore for Counted {
         let payload = Seals::seal(location, payload);
         self.requests.put(payload.content_length());
         let began = Instant::now();
-        let result = self.inner.put_opts(location, payload, opts).await;
+        let client = if is_log(location) { &self.once } else { &self.inner };
+        let result = client.put_opts(location, payload, opts).await;
         trace("PUT", location, began, result.as_ref().err());
         result
     }

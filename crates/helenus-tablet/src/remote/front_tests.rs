@@ -20,7 +20,8 @@ impl Log {
     /// A log whose objects have these contents, from number 5 on.
     async fn of(contents: &[&'static str]) -> Log {
         let requests = Arc::<Requests>::default();
-        let store = Counted::new(Arc::new(InMemory::new()), requests.clone(), Arc::default());
+        let memory: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
+        let store = Counted::new(memory.clone(), memory, requests.clone(), Arc::default());
         for (number, content) in (5..).zip(contents) {
             store
                 .put(&path(number), PutPayload::from(*content))

@@ -36,8 +36,8 @@ impl Remote {
             at: Instant::now() + whole,
             whole,
         };
-        let WriteBatch { ops, hold } = batch;
-        let mut parts = split(&store.tablets.load(), ops)?;
+        let WriteBatch { ops, hold, tablets } = batch;
+        let mut parts = split(&tablets.unwrap_or_else(|| store.tablets()), ops)?;
         let permit = self.permit(store, store.permits_for(size), deadline).await?;
         let hold: Hold = Arc::new((permit, hold));
         match parts.pop() {

@@ -11,27 +11,27 @@ use helenus_server::ServerConfig;
 use helenus_server::tls::ClientTlsFiles;
 use helenus_tablet::{StoreConfig, StoreUrl, machine_memory_bytes};
 
-/// The Cassandra version that drivers and tools are told.
+/// The Cassandra version reported to drivers and tools.
 pub const CASSANDRA_VERSION: &str = "5.0.5";
 
-/// Where nodes speak to each other, as in Cassandra.
+/// The port for other nodes, as in Cassandra.
 const RPC_PORT: u16 = 7000;
 
-/// What a node runs with. [`super::settings`] names and checks each of these.
+/// The settings of a node. [`super::settings`] names and checks each of them.
 #[derive(Clone)]
 pub struct Config {
     pub store: StoreConfig,
     pub server: ServerConfig,
     pub limits: Limits,
     pub control: AccessControl,
-    /// Of the role `cassandra`, if it is to be made a superuser.
+    /// Makes the role `cassandra` a superuser with this password.
     pub superuser_password: Option<String>,
     pub http: Option<SocketAddr>,
-    /// Where other nodes are served, if the store is shared.
+    /// The address for other nodes, if the store is shared.
     pub rpc: Option<SocketAddr>,
-    /// Where other nodes shall connect, if that is not where the node listens.
+    /// The address that other nodes are told, if it is not `rpc`.
     pub rpc_advertise: Option<String>,
-    /// The name of this node; its id is made of it.
+    /// The name of this node, from which its host id is derived.
     pub name: Option<String>,
     pub cluster_secret: Option<String>,
     pub rpc_tls_certificate: Option<PathBuf>,
@@ -41,17 +41,17 @@ pub struct Config {
     pub tls_key: Option<PathBuf>,
     pub tls_authority: Option<PathBuf>,
     pub tls_optional: bool,
-    /// How often changed files of TLS are looked for.
+    /// The interval of checks for changed TLS files.
     pub tls_reload: Duration,
     pub lease: Duration,
     pub merge_after: Duration,
-    /// Where drivers shall connect, if that is not where the node listens.
+    /// The address that drivers are told, if it is not the one that the node listens on.
     pub advertise: Option<SocketAddr>,
     pub cluster_name: String,
     pub data_center: String,
     pub rack: String,
     pub worker_threads: Option<usize>,
-    /// A filter of tracing.
+    /// A filter of `tracing`.
     pub log: String,
 }
 
@@ -93,10 +93,10 @@ impl Config {
         }
     }
 
-    /// The files of TLS for clients, if there are any.
+    /// The TLS files for clients, if TLS is configured.
     ///
     /// # Errors
-    /// If some are there that make no sense without others.
+    /// If only a part of the required files is set.
     pub fn client_tls(&self) -> Result<Option<ClientTlsFiles>, String> {
         match (&self.tls_certificate, &self.tls_key) {
             (Some(certificate), Some(key)) => Ok(Some(ClientTlsFiles {
@@ -110,24 +110,24 @@ impl Config {
         }
     }
 
-    /// Where the data lies if nothing is said.
+    /// The location of the data without a setting.
     pub fn default_store() -> StoreUrl {
         StoreUrl::File(PathBuf::from("./helenus-data"))
     }
 
-    /// The address that `system.local` gives.
+    /// The address in `system.local`.
     pub fn advertised(&self) -> SocketAddr {
         self.advertise
             .unwrap_or_else(|| self.reachable(self.server.listen))
     }
 
-    /// Where other nodes are served: beside the clients unless something else is said.
+    /// The address for other nodes: by default on the address for clients.
     pub fn rpc_listen(&self) -> SocketAddr {
         let ip = self.server.listen.ip();
         self.rpc.unwrap_or_else(|| SocketAddr::new(ip, RPC_PORT))
     }
 
-    /// An address to connect to: that of the machine where the node listens on all of its addresses.
+    /// An address to connect to: the machine's, if the node listens on all addresses.
     pub fn reachable(&self, listen: SocketAddr) -> SocketAddr {
         if !listen.ip().is_unspecified() {
             return listen;
@@ -139,14 +139,14 @@ impl Config {
     }
 }
 
-/// An eighth of the memory; at least one answer of the largest size fits.
+/// An eighth of the memory, but at least the size of the largest response.
 fn answers_bytes_max(memory_bytes: u64) -> usize {
     usize::try_from(memory_bytes / 8)
         .unwrap_or(usize::MAX)
         .max(Limits::default().answer_bytes_max)
 }
 
-/// The address that this machine would send from; nothing is sent to find out.
+/// The address that this machine would send from. Sends nothing.
 fn machine_address() -> Option<IpAddr> {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
     socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9)).ok()?;

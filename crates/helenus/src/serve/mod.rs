@@ -29,26 +29,26 @@ use tracing_subscriber::prelude::*;
 use self::cluster::Identity;
 use self::config::{CASSANDRA_VERSION, Config};
 
-/// Runs a node. Every setting can also stand in the file of --config and in the environment.
+/// Runs a node. Every setting can also be given in the file of --config and in the environment.
 #[derive(Args, Clone, Debug, Default)]
 #[command(after_help = settings::help())]
 pub struct ServeArgs {
-    /// Where the data lies [default: file://./helenus-data]
+    /// The location of the data [default: file://./helenus-data]
     #[arg(long, value_name = "URL")]
     store: Option<String>,
-    /// Where the log of a store in a bucket lies, if not beside its data
+    /// The location of the log of a store in a bucket, if it is not beside the data
     #[arg(long, value_name = "URL")]
     log_store: Option<String>,
-    /// Where CQL is served [default: 127.0.0.1:9042]
+    /// The address for CQL clients [default: 127.0.0.1:9042]
     #[arg(long, value_name = "HOST:PORT")]
     listen: Option<String>,
-    /// Where /health and /metrics are served; "off" for nowhere [default: 127.0.0.1:9180]
+    /// The address for /health, /metrics and nodetool, or "off" [default: 127.0.0.1:9180]
     #[arg(long, value_name = "HOST:PORT")]
     http: Option<String>,
-    /// Where other nodes of a shared store are served [default: port 7000 beside the clients]
+    /// The address for other nodes of a shared store [default: port 7000 on the address for clients]
     #[arg(long, value_name = "HOST:PORT")]
     rpc: Option<String>,
-    /// The name of this node among those of a shared store
+    /// The name of this node in its cluster
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     /// The rack of this node [default: rack1]

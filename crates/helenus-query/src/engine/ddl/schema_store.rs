@@ -37,7 +37,9 @@ pub async fn store(
     }
     let mut journal = Journal::clone(&before.journal);
     let more = added.iter().map(|line| line.len()).sum();
-    let replaced = journal.is_full(more).then(|| journal.base.take());
+    // In a bucket a base also shows that there was a document. The first document has none: a base without one is taken for its loss.
+    let wants_base = store.is_shared() && before.document_version > 0 && journal.base.is_none();
+    let replaced = (wants_base || journal.is_full(more)).then(|| journal.base.take());
     if let Some(replaced) = &replaced {
         journal = new_base(store, before, replaced.as_ref()).await?;
     }
@@ -75,7 +77,12 @@ pub async fn store(
             }
             Ok(Some(after))
         }
-        Err(StoreError::MetaConflict(_)) => Ok(None),
+        Err(StoreError::MetaConflict(_)) => {
+            if let (Some(_), Some(unused)) = (replaced, journal.base) {
+                delete_later(store, unused.name);
+            }
+            Ok(None)
+        }
         Err(error) => Err(store_error(error)),
     }
 }

@@ -65,10 +65,8 @@ pub async fn execute(
     consistency::check_conditional(&context.schema.load(), table, options)?;
     let serial = options.serial_consistency.unwrap_or(Consistency::Serial);
     consistency::require_replicas(&context.schema.load(), table, serial)?;
-    let longest = context.store.write_timeout();
     let guard = context
-        .locks
-        .lock_within([(table.number, partition.token, Access::Alone)], longest)
+        .lock_partitions([(table.number, partition.token, Access::Alone)])
         .await?;
     require_own(context, bounds)?;
     trace::step(|| "Reading existing values for CAS precondition");

@@ -72,9 +72,8 @@ async fn lock(
         let table = bound.plan.table.number;
         partitions.extend(bound.partitions.iter().map(|key| (table, key.token, access)));
     }
-    let longest = context.store.write_timeout();
     let locked = LockedPartitions {
-        guard: context.locks.lock_within(partitions, longest).await?,
+        guard: context.lock_partitions(partitions).await?,
         is_alone: bounds.iter().any(BoundModification::needs_lock),
     };
     if locked.is_alone {

@@ -85,6 +85,7 @@ impl Request<'_> {
         }
         // Asked before reading: until then it may have had tablets.
         let is_guest = cluster.has_left();
+        let term = cluster.lease_term();
         let outcome = match self.work.write_type() {
             // A read may be given up.
             None => tokio::time::timeout_at(deadline, self.run_here(context, place))
@@ -96,7 +97,7 @@ impl Request<'_> {
             Response::Rows(_) => !is_applied(&outcome),
             _ => false,
         };
-        if has_read && self.reads_tablets() && !is_guest && !cluster.may_serve() {
+        if has_read && self.reads_tablets() && !is_guest && !cluster.may_serve_since(term) {
             return Err(moved());
         }
         Ok(outcome)

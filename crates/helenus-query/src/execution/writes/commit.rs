@@ -158,7 +158,7 @@ pub(crate) async fn apply_here(
 ) -> Result<(), CqlError> {
     writes.note_headers(context).await?;
     let durable = writes.is_durable(&context.schema());
-    let hold = writes.hold();
+    let (hold, tablets) = (writes.hold(), writes.open_tablets());
     let IndexedOps {
         mut rows,
         added,
@@ -184,7 +184,11 @@ pub(crate) async fn apply_here(
         rows.push(op);
         entry
     });
-    let batch = WriteBatch { ops: rows, hold };
+    let batch = WriteBatch {
+        ops: rows,
+        hold,
+        tablets,
+    };
     context.store.write(batch, durable).await.map_err(failed)?;
     if let Some(entry) = entry {
         let carried_out = entry.carry_out(context, cluster, views_far, durable).await;

@@ -74,8 +74,7 @@ impl WriteSet {
             partitions.push((write.table.number, write.partition.token, Access::Alone));
         }
         if !partitions.is_empty() {
-            let longest = context.store.write_timeout();
-            self.guard = Some(context.locks.lock_within(partitions, longest).await?);
+            self.guard = Some(context.lock_partitions(partitions).await?);
         }
         Ok(())
     }

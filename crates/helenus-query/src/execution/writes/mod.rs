@@ -17,7 +17,7 @@ use bytes::Bytes;
 use helenus_cql::error::CqlError;
 use helenus_row::header::PartitionHeader;
 use helenus_row::{KeyKind, RowBuilder, key};
-use helenus_tablet::{Op, WriteBatch};
+use helenus_tablet::{Op, OpenTablets, WriteBatch};
 
 use crate::failure::store_error;
 use crate::rows::{PartitionKey, corrupt, corrupt_key};
@@ -150,7 +150,11 @@ impl WriteSet {
             removed,
             views,
         } = self.indexed_ops(context).await?;
-        let mut batch = WriteBatch { ops: added, hold };
+        let mut batch = WriteBatch {
+            ops: added,
+            hold,
+            tablets: None,
+        };
         batch.ops.extend(removed);
         batch.ops.extend(views);
         batch.ops.extend(rows);
@@ -206,6 +210,11 @@ impl WriteSet {
     /// What the store is to keep until the outcome of the write is known.
     pub(crate) fn hold(&self) -> Option<Arc<dyn Any + Send + Sync>> {
         self.guard.clone().map(|guard| guard as _)
+    }
+
+    /// The tablets that it may be written to, if not to whatever is open.
+    pub(crate) fn open_tablets(&self) -> Option<OpenTablets> {
+        self.guard.as_ref()?.tablets()
     }
 
     /// The merge operands of the headers and the rows.
