@@ -44,11 +44,21 @@ class Table:
                 raise ValueError(f'floors.txt:{number}: {line}')
 
 
-def edges_of(crate):
-    """By parent, then by pair of its children: the references from the one to the other."""
+def edges_of(crate, floors=()):
+    """By parent, then by pair of its children: the references from the one to the other.
+
+    A room of which `floors` names the children stands on several floors: in the crate they take its place.
+    """
     parents = {}
+    split = {floor.partition('::')[0] for floor in floors if '::' in floor}
     for reference in crate.references():
         source, target = reference.source, reference.target
+        if split & {*source[:1], *target[:1]}:
+            pair = floor_of(source, split), floor_of(target, split)
+            if None not in pair and pair[0] != pair[1]:
+                parents.setdefault((), {}).setdefault(pair, []).append(reference)
+            if source[:1] != target[:1]:
+                continue
         shared = 0
         while shared < min(len(source), len(target)) and source[shared] == target[shared]:
             shared += 1
@@ -56,6 +66,13 @@ def edges_of(crate):
             pair = source[shared], target[shared]
             parents.setdefault(source[:shared], {}).setdefault(pair, []).append(reference)
     return parents
+
+
+def floor_of(module, split):
+    """The floor that a module of a crate is on; none for the crate's own file and for that of a room on several floors."""
+    if module[:1] and module[0] in split:
+        return '::'.join(module[:2]) if len(module) > 1 else None
+    return module[0] if module else None
 
 
 def circles_of(pairs):
@@ -102,7 +119,7 @@ def pair_line(pair, references):
 def check_crate(crate, table):
     """What is wrong in one crate: lines for a human."""
     wrong, known = [], {members for name, members in table.circles if name == crate.name}
-    for parent, pairs in sorted(edges_of(crate).items()):
+    for parent, pairs in sorted(edges_of(crate, table.floors.get(crate.name, ())).items()):
         if not parent and crate.name in table.floors:
             wrong += upward(crate.name, table.floors[crate.name], pairs)
         for members in circles_of(pairs):

@@ -71,6 +71,19 @@ class CheckTest(unittest.TestCase):
         self.assertIn('low stands below high', self.checked(files, TABLE + 'floors one: low high\n'))
         self.assertEqual('', self.checked(files, TABLE + 'floors one: high low\n'))
 
+    def test_a_folder_may_stand_on_several_floors(self):
+        files = {
+            'one/src/lib.rs': 'mod middle;\nmod room;\n',
+            'one/src/room/mod.rs': 'pub mod high;\npub mod low;\n',
+            'one/src/room/high.rs': 'use crate::middle::Middle;\nuse super::low::Low;\n',
+            'one/src/room/low.rs': 'pub struct Low;\n',
+            'one/src/middle.rs': 'use crate::room::low::Low;\npub struct Middle;\n'}
+        self.assertIn('a circle of 2', self.checked(files))
+        self.assertEqual('', self.checked(files, TABLE + 'floors one: room::low middle room::high\n'))
+        self.assertIn('room::low stands below middle', self.checked({
+            **files, 'one/src/room/low.rs': 'use crate::middle::Middle;\npub struct Low;\n'},
+            TABLE + 'floors one: room::low middle room::high\n'))
+
     def test_a_crate_must_not_use_one_above_it(self):
         files = {'helenus-a/src/lib.rs': 'use helenus_b::B;\n', 'helenus-b/src/lib.rs': 'pub struct B;\n'}
         self.assertIn('helenus-a must not use helenus-b', self.checked(files, 'crates: helenus-a helenus-b\n'))

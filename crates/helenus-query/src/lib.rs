@@ -2,34 +2,26 @@
 //! their execution, functions, paging, batches, lightweight transactions, indexes and the system tables.
 //! No sockets.
 //!
-//! A statement's way: [`engine::Engine::query`] or [`engine::Engine::prepare`] parse it and make a [`plan::Plan`]
-//! against a [`schema::Schema`] snapshot; [`engine::Engine`] then executes the plan with the bound values of
+//! A statement's way: [`engine::Engine::query`] or [`engine::Engine::prepare`] parse it and make a [`analysis::Plan`]
+//! against a [`schema::Schema`] snapshot; [`engine::Engine`] then has the plan executed ([`execution`]) with the bound values of
 //! a request ([`request::QueryOptions`]) and answers with a [`response::Outcome`].
+//!
+//! The floors, each of which names only those below it: requests and their limits ([`request`], [`response`], [`limits`], [`trace`]), rows as
+//! values ([`rows`]), the [`schema`], [`analysis`] (pure), the other nodes ([`cluster`]), [`storage`], [`execution`], and the [`engine`] on top.
+//! The [`index`] room has a part on several of them.
 
-pub mod access;
-pub mod answers;
-pub mod bind;
-pub mod client_memory;
-pub mod clients;
+pub mod analysis;
 pub mod clock;
 pub mod cluster;
-mod consistency;
-pub mod ddl;
-pub mod describe;
-pub mod dml;
 pub mod engine;
-pub mod functions;
-mod java_order;
-pub mod plan;
-#[cfg(test)]
-mod plan_tests;
+pub mod execution;
+pub mod failure;
+pub mod index;
+pub mod java_order;
+pub mod limits;
 pub mod request;
 pub mod response;
+pub mod rows;
 pub mod schema;
-pub mod scope;
-pub mod select;
-pub mod selection;
 pub mod storage;
-pub mod system;
-pub mod term;
 pub mod trace;

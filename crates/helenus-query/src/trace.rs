@@ -7,14 +7,14 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use helenus_cql::value::to_cql_literal;
-pub use helenus_tablet::trace::{Step, TraceRecorder, is_recording, step, step_at};
 use helenus_tablet::{StoreWork, nanos};
 use parking_lot::Mutex;
 use uuid::Uuid;
 
-use crate::bind::Markers;
-use crate::request::{BoundValue, BoundValues};
+use crate::request::{BoundValue, BoundValues, Markers};
 use crate::response::ColumnSpec;
+
+pub use helenus_tablet::trace::{Step, TraceRecorder, is_recording, step, step_at};
 
 /// Traces that are kept at most, and steps in all of them; older ones are forgotten.
 const KEPT_MAX: usize = 1024;

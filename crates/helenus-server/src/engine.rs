@@ -9,11 +9,12 @@ use helenus_cql::error::CqlError;
 use helenus_cql::frame::request::{BatchKind, BatchStatement, StatementRef};
 use helenus_cql::frame::response::{Prepared, SchemaChange};
 use helenus_cql::frame::{PreparedMetadata, ResultMetadata};
-use helenus_query::access::User;
-use helenus_query::client_memory::ClientMemory;
-use helenus_query::clients::Clients;
+use helenus_query::analysis;
+use helenus_query::engine::clients::Clients;
 use helenus_query::engine::{self, Engine};
-use helenus_query::request::{self, BoundValues, ClientState, QueryOptions};
+use helenus_query::limits::client_memory::ClientMemory;
+use helenus_query::request::User;
+use helenus_query::request::{BoundValues, ClientState, QueryOptions};
 use helenus_query::response::Outcome;
 use helenus_query::trace::{self, Trace, TraceEvent};
 use tokio::sync::broadcast;
@@ -125,8 +126,8 @@ impl Backend for Arc<Engine> {
     ) -> Result<Outcome, CqlError> {
         let resolve = |BatchStatement { statement, values }| {
             Ok(match statement {
-                StatementRef::Query(text) => request::BatchStatement::Text(text, values),
-                StatementRef::Prepared(id) => request::BatchStatement::Prepared(self.prepared(&id)?, values),
+                StatementRef::Query(text) => analysis::BatchStatement::Text(text, values),
+                StatementRef::Prepared(id) => analysis::BatchStatement::Prepared(self.prepared(&id)?, values),
             })
         };
         let statements = statements

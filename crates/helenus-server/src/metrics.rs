@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use helenus_cql::error::CqlError;
 use helenus_cql::frame::Opcode;
-use helenus_query::dml::stale::StaleCounts;
+use helenus_query::index::stale_entry::StaleCounts;
 use helenus_tablet::StoreStats;
 use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use helenus_query::client_memory::ClientMemory;
 use helenus_query::clock::{Clock, SystemClock, TimestampSource};
+use helenus_query::limits::client_memory::ClientMemory;
 use uuid::Uuid;
 
 use crate::backend::Backend;

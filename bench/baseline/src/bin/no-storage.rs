@@ -58,7 +58,7 @@ async fn main() -> Result<()> {
         store,
         node,
         limits: Limits::default(),
-        control: helenus_query::access::AccessControl::default(),
+        control: helenus_query::engine::AccessControl::default(),
         clock: Arc::new(SystemClock),
     };
     let engine = Engine::open(config).await.map_err(|error| anyhow!("{error}"))?;

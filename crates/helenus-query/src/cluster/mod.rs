@@ -3,40 +3,32 @@
 //! [`Cluster`] is what the query floor asks of the floors above: who owns a token, and to carry a question to that node. An engine
 //! without one is alone, and none of this is on its way.
 //!
-//! - A statement whose rows lie in one tablet is run whole by the tablet's owner ([`coordinate`]): conditions, counters and indexes need
+//! - A statement whose rows lie in one tablet is run whole by the tablet's owner ([`crate::execution::routing`]): conditions, counters and indexes need
 //!   its locks. What spans several tablets is cut: modifications by the partitions that they name, reads row by row and range by range
-//!   ([`reads`]), batches by their operands ([`writes`]).
+//!   ([`crate::storage::reads`]), batches by their operands ([`crate::execution::writes`]).
 //! - A node that does not own what it is asked for says so, having done nothing. Then, and where no connection was had, the question is
 //!   put again to whoever owns it by then. A write that was sent and not answered is sent again if that comes to the same; otherwise the
 //!   client is told that its outcome is unknown.
 //! - What a read gives is answered only if the node has had its lease since before it has read, which it asks after it has read.
 
-pub(crate) mod batch_log;
-pub(crate) mod coordinate;
-pub(crate) mod reads;
-mod route;
-pub(crate) mod serve;
-pub(crate) mod writes;
-
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 pub use helenus_cluster::LeaseTerm;
 use helenus_cql::ast::BatchKind;
-use helenus_cql::error::{Consistency, CqlError, WriteType};
+use helenus_cql::error::CqlError;
 use helenus_tablet::{Op, TokenRange};
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use crate::engine::{Engine, Prepared};
-use crate::request::{BatchStatement, QueryOptions};
+use crate::analysis::{BatchStatement, Prepared};
+use crate::failure::is_moved;
+use crate::request::QueryOptions;
 use crate::response::Outcome;
 
-pub use crate::dml::stale::{StaleEntries, StaleEntry};
-pub use serve::{Refused, ServedScan};
+pub use crate::index::stale_entry::{StaleEntries, StaleEntry};
 
 /// Who serves a tablet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -213,55 +205,6 @@ pub trait Cluster: Send + Sync + 'static {
     ) -> Result<(), RemoteError>;
 }
 
-impl Engine {
-    /// Makes the node one of several. Done once, before it serves.
-    pub fn join(&self, cluster: Arc<dyn Cluster>) {
-        if self.cluster.set(cluster).is_err() {
-            tracing::error!("the node has joined a cluster already");
-        }
-    }
-
-    /// True of a node that is one of several.
-    pub fn is_clustered(&self) -> bool {
-        self.cluster.get().is_some()
-    }
-
-    /// The cluster that the node is in.
-    pub(crate) fn cluster(&self) -> Option<&Arc<dyn Cluster>> {
-        self.cluster.get()
-    }
-
-    /// When a request that begins now is given up.
-    pub(crate) fn deadline(&self) -> Instant {
-        Instant::now() + self.limits.request_timeout
-    }
-}
-
-/// What a node says of rows that are on their way to another: nothing was done, and another try may find them.
-pub(crate) fn moved() -> CqlError {
-    CqlError::IsBootstrapping("The partition is moving to another node".to_owned())
-}
-
-/// True if nothing was done, because the rows are elsewhere or on their way.
-pub(crate) fn is_moved(error: &CqlError) -> bool {
-    matches!(error, CqlError::IsBootstrapping(_))
-}
-
-/// True of errors upon which drivers send a write again, since it was not done: what comes of a list or a counter would be there twice.
-pub(crate) fn says_undone(error: &CqlError) -> bool {
-    match error {
-        CqlError::Server(_)
-        | CqlError::Unavailable { .. }
-        | CqlError::Overloaded(_)
-        | CqlError::IsBootstrapping(_)
-        | CqlError::Truncate(_)
-        // The client of a write is told UNAVAILABLE then.
-        | CqlError::ReadTimeout { .. } => true,
-        CqlError::Warned { error, .. } => says_undone(error),
-        _ => false,
-    }
-}
-
 /// Waits between tries, longer each time, and no longer than until something has changed since the last try began.
 pub(crate) struct Backoff {
     wait: Duration,
@@ -305,34 +248,19 @@ impl Backoff {
     }
 }
 
-/// Nothing was done in time.
-pub(crate) fn unavailable(consistency: Consistency) -> CqlError {
-    CqlError::Unavailable {
-        message: format!("Cannot achieve consistency level {consistency}"),
-        consistency,
-        required: 1,
-        alive: 0,
-    }
+/// Why this node did not do what another has asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// It owns not all of it, and has done nothing.
+    NotMine,
+    Failed(CqlError),
 }
 
-/// No answer to a read in time.
-pub(crate) fn read_timeout(consistency: Consistency) -> CqlError {
-    CqlError::ReadTimeout {
-        message: "Operation timed out - received only 0 responses.".to_owned(),
-        consistency,
-        received: 0,
-        block_for: 1,
-        data_present: false,
-    }
-}
-
-/// No answer to a write in time: it may or may not have happened.
-pub(crate) fn write_timeout(consistency: Consistency, write_type: WriteType) -> CqlError {
-    CqlError::WriteTimeout {
-        message: "Operation timed out - received only 0 responses.".to_owned(),
-        consistency,
-        received: 0,
-        block_for: 1,
-        write_type,
+impl From<CqlError> for Refused {
+    fn from(error: CqlError) -> Refused {
+        match is_moved(&error) {
+            true => Refused::NotMine,
+            false => Refused::Failed(error),
+        }
     }
 }

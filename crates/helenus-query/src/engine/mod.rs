@@ -1,45 +1,51 @@
 //! The query engine of a node: the facade that the server calls.
 
-mod failure;
-mod identity;
-mod prepared;
-mod security;
-mod timeouts;
+pub mod access;
+pub mod clients;
+pub mod ddl;
+pub mod describe;
+pub(crate) mod identity;
+pub(crate) mod prepared;
+pub(crate) mod security;
+pub(crate) mod serve;
+pub mod system;
 
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use async_trait::async_trait;
 use helenus_cql::ast;
 use helenus_cql::error::CqlError;
 use helenus_tablet::{Store, StoreConfig, StoreStats};
 use tokio::sync::{Mutex, Notify, broadcast};
 
-use crate::access::{AccessControl, Door};
-use crate::answers::Answers;
-use crate::client_memory::ClientMemory;
-use crate::clients::Clients;
+use crate::analysis::{BatchStatement, DirectPlan, Plan, Planned, PlannedBatch, consistency};
 use crate::clock::{Clock, TimestampSource};
-use crate::cluster::{Cluster, Source, coordinate, read_timeout};
-use crate::consistency;
-use crate::ddl::DdlQueue;
-use crate::dml::PlannedBatch;
-use crate::dml::build::Builds;
-use crate::dml::stale::StaleCounts;
-use crate::plan::{DirectPlan, Plan, Planned};
-use crate::request::{BatchStatement, BoundValue, ClientState, QueryOptions};
+use crate::cluster::{Cluster, Source};
+use crate::execution::backfill::{self, SchemaChanges};
+use crate::execution::routing::{self, coordinate};
+use crate::execution::{self, DirectStatements};
+use crate::failure::{at_consistency, read_timeout, store_error};
+use crate::index::building::Backfills;
+use crate::index::stale_entry::StaleCounts;
+use crate::limits::answers::ResultMemory;
+use crate::limits::client_memory::ClientMemory;
+use crate::limits::scope;
+use crate::request::{ClientState, QueryOptions};
 use crate::response::{Outcome, Response, SchemaChange};
 use crate::schema::Schema;
-use crate::scope;
-use crate::storage::{HeaderTables, LiveTables, PartitionLocks, RowHooks, WriteEpochs};
+use crate::storage::{ExecutionContext, HeaderTables, LiveTables, PartitionLocks, RowHooks, SchemaEpochs};
 use crate::trace::{self, Traces};
-
-pub(crate) use failure::store_error;
-pub use prepared::Prepared;
-pub use timeouts::Timeouts;
-
-use failure::at_consistency;
+use access::PasswordAuthenticator;
+use clients::Clients;
+use ddl::{DdlQueue, SystemKeyspaces};
 use prepared::PreparedStatements;
+use system::SystemTables;
+
+pub use crate::analysis::Prepared;
+pub use crate::limits::{Limits, Timeouts};
+pub use access::AccessControl;
+pub use serve::ServedScan;
 
 /// What the node says of itself in `system.local`.
 #[derive(Clone, Debug)]
@@ -54,48 +60,6 @@ pub struct NodeInfo {
     pub release_version: String,
 }
 
-/// Limits on what a statement may ask for, with Cassandra's names where it has them.
-#[derive(Clone, Debug)]
-pub struct Limits {
-    pub statement_len_max: usize,
-    pub batch_size_warn_bytes: usize,
-    pub batch_size_fail_bytes: usize,
-    pub tombstone_warn_threshold: usize,
-    pub tombstone_failure_threshold: usize,
-    /// Prepared statements kept, in bytes: about 2.5 KB each, so some 50,000 by default, a pair for each of 10,000 tables and room to spare.
-    pub prepared_cache_bytes: usize,
-    /// Bytes of rows after which a page ends early, whatever its size in rows.
-    pub page_bytes_max: usize,
-    /// Memory for clients' requests and answers; when it is short, pages end early.
-    pub client_memory_bytes: usize,
-    /// How long a request may take when other nodes are asked.
-    pub request_timeout: Duration,
-    /// How long requests may compute here.
-    pub timeouts: Timeouts,
-    /// Bytes of one answer, and of all that are being made and sent.
-    pub answer_bytes_max: usize,
-    pub answers_bytes_max: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits {
-            statement_len_max: 64 << 20,
-            batch_size_warn_bytes: 5 << 10,
-            batch_size_fail_bytes: 50 << 20,
-            tombstone_warn_threshold: 1_000,
-            tombstone_failure_threshold: 100_000,
-            prepared_cache_bytes: 128 << 20,
-            page_bytes_max: 64 << 20,
-            client_memory_bytes: usize::MAX,
-            request_timeout: Duration::from_secs(10),
-            timeouts: Timeouts::default(),
-            answer_bytes_max: 256 << 20,
-            answers_bytes_max: 512 << 20,
-        }
-    }
-}
-
 /// How an engine is opened.
 pub struct EngineConfig {
     pub store: StoreConfig,
@@ -107,43 +71,29 @@ pub struct EngineConfig {
 
 /// Executes statements against the store of this node.
 pub struct Engine {
-    pub(crate) store: Arc<Store>,
+    pub(crate) context: Arc<ExecutionContext>,
     pub(crate) node: NodeInfo,
-    pub(crate) limits: Limits,
     pub(crate) control: AccessControl,
-    pub(crate) door: Door,
-    pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) timestamps: TimestampSource,
-    pub(crate) schema: ArcSwap<Schema>,
+    pub(crate) authenticator: PasswordAuthenticator,
     /// Held while a DDL statement runs: schema changes are serial.
     pub(crate) ddl: Mutex<()>,
     pub(crate) ddl_queue: DdlQueue,
     pub(crate) events: broadcast::Sender<SchemaChange>,
-    pub(crate) live_tables: Arc<LiveTables>,
-    pub(crate) headers: Arc<HeaderTables>,
-    pub(crate) locks: PartitionLocks,
     /// Of requests that asked to be traced.
-    pub traces: Traces,
+    pub traces: Arc<Traces>,
     /// Who is connected.
     pub clients: Clients,
     /// What they hold.
     pub client_memory: Arc<ClientMemory>,
-    pub(crate) writes: WriteEpochs,
-    /// Wakes those who wait for a newer schema.
-    pub(crate) installed: Notify,
     /// Index entries that stand for nothing.
-    pub stale: StaleCounts,
-    /// Indexes and views that are being built here.
-    pub(crate) builds: Builds,
+    pub stale: Arc<StaleCounts>,
     /// Held while a newer schema is read.
     pub(crate) loading: Mutex<()>,
     /// Held while a schema is put in place.
     pub(crate) installing: parking_lot::Mutex<()>,
-    /// Set once the node is one of several.
-    pub(crate) cluster: OnceLock<Arc<dyn Cluster>>,
     prepared: PreparedStatements,
-    /// The memory that answers may take.
-    pub(crate) answers: Arc<Answers>,
+    /// The keyspaces that are computed.
+    pub(crate) system_keyspaces: SystemKeyspaces,
 }
 
 /// Events that a slow subscriber may lag behind before it loses some.
@@ -160,50 +110,82 @@ impl Engine {
         });
         let store = Store::open(config.store, hooks).await.map_err(store_error)?;
         headers.load(&store).await?;
-        let schema = crate::ddl::load(&store).await?;
+        let schema = ddl::load(&store, system::keyspaces).await?;
         live_tables.set(&schema);
         let timestamps = TimestampSource::default();
         // The machine's clock may have been set back since the node was last there.
         timestamps.raise(store.clock_us());
         store.keep_clock_beyond(timestamps.last_us());
-        Ok(Arc::new(Engine {
-            headers,
-            store,
-            node: config.node,
-            clock: config.clock,
-            control: config.control,
-            door: Door::default(),
-            timestamps,
-            schema: ArcSwap::from_pointee(schema),
-            ddl: Mutex::default(),
-            ddl_queue: DdlQueue::default(),
-            events: broadcast::channel(EVENTS_MAX).0,
-            live_tables,
-            locks: PartitionLocks::default(),
-            traces: Traces::default(),
-            clients: Clients::default(),
-            client_memory: ClientMemory::new(config.limits.client_memory_bytes),
-            writes: WriteEpochs::default(),
-            loading: Mutex::default(),
-            installing: parking_lot::Mutex::default(),
-            installed: Notify::default(),
-            stale: StaleCounts::default(),
-            builds: Builds::default(),
-            cluster: OnceLock::new(),
-            prepared: PreparedStatements::new(config.limits.prepared_cache_bytes),
-            answers: Arc::new(Answers::new(config.limits.answers_bytes_max)),
-            limits: config.limits,
+        let traces = Arc::new(Traces::default());
+        let client_memory = ClientMemory::new(config.limits.client_memory_bytes);
+        let stale = Arc::new(StaleCounts::default());
+        let prepared = PreparedStatements::new(config.limits.prepared_cache_bytes);
+        Ok(Arc::new_cyclic(|engine| {
+            let context = ExecutionContext {
+                store,
+                clock: config.clock,
+                timestamps,
+                schema: ArcSwap::from_pointee(schema),
+                live_tables,
+                headers,
+                locks: PartitionLocks::default(),
+                traces: traces.clone(),
+                client_memory: client_memory.clone(),
+                answers: Arc::new(ResultMemory::new(config.limits.answers_bytes_max)),
+                writes: SchemaEpochs::default(),
+                installed: Notify::default(),
+                stale: stale.clone(),
+                backfills: Backfills::default(),
+                cluster: OnceLock::new(),
+                virtual_tables: Box::new(SystemTables::new(engine.clone())),
+                limits: config.limits,
+            };
+            Engine {
+                context: Arc::new(context),
+                node: config.node,
+                control: config.control,
+                authenticator: PasswordAuthenticator::default(),
+                ddl: Mutex::default(),
+                ddl_queue: DdlQueue::default(),
+                events: broadcast::channel(EVENTS_MAX).0,
+                traces,
+                clients: Clients::default(),
+                client_memory,
+                stale,
+                loading: Mutex::default(),
+                installing: parking_lot::Mutex::default(),
+                prepared,
+                system_keyspaces: system::keyspaces,
+            }
         }))
+    }
+
+    /// Makes the node one of several. Done once, before it serves.
+    pub fn join(&self, cluster: Arc<dyn Cluster>) {
+        if self.context.cluster.set(cluster).is_err() {
+            tracing::error!("the node has joined a cluster already");
+        }
+    }
+
+    /// True of a node that is one of several.
+    pub fn is_clustered(&self) -> bool {
+        self.context.cluster().is_some()
+    }
+
+    /// The cluster that the node is in.
+    pub(crate) fn cluster(&self) -> Option<&Arc<dyn Cluster>> {
+        self.context.cluster()
     }
 
     /// Goes on, in the background, with the indexes and views that were not built when the node that built them ended.
     pub fn resume_builds(self: &Arc<Self>) {
-        crate::dml::build::resume(self);
+        let schemas: Arc<dyn SchemaChanges> = self.clone();
+        backfill::resume(&self.context, &schemas);
     }
 
     /// Flushes what can be flushed and closes the store.
     pub async fn close(&self) -> Result<(), CqlError> {
-        self.store.close().await.map_err(store_error)
+        self.context.store.close().await.map_err(store_error)
     }
 }
 
@@ -218,7 +200,7 @@ impl Engine {
         let keyspace = options.keyspace(client);
         let (planned, _epoch) = trace::parsing(|| {
             let parsed = self.parse(text)?;
-            let epoch = writes(&parsed.statement).then(|| self.writes.enter());
+            let epoch = writes(&parsed.statement).then(|| self.context.writes.enter());
             Ok((self.plan(keyspace, &parsed)?, epoch))
         })?;
         if planned.markers.bind(&options.values).is_err() {
@@ -237,7 +219,7 @@ impl Engine {
         prepared: &Prepared,
         options: &QueryOptions,
     ) -> Result<Outcome, CqlError> {
-        let _epoch = prepared.is_write.then(|| self.writes.enter());
+        let _epoch = prepared.is_write.then(|| self.context.writes.enter());
         let planned = self.current_plan(prepared)?;
         let keyspace = prepared.keyspace.as_deref();
         self.authorize(client, keyspace, &planned)?;
@@ -247,7 +229,7 @@ impl Engine {
 
     /// Refuses a keyspace that is to be used and does not exist.
     pub fn check_keyspace(&self, keyspace: &str) -> Result<(), CqlError> {
-        match self.schema.load().keyspace(keyspace) {
+        match self.context.schema.load().keyspace(keyspace) {
             Some(_) => Ok(()),
             None => Err(CqlError::invalid(format!("Keyspace '{keyspace}' does not exist"))),
         }
@@ -260,32 +242,34 @@ impl Engine {
 
     /// The store of this node.
     pub fn store(&self) -> &Arc<Store> {
-        &self.store
+        &self.context.store
     }
 
     /// This node's clock of write timestamps, in microseconds.
     pub fn clock_us(&self) -> i64 {
-        self.timestamps.next_us(self.clock.as_ref())
+        self.context.next_timestamp_us()
     }
 
     /// Goes on with write timestamps from where the former owners of the open tablets were.
     pub fn follow_former_owners(&self) {
-        self.timestamps.raise(self.store.found_clock_us());
+        self.context.timestamps.raise(self.context.store.found_clock_us());
     }
 
     /// Takes note of another node's clock of write timestamps.
     pub fn observe_clock(&self, clock_us: i64) {
-        self.timestamps.observe(self.clock.as_ref(), clock_us);
+        self.context
+            .timestamps
+            .observe(self.context.clock.as_ref(), clock_us);
     }
 
     /// What the store counts.
     pub fn store_stats(&self) -> StoreStats {
-        self.store.stats()
+        self.context.store.stats()
     }
 
     /// Today's schema.
     pub fn schema(&self) -> Arc<Schema> {
-        self.schema.load_full()
+        self.context.schema.load_full()
     }
 
     /// A statement that is prepared, or a part of a batch.
@@ -298,7 +282,7 @@ impl Engine {
         trace::parsing(|| {
             let parsed = self.parse(text)?;
             let planned = self.plan(keyspace, &parsed)?;
-            crate::ddl::check_prepare(self, client, keyspace, &parsed.statement)?;
+            ddl::check_prepare(self, client, keyspace, &parsed.statement)?;
             planned.plan.validate()?;
             Ok((parsed, planned))
         })
@@ -311,16 +295,16 @@ impl Engine {
         parsed: &ast::ParsedStatement,
     ) -> Result<Planned, CqlError> {
         trace::step(|| "Preparing statement");
-        crate::plan::plan(&self.schema.load(), keyspace, parsed)
+        crate::analysis::plan(&self.context.schema.load(), keyspace, parsed)
     }
 
     pub(crate) fn parse(&self, text: &str) -> Result<ast::ParsedStatement, CqlError> {
         trace::step(|| format!("Parsing {}", trace::shorten(text)));
-        if text.len() > self.limits.statement_len_max {
+        if text.len() > self.context.limits.statement_len_max {
             return Err(CqlError::invalid(format!(
                 "Statement of {} bytes is longer than the limit of {} bytes",
                 text.len(),
-                self.limits.statement_len_max
+                self.context.limits.statement_len_max
             )));
         }
         helenus_cql::parser::parse_statement(text)
@@ -337,7 +321,7 @@ impl Engine {
         consistency::check_request(options.consistency)?;
         if let (Plan::Modification(_) | Plan::Batch(_), Some(state)) = (&planned.plan, &options.paging_state)
         {
-            crate::select::check_paging_state(state)?;
+            crate::analysis::select::check_paging_state(state)?;
         }
         let timeout = match &planned.plan {
             Plan::Select(plan) => plan.timeout(),
@@ -364,37 +348,20 @@ impl Engine {
     ) -> Result<Outcome, CqlError> {
         let values = planned.markers.bind(&options.values)?;
         let Some(cluster) = self.cluster() else {
-            return self.run_here(client, planned, &values, options).await;
+            return execution::run_here(&self.context, self, client, planned, &values, options).await;
         };
-        let request = coordinate::Request {
+        let request = routing::request::Request {
+            direct: self,
             client,
             keyspace,
             source,
-            work: coordinate::Work::Statement {
+            work: routing::request::RequestWork::Statement {
                 planned,
                 values: &values,
             },
             options,
         };
-        coordinate::run(self, cluster.as_ref(), request).await
-    }
-
-    /// Runs a statement on this node, whoever owns what it is about.
-    pub(crate) async fn run_here(
-        self: &Arc<Self>,
-        client: &ClientState,
-        planned: &Planned,
-        values: &[BoundValue],
-        options: &QueryOptions,
-    ) -> Result<Outcome, CqlError> {
-        self.limits.timeouts.limit(&planned.plan);
-        let outcome = match &planned.plan {
-            Plan::Select(plan) => crate::select::execute(self, plan, values, options).await,
-            Plan::Modification(plan) => crate::dml::execute(self, plan, values, options).await,
-            Plan::Batch(plan) => crate::dml::execute_batch(self, plan, values, options).await,
-            Plan::Direct(plan) => return self.run_direct(client, plan, options).await,
-        };
-        outcome.map_err(|error| at_consistency(error, options.consistency, planned.plan.write_type()))
+        coordinate::run(&self.context, cluster.as_ref(), request).await
     }
 
     /// Runs a BATCH message.
@@ -406,33 +373,68 @@ impl Engine {
         options: &QueryOptions,
     ) -> Result<Outcome, CqlError> {
         consistency::check_request(options.consistency)?;
-        let _epoch = self.writes.enter();
+        let _epoch = self.context.writes.enter();
         let keyspace = options.keyspace(client);
         scope::limit_time(
-            self.limits.timeouts.write(crate::dml::batch_write_type(kind)),
+            self.context
+                .limits
+                .timeouts
+                .write(crate::analysis::modification::batch::write_type(kind)),
             true,
         );
-        let batch = PlannedBatch::plan(self, client, keyspace, kind, statements).await?;
+        let batch = self.plan_batch(client, keyspace, kind, statements).await?;
         for planned in batch.planned() {
             self.authorize(client, keyspace, planned)?;
         }
         let Some(cluster) = self.cluster() else {
-            let outcome = crate::dml::run_batch_message(self, &batch, options).await;
-            let kind = crate::dml::batch_write_type(kind);
+            let outcome = execution::modification::run_batch_message(&self.context, &batch, options).await;
+            let kind = crate::analysis::modification::batch::write_type(kind);
             return outcome.map_err(|error| at_consistency(error, options.consistency, kind));
         };
-        let request = coordinate::Request {
+        let request = routing::request::Request {
+            direct: self,
             client,
             keyspace,
             source: Source::Batch(kind, statements),
-            work: coordinate::Work::Batch(&batch),
+            work: routing::request::RequestWork::Batch(&batch),
             options,
         };
-        coordinate::run(self, cluster.as_ref(), request).await
+        coordinate::run(&self.context, cluster.as_ref(), request).await
     }
 
+    /// Plans the statements of a BATCH message, which come prepared or as text.
+    ///
+    /// # Errors
+    /// Cassandra's, for statements that make no sense or can't go together.
+    pub(crate) async fn plan_batch(
+        &self,
+        client: &ClientState,
+        keyspace: Option<&str>,
+        kind: ast::BatchKind,
+        statements: &[BatchStatement],
+    ) -> Result<PlannedBatch, CqlError> {
+        let mut batch = PlannedBatch::new(kind);
+        for statement in statements {
+            scope::checkpoint().await?;
+            match statement {
+                BatchStatement::Text(text, values) => {
+                    let (_, planned) = self.parse_and_plan(client, keyspace, text)?;
+                    batch.push(Arc::new(planned), values)?;
+                }
+                BatchStatement::Prepared(prepared, values) => {
+                    batch.push(self.current_plan(prepared)?, values)?;
+                }
+            }
+        }
+        batch.check()?;
+        Ok(batch)
+    }
+}
+
+#[async_trait]
+impl DirectStatements for Arc<Engine> {
     async fn run_direct(
-        self: &Arc<Self>,
+        &self,
         client: &ClientState,
         plan: &DirectPlan,
         options: &QueryOptions,
@@ -445,11 +447,11 @@ impl Engine {
             }
             ast::Statement::Describe(statement) => {
                 scope::step_aside().await;
-                crate::describe::execute(self, client, statement, options).await
+                describe::execute(self, client, statement, options).await
             }
             statement => {
                 scope::step_aside().await;
-                crate::ddl::execute(self, client, plan.keyspace.as_deref(), statement).await
+                ddl::execute(self, client, plan.keyspace.as_deref(), statement).await
             }
         }
     }

@@ -9,25 +9,9 @@ use helenus_cql::error::CqlError;
 
 use super::identity::{is_qualified, names_tables, prepared_id, use_warning};
 use super::{Engine, writes};
-use crate::plan::Planned;
+use crate::analysis::{Planned, Prepared};
 use crate::request::ClientState;
-use crate::response::ResultMetadata;
 use crate::trace;
-
-/// A prepared statement. What every request looks at comes first.
-#[derive(Debug)]
-#[repr(C)]
-pub struct Prepared {
-    planned: ArcSwap<Planned>,
-    pub(super) is_write: bool,
-    /// The result's columns when the statement was first prepared; none if it answers without rows.
-    pub first_result: Arc<ResultMetadata>,
-    pub keyspace: Option<String>,
-    /// md5 of the query and, if that names tables without theirs, the keyspace: the same on every node.
-    pub id: [u8; 16],
-    pub query: String,
-    pub(super) parsed: ast::ParsedStatement,
-}
 
 /// Those that are remembered.
 pub(super) struct PreparedStatements {
@@ -160,11 +144,11 @@ impl Engine {
     /// driver prepares it again, and learns the reason or the new columns.
     pub fn current_plan(&self, prepared: &Prepared) -> Result<Arc<Planned>, CqlError> {
         let planned = prepared.planned.load_full();
-        let schema = self.schema.load();
+        let schema = self.context.schema.load();
         if planned.generation == schema.generation {
             return Ok(planned);
         }
-        let replan = || crate::plan::plan(&schema, prepared.keyspace.as_deref(), &prepared.parsed);
+        let replan = || crate::analysis::plan(&schema, prepared.keyspace.as_deref(), &prepared.parsed);
         match trace::parsing(replan) {
             Ok(new) if new.result == planned.result && new.markers.specs() == planned.markers.specs() => {
                 let planned = Arc::new(new);

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use helenus_cql::error::CqlError;
 
 use super::Engine;
-use crate::access::{self, Credentials, RoleContext, User};
-use crate::plan::Planned;
-use crate::request::ClientState;
+use super::access::{self, Credentials, RoleContext};
+use crate::analysis::Planned;
+use crate::request::{ClientState, User};
 use crate::schema::Schema;
 
 impl Engine {
@@ -23,7 +23,9 @@ impl Engine {
     /// [`CqlError::BadCredentials`], with Cassandra's words.
     pub async fn log_in(&self, address: IpAddr, token: &[u8]) -> Result<Arc<User>, CqlError> {
         let credentials = Credentials::from_token(token)?;
-        self.door.open(&self.schema().access, address, credentials).await
+        self.authenticator
+            .authenticate(&self.schema().access, address, credentials)
+            .await
     }
 
     /// True if somebody who has logged in may stay: the role is still there, and still may.
@@ -44,7 +46,7 @@ impl Engine {
     /// If it can't be written down.
     pub async fn make_superuser(self: &Arc<Self>, password: Option<&str>) -> Result<(), CqlError> {
         if password.is_some() || self.schema().access.roles.is_empty() {
-            crate::ddl::make_superuser(self, password).await?;
+            super::ddl::make_superuser(self, password).await?;
         }
         Ok(())
     }

@@ -1,17 +1,23 @@
 //! The schema: keyspaces, tables, columns, indexes, user types. A [`Schema`] is an immutable snapshot; DDL
-//! builds the next one and swaps it in ([`crate::engine::Engine`]).
+//! builds the next one, and the engine swaps it in.
 //!
 //! Names are stored as CQL compares them: folded to lower case unless they were quoted.
 
-mod analysis;
-mod compact;
-mod follower;
-mod function;
-mod keyspace;
-mod like;
-mod options;
-pub mod sasi;
-mod table;
+pub(crate) mod column;
+pub(crate) mod compact_storage;
+pub(crate) mod derived_tables;
+pub(crate) mod documents;
+pub(crate) mod expression;
+pub(crate) mod function;
+pub(crate) mod index_target;
+pub(crate) mod keyspace;
+pub(crate) mod names;
+pub(crate) mod options;
+pub(crate) mod roles;
+pub(crate) mod table;
+
+pub use expression::{Expression, Operand};
+pub(crate) use names::views_of;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,17 +25,18 @@ use std::sync::Arc;
 use helenus_cql::error::CqlError;
 use uuid::Uuid;
 
-use crate::access::Access;
+use roles::Roles;
 
-pub use crate::ddl::Journal;
-pub use analysis::Analysis;
-pub use compact::Compact;
-pub use follower::{Followed, Follower, Index, IndexKind, IndexTarget, IndexTargetKind, View};
+pub use documents::journal::Journal;
+
+pub use column::{ClusteringOrder, Column, ColumnKind, DroppedColumn};
+pub use derived_tables::{Derivation, DerivedTable};
 pub use function::{UserAggregate, UserFunction, signature};
+pub use index_target::{IndexKind, IndexTarget, IndexTargetKind, is_text};
 pub use keyspace::{Keyspace, Replication};
-pub use like::{LikeKind, Pattern};
+
 pub use options::TableOptions;
-pub use table::{ClusteringOrder, Column, ColumnKind, DroppedColumn, Table, TableBuilder, TableKind};
+pub use table::{Compact, EntryTable, Index, Table, TableBuilder, TableKind, View};
 
 /// A snapshot of every keyspace that a node knows.
 #[derive(Clone, Debug)]
@@ -44,7 +51,7 @@ pub struct Schema {
     pub next_table_number: u32,
     pub keyspaces: BTreeMap<String, Arc<Keyspace>>,
     /// The roles there are, and what they may do.
-    pub access: Arc<Access>,
+    pub access: Arc<Roles>,
     /// How it is written down.
     pub journal: Arc<Journal>,
 }
@@ -79,16 +86,16 @@ impl Schema {
     }
 
     /// The indexes and views that lack rows which were there before them.
-    pub fn unbuilt(&self) -> Vec<Followed> {
+    pub fn unbuilt(&self) -> Vec<Derivation> {
         let mut unbuilt = Vec::new();
         for table in self.stored_tables() {
             let indexes = table.indexes.iter().filter(|index| !index.is_complete);
-            unbuilt.extend(indexes.map(|index| Follower::Index(index.clone()).of(table)));
+            unbuilt.extend(indexes.map(|index| DerivedTable::Index(index.clone()).of(table)));
             let Some(view) = table.view.as_ref().filter(|view| !view.is_built) else {
                 continue;
             };
             if let Some(base) = self.table(&table.keyspace, &view.base_table) {
-                unbuilt.push(Follower::View(table.clone()).of(base));
+                unbuilt.push(DerivedTable::View(table.clone()).of(base));
             }
         }
         unbuilt
@@ -107,5 +114,25 @@ impl Schema {
         let has_any =
             |keyspace: &Arc<Keyspace>| !(keyspace.functions.is_empty() && keyspace.aggregates.is_empty());
         self.keyspaces.values().any(has_any)
+    }
+}
+
+impl Schema {
+    /// This schema with a keyspace put in place of the one of its name.
+    pub(crate) fn with_keyspace(&self, keyspace: Keyspace) -> Schema {
+        let mut schema = self.clone();
+        schema.keyspaces.insert(keyspace.name.clone(), Arc::new(keyspace));
+        schema
+    }
+
+    /// This schema with a table put in place of the one of its name.
+    pub(crate) fn with_table(&self, table: Table) -> Schema {
+        let mut schema = self.clone();
+        if let Some(keyspace) = self.keyspace(&table.keyspace) {
+            let mut keyspace = Keyspace::clone(keyspace);
+            keyspace.tables.insert(table.name.clone(), Arc::new(table));
+            schema.keyspaces.insert(keyspace.name.clone(), Arc::new(keyspace));
+        }
+        schema
     }
 }

@@ -4,74 +4,17 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use helenus_cql::identifier::{quote_identifier, quote_qualified};
+use helenus_cql::error::CqlError;
+use helenus_cql::identifier::quote_qualified;
 use helenus_cql::types::CqlType;
 use helenus_cql::value::compare::is_canonical;
-use helenus_row::{CellRules, ColumnId, KeyLayout, Order, TableId};
+use helenus_row::{CellRules, ColumnId, KeyLayout, TableId};
 use uuid::Uuid;
 
-use super::{Compact, Index, TableOptions, View};
-
-/// What role a column plays.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum ColumnKind {
-    PartitionKey,
-    Clustering,
-    Static,
-    Regular,
-}
-
-/// The direction of a clustering column.
-pub type ClusteringOrder = Order;
-
-/// A column of a table. What every request looks at comes first.
-#[derive(Clone, Debug, PartialEq)]
-#[repr(C)]
-pub struct Column {
-    pub ty: CqlType,
-    /// Names the column's cells in stored rows; never used twice in a table. Key columns have one, unused.
-    pub id: ColumnId,
-    pub kind: ColumnKind,
-    /// `Order::Asc` for all but clustering columns declared DESC, and these in the key of a view.
-    pub order: ClusteringOrder,
-    /// Position in the partition key or among the clustering columns; 0 for the others.
-    pub position: usize,
-    pub name: String,
-}
-
-impl Column {
-    pub fn is_primary_key(&self) -> bool {
-        matches!(self.kind, ColumnKind::PartitionKey | ColumnKind::Clustering)
-    }
-
-    /// True for clustering columns declared DESC. Cassandra wraps their types, and what looks for a collection or for the very
-    /// same type does not see through it.
-    pub fn is_reversed(&self) -> bool {
-        self.order == Order::Desc
-    }
-
-    pub fn is_static(&self) -> bool {
-        self.kind == ColumnKind::Static
-    }
-
-    /// The name as CQL writes it, quoted where it must be.
-    pub fn cql_name(&self) -> String {
-        quote_identifier(&self.name)
-    }
-}
-
-/// A column that was dropped: it may be added again only with a compatible type
-/// (`system_schema.dropped_columns`).
-#[derive(Clone, Debug, PartialEq)]
-pub struct DroppedColumn {
-    pub name: String,
-    pub ty: CqlType,
-    pub kind: ColumnKind,
-    /// What its cells carry. Not known of columns that were dropped by older versions, which never took them up again.
-    pub id: Option<ColumnId>,
-    /// What was written up to then is gone.
-    pub dropped_time_us: i64,
-}
+use super::TableOptions;
+use crate::schema::column::DroppedColumn;
+use crate::schema::index_target::{IndexKind, IndexTarget, is_text};
+use crate::schema::{Column, ColumnKind, Expression};
 
 /// Where a table's rows come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +25,7 @@ pub enum TableKind {
     View,
     /// The hidden table behind an index: never seen by name in CQL.
     Index,
-    /// Computed by [`crate::system`] when it is read.
+    /// Computed by [`crate::engine::system`] when it is read.
     Virtual,
 }
 
@@ -315,7 +258,7 @@ impl Table {
     }
 
     /// True if its writes must also be brought into indexes or views.
-    pub fn has_followers(&self) -> bool {
+    pub fn has_derived_tables(&self) -> bool {
         !self.indexes.is_empty() || !self.views.is_empty()
     }
 
@@ -328,4 +271,56 @@ impl Table {
     pub fn cql_name(&self) -> String {
         quote_qualified(&self.keyspace, &self.name)
     }
+}
+
+impl IndexTarget {
+    /// Whether the column is one of text.
+    pub fn is_on_text(&self, base: &Table) -> bool {
+        base.column(&self.column)
+            .is_some_and(|(_, column)| is_text(&column.ty))
+    }
+}
+
+/// Makes the hidden table of an index on a target of a base table, by the index's name and the hidden table's number and id.
+pub type EntryTable = fn(&Table, &str, &IndexTarget, TableId, Uuid) -> Result<Table, CqlError>;
+
+/// A secondary index. Its entries lie in a hidden table keyed by the indexed value; see `docs/data-layout.md`.
+#[derive(Clone, Debug)]
+pub struct Index {
+    pub name: String,
+    pub kind: IndexKind,
+    /// As declared, `target` and (for custom ones) `class_name` included.
+    pub options: BTreeMap<String, String>,
+    pub target: IndexTarget,
+    /// The hidden table: partition key is the indexed value, clustering is the base row's token-less primary key.
+    pub table: Arc<Table>,
+    /// Whether the column holds text.
+    pub is_on_text: bool,
+    /// False while it is being built on rows that were there before it; reads don't use it until then.
+    pub is_complete: bool,
+}
+
+/// What makes a table a materialized view.
+#[derive(Clone, Debug)]
+pub struct View {
+    pub base_table: String,
+    pub base_table_id: Uuid,
+    pub include_all_columns: bool,
+    /// The WHERE clause as CQL that can be parsed.
+    pub where_clause: String,
+    /// What it asks of the view's key columns, by their places in the view.
+    pub filter: Vec<Expression>,
+    /// False while the rows that were there before it are brought in; reads don't find all of them until then.
+    pub is_built: bool,
+}
+
+/// The shape of a compact table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compact {
+    /// Declared with a partition key alone. The other columns that were declared are static, and hidden ones stand for the rows that
+    /// Thrift might have added: a clustering column and a value.
+    Static,
+    /// Declared with clustering columns, and with one other column at most. Where there was none, a hidden one of the type `empty`
+    /// takes its place. The last clustering columns of a row may have no value, if there are several.
+    Dense,
 }

@@ -10,7 +10,7 @@ use helenus_row::TableId;
 use helenus_tablet::{MetaExpect, Store, StoreError};
 use tokio::sync::Mutex;
 
-use super::super::engine::{Engine, store_error};
+use crate::failure::store_error;
 
 /// Name of the document in the store.
 const DOCUMENT: &str = "header-tables";
@@ -20,7 +20,7 @@ const DOCUMENT: &str = "header-tables";
 pub struct HeaderTables {
     tables: ArcSwap<BTreeSet<u32>>,
     /// Those that every node is known to know, so that headers may be written.
-    agreed: ArcSwap<BTreeSet<u32>>,
+    pub(super) agreed: ArcSwap<BTreeSet<u32>>,
     version: AtomicU64,
     changing: Mutex<()>,
 }
@@ -57,22 +57,7 @@ impl HeaderTables {
         self.tables.load().contains(&table.0)
     }
 
-    /// Makes the table one of the set, durably and on every node, before its first header is written.
-    pub async fn add(&self, engine: &Engine, table: TableId) -> Result<(), CqlError> {
-        if self.agreed.load().contains(&table.0) {
-            return Ok(());
-        }
-        self.write(&engine.store, table).await?;
-        crate::ddl::agree(engine).await?;
-        self.agreed.rcu(|agreed| {
-            let mut agreed = BTreeSet::clone(agreed);
-            agreed.insert(table.0);
-            agreed
-        });
-        Ok(())
-    }
-
-    async fn write(&self, store: &Store, table: TableId) -> Result<(), CqlError> {
+    pub(super) async fn write(&self, store: &Store, table: TableId) -> Result<(), CqlError> {
         let _changing = self.changing.lock().await;
         loop {
             let mut tables = BTreeSet::clone(&self.tables.load());

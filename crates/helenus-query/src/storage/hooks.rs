@@ -57,11 +57,11 @@ fn late_window_s(options: &TableOptions) -> i64 {
 /// table and the cells of those columns. Unknown until the schema is read, and then nothing is swept.
 #[derive(Debug, Default)]
 pub struct LiveTables {
-    known: ArcSwap<Option<Known>>,
+    known: ArcSwap<Option<KnownTables>>,
 }
 
 #[derive(Debug)]
-struct Known {
+struct KnownTables {
     tables: HashMap<TableId, LiveTable>,
     /// The hidden tables of indexes.
     indexes: HashSet<TableId>,
@@ -85,7 +85,7 @@ impl LiveTables {
         let tables = tables.collect();
         let indexes = schema.stored_tables().flat_map(|table| &table.indexes);
         let indexes = indexes.map(|index| index.table.number).collect();
-        self.known.store(Arc::new(Some(Known {
+        self.known.store(Arc::new(Some(KnownTables {
             tables,
             indexes,
             next_number: schema.next_table_number,

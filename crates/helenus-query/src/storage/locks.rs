@@ -12,7 +12,6 @@ use helenus_tablet::OpenTablets;
 use smallvec::SmallVec;
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 
-use crate::engine::Engine;
 use crate::trace;
 
 /// Locks are striped: two partitions may share one, which costs waiting and nothing else.
@@ -34,14 +33,14 @@ pub enum Access {
 }
 
 /// A partition and how it is to be locked.
-pub type Wanted = (TableId, i64, Access);
+pub type LockRequest = (TableId, i64, Access);
 
 /// Held locks; released when dropped.
 pub struct PartitionGuard {
     /// Most writes are to one partition.
-    _held: SmallVec<[Held; 1]>,
+    _held: SmallVec<[StripeGuard; 1]>,
     /// In a cluster, the tablets that were open once the locks were held: what is read under them may be written to these only.
-    tablets: Option<OpenTablets>,
+    pub(super) tablets: Option<OpenTablets>,
 }
 
 impl PartitionGuard {
@@ -53,23 +52,23 @@ impl PartitionGuard {
 
 /// One stripe's lock.
 #[allow(dead_code, reason = "held to be dropped")]
-enum Held {
+enum StripeGuard {
     Alone(OwnedRwLockWriteGuard<()>),
     Shared(OwnedRwLockReadGuard<()>),
 }
 
-impl Held {
-    fn now(stripe: &Arc<RwLock<()>>, access: Access) -> Option<Held> {
+impl StripeGuard {
+    fn now(stripe: &Arc<RwLock<()>>, access: Access) -> Option<StripeGuard> {
         match access {
-            Access::Alone => stripe.clone().try_write_owned().ok().map(Held::Alone),
-            Access::Shared => stripe.clone().try_read_owned().ok().map(Held::Shared),
+            Access::Alone => stripe.clone().try_write_owned().ok().map(StripeGuard::Alone),
+            Access::Shared => stripe.clone().try_read_owned().ok().map(StripeGuard::Shared),
         }
     }
 
-    async fn wait(stripe: &Arc<RwLock<()>>, access: Access) -> Held {
+    async fn wait(stripe: &Arc<RwLock<()>>, access: Access) -> StripeGuard {
         match access {
-            Access::Alone => Held::Alone(stripe.clone().write_owned().await),
-            Access::Shared => Held::Shared(stripe.clone().read_owned().await),
+            Access::Alone => StripeGuard::Alone(stripe.clone().write_owned().await),
+            Access::Shared => StripeGuard::Shared(stripe.clone().read_owned().await),
         }
     }
 }
@@ -89,9 +88,9 @@ impl PartitionLocks {
     ///
     /// # Errors
     /// Cassandra's, of lightweight transactions that are in each other's way.
-    async fn lock_within(
+    pub(super) async fn lock_within(
         &self,
-        partitions: impl IntoIterator<Item = Wanted>,
+        partitions: impl IntoIterator<Item = LockRequest>,
         longest: Option<Duration>,
     ) -> Result<PartitionGuard, CqlError> {
         let lock = self.lock(partitions);
@@ -112,8 +111,8 @@ impl PartitionLocks {
     }
 
     /// Locks every partition given, in an order that can't deadlock.
-    pub async fn lock(&self, partitions: impl IntoIterator<Item = Wanted>) -> PartitionGuard {
-        let stripe = |(table, token, access): Wanted| {
+    pub async fn lock(&self, partitions: impl IntoIterator<Item = LockRequest>) -> PartitionGuard {
+        let stripe = |(table, token, access): LockRequest| {
             let hash = self.hasher.hash_one((table, token));
             ((hash % STRIPES as u64) as usize, access)
         };
@@ -126,11 +125,11 @@ impl PartitionLocks {
             let Some(stripe) = self.stripes.get(at) else {
                 continue;
             };
-            held.push(match Held::now(stripe, access) {
+            held.push(match StripeGuard::now(stripe, access) {
                 Some(lock) => lock,
                 None => {
                     let since = Instant::now();
-                    let lock = Held::wait(stripe, access).await;
+                    let lock = StripeGuard::wait(stripe, access).await;
                     trace::waited_for_locks(since.elapsed());
                     lock
                 }
@@ -140,24 +139,6 @@ impl PartitionLocks {
             _held: held,
             tablets: None,
         }
-    }
-}
-
-impl Engine {
-    /// Locks every partition given, to read what is then written, or to date what is written.
-    ///
-    /// # Errors
-    /// A lock was not to be had within the store's write timeout.
-    pub(crate) async fn lock_partitions(
-        &self,
-        partitions: impl IntoIterator<Item = Wanted>,
-    ) -> Result<Arc<PartitionGuard>, CqlError> {
-        let longest = self.store.write_timeout();
-        let mut guard = self.locks.lock_within(partitions, longest).await?;
-        if self.is_clustered() {
-            guard.tablets = Some(self.store.tablets());
-        }
-        Ok(Arc::new(guard))
     }
 }
 

@@ -1,14 +1,20 @@
-//! Rows in the store: what a table's partitions and rows are as keys and operands, read back with every deletion
-//! applied. Planning and execution stand on this; SlateDB is out of sight.
+//! What reads and writes of rows stand on ([`ExecutionContext`]): the store and what its rows are, read back with every deletion applied,
+//! wherever they are; partition locks, partition headers and the schema epochs of writes. SlateDB is out of sight.
 
-mod headers;
-mod hooks;
-pub mod index_entry;
-mod locks;
+pub(crate) mod agreement;
+pub(crate) mod context;
+pub(crate) mod headers;
+pub(crate) mod hooks;
+pub(crate) mod locks;
 pub mod read;
-mod write_epochs;
+pub(crate) mod reads;
+pub(crate) mod schema_epochs;
+pub(crate) mod virtual_tables;
+pub(crate) mod writes;
 
+pub use context::ExecutionContext;
 pub use headers::HeaderTables;
 pub use hooks::{LiveTables, RowHooks};
-pub use locks::{Access, PartitionGuard, PartitionLocks, Wanted};
-pub use write_epochs::WriteEpochs;
+pub use locks::{Access, LockRequest, PartitionGuard, PartitionLocks};
+pub use schema_epochs::SchemaEpochs;
+pub use virtual_tables::{VirtualRow, VirtualTables};

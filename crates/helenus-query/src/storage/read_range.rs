@@ -9,15 +9,14 @@ use helenus_row::header::PartitionHeader;
 use helenus_row::{ByteRange, CellRules, KeyKind, TableId, key};
 use helenus_tablet::StoreError;
 
-use super::{
-    PartitionKey, RowAt, RowsWanted, StoredRow, corrupt, corrupt_key, read_header, read_stored_static,
-    scan_tablet,
-};
-use crate::cluster::reads::{self, TabletScan};
-use crate::cluster::{Cluster, ScanRange, is_moved};
-use crate::engine::{Engine, store_error};
+use super::{read_header, read_stored_static};
+use crate::cluster::{Cluster, ScanRange};
+use crate::failure::{is_moved, store_error};
+use crate::limits::scope;
+use crate::rows::{PartitionKey, RowAt, RowsWanted, StoredRow, corrupt, corrupt_key};
 use crate::schema::Table;
-use crate::scope;
+use crate::storage::ExecutionContext;
+use crate::storage::reads::{self, TabletScan, scan_tablet};
 
 /// Rows of a partition that are stepped over, before a new scan behind the partition is cheaper.
 const STEPS_MAX: usize = 32;
@@ -111,14 +110,14 @@ impl RangeCursor {
     /// The next partition that holds anything at all, skipping what is left of the current one.
     pub async fn next_partition(
         &mut self,
-        engine: &Engine,
+        context: &ExecutionContext,
         table: &Table,
     ) -> Result<Option<FoundPartition>, CqlError> {
         if let Some((partition, _)) = self.resume.take() {
-            return self.resume_partition(engine, table, partition).await.map(Some);
+            return self.resume_partition(context, table, partition).await.map(Some);
         }
-        self.leave_partition(engine).await?;
-        let Some(first) = self.next_entry(engine).await? else {
+        self.leave_partition(context).await?;
+        let Some(first) = self.next_entry(context).await? else {
             return Ok(None);
         };
         let partition = first.partition.clone();
@@ -137,7 +136,7 @@ impl RangeCursor {
                 let shadow = self.header.as_ref().and_then(|header| header.deletion);
                 static_row = Some(StoredRow::parse(entry.packed, shadow, &self.rules)?);
             }
-            next = self.next_entry(engine).await?;
+            next = self.next_entry(context).await?;
         }
         Ok(Some(FoundPartition {
             key: partition,
@@ -147,13 +146,13 @@ impl RangeCursor {
 
     async fn resume_partition(
         &mut self,
-        engine: &Engine,
+        context: &ExecutionContext,
         table: &Table,
         partition: PartitionKey,
     ) -> Result<FoundPartition, CqlError> {
-        self.header = read_header(engine, table, &partition).await?;
+        self.header = read_header(context, table, &partition).await?;
         let static_row = match table.has_static() {
-            true => read_stored_static(engine, table, &partition, self.header.as_ref()).await?,
+            true => read_stored_static(context, table, &partition, self.header.as_ref()).await?,
             false => None,
         };
         self.current = Some(partition.clone());
@@ -164,11 +163,11 @@ impl RangeCursor {
     }
 
     /// The next wanted row of the current partition.
-    pub async fn next_row(&mut self, engine: &Engine) -> Result<Option<RowAt>, CqlError> {
+    pub async fn next_row(&mut self, context: &ExecutionContext) -> Result<Option<RowAt>, CqlError> {
         if self.current.is_none() {
             return Ok(None);
         }
-        while let Some(entry) = self.next_entry(engine).await? {
+        while let Some(entry) = self.next_entry(context).await? {
             if self.current.as_ref() != Some(&entry.partition) {
                 self.pending = Some(entry);
                 return Ok(None);
@@ -189,7 +188,7 @@ impl RangeCursor {
         Ok(None)
     }
 
-    async fn leave_partition(&mut self, engine: &Engine) -> Result<(), CqlError> {
+    async fn leave_partition(&mut self, context: &ExecutionContext) -> Result<(), CqlError> {
         let Some(current) = self.current.take() else {
             return Ok(());
         };
@@ -201,7 +200,7 @@ impl RangeCursor {
             return Ok(());
         }
         for _ in 0..STEPS_MAX {
-            match self.next_entry(engine).await? {
+            match self.next_entry(context).await? {
                 Some(entry) if entry.partition == current => {}
                 Some(entry) => {
                     self.pending = Some(entry);
@@ -214,7 +213,7 @@ impl RangeCursor {
         Ok(())
     }
 
-    async fn next_entry(&mut self, engine: &Engine) -> Result<Option<Entry>, CqlError> {
+    async fn next_entry(&mut self, context: &ExecutionContext) -> Result<Option<Entry>, CqlError> {
         if let Some(entry) = self.pending.take() {
             return Ok(Some(entry));
         }
@@ -228,32 +227,32 @@ impl RangeCursor {
                         return entry(&key, packed).map(Some);
                     }
                     Ok(None) => self.scan = None,
-                    Err(error) if is_moved(&error) && engine.cluster().is_some() => {
-                        self.begin_again(engine).await;
+                    Err(error) if is_moved(&error) && context.cluster().is_some() => {
+                        self.begin_again(context).await;
                     }
                     Err(error) => return Err(error),
                 }
             }
-            if !self.begin_tablet(engine).await? {
+            if !self.begin_tablet(context).await? {
                 return Ok(None);
             }
         }
     }
 
     /// Begins the scan of the next tablet; false if the range is done.
-    async fn begin_tablet(&mut self, engine: &Engine) -> Result<bool, CqlError> {
+    async fn begin_tablet(&mut self, context: &ExecutionContext) -> Result<bool, CqlError> {
         let Some(rest) = self.rest.take() else {
             return Ok(false);
         };
         if rest.end.as_ref().is_some_and(|end| *end <= rest.start) {
             return Ok(false);
         }
-        if let Some(cluster) = engine.cluster() {
-            return self.begin_owned_tablet(engine, cluster.as_ref(), rest).await;
+        if let Some(cluster) = context.cluster() {
+            return self.begin_owned_tablet(context, cluster.as_ref(), rest).await;
         }
         let table = key::table_range(self.table);
         let mut next = Some(i64::MIN);
-        for tablet in engine.store.tablets().iter() {
+        for tablet in context.store.tablets().iter() {
             let tokens = tablet.token_range();
             let gap = next.filter(|next| *next < tokens.first);
             next = tokens.last.checked_add(1);
@@ -294,7 +293,7 @@ impl RangeCursor {
     /// The same in a cluster, where another node may have the tablet.
     async fn begin_owned_tablet(
         &mut self,
-        engine: &Engine,
+        context: &ExecutionContext,
         cluster: &dyn Cluster,
         rest: ByteRange,
     ) -> Result<bool, CqlError> {
@@ -311,7 +310,7 @@ impl RangeCursor {
                 end: min_end(rest.end.clone(), covered.end.clone()),
                 reversed: false,
             };
-            if let Some(scan) = reads::scan(engine, cluster, &range).await? {
+            if let Some(scan) = reads::scan(context, cluster, &range).await? {
                 break (scan, tokens, covered.end);
             }
         };
@@ -325,9 +324,9 @@ impl RangeCursor {
     }
 
     /// Gives up the scan under way, to begin another behind what it has given.
-    async fn begin_again(&mut self, engine: &Engine) {
+    async fn begin_again(&mut self, context: &ExecutionContext) {
         self.scan = None;
-        if let Some(cluster) = engine.cluster() {
+        if let Some(cluster) = context.cluster() {
             cluster.changed(cluster.changes(), MOVED_WAIT).await;
         }
         let start = match self.last.take() {

@@ -1,89 +1,15 @@
 //! The rows of one partition, in order or in reverse.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use helenus_cql::error::CqlError;
 use helenus_row::header::PartitionHeader;
 use helenus_row::{CellRules, ClusteringRange, KeyKind, TableId, key};
 
-use super::{PartitionKey, RowAt, StoredRow, corrupt_key, get, scan_partition};
-use crate::cluster::reads::TabletScan;
-use crate::engine::Engine;
+use super::{get, scan_partition};
+use crate::rows::{PartitionKey, RowAt, RowsWanted, StoredRow, corrupt_key};
 use crate::schema::Table;
-
-/// Which rows of a partition are read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RowsWanted {
-    /// These encoded clusterings, ascending.
-    Names(Arc<[Bytes]>),
-    /// Those within these ranges of encoded clusterings, ascending and apart.
-    Slices(Arc<[ClusteringRange]>),
-}
-
-impl RowsWanted {
-    /// Every row.
-    pub fn all() -> RowsWanted {
-        RowsWanted::Slices(Arc::new([ClusteringRange::all()]))
-    }
-
-    pub fn is_empty(&self) -> bool {
-        match self {
-            RowsWanted::Names(names) => names.is_empty(),
-            RowsWanted::Slices(ranges) => ranges.iter().all(ClusteringRange::is_empty),
-        }
-    }
-
-    /// True if the row of that encoded clustering is wanted.
-    pub fn contains(&self, clustering: &[u8]) -> bool {
-        match self {
-            RowsWanted::Names(names) => names
-                .binary_search_by(|name| name.as_ref().cmp(clustering))
-                .is_ok(),
-            RowsWanted::Slices(ranges) => ranges.iter().any(|range| range.contains(clustering)),
-        }
-    }
-
-    /// What comes after `clustering` in the direction of reading.
-    pub fn after(&self, clustering: &[u8], reversed: bool) -> RowsWanted {
-        match self {
-            RowsWanted::Names(names) => {
-                let is_left = |name: &&Bytes| {
-                    if reversed {
-                        name.as_ref() < clustering
-                    } else {
-                        name.as_ref() > clustering
-                    }
-                };
-                RowsWanted::Names(names.iter().filter(is_left).cloned().collect())
-            }
-            RowsWanted::Slices(ranges) => {
-                let rest = rest_range(clustering, reversed);
-                let left = ranges
-                    .iter()
-                    .map(|range| range.intersect(&rest))
-                    .filter(|range| !range.is_empty());
-                RowsWanted::Slices(left.collect())
-            }
-        }
-    }
-}
-
-fn rest_range(clustering: &[u8], reversed: bool) -> ClusteringRange {
-    if reversed {
-        return ClusteringRange {
-            start: Bytes::new(),
-            end: Some(Bytes::copy_from_slice(clustering)),
-        };
-    }
-    // What begins with an encoded clustering is a longer one (of a compact table), so the next byte string is before the next clustering.
-    let mut start = clustering.to_vec();
-    start.push(0);
-    ClusteringRange {
-        start: start.into(),
-        end: None,
-    }
-}
+use crate::storage::ExecutionContext;
+use crate::storage::reads::TabletScan;
 
 /// Goes over rows of a partition, the dead ones included.
 pub struct RowCursor {
@@ -125,15 +51,15 @@ impl RowCursor {
     }
 
     /// The next row.
-    pub async fn next(&mut self, engine: &Engine) -> Result<Option<RowAt>, CqlError> {
+    pub async fn next(&mut self, context: &ExecutionContext) -> Result<Option<RowAt>, CqlError> {
         match &self.wanted {
             RowsWanted::Names(names) => {
                 let names = names.clone();
-                self.next_named(engine, &names).await
+                self.next_named(context, &names).await
             }
             RowsWanted::Slices(ranges) => {
                 let ranges = ranges.clone();
-                self.next_in_slices(engine, &ranges).await
+                self.next_in_slices(context, &ranges).await
             }
         }
     }
@@ -149,7 +75,11 @@ impl RowCursor {
         place
     }
 
-    async fn next_named(&mut self, engine: &Engine, names: &[Bytes]) -> Result<Option<RowAt>, CqlError> {
+    async fn next_named(
+        &mut self,
+        context: &ExecutionContext,
+        names: &[Bytes],
+    ) -> Result<Option<RowAt>, CqlError> {
         loop {
             let place = self.place(names.len());
             let Some(clustering) = names.get(place) else {
@@ -157,7 +87,7 @@ impl RowCursor {
             };
             let partition = &self.partition;
             let key = key::row_key(self.table, partition.token, &partition.bytes, clustering);
-            if let Some(packed) = get(engine, partition.token, &key).await? {
+            if let Some(packed) = get(context, partition.token, &key).await? {
                 return self.row(clustering.clone(), packed).map(Some);
             }
         }
@@ -165,7 +95,7 @@ impl RowCursor {
 
     async fn next_in_slices(
         &mut self,
-        engine: &Engine,
+        context: &ExecutionContext,
         ranges: &[ClusteringRange],
     ) -> Result<Option<RowAt>, CqlError> {
         loop {
@@ -190,7 +120,7 @@ impl RowCursor {
             let partition = &self.partition;
             let prefix = key::partition_prefix(self.table, partition.token, &partition.bytes);
             let keys = range.in_partition(&prefix);
-            self.scan = Some(scan_partition(engine, partition.token, keys, self.reversed).await?);
+            self.scan = Some(scan_partition(context, partition.token, keys, self.reversed).await?);
         }
     }
 

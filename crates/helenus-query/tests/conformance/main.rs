@@ -15,8 +15,8 @@ mod types;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use helenus_query::access::AccessControl;
 use helenus_query::clock::SystemClock;
+use helenus_query::engine::AccessControl;
 use helenus_query::engine::{Engine, EngineConfig, Limits, NodeInfo};
 use helenus_tablet::StoreConfig;
 

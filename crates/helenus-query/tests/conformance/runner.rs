@@ -8,8 +8,9 @@ use bytes::Bytes;
 use helenus_cql::ast::BatchKind;
 use helenus_cql::error::{Consistency, CqlError};
 use helenus_cql::types::NativeType;
+use helenus_query::analysis::BatchStatement;
 use helenus_query::engine::{Engine, Prepared};
-use helenus_query::request::{BatchStatement, BoundValue, BoundValues, ClientState, QueryOptions};
+use helenus_query::request::{BoundValue, BoundValues, ClientState, QueryOptions};
 use helenus_query::response::{ColumnSpec, Outcome, Response};
 
 use crate::answer::{Answer, Shown, named, tables};

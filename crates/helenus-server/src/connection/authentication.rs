@@ -8,8 +8,8 @@ use bytes::Bytes;
 use helenus_cql::error::CqlError;
 use helenus_cql::frame::response::AuthSuccess;
 use helenus_cql::frame::{Envelope, Opcode, ProtocolVersion, Request, RequestMessage, Response};
-use helenus_query::access::User;
 use helenus_query::request::ClientState;
+use helenus_query::request::User;
 use tokio::sync::oneshot;
 
 use super::in_flight::{AdmittedRequest, RequestInfo};

@@ -9,7 +9,7 @@ use helenus_cql::frame::{
     Compression, Envelope, Opcode, OutputEncoder, ProtocolVersion, Request, RequestMessage, Response,
 };
 
-use helenus_query::clients::Session;
+use helenus_query::engine::clients::Session;
 
 use super::Connection;
 use super::state::{SessionState, StartupOptions};

@@ -13,9 +13,9 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use helenus_cql::error::CqlError;
 use helenus_cql::frame::{ProtocolVersion, Response, ResponseMessage};
-use helenus_query::answers::Reservation;
-use helenus_query::client_memory::Charge;
-use helenus_query::scope::Scope;
+use helenus_query::limits::answers::Reservation;
+use helenus_query::limits::client_memory::Charge;
+use helenus_query::limits::scope::Scope;
 use helenus_query::trace::Work;
 use tokio::task::{JoinHandle, coop};
 

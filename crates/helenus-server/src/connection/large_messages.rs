@@ -8,7 +8,7 @@ use helenus_cql::frame::response::QueryResult;
 use helenus_cql::frame::{
     Decompressor, Envelope, Flags, Opcode, OutputEncoder, Request, RequestMessage, Response, ResponseMessage,
 };
-use helenus_query::scope;
+use helenus_query::limits::scope;
 use helenus_query::trace::Work;
 
 use super::in_flight::{AdmittedRequest, RequestInfo};

@@ -34,7 +34,7 @@ use futures::future::poll_fn;
 use futures::stream::FuturesUnordered;
 use helenus_cql::frame::response::{Event, EventType, QueryResult};
 use helenus_cql::frame::{EnvelopeError, Response};
-use helenus_query::clients::{Client, Connected};
+use helenus_query::engine::clients::{Client, Connected};
 use helenus_query::request::ClientState;
 use tokio::sync::{mpsc, watch};
 use tokio::task::coop;

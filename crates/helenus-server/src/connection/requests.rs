@@ -7,7 +7,7 @@ use std::time::Instant;
 use helenus_cql::error::CqlError;
 use helenus_cql::frame::response::{AuthSuccess, QueryResult, Ready};
 use helenus_cql::frame::{Envelope, Request, RequestMessage, Response, ResponseMessage};
-use helenus_query::client_memory::{CHARGED_STEP, Charge, ClientMemory};
+use helenus_query::limits::client_memory::{CHARGED_STEP, Charge, ClientMemory};
 use helenus_query::trace::Work;
 
 use super::in_flight::{self, AdmittedRequest, InFlightRequest, ReadyResponse, RequestInfo, ResponseNotes};

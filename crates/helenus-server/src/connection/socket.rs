@@ -10,7 +10,7 @@ use std::time::Instant;
 use bytes::{Buf, BytesMut};
 use helenus_cql::error::CqlError;
 use helenus_cql::frame::{OutputEncoder, ProtocolVersion, Response, ResponseMessage};
-use helenus_query::answers::Reservation;
+use helenus_query::limits::answers::Reservation;
 use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::completion_log::PendingReport;

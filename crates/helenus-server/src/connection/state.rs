@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use helenus_cql::frame::{Compression, ProtocolVersion};
-use helenus_query::access::User;
-use helenus_query::clients::Connected;
+use helenus_query::engine::clients::Connected;
 use helenus_query::request::ClientState;
+use helenus_query::request::User;
 use tokio::sync::oneshot;
 
 use crate::server_state::Stopping;

@@ -11,9 +11,10 @@ use helenus_cql::frame::{
     self, Decoder, Direction, OutputEncoder, ProtocolVersion, QueryParameters, Request, RequestMessage,
     ResponseMessage,
 };
+use helenus_query::analysis::BatchStatement;
 use helenus_query::cluster::{Forwarded, Source, StaleEntries, StaleEntry};
 use helenus_query::engine::{Engine, Prepared};
-use helenus_query::request::{BatchStatement, BoundValues, ClientState, Parts, Place, QueryOptions};
+use helenus_query::request::{BoundValues, ClientState, Parts, Place, QueryOptions};
 use helenus_query::response::{Outcome, Response, Rows};
 
 use super::proto::{self, ExecuteRequest, Partitions, RemoveStaleRequest, Share};

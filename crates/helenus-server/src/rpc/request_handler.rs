@@ -9,10 +9,10 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use helenus_query::answers::Reservation;
 use helenus_query::cluster::{Refused, RemoteWrite, Versions};
 use helenus_query::engine::Engine;
-use helenus_query::scope;
+use helenus_query::limits::answers::Reservation;
+use helenus_query::limits::scope;
 use helenus_query::trace::{TraceRecorder, Work};
 use helenus_tablet::Op;
 use parking_lot::Mutex;

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use futures::task::AtomicWaker;
 use helenus_query::cluster::RemoteError;
-use helenus_query::scope;
+use helenus_query::limits::scope;
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::time::Instant;

@@ -9,8 +9,8 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
-use helenus_query::answers::Reservation;
-use helenus_query::scope::{self, Scope};
+use helenus_query::limits::answers::Reservation;
+use helenus_query::limits::scope::{self, Scope};
 use tonic::Status;
 
 use crate::long_requests::LongRequestPool;

@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use helenus_cluster::{CLUSTER_DOCUMENT, DocumentVersion};
-use helenus_query::cluster::{Refused, ScanRange, ServedScan, Versions};
+use helenus_query::cluster::{Refused, ScanRange, Versions};
 use helenus_query::engine::Engine;
+use helenus_query::engine::ServedScan;
 use helenus_tablet::{MetaStamp, TokenRange};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};

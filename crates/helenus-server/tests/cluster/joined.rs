@@ -41,7 +41,7 @@ async fn join(store: &str, number: u8) -> Joined {
             release_version: "5.0.5".to_owned(),
         },
         limits: Limits::default(),
-        control: helenus_query::access::AccessControl::default(),
+        control: helenus_query::engine::AccessControl::default(),
         clock: Arc::new(SystemClock),
     };
     let engine = Engine::open(config).await.unwrap();

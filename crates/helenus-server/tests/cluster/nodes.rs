@@ -60,7 +60,7 @@ async fn open(folder: &Path, number: usize) -> Arc<Engine> {
             request_timeout: Duration::from_secs(5),
             ..Limits::default()
         },
-        control: helenus_query::access::AccessControl::default(),
+        control: helenus_query::engine::AccessControl::default(),
         clock: Arc::new(helenus_query::clock::SystemClock),
     };
     Engine::open(config).await.unwrap()

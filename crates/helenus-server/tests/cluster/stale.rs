@@ -176,7 +176,7 @@ async fn an_entry_comes_back_with_a_write_by_a_clock_that_is_behind() {
             release_version: "5.0.5".to_owned(),
         },
         limits: Limits::default(),
-        control: helenus_query::access::AccessControl::default(),
+        control: helenus_query::engine::AccessControl::default(),
         clock: clock.clone(),
     };
     let engine = Engine::open(config).await.unwrap();

@@ -85,11 +85,16 @@ impl Bucket {
             })
         };
         let (store, once) = (client(RETRIES)?, client(0)?);
-        let checksums = Arc::<Seals>::default();
+        let checksums = Arc::<ManifestChecksums>::default();
         Ok(Bucket {
             url: url.clone(),
             setting,
-            store: Arc::new(MeteredObjectStore::new(store, once, requests.clone(), checksums.clone())),
+            store: Arc::new(MeteredObjectStore::new(
+                store,
+                once,
+                requests.clone(),
+                checksums.clone(),
+            )),
             requests,
             checksums,
         })
@@ -105,7 +110,7 @@ impl Bucket {
         let url = Url::from_file_path(&root).map_err(|()| refused("not a path".to_owned()))?;
         let files = LocalFileSystem::new_with_prefix(&root).map_err(|error| refused(chain(&error)))?;
         let files: Arc<dyn ObjectStore> = Arc::new(files.with_fsync(fsync));
-        let checksums = Arc::<Seals>::default();
+        let checksums = Arc::<ManifestChecksums>::default();
         Ok(Bucket {
             url,
             setting: "log_store",

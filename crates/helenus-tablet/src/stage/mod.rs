@@ -23,9 +23,9 @@ use crate::cache::partition_cache;
 use crate::cache::row_cache::{RowCache, UpdateOutcome};
 use crate::data_model::{DataModel, DataModelError};
 use crate::error::StoreError;
+use crate::operation::Op;
 use crate::tree::changes::{Change, ChangeTable};
 use crate::tree::{Files, MemTable, Tree};
-use crate::operation::Op;
 
 struct Inner {
     active: ChangeTable,

@@ -2,8 +2,8 @@
 
 use super::{Store, find};
 use crate::error::StoreError;
-use crate::tablet::late_writes::{LateWrites, is_late};
 use crate::operation::Op;
+use crate::tablet::late_writes::{LateWrites, is_late};
 
 impl Store {
     /// Merges late operations with the archived tombstones that compactions have purged. The result must be kept until the outcome of the write is

@@ -5,8 +5,8 @@ pub(crate) mod bucket;
 mod late_writes;
 pub(crate) mod local;
 mod statistics;
-pub(crate) mod write_batch;
 pub(crate) mod stats;
+pub(crate) mod write_batch;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -26,9 +26,9 @@ use crate::metadata::documents::{Meta, MetaDoc, MetaExpect, MetaStamp, MetaVersi
 use crate::metadata::folders::Folders;
 use crate::store::bucket::Remote;
 use crate::store::local::{Local, tablet_of};
+use crate::store::write_batch::{OpenTablets, WriteBatch};
 use crate::tablet::Tablet;
 use crate::work::nanos;
-use crate::store::write_batch::{OpenTablets, WriteBatch};
 use crate::{trace, work};
 
 /// The bytes that a permit of the in-flight limit stands for.

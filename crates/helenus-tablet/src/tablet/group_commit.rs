@@ -24,9 +24,9 @@ use crate::database::LEVEL0_MAX;
 use crate::error::{StoreError, from_slatedb};
 use crate::log::record_len;
 use crate::log::stats::LogCounters;
+use crate::operation::Op;
 use crate::stage::{Cached, backpressure};
 use crate::tablet::Tablet;
-use crate::operation::Op;
 
 /// Approximate size of a log object, which holds at least one write.
 const GROUP_BYTES_MAX: usize = 4 << 20;

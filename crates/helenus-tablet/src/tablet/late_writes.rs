@@ -10,8 +10,8 @@
 use tokio::sync::OwnedRwLockReadGuard;
 
 use crate::error::StoreError;
-use crate::tablet::Tablet;
 use crate::operation::Op;
+use crate::tablet::Tablet;
 
 /// Writes whose timestamps lie further back are late.
 const LATE_US: i64 = 2_000_000;

@@ -25,6 +25,7 @@ use crate::clock::StoreClock;
 use crate::compaction::{CompactionState, OldestByTable, see};
 use crate::data_model::DataModel;
 use crate::error::StoreError;
+use crate::operation::Op;
 use crate::stage::{Cached, Stage, View};
 use crate::tablet::flush::Flushes;
 use crate::tablet::group_commit::TabletLogWriter;
@@ -35,7 +36,6 @@ use crate::tablet::stats::TabletCounters;
 use crate::token_range::TokenRange;
 use crate::tree::changes::Change;
 use crate::tree::{MergingScan, SsTables, Tree};
-use crate::operation::Op;
 use crate::{trace, work};
 
 /// The result of a look-up in the row cache alone.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use helenus_cluster::{LEASE_DEFAULT, MERGE_AFTER_DEFAULT};
-use helenus_query::access::AccessControl;
+use helenus_query::engine::AccessControl;
 use helenus_query::engine::Limits;
 use helenus_server::ServerConfig;
 use helenus_server::tls::ClientTlsFiles;

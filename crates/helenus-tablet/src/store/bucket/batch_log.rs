@@ -24,10 +24,10 @@ use crate::bucket::batch_applied_key;
 use crate::checksum::crc32c;
 use crate::error::{StoreError, chain};
 use crate::log::{decode_records, encode_record};
+use crate::operation::Op;
 use crate::store::Store;
 use crate::tablet::Tablet;
 use crate::tablet::group_commit::{Answer, WriteGuards};
-use crate::operation::Op;
 
 const FOLDER: &str = "batches";
 const MAGIC: [u8; 8] = *b"HLNSBAT1";

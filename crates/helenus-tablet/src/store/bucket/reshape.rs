@@ -24,10 +24,10 @@ use super::write::{Part, outcome_of, submit};
 use crate::bucket::batch_applied_key;
 use crate::error::{StoreError, chain, from_slatedb};
 use crate::metadata::slatedb_layout::tablet_path;
+use crate::operation::Op;
 use crate::store::Store;
 use crate::tablet::{Tablet, group_commit};
 use crate::token_range::TokenRange;
-use crate::operation::Op;
 
 /// Bytes of rows that a merge copies at a time.
 const COPY_BYTES: usize = 1 << 20;

@@ -7,12 +7,12 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::Remote;
 use crate::error::StoreError;
+use crate::operation::Op;
+use crate::store::write_batch::WriteBatch;
 use crate::store::{Store, find};
 use crate::tablet::Tablet;
 use crate::tablet::group_commit::{Answer, Entry, WriteGuards};
 use crate::work::nanos;
-use crate::operation::Op;
-use crate::store::write_batch::WriteBatch;
 use crate::{trace, work};
 
 /// A batch's operations for one tablet.

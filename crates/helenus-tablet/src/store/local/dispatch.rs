@@ -9,9 +9,9 @@ use tokio::sync::mpsc;
 use crate::disk::local_store::DiskSpace;
 use crate::error::StoreError;
 use crate::log::{Dispatch, Entry, Log, Waiter};
+use crate::operation::Op;
 use crate::stage::backpressure::CompactionBacklog;
 use crate::tablet::Tablet;
-use crate::operation::Op;
 
 /// How often a group that does not find room looks at the disk.
 const STALL_POLL: Duration = Duration::from_millis(200);

@@ -125,7 +125,11 @@ pub(crate) async fn open(
     let metadata = StoreMetadata::open(&folders, &format, &checksums, config.fsync)?;
     let log_path = folders.log();
 
-    let space = Arc::new(DiskSpace::new(&log_path, config.disk_reserve_bytes, reserve.clone()));
+    let space = Arc::new(DiskSpace::new(
+        &log_path,
+        config.disk_reserve_bytes,
+        reserve.clone(),
+    ));
     let deleter = FileDeleter::start()
         .map_err(|error| StoreError::Unavailable(format!("cannot start the thread that deletes: {error}")))?;
     let local = LocalStore::open(

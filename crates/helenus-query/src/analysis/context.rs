@@ -1,0 +1,75 @@
+//! What planning needs to know, and notes down.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use helenus_cql::ast;
+use helenus_cql::error::CqlError;
+
+use crate::clock::Clock;
+use crate::request::{BoundValue, Markers, no_keyspace};
+use crate::response::ColumnSpec;
+use crate::schema::roles::Resource;
+use crate::schema::{Schema, Table};
+
+/// What planning needs to know, and the markers that it finds.
+pub struct PlanContext<'a> {
+    pub schema: &'a Schema,
+    /// The keyspace of unqualified names.
+    pub keyspace: Option<&'a str>,
+    pub markers: Markers,
+    /// A function was met whose result is not a matter of its arguments alone.
+    pub is_volatile: bool,
+    /// Functions of users that were met.
+    pub(crate) executed: RefCell<Vec<Resource>>,
+}
+
+impl<'a> PlanContext<'a> {
+    pub fn new(schema: &'a Schema, keyspace: Option<&'a str>, markers: Markers) -> PlanContext<'a> {
+        PlanContext {
+            schema,
+            keyspace,
+            markers,
+            is_volatile: false,
+            executed: RefCell::default(),
+        }
+    }
+
+    /// Takes note of functions of users that will be called.
+    pub fn executes(&self, functions: Vec<Resource>) {
+        self.executed.borrow_mut().extend(functions);
+    }
+
+    /// The table that a qualified or bare name means.
+    pub fn table(&self, name: &ast::QualifiedName) -> Result<&'a Arc<Table>, CqlError> {
+        let keyspace = self.keyspace_of(name)?;
+        self.schema.require_table(keyspace, name.name.as_str())
+    }
+
+    /// The keyspace that a name is in.
+    pub fn keyspace_of<'b>(&'b self, name: &'b ast::QualifiedName) -> Result<&'b str, CqlError> {
+        match &name.keyspace {
+            Some(keyspace) => Ok(keyspace.as_str()),
+            None => self.keyspace.ok_or_else(no_keyspace),
+        }
+    }
+}
+
+/// A receiver for a value of a column, as Cassandra names it in messages.
+pub fn column_spec(table: &Table, column: &crate::schema::Column) -> ColumnSpec {
+    ColumnSpec::new(
+        table.keyspace.as_str(),
+        table.name.as_str(),
+        column.name.as_str(),
+        column.ty.clone(),
+    )
+}
+
+/// What functions may ask for while a statement runs.
+#[derive(Clone, Copy)]
+pub struct EvalContext<'a> {
+    /// The values bound to the statement's markers.
+    pub values: &'a [BoundValue],
+    pub clock: &'a dyn Clock,
+    pub protocol_version: u8,
+}

@@ -1,0 +1,201 @@
+//! Native functions, aggregates and casts, and how a call finds its overload.
+
+pub mod aggregate;
+pub(crate) mod blob;
+pub(crate) mod cast;
+pub(crate) mod collection;
+pub(crate) mod decimal_math;
+pub(crate) mod generic_functions;
+pub mod json;
+pub(crate) mod masking;
+pub(crate) mod math;
+pub(crate) mod native;
+pub(crate) mod number;
+pub(crate) mod operation;
+pub(crate) mod parameter;
+pub(crate) mod resolve;
+pub(crate) mod time;
+pub(crate) mod token;
+pub(crate) mod user;
+pub(crate) mod vector;
+
+#[cfg(test)]
+mod functions_tests;
+
+use std::fmt::{self, Debug};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use helenus_cql::ast::FunctionName;
+use helenus_cql::error::CqlError;
+use helenus_cql::identifier::quote_identifier;
+use helenus_cql::types::{CqlType, NativeType};
+
+use super::PlanContext;
+use crate::analysis::EvalContext;
+use crate::analysis::assignable::Assignable;
+use crate::response::ColumnSpec;
+use crate::schema::roles::Resource;
+
+pub use aggregate::{AggregateFunction, AggregateState};
+pub use native::NativeFunction;
+pub use operation::symbol_of;
+pub use resolve::{CallSite, argument_spec, has_factory, resolve, sum_of};
+pub use time::{next_timeuuid, random_uuid};
+
+/// A function of values (Cassandra's `ScalarFunction`), with the types of one overload.
+pub trait ScalarFunction: Debug + Send + Sync {
+    /// The qualified name, for example `system.now`.
+    fn name(&self) -> &str;
+    fn arg_types(&self) -> &[CqlType];
+    fn return_type(&self) -> &CqlType;
+    /// True if equal arguments always give equal results, so that a call with constants is computed once.
+    fn is_pure(&self) -> bool {
+        true
+    }
+    /// The functions of users that are called with it, for which one needs a permission.
+    fn executed(&self) -> Vec<Resource> {
+        Vec::new()
+    }
+    /// False if the result's sets and maps may be in another order than that of their elements, as the code of users leaves them.
+    fn sorts_elements(&self) -> bool {
+        true
+    }
+    /// Computes the result. `args` has one value for each of [`ScalarFunction::arg_types`]; each may be null.
+    ///
+    /// # Errors
+    /// What the function refuses, and `FunctionFailure` for operations that fail.
+    fn call(&self, args: &[Option<Bytes>], ctx: &EvalContext<'_>) -> Result<Option<Bytes>, CqlError>;
+    /// True if some constants are refused whether there is a row or not.
+    fn checks_constants(&self) -> bool {
+        false
+    }
+    /// Looks at the arguments that are constants; the others are null.
+    ///
+    /// # Errors
+    /// What the function refuses of them.
+    fn check_constants(&self, _args: &[Option<Bytes>]) -> Result<(), CqlError> {
+        Ok(())
+    }
+    /// The name of the result's column, given those of the arguments.
+    fn column_name(&self, args: &[String]) -> String {
+        format!("{}({})", self.name(), args.join(", "))
+    }
+}
+
+/// A function of either kind.
+#[derive(Clone, Debug)]
+pub enum Function {
+    Scalar(Arc<dyn ScalarFunction>),
+    Aggregate(Arc<dyn AggregateFunction>),
+}
+
+impl Function {
+    /// The functions of users that are called with it, for which one needs a permission.
+    fn executed(&self) -> Vec<Resource> {
+        match self {
+            Function::Scalar(function) => function.executed(),
+            Function::Aggregate(function) => function.executed(),
+        }
+    }
+
+    /// The qualified name, for example `system.now`.
+    pub fn name(&self) -> &str {
+        match self {
+            Function::Scalar(function) => function.name(),
+            Function::Aggregate(function) => function.name(),
+        }
+    }
+
+    pub fn arg_types(&self) -> &[CqlType] {
+        match self {
+            Function::Scalar(function) => function.arg_types(),
+            Function::Aggregate(function) => function.arg_types(),
+        }
+    }
+
+    pub fn return_type(&self) -> &CqlType {
+        match self {
+            Function::Scalar(function) => function.return_type(),
+            Function::Aggregate(function) => function.return_type(),
+        }
+    }
+
+    /// Refuses an aggregate, whose type may be asked for in a term, but not its value.
+    pub fn into_scalar(self) -> Result<Arc<dyn ScalarFunction>, CqlError> {
+        match self {
+            Function::Scalar(function) => Ok(function),
+            Function::Aggregate(_) => Err(CqlError::invalid(
+                "Aggregation function are not supported in the where clause",
+            )),
+        }
+    }
+
+    /// The name of the result's column, given those of the arguments.
+    pub fn column_name(&self, args: &[String]) -> String {
+        match self {
+            Function::Scalar(function) => function.column_name(args),
+            Function::Aggregate(function) => function.column_name(args),
+        }
+    }
+}
+
+impl fmt::Display for Function {
+    /// The signature as messages show it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&signature(self.name(), self.arg_types(), self.return_type()))
+    }
+}
+
+/// `system.sum : (int) -> int`
+fn signature(name: &str, arg_types: &[CqlType], return_type: &CqlType) -> String {
+    let args: Vec<String> = arg_types
+        .iter()
+        .map(|ty| match ty {
+            // A tuple shows without the frozen that it always is.
+            CqlType::Tuple(_) => {
+                let text = ty.to_string();
+                text.strip_prefix("frozen<")
+                    .and_then(|text| text.strip_suffix('>'))
+                    .unwrap_or(&text)
+                    .to_owned()
+            }
+            other => other.to_string(),
+        })
+        .collect();
+    let (keyspace, name) = name.split_once('.').unwrap_or(("system", name));
+    let name = quote_identifier(name);
+    format!("{keyspace}.{name} : ({}) -> {return_type}", args.join(", "))
+}
+
+/// The overload of a function that fits the arguments of a term (Cassandra's `FunctionResolver`).
+///
+/// # Errors
+/// `Unknown function f called`, and those of [`resolve`].
+pub fn resolve_for_term(
+    ctx: &PlanContext<'_>,
+    name: &FunctionName,
+    args: &[&dyn Assignable],
+    receiver: Option<&ColumnSpec>,
+) -> Result<Function, CqlError> {
+    let site = match receiver {
+        Some(spec) => CallSite {
+            keyspace: &spec.keyspace,
+            table: &spec.table,
+            receiver: Some(&spec.ty),
+        },
+        None => CallSite::default(),
+    };
+    resolve(ctx, name, args, site)?
+        .ok_or_else(|| CqlError::invalid(format!("Unknown function {name} called")))
+}
+
+/// `count(*)`.
+pub fn count_rows() -> Arc<dyn AggregateFunction> {
+    Arc::new(aggregate::count_rows())
+}
+
+/// The native function that CAST to a type is.
+pub fn cast_function(to: NativeType) -> FunctionName {
+    FunctionName::native(&cast::function_name(to))
+}

@@ -1,0 +1,23 @@
+//! From a parsed statement to a plan: names resolved against a schema snapshot, terms typed, restrictions checked; and the binding of a plan
+//! to the values of a request. Pure: no store, no node.
+
+pub(crate) mod assignable;
+pub(crate) mod consistency;
+pub(crate) mod context;
+pub(crate) mod definition_check;
+pub mod functions;
+pub(crate) mod modification;
+pub mod plan;
+pub(crate) mod planned_batch;
+pub(crate) mod prepared;
+pub(crate) mod properties;
+pub mod restrictions;
+pub mod select;
+pub mod selection;
+pub mod terms;
+pub(crate) mod types;
+
+pub use context::{EvalContext, PlanContext, column_spec};
+pub use plan::{DirectPlan, Plan, Planned, plan};
+pub use planned_batch::PlannedBatch;
+pub use prepared::{BatchStatement, Prepared};

@@ -1,0 +1,274 @@
+//! A modification with its values bound: which partitions, which rows.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use helenus_cql::error::CqlError;
+use helenus_cql::types::CqlType;
+use helenus_cql::value;
+use helenus_row::{ClusteringRange, key};
+
+use super::ModificationPlan;
+use super::operation::Operation;
+use crate::analysis::EvalContext;
+use crate::analysis::restrictions::StatementKind;
+use crate::analysis::restrictions::bounds::DeletedSlices;
+use crate::rows::PartitionKey;
+use crate::schema::Table;
+
+/// Refuses nulls in lists of a key that is written, and what stands for nulls; what is bound may have them.
+fn check_lists(table: &Table, partitions: &[PartitionKey]) -> Result<(), CqlError> {
+    let columns = table.partition_key();
+    if !columns
+        .iter()
+        .any(|column| matches!(column.ty, CqlType::List { .. }))
+    {
+        return Ok(());
+    }
+    for partition in partitions {
+        let parts = key::split_partition_key(&partition.bytes, columns.len())
+            .map_err(|error| CqlError::Server(error.to_string()))?;
+        for (column, part) in columns.iter().zip(&parts) {
+            let CqlType::List { element, .. } = &column.ty else {
+                continue;
+            };
+            value::validate(&column.ty, part).map_err(CqlError::Invalid)?;
+            let elements = value::read_elements(&column.ty, part).map_err(CqlError::Invalid)?;
+            if value::is_empty_meaningless(element) && elements.iter().any(|element| element.is_empty()) {
+                return Err(CqlError::invalid("Null value read when not allowed"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The sum of a row's clustering values is no longer than this.
+const CLUSTERING_LEN_MAX: usize = 65_535;
+
+/// A row by its encoded clustering.
+#[derive(Clone, Debug)]
+pub struct RowId {
+    pub clustering: Bytes,
+    /// The values as written, where the encoded ones stand for another form of them.
+    pub exact: Option<Vec<Bytes>>,
+}
+
+/// The rows of each partition that a statement modifies.
+#[derive(Clone, Debug)]
+pub enum RowsBound {
+    /// None: static columns only, or the partition as a whole.
+    None,
+    Names(Vec<RowId>),
+    Ranges(Vec<ClusteringRange>),
+    /// Those of a slice with a null bound of this column, which is an error once something is to be deleted by it.
+    Null(usize),
+}
+
+/// A modification with its values.
+pub struct BoundModification<'p> {
+    pub plan: &'p ModificationPlan,
+    pub eval: EvalContext<'p>,
+    pub partitions: Vec<PartitionKey>,
+    pub rows: RowsBound,
+    pub operations: Cow<'p, [Operation]>,
+    /// The statement's own timestamp.
+    pub timestamp_us: Option<i64>,
+}
+
+impl<'p> BoundModification<'p> {
+    /// # Errors
+    /// Cassandra's, for keys that are null, unset, empty or too long.
+    pub fn new(plan: &'p ModificationPlan, eval: EvalContext<'p>) -> Result<BoundModification<'p>, CqlError> {
+        // Mistakes in it are told of before those in keys.
+        let timestamp_us = plan.attributes.timestamp_us(&eval)?;
+        if let Some(json) = &plan.json {
+            let row = json.row(&plan.table, &eval)?;
+            let name = row_name(plan, &row.clustering)?;
+            return Ok(BoundModification {
+                plan,
+                eval,
+                partitions: vec![row.partition],
+                rows: RowsBound::Names(vec![name]),
+                operations: Cow::Owned(row.operations),
+                timestamp_us,
+            });
+        }
+        if let Some(point) = &plan.point {
+            let (partition, clustering) = point.bind(&plan.table, &eval)?;
+            check_lists(&plan.table, std::slice::from_ref(&partition))?;
+            return Ok(BoundModification {
+                plan,
+                eval,
+                partitions: vec![partition],
+                rows: RowsBound::Names(vec![row_name(plan, &clustering)?]),
+                operations: Cow::Borrowed(&plan.operations),
+                timestamp_us,
+            });
+        }
+        let partitions = plan.restrictions.partition_keys(&eval)?;
+        check_lists(&plan.table, &partitions)?;
+        if !plan.conditions.is_empty() {
+            refuse_in(plan)?;
+        }
+        Ok(BoundModification {
+            partitions,
+            rows: bind_rows(plan, &eval)?,
+            plan,
+            eval,
+            operations: Cow::Borrowed(&plan.operations),
+            timestamp_us,
+        })
+    }
+
+    /// True if the operations are on regular columns, or a row is inserted or deleted.
+    pub fn updates_regular_rows(&self) -> bool {
+        self.plan.table.clustering_count == 0 || !matches!(self.rows, RowsBound::None)
+    }
+
+    /// True if clustering columns are restricted to nothing, by an empty IN or by slices that are none; not if no value happens to
+    /// lie between a slice's bounds.
+    pub fn names_no_rows(&self) -> bool {
+        match &self.rows {
+            RowsBound::None => false,
+            RowsBound::Names(names) => names.is_empty(),
+            RowsBound::Ranges(_) | RowsBound::Null(_) => false,
+        }
+    }
+
+    /// True if it reads what it changes, other than counters.
+    pub fn requires_read(&self) -> bool {
+        !self.plan.table.is_counter
+            && self
+                .operations
+                .iter()
+                .any(|operation| operation.action.requires_read())
+    }
+
+    /// The table that it writes to.
+    pub fn table(&self) -> &Table {
+        &self.plan.table
+    }
+
+    /// True if there is nothing that it could write to.
+    pub fn writes_nothing(&self) -> bool {
+        self.partitions.is_empty() || self.names_no_rows()
+    }
+
+    pub fn updates_static_row(&self) -> bool {
+        self.static_operations().next().is_some()
+    }
+
+    pub fn static_operations(&self) -> impl Iterator<Item = &Operation> {
+        self.operations.iter().filter(|operation| operation.is_static)
+    }
+
+    pub fn regular_operations(&self) -> impl Iterator<Item = &Operation> {
+        self.operations.iter().filter(|operation| !operation.is_static)
+    }
+
+    /// True if what is written depends on what is there, or changes an index or a view.
+    pub fn needs_lock(&self) -> bool {
+        let table = &self.plan.table;
+        table.is_counter
+            || table.has_derived_tables()
+            || self
+                .operations
+                .iter()
+                .any(|operation| operation.action.requires_read())
+    }
+}
+
+fn bind_rows(plan: &ModificationPlan, eval: &EvalContext<'_>) -> Result<RowsBound, CqlError> {
+    let table = &plan.table;
+    if table.clustering_count == 0 {
+        return Ok(RowsBound::Names(vec![RowId {
+            clustering: Bytes::new(),
+            exact: None,
+        }]));
+    }
+    if plan.restrictions.clustering.is_empty() {
+        return Ok(RowsBound::None);
+    }
+    let restrictions = &plan.restrictions;
+    if plan.kind == StatementKind::Delete && restrictions.names_slices() {
+        return Ok(match restrictions.deleted_slices(eval)? {
+            DeletedSlices::None => RowsBound::Names(Vec::new()),
+            DeletedSlices::Ranges(ranges) => RowsBound::Ranges(ranges),
+            DeletedSlices::Null(column) => RowsBound::Null(column),
+        });
+    }
+    let names = restrictions.row_names(eval)?;
+    let mut rows = Vec::with_capacity(names.len());
+    for clustering in names.iter() {
+        let name = RowId {
+            clustering: clustering.clone(),
+            exact: None,
+        };
+        check_len(plan, &name)?;
+        rows.push(name);
+    }
+    Ok(RowsBound::Names(rows))
+}
+
+fn row_name(plan: &ModificationPlan, values: &[Bytes]) -> Result<RowId, CqlError> {
+    let encoded = plan
+        .table
+        .layout
+        .encode_clustering(values)
+        .map_err(|error| CqlError::invalid(error.to_string()))?;
+    // Written with every decimal, so that the first form of a row stays its name.
+    let has_forms = !encoded.canonical
+        || plan
+            .table
+            .clustering()
+            .iter()
+            .any(|column| is_decimal(&column.ty));
+    let name = RowId {
+        clustering: encoded.bytes,
+        exact: has_forms.then(|| values.to_vec()),
+    };
+    check_len(plan, &name)?;
+    Ok(name)
+}
+
+/// A condition is about one row. This is told before the rows are bound.
+fn refuse_in(plan: &ModificationPlan) -> Result<(), CqlError> {
+    if plan.restrictions.key_is_in() {
+        return Err(in_of_conditional(plan, "partition key"));
+    }
+    if plan.restrictions.clustering.has_in {
+        return Err(in_of_conditional(plan, "clustering key columns"));
+    }
+    Ok(())
+}
+
+/// `IN on the partition key is not supported with conditional updates`
+pub(crate) fn in_of_conditional(plan: &ModificationPlan, part: &str) -> CqlError {
+    let noun = match plan.kind {
+        StatementKind::Delete => "deletions",
+        _ => "updates",
+    };
+    CqlError::invalid(format!(
+        "IN on the {part} is not supported with conditional {noun}"
+    ))
+}
+
+fn is_decimal(ty: &CqlType) -> bool {
+    *ty == CqlType::DECIMAL
+}
+
+/// Cassandra's limit is on the values; their encoded form is hardly ever shorter.
+fn check_len(plan: &ModificationPlan, name: &RowId) -> Result<(), CqlError> {
+    if name.clustering.len() <= CLUSTERING_LEN_MAX {
+        return Ok(());
+    }
+    let values = plan.table.layout.decode_clustering(&name.clustering);
+    let values = values.map_err(|error| CqlError::Server(error.to_string()))?;
+    let len: usize = values.iter().map(Bytes::len).sum();
+    if len > CLUSTERING_LEN_MAX {
+        return Err(CqlError::invalid(format!(
+            "Key length of {len} is longer than maximum of {CLUSTERING_LEN_MAX}"
+        )));
+    }
+    Ok(())
+}

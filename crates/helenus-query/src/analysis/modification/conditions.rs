@@ -1,0 +1,434 @@
+//! The IF clause: its conditions planned and tested (Cassandra's `ColumnCondition` and `Conditions`).
+
+pub(crate) mod target;
+
+use bytes::Bytes;
+use helenus_cql::ast::{self, Operator};
+use helenus_cql::error::CqlError;
+use helenus_cql::types::{CqlType, NativeType};
+use helenus_cql::value;
+
+use super::attributes::Attributes;
+use super::columns::existing;
+use super::operation::{field_spec, index_spec, key_spec, value_spec};
+use crate::analysis::assignable::part_spec;
+use crate::analysis::terms::Term;
+use crate::analysis::{EvalContext, PlanContext, column_spec};
+use crate::request::BoundValue;
+use crate::response::ColumnSpec;
+use crate::schema::{Column, Table};
+use target::Target;
+
+/// The IF clause of a modification.
+#[derive(Clone, Debug, Default)]
+pub enum Conditions {
+    #[default]
+    None,
+    Exists,
+    NotExists,
+    Columns(Vec<ColumnCondition>),
+}
+
+/// One condition on a column or a part of it.
+#[derive(Clone, Debug)]
+pub struct ColumnCondition {
+    /// Place in [`Table::columns`].
+    pub column: usize,
+    part: Part,
+    test: Test,
+}
+
+#[derive(Clone, Debug)]
+enum Part {
+    Whole,
+    Element(Term),
+    Field(usize),
+}
+
+#[derive(Clone, Debug)]
+enum Test {
+    Compare(Operator, Term),
+    InMarker { index: usize, element: CqlType },
+    InValues(Vec<Term>),
+}
+
+impl Conditions {
+    pub fn plan(
+        ctx: &mut PlanContext<'_>,
+        table: &Table,
+        clause: &ast::IfClause,
+        attributes: &Attributes,
+    ) -> Result<Conditions, CqlError> {
+        Ok(match clause {
+            ast::IfClause::None => Conditions::None,
+            ast::IfClause::Exists => Conditions::Exists,
+            ast::IfClause::NotExists => Conditions::NotExists,
+            ast::IfClause::Conditions(conditions) => {
+                if attributes.has_timestamp() {
+                    return Err(CqlError::invalid(
+                        "Cannot provide custom timestamp for conditional updates",
+                    ));
+                }
+                let planned = conditions
+                    .iter()
+                    .map(|condition| ColumnCondition::plan(ctx, table, condition));
+                Conditions::Columns(planned.collect::<Result<_, _>>()?)
+            }
+        })
+    }
+
+    pub fn is_empty(&self) -> bool {
+        matches!(self, Conditions::None)
+    }
+
+    fn any(&self, table: &Table, test: impl Fn(&Column) -> bool) -> bool {
+        match self {
+            Conditions::Columns(conditions) => conditions
+                .iter()
+                .filter_map(|condition| table.columns.get(condition.column))
+                .any(|column| test(column)),
+            Conditions::None | Conditions::Exists | Conditions::NotExists => false,
+        }
+    }
+
+    pub fn applies_to_static(&self, table: &Table) -> bool {
+        self.any(table, Column::is_static)
+    }
+
+    pub fn applies_to_regular(&self, table: &Table) -> bool {
+        self.any(table, |column| !column.is_static())
+    }
+}
+
+fn invalid<T>(message: String) -> Result<T, CqlError> {
+    Err(CqlError::invalid(message))
+}
+
+impl ColumnCondition {
+    /// Refuses terms that have no value and lists that are none, before anything else is looked at.
+    pub fn check_terms(&self, eval: &EvalContext<'_>) -> Result<(), CqlError> {
+        if let Part::Element(element) = &self.part {
+            element.bind(eval)?;
+        }
+        match &self.test {
+            Test::Compare(_, term) => term.bind(eval).map(drop),
+            Test::InValues(terms) => terms.iter().try_for_each(|term| term.bind(eval).map(drop)),
+            Test::InMarker { index, element } => listed(*index, element, eval).map(drop),
+        }
+    }
+
+    /// The key of the element that it is on, if it is on one.
+    pub fn element_key(&self, eval: &EvalContext<'_>) -> Result<Option<Bytes>, CqlError> {
+        Ok(match &self.part {
+            Part::Element(key) => match key.bind(eval)? {
+                BoundValue::Set(key) => Some(key),
+                BoundValue::Null | BoundValue::Unset => None,
+            },
+            Part::Whole | Part::Field(_) => None,
+        })
+    }
+
+    fn plan(
+        ctx: &mut PlanContext<'_>,
+        table: &Table,
+        condition: &ast::Condition,
+    ) -> Result<ColumnCondition, CqlError> {
+        let (place, column) = existing(table, &condition.column)?;
+        if column.ty.is_counter() {
+            return invalid("Conditions on counters are not supported".to_owned());
+        }
+        let receiver = column_spec(table, column);
+        let (part, spec) = plan_part(ctx, column, &receiver, &condition.target)?;
+        let test = plan_test(ctx, column, &spec, &condition.test)?;
+        if column.is_primary_key() {
+            return invalid(format!(
+                "PRIMARY KEY column '{}' cannot have IF conditions",
+                column.name
+            ));
+        }
+        Ok(ColumnCondition {
+            column: place,
+            part,
+            test,
+        })
+    }
+}
+
+fn plan_part(
+    ctx: &mut PlanContext<'_>,
+    column: &Column,
+    receiver: &ColumnSpec,
+    target: &ast::ConditionTarget,
+) -> Result<(Part, ColumnSpec), CqlError> {
+    let name = &column.name;
+    match target {
+        ast::ConditionTarget::Column => Ok((Part::Whole, receiver.clone())),
+        ast::ConditionTarget::Element(element) => {
+            let (key, spec) = match &column.ty {
+                CqlType::List { element, .. } => (index_spec(receiver), value_spec(receiver, element)),
+                CqlType::Map { key, value, .. } => (key_spec(receiver, key), value_spec(receiver, value)),
+                CqlType::Set { .. } => {
+                    return invalid(format!("Invalid element access syntax for set column {name}"));
+                }
+                _ => {
+                    return invalid(format!(
+                        "Invalid element access syntax for non-collection column {name}"
+                    ));
+                }
+            };
+            Ok((Part::Element(Term::prepare(ctx, element, &key)?), spec))
+        }
+        ast::ConditionTarget::Field(field) => {
+            let CqlType::Udt { definition, .. } = &column.ty else {
+                return invalid(format!("Invalid field access syntax for non-UDT column {name}"));
+            };
+            let found = definition
+                .field_index(field.as_str())
+                .and_then(|at| Some((at, definition.fields.get(at)?)));
+            let Some((position, definition)) = found else {
+                return invalid(format!("Unknown field {field} for column {name}"));
+            };
+            Ok((
+                Part::Field(position),
+                field_spec(receiver, &definition.name, &definition.ty),
+            ))
+        }
+    }
+}
+
+fn plan_test(
+    ctx: &mut PlanContext<'_>,
+    column: &Column,
+    spec: &ColumnSpec,
+    test: &ast::ConditionTest,
+) -> Result<Test, CqlError> {
+    match test {
+        ast::ConditionTest::Compare(operator, term) => {
+            let spec = match operator {
+                Operator::Contains | Operator::ContainsKey => contained_spec(column, spec, *operator)?,
+                _ => {
+                    check_durations(&spec.ty, *operator)?;
+                    spec.clone()
+                }
+            };
+            Ok(Test::Compare(*operator, Term::prepare(ctx, term, &spec)?))
+        }
+        ast::ConditionTest::In(ast::InValues::Marker(index)) => {
+            let list = CqlType::list(spec.ty.clone(), false);
+            ctx.markers
+                .set(*index, part_spec(spec, format!("in({})", spec.name), list));
+            Ok(Test::InMarker {
+                index: *index,
+                element: spec.ty.clone(),
+            })
+        }
+        ast::ConditionTest::In(ast::InValues::Values(terms)) => {
+            let prepared = terms.iter().map(|term| Term::prepare(ctx, term, spec));
+            Ok(Test::InValues(prepared.collect::<Result<_, _>>()?))
+        }
+    }
+}
+
+/// The receiver of what a collection is to contain.
+fn contained_spec(column: &Column, spec: &ColumnSpec, operator: Operator) -> Result<ColumnSpec, CqlError> {
+    let name = &column.name;
+    match (&column.ty, operator) {
+        (CqlType::Map { key, .. }, Operator::ContainsKey) => Ok(key_spec(spec, key)),
+        (_, Operator::ContainsKey) => invalid(format!("Cannot use CONTAINS KEY on non-map column {name}")),
+        (CqlType::List { element, .. } | CqlType::Set { element, .. }, _) => Ok(value_spec(spec, element)),
+        (CqlType::Map { value, .. }, _) => Ok(value_spec(spec, value)),
+        _ => invalid(format!("Cannot use CONTAINS on non-collection column {name}")),
+    }
+}
+
+fn check_durations(ty: &CqlType, operator: Operator) -> Result<(), CqlError> {
+    if !operator.is_slice() || !ty.references_duration() {
+        return Ok(());
+    }
+    invalid(match ty {
+        ty if ty.is_collection() => {
+            "Slice conditions are not supported on collections containing durations".to_owned()
+        }
+        CqlType::Tuple(_) => "Slice conditions are not supported on tuples containing durations".to_owned(),
+        CqlType::Udt { .. } => "Slice conditions are not supported on UDTs containing durations".to_owned(),
+        _ => format!(
+            "Slice conditions ( {} ) are not supported on durations",
+            operator.symbol()
+        ),
+    })
+}
+
+const UNSET: &str = "Invalid 'unset' value in condition";
+
+impl ColumnCondition {
+    /// True if the condition holds for the column's value, none if it is null.
+    ///
+    /// # Errors
+    /// Cassandra's, for bound values that make no sense.
+    pub fn holds(
+        &self,
+        table: &Table,
+        value: Option<Bytes>,
+        eval: &EvalContext<'_>,
+    ) -> Result<bool, CqlError> {
+        let Some(column) = table.columns.get(self.column) else {
+            return Ok(false);
+        };
+        let (ty, value) = self.part_of(&column.ty, value, eval)?;
+        let is_multicell = matches!(self.part, Part::Whole) && ty.is_multicell() && ty.is_collection();
+        let target = Target {
+            ty: &ty,
+            value: value.as_deref(),
+            is_multicell,
+        };
+        match &self.test {
+            Test::Compare(operator, term) => match term.bind(eval)? {
+                BoundValue::Set(bound) => target.compare(*operator, &bound),
+                BoundValue::Null => target.compare_null(*operator),
+                // Cassandra looks for an empty value then.
+                BoundValue::Unset
+                    if is_multicell && matches!(operator, Operator::Contains | Operator::ContainsKey) =>
+                {
+                    target.compare(*operator, &[])
+                }
+                BoundValue::Unset => invalid(UNSET.to_owned()),
+            },
+            Test::InMarker { index, element } => {
+                let mut any = false;
+                for bound in listed(*index, element, eval)? {
+                    any |= target.equals(bound.as_deref())?;
+                }
+                Ok(any)
+            }
+            Test::InValues(terms) => {
+                let mut any = false;
+                for term in terms {
+                    any |= match term.bind(eval)? {
+                        BoundValue::Set(bound) => target.equals(Some(&bound))?,
+                        BoundValue::Null => target.equals(None)?,
+                        BoundValue::Unset => false,
+                    };
+                }
+                Ok(any)
+            }
+        }
+    }
+
+    /// Type and value of the part that is tested.
+    fn part_of(
+        &self,
+        ty: &CqlType,
+        value: Option<Bytes>,
+        eval: &EvalContext<'_>,
+    ) -> Result<(CqlType, Option<Bytes>), CqlError> {
+        match (&self.part, ty) {
+            (Part::Element(index), CqlType::List { element, frozen }) => {
+                let at = list_index(index, eval)?;
+                // Of a frozen list that is null, no element is looked for.
+                if !frozen || value.is_some() {
+                    refuse_negative(at)?;
+                }
+                let Some(value) = value else {
+                    return Ok((element.as_ref().clone(), None));
+                };
+                let elements = value::read_elements(ty, &value).map_err(CqlError::Invalid)?;
+                let found = at
+                    .and_then(|at| elements.get(usize::try_from(at).ok()?))
+                    .map(|part| value.slice_ref(part));
+                Ok((element.as_ref().clone(), found))
+            }
+            (
+                Part::Element(key),
+                CqlType::Map {
+                    key: key_type,
+                    value: value_type,
+                    ..
+                },
+            ) => {
+                let key = match key.bind(eval)? {
+                    BoundValue::Set(key) => Some(key),
+                    BoundValue::Null => {
+                        return invalid("Invalid null value for map element access".to_owned());
+                    }
+                    BoundValue::Unset => None,
+                };
+                let (Some(key), Some(value)) = (key, value) else {
+                    return Ok((value_type.as_ref().clone(), None));
+                };
+                let compared_as = |mapped: &[u8]| {
+                    let by_keys = orders_any(key_type, mapped);
+                    if by_keys { key_type } else { value_type }.as_ref().clone()
+                };
+                let entries = value::read_map(ty, &value).map_err(CqlError::Invalid)?;
+                let found = entries
+                    .iter()
+                    .find(|(other, _)| value::compare(key_type, other, &key).is_eq());
+                Ok(match found {
+                    Some((_, mapped)) => (compared_as(mapped), Some(value.slice_ref(mapped))),
+                    None => (value_type.as_ref().clone(), None),
+                })
+            }
+            (Part::Field(position), CqlType::Udt { definition, .. }) => {
+                let field = definition
+                    .fields
+                    .get(*position)
+                    .map_or(CqlType::BLOB, |field| field.ty.clone());
+                let Some(value) = value else {
+                    return Ok((field, None));
+                };
+                let fields = value::read_tuple(ty, &value).map_err(CqlError::Invalid)?;
+                let found = fields
+                    .get(*position)
+                    .copied()
+                    .flatten()
+                    .map(|part| value.slice_ref(part));
+                Ok((field, found))
+            }
+            _ => Ok((ty.clone(), value)),
+        }
+    }
+}
+
+/// Cassandra compares a map's values as if they were of the type of its keys (`ElementAccessBound` passes `getKeysType`). True if
+/// that orders bytes that are no values of it. Otherwise it fails on them, or takes all that are no UUIDs for equal, so that a write
+/// could be made whose condition doesn't hold; here they are compared as what they are.
+fn orders_any(keys: &CqlType, mapped: &[u8]) -> bool {
+    match keys {
+        CqlType::Native(NativeType::Float) => mapped.len() == 4,
+        CqlType::Native(NativeType::Double) => mapped.len() == 8,
+        CqlType::Native(NativeType::Uuid | NativeType::Timeuuid) => mapped.len() == 16,
+        CqlType::Native(NativeType::Decimal) => mapped.len() > 4,
+        CqlType::Native(_) => true,
+        _ => false,
+    }
+}
+
+/// The values of a list that is bound for an IN.
+fn listed(index: usize, element: &CqlType, eval: &EvalContext<'_>) -> Result<Vec<Option<Bytes>>, CqlError> {
+    let list = match eval.values.get(index) {
+        Some(BoundValue::Set(list)) => list,
+        Some(BoundValue::Null) => return invalid("Invalid null list in IN condition".to_owned()),
+        Some(BoundValue::Unset) | None => return invalid(UNSET.to_owned()),
+    };
+    let values = value::read_bound_list(element, list).map_err(CqlError::Invalid)?;
+    let in_order = |value: &[u8]| value::in_order(element, &list.slice_ref(value));
+    Ok(values.into_iter().map(|value| value.map(in_order)).collect())
+}
+
+fn list_index(index: &Term, eval: &EvalContext<'_>) -> Result<Option<i32>, CqlError> {
+    let bytes = match index.bind(eval)? {
+        BoundValue::Set(bytes) => bytes,
+        BoundValue::Null => return invalid("Invalid null value for list element access".to_owned()),
+        BoundValue::Unset => return Ok(None),
+    };
+    Ok(Some(
+        bytes.as_ref().try_into().map(i32::from_be_bytes).unwrap_or(0),
+    ))
+}
+
+fn refuse_negative(index: Option<i32>) -> Result<(), CqlError> {
+    match index {
+        Some(index) if index < 0 => invalid(format!("Invalid negative list index {index}")),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,182 @@
+//! Plans of INSERT, UPDATE, DELETE and BATCH, and their binding to the values of a request.
+
+pub(crate) mod attributes;
+pub(crate) mod batch;
+pub(crate) mod bound;
+pub(crate) mod columns;
+pub(crate) mod conditions;
+pub(crate) mod json;
+pub(crate) mod operation;
+pub(crate) mod plan;
+
+pub use batch::BatchPlan;
+pub use bound::BoundModification;
+
+use std::sync::Arc;
+
+use helenus_cql::ast;
+use helenus_cql::error::{CqlError, WriteType};
+use helenus_cql::types::CqlType;
+use smallvec::SmallVec;
+
+use super::PlanContext;
+use super::restrictions::{StatementKind, StatementRestrictions};
+use super::select::PointKey;
+use crate::schema::{Table, TableKind};
+use attributes::Attributes;
+use conditions::Conditions;
+use json::JsonSource;
+use operation::Operation;
+
+/// A modification ready to run. What every request looks at comes first: where there are thousands of statements, no cache holds them
+/// all, and each line of one that is looked at is fetched from memory.
+#[derive(Debug)]
+#[repr(C)]
+pub struct ModificationPlan {
+    pub(crate) table: Arc<Table>,
+    pub(crate) kind: StatementKind,
+    /// A function gives something else each time.
+    pub(crate) is_volatile: bool,
+    pub(crate) operations: SmallVec<[Operation; 1]>,
+    /// The key, if each of its columns is given by `=`.
+    pub(crate) point: Option<PointKey>,
+    pub(crate) conditions: Conditions,
+    pub(crate) attributes: Attributes,
+    /// INSERT JSON: keys and operations come from the document.
+    pub(crate) json: Option<JsonSource>,
+    pub(crate) restrictions: StatementRestrictions,
+}
+
+impl ModificationPlan {
+    /// What Cassandra calls such a write.
+    pub fn write_type(&self) -> WriteType {
+        match (self.conditions.is_empty(), self.table.is_counter) {
+            (false, _) => WriteType::Cas,
+            (true, true) => WriteType::Counter,
+            (true, false) => WriteType::Simple,
+        }
+    }
+
+    pub(crate) fn new(
+        table: Arc<Table>,
+        kind: StatementKind,
+        restrictions: StatementRestrictions,
+        operations: Vec<Operation>,
+        attributes: Attributes,
+        conditions: Conditions,
+        json: Option<JsonSource>,
+    ) -> ModificationPlan {
+        ModificationPlan {
+            point: PointKey::of(&restrictions),
+            table,
+            kind,
+            restrictions,
+            operations: operations.into_iter().collect(),
+            attributes,
+            conditions,
+            json,
+            is_volatile: false,
+        }
+    }
+
+    /// True if making it again, at the same timestamp, changes nothing.
+    pub(crate) fn is_repeatable(&self) -> bool {
+        let is_list = |operation: &Operation| {
+            let column = self.table.columns.get(operation.column);
+            // Its elements have ids that are made anew.
+            column.is_none_or(|column| matches!(column.ty, CqlType::List { frozen: false, .. }))
+        };
+        !self.is_volatile
+            && !self.table.is_counter
+            && self.conditions.is_empty()
+            && self.json.is_none()
+            && !self.operations.iter().any(is_list)
+    }
+
+    /// True if it says USING TIMESTAMP.
+    pub(crate) fn has_timestamp(&self) -> bool {
+        self.attributes.has_timestamp()
+    }
+
+    pub fn table(&self) -> &Arc<Table> {
+        &self.table
+    }
+
+    /// What is wrong with it though it can be planned (Cassandra's `ModificationStatement.validate`): told of by PREPARE, and by
+    /// a request that brings its values once there are enough of them.
+    ///
+    /// # Errors
+    /// Cassandra's.
+    pub(crate) fn validate(&self) -> Result<(), CqlError> {
+        let (table, attributes) = (&self.table, &self.attributes);
+        let is_virtual = table.kind == TableKind::Virtual;
+        let refused = [
+            (
+                table.is_counter && attributes.has_timestamp(),
+                "Cannot provide custom timestamp for counter updates",
+            ),
+            (
+                table.is_counter && attributes.has_ttl(),
+                "Cannot provide custom TTL for counter updates",
+            ),
+            (table.is_view(), "Cannot directly modify a materialized view"),
+            (
+                is_virtual && attributes.has_timestamp(),
+                "Custom timestamp is not supported by virtual tables",
+            ),
+            (
+                is_virtual && attributes.has_ttl(),
+                "Expiring columns are not supported by virtual tables",
+            ),
+            (
+                is_virtual && self.is_conditional(),
+                "Conditional updates are not supported by virtual tables",
+            ),
+        ];
+        match refused.into_iter().find(|(applies, _)| *applies) {
+            Some((_, message)) => Err(CqlError::invalid(message)),
+            None => Ok(()),
+        }
+    }
+
+    /// No virtual table here takes writes.
+    pub(crate) fn refuse_virtual(&self) -> Result<(), CqlError> {
+        match self.table.kind == TableKind::Virtual {
+            true => Err(CqlError::invalid(format!(
+                "Modification is not supported by table {}",
+                self.table.full_name()
+            ))),
+            false => Ok(()),
+        }
+    }
+
+    /// True if it has an IF.
+    pub fn is_conditional(&self) -> bool {
+        !self.conditions.is_empty()
+    }
+
+    /// Whether there are operations on static columns, and on regular ones.
+    pub(crate) fn operation_kinds(&self) -> (bool, bool) {
+        (
+            self.operations.iter().any(|operation| operation.is_static),
+            self.operations.iter().any(|operation| !operation.is_static),
+        )
+    }
+}
+
+/// Plans an INSERT, UPDATE or DELETE.
+pub fn plan(ctx: &mut PlanContext<'_>, statement: &ast::Statement) -> Result<ModificationPlan, CqlError> {
+    let modification = match statement {
+        ast::Statement::Insert(insert) => ast::Modification::Insert(insert.as_ref().clone()),
+        ast::Statement::InsertJson(insert) => ast::Modification::InsertJson(insert.as_ref().clone()),
+        ast::Statement::Update(update) => ast::Modification::Update(update.as_ref().clone()),
+        ast::Statement::Delete(delete) => ast::Modification::Delete(delete.as_ref().clone()),
+        _ => return Err(CqlError::Server("not a modification".to_owned())),
+    };
+    plan::plan(ctx, &modification)
+}
+
+/// Plans a BATCH statement.
+pub fn plan_batch(ctx: &mut PlanContext<'_>, statement: &ast::Batch) -> Result<BatchPlan, CqlError> {
+    batch::plan(ctx, statement)
+}

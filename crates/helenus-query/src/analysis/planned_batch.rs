@@ -1,0 +1,92 @@
+//! BATCH messages whose statements have plans.
+
+use std::sync::Arc;
+
+use helenus_cql::ast::BatchKind;
+use helenus_cql::error::CqlError;
+
+use crate::analysis::modification::ModificationPlan;
+use crate::analysis::modification::attributes::Attributes;
+use crate::analysis::modification::batch::{check, invalid};
+use crate::analysis::{Plan, Planned};
+use crate::request::{BoundValue, BoundValues};
+
+/// The statements of a BATCH message with their plans, each with its own values.
+#[derive(Debug)]
+pub struct PlannedBatch {
+    pub(crate) kind: BatchKind,
+    statements: Vec<(Arc<Planned>, Arc<[BoundValue]>)>,
+}
+
+impl PlannedBatch {
+    /// A batch without statements.
+    pub fn new(kind: BatchKind) -> PlannedBatch {
+        PlannedBatch {
+            kind,
+            statements: Vec::new(),
+        }
+    }
+
+    /// Adds a statement with its values.
+    ///
+    /// # Errors
+    /// If there are more or fewer values than markers.
+    pub fn push(&mut self, plan: Arc<Planned>, values: &[BoundValue]) -> Result<(), CqlError> {
+        let values = plan
+            .markers
+            .bind(&BoundValues::Positional(values.to_vec()))
+            .map_err(|_| wrong_count(plan.markers.len(), values.len()))?
+            .into_owned()
+            .into();
+        self.statements.push((plan, values));
+        Ok(())
+    }
+
+    /// Checks the statements together.
+    ///
+    /// # Errors
+    /// Cassandra's, for statements that can't go together.
+    pub fn check(&self) -> Result<(), CqlError> {
+        if self
+            .statements
+            .iter()
+            .any(|(plan, _)| !matches!(plan.plan, Plan::Modification(_)))
+        {
+            return invalid(
+                "Invalid statement in batch: only UPDATE, INSERT and DELETE statements are allowed.",
+            );
+        }
+        check(
+            self.kind,
+            &Attributes::default(),
+            &self.modifications().collect::<Vec<_>>(),
+        )
+    }
+
+    /// The statements' plans with the values of each.
+    pub(crate) fn bound(&self) -> impl Iterator<Item = (&ModificationPlan, &[BoundValue])> + Clone {
+        self.statements
+            .iter()
+            .filter_map(|(planned, values)| match &planned.plan {
+                Plan::Modification(plan) => Some((plan, values.as_ref())),
+                _ => None,
+            })
+    }
+
+    /// What was planned for each.
+    pub(crate) fn planned(&self) -> impl Iterator<Item = &Planned> {
+        self.statements.iter().map(|(planned, _)| planned.as_ref())
+    }
+
+    /// The statements' plans.
+    pub(crate) fn modifications(&self) -> impl Iterator<Item = &ModificationPlan> {
+        self.bound().map(|(plan, _)| plan)
+    }
+}
+
+/// As BATCH words it.
+pub(crate) fn wrong_count(expected: usize, got: usize) -> CqlError {
+    CqlError::invalid(format!(
+        "There were {expected} markers(?) in CQL but {got} bound variables"
+    ))
+}

@@ -1,0 +1,32 @@
+//! Statements that clients have prepared.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use helenus_cql::ast;
+
+use super::Planned;
+use crate::request::BoundValue;
+use crate::response::ResultMetadata;
+
+/// A prepared statement. What every request looks at comes first.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Prepared {
+    pub(crate) planned: ArcSwap<Planned>,
+    pub(crate) is_write: bool,
+    /// The result's columns when the statement was first prepared; none if it answers without rows.
+    pub first_result: Arc<ResultMetadata>,
+    pub keyspace: Option<String>,
+    /// md5 of the query and, if that names tables without theirs, the keyspace: the same on every node.
+    pub id: [u8; 16],
+    pub query: String,
+    pub(crate) parsed: ast::ParsedStatement,
+}
+
+/// One statement of a BATCH message.
+#[derive(Clone, Debug)]
+pub enum BatchStatement {
+    Text(String, Vec<BoundValue>),
+    Prepared(Arc<Prepared>, Vec<BoundValue>),
+}

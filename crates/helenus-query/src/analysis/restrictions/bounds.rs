@@ -1,0 +1,449 @@
+//! From restrictions and the values of one request to partition keys, tokens and ranges of clusterings.
+
+use std::cmp::Ordering;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use helenus_cql::error::CqlError;
+use helenus_cql::value;
+use helenus_row::key::{TupleBound, compose_partition_key};
+use helenus_row::{ClusteringRange, KeyError};
+
+use super::restriction::{BoundTuple, Restriction, SliceBound, Test, column_name, null_column};
+use super::token::TokenBounds;
+use super::{StatementRestrictions, is_filter};
+use crate::analysis::EvalContext;
+use crate::rows::{PartitionKey, RowsWanted};
+use crate::schema::Table;
+
+/// Combinations of IN values that one statement may ask for.
+const COMBINATIONS_MAX: usize = 65_535;
+
+/// A serialized partition key is no longer than this (`FBUtilities.MAX_UNSIGNED_SHORT`).
+const KEY_LEN_MAX: usize = 65_535;
+
+/// A value that can't be a clustering value, as Cassandra says it.
+pub(crate) fn invalid_key(error: KeyError) -> CqlError {
+    CqlError::invalid(error.to_string())
+}
+
+/// The partition key of these values.
+///
+/// # Errors
+/// `Key may not be empty`, `Key length of 70000 is longer than maximum of 65535`
+pub fn partition_key(components: &[Bytes]) -> Result<PartitionKey, CqlError> {
+    let len: usize = components.iter().map(Bytes::len).sum();
+    if len > KEY_LEN_MAX {
+        return Err(CqlError::invalid(format!(
+            "Key length of {len} is longer than maximum of {KEY_LEN_MAX}"
+        )));
+    }
+    let bytes = match components {
+        [only] => only.clone(),
+        several => compose_partition_key(several).map_err(invalid_key)?,
+    };
+    if bytes.is_empty() {
+        return Err(CqlError::invalid("Key may not be empty"));
+    }
+    Ok(PartitionKey::new(bytes))
+}
+
+/// Every combination of values, grown column by column.
+#[derive(Default)]
+struct Combinations {
+    rows: Vec<Vec<Bytes>>,
+}
+
+impl Combinations {
+    fn new() -> Combinations {
+        Combinations {
+            rows: vec![Vec::new()],
+        }
+    }
+
+    /// True behind an IN of nothing: what follows it is not looked at, as in Cassandra, however wrong its values are.
+    fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    fn push(&mut self, tuples: &[Vec<Bytes>]) -> Result<(), CqlError> {
+        if let ([row], [tuple]) = (self.rows.as_mut_slice(), tuples) {
+            row.extend_from_slice(tuple);
+            return Ok(());
+        }
+        if self.rows.len().saturating_mul(tuples.len()) > COMBINATIONS_MAX {
+            return Err(CqlError::invalid(format!(
+                "The combinations of the IN values are more than the maximum of {COMBINATIONS_MAX}"
+            )));
+        }
+        let join =
+            |row: &Vec<Bytes>, tuple: &Vec<Bytes>| row.iter().chain(tuple).cloned().collect::<Vec<_>>();
+        self.rows = self
+            .rows
+            .iter()
+            .flat_map(|row| tuples.iter().map(move |tuple| join(row, tuple)))
+            .collect();
+        Ok(())
+    }
+}
+
+/// The tuples that an = or an IN asks for; nulls are refused.
+fn equal_tuples(
+    table: &Table,
+    restriction: &Restriction,
+    ctx: &EvalContext<'_>,
+) -> Result<Vec<Vec<Bytes>>, CqlError> {
+    let columns = &restriction.columns;
+    match &restriction.test {
+        Test::Eq(tuple) => {
+            let bound = tuple.bind(table, columns, ctx)?;
+            let null = bound.iter().position(Option::is_none);
+            match (null, restriction.is_multi) {
+                (None, _) => Ok(vec![bound.into_iter().flatten().collect()]),
+                (Some(_), false) => Err(null_column(table, columns)),
+                (Some(at), true) => Err(CqlError::invalid(format!(
+                    "Invalid null value for column {}",
+                    columns.get(at).map_or("", |place| column_name(table, *place))
+                ))),
+            }
+        }
+        Test::In(list) => {
+            let bound = list.bind(table, restriction, ctx)?;
+            let complete = |tuple: BoundTuple| tuple.into_iter().collect::<Option<Vec<Bytes>>>();
+            bound
+                .into_iter()
+                .map(|tuple| complete(tuple).ok_or_else(|| null_in(table, restriction)))
+                .collect()
+        }
+        Test::Slice(_) | Test::Contains(_) | Test::Like(_) | Test::IsNotNull => Ok(Vec::new()),
+    }
+}
+
+fn null_in(table: &Table, restriction: &Restriction) -> CqlError {
+    if !restriction.is_multi {
+        return null_column(table, &restriction.columns);
+    }
+    let names = super::restriction::names(table, &restriction.columns, ", ");
+    CqlError::invalid(format!("Invalid null value in condition for columns: [{names}]"))
+}
+
+impl StatementRestrictions {
+    /// The partition keys that are asked for, in the order of their values, none twice. Only if the statement isn't
+    /// a key range.
+    pub fn partition_keys(&self, ctx: &EvalContext<'_>) -> Result<Vec<PartitionKey>, CqlError> {
+        self.keys_of(&self.partition_values(ctx)?, ctx)
+    }
+
+    /// The values of those keys.
+    pub fn partition_values(&self, ctx: &EvalContext<'_>) -> Result<Vec<Vec<Bytes>>, CqlError> {
+        let table = &self.table;
+        let mut combinations = Combinations::new();
+        for restriction in self.partition.set.iter() {
+            combinations.push(&equal_tuples(table, restriction, ctx)?)?;
+            if combinations.is_empty() {
+                break;
+            }
+        }
+        let mut rows = combinations.rows;
+        if rows.len() > 1 {
+            rows.sort_by(|a, b| compare_keys(table, a, b));
+            rows.dedup();
+        }
+        Ok(rows)
+    }
+
+    /// The partition keys of these values, without those that the statement's token leaves out.
+    pub fn keys_of(
+        &self,
+        values: &[Vec<Bytes>],
+        ctx: &EvalContext<'_>,
+    ) -> Result<Vec<PartitionKey>, CqlError> {
+        let mut keys = values
+            .iter()
+            .map(|row| partition_key(row))
+            .collect::<Result<Vec<_>, _>>()?;
+        if let Some(token) = &self.partition.token {
+            let bounds = token.bounds(ctx)?;
+            keys.retain(|key| passes_token(&bounds, key.token));
+        }
+        Ok(keys)
+    }
+
+    /// The tokens that are read; `None` if there can't be any. Only if the statement is a key range.
+    pub fn token_bounds(&self, ctx: &EvalContext<'_>) -> Result<Option<TokenBounds>, CqlError> {
+        let Some(token) = &self.partition.token else {
+            return Ok(Some(TokenBounds::ALL));
+        };
+        let bounds = token.bounds(ctx)?.scanned();
+        Ok((!is_empty(&bounds)).then_some(bounds))
+    }
+
+    /// The rows of each partition that are read.
+    pub fn rows_wanted(&self, ctx: &EvalContext<'_>) -> Result<RowsWanted, CqlError> {
+        if self.clustering.is_empty() {
+            // Without clustering columns there is one row, of the empty clustering.
+            return Ok(match self.table.clustering_count {
+                0 => RowsWanted::Names([Bytes::new()].into()),
+                // All that there is lies in the static row.
+                _ if self.table.is_static_compact() => RowsWanted::Names([].into()),
+                _ => RowsWanted::all(),
+            });
+        }
+        if self.names_slices() {
+            return self
+                .clustering_slices(ctx)
+                .map(|ranges| RowsWanted::Slices(ranges.into()));
+        }
+        self.row_names(ctx).map(RowsWanted::Names)
+    }
+
+    /// True if the restrictions on clustering columns leave slices rather than names.
+    pub fn names_slices(&self) -> bool {
+        self.is_column_range() || self.clustering_needs_filtering()
+    }
+
+    /// The encoded clusterings that the restrictions on clustering columns name, all of which are by = or IN.
+    pub fn row_names(&self, ctx: &EvalContext<'_>) -> Result<Arc<[Bytes]>, CqlError> {
+        let mut combinations = Combinations::new();
+        for restriction in self.clustering.iter() {
+            combinations.push(&equal_tuples(&self.table, restriction, ctx)?)?;
+            if combinations.is_empty() {
+                break;
+            }
+        }
+        let layout = &self.table.layout;
+        let encode = |row: &Vec<Bytes>| layout.encode_clustering(row).map(|encoded| encoded.bytes);
+        let mut names = combinations
+            .rows
+            .iter()
+            .map(encode)
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(invalid_key)?;
+        names.sort();
+        names.dedup();
+        Ok(names.into())
+    }
+
+    /// The ranges of clusterings that the restrictions on clustering columns leave, ascending and apart.
+    pub fn clustering_slices(&self, ctx: &EvalContext<'_>) -> Result<Vec<ClusteringRange>, CqlError> {
+        let (prefixes, slice) = self.bind_slices(ctx)?;
+        if slice
+            .as_ref()
+            .is_some_and(|slice| slice.ends(&self.table).1.is_none())
+        {
+            return Ok(Vec::new());
+        }
+        self.ranges(&prefixes, slice)
+    }
+
+    /// The ranges of clusterings that a DELETE is about.
+    pub fn deleted_slices(&self, ctx: &EvalContext<'_>) -> Result<DeletedSlices, CqlError> {
+        let (prefixes, slice) = self.bind_slices(ctx)?;
+        if prefixes.rows.is_empty() {
+            return Ok(DeletedSlices::None);
+        }
+        let Some(slice) = slice else {
+            return self.ranges(&prefixes, None).map(DeletedSlices::Ranges);
+        };
+        if slice.is_surely_empty(&self.table) {
+            return Ok(DeletedSlices::None);
+        }
+        if slice.lower.is_none() || slice.upper.is_none() {
+            return Ok(DeletedSlices::Null(slice.restriction.first_column()));
+        }
+        let rises = slice.rises(&self.table);
+        let ranges = self.ranges(&prefixes, Some(slice))?;
+        Ok(match ranges.is_empty() && !rises {
+            true => DeletedSlices::None,
+            false => DeletedSlices::Ranges(ranges),
+        })
+    }
+
+    /// What the restrictions by = and IN name of the clusterings, and the slice that follows them.
+    fn bind_slices(&self, ctx: &EvalContext<'_>) -> Result<(Combinations, Option<BoundSlice<'_>>), CqlError> {
+        let table = &self.table;
+        let mut prefixes = Combinations::new();
+        let mut position = table.partition_key_count;
+        for restriction in self.clustering.iter() {
+            if is_filter(restriction, position) {
+                break;
+            }
+            if let Test::Slice(slice) = &restriction.test {
+                let slice = BoundSlice {
+                    restriction,
+                    lower: bind_bound(table, restriction, slice.start.as_ref(), ctx)?,
+                    upper: bind_bound(table, restriction, slice.end.as_ref(), ctx)?,
+                };
+                return Ok((prefixes, Some(slice)));
+            }
+            prefixes.push(&equal_tuples(table, restriction, ctx)?)?;
+            if prefixes.is_empty() {
+                break;
+            }
+            position = restriction.last_column() + 1;
+        }
+        Ok((prefixes, None))
+    }
+
+    fn ranges(
+        &self,
+        prefixes: &Combinations,
+        slice: Option<BoundSlice<'_>>,
+    ) -> Result<Vec<ClusteringRange>, CqlError> {
+        let layout = &self.table.layout;
+        let bounds = slice.map(|slice| (slice.lower.unwrap_or_default(), slice.upper.unwrap_or_default()));
+        let mut ranges = Vec::new();
+        for prefix in &prefixes.rows {
+            match &bounds {
+                Some((lower, upper)) => {
+                    let found = layout.tuple_ranges(prefix, lower.as_ref(), upper.as_ref());
+                    ranges.extend(found.map_err(invalid_key)?);
+                }
+                None => ranges.push(layout.prefix_range(prefix).map_err(invalid_key)?),
+            }
+        }
+        ranges.retain(|range| !range.is_empty());
+        ranges.sort_by(|a, b| a.start.cmp(&b.start));
+        ranges.dedup();
+        Ok(ranges)
+    }
+}
+
+/// What a DELETE with a slice is about.
+pub enum DeletedSlices {
+    /// Nothing, by the values of its bounds alone.
+    None,
+    /// No range at all if no value lies between the bounds.
+    Ranges(Vec<ClusteringRange>),
+    /// A bound of this column is null.
+    Null(usize),
+}
+
+/// One side of a slice: null, open, or a bound.
+type Side = Option<Option<TupleBound>>;
+
+/// A slice with its values, by the order of values.
+struct BoundSlice<'r> {
+    restriction: &'r Restriction,
+    lower: Side,
+    upper: Side,
+}
+
+impl BoundSlice<'_> {
+    /// What is stored first and last. Null is stored before every value, of a descending column too: nothing is before it,
+    /// everything behind.
+    fn ends(&self, table: &Table) -> (&Side, &Side) {
+        let column = table.columns.get(self.restriction.first_column());
+        match column.is_some_and(|column| column.order == helenus_row::Order::Desc) {
+            true => (&self.upper, &self.lower),
+            false => (&self.lower, &self.upper),
+        }
+    }
+
+    /// True if it ends with a null that it does not begin with.
+    fn is_surely_empty(&self, table: &Table) -> bool {
+        let is_inclusive = |bound: Option<&SliceBound>| bound.is_some_and(|bound| bound.is_inclusive);
+        match self.ends(table) {
+            (None, None) => match &self.restriction.test {
+                Test::Slice(slice) => {
+                    !is_inclusive(slice.start.as_ref()) || !is_inclusive(slice.end.as_ref())
+                }
+                _ => false,
+            },
+            (first, None) => first.as_ref().is_some_and(Option::is_some),
+            _ => false,
+        }
+    }
+
+    /// True if the upper bound's values are above the lower one's, even if nothing fits between them.
+    fn rises(&self, table: &Table) -> bool {
+        let (Some(Some(lower)), Some(Some(upper))) = (&self.lower, &self.upper) else {
+            return false;
+        };
+        let columns = self.restriction.columns.iter();
+        let compared = columns
+            .filter_map(|place| table.columns.get(*place))
+            .zip(lower.values.iter().zip(&upper.values))
+            .map(|(column, (lower, upper))| value::compare(&column.ty, lower, upper));
+        compared.fold(Ordering::Equal, Ordering::then).is_lt()
+    }
+}
+
+/// The bound, if there is one; nothing at all if it is null.
+fn bind_bound(
+    table: &Table,
+    restriction: &Restriction,
+    bound: Option<&SliceBound>,
+    ctx: &EvalContext<'_>,
+) -> Result<Option<Option<TupleBound>>, CqlError> {
+    let Some(bound) = bound else {
+        return Ok(Some(None));
+    };
+    let tuple = bound.tuple.bind(table, &restriction.columns, ctx)?;
+    let mut values = Vec::with_capacity(tuple.len());
+    for (at, value) in tuple.into_iter().enumerate() {
+        match value {
+            Some(value) => values.push(value),
+            None if !restriction.is_multi => return Ok(None),
+            None => {
+                let column = restriction.columns.get(at..).unwrap_or(&restriction.columns);
+                return Err(null_column(table, column));
+            }
+        }
+    }
+    Ok(Some(Some(TupleBound {
+        values,
+        inclusive: bound.is_inclusive,
+    })))
+}
+
+/// The order of partition keys by their values, column by column.
+pub(crate) fn compare_keys(table: &Table, a: &[Bytes], b: &[Bytes]) -> Ordering {
+    let columns = table.partition_key().iter();
+    let compared = columns
+        .zip(a.iter().zip(b))
+        .map(|(column, (a, b))| match column.is_reversed() {
+            true => value::compare(&column.ty, b, a),
+            false => value::compare(&column.ty, a, b),
+        });
+    compared.fold(Ordering::Equal, Ordering::then)
+}
+
+/// Bounds that filter given keys wrap around if they are the wrong way round (`TokenFilter`).
+fn passes_token(bounds: &TokenBounds, token: i64) -> bool {
+    if !is_empty(bounds) {
+        return bounds.contains(token);
+    }
+    match (limit(&bounds.start), limit(&bounds.end)) {
+        (Some(start), Some(end)) if start > end => {
+            let above = TokenBounds {
+                start: bounds.start,
+                end: Bound::Unbounded,
+            };
+            let below = TokenBounds {
+                start: Bound::Unbounded,
+                end: bounds.end,
+            };
+            above.contains(token) || below.contains(token)
+        }
+        _ => false,
+    }
+}
+
+fn limit(bound: &Bound<i64>) -> Option<i64> {
+    match bound {
+        Bound::Included(token) | Bound::Excluded(token) => Some(*token),
+        Bound::Unbounded => None,
+    }
+}
+
+fn is_empty(bounds: &TokenBounds) -> bool {
+    match (limit(&bounds.start), limit(&bounds.end)) {
+        (Some(start), Some(end)) if start == end => {
+            matches!(bounds.start, Bound::Excluded(_)) || matches!(bounds.end, Bound::Excluded(_))
+        }
+        (Some(start), Some(end)) => start > end,
+        _ => false,
+    }
+}

@@ -1,0 +1,318 @@
+//! What a WHERE clause means for a table: which partitions, which slices of them, what has to be filtered, and
+//! whether an index can help (Cassandra's `StatementRestrictions`). Used by SELECT, UPDATE and DELETE.
+
+pub(crate) mod bounds;
+pub(crate) mod check;
+pub(crate) mod filter;
+pub(crate) mod nearest;
+pub(crate) mod relation;
+pub mod restriction;
+pub(crate) mod restriction_set;
+pub(crate) mod token;
+pub(crate) mod view_filter;
+
+pub use filter::Filter;
+pub use relation::{relation_source, relation_text, require_column};
+
+use std::fmt;
+use std::sync::Arc;
+
+use helenus_cql::ast::{Ident, Operator, QualifiedName, Relation};
+use helenus_cql::error::CqlError;
+
+use super::PlanContext;
+use crate::index::choice::{self, IndexUse};
+use crate::schema::names::is_virtual_keyspace;
+use crate::schema::{ColumnKind, Table, TableKind};
+use relation::{Typed, unindexed_like};
+use restriction::{Restriction, Test};
+use restriction_set::{PartitionRestrictions, RestrictionSet};
+
+/// Cassandra's refusal to filter unasked.
+pub const REQUIRES_ALLOW_FILTERING: &str = "Cannot execute this query as it might involve data filtering and thus may have unpredictable performance. If you want to execute this query despite the performance unpredictability, use ALLOW FILTERING";
+
+/// The statement that the restrictions belong to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StatementKind {
+    Insert,
+    Update,
+    Delete,
+    Select,
+}
+
+impl fmt::Display for StatementKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            StatementKind::Insert => "INSERT",
+            StatementKind::Update => "UPDATE",
+            StatementKind::Delete => "DELETE",
+            StatementKind::Select => "SELECT",
+        })
+    }
+}
+
+impl StatementKind {
+    fn is_select(self) -> bool {
+        self == StatementKind::Select
+    }
+
+    fn allows_clustering_slices(self) -> bool {
+        matches!(self, StatementKind::Select | StatementKind::Delete)
+    }
+}
+
+/// What else of a statement bears on its restrictions.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RestrictionOptions {
+    /// The statement selects or modifies static columns only (and partition key columns).
+    pub is_static_only: bool,
+    pub allow_filtering: bool,
+    /// ORDER BY … ANN OF: the column, whose index on vectors is used.
+    pub nearest: Option<usize>,
+    /// Why there can't be such an ordering.
+    pub nearest_mistake: Option<&'static str>,
+}
+
+/// The restrictions of a statement.
+#[derive(Clone, Debug)]
+pub struct StatementRestrictions {
+    pub kind: StatementKind,
+    pub table: Arc<Table>,
+    pub partition: PartitionRestrictions,
+    pub clustering: RestrictionSet,
+    /// On static and regular columns.
+    pub regular: RestrictionSet,
+    /// An index has to be asked.
+    pub uses_index: bool,
+    /// More than the partitions of given keys are read.
+    pub is_key_range: bool,
+    pub(crate) filters_partition: bool,
+    pub(crate) filters_clustering: bool,
+}
+
+impl StatementRestrictions {
+    /// Restricts nothing.
+    pub fn none(kind: StatementKind, table: &Arc<Table>) -> StatementRestrictions {
+        StatementRestrictions {
+            kind,
+            table: table.clone(),
+            partition: PartitionRestrictions::default(),
+            clustering: RestrictionSet::default(),
+            regular: RestrictionSet::default(),
+            uses_index: false,
+            is_key_range: false,
+            filters_partition: false,
+            filters_clustering: false,
+        }
+    }
+
+    /// Types the relations and checks that they make sense together.
+    ///
+    /// # Errors
+    /// Cassandra's, word by word.
+    pub fn new(
+        ctx: &mut PlanContext<'_>,
+        kind: StatementKind,
+        table: &Arc<Table>,
+        relations: &[Relation],
+        options: RestrictionOptions,
+    ) -> Result<StatementRestrictions, CqlError> {
+        let mut this = StatementRestrictions::none(kind, table);
+        let mut custom: Vec<&QualifiedName> = Vec::new();
+        for relation in relations {
+            match relation {
+                Relation::CustomIndex { index, .. } => custom.push(index),
+                relation => this.add(ctx, relation, options)?,
+            }
+        }
+        if let Some(mistake) = options.nearest_mistake {
+            return Err(CqlError::invalid(mistake));
+        }
+        if let Some(place) = options.nearest {
+            this.check_nearest_alone(place)?;
+        }
+        this.check_custom(&custom)?;
+        this.analyze(options)?;
+        Ok(this)
+    }
+
+    fn add(
+        &mut self,
+        ctx: &mut PlanContext<'_>,
+        relation: &Relation,
+        options: RestrictionOptions,
+    ) -> Result<(), CqlError> {
+        if let Relation::Column { operator, .. } = relation
+            && matches!(operator, Operator::Contains | Operator::ContainsKey)
+            && matches!(self.kind, StatementKind::Update | StatementKind::Delete)
+        {
+            return Err(CqlError::invalid(format!(
+                "Cannot use {} with {}",
+                self.kind,
+                operator.symbol()
+            )));
+        }
+        if let Relation::IsNotNull { .. } = relation {
+            return Err(CqlError::invalid(format!(
+                "Unsupported restriction: {}",
+                relation_text(relation)
+            )));
+        }
+        let table = self.table.clone();
+        let restriction = match relation::resolve(ctx, &table, relation)? {
+            Typed::Token(token) => {
+                let merged = match &self.partition.token {
+                    Some(known) => known.merge(&token, &table)?,
+                    None => token,
+                };
+                self.partition.token = Some(merged);
+                return Ok(());
+            }
+            Typed::Columns(restriction) => restriction,
+        };
+        let has_index =
+            || self.kind.is_select() && choice::has_supporting_index(&table, &restriction.index_use());
+        if restriction.is_like() && !has_index() {
+            return Err(unindexed_like(relation));
+        }
+        self.add_restriction(restriction, options)
+    }
+
+    fn add_restriction(
+        &mut self,
+        restriction: Restriction,
+        options: RestrictionOptions,
+    ) -> Result<(), CqlError> {
+        let table = self.table.clone();
+        let kind = table
+            .columns
+            .get(restriction.first_column())
+            .map(|column| column.kind);
+        match kind {
+            Some(ColumnKind::PartitionKey) => self.partition.set.add(restriction, &table),
+            Some(ColumnKind::Clustering) => {
+                let has_index =
+                    self.kind.is_select() && choice::has_supporting_index(&table, &restriction.index_use());
+                self.clustering
+                    .add_clustering(restriction, &table, options.allow_filtering || has_index)
+            }
+            _ => self.regular.add(restriction, &table),
+        }
+    }
+
+    /// Virtual tables are small: they may be filtered without a word.
+    pub fn must_allow_filtering(&self) -> bool {
+        !(self.table.kind == TableKind::Virtual && is_virtual_keyspace(&self.table.keyspace))
+    }
+
+    /// True if a restriction on clustering columns can't be a slice, and so must filter.
+    pub(crate) fn clustering_needs_filtering(&self) -> bool {
+        let mut position = self.table.partition_key_count;
+        for restriction in self.clustering.iter() {
+            if is_filter(restriction, position) {
+                return true;
+            }
+            if !restriction.is_slice() {
+                position = restriction.last_column() + 1;
+            }
+        }
+        self.clustering.has_contains()
+    }
+
+    /// True if the clustering columns behind those that are given stay without a value: in writes to compact tables.
+    pub fn may_name_prefix(&self) -> bool {
+        self.table.compact.is_some() && !self.kind.allows_clustering_slices() && !self.clustering.is_empty()
+    }
+
+    /// True unless every clustering column is fixed by = or IN.
+    pub fn is_column_range(&self) -> bool {
+        let columns = match self.table.is_static_compact() {
+            true => 0,
+            false => self.table.clustering_count,
+        };
+        self.clustering.len() < columns || !self.clustering.has_only_equality()
+    }
+
+    /// True if = (not IN) fixes the column.
+    pub fn is_restricted_by_eq(&self, place: usize) -> bool {
+        let table = &self.table;
+        let Some(column) = table.columns.get(place) else {
+            return false;
+        };
+        let set = match column.kind {
+            ColumnKind::PartitionKey => return self.partition.is_eq(place, table),
+            ColumnKind::Clustering => &self.clustering,
+            ColumnKind::Static | ColumnKind::Regular => &self.regular,
+        };
+        set.get(place, table)
+            .is_some_and(|restriction| matches!(restriction.test, Test::Eq(_)))
+    }
+
+    /// True if the partition key is given by an IN.
+    pub fn key_is_in(&self) -> bool {
+        self.partition.has_in(&self.table)
+    }
+
+    /// True if a regular (not static) column is restricted.
+    pub fn has_regular_column(&self) -> bool {
+        let is_regular = |place: &usize| {
+            self.table
+                .columns
+                .get(*place)
+                .is_some_and(|column| column.kind == ColumnKind::Regular)
+        };
+        self.regular.columns().iter().any(is_regular)
+    }
+
+    /// True if a partition that has nothing but static content counts as a row.
+    pub fn returns_static_alone(&self) -> bool {
+        self.clustering.is_empty() && !self.has_regular_column() && !self.is_read_by_sasi()
+    }
+
+    /// True if an SASI index is asked, which finds rows only.
+    fn is_read_by_sasi(&self) -> bool {
+        let mut on_static = self.regular.iter();
+        self.uses_index
+            && on_static.any(|restriction| choice::has_sasi_index(&self.table, &restriction.index_use()))
+    }
+
+    /// True if rows have to be looked at that are not part of the answer
+    /// (`StatementRestrictions.needFiltering`).
+    pub fn needs_filtering(&self) -> bool {
+        let parts = self.filter_parts();
+        if parts.is_empty() {
+            return !self.clustering.is_empty();
+        }
+        let restrictions = parts.iter().flat_map(|set| set.iter());
+        let wanted: Vec<IndexUse<'_>> = restrictions.map(Restriction::index_use).collect();
+        if !choice::one_group_covers(&self.table, &wanted) {
+            return true;
+        }
+        parts.iter().all(|set| set.is_empty()) && !self.clustering.is_empty()
+    }
+
+    /// The sets that filter, in the order in which they do.
+    pub(crate) fn filter_parts(&self) -> Vec<&RestrictionSet> {
+        let mut parts = Vec::new();
+        if self.filters_partition {
+            parts.push(&self.partition.set);
+        }
+        if self.filters_clustering {
+            parts.push(&self.clustering);
+        }
+        if !self.regular.is_empty() {
+            parts.push(&self.regular);
+        }
+        parts
+    }
+}
+
+/// True if the restriction can't continue a slice that fixes the clustering columns before `position`.
+pub(crate) fn is_filter(restriction: &Restriction, position: usize) -> bool {
+    restriction.is_contains() || restriction.is_like() || restriction.first_column() != position
+}
+
+/// The column that a name means, for statements outside of SELECT.
+pub fn existing_column(table: &Table, name: &Ident) -> Result<usize, CqlError> {
+    require_column(table, name).map(|(place, _)| place)
+}

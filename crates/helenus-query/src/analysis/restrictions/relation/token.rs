@@ -1,0 +1,88 @@
+//! Relations on the partition key's token: `token(a, b) > 1`.
+
+use helenus_cql::ast::{Ident, Operator, Relation, Term as RawTerm};
+use helenus_cql::error::CqlError;
+use helenus_cql::types::CqlType;
+
+use super::unsupported_neq;
+use crate::analysis::PlanContext;
+use crate::analysis::restrictions::require_column;
+use crate::analysis::restrictions::restriction::names;
+use crate::analysis::restrictions::token::TokenRestriction;
+use crate::analysis::terms::Term;
+use crate::response::ColumnSpec;
+use crate::schema::Table;
+
+pub(crate) fn compare(
+    ctx: &mut PlanContext<'_>,
+    table: &Table,
+    relation: &Relation,
+    columns: &[Ident],
+    operator: Operator,
+    term: &RawTerm,
+) -> Result<TokenRestriction, CqlError> {
+    match operator {
+        Operator::Eq | Operator::Lt | Operator::Lte | Operator::Gt | Operator::Gte => {}
+        Operator::Neq => return Err(unsupported_neq(relation)),
+        Operator::In | Operator::Contains | Operator::ContainsKey | Operator::Like | Operator::IsNot => {
+            return Err(CqlError::invalid(format!(
+                "{} cannot be used with the token function",
+                operator.symbol()
+            )));
+        }
+    }
+    let mut places = Vec::with_capacity(columns.len());
+    for name in columns {
+        places.push(require_column(table, name)?.0);
+    }
+    check_columns(table, &places)?;
+    let spec = ColumnSpec::new(
+        table.keyspace.as_str(),
+        table.name.as_str(),
+        "partition key token",
+        CqlType::BIGINT,
+    );
+    let term = Term::prepare(ctx, term, &spec)?;
+    let is_inclusive = matches!(operator, Operator::Gte | Operator::Lte);
+    Ok(match operator {
+        Operator::Eq => TokenRestriction::Eq(term),
+        Operator::Gt | Operator::Gte => TokenRestriction::Slice {
+            start: Some((term, is_inclusive)),
+            end: None,
+        },
+        _ => TokenRestriction::Slice {
+            start: None,
+            end: Some((term, is_inclusive)),
+        },
+    })
+}
+
+fn check_columns(table: &Table, places: &[usize]) -> Result<(), CqlError> {
+    let key: Vec<usize> = (0..table.partition_key_count).collect();
+    if places == key {
+        return Ok(());
+    }
+    if !key.iter().all(|place| places.contains(place)) {
+        return Err(CqlError::invalid(
+            "The token() function must be applied to all partition key components or none of them",
+        ));
+    }
+    if places
+        .iter()
+        .enumerate()
+        .any(|(at, place)| places.iter().take(at).any(|earlier| earlier == place))
+    {
+        return Err(CqlError::invalid(
+            "The token() function contains duplicate partition key components",
+        ));
+    }
+    if places.iter().any(|place| !key.contains(place)) {
+        return Err(CqlError::invalid(
+            "The token() function must contains only partition key components",
+        ));
+    }
+    Err(CqlError::invalid(format!(
+        "The token function arguments must be in the partition key order: {}",
+        names(table, &key, ", ")
+    )))
+}

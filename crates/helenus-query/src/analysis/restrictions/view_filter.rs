@@ -1,0 +1,114 @@
+//! What the WHERE clause of a materialized view asks of its rows.
+
+use std::sync::Arc;
+
+use helenus_cql::ast::{self, Relation};
+use helenus_cql::error::CqlError;
+
+use super::Filter;
+use super::filter::add_restriction;
+use super::relation::{self, Typed};
+use crate::analysis::{EvalContext, PlanContext};
+use crate::clock::SystemClock;
+use crate::request::Markers;
+use crate::schema::{Expression, Schema, Table, View};
+
+/// Terms of a view's definition are encoded as this version of the protocol has them.
+const PROTOCOL_VERSION: u8 = 5;
+
+/// The tests on key columns of the view, their places those of the view's columns. IS NOT NULL asks nothing of a key.
+///
+/// # Errors
+/// Cassandra's, for relations that a view can't have.
+pub fn view_filter(
+    ctx: &mut PlanContext<'_>,
+    base: &Table,
+    view: &Table,
+    relations: &[Relation],
+) -> Result<Vec<Expression>, CqlError> {
+    let clock = SystemClock;
+    let eval = EvalContext {
+        values: &[],
+        clock: &clock,
+        protocol_version: PROTOCOL_VERSION,
+    };
+    let mut filter = Filter::default();
+    for relation in relations {
+        if let Relation::CustomIndex { .. } = relation {
+            return Err(CqlError::invalid(format!(
+                "WHERE clause for materialized view '{}' cannot contain custom index expressions",
+                view.name
+            )));
+        }
+        match relation::resolve(ctx, base, relation)? {
+            Typed::Token(_) => {
+                return Err(CqlError::invalid(
+                    "Cannot use token relation when defining a materialized view",
+                ));
+            }
+            Typed::Columns(restriction) if restriction.is_like() => {
+                return Err(relation::unindexed_like(relation));
+            }
+            Typed::Columns(restriction) => add_restriction(&mut filter, base, &restriction, &eval)?,
+        }
+    }
+    let mut expressions = Vec::new();
+    let mut illegal: Vec<&str> = Vec::new();
+    for expression in filter.expressions() {
+        let Some(column) = base.columns.get(expression.column) else {
+            continue;
+        };
+        match view.column(&column.name) {
+            Some((place, _)) if column.is_primary_key() => expressions.push(Expression {
+                column: place,
+                ..expression.clone()
+            }),
+            _ => illegal.push(&column.name),
+        }
+    }
+    illegal.dedup();
+    if !illegal.is_empty() {
+        return Err(CqlError::invalid(format!(
+            "Non-primary key columns can only be restricted with 'IS NOT NULL' (got: {} restricted illegally)",
+            illegal.join(",")
+        )));
+    }
+    Ok(expressions)
+}
+
+/// The relations of a WHERE clause that was written down.
+pub(crate) fn relations(where_clause: &str) -> Result<Vec<Relation>, CqlError> {
+    let text = format!("SELECT * FROM t WHERE {where_clause}");
+    match helenus_cql::parser::parse_statement(&text)?.statement {
+        ast::Statement::Select(select) => Ok(select.relations),
+        _ => Ok(Vec::new()),
+    }
+}
+
+/// Completes a schema that was read: the base tables learn of their views, and the views what their WHERE clauses ask.
+pub(crate) fn link(schema: &mut Schema) -> Result<(), CqlError> {
+    let views: Vec<Arc<Table>> = schema
+        .stored_tables()
+        .filter(|table| table.is_view())
+        .cloned()
+        .collect();
+    for table in views {
+        let Some(view) = &table.view else { continue };
+        let base = schema.table(&table.keyspace, &view.base_table).cloned();
+        let Some(base) = base else { continue };
+        let mut ctx = PlanContext::new(schema, Some(&table.keyspace), Markers::new(Vec::new()));
+        let filter = view_filter(&mut ctx, &base, &table, &relations(&view.where_clause)?)?;
+        let mut builder = table.to_builder();
+        builder.view = Some(Arc::new(View {
+            filter,
+            ..View::clone(view)
+        }));
+        let mut with_view = base.to_builder();
+        // One that was kept of an earlier schema knows it already.
+        if !with_view.views.contains(&table.name) {
+            with_view.views.push(table.name.clone());
+        }
+        *schema = schema.with_table(builder.build()).with_table(with_view.build());
+    }
+    Ok(())
+}

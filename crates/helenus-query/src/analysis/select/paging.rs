@@ -1,0 +1,127 @@
+//! Where a page ended. Opaque to clients; versioned and checksummed, so that anything else is refused. Whoever makes one up can get the
+//! checksum right: what a state says is held against the table before it is used.
+//!
+//! `version 1 | flags 1 | table u32 | remaining u32 | remaining in partition u32 | key length u32 | key | clustering | crc 4`
+//! (big-endian). Without the flag `HAS_CLUSTERING` the partition is done.
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use helenus_cql::error::CqlError;
+use helenus_row::key::split_partition_key;
+use helenus_row::murmur3_token;
+use uuid::Uuid;
+
+use crate::schema::Table;
+
+const VERSION: u8 = 2;
+const HAS_CLUSTERING: u8 = 1;
+const HEAD_LEN: usize = 18;
+const CHECK_LEN: usize = 4;
+
+/// The last row that was given, and what the limits still allow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PagingState {
+    /// Of which table, as [`mark`] says it.
+    pub table: u32,
+    /// Serialized partition key.
+    pub partition_key: Bytes,
+    /// Encoded clustering of the last row; none if the partition is done.
+    pub clustering: Option<Bytes>,
+    /// Rows (or groups) that LIMIT still allows.
+    pub remaining: u32,
+    /// The same for PER PARTITION LIMIT in this partition.
+    pub remaining_in_partition: u32,
+}
+
+/// Cassandra's refusal.
+pub(crate) fn invalid() -> CqlError {
+    CqlError::Protocol("Invalid value for the paging state".to_owned())
+}
+
+/// Refuses what is no paging state, of statements that make no use of it.
+pub(crate) fn check_paging_state(state: &Bytes) -> Result<(), CqlError> {
+    PagingState::decode(state).map(drop)
+}
+
+/// What a state says of its table: enough to tell it from others.
+pub(crate) fn mark(id: Uuid) -> u32 {
+    let (most, least) = id.as_u64_pair();
+    let folded = most ^ least;
+    (folded ^ (folded >> 32)) as u32
+}
+
+fn check(bytes: &[u8]) -> [u8; CHECK_LEN] {
+    let hash = murmur3_token(bytes) as u64;
+    ((hash ^ (hash >> 32)) as u32).to_be_bytes()
+}
+
+impl PagingState {
+    pub fn encode(&self) -> Bytes {
+        let clustering = self.clustering.as_deref().unwrap_or_default();
+        let mut out =
+            BytesMut::with_capacity(HEAD_LEN + self.partition_key.len() + clustering.len() + CHECK_LEN);
+        out.put_u8(VERSION);
+        out.put_u8(if self.clustering.is_some() {
+            HAS_CLUSTERING
+        } else {
+            0
+        });
+        out.put_u32(self.table);
+        out.put_u32(self.remaining);
+        out.put_u32(self.remaining_in_partition);
+        // A partition key is no longer than 65535 bytes.
+        out.put_u32(u32::try_from(self.partition_key.len()).unwrap_or(u32::MAX));
+        out.put_slice(&self.partition_key);
+        out.put_slice(clustering);
+        let check = check(&out);
+        out.put_slice(&check);
+        out.freeze()
+    }
+
+    /// # Errors
+    /// `Invalid value for the paging state`
+    pub fn decode(bytes: &Bytes) -> Result<PagingState, CqlError> {
+        let (body, found) = bytes.split_last_chunk::<CHECK_LEN>().ok_or_else(invalid)?;
+        let (head, rest) = body.split_first_chunk::<HEAD_LEN>().ok_or_else(invalid)?;
+        if *found != check(body) {
+            return Err(invalid());
+        }
+        let [version, flags, numbers @ ..] = *head;
+        let mut numbers = &numbers[..];
+        let (table, remaining) = (numbers.get_u32(), numbers.get_u32());
+        let (remaining_in_partition, key_len) = (numbers.get_u32(), numbers.get_u32() as usize);
+        let (key, clustering) = rest.split_at_checked(key_len).ok_or_else(invalid)?;
+        if version != VERSION || flags & !HAS_CLUSTERING != 0 {
+            return Err(invalid());
+        }
+        Ok(PagingState {
+            partition_key: bytes.slice_ref(key),
+            clustering: (flags & HAS_CLUSTERING != 0).then(|| bytes.slice_ref(clustering)),
+            table,
+            remaining,
+            remaining_in_partition,
+        })
+    }
+
+    /// This, if it is one of that table.
+    ///
+    /// # Errors
+    /// `Invalid value for the paging state`, if it is another's, or no key of the table is like that.
+    pub fn of(self, table: &Table) -> Result<PagingState, CqlError> {
+        let key = &self.partition_key;
+        let is_key = !key.is_empty()
+            && key.len() <= usize::from(u16::MAX)
+            && split_partition_key(key, table.partition_key_count).is_ok();
+        let is_clustering = match &self.clustering {
+            Some(clustering) => table.layout.decode_clustering(clustering).is_ok(),
+            None => true,
+        };
+        match self.table == mark(table.id) && is_key && is_clustering {
+            true => Ok(self),
+            false => Err(invalid()),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "paging_tests.rs"]
+mod tests;

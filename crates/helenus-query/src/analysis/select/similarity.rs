@@ -1,0 +1,186 @@
+//! ORDER BY … ANN OF: the rows whose vectors are nearest, found by looking at all of them.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use helenus_cql::ast;
+use helenus_cql::error::{Consistency, CqlError};
+use helenus_cql::types::{CqlType, NativeType};
+
+use crate::analysis::restrictions::require_column;
+use crate::analysis::terms::Term;
+use crate::analysis::{EvalContext, PlanContext, column_spec};
+use crate::index::kinds::sai::is_storage_attached;
+use crate::index::similarity::{SimilarityFunction, floats};
+use crate::request::BoundValue;
+use crate::schema::{Index, Table};
+
+/// `VectorQueryContext`'s limit on how many rows are ranked.
+const ROWS_MAX: u32 = 1000;
+
+/// The column of vectors, and what they are to be near to.
+#[derive(Debug)]
+pub(crate) struct AnnOrdering {
+    pub column: usize,
+    /// The column's name, for messages.
+    name: String,
+    term: Term,
+    measure: SimilarityFunction,
+}
+
+/// An ANN ordering whose column and vector are known.
+#[derive(Debug)]
+pub(crate) struct BoundAnnOrdering {
+    column: usize,
+    term: Term,
+}
+
+impl BoundAnnOrdering {
+    /// The ANN ordering that is meant, if it is one.
+    pub fn resolve(
+        ctx: &mut PlanContext<'_>,
+        table: &Table,
+        ordering: &ast::Ordering,
+    ) -> Result<Option<BoundAnnOrdering>, CqlError> {
+        let Some(term) = &ordering.ann_of else {
+            return Ok(None);
+        };
+        let (place, column) = require_column(table, &ordering.column)?;
+        let term = Term::prepare(ctx, term, &column_spec(table, column))?;
+        Ok(Some(BoundAnnOrdering { column: place, term }))
+    }
+
+    /// What is wrong with the ANN orderings of a statement, which is told of after the mistakes in its relations.
+    pub fn mistake(
+        table: &Table,
+        orders: &[BoundAnnOrdering],
+        order_by: &[ast::Ordering],
+    ) -> Option<&'static str> {
+        let first = orders.first()?;
+        if orders.len() > 1 {
+            return Some("Cannot specify more than one ANN ordering");
+        }
+        if order_by.len() > 1 {
+            return Some("ANN ordering does not support any other ordering");
+        }
+        if order_by.iter().any(|ordering| ordering.descending) {
+            return Some("Descending ANN ordering is not supported");
+        }
+        let is_float = |element: &CqlType| *element == CqlType::Native(NativeType::Float);
+        match table.columns.get(first.column).map(|column| &column.ty) {
+            Some(CqlType::Vector { element, .. }) if is_float(element) => None,
+            _ => Some("ANN ordering is only supported on float vector indexes"),
+        }
+    }
+}
+
+impl AnnOrdering {
+    /// The ANN ordering of a statement, if it has one: the first of `orders`, which [`resolve`](NearestOrder::resolve) gave.
+    pub fn plan(table: &Table, orders: Vec<BoundAnnOrdering>) -> Option<AnnOrdering> {
+        let BoundAnnOrdering { column: place, term } = orders.into_iter().next()?;
+        let column = table.columns.get(place)?;
+        let is_on_it = |index: &&Arc<Index>| index.target.column == column.name;
+        let on_it = || table.indexes.iter().filter(is_on_it);
+        // Whether there is one is checked with the restrictions.
+        let index = on_it()
+            .find(|index| is_storage_attached(index))
+            .or_else(|| on_it().next());
+        Some(AnnOrdering {
+            name: column.name.clone(),
+            column: place,
+            term,
+            measure: index.map_or(SimilarityFunction::Cosine, |index| SimilarityFunction::of(index)),
+        })
+    }
+
+    /// The vector to be near to. Among the rows of given partitions, which Cassandra compares one by one, it may be one that an index
+    /// can't measure by.
+    ///
+    /// # Errors
+    /// For what is no vector, or none that the index can measure by.
+    pub fn bind(&self, ctx: &EvalContext<'_>, is_measured_by_index: bool) -> Result<Vec<f32>, CqlError> {
+        let unsupported = |what: &str| {
+            Err(CqlError::invalid(format!(
+                "Unsupported {what} value for column {}",
+                self.name
+            )))
+        };
+        match self.term.bind(ctx)? {
+            BoundValue::Set(bytes) => {
+                let wanted = floats(&bytes);
+                if is_measured_by_index {
+                    self.measure.check(&wanted)?;
+                }
+                Ok(wanted)
+            }
+            BoundValue::Null => unsupported("null"),
+            BoundValue::Unset => unsupported("unset"),
+        }
+    }
+
+    /// How near the stored vector is; greater is nearer.
+    pub fn score(&self, wanted: &[f32], stored: &[u8]) -> f32 {
+        self.measure.score(wanted, &floats(stored))
+    }
+
+    /// Checks what such a query may be combined with; gives the warning that goes with it.
+    pub fn check(
+        &self,
+        limit: u32,
+        per_partition: u32,
+        page_size: Option<u32>,
+        consistency: Consistency,
+    ) -> Result<Vec<String>, CqlError> {
+        let mut warnings = Vec::new();
+        if consistency.is_serial() {
+            return Err(CqlError::invalid(format!(
+                "Top-K queries can only be run with consistency level ONE/LOCAL_ONE. Consistency level {consistency} was used."
+            )));
+        }
+        let downgrade = match consistency {
+            Consistency::LocalQuorum => Some(Consistency::LocalOne),
+            Consistency::Quorum
+            | Consistency::All
+            | Consistency::EachQuorum
+            | Consistency::Two
+            | Consistency::Three => Some(Consistency::One),
+            _ => None,
+        };
+        if let Some(downgrade) = downgrade {
+            warnings.push(format!(
+                "Top-K queries can only be run with consistency level ONE / LOCAL_ONE / NODE_LOCAL. Consistency level {consistency} was requested. Downgrading the consistency level to {downgrade}."
+            ));
+        }
+        if per_partition != super::limits::NO_LIMIT {
+            return Err(CqlError::invalid(
+                "Top-K queries do not support per-partition limits",
+            ));
+        }
+        if limit == super::limits::NO_LIMIT {
+            return Err(CqlError::invalid(
+                "Top-K queries must have a limit specified and the limit must be less than the query page size",
+            ));
+        }
+        if let Some(page_size) = page_size.filter(|page_size| *page_size < limit) {
+            warnings.push(format!(
+                "Top-K queries do not support paging and the page size is set to {page_size}, which is less than LIMIT {limit}. The page size has been set to {limit} to match the LIMIT."
+            ));
+        }
+        Ok(warnings)
+    }
+
+    /// Checks how many rows are asked for, which Cassandra does when it has bound all values.
+    pub fn check_limit(limit: u32) -> Result<(), CqlError> {
+        match limit > ROWS_MAX {
+            true => Err(CqlError::invalid(format!(
+                "Use of ANN OF in an ORDER BY clause requires a LIMIT that is not greater than {ROWS_MAX}. LIMIT was {limit}"
+            ))),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Nearest first.
+pub(crate) fn nearest_first(a: f32, b: f32) -> Ordering {
+    b.total_cmp(&a)
+}

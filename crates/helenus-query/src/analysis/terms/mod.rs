@@ -1,0 +1,253 @@
+//! Terms: the values of a statement, typed for what receives them (Cassandra's `Term`).
+//!
+//! [`Term::prepare`] turns a raw term of the syntax tree into a typed one; what is constant is computed there, once.
+//! [`Term::bind`] gives the value for the bound values of one request.
+
+pub(crate) mod assignment;
+pub(crate) mod prepare;
+
+#[cfg(test)]
+mod term_tests;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use helenus_cql::error::CqlError;
+use helenus_cql::types::{CqlType, UserType};
+use helenus_cql::value::{self, CqlValue};
+
+use super::functions::ScalarFunction;
+use crate::analysis::EvalContext;
+use crate::request::BoundValue;
+
+pub use assignment::{RawTerm, common_type, exact_term_type};
+
+/// A value or what computes one, of a known type.
+#[derive(Clone, Debug)]
+pub enum Term {
+    /// A constant; none for null.
+    Constant(Option<Bytes>),
+    Marker {
+        index: usize,
+        ty: CqlType,
+    },
+    List(Vec<Term>),
+    Set {
+        elements: Vec<Term>,
+        ty: Arc<CqlType>,
+    },
+    Map {
+        entries: Vec<(Term, Term)>,
+        key_ty: Arc<CqlType>,
+    },
+    Tuple(Vec<Term>),
+    /// The fields that the literal names, in the type's order; none for those it leaves out.
+    UserType {
+        fields: Vec<Option<Term>>,
+        definition: Arc<UserType>,
+        frozen: bool,
+    },
+    Vector {
+        elements: Vec<Term>,
+        ty: Arc<CqlType>,
+    },
+    Function {
+        function: Arc<dyn ScalarFunction>,
+        args: Vec<Term>,
+    },
+}
+
+impl Term {
+    /// The value for one request. Only a marker itself can be unset.
+    pub fn bind(&self, ctx: &EvalContext<'_>) -> Result<BoundValue, CqlError> {
+        if let Term::Marker { index, ty } = self {
+            return bind_marker(*index, ty, ctx);
+        }
+        Ok(match self.value(ctx)? {
+            Some(value) => BoundValue::Set(value),
+            None => BoundValue::Null,
+        })
+    }
+
+    /// The value where unset is an error: inside other values and as arguments.
+    pub fn value(&self, ctx: &EvalContext<'_>) -> Result<Option<Bytes>, CqlError> {
+        match self {
+            Term::Constant(value) => Ok(value.clone()),
+            Term::Marker { index, ty } => match bind_marker(*index, ty, ctx)? {
+                BoundValue::Set(value) => Ok(Some(value)),
+                BoundValue::Null => Ok(None),
+                BoundValue::Unset => Err(CqlError::invalid("unset value is not supported here")),
+            },
+            Term::List(elements) => Ok(Some(value::pack_list(bind_elements(elements, ctx)?))),
+            Term::Set { elements, ty } => Ok(Some(value::pack_set(ty, bind_elements(elements, ctx)?))),
+            Term::Map { entries, key_ty } => {
+                let mut bound = Vec::with_capacity(entries.len());
+                for (key, entry_value) in entries {
+                    bound.push((bind_element(key, ctx)?, bind_element(entry_value, ctx)?));
+                }
+                Ok(Some(value::pack_map(key_ty, bound)))
+            }
+            Term::Tuple(elements) => bind_tuple(elements, ctx).map(Some),
+            Term::UserType {
+                fields,
+                definition,
+                frozen,
+            } => bind_user_type(fields, definition, *frozen, ctx).map(Some),
+            Term::Vector { elements, ty } => {
+                let elements = elements
+                    .iter()
+                    .map(|element| bind_vector_element(element, ty, ctx));
+                Ok(Some(value::pack_vector(
+                    ty,
+                    elements.collect::<Result<Vec<_>, _>>()?,
+                )))
+            }
+            Term::Function { function, args } => {
+                let args = args.iter().map(|arg| bind_argument(arg, function.as_ref(), ctx));
+                let value = function.call(&args.collect::<Result<Vec<_>, _>>()?, ctx)?;
+                if function.sorts_elements() {
+                    return Ok(value);
+                }
+                // What is stored and compared is in order.
+                let ty = function.return_type();
+                let sorted = |value: Bytes| CqlValue::decode(ty, &value).map(|value| value.encode(ty));
+                value.map(sorted).transpose().map_err(CqlError::Server)
+            }
+        }
+    }
+
+    /// True if the value differs from request to request.
+    pub fn has_markers(&self) -> bool {
+        match self {
+            Term::Constant(_) => false,
+            Term::Marker { .. } => true,
+            Term::List(elements) | Term::Tuple(elements) => elements.iter().any(Term::has_markers),
+            Term::Set { elements, .. } | Term::Vector { elements, .. } => {
+                elements.iter().any(Term::has_markers)
+            }
+            Term::Map { entries, .. } => entries
+                .iter()
+                .any(|(key, value)| key.has_markers() || value.has_markers()),
+            Term::UserType { fields, .. } => fields.iter().flatten().any(Term::has_markers),
+            Term::Function { args, .. } => args.iter().any(Term::has_markers),
+        }
+    }
+
+    /// The marker's index, if the term is nothing but a marker.
+    pub fn marker_index(&self) -> Option<usize> {
+        match self {
+            Term::Marker { index, .. } => Some(*index),
+            _ => None,
+        }
+    }
+
+    fn is_constant(&self) -> bool {
+        matches!(self, Term::Constant(_))
+    }
+}
+
+fn bind_marker(index: usize, ty: &CqlType, ctx: &EvalContext<'_>) -> Result<BoundValue, CqlError> {
+    let bound = ctx
+        .values
+        .get(index)
+        .ok_or_else(|| CqlError::invalid("Invalid amount of bind variables"))?;
+    if let BoundValue::Set(bytes) = bound {
+        value::validate_bound(ty, bytes).map_err(CqlError::Invalid)?;
+        return Ok(BoundValue::Set(value::in_order(ty, bytes)));
+    }
+    Ok(bound.clone())
+}
+
+fn bind_vector_element(element: &Term, ty: &CqlType, ctx: &EvalContext<'_>) -> Result<Bytes, CqlError> {
+    let may_be_empty = value::may_be_empty_in_vector(ty);
+    match element.bind(ctx)? {
+        BoundValue::Set(value) if may_be_empty || !value.is_empty() => Ok(value),
+        // Cassandra words what is empty or unset as it does a null.
+        _ => Err(CqlError::invalid("null is not supported inside vectors")),
+    }
+}
+
+fn bind_element(element: &Term, ctx: &EvalContext<'_>) -> Result<Bytes, CqlError> {
+    match element.bind(ctx)? {
+        BoundValue::Set(value) => Ok(value),
+        BoundValue::Null => Err(CqlError::invalid("null is not supported inside collections")),
+        BoundValue::Unset => Err(CqlError::invalid(
+            "unset value is not supported inside collections",
+        )),
+    }
+}
+
+fn bind_elements(elements: &[Term], ctx: &EvalContext<'_>) -> Result<Vec<Bytes>, CqlError> {
+    elements
+        .iter()
+        .map(|element| bind_element(element, ctx))
+        .collect()
+}
+
+fn bind_tuple(elements: &[Term], ctx: &EvalContext<'_>) -> Result<Bytes, CqlError> {
+    let mut bound = Vec::with_capacity(elements.len());
+    for (position, element) in elements.iter().enumerate() {
+        bound.push(match element.bind(ctx)? {
+            BoundValue::Set(value) => Some(value),
+            BoundValue::Null => None,
+            BoundValue::Unset => {
+                return Err(CqlError::invalid(format!(
+                    "Invalid unset value for tuple field number {position}"
+                )));
+            }
+        });
+    }
+    Ok(value::pack_tuple(bound))
+}
+
+fn bind_user_type(
+    fields: &[Option<Term>],
+    definition: &UserType,
+    frozen: bool,
+    ctx: &EvalContext<'_>,
+) -> Result<Bytes, CqlError> {
+    let mut bound = Vec::with_capacity(fields.len());
+    for (position, field) in fields.iter().enumerate() {
+        let value = match field {
+            Some(term) => term.bind(ctx)?,
+            None => BoundValue::Null,
+        };
+        bound.push(match value {
+            BoundValue::Set(value) => Some(value),
+            BoundValue::Null => None,
+            // As in Cassandra, which writes nothing into the field, but writes it.
+            BoundValue::Unset if !frozen => Some(Bytes::new()),
+            BoundValue::Unset => {
+                let name = definition
+                    .fields
+                    .get(position)
+                    .map_or("", |field| field.name.as_str());
+                return Err(CqlError::invalid(format!(
+                    "Invalid unset value for field '{name}' of user defined type {}",
+                    definition.name
+                )));
+            }
+        });
+    }
+    Ok(value::pack_tuple(bound))
+}
+
+/// A function's name as messages about its arguments show it: without its keyspace.
+pub fn unqualified(function: &str) -> &str {
+    function.split_once('.').map_or(function, |(_, name)| name)
+}
+
+fn bind_argument(
+    arg: &Term,
+    function: &dyn ScalarFunction,
+    ctx: &EvalContext<'_>,
+) -> Result<Option<Bytes>, CqlError> {
+    match arg.bind(ctx)? {
+        BoundValue::Set(value) => Ok(Some(value)),
+        BoundValue::Null => Ok(None),
+        BoundValue::Unset => Err(CqlError::invalid(format!(
+            "Invalid unset value for argument in call to function {}",
+            unqualified(function.name())
+        ))),
+    }
+}

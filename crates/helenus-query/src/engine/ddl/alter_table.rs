@@ -1,0 +1,350 @@
+//! ALTER TABLE.
+
+use helenus_cql::error::CqlError;
+use helenus_cql::types::CqlType;
+use helenus_cql::{ast, value};
+use helenus_row::{ColumnId, Order};
+
+use super::table::{
+    self, check_counters, holds_nested_collections, masking_is_off, refuse_counters, table_to_change,
+};
+use super::view::UNDELIVERED;
+use super::{Applied, Change, DdlContext, options, unchanged};
+use crate::analysis::types::resolve_type;
+use crate::java_order::by_name;
+use crate::response::{ChangeKind, SchemaTarget};
+use crate::schema::{Column, ColumnKind, DroppedColumn, Table, TableBuilder, TableOptions};
+
+pub fn alter(ctx: &DdlContext<'_>, statement: &ast::AlterTable) -> Applied {
+    if let ast::TableChange::Properties(properties) = &statement.change {
+        ctx.modifiable(ctx.keyspace_of(&statement.table)?)?;
+        options::check_form(properties)?;
+    }
+    if let Err(masked) = refuse_mask(&statement.change) {
+        ctx.modifiable(ctx.keyspace_of(&statement.table)?)?;
+        return Err(masked);
+    }
+    let (_, table) = match table_to_change(ctx, &statement.table) {
+        Err(CqlError::Invalid(_)) if statement.if_exists => return unchanged(),
+        found => found?,
+    };
+    let mut renames: &[(ast::Ident, ast::Ident)] = &[];
+    let changed = match &statement.change {
+        ast::TableChange::AlterType { .. } => {
+            return Err(CqlError::invalid("Altering column types is no longer supported"));
+        }
+        ast::TableChange::Mask {
+            column, if_exists, ..
+        } => {
+            if table.visible_column(column.as_str()).is_none() && !if_exists {
+                return Err(CqlError::invalid(format!(
+                    "Column with name '{column}' doesn't exist on table '{}'",
+                    table.name
+                )));
+            }
+            return unchanged();
+        }
+        ast::TableChange::DropCompactStorage => drop_compact_storage(table)?,
+        ast::TableChange::Add {
+            if_not_exists,
+            columns,
+        } => add_columns(ctx, table, *if_not_exists, columns)?,
+        ast::TableChange::Drop {
+            if_exists,
+            columns,
+            timestamp,
+        } => drop_columns(ctx, table, *if_exists, columns, *timestamp)?,
+        ast::TableChange::Rename { columns, .. } => {
+            renames = columns.as_slice();
+            rename_columns(table, columns)?
+        }
+        ast::TableChange::Properties(properties) => change_options(table, properties)?,
+    };
+    let Some(changed) = changed else {
+        return unchanged();
+    };
+    let (keyspace, name) = (table.keyspace.clone(), table.name.clone());
+    let schema = super::view::with_base(ctx.schema, table, changed, renames)?;
+    Ok(Ok(Change::new(
+        schema,
+        ChangeKind::Updated,
+        &keyspace,
+        SchemaTarget::Table(name),
+    )))
+}
+
+/// The table with the columns that it has had all along, hidden ones included.
+fn drop_compact_storage(table: &Table) -> Result<Option<Table>, CqlError> {
+    if table.compact.is_none() {
+        return Err(CqlError::invalid(
+            "Cannot DROP COMPACT STORAGE on table without COMPACT STORAGE",
+        ));
+    }
+    let mut builder = table.to_builder();
+    builder.compact = None;
+    Ok(Some(builder.build()))
+}
+
+/// Refuses to mask a column that is there: masks are switched off.
+pub(crate) fn refuse_mask(change: &ast::TableChange) -> Result<(), CqlError> {
+    match change {
+        ast::TableChange::Mask { mask: Some(_), .. } => Err(masking_is_off()),
+        _ => Ok(()),
+    }
+}
+
+fn add_columns(
+    ctx: &DdlContext<'_>,
+    table: &Table,
+    if_not_exists: bool,
+    definitions: &[ast::ColumnDefinition],
+) -> Result<Option<Table>, CqlError> {
+    let mut builder = table.to_builder();
+    for definition in definitions {
+        let name = definition.name.as_str();
+        let ty = resolve_type(ctx.schema, &table.keyspace, &definition.ty)?;
+        table::refuse_mask(definition)?;
+        if builder.columns.iter().any(|column| column.name == name) {
+            if if_not_exists {
+                continue;
+            }
+            return Err(CqlError::invalid(format!(
+                "Column with name '{name}' already exists"
+            )));
+        }
+        if table.compact.is_some() {
+            return Err(CqlError::invalid(
+                "Cannot add new column to a COMPACT STORAGE table",
+            ));
+        }
+        if definition.is_static && table.clustering_count == 0 {
+            return Err(CqlError::invalid(
+                "Static columns are only useful (and thus allowed) if the table has at least one clustering column",
+            ));
+        }
+        if holds_nested_collections(&ty) {
+            return Err(CqlError::invalid(format!(
+                "Non-frozen UDTs with nested non-frozen collections are not supported for column {name}"
+            )));
+        }
+        check_re_added(table, definition, &ty)?;
+        let id = column_id(&mut builder, name);
+        builder.columns.push(Column {
+            name: name.to_owned(),
+            ty,
+            kind: if definition.is_static {
+                ColumnKind::Static
+            } else {
+                ColumnKind::Regular
+            },
+            position: 0,
+            id,
+            order: Order::Asc,
+        });
+    }
+    if builder.columns.len() == table.columns.len() {
+        return Ok(None);
+    }
+    let added = builder.build();
+    if table.is_counter {
+        check_counters(&added)?;
+    } else {
+        refuse_counters(&added)?;
+    }
+    Ok(Some(added))
+}
+
+/// The id of a column that is added: the one that it had before it was dropped, or a new one.
+fn column_id(builder: &mut TableBuilder, name: &str) -> ColumnId {
+    if let Some(id) = builder.dropped_columns.get(name).and_then(|dropped| dropped.id) {
+        return id;
+    }
+    let id = builder.next_column_id;
+    builder.next_column_id = ColumnId(id.0 + 1);
+    id
+}
+
+/// A column that was dropped may come back only as what it was (`AlterTableStatement.AddColumns`).
+fn check_re_added(table: &Table, definition: &ast::ColumnDefinition, ty: &CqlType) -> Result<(), CqlError> {
+    let name = definition.name.as_str();
+    let Some(dropped) = table.dropped_columns.get(name) else {
+        return Ok(());
+    };
+    let is_stored_alike = value::is_value_compatible_with(ty, &dropped.ty)
+        && ty.fixed_len() == dropped.ty.fixed_len()
+        && ty.is_multicell() == dropped.ty.is_multicell();
+    if !is_stored_alike {
+        return Err(CqlError::invalid(format!(
+            "Cannot re-add previously dropped column '{name}' of type {ty}, incompatible with previous type {}",
+            dropped.ty
+        )));
+    }
+    if definition.is_static != (dropped.kind == ColumnKind::Static) {
+        let kind = |is_static: bool| if is_static { "static" } else { "regular" };
+        return Err(CqlError::invalid(format!(
+            "Cannot re-add previously dropped column '{name}' of kind {}, incompatible with previous kind {}",
+            kind(definition.is_static).to_uppercase(),
+            kind(!definition.is_static).to_uppercase()
+        )));
+    }
+    match dropped.ty.is_counter() {
+        true => Err(CqlError::invalid(format!(
+            "Cannot re-add previously dropped counter column {name}"
+        ))),
+        false => Ok(()),
+    }
+}
+
+/// The type of a dropped column: it may outlive the user types in it, so tuples take their place (`AbstractType.expandUserTypes`).
+fn without_user_types(ty: &CqlType) -> CqlType {
+    match ty {
+        CqlType::Udt { definition, .. } => {
+            let fields = definition.fields.iter();
+            CqlType::tuple(
+                fields
+                    .map(|field| without_user_types(&field.ty))
+                    .collect::<Vec<_>>(),
+            )
+        }
+        other => other.map_elements(&without_user_types),
+    }
+}
+
+fn drop_columns(
+    ctx: &DdlContext<'_>,
+    table: &Table,
+    if_exists: bool,
+    names: &[ast::Ident],
+    timestamp_us: Option<i64>,
+) -> Result<Option<Table>, CqlError> {
+    let mut builder = table.to_builder();
+    // Cassandra goes through hash tables of them.
+    for name in by_name(names.iter().collect(), |name| name.as_str()) {
+        let Some((_, column)) = table.column(name.as_str()) else {
+            if if_exists {
+                continue;
+            }
+            return Err(CqlError::invalid(format!(
+                "Column {name} was not found in table '{}'",
+                table.cql_name()
+            )));
+        };
+        if column.is_primary_key() {
+            return Err(CqlError::invalid(format!(
+                "Cannot drop PRIMARY KEY column {name}"
+            )));
+        }
+        if matches!(column.ty, CqlType::Udt { frozen: false, .. }) {
+            return Err(CqlError::invalid(format!(
+                "Cannot drop non-frozen column {name} of user type {}",
+                column.ty
+            )));
+        }
+        let indexes = dependent_indexes(table, &column.name);
+        if !indexes.is_empty() {
+            return Err(CqlError::invalid(format!(
+                "Cannot drop column {name} because it has dependent secondary indexes ({indexes})"
+            )));
+        }
+        if !table.views.is_empty() {
+            return Err(CqlError::invalid(format!(
+                "Cannot drop column {name} on base table {} with materialized views",
+                table.name
+            )));
+        }
+        if table.compact.is_some() && !column.is_static() {
+            return Err(CqlError::invalid(format!(
+                "Cannot drop column {name}, which is the value of a COMPACT STORAGE table"
+            )));
+        }
+        builder.columns.retain(|known| known.name != column.name);
+        builder.dropped_columns.insert(
+            column.name.clone(),
+            DroppedColumn {
+                name: column.name.clone(),
+                ty: without_user_types(&column.ty),
+                kind: column.kind,
+                id: Some(column.id),
+                dropped_time_us: timestamp_us.unwrap_or(ctx.now_us),
+            },
+        );
+    }
+    Ok((builder.columns.len() != table.columns.len()).then(|| builder.build()))
+}
+
+/// The names of the indexes on a column, as messages list them.
+fn dependent_indexes(table: &Table, column: &str) -> String {
+    let on_column = table.indexes.iter().filter(|index| index.target.column == column);
+    on_column
+        .map(|index| index.name.as_str())
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+/// Cassandra parses IF EXISTS here, and fails all the same.
+fn rename_columns(table: &Table, renames: &[(ast::Ident, ast::Ident)]) -> Result<Option<Table>, CqlError> {
+    // Of several for one column the last counts, and names are those of before.
+    let mut last: Vec<&(ast::Ident, ast::Ident)> = Vec::new();
+    for rename in renames {
+        last.retain(|(from, _)| *from != rename.0);
+        last.push(rename);
+    }
+    let mut builder = table.to_builder();
+    for (from, to) in by_name(last, |(from, _)| from.as_str()) {
+        let Some((at, column)) = table.visible_column(from.as_str()) else {
+            return Err(CqlError::invalid(format!(
+                "Undefined column name {} in table {}",
+                from.to_cql(),
+                table.cql_name()
+            )));
+        };
+        if !column.is_primary_key() {
+            return Err(CqlError::invalid(format!(
+                "Cannot rename non PRIMARY KEY column {from}"
+            )));
+        }
+        let is_taken = builder.columns.iter().any(|column| column.name == to.as_str());
+        if is_taken || table.column(to.as_str()).is_some() {
+            return Err(CqlError::invalid(format!(
+                "Cannot rename column {from} to {to} in table '{}'; another column with that name already exists",
+                table.cql_name()
+            )));
+        }
+        let indexes = dependent_indexes(table, from.as_str());
+        if !indexes.is_empty() {
+            return Err(CqlError::invalid(format!(
+                "Can't rename column {from} because it has dependent secondary indexes ({indexes})"
+            )));
+        }
+        if let Some(column) = builder.columns.get_mut(at) {
+            column.name = to.0.clone();
+        }
+    }
+    Ok((!renames.is_empty()).then(|| builder.build()))
+}
+
+fn change_options(table: &Table, properties: &ast::Properties) -> Result<Option<Table>, CqlError> {
+    // Cassandra looks at what was given on its own first.
+    options::apply(properties, TableOptions::default())?;
+    let changed = options::read(properties, table.options.clone())?;
+    if properties.get("id").is_some() {
+        table::new_id(properties)?;
+        return Err(CqlError::Config("Cannot alter table id.".to_owned()));
+    }
+    if table.is_counter && changed.default_time_to_live_s > 0 {
+        return Err(CqlError::invalid(
+            "Cannot set default_time_to_live on a table with counters",
+        ));
+    }
+    if changed.gc_grace_s == 0 && !table.views.is_empty() {
+        return Err(CqlError::invalid(format!(
+            "Cannot alter gc_grace_seconds of the base table of a materialized view to 0, {UNDELIVERED}"
+        )));
+    }
+    if changed == table.options {
+        return Ok(None);
+    }
+    let mut builder = table.to_builder();
+    builder.options = changed;
+    Ok(Some(builder.build()))
+}

@@ -1,0 +1,152 @@
+//! CREATE and DROP INDEX, and the hidden tables behind indexes.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use helenus_cql::ast;
+use helenus_cql::error::CqlError;
+use uuid::Uuid;
+
+use super::{Applied, Change, DdlContext, unchanged};
+use crate::index::definition::{check_options, default_name, index_kind, sai, sasi, target, target_option};
+use crate::index::entries::hidden_table;
+use crate::index::kinds::sasi::SASI_CLASS;
+use crate::response::{ChangeKind, SchemaTarget};
+use crate::schema::names::is_valid_name;
+use crate::schema::{DerivedTable, Index, IndexKind, IndexTarget, Table};
+
+/// Longest name of an index.
+const INDEX_NAME_LEN_MAX: usize = 222;
+
+pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateIndex) -> Applied {
+    let keyspace_name = ctx.keyspace_of(&statement.table)?;
+    ctx.modifiable(keyspace_name)?;
+    check_options(statement)?;
+    let keyspace = ctx.keyspace_to_change(keyspace_name)?;
+    let table = keyspace
+        .tables
+        .get(statement.table.name.as_str())
+        .ok_or_else(|| CqlError::invalid(format!("Table '{}' doesn't exist", statement.table.name)))?;
+    let given_name = statement.name.as_ref().map(|name| name.0.clone());
+    if let Some(name) = &given_name
+        && keyspace.index(name).is_some()
+    {
+        return match statement.if_not_exists {
+            true => is_there(statement),
+            false => Err(CqlError::invalid(format!("Index '{name}' already exists"))),
+        };
+    }
+    if table.is_counter {
+        return Err(CqlError::invalid(
+            "Secondary indexes on counter tables aren't supported",
+        ));
+    }
+    if table.is_view() {
+        return Err(CqlError::invalid(
+            "Secondary indexes on materialized views aren't supported",
+        ));
+    }
+    let target = target(table, statement)?;
+    let name = given_name.unwrap_or_else(|| default_name(keyspace, table, &target.column));
+    let (kind, mut options) = index_kind(statement)?;
+    options.insert("target".to_owned(), target_option(&target));
+    if let Some(twin) = table
+        .indexes
+        .iter()
+        .find(|index| index.kind == kind && index.options == options)
+    {
+        return match statement.if_not_exists {
+            true => is_there(statement),
+            false => Err(CqlError::invalid(format!(
+                "Index {name} is a duplicate of existing index {}",
+                twin.name
+            ))),
+        };
+    }
+    if !is_valid_name(&name, INDEX_NAME_LEN_MAX) {
+        return Err(
+            CqlError::Config(format!("Illegal index name {name}")).warned(sai::warnings(table, usize::MAX))
+        );
+    }
+    let is_sasi = options.get("class_name").is_some_and(|class| class == SASI_CLASS);
+    if is_sasi {
+        sasi::check(table, &target, &options)?;
+    } else if kind == IndexKind::Custom {
+        sai::check(table, &target, &options).map_err(|error| {
+            // Cassandra looks at the table's indexes in order, and warns of those before the one that it finds at fault.
+            let twin = sai::twin(table, &target).unwrap_or(table.indexes.len());
+            error.warned(sai::warnings(table, twin))
+        })?;
+    }
+    add(ctx, table, name, kind, options, target)
+}
+
+/// IF NOT EXISTS, and it does. What is said of SASI indexes is said all the same.
+fn is_there(statement: &ast::CreateIndex) -> Applied {
+    let is_sasi = statement.using.as_deref() == Some(SASI_CLASS);
+    let warnings = is_sasi.then(|| sasi::USAGE_WARNING.to_owned());
+    Ok(Err(warnings.into_iter().collect()))
+}
+
+fn add(
+    ctx: &DdlContext<'_>,
+    table: &Table,
+    name: String,
+    kind: IndexKind,
+    options: BTreeMap<String, String>,
+    target: IndexTarget,
+) -> Applied {
+    let mut schema = ctx.schema.clone();
+    let hidden = hidden_table(table, &name, &target, schema.take_table_number(), Uuid::new_v4())?;
+    let index = Arc::new(Index {
+        name,
+        kind,
+        options,
+        is_on_text: target.is_on_text(table),
+        target,
+        table: Arc::new(hidden),
+        is_complete: false,
+    });
+    let mut builder = table.to_builder();
+    builder.indexes.push(index.clone());
+    let changed = Arc::new(builder.build());
+    let schema = schema.with_table(Table::clone(&changed));
+    let target = SchemaTarget::Table(table.name.clone());
+    let change = Change::new(schema, ChangeKind::Updated, &table.keyspace, target);
+    let mut warnings = sai::warnings(&changed, usize::MAX);
+    if index.is_sasi() {
+        warnings.push(sasi::USAGE_WARNING.to_owned());
+    }
+    Ok(Ok(Change {
+        warnings,
+        to_build: Some(DerivedTable::Index(index).of(&changed)),
+        ..change
+    }))
+}
+
+pub fn drop(ctx: &DdlContext<'_>, statement: &ast::DropIndex) -> Applied {
+    let keyspace_name = ctx.keyspace_of(&statement.name)?;
+    let name = statement.name.name.as_str();
+    let found = ctx
+        .schema
+        .keyspace(keyspace_name)
+        .and_then(|keyspace| keyspace.index(name));
+    let Some((table, _)) = found else {
+        return match statement.if_exists {
+            true => unchanged(),
+            false => Err(CqlError::invalid(format!(
+                "Index '{keyspace_name}.{name}' doesn't exist'"
+            ))),
+        };
+    };
+    let mut builder = table.to_builder();
+    builder.indexes.retain(|index| index.name != name);
+    let target = SchemaTarget::Table(table.name.clone());
+    let schema = ctx.schema.with_table(builder.build());
+    Ok(Ok(Change::new(
+        schema,
+        ChangeKind::Updated,
+        keyspace_name,
+        target,
+    )))
+}

@@ -1,0 +1,418 @@
+//! Statements that change the schema (Cassandra's `cql3.statements.schema`).
+//!
+//! Each statement is a pure function from a [`Schema`] to a [`Change`]; [`execute`] runs those that wait one after the other ([`queue`]), writes
+//! down together what they have changed ([`journal`]), swaps the new schema in and tells the subscribers.
+
+pub(crate) mod aggregate;
+pub(crate) mod alter_table;
+pub(crate) mod compact_storage;
+pub(crate) mod compaction;
+pub(crate) mod compression;
+pub(crate) mod difference;
+pub(crate) mod function;
+pub(crate) mod index;
+pub(crate) mod keyspace;
+pub(crate) mod options;
+pub(crate) mod queue;
+pub(crate) mod roles;
+pub(crate) mod schema_store;
+pub(crate) mod table;
+pub(crate) mod truncate;
+pub(crate) mod user_type;
+pub(crate) mod view;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use helenus_cql::ast;
+use helenus_cql::error::CqlError;
+use helenus_tablet::Store;
+
+use super::Engine;
+use super::access::{self, AccessControl, RoleContext};
+use crate::execution::backfill::{self, SchemaChanges, SchemaFunction};
+use crate::request::{ClientState, no_keyspace};
+use crate::response::{ChangeKind, Outcome, Response, SchemaChange, SchemaTarget};
+use crate::schema::names::{is_replicated_system_name, is_system_name};
+use crate::schema::{Derivation, Keyspace, Schema, Table};
+use crate::storage::agreement::await_schema_agreement;
+
+pub(crate) use option_values::java as java_number;
+pub(crate) use options::apply as table_options;
+
+pub(crate) use queue::DdlQueue;
+pub(crate) use roles::make_superuser;
+pub(crate) use schema_store::SystemKeyspaces;
+pub(crate) use view::shown_where;
+
+/// What a statement does to the schema.
+pub(crate) struct Change {
+    pub schema: Schema,
+    pub event: SchemaChange,
+    pub warnings: Vec<String>,
+    /// What rows written before it must be brought into.
+    pub to_build: Option<Derivation>,
+}
+
+impl Change {
+    fn new(schema: Schema, change: ChangeKind, keyspace: &str, target: SchemaTarget) -> Change {
+        Change {
+            schema,
+            event: SchemaChange {
+                change,
+                keyspace: keyspace.to_owned(),
+                target,
+            },
+            warnings: Vec::new(),
+            to_build: None,
+        }
+    }
+}
+
+/// What a statement has done.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ChangeResult {
+    /// None if the schema is as it was, or TRUNCATE has changed what clients do not see.
+    pub event: Option<SchemaChange>,
+    /// All that clients are told of, what its own client is answered among it.
+    pub events: Vec<SchemaChange>,
+    pub warnings: Vec<String>,
+    pub to_build: Option<Derivation>,
+}
+
+/// What a statement comes to: a change, or (for IF [NOT] EXISTS) nothing, perhaps with warnings.
+type Applied = Result<Result<Change, Vec<String>>, CqlError>;
+
+/// Nothing to do.
+fn unchanged() -> Applied {
+    Ok(Err(Vec::new()))
+}
+
+/// What a statement is applied to.
+pub(crate) struct DdlContext<'a> {
+    pub schema: &'a Schema,
+    /// The data center of each node.
+    pub data_centers: Vec<String>,
+    /// The keyspace in use.
+    pub keyspace: Option<&'a str>,
+    /// Who asks, and what is asked of him.
+    pub user: Option<&'a str>,
+    pub control: AccessControl,
+    pub now_us: i64,
+}
+
+impl DdlContext<'_> {
+    fn roles(&self) -> RoleContext<'_> {
+        RoleContext {
+            control: self.control,
+            schema: self.schema,
+            data_centers: &self.data_centers,
+            user: self.user,
+            keyspace: self.keyspace,
+        }
+    }
+
+    /// The keyspace that a name is in.
+    fn keyspace_of<'b>(&'b self, name: &'b ast::QualifiedName) -> Result<&'b str, CqlError> {
+        match &name.keyspace {
+            Some(keyspace) => Ok(keyspace.as_str()),
+            None => self.keyspace.ok_or_else(no_keyspace),
+        }
+    }
+
+    /// A keyspace that may be changed.
+    fn modifiable(&self, keyspace: &str) -> Result<(), CqlError> {
+        let is_system = |keyspace: &Arc<Keyspace>| keyspace.is_virtual;
+        if is_system_name(keyspace) || self.schema.keyspace(keyspace).is_some_and(is_system) {
+            return Err(CqlError::Unauthorized(format!(
+                "{keyspace} keyspace is not user-modifiable."
+            )));
+        }
+        Ok(())
+    }
+
+    /// The table or view of that name in a keyspace that may be changed, if it is there.
+    fn found(&self, name: &ast::QualifiedName) -> Result<Option<(&Keyspace, &Table)>, CqlError> {
+        self.modifiable(self.keyspace_of(name)?)?;
+        self.named(name)
+    }
+
+    /// The table or view of that name, if it is there.
+    fn named(&self, name: &ast::QualifiedName) -> Result<Option<(&Keyspace, &Table)>, CqlError> {
+        let keyspace = self.schema.keyspace(self.keyspace_of(name)?);
+        Ok(keyspace.and_then(|keyspace| {
+            let table = keyspace.tables.get(name.name.as_str())?;
+            Some((keyspace.as_ref(), table.as_ref()))
+        }))
+    }
+
+    /// A keyspace whose replication may be changed: a user's, or one that Cassandra replicates for its own use.
+    fn keyspace_to_alter(&self, keyspace: &str) -> Result<&Arc<Keyspace>, CqlError> {
+        match self.schema.keyspace(keyspace) {
+            Some(found) if is_replicated_system_name(keyspace) => Ok(found),
+            _ => self.keyspace_to_change(keyspace),
+        }
+    }
+
+    /// A keyspace that may be changed and exists.
+    fn keyspace_to_change(&self, keyspace: &str) -> Result<&Arc<Keyspace>, CqlError> {
+        self.modifiable(keyspace)?;
+        self.schema
+            .keyspace(keyspace)
+            .ok_or_else(|| CqlError::invalid(format!("Keyspace '{keyspace}' doesn't exist")))
+    }
+}
+
+/// Runs a statement that changes the schema or the roles or lists these, or TRUNCATE.
+pub async fn execute(
+    engine: &Arc<Engine>,
+    client: &ClientState,
+    keyspace: Option<&str>,
+    statement: &ast::Statement,
+) -> Result<Outcome, CqlError> {
+    if crate::schema::roles::is_about_roles(statement) {
+        return roles::manage(engine, client, keyspace, statement).await;
+    }
+    if let ast::Statement::Truncate(name) = statement
+        && truncate::forget_traces(engine, keyspace, name)
+    {
+        return Ok(Response::Void.into());
+    }
+    let done = queue::run(engine, client, keyspace, statement.clone()).await?;
+    let mut warnings = done.warnings;
+    if let Some(derivation) = done.to_build {
+        let schemas: Arc<dyn SchemaChanges> = engine.clone();
+        warnings.extend(backfill::run(&engine.context, &schemas, &derivation).await?);
+    }
+    let Some(event) = done.event else {
+        return Ok(Response::Void.with(warnings));
+    };
+    for event in done.events {
+        // No one may be listening.
+        let _ = engine.events.send(event);
+    }
+    Ok(Response::SchemaChange(event).with(warnings))
+}
+
+pub(crate) fn data_centers(engine: &Engine) -> Vec<String> {
+    match engine.cluster() {
+        Some(cluster) => cluster.nodes().into_iter().map(|node| node.data_center).collect(),
+        None => vec![engine.node.data_center.clone()],
+    }
+}
+
+fn apply(ctx: &DdlContext<'_>, statement: &ast::Statement) -> Applied {
+    use ast::Statement;
+    check_system_keyspace(ctx, statement)?;
+    match statement {
+        Statement::CreateKeyspace(statement) => keyspace::create(ctx, statement),
+        Statement::AlterKeyspace(statement) => keyspace::alter(ctx, statement),
+        Statement::DropKeyspace(statement) => keyspace::drop(ctx, statement),
+        Statement::CreateTable(statement) => table::create(ctx, statement),
+        Statement::AlterTable(statement) => alter_table::alter(ctx, statement),
+        Statement::DropTable(statement) => table::drop(ctx, statement),
+        Statement::CreateType(statement) => user_type::create(ctx, statement),
+        Statement::AlterType(statement) => user_type::alter(ctx, statement),
+        Statement::DropType(statement) => user_type::drop(ctx, statement),
+        Statement::CreateIndex(statement) => index::create(ctx, statement),
+        Statement::DropIndex(statement) => index::drop(ctx, statement),
+        Statement::CreateView(statement) => view::create(ctx, statement),
+        Statement::AlterView(statement) => view::alter(ctx, statement),
+        Statement::DropView(statement) => view::drop(ctx, statement),
+        Statement::CreateFunction(statement) => function::create(ctx, statement),
+        Statement::CreateAggregate(statement) => aggregate::create(ctx, statement),
+        Statement::DropFunction(statement) => function::drop(ctx, statement, function::Kind::Function),
+        Statement::DropAggregate(statement) => function::drop(ctx, statement, function::Kind::Aggregate),
+        Statement::CreateTrigger(statement) => create_trigger(ctx, statement),
+        Statement::DropTrigger(statement) if statement.if_exists => unchanged(),
+        Statement::DropTrigger(statement) => Err(CqlError::invalid(format!(
+            "Trigger '{}' on '{}' doesn't exist",
+            statement.name,
+            qualified(ctx, &statement.table)?
+        ))),
+        // What reads, writes or is answered elsewhere does not come here.
+        _ => unchanged(),
+    }
+}
+
+/// Refuses, as Cassandra words it, what would change a keyspace of the server in a way that looks at its permissions
+/// (the keyspaces that are replicated), or that looks for what it names first (the others).
+fn check_system_keyspace(ctx: &DdlContext<'_>, statement: &ast::Statement) -> Result<(), CqlError> {
+    use ast::Statement;
+    let all_tables = |keyspace: &str| format!("<all tables in {keyspace}>");
+    let table = |keyspace: &str, name: &ast::QualifiedName| format!("<table {keyspace}.{}>", name.name);
+    let keyspace_of = |name| ctx.keyspace_of(name).unwrap_or_default();
+    let (keyspace, verb, resource) = match statement {
+        Statement::DropIndex(ast::DropIndex { name, .. })
+        | Statement::CreateTrigger(ast::CreateTrigger { table: name, .. })
+        | Statement::DropTrigger(ast::DropTrigger { table: name, .. })
+        | Statement::AlterView(ast::AlterView { view: name, .. })
+        | Statement::DropView(ast::DropView { view: name, .. }) => {
+            let keyspace = keyspace_of(name);
+            return match is_system_name(keyspace) && !is_replicated_system_name(keyspace) {
+                true => Err(system_keyspace(keyspace)),
+                false => Ok(()),
+            };
+        }
+        Statement::DropKeyspace(statement) => {
+            let keyspace = statement.name.as_str();
+            (keyspace, "DROP", format!("<keyspace {keyspace}>"))
+        }
+        Statement::CreateTable(statement) => {
+            let keyspace = keyspace_of(&statement.table);
+            (keyspace, "CREATE", all_tables(keyspace))
+        }
+        Statement::AlterTable(statement) => {
+            let keyspace = keyspace_of(&statement.table);
+            (keyspace, "ALTER", table(keyspace, &statement.table))
+        }
+        Statement::CreateIndex(statement) => {
+            let keyspace = keyspace_of(&statement.table);
+            (keyspace, "ALTER", table(keyspace, &statement.table))
+        }
+        Statement::CreateView(statement) => {
+            let keyspace = keyspace_of(&statement.view);
+            (keyspace, "ALTER", table(keyspace, &statement.base))
+        }
+        Statement::DropTable(statement) => {
+            let keyspace = keyspace_of(&statement.table);
+            (keyspace, "DROP", table(keyspace, &statement.table))
+        }
+        Statement::CreateType(statement) => {
+            let keyspace = keyspace_of(&statement.name);
+            (keyspace, "CREATE", all_tables(keyspace))
+        }
+        Statement::AlterType(statement) => {
+            let keyspace = keyspace_of(&statement.name);
+            (keyspace, "ALTER", all_tables(keyspace))
+        }
+        Statement::DropType(statement) => {
+            let keyspace = keyspace_of(&statement.name);
+            (keyspace, "DROP", all_tables(keyspace))
+        }
+        _ => return Ok(()),
+    };
+    match is_replicated_system_name(keyspace) {
+        true => Err(CqlError::Unauthorized(format!("Cannot {verb} {resource}"))),
+        false => Ok(()),
+    }
+}
+
+fn system_keyspace(keyspace: &str) -> CqlError {
+    CqlError::invalid(format!("System keyspace '{keyspace}' is not user-modifiable"))
+}
+
+/// No class can be loaded; but the table is looked for first.
+fn create_trigger(ctx: &DdlContext<'_>, statement: &ast::CreateTrigger) -> Applied {
+    let keyspace = ctx.keyspace_to_alter(ctx.keyspace_of(&statement.table)?)?;
+    let name = &statement.table.name;
+    Err(CqlError::invalid(match keyspace.tables.get(name.as_str()) {
+        None => format!("Table '{name}' doesn't exist"),
+        Some(table) if table.is_view() => "Cannot CREATE TRIGGER for a materialized view".to_owned(),
+        Some(_) => format!("Trigger class '{}' couldn't be loaded", statement.using),
+    }))
+}
+
+/// Refuses to prepare what everybody is refused to run.
+pub(crate) fn check_prepare(
+    engine: &Engine,
+    client: &ClientState,
+    keyspace: Option<&str>,
+    statement: &ast::Statement,
+) -> Result<(), CqlError> {
+    match statement {
+        _ if crate::schema::roles::is_about_roles(statement) => {
+            let (schema, data_centers) = (engine.schema(), data_centers(engine));
+            let ctx = engine.role_context(&schema, &data_centers, client, keyspace);
+            access::validate(&ctx, statement)
+        }
+        ast::Statement::CreateTable(statement) => statement.columns.iter().try_for_each(table::refuse_mask),
+        ast::Statement::AlterTable(statement) => alter_table::refuse_mask(&statement.change),
+        _ => Ok(()),
+    }
+}
+
+/// `keyspace.name`, as messages show it.
+fn qualified(ctx: &DdlContext<'_>, name: &ast::QualifiedName) -> Result<String, CqlError> {
+    Ok(format!("{}.{}", ctx.keyspace_of(name)?, name.name))
+}
+
+/// Writes the schema down and puts it in place. False if another node has changed the document meanwhile: then that change is in place.
+async fn commit(engine: &Engine, before: &Schema, mut schema: Schema) -> Result<bool, CqlError> {
+    let tried = uuid::Uuid::new_v4();
+    schema.version = tried;
+    match schema_store::store(&engine.context.store, before, schema).await? {
+        Some(schema) => {
+            install(engine, schema);
+            Ok(true)
+        }
+        None => {
+            reload(engine).await?;
+            // A put that failed and took effect all the same: the version is nobody else's.
+            Ok(engine.schema().version == tried)
+        }
+    }
+}
+
+/// Swaps a schema in, if it is newer. It waits for nobody: writes under way here may be waiting for other nodes, and those for this one to
+/// have the schema. Whoever builds an index or a view waits for the writes that may not know it ([`await_old_writes`]).
+fn install(engine: &Engine, mut schema: Schema) -> bool {
+    let _installing = engine.installing.lock();
+    let current = engine.schema();
+    if schema.document_version <= current.document_version {
+        return false;
+    }
+    schema.generation = current.generation + 1;
+    // The sweep may only begin once nobody reads the old rows any more; it needs the new set to see the new tables.
+    engine.context.live_tables.set(&schema);
+    let are_roles_new = !Arc::ptr_eq(&current.access, &schema.access);
+    engine.context.schema.store(Arc::new(schema));
+    engine.context.writes.advance();
+    if are_roles_new {
+        engine.end_strangers();
+    }
+    engine.context.installed.notify_waiters();
+    true
+}
+
+/// Puts the schema of the store in place, if it is newer, and tells the subscribers what has changed.
+pub(crate) async fn reload(engine: &Engine) -> Result<(), CqlError> {
+    let before = engine.schema();
+    let newer = schema_store::load_newer(&engine.context.store, &before, engine.system_keyspaces).await?;
+    let Some(schema) = newer else { return Ok(()) };
+    if install(engine, schema) {
+        for event in difference::events(&before, &engine.schema()) {
+            let _ = engine.events.send(event);
+        }
+    }
+    Ok(())
+}
+
+#[async_trait]
+impl SchemaChanges for Engine {
+    async fn update(&self, change: &SchemaFunction<'_>) -> Result<(), CqlError> {
+        let changing = self.ddl.lock().await;
+        loop {
+            let before = self.schema();
+            let Some(schema) = change(&before) else {
+                return Ok(());
+            };
+            if commit(self, &before, schema).await? {
+                drop(changing);
+                await_schema_agreement(&self.context).await?;
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Reads the schema from the store; a new store has the system keyspaces only.
+pub(crate) async fn load(store: &Store, system: SystemKeyspaces) -> Result<Schema, CqlError> {
+    schema_store::load(store, system).await
+}
+
+pub(crate) mod option_values;
+pub(crate) mod role_changes;
+#[cfg(test)]
+#[path = "ddl_tests.rs"]
+mod tests;

@@ -1,0 +1,176 @@
+//! Statements that change the schema and come together are written down together: who finds the way free takes along whoever waits.
+
+use std::sync::Arc;
+
+use helenus_cql::ast;
+use helenus_cql::error::CqlError;
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+
+use super::{
+    Change, ChangeResult, DdlContext, apply, commit, data_centers, difference, role_changes, truncate,
+};
+use crate::engine::Engine;
+use crate::request::{ClientState, User};
+use crate::schema::Schema;
+use crate::storage::agreement::await_schema_agreement;
+
+/// Statements that are written down together.
+const TOGETHER_MAX: usize = 256;
+
+type Answer = Result<ChangeResult, CqlError>;
+
+/// A statement that waits.
+struct QueuedChange {
+    statement: ast::Statement,
+    keyspace: Option<String>,
+    user: Option<Arc<User>>,
+    answer: oneshot::Sender<Answer>,
+}
+
+/// The statements that wait.
+#[derive(Default)]
+pub(crate) struct DdlQueue(Mutex<Vec<QueuedChange>>);
+
+impl DdlQueue {
+    fn take(&self) -> Vec<QueuedChange> {
+        let mut waiting = self.0.lock();
+        let count = waiting.len().min(TOGETHER_MAX);
+        waiting.drain(..count).collect()
+    }
+}
+
+/// Runs a statement, and perhaps others that came before it.
+pub(crate) async fn run(
+    engine: &Arc<Engine>,
+    client: &ClientState,
+    keyspace: Option<&str>,
+    statement: ast::Statement,
+) -> Answer {
+    let (answer, mut answered) = oneshot::channel();
+    engine.ddl_queue.0.lock().push(QueuedChange {
+        statement,
+        keyspace: keyspace.map(str::to_owned),
+        user: client.user.clone(),
+        answer,
+    });
+    loop {
+        tokio::select! {
+            biased;
+            done = &mut answered => {
+                return done.unwrap_or_else(|_| Err(CqlError::Server("the schema change was given up".to_owned())));
+            }
+            changing = engine.ddl.lock() => {
+                let together = engine.ddl_queue.take();
+                if together.is_empty() {
+                    // This one is being answered.
+                    drop(changing);
+                    let done = (&mut answered).await;
+                    return done.unwrap_or_else(|_| Err(CqlError::Server("the schema change was given up".to_owned())));
+                }
+                let written = write(engine, &together).await;
+                drop(changing);
+                finish(engine, together, written).await;
+            }
+        }
+    }
+}
+
+/// Answers when all nodes agree.
+async fn finish(engine: &Arc<Engine>, together: Vec<QueuedChange>, written: Result<Written, CqlError>) {
+    let answers: Vec<Answer> = match written {
+        Ok(Written { answers, is_changed }) => {
+            let warnings = match is_changed {
+                true => await_schema_agreement(&engine.context).await,
+                false => Ok(Vec::new()),
+            };
+            let with_warnings = |done: ChangeResult| {
+                let mut done = done;
+                done.warnings.extend(warnings.clone()?);
+                Ok(done)
+            };
+            answers
+                .into_iter()
+                .map(|answer| answer.and_then(with_warnings))
+                .collect()
+        }
+        Err(error) => together.iter().map(|_| Err(error.clone())).collect(),
+    };
+    for (waiting, answer) in together.into_iter().zip(answers) {
+        // Its client may be gone.
+        let _ = waiting.answer.send(answer);
+    }
+}
+
+struct Written {
+    answers: Vec<Answer>,
+    is_changed: bool,
+}
+
+/// Applies the statements, each to what those before it have made of the schema, and writes the outcome down.
+async fn write(engine: &Arc<Engine>, together: &[QueuedChange]) -> Result<Written, CqlError> {
+    loop {
+        let before = engine.schema();
+        let mut schema = Schema::clone(&before);
+        let mut is_changed = false;
+        let mut answers = Vec::with_capacity(together.len());
+        for waiting in together {
+            answers.push(match change(engine, &schema, waiting) {
+                Ok(Ok((next, done))) => {
+                    schema = next;
+                    is_changed = true;
+                    Ok(done)
+                }
+                Ok(Err(unchanged)) => Ok(unchanged),
+                Err(error) => Err(error),
+            });
+        }
+        if !is_changed || commit(engine, &before, schema).await? {
+            return Ok(Written { answers, is_changed });
+        }
+    }
+}
+
+/// What one statement makes of a schema; `Err` within `Ok` is nothing.
+fn change(
+    engine: &Arc<Engine>,
+    schema: &Schema,
+    waiting: &QueuedChange,
+) -> Result<Result<(Schema, ChangeResult), ChangeResult>, CqlError> {
+    let before = schema;
+    let ctx = DdlContext {
+        schema,
+        data_centers: data_centers(engine),
+        keyspace: waiting.keyspace.as_deref(),
+        user: waiting.user.as_deref().map(|user| user.name.as_str()),
+        control: engine.control,
+        now_us: engine.context.clock.now_us(),
+    };
+    if crate::schema::roles::is_about_roles(&waiting.statement) {
+        return role_changes::apply(&ctx, &waiting.statement);
+    }
+    if let ast::Statement::Truncate(name) = &waiting.statement {
+        return Ok(Ok((truncate::truncate(&ctx, name)?, ChangeResult::default())));
+    }
+    Ok(match apply(&ctx, &waiting.statement)? {
+        Ok(Change {
+            mut schema,
+            event,
+            warnings,
+            to_build,
+        }) => {
+            schema.access = Arc::new(role_changes::after(&ctx, &schema, &waiting.statement));
+            let done = ChangeResult {
+                events: difference::events(before, &schema),
+                event: Some(event),
+                warnings,
+                to_build,
+            };
+            Ok((schema, done))
+        }
+        Err(warnings) => Err(ChangeResult {
+            warnings,
+            ..ChangeResult::default()
+        }),
+    })
+}

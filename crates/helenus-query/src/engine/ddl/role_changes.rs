@@ -1,0 +1,42 @@
+//! What statements make of the roles.
+
+use std::sync::Arc;
+
+use helenus_cql::ast;
+use helenus_cql::error::CqlError;
+
+use crate::engine::access;
+use crate::engine::ddl::{ChangeResult, DdlContext};
+use crate::schema::Schema;
+use crate::schema::roles::Roles;
+
+/// What a statement about roles makes of them. They may have changed since it was looked at first.
+pub(crate) fn apply(
+    ctx: &DdlContext<'_>,
+    statement: &ast::Statement,
+) -> Result<Result<(Schema, ChangeResult), ChangeResult>, CqlError> {
+    let (access, warnings) = access::apply(&ctx.roles(), statement)?;
+    let done = ChangeResult {
+        warnings,
+        ..ChangeResult::default()
+    };
+    Ok(match access {
+        Some(access) => {
+            let mut schema = ctx.schema.clone();
+            schema.access = Arc::new(access);
+            Ok((schema, done))
+        }
+        None => Err(done),
+    })
+}
+
+/// The roles after a change of the schema: who made something may do everything with it, and nothing is granted on what is gone.
+pub(crate) fn after(ctx: &DdlContext<'_>, after: &Schema, statement: &ast::Statement) -> Roles {
+    let access = access::dropped(after);
+    let Some(user) = ctx.user.filter(|_| ctx.control.authorizes) else {
+        return access;
+    };
+    let made = access::created(ctx.schema, after, ctx.keyspace, statement);
+    made.iter()
+        .fold(access, |access, made| access.granted(user, made))
+}

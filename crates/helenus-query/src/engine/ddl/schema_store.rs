@@ -1,0 +1,253 @@
+//! The schema document in the store: read, and written by compare-and-set.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use helenus_cql::error::CqlError;
+use helenus_tablet::{MetaDoc, MetaExpect, Store, StoreError};
+use md5::{Digest, Md5};
+use uuid::Uuid;
+
+use crate::analysis::restrictions::view_filter::link;
+use crate::failure::store_error;
+use crate::index::entries::hidden_table;
+use crate::schema::documents::journal::{
+    Base, FORMAT, FORMAT_WITHOUT_COMPACT, FORMAT_WITHOUT_FUNCTIONS, FORMAT_WITHOUT_ROLES, Head, NAME, apply,
+    damaged, difference, kept, unwritable,
+};
+use crate::schema::{Journal, Keyspace, Schema, documents};
+
+/// Gives the keyspaces that are computed, of a node alone or of one on a shared store.
+pub(crate) type SystemKeyspaces = fn(bool) -> Vec<Keyspace>;
+
+/// A base may be replaced while it is read; then there is another.
+const READS_MAX: usize = 8;
+
+/// Writes the change from one schema to the next, which has a version of its own, durably, if the document is as the first one was read;
+/// gives the next one as it is written, or none if another node was first.
+pub async fn store(
+    store: &Arc<Store>,
+    before: &Schema,
+    mut after: Schema,
+) -> Result<Option<Schema>, CqlError> {
+    let mut added: Vec<Arc<str>> = Vec::new();
+    for line in difference(before, &after) {
+        let text = serde_json::to_string(&line).map_err(|error| unwritable(&error))?;
+        added.push(text.into());
+    }
+    let mut journal = Journal::clone(&before.journal);
+    let more = added.iter().map(|line| line.len()).sum();
+    // In a bucket a base also shows that there was a document. The first document has none: a base without one is taken for its loss.
+    let wants_base = store.is_shared() && before.document_version > 0 && journal.base.is_none();
+    let replaced = (wants_base || journal.is_full(more)).then(|| journal.base.take());
+    if let Some(replaced) = &replaced {
+        journal = new_base(store, before, replaced.as_ref()).await?;
+    }
+    journal.lines.extend(added);
+    let head = Head {
+        format: if !after.access.is_empty() {
+            FORMAT
+        } else if after.has_functions() {
+            FORMAT_WITHOUT_ROLES
+        } else if after.stored_tables().any(|table| table.has_been_compact()) {
+            FORMAT_WITHOUT_FUNCTIONS
+        } else {
+            FORMAT_WITHOUT_COMPACT
+        },
+        version: after.version,
+        next_table_number: after.next_table_number,
+        base: journal.base.clone(),
+    };
+    let mut text = serde_json::to_string(&head).map_err(|error| unwritable(&error))?;
+    for line in &journal.lines {
+        text.push('\n');
+        text.push_str(line);
+    }
+    let expect = match before.document_version {
+        0 => MetaExpect::Absent,
+        version => MetaExpect::Version(version),
+    };
+    let written = store.meta_put(NAME, text.as_bytes(), expect).await;
+    match written {
+        Ok(version) => {
+            after.document_version = version;
+            after.journal = Arc::new(journal);
+            if let Some(Some(unused)) = replaced {
+                delete_later(store, unused.name);
+            }
+            Ok(Some(after))
+        }
+        Err(StoreError::MetaConflict(_)) => {
+            if let (Some(_), Some(unused)) = (replaced, journal.base) {
+                delete_later(store, unused.name);
+            }
+            Ok(None)
+        }
+        Err(error) => Err(store_error(error)),
+    }
+}
+
+/// Who reads it just now finds it gone, and the document with another.
+fn delete_later(store: &Arc<Store>, name: String) {
+    let store = store.clone();
+    tokio::spawn(async move {
+        if let Err(error) = store.meta_delete(&name).await {
+            tracing::debug!(%error, name, "a former schema stays in the store");
+        }
+    });
+}
+
+/// Writes a schema whole. Nobody reads it before the document names it.
+async fn new_base(store: &Store, schema: &Schema, replaced: Option<&Base>) -> Result<Journal, CqlError> {
+    let content = documents::encode(schema)?;
+    let base = Base {
+        name: format!("{NAME}.{}", Uuid::new_v4().simple()),
+        of: replaced.map(|base| base.name.clone()),
+        lines: schema.journal.lines.len(),
+        bytes: content.len(),
+    };
+    store
+        .meta_put(&base.name, &content, MetaExpect::Absent)
+        .await
+        .map_err(store_error)?;
+    Ok(Journal {
+        base: Some(base),
+        ..Journal::default()
+    })
+}
+
+/// A schema of system keyspaces only.
+fn empty(is_shared: bool, system: SystemKeyspaces) -> Result<Schema, CqlError> {
+    let mut schema = Schema {
+        version: Uuid::nil(),
+        generation: 1,
+        document_version: 0,
+        next_table_number: 1,
+        keyspaces: BTreeMap::new(),
+        access: Arc::default(),
+        journal: Arc::default(),
+    };
+    for keyspace in system(is_shared) {
+        schema.keyspaces.insert(keyspace.name.clone(), Arc::new(keyspace));
+    }
+    schema.version = version_of(&documents::encode(&schema)?);
+    Ok(schema)
+}
+
+/// The version that drivers compare, of a schema that has none of its own.
+fn version_of(document: &[u8]) -> Uuid {
+    let digest: [u8; 16] = Md5::digest(document).into();
+    uuid::Builder::from_md5_bytes(digest).into_uuid()
+}
+
+/// Reads the schema.
+pub async fn load(store: &Store, system: SystemKeyspaces) -> Result<Schema, CqlError> {
+    let empty = empty(store.is_shared(), system)?;
+    match load_newer(store, &empty, system).await? {
+        Some(schema) => Ok(schema),
+        None => {
+            refuse_remains(store).await?;
+            Ok(empty)
+        }
+    }
+}
+
+/// A base without the document that names it is what is left of a schema.
+async fn refuse_remains(store: &Store) -> Result<(), CqlError> {
+    let names = store.meta_list().await.map_err(store_error)?;
+    let is_base = |name: &&String| name.strip_prefix(NAME).is_some_and(|rest| rest.starts_with('.'));
+    match names.iter().find(is_base) {
+        None => Ok(()),
+        Some(base) => Err(damaged(format!(
+            "the document meta/{NAME} is missing, though there is meta/{base}"
+        ))),
+    }
+}
+
+/// Reads the schema if it is newer than this one, of which what has not changed is kept.
+pub async fn load_newer(
+    store: &Store,
+    known: &Schema,
+    system: SystemKeyspaces,
+) -> Result<Option<Schema>, CqlError> {
+    for _ in 0..READS_MAX {
+        let document = match store.meta_get(NAME).await.map_err(store_error)? {
+            Some(document) if document.version > known.document_version => document,
+            _ => return Ok(None),
+        };
+        if let Some(schema) = read(store, known, &document, system).await? {
+            return Ok(Some(schema));
+        }
+    }
+    Err(damaged("its base is not there"))
+}
+
+/// None if the base is gone: then the document has another.
+async fn read(
+    store: &Store,
+    known: &Schema,
+    document: &MetaDoc,
+    system: SystemKeyspaces,
+) -> Result<Option<Schema>, CqlError> {
+    let text = std::str::from_utf8(&document.content).map_err(damaged)?;
+    let mut lines = text.lines();
+    let first = lines.next().unwrap_or_default();
+    let found = documents::format(first).map_err(damaged)?;
+    if found > FORMAT {
+        return Err(CqlError::Server(format!(
+            "the schema was written in format {found}, and this binary understands up to {FORMAT}: use a newer helenus"
+        )));
+    }
+    if found < FORMAT_WITHOUT_COMPACT {
+        return read_old(store, document, system).map(Some);
+    }
+    let head: Head = serde_json::from_str(first).map_err(damaged)?;
+    let lines: Vec<Arc<str>> = lines.map(Arc::from).collect();
+    let (mut schema, done) = match kept(known, &head, &lines) {
+        Some(done) => (known.clone(), done),
+        None => match &head.base {
+            None => (empty(store.is_shared(), system)?, 0),
+            Some(base) => match store.meta_get(&base.name).await.map_err(store_error)? {
+                Some(content) => {
+                    let mut schema = empty(store.is_shared(), system)?;
+                    documents::read(&content.content, &mut schema, hidden_table)?;
+                    link(&mut schema)?;
+                    (schema, 0)
+                }
+                None => return Ok(None),
+            },
+        },
+    };
+    for line in lines.iter().skip(done) {
+        apply(&mut schema, line, hidden_table)?;
+    }
+    if done < lines.len() {
+        link(&mut schema)?;
+    }
+    schema.version = head.version;
+    schema.document_version = document.version;
+    schema.next_table_number = head.next_table_number;
+    schema.journal = Arc::new(Journal {
+        base: head.base,
+        lines,
+        is_old: false,
+    });
+    Ok(Some(schema))
+}
+
+fn read_old(store: &Store, document: &MetaDoc, system: SystemKeyspaces) -> Result<Schema, CqlError> {
+    let mut schema = empty(store.is_shared(), system)?;
+    documents::read(&document.content, &mut schema, hidden_table)?;
+    link(&mut schema)?;
+    schema.document_version = document.version;
+    schema.version = version_of(&documents::encode(&schema)?);
+    schema.journal = Arc::new(Journal {
+        is_old: true,
+        ..Journal::default()
+    });
+    Ok(schema)
+}
+
+#[cfg(test)]
+#[path = "schema_store_tests.rs"]
+pub(super) mod tests;

@@ -1,0 +1,268 @@
+use helenus_cql::parser::parse_statement;
+use helenus_tablet::StoreConfig;
+
+use super::*;
+use crate::engine::access::AccessControl;
+use crate::engine::ddl::{DdlContext, apply as run};
+use crate::schema::roles::{Resource, Role, Roles};
+
+/// The lines from one schema to the next, applied to the first, must give the second.
+pub fn check_lines(before: &Schema, after: &Schema) {
+    let mut found = before.clone();
+    found.next_table_number = after.next_table_number;
+    for line in difference(before, after) {
+        apply(&mut found, &serde_json::to_string(&line).unwrap(), hidden_table).unwrap();
+    }
+    let text = |schema: &Schema| String::from_utf8(documents::encode(schema).unwrap()).unwrap();
+    assert_eq!(text(&found), text(after));
+}
+
+async fn load(store: &Store) -> Result<Schema, CqlError> {
+    super::load(store, crate::engine::system::keyspaces).await
+}
+
+async fn load_newer(store: &Store, known: &Schema) -> Result<Option<Schema>, CqlError> {
+    super::load_newer(store, known, crate::engine::system::keyspaces).await
+}
+
+struct Open {
+    store: Arc<Store>,
+    _folder: tempfile::TempDir,
+}
+
+async fn open() -> Open {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = StoreConfig::small(folder.path());
+    config.fsync = false;
+    let hooks = crate::storage::RowHooks::without_schema();
+    Open {
+        store: Store::open(config, hooks).await.unwrap(),
+        _folder: folder,
+    }
+}
+
+/// The schema after a statement, written down.
+async fn execute(store: &Arc<Store>, before: &Schema, statement: &str) -> Schema {
+    let ctx = DdlContext {
+        schema: before,
+        data_centers: vec!["datacenter1".to_owned()],
+        keyspace: Some("ks"),
+        user: None,
+        control: AccessControl::default(),
+        now_us: 1,
+    };
+    let parsed = parse_statement(statement).unwrap().statement;
+    let mut change = run(&ctx, &parsed).unwrap().ok().unwrap();
+    change.schema.version = Uuid::new_v4();
+    crate::engine::ddl::schema_store::store(store, before, change.schema)
+        .await
+        .unwrap()
+        .unwrap()
+}
+
+fn text(schema: &Schema) -> String {
+    let text = String::from_utf8(documents::encode(schema).unwrap()).unwrap();
+    format!("{} {} {text}", schema.version, schema.document_version)
+}
+
+async fn with_keyspace(store: &Arc<Store>) -> Schema {
+    let empty = load(store).await.unwrap();
+    execute(
+        store,
+        &empty,
+        "CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
+    )
+    .await
+}
+
+#[tokio::test]
+async fn whoever_reads_at_whatever_time_finds_the_same() {
+    let open = open().await;
+    let mut schema = with_keyspace(&open.store).await;
+    let mut follower = load(&open.store).await.unwrap();
+    let sleeper = follower.clone();
+    let mut bases = std::collections::BTreeSet::new();
+    for number in 0..400 {
+        let statement = match number % 10 {
+            7 => format!("ALTER TABLE t{} ADD more text", number - 1),
+            9 => format!("DROP TABLE t{}", number - 1),
+            _ => format!("CREATE TABLE t{number} (k int PRIMARY KEY, v text) WITH comment = 'some words'"),
+        };
+        schema = execute(&open.store, &schema, &statement).await;
+        bases.extend(schema.journal.base.as_ref().map(|base| base.name.clone()));
+        // One looks at each change, one at some, one comes only now.
+        follower = load_newer(&open.store, &follower).await.unwrap().unwrap();
+        assert_eq!(text(&follower), text(&schema));
+        if number % 150 == 0 {
+            let late = load_newer(&open.store, &sleeper).await.unwrap().unwrap();
+            assert_eq!(text(&late), text(&schema));
+            assert_eq!(text(&load(&open.store).await.unwrap()), text(&schema));
+        }
+    }
+    assert!(bases.len() > 1, "{bases:?}");
+    assert!(load_newer(&open.store, &schema).await.unwrap().is_none());
+    let kept = open.store.meta_list().await.unwrap();
+    let left = kept.iter().filter(|name| name.starts_with("schema."));
+    assert!(left.count() <= 2, "former bases are deleted: {kept:?}");
+}
+
+#[tokio::test]
+async fn a_follower_keeps_the_tables_that_have_not_changed() {
+    let open = open().await;
+    let mut schema = with_keyspace(&open.store).await;
+    let create = |name: &str| format!("CREATE TABLE {name} (k int PRIMARY KEY)");
+    schema = execute(&open.store, &schema, &create("a")).await;
+    let follower = load(&open.store).await.unwrap();
+    execute(&open.store, &schema, &create("b")).await;
+    let newer = load_newer(&open.store, &follower).await.unwrap().unwrap();
+    let table = |schema: &Schema| schema.table("ks", "a").unwrap().clone();
+    assert!(Arc::ptr_eq(&table(&follower), &table(&newer)));
+    assert!(newer.table("ks", "b").is_some());
+}
+
+#[tokio::test]
+async fn who_was_first_wins_and_the_other_is_told() {
+    let open = open().await;
+    let schema = with_keyspace(&open.store).await;
+    execute(&open.store, &schema, "CREATE TABLE a (k int PRIMARY KEY)").await;
+    let mut other = schema.clone();
+    other.version = Uuid::new_v4();
+    assert!(
+        crate::engine::ddl::schema_store::store(&open.store, &schema, other)
+            .await
+            .unwrap()
+            .is_none()
+    );
+}
+
+#[tokio::test]
+async fn a_schema_in_format_1_is_read_and_written_anew() {
+    let open = open().await;
+    let old = r#"{"format":1,"next_table_number":2,"keyspaces":[{"name":"ks","class":"SimpleStrategy","options":{"replication_factor":"1"},"durable_writes":true,"types":[],"tables":[{"name":"t","id":"00000000-0000-0000-0000-000000000001","number":1,"next_column_id":1,"columns":[{"name":"k","ty":{"native":"int"},"kind":"partition_key","position":0,"id":0}]}]}]}"#;
+    let put = open.store.meta_put(NAME, old.as_bytes(), MetaExpect::Absent);
+    put.await.unwrap();
+    let schema = load(&open.store).await.unwrap();
+    assert!(schema.table("ks", "t").is_some());
+    let next = execute(&open.store, &schema, "CREATE TABLE u (k int PRIMARY KEY)").await;
+    assert_eq!(text(&load(&open.store).await.unwrap()), text(&next));
+    let follower = load_newer(&open.store, &schema).await.unwrap().unwrap();
+    assert_eq!(text(&follower), text(&next));
+}
+
+/// What the document says that it is written in.
+async fn format(store: &Store) -> u32 {
+    let document = store.meta_get(NAME).await.unwrap().unwrap().content;
+    let text = String::from_utf8(document.to_vec()).unwrap();
+    documents::format(text.lines().next().unwrap()).unwrap()
+}
+
+#[tokio::test]
+async fn a_function_keeps_older_binaries_out_until_it_is_gone() {
+    let open = open().await;
+    let schema = with_keyspace(&open.store).await;
+    let of_type = execute(&open.store, &schema, "CREATE TYPE p (a int, b text)").await;
+    assert_eq!(format(&open.store).await, FORMAT_WITHOUT_COMPACT);
+    let create =
+        "CREATE FUNCTION f (s p, v list<int>) CALLED ON NULL INPUT RETURNS p LANGUAGE java AS 'return s;'";
+    let one = execute(&open.store, &of_type, create).await;
+    assert_eq!(format(&open.store).await, FORMAT_WITHOUT_ROLES);
+    let create = "CREATE AGGREGATE a (list<int>) SFUNC f STYPE p INITCOND {a: 1, b: 'x'}";
+    let two = execute(&open.store, &one, create).await;
+    let follower = load_newer(&open.store, &of_type).await.unwrap().unwrap();
+    for loaded in [&follower, &load(&open.store).await.unwrap()] {
+        assert_eq!(text(loaded), text(&two));
+        let (found, made) = (loaded.keyspace("ks").unwrap(), two.keyspace("ks").unwrap());
+        assert_eq!(found.functions, made.functions);
+        assert_eq!(found.aggregates, made.aggregates);
+        assert!(found.aggregates.contains_key("a(frozen<list<int>>)"));
+    }
+    assert!(text(&two).contains(r#"{"format":3,"#));
+    let dropped = execute(&open.store, &two, "DROP AGGREGATE a").await;
+    assert_eq!(format(&open.store).await, FORMAT_WITHOUT_ROLES);
+    let dropped = execute(&open.store, &dropped, "DROP FUNCTION f").await;
+    assert_eq!(format(&open.store).await, FORMAT_WITHOUT_COMPACT);
+    assert_eq!(text(&load(&open.store).await.unwrap()), text(&dropped));
+}
+
+#[tokio::test]
+async fn a_compact_table_keeps_older_binaries_out_until_it_is_gone() {
+    let open = open().await;
+    let schema = with_keyspace(&open.store).await;
+    let format = async || format(&open.store).await;
+    assert_eq!(format().await, FORMAT_WITHOUT_COMPACT);
+    let create = "CREATE TABLE t (k int, c int, PRIMARY KEY (k, c)) WITH COMPACT STORAGE";
+    let compact = execute(&open.store, &schema, create).await;
+    assert_eq!(format().await, FORMAT_WITHOUT_FUNCTIONS);
+    let loaded = load(&open.store).await.unwrap();
+    assert_eq!(text(&loaded), text(&compact));
+    assert!(loaded.table("ks", "t").unwrap().is_dense());
+    // Its value column still has a type that older binaries don't know.
+    let ordinary = execute(&open.store, &loaded, "ALTER TABLE t DROP COMPACT STORAGE").await;
+    assert_eq!(format().await, FORMAT_WITHOUT_FUNCTIONS);
+    let dropped = execute(&open.store, &ordinary, "DROP TABLE t").await;
+    assert_eq!(format().await, FORMAT_WITHOUT_COMPACT);
+    assert_eq!(text(&load(&open.store).await.unwrap()), text(&dropped));
+}
+
+#[tokio::test]
+async fn a_newer_format_is_refused() {
+    let open = open().await;
+    let newer = format!("{{\"format\":{}}}\n\"what this one does not know\"", FORMAT + 1);
+    let put = open.store.meta_put(NAME, newer.as_bytes(), MetaExpect::Absent);
+    put.await.unwrap();
+    let refused = load(&open.store).await.unwrap_err().to_string();
+    assert!(refused.contains("use a newer helenus"), "{refused}");
+}
+
+#[tokio::test]
+async fn roles_are_written_down_with_the_schema() {
+    let open = open().await;
+    let empty = load(&open.store).await.unwrap();
+    let role = |name: &str, of: &[&str]| Role {
+        name: name.to_owned(),
+        can_login: true,
+        salted_hash: Some("$2a$10$x".to_owned()),
+        member_of: of.iter().map(|of| (*of).to_owned()).collect(),
+        permissions: [
+            Resource::AllKeyspaces,
+            Resource::table("k", "t"),
+            Resource::function("k", "f", &[helenus_cql::types::CqlType::INT]),
+            Resource::MBean("a:b=*".to_owned()),
+        ]
+        .into_iter()
+        .map(|on| (on.clone(), on.applicable()))
+        .collect(),
+        ..Role::default()
+    };
+    let with = |schema: &Schema, change: &dyn Fn(&mut Roles)| {
+        let mut next = schema.clone();
+        next.version = Uuid::new_v4();
+        change(Arc::make_mut(&mut next.access));
+        check_lines(schema, &next);
+        next
+    };
+    let two = with(&empty, &|access| {
+        for role in [role("ann", &["bob"]), role("bob", &[])] {
+            access.roles.insert(role.name.clone(), Arc::new(role));
+        }
+        access.identities.insert("x".to_owned(), "ann".to_owned());
+    });
+    let two = crate::engine::ddl::schema_store::store(&open.store, &empty, two)
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(load(&open.store).await.unwrap().access, two.access);
+    assert_eq!(format(&open.store).await, FORMAT);
+    let one = with(&two, &|access| {
+        access.roles.remove("bob");
+    });
+    let one = crate::engine::ddl::schema_store::store(&open.store, &two, one)
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(load(&open.store).await.unwrap().access, one.access);
+    assert_eq!(
+        load_newer(&open.store, &two).await.unwrap().unwrap().access,
+        one.access
+    );
+}

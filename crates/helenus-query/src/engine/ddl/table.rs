@@ -1,0 +1,449 @@
+//! CREATE and DROP TABLE.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use helenus_cql::ast::{self, TypeName};
+use helenus_cql::error::CqlError;
+use helenus_cql::frame::class_name::class_name;
+use helenus_cql::types::{CqlType, NativeType};
+use helenus_row::{ColumnId, Order, TableId};
+use uuid::Uuid;
+
+use super::{Applied, Change, DdlContext, compact_storage, options, unchanged};
+use crate::analysis::definition_check::partition_key;
+use crate::analysis::properties;
+use crate::analysis::types::resolve_type;
+use crate::java_order;
+use crate::response::{ChangeKind, SchemaTarget};
+use crate::schema::names::{TABLE_NAME_LEN_MAX, is_valid_name};
+use crate::schema::{Column, ColumnKind, Keyspace, Schema, Table, TableBuilder, TableKind};
+
+impl Schema {
+    /// The number of a new table in stored keys.
+    pub(crate) fn take_table_number(&mut self) -> TableId {
+        let number = TableId(self.next_table_number);
+        self.next_table_number += 1;
+        number
+    }
+}
+
+/// Where columns go in the key, and in which order.
+struct Keys<'a> {
+    partition: &'a [ast::Ident],
+    clustering: &'a [ast::Ident],
+    descending: BTreeMap<&'a str, bool>,
+}
+
+pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateTable) -> Applied {
+    let keyspace_name = ctx.keyspace_of(&statement.table)?;
+    let name = statement.table.name.as_str();
+    ctx.modifiable(keyspace_name)?;
+    options::check_form(&statement.properties)?;
+    statement.columns.iter().try_for_each(refuse_mask)?;
+    let keyspace = ctx.keyspace_to_change(keyspace_name)?;
+    let taken = keyspace.tables.get(name);
+    let taken_answer = || match statement.if_not_exists {
+        true => unchanged(),
+        false => Err(already_exists(keyspace_name, name)),
+    };
+    if taken.is_some_and(|taken| !taken.is_view()) {
+        return taken_answer();
+    }
+    let table_options = options::of_new(&statement.properties)?;
+    let types = types(ctx, keyspace, statement)?;
+    let mut columns = columns(statement, &keys(statement, name, &types)?, types)?;
+    let compact = match statement.compact_storage {
+        true => Some(compact_storage::complete(&mut columns)?),
+        false => None,
+    };
+    let id = new_id(&statement.properties)?;
+    check_name(keyspace_name, name)?;
+    // A view's name is looked at when the table is known to be right, where Cassandra fails halfway.
+    if taken.is_some() {
+        return taken_answer();
+    }
+    let mut schema = ctx.schema.clone();
+    let builder = TableBuilder {
+        keyspace: keyspace_name.to_owned(),
+        name: name.to_owned(),
+        id,
+        number: schema.take_table_number(),
+        kind: TableKind::Stored,
+        compact,
+        options: table_options,
+        next_column_id: ColumnId(u32::try_from(columns.len()).unwrap_or(u32::MAX)),
+        columns,
+        dropped_columns: BTreeMap::new(),
+        indexes: Vec::new(),
+        views: Vec::new(),
+        view: None,
+    };
+    let table = builder.build();
+    refuse_counters_by_class(&table, &statement.columns)?;
+    if check_counters(&table).is_err() {
+        return Err(CqlError::invalid(
+            "Cannot mix counter and non counter columns in the same table",
+        ));
+    }
+    if table.is_counter && table.options.default_time_to_live_s > 0 {
+        return Err(CqlError::invalid(
+            "Cannot set default_time_to_live on a table with counters",
+        ));
+    }
+    let schema = schema.with_table(table);
+    Ok(Ok(Change::new(
+        schema,
+        ChangeKind::Created,
+        keyspace_name,
+        SchemaTarget::Table(name.to_owned()),
+    )))
+}
+
+/// The id of a new table or view: the one that is given, or its own.
+pub(crate) fn new_id(given: &ast::Properties) -> Result<Uuid, CqlError> {
+    match properties::text(given, "id")? {
+        Some(text) => Uuid::parse_str(text).map_err(|_| CqlError::Config("Invalid table id".to_owned())),
+        None => Ok(Uuid::new_v4()),
+    }
+}
+
+/// Refuses a name that no table or view may have.
+pub(crate) fn check_name(keyspace_name: &str, name: &str) -> Result<(), CqlError> {
+    if is_valid_name(name, TABLE_NAME_LEN_MAX) {
+        return Ok(());
+    }
+    Err(CqlError::Config(format!(
+        "{keyspace_name}.{name}: Table name must not be empty, more than 48 characters long, or contain \
+         non-alphanumeric-underscore characters (got \"{name}\")"
+    )))
+}
+
+pub(crate) fn already_exists(keyspace: &str, name: &str) -> CqlError {
+    CqlError::AlreadyExists {
+        message: format!("Cannot add already existing table \"{name}\" to keyspace \"{keyspace}\""),
+        keyspace: keyspace.to_owned(),
+        table: name.to_owned(),
+    }
+}
+
+/// The columns' types, all looked up before anything is said of a key, in the order in which Cassandra does.
+fn types<'a>(
+    ctx: &DdlContext<'_>,
+    keyspace: &Keyspace,
+    statement: &'a ast::CreateTable,
+) -> Result<BTreeMap<&'a str, CqlType>, CqlError> {
+    let mut types = BTreeMap::new();
+    for definition in java_order::by_name(statement.columns.iter().collect(), |column| column.name.as_str()) {
+        let ty = resolve_type(ctx.schema, &keyspace.name, &definition.ty)?;
+        types.insert(definition.name.as_str(), ty);
+    }
+    if types.values().any(holds_nested_collections) {
+        return Err(CqlError::invalid(
+            "Non-frozen UDTs with nested non-frozen collections are not supported",
+        ));
+    }
+    Ok(types)
+}
+
+/// The primary key and the clustering order as declared, checked against each other and the columns.
+fn keys<'a>(
+    statement: &'a ast::CreateTable,
+    name: &str,
+    types: &BTreeMap<&str, CqlType>,
+) -> Result<Keys<'a>, CqlError> {
+    let partition = partition_key(statement)?;
+    let clustering = &statement.clustering_columns;
+    let mut seen = BTreeSet::new();
+    for column in partition.iter().chain(clustering) {
+        let definition = statement
+            .columns
+            .iter()
+            .find(|definition| definition.name == *column);
+        let (Some(definition), Some(ty)) = (definition, types.get(column.as_str())) else {
+            return Err(CqlError::invalid(format!(
+                "Unknown column '{column}' referenced in PRIMARY KEY for table '{name}'"
+            )));
+        };
+        if !seen.insert(column.as_str()) {
+            return Err(CqlError::invalid(format!(
+                "Duplicate column '{column}' in PRIMARY KEY clause for table '{name}'"
+            )));
+        }
+        check_key_type(definition, ty)?;
+    }
+    check_clustering_order(statement, clustering)?;
+    let order = &statement.clustering_order;
+    let descending = order
+        .iter()
+        .map(|order| (order.column.as_str(), order.descending))
+        .collect();
+    Ok(Keys {
+        partition,
+        clustering,
+        descending,
+    })
+}
+
+fn check_clustering_order(statement: &ast::CreateTable, clustering: &[ast::Ident]) -> Result<(), CqlError> {
+    let ordered: Vec<&str> = statement
+        .clustering_order
+        .iter()
+        .map(|order| order.column.as_str())
+        .collect();
+    let foreign: Vec<&str> = ordered
+        .iter()
+        .copied()
+        .filter(|column| !clustering.iter().any(|known| known == column))
+        .collect();
+    if !foreign.is_empty() {
+        return Err(CqlError::invalid(format!(
+            "Only clustering key columns can be defined in CLUSTERING ORDER directive: [{}] are not clustering columns",
+            foreign.join(", ")
+        )));
+    }
+    for (position, column) in ordered.iter().enumerate() {
+        let Some(expected) = clustering.get(position) else {
+            continue;
+        };
+        if expected == column {
+            continue;
+        }
+        if !ordered.contains(&expected.as_str()) {
+            return Err(CqlError::invalid(format!(
+                "Missing CLUSTERING ORDER for column {expected}"
+            )));
+        }
+        return Err(CqlError::invalid(format!(
+            "The order of columns in the CLUSTERING ORDER directive must match that of the clustering columns \
+             ({expected} must appear before {column})"
+        )));
+    }
+    Ok(())
+}
+
+fn columns(
+    statement: &ast::CreateTable,
+    keys: &Keys<'_>,
+    mut types: BTreeMap<&str, CqlType>,
+) -> Result<Vec<Column>, CqlError> {
+    let mut columns = Vec::with_capacity(statement.columns.len());
+    for (number, definition) in statement.columns.iter().enumerate() {
+        let Some(ty) = types.remove(definition.name.as_str()) else {
+            continue;
+        };
+        let position = |columns: &[ast::Ident]| columns.iter().position(|column| *column == definition.name);
+        let (kind, position) = match (position(keys.partition), position(keys.clustering)) {
+            (Some(at), _) => (ColumnKind::PartitionKey, at),
+            (None, Some(at)) => (ColumnKind::Clustering, at),
+            (None, None) if definition.is_static => (ColumnKind::Static, 0),
+            (None, None) => (ColumnKind::Regular, 0),
+        };
+        if kind == ColumnKind::Static && keys.clustering.is_empty() && !statement.compact_storage {
+            return Err(CqlError::invalid(
+                "Static columns are only useful (and thus allowed) if the table has at least one clustering column",
+            ));
+        }
+        let named = keys.descending.get(definition.name.as_str()).copied();
+        let descending =
+            named.unwrap_or(false) || kind == ColumnKind::Clustering && is_reversed(&definition.ty);
+        columns.push(Column {
+            name: definition.name.0.clone(),
+            ty,
+            kind,
+            position,
+            id: ColumnId(u32::try_from(number).unwrap_or(u32::MAX)),
+            order: if descending { Order::Desc } else { Order::Asc },
+        });
+    }
+    Ok(columns)
+}
+
+/// A user type whose fields are cells of their own can't hold collections whose elements are.
+pub(crate) fn holds_nested_collections(ty: &CqlType) -> bool {
+    match ty {
+        CqlType::Udt {
+            definition,
+            frozen: false,
+        } => definition.fields.iter().any(|field| field.ty.is_multicell()),
+        _ => false,
+    }
+}
+
+pub(crate) fn refuse_mask(definition: &ast::ColumnDefinition) -> Result<(), CqlError> {
+    match &definition.mask {
+        Some(_) => Err(masking_is_off()),
+        None => Ok(()),
+    }
+}
+
+pub(crate) fn masking_is_off() -> CqlError {
+    CqlError::invalid(
+        "Cannot mask columns because dynamic data masking is not enabled. You can enable it with the \
+         dynamic_data_masking_enabled property on cassandra.yaml",
+    )
+}
+
+/// Whether a type that is given as a class has the order turned round, as `CLUSTERING ORDER BY (… DESC)` does.
+fn is_reversed(ty: &TypeName) -> bool {
+    let TypeName::Custom(class) = ty else {
+        return false;
+    };
+    let class = class.trim_start();
+    class
+        .strip_prefix("org.apache.cassandra.db.marshal.")
+        .unwrap_or(class)
+        .starts_with("ReversedType(")
+}
+
+fn check_key_type(definition: &ast::ColumnDefinition, ty: &CqlType) -> Result<(), CqlError> {
+    let name = &definition.name;
+    if matches!(definition.ty, TypeName::Custom(_)) && ty.is_multicell() {
+        return Err(not_frozen_in_key(name.as_str(), ty));
+    }
+    match ty {
+        CqlType::Udt {
+            frozen: false,
+            definition,
+        } => {
+            return Err(CqlError::invalid(format!(
+                "Invalid non-frozen user-defined type \"{}.{ty}\" for PRIMARY KEY column '{name}'",
+                definition.keyspace
+            )));
+        }
+        ty if ty.is_multicell() => {
+            return Err(CqlError::invalid(format!(
+                "Invalid non-frozen collection type {ty} for PRIMARY KEY column '{name}'"
+            )));
+        }
+        ty if ty.is_counter() => {
+            return Err(CqlError::invalid(format!(
+                "counter type is not supported for PRIMARY KEY column '{name}'"
+            )));
+        }
+        ty if ty.references_duration() => {
+            return Err(CqlError::invalid(format!(
+                "duration type is not supported for PRIMARY KEY column '{name}'"
+            )));
+        }
+        _ => {}
+    }
+    if definition.is_static {
+        return Err(CqlError::invalid(format!(
+            "Static column '{name}' cannot be part of the PRIMARY KEY"
+        )));
+    }
+    if ty.holds_dynamic_composite() {
+        return Err(composite_in_key(name.as_str(), ty));
+    }
+    Ok(())
+}
+
+/// What is said of a type that is not written in CQL, but known by its class.
+pub(crate) fn not_frozen_in_key(name: &str, ty: &CqlType) -> CqlError {
+    let what = if ty.is_collection() {
+        "collection"
+    } else {
+        "user-defined"
+    };
+    CqlError::invalid(format!(
+        "Invalid non-frozen {what} type '{}' for PRIMARY KEY column '{name}'",
+        class_name(ty)
+    ))
+}
+
+/// Dynamic composites are not ordered in keys here, unlike in Cassandra.
+pub(crate) fn composite_in_key(name: &str, ty: &CqlType) -> CqlError {
+    CqlError::invalid(format!(
+        "Dynamic composites are not supported in PRIMARY KEY columns: '{name}' is of type {ty}"
+    ))
+}
+
+/// A table has counters only, beside its key, or none.
+pub(crate) fn check_counters(table: &Table) -> Result<(), CqlError> {
+    if !table.is_counter {
+        return Ok(());
+    }
+    let other = table
+        .static_columns()
+        .iter()
+        .chain(table.regular_columns())
+        .find(|column| !column.ty.is_counter());
+    match other {
+        Some(column) => Err(CqlError::Config(format!(
+            "{}: Cannot have a non counter column (\"{}\") in a counter table",
+            table.full_name(),
+            column.name
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Only a column of the type `counter` makes a table one of counters, not one of the class that is behind it.
+fn refuse_counters_by_class(table: &Table, declared: &[ast::ColumnDefinition]) -> Result<(), CqlError> {
+    let is_counter = |column: &ast::ColumnDefinition| column.ty == ast::TypeName::Native(NativeType::Counter);
+    match declared.iter().any(is_counter) {
+        true => Ok(()),
+        false => refuse_counters(table),
+    }
+}
+
+/// For a table that is none of counters.
+pub(crate) fn refuse_counters(table: &Table) -> Result<(), CqlError> {
+    let mut columns = table.static_columns().iter().chain(table.regular_columns());
+    match columns.find(|column| column.ty.is_counter()) {
+        Some(column) => Err(CqlError::Config(format!(
+            "{}: Cannot have a counter column (\"{}\") in a non counter table",
+            table.full_name(),
+            column.name
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// The table that a statement changes: it must exist and hold rows of its own.
+pub(crate) fn table_to_change<'a>(
+    ctx: &'a DdlContext<'_>,
+    name: &ast::QualifiedName,
+) -> Result<(&'a Keyspace, &'a Table), CqlError> {
+    match ctx.found(name)? {
+        Some((_, table)) if table.is_view() => Err(CqlError::invalid(
+            "Cannot use ALTER TABLE on a materialized view; use ALTER MATERIALIZED VIEW instead",
+        )),
+        Some(found) => Ok(found),
+        None => Err(CqlError::invalid(format!(
+            "Table '{}' doesn't exist",
+            super::qualified(ctx, name)?
+        ))),
+    }
+}
+
+pub fn drop(ctx: &DdlContext<'_>, statement: &ast::DropTable) -> Applied {
+    let named = ctx
+        .schema
+        .table(ctx.keyspace_of(&statement.table)?, statement.table.name.as_str());
+    if named.is_some_and(|table| table.is_view()) {
+        return Err(CqlError::invalid(
+            "Cannot use DROP TABLE on a materialized view. Please use DROP MATERIALIZED VIEW instead.",
+        ));
+    }
+    let (keyspace, table) = match table_to_change(ctx, &statement.table) {
+        Err(CqlError::Invalid(_)) if statement.if_exists => return unchanged(),
+        found => found?,
+    };
+    if !table.views.is_empty() {
+        return Err(CqlError::invalid(format!(
+            "Cannot drop a table when materialized views still depend on it ({})",
+            keyspace.name
+        )));
+    }
+    let mut keyspace = keyspace.clone();
+    keyspace.tables.remove(&table.name);
+    let (keyspace_name, name) = (table.keyspace.clone(), table.name.clone());
+    let schema = ctx.schema.with_keyspace(keyspace);
+    Ok(Ok(Change::new(
+        schema,
+        ChangeKind::Dropped,
+        &keyspace_name,
+        SchemaTarget::Table(name),
+    )))
+}

@@ -1,0 +1,79 @@
+//! TRUNCATE: the table, its indexes and its views take new numbers, and compaction sweeps the old rows.
+
+use std::sync::Arc;
+
+use helenus_cql::ast;
+use helenus_cql::error::CqlError;
+
+use super::DdlContext;
+use crate::engine::Engine;
+use crate::index::entries::hidden_table;
+use crate::schema::{Index, Schema, Table, TableKind, View, views_of};
+
+pub fn truncate(ctx: &DdlContext<'_>, name: &ast::QualifiedName) -> Result<Schema, CqlError> {
+    let table = ctx
+        .schema
+        .require_table(ctx.keyspace_of(name)?, name.name.as_str())?;
+    match table.kind {
+        TableKind::Virtual => Err(CqlError::invalid(format!(
+            "Truncation is not supported by table {}",
+            table.full_name()
+        ))),
+        TableKind::View => Err(CqlError::invalid(
+            "Cannot TRUNCATE materialized view directly; must truncate base table instead",
+        )),
+        TableKind::Stored | TableKind::Index => renumber(ctx.schema, table),
+    }
+}
+
+/// TRUNCATE of this node's traces, which lie in memory. False if the table is another one.
+pub fn forget_traces(engine: &Engine, keyspace: Option<&str>, name: &ast::QualifiedName) -> bool {
+    let named = name.keyspace.as_ref().map(|name| name.as_str());
+    if named.or(keyspace) != Some("system_traces") {
+        return false;
+    }
+    match name.name.as_str() {
+        "sessions" => engine.traces.change_all(|trace| trace.deleted.is_whole = true),
+        "events" => engine.traces.change_all(|trace| trace.events.clear()),
+        _ => return false,
+    }
+    true
+}
+
+fn renumber(schema: &Schema, table: &Table) -> Result<Schema, CqlError> {
+    let mut schema = schema.clone();
+    let mut builder = table.to_builder();
+    builder.number = schema.take_table_number();
+    let base = builder.clone().build();
+    let mut indexes = Vec::with_capacity(table.indexes.len());
+    for index in &table.indexes {
+        let hidden = hidden_table(
+            &base,
+            &index.name,
+            &index.target,
+            schema.take_table_number(),
+            index.table.id,
+        )?;
+        // An empty index is complete.
+        let index = Index {
+            table: Arc::new(hidden),
+            is_complete: true,
+            ..Index::clone(index)
+        };
+        indexes.push(Arc::new(index));
+    }
+    builder.indexes = indexes;
+    let views: Vec<Arc<Table>> = views_of(&schema, table).cloned().collect();
+    for view in views {
+        let mut empty = view.to_builder();
+        empty.number = schema.take_table_number();
+        empty.view = view.view.as_ref().map(|view| {
+            Arc::new(View {
+                is_built: true,
+                ..View::clone(view)
+            })
+        });
+        schema = schema.with_table(empty.build());
+    }
+    Ok(schema.with_table(builder.build()))
+}

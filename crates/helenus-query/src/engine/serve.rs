@@ -1,0 +1,287 @@
+//! What this node does for the others: everything that it is asked for must be its own.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use helenus_cql::error::CqlError;
+use helenus_tablet::{Scan, TokenRange, WriteBatch};
+use tokio::time::Instant;
+
+use super::Engine;
+use crate::analysis::Planned;
+use crate::cluster::{Backoff, Cluster, LeaseTerm, Owner, Refused, RemoteWrite, ScanRange, Source, Versions};
+use crate::execution;
+use crate::execution::routing::request::{Request, RequestWork};
+use crate::execution::routing::route::{OwnerPart, Route, route};
+use crate::execution::writes::commit::apply_here;
+use crate::execution::writes::{WriteSet, batch_recovery};
+use crate::failure::{is_moved, store_error};
+use crate::index::stale_entries;
+use crate::index::stale_entry::StaleEntries;
+use crate::limits::scope;
+use crate::request::{ClientState, QueryOptions};
+use crate::response::Outcome;
+use crate::storage::reads;
+use crate::storage::writes::failed;
+
+/// How long a request of another node waits for a tablet that is this node's and not yet open, or still being handed over.
+const OPENING_PATIENCE: Duration = Duration::from_secs(1);
+
+impl Engine {
+    fn require_cluster(&self) -> Result<&Arc<dyn Cluster>, Refused> {
+        self.cluster().ok_or(Refused::NotMine)
+    }
+
+    /// Runs a statement that another node has passed on, or its part of it ([`QueryOptions::place`]). The caller sees to it that it runs
+    /// to its end.
+    ///
+    /// # Errors
+    /// [`Refused::NotMine`] before anything was done.
+    pub async fn serve_statement(
+        self: &Arc<Self>,
+        client: &ClientState,
+        source: Source<'_>,
+        options: &QueryOptions,
+    ) -> Result<Outcome, Refused> {
+        let _epoch = self.context.writes.enter();
+        match source {
+            Source::Text(text) => {
+                let planned = crate::trace::parsing(|| {
+                    let parsed = self.parse(text)?;
+                    self.plan(client.keyspace.as_deref(), &parsed)
+                })?;
+                self.serve_planned(client, source, &planned, options).await
+            }
+            Source::Prepared(prepared) => {
+                let planned = self.current_plan(prepared)?;
+                self.serve_planned(client, source, &planned, options).await
+            }
+            Source::Batch(kind, statements) => {
+                let write_type = crate::analysis::modification::batch::write_type(kind);
+                scope::limit_time(self.context.limits.timeouts.write(write_type), true);
+                let batch = self
+                    .plan_batch(client, client.keyspace.as_deref(), kind, statements)
+                    .await?;
+                self.serve_work(client, source, RequestWork::Batch(&batch), options)
+                    .await
+            }
+        }
+    }
+
+    async fn serve_planned(
+        self: &Arc<Self>,
+        client: &ClientState,
+        source: Source<'_>,
+        planned: &Planned,
+        options: &QueryOptions,
+    ) -> Result<Outcome, Refused> {
+        execution::limit_time(&self.context.limits.timeouts, &planned.plan);
+        let values = planned.markers.bind(&options.values)?;
+        let work = RequestWork::Statement {
+            planned,
+            values: &values,
+        };
+        self.serve_work(client, source, work, options).await
+    }
+
+    async fn serve_work(
+        self: &Arc<Self>,
+        client: &ClientState,
+        source: Source<'_>,
+        work: RequestWork<'_>,
+        options: &QueryOptions,
+    ) -> Result<Outcome, Refused> {
+        let cluster = self.require_cluster()?.clone();
+        let request = Request {
+            direct: self,
+            client,
+            keyspace: client.keyspace.as_deref(),
+            source,
+            work,
+            options,
+        };
+        let is_here = |target: &OwnerPart| cluster.owner(target.token) == Owner::Here;
+        let deadline = self.context.deadline();
+        let mut opening = Backoff::until(deadline.min(Instant::now() + OPENING_PATIENCE), cluster.as_ref());
+        loop {
+            let is_mine = match route(&self.context, cluster.as_ref(), &request, &options.place)? {
+                Route::Anywhere => true,
+                Route::Owner(target) => is_here(&target),
+                Route::Several(targets) => targets.iter().all(is_here),
+            };
+            if !is_mine {
+                return Err(Refused::NotMine);
+            }
+            // Boxed: all that is awaited below nests too deep for the compiler otherwise.
+            let served: BoxFuture<'_, _> =
+                Box::pin(request.serve(&self.context, cluster.as_ref(), &options.place, deadline));
+            match served.await {
+                Err(error) if is_moved(&error) && opening.wait(cluster.as_ref()).await => {}
+                served => return Ok(served?),
+            }
+        }
+    }
+
+    /// Waits a while for those tablets that are this node's and not yet open, or still being handed over.
+    ///
+    /// # Errors
+    /// One of them is another node's.
+    async fn await_open(
+        &self,
+        cluster: &dyn Cluster,
+        tokens: impl Iterator<Item = i64> + Clone,
+    ) -> Result<(), Refused> {
+        let mut opening = None;
+        loop {
+            if tokens.clone().any(|token| cluster.owner(token) != Owner::Here) {
+                return Err(Refused::NotMine);
+            }
+            if tokens
+                .clone()
+                .all(|token| self.context.store.tablet(token).is_ok())
+            {
+                return Ok(());
+            }
+            let opening =
+                opening.get_or_insert_with(|| Backoff::until(Instant::now() + OPENING_PATIENCE, cluster));
+            if !opening.wait(cluster).await {
+                return Err(Refused::NotMine);
+            }
+        }
+    }
+
+    /// Reads rows by token and key.
+    pub async fn serve_get(&self, keys: &[(i64, Bytes)]) -> Result<Vec<Option<Bytes>>, Refused> {
+        let cluster = self.require_cluster()?;
+        let term = cluster.lease_term();
+        let tokens = keys.iter().map(|(token, _)| *token);
+        self.await_open(cluster.as_ref(), tokens).await?;
+        let mut rows = Vec::with_capacity(keys.len());
+        for (token, key) in keys {
+            scope::checkpoint().await?;
+            rows.push(reads::get_here(&self.context, *token, key).await?);
+        }
+        match cluster.may_serve_since(term) {
+            true => Ok(rows),
+            false => Err(Refused::NotMine),
+        }
+    }
+
+    /// Begins a scan of keys of one tablet.
+    pub async fn serve_scan(self: &Arc<Self>, range: &ScanRange) -> Result<ServedScan, Refused> {
+        let cluster = self.require_cluster()?;
+        let term = cluster.lease_term();
+        self.await_open(cluster.as_ref(), std::iter::once(range.tokens.first))
+            .await?;
+        Ok(ServedScan {
+            scan: reads::scan_here(&self.context, range).await?,
+            cluster: cluster.clone(),
+            term,
+        })
+    }
+
+    /// Writes operands. The caller sees to it that it runs to its end.
+    pub async fn serve_write(self: &Arc<Self>, write: RemoteWrite) -> Result<(), Refused> {
+        let cluster = self.require_cluster()?.clone();
+        let tokens = write.ops.iter().map(|op| op.token);
+        self.await_open(cluster.as_ref(), tokens).await?;
+        if !write.maintains_indexes {
+            let batch = WriteBatch::of(write.ops);
+            return Ok(self
+                .context
+                .store
+                .write(batch, write.durable)
+                .await
+                .map_err(failed)?);
+        }
+        let _epoch = self.context.writes.enter();
+        let mut writes = WriteSet::from_ops(&self.schema(), write.ops)?;
+        writes.lock_indexed(&self.context).await?;
+        Ok(apply_here(&self.context, &cluster, writes).await?)
+    }
+
+    /// Removes those of the entries that stand for nothing, as far as their rows are this node's; their number.
+    pub async fn serve_stale(&self, stale: &StaleEntries) -> Result<u64, Refused> {
+        Ok(stale_entries::remove(&self.context, stale).await?)
+    }
+
+    /// Applies what stands in the log of a tablet that was opened here.
+    ///
+    /// # Errors
+    /// The log can't be read. Batches that can't be applied are tried further in the background.
+    pub async fn recover_batches(&self, tokens: TokenRange) -> Result<usize, CqlError> {
+        batch_recovery::recover(&self.context, tokens).await
+    }
+
+    /// Loads the documents that are older than asked for; answers with what is loaded.
+    pub async fn load(self: &Arc<Self>, versions: Versions) -> Result<Versions, CqlError> {
+        if self.schema().document_version < versions.schema {
+            let _loading = self.loading.lock().await;
+            // Those who have waited need not read it again.
+            if self.schema().document_version < versions.schema {
+                super::ddl::reload(self).await?;
+                self.resume_builds();
+            }
+        }
+        if self.context.headers.version() < versions.headers {
+            self.context.headers.load(&self.context.store).await?;
+        }
+        Ok(self.versions())
+    }
+
+    /// Returns when no write is under way here that was planned against a schema before today's.
+    pub async fn settled(&self) {
+        self.context.writes.drained().await;
+    }
+
+    /// Loads the documents as they are in the store now.
+    pub async fn load_newest(self: &Arc<Self>) -> Result<(), CqlError> {
+        super::ddl::reload(self).await?;
+        self.resume_builds();
+        self.context.headers.load(&self.context.store).await
+    }
+
+    /// The versions of the documents that are loaded.
+    pub fn versions(&self) -> Versions {
+        self.context.versions()
+    }
+}
+
+/// A scan for another node.
+pub struct ServedScan {
+    scan: Scan,
+    cluster: Arc<dyn Cluster>,
+    /// The node's stay in which it began.
+    term: LeaseTerm,
+}
+
+/// Rows of a scan, and whether they are the last.
+pub type Chunk = (Vec<(Bytes, Bytes)>, bool);
+
+impl ServedScan {
+    /// The next rows: about that many bytes of them.
+    pub async fn next_chunk(&mut self, bytes_max: usize) -> Result<Chunk, Refused> {
+        let mut rows = Vec::new();
+        let mut size = 0;
+        let mut is_last = false;
+        while size < bytes_max {
+            match self.scan.next().await.map_err(store_error)? {
+                Some((key, row)) => {
+                    scope::checkpoint().await?;
+                    size += key.len() + row.len();
+                    rows.push((key, row));
+                }
+                None => {
+                    is_last = true;
+                    break;
+                }
+            }
+        }
+        match self.cluster.may_serve_since(self.term) {
+            true => Ok((rows, is_last)),
+            false => Err(Refused::NotMine),
+        }
+    }
+}

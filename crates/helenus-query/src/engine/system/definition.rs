@@ -1,0 +1,192 @@
+//! What the system keyspaces and their tables look like: CREATE TABLE statements, read once.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock};
+
+use helenus_cql::ast::{self, PropertyValue, Statement};
+use helenus_cql::error::CqlError;
+use helenus_cql::parser::parse_statement;
+use helenus_row::{ColumnId, Order, TableId};
+use uuid::Uuid;
+
+use crate::schema::{
+    Column, ColumnKind, Keyspace, Replication, Schema, Table, TableBuilder, TableKind, TableOptions,
+};
+
+/// A system keyspace.
+pub struct SystemKeyspace {
+    pub name: &'static str,
+    /// The class of its replication strategy; empty for the keyspaces that are virtual in Cassandra too.
+    strategy: &'static str,
+    replication_factor: &'static str,
+    definitions: &'static str,
+}
+
+/// The system keyspaces, those that are virtual in Cassandra last.
+pub const SYSTEM_KEYSPACES: [SystemKeyspace; 7] = [
+    SystemKeyspace {
+        name: "system",
+        strategy: "LocalStrategy",
+        replication_factor: "",
+        definitions: include_str!("definitions/system.cql"),
+    },
+    SystemKeyspace {
+        name: "system_schema",
+        strategy: "LocalStrategy",
+        replication_factor: "",
+        definitions: include_str!("definitions/system_schema.cql"),
+    },
+    SystemKeyspace {
+        name: "system_auth",
+        strategy: "SimpleStrategy",
+        replication_factor: "1",
+        definitions: include_str!("definitions/system_auth.cql"),
+    },
+    SystemKeyspace {
+        name: "system_distributed",
+        strategy: "SimpleStrategy",
+        replication_factor: "3",
+        definitions: include_str!("definitions/system_distributed.cql"),
+    },
+    SystemKeyspace {
+        name: "system_traces",
+        strategy: "SimpleStrategy",
+        replication_factor: "2",
+        definitions: include_str!("definitions/system_traces.cql"),
+    },
+    SystemKeyspace {
+        name: "system_views",
+        strategy: "",
+        replication_factor: "",
+        definitions: include_str!("definitions/system_views.cql"),
+    },
+    SystemKeyspace {
+        name: "system_virtual_schema",
+        strategy: "",
+        replication_factor: "",
+        definitions: include_str!("definitions/system_virtual_schema.cql"),
+    },
+];
+
+/// Tables of these keyspaces that Cassandra does not have: they are about the nodes of a shared store, and are there only then.
+const SHARED_DEFINITIONS: &str = include_str!("definitions/shared.cql");
+
+/// All system keyspaces with their tables, of a node alone or of one on a shared store.
+pub(crate) fn keyspaces(is_shared: bool) -> Vec<Keyspace> {
+    static ALONE: LazyLock<Vec<Keyspace>> = LazyLock::new(|| read_all(""));
+    static SHARED: LazyLock<Vec<Keyspace>> = LazyLock::new(|| read_all(SHARED_DEFINITIONS));
+    match is_shared {
+        true => SHARED.clone(),
+        false => ALONE.clone(),
+    }
+}
+
+fn read_all(more: &str) -> Vec<Keyspace> {
+    SYSTEM_KEYSPACES
+        .iter()
+        .map(|keyspace| read(keyspace, more).expect("the definitions are part of the program"))
+        .collect()
+}
+
+fn read(keyspace: &SystemKeyspace, more: &str) -> Result<Keyspace, CqlError> {
+    let mut tables = BTreeMap::new();
+    let texts = keyspace.definitions.split_inclusive(';');
+    for text in texts.chain(more.split_inclusive(';')) {
+        if text.trim().is_empty() {
+            continue;
+        }
+        if let Statement::CreateTable(statement) = parse_statement(text)?.statement
+            && statement
+                .table
+                .keyspace
+                .as_ref()
+                .is_some_and(|name| name.as_str() == keyspace.name)
+        {
+            let table = table(keyspace.name, &statement)?;
+            tables.insert(table.name.clone(), Arc::new(table));
+        }
+    }
+    let mut options = BTreeMap::new();
+    if !keyspace.replication_factor.is_empty() {
+        options.insert(
+            "replication_factor".to_owned(),
+            keyspace.replication_factor.to_owned(),
+        );
+    }
+    let class = match keyspace.strategy {
+        "" => "LocalStrategy",
+        strategy => strategy,
+    };
+    Ok(Keyspace {
+        name: keyspace.name.to_owned(),
+        replication: Replication::new(class.to_owned(), options),
+        durable_writes: true,
+        is_virtual: true,
+        types: BTreeMap::new(),
+        tables,
+        functions: BTreeMap::new(),
+        aggregates: BTreeMap::new(),
+    })
+}
+
+fn table(keyspace: &str, statement: &ast::CreateTable) -> Result<Table, CqlError> {
+    let no_types = Schema {
+        version: Uuid::nil(),
+        generation: 0,
+        document_version: 0,
+        next_table_number: 0,
+        keyspaces: BTreeMap::new(),
+        access: Arc::default(),
+        journal: Arc::default(),
+    };
+    let partition_key = statement.partition_key.as_deref().unwrap_or_default();
+    let place = |name: &ast::Ident, among: &[ast::Ident]| among.iter().position(|key| key == name);
+    let mut columns = Vec::with_capacity(statement.columns.len());
+    for (number, definition) in statement.columns.iter().enumerate() {
+        let name = &definition.name;
+        let (kind, position) = if let Some(position) = place(name, partition_key) {
+            (ColumnKind::PartitionKey, position)
+        } else if let Some(position) = place(name, &statement.clustering_columns) {
+            (ColumnKind::Clustering, position)
+        } else if definition.is_static {
+            (ColumnKind::Static, 0)
+        } else {
+            (ColumnKind::Regular, 0)
+        };
+        let descending = statement
+            .clustering_order
+            .iter()
+            .any(|order| order.column == *name && order.descending);
+        columns.push(Column {
+            name: name.0.clone(),
+            ty: crate::analysis::types::resolve_type(&no_types, keyspace, &definition.ty)?,
+            kind,
+            position,
+            id: ColumnId(number as _),
+            order: if descending { Order::Desc } else { Order::Asc },
+        });
+    }
+    let mut properties = statement.properties.clone();
+    let id = match properties.get("id") {
+        Some(PropertyValue::Text(text)) => Uuid::parse_str(text).unwrap_or_default(),
+        _ => Uuid::nil(),
+    };
+    properties.0.retain(|(name, _)| name != "id");
+    let next_column_id = ColumnId(columns.len() as _);
+    let builder = TableBuilder {
+        keyspace: keyspace.to_owned(),
+        name: statement.table.name.0.clone(),
+        id,
+        number: TableId(0),
+        kind: TableKind::Virtual,
+        compact: None,
+        options: crate::engine::ddl::table_options(&properties, TableOptions::default())?,
+        columns,
+        next_column_id,
+        dropped_columns: BTreeMap::new(),
+        indexes: Vec::new(),
+        views: Vec::new(),
+        view: None,
+    };
+    Ok(builder.build())
+}

@@ -1,0 +1,187 @@
+//! How many partitions of what size lie in each of the node's ranges of tokens (`system.size_estimates`, `system.table_estimates`;
+//! Cassandra's `SizeEstimatesRecorder`). Tools part by it what they read.
+//!
+//! Tokens are spread evenly, so the first partitions of a table tell how many there are: as many more as the node's ranges are longer
+//! than the stretch on which those lie.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use helenus_cql::error::CqlError;
+use helenus_row::{TableId, key};
+use helenus_tablet::{Tablet, TokenRange};
+
+use super::Row;
+use super::row::{bigint, row, text};
+use crate::engine::Engine;
+use crate::failure::store_error;
+use crate::schema::Table;
+use crate::storage::reads::scan_tablet;
+
+/// What is read of a table at most.
+const SAMPLE_PARTITIONS: u64 = 256;
+const SAMPLE_BYTES: u64 = 4 << 20;
+
+/// The kinds of ranges in `table_estimates`. A partition has one owner, so they are the same.
+const RANGE_TYPES: [&str; 2] = ["primary", "local_primary"];
+
+pub(crate) fn is_mine(table: &Table) -> bool {
+    table.keyspace == "system" && matches!(table.name.as_str(), "size_estimates" | "table_estimates")
+}
+
+/// A row for each range of each table, still without the estimates.
+pub(crate) fn rows(engine: &Engine, table: &Table) -> Vec<Row> {
+    let kinds: &[&str] = match table.name.as_str() {
+        "table_estimates" => &RANGE_TYPES,
+        _ => &[""],
+    };
+    let mut rows = Vec::new();
+    for of in engine.schema().stored_tables() {
+        for tablet in engine.context.store.tablets().iter() {
+            let tokens = tablet.token_range();
+            let keys = [
+                ("keyspace_name", text(&of.keyspace)),
+                ("table_name", text(&of.name)),
+                ("range_start", text(before(tokens))),
+                ("range_end", text(tokens.last.to_string())),
+            ];
+            rows.extend(kinds.iter().map(|kind| {
+                let mut row = row(table, keys.clone());
+                set(&mut row, table, "range_type", text(kind));
+                row
+            }));
+        }
+    }
+    rows
+}
+
+/// The token before a range, by which the range is told.
+fn before(tokens: TokenRange) -> String {
+    tokens.first.saturating_sub(1).to_string()
+}
+
+fn set(row: &mut Row, table: &Table, name: &str, value: Option<Bytes>) {
+    let cell = table.column(name).and_then(|(at, _)| row.get_mut(at));
+    if let Some(cell) = cell {
+        *cell = value;
+    }
+}
+
+fn get<'r>(row: &'r Row, table: &Table, name: &str) -> &'r str {
+    let cell = table.column(name).and_then(|(at, _)| row.get(at));
+    let bytes = cell.and_then(Option::as_deref).unwrap_or_default();
+    std::str::from_utf8(bytes).unwrap_or_default()
+}
+
+/// Puts the estimates into rows.
+pub(crate) async fn complete<'r>(
+    engine: &Engine,
+    table: &Table,
+    rows: impl Iterator<Item = &'r mut Row>,
+) -> Result<(), CqlError> {
+    let schema = engine.schema();
+    let tablets = engine.context.store.tablets();
+    let mut samples: HashMap<TableId, Sample> = HashMap::new();
+    for row in rows {
+        let name = (get(row, table, "keyspace_name"), get(row, table, "table_name"));
+        let Some(of) = schema.table(name.0, name.1) else {
+            continue;
+        };
+        let sample = match samples.entry(of.number) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => entry.insert(Sample::take(of, &tablets).await?),
+        };
+        let start = get(row, table, "range_start");
+        let ranges = tablets.iter().map(|tablet| tablet.token_range());
+        let Some((place, tokens)) = ranges.enumerate().find(|(_, tokens)| before(*tokens) == start) else {
+            continue;
+        };
+        let partitions = sample.partitions_in(place, tokens);
+        set(row, table, "partitions_count", bigint(partitions));
+        set(row, table, "mean_partition_size", bigint(sample.mean_bytes()));
+    }
+    Ok(())
+}
+
+/// What was read of a table.
+#[derive(Debug, Default)]
+struct Sample {
+    /// Of tablets that were read to their end: how many partitions each holds.
+    whole: Vec<u64>,
+    partitions: u64,
+    bytes: u64,
+    /// How many tokens lie on the stretch that was read.
+    width: f64,
+}
+
+impl Sample {
+    async fn take(table: &Table, tablets: &[Arc<Tablet>]) -> Result<Sample, CqlError> {
+        let mut sample = Sample::default();
+        for tablet in tablets {
+            let tokens = tablet.token_range();
+            let before = sample.partitions;
+            let end = sample.read(table, tablet, tokens).await?;
+            sample.width += width(tokens.first, end.unwrap_or(tokens.last));
+            if end.is_some() {
+                break;
+            }
+            sample.whole.push(sample.partitions - before);
+            // Others wait for this thread, and there may be many tables.
+            tokio::task::yield_now().await;
+        }
+        Ok(sample)
+    }
+
+    /// Counts a tablet's partitions. The last token that was read, if that was enough.
+    async fn read(
+        &mut self,
+        table: &Table,
+        tablet: &Tablet,
+        tokens: TokenRange,
+    ) -> Result<Option<i64>, CqlError> {
+        let range = key::token_range(
+            table.number,
+            Bound::Included(tokens.first),
+            Bound::Included(tokens.last),
+        );
+        let mut scan = scan_tablet(tablet, range, false).await?;
+        let mut current: Option<Bytes> = None;
+        let mut last = tokens.first;
+        while let Some((key, packed)) = scan.next().await.map_err(store_error)? {
+            let prefix = key.slice(..key::partition_prefix_len(&key).unwrap_or(key.len()));
+            let is_enough = self.bytes >= SAMPLE_BYTES;
+            if current.as_ref() != Some(&prefix) {
+                if is_enough || self.partitions >= SAMPLE_PARTITIONS {
+                    return Ok(Some(last));
+                }
+                self.partitions += 1;
+                last = key::token_of(&key).unwrap_or(last);
+                current = Some(prefix);
+            } else if is_enough {
+                return Ok(Some(last));
+            }
+            self.bytes += (key.len() + packed.len()) as u64;
+        }
+        Ok(None)
+    }
+
+    fn mean_bytes(&self) -> i64 {
+        (self.bytes / self.partitions.max(1)) as i64
+    }
+
+    /// How many partitions the tablet at that place holds.
+    fn partitions_in(&self, place: usize, tokens: TokenRange) -> i64 {
+        match self.whole.get(place) {
+            Some(count) => *count as i64,
+            None => (self.partitions as f64 / self.width * width(tokens.first, tokens.last)).round() as i64,
+        }
+    }
+}
+
+/// How many tokens there are from one to another.
+fn width(first: i64, last: i64) -> f64 {
+    (i128::from(last) - i128::from(first) + 1) as f64
+}

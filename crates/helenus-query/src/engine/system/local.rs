@@ -1,0 +1,264 @@
+//! The keyspace `system`: the node itself (Cassandra's `SystemKeyspace`).
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+
+use super::Row;
+use super::row::{blob, inet, int, row, text, text_set, uuid};
+use crate::cluster::Node;
+use crate::engine::Engine;
+use crate::schema::Table;
+use crate::trace;
+
+pub(crate) const PARTITIONER: &str = "org.apache.cassandra.dht.Murmur3Partitioner";
+/// The language that drivers are told.
+const CQL_VERSION: &str = "3.4.7";
+const NATIVE_PROTOCOL_VERSION: &str = "5";
+/// Where Cassandra's nodes talk to each other; told of a node alone, for tools that expect a port.
+const STORAGE_PORT: i32 = 7000;
+
+pub(crate) fn rows(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
+    match table.name.as_str() {
+        "local" => vec![local(engine, table)],
+        "peers" => peers(engine, table),
+        "peers_v2" => peers_v2(engine, table),
+        "IndexInfo" => built_indexes(engine, table),
+        "built_views" => built_views(engine, table),
+        "prepared_statements" => prepared_statements(engine, table),
+        _ => Vec::new(),
+    }
+}
+
+/// The tokens at which ranges end, and where their owners talk to other nodes.
+pub(crate) fn ring(engine: &Engine) -> Vec<(i64, IpAddr, i32)> {
+    let here = engine.node.native_address.ip();
+    let Some(cluster) = engine.cluster() else {
+        return tokens(engine)
+            .into_iter()
+            .map(|token| (token, here, STORAGE_PORT))
+            .collect();
+    };
+    let of_node = |node: &Node| {
+        let (address, port) = (node.native_address.ip(), rpc_port(node));
+        let ranges = node.tokens.iter().map(|token| (*token, address, port));
+        ranges.collect::<Vec<_>>()
+    };
+    cluster.nodes().iter().flat_map(of_node).collect()
+}
+
+/// The tokens at which the node's ranges end, as drivers place it on the ring.
+fn tokens(engine: &Engine) -> Vec<i64> {
+    if let Some(cluster) = engine.cluster() {
+        let here = cluster.here();
+        let node = cluster.nodes().into_iter().find(|node| node.host_id == here);
+        return node.map(|node| node.tokens).unwrap_or_default();
+    }
+    let tablets = engine.context.store.tablets();
+    tablets.iter().map(|tablet| tablet.token_range().last).collect()
+}
+
+/// Where this node talks to the others.
+pub(crate) fn storage_port(engine: &Engine) -> i32 {
+    let port = engine.cluster().and_then(|cluster| {
+        let here = cluster.here();
+        let nodes = cluster.nodes();
+        nodes.iter().find(|node| node.host_id == here).map(rpc_port)
+    });
+    port.unwrap_or(STORAGE_PORT)
+}
+
+/// Where a node talks to others.
+fn rpc_port(node: &Node) -> i32 {
+    let port = node
+        .rpc_address
+        .rsplit_once(':')
+        .and_then(|(_, port)| port.parse().ok());
+    port.unwrap_or(STORAGE_PORT)
+}
+
+fn local(engine: &Arc<Engine>, table: &Table) -> Row {
+    static STARTED_S: OnceLock<i32> = OnceLock::new();
+    let now_s = || i32::try_from(engine.context.clock.now_us().div_euclid(1_000_000)).unwrap_or(i32::MAX);
+    let generation = *STARTED_S.get_or_init(now_s);
+    let node = &engine.node;
+    let address = inet(node.native_address.ip());
+    let mut tokens: Vec<String> = tokens(engine).iter().map(i64::to_string).collect();
+    tokens.sort_unstable();
+    row(
+        table,
+        [
+            ("key", text("local")),
+            ("bootstrapped", text("COMPLETED")),
+            ("broadcast_address", address.clone()),
+            ("broadcast_port", int(storage_port(engine))),
+            ("cluster_name", text(&node.cluster_name)),
+            ("cql_version", text(CQL_VERSION)),
+            ("data_center", text(&node.data_center)),
+            ("gossip_generation", int(generation)),
+            ("host_id", uuid(node.host_id)),
+            ("listen_address", address.clone()),
+            ("listen_port", int(storage_port(engine))),
+            ("native_protocol_version", text(NATIVE_PROTOCOL_VERSION)),
+            ("partitioner", text(PARTITIONER)),
+            ("rack", text(&node.rack)),
+            ("release_version", text(&node.release_version)),
+            ("rpc_address", address),
+            ("rpc_port", int(i32::from(node.native_address.port()))),
+            ("schema_version", uuid(engine.schema().version)),
+            ("tokens", text_set(tokens)),
+        ],
+    )
+}
+
+/// The other nodes that take part.
+fn others(engine: &Engine) -> Vec<Node> {
+    let Some(cluster) = engine.cluster() else {
+        return Vec::new();
+    };
+    let here = cluster.here();
+    let mut nodes = cluster.nodes();
+    // Drivers can't place a node without tokens.
+    nodes.retain(|node| node.host_id != here && !node.tokens.is_empty());
+    nodes
+}
+
+fn token_set(node: &Node) -> Option<Bytes> {
+    let mut tokens: Vec<String> = node.tokens.iter().map(i64::to_string).collect();
+    tokens.sort_unstable();
+    text_set(tokens)
+}
+
+/// Nodes that share an address show as one here, as in Cassandra; `peers_v2` tells them apart.
+fn peers(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
+    let version = engine.schema().version;
+    let one = |node: &Node| {
+        let address = inet(node.native_address.ip());
+        row(
+            table,
+            [
+                ("peer", address.clone()),
+                ("data_center", text(&node.data_center)),
+                ("host_id", uuid(node.host_id)),
+                ("rack", text(&node.rack)),
+                ("release_version", text(&engine.node.release_version)),
+                ("rpc_address", address),
+                ("schema_version", uuid(version)),
+                ("tokens", token_set(node)),
+            ],
+        )
+    };
+    let mut rows: Vec<Row> = others(engine).iter().map(one).collect();
+    rows.sort();
+    rows.dedup_by(|a, b| a.first() == b.first());
+    rows
+}
+
+fn peers_v2(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
+    let version = engine.schema().version;
+    let one = |node: &Node| {
+        let address = inet(node.native_address.ip());
+        let port = i32::from(node.native_address.port());
+        row(
+            table,
+            [
+                ("peer", address.clone()),
+                ("peer_port", int(rpc_port(node))),
+                ("data_center", text(&node.data_center)),
+                ("host_id", uuid(node.host_id)),
+                ("native_address", address),
+                ("native_port", int(port)),
+                ("rack", text(&node.rack)),
+                ("release_version", text(&engine.node.release_version)),
+                ("schema_version", uuid(version)),
+                ("tokens", token_set(node)),
+            ],
+        )
+    };
+    others(engine).iter().map(one).collect()
+}
+
+/// The indexes that are complete. What the column calls a table is the keyspace, as in Cassandra.
+fn built_indexes(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
+    let schema = engine.schema();
+    let mut rows = Vec::new();
+    for of in schema.stored_tables() {
+        for index in of.indexes.iter().filter(|index| index.is_complete) {
+            rows.push(row(
+                table,
+                [
+                    ("table_name", text(&of.keyspace)),
+                    ("index_name", text(&index.name)),
+                ],
+            ));
+        }
+    }
+    rows
+}
+
+fn built_views(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
+    let schema = engine.schema();
+    schema
+        .stored_tables()
+        .filter(|of| of.view.as_ref().is_some_and(|view| view.is_built))
+        .map(|of| {
+            row(
+                table,
+                [
+                    ("keyspace_name", text(&of.keyspace)),
+                    ("view_name", text(&of.name)),
+                    ("status_replicated", super::row::boolean(true)),
+                ],
+            )
+        })
+        .collect()
+}
+
+/// `system_distributed.view_build_status`, by which tools wait for a view: what one node has built, all have.
+pub(crate) fn view_build_status(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
+    let schema = engine.schema();
+    let hosts = match engine.cluster() {
+        Some(cluster) => cluster.nodes().iter().map(|node| node.host_id).collect(),
+        None => vec![engine.node.host_id],
+    };
+    let mut rows = Vec::new();
+    for of in schema.stored_tables() {
+        let Some(view) = &of.view else { continue };
+        let status = if view.is_built { "SUCCESS" } else { "STARTED" };
+        rows.extend(hosts.iter().map(|host| {
+            row(
+                table,
+                [
+                    ("keyspace_name", text(&of.keyspace)),
+                    ("view_name", text(&of.name)),
+                    ("host_id", uuid(*host)),
+                    ("status", text(status)),
+                ],
+            )
+        }));
+    }
+    rows
+}
+
+fn prepared_statements(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
+    let statements: BTreeMap<_, _> = engine
+        .prepared_statements()
+        .into_iter()
+        .map(|prepared| (prepared.id, prepared))
+        .collect();
+    statements
+        .values()
+        .map(|prepared| {
+            row(
+                table,
+                [
+                    ("prepared_id", blob(prepared.id)),
+                    ("logged_keyspace", prepared.keyspace.as_ref().and_then(text)),
+                    ("query_string", text(trace::without_password(&prepared.query))),
+                ],
+            )
+        })
+        .collect()
+}

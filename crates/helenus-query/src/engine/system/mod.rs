@@ -1,0 +1,86 @@
+//! The system keyspaces: tables that are computed when they are read. Their columns, ids and options are those of
+//! Cassandra 5.0.5; what has no meaning here is empty.
+
+pub(crate) mod auth;
+pub(crate) mod definition;
+pub(crate) mod estimates;
+pub(crate) mod local;
+pub(crate) mod nodes;
+pub(crate) mod row;
+pub(crate) mod schema_tables;
+pub(crate) mod settings;
+pub(crate) mod traces;
+pub(crate) mod views;
+
+use std::sync::{Arc, Weak};
+
+use async_trait::async_trait;
+use helenus_cql::error::CqlError;
+
+use super::Engine;
+use crate::schema::{Keyspace, Table};
+use crate::storage::VirtualTables;
+
+pub use definition::SYSTEM_KEYSPACES;
+pub(crate) use local::{ring, storage_port};
+
+/// A value for each of [`Table::columns`].
+pub use crate::storage::VirtualRow as Row;
+
+/// The system tables as execution reads them.
+pub(crate) struct SystemTables {
+    engine: Weak<Engine>,
+}
+
+impl SystemTables {
+    /// The tables of that node.
+    pub fn new(engine: Weak<Engine>) -> SystemTables {
+        SystemTables { engine }
+    }
+
+    fn engine(&self) -> Result<Arc<Engine>, CqlError> {
+        let engine = self.engine.upgrade();
+        engine.ok_or_else(|| CqlError::Server("the node is about to end".to_owned()))
+    }
+}
+
+#[async_trait]
+impl VirtualTables for SystemTables {
+    fn rows(&self, table: &Table) -> Result<Vec<Row>, CqlError> {
+        rows(&self.engine()?, table)
+    }
+
+    async fn complete(&self, table: &Table, rows: &mut [&mut Row]) -> Result<(), CqlError> {
+        match estimates::is_mine(table) {
+            true => estimates::complete(&*self.engine()?, table, rows.iter_mut().map(|row| &mut **row)).await,
+            false => Ok(()),
+        }
+    }
+}
+
+/// Every row of a virtual table, in the order in which Cassandra reads them: by token (in the keyspaces that are
+/// virtual there too, by the partition key itself), then by the clustering columns.
+pub fn rows(engine: &Arc<Engine>, table: &Table) -> Result<Vec<Row>, CqlError> {
+    let mut rows = match table.keyspace.as_str() {
+        "system" if estimates::is_mine(table) => estimates::rows(engine, table),
+        "system" => local::rows(engine, table),
+        "system_schema" | "system_virtual_schema" => schema_tables::rows(&engine.schema(), table),
+        "system_views" if nodes::is_mine(table) => nodes::rows(engine, table),
+        "system_views" => views::rows(engine, table),
+        "system_auth" => auth::rows(&engine.schema(), table),
+        "system_traces" => traces::rows(engine, table),
+        "system_distributed" if table.name == "view_build_status" => local::view_build_status(engine, table),
+        _ => Vec::new(),
+    };
+    row::sort(table, &mut rows);
+    Ok(rows)
+}
+
+/// The keyspaces that are computed, of a node alone or of one on a shared store.
+pub fn keyspaces(is_shared: bool) -> Vec<Keyspace> {
+    definition::keyspaces(is_shared)
+}
+
+#[cfg(test)]
+#[path = "system_tests.rs"]
+mod tests;

@@ -1,0 +1,332 @@
+//! `system_schema` and `system_virtual_schema` (Cassandra's `SchemaKeyspace`, `VirtualSchemaKeyspace`).
+
+use std::sync::Arc;
+
+use helenus_cql::value::to_cql_literal;
+
+use super::Row;
+use super::row::{blob, boolean, double, int, row, text, text_list, text_map, text_set, uuid};
+use crate::engine::ddl::shown_where;
+use crate::schema::names::is_virtual_keyspace;
+use crate::schema::{Column, ColumnKind, Keyspace, Schema, Table, TableKind, UserAggregate, UserFunction};
+
+/// The rows of one of these tables; none for those whose objects do not exist here (triggers, masks of columns).
+pub(crate) fn rows(schema: &Schema, table: &Table) -> Vec<Row> {
+    let is_virtual = table.keyspace == "system_virtual_schema";
+    let keyspaces = schema
+        .keyspaces
+        .values()
+        .filter(|keyspace| is_virtual_keyspace(&keyspace.name) == is_virtual);
+    let of_each: fn(&Table, &Keyspace) -> Vec<Row> = match (table.name.as_str(), is_virtual) {
+        ("keyspaces", false) => |table, keyspace| vec![keyspace_row(table, keyspace)],
+        ("keyspaces", true) => |table, keyspace| vec![row(table, [("keyspace_name", text(&keyspace.name))])],
+        ("tables", false) => {
+            |table, keyspace| tables(keyspace, false).map(|of| table_row(table, of)).collect()
+        }
+        ("tables", true) => |table, keyspace| {
+            tables(keyspace, false)
+                .map(|of| virtual_table_row(table, of))
+                .collect()
+        },
+        ("scylla_keyspaces", _) => |table, keyspace| scylla_keyspace(table, keyspace).into_iter().collect(),
+        ("columns", _) => |table, keyspace| columns(table, keyspace),
+        ("dropped_columns", _) => |table, keyspace| dropped_columns(table, keyspace),
+        ("indexes", _) => |table, keyspace| indexes(table, keyspace),
+        ("types", _) => |table, keyspace| types(table, keyspace),
+        ("functions", _) => |table, keyspace| {
+            let functions = keyspace.functions.values();
+            functions.map(|of| function_row(table, of)).collect()
+        },
+        ("aggregates", _) => |table, keyspace| {
+            let aggregates = keyspace.aggregates.values();
+            aggregates.map(|of| aggregate_row(table, of)).collect()
+        },
+        ("views", _) => |table, keyspace| tables(keyspace, true).map(|of| view_row(table, of)).collect(),
+        _ => |_, _| Vec::new(),
+    };
+    keyspaces.flat_map(|keyspace| of_each(table, keyspace)).collect()
+}
+
+/// The tables of a keyspace, or its views.
+fn tables(keyspace: &Keyspace, views: bool) -> impl Iterator<Item = &Arc<Table>> {
+    keyspace
+        .tables
+        .values()
+        .filter(move |table| (table.kind == TableKind::View) == views)
+}
+
+/// What tells ScyllaDB's drivers to find rows by tablets: true of every keyspace whose rows lie in tablets.
+fn scylla_keyspace(table: &Table, keyspace: &Keyspace) -> Option<Row> {
+    let values = [
+        ("keyspace_name", text(&keyspace.name)),
+        ("initial_tablets", int(0)),
+    ];
+    (!keyspace.is_virtual).then(|| row(table, values))
+}
+
+fn keyspace_row(table: &Table, keyspace: &Keyspace) -> Row {
+    let mut replication = keyspace.replication.options.clone();
+    replication.insert(
+        "class".to_owned(),
+        format!("org.apache.cassandra.locator.{}", keyspace.replication.class),
+    );
+    row(
+        table,
+        [
+            ("keyspace_name", text(&keyspace.name)),
+            ("durable_writes", boolean(keyspace.durable_writes)),
+            ("replication", text_map(&replication)),
+        ],
+    )
+}
+
+fn table_row(table: &Table, of: &Table) -> Row {
+    let mut flags = Vec::new();
+    if of.compact.is_none() || of.is_dense() && of.clustering_count > 1 {
+        flags.push("compound");
+    }
+    if of.is_counter {
+        flags.push("counter");
+    }
+    if of.is_dense() {
+        flags.push("dense");
+    }
+    let mut cells = with_options(table, of);
+    put(table, &mut cells, "keyspace_name", text(&of.keyspace));
+    put(table, &mut cells, "table_name", text(&of.name));
+    put(table, &mut cells, "flags", text_set(flags));
+    cells
+}
+
+fn put(table: &Table, row: &mut Row, column: &str, value: Option<bytes::Bytes>) {
+    if let Some(cell) = table.column(column).and_then(|(at, _)| row.get_mut(at)) {
+        *cell = value;
+    }
+}
+
+/// The id and the options of a table or view. Options younger than Cassandra 4.0 are only told where they differ
+/// from their default, and `cdc` only where change data capture is switched on.
+fn with_options(table: &Table, of: &Table) -> Row {
+    let options = &of.options;
+    let unless = |default: bool, value: bool| if value == default { None } else { boolean(value) };
+    row(
+        table,
+        [
+            ("id", uuid(of.id)),
+            ("additional_write_policy", text(&options.additional_write_policy)),
+            ("allow_auto_snapshot", unless(true, options.allow_auto_snapshot)),
+            ("bloom_filter_fp_chance", double(options.bloom_filter_fp_chance)),
+            ("caching", text_map(&options.caching)),
+            ("comment", text(&options.comment)),
+            ("compaction", text_map(&options.compaction)),
+            ("compression", text_map(&options.compression)),
+            ("crc_check_chance", double(options.crc_check_chance)),
+            ("dclocal_read_repair_chance", double(0.0)),
+            ("default_time_to_live", int(options.default_time_to_live_s)),
+            ("extensions", text_map(&options.extensions)),
+            ("gc_grace_seconds", int(options.gc_grace_s)),
+            ("incremental_backups", unless(true, options.incremental_backups)),
+            ("max_index_interval", int(options.max_index_interval)),
+            (
+                "memtable",
+                (options.memtable != "default")
+                    .then(|| text(&options.memtable))
+                    .flatten(),
+            ),
+            (
+                "memtable_flush_period_in_ms",
+                int(options.memtable_flush_period_ms),
+            ),
+            ("min_index_interval", int(options.min_index_interval)),
+            ("read_repair", text(&options.read_repair)),
+            ("read_repair_chance", double(0.0)),
+            ("speculative_retry", text(&options.speculative_retry)),
+        ],
+    )
+}
+
+fn virtual_table_row(table: &Table, of: &Table) -> Row {
+    row(
+        table,
+        [
+            ("keyspace_name", text(&of.keyspace)),
+            ("table_name", text(&of.name)),
+            ("comment", text(&of.options.comment)),
+        ],
+    )
+}
+
+fn columns(table: &Table, keyspace: &Keyspace) -> Vec<Row> {
+    keyspace
+        .tables
+        .values()
+        .flat_map(|of| of.columns.iter().map(|column| column_row(table, of, column)))
+        .collect()
+}
+
+/// The kind as `system_schema.columns` tells it.
+fn kind_name(kind: ColumnKind) -> &'static str {
+    match kind {
+        ColumnKind::PartitionKey => "partition_key",
+        ColumnKind::Clustering => "clustering",
+        ColumnKind::Static => "static",
+        ColumnKind::Regular => "regular",
+    }
+}
+
+fn column_row(table: &Table, of: &Table, column: &Column) -> Row {
+    let clustering_order = match (column.kind, column.order) {
+        (ColumnKind::Clustering, helenus_row::Order::Asc) => "asc",
+        (ColumnKind::Clustering, helenus_row::Order::Desc) => "desc",
+        _ => "none",
+    };
+    let position = if column.is_primary_key() {
+        column.position as i32
+    } else {
+        -1
+    };
+    row(
+        table,
+        [
+            ("keyspace_name", text(&of.keyspace)),
+            ("table_name", text(&of.name)),
+            ("column_name", text(&column.name)),
+            ("clustering_order", text(clustering_order)),
+            ("column_name_bytes", blob(&column.name)),
+            ("kind", text(kind_name(column.kind))),
+            ("position", int(position)),
+            ("type", text(column.ty.to_string())),
+        ],
+    )
+}
+
+fn dropped_columns(table: &Table, keyspace: &Keyspace) -> Vec<Row> {
+    let of_table = |of: &Arc<Table>| -> Vec<Row> {
+        of.dropped_columns
+            .values()
+            .map(|column| {
+                row(
+                    table,
+                    [
+                        ("keyspace_name", text(&of.keyspace)),
+                        ("table_name", text(&of.name)),
+                        ("column_name", text(&column.name)),
+                        (
+                            "dropped_time",
+                            super::row::bigint(column.dropped_time_us.div_euclid(1000)),
+                        ),
+                        ("kind", text(kind_name(column.kind))),
+                        ("type", text(column.ty.to_string())),
+                    ],
+                )
+            })
+            .collect()
+    };
+    keyspace.tables.values().flat_map(of_table).collect()
+}
+
+fn indexes(table: &Table, keyspace: &Keyspace) -> Vec<Row> {
+    let of_table = |of: &Arc<Table>| -> Vec<Row> {
+        of.indexes
+            .iter()
+            .map(|index| {
+                row(
+                    table,
+                    [
+                        ("keyspace_name", text(&of.keyspace)),
+                        ("table_name", text(&of.name)),
+                        ("index_name", text(&index.name)),
+                        ("kind", text(index.kind.name())),
+                        ("options", text_map(&index.options)),
+                    ],
+                )
+            })
+            .collect()
+    };
+    keyspace.tables.values().flat_map(of_table).collect()
+}
+
+fn types(table: &Table, keyspace: &Keyspace) -> Vec<Row> {
+    keyspace
+        .types
+        .values()
+        .map(|ty| {
+            row(
+                table,
+                [
+                    ("keyspace_name", text(&keyspace.name)),
+                    ("type_name", text(&ty.name)),
+                    (
+                        "field_names",
+                        text_list(ty.fields.iter().map(|field| field.name.as_str())),
+                    ),
+                    (
+                        "field_types",
+                        text_list(ty.fields.iter().map(|field| field.ty.to_string())),
+                    ),
+                ],
+            )
+        })
+        .collect()
+}
+
+fn function_row(table: &Table, of: &UserFunction) -> Row {
+    row(
+        table,
+        [
+            ("keyspace_name", text(&of.keyspace)),
+            ("function_name", text(&of.name)),
+            (
+                "argument_types",
+                text_list(of.arg_types().map(ToString::to_string)),
+            ),
+            (
+                "argument_names",
+                text_list(of.arguments.iter().map(|(name, _)| name)),
+            ),
+            ("body", text(&of.body)),
+            ("called_on_null_input", boolean(of.is_called_on_null)),
+            ("language", text(&of.language)),
+            ("return_type", text(of.returns.to_string())),
+        ],
+    )
+}
+
+fn aggregate_row(table: &Table, of: &UserAggregate) -> Row {
+    // It has been checked when the aggregate was made.
+    let literal = |value: &bytes::Bytes| text(to_cql_literal(&of.state_type, value).ok()?);
+    row(
+        table,
+        [
+            ("keyspace_name", text(&of.keyspace)),
+            ("aggregate_name", text(&of.name)),
+            (
+                "argument_types",
+                text_list(of.arg_types.iter().map(ToString::to_string)),
+            ),
+            ("final_func", of.final_function.as_ref().and_then(text)),
+            ("initcond", of.initial.as_ref().and_then(literal)),
+            ("return_type", text(of.returns.to_string())),
+            ("state_func", text(&of.state_function)),
+            ("state_type", text(of.state_type.to_string())),
+        ],
+    )
+}
+
+fn view_row(table: &Table, of: &Table) -> Row {
+    let mut cells = with_options(table, of);
+    put(table, &mut cells, "keyspace_name", text(&of.keyspace));
+    put(table, &mut cells, "view_name", text(&of.name));
+    if let Some(view) = &of.view {
+        put(table, &mut cells, "base_table_id", uuid(view.base_table_id));
+        put(table, &mut cells, "base_table_name", text(&view.base_table));
+        put(
+            table,
+            &mut cells,
+            "include_all_columns",
+            boolean(view.include_all_columns),
+        );
+        put(table, &mut cells, "where_clause", text(shown_where(view)));
+    }
+    cells
+}

@@ -1,0 +1,157 @@
+//! `system_views.settings`: the settings of `cassandra.yaml` that mean something here, with what holds here.
+
+use std::sync::Arc;
+
+use super::local::PARTITIONER;
+use super::row::{row, text};
+use super::{Row, storage_port};
+use crate::engine::Engine;
+use crate::schema::Table;
+
+/// What can be done, and what can't.
+const ALLOWED: [&str; 20] = [
+    "allow_filtering_enabled",
+    "alter_table_enabled",
+    "drop_keyspace_enabled",
+    "drop_truncate_table_enabled",
+    "group_by_enabled",
+    "materialized_views_enabled",
+    "non_partition_restricted_index_query_enabled",
+    "read_before_write_list_operations_enabled",
+    "secondary_indexes_enabled",
+    "simplestrategy_enabled",
+    "start_native_transport",
+    "uncompressed_tables_enabled",
+    "sasi_indexes_enabled",
+    "use_statements_enabled",
+    "user_defined_functions_enabled",
+    "user_timestamps_enabled",
+    "vector_type_enabled",
+    "zero_ttl_on_twcs_enabled",
+    "default_secondary_index_enabled",
+    "native_transport_allow_older_protocols",
+];
+const REFUSED: [&str; 11] = [
+    "auto_snapshot",
+    "cdc_enabled",
+    "diagnostic_events_enabled",
+    "dynamic_data_masking_enabled",
+    "incremental_backups",
+    "native_transport_rate_limiting_enabled",
+    "partition_denylist_enabled",
+    "scripted_user_defined_functions_enabled",
+    "snapshot_before_compaction",
+    "transient_replication_enabled",
+    "read_thresholds_enabled",
+];
+/// Guardrails that don't guard: `…_warn_threshold` and `…_fail_threshold`.
+const UNGUARDED: [&str; 14] = [
+    "columns_per_table",
+    "fields_per_udt",
+    "in_select_cartesian_product",
+    "items_per_collection",
+    "keyspaces",
+    "materialized_views_per_table",
+    "maximum_replication_factor",
+    "minimum_replication_factor",
+    "page_size",
+    "partition_keys_in_select",
+    "partition_tombstones",
+    "secondary_indexes_per_table",
+    "tables",
+    "vector_dimensions",
+];
+/// The same, of sizes and of timestamps.
+const UNMEASURED: [&str; 8] = [
+    "collection_size",
+    "column_value_size",
+    "coordinator_read_size",
+    "local_read_size",
+    "maximum_timestamp",
+    "minimum_timestamp",
+    "partition_size",
+    "row_index_read_size",
+];
+/// Lists of what is warned of or not allowed, which name nothing.
+const EMPTY: [&str; 7] = [
+    "read_consistency_levels_disallowed",
+    "read_consistency_levels_warned",
+    "table_properties_disallowed",
+    "table_properties_ignored",
+    "table_properties_warned",
+    "write_consistency_levels_disallowed",
+    "write_consistency_levels_warned",
+];
+const FIXED: [(&str, &str); 10] = [
+    ("default_keyspace_rf", "1"),
+    ("default_secondary_index", "legacy_local_table"),
+    ("partitioner", PARTITIONER),
+    ("sai_frozen_term_size_fail_threshold", "8KiB"),
+    ("sai_frozen_term_size_warn_threshold", "1KiB"),
+    ("sai_string_term_size_fail_threshold", "8KiB"),
+    ("sai_string_term_size_warn_threshold", "1KiB"),
+    ("sai_vector_term_size_fail_threshold", "32KiB"),
+    ("sai_vector_term_size_warn_threshold", "16KiB"),
+    ("unlogged_batch_across_partitions_warn_threshold", "10"),
+];
+
+pub(crate) fn rows(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
+    let setting =
+        |name: &str, value: Option<&str>| row(table, [("name", text(name)), ("value", value.and_then(text))]);
+    let thresholds = |name: &str, value: Option<&str>| {
+        ["warn", "fail"].map(|act| setting(&format!("{name}_{act}_threshold"), value))
+    };
+    let mut rows = Vec::new();
+    rows.extend(ALLOWED.map(|name| setting(name, Some("true"))));
+    rows.extend(REFUSED.map(|name| setting(name, Some("false"))));
+    rows.extend(EMPTY.map(|name| setting(name, Some("[]"))));
+    rows.extend(FIXED.map(|(name, value)| setting(name, Some(value))));
+    rows.extend(UNGUARDED.iter().flat_map(|name| thresholds(name, Some("-1"))));
+    rows.extend(UNMEASURED.iter().flat_map(|name| thresholds(name, None)));
+    rows.extend(
+        of_node(engine)
+            .iter()
+            .map(|(name, value)| setting(name, Some(value))),
+    );
+    rows
+}
+
+/// What this node was started with.
+fn of_node(engine: &Arc<Engine>) -> Vec<(&'static str, String)> {
+    let (node, limits) = (&engine.node, &engine.context.limits);
+    let address = node.native_address.ip().to_string();
+    vec![
+        ("batch_size_fail_threshold", size(limits.batch_size_fail_bytes)),
+        ("batch_size_warn_threshold", size(limits.batch_size_warn_bytes)),
+        ("cluster_name", node.cluster_name.clone()),
+        ("listen_address", address.clone()),
+        ("native_transport_port", node.native_address.port().to_string()),
+        (
+            "prepared_statements_cache_size",
+            size(limits.prepared_cache_bytes),
+        ),
+        (
+            "request_timeout",
+            format!("{}ms", limits.request_timeout.as_millis()),
+        ),
+        ("rpc_address", address),
+        ("storage_port", storage_port(engine).to_string()),
+        (
+            "tombstone_failure_threshold",
+            limits.tombstone_failure_threshold.to_string(),
+        ),
+        (
+            "tombstone_warn_threshold",
+            limits.tombstone_warn_threshold.to_string(),
+        ),
+    ]
+}
+
+/// A size as Cassandra writes it.
+fn size(bytes: usize) -> String {
+    match bytes {
+        bytes if bytes != 0 && bytes.is_multiple_of(1 << 20) => format!("{}MiB", bytes >> 20),
+        bytes if bytes.is_multiple_of(1 << 10) => format!("{}KiB", bytes >> 10),
+        bytes => format!("{bytes}B"),
+    }
+}

@@ -1,0 +1,199 @@
+//! The keyspace `system_views`: what operators look at. Tables about what does not exist here stay empty.
+
+use std::sync::Arc;
+
+use super::row::{bigint, boolean, double, inet, int, row, text, text_map};
+use super::{Row, settings, storage_port};
+use crate::engine::Engine;
+use crate::engine::clients::Client;
+use crate::index::kinds::sai::is_storage_attached;
+use crate::schema::{Table, TableKind, is_text};
+
+pub(crate) fn rows(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
+    match table.name.as_str() {
+        "settings" => settings::rows(engine, table),
+        "clients" => clients(engine, table),
+        "cql_metrics" => cql_metrics(engine, table),
+        "sai_column_indexes" => sai_column_indexes(engine, table),
+        "gossip_info" => vec![gossip_info(engine, table)],
+        "caches" => caches(table),
+        "disk_usage" | "max_partition_size" => sizes(engine, table),
+        _ => Vec::new(),
+    }
+}
+
+/// Cassandra's `ClientsTable`.
+fn clients(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
+    let shown = |client: Arc<Client>| {
+        let session = client.session();
+        let option = |name: &str| session.as_ref().and_then(|session| session.options.get(name));
+        row(
+            table,
+            [
+                ("address", inet(client.address.ip())),
+                ("port", int(i32::from(client.address.port()))),
+                (
+                    "client_options",
+                    session.as_ref().and_then(|session| text_map(&session.options)),
+                ),
+                (
+                    "connection_stage",
+                    text(if session.is_some() { "ready" } else { "established" }),
+                ),
+                ("driver_name", option("DRIVER_NAME").and_then(text)),
+                ("driver_version", option("DRIVER_VERSION").and_then(text)),
+                ("hostname", text(client.address.ip().to_string())),
+                (
+                    "keyspace_name",
+                    session
+                        .as_ref()
+                        .and_then(|session| text(session.keyspace.as_ref()?)),
+                ),
+                (
+                    "protocol_version",
+                    session
+                        .as_ref()
+                        .and_then(|session| int(i32::from(session.protocol_version))),
+                ),
+                ("request_count", count(client.requests())),
+                (
+                    "ssl_cipher_suite",
+                    client.encryption.as_ref().and_then(|(_, suite)| text(suite)),
+                ),
+                ("ssl_enabled", boolean(client.encryption.is_some())),
+                (
+                    "ssl_protocol",
+                    client
+                        .encryption
+                        .as_ref()
+                        .and_then(|(protocol, _)| text(protocol)),
+                ),
+                (
+                    "username",
+                    text(
+                        session
+                            .as_ref()
+                            .and_then(|session| session.user.as_deref())
+                            .unwrap_or("anonymous"),
+                    ),
+                ),
+            ],
+        )
+    };
+    engine.clients.connected().into_iter().map(shown).collect()
+}
+
+fn count(number: u64) -> Option<bytes::Bytes> {
+    bigint(i64::try_from(number).unwrap_or(i64::MAX))
+}
+
+fn cql_metrics(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
+    let asked = engine.clients.asked();
+    let all = asked.prepared + asked.texts;
+    let ratio = if all == 0 {
+        0.0
+    } else {
+        asked.prepared as f64 / all as f64
+    };
+    let metrics = [
+        (
+            "prepared_statements_count",
+            engine.prepared_statements().len() as f64,
+        ),
+        ("prepared_statements_evicted", engine.prepared_evicted() as f64),
+        ("prepared_statements_executed", asked.prepared as f64),
+        ("prepared_statements_ratio", ratio),
+        ("regular_statements_executed", asked.texts as f64),
+    ];
+    metrics
+        .into_iter()
+        .map(|(name, value)| row(table, [("name", text(name)), ("value", double(value))]))
+        .collect()
+}
+
+fn sai_column_indexes(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
+    let schema = engine.schema();
+    let mut rows = Vec::new();
+    for of in schema.stored_tables() {
+        for index in of.indexes.iter().filter(|index| is_storage_attached(index)) {
+            let is_string = of
+                .column(&index.target.column)
+                .is_some_and(|(_, column)| is_text(&column.ty));
+            rows.push(row(
+                table,
+                [
+                    ("keyspace_name", text(&of.keyspace)),
+                    ("index_name", text(&index.name)),
+                    ("analyzer", text("NoOpAnalyzer")),
+                    ("column_name", text(&index.target.column)),
+                    ("is_building", boolean(!index.is_complete)),
+                    ("is_queryable", boolean(index.is_complete)),
+                    ("is_string", boolean(is_string)),
+                    ("table_name", text(&of.name)),
+                ],
+            ));
+        }
+    }
+    rows
+}
+
+fn gossip_info(engine: &Arc<Engine>, table: &Table) -> Row {
+    let node = &engine.node;
+    row(
+        table,
+        [
+            ("address", inet(node.native_address.ip())),
+            ("port", int(storage_port(engine))),
+            ("dc", text(&node.data_center)),
+            ("host_id", text(node.host_id.to_string())),
+            ("hostname", text(node.native_address.ip().to_string())),
+            ("native_address_and_port", text(node.native_address.to_string())),
+            ("rack", text(&node.rack)),
+            ("release_version", text(&node.release_version)),
+            ("rpc_address", text(node.native_address.ip().to_string())),
+            ("schema", text(engine.schema().version.to_string())),
+        ],
+    )
+}
+
+/// Cassandra's caches, none of which exists here under its name.
+fn caches(table: &Table) -> Vec<Row> {
+    ["counters", "keys", "rows"]
+        .into_iter()
+        .map(|name| {
+            row(
+                table,
+                [
+                    ("name", text(name)),
+                    ("capacity_bytes", bigint(0)),
+                    ("entry_count", int(0)),
+                    ("hit_count", bigint(0)),
+                    ("hit_ratio", double(f64::NAN)),
+                    ("recent_hit_rate_per_second", bigint(0)),
+                    ("recent_request_rate_per_second", bigint(0)),
+                    ("request_count", bigint(0)),
+                    ("size_bytes", bigint(0)),
+                ],
+            )
+        })
+        .collect()
+}
+
+/// All tables share the tablets' files, so that a table has no size of its own.
+fn sizes(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
+    let schema = engine.schema();
+    schema
+        .stored_tables()
+        .filter(|of| of.kind == TableKind::Stored)
+        .map(|of| {
+            row(
+                table,
+                [
+                    ("keyspace_name", text(&of.keyspace)),
+                    ("table_name", text(&of.name)),
+                    ("mebibytes", bigint(0)),
+                ],
+            )
+        })
+        .collect()
+}

@@ -1,0 +1,257 @@
+//! Brings the rows that were there before an index or a view into it: in the background, by one node, again from the start after a crash.
+//!
+//! Writers keep a new index or view up to date from the moment it stands in the schema, so a build has only to add what it finds. An
+//! entry of an index too many is ignored by readers. A view's rows are not checked by its readers: they are added with a timestamp
+//! below those of all writers, and from rows read again just before, so that a row that changes meanwhile is the writer's.
+
+use std::ops::Bound;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use helenus_cql::error::CqlError;
+use helenus_row::{KeyKind, TableId, murmur3_token};
+use helenus_tablet::{Op, WriteBatch};
+
+use super::views::existing_row_op;
+use crate::cluster::Owner;
+use crate::failure::store_error;
+use crate::index::building::{BaseRow, decode, entries, existing, with_complete_index};
+use crate::rows::RowsWanted;
+use crate::schema::{Derivation, DerivedTable, Schema, Table, View};
+use crate::storage::ExecutionContext;
+use crate::storage::read::{FoundPartition, RangeCursor, read_stored_row};
+use crate::storage::writes::write_ops;
+
+/// Rows that a build brings in at a time.
+const BATCH_ROWS: usize = 512;
+/// How far below the clock the timestamps of a build lie: more than the clocks of nodes may differ.
+const BEFORE_WRITERS_US: i64 = 3_600_000_000;
+/// How long the rows of a batch may be on their way, before what writers did to them meanwhile may have been forgotten.
+const BATCH_AGE_MAX: Duration = Duration::from_secs(5);
+/// How long a build that failed waits until it begins anew.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// What becomes of a schema; nothing if it stays as it is.
+pub(crate) type SchemaFunction<'a> = dyn for<'s> Fn(&'s Schema) -> Option<Schema> + Send + Sync + 'a;
+
+/// Changes the schema outside of a statement.
+#[async_trait]
+pub(crate) trait SchemaChanges: Send + Sync {
+    /// Writes down what `change` makes of the schema, and puts it in place; nothing if it makes nothing of it.
+    async fn update(&self, change: &SchemaFunction<'_>) -> Result<(), CqlError>;
+}
+
+/// A build under way; ends when dropped.
+struct RunningBackfill {
+    context: Arc<ExecutionContext>,
+    schemas: Arc<dyn SchemaChanges>,
+    number: TableId,
+}
+
+impl RunningBackfill {
+    fn begin(
+        context: &Arc<ExecutionContext>,
+        schemas: &Arc<dyn SchemaChanges>,
+        number: TableId,
+    ) -> Option<RunningBackfill> {
+        let is_new = context.backfills.running.lock().insert(number);
+        is_new.then(|| RunningBackfill {
+            context: context.clone(),
+            schemas: schemas.clone(),
+            number,
+        })
+    }
+}
+
+impl Drop for RunningBackfill {
+    fn drop(&mut self) {
+        self.context.backfills.running.lock().remove(&self.number);
+    }
+}
+
+/// Builds it, or waits for the node that does, as long as a request may take; then warns that it goes on.
+pub(crate) async fn run(
+    context: &Arc<ExecutionContext>,
+    schemas: &Arc<dyn SchemaChanges>,
+    derivation: &Derivation,
+) -> Result<Vec<String>, CqlError> {
+    resume(context, schemas);
+    let deadline = context.deadline();
+    loop {
+        let mut installed = std::pin::pin!(context.installed.notified());
+        installed.as_mut().enable();
+        let number = derivation.derived.number();
+        if !context
+            .schema()
+            .unbuilt()
+            .iter()
+            .any(|one| one.derived.number() == number)
+        {
+            return Ok(Vec::new());
+        }
+        if tokio::time::timeout_at(deadline, installed).await.is_err() {
+            return Ok(vec![format!(
+                "The rows of {} that were there before are still being brought in; it is complete once the build has ended",
+                derivation.base.full_name()
+            )]);
+        }
+    }
+}
+
+/// Begins the builds that are this node's and not under way.
+pub(crate) fn resume(context: &Arc<ExecutionContext>, schemas: &Arc<dyn SchemaChanges>) {
+    for derivation in context.schema().unbuilt() {
+        let number = derivation.derived.number();
+        if !is_mine(context, number) {
+            continue;
+        }
+        let Some(running) = RunningBackfill::begin(context, schemas, number) else {
+            continue;
+        };
+        tokio::spawn(async move {
+            let context = running.context.clone();
+            while let Err(error) = build(&context, running.schemas.as_ref(), &derivation).await {
+                tracing::warn!(table = derivation.base.full_name(), %error, "a build has failed and begins anew");
+                tokio::time::sleep(RETRY).await;
+                let unbuilt = context.schema().unbuilt();
+                if !is_mine(&context, number) || unbuilt.iter().all(|one| one.derived.number() != number) {
+                    break;
+                }
+            }
+        });
+    }
+}
+
+/// A build is done by the owner of a token that its number gives, so that another node takes it over when that one dies.
+fn is_mine(context: &ExecutionContext, number: TableId) -> bool {
+    let token = murmur3_token(&number.0.to_be_bytes());
+    context
+        .cluster()
+        .is_none_or(|cluster| cluster.owner(token) == Owner::Here)
+}
+
+async fn build(
+    context: &Arc<ExecutionContext>,
+    schemas: &dyn SchemaChanges,
+    derivation: &Derivation,
+) -> Result<(), CqlError> {
+    let base = &derivation.base;
+    let begun = Instant::now();
+    // Rows that are written from here on bring themselves in.
+    crate::storage::agreement::await_old_writes(context).await?;
+    let timestamp_us = context.clock.now_us() - BEFORE_WRITERS_US;
+    let mut cursor = RangeCursor::new(base, Bound::Unbounded, Bound::Unbounded, RowsWanted::all());
+    let mut rows = 0;
+    let mut batch = Vec::with_capacity(BATCH_ROWS);
+    while let Some(FoundPartition { key, static_row }) = cursor.next_partition(context, base).await? {
+        let found = |kind, clustering, row| BaseRow {
+            partition: key.clone(),
+            kind,
+            clustering,
+            row,
+        };
+        batch.extend(static_row.map(|row| found(KeyKind::Static, Bytes::new(), row)));
+        while let Some(at) = cursor.next_row(context).await? {
+            batch.push(found(KeyKind::Row, at.clustering, at.row));
+            if batch.len() >= BATCH_ROWS {
+                rows += batch.len();
+                backfill_batch(context, derivation, timestamp_us, std::mem::take(&mut batch)).await?;
+            }
+        }
+    }
+    rows += batch.len();
+    backfill_batch(context, derivation, timestamp_us, batch).await?;
+    tracing::info!(
+        table = base.full_name(),
+        rows,
+        seconds = begun.elapsed().as_secs(),
+        "a build has ended"
+    );
+    mark_built(schemas, derivation).await
+}
+
+async fn backfill_batch(
+    context: &Arc<ExecutionContext>,
+    derivation: &Derivation,
+    timestamp_us: i64,
+    batch: Vec<BaseRow>,
+) -> Result<(), CqlError> {
+    let begun = Instant::now();
+    let mut ops = Vec::with_capacity(batch.len());
+    match &derivation.derived {
+        DerivedTable::Index(index) => {
+            let mut only_this = derivation.base.to_builder();
+            only_this.indexes = vec![index.clone()];
+            let only_this = only_this.build();
+            let now_s = context.clock.now_us().div_euclid(1_000_000);
+            for found in &batch {
+                ops.extend(entries(&only_this, found, now_s, &|| {
+                    context.next_timestamp_us()
+                })?);
+            }
+        }
+        DerivedTable::View(view) => {
+            for found in batch.iter().filter(|found| found.kind == KeyKind::Row) {
+                ops.extend(view_row(context, view, &derivation.base, found, timestamp_us).await?);
+            }
+        }
+    }
+    if begun.elapsed() > BATCH_AGE_MAX {
+        return Err(CqlError::Server("reading took too long".to_owned()));
+    }
+    if ops.is_empty() {
+        return Ok(());
+    }
+    match context.cluster() {
+        Some(cluster) => write_ops(context, cluster, ops, true, context.deadline()).await,
+        None => context
+            .store
+            .write(WriteBatch::of(ops), true)
+            .await
+            .map_err(store_error),
+    }
+}
+
+async fn view_row(
+    context: &ExecutionContext,
+    view: &Table,
+    base: &Table,
+    found: &BaseRow,
+    timestamp_us: i64,
+) -> Result<Option<Op>, CqlError> {
+    let Some(now) = read_stored_row(context, base, &found.partition, &found.clustering).await? else {
+        return Ok(None);
+    };
+    let clustering = decode(base, found)?;
+    let now_s = context.clock.now_us().div_euclid(1_000_000);
+    let write = existing(&found.partition, KeyKind::Row, &clustering, &now, now_s);
+    match existing_row_op(view, base, &write, timestamp_us) {
+        // What can't be a key is left out.
+        Err(CqlError::Invalid(_)) => Ok(None),
+        made => made,
+    }
+}
+
+async fn mark_built(schemas: &dyn SchemaChanges, derivation: &Derivation) -> Result<(), CqlError> {
+    let built = |schema: &Schema| match &derivation.derived {
+        DerivedTable::Index(index) => with_complete_index(schema, &derivation.base, index),
+        DerivedTable::View(view) => with_built_view(schema, view),
+    };
+    schemas.update(&built).await
+}
+
+/// The same for a view.
+fn with_built_view(schema: &Schema, view: &Table) -> Option<Schema> {
+    let current = schema.table(&view.keyspace, &view.name)?;
+    if current.number != view.number {
+        return None;
+    }
+    let mut builder = current.to_builder();
+    builder.view = Some(Arc::new(View {
+        is_built: true,
+        ..View::clone(builder.view.as_ref()?)
+    }));
+    Some(schema.with_table(builder.build()))
+}

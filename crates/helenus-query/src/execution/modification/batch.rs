@@ -1,0 +1,167 @@
+//! BATCH: several modifications that happen together (Cassandra's `BatchStatement`).
+
+use std::sync::Arc;
+
+use helenus_cql::ast::BatchKind;
+use helenus_cql::error::CqlError;
+
+use super::{batch_size, cas, eval_context, keep_part, lock, now_s};
+use crate::analysis::modification::attributes::check_timestamp;
+use crate::analysis::modification::{BatchPlan, BoundModification, ModificationPlan};
+use crate::analysis::{EvalContext, PlannedBatch, consistency};
+use crate::execution::writes::WriteSet;
+use crate::execution::writes::commit::WriteAtomicity;
+use crate::limits::scope;
+use crate::request::{BoundValue, QueryOptions};
+use crate::response::{Outcome, Response};
+use crate::storage::ExecutionContext;
+
+/// Runs a BATCH statement.
+pub async fn execute(
+    context: &Arc<ExecutionContext>,
+    plan: &BatchPlan,
+    values: &[BoundValue],
+    options: &QueryOptions,
+) -> Result<Outcome, CqlError> {
+    let eval = eval_context(context, values, options);
+    let bounds = bind_all(plan.statements.iter().map(|statement| (statement, eval)))?;
+    let timestamp_us = plan.attributes.timestamp_us(&eval)?;
+    run(context, plan.kind, bounds, timestamp_us, options).await
+}
+
+/// Runs a BATCH message of the protocol.
+pub async fn execute_message(
+    context: &Arc<ExecutionContext>,
+    batch: &PlannedBatch,
+    options: &QueryOptions,
+) -> Result<Outcome, CqlError> {
+    let statements = batch
+        .bound()
+        .map(|(plan, values)| (plan, eval_context(context, values, options)));
+    let bounds = bind_all(statements)?;
+    run(context, batch.kind, bounds, None, options).await
+}
+
+/// Binds statements in turn. What is wrong with one's partition key is told before what is wrong with the rest of any. With conditions,
+/// one that names another partition than those before it is refused before what is wrong with its rows or with later statements, and
+/// after what is wrong with those before it.
+fn bind_all<'p>(
+    statements: impl Iterator<Item = (&'p ModificationPlan, EvalContext<'p>)> + Clone,
+) -> Result<Vec<BoundModification<'p>>, CqlError> {
+    if !statements.clone().any(|(plan, _)| plan.is_conditional()) {
+        let bounds = statements
+            .clone()
+            .map(|(plan, eval)| BoundModification::new(plan, eval));
+        let bounds = bounds.collect::<Result<Vec<_>, _>>();
+        if bounds.is_err() {
+            for (plan, eval) in statements.filter(|(plan, _)| plan.json.is_none()) {
+                plan.restrictions.partition_keys(&eval)?;
+            }
+        }
+        return bounds;
+    }
+    let mut bounds: Vec<BoundModification<'p>> = Vec::new();
+    for (plan, eval) in statements {
+        let bound = BoundModification::new(plan, eval);
+        let unbound;
+        let named = match &bound {
+            Ok(bound) => bound.partitions.as_slice(),
+            Err(_) if plan.json.is_some() => &[],
+            Err(_) => {
+                unbound = plan.restrictions.partition_keys(&eval).unwrap_or_default();
+                unbound.as_slice()
+            }
+        };
+        let first = bounds.first().and_then(|first| first.partitions.first());
+        let bound = match (named, first) {
+            ([key], Some(first)) if key != first => Err(cas::spans_partitions()),
+            _ => bound,
+        };
+        match bound {
+            Ok(bound) => bounds.push(bound),
+            Err(error) => return Err(cas::refusal(&bounds).unwrap_or(error)),
+        }
+    }
+    Ok(bounds)
+}
+
+async fn run(
+    context: &Arc<ExecutionContext>,
+    kind: BatchKind,
+    mut bounds: Vec<BoundModification<'_>>,
+    timestamp_us: Option<i64>,
+    options: &QueryOptions,
+) -> Result<Outcome, CqlError> {
+    keep_part(&mut bounds, &options.place);
+    let bounds = bounds.as_slice();
+    if bounds.is_empty() {
+        return Ok(Response::Void.into());
+    }
+    let now_s = now_s(context, options);
+    if bounds.iter().any(|bound| bound.plan.is_conditional()) {
+        return cas::execute(context, bounds, options, now_s, true).await;
+    }
+    for bound in bounds {
+        bound.plan.refuse_virtual()?;
+    }
+    // Locks are not held while other nodes take theirs.
+    let is_spread = !is_in_one_tablet(context, bounds);
+    let locked = match is_spread {
+        true => None,
+        false => Some(lock(context, bounds).await?),
+    };
+    let default_us = match timestamp_us.or(options.timestamp_us) {
+        Some(timestamp_us) => timestamp_us,
+        None => context.next_timestamp_us(),
+    };
+    check_timestamp(default_us)?;
+    let is_locked = locked.as_ref().is_some_and(|locked| locked.is_alone);
+    let mut writes = WriteSet::under(locked.map(|locked| locked.guard));
+    for bound in bounds {
+        scope::checkpoint().await?;
+        consistency::check_read_of_write(&context.schema.load(), bound, options.consistency)?;
+        let timestamp_us = bound.timestamp_us.unwrap_or(default_us);
+        writes.add(context, bound, timestamp_us, now_s, None).await?;
+    }
+    let mut warnings: Vec<String> = no_grace(kind, bounds).into_iter().collect();
+    warnings.extend(batch_size::check(&context.limits, kind, &writes)?);
+    for bound in bounds.iter().filter(|bound| !bound.writes_nothing()) {
+        consistency::require_replicas(&context.schema.load(), &bound.plan.table, options.consistency)?;
+    }
+    let together = WriteAtomicity {
+        is_logged: kind == BatchKind::Logged,
+        is_locked,
+        is_spread,
+    };
+    writes.commit(context, together).await?;
+    Ok(Response::Void.with(warnings))
+}
+
+/// True if all that is written is one tablet's, or the node is alone, where one log record holds all tablets' writes.
+fn is_in_one_tablet(context: &ExecutionContext, bounds: &[BoundModification<'_>]) -> bool {
+    let Some(cluster) = context.cluster() else {
+        return true;
+    };
+    let mut tokens = bounds
+        .iter()
+        .flat_map(|bound| bound.partitions.iter().map(|key| key.token));
+    let Some(first) = tokens.next() else { return true };
+    let tablet = cluster.tablet(first);
+    tokens.all(|token| tablet.contains(token))
+}
+
+/// Warns of tables whose entries in Cassandra's batch log would expire at once.
+fn no_grace(kind: BatchKind, bounds: &[BoundModification<'_>]) -> Option<String> {
+    let tables = bounds.iter().map(|bound| bound.plan.table.as_ref());
+    let names = batch_size::table_names(tables.filter(|table| table.options.gc_grace_s == 0));
+    if kind != BatchKind::Logged || names.is_empty() {
+        return None;
+    }
+    Some(format!(
+        "Executing a LOGGED BATCH on table{} [{}], configured with a gc_grace_seconds of 0. The gc_grace_seconds is used to TTL \
+         batchlog entries, so setting gc_grace_seconds too low on tables involved in an atomic batch might cause batchlog \
+         entries to expire before being replayed.",
+        if names.len() == 1 { "" } else { "s" },
+        names.join(", ")
+    ))
+}

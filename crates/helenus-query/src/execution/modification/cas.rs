@@ -1,0 +1,428 @@
+//! Lightweight transactions: conditions tested and modifications applied under the partition's lock (Cassandra's
+//! `CQL3CasRequest`).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use helenus_cql::error::{Consistency, CqlError};
+use helenus_cql::types::CqlType;
+use helenus_row::key::split_partition_key;
+use helenus_row::read::{LiveColumn, LiveRow};
+
+use super::cas_request::{Request, RowCondition, in_order_of_tests};
+use super::require_own;
+use crate::analysis::modification::BoundModification;
+use crate::analysis::modification::bound::in_of_conditional;
+use crate::analysis::modification::conditions::Conditions;
+use crate::analysis::{column_spec, consistency};
+use crate::execution::writes::WriteSet;
+use crate::execution::writes::commit::WriteAtomicity;
+use crate::request::QueryOptions;
+use crate::response::{ColumnSpec, Outcome, Response, ResultMetadata, Rows, RowsBuilder};
+use crate::rows::{OwnedRow, PartitionKey, RowsWanted};
+use crate::schema::{Column, ColumnKind, Table};
+use crate::storage::read::{RowCursor, read_header, read_row, read_static, read_stored_row};
+use crate::storage::{Access, ExecutionContext};
+use crate::trace;
+
+/// How far the clocks of nodes may be apart.
+const CLOCK_SKEW_MAX_US: i64 = 60_000_000;
+
+fn invalid<T>(message: &str) -> Result<T, CqlError> {
+    Err(CqlError::invalid(message))
+}
+
+/// What was read of the partition: rows that conditions are on, or the first one if none is.
+pub(crate) struct PreconditionRows {
+    /// Live rows, by encoded clustering.
+    rows: BTreeMap<Bytes, OwnedRow>,
+    statics: Option<OwnedRow>,
+}
+
+impl PreconditionRows {
+    pub(crate) fn row(&self, clustering: &Bytes) -> Option<&OwnedRow> {
+        self.rows.get(clustering)
+    }
+
+    pub(crate) fn static_row(&self) -> Option<&OwnedRow> {
+        self.statics.as_ref()
+    }
+}
+
+/// Runs the statements of a conditional request, all on one partition of one table.
+///
+/// # Errors
+/// Cassandra's, for statements and conditions that can't go together.
+pub async fn execute(
+    context: &Arc<ExecutionContext>,
+    bounds: &[BoundModification<'_>],
+    options: &QueryOptions,
+    now_s: i64,
+    is_batch: bool,
+) -> Result<Outcome, CqlError> {
+    let (table, partition, request) = gather(bounds)?;
+    consistency::check_conditional(&context.schema.load(), table, options)?;
+    let serial = options.serial_consistency.unwrap_or(Consistency::Serial);
+    consistency::require_replicas(&context.schema.load(), table, serial)?;
+    let guard = context
+        .lock_partitions([(table.number, partition.token, Access::Alone)])
+        .await?;
+    require_own(context, bounds)?;
+    trace::step(|| "Reading existing values for CAS precondition");
+    let current = read(context, table, &partition, &request, now_s).await?;
+    if !holds(table, &request, &current)? {
+        trace::step(|| "CAS precondition does not match current values");
+        return failure(table, &partition, bounds, &request, &current, is_batch);
+    }
+    trace::step(|| "CAS precondition is met");
+    let timestamp_us = timestamp_us(context, table, &partition, &request).await?;
+    let mut writes = WriteSet::under(Some(guard));
+    for bound in bounds {
+        writes
+            .add(context, bound, timestamp_us, now_s, Some(&current))
+            .await?;
+    }
+    consistency::require_replicas(&context.schema.load(), table, options.consistency)?;
+    let together = WriteAtomicity {
+        is_logged: false,
+        is_locked: true,
+        is_spread: false,
+    };
+    writes.commit(context, together).await?;
+    Ok(answer(
+        vec![applied_spec(table)],
+        [vec![Some(Bytes::from_static(&[1]))]],
+    ))
+}
+
+/// A timestamp newer than that of the rows in question, which a node with a faster clock may have written.
+async fn timestamp_us(
+    context: &ExecutionContext,
+    table: &Table,
+    partition: &PartitionKey,
+    request: &Request<'_>,
+) -> Result<i64, CqlError> {
+    let now_us = context.next_timestamp_us();
+    if context.cluster().is_none() {
+        return Ok(now_us);
+    }
+    let mut newest_us = i64::MIN;
+    for clustering in request.rows.keys() {
+        if let Some(row) = read_stored_row(context, table, partition, clustering).await? {
+            newest_us = newest_us.max(row.newest_us()?);
+        }
+    }
+    // What lies further ahead was dated by a client.
+    let is_skewed = newest_us >= now_us && newest_us - now_us <= CLOCK_SKEW_MAX_US;
+    Ok(if is_skewed { newest_us + 1 } else { now_us })
+}
+
+/// Why the first statements of a batch are refused, whatever comes behind them.
+pub(crate) fn refusal(bounds: &[BoundModification<'_>]) -> Option<CqlError> {
+    (!bounds.is_empty()).then(|| gather(bounds).err()).flatten()
+}
+
+pub(crate) fn spans_partitions() -> CqlError {
+    CqlError::invalid("Batch with conditions cannot span multiple partitions")
+}
+
+/// The partition of all statements, and what they ask together. Statement by statement, as Cassandra finds faults
+/// (`BatchStatement.makeCasRequest`).
+fn gather<'b>(
+    bounds: &'b [BoundModification<'b>],
+) -> Result<(&'b Arc<Table>, PartitionKey, Request<'b>), CqlError> {
+    let mut partition: Option<&PartitionKey> = None;
+    let mut request = Request::default();
+    for bound in bounds {
+        let [key] = bound.partitions.as_slice() else {
+            return match bound.partitions.first() {
+                Some(_) => invalid(
+                    "Batch with conditions cannot span multiple partitions (you cannot use IN on the partition key)",
+                ),
+                None => Err(spans_partitions()),
+            };
+        };
+        if partition.is_some_and(|known| known != key) {
+            return Err(spans_partitions());
+        }
+        if bound.plan.restrictions.clustering.has_in {
+            return Err(in_of_conditional(bound.plan, "clustering key columns"));
+        }
+        partition = Some(key);
+        request.add(bound)?;
+    }
+    match (bounds.first(), partition) {
+        (Some(first), Some(partition)) => Ok((&first.plan.table, partition.clone(), request)),
+        _ => invalid("Batch with conditions cannot be empty"),
+    }
+}
+
+async fn read(
+    context: &ExecutionContext,
+    table: &Table,
+    partition: &PartitionKey,
+    request: &Request<'_>,
+    now_s: i64,
+) -> Result<PreconditionRows, CqlError> {
+    let mut rows = BTreeMap::new();
+    for clustering in request.rows.keys() {
+        if let Some(row) = read_row(context, table, partition, clustering, now_s).await? {
+            rows.insert(clustering.clone(), row);
+        }
+    }
+    if request.rows.is_empty()
+        && let Some((clustering, row)) =
+            first_live_row(context, table, partition, request.updates_regular, now_s).await?
+    {
+        // A partition that has rows but no static content still exists.
+        rows.insert(clustering, row);
+    }
+    let conditioned: Vec<&Arc<Column>> = request
+        .condition_columns()
+        .iter()
+        .filter_map(|place| table.columns.get(*place))
+        .filter(|column| column.is_static())
+        .collect();
+    let wants_static = table.has_static() && (request.updates_static || !conditioned.is_empty());
+    let mut statics = match wants_static {
+        true => read_static(context, table, partition, now_s).await?,
+        false => None,
+    };
+    if let Some(row) = &statics
+        && !request.updates_static
+    {
+        // Only what conditions are on is read: a partition that has none of it counts as absent.
+        let live = row.live()?;
+        if !conditioned.iter().any(|column| live.column(column.id).is_some()) {
+            statics = None;
+        }
+    }
+    Ok(PreconditionRows { rows, statics })
+}
+
+/// The first row that a read of the request's columns would give: without regular columns, rows live through
+/// their liveness alone.
+async fn first_live_row(
+    context: &ExecutionContext,
+    table: &Table,
+    partition: &PartitionKey,
+    reads_cells: bool,
+    now_s: i64,
+) -> Result<Option<(Bytes, OwnedRow)>, CqlError> {
+    let header = read_header(context, table, partition).await?;
+    let mut cursor = RowCursor::new(table, partition.clone(), header, RowsWanted::all(), false);
+    while let Some(found) = cursor.next(context).await? {
+        let is_seen = |live: LiveRow<'_>| reads_cells || live.liveness.is_some();
+        if found.row.live(now_s)?.is_some_and(is_seen)
+            && let Some(row) = read_row(context, table, partition, &found.clustering, now_s).await?
+        {
+            return Ok(Some((found.clustering, row)));
+        }
+    }
+    Ok(None)
+}
+
+/// Values that make no sense, as null with `<`, are errors only if nothing failed before them.
+fn holds(table: &Table, request: &Request<'_>, current: &PreconditionRows) -> Result<bool, CqlError> {
+    if let Some(condition) = &request.statics
+        && !row_holds(table, condition, current.statics.as_ref())?
+    {
+        return Ok(false);
+    }
+    for (clustering, condition) in &request.rows {
+        if !row_holds(table, condition, current.rows.get(clustering))? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn row_holds(table: &Table, condition: &RowCondition<'_>, row: Option<&OwnedRow>) -> Result<bool, CqlError> {
+    match condition {
+        RowCondition::Exists => Ok(row.is_some()),
+        RowCondition::NotExists => Ok(row.is_none()),
+        RowCondition::Columns(conditions) => {
+            for (condition, eval) in in_order_of_tests(table, conditions)? {
+                let column = table.columns.get(condition.column);
+                let value = match (row, column) {
+                    (Some(row), Some(column)) => cell_value(row, column)?,
+                    _ => None,
+                };
+                if !condition.holds(table, value, eval)? {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        }
+    }
+}
+
+/// The serialized value of a static or regular column.
+fn cell_value(row: &OwnedRow, column: &Column) -> Result<Option<Bytes>, CqlError> {
+    let live = row.live()?;
+    Ok(live.column(column.id).map(|found| match found {
+        LiveColumn::Simple(cell) => row.packed().slice(cell.value),
+        LiveColumn::Complex(elements) => elements.clone().value(&column.ty),
+    }))
+}
+
+fn applied_spec(table: &Table) -> ColumnSpec {
+    ColumnSpec::new(
+        table.keyspace.as_str(),
+        table.name.as_str(),
+        "[applied]",
+        CqlType::BOOLEAN,
+    )
+}
+
+fn answer(specs: Vec<ColumnSpec>, rows: impl IntoIterator<Item = Vec<Option<Bytes>>>) -> Outcome {
+    let mut builder = RowsBuilder::new(specs.len());
+    for value in rows.into_iter().flatten() {
+        builder.push(value.as_deref());
+    }
+    Response::Rows(Rows {
+        metadata: Arc::new(ResultMetadata::new(specs)),
+        content: builder.finish(),
+        paging_state: None,
+    })
+    .into()
+}
+
+/// The answer of a request that was not applied: the rows that conditions were on, as they are.
+fn failure(
+    table: &Table,
+    partition: &PartitionKey,
+    bounds: &[BoundModification<'_>],
+    request: &Request<'_>,
+    current: &PreconditionRows,
+    is_batch: bool,
+) -> Result<Outcome, CqlError> {
+    let not_applied = || Some(Bytes::from_static(&[0]));
+    if current.rows.is_empty() && current.statics.is_none() {
+        return Ok(answer(vec![applied_spec(table)], [vec![not_applied()]]));
+    }
+    let places = result_columns(table, bounds, is_batch);
+    let mut specs = vec![applied_spec(table)];
+    specs.extend(
+        places
+            .iter()
+            .filter_map(|place| table.columns.get(*place))
+            .map(|column| column_spec(table, column)),
+    );
+    let view = FailureView::new(table, partition, request, current)?;
+    let line = |row: Option<(&Bytes, &OwnedRow)>| -> Result<Vec<Option<Bytes>>, CqlError> {
+        let mut values = vec![not_applied()];
+        for place in &places {
+            values.push(view.value(*place, row)?);
+        }
+        Ok(values)
+    };
+    let lines = if current.rows.is_empty() {
+        vec![line(None)?]
+    } else {
+        current
+            .rows
+            .iter()
+            .map(|row| line(Some(row)))
+            .collect::<Result<_, _>>()?
+    };
+    Ok(answer(specs, lines))
+}
+
+/// Places of the columns that the answer shows.
+fn result_columns(table: &Table, bounds: &[BoundModification<'_>], is_batch: bool) -> Vec<usize> {
+    let on_existence = |bound: &BoundModification<'_>| {
+        matches!(bound.plan.conditions, Conditions::Exists | Conditions::NotExists)
+    };
+    if bounds.iter().any(on_existence) {
+        return table.visible_places().collect();
+    }
+    let mut places = Vec::new();
+    if is_batch {
+        places.extend(0..table.partition_key_count + table.clustering_count);
+    }
+    for bound in bounds {
+        let Conditions::Columns(conditions) = &bound.plan.conditions else {
+            continue;
+        };
+        let is_static = |place: usize| table.columns.get(place).is_some_and(|column| column.is_static());
+        for statics in [false, true] {
+            for condition in conditions
+                .iter()
+                .filter(|condition| is_static(condition.column) == statics)
+            {
+                if !places.contains(&condition.column) {
+                    places.push(condition.column);
+                }
+            }
+        }
+    }
+    places
+}
+
+/// The values of what was read, as the answer shows them. Of regular and static columns Cassandra reads all if the request updates
+/// that kind of row, and else those with conditions; the others show as null.
+struct FailureView<'v> {
+    table: &'v Table,
+    key: Vec<Bytes>,
+    conditions: BTreeSet<usize>,
+    request: &'v Request<'v>,
+    current: &'v PreconditionRows,
+}
+
+impl<'v> FailureView<'v> {
+    fn new(
+        table: &'v Table,
+        partition: &PartitionKey,
+        request: &'v Request<'v>,
+        current: &'v PreconditionRows,
+    ) -> Result<FailureView<'v>, CqlError> {
+        let key = split_partition_key(&partition.bytes, table.partition_key_count)
+            .map_err(|error| CqlError::Server(format!("a partition key is damaged: {error}")))?;
+        Ok(FailureView {
+            table,
+            key,
+            conditions: request.condition_columns(),
+            request,
+            current,
+        })
+    }
+
+    fn value(&self, place: usize, row: Option<(&Bytes, &OwnedRow)>) -> Result<Option<Bytes>, CqlError> {
+        let Some(column) = self.table.columns.get(place) else {
+            return Ok(None);
+        };
+        match column.kind {
+            ColumnKind::PartitionKey => Ok(self.key.get(place).cloned()),
+            ColumnKind::Clustering => {
+                let Some((clustering, row)) = row else {
+                    return Ok(None);
+                };
+                let exact = row.packed().exact_clustering().map_err(crate::rows::corrupt)?;
+                let values = match exact {
+                    Some(exact) => exact.components,
+                    None => self
+                        .table
+                        .layout
+                        .decode_clustering(clustering)
+                        .map_err(|error| CqlError::Server(format!("a stored key is damaged: {error}")))?,
+                };
+                Ok(values.get(column.position).cloned())
+            }
+            ColumnKind::Static if self.request.updates_static || self.conditions.contains(&place) => {
+                match &self.current.statics {
+                    Some(row) => cell_value(row, column),
+                    None => Ok(None),
+                }
+            }
+            ColumnKind::Regular if self.request.updates_regular || self.conditions.contains(&place) => {
+                match row {
+                    Some((_, row)) => cell_value(row, column),
+                    None => Ok(None),
+                }
+            }
+            ColumnKind::Static | ColumnKind::Regular => Ok(None),
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! Execution of INSERT, UPDATE, DELETE and BATCH.
+//!
+//! Running a plan ([`crate::analysis::modification`]) turns its operations into cells ([`apply`]), row by row ([`write_builder`]), and gathers what is
+//! written ([`crate::execution::writes`]), which becomes one batch of the store together with the index entries ([`crate::index::upkeep`]) and
+//! the rows of views ([`crate::execution::views`]) that follow from it. Writes that need to know what is there (counters, list elements,
+//! conditions, indexes) hold the partition's lock meanwhile; the others are blind.
+
+pub(crate) mod apply;
+pub(crate) mod batch;
+pub(crate) mod batch_size;
+pub(crate) mod cas;
+pub(crate) mod cas_request;
+pub(crate) mod list_ids;
+pub(crate) mod traces;
+pub(crate) mod write_builder;
+
+use std::sync::Arc;
+
+use helenus_cql::error::CqlError;
+use smallvec::SmallVec;
+
+use super::writes::WriteSet;
+use super::writes::commit::WriteAtomicity;
+use crate::analysis::modification::attributes::check_timestamp;
+use crate::analysis::modification::{BatchPlan, BoundModification, ModificationPlan};
+use crate::analysis::{EvalContext, PlannedBatch, consistency};
+use crate::cluster::Owner;
+use crate::failure::moved;
+use crate::request::{BoundValue, Place, QueryOptions};
+use crate::response::{Outcome, Response};
+use crate::rows::PartitionKey;
+use crate::schema::TableKind;
+use crate::storage::{Access, ExecutionContext, LockRequest, PartitionGuard};
+
+fn eval_context<'a>(
+    context: &'a ExecutionContext,
+    values: &'a [BoundValue],
+    options: &QueryOptions,
+) -> EvalContext<'a> {
+    EvalContext {
+        values,
+        clock: context.clock.as_ref(),
+        protocol_version: options.protocol_version,
+    }
+}
+
+fn now_s(context: &ExecutionContext, options: &QueryOptions) -> i64 {
+    options
+        .now_s
+        .unwrap_or_else(|| context.clock.now_us().div_euclid(1_000_000))
+}
+
+/// Locks held for statements.
+struct LockedPartitions {
+    guard: Arc<PartitionGuard>,
+    /// Some of what is written depends on what was there.
+    is_alone: bool,
+}
+
+/// Locks the partitions of the statements, each as it needs.
+async fn lock(
+    context: &ExecutionContext,
+    bounds: &[BoundModification<'_>],
+) -> Result<LockedPartitions, CqlError> {
+    let mut partitions: SmallVec<[LockRequest; 4]> = SmallVec::new();
+    for bound in bounds {
+        let access = if bound.needs_lock() {
+            Access::Alone
+        } else {
+            Access::Shared
+        };
+        let table = bound.plan.table.number;
+        partitions.extend(bound.partitions.iter().map(|key| (table, key.token, access)));
+    }
+    let locked = LockedPartitions {
+        guard: context.lock_partitions(partitions).await?,
+        is_alone: bounds.iter().any(BoundModification::needs_lock),
+    };
+    if locked.is_alone {
+        require_own(context, bounds)?;
+    }
+    Ok(locked)
+}
+
+/// The partitions that a modification names.
+///
+/// # Errors
+/// Cassandra's, for keys that make no sense.
+pub(crate) fn partitions(
+    context: &ExecutionContext,
+    plan: &ModificationPlan,
+    values: &[BoundValue],
+    options: &QueryOptions,
+) -> Result<Vec<PartitionKey>, CqlError> {
+    Ok(BoundModification::new(plan, eval_context(context, values, options))?.partitions)
+}
+
+/// The partitions that each statement of a batch names.
+///
+/// # Errors
+/// Cassandra's, for keys that make no sense.
+pub(crate) fn batch_partitions(
+    context: &ExecutionContext,
+    plan: &BatchPlan,
+    values: &[BoundValue],
+    options: &QueryOptions,
+) -> Result<Vec<Vec<PartitionKey>>, CqlError> {
+    plan.modifications()
+        .map(|one| partitions(context, one, values, options))
+        .collect()
+}
+
+/// The partitions that each statement of a BATCH message names.
+///
+/// # Errors
+/// Cassandra's, for keys that make no sense.
+pub(crate) fn message_partitions(
+    context: &ExecutionContext,
+    batch: &PlannedBatch,
+    options: &QueryOptions,
+) -> Result<Vec<Vec<PartitionKey>>, CqlError> {
+    batch
+        .bound()
+        .map(|(plan, values)| partitions(context, plan, values, options))
+        .collect()
+}
+
+/// In a cluster, what is written under locks must be this node's own.
+fn require_own(context: &ExecutionContext, bounds: &[BoundModification<'_>]) -> Result<(), CqlError> {
+    let Some(cluster) = context.cluster() else {
+        return Ok(());
+    };
+    let mut partitions = bounds.iter().flat_map(|bound| &bound.partitions);
+    match partitions.all(|key| cluster.owner(key.token) == Owner::Here) {
+        true => Ok(()),
+        false => Err(moved()),
+    }
+}
+
+/// Leaves only the partitions that this node is to modify.
+fn keep_part(bounds: &mut [BoundModification<'_>], place: &Place) {
+    let Place::Part(parts) = place else { return };
+    for (bound, keys) in bounds.iter_mut().zip(parts.iter()) {
+        bound.partitions = keys.iter().cloned().map(PartitionKey::new).collect();
+    }
+}
+
+/// Runs a modification.
+pub async fn execute(
+    context: &Arc<ExecutionContext>,
+    plan: &ModificationPlan,
+    values: &[BoundValue],
+    options: &QueryOptions,
+) -> Result<Outcome, CqlError> {
+    let now_s = now_s(context, options);
+    let is_virtual = plan.table.kind == TableKind::Virtual;
+    if plan.conditions.is_empty() && !is_virtual {
+        consistency::check_write(plan.table(), options.consistency)?;
+    }
+    let mut bounds = [BoundModification::new(
+        plan,
+        eval_context(context, values, options),
+    )?];
+    keep_part(&mut bounds, &options.place);
+    if is_virtual {
+        let [bound] = &bounds;
+        if traces::delete(context, bound) {
+            return Ok(Response::Void.into());
+        }
+        plan.refuse_virtual()?;
+    }
+    if !plan.conditions.is_empty() {
+        return cas::execute(context, &bounds, options, now_s, false).await;
+    }
+    let locked = lock(context, &bounds).await?;
+    let [bound] = &bounds;
+    // Dated under the lock: what comes after a condition is newer than what that wrote.
+    let timestamp_us = match bound.timestamp_us.or(options.timestamp_us) {
+        Some(timestamp_us) => timestamp_us,
+        None => context.next_timestamp_us(),
+    };
+    check_timestamp(timestamp_us)?;
+    consistency::check_read_of_write(&context.schema.load(), bound, options.consistency)?;
+    let mut writes = WriteSet::under(Some(locked.guard));
+    writes.add(context, bound, timestamp_us, now_s, None).await?;
+    if !bound.writes_nothing() {
+        consistency::require_replicas(&context.schema.load(), plan.table(), options.consistency)?;
+    }
+    let together = WriteAtomicity {
+        is_logged: false,
+        is_locked: locked.is_alone,
+        is_spread: false,
+    };
+    writes.commit(context, together).await?;
+    Ok(Response::Void.into())
+}
+
+/// Runs a BATCH statement.
+pub async fn execute_batch(
+    context: &Arc<ExecutionContext>,
+    plan: &BatchPlan,
+    values: &[BoundValue],
+    options: &QueryOptions,
+) -> Result<Outcome, CqlError> {
+    batch::execute(context, plan, values, options).await
+}
+
+/// Runs a BATCH message of the protocol, whose statements come prepared or as text, each with its own values.
+pub async fn run_batch_message(
+    context: &Arc<ExecutionContext>,
+    batch: &PlannedBatch,
+    options: &QueryOptions,
+) -> Result<Outcome, CqlError> {
+    batch::execute_message(context, batch, options).await
+}
+
+#[cfg(test)]
+mod compact_tests;
+#[cfg(test)]
+mod dml_tests;
+#[cfg(test)]
+mod view_tests;

@@ -1,0 +1,49 @@
+//! DELETE from `system_traces`, whose rows lie in memory: by it clients see what they make of incomplete traces.
+
+use uuid::Uuid;
+
+use crate::analysis::modification::BoundModification;
+use crate::analysis::modification::bound::RowsBound;
+use crate::analysis::modification::operation::Action;
+use crate::analysis::restrictions::StatementKind;
+use crate::schema::Table;
+use crate::storage::ExecutionContext;
+use crate::trace::Trace;
+
+/// False if it is nothing that these tables take.
+pub(crate) fn delete(context: &ExecutionContext, bound: &BoundModification<'_>) -> bool {
+    let table = bound.table();
+    if bound.plan.kind != StatementKind::Delete || table.keyspace != "system_traces" {
+        return false;
+    }
+    let Some(columns) = columns(bound, table) else {
+        return false;
+    };
+    let change = |trace: &mut Trace| match table.name.as_str() {
+        "events" => trace.events.clear(),
+        _ if columns.is_empty() => trace.deleted.is_whole = true,
+        _ => trace.deleted.columns.extend(columns.iter().cloned()),
+    };
+    // Events are deleted together.
+    if table.name == "events" && !(columns.is_empty() && matches!(bound.rows, RowsBound::None)) {
+        return false;
+    }
+    for partition in &bound.partitions {
+        if let Ok(id) = Uuid::from_slice(&partition.bytes) {
+            context.traces.change(id, change);
+        }
+    }
+    true
+}
+
+/// The columns that are deleted as a whole; none if there are others.
+fn columns(bound: &BoundModification<'_>, table: &Table) -> Option<Vec<String>> {
+    let column = |operation: &crate::analysis::modification::operation::Operation| match operation.action {
+        Action::Delete => table
+            .columns
+            .get(operation.column)
+            .map(|column| column.name.clone()),
+        _ => None,
+    };
+    bound.operations.iter().map(column).collect()
+}

@@ -1,0 +1,372 @@
+//! What a statement writes: its operations, row by row, as operands.
+
+use bytes::Bytes;
+use helenus_cql::error::CqlError;
+use helenus_row::header::PartitionHeader;
+use helenus_row::row::{Deletion, Liveness};
+use helenus_row::{Cell, ColumnId, KeyKind, RowBuilder};
+
+use super::apply::{WriteParams, apply, counter_delta, counter_state};
+use super::cas::PreconditionRows;
+use crate::analysis::modification::BoundModification;
+use crate::analysis::modification::bound::{RowId, RowsBound};
+use crate::analysis::modification::operation::{Action, Operation};
+use crate::analysis::restrictions::StatementKind;
+use crate::analysis::restrictions::restriction::null_column;
+use crate::execution::writes::WriteSet;
+use crate::execution::writes::counters::{CounterKey, CounterState};
+use crate::limits::scope::{self, LONG_ROW_BYTES};
+use crate::rows::{OwnedRow, PartitionKey, StoredRow};
+use crate::storage::ExecutionContext;
+use crate::storage::read::{read_header, read_row, read_static, read_stored_row, read_stored_static};
+
+/// Where a row lies.
+struct RowLocation<'p> {
+    partition: &'p PartitionKey,
+    /// `Static` or `Row`.
+    kind: KeyKind,
+    clustering: &'p Bytes,
+}
+
+/// A statement whose writes are gathered.
+struct WriteBuilder<'g> {
+    context: &'g ExecutionContext,
+    bound: &'g BoundModification<'g>,
+    params: WriteParams<'g>,
+    writes: &'g mut WriteSet,
+    /// What conditions were tested on.
+    tested: Option<&'g PreconditionRows>,
+}
+
+impl WriteSet {
+    /// Adds what a statement does. Partitions are locked if [`BoundModification::needs_lock`]. `tested` is what a conditional request has read:
+    /// no statement of it sees more of what is there.
+    ///
+    /// # Errors
+    /// Cassandra's, for values that make no sense.
+    pub(crate) async fn add(
+        &mut self,
+        context: &ExecutionContext,
+        bound: &BoundModification<'_>,
+        timestamp_us: i64,
+        now_s: i64,
+        tested: Option<&PreconditionRows>,
+    ) -> Result<(), CqlError> {
+        // Static columns are left alone too, and nothing else is wrong.
+        if bound.names_no_rows() {
+            return Ok(());
+        }
+        let plan = bound.plan;
+        let params = WriteParams {
+            table: &plan.table,
+            eval: bound.eval,
+            timestamp_us,
+            now_s,
+            expiry: match plan.kind {
+                StatementKind::Delete => None,
+                _ => plan.attributes.expiry(&bound.eval, &plan.table, now_s)?,
+            },
+        };
+        let mut gathering = WriteBuilder {
+            context,
+            bound,
+            params,
+            writes: self,
+            tested,
+        };
+        for partition in &bound.partitions {
+            scope::checkpoint().await?;
+            if plan.kind == StatementKind::Delete {
+                gathering.delete(partition).await?;
+            } else {
+                gathering.upsert(partition).await?;
+            }
+            if !bound.updates_static_row() {
+                continue;
+            }
+            // As often as rows are named, as Cassandra does: counters and lists show it.
+            let times = match &bound.rows {
+                RowsBound::Names(names) => names.len(),
+                RowsBound::None | RowsBound::Ranges(_) | RowsBound::Null(_) => 1,
+            };
+            for _ in 0..times {
+                gathering.static_row(partition).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl WriteBuilder<'_> {
+    async fn upsert(&mut self, partition: &PartitionKey) -> Result<(), CqlError> {
+        let RowsBound::Names(names) = &self.bound.rows else {
+            return Ok(());
+        };
+        let mut beginning = RowBuilder::new();
+        if let Some(value) = self.implied_value()? {
+            beginning.cell(value, self.params.cell(Bytes::new()));
+        }
+        // Rows of compact tables have no life of their own.
+        if self.bound.plan.kind == StatementKind::Insert && self.params.table.compact.is_none() {
+            beginning.liveness(Liveness {
+                timestamp_us: self.params.timestamp_us,
+                expiry: self.params.expiry,
+            });
+        }
+        self.rows(partition, names, beginning).await
+    }
+
+    /// The column that is written though it was not named: a row of a compact table is there through its value, even if that is
+    /// declared as none.
+    fn implied_value(&self) -> Result<Option<ColumnId>, CqlError> {
+        let (table, bound) = (self.params.table, self.bound);
+        if !table.is_dense() || bound.plan.json.is_some() || bound.regular_operations().next().is_some() {
+            return Ok(None);
+        }
+        match table.regular_columns().first() {
+            Some(value) if !table.is_hidden(value) => Err(CqlError::invalid(format!(
+                "Column {} is mandatory for this COMPACT STORAGE table",
+                value.name
+            ))),
+            value => Ok(value.map(|value| value.id)),
+        }
+    }
+
+    /// Refuses an empty value for the only clustering column of a compact table (`UpdateParameters.newRow`).
+    fn check_name(&self, name: &RowId) -> Result<(), CqlError> {
+        let table = self.params.table;
+        let [column] = table.clustering() else {
+            return Ok(());
+        };
+        if !table.is_dense() {
+            return Ok(());
+        }
+        // A type to which this is no value can't have it.
+        let empty = table.layout.encode_clustering(&[Bytes::new()]);
+        match empty.is_ok_and(|empty| empty.bytes == name.clustering) {
+            true => Err(CqlError::invalid(format!(
+                "Invalid empty or null value for column {}",
+                column.name
+            ))),
+            false => Ok(()),
+        }
+    }
+
+    async fn delete(&mut self, partition: &PartitionKey) -> Result<(), CqlError> {
+        let deletion = self.params.deletion();
+        let is_whole = self.bound.operations.is_empty();
+        if !is_whole && self.bound.regular_operations().next().is_none() {
+            return Ok(());
+        }
+        let header = match &self.bound.rows {
+            RowsBound::Names(names) => {
+                let mut beginning = RowBuilder::new();
+                if is_whole {
+                    beginning.delete_row(deletion);
+                }
+                return self.rows(partition, names, beginning).await;
+            }
+            _ if !is_whole => {
+                return Err(CqlError::invalid(
+                    "Range deletions are not supported for specific columns",
+                ));
+            }
+            RowsBound::Null(column) => return Err(null_column(&self.bound.plan.table, &[*column])),
+            RowsBound::Ranges(ranges) if ranges.is_empty() => return Ok(()),
+            RowsBound::Ranges(ranges) => {
+                PartitionHeader::deleting_ranges(ranges.iter().cloned(), self.beneath_rows(deletion))
+            }
+            RowsBound::None => PartitionHeader::deleting_partition(self.beneath_rows(deletion)),
+        };
+        self.writes.push_header(&self.bound.plan.table, partition, header);
+        Ok(())
+    }
+
+    /// A conditional request's deletion of more than a row is older by a microsecond than what else the request writes
+    /// (Cassandra's `PartitionUpdate.Builder.updateAllTimestamp`).
+    fn beneath_rows(&self, deletion: Deletion) -> Deletion {
+        Deletion {
+            timestamp_us: deletion.timestamp_us - i64::from(self.tested.is_some()),
+            ..deletion
+        }
+    }
+
+    /// What is done to the rows of these names, each of which begins like that.
+    async fn rows(
+        &mut self,
+        partition: &PartitionKey,
+        names: &[RowId],
+        beginning: RowBuilder,
+    ) -> Result<(), CqlError> {
+        let operations: Vec<&Operation> = self.bound.regular_operations().collect();
+        for name in names {
+            scope::checkpoint().await?;
+            self.check_name(name)?;
+            let location = RowLocation {
+                partition,
+                kind: KeyKind::Row,
+                clustering: &name.clustering,
+            };
+            let mut row = self.applied(&location, &operations, beginning.clone()).await?;
+            if row.is_empty() {
+                continue;
+            }
+            if let Some(exact) = &name.exact {
+                row.exact_clustering(self.params.timestamp_us, exact.clone());
+            }
+            self.push(&location, &row);
+        }
+        Ok(())
+    }
+
+    async fn static_row(&mut self, partition: &PartitionKey) -> Result<(), CqlError> {
+        let operations: Vec<&Operation> = self.bound.static_operations().collect();
+        if operations.is_empty() {
+            return Ok(());
+        }
+        let location = RowLocation {
+            partition,
+            kind: KeyKind::Static,
+            clustering: &Bytes::new(),
+        };
+        let row = self.applied(&location, &operations, RowBuilder::new()).await?;
+        self.push(&location, &row);
+        Ok(())
+    }
+
+    fn push(&mut self, location: &RowLocation<'_>, row: &RowBuilder) {
+        let table = &self.bound.plan.table;
+        self.writes.push(
+            table,
+            location.partition,
+            location.kind,
+            location.clustering.clone(),
+            row,
+        );
+    }
+
+    /// `row` with what the operations do to it.
+    async fn applied(
+        &mut self,
+        location: &RowLocation<'_>,
+        operations: &[&Operation],
+        mut row: RowBuilder,
+    ) -> Result<RowBuilder, CqlError> {
+        let mut existing: Option<Option<OwnedRow>> = None;
+        let mut stored: Option<Option<StoredRow>> = None;
+        for operation in operations {
+            let delta = match &operation.action {
+                Action::Increment { delta, is_negated } => {
+                    let Some(delta) = counter_delta(delta, *is_negated, &self.params.eval)? else {
+                        continue;
+                    };
+                    Some(delta)
+                }
+                Action::Delete if self.params.table.is_counter => None,
+                action => {
+                    if action.requires_read() && existing.is_none() {
+                        let read = self.read_existing(location).await?;
+                        if read
+                            .as_ref()
+                            .is_some_and(|row| row.packed().bytes().len() > LONG_ROW_BYTES)
+                        {
+                            scope::step_aside().await;
+                        }
+                        existing = Some(read);
+                    }
+                    let existing = existing.as_ref().and_then(Option::as_ref);
+                    apply(operation, &self.params, existing, &mut row)?;
+                    continue;
+                }
+            };
+            if stored.is_none() {
+                stored = Some(self.read_stored(location).await?);
+            }
+            let stored = stored.as_ref().and_then(Option::as_ref);
+            self.count(location, operation.id, delta, stored, &mut row)?;
+        }
+        Ok(row)
+    }
+
+    fn counter_key(&self, location: &RowLocation<'_>, id: ColumnId) -> CounterKey {
+        (
+            self.params.table.number.0,
+            location.partition.bytes.clone(),
+            location.kind,
+            location.clustering.clone(),
+            id,
+        )
+    }
+
+    /// Adds to a counter, or deletes it for good if there is nothing to add. A new total is newer than the old one whatever the clock
+    /// says, so that merges keep it. A tombstone takes precedence over a counter whatever their timestamps (`Cells.resolveCounter`), so
+    /// it is written with one that is old enough for the merge, too.
+    fn count(
+        &mut self,
+        location: &RowLocation<'_>,
+        id: ColumnId,
+        delta: Option<i64>,
+        stored: Option<&StoredRow>,
+        row: &mut RowBuilder,
+    ) -> Result<(), CqlError> {
+        let key = self.counter_key(location, id);
+        let before = match self.writes.counters.get(&key) {
+            Some(made) => *made,
+            None => counter_state(stored, id)?,
+        };
+        let (now_us, now_s) = (self.params.timestamp_us, self.params.now_s);
+        let counted = |total, timestamp_us| {
+            let after = CounterState::Total { total, timestamp_us };
+            (after, Cell::counter(timestamp_us, total))
+        };
+        let deleted = |timestamp_us| (CounterState::Deleted, Cell::tombstone(timestamp_us, now_s));
+        let (after, cell) = match (before, delta) {
+            (CounterState::Absent, Some(delta)) => counted(delta, now_us),
+            (CounterState::Total { total, timestamp_us }, Some(delta)) => counted(
+                total.wrapping_add(delta),
+                now_us.max(timestamp_us.saturating_add(1)),
+            ),
+            (CounterState::Deleted, Some(_)) => return Ok(()),
+            (CounterState::Total { timestamp_us, .. }, None) => deleted(now_us.max(timestamp_us)),
+            (CounterState::Absent | CounterState::Deleted, None) => deleted(now_us),
+        };
+        self.writes.counters.insert(key, after);
+        row.cell(id, cell);
+        Ok(())
+    }
+
+    /// The row as a reader sees it.
+    async fn read_existing(&self, location: &RowLocation<'_>) -> Result<Option<OwnedRow>, CqlError> {
+        if let Some(tested) = self.tested {
+            let row = match location.kind {
+                KeyKind::Static => tested.static_row(),
+                _ => tested.row(location.clustering),
+            };
+            return Ok(row.cloned());
+        }
+        let (table, now_s) = (self.params.table, self.params.now_s);
+        match location.kind {
+            KeyKind::Static => read_static(self.context, table, location.partition, now_s).await,
+            _ => {
+                read_row(
+                    self.context,
+                    table,
+                    location.partition,
+                    location.clustering,
+                    now_s,
+                )
+                .await
+            }
+        }
+    }
+
+    /// The stored row or static row, alive or not.
+    async fn read_stored(&self, location: &RowLocation<'_>) -> Result<Option<StoredRow>, CqlError> {
+        let (context, table) = (self.context, self.params.table);
+        if location.kind == KeyKind::Static {
+            let header = read_header(context, table, location.partition).await?;
+            return read_stored_static(context, table, location.partition, header.as_ref()).await;
+        }
+        read_stored_row(context, table, location.partition, location.clustering).await
+    }
+}

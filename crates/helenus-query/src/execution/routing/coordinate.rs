@@ -1,0 +1,306 @@
+//! Runs a client's request: here, at the owner of its partitions, or cut into parts.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use futures::future::{BoxFuture, join_all};
+use helenus_cql::error::{CqlError, WriteType};
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use super::route::{OwnerPart, Route, route};
+use crate::analysis::Plan;
+use crate::cluster::{Backoff, Cluster, Forwarded, Owner, RemoteError};
+use crate::execution::modification::run_batch_message;
+use crate::execution::routing::request::{Request, RequestWork};
+use crate::execution::run_here;
+use crate::failure::{is_moved, moved, read_timeout, says_undone, unavailable, write_timeout};
+use crate::request::{Place, QueryOptions};
+use crate::response::{Outcome, PassedOn, Response};
+use crate::schema::TableKind;
+use crate::storage::ExecutionContext;
+use crate::trace;
+
+/// What came of one try.
+enum AttemptOutcome {
+    Done(Result<Outcome, CqlError>),
+    /// Nothing was done; another try may find the owner.
+    Moved,
+    /// It may have been done, and may be done again.
+    Unanswered(WriteType),
+}
+
+impl From<Result<Outcome, CqlError>> for AttemptOutcome {
+    fn from(result: Result<Outcome, CqlError>) -> AttemptOutcome {
+        match result {
+            Err(error) if is_moved(&error) => AttemptOutcome::Moved,
+            done => AttemptOutcome::Done(done),
+        }
+    }
+}
+
+impl Request<'_> {
+    /// The error as this request's client is told it: what failed below did not know who asked.
+    fn client_error(&self, error: CqlError) -> CqlError {
+        let consistency = self.options.consistency;
+        match error {
+            CqlError::WriteTimeout { .. } => {
+                write_timeout(consistency, self.work.write_type().unwrap_or(WriteType::Simple))
+            }
+            CqlError::ReadTimeout { .. } => match self.work.write_type() {
+                None => read_timeout(consistency),
+                Some(_) => unavailable(consistency),
+            },
+            other => other,
+        }
+    }
+
+    /// Runs it on this node.
+    async fn run_here(&self, context: &Arc<ExecutionContext>, place: &Place) -> Result<Outcome, CqlError> {
+        let options = match place {
+            Place::Coordinator => Cow::Borrowed(self.options),
+            place => Cow::Owned(QueryOptions {
+                place: place.clone(),
+                ..self.options.clone()
+            }),
+        };
+        match self.work {
+            RequestWork::Statement { planned, values } => {
+                run_here(context, self.direct, self.client, planned, values, &options).await
+            }
+            RequestWork::Batch(batch) => run_batch_message(context, batch, &options).await,
+        }
+    }
+
+    /// Runs it here, and answers only what is surely not old.
+    pub async fn serve(
+        &self,
+        context: &Arc<ExecutionContext>,
+        cluster: &dyn Cluster,
+        place: &Place,
+        deadline: Instant,
+    ) -> Result<Outcome, CqlError> {
+        if !self.work.reads() {
+            return self.run_here(context, place).await;
+        }
+        // Asked before reading: until then it may have had tablets.
+        let is_guest = cluster.has_left();
+        let term = cluster.lease_term();
+        let outcome = match self.work.write_type() {
+            // A read may be given up.
+            None => tokio::time::timeout_at(deadline, self.run_here(context, place))
+                .await
+                .unwrap_or_else(|_| Err(read_timeout(self.options.consistency)))?,
+            Some(_) => self.run_here(context, place).await?,
+        };
+        let has_read = match &outcome.response {
+            Response::Rows(_) => !is_applied(&outcome),
+            _ => false,
+        };
+        if has_read && self.reads_tablets() && !is_guest && !cluster.may_serve_since(term) {
+            return Err(moved());
+        }
+        Ok(outcome)
+    }
+
+    fn reads_tablets(&self) -> bool {
+        match self.work {
+            RequestWork::Statement { planned, .. } => match &planned.plan {
+                Plan::Select(plan) => plan.table().kind != TableKind::Virtual,
+                Plan::Direct(_) => false,
+                Plan::Modification(_) | Plan::Batch(_) => true,
+            },
+            RequestWork::Batch(_) => true,
+        }
+    }
+}
+
+/// True for a condition that was met: its write would have failed if another owner had written.
+fn is_applied(outcome: &Outcome) -> bool {
+    let Response::Rows(rows) = &outcome.response else {
+        return false;
+    };
+    let is_verdict = rows
+        .metadata
+        .columns
+        .first()
+        .is_some_and(|column| &*column.name == "[applied]");
+    is_verdict
+        && rows.content.column_count() == 1
+        && rows
+            .content
+            .iter()
+            .next()
+            .and_then(|row| row.into_iter().next().flatten())
+            .as_deref()
+            == Some(&[1])
+}
+
+/// Runs a request of a client.
+pub(crate) async fn run(
+    context: &Arc<ExecutionContext>,
+    cluster: &dyn Cluster,
+    request: Request<'_>,
+) -> Result<Outcome, CqlError> {
+    let deadline = context.deadline();
+    run_part(context, cluster, request, Place::Coordinator, deadline)
+        .await
+        .map_err(|error| request.client_error(error))
+}
+
+/// Tries until it is done, has failed, or the time is over.
+fn run_part<'a>(
+    context: &'a Arc<ExecutionContext>,
+    cluster: &'a dyn Cluster,
+    request: Request<'a>,
+    place: Place,
+    deadline: Instant,
+) -> BoxFuture<'a, Result<Outcome, CqlError>> {
+    Box::pin(async move {
+        let mut backoff = Backoff::until(deadline, cluster);
+        let consistency = request.options.consistency;
+        let mut in_the_end = unavailable(consistency);
+        let mut place = place;
+        loop {
+            let tried = match route(context, cluster, &request, &place)? {
+                Route::Anywhere => request.serve(context, cluster, &place, deadline).await.into(),
+                Route::Owner(target) => {
+                    let parts = target.parts.clone();
+                    let tried = at_owner(context, cluster, &request, &place, target, deadline).await;
+                    // A key that the statement computes is another one each time, and may be another node's.
+                    if let (AttemptOutcome::Moved, Place::Coordinator, Some(parts)) = (&tried, &place, parts)
+                    {
+                        place = Place::Part(parts);
+                    }
+                    tried
+                }
+                Route::Several(targets) => {
+                    return run_parts(context, cluster, request, targets, deadline).await;
+                }
+            };
+            match tried {
+                AttemptOutcome::Done(result) => return result,
+                AttemptOutcome::Moved => {}
+                AttemptOutcome::Unanswered(write_type) => in_the_end = write_timeout(consistency, write_type),
+            }
+            if !backoff.wait(cluster).await {
+                return Err(in_the_end);
+            }
+        }
+    })
+}
+
+async fn at_owner(
+    context: &Arc<ExecutionContext>,
+    cluster: &dyn Cluster,
+    request: &Request<'_>,
+    place: &Place,
+    target: OwnerPart,
+    deadline: Instant,
+) -> AttemptOutcome {
+    match cluster.owner(target.token) {
+        Owner::Here => request.serve(context, cluster, place, deadline).await.into(),
+        Owner::Nobody => AttemptOutcome::Moved,
+        Owner::Peer(node) => {
+            let place = match target.parts {
+                Some(parts) => Place::Part(parts),
+                None => Place::Owner,
+            };
+            let mut tried = forward(context, cluster, request, place, node, deadline).await;
+            if let AttemptOutcome::Done(Ok(outcome)) = &mut tried {
+                let tokens = cluster.tablet(target.token);
+                outcome.passed_on = Some(Box::new(PassedOn { tokens, node }));
+            }
+            tried
+        }
+    }
+}
+
+async fn forward(
+    context: &ExecutionContext,
+    cluster: &dyn Cluster,
+    request: &Request<'_>,
+    place: Place,
+    node: Uuid,
+    deadline: Instant,
+) -> AttemptOutcome {
+    trace::step(|| format!("Passing the request on to node {node}"));
+    let options = QueryOptions {
+        place,
+        ..request.options.clone()
+    };
+    let forwarded = Forwarded {
+        keyspace: request.keyspace,
+        source: request.source,
+        options: &options,
+        schema_version: context.schema().document_version,
+    };
+    match cluster.execute(node, &forwarded, deadline).await {
+        Ok(outcome) => AttemptOutcome::Done(Ok(outcome)),
+        Err(RemoteError::NotMine | RemoteError::Unreachable(_)) => AttemptOutcome::Moved,
+        Err(RemoteError::Failed(error)) => AttemptOutcome::Done(Err(error)),
+        Err(RemoteError::NoAnswer(why)) => match request.work.write_type() {
+            None => AttemptOutcome::Moved,
+            Some(write_type) if request.work.is_repeatable(&options) => {
+                AttemptOutcome::Unanswered(write_type)
+            }
+            Some(write_type) => {
+                tracing::debug!(%node, why, "a write that was passed on has no answer");
+                AttemptOutcome::Done(Err(write_timeout(options.consistency, write_type)))
+            }
+        },
+    }
+}
+
+/// Runs the parts of a request side by side.
+async fn run_parts(
+    context: &Arc<ExecutionContext>,
+    cluster: &dyn Cluster,
+    request: Request<'_>,
+    targets: Vec<OwnerPart>,
+    deadline: Instant,
+) -> Result<Outcome, CqlError> {
+    let timestamp_us = match request.options.timestamp_us {
+        None if !request.work.is_counter() => Some(context.next_timestamp_us()),
+        given => given,
+    };
+    let options = QueryOptions {
+        timestamp_us,
+        ..request.options.clone()
+    };
+    let request = Request {
+        options: &options,
+        ..request
+    };
+    let part = |target: OwnerPart| {
+        let place = Place::Part(target.parts.unwrap_or_default());
+        run_part(context, cluster, request, place, deadline)
+    };
+    let mut warnings = Vec::new();
+    let mut begun = false;
+    let mut failed = None;
+    for result in join_all(targets.into_iter().map(part)).await {
+        match result {
+            Ok(outcome) => {
+                begun = true;
+                warnings.extend(outcome.warnings);
+            }
+            Err(error) => {
+                begun |= matches!(error, CqlError::WriteTimeout { .. });
+                failed = Some(error);
+            }
+        }
+    }
+    match failed {
+        // Some of it was done, or may have been.
+        Some(error) if begun && says_undone(&error) => Err(write_timeout(
+            options.consistency,
+            request.work.write_type().unwrap_or(WriteType::Simple),
+        )),
+        Some(error) => Err(error),
+        None => {
+            warnings.dedup();
+            Ok(Response::Void.with(warnings))
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! Which node runs a request, or which part of it.
+
+pub(crate) mod coordinate;
+pub(crate) mod request;
+pub(crate) mod route;

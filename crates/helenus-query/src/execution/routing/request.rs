@@ -1,0 +1,85 @@
+//! Requests whose statements have plans.
+
+use helenus_cql::error::WriteType;
+
+use crate::analysis::modification::ModificationPlan;
+use crate::analysis::modification::batch::write_type as batch_write_type;
+use crate::analysis::{Plan, Planned, PlannedBatch};
+use crate::cluster::Source;
+use crate::execution::DirectStatements;
+use crate::request::{BoundValue, ClientState, QueryOptions};
+
+/// A request whose statements have plans.
+#[derive(Clone, Copy)]
+pub(crate) struct Request<'a> {
+    /// Who runs what is about no rows.
+    pub direct: &'a dyn DirectStatements,
+    pub client: &'a ClientState,
+    /// The keyspace of unqualified names.
+    pub keyspace: Option<&'a str>,
+    pub source: Source<'a>,
+    pub work: RequestWork<'a>,
+    pub options: &'a QueryOptions,
+}
+
+/// What is to be run.
+#[derive(Clone, Copy)]
+pub(crate) enum RequestWork<'a> {
+    Statement {
+        planned: &'a Planned,
+        values: &'a [BoundValue],
+    },
+    /// A BATCH message.
+    Batch(&'a PlannedBatch),
+}
+
+impl RequestWork<'_> {
+    /// What kind of write it is; none if it only reads.
+    pub(crate) fn write_type(&self) -> Option<WriteType> {
+        match self {
+            RequestWork::Statement { planned, .. } => match &planned.plan {
+                Plan::Select(_) | Plan::Direct(_) => None,
+                Plan::Batch(plan) if plan.modifications().any(|one| one.is_conditional()) => {
+                    Some(WriteType::Cas)
+                }
+                write @ (Plan::Modification(_) | Plan::Batch(_)) => Some(write.write_type()),
+            },
+            RequestWork::Batch(plan) if plan.modifications().any(|one| one.is_conditional()) => {
+                Some(WriteType::Cas)
+            }
+            RequestWork::Batch(plan) => Some(batch_write_type(plan.kind)),
+        }
+    }
+
+    /// True if its answer says what is in the store.
+    pub(crate) fn reads(&self) -> bool {
+        !self.is_direct() && matches!(self.write_type(), None | Some(WriteType::Cas))
+    }
+
+    /// True of what is about no rows, such as a change of the schema: that has deadlines of its own.
+    pub(crate) fn is_direct(&self) -> bool {
+        match self {
+            RequestWork::Statement { planned, .. } => matches!(planned.plan, Plan::Direct(_)),
+            RequestWork::Batch(_) => false,
+        }
+    }
+
+    pub(crate) fn is_counter(&self) -> bool {
+        self.write_type() == Some(WriteType::Counter)
+    }
+
+    /// True for writes that are the same however often they are made: all of their cells are known, and so is their timestamp, which the
+    /// client has given.
+    pub(crate) fn is_repeatable(&self, options: &QueryOptions) -> bool {
+        let has_time = |one: &ModificationPlan| options.timestamp_us.is_some() || one.has_timestamp();
+        let is_repeatable = |one: &ModificationPlan| one.is_repeatable() && has_time(one);
+        match self {
+            RequestWork::Statement { planned, .. } => match &planned.plan {
+                Plan::Select(_) | Plan::Direct(_) => false,
+                Plan::Modification(plan) => is_repeatable(plan),
+                Plan::Batch(plan) => plan.modifications().all(is_repeatable),
+            },
+            RequestWork::Batch(batch) => batch.modifications().all(is_repeatable),
+        }
+    }
+}

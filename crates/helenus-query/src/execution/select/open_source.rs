@@ -1,0 +1,114 @@
+//! Where the rows of a SELECT come from: the source that its restrictions and its index give.
+
+use helenus_cql::error::CqlError;
+use helenus_row::murmur3_token;
+
+use crate::analysis::restrictions::Filter;
+use crate::analysis::select::paging;
+use crate::execution::select::run::SelectExecution;
+use crate::execution::select::source::{KeySource, RangeSource, RowSource};
+use crate::index::lookup::{IndexLookup, choose};
+use crate::index::read::{BaseRange, IndexSource};
+use crate::rows::{PartitionKey, RowsWanted};
+
+/// What a SELECT is about.
+pub(crate) struct ScanRequest {
+    /// None of a range of keys.
+    keys: Option<Vec<PartitionKey>>,
+    /// The rows of each partition.
+    wanted: RowsWanted,
+}
+
+impl SelectExecution<'_> {
+    /// What the restrictions leave to be read; none if that is nothing. What is wrong with the partition key is told of first, but
+    /// that it is empty or too long last.
+    pub(crate) fn asked(&self) -> Result<Option<ScanRequest>, CqlError> {
+        let restrictions = &self.plan.restrictions;
+        let named = match restrictions.is_key_range {
+            true => None,
+            false => Some(restrictions.partition_values(&self.ctx)?),
+        };
+        if named.as_ref().is_some_and(Vec::is_empty) {
+            return Ok(None);
+        }
+        let wanted = self.rows_wanted()?;
+        if wanted.is_empty() && !self.plan.table.is_static_compact() {
+            return Ok(None);
+        }
+        let keys = named
+            .map(|values| restrictions.keys_of(&values, &self.ctx))
+            .transpose()?;
+        if keys.as_ref().is_some_and(Vec::is_empty) {
+            return Ok(None);
+        }
+        Ok(Some(ScanRequest { keys, wanted }))
+    }
+
+    /// Where the rows come from; none if nothing can match.
+    pub(crate) fn source(&self, filter: &Filter) -> Result<Option<RowSource>, CqlError> {
+        let Some(ScanRequest { keys, wanted }) = self.asked()? else {
+            return Ok(None);
+        };
+        let lookup = match self.plan.restrictions.uses_index {
+            true => choose(&self.plan.table, filter.expressions())?,
+            false => None,
+        };
+        match keys {
+            Some(keys) => self.source_of_keys(keys, wanted, lookup).map(Some),
+            None => self.source_of_range(wanted, lookup),
+        }
+    }
+
+    fn source_of_range(
+        &self,
+        wanted: RowsWanted,
+        lookup: Option<IndexLookup>,
+    ) -> Result<Option<RowSource>, CqlError> {
+        let (table, resume) = (&self.plan.table, self.resume.as_ref());
+        let Some(bounds) = self.plan.restrictions.token_bounds(&self.ctx)? else {
+            return Ok(None);
+        };
+        if resume.is_some_and(|state| !bounds.contains(murmur3_token(&state.partition_key))) {
+            return Err(paging::invalid());
+        }
+        Ok(Some(match lookup {
+            Some(lookup) => {
+                let range = BaseRange::Tokens(bounds);
+                RowSource::Index(IndexSource::new(
+                    table, &lookup, range, wanted, self.now_s, resume,
+                )?)
+            }
+            None => RowSource::Range(RangeSource::new(table, bounds, wanted, resume)),
+        }))
+    }
+
+    fn source_of_keys(
+        &self,
+        keys: Vec<PartitionKey>,
+        wanted: RowsWanted,
+        lookup: Option<IndexLookup>,
+    ) -> Result<RowSource, CqlError> {
+        let (table, resume) = (&self.plan.table, self.resume.as_ref());
+        if resume.is_some_and(|state| !keys.iter().any(|key| key.bytes == state.partition_key)) {
+            return Err(paging::invalid());
+        }
+        // Cassandra's pager reads one partition after another.
+        if self.consistency.is_serial() && keys.len() > 1 && !self.is_paged {
+            return Err(CqlError::invalid(
+                "SERIAL/LOCAL_SERIAL consistency may only be requested for one partition at a time",
+            ));
+        }
+        if let (Some(lookup), [key]) = (&lookup, keys.as_slice()) {
+            let range = BaseRange::Partition(key);
+            return Ok(RowSource::Index(IndexSource::new(
+                table, lookup, range, wanted, self.now_s, resume,
+            )?));
+        }
+        Ok(RowSource::Keys(KeySource::new(
+            keys,
+            wanted,
+            self.plan.is_reversed,
+            resume,
+        )))
+    }
+}

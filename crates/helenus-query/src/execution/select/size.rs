@@ -1,0 +1,56 @@
+//! How large an answer becomes: what it takes is reserved, and one that is too large is refused.
+
+use helenus_cql::error::{Consistency, CqlError, Failure};
+
+use crate::limits::scope;
+use crate::storage::ExecutionContext;
+
+/// `RequestFailureReason.READ_SIZE`
+const READ_SIZE: u16 = 4;
+/// Memory is reserved in steps of this, and an answer smaller than one takes none.
+const STEP_BYTES: usize = 256 << 10;
+
+/// The size of an answer that is being made.
+pub(crate) struct ResultSize<'e> {
+    context: &'e ExecutionContext,
+    reserved: usize,
+}
+
+impl<'e> ResultSize<'e> {
+    pub fn new(context: &'e ExecutionContext) -> ResultSize<'e> {
+        ResultSize { context, reserved: 0 }
+    }
+
+    /// Reserves the memory of an answer that has grown to `bytes`.
+    ///
+    /// # Errors
+    /// A read failure if it is larger than an answer may be; when there is no memory for it, or the request shall end.
+    pub async fn reserve(&mut self, bytes: usize) -> Result<(), CqlError> {
+        if bytes < self.reserved + STEP_BYTES {
+            return Ok(());
+        }
+        let limit = self.context.limits.answer_bytes_max;
+        if bytes > limit {
+            return Err(too_large(limit));
+        }
+        scope::reserve(&self.context.answers, bytes - self.reserved).await?;
+        self.reserved = bytes;
+        Ok(())
+    }
+}
+
+fn too_large(limit: usize) -> CqlError {
+    CqlError::ReadFailure {
+        message: format!(
+            "The answer is larger than {limit} bytes, the limit of answer_bytes_max; query aborted. Ask for it in pages"
+        ),
+        consistency: Consistency::One,
+        received: 0,
+        block_for: 1,
+        failures: vec![Failure {
+            endpoint: std::net::IpAddr::from([127, 0, 0, 1]),
+            code: READ_SIZE,
+        }],
+        data_present: false,
+    }
+}

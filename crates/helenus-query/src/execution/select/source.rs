@@ -1,0 +1,179 @@
+//! Where the rows of a SELECT come from, partition by partition: given keys, a range of tokens, an index.
+
+use helenus_cql::error::CqlError;
+
+use crate::analysis::restrictions::token::TokenBounds;
+use crate::analysis::select::paging::PagingState;
+use crate::index::read::IndexSource;
+use crate::rows::{PartitionKey, RowAt, RowsWanted, StoredRow};
+use crate::schema::Table;
+use crate::storage::ExecutionContext;
+use crate::storage::read::{RangeCursor, RowCursor, read_header, read_stored_static};
+use crate::trace;
+
+/// A stored table's rows, as a SELECT wants them.
+#[allow(clippy::large_enum_variant, reason = "one for a whole read")]
+pub(crate) enum RowSource {
+    Keys(KeySource),
+    Range(RangeSource),
+    Index(IndexSource),
+}
+
+impl RowSource {
+    /// The next partition; what is left of the current one is skipped.
+    pub async fn next_partition(
+        &mut self,
+        context: &ExecutionContext,
+        table: &Table,
+    ) -> Result<Option<PartitionKey>, CqlError> {
+        match self {
+            RowSource::Keys(source) => source.next_partition(context, table).await,
+            RowSource::Range(source) => source.next_partition(context, table).await,
+            RowSource::Index(source) => source.next_partition(context, table).await,
+        }
+    }
+
+    /// True if the current partition is the last of those that are named.
+    pub fn is_at_last_key(&self) -> bool {
+        match self {
+            RowSource::Keys(source) => source.keys.len() == 0,
+            RowSource::Range(_) | RowSource::Index(_) => false,
+        }
+    }
+
+    /// The static row of the current partition.
+    pub async fn static_row(
+        &mut self,
+        context: &ExecutionContext,
+        table: &Table,
+    ) -> Result<Option<StoredRow>, CqlError> {
+        match self {
+            RowSource::Keys(source) => source.static_row(context, table).await,
+            RowSource::Range(source) => Ok(source.static_row.clone()),
+            RowSource::Index(source) => source.static_row(context, table).await,
+        }
+    }
+
+    /// The next row of the current partition, alive or not.
+    pub async fn next_row(
+        &mut self,
+        context: &ExecutionContext,
+        table: &Table,
+    ) -> Result<Option<RowAt>, CqlError> {
+        match self {
+            RowSource::Keys(source) => match &mut source.rows {
+                Some(rows) => rows.next(context).await,
+                None => Ok(None),
+            },
+            RowSource::Range(source) => source.cursor.next_row(context).await,
+            RowSource::Index(source) => source.next_row(context, table).await,
+        }
+    }
+}
+
+/// Partitions of given keys, in the order given.
+pub(crate) struct KeySource {
+    keys: std::vec::IntoIter<PartitionKey>,
+    wanted: RowsWanted,
+    reversed: bool,
+    resume: Option<PagingState>,
+    current: Option<PartitionKey>,
+    rows: Option<RowCursor>,
+}
+
+impl KeySource {
+    pub fn new(
+        mut keys: Vec<PartitionKey>,
+        wanted: RowsWanted,
+        reversed: bool,
+        resume: Option<&PagingState>,
+    ) -> KeySource {
+        if let Some(state) = resume {
+            let place = keys
+                .iter()
+                .position(|key| key.bytes == state.partition_key)
+                .unwrap_or(keys.len());
+            let is_done = usize::from(state.clustering.is_none());
+            keys.drain(..(place + is_done).min(keys.len()));
+        }
+        KeySource {
+            keys: keys.into_iter(),
+            wanted,
+            reversed,
+            resume: resume.filter(|state| state.clustering.is_some()).cloned(),
+            current: None,
+            rows: None,
+        }
+    }
+
+    async fn next_partition(
+        &mut self,
+        context: &ExecutionContext,
+        table: &Table,
+    ) -> Result<Option<PartitionKey>, CqlError> {
+        let Some(key) = self.keys.next() else {
+            return Ok(None);
+        };
+        let wanted = match self.resume.take().and_then(|state| state.clustering) {
+            Some(clustering) => self.wanted.after(&clustering, self.reversed),
+            None => self.wanted.clone(),
+        };
+        trace::step(|| format!("Executing single-partition query on {}", table.name));
+        let header = read_header(context, table, &key).await?;
+        self.rows = Some(RowCursor::new(table, key.clone(), header, wanted, self.reversed));
+        self.current = Some(key.clone());
+        Ok(Some(key))
+    }
+
+    async fn static_row(
+        &mut self,
+        context: &ExecutionContext,
+        table: &Table,
+    ) -> Result<Option<StoredRow>, CqlError> {
+        let (Some(key), Some(rows)) = (&self.current, &self.rows) else {
+            return Ok(None);
+        };
+        read_stored_static(context, table, key, rows.header()).await
+    }
+}
+
+/// Partitions of a range of tokens.
+pub(crate) struct RangeSource {
+    cursor: RangeCursor,
+    static_row: Option<StoredRow>,
+}
+
+impl RangeSource {
+    pub fn new(
+        table: &Table,
+        bounds: TokenBounds,
+        wanted: RowsWanted,
+        resume: Option<&PagingState>,
+    ) -> RangeSource {
+        trace::step(|| format!("Executing seq scan on {}", table.name));
+        let mut cursor = RangeCursor::new(table, bounds.start, bounds.end, wanted);
+        if let Some(state) = resume {
+            let key = PartitionKey::new(state.partition_key.clone());
+            match &state.clustering {
+                Some(clustering) => cursor.resume_in(key, clustering.clone()),
+                None => cursor.skip_past(&key),
+            }
+        }
+        RangeSource {
+            cursor,
+            static_row: None,
+        }
+    }
+
+    async fn next_partition(
+        &mut self,
+        context: &ExecutionContext,
+        table: &Table,
+    ) -> Result<Option<PartitionKey>, CqlError> {
+        let found = self.cursor.next_partition(context, table).await?;
+        Ok(found.map(|found| {
+            self.static_row = found.static_row;
+            found.key
+        }))
+    }
+}

@@ -1,0 +1,113 @@
+//! Counting what a read had to step over (Cassandra's tombstone_warn_threshold and tombstone_failure_threshold).
+
+use helenus_cql::error::{Consistency, CqlError, Failure};
+
+use crate::analysis::select::SelectPlan;
+use crate::limits::Limits;
+use crate::rows::PartitionKey;
+use crate::trace;
+
+/// `RequestFailureReason.READ_TOO_MANY_TOMBSTONES`
+const READ_TOO_MANY_TOMBSTONES: u16 = 1;
+
+/// Dead and live rows of one read.
+pub(crate) struct TombstoneCount {
+    live: usize,
+    dead: usize,
+    /// Dead cells, and dead rows without any.
+    tombstones: usize,
+    warn_threshold: usize,
+    failure_threshold: usize,
+    last_token: i64,
+}
+
+impl TombstoneCount {
+    pub fn new(limits: &Limits) -> TombstoneCount {
+        TombstoneCount {
+            live: 0,
+            dead: 0,
+            tombstones: 0,
+            warn_threshold: limits.tombstone_warn_threshold,
+            failure_threshold: limits.tombstone_failure_threshold,
+            last_token: 0,
+        }
+    }
+
+    /// The live and the dead rows so far.
+    pub fn counts(&self) -> (usize, usize) {
+        (self.live, self.dead)
+    }
+
+    /// A row that is there and not alive.
+    pub fn dead(
+        &mut self,
+        plan: &SelectPlan,
+        partition: &PartitionKey,
+        tombstones: usize,
+    ) -> Result<(), CqlError> {
+        self.dead += 1;
+        self.tombstones += tombstones;
+        self.check(plan, partition)
+    }
+
+    /// A row that is alive, with so many dead cells.
+    pub fn live(
+        &mut self,
+        plan: &SelectPlan,
+        partition: &PartitionKey,
+        dead_cells: usize,
+    ) -> Result<(), CqlError> {
+        self.live += 1;
+        self.tombstones += dead_cells;
+        self.check(plan, partition)
+    }
+
+    /// # Errors
+    /// A read failure when there are too many.
+    pub fn check(&mut self, plan: &SelectPlan, partition: &PartitionKey) -> Result<(), CqlError> {
+        self.last_token = partition.token;
+        if self.tombstones <= self.failure_threshold {
+            return Ok(());
+        }
+        let address = std::net::IpAddr::from([127, 0, 0, 1]);
+        tracing::warn!(
+            table = plan.table.full_name(),
+            tombstones = self.tombstones,
+            token = partition.token,
+            "a read was ended: it met too many tombstones"
+        );
+        trace::step(|| {
+            format!(
+                "Scanned over {} tombstones; query aborted (see tombstone_failure_threshold)",
+                self.failure_threshold
+            )
+        });
+        Err(CqlError::ReadFailure {
+            message: format!(
+                "Operation failed - received 0 responses and 1 failures: READ_TOO_MANY_TOMBSTONES from /{address}"
+            ),
+            consistency: Consistency::One,
+            received: 0,
+            block_for: 1,
+            failures: vec![Failure {
+                endpoint: address,
+                code: READ_TOO_MANY_TOMBSTONES,
+            }],
+            data_present: false,
+        })
+    }
+
+    /// Ends the count; gives the warning that the client gets, if there were many.
+    pub fn finish(&self, plan: &SelectPlan) -> Option<String> {
+        trace::read(self.live, self.tombstones);
+        (self.tombstones > self.warn_threshold).then(|| {
+            format!(
+                "Read {} live rows and {} tombstone cells for query SELECT * FROM {}; token {} (see tombstone_warn_threshold)",
+                self.live,
+                self.tombstones,
+                plan.table.full_name(),
+                self.last_token
+            )
+        })
+    }
+}

@@ -1,0 +1,162 @@
+//! Logged batches over several tablets, and what rows are to become in views: written down before they are applied, and applied to the
+//! end whatever happens.
+//!
+//! An entry is a row of a hidden table in the tablet of the batch's first row, so it is as durable as any row and moves with the tablet:
+//! whoever opens the tablet applies the entries that it finds. Applying a batch twice is applying it once, for its operands have their
+//! timestamps.
+
+use std::sync::Arc;
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use helenus_cql::error::CqlError;
+use helenus_row::row::{Deletion, Liveness};
+use helenus_row::{Cell, CellRules, ColumnId, ColumnRef, RowBuilder, TableId, key};
+use helenus_tablet::Op;
+use uuid::Uuid;
+
+use super::WriteSet;
+use crate::cluster::Cluster;
+use crate::rows::{StoredRow, corrupt};
+use crate::storage::ExecutionContext;
+use crate::storage::writes::write_ops;
+
+/// The hidden table's number; schemas count theirs from 1.
+pub(crate) const TABLE: TableId = TableId(0xFFFF_FFF0);
+const CONTENT: ColumnId = ColumnId(0);
+
+/// A batch that is written down.
+pub(crate) struct Entry {
+    pub(crate) token: i64,
+    pub(crate) key: Bytes,
+}
+
+impl Entry {
+    /// Writes the batch down, durably.
+    pub async fn write(
+        context: &Arc<ExecutionContext>,
+        cluster: &Arc<dyn Cluster>,
+        token: i64,
+        writes: &WriteSet,
+    ) -> Result<Entry, CqlError> {
+        writes.note_headers(context).await?;
+        let (entry, op) = Entry::new(context, token, &writes.clone().into_ops());
+        write_ops(context, cluster, vec![op], true, context.deadline()).await?;
+        Ok(entry)
+    }
+
+    /// An entry in the tablet of `token`, and the operand that writes it down.
+    pub fn new(context: &ExecutionContext, token: i64, ops: &[Op]) -> (Entry, Op) {
+        let id = Uuid::new_v4();
+        let entry = Entry {
+            token,
+            key: key::row_key(TABLE, token, id.as_bytes(), &[]),
+        };
+        let timestamp_us = context.next_timestamp_us();
+        let mut row = RowBuilder::new();
+        row.liveness(Liveness {
+            timestamp_us,
+            expiry: None,
+        });
+        row.cell(CONTENT, Cell::live(timestamp_us, encode(ops)));
+        let op = entry.op(row.build());
+        (entry, op)
+    }
+
+    fn op(&self, operand: Bytes) -> Op {
+        Op {
+            token: self.token,
+            key: self.key.clone(),
+            operand,
+        }
+    }
+
+    /// Removes the entry of a batch that is applied. Nobody waits for it.
+    pub fn clear_later(self, context: &Arc<ExecutionContext>, cluster: &Arc<dyn Cluster>) {
+        let (context, cluster) = (context.clone(), cluster.clone());
+        tokio::spawn(async move {
+            if let Err(error) = self.clear(&context, &cluster).await {
+                tracing::debug!(%error, "a batch that was applied stays in the log, to be applied again");
+            }
+        });
+    }
+
+    pub(crate) async fn clear(
+        &self,
+        context: &Arc<ExecutionContext>,
+        cluster: &Arc<dyn Cluster>,
+    ) -> Result<(), CqlError> {
+        let timestamp_us = context.next_timestamp_us();
+        let mut row = RowBuilder::new();
+        row.delete_row(Deletion {
+            timestamp_us,
+            local_deletion_s: timestamp_us.div_euclid(1_000_000),
+        });
+        let op = self.op(row.build());
+        write_ops(context, cluster, vec![op], false, context.deadline()).await
+    }
+}
+
+/// The operands of an entry; none if it was removed.
+pub(crate) fn content(packed: Bytes, now_s: i64) -> Result<Option<Vec<Op>>, CqlError> {
+    let row = StoredRow::parse(packed, None, &CellRules::default())?;
+    if row.live(now_s)?.is_none() {
+        return Ok(None);
+    }
+    match row.packed.column(CONTENT).map_err(corrupt)? {
+        Some(ColumnRef::Simple(cell)) => decode(row.packed.slice(cell.value)).map(Some),
+        _ => Ok(None),
+    }
+}
+
+/// `count u32`, then of each `token i64 | key length u32 | key | operand length u32 | operand` (big-endian).
+fn encode(ops: &[Op]) -> Bytes {
+    let len = |bytes: &Bytes| u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+    let size: usize = ops.iter().map(|op| 16 + op.key.len() + op.operand.len()).sum();
+    let mut out = BytesMut::with_capacity(4 + size);
+    out.put_u32(u32::try_from(ops.len()).unwrap_or(u32::MAX));
+    for op in ops {
+        out.put_i64(op.token);
+        out.put_u32(len(&op.key));
+        out.put_slice(&op.key);
+        out.put_u32(len(&op.operand));
+        out.put_slice(&op.operand);
+    }
+    out.freeze()
+}
+
+fn decode(mut bytes: Bytes) -> Result<Vec<Op>, CqlError> {
+    let damaged = || CqlError::Server("an entry of the batch log is damaged".to_owned());
+    let take = |bytes: &mut Bytes| {
+        let len = bytes.try_get_u32().ok()? as usize;
+        (len <= bytes.len()).then(|| bytes.split_to(len))
+    };
+    let count = bytes.try_get_u32().map_err(|_| damaged())?;
+    let mut ops = Vec::new();
+    for _ in 0..count {
+        let token = bytes.try_get_i64().map_err(|_| damaged())?;
+        let key = take(&mut bytes).ok_or_else(damaged)?;
+        let operand = take(&mut bytes).ok_or_else(damaged)?;
+        ops.push(Op { token, key, operand });
+    }
+    Ok(ops)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_reads_back_as_it_was_written_and_half_of_one_is_refused() {
+        let op = |token: i64| Op {
+            token,
+            key: Bytes::from(token.to_string()),
+            operand: Bytes::from_static(b"operand"),
+        };
+        let ops = vec![op(-1), op(i64::MAX)];
+        let written = encode(&ops);
+        assert_eq!(decode(written.clone()).unwrap(), ops);
+        for len in 0..written.len() {
+            assert!(decode(written.slice(..len)).is_err(), "{len}");
+        }
+    }
+}

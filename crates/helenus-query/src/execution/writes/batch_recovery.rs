@@ -1,0 +1,111 @@
+//! Applies batches of the batch log to the end: those that could not be applied in their client's time, and those that are found in the log
+//! of a tablet that is opened.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use helenus_cql::error::CqlError;
+use helenus_row::key;
+use helenus_tablet::{Op, TokenRange};
+use tokio::time::Instant;
+
+use super::batch_log::{Entry, TABLE, content};
+use crate::cluster::{Cluster, ScanRange};
+use crate::execution::writes::WriteSet;
+use crate::execution::writes::commit::apply_all;
+use crate::failure::store_error;
+use crate::rows::corrupt_key;
+use crate::storage::writes::write_ops;
+use crate::storage::{ExecutionContext, reads};
+
+/// How long a batch that could not be applied is tried in the background. Then it is left to whoever opens the tablet next.
+const FINISH_TIMEOUT: Duration = Duration::from_secs(600);
+/// How long it waits between tries, first and at most.
+const FINISH_PAUSE_MIN: Duration = Duration::from_millis(100);
+const FINISH_PAUSE_MAX: Duration = Duration::from_secs(10);
+
+impl Entry {
+    /// Applies the operands that are written down.
+    ///
+    /// # Errors
+    /// They could not be applied in the request's time; they are tried further in the background.
+    pub async fn carry_out(
+        self,
+        context: &Arc<ExecutionContext>,
+        cluster: &Arc<dyn Cluster>,
+        ops: Vec<Op>,
+        durable: bool,
+    ) -> Result<(), CqlError> {
+        let applied = write_ops(context, cluster, ops.clone(), durable, context.deadline()).await;
+        match &applied {
+            Ok(()) => self.clear_later(context, cluster),
+            Err(_) => self.finish_later(context, cluster, ops),
+        }
+        applied
+    }
+
+    /// Goes on with a batch that could not be applied in its client's time.
+    pub fn finish_later(self, context: &Arc<ExecutionContext>, cluster: &Arc<dyn Cluster>, ops: Vec<Op>) {
+        let (context, cluster) = (context.clone(), cluster.clone());
+        tokio::spawn(async move { self.finish(&context, &cluster, ops).await });
+    }
+
+    async fn finish(&self, context: &Arc<ExecutionContext>, cluster: &Arc<dyn Cluster>, ops: Vec<Op>) {
+        let deadline = Instant::now() + FINISH_TIMEOUT;
+        let mut pause = FINISH_PAUSE_MIN;
+        while let Err(error) = self.try_to_finish(context, cluster, ops.clone()).await {
+            if Instant::now() + pause >= deadline {
+                tracing::warn!(%error, "a logged batch is left to the next owner of its tablet");
+                return;
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(FINISH_PAUSE_MAX);
+        }
+    }
+
+    /// Each try sees what the tables' indexes and views are by then.
+    async fn try_to_finish(
+        &self,
+        context: &Arc<ExecutionContext>,
+        cluster: &Arc<dyn Cluster>,
+        ops: Vec<Op>,
+    ) -> Result<(), CqlError> {
+        let _epoch = context.writes.enter();
+        let writes = WriteSet::from_ops(&context.schema(), ops)?;
+        apply_all(context, cluster, writes, true, context.deadline()).await?;
+        self.clear(context, cluster).await
+    }
+}
+
+/// Applies what stands in the log of a tablet that was opened here.
+///
+/// # Errors
+/// The log can't be read. Batches that can't be applied are tried further in the background.
+pub(crate) async fn recover(context: &Arc<ExecutionContext>, tokens: TokenRange) -> Result<usize, CqlError> {
+    let Some(cluster) = context.cluster().cloned() else {
+        return Ok(0);
+    };
+    let range = key::token_range(
+        TABLE,
+        std::ops::Bound::Included(tokens.first),
+        std::ops::Bound::Included(tokens.last),
+    );
+    let range = ScanRange {
+        tokens,
+        start: range.start,
+        end: range.end,
+        reversed: false,
+    };
+    let mut scan = reads::scan_here(context, &range).await?;
+    let now_s = context.clock.now_us().div_euclid(1_000_000);
+    let mut found = 0;
+    while let Some((key, packed)) = scan.next().await.map_err(store_error)? {
+        let Some(ops) = content(packed, now_s)? else {
+            continue;
+        };
+        let token = key::decode_key(&key).map_err(corrupt_key)?.token;
+        found += 1;
+        Entry { token, key }.finish_later(context, &cluster, ops);
+    }
+    Ok(found)
+}

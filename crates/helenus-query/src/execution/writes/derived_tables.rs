@@ -1,0 +1,235 @@
+//! What follows from writes for the indexes and the views of their tables.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use helenus_cql::error::CqlError;
+use helenus_row::header::PartitionHeader;
+use helenus_row::merge::merge;
+use helenus_row::{KeyKind, RowBuilder};
+use helenus_tablet::Op;
+
+use super::{HeaderWrite, RowWrite, WriteSet};
+use crate::execution::views;
+use crate::failure::store_error;
+use crate::index::upkeep;
+use crate::rows::{PartitionKey, RowAt, RowsWanted, corrupt, corrupt_key};
+use crate::schema::{Table, views_of};
+use crate::storage::read::{RowCursor, read_header, read_stored_row_under, read_stored_static};
+use crate::storage::{Access, ExecutionContext};
+
+/// Table, partition, kind and clustering.
+type RowKey<'w> = (u32, &'w Bytes, KeyKind, &'w Bytes);
+
+/// The operands of rows, and of what follows from them.
+pub struct IndexedOps {
+    pub rows: Vec<Op>,
+    /// Index entries.
+    pub added: Vec<Op>,
+    /// Index entries.
+    pub removed: Vec<Op>,
+    /// Rows of views.
+    pub views: Vec<Op>,
+}
+
+impl RowWrite {
+    /// None for a static row.
+    fn clustering_values(&self) -> Result<Vec<Bytes>, CqlError> {
+        match self.kind {
+            KeyKind::Static => Ok(Vec::new()),
+            _ => {
+                let layout = &self.table.layout;
+                layout.decode_clustering(&self.clustering).map_err(corrupt_key)
+            }
+        }
+    }
+}
+
+impl WriteSet {
+    /// Refuses values that an index does not take, before any of the parts that are written one by one.
+    pub(crate) fn check_indexed(&self, context: &ExecutionContext) -> Result<(), CqlError> {
+        for row in self.rows.iter().filter(|row| !row.table.indexes.is_empty()) {
+            let write = upkeep::RowWrite {
+                partition: &row.partition,
+                kind: row.kind,
+                clustering: &row.clustering_values()?,
+                old: None,
+                shadow: None,
+                operand: &row.operand,
+                now_s: context.clock.now_us().div_euclid(1_000_000),
+            };
+            upkeep::entry_ops(&row.table, &write, &|| context.next_timestamp_us())?;
+        }
+        Ok(())
+    }
+
+    /// Locks the partitions whose indexes and views follow.
+    pub(crate) async fn lock_indexed(&mut self, context: &ExecutionContext) -> Result<(), CqlError> {
+        let mut partitions = Vec::new();
+        for write in self.rows.iter().filter(|write| write.table.has_derived_tables()) {
+            partitions.push((write.table.number, write.partition.token, Access::Alone));
+        }
+        for write in self.headers.iter().filter(|write| !write.table.views.is_empty()) {
+            partitions.push((write.table.number, write.partition.token, Access::Alone));
+        }
+        if !partitions.is_empty() {
+            self.guard = Some(context.lock_partitions(partitions).await?);
+        }
+        Ok(())
+    }
+
+    /// The operands, with the index entries and the rows of views that follow from them. The partitions of tables that have any are locked.
+    pub(crate) async fn indexed_ops(mut self, context: &ExecutionContext) -> Result<IndexedOps, CqlError> {
+        self.put_under_archived(context).await?;
+        let (mut added, mut removed) = (Vec::new(), Vec::new());
+        let mut views = Vec::new();
+        let mut by_row: BTreeMap<RowKey<'_>, (&RowWrite, Vec<Bytes>)> = BTreeMap::new();
+        for row in self.rows.iter().filter(|row| row.table.has_derived_tables()) {
+            let key = (
+                row.table.number.0,
+                &row.partition.bytes,
+                row.kind,
+                &row.clustering,
+            );
+            by_row
+                .entry(key)
+                .or_insert_with(|| (row, Vec::new()))
+                .1
+                .push(row.operand.clone());
+        }
+        let now_s = context.clock.now_us().div_euclid(1_000_000);
+        for write in self.first_headers_of_viewed() {
+            views.extend(self.views_of_deleted(context, write, &by_row, now_s).await?);
+        }
+        for (row, operands) in by_row.into_values() {
+            let operand = merge(row.kind, None, &operands).map_err(corrupt)?;
+            let (table, partition) = (&row.table, &row.partition);
+            let before = read_header(context, table, partition).await?.unwrap_or_default();
+            let old = match (upkeep::reads_old_row(table, &operand)?, row.kind) {
+                (false, _) => None,
+                (true, KeyKind::Static) => {
+                    read_stored_static(context, table, partition, Some(&before)).await?
+                }
+                (true, _) => {
+                    read_stored_row_under(context, table, partition, &row.clustering, Some(&before)).await?
+                }
+            };
+            let after = self.header_after(before, table, partition);
+            let clustering = row.clustering_values()?;
+            let write = upkeep::RowWrite {
+                partition,
+                kind: row.kind,
+                clustering: &clustering,
+                old: old.as_ref(),
+                shadow: match row.kind {
+                    KeyKind::Static => after.deletion,
+                    _ => after.deletion_at(&row.clustering),
+                },
+                operand: &operand,
+                now_s,
+            };
+            let entries = upkeep::entry_ops(table, &write, &|| context.next_timestamp_us())?;
+            added.extend(entries.added);
+            removed.extend(entries.removed);
+            if !table.views.is_empty() {
+                views.extend(views::view_ops(
+                    context,
+                    &views_now(context, table),
+                    table,
+                    &write,
+                )?);
+            }
+        }
+        Ok(IndexedOps {
+            rows: self.into_ops(),
+            added,
+            removed,
+            views,
+        })
+    }
+
+    /// Puts what arrives late under the tombstones that shadow it, so that nothing follows from what is deleted.
+    async fn put_under_archived(&mut self, context: &ExecutionContext) -> Result<(), CqlError> {
+        let followed = |row: &&mut RowWrite| row.table.has_derived_tables();
+        let mut ops: Vec<Op> = self
+            .rows
+            .iter_mut()
+            .filter(followed)
+            .map(|row| row.op())
+            .collect();
+        // The write itself waits for compactions.
+        let _late = context
+            .store
+            .apply_archived_tombstones(&mut ops)
+            .await
+            .map_err(store_error)?;
+        for (row, op) in self.rows.iter_mut().filter(followed).zip(ops) {
+            row.operand = op.operand;
+        }
+        Ok(())
+    }
+
+    /// A header for each partition of a table with views.
+    fn first_headers_of_viewed(&self) -> impl Iterator<Item = &HeaderWrite> {
+        let mut seen = HashSet::new();
+        self.headers
+            .iter()
+            .filter(|write| !write.table.views.is_empty())
+            .filter(move |write| seen.insert((write.table.number.0, &write.partition.bytes)))
+    }
+
+    /// What becomes of the views of the rows that a partition's headers delete, but for those that are written as well.
+    async fn views_of_deleted(
+        &self,
+        context: &ExecutionContext,
+        write: &HeaderWrite,
+        written: &BTreeMap<RowKey<'_>, (&RowWrite, Vec<Bytes>)>,
+        now_s: i64,
+    ) -> Result<Vec<Op>, CqlError> {
+        let (table, partition) = (&write.table, &write.partition);
+        let tables = views_now(context, table);
+        let before = read_header(context, table, partition).await?;
+        let after = self.header_after(before.clone().unwrap_or_default(), table, partition);
+        let mut cursor = RowCursor::new(table, partition.clone(), before, RowsWanted::all(), false);
+        let untouched = RowBuilder::new().build();
+        let mut ops = Vec::new();
+        while let Some(RowAt { clustering, row }) = cursor.next(context).await? {
+            let shadow = after.deletion_at(&clustering);
+            let key = (table.number.0, &partition.bytes, KeyKind::Row, &clustering);
+            if shadow == row.shadow || written.contains_key(&key) {
+                continue;
+            }
+            let values = table.layout.decode_clustering(&clustering).map_err(corrupt_key)?;
+            let write = upkeep::RowWrite {
+                partition,
+                kind: KeyKind::Row,
+                clustering: &values,
+                old: Some(&row),
+                shadow,
+                operand: &untouched,
+                now_s,
+            };
+            ops.extend(views::view_ops(context, &tables, table, &write)?);
+        }
+        Ok(ops)
+    }
+
+    /// A partition's header with what is written to it.
+    fn header_after(
+        &self,
+        before: PartitionHeader,
+        table: &Table,
+        partition: &PartitionKey,
+    ) -> PartitionHeader {
+        self.headers
+            .iter()
+            .filter(|write| write.table.number == table.number && write.partition == *partition)
+            .fold(before, |header, write| header.merge(&write.header))
+    }
+}
+
+/// The views on a table, as they are in today's schema.
+fn views_now(context: &ExecutionContext, table: &Table) -> Vec<Arc<Table>> {
+    views_of(&context.schema(), table).cloned().collect()
+}

@@ -1,0 +1,268 @@
+//! What statements write, gathered: rows and partition headers. All of it, and what follows from it, becomes one batch of the store, so that
+//! it happens as a whole or not at all.
+
+pub(crate) mod batch_log;
+pub(crate) mod batch_recovery;
+pub(crate) mod commit;
+pub(crate) mod counters;
+pub(crate) mod derived_tables;
+
+pub use derived_tables::IndexedOps;
+
+use std::any::Any;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use helenus_cql::error::CqlError;
+use helenus_row::header::PartitionHeader;
+use helenus_row::{KeyKind, RowBuilder, key};
+use helenus_tablet::{Op, OpenTablets, WriteBatch};
+
+use crate::failure::store_error;
+use crate::rows::{PartitionKey, corrupt, corrupt_key};
+use crate::schema::{Schema, Table};
+use crate::storage::agreement::add_header_table;
+use crate::storage::{ExecutionContext, PartitionGuard};
+use commit::WriteAtomicity;
+use counters::Counters;
+
+/// What is written to one row.
+#[derive(Clone)]
+pub struct RowWrite {
+    pub table: Arc<Table>,
+    pub partition: PartitionKey,
+    /// `Static` or `Row`.
+    pub kind: KeyKind,
+    pub clustering: Bytes,
+    pub operand: Bytes,
+}
+
+impl RowWrite {
+    /// The merge operand, and where it is to be merged.
+    pub(crate) fn op(&self) -> Op {
+        let (table, partition) = (self.table.number, &self.partition);
+        let key = match self.kind {
+            KeyKind::Static => key::static_key(table, partition.token, &partition.bytes),
+            _ => key::row_key(table, partition.token, &partition.bytes, &self.clustering),
+        };
+        Op {
+            token: partition.token,
+            key,
+            operand: self.operand.clone(),
+        }
+    }
+}
+
+/// A partition deletion, or range tombstones.
+#[derive(Clone)]
+pub struct HeaderWrite {
+    pub table: Arc<Table>,
+    pub partition: PartitionKey,
+    pub header: PartitionHeader,
+}
+
+/// Everything that one request writes.
+#[derive(Clone, Default)]
+pub struct WriteSet {
+    pub rows: Vec<RowWrite>,
+    pub headers: Vec<HeaderWrite>,
+    /// What this request has already made of counters, for those that it changes more than once.
+    pub(crate) counters: Counters,
+    /// Held until the outcome of the write is known.
+    pub(crate) guard: Option<Arc<PartitionGuard>>,
+}
+
+impl WriteSet {
+    /// What is written under these locks.
+    pub fn under(guard: Option<Arc<PartitionGuard>>) -> WriteSet {
+        WriteSet {
+            guard,
+            ..WriteSet::default()
+        }
+    }
+
+    pub(crate) fn push(
+        &mut self,
+        table: &Arc<Table>,
+        partition: &PartitionKey,
+        kind: KeyKind,
+        clustering: Bytes,
+        row: &RowBuilder,
+    ) {
+        if !row.is_empty() {
+            self.rows.push(RowWrite {
+                table: table.clone(),
+                partition: partition.clone(),
+                kind,
+                clustering,
+                operand: row.build(),
+            });
+        }
+    }
+
+    pub(crate) fn push_header(
+        &mut self,
+        table: &Arc<Table>,
+        partition: &PartitionKey,
+        header: PartitionHeader,
+    ) {
+        if !header.is_empty() {
+            self.headers.push(HeaderWrite {
+                table: table.clone(),
+                partition: partition.clone(),
+                header,
+            });
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty() && self.headers.is_empty()
+    }
+
+    /// The partitions that are written, by the number of their table, which comes with them.
+    pub fn partitions(&self) -> HashMap<(u32, &Bytes), &Table> {
+        let rows = self.rows.iter().map(|row| (&row.table, &row.partition));
+        let headers = self.headers.iter().map(|write| (&write.table, &write.partition));
+        rows.chain(headers)
+            .map(|(table, partition)| ((table.number.0, &partition.bytes), table.as_ref()))
+            .collect()
+    }
+
+    /// Writes everything, and the index entries that follow.
+    pub async fn commit(
+        self,
+        context: &Arc<ExecutionContext>,
+        together: WriteAtomicity,
+    ) -> Result<(), CqlError> {
+        if self.is_empty() {
+            return Ok(());
+        }
+        if let Some(cluster) = context.cluster() {
+            return commit::commit(context, cluster, self, together).await;
+        }
+        self.note_headers(context).await?;
+        let durable = self.is_durable(&context.schema.load());
+        let hold = self.hold();
+        let IndexedOps {
+            rows,
+            added,
+            removed,
+            views,
+        } = self.indexed_ops(context).await?;
+        let mut batch = WriteBatch {
+            ops: added,
+            hold,
+            tablets: None,
+        };
+        batch.ops.extend(removed);
+        batch.ops.extend(views);
+        batch.ops.extend(rows);
+        context.store.write(batch, durable).await.map_err(store_error)
+    }
+
+    /// Makes known that partitions of these tables may have headers, before the first one is written.
+    pub(crate) async fn note_headers(&self, context: &ExecutionContext) -> Result<(), CqlError> {
+        for write in &self.headers {
+            add_header_table(context, write.table.number).await?;
+        }
+        Ok(())
+    }
+
+    /// True if any of it is in a keyspace with durable writes.
+    pub(crate) fn is_durable(&self, schema: &Schema) -> bool {
+        let is_durable = |table: &Table| {
+            schema
+                .keyspace(&table.keyspace)
+                .is_none_or(|keyspace| keyspace.durable_writes)
+        };
+        self.rows.iter().any(|write| is_durable(&write.table))
+            || self.headers.iter().any(|write| is_durable(&write.table))
+    }
+
+    /// The tokens of what is written.
+    pub(crate) fn tokens(&self) -> Vec<i64> {
+        let rows = self.rows.iter().map(|write| write.partition.token);
+        rows.chain(self.headers.iter().map(|write| write.partition.token))
+            .collect()
+    }
+
+    /// The parts of it by what `tablet` gives for their tokens, each with a token of its own.
+    pub(crate) fn by_tablet(self, tablet: impl Fn(i64) -> i64) -> Vec<(i64, WriteSet)> {
+        let mut parts: BTreeMap<i64, (i64, WriteSet)> = BTreeMap::new();
+        for write in self.headers {
+            let token = write.partition.token;
+            let (_, part) = parts
+                .entry(tablet(token))
+                .or_insert_with(|| (token, WriteSet::default()));
+            part.headers.push(write);
+        }
+        for write in self.rows {
+            let token = write.partition.token;
+            let (_, part) = parts
+                .entry(tablet(token))
+                .or_insert_with(|| (token, WriteSet::default()));
+            part.rows.push(write);
+        }
+        parts.into_values().collect()
+    }
+
+    /// What the store is to keep until the outcome of the write is known.
+    pub(crate) fn hold(&self) -> Option<Arc<dyn Any + Send + Sync>> {
+        self.guard.clone().map(|guard| guard as _)
+    }
+
+    /// The tablets that it may be written to, if not to whatever is open.
+    pub(crate) fn open_tablets(&self) -> Option<OpenTablets> {
+        self.guard.as_ref()?.tablets()
+    }
+
+    /// The merge operands of the headers and the rows.
+    pub(crate) fn into_ops(self) -> Vec<Op> {
+        let mut batch = WriteBatch::new();
+        for write in &self.headers {
+            let key = key::header_key(write.table.number, write.partition.token, &write.partition.bytes);
+            batch.merge(write.partition.token, key, write.header.encode());
+        }
+        batch.ops.extend(self.rows.iter().map(RowWrite::op));
+        batch.ops
+    }
+
+    /// What [`WriteSet::into_ops`] was made of. What belongs to a table that is gone is left out.
+    ///
+    /// # Errors
+    /// For keys and headers that are none.
+    pub(crate) fn from_ops(schema: &Schema, ops: Vec<Op>) -> Result<WriteSet, CqlError> {
+        let mut writes = WriteSet::default();
+        let mut known: Option<Arc<Table>> = None;
+        for op in ops {
+            let parts = key::decode_key(&op.key).map_err(corrupt_key)?;
+            if known.as_ref().is_none_or(|table| table.number != parts.table) {
+                known = schema
+                    .stored_tables()
+                    .find(|table| table.number == parts.table)
+                    .cloned();
+            }
+            let Some(table) = known.clone() else { continue };
+            let partition = PartitionKey {
+                token: parts.token,
+                bytes: Bytes::copy_from_slice(&parts.partition_key),
+            };
+            match parts.kind {
+                KeyKind::Header => writes.headers.push(HeaderWrite {
+                    table,
+                    partition,
+                    header: PartitionHeader::decode(&op.operand).map_err(corrupt)?,
+                }),
+                kind => writes.rows.push(RowWrite {
+                    table,
+                    partition,
+                    kind,
+                    clustering: op.key.slice_ref(parts.clustering),
+                    operand: op.operand,
+                }),
+            }
+        }
+        Ok(writes)
+    }
+}

@@ -1,0 +1,89 @@
+//! The entries of rows that were there before their index.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use helenus_cql::error::CqlError;
+use helenus_row::{KeyKind, TableId};
+use helenus_tablet::Op;
+use parking_lot::Mutex;
+
+use super::upkeep::{RowWrite, entry_ops};
+use crate::rows::{PartitionKey, StoredRow, corrupt_key};
+use crate::schema::{Index, Schema, Table};
+
+/// The indexes and views that are being built here, by the number of their table.
+#[derive(Debug, Default)]
+pub(crate) struct Backfills {
+    pub(crate) running: Mutex<HashSet<TableId>>,
+}
+
+/// A row of the base table.
+pub(crate) struct BaseRow {
+    pub(crate) partition: PartitionKey,
+    pub(crate) kind: KeyKind,
+    pub(crate) clustering: Bytes,
+    pub(crate) row: StoredRow,
+}
+
+/// The entries of a row for the indexes of `table`; none for what can't be indexed, since the row is there already.
+pub(crate) fn entries(
+    table: &Table,
+    found: &BaseRow,
+    now_s: i64,
+    next_timestamp_us: &dyn Fn() -> i64,
+) -> Result<Vec<Op>, CqlError> {
+    let clustering = decode(table, found)?;
+    let write = existing(&found.partition, found.kind, &clustering, &found.row, now_s);
+    match entry_ops(table, &write, next_timestamp_us) {
+        Ok(ops) => Ok(ops.added),
+        Err(CqlError::Invalid(_)) => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
+}
+
+/// The clustering values of a row.
+pub(crate) fn decode(table: &Table, found: &BaseRow) -> Result<Vec<Bytes>, CqlError> {
+    match found.kind {
+        KeyKind::Static => Ok(Vec::new()),
+        _ => table
+            .layout
+            .decode_clustering(&found.clustering)
+            .map_err(corrupt_key),
+    }
+}
+
+/// A row that is there, as a write of it.
+pub(crate) fn existing<'a>(
+    partition: &'a PartitionKey,
+    kind: KeyKind,
+    clustering: &'a [Bytes],
+    row: &'a StoredRow,
+    now_s: i64,
+) -> RowWrite<'a> {
+    RowWrite {
+        partition,
+        kind,
+        clustering,
+        old: None,
+        shadow: row.shadow,
+        operand: row.packed.bytes(),
+        now_s,
+    }
+}
+
+/// The schema with the index complete. None if it is gone, or another has its name: it was dropped meanwhile.
+pub(crate) fn with_complete_index(schema: &Schema, table: &Table, index: &Index) -> Option<Schema> {
+    let current = schema.table(&table.keyspace, &table.name)?;
+    let mut builder = current.to_builder();
+    let built = builder
+        .indexes
+        .iter_mut()
+        .find(|known| known.table.number == index.table.number)?;
+    *built = Arc::new(Index {
+        is_complete: true,
+        ..Index::clone(built)
+    });
+    Some(schema.with_table(builder.build()))
+}

@@ -1,0 +1,103 @@
+//! Which indexes serve which restrictions (Cassandra's `Index.supportsExpression` and `needsFiltering`).
+
+use std::sync::Arc;
+
+use helenus_cql::ast::Operator;
+use helenus_cql::error::CqlError;
+use smallvec::SmallVec;
+
+use super::kinds::sai::is_storage_attached;
+use super::kinds::{self, supports};
+use super::pattern::Pattern;
+use crate::schema::{Column, Index, Table};
+
+/// What a restriction asks of an index.
+pub struct IndexUse<'a> {
+    /// Places of the restricted columns in [`Table::columns`].
+    pub columns: &'a [usize],
+    /// How they are restricted; nothing if no index could answer it.
+    pub operators: SmallVec<[Operator; 2]>,
+    /// All of the columns are asked for together.
+    pub is_multi: bool,
+    /// Several elements of one collection are asked for.
+    pub has_several_elements: bool,
+}
+
+/// True if the index serves part of the restriction on that column.
+fn supports_on(index: &Index, column: &Column, wanted: &IndexUse<'_>) -> bool {
+    let mut operators = wanted.operators.iter();
+    operators.any(|operator| supports(index, column, *operator))
+}
+
+fn is_supported_by(index: &Index, table: &Table, wanted: &IndexUse<'_>) -> bool {
+    let mut columns = wanted
+        .columns
+        .iter()
+        .filter_map(|place| table.columns.get(*place));
+    columns.any(|column| supports_on(index, column, wanted))
+}
+
+/// True if any index of the table serves the restriction.
+pub fn has_supporting_index(table: &Table, wanted: &IndexUse<'_>) -> bool {
+    table
+        .indexes
+        .iter()
+        .any(|index| is_supported_by(index, table, wanted))
+}
+
+/// True if an SASI index of the table serves the restriction.
+pub fn has_sasi_index(table: &Table, wanted: &IndexUse<'_>) -> bool {
+    let mut indexes = table.indexes.iter();
+    indexes.any(|index| index.is_sasi() && is_supported_by(index, table, wanted))
+}
+
+/// True if one group of indexes (an ordinary or SASI index by itself, all storage-attached ones together) answers every
+/// one of these restrictions.
+pub fn one_group_covers(table: &Table, all: &[IndexUse<'_>]) -> bool {
+    let attached: Vec<&Arc<Index>> = table
+        .indexes
+        .iter()
+        .filter(|index| is_storage_attached(index))
+        .collect();
+    let alone = table
+        .indexes
+        .iter()
+        .filter(|index| !is_storage_attached(index))
+        .map(|index| vec![index]);
+    let groups = alone.chain((!attached.is_empty()).then_some(attached));
+    let covers = |group: &[&Arc<Index>]| all.iter().all(|wanted| group_covers(group, table, wanted));
+    groups.into_iter().any(|group| covers(&group))
+}
+
+fn group_covers(group: &[&Arc<Index>], table: &Table, wanted: &IndexUse<'_>) -> bool {
+    if wanted.has_several_elements {
+        return group
+            .iter()
+            .any(|index| is_storage_attached(index) && is_supported_by(index, table, wanted));
+    }
+    if wanted.is_multi {
+        return wanted
+            .columns
+            .iter()
+            .filter_map(|place| table.columns.get(*place))
+            .all(|column| group.iter().any(|index| supports_on(index, column, wanted)));
+    }
+    group.iter().any(|index| is_supported_by(index, table, wanted))
+}
+
+/// There must be an index for that kind of pattern.
+pub fn check_like(table: &Table, column: usize, pattern: &Pattern) -> Result<(), CqlError> {
+    let name = table
+        .columns
+        .get(column)
+        .map_or("", |column| column.name.as_str());
+    let mut on_it = table.indexes.iter().filter(|index| index.target.column == name);
+    match on_it.any(|index| kinds::of(index).supports_like(index, pattern.kind)) {
+        true => Ok(()),
+        false => Err(CqlError::invalid(format!(
+            "{name} {} {} is only supported on properly indexed columns",
+            pattern.kind,
+            String::from_utf8_lossy(&pattern.terms.concat())
+        ))),
+    }
+}

@@ -1,0 +1,15 @@
+//! Indexes of a stock CREATE INDEX (Cassandra's `CassandraIndex`).
+
+use helenus_cql::ast::Operator;
+
+use super::{Kind, is_equality};
+use crate::schema::{Column, Index};
+
+/// Finds values that are equal.
+pub struct Equality;
+
+impl Kind for Equality {
+    fn supports(&self, index: &Index, column: &Column, operator: Operator) -> bool {
+        is_equality(index, column, operator)
+    }
+}

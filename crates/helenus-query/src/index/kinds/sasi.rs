@@ -1,0 +1,105 @@
+//! SASI indexes: what one answers by its options (Cassandra's `IndexMode` and `ColumnIndex.supports`).
+
+use helenus_cql::ast::Operator;
+use helenus_cql::types::CqlType;
+
+use super::Kind;
+use super::sai::StorageAttached;
+use crate::index::analyzer::Analyzer;
+use crate::index::pattern::{LikeKind, TERM_LEN_END};
+use crate::schema::{Column, Index, IndexKind, is_text};
+
+/// The class that CREATE INDEX names.
+pub const SASI_CLASS: &str = "org.apache.cassandra.index.sasi.SASIIndex";
+
+/// Which terms are looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SasiMode {
+    Prefix,
+    Contains,
+    Sparse,
+}
+
+impl SasiMode {
+    /// The mode of that name, in any case.
+    pub fn named(name: &str) -> Option<SasiMode> {
+        Some(match name.to_ascii_uppercase().as_str() {
+            "PREFIX" => SasiMode::Prefix,
+            "CONTAINS" => SasiMode::Contains,
+            "SPARSE" => SasiMode::Sparse,
+            _ => return None,
+        })
+    }
+}
+
+/// Finds text by patterns, and other values within bounds.
+pub struct Sasi;
+
+impl Kind for Sasi {
+    fn supports(&self, index: &Index, column: &Column, operator: Operator) -> bool {
+        let is_literal = is_literal(column, index.options.get("is_literal").map(String::as_str));
+        match operator {
+            Operator::Eq => !is_tokenizing(index),
+            Operator::Like => is_literal,
+            operator => operator.is_slice() && !is_literal && mode(index) != SasiMode::Contains,
+        }
+    }
+
+    fn supports_like(&self, index: &Index, pattern: LikeKind) -> bool {
+        match mode(index) {
+            SasiMode::Prefix => matches!(pattern, LikeKind::Matches | LikeKind::Prefix),
+            SasiMode::Contains => pattern != LikeKind::Prefix || !is_tokenizing(index),
+            SasiMode::Sparse => false,
+        }
+    }
+
+    fn analysis(&self, index: &Index) -> Option<Analyzer> {
+        // Without a class only text is analyzed.
+        let is_analyzed = index.is_on_text || index.options.contains_key("analyzer_class");
+        is_analyzed.then(|| Analyzer::of_sasi(&index.options)).flatten()
+    }
+
+    fn analyzes_clustering(&self) -> bool {
+        true
+    }
+
+    fn skips_empty(&self, _index: &Index, _column: &Column) -> bool {
+        true
+    }
+
+    fn holds(&self, index: &Index, column: &Column, value: &[u8]) -> bool {
+        let is_literal = || is_literal(column, index.options.get("is_literal").map(String::as_str));
+        StorageAttached.holds(index, column, value)
+            && (matches!(column.ty, CqlType::Vector { .. })
+                || (!value.is_empty() && (value.len() < TERM_LEN_END || !is_literal())))
+    }
+
+    fn holds_entry(&self, key: &[u8], value: &[u8]) -> bool {
+        StorageAttached.holds_entry(key, value)
+    }
+}
+
+impl Index {
+    /// Whether it is an SASI index.
+    pub fn is_sasi(&self) -> bool {
+        let is_sasi = |class: &String| class == SASI_CLASS;
+        self.kind == IndexKind::Custom && self.options.get("class_name").is_some_and(is_sasi)
+    }
+}
+
+fn mode(index: &Index) -> SasiMode {
+    let mode = index.options.get("mode").and_then(|name| SasiMode::named(name));
+    mode.unwrap_or(SasiMode::Prefix)
+}
+
+fn is_tokenizing(index: &Index) -> bool {
+    index.analysis().is_some_and(|analysis| analysis.is_tokenizing())
+}
+
+/// Whether values are compared as text: those of text in ascending order, or as the option `is_literal` says.
+pub fn is_literal(column: &Column, option: Option<&str>) -> bool {
+    match option {
+        Some(option) => option.eq_ignore_ascii_case("true"),
+        None => is_text(&column.ty) && !column.is_reversed(),
+    }
+}

@@ -1,0 +1,17 @@
+//! Secondary indexes: their definition, which of them answers what, and their entries: written with the rows, built for rows that were there
+//! before, read, and removed when they stand for nothing.
+
+pub(crate) mod analyzer;
+pub(crate) mod building;
+pub(crate) mod choice;
+pub(crate) mod definition;
+pub mod entries;
+pub(crate) mod kinds;
+pub(crate) mod lookup;
+pub(crate) mod pattern;
+pub(crate) mod read;
+pub(crate) mod similarity;
+pub mod stale_entries;
+pub mod stale_entry;
+pub mod upkeep;
+pub(crate) mod values;

@@ -1,0 +1,127 @@
+//! Patterns of LIKE (Cassandra's `LikeRestriction.makeSpecific`).
+
+use std::fmt;
+
+use bytes::Bytes;
+use helenus_cql::error::CqlError;
+
+use super::analyzer::Analyzer;
+
+/// Text that is as long is not indexed.
+pub const TERM_LEN_END: usize = 1_024;
+
+/// Where a pattern's `%` stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LikeKind {
+    /// `abc%`
+    Prefix,
+    /// `%abc`
+    Suffix,
+    /// `%abc%`
+    Contains,
+    /// `abc`
+    Matches,
+}
+
+/// As Cassandra names its operators.
+impl fmt::Display for LikeKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            LikeKind::Prefix => "LIKE '<term>%'",
+            LikeKind::Suffix => "LIKE '%<term>'",
+            LikeKind::Contains => "LIKE '%<term>%'",
+            LikeKind::Matches => "LIKE '<term>'",
+        })
+    }
+}
+
+/// What LIKE looks for. A `%` inside is one like any other letter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pattern {
+    pub kind: LikeKind,
+    /// All of them must be found; one, unless an analyzer has parted it.
+    pub terms: Vec<Bytes>,
+}
+
+impl Pattern {
+    /// # Errors
+    /// `LIKE value can't be empty.`
+    pub fn of(value: &Bytes) -> Result<Pattern, CqlError> {
+        let (start, end) = (value.first() == Some(&b'%'), value.last() == Some(&b'%'));
+        let (kind, begin, behind) = match (start, end) {
+            (true, true) => (LikeKind::Contains, 1, 1),
+            (false, true) => (LikeKind::Prefix, 0, 1),
+            (true, false) => (LikeKind::Suffix, 1, 0),
+            (false, false) => (LikeKind::Matches, 0, 0),
+        };
+        let end = value.len() - behind.min(value.len());
+        if end <= begin {
+            return Err(CqlError::invalid("LIKE value can't be empty."));
+        }
+        Ok(Pattern {
+            kind,
+            terms: vec![value.slice(begin..end)],
+        })
+    }
+
+    /// The pattern for what text amounts to.
+    pub fn analyzed(&self, analysis: Analyzer) -> Pattern {
+        Pattern {
+            kind: self.kind,
+            terms: self.terms.iter().flat_map(|term| analysis.terms(term)).collect(),
+        }
+    }
+
+    /// Whether it has any terms, and each is found in one of these.
+    pub fn accepts(&self, found: &[Bytes]) -> bool {
+        let is_found = |term: &Bytes| found.iter().any(|found| self.accepts_one(term, found));
+        !self.terms.is_empty() && self.terms.iter().all(is_found)
+    }
+
+    fn accepts_one(&self, term: &[u8], found: &[u8]) -> bool {
+        if found.len() >= TERM_LEN_END {
+            return false;
+        }
+        match self.kind {
+            LikeKind::Prefix => found.starts_with(term),
+            LikeKind::Suffix => found.ends_with(term),
+            LikeKind::Contains => found.windows(term.len()).any(|part| part == term),
+            LikeKind::Matches => found == term,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pattern(text: &'static str) -> Result<(LikeKind, String), String> {
+        let found = Pattern::of(&Bytes::from_static(text.as_bytes())).map_err(|error| error.to_string())?;
+        Ok((found.kind, String::from_utf8(found.terms[0].to_vec()).unwrap()))
+    }
+
+    #[test]
+    fn percent_signs_at_the_ends_say_where_to_look() {
+        assert_eq!(pattern("a%"), Ok((LikeKind::Prefix, "a".into())));
+        assert_eq!(pattern("%a"), Ok((LikeKind::Suffix, "a".into())));
+        assert_eq!(pattern("%a%b%"), Ok((LikeKind::Contains, "a%b".into())));
+        assert_eq!(pattern("a%b"), Ok((LikeKind::Matches, "a%b".into())));
+        for empty in ["", "%", "%%"] {
+            assert!(pattern(empty).is_err(), "{empty}");
+        }
+    }
+
+    #[test]
+    fn terms_are_found_where_the_pattern_says() {
+        let accepts = |pattern: &'static str, found: &str| {
+            Pattern::of(&Bytes::from_static(pattern.as_bytes()))
+                .unwrap()
+                .accepts(&[Bytes::copy_from_slice(found.as_bytes())])
+        };
+        assert!(accepts("ab%", "abc") && !accepts("ab%", "cab"));
+        assert!(accepts("%ab", "cab") && !accepts("%ab", "abc"));
+        assert!(accepts("%ab%", "cabc") && !accepts("%ab%", "ba"));
+        assert!(accepts("ab", "ab") && !accepts("ab", "abc"));
+        assert!(accepts("a%", &"a".repeat(1_023)) && !accepts("a%", &"a".repeat(1_024)));
+    }
+}

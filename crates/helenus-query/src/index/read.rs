@@ -1,0 +1,338 @@
+//! Reading through an index: its entries for a value lead to base rows, each of which is read and checked.
+
+pub(crate) mod stale_detection;
+
+use std::collections::{HashMap, VecDeque};
+use std::ops::Bound;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use helenus_cql::error::CqlError;
+use helenus_row::ClusteringRange;
+use helenus_row::header::PartitionHeader;
+use helenus_row::key::{self, TupleBound};
+
+use super::entries::{decode_entry, entry_clustering, entry_key, is_by_partition};
+use super::lookup::IndexLookup;
+use super::stale_entry::StaleEntry;
+use crate::analysis::restrictions::bounds::invalid_key;
+use crate::analysis::restrictions::token::TokenBounds;
+use crate::analysis::select::paging::PagingState;
+use crate::rows::{PartitionKey, RowAt, RowsWanted, StoredRow};
+use crate::schema::{Index, Table};
+use crate::storage::read::{RowCursor, read_header, read_stored_row_under, read_stored_static};
+use crate::storage::{ExecutionContext, reads};
+use crate::trace;
+
+/// Entries that are read ahead in a cluster, at first and at most.
+const AHEAD_MIN: usize = 8;
+const AHEAD_MAX: usize = 128;
+
+/// An entry: the base partition, the base row's encoded clustering, and the entry's timestamp.
+#[derive(Clone)]
+struct Entry {
+    base: PartitionKey,
+    clustering: Bytes,
+    written_us: i64,
+}
+
+/// Base rows by way of an index, in the order of the base table.
+pub(crate) struct IndexSource {
+    index: Arc<Index>,
+    is_by_partition: bool,
+    entries: RowCursor,
+    wanted: RowsWanted,
+    now_s: i64,
+    resume: Option<PagingState>,
+    /// The value that is looked up.
+    value: Bytes,
+    /// Entries that were read ahead, how many are next, and the base rows that were read with them.
+    ahead: VecDeque<Entry>,
+    ahead_count: usize,
+    rows_ahead: HashMap<Bytes, Option<Bytes>>,
+    /// An entry of the next partition, found while leaving the current one.
+    pending: Option<Entry>,
+    current: Option<PartitionKey>,
+    /// The entry of the partition, if entries are by partition, else of the row that was given last.
+    given: Option<Entry>,
+    /// Entries that seem to stand for nothing.
+    stale: Vec<StaleEntry>,
+    header: Option<PartitionHeader>,
+    /// Rows of the current partition, if entries are by partition.
+    rows: Option<RowCursor>,
+}
+
+/// Which base rows an index read may give.
+pub(crate) enum BaseRange<'a> {
+    Tokens(TokenBounds),
+    Partition(&'a PartitionKey),
+}
+
+impl IndexSource {
+    pub fn new(
+        table: &Table,
+        lookup: &IndexLookup,
+        range: BaseRange<'_>,
+        wanted: RowsWanted,
+        now_s: i64,
+        resume: Option<&PagingState>,
+    ) -> Result<IndexSource, CqlError> {
+        let index = lookup.index.clone();
+        trace::step(|| {
+            format!(
+                "Executing read on {} using index {}",
+                table.full_name(),
+                index.name
+            )
+        });
+        let is_by_partition = is_by_partition(&index, table);
+        let mut slices = entry_slices(&index, range)?;
+        if let Some(state) = resume {
+            slices = rest_of_entries(table, &index, is_by_partition, &slices, state)?;
+        }
+        let entries = RowCursor::new(&index.table, entry_key(lookup.value.clone()), None, slices, false);
+        Ok(IndexSource {
+            index,
+            is_by_partition,
+            value: lookup.value.clone(),
+            entries,
+            wanted,
+            now_s,
+            resume: resume.filter(|state| state.clustering.is_some()).cloned(),
+            ahead: VecDeque::new(),
+            ahead_count: AHEAD_MIN,
+            rows_ahead: HashMap::new(),
+            pending: None,
+            current: None,
+            given: None,
+            stale: Vec::new(),
+            header: None,
+            rows: None,
+        })
+    }
+
+    async fn next_entry(
+        &mut self,
+        context: &ExecutionContext,
+        table: &Table,
+    ) -> Result<Option<Entry>, CqlError> {
+        if let Some(entry) = self.pending.take() {
+            return Ok(Some(entry));
+        }
+        if self.ahead.is_empty() {
+            self.look_ahead(context, table).await?;
+        }
+        Ok(self.ahead.pop_front())
+    }
+
+    /// Reads the next entries. In a cluster, where base rows may be far, several at a time, and the rows of all of them at once.
+    async fn look_ahead(&mut self, context: &ExecutionContext, table: &Table) -> Result<(), CqlError> {
+        let cluster = context.cluster().filter(|_| !self.is_by_partition);
+        let count = cluster.map_or(1, |_| self.ahead_count);
+        while self.ahead.len() < count
+            && let Some(entry) = self.entries.next(context).await?
+        {
+            if let Some(live) = entry.row.live(self.now_s)? {
+                let (base, clustering) = decode_entry(&self.index, &entry.clustering)?;
+                self.ahead.push_back(Entry {
+                    base,
+                    clustering,
+                    written_us: live.liveness.map_or(i64::MIN, |liveness| liveness.timestamp_us),
+                });
+            }
+        }
+        self.ahead_count = (self.ahead_count * 2).min(AHEAD_MAX);
+        let Some(cluster) = cluster else { return Ok(()) };
+        let row_key = |Entry { base, clustering, .. }: &Entry| {
+            let key = key::row_key(table.number, base.token, &base.bytes, clustering);
+            (base.token, key)
+        };
+        let keys: Vec<(i64, Bytes)> = self.ahead.iter().map(row_key).collect();
+        self.rows_ahead = reads::get_many(context, cluster.as_ref(), &keys).await;
+        Ok(())
+    }
+
+    /// The base row of an entry.
+    async fn base_row(
+        &mut self,
+        context: &ExecutionContext,
+        table: &Table,
+        base: &PartitionKey,
+        clustering: &[u8],
+    ) -> Result<Option<StoredRow>, CqlError> {
+        let header = self.header.as_ref();
+        let key = key::row_key(table.number, base.token, &base.bytes, clustering);
+        let Some(found) = self.rows_ahead.remove(&key) else {
+            return read_stored_row_under(context, table, base, clustering, header).await;
+        };
+        let shadow = header.and_then(|header| header.deletion_at(clustering));
+        found
+            .map(|packed| StoredRow::parse(packed, shadow, &table.cell_rules))
+            .transpose()
+    }
+
+    pub async fn next_partition(
+        &mut self,
+        context: &ExecutionContext,
+        table: &Table,
+    ) -> Result<Option<PartitionKey>, CqlError> {
+        let left = self.current.take();
+        let entry = loop {
+            match self.next_entry(context, table).await? {
+                Some(entry) if left.as_ref() == Some(&entry.base) => {}
+                Some(entry) => break entry,
+                None => return Ok(None),
+            }
+        };
+        let key = entry.base.clone();
+        self.header = read_header(context, table, &key).await?;
+        self.current = Some(key.clone());
+        if self.is_by_partition {
+            let resumed = self
+                .resume
+                .take()
+                .filter(|state| state.partition_key == key.bytes);
+            let wanted = match resumed.and_then(|state| state.clustering) {
+                Some(clustering) => self.wanted.after(&clustering, false),
+                None => self.wanted.clone(),
+            };
+            self.rows = Some(RowCursor::new(
+                table,
+                key.clone(),
+                self.header.clone(),
+                wanted,
+                false,
+            ));
+            self.given = Some(entry);
+        } else {
+            self.pending = Some(entry);
+        }
+        Ok(Some(key))
+    }
+
+    pub async fn static_row(
+        &mut self,
+        context: &ExecutionContext,
+        table: &Table,
+    ) -> Result<Option<StoredRow>, CqlError> {
+        let Some(key) = &self.current else { return Ok(None) };
+        read_stored_static(context, table, key, self.header.as_ref()).await
+    }
+
+    pub async fn next_row(
+        &mut self,
+        context: &ExecutionContext,
+        table: &Table,
+    ) -> Result<Option<RowAt>, CqlError> {
+        if let Some(rows) = &mut self.rows {
+            return rows.next(context).await;
+        }
+        let Some(current) = self.current.clone() else {
+            return Ok(None);
+        };
+        while let Some(entry) = self.next_entry(context, table).await? {
+            if entry.base != current {
+                self.pending = Some(entry);
+                return Ok(None);
+            }
+            let Entry {
+                base: key,
+                clustering,
+                ..
+            } = entry.clone();
+            let is_static = clustering.is_empty() && table.clustering_count > 0;
+            if is_static || !self.wanted.contains(&clustering) {
+                continue;
+            }
+            let row = self.base_row(context, table, &key, &clustering).await?;
+            self.given = Some(entry);
+            match row {
+                Some(row) => return Ok(Some(RowAt { clustering, row })),
+                None => self.note_stale(),
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The entries of base rows within the range.
+fn entry_slices(index: &Index, range: BaseRange<'_>) -> Result<RowsWanted, CqlError> {
+    let layout = &index.table.layout;
+    let ranges = match range {
+        BaseRange::Partition(key) => {
+            vec![
+                layout
+                    .prefix_range(&entry_clustering(key, &[], true))
+                    .map_err(invalid_key)?,
+            ]
+        }
+        BaseRange::Tokens(bounds) => {
+            let lower = token_bound(&bounds.start);
+            let upper = token_bound(&bounds.end);
+            layout
+                .tuple_ranges::<Bytes>(&[], lower.as_ref(), upper.as_ref())
+                .map_err(invalid_key)?
+        }
+    };
+    Ok(RowsWanted::Slices(ranges.into()))
+}
+
+fn token_bound(bound: &Bound<i64>) -> Option<TupleBound> {
+    let (token, inclusive) = match bound {
+        Bound::Included(token) => (token, true),
+        Bound::Excluded(token) => (token, false),
+        Bound::Unbounded => return None,
+    };
+    Some(TupleBound {
+        values: vec![Bytes::copy_from_slice(&token.to_be_bytes())],
+        inclusive,
+    })
+}
+
+/// The entries behind the row that the last page ended with.
+fn rest_of_entries(
+    table: &Table,
+    index: &Index,
+    is_by_partition: bool,
+    slices: &RowsWanted,
+    state: &PagingState,
+) -> Result<RowsWanted, CqlError> {
+    let layout = &index.table.layout;
+    let key = PartitionKey::new(state.partition_key.clone());
+    let Some(clustering) = &state.clustering else {
+        // Everything above the partition's entries.
+        let end = layout
+            .prefix_range(&entry_clustering(&key, &[], true))
+            .map_err(invalid_key)?
+            .end;
+        let Some(start) = end else {
+            return Ok(RowsWanted::Slices(Arc::new([])));
+        };
+        return Ok(intersect(slices, &ClusteringRange { start, end: None }));
+    };
+    if is_by_partition {
+        let start = layout
+            .prefix_range(&entry_clustering(&key, &[], true))
+            .map_err(invalid_key)?
+            .start;
+        return Ok(intersect(slices, &ClusteringRange { start, end: None }));
+    }
+    let values = table.layout.decode_clustering(clustering).map_err(invalid_key)?;
+    let last = layout
+        .encode_clustering(&entry_clustering(&key, &values, false))
+        .map_err(invalid_key)?;
+    Ok(slices.after(&last.bytes, false))
+}
+
+fn intersect(slices: &RowsWanted, rest: &ClusteringRange) -> RowsWanted {
+    match slices {
+        RowsWanted::Slices(ranges) => RowsWanted::Slices(
+            ranges
+                .iter()
+                .map(|range| range.intersect(rest))
+                .filter(|range| !range.is_empty())
+                .collect(),
+        ),
+        names => names.clone(),
+    }
+}

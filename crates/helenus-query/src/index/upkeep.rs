@@ -1,0 +1,205 @@
+//! Index maintenance: which entries of the hidden tables a write adds and removes.
+//!
+//! On a node alone the entries go into the same log record as the row, under the partition's lock, so that they are there together or not
+//! at all. In a cluster an entry may be another node's: it is added before the row is written and removed after.
+//! Entries carry the server's own timestamps, which follow the order of the locks, whatever the clients' are.
+//! An entry may outlive its row (by TTL, by a deletion of a range): readers check each entry against the row, and have those that stand for
+//! nothing removed ([`super::stale_entries`]).
+
+use bytes::Bytes;
+use helenus_cql::error::CqlError;
+use helenus_row::packed::{CellRef, RowRef};
+use helenus_row::read::{LiveColumn, LiveRow, live_row};
+use helenus_row::row::{CellKind, Deletion, Liveness};
+use helenus_row::{KeyKind, RowBuilder, key, merge};
+use helenus_tablet::Op;
+
+use super::entries::{entry_clustering, entry_key, is_by_partition};
+use super::similarity::check_indexed;
+use super::values::{RowLocation, values};
+use crate::rows::{PartitionKey, StoredRow, corrupt};
+use crate::schema::{Index, Table};
+
+/// Longest value that an index takes.
+const VALUE_LEN_MAX: usize = 65_535;
+
+/// A row (or static row) that a statement writes, as index maintenance needs to know it.
+pub struct RowWrite<'a> {
+    pub partition: &'a PartitionKey,
+    pub kind: KeyKind,
+    /// The clustering values; none for a static row.
+    pub clustering: &'a [Bytes],
+    /// The row as it was; needed where [`reads_old_row`] says so.
+    pub old: Option<&'a StoredRow>,
+    /// What the partition's header puts over the row.
+    pub shadow: Option<Deletion>,
+    /// The packed merge operand.
+    pub operand: &'a Bytes,
+    pub now_s: i64,
+}
+
+/// True if the row must be read before this operand is written: it has views, touches an indexed column or deletes the row.
+pub fn reads_old_row(table: &Table, operand: &Bytes) -> Result<bool, CqlError> {
+    if !table.views.is_empty() {
+        return Ok(true);
+    }
+    if table.indexes.is_empty() {
+        return Ok(false);
+    }
+    let row = RowRef::parse(operand.clone()).map_err(corrupt)?;
+    if row.deletion().is_some() {
+        return Ok(true);
+    }
+    for index in &table.indexes {
+        if let Some((_, column)) = table.column(&index.target.column)
+            && !column.is_primary_key()
+            && row.column(column.id).map_err(corrupt)?.is_some()
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Entries to add and to remove.
+#[derive(Debug, Default)]
+pub struct EntryOps {
+    pub added: Vec<Op>,
+    pub removed: Vec<Op>,
+}
+
+/// The entries to add and to remove so that the table's indexes follow the write.
+///
+/// What expires some time counts as gone when it comes to what is added, and as there when it comes to what is removed: an entry of a value
+/// that has expired by somebody's clock may be removed at any time ([`super::stale_entries`]).
+pub fn entry_ops(
+    table: &Table,
+    write: &RowWrite<'_>,
+    next_timestamp_us: &dyn Fn() -> i64,
+) -> Result<EntryOps, CqlError> {
+    if table.indexes.is_empty() {
+        return Ok(EntryOps::default());
+    }
+    let merged = merged(write)?;
+    let new = live_row(&merged, write.shadow, &table.cell_rules, write.now_s).map_err(corrupt)?;
+    let old = |now_s| write.old.map_or(Ok(None), |old| old.live(now_s));
+    let old_with_all = old(i64::MIN)?;
+    let expires = old_with_all.as_ref().is_some_and(expires);
+    let old_to_stay = if expires { old(i64::MAX)? } else { None };
+    let place = RowLocation::of(write);
+    let mut ops = EntryOps::default();
+    for index in &table.indexes {
+        let Some((_, column)) = table.column(&index.target.column) else {
+            continue;
+        };
+        let before = values(table, index, column, place, old_with_all.as_ref())?;
+        let after = values(table, index, column, place, new.as_ref())?;
+        let to_stay = match expires {
+            true => &values(table, index, column, place, old_to_stay.as_ref())?,
+            false => &before,
+        };
+        let entry = |value, is_added| {
+            let timestamp_us = next_timestamp_us();
+            let change = match is_added {
+                true => Change::Added { timestamp_us },
+                false => Change::Removed { timestamp_us },
+            };
+            entry(table, index, write.partition, write.clustering, value, change)
+        };
+        for value in after.difference(to_stay) {
+            check_indexed(index, column, value)?;
+            ops.added.push(entry(value, true)?);
+        }
+        // An entry for a partition may stand for other rows of it too.
+        if is_by_partition(index, table) && !column.is_static() {
+            continue;
+        }
+        for value in before.difference(&after) {
+            ops.removed.push(entry(value, false)?);
+        }
+    }
+    Ok(ops)
+}
+
+/// True if any of it expires some time.
+fn expires(row: &LiveRow<'_>) -> bool {
+    let is_expiring = |cell: &CellRef<'_>| matches!(cell.kind, CellKind::Expiring(_));
+    let column_expires = |column: &LiveColumn<'_>| match column {
+        LiveColumn::Simple(cell) => is_expiring(cell),
+        LiveColumn::Complex(elements) => elements.iter().any(|(_, cell)| is_expiring(cell)),
+    };
+    row.liveness.is_some_and(|liveness| liveness.expiry.is_some())
+        || row.columns.iter().any(|(_, column)| column_expires(column))
+}
+
+impl<'a> RowLocation<'a> {
+    fn of(write: &RowWrite<'a>) -> RowLocation<'a> {
+        RowLocation {
+            partition: write.partition,
+            kind: write.kind,
+            clustering: write.clustering,
+        }
+    }
+}
+
+/// The row after the write.
+pub fn merged(write: &RowWrite<'_>) -> Result<RowRef, CqlError> {
+    let old = write.old.map(|old| old.packed.bytes());
+    let packed = merge::merge(write.kind, old, std::slice::from_ref(write.operand)).map_err(corrupt)?;
+    RowRef::parse(packed).map_err(corrupt)
+}
+
+/// What becomes of an entry, and as of when.
+#[derive(Clone, Copy)]
+pub enum Change {
+    Added { timestamp_us: i64 },
+    Removed { timestamp_us: i64 },
+}
+
+/// The operation that adds or removes an entry.
+pub fn entry(
+    table: &Table,
+    index: &Index,
+    base: &PartitionKey,
+    clustering: &[Bytes],
+    value: &Bytes,
+    change: Change,
+) -> Result<Op, CqlError> {
+    if value.len() >= VALUE_LEN_MAX {
+        return Err(CqlError::invalid(format!(
+            "Cannot index value of size {} for index {} on {}({}) (maximum allowed size={VALUE_LEN_MAX})",
+            value.len(),
+            index.name,
+            table.full_name(),
+            index.target.column
+        )));
+    }
+    let hidden = &index.table;
+    let partition = entry_key(value.clone());
+    let by_partition = is_by_partition(index, table);
+    let clustering = hidden
+        .layout
+        .encode_clustering(&entry_clustering(base, clustering, by_partition))
+        .map_err(|error| CqlError::invalid(error.to_string()))?;
+    let mut row = RowBuilder::new();
+    match change {
+        Change::Added { timestamp_us } => row.liveness(Liveness {
+            timestamp_us,
+            expiry: None,
+        }),
+        Change::Removed { timestamp_us } => row.delete_row(Deletion {
+            timestamp_us,
+            local_deletion_s: timestamp_us.div_euclid(1_000_000),
+        }),
+    };
+    Ok(Op {
+        token: partition.token,
+        key: key::row_key(
+            hidden.number,
+            partition.token,
+            &partition.bytes,
+            &clustering.bytes,
+        ),
+        operand: row.build(),
+    })
+}

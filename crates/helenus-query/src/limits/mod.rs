@@ -1,0 +1,52 @@
+//! What requests may take of the node.
+
+pub mod answers;
+pub mod client_memory;
+pub mod scope;
+pub(crate) mod timeouts;
+
+pub use timeouts::Timeouts;
+
+use std::time::Duration;
+
+/// Limits on what a statement may ask for, with Cassandra's names where it has them.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    pub statement_len_max: usize,
+    pub batch_size_warn_bytes: usize,
+    pub batch_size_fail_bytes: usize,
+    pub tombstone_warn_threshold: usize,
+    pub tombstone_failure_threshold: usize,
+    /// Prepared statements kept, in bytes: about 2.5 KB each, so some 50,000 by default, a pair for each of 10,000 tables and room to spare.
+    pub prepared_cache_bytes: usize,
+    /// Bytes of rows after which a page ends early, whatever its size in rows.
+    pub page_bytes_max: usize,
+    /// Memory for clients' requests and answers; when it is short, pages end early.
+    pub client_memory_bytes: usize,
+    /// How long a request may take when other nodes are asked.
+    pub request_timeout: Duration,
+    /// How long requests may compute here.
+    pub timeouts: Timeouts,
+    /// Bytes of one answer, and of all that are being made and sent.
+    pub answer_bytes_max: usize,
+    pub answers_bytes_max: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            statement_len_max: 64 << 20,
+            batch_size_warn_bytes: 5 << 10,
+            batch_size_fail_bytes: 50 << 20,
+            tombstone_warn_threshold: 1_000,
+            tombstone_failure_threshold: 100_000,
+            prepared_cache_bytes: 128 << 20,
+            page_bytes_max: 64 << 20,
+            client_memory_bytes: usize::MAX,
+            request_timeout: Duration::from_secs(10),
+            timeouts: Timeouts::default(),
+            answer_bytes_max: 256 << 20,
+            answers_bytes_max: 512 << 20,
+        }
+    }
+}

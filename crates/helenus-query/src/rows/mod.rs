@@ -1,0 +1,12 @@
+//! Rows and partitions as values: keys, stored rows, and the columns that selectors and filters see.
+
+pub(crate) mod partition_key;
+pub(crate) mod stored_row;
+pub(crate) mod view;
+pub(crate) mod wanted;
+
+pub use partition_key::PartitionKey;
+pub use stored_row::{OwnedRow, RowAt, StoredRow};
+pub(crate) use stored_row::{corrupt, corrupt_key};
+pub use view::{CellView, RowView};
+pub use wanted::RowsWanted;

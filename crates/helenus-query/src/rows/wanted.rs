@@ -1,0 +1,79 @@
+//! Which rows of a partition are read.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use helenus_row::ClusteringRange;
+
+/// Which rows of a partition are read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RowsWanted {
+    /// These encoded clusterings, ascending.
+    Names(Arc<[Bytes]>),
+    /// Those within these ranges of encoded clusterings, ascending and apart.
+    Slices(Arc<[ClusteringRange]>),
+}
+
+impl RowsWanted {
+    /// Every row.
+    pub fn all() -> RowsWanted {
+        RowsWanted::Slices(Arc::new([ClusteringRange::all()]))
+    }
+
+    pub fn is_empty(&self) -> bool {
+        match self {
+            RowsWanted::Names(names) => names.is_empty(),
+            RowsWanted::Slices(ranges) => ranges.iter().all(ClusteringRange::is_empty),
+        }
+    }
+
+    /// True if the row of that encoded clustering is wanted.
+    pub fn contains(&self, clustering: &[u8]) -> bool {
+        match self {
+            RowsWanted::Names(names) => names
+                .binary_search_by(|name| name.as_ref().cmp(clustering))
+                .is_ok(),
+            RowsWanted::Slices(ranges) => ranges.iter().any(|range| range.contains(clustering)),
+        }
+    }
+
+    /// What comes after `clustering` in the direction of reading.
+    pub fn after(&self, clustering: &[u8], reversed: bool) -> RowsWanted {
+        match self {
+            RowsWanted::Names(names) => {
+                let is_left = |name: &&Bytes| {
+                    if reversed {
+                        name.as_ref() < clustering
+                    } else {
+                        name.as_ref() > clustering
+                    }
+                };
+                RowsWanted::Names(names.iter().filter(is_left).cloned().collect())
+            }
+            RowsWanted::Slices(ranges) => {
+                let rest = rest_range(clustering, reversed);
+                let left = ranges
+                    .iter()
+                    .map(|range| range.intersect(&rest))
+                    .filter(|range| !range.is_empty());
+                RowsWanted::Slices(left.collect())
+            }
+        }
+    }
+}
+
+pub(crate) fn rest_range(clustering: &[u8], reversed: bool) -> ClusteringRange {
+    if reversed {
+        return ClusteringRange {
+            start: Bytes::new(),
+            end: Some(Bytes::copy_from_slice(clustering)),
+        };
+    }
+    // What begins with an encoded clustering is a longer one (of a compact table), so the next byte string is before the next clustering.
+    let mut start = clustering.to_vec();
+    start.push(0);
+    ClusteringRange {
+        start: start.into(),
+        end: None,
+    }
+}

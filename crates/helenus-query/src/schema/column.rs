@@ -1,0 +1,66 @@
+//! Columns.
+
+use helenus_cql::identifier::quote_identifier;
+use helenus_cql::types::CqlType;
+use helenus_row::{ColumnId, Order};
+
+/// What role a column plays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ColumnKind {
+    PartitionKey,
+    Clustering,
+    Static,
+    Regular,
+}
+
+/// The direction of a clustering column.
+pub type ClusteringOrder = Order;
+
+/// A column of a table. What every request looks at comes first.
+#[derive(Clone, Debug, PartialEq)]
+#[repr(C)]
+pub struct Column {
+    pub ty: CqlType,
+    /// Names the column's cells in stored rows; never used twice in a table. Key columns have one, unused.
+    pub id: ColumnId,
+    pub kind: ColumnKind,
+    /// `Order::Asc` for all but clustering columns declared DESC, and these in the key of a view.
+    pub order: ClusteringOrder,
+    /// Position in the partition key or among the clustering columns; 0 for the others.
+    pub position: usize,
+    pub name: String,
+}
+
+impl Column {
+    pub fn is_primary_key(&self) -> bool {
+        matches!(self.kind, ColumnKind::PartitionKey | ColumnKind::Clustering)
+    }
+
+    /// True for clustering columns declared DESC. Cassandra wraps their types, and what looks for a collection or for the very
+    /// same type does not see through it.
+    pub fn is_reversed(&self) -> bool {
+        self.order == Order::Desc
+    }
+
+    pub fn is_static(&self) -> bool {
+        self.kind == ColumnKind::Static
+    }
+
+    /// The name as CQL writes it, quoted where it must be.
+    pub fn cql_name(&self) -> String {
+        quote_identifier(&self.name)
+    }
+}
+
+/// A column that was dropped: it may be added again only with a compatible type
+/// (`system_schema.dropped_columns`).
+#[derive(Clone, Debug, PartialEq)]
+pub struct DroppedColumn {
+    pub name: String,
+    pub ty: CqlType,
+    pub kind: ColumnKind,
+    /// What its cells carry. Not known of columns that were dropped by older versions, which never took them up again.
+    pub id: Option<ColumnId>,
+    /// What was written up to then is gone.
+    pub dropped_time_us: i64,
+}

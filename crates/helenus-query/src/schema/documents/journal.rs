@@ -1,0 +1,225 @@
+//! The schema document: a *base*, which is the whole schema at some time, and the changes made to it since. A statement adds a few lines to
+//! what there is, whatever the number of tables; when the lines have become many, a new base is written beside them.
+//!
+//! The document `schema` has a line of JSON each: first its [`Head`], then one for each [`Line`]. It is changed by compare-and-set. Bases are
+//! documents of their own, of names that are used once (see [`crate::schema::documents`] for what is in them). Up to format 2 there was the base alone.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use helenus_cql::error::CqlError;
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::{KeyspaceDoc, RoleDoc, TableDoc};
+use crate::schema::roles::{Role, Roles};
+use crate::schema::{EntryTable, Keyspace, Schema, Table, documents};
+
+pub(crate) const NAME: &str = "schema";
+/// Raised when an older binary could not understand the document.
+pub(crate) const FORMAT: u32 = 6;
+/// What a document without roles is written in, one without functions and aggregates of users too, and one without compact tables too: older
+/// binaries know all of it.
+pub(crate) const FORMAT_WITHOUT_ROLES: u32 = 5;
+pub(crate) const FORMAT_WITHOUT_FUNCTIONS: u32 = 4;
+pub(crate) const FORMAT_WITHOUT_COMPACT: u32 = 3;
+/// Bytes of lines after which a new base is written, if the base is not large.
+const LINES_BYTES: usize = 64 << 10;
+/// Of a large one, this part of its size: so the two cost about the same.
+const BASE_PART: usize = 64;
+
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Head {
+    pub(crate) format: u32,
+    pub(crate) version: Uuid,
+    pub(crate) next_table_number: u32,
+    pub(crate) base: Option<Base>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Base {
+    pub(crate) name: String,
+    /// What it holds: the base before it and the lines that stood beside that one. Who knows those need not read this one.
+    pub(crate) of: Option<String>,
+    pub(crate) lines: usize,
+    pub(crate) bytes: usize,
+}
+
+/// A change.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Line {
+    /// A keyspace with its types, functions and aggregates. Its tables stay as they are.
+    Keyspace(KeyspaceDoc),
+    DropKeyspace(String),
+    Table {
+        keyspace: String,
+        table: Box<TableDoc>,
+    },
+    DropTable {
+        keyspace: String,
+        table: String,
+    },
+    Role(RoleDoc),
+    DropRole(String),
+    /// Whom each identity stands for.
+    Identities(BTreeMap<String, String>),
+}
+
+/// How a schema is written down.
+#[derive(Clone, Debug, Default)]
+pub struct Journal {
+    pub(crate) base: Option<Base>,
+    pub(crate) lines: Vec<Arc<str>>,
+    /// It was read in a format before this one.
+    pub(crate) is_old: bool,
+}
+
+impl Journal {
+    pub(crate) fn bytes(&self) -> usize {
+        self.lines.iter().map(|line| line.len()).sum()
+    }
+
+    /// True if a new base is due before that many bytes of lines are added.
+    pub(crate) fn is_full(&self, more: usize) -> bool {
+        let base_bytes = self.base.as_ref().map_or(0, |base| base.bytes);
+        self.is_old || self.bytes() + more > LINES_BYTES.max(base_bytes / BASE_PART)
+    }
+}
+
+pub(crate) fn unwritable(error: &serde_json::Error) -> CqlError {
+    CqlError::Server(format!("can't write the schema: {error}"))
+}
+
+pub(crate) fn damaged(why: impl std::fmt::Display) -> CqlError {
+    CqlError::Server(format!("the schema document is damaged: {why}"))
+}
+
+/// The lines that lead from one schema to the next.
+pub(crate) fn difference(before: &Schema, after: &Schema) -> Vec<Line> {
+    let stored = |keyspace: &&Arc<Keyspace>| !keyspace.is_virtual;
+    let mut lines = Vec::new();
+    for gone in before.keyspaces.values().filter(stored) {
+        if !after.keyspaces.contains_key(&gone.name) {
+            lines.push(Line::DropKeyspace(gone.name.clone()));
+        }
+    }
+    for keyspace in after.keyspaces.values().filter(stored) {
+        match before.keyspaces.get(&keyspace.name) {
+            Some(old) if Arc::ptr_eq(old, keyspace) => {}
+            Some(old) => within(old, keyspace, &mut lines),
+            None => {
+                lines.push(Line::Keyspace(documents::keyspace_head(keyspace)));
+                lines.extend(keyspace.tables.values().map(|table| line(table)));
+            }
+        }
+    }
+    roles(&before.access, &after.access, &mut lines);
+    lines
+}
+
+fn roles(before: &Roles, after: &Roles, lines: &mut Vec<Line>) {
+    for name in before.roles.keys() {
+        if !after.roles.contains_key(name) {
+            lines.push(Line::DropRole(name.clone()));
+        }
+    }
+    for (name, role) in &after.roles {
+        if before.roles.get(name) != Some(role) {
+            lines.push(Line::Role(RoleDoc::from(role.as_ref())));
+        }
+    }
+    if before.identities != after.identities {
+        lines.push(Line::Identities(after.identities.clone()));
+    }
+}
+
+fn line(table: &Table) -> Line {
+    Line::Table {
+        keyspace: table.keyspace.clone(),
+        table: Box::new(documents::table_doc(table)),
+    }
+}
+
+fn within(before: &Keyspace, after: &Keyspace, lines: &mut Vec<Line>) {
+    let is_same = before.types == after.types
+        && before.functions == after.functions
+        && before.aggregates == after.aggregates
+        && before.replication == after.replication
+        && before.durable_writes == after.durable_writes;
+    if !is_same {
+        lines.push(Line::Keyspace(documents::keyspace_head(after)));
+    }
+    for name in before.tables.keys() {
+        if !after.tables.contains_key(name) {
+            lines.push(Line::DropTable {
+                keyspace: after.name.clone(),
+                table: name.clone(),
+            });
+        }
+    }
+    for (name, table) in &after.tables {
+        let is_same = |old: &Arc<Table>| Arc::ptr_eq(old, table);
+        if !before.tables.get(name).is_some_and(is_same) {
+            lines.push(line(table));
+        }
+    }
+}
+
+/// Does to the schema what a line says.
+pub(crate) fn apply(schema: &mut Schema, text: &str, entry_table: EntryTable) -> Result<(), CqlError> {
+    match serde_json::from_str(text).map_err(damaged)? {
+        Line::Keyspace(head) => {
+            let mut keyspace = documents::read_keyspace(head, entry_table).map_err(damaged)?;
+            if let Some(old) = schema.keyspaces.get(&keyspace.name) {
+                keyspace.tables = old.tables.clone();
+            }
+            schema.keyspaces.insert(keyspace.name.clone(), Arc::new(keyspace));
+        }
+        Line::DropKeyspace(name) => {
+            schema.keyspaces.remove(&name);
+        }
+        Line::Table { keyspace, table } => {
+            let keyspace = changed(schema, &keyspace)?;
+            let table = documents::read_table_into(keyspace, &table, entry_table).map_err(damaged)?;
+            keyspace.tables.insert(table.name.clone(), Arc::new(table));
+        }
+        Line::DropTable { keyspace, table } => {
+            changed(schema, &keyspace)?.tables.remove(&table);
+        }
+        Line::Role(role) => {
+            let role = Role::try_from(role).map_err(damaged)?;
+            let access = Arc::make_mut(&mut schema.access);
+            access.roles.insert(role.name.clone(), Arc::new(role));
+        }
+        Line::DropRole(name) => {
+            Arc::make_mut(&mut schema.access).roles.remove(&name);
+        }
+        Line::Identities(identities) => Arc::make_mut(&mut schema.access).identities = identities,
+    }
+    Ok(())
+}
+
+/// The keyspace, to be changed: copied once, if others see it too.
+fn changed<'s>(schema: &'s mut Schema, name: &str) -> Result<&'s mut Keyspace, CqlError> {
+    let keyspace = schema.keyspaces.get_mut(name);
+    let keyspace = keyspace.ok_or_else(|| damaged(format!("there is no keyspace {name}")))?;
+    Ok(Arc::make_mut(keyspace))
+}
+
+/// How many of the lines the known schema has already; none if it stands on something else.
+pub(crate) fn kept(known: &Schema, head: &Head, lines: &[Arc<str>]) -> Option<usize> {
+    let journal = &known.journal;
+    if known.document_version == 0 || journal.is_old {
+        return None;
+    }
+    let count = journal.lines.len();
+    if journal.base == head.base {
+        let is_longer = lines.get(..count).is_some_and(|same| same == journal.lines);
+        return is_longer.then_some(count);
+    }
+    let base = head.base.as_ref()?;
+    let is_next = base.of == journal.base.as_ref().map(|base| base.name.clone()) && base.lines == count;
+    is_next.then_some(0)
+}

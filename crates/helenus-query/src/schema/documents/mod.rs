@@ -1,0 +1,453 @@
+//! How a schema is written down whole, as JSON, and read again. [`journal`] says when.
+
+pub(crate) mod journal;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use helenus_cql::error::CqlError;
+use helenus_cql::frame::class_name::class_name;
+use helenus_cql::types::{CqlType, UserType};
+use helenus_row::Order;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::roles::{Role, Roles};
+use super::{
+    Column, ColumnKind, Compact, DroppedColumn, Index, Keyspace, Table, TableOptions, UserAggregate,
+    UserFunction, View,
+};
+use crate::schema::{EntryTable, Schema};
+
+/// Raised when an older binary could not understand the document.
+const FORMAT: u32 = 4;
+/// What a document without roles is written in, one without functions and aggregates of users too, and one without materialized views too:
+/// older binaries know all of it.
+const FORMAT_WITHOUT_ROLES: u32 = 3;
+const FORMAT_WITHOUT_FUNCTIONS: u32 = 2;
+const FORMAT_WITHOUT_VIEWS: u32 = 1;
+
+#[derive(Serialize, Deserialize)]
+struct SchemaDoc {
+    format: u32,
+    next_table_number: u32,
+    keyspaces: Vec<KeyspaceDoc>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    roles: Vec<RoleDoc>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    identities: BTreeMap<String, String>,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(crate) struct KeyspaceDoc {
+    name: String,
+    class: String,
+    options: BTreeMap<String, String>,
+    durable_writes: bool,
+    types: Vec<UserTypeDoc>,
+    tables: Vec<TableDoc>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    functions: Vec<FunctionDoc>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    aggregates: Vec<AggregateDoc>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct FunctionDoc {
+    name: String,
+    arguments: Vec<(String, TypeDoc)>,
+    returns: TypeDoc,
+    is_called_on_null: bool,
+    language: String,
+    body: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct AggregateDoc {
+    name: String,
+    arg_types: Vec<TypeDoc>,
+    state_function: String,
+    state_type: TypeDoc,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    final_function: Option<String>,
+    /// The value's bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    initial: Option<Vec<u8>>,
+    returns: TypeDoc,
+}
+
+#[derive(Serialize, Deserialize)]
+struct UserTypeDoc {
+    name: String,
+    fields: Vec<(String, TypeDoc)>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum TypeDoc {
+    Native(String),
+    List(Box<TypeDoc>, bool),
+    Set(Box<TypeDoc>, bool),
+    Map(Box<TypeDoc>, Box<TypeDoc>, bool),
+    Tuple(Vec<TypeDoc>),
+    /// By name, in the keyspace of the document.
+    UserType(String, bool),
+    Vector(Box<TypeDoc>, u16),
+    /// By the name of its class.
+    Custom(String),
+}
+
+#[derive(Serialize, Deserialize)]
+pub(crate) struct TableDoc {
+    name: String,
+    id: Uuid,
+    number: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    compact: Option<CompactDoc>,
+    next_column_id: u32,
+    columns: Vec<ColumnDoc>,
+    /// Left out where they are all Cassandra 5.0's defaults, since they would be most of the document.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    options: Option<OptionsDoc>,
+    #[serde(default)]
+    dropped_columns: Vec<DroppedColumnDoc>,
+    #[serde(default)]
+    indexes: Vec<IndexDoc>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    view: Option<ViewDoc>,
+}
+
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum CompactDoc {
+    Static,
+    Dense,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ViewDoc {
+    base_table: String,
+    base_table_id: Uuid,
+    include_all_columns: bool,
+    where_clause: String,
+    is_built: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ColumnDoc {
+    name: String,
+    ty: TypeDoc,
+    kind: KindDoc,
+    position: usize,
+    id: u32,
+    #[serde(default)]
+    descending: bool,
+}
+
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum KindDoc {
+    PartitionKey,
+    Clustering,
+    Static,
+    Regular,
+}
+
+#[derive(Serialize, Deserialize)]
+struct DroppedColumnDoc {
+    name: String,
+    ty: TypeDoc,
+    kind: KindDoc,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    id: Option<u32>,
+    dropped_time_us: i64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct IndexDoc {
+    name: String,
+    kind: String,
+    options: BTreeMap<String, String>,
+    column: String,
+    target: String,
+    table_id: Uuid,
+    number: u32,
+    is_complete: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+struct OptionsDoc {
+    additional_write_policy: String,
+    allow_auto_snapshot: bool,
+    bloom_filter_fp_chance: f64,
+    caching: BTreeMap<String, String>,
+    cdc: bool,
+    comment: String,
+    compaction: BTreeMap<String, String>,
+    compression: BTreeMap<String, String>,
+    crc_check_chance: f64,
+    default_time_to_live_s: i32,
+    extensions: BTreeMap<String, Vec<u8>>,
+    gc_grace_s: i32,
+    incremental_backups: bool,
+    max_index_interval: i32,
+    memtable: String,
+    memtable_flush_period_ms: i32,
+    min_index_interval: i32,
+    read_repair: String,
+    speculative_retry: String,
+}
+
+macro_rules! copy_options {
+    ($to:ident, $from:expr) => {{
+        let from = $from;
+        $to {
+            additional_write_policy: from.additional_write_policy.clone(),
+            allow_auto_snapshot: from.allow_auto_snapshot,
+            bloom_filter_fp_chance: from.bloom_filter_fp_chance,
+            caching: from.caching.clone(),
+            cdc: from.cdc,
+            comment: from.comment.clone(),
+            compaction: from.compaction.clone(),
+            compression: from.compression.clone(),
+            crc_check_chance: from.crc_check_chance,
+            default_time_to_live_s: from.default_time_to_live_s,
+            extensions: from.extensions.clone(),
+            gc_grace_s: from.gc_grace_s,
+            incremental_backups: from.incremental_backups,
+            max_index_interval: from.max_index_interval,
+            memtable: from.memtable.clone(),
+            memtable_flush_period_ms: from.memtable_flush_period_ms,
+            min_index_interval: from.min_index_interval,
+            read_repair: from.read_repair.clone(),
+            speculative_retry: from.speculative_retry.clone(),
+        }
+    }};
+}
+
+pub(crate) mod read;
+pub(crate) mod role;
+
+pub(crate) use read::{read_keyspace, read_table_into};
+pub(crate) use role::RoleDoc;
+
+impl From<&CqlType> for TypeDoc {
+    fn from(ty: &CqlType) -> TypeDoc {
+        let boxed = |ty: &CqlType| Box::new(TypeDoc::from(ty));
+        match ty {
+            CqlType::Native(native) => TypeDoc::Native(native.name().to_owned()),
+            CqlType::List { element, frozen } => TypeDoc::List(boxed(element), *frozen),
+            CqlType::Set { element, frozen } => TypeDoc::Set(boxed(element), *frozen),
+            CqlType::Map { key, value, frozen } => TypeDoc::Map(boxed(key), boxed(value), *frozen),
+            CqlType::Tuple(elements) => TypeDoc::Tuple(elements.iter().map(TypeDoc::from).collect()),
+            CqlType::Udt { definition, frozen } => TypeDoc::UserType(definition.name.clone(), *frozen),
+            CqlType::Vector { element, dimension } => TypeDoc::Vector(boxed(element), *dimension),
+            CqlType::Custom(_) => TypeDoc::Custom(class_name(ty)),
+        }
+    }
+}
+
+impl From<Compact> for CompactDoc {
+    fn from(compact: Compact) -> CompactDoc {
+        match compact {
+            Compact::Static => CompactDoc::Static,
+            Compact::Dense => CompactDoc::Dense,
+        }
+    }
+}
+
+impl From<CompactDoc> for Compact {
+    fn from(compact: CompactDoc) -> Compact {
+        match compact {
+            CompactDoc::Static => Compact::Static,
+            CompactDoc::Dense => Compact::Dense,
+        }
+    }
+}
+
+impl From<ColumnKind> for KindDoc {
+    fn from(kind: ColumnKind) -> KindDoc {
+        match kind {
+            ColumnKind::PartitionKey => KindDoc::PartitionKey,
+            ColumnKind::Clustering => KindDoc::Clustering,
+            ColumnKind::Static => KindDoc::Static,
+            ColumnKind::Regular => KindDoc::Regular,
+        }
+    }
+}
+
+impl From<KindDoc> for ColumnKind {
+    fn from(kind: KindDoc) -> ColumnKind {
+        match kind {
+            KindDoc::PartitionKey => ColumnKind::PartitionKey,
+            KindDoc::Clustering => ColumnKind::Clustering,
+            KindDoc::Static => ColumnKind::Static,
+            KindDoc::Regular => ColumnKind::Regular,
+        }
+    }
+}
+
+fn keyspace_doc(keyspace: &Keyspace) -> KeyspaceDoc {
+    KeyspaceDoc {
+        tables: keyspace.tables.values().map(|table| table_doc(table)).collect(),
+        ..keyspace_head(keyspace)
+    }
+}
+
+/// A keyspace with its types, functions and aggregates, without its tables.
+pub(crate) fn keyspace_head(keyspace: &Keyspace) -> KeyspaceDoc {
+    let user_type = |ty: &Arc<UserType>| UserTypeDoc {
+        name: ty.name.clone(),
+        fields: ty
+            .fields
+            .iter()
+            .map(|field| (field.name.clone(), TypeDoc::from(&field.ty)))
+            .collect(),
+    };
+    KeyspaceDoc {
+        name: keyspace.name.clone(),
+        class: keyspace.replication.class.clone(),
+        options: keyspace.replication.options.clone(),
+        durable_writes: keyspace.durable_writes,
+        types: keyspace.types.values().map(user_type).collect(),
+        tables: Vec::new(),
+        functions: keyspace.functions.values().map(|of| function_doc(of)).collect(),
+        aggregates: keyspace.aggregates.values().map(|of| aggregate_doc(of)).collect(),
+    }
+}
+
+fn function_doc(function: &UserFunction) -> FunctionDoc {
+    let argument = |(name, ty): &(String, CqlType)| (name.clone(), TypeDoc::from(ty));
+    FunctionDoc {
+        name: function.name.clone(),
+        arguments: function.arguments.iter().map(argument).collect(),
+        returns: TypeDoc::from(&function.returns),
+        is_called_on_null: function.is_called_on_null,
+        language: function.language.clone(),
+        body: function.body.clone(),
+    }
+}
+
+fn aggregate_doc(aggregate: &UserAggregate) -> AggregateDoc {
+    AggregateDoc {
+        name: aggregate.name.clone(),
+        arg_types: aggregate.arg_types.iter().map(TypeDoc::from).collect(),
+        state_function: aggregate.state_function.clone(),
+        state_type: TypeDoc::from(&aggregate.state_type),
+        final_function: aggregate.final_function.clone(),
+        initial: aggregate.initial.as_ref().map(|value| value.to_vec()),
+        returns: TypeDoc::from(&aggregate.returns),
+    }
+}
+
+pub(crate) fn table_doc(table: &Table) -> TableDoc {
+    let column = |column: &Arc<Column>| ColumnDoc {
+        name: column.name.clone(),
+        ty: TypeDoc::from(&column.ty),
+        kind: column.kind.into(),
+        position: column.position,
+        id: column.id.0,
+        descending: column.order == Order::Desc,
+    };
+    let dropped = |column: &DroppedColumn| DroppedColumnDoc {
+        name: column.name.clone(),
+        ty: TypeDoc::from(&column.ty),
+        kind: column.kind.into(),
+        id: column.id.map(|id| id.0),
+        dropped_time_us: column.dropped_time_us,
+    };
+    let index = |index: &Arc<Index>| IndexDoc {
+        name: index.name.clone(),
+        kind: index.kind.name().to_owned(),
+        options: index.options.clone(),
+        column: index.target.column.clone(),
+        target: index.target.kind.name().to_owned(),
+        table_id: index.table.id,
+        number: index.table.number.0,
+        is_complete: index.is_complete,
+    };
+    let view = |view: &Arc<View>| ViewDoc {
+        base_table: view.base_table.clone(),
+        base_table_id: view.base_table_id,
+        include_all_columns: view.include_all_columns,
+        where_clause: view.where_clause.clone(),
+        is_built: view.is_built,
+    };
+    TableDoc {
+        name: table.name.clone(),
+        id: table.id,
+        number: table.number.0,
+        compact: table.compact.map(CompactDoc::from),
+        next_column_id: table.next_column_id.0,
+        columns: table.columns.iter().map(column).collect(),
+        options: (table.options != TableOptions::default())
+            .then(|| copy_options!(OptionsDoc, &table.options)),
+        dropped_columns: table.dropped_columns.values().map(dropped).collect(),
+        indexes: table.indexes.iter().map(index).collect(),
+        view: table.view.as_ref().map(view),
+    }
+}
+
+/// The schema as bytes; what is computed (system keyspaces) stays out.
+pub fn encode(schema: &Schema) -> Result<Vec<u8>, CqlError> {
+    let document = SchemaDoc {
+        format: if !schema.access.is_empty() {
+            FORMAT
+        } else if schema.has_functions() {
+            FORMAT_WITHOUT_ROLES
+        } else if schema.stored_tables().any(|table| table.is_view()) {
+            FORMAT_WITHOUT_FUNCTIONS
+        } else {
+            FORMAT_WITHOUT_VIEWS
+        },
+        next_table_number: schema.next_table_number,
+        keyspaces: schema
+            .keyspaces
+            .values()
+            .filter(|keyspace| !keyspace.is_virtual)
+            .map(|keyspace| keyspace_doc(keyspace))
+            .collect(),
+        roles: schema
+            .access
+            .roles
+            .values()
+            .map(|role| RoleDoc::from(role.as_ref()))
+            .collect(),
+        identities: schema.access.identities.clone(),
+    };
+    serde_json::to_vec(&document)
+        .map_err(|error| CqlError::Server(format!("can't write the schema: {error}")))
+}
+
+/// The format that a document says it is in; its first line is enough.
+pub(crate) fn format(line: &str) -> Result<u32, serde_json::Error> {
+    #[derive(Deserialize)]
+    struct Format {
+        format: u32,
+    }
+    serde_json::from_str(line).map(|found: Format| found.format)
+}
+
+/// Reads a schema that was written down whole. Views and their base tables do not know each other yet.
+pub(crate) fn read(bytes: &[u8], schema: &mut Schema, entry_table: EntryTable) -> Result<(), CqlError> {
+    let damaged = |error: String| CqlError::Server(format!("the schema document is damaged: {error}"));
+    let document: SchemaDoc = serde_json::from_slice(bytes).map_err(|error| damaged(error.to_string()))?;
+    if document.format > FORMAT {
+        return Err(CqlError::Server(format!(
+            "the schema was written in format {}, and this binary understands up to {FORMAT}: use a newer helenus",
+            document.format
+        )));
+    }
+    schema.next_table_number = document.next_table_number;
+    for keyspace in document.keyspaces {
+        let keyspace = read_keyspace(keyspace, entry_table).map_err(damaged)?;
+        schema.keyspaces.insert(keyspace.name.clone(), Arc::new(keyspace));
+    }
+    let roles = document.roles.into_iter().map(Role::try_from);
+    let roles = roles.map(|role| role.map(|role| (role.name.clone(), Arc::new(role))));
+    schema.access = Arc::new(Roles {
+        roles: roles.collect::<Result<_, String>>().map_err(damaged)?,
+        identities: document.identities,
+    });
+    Ok(())
+}

@@ -1,0 +1,266 @@
+//! What a document says, read again.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use helenus_cql::frame::class_name::parse_class_name;
+use helenus_cql::types::{CqlType, NativeType, UserType, UserTypeField};
+use helenus_row::{ColumnId, Order, TableId};
+
+use super::{AggregateDoc, FunctionDoc, IndexDoc, KeyspaceDoc, TableDoc, TypeDoc, UserTypeDoc};
+use crate::schema::{
+    Column, Compact, DroppedColumn, EntryTable, Index, IndexKind, IndexTarget, IndexTargetKind, Keyspace,
+    Replication, Table, TableBuilder, TableKind, TableOptions, UserAggregate, UserFunction, View,
+};
+
+/// User types that have been read, and those that still are documents.
+struct TypeReader<'a> {
+    keyspace: &'a str,
+    documents: BTreeMap<&'a str, &'a UserTypeDoc>,
+    done: BTreeMap<String, Arc<UserType>>,
+}
+
+impl TypeReader<'_> {
+    fn user_type(&mut self, name: &str, depth: usize) -> Result<Arc<UserType>, String> {
+        if let Some(done) = self.done.get(name) {
+            return Ok(done.clone());
+        }
+        let document = *self
+            .documents
+            .get(name)
+            .ok_or_else(|| format!("no user type {name}"))?;
+        let mut fields = Vec::with_capacity(document.fields.len());
+        for (field, ty) in &document.fields {
+            fields.push(UserTypeField {
+                name: field.clone(),
+                ty: self.ty(ty, depth + 1)?,
+            });
+        }
+        let definition = Arc::new(UserType {
+            keyspace: self.keyspace.to_owned(),
+            name: name.to_owned(),
+            fields,
+        });
+        self.done.insert(name.to_owned(), definition.clone());
+        Ok(definition)
+    }
+
+    fn ty(&mut self, document: &TypeDoc, depth: usize) -> Result<CqlType, String> {
+        if depth > 128 {
+            return Err("types are nested too deeply".to_owned());
+        }
+        let depth = depth + 1;
+        Ok(match document {
+            TypeDoc::Native(name) if name == NativeType::Empty.name() => CqlType::EMPTY,
+            TypeDoc::Native(name) => {
+                CqlType::Native(NativeType::from_name(name).ok_or_else(|| format!("no type {name}"))?)
+            }
+            TypeDoc::List(element, frozen) => CqlType::list(self.ty(element, depth)?, *frozen),
+            TypeDoc::Set(element, frozen) => CqlType::set(self.ty(element, depth)?, *frozen),
+            TypeDoc::Map(key, value, frozen) => {
+                CqlType::map(self.ty(key, depth)?, self.ty(value, depth)?, *frozen)
+            }
+            TypeDoc::Tuple(elements) => {
+                let elements = elements.iter().map(|element| self.ty(element, depth));
+                CqlType::tuple(elements.collect::<Result<Vec<_>, _>>()?)
+            }
+            TypeDoc::UserType(name, frozen) => CqlType::Udt {
+                definition: self.user_type(name, depth)?,
+                frozen: *frozen,
+            },
+            TypeDoc::Vector(element, dimension) => CqlType::vector(self.ty(element, depth)?, *dimension),
+            TypeDoc::Custom(name) => parse_class_name(name).ok_or_else(|| format!("no type {name}"))?,
+        })
+    }
+
+    fn all(&mut self, documents: &[TypeDoc]) -> Result<Vec<CqlType>, String> {
+        documents.iter().map(|document| self.ty(document, 0)).collect()
+    }
+}
+
+pub(crate) fn read_keyspace(document: KeyspaceDoc, entry_table: EntryTable) -> Result<Keyspace, String> {
+    let mut types = TypeReader {
+        keyspace: &document.name,
+        documents: document.types.iter().map(|ty| (ty.name.as_str(), ty)).collect(),
+        done: BTreeMap::new(),
+    };
+    for ty in &document.types {
+        types.user_type(&ty.name, 0)?;
+    }
+    let mut tables = BTreeMap::new();
+    for table in &document.tables {
+        let table = read_table(&document.name, table, &mut types, entry_table)?;
+        tables.insert(table.name.clone(), Arc::new(table));
+    }
+    let mut functions = BTreeMap::new();
+    for function in &document.functions {
+        let function = read_function(&document.name, function, &mut types)?;
+        functions.insert(function.signature(), Arc::new(function));
+    }
+    let mut aggregates = BTreeMap::new();
+    for aggregate in &document.aggregates {
+        let aggregate = read_aggregate(&document.name, aggregate, &mut types)?;
+        aggregates.insert(aggregate.signature(), Arc::new(aggregate));
+    }
+    let types = types.done;
+    Ok(Keyspace {
+        replication: Replication::new(document.class, document.options),
+        durable_writes: document.durable_writes,
+        is_virtual: false,
+        types,
+        tables,
+        functions,
+        aggregates,
+        name: document.name,
+    })
+}
+
+/// Its body is read when it is called.
+fn read_function(
+    keyspace: &str,
+    document: &FunctionDoc,
+    types: &mut TypeReader<'_>,
+) -> Result<UserFunction, String> {
+    let mut arguments = Vec::with_capacity(document.arguments.len());
+    for (name, ty) in &document.arguments {
+        arguments.push((name.clone(), types.ty(ty, 0)?));
+    }
+    Ok(UserFunction::new(
+        keyspace,
+        &document.name,
+        arguments,
+        types.ty(&document.returns, 0)?,
+        document.is_called_on_null,
+        &document.language,
+        &document.body,
+    ))
+}
+
+fn read_aggregate(
+    keyspace: &str,
+    document: &AggregateDoc,
+    types: &mut TypeReader<'_>,
+) -> Result<UserAggregate, String> {
+    Ok(UserAggregate {
+        keyspace: keyspace.to_owned(),
+        name: document.name.clone(),
+        arg_types: types.all(&document.arg_types)?,
+        state_function: document.state_function.clone(),
+        state_type: types.ty(&document.state_type, 0)?,
+        final_function: document.final_function.clone(),
+        initial: document.initial.clone().map(Bytes::from),
+        returns: types.ty(&document.returns, 0)?,
+    })
+}
+
+/// A table of a keyspace whose types are known.
+pub(crate) fn read_table_into(
+    keyspace: &Keyspace,
+    document: &TableDoc,
+    entry_table: EntryTable,
+) -> Result<Table, String> {
+    let mut types = TypeReader {
+        keyspace: &keyspace.name,
+        documents: BTreeMap::new(),
+        done: keyspace.types.clone(),
+    };
+    read_table(&keyspace.name, document, &mut types, entry_table)
+}
+
+fn read_table(
+    keyspace: &str,
+    document: &TableDoc,
+    types: &mut TypeReader<'_>,
+    entry_table: EntryTable,
+) -> Result<Table, String> {
+    let mut columns = Vec::with_capacity(document.columns.len());
+    for column in &document.columns {
+        columns.push(Column {
+            name: column.name.clone(),
+            ty: types.ty(&column.ty, 0)?,
+            kind: column.kind.into(),
+            position: column.position,
+            id: ColumnId(column.id),
+            order: if column.descending {
+                Order::Desc
+            } else {
+                Order::Asc
+            },
+        });
+    }
+    let mut dropped_columns = BTreeMap::new();
+    for column in &document.dropped_columns {
+        let dropped = DroppedColumn {
+            name: column.name.clone(),
+            ty: types.ty(&column.ty, 0)?,
+            kind: column.kind.into(),
+            id: column.id.map(ColumnId),
+            dropped_time_us: column.dropped_time_us,
+        };
+        dropped_columns.insert(column.name.clone(), dropped);
+    }
+    let mut builder = TableBuilder {
+        keyspace: keyspace.to_owned(),
+        name: document.name.clone(),
+        id: document.id,
+        number: TableId(document.number),
+        kind: match &document.view {
+            Some(_) => TableKind::View,
+            None => TableKind::Stored,
+        },
+        compact: document.compact.map(Compact::from),
+        options: match &document.options {
+            Some(options) => copy_options!(TableOptions, options),
+            None => TableOptions::default(),
+        },
+        columns,
+        next_column_id: ColumnId(document.next_column_id),
+        dropped_columns,
+        indexes: Vec::new(),
+        views: Vec::new(),
+        // The filter waits for the base table, which may not have been read yet.
+        view: document.view.as_ref().map(|view| {
+            Arc::new(View {
+                base_table: view.base_table.clone(),
+                base_table_id: view.base_table_id,
+                include_all_columns: view.include_all_columns,
+                where_clause: view.where_clause.clone(),
+                filter: Vec::new(),
+                is_built: view.is_built,
+            })
+        }),
+    };
+    let base = builder.clone().build();
+    for index in &document.indexes {
+        builder
+            .indexes
+            .push(Arc::new(read_index(&base, index, entry_table)?));
+    }
+    Ok(builder.build())
+}
+
+fn read_index(base: &Table, document: &IndexDoc, entry_table: EntryTable) -> Result<Index, String> {
+    let unknown = |what: &str| format!("index {} has an unknown {what}", document.name);
+    let target = IndexTarget {
+        column: document.column.clone(),
+        kind: IndexTargetKind::from_name(&document.target).ok_or_else(|| unknown("target"))?,
+    };
+    let table = entry_table(
+        base,
+        &document.name,
+        &target,
+        TableId(document.number),
+        document.table_id,
+    )
+    .map_err(|error| error.to_string())?;
+    Ok(Index {
+        name: document.name.clone(),
+        kind: IndexKind::from_name(&document.kind).ok_or_else(|| unknown("kind"))?,
+        options: document.options.clone(),
+        is_on_text: target.is_on_text(base),
+        target,
+        table: Arc::new(table),
+        is_complete: document.is_complete,
+    })
+}

@@ -1,0 +1,92 @@
+//! Roles, and what they are granted.
+
+pub(crate) mod permission_set;
+pub(crate) mod resource;
+pub(crate) mod role;
+
+pub use permission_set::PermissionSet;
+pub use resource::{FunctionResource, Resource};
+pub use role::Role;
+pub(crate) use role::is_about_roles;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// The roles there are.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Roles {
+    pub roles: BTreeMap<String, Arc<Role>>,
+    /// Whom a certificate's identity stands for.
+    pub identities: BTreeMap<String, String>,
+}
+
+impl Roles {
+    pub fn is_empty(&self) -> bool {
+        self.roles.is_empty() && self.identities.is_empty()
+    }
+
+    pub fn role(&self, name: &str) -> Option<&Arc<Role>> {
+        self.roles.get(name)
+    }
+
+    /// A role and all that it is a member of, however far up. Empty if there is no such role.
+    pub fn all_of(&self, name: &str) -> Vec<&Arc<Role>> {
+        let mut found: Vec<&Arc<Role>> = Vec::new();
+        let mut seen = BTreeSet::from([name]);
+        let mut next = vec![name];
+        while let Some(name) = next.pop() {
+            let Some(role) = self.role(name) else { continue };
+            found.push(role);
+            let above = role.member_of.iter().map(String::as_str);
+            next.extend(above.filter(|name| seen.insert(name)));
+        }
+        found
+    }
+
+    /// True if the role or one that it is a member of is a superuser.
+    pub fn is_superuser(&self, name: &str) -> bool {
+        self.all_of(name).iter().any(|role| role.is_superuser)
+    }
+
+    /// What a role may do with a thing, by itself or as a member of others. Not what follows from what the thing is a part of.
+    pub fn permissions(&self, name: &str, on: &Resource) -> PermissionSet {
+        together(&self.all_of(name), on)
+    }
+
+    /// Whether a role has a permission on a thing or on something that it is a part of.
+    pub fn may(&self, name: &str, permission: helenus_cql::ast::Permission, on: &Resource) -> bool {
+        let (roles, is_system) = (self.all_of(name), on.is_system_data());
+        on.chain()
+            .filter(|resource| !(is_system && *resource == Resource::AllKeyspaces))
+            .any(|resource| together(&roles, &resource).contains(permission))
+    }
+
+    /// This with a role put in place of the one of its name.
+    #[must_use]
+    pub(crate) fn with_role(&self, role: Role) -> Roles {
+        let mut access = self.clone();
+        access.roles.insert(role.name.clone(), Arc::new(role));
+        access
+    }
+
+    /// This with each role changed that is to be changed.
+    #[must_use]
+    pub(crate) fn with_each(&self, change: impl Fn(&Role) -> Option<Role>) -> Roles {
+        let mut access = self.clone();
+        for role in access.roles.values_mut() {
+            if let Some(changed) = change(role) {
+                *role = Arc::new(changed);
+            }
+        }
+        access
+    }
+}
+
+/// What roles may do with a thing together.
+pub(crate) fn together(roles: &[&Arc<Role>], on: &Resource) -> PermissionSet {
+    if roles.iter().any(|role| role.is_superuser) {
+        return on.applicable();
+    }
+    let granted = roles.iter().filter_map(|role| role.permissions.get(on));
+    granted.fold(PermissionSet::default(), |all, some| all.with(*some))
+}

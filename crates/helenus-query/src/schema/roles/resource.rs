@@ -1,0 +1,197 @@
+//! What permissions are granted on (Cassandra's `IResource` and its classes).
+
+use std::fmt;
+
+use helenus_cql::ast::applicable;
+use helenus_cql::frame::class_name::class_name;
+use helenus_cql::types::CqlType;
+
+use super::PermissionSet;
+use crate::schema::Schema;
+use crate::schema::names::is_system_name;
+
+/// A thing, or all things of a kind. Shown as messages show it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Resource {
+    AllKeyspaces,
+    Keyspace(String),
+    /// All tables of a keyspace.
+    AllTables(String),
+    Table {
+        keyspace: String,
+        table: String,
+    },
+    AllRoles,
+    Role(String),
+    AllFunctions,
+    AllFunctionsIn(String),
+    Function(FunctionResource),
+    AllMBeans,
+    /// A name of an object, or a pattern of names.
+    MBean(String),
+}
+
+/// A function or an aggregate of a user.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FunctionResource {
+    pub keyspace: String,
+    pub name: String,
+    /// Their Java classes, by which Cassandra writes a function down.
+    pub classes: Vec<String>,
+    /// Their names in CQL.
+    pub types: Vec<String>,
+}
+
+impl Resource {
+    pub fn table(keyspace: &str, table: &str) -> Resource {
+        Resource::Table {
+            keyspace: keyspace.to_owned(),
+            table: table.to_owned(),
+        }
+    }
+
+    pub fn function<'a>(
+        keyspace: &str,
+        name: &str,
+        types: impl IntoIterator<Item = &'a CqlType>,
+    ) -> Resource {
+        let types: Vec<&CqlType> = types.into_iter().collect();
+        Resource::Function(FunctionResource {
+            keyspace: keyspace.to_owned(),
+            name: name.to_owned(),
+            classes: types.iter().map(|ty| class_name(ty)).collect(),
+            types: types.iter().map(|ty| ty.to_string()).collect(),
+        })
+    }
+
+    /// As it stands in `system_auth.role_permissions`.
+    pub fn name(&self) -> String {
+        match self {
+            Resource::AllKeyspaces => "data".to_owned(),
+            Resource::Keyspace(keyspace) => format!("data/{keyspace}"),
+            Resource::AllTables(keyspace) => format!("data/{keyspace}/*"),
+            Resource::Table { keyspace, table } => format!("data/{keyspace}/{table}"),
+            Resource::AllRoles => "roles".to_owned(),
+            Resource::Role(role) => format!("roles/{role}"),
+            Resource::AllFunctions => "functions".to_owned(),
+            Resource::AllFunctionsIn(keyspace) => format!("functions/{keyspace}"),
+            Resource::Function(function) => format!(
+                "functions/{}/{}[{}]",
+                function.keyspace,
+                function.name,
+                function.classes.join("^")
+            ),
+            Resource::AllMBeans => "mbean".to_owned(),
+            Resource::MBean(name) => format!("mbean/{name}"),
+        }
+    }
+
+    /// What it is a part of: who has a permission on that has it on this as well.
+    pub fn parent(&self) -> Option<Resource> {
+        match self {
+            Resource::AllKeyspaces | Resource::AllRoles | Resource::AllFunctions | Resource::AllMBeans => {
+                None
+            }
+            Resource::Keyspace(_) => Some(Resource::AllKeyspaces),
+            Resource::AllTables(keyspace) => Some(Resource::Keyspace(keyspace.clone())),
+            Resource::Table { keyspace, .. } => Some(Resource::AllTables(keyspace.clone())),
+            Resource::Role(_) => Some(Resource::AllRoles),
+            Resource::AllFunctionsIn(_) => Some(Resource::AllFunctions),
+            Resource::Function(function) => Some(Resource::AllFunctionsIn(function.keyspace.clone())),
+            Resource::MBean(_) => Some(Resource::AllMBeans),
+        }
+    }
+
+    /// It and all that it is a part of, the nearest first.
+    pub fn chain(&self) -> impl Iterator<Item = Resource> {
+        std::iter::successors(Some(self.clone()), Resource::parent)
+    }
+
+    /// True for the server's own functions, which everybody may call.
+    pub fn is_built_in(&self) -> bool {
+        match self {
+            Resource::AllFunctionsIn(keyspace) | Resource::Function(FunctionResource { keyspace, .. }) => {
+                keyspace == "system"
+            }
+            _ => false,
+        }
+    }
+
+    /// True for a keyspace of the server and what lies in it: what is granted on all keyspaces does not hold there.
+    pub fn is_system_data(&self) -> bool {
+        match self {
+            Resource::Keyspace(keyspace)
+            | Resource::AllTables(keyspace)
+            | Resource::Table { keyspace, .. } => is_system_name(keyspace),
+            _ => false,
+        }
+    }
+
+    /// The permissions that can be granted on it.
+    pub fn applicable(&self) -> PermissionSet {
+        let permissions = match self {
+            Resource::AllKeyspaces | Resource::Keyspace(_) | Resource::AllTables(_) => applicable::KEYSPACE,
+            Resource::Table { .. } => applicable::TABLE,
+            Resource::AllRoles => applicable::ALL_ROLES,
+            Resource::Role(_) => applicable::ROLE,
+            Resource::AllFunctions | Resource::AllFunctionsIn(_) => applicable::FUNCTIONS,
+            Resource::Function(_) => applicable::FUNCTION,
+            Resource::AllMBeans | Resource::MBean(_) => applicable::MBEAN,
+        };
+        permissions.iter().collect()
+    }
+
+    pub fn exists(&self, schema: &Schema) -> bool {
+        match self {
+            Resource::AllKeyspaces | Resource::AllRoles | Resource::AllFunctions | Resource::AllMBeans => {
+                true
+            }
+            // There is no JMX.
+            Resource::MBean(_) => false,
+            Resource::Keyspace(keyspace)
+            | Resource::AllTables(keyspace)
+            | Resource::AllFunctionsIn(keyspace) => schema.keyspace(keyspace).is_some(),
+            Resource::Table { keyspace, table } => schema.table(keyspace, table).is_some(),
+            Resource::Role(role) => schema.access.role(role).is_some(),
+            Resource::Function(function) => function.exists(schema),
+        }
+    }
+}
+
+impl FunctionResource {
+    fn exists(&self, schema: &Schema) -> bool {
+        let is_this = |name: &str, types: &mut dyn Iterator<Item = &CqlType>| {
+            name == self.name && types.map(ToString::to_string).eq(self.types.iter().cloned())
+        };
+        schema.keyspace(&self.keyspace).is_some_and(|keyspace| {
+            let mut functions = keyspace.functions.values();
+            let mut aggregates = keyspace.aggregates.values();
+            functions.any(|of| is_this(&of.name, &mut of.arg_types()))
+                || aggregates.any(|of| is_this(&of.name, &mut of.arg_types.iter()))
+        })
+    }
+}
+
+impl fmt::Display for Resource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Resource::AllKeyspaces => write!(f, "<all keyspaces>"),
+            Resource::Keyspace(keyspace) => write!(f, "<keyspace {keyspace}>"),
+            Resource::AllTables(keyspace) => write!(f, "<all tables in {keyspace}>"),
+            Resource::Table { keyspace, table } => write!(f, "<table {keyspace}.{table}>"),
+            Resource::AllRoles => write!(f, "<all roles>"),
+            Resource::Role(role) => write!(f, "<role {role}>"),
+            Resource::AllFunctions => write!(f, "<all functions>"),
+            Resource::AllFunctionsIn(keyspace) => write!(f, "<all functions in {keyspace}>"),
+            Resource::Function(function) => write!(
+                f,
+                "<function {}.{}({})>",
+                function.keyspace,
+                function.name,
+                function.types.join(", ")
+            ),
+            Resource::AllMBeans => write!(f, "<all mbeans>"),
+            Resource::MBean(name) => write!(f, "<mbean {name}>"),
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! What execution needs of the node.
+
+use std::sync::{Arc, OnceLock};
+
+use arc_swap::ArcSwap;
+use helenus_cql::error::CqlError;
+use helenus_tablet::Store;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::{
+    HeaderTables, LiveTables, LockRequest, PartitionGuard, PartitionLocks, SchemaEpochs, VirtualTables,
+};
+use crate::clock::{Clock, TimestampSource};
+use crate::cluster::{Cluster, Versions};
+use crate::index::building::Backfills;
+use crate::index::stale_entry::StaleCounts;
+use crate::limits::Limits;
+use crate::limits::answers::ResultMemory;
+use crate::limits::client_memory::ClientMemory;
+use crate::schema::Schema;
+use crate::trace::Traces;
+
+/// The store, the schema, the clocks, the locks, the other nodes and the limits: what reads and writes of rows stand on.
+pub struct ExecutionContext {
+    pub(crate) store: Arc<Store>,
+    pub(crate) limits: Limits,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) timestamps: TimestampSource,
+    pub(crate) schema: ArcSwap<Schema>,
+    pub(crate) live_tables: Arc<LiveTables>,
+    pub(crate) headers: Arc<HeaderTables>,
+    pub(crate) locks: PartitionLocks,
+    /// Of requests that asked to be traced.
+    pub(crate) traces: Arc<Traces>,
+    /// The memory that clients' requests and answers hold.
+    pub(crate) client_memory: Arc<ClientMemory>,
+    /// The memory that answers may take.
+    pub(crate) answers: Arc<ResultMemory>,
+    pub(crate) writes: SchemaEpochs,
+    /// Wakes those who wait for a newer schema.
+    pub(crate) installed: Notify,
+    /// Index entries that stand for nothing.
+    pub(crate) stale: Arc<StaleCounts>,
+    /// Indexes and views that are being built here.
+    pub(crate) backfills: Backfills,
+    /// Set once the node is one of several.
+    pub(crate) cluster: OnceLock<Arc<dyn Cluster>>,
+    pub(crate) virtual_tables: Box<dyn VirtualTables>,
+}
+
+impl ExecutionContext {
+    /// The cluster that the node is in.
+    pub(crate) fn cluster(&self) -> Option<&Arc<dyn Cluster>> {
+        self.cluster.get()
+    }
+
+    /// When a request that begins now is given up.
+    pub(crate) fn deadline(&self) -> Instant {
+        Instant::now() + self.limits.request_timeout
+    }
+
+    /// Today's schema.
+    pub(crate) fn schema(&self) -> Arc<Schema> {
+        self.schema.load_full()
+    }
+
+    /// The next write timestamp of the node, in microseconds.
+    pub(crate) fn next_timestamp_us(&self) -> i64 {
+        self.timestamps.next_us(self.clock.as_ref())
+    }
+
+    /// The versions of the documents that are loaded.
+    pub(crate) fn versions(&self) -> Versions {
+        Versions {
+            schema: self.schema().document_version,
+            headers: self.headers.version(),
+        }
+    }
+
+    /// Locks every partition given, to read what is then written, or to date what is written.
+    ///
+    /// # Errors
+    /// A lock was not to be had within the store's write timeout.
+    pub(crate) async fn lock_partitions(
+        &self,
+        partitions: impl IntoIterator<Item = LockRequest>,
+    ) -> Result<Arc<PartitionGuard>, CqlError> {
+        let longest = self.store.write_timeout();
+        let mut guard = self.locks.lock_within(partitions, longest).await?;
+        if self.cluster().is_some() {
+            guard.tablets = Some(self.store.tablets());
+        }
+        Ok(Arc::new(guard))
+    }
+}

@@ -1,0 +1,186 @@
+//! Rows by key and by range, wherever they are.
+
+use std::collections::HashMap;
+use std::ops::Bound;
+
+use bytes::Bytes;
+use futures::future::join_all;
+use helenus_cql::error::{Consistency, CqlError};
+use helenus_row::ByteRange;
+use helenus_tablet::{CachedRead, Scan, Tablet, TokenRange};
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use crate::cluster::{Backoff, Cluster, Owner, RemoteError, RemoteScan, ScanRange};
+use crate::failure::{is_moved, moved, read_timeout, store_error};
+use crate::storage::ExecutionContext;
+
+/// A scan of one tablet.
+#[allow(clippy::large_enum_variant, reason = "one for a whole read")]
+pub(crate) enum TabletScan {
+    Local(Scan),
+    Remote(Box<dyn RemoteScan>),
+}
+
+impl TabletScan {
+    /// The next key and merged row.
+    pub async fn next(&mut self) -> Result<Option<(Bytes, Bytes)>, CqlError> {
+        match self {
+            TabletScan::Local(scan) => scan.next().await.map_err(store_error),
+            TabletScan::Remote(scan) => scan.next().await.map_err(read_error),
+        }
+    }
+}
+
+/// A read can always be tried again.
+fn read_error(error: RemoteError) -> CqlError {
+    match error {
+        RemoteError::Failed(error) => error,
+        RemoteError::NotMine | RemoteError::Unreachable(_) | RemoteError::NoAnswer(_) => moved(),
+    }
+}
+
+/// The merged row of a key.
+pub(crate) async fn get(
+    context: &ExecutionContext,
+    cluster: &dyn Cluster,
+    token: i64,
+    key: &[u8],
+) -> Result<Option<Bytes>, CqlError> {
+    let deadline = context.deadline();
+    let mut backoff = Backoff::until(deadline, cluster);
+    loop {
+        let tried = match cluster.owner(token) {
+            Owner::Here => get_here(context, token, key).await,
+            Owner::Peer(node) => {
+                let keys = [(token, Bytes::copy_from_slice(key))];
+                let rows = cluster.get(node, &keys, deadline).await;
+                rows.map(|mut rows| rows.pop().flatten()).map_err(read_error)
+            }
+            Owner::Nobody => Err(moved()),
+        };
+        match tried {
+            Err(error) if is_moved(&error) => {
+                if !backoff.wait(cluster).await {
+                    return Err(read_timeout(Consistency::One));
+                }
+            }
+            done => return done,
+        }
+    }
+}
+
+/// The merged rows of several keys, as far as they can be had at the first try.
+pub(crate) async fn get_many(
+    context: &ExecutionContext,
+    cluster: &dyn Cluster,
+    keys: &[(i64, Bytes)],
+) -> HashMap<Bytes, Option<Bytes>> {
+    let deadline = context.deadline();
+    let mut far: HashMap<Uuid, Vec<(i64, Bytes)>> = HashMap::new();
+    let mut rows = HashMap::new();
+    for (token, key) in keys {
+        match cluster.owner(*token) {
+            Owner::Peer(node) => far.entry(node).or_default().push((*token, key.clone())),
+            Owner::Here => {
+                if let Ok(row) = get_here(context, *token, key).await {
+                    rows.insert(key.clone(), row);
+                }
+            }
+            Owner::Nobody => {}
+        }
+    }
+    let asked = far
+        .iter()
+        .map(|(node, keys)| async move { (keys, cluster.get(*node, keys, deadline).await) });
+    for (keys, answer) in join_all(asked).await {
+        let keys = keys.iter().map(|(_, key)| key.clone());
+        rows.extend(keys.zip(answer.unwrap_or_default()));
+    }
+    rows
+}
+
+/// The same of a tablet of this node.
+pub(crate) async fn get_here(
+    context: &ExecutionContext,
+    token: i64,
+    key: &[u8],
+) -> Result<Option<Bytes>, CqlError> {
+    let tablet = context.store.tablet(token).map_err(store_error)?;
+    if let CachedRead::Hit(row) = tablet.get_cached(key) {
+        return Ok(row);
+    }
+    tablet.get(key).await.map_err(store_error)
+}
+
+/// Begins a scan of keys that lie in one tablet; `None` if they no longer do, because it was split since the range was cut.
+pub(crate) async fn scan(
+    context: &ExecutionContext,
+    cluster: &dyn Cluster,
+    range: &ScanRange,
+) -> Result<Option<TabletScan>, CqlError> {
+    let deadline = context.deadline();
+    let mut backoff = Backoff::until(deadline, cluster);
+    while cluster.tablet(range.tokens.first).contains(range.tokens.last) {
+        match try_scan(context, cluster, range, deadline).await {
+            Err(error) if is_moved(&error) => {
+                if !backoff.wait(cluster).await {
+                    return Err(read_timeout(Consistency::One));
+                }
+            }
+            done => return done.map(Some),
+        }
+    }
+    Ok(None)
+}
+
+async fn try_scan(
+    context: &ExecutionContext,
+    cluster: &dyn Cluster,
+    range: &ScanRange,
+    deadline: Instant,
+) -> Result<TabletScan, CqlError> {
+    match cluster.owner(range.tokens.first) {
+        Owner::Here => scan_here(context, range).await.map(TabletScan::Local),
+        Owner::Peer(node) => {
+            let scan = cluster.scan(node, range, deadline).await.map_err(read_error)?;
+            Ok(TabletScan::Remote(scan))
+        }
+        Owner::Nobody => Err(moved()),
+    }
+}
+
+/// The same of a tablet of this node.
+pub(crate) async fn scan_here(context: &ExecutionContext, range: &ScanRange) -> Result<Scan, CqlError> {
+    let tablet = context.store.tablet(range.tokens.first).map_err(store_error)?;
+    if !tablet.token_range().contains(range.tokens.last) {
+        return Err(moved());
+    }
+    let keys = ByteRange {
+        start: range.start.clone(),
+        end: range.end.clone(),
+    };
+    scan_tablet(&tablet, keys, range.reversed).await
+}
+
+/// The part of a range of keys of a table that lies in the tablet where the range begins: its keys, its tokens, and whether more follows.
+pub(crate) fn tokens_of(cluster: &dyn Cluster, start: &[u8]) -> TokenRange {
+    cluster.tablet(first_token(start))
+}
+
+/// The least token that a key at or above `start` can have, in the table that `start` begins with.
+fn first_token(start: &[u8]) -> i64 {
+    let mut token = [0; 8];
+    let given = start.get(4..).unwrap_or_default();
+    token.iter_mut().zip(given).for_each(|(to, from)| *to = *from);
+    i64::from_be_bytes(token) ^ i64::MIN
+}
+
+/// Begins a scan of keys of an open tablet.
+pub(crate) async fn scan_tablet(tablet: &Tablet, range: ByteRange, reversed: bool) -> Result<Scan, CqlError> {
+    let end = range.end.map_or(Bound::Unbounded, Bound::Excluded);
+    tablet
+        .scan((Bound::Included(range.start), end), reversed)
+        .await
+        .map_err(store_error)
+}

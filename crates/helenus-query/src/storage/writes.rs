@@ -1,0 +1,104 @@
+//! Writes of operands as they are, wherever they belong.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use futures::future::join_all;
+use helenus_cql::error::{Consistency, CqlError, WriteType};
+use helenus_tablet::{Op, StoreError, WriteBatch};
+use tokio::time::Instant;
+
+use crate::cluster::{Backoff, Cluster, Owner, RemoteError, RemoteWrite};
+use crate::failure::{is_moved, moved, says_undone, write_timeout};
+use crate::storage::ExecutionContext;
+
+pub(crate) fn unknown() -> CqlError {
+    write_timeout(Consistency::One, WriteType::Simple)
+}
+
+/// What a write to a tablet of this node has failed with.
+pub(crate) fn failed(error: StoreError) -> CqlError {
+    match error {
+        StoreError::Closed | StoreError::Unavailable(_) => {
+            tracing::debug!(%error, "a write has an unknown outcome");
+            unknown()
+        }
+        other => crate::failure::store_error(other),
+    }
+}
+
+/// The error of a write of which some may have been done already, or will be: none that says that nothing was.
+pub(crate) fn begun(error: CqlError) -> CqlError {
+    if !says_undone(&error) {
+        return error;
+    }
+    tracing::debug!(%error, "a write that was begun has an unknown outcome");
+    unknown()
+}
+
+pub(crate) fn remote(result: Result<(), RemoteError>) -> Result<(), CqlError> {
+    result.map_err(|error| match error {
+        RemoteError::NotMine | RemoteError::Unreachable(_) => moved(),
+        RemoteError::NoAnswer(_) => unknown(),
+        RemoteError::Failed(error) => error,
+    })
+}
+
+/// Writes operands as they are, wherever they belong.
+pub(crate) async fn write_ops(
+    context: &ExecutionContext,
+    cluster: &Arc<dyn Cluster>,
+    ops: Vec<Op>,
+    durable: bool,
+    deadline: Instant,
+) -> Result<(), CqlError> {
+    let mut parts: BTreeMap<i64, Vec<Op>> = BTreeMap::new();
+    for op in ops {
+        parts.entry(cluster.tablet(op.token).first).or_default().push(op);
+    }
+    let parts = parts
+        .into_iter()
+        .map(|(token, ops)| write_part(context, cluster.as_ref(), token, ops, durable, deadline));
+    join_all(parts).await.into_iter().collect()
+}
+
+pub(crate) async fn write_part(
+    context: &ExecutionContext,
+    cluster: &dyn Cluster,
+    token: i64,
+    ops: Vec<Op>,
+    durable: bool,
+    deadline: Instant,
+) -> Result<(), CqlError> {
+    let mut backoff = Backoff::until(deadline, cluster);
+    let mut is_begun = false;
+    let mut write = RemoteWrite {
+        ops,
+        durable,
+        maintains_indexes: false,
+        schema_version: 0,
+    };
+    loop {
+        let tried = match cluster.owner(token) {
+            Owner::Here => {
+                let batch = WriteBatch::of(write.ops.clone());
+                context.store.write(batch, durable).await.map_err(failed)
+            }
+            Owner::Peer(node) => {
+                write.schema_version = context.schema().document_version;
+                remote(cluster.write(node, &write, deadline).await)
+            }
+            Owner::Nobody => Err(moved()),
+        };
+        match tried {
+            Err(error) if is_moved(&error) || matches!(error, CqlError::WriteTimeout { .. }) => {
+                is_begun |= !is_moved(&error);
+                if !backoff.wait(cluster).await {
+                    return Err(unknown());
+                }
+            }
+            Err(error) if is_begun => return Err(begun(error)),
+            done => return done,
+        }
+    }
+}
