@@ -19,6 +19,8 @@ pub mod failure;
 pub mod index;
 pub mod java_order;
 pub mod limits;
+#[cfg(test)]
+mod plan_tests;
 pub mod request;
 pub mod response;
 pub mod rows;

@@ -1,5 +1,7 @@
 //! The IF clause: its conditions planned and tested (Cassandra's `ColumnCondition` and `Conditions`).
 
+#[cfg(test)]
+mod explain;
 pub(crate) mod target;
 
 use bytes::Bytes;

@@ -5,6 +5,8 @@ pub(crate) mod batch;
 pub(crate) mod bound;
 pub(crate) mod columns;
 pub(crate) mod conditions;
+#[cfg(test)]
+mod explain;
 pub(crate) mod json;
 pub(crate) mod operation;
 pub(crate) mod plan;

@@ -3,6 +3,8 @@
 
 pub(crate) mod bounds;
 pub(crate) mod check;
+#[cfg(test)]
+mod explain;
 pub(crate) mod filter;
 pub(crate) mod nearest;
 pub(crate) mod relation;

@@ -3,6 +3,8 @@
 //! [`plan()`] types the relations and checks them together ([`super::restrictions`]), and says how rows become result rows ([`group`],
 //! [`super::selection`]). The limits of a request are bound here ([`limits`]), and paging states are read and written ([`paging`]).
 
+#[cfg(test)]
+mod explain;
 pub(crate) mod group;
 pub(crate) mod limits;
 pub(crate) mod paging;

@@ -4,6 +4,8 @@
 //! [`Term::bind`] gives the value for the bound values of one request.
 
 pub(crate) mod assignment;
+#[cfg(test)]
+mod explain;
 pub(crate) mod prepare;
 
 #[cfg(test)]

@@ -10,6 +10,8 @@ pub(crate) mod compaction;
 pub(crate) mod compression;
 pub(crate) mod difference;
 pub(crate) mod function;
+#[cfg(test)]
+pub(crate) mod in_memory;
 pub(crate) mod index;
 pub(crate) mod keyspace;
 pub(crate) mod options;

@@ -1,0 +1,87 @@
+//! A schema that statements change without a store, for tests of planning.
+
+use std::sync::Arc;
+
+use helenus_cql::ast;
+use helenus_cql::error::CqlError;
+use helenus_cql::parser::parse_statement;
+
+use super::{AccessControl, DdlContext};
+use crate::analysis::definition_check;
+use crate::schema::{Index, Schema, Table};
+
+/// A schema and the keyspace in use.
+pub(crate) struct InMemorySchema {
+    pub schema: Schema,
+    pub keyspace: Option<String>,
+}
+
+impl InMemorySchema {
+    /// The keyspaces of the system, and one of the given name, which is in use.
+    pub fn new(keyspace: &str) -> InMemorySchema {
+        let system = crate::engine::system::keyspaces(false).into_iter();
+        let schema = Schema {
+            version: uuid::Uuid::nil(),
+            generation: 1,
+            document_version: 0,
+            next_table_number: 1,
+            keyspaces: system
+                .map(|keyspace| (keyspace.name.clone(), Arc::new(keyspace)))
+                .collect(),
+            access: Arc::default(),
+            journal: Arc::default(),
+        };
+        let mut this = InMemorySchema {
+            schema,
+            keyspace: None,
+        };
+        let created = this.apply(&format!(
+            "CREATE KEYSPACE {keyspace} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}"
+        ));
+        created.expect("the keyspace is made");
+        this.keyspace = Some(keyspace.to_owned());
+        this
+    }
+
+    /// Applies a statement that changes the schema. Indexes are complete at once.
+    ///
+    /// # Errors
+    /// Those of the statement.
+    pub fn apply(&mut self, text: &str) -> Result<(), CqlError> {
+        let statement = parse_statement(text)?.statement;
+        let ctx = DdlContext {
+            schema: &self.schema,
+            data_centers: vec!["datacenter1".to_owned()],
+            keyspace: self.keyspace.as_deref(),
+            user: None,
+            control: AccessControl::default(),
+            now_us: 1_700_000_000_000_000,
+        };
+        definition_check::check(&statement, ctx.keyspace, false)?;
+        if let Ok(change) = super::apply(&ctx, &statement)? {
+            self.schema = change.schema;
+        }
+        if let ast::Statement::CreateIndex(_) = statement {
+            self.complete_indexes();
+        }
+        Ok(())
+    }
+
+    fn complete_indexes(&mut self) {
+        let keyspaces = self.schema.keyspaces.values();
+        let tables: Vec<Table> = keyspaces
+            .flat_map(|keyspace| keyspace.tables.values())
+            .filter(|table| table.indexes.iter().any(|index| !index.is_complete))
+            .map(|table| Table::clone(table))
+            .collect();
+        for mut table in tables {
+            for index in &mut table.indexes {
+                *index = Arc::new(Index {
+                    is_complete: true,
+                    ..Index::clone(index)
+                });
+            }
+            self.schema = self.schema.with_table(table);
+        }
+    }
+}
