@@ -49,7 +49,7 @@ pub enum ClusterError {
     )]
     WrongStore { found: Uuid, opened: Uuid },
     /// This node would be in the cluster without being able to speak to the others.
-    #[error("node {node} at {address} would not speak to this one: {why}")]
+    #[error("no communication is possible with node {node} at {address}: {why}")]
     NoCredentials {
         node: String,
         address: String,

@@ -42,7 +42,7 @@ pub trait Backend: Send + Sync + 'static {
         _address: IpAddr,
         _token: Bytes,
     ) -> impl Future<Output = Result<Arc<User>, CqlError>> + Send {
-        let refused = CqlError::BadCredentials("nobody is asked to log in here".to_owned());
+        let refused = CqlError::BadCredentials("authentication is not enabled".to_owned());
         std::future::ready(Err(refused))
     }
 

@@ -26,10 +26,7 @@ impl EventBroadcaster {
             .retain(|listener| match listener.try_send(event.clone()) {
                 Ok(()) => true,
                 Err(mpsc::error::TrySendError::Full(_)) => {
-                    tracing::warn!(
-                        ?event,
-                        "a connection does not read its events; this one is lost to it"
-                    );
+                    tracing::warn!(?event, "event dropped: the connection does not read its events");
                     true
                 }
                 Err(mpsc::error::TrySendError::Closed(_)) => false,

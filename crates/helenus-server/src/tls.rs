@@ -147,7 +147,7 @@ impl ClientTls {
             _ if self.files.is_optional => Ok(Stream::Plain(socket)),
             [version] => {
                 tell_to_encrypt(socket, version).await;
-                Err(io::Error::other("it does not begin to encrypt"))
+                Err(io::Error::other("the client did not start a TLS handshake"))
             }
         }
     }

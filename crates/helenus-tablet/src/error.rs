@@ -32,9 +32,7 @@ pub enum StoreError {
     #[error("the outcome of the write is unknown: {0}")]
     Unknown(String),
     /// Nothing was begun: other writes waited for the object store all the time.
-    #[error(
-        "the writes in flight left no room within {0} ms: the object store is slower than what is written"
-    )]
+    #[error("the write was not started within {0} ms: the object store is slower than the rate of writes")]
     Overloaded(u64),
     /// A read was given up for want of an answer from the object store.
     #[error("the object store did not answer a read within {0} ms")]

@@ -187,7 +187,7 @@ impl LocalTablets {
                 self.removing.remove(&tablet);
                 match result {
                     Ok(Removal::Gone) if self.stored.remove(&tablet) => {
-                        tracing::info!(%tablet, "what was left of a tablet that is no more is deleted");
+                        tracing::info!(%tablet, "deleted the remaining data of a removed tablet");
                     }
                     Ok(Removal::Gone) => {
                         self.removed.insert(tablet);
@@ -248,7 +248,7 @@ impl LocalTablets {
             }
             _ => return false,
         }
-        tracing::warn!(%tablet, "another node has opened the tablet: looking whose it is");
+        tracing::warn!(%tablet, "another node has opened the tablet: reading its owner from the cluster document");
         true
     }
 

@@ -116,7 +116,7 @@ impl Agent {
                 Ok(IncarnationEnd::Left) => break Ok(()),
                 Ok(IncarnationEnd::LostLease(reason)) => {
                     handle::count(&self.context.shared.counters.leases_lost);
-                    tracing::warn!(%reason, "this node lost its lease: it has given up its tablets and joins again");
+                    tracing::warn!(%reason, "this node was expelled after its lease ended: it has closed its tablets and joins again");
                     self.context
                         .shared
                         .state

@@ -49,7 +49,10 @@ impl ClusterDocument {
                 }
             }
             if tablet.moving_to.is_some() && (tablet.owner.is_none() || tablet.owner == tablet.moving_to) {
-                return Err(format!("tablet {} moves from nobody or to its owner", tablet.id));
+                return Err(format!(
+                    "tablet {} has a move without an owner, or to its own owner",
+                    tablet.id
+                ));
             }
         }
         Ok(())

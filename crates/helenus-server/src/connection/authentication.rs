@@ -75,7 +75,7 @@ impl<B: Backend> Connection<B> {
                 && let Some(suppressed) = limit.refusals.take()
             {
                 let error = shown(&error.to_string());
-                tracing::info!(%peer, %error, suppressed, "a client was not let in");
+                tracing::info!(%peer, %error, suppressed, "login failed");
             }
             ran
         };

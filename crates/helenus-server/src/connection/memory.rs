@@ -162,7 +162,7 @@ impl<B: Backend> Connection<B> {
             let is_short = lacks_answers || !self.server.may_hold(0);
             if memory.moved < STALL_BYTES_MIN && is_short {
                 if let Some(suppressed) = self.server.refusals.take() {
-                    tracing::warn!(peer = %self.peer, held, suppressed, "a client that stands still is cut off: memory for clients is short");
+                    tracing::warn!(peer = %self.peer, held, suppressed, "connection closed: the client makes no progress and memory for clients is short");
                 }
                 return Err(io::ErrorKind::TimedOut.into());
             }

@@ -72,7 +72,7 @@ async fn drain(
         }
         return (StatusCode::FORBIDDEN, REFUSAL.to_owned());
     }
-    tracing::info!(%peer, "told to hand the tablets over");
+    tracing::info!(%peer, "drain requested");
     match control.agent.drain().await {
         Ok(()) => (StatusCode::OK, "drained\n".to_owned()),
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")),

@@ -94,7 +94,7 @@ impl TabletHost for StoreHost {
 
     async fn abandon(&self, tablet: TabletId) {
         if let Err(error) = self.engine.store().abandon_tablet(tablet.0) {
-            tracing::warn!(%tablet, %error, "cannot give a tablet up");
+            tracing::warn!(%tablet, %error, "cannot close a tablet for its hand-over");
         }
     }
 

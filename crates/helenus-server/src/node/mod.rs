@@ -219,7 +219,7 @@ fn run(mut agent: Agent) -> std::io::Result<std::thread::JoinHandle<()>> {
         .name("helenus-agent".to_owned())
         .spawn(move || match runtime.block_on(agent.run()) {
             Ok(()) => runtime.block_on(agent.follow()),
-            Err(error) => tracing::error!(%error, "this node takes no part in the cluster any more"),
+            Err(error) => tracing::error!(%error, "this node has left the cluster"),
         })
 }
 
@@ -302,7 +302,7 @@ async fn report_losses(store: Arc<Store>, agent: AgentHandle) {
     loop {
         match events.recv().await {
             Ok(TabletEvent::Lost { id, error }) => {
-                tracing::info!(tablet = id, %error, "a tablet is not served here any more");
+                tracing::info!(tablet = id, %error, "tablet closed: this node does not serve it any more");
                 agent.tablet_lost(helenus_cluster::TabletId(id));
             }
             Err(tokio::sync::broadcast::error::RecvError::Lagged(lost)) => {

@@ -64,7 +64,7 @@ fn left(deadline: Instant) -> Duration {
 }
 
 fn unexpected(_: answer::What) -> RemoteError {
-    RemoteError::NoAnswer("another answer was expected".to_owned())
+    RemoteError::NoAnswer("unexpected kind of response".to_owned())
 }
 
 impl Peers {
@@ -131,7 +131,9 @@ impl Peers {
         match answer {
             Some(answer::What::Failure(why)) => Err(RemoteError::NoAnswer(why)),
             Some(answer) => Ok(answer),
-            None => Err(RemoteError::NoAnswer("an answer of a newer version".to_owned())),
+            None => Err(RemoteError::NoAnswer(
+                "the response is of a newer version of Helenus".to_owned(),
+            )),
         }
     }
 
@@ -353,7 +355,7 @@ impl Peers {
         match loaded.schema_version >= versions.schema && loaded.headers_version >= versions.headers {
             true => Ok(()),
             false => Err(RemoteError::NoAnswer(
-                "it does not see the newest documents".to_owned(),
+                "the node has not read the newest cluster document".to_owned(),
             )),
         }
     }

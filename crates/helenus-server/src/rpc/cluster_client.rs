@@ -201,7 +201,7 @@ impl ClusterClient {
         };
         match self.peers.ping(node, message, PING_INTERVAL).await {
             Ok(answer) if answer.store != self.store.as_bytes().as_slice() => {
-                tracing::warn!(node = name, address, here = %self.store, "what answers at this address is not of this store");
+                tracing::warn!(node = name, address, here = %self.store, "the node at this address belongs to another store");
             }
             Ok(answer) if answer.protocol < PROTOCOL_MIN => tracing::warn!(
                 node = name,

@@ -215,7 +215,7 @@ impl ReceivedStatement {
             other => {
                 let name = other.opcode().name();
                 return Err(CqlError::Protocol(format!(
-                    "{name} does not travel between nodes"
+                    "internal error: a {name} statement cannot be forwarded to another node"
                 )));
             }
         };

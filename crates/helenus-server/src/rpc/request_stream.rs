@@ -181,7 +181,7 @@ impl RequestStream {
     }
 
     pub async fn request(&self, what: question::What, deadline: Instant) -> Outcome {
-        let late = || RemoteError::Unreachable("too much is asked of the node".to_owned());
+        let late = || RemoteError::Unreachable("too many outstanding requests to the node".to_owned());
         let permit = tokio::time::timeout_at(deadline, self.open.acquire()).await;
         let _permit = permit.map_err(|_| late())?.map_err(|_| late())?;
         let (asker, answered) = oneshot::channel();

@@ -23,7 +23,7 @@ pub fn client_config(authority: Option<&Path>) -> Result<Arc<ClientConfig>> {
     }
     ensure!(
         !roots.is_empty(),
-        "there is nobody to trust: give --tls-authority"
+        "the system has no trusted certificate authorities: give --tls-authority"
     );
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider)

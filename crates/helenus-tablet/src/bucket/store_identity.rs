@@ -189,8 +189,7 @@ impl<'a> BindTarget<'a> {
     fn refuse(&self, recorded: &StoreIdentity, why: &str) -> StoreError {
         let Bucket { url, setting, .. } = self.bucket;
         StoreError::InvalidConfig(format!(
-            "{setting} = \"{url}\": this is a copy of store {}: {why}. No copy is opened as the store that it was made of; make it a store \
-             of its own, with no node running on it:  helenus adopt --store {}",
+            "{setting} = \"{url}\": this is a copy of store {}: {why}. A copy cannot be opened as the original. To make it a store of its own, while no node runs on it:  helenus adopt --store {}",
             recorded.identity,
             match *setting {
                 "store" => url.as_str(),

@@ -35,10 +35,10 @@ pub(crate) fn restrict_to_owner(root: &Path) {
     }
     let (folder, count) = (root.display(), walk.changed);
     if let Some(error) = walk.failed {
-        tracing::warn!(%folder, %error, "others than its owner may have access to the store, and that can't be changed");
+        tracing::warn!(%folder, %error, "cannot restrict the permissions of the store to its owner");
     }
     if count > 0 {
-        tracing::info!(%folder, count, "files and folders that others had access to are their owner's alone now");
+        tracing::info!(%folder, count, "restricted the permissions of the store's files and folders to their owner");
     }
 }
 

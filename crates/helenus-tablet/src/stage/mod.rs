@@ -139,8 +139,11 @@ impl Stage {
         let mut inner = self.inner.lock();
         let applied = self.insert_group(&mut inner, cache, ops, cached);
         applied.map_err(|error| {
-            tracing::error!(%error, "the tablet is stopped: something that is in the log could not be merged");
-            let stopped = DataModelError(format!("the tablet is stopped, a write in the log could not be merged: {}", error.0));
+            tracing::error!(%error, "tablet stopped: a write in the log could not be merged");
+            let stopped = DataModelError(format!(
+                "the tablet is stopped, a write in the log could not be merged: {}",
+                error.0
+            ));
             inner.stopped = Some(stopped.clone());
             cache.clear();
             drop(inner);

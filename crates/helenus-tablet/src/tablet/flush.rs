@@ -101,7 +101,7 @@ pub(crate) async fn run(tablet: Arc<Tablet>) {
         flushes.is_due.store(false, Ordering::Release);
         let result = tablet.flush_memory(&mut given).await;
         if let Err(error) = &result {
-            tracing::error!(tablet = tablet.id(), %error, "what is in the log could not be written to an SSTable");
+            tracing::error!(tablet = tablet.id(), %error, "the memtables could not be flushed to an SSTable");
             tablet.stage.fail(error.clone());
         }
         flushes.ended.notify_waiters();

@@ -45,7 +45,7 @@ impl Tablet {
         counters.operands.fetch_add(table.operands, Ordering::Relaxed);
         counters.folded.fetch_add(table.folded, Ordering::Relaxed);
         if let Err(error) = self.add_memtable(flushes, &table).await {
-            tracing::error!(tablet = self.id(), %error, "what is in the log could not be applied");
+            tracing::error!(tablet = self.id(), %error, "log records could not be applied to the memtables");
             self.stage.fail(error.into());
         }
         let level0_files = self.db.manifest().l0().len();

@@ -159,7 +159,9 @@ impl BlockCache {
         match (loaded, item) {
             (Some(entry), _) => Ok(CacheFetch::miss(entry)),
             (None, Item::SlateDb(entry)) => Ok(CacheFetch::hit(entry)),
-            (None, _) => Err(Error::internal("the block cache holds something else".into())),
+            (None, _) => Err(Error::internal(
+                "internal error: wrong kind of entry in the block cache".into(),
+            )),
         }
     }
 }

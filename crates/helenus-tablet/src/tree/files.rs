@@ -132,7 +132,7 @@ impl SsTables {
         };
         let opened = self.cache.open_table(table.handle.id, open).await?;
         consume_read_budget().await;
-        opened.ok_or_else(|| Error::internal("the block cache holds something else".into()))
+        opened.ok_or_else(|| Error::internal("internal error: wrong kind of entry in the block cache".into()))
     }
 
     /// A block of a table, if it is in memory.
@@ -161,7 +161,7 @@ impl SsTables {
         let read = async { open.file.read_block(block).await.map(SortedBlock::from) };
         let rows = self.cache.read_block(table.handle.id, block, read).await?;
         consume_read_budget().await;
-        rows.ok_or_else(|| Error::internal("the block cache holds something else".into()))
+        rows.ok_or_else(|| Error::internal("internal error: wrong kind of entry in the block cache".into()))
     }
 }
 

@@ -94,7 +94,7 @@ pub async fn join(
     let rpc = config.rpc_listen();
     let tls = tls(config)?;
     if tls.is_none() && !rpc.ip().is_loopback() {
-        tracing::warn!(%rpc, "what nodes say to each other is not encrypted; see rpc_tls_certificate");
+        tracing::warn!(%rpc, "traffic between nodes is not encrypted; set rpc_tls_certificate, rpc_tls_key and rpc_tls_authority");
     }
     let node_config = NodeConfig {
         agent,
@@ -137,6 +137,9 @@ pub async fn drain(node: &ClusterNode, terminate: &mut Signal, interrupt: &mut S
     };
     match drained {
         Ok(()) => tracing::info!("all tablets are handed over"),
-        Err(why) => tracing::warn!(why, "tablets are left to be taken over"),
+        Err(why) => tracing::warn!(
+            why,
+            "stopped before the hand-over of all tablets; other nodes take the rest when the lease ends"
+        ),
     }
 }

@@ -341,9 +341,7 @@ pub fn load(
         apply(&mut config, name, value, place)?;
     }
     if config.control.authorizes && !config.control.authenticates {
-        bail!(
-            "authorizer = \"CassandraAuthorizer\": it needs to know who clients are; set authenticator = \"PasswordAuthenticator\" too"
-        );
+        bail!("authorizer = \"CassandraAuthorizer\" requires authenticator = \"PasswordAuthenticator\"");
     }
     Ok(config)
 }

@@ -61,7 +61,7 @@ impl Login {
     fn token(&self) -> Result<Bytes> {
         let Some(username) = &self.username else {
             bail!(
-                "the server asks who you are: give --username, and --password unless you want to be asked for it"
+                "the server requires a log-in: give --username (the password is asked for unless --password is given)"
             );
         };
         let password = match &self.password {
@@ -106,7 +106,7 @@ impl Client {
                 let answer = client.request(Request::AuthResponse(AuthResponse { token }), false)?;
                 match answer.response {
                     Response::AuthSuccess(_) => Ok(client),
-                    Response::Error(error) => bail!("the server did not let you in: {error}"),
+                    Response::Error(error) => bail!("the log-in was refused: {error}"),
                     other => bail!("the server answered the password with {:?}", other.opcode()),
                 }
             }

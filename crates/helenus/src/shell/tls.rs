@@ -26,7 +26,7 @@ pub fn client_config(authority: Option<&Path>) -> Result<Arc<ClientConfig>> {
         }
     }
     if roots.is_empty() {
-        bail!("there is nobody to trust: give --tls-authority");
+        bail!("the system has no trusted certificate authorities: give --tls-authority");
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
@@ -47,7 +47,7 @@ impl Stream {
     pub fn encrypt(socket: TcpStream, host: &str, config: Arc<ClientConfig>) -> Result<Stream> {
         let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
         let name = ServerName::try_from(host.clone())
-            .map_err(|_| anyhow!("{host} is no name that a certificate can have"))?;
+            .map_err(|_| anyhow!("{host} is not a valid server name for TLS"))?;
         let mut stream = StreamOwned::new(ClientConnection::new(config, name)?, socket);
         stream
             .conn

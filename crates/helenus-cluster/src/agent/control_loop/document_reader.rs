@@ -57,7 +57,9 @@ impl ControlLoop {
                 {
                     Ok(document) => self.observe_document(found.version, document),
                     // This node goes on with what it knows: nobody takes anything from it while its lease lasts.
-                    Err(error) => tracing::error!(%error, "the cluster document was not taken in"),
+                    Err(error) => {
+                        tracing::error!(%error, "the cluster document is invalid; continuing with the former version")
+                    }
                 }
             }
             Ok(None) => {
