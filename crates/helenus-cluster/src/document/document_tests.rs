@@ -137,7 +137,10 @@ fn documents_that_make_no_sense_are_refused() {
         (|d| d.tablets.truncate(3), "do not cover the ring"),
         (|d| d.tablets[0].tokens.last += 1, "do not cover the ring"),
         (|d| d.tablets[0].owner = Some(host(9)), "which is not there"),
-        (|d| d.tablets[0].moving_to = d.tablets[0].owner, "to its owner"),
+        (
+            |d| d.tablets[0].moving_to = d.tablets[0].owner,
+            "to its own owner",
+        ),
         (|d| d.tablets[1].id = TabletId(1), "is there twice"),
         (|d| d.next_tablet = 4, "never given out"),
         (|d| d.retired.push(TabletId(1)), "is there twice"),
