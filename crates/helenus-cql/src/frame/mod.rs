@@ -32,8 +32,6 @@ pub use response::{Response, ResponseMessage, Rows, RowsBuilder, RowsContent};
 pub use stream::{Decoder, Decompressor, OutputEncoder};
 pub use version::ProtocolVersion;
 
-pub use crate::types::class_name;
-
 /// A custom payload: what it means is between the client and whoever reads it.
 pub type CustomPayload = Vec<(String, Option<bytes::Bytes>)>;
 

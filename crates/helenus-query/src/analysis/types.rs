@@ -2,7 +2,7 @@
 
 use helenus_cql::ast::TypeName;
 use helenus_cql::error::CqlError;
-use helenus_cql::frame::class_name::{class_refusal, parse_class_name};
+use helenus_cql::types::class_name::{class_refusal, parse_class_name};
 use helenus_cql::types::{CqlType, NativeType};
 
 use crate::schema::Schema;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use helenus_cql::frame::class_name::class_name;
+use helenus_cql::types::class_name::class_name;
 use helenus_cql::types::{CqlType, NativeType};
 
 use crate::text::split_top;

@@ -4,8 +4,8 @@ use std::cmp::Ordering;
 use std::ops::Bound;
 
 use bytes::Bytes;
-use helenus_cql::frame::class_name::parse_class_name;
 use helenus_cql::types::CqlType;
+use helenus_cql::types::class_name::parse_class_name;
 use helenus_cql::value::compare;
 use proptest::prelude::*;
 

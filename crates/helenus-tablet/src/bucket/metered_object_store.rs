@@ -105,7 +105,7 @@ impl MeteredObjectStore {
 
 /// True for objects of a tablet's log: `…/wal/<number>.sst`. Whoever puts one must know of every attempt, since a refused one may follow one that
 /// has taken effect.
-fn is_log(location: &Path) -> bool {
+pub(super) fn is_log(location: &Path) -> bool {
     let above = location.parts_count().saturating_sub(2);
     location
         .parts()

@@ -21,6 +21,7 @@ use object_store::{
 use crate::bucket::gc_boundary_cache;
 use crate::bucket::gc_boundary_cache::{GcBoundaryCache, is_boundary};
 use crate::bucket::log_listing_cache::LogListingCache;
+use crate::bucket::metered_object_store::is_log;
 use crate::error::chain;
 use crate::log::stats::LogCounters;
 use crate::work::nanos;
@@ -159,11 +160,6 @@ fn retry_conflict(error: Error) -> Error {
         },
         other => other,
     }
-}
-
-/// True for objects of a tablet's log: `tablets/<id>/wal/…`.
-fn is_log(location: &Path) -> bool {
-    location.parts().nth(2).is_some_and(|part| part.as_ref() == "wal")
 }
 
 impl fmt::Display for TabletObjectStore {

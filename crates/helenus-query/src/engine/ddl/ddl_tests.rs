@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use helenus_cql::parser::parse_statement;
 
+use super::in_memory::new_schema;
 use super::*;
 use crate::engine::NodeInfo;
 use crate::index::entries::hidden_table;
@@ -36,21 +37,6 @@ fn node() -> NodeInfo {
         host_id: uuid::Uuid::nil(),
         native_address: "127.0.0.2:9142".parse().unwrap(),
         release_version: "5.0.5".to_owned(),
-    }
-}
-
-fn new_schema() -> Schema {
-    let keyspaces = crate::engine::system::keyspaces(false).into_iter();
-    Schema {
-        version: uuid::Uuid::nil(),
-        generation: 1,
-        document_version: 0,
-        next_table_number: 1,
-        keyspaces: keyspaces
-            .map(|keyspace| (keyspace.name.clone(), Arc::new(keyspace)))
-            .collect(),
-        access: Arc::default(),
-        journal: Arc::default(),
     }
 }
 

@@ -10,6 +10,22 @@ use super::{AccessControl, DdlContext};
 use crate::analysis::definition_check;
 use crate::schema::{Index, Schema, Table};
 
+/// The schema of a new store: the keyspaces of the system.
+pub(super) fn new_schema() -> Schema {
+    let system = crate::engine::system::keyspaces(false).into_iter();
+    Schema {
+        version: uuid::Uuid::nil(),
+        generation: 1,
+        document_version: 0,
+        next_table_number: 1,
+        keyspaces: system
+            .map(|keyspace| (keyspace.name.clone(), Arc::new(keyspace)))
+            .collect(),
+        access: Arc::default(),
+        journal: Arc::default(),
+    }
+}
+
 /// A schema and the keyspace in use.
 pub(crate) struct InMemorySchema {
     pub schema: Schema,
@@ -19,20 +35,8 @@ pub(crate) struct InMemorySchema {
 impl InMemorySchema {
     /// The keyspaces of the system, and one of the given name, which is in use.
     pub fn new(keyspace: &str) -> InMemorySchema {
-        let system = crate::engine::system::keyspaces(false).into_iter();
-        let schema = Schema {
-            version: uuid::Uuid::nil(),
-            generation: 1,
-            document_version: 0,
-            next_table_number: 1,
-            keyspaces: system
-                .map(|keyspace| (keyspace.name.clone(), Arc::new(keyspace)))
-                .collect(),
-            access: Arc::default(),
-            journal: Arc::default(),
-        };
         let mut this = InMemorySchema {
-            schema,
+            schema: new_schema(),
             keyspace: None,
         };
         let created = this.apply(&format!(

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use helenus_cql::ast::{self, TypeName};
 use helenus_cql::error::CqlError;
-use helenus_cql::frame::class_name::class_name;
+use helenus_cql::types::class_name::class_name;
 use helenus_cql::types::{CqlType, NativeType};
 use helenus_row::{ColumnId, Order, TableId};
 use uuid::Uuid;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use helenus_cql::error::CqlError;
-use helenus_cql::frame::class_name::class_name;
+use helenus_cql::types::class_name::class_name;
 use helenus_cql::types::{CqlType, UserType};
 use helenus_row::Order;
 use serde::{Deserialize, Serialize};

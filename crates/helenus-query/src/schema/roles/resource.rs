@@ -3,8 +3,8 @@
 use std::fmt;
 
 use helenus_cql::ast::applicable;
-use helenus_cql::frame::class_name::class_name;
 use helenus_cql::types::CqlType;
+use helenus_cql::types::class_name::class_name;
 
 use super::PermissionSet;
 use crate::schema::Schema;
