@@ -36,7 +36,7 @@ impl Tls {
     /// # Errors
     /// With the file that can't be read.
     pub fn load(files: &TlsFiles) -> Result<Tls, String> {
-        // Two are built in, as dependencies ask for them; one that was chosen before does as well.
+        // A provider that was installed before does as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let read = |path: &Path| {
             std::fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))

@@ -127,6 +127,8 @@ impl Bucket {
 }
 
 fn client() -> ClientOptions {
+    // The HTTP client has no provider of its own. One that was installed before does as well.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     ClientOptions::new()
         .with_timeout(REQUEST_TIMEOUT)
         .with_connect_timeout(CONNECT_TIMEOUT)
