@@ -21,6 +21,7 @@ pub mod java_order;
 pub mod limits;
 #[cfg(test)]
 mod plan_tests;
+pub(crate) mod properties;
 pub mod request;
 pub mod response;
 pub mod rows;

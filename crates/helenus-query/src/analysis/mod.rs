@@ -10,7 +10,6 @@ pub(crate) mod modification;
 pub mod plan;
 pub(crate) mod planned_batch;
 pub(crate) mod prepared;
-pub(crate) mod properties;
 pub mod restrictions;
 pub mod select;
 pub mod selection;

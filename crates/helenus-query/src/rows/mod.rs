@@ -1,5 +1,6 @@
 //! Rows and partitions as values: keys, stored rows, and the columns that selectors and filters see.
 
+pub(crate) mod cells;
 pub(crate) mod partition_key;
 pub(crate) mod stored_row;
 pub(crate) mod view;

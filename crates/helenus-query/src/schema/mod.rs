@@ -12,9 +12,9 @@ pub(crate) mod function;
 pub(crate) mod index_target;
 pub(crate) mod keyspace;
 pub(crate) mod names;
-pub(crate) mod options;
 pub(crate) mod roles;
 pub(crate) mod table;
+pub(crate) mod table_options;
 
 pub use expression::{Expression, Operand};
 pub(crate) use names::views_of;
@@ -35,8 +35,8 @@ pub use function::{UserAggregate, UserFunction, signature};
 pub use index_target::{IndexKind, IndexTarget, IndexTargetKind, is_text};
 pub use keyspace::{Keyspace, Replication};
 
-pub use options::TableOptions;
 pub use table::{Compact, EntryTable, Index, Table, TableBuilder, TableKind, View};
+pub use table_options::TableOptions;
 
 /// A snapshot of every keyspace that a node knows.
 #[derive(Clone, Debug)]

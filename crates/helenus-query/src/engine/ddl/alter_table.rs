@@ -9,16 +9,17 @@ use super::table::{
     self, check_counters, holds_nested_collections, masking_is_off, refuse_counters, table_to_change,
 };
 use super::view::UNDELIVERED;
-use super::{Applied, Change, DdlContext, options, unchanged};
+use super::{Applied, Change, DdlContext, unchanged};
 use crate::analysis::types::resolve_type;
 use crate::java_order::by_name;
 use crate::response::{ChangeKind, SchemaTarget};
+use crate::schema::table_options;
 use crate::schema::{Column, ColumnKind, DroppedColumn, Table, TableBuilder, TableOptions};
 
 pub fn alter(ctx: &DdlContext<'_>, statement: &ast::AlterTable) -> Applied {
     if let ast::TableChange::Properties(properties) = &statement.change {
         ctx.modifiable(ctx.keyspace_of(&statement.table)?)?;
-        options::check_form(properties)?;
+        table_options::check_form(properties)?;
     }
     if let Err(masked) = refuse_mask(&statement.change) {
         ctx.modifiable(ctx.keyspace_of(&statement.table)?)?;
@@ -325,8 +326,8 @@ fn rename_columns(table: &Table, renames: &[(ast::Ident, ast::Ident)]) -> Result
 
 fn change_options(table: &Table, properties: &ast::Properties) -> Result<Option<Table>, CqlError> {
     // Cassandra looks at what was given on its own first.
-    options::apply(properties, TableOptions::default())?;
-    let changed = options::read(properties, table.options.clone())?;
+    table_options::apply(properties, TableOptions::default())?;
+    let changed = table_options::read(properties, table.options.clone())?;
     if properties.get("id").is_some() {
         table::new_id(properties)?;
         return Err(CqlError::Config("Cannot alter table id.".to_owned()));

@@ -6,7 +6,7 @@ use helenus_cql::ast;
 use helenus_cql::error::CqlError;
 
 use super::{Applied, Change, DdlContext, system_keyspace, unchanged};
-use crate::analysis::properties::{self, Options};
+use crate::properties::{self, Options};
 use crate::response::{ChangeKind, SchemaTarget};
 use crate::schema::names::{NAME_LEN_MAX, is_replicated_system_name, is_system_name, is_valid_name};
 use crate::schema::{Keyspace, Replication};

@@ -6,15 +6,12 @@
 pub(crate) mod aggregate;
 pub(crate) mod alter_table;
 pub(crate) mod compact_storage;
-pub(crate) mod compaction;
-pub(crate) mod compression;
 pub(crate) mod difference;
 pub(crate) mod function;
 #[cfg(test)]
 pub(crate) mod in_memory;
 pub(crate) mod index;
 pub(crate) mod keyspace;
-pub(crate) mod options;
 pub(crate) mod queue;
 pub(crate) mod roles;
 pub(crate) mod schema_store;
@@ -38,9 +35,6 @@ use crate::response::{ChangeKind, Outcome, Response, SchemaChange, SchemaTarget}
 use crate::schema::names::{is_replicated_system_name, is_system_name};
 use crate::schema::{Derivation, Keyspace, Schema, Table};
 use crate::storage::agreement::await_schema_agreement;
-
-pub(crate) use option_values::java as java_number;
-pub(crate) use options::apply as table_options;
 
 pub(crate) use queue::DdlQueue;
 pub(crate) use roles::make_superuser;
@@ -413,7 +407,6 @@ pub(crate) async fn load(store: &Store, system: SystemKeyspaces) -> Result<Schem
     schema_store::load(store, system).await
 }
 
-pub(crate) mod option_values;
 pub(crate) mod role_changes;
 #[cfg(test)]
 #[path = "ddl_tests.rs"]

@@ -9,13 +9,14 @@ use helenus_cql::types::{CqlType, NativeType};
 use helenus_row::{ColumnId, Order, TableId};
 use uuid::Uuid;
 
-use super::{Applied, Change, DdlContext, compact_storage, options, unchanged};
+use super::{Applied, Change, DdlContext, compact_storage, unchanged};
 use crate::analysis::definition_check::partition_key;
-use crate::analysis::properties;
 use crate::analysis::types::resolve_type;
 use crate::java_order;
+use crate::properties;
 use crate::response::{ChangeKind, SchemaTarget};
 use crate::schema::names::{TABLE_NAME_LEN_MAX, is_valid_name};
+use crate::schema::table_options;
 use crate::schema::{Column, ColumnKind, Keyspace, Schema, Table, TableBuilder, TableKind};
 
 impl Schema {
@@ -38,7 +39,7 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateTable) -> Applied {
     let keyspace_name = ctx.keyspace_of(&statement.table)?;
     let name = statement.table.name.as_str();
     ctx.modifiable(keyspace_name)?;
-    options::check_form(&statement.properties)?;
+    table_options::check_form(&statement.properties)?;
     statement.columns.iter().try_for_each(refuse_mask)?;
     let keyspace = ctx.keyspace_to_change(keyspace_name)?;
     let taken = keyspace.tables.get(name);
@@ -49,7 +50,7 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateTable) -> Applied {
     if taken.is_some_and(|taken| !taken.is_view()) {
         return taken_answer();
     }
-    let table_options = options::of_new(&statement.properties)?;
+    let new_options = table_options::of_new(&statement.properties)?;
     let types = types(ctx, keyspace, statement)?;
     let mut columns = columns(statement, &keys(statement, name, &types)?, types)?;
     let compact = match statement.compact_storage {
@@ -70,7 +71,7 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateTable) -> Applied {
         number: schema.take_table_number(),
         kind: TableKind::Stored,
         compact,
-        options: table_options,
+        options: new_options,
         next_column_id: ColumnId(u32::try_from(columns.len()).unwrap_or(u32::MAX)),
         columns,
         dropped_columns: BTreeMap::new(),

@@ -10,13 +10,14 @@ use helenus_cql::error::CqlError;
 use helenus_row::{ColumnId, Order};
 
 use super::table::{already_exists, check_name, composite_in_key, new_id, not_frozen_in_key};
-use super::{Applied, Change, DdlContext, options};
+use super::{Applied, Change, DdlContext};
 use crate::analysis::PlanContext;
 use crate::analysis::restrictions::view_filter::view_filter;
 use crate::analysis::restrictions::{relation_source, relation_text, require_column};
 use crate::java_order;
 use crate::request::Markers;
 use crate::response::{ChangeKind, SchemaTarget};
+use crate::schema::table_options;
 use crate::schema::{
     Column, ColumnKind, DerivedTable, Keyspace, Schema, Table, TableBuilder, TableKind, TableOptions, View,
 };
@@ -79,7 +80,7 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateView) -> Applied {
         selected: selected(base, statement)?,
     };
     shape.check()?;
-    let view_options = without_ttl(options::of_new(&statement.properties)?, TTL_ON_CREATE)?;
+    let view_options = without_ttl(table_options::of_new(&statement.properties)?, TTL_ON_CREATE)?;
     let id = new_id(&statement.properties)?;
     check_name(keyspace_name, name)?;
     let mut schema = ctx.schema.clone();
@@ -371,7 +372,7 @@ pub fn alter(ctx: &DdlContext<'_>, statement: &ast::AlterView) -> Applied {
         found => found?,
     };
     let changed = without_ttl(
-        options::apply(&statement.properties, view.options.clone())?,
+        table_options::apply(&statement.properties, view.options.clone())?,
         TTL_ON_ALTER,
     )?;
     super::table::new_id(&statement.properties)?;

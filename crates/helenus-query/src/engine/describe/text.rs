@@ -1,34 +1,20 @@
 //! Schema elements as the CQL that would make them again, to the letter as Cassandra writes it
 //! (`SchemaCQLHelper`, `TableMetadata.toCqlString`, `TableParams.appendCqlTo`).
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use helenus_cql::identifier::{quote_identifier, quote_qualified};
 use helenus_cql::types::{CqlType, UserType};
-use helenus_cql::value::{hex, to_cql_literal};
+use helenus_cql::value::to_cql_literal;
 use helenus_row::Order;
 
-use crate::engine::ddl::{java_number, shown_where};
+use crate::engine::ddl::shown_where;
 use crate::schema::names::is_virtual_keyspace;
+use crate::schema::table_options;
+use crate::schema::table_options::values::{map_literal, quoted};
 use crate::schema::{
-    Column, ColumnKind, Index, IndexKind, Keyspace, Table, TableKind, TableOptions, UserAggregate,
-    UserFunction, View,
+    Column, ColumnKind, Index, IndexKind, Keyspace, Table, TableKind, UserAggregate, UserFunction, View,
 };
-
-/// A text between single quotes.
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "''"))
-}
-
-/// `{'key': 'value', ...}`
-fn map(entries: &BTreeMap<String, String>) -> String {
-    let entries: Vec<String> = entries
-        .iter()
-        .map(|(key, value)| format!("{}: {}", quoted(key), quoted(value)))
-        .collect();
-    format!("{{{}}}", entries.join(", "))
-}
 
 /// What cannot be recreated, in a comment.
 fn as_comment(what: &str, name: &str, text: &str) -> String {
@@ -152,7 +138,7 @@ pub(crate) fn index(table: &Table, index: &Index) -> String {
     options.retain(|key, _| key != "target" && key != "class_name");
     let with = match options.is_empty() {
         true => String::new(),
-        false => format!(" WITH OPTIONS = {}", map(&options)),
+        false => format!(" WITH OPTIONS = {}", map_literal(&options)),
     };
     format!(
         "CREATE CUSTOM INDEX {name} ON {table} ({target}) USING {}{with};",
@@ -298,54 +284,8 @@ fn options(table: &Table, with_internals: bool, is_virtual: bool) -> Vec<String>
     if is_virtual {
         lines.push(format!("comment = {}", quoted(&table.options.comment)));
     } else {
-        lines.extend(table_options(&table.options, table.is_view()));
+        lines.extend(table_options::describe(&table.options, table.is_view()));
     }
-    lines
-}
-
-fn table_options(options: &TableOptions, is_view: bool) -> Vec<String> {
-    let extensions: Vec<String> = options
-        .extensions
-        .iter()
-        .map(|(key, value)| format!("{}: 0x{}", quoted(key), hex(value)))
-        .collect();
-    let mut lines = vec![
-        format!(
-            "additional_write_policy = {}",
-            quoted(&options.additional_write_policy)
-        ),
-        format!("allow_auto_snapshot = {}", options.allow_auto_snapshot),
-        format!(
-            "bloom_filter_fp_chance = {}",
-            java_number(options.bloom_filter_fp_chance)
-        ),
-        format!("caching = {}", map(&options.caching)),
-        format!("cdc = {}", options.cdc),
-        format!("comment = {}", quoted(&options.comment)),
-        format!("compaction = {}", map(&options.compaction)),
-        format!("compression = {}", map(&options.compression)),
-        format!("memtable = {}", quoted(&options.memtable)),
-        format!("crc_check_chance = {}", java_number(options.crc_check_chance)),
-    ];
-    if !is_view {
-        lines.push(format!(
-            "default_time_to_live = {}",
-            options.default_time_to_live_s
-        ));
-    }
-    lines.extend([
-        format!("extensions = {{{}}}", extensions.join(", ")),
-        format!("gc_grace_seconds = {}", options.gc_grace_s),
-        format!("incremental_backups = {}", options.incremental_backups),
-        format!("max_index_interval = {}", options.max_index_interval),
-        format!(
-            "memtable_flush_period_in_ms = {}",
-            options.memtable_flush_period_ms
-        ),
-        format!("min_index_interval = {}", options.min_index_interval),
-        format!("read_repair = {}", quoted(&options.read_repair)),
-        format!("speculative_retry = {}", quoted(&options.speculative_retry)),
-    ]);
     lines
 }
 

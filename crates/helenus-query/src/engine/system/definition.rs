@@ -180,7 +180,7 @@ fn table(keyspace: &str, statement: &ast::CreateTable) -> Result<Table, CqlError
         number: TableId(0),
         kind: TableKind::Virtual,
         compact: None,
-        options: crate::engine::ddl::table_options(&properties, TableOptions::default())?,
+        options: crate::schema::table_options::apply(&properties, TableOptions::default())?,
         columns,
         next_column_id,
         dropped_columns: BTreeMap::new(),

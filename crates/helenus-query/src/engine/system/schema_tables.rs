@@ -8,6 +8,7 @@ use super::Row;
 use super::row::{blob, boolean, double, int, row, text, text_list, text_map, text_set, uuid};
 use crate::engine::ddl::shown_where;
 use crate::schema::names::is_virtual_keyspace;
+use crate::schema::table_options;
 use crate::schema::{Column, ColumnKind, Keyspace, Schema, Table, TableKind, UserAggregate, UserFunction};
 
 /// The rows of one of these tables; none for those whose objects do not exist here (triggers, masks of columns).
@@ -104,45 +105,18 @@ fn put(table: &Table, row: &mut Row, column: &str, value: Option<bytes::Bytes>) 
     }
 }
 
-/// The id and the options of a table or view. Options younger than Cassandra 4.0 are only told where they differ
-/// from their default, and `cdc` only where change data capture is switched on.
+/// The id and the options of a table or view.
 fn with_options(table: &Table, of: &Table) -> Row {
-    let options = &of.options;
-    let unless = |default: bool, value: bool| if value == default { None } else { boolean(value) };
-    row(
-        table,
-        [
-            ("id", uuid(of.id)),
-            ("additional_write_policy", text(&options.additional_write_policy)),
-            ("allow_auto_snapshot", unless(true, options.allow_auto_snapshot)),
-            ("bloom_filter_fp_chance", double(options.bloom_filter_fp_chance)),
-            ("caching", text_map(&options.caching)),
-            ("comment", text(&options.comment)),
-            ("compaction", text_map(&options.compaction)),
-            ("compression", text_map(&options.compression)),
-            ("crc_check_chance", double(options.crc_check_chance)),
-            ("dclocal_read_repair_chance", double(0.0)),
-            ("default_time_to_live", int(options.default_time_to_live_s)),
-            ("extensions", text_map(&options.extensions)),
-            ("gc_grace_seconds", int(options.gc_grace_s)),
-            ("incremental_backups", unless(true, options.incremental_backups)),
-            ("max_index_interval", int(options.max_index_interval)),
-            (
-                "memtable",
-                (options.memtable != "default")
-                    .then(|| text(&options.memtable))
-                    .flatten(),
-            ),
-            (
-                "memtable_flush_period_in_ms",
-                int(options.memtable_flush_period_ms),
-            ),
-            ("min_index_interval", int(options.min_index_interval)),
-            ("read_repair", text(&options.read_repair)),
-            ("read_repair_chance", double(0.0)),
-            ("speculative_retry", text(&options.speculative_retry)),
-        ],
-    )
+    let of_old = [
+        ("id", uuid(of.id)),
+        ("dclocal_read_repair_chance", double(0.0)),
+        ("read_repair_chance", double(0.0)),
+    ];
+    let mut cells = row(table, of_old);
+    for (column, value) in table_options::cells(&of.options) {
+        put(table, &mut cells, column, Some(value));
+    }
+    cells
 }
 
 fn virtual_table_row(table: &Table, of: &Table) -> Row {

@@ -10,8 +10,8 @@ use helenus_cql::error::CqlError;
 use helenus_cql::identifier::quote_identifier;
 use helenus_cql::types::CqlType;
 
-use crate::analysis::properties;
 use crate::index::kinds::sasi::SASI_CLASS;
+use crate::properties;
 use crate::schema::names::{NAME_LEN_MAX, is_valid_name};
 use crate::schema::{Column, ColumnKind, IndexKind, IndexTarget, IndexTargetKind, Keyspace, Table};
 

@@ -108,7 +108,7 @@ pub(crate) struct TableDoc {
     columns: Vec<ColumnDoc>,
     /// Left out where they are all Cassandra 5.0's defaults, since they would be most of the document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    options: Option<OptionsDoc>,
+    options: Option<TableOptions>,
     #[serde(default)]
     dropped_columns: Vec<DroppedColumnDoc>,
     #[serde(default)]
@@ -173,56 +173,6 @@ struct IndexDoc {
     table_id: Uuid,
     number: u32,
     is_complete: bool,
-}
-
-#[derive(Serialize, Deserialize)]
-struct OptionsDoc {
-    additional_write_policy: String,
-    allow_auto_snapshot: bool,
-    bloom_filter_fp_chance: f64,
-    caching: BTreeMap<String, String>,
-    cdc: bool,
-    comment: String,
-    compaction: BTreeMap<String, String>,
-    compression: BTreeMap<String, String>,
-    crc_check_chance: f64,
-    default_time_to_live_s: i32,
-    extensions: BTreeMap<String, Vec<u8>>,
-    gc_grace_s: i32,
-    incremental_backups: bool,
-    max_index_interval: i32,
-    memtable: String,
-    memtable_flush_period_ms: i32,
-    min_index_interval: i32,
-    read_repair: String,
-    speculative_retry: String,
-}
-
-macro_rules! copy_options {
-    ($to:ident, $from:expr) => {{
-        let from = $from;
-        $to {
-            additional_write_policy: from.additional_write_policy.clone(),
-            allow_auto_snapshot: from.allow_auto_snapshot,
-            bloom_filter_fp_chance: from.bloom_filter_fp_chance,
-            caching: from.caching.clone(),
-            cdc: from.cdc,
-            comment: from.comment.clone(),
-            compaction: from.compaction.clone(),
-            compression: from.compression.clone(),
-            crc_check_chance: from.crc_check_chance,
-            default_time_to_live_s: from.default_time_to_live_s,
-            extensions: from.extensions.clone(),
-            gc_grace_s: from.gc_grace_s,
-            incremental_backups: from.incremental_backups,
-            max_index_interval: from.max_index_interval,
-            memtable: from.memtable.clone(),
-            memtable_flush_period_ms: from.memtable_flush_period_ms,
-            min_index_interval: from.min_index_interval,
-            read_repair: from.read_repair.clone(),
-            speculative_retry: from.speculative_retry.clone(),
-        }
-    }};
 }
 
 pub(crate) mod read;
@@ -380,8 +330,7 @@ pub(crate) fn table_doc(table: &Table) -> TableDoc {
         compact: table.compact.map(CompactDoc::from),
         next_column_id: table.next_column_id.0,
         columns: table.columns.iter().map(column).collect(),
-        options: (table.options != TableOptions::default())
-            .then(|| copy_options!(OptionsDoc, &table.options)),
+        options: (table.options != TableOptions::default()).then(|| table.options.clone()),
         dropped_columns: table.dropped_columns.values().map(dropped).collect(),
         indexes: table.indexes.iter().map(index).collect(),
         view: table.view.as_ref().map(view),

@@ -11,7 +11,7 @@ use helenus_row::{ColumnId, Order, TableId};
 use super::{AggregateDoc, FunctionDoc, IndexDoc, KeyspaceDoc, TableDoc, TypeDoc, UserTypeDoc};
 use crate::schema::{
     Column, Compact, DroppedColumn, EntryTable, Index, IndexKind, IndexTarget, IndexTargetKind, Keyspace,
-    Replication, Table, TableBuilder, TableKind, TableOptions, UserAggregate, UserFunction, View,
+    Replication, Table, TableBuilder, TableKind, UserAggregate, UserFunction, View,
 };
 
 /// User types that have been read, and those that still are documents.
@@ -210,10 +210,7 @@ fn read_table(
             None => TableKind::Stored,
         },
         compact: document.compact.map(Compact::from),
-        options: match &document.options {
-            Some(options) => copy_options!(TableOptions, options),
-            None => TableOptions::default(),
-        },
+        options: document.options.clone().unwrap_or_default(),
         columns,
         next_column_id: ColumnId(document.next_column_id),
         dropped_columns,

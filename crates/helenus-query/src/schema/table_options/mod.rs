@@ -1,10 +1,26 @@
 //! Table options, as Cassandra 5's `TableParams`: stored, validated and shown; COMPAT.md lists those
 //! that have no effect here.
 
+mod caching;
+mod compaction;
+mod compression;
+mod declared;
+mod registry;
+mod retry_policy;
+pub(crate) mod values;
+
 use std::collections::BTreeMap;
 
-/// The options of a table, with Cassandra 5's defaults. Maps keep the strings that were declared.
-#[derive(Clone, Debug, PartialEq)]
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+pub(crate) use declared::{apply, check_form, of_new, read};
+use registry::REGISTRY;
+
+/// The options of a table, with Cassandra 5's defaults. Maps keep the strings that were declared. Stored as it is in the documents of a schema:
+/// an option that a document lacks has its default.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct TableOptions {
     pub additional_write_policy: String,
     pub allow_auto_snapshot: bool,
@@ -69,4 +85,20 @@ impl Default for TableOptions {
             speculative_retry: "99p".to_owned(),
         }
     }
+}
+
+/// The options as DESCRIBE shows them, `name = value` each. A view has no TTL.
+pub(crate) fn describe(options: &TableOptions, is_view: bool) -> Vec<String> {
+    REGISTRY
+        .iter()
+        .filter(|option| !is_view || option.name != "default_time_to_live")
+        .map(|option| format!("{} = {}", option.name, (option.literal)(options)))
+        .collect()
+}
+
+/// The options as columns of `system_schema.tables` and `system_schema.views`, but for those that are null there.
+pub(crate) fn cells(options: &TableOptions) -> impl Iterator<Item = (&'static str, Bytes)> {
+    REGISTRY
+        .iter()
+        .filter_map(|option| Some((option.name, (option.cell)(options)?)))
 }

@@ -3,8 +3,8 @@
 use helenus_cql::error::CqlError;
 use helenus_cql::value::java::parse_double;
 
-use super::option_values::{config, java, qualify};
-use crate::analysis::properties::Options;
+use super::values::{config, java, qualify};
+use crate::properties::Options;
 
 const PACKAGE: &str = "org.apache.cassandra.io.compress";
 

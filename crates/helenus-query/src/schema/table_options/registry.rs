@@ -1,0 +1,349 @@
+//! The registry of table options: how each is read from a WITH clause, checked, shown by DESCRIBE, and told to drivers.
+
+use bytes::Bytes;
+use helenus_cql::ast::Properties;
+use helenus_cql::error::CqlError;
+
+use super::TableOptions;
+use super::caching::caching;
+use super::compaction::compaction;
+use super::compression::compression;
+use super::retry_policy::retry_policy;
+use super::values::{at_least, blob_map_literal, config, java, map_literal, memtable, quoted, read_repair};
+use crate::properties;
+use crate::rows::cells::{boolean, double, int, text, text_map};
+
+/// Longest TTL: 20 years (`Attributes.MAX_TTL`).
+const TTL_MAX_S: i32 = 20 * 365 * 24 * 60 * 60;
+
+/// One option of a table.
+pub(super) struct TableOption {
+    /// In the WITH clause, and as a column of `system_schema.tables` and `system_schema.views`.
+    pub name: &'static str,
+    /// Takes the declared value over, if there is one.
+    pub read: fn(&Properties, &mut TableOptions) -> Result<(), CqlError>,
+    /// Refuses values that read well and are out of range.
+    pub check: fn(&TableOptions) -> Result<(), CqlError>,
+    /// The value as DESCRIBE shows it.
+    pub literal: fn(&TableOptions) -> String,
+    /// The value in the tables that drivers read. Options younger than Cassandra 4.0 are null there unless they differ from their default, and
+    /// `cdc` is null where change data capture is not switched on.
+    pub cell: fn(&TableOptions) -> Option<Bytes>,
+}
+
+/// All options, in the order in which DESCRIBE shows them (`TableParams.appendCqlTo`).
+pub(super) static REGISTRY: [TableOption; 19] = [
+    TableOption {
+        name: "additional_write_policy",
+        read: |given, options| {
+            replace(
+                &mut options.additional_write_policy,
+                properties::text(given, "additional_write_policy")?
+                    .map(str::to_owned)
+                    .map(retry_policy)
+                    .transpose()?,
+            );
+            Ok(())
+        },
+        check: any_value,
+        literal: |options| quoted(&options.additional_write_policy),
+        cell: |options| text(&options.additional_write_policy),
+    },
+    TableOption {
+        name: "allow_auto_snapshot",
+        read: |given, options| {
+            replace(
+                &mut options.allow_auto_snapshot,
+                properties::boolean(given, "allow_auto_snapshot")?,
+            );
+            Ok(())
+        },
+        check: any_value,
+        literal: |options| options.allow_auto_snapshot.to_string(),
+        cell: |options| (!options.allow_auto_snapshot).then(|| boolean(false)).flatten(),
+    },
+    TableOption {
+        name: "bloom_filter_fp_chance",
+        read: |given, options| {
+            replace(
+                &mut options.bloom_filter_fp_chance,
+                properties::double(given, "bloom_filter_fp_chance")?,
+            );
+            Ok(())
+        },
+        check: check_fp_chance,
+        literal: |options| java(options.bloom_filter_fp_chance),
+        cell: |options| double(options.bloom_filter_fp_chance),
+    },
+    TableOption {
+        name: "caching",
+        read: |given, options| {
+            replace(
+                &mut options.caching,
+                properties::map(given, "caching")?.map(caching).transpose()?,
+            );
+            Ok(())
+        },
+        check: any_value,
+        literal: |options| map_literal(&options.caching),
+        cell: |options| text_map(&options.caching),
+    },
+    TableOption {
+        name: "cdc",
+        read: |given, options| {
+            replace(&mut options.cdc, properties::boolean(given, "cdc")?);
+            Ok(())
+        },
+        check: any_value,
+        literal: |options| options.cdc.to_string(),
+        cell: |_| None,
+    },
+    TableOption {
+        name: "comment",
+        read: |given, options| {
+            replace(
+                &mut options.comment,
+                properties::text(given, "comment")?.map(str::to_owned),
+            );
+            Ok(())
+        },
+        check: any_value,
+        literal: |options| quoted(&options.comment),
+        cell: |options| text(&options.comment),
+    },
+    TableOption {
+        name: "compaction",
+        read: |given, options| {
+            replace(
+                &mut options.compaction,
+                properties::map(given, "compaction")?
+                    .map(compaction)
+                    .transpose()?,
+            );
+            Ok(())
+        },
+        check: any_value,
+        literal: |options| map_literal(&options.compaction),
+        cell: |options| text_map(&options.compaction),
+    },
+    TableOption {
+        name: "compression",
+        read: |given, options| {
+            replace(
+                &mut options.compression,
+                properties::map(given, "compression")?
+                    .map(compression)
+                    .transpose()?,
+            );
+            Ok(())
+        },
+        check: any_value,
+        literal: |options| map_literal(&options.compression),
+        cell: |options| text_map(&options.compression),
+    },
+    TableOption {
+        name: "memtable",
+        read: |given, options| {
+            replace(
+                &mut options.memtable,
+                properties::text(given, "memtable")?
+                    .map(str::to_owned)
+                    .map(memtable)
+                    .transpose()?,
+            );
+            Ok(())
+        },
+        check: any_value,
+        literal: |options| quoted(&options.memtable),
+        cell: |options| {
+            (options.memtable != "default")
+                .then(|| text(&options.memtable))
+                .flatten()
+        },
+    },
+    TableOption {
+        name: "crc_check_chance",
+        read: |given, options| {
+            replace(
+                &mut options.crc_check_chance,
+                properties::double(given, "crc_check_chance")?,
+            );
+            Ok(())
+        },
+        check: check_crc_chance,
+        literal: |options| java(options.crc_check_chance),
+        cell: |options| double(options.crc_check_chance),
+    },
+    TableOption {
+        name: "default_time_to_live",
+        read: |given, options| {
+            replace(
+                &mut options.default_time_to_live_s,
+                properties::number(given, "default_time_to_live", "integer")?,
+            );
+            Ok(())
+        },
+        check: check_time_to_live,
+        literal: |options| options.default_time_to_live_s.to_string(),
+        cell: |options| int(options.default_time_to_live_s),
+    },
+    TableOption {
+        name: "extensions",
+        read: |_, _| Ok(()),
+        check: any_value,
+        literal: |options| blob_map_literal(&options.extensions),
+        cell: |options| text_map(&options.extensions),
+    },
+    TableOption {
+        name: "gc_grace_seconds",
+        read: |given, options| {
+            replace(
+                &mut options.gc_grace_s,
+                properties::number(given, "gc_grace_seconds", "integer")?,
+            );
+            Ok(())
+        },
+        check: |options| at_least("gc_grace_seconds", options.gc_grace_s, 0),
+        literal: |options| options.gc_grace_s.to_string(),
+        cell: |options| int(options.gc_grace_s),
+    },
+    TableOption {
+        name: "incremental_backups",
+        read: |given, options| {
+            replace(
+                &mut options.incremental_backups,
+                properties::boolean(given, "incremental_backups")?,
+            );
+            Ok(())
+        },
+        check: any_value,
+        literal: |options| options.incremental_backups.to_string(),
+        cell: |options| (!options.incremental_backups).then(|| boolean(false)).flatten(),
+    },
+    TableOption {
+        name: "max_index_interval",
+        read: |given, options| {
+            replace(
+                &mut options.max_index_interval,
+                properties::number(given, "max_index_interval", "integer")?,
+            );
+            Ok(())
+        },
+        check: check_index_intervals,
+        literal: |options| options.max_index_interval.to_string(),
+        cell: |options| int(options.max_index_interval),
+    },
+    TableOption {
+        name: "memtable_flush_period_in_ms",
+        read: |given, options| {
+            replace(
+                &mut options.memtable_flush_period_ms,
+                properties::number(given, "memtable_flush_period_in_ms", "integer")?,
+            );
+            Ok(())
+        },
+        check: |options| at_least("memtable_flush_period_in_ms", options.memtable_flush_period_ms, 0),
+        literal: |options| options.memtable_flush_period_ms.to_string(),
+        cell: |options| int(options.memtable_flush_period_ms),
+    },
+    TableOption {
+        name: "min_index_interval",
+        read: |given, options| {
+            replace(
+                &mut options.min_index_interval,
+                properties::number(given, "min_index_interval", "integer")?,
+            );
+            Ok(())
+        },
+        check: any_value,
+        literal: |options| options.min_index_interval.to_string(),
+        cell: |options| int(options.min_index_interval),
+    },
+    TableOption {
+        name: "read_repair",
+        read: |given, options| {
+            replace(
+                &mut options.read_repair,
+                properties::text(given, "read_repair")?
+                    .map(str::to_owned)
+                    .map(read_repair)
+                    .transpose()?,
+            );
+            Ok(())
+        },
+        check: any_value,
+        literal: |options| quoted(&options.read_repair),
+        cell: |options| text(&options.read_repair),
+    },
+    TableOption {
+        name: "speculative_retry",
+        read: |given, options| {
+            replace(
+                &mut options.speculative_retry,
+                properties::text(given, "speculative_retry")?
+                    .map(str::to_owned)
+                    .map(retry_policy)
+                    .transpose()?,
+            );
+            Ok(())
+        },
+        check: any_value,
+        literal: |options| quoted(&options.speculative_retry),
+        cell: |options| text(&options.speculative_retry),
+    },
+];
+
+fn replace<T>(option: &mut T, value: Option<T>) {
+    if let Some(value) = value {
+        *option = value;
+    }
+}
+
+fn any_value(_: &TableOptions) -> Result<(), CqlError> {
+    Ok(())
+}
+
+fn check_fp_chance(options: &TableOptions) -> Result<(), CqlError> {
+    const FP_CHANCE_MIN: f64 = 6.71e-5;
+    let chance = options.bloom_filter_fp_chance;
+    match chance > FP_CHANCE_MIN && chance <= 1.0 {
+        true => Ok(()),
+        false => config(format!(
+            "bloom_filter_fp_chance must be larger than 6.71E-5 and less than or equal to 1.0 (got {})",
+            java(chance)
+        )),
+    }
+}
+
+fn check_crc_chance(options: &TableOptions) -> Result<(), CqlError> {
+    match (0.0..=1.0).contains(&options.crc_check_chance) {
+        true => Ok(()),
+        false => config(format!(
+            "crc_check_chance must be larger than or equal to 0 and smaller than or equal to 1.0 (got {})",
+            java(options.crc_check_chance)
+        )),
+    }
+}
+
+fn check_time_to_live(options: &TableOptions) -> Result<(), CqlError> {
+    let ttl_s = options.default_time_to_live_s;
+    at_least("default_time_to_live", ttl_s, 0)?;
+    match ttl_s <= TTL_MAX_S {
+        true => Ok(()),
+        false => config(format!(
+            "default_time_to_live must be less than or equal to {TTL_MAX_S} (got {ttl_s})"
+        )),
+    }
+}
+
+/// Of `min_index_interval` too.
+fn check_index_intervals(options: &TableOptions) -> Result<(), CqlError> {
+    at_least("min_index_interval", options.min_index_interval, 1)?;
+    match options.max_index_interval >= options.min_index_interval {
+        true => Ok(()),
+        false => config(format!(
+            "max_index_interval must be greater than or equal to min_index_interval ({}) (got {})",
+            options.min_index_interval, options.max_index_interval
+        )),
+    }
+}
