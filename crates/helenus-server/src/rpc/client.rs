@@ -51,6 +51,8 @@ pub struct Peers {
 #[derive(Clone)]
 struct Peer {
     client: NodeClient<Channel>,
+    /// For scans and large requests, on a connection of its own: on a shared one, small messages would wait for theirs.
+    bulk: NodeClient<Channel>,
     credentials: Arc<PeerCredentials>,
     exchange: Arc<RequestStream>,
 }
@@ -92,16 +94,20 @@ impl Peers {
         {
             return Ok(peer.clone());
         }
-        let channel = self
-            .connect(address)
-            .map_err(|error| RemoteError::Unreachable(format!("{address}: {error}")))?;
-        let client = NodeClient::new(channel)
-            .max_decoding_message_size(MESSAGE_BYTES_MAX)
-            .max_encoding_message_size(MESSAGE_BYTES_MAX);
+        let client = || {
+            let channel = self
+                .connect(address)
+                .map_err(|error| RemoteError::Unreachable(format!("{address}: {error}")))?;
+            Ok(NodeClient::new(channel)
+                .max_decoding_message_size(MESSAGE_BYTES_MAX)
+                .max_encoding_message_size(MESSAGE_BYTES_MAX))
+        };
+        let (client, bulk) = (client()?, client()?);
         let credentials = Arc::new(PeerCredentials::new(self.secret.clone(), self.own.clone(), node));
         let peer = Peer {
             exchange: Arc::new(RequestStream::new(client.clone(), credentials.clone())),
             client,
+            bulk,
             credentials,
         };
         clients.insert(address.to_owned(), peer.clone());
@@ -116,14 +122,15 @@ impl Peers {
         deadline: Instant,
     ) -> Result<answer::What, RemoteError> {
         let Peer {
-            mut client,
+            mut bulk,
             credentials,
             exchange,
+            ..
         } = self.peer(node)?;
         let answer = if is_large(&what) {
             let question = request_stream::question(0, what, deadline);
             let question = credentials.request(question, left(deadline));
-            let answer = client.ask(question).await.map_err(|status| failure(&status))?;
+            let answer = bulk.ask(question).await.map_err(|status| failure(&status))?;
             answer.into_inner().what
         } else {
             Some(exchange.request(what, deadline).await?)
@@ -271,7 +278,7 @@ impl Peers {
         };
         let mut peer = self.peer(node)?;
         let request = peer.credentials.request(message, left(deadline));
-        let chunks = peer.client.scan(request).await;
+        let chunks = peer.bulk.scan(request).await;
         let chunks = chunks.map_err(|status| failure(&status))?.into_inner();
         Ok(Box::new(Chunks {
             chunks,
