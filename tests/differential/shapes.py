@@ -84,17 +84,13 @@ ROWS = Shape(
     ALL_ROWS + (("figures", FIGURES.replace("#p", "$p0")),),
 )
 
-# COMPAT.md: reads of static columns alone find a partition whose rows are alive by cells that are older than an INSERT whose TTL has passed. So
-# INSERTs of rows have none here.
-STATIC_WRITES = tuple((weight, text.replace("@ttl", "@ts") if text.startswith("INSERT") else text) for weight, text in PLAIN_WRITES)
-
 STATICS = Shape(
     "statics",
     ("CREATE TABLE $t (p int, c int, s int static, v int, w int, PRIMARY KEY (p, c)) $with",),
-    STATIC_WRITES + (
+    PLAIN_WRITES + (
         (4, "UPDATE $t @ttl SET s = #v WHERE p = #p"),
         (3, "INSERT INTO $t (p, s) VALUES (#p, #v) @ttl"),
-        (3, "INSERT INTO $t (p, c, s, v) VALUES (#p, #c, #v, #v) @ts"),
+        (3, "INSERT INTO $t (p, c, s, v) VALUES (#p, #c, #v, #v) @ttl"),
         (3, "DELETE s FROM $t @ts WHERE p = #p"),
     ),
     PLAIN_READS + (
