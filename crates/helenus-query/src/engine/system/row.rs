@@ -12,7 +12,7 @@ use crate::schema::Table;
 use crate::schema::names::is_virtual_keyspace;
 
 /// A row with these values; columns that are not named are null.
-pub(crate) fn row<const N: usize>(table: &Table, values: [(&str, Option<Bytes>); N]) -> Row {
+pub(crate) fn row<'a>(table: &Table, values: impl IntoIterator<Item = (&'a str, Option<Bytes>)>) -> Row {
     let mut row = vec![None; table.columns.len()];
     for (name, value) in values {
         match table.column(name).and_then(|(at, _)| row.get_mut(at)) {

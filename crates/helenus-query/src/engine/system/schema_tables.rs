@@ -112,11 +112,8 @@ fn with_options(table: &Table, of: &Table) -> Row {
         ("dclocal_read_repair_chance", double(0.0)),
         ("read_repair_chance", double(0.0)),
     ];
-    let mut cells = row(table, of_old);
-    for (column, value) in table_options::cells(&of.options) {
-        put(table, &mut cells, column, Some(value));
-    }
-    cells
+    let options = table_options::cells(&of.options).map(|(column, value)| (column, Some(value)));
+    row(table, of_old.into_iter().chain(options))
 }
 
 fn virtual_table_row(table: &Table, of: &Table) -> Row {

@@ -4,7 +4,7 @@ use helenus_cql::ast::{Properties, PropertyValue};
 use helenus_cql::error::CqlError;
 
 use super::TableOptions;
-use super::registry::REGISTRY;
+use super::registry::{Declared, REGISTRY};
 use crate::properties;
 
 /// A chance of false positives that stands for the one that suits the compaction.
@@ -45,7 +45,8 @@ pub fn check_form(properties: &Properties) -> Result<(), CqlError> {
 /// sense together is not asked.
 pub fn read(properties: &Properties, mut options: TableOptions) -> Result<TableOptions, CqlError> {
     for option in &REGISTRY {
-        (option.read)(properties, &mut options)?;
+        let name = option.name;
+        (option.read)(Declared { properties, name }, &mut options)?;
     }
     if options.bloom_filter_fp_chance == FP_CHANCE_UNSET {
         let is_leveled = |class: &String| class.ends_with(".LeveledCompactionStrategy");

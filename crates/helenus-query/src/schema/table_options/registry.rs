@@ -10,7 +10,7 @@ use super::compaction::compaction;
 use super::compression::compression;
 use super::retry_policy::retry_policy;
 use super::values::{at_least, blob_map_literal, config, java, map_literal, memtable, quoted, read_repair};
-use crate::properties;
+use crate::properties::{self, Options};
 use crate::rows::cells::{boolean, double, int, text, text_map};
 
 /// Longest TTL: 20 years (`Attributes.MAX_TTL`).
@@ -21,7 +21,7 @@ pub(super) struct TableOption {
     /// In the WITH clause, and as a column of `system_schema.tables` and `system_schema.views`.
     pub name: &'static str,
     /// Takes the declared value over, if there is one.
-    pub read: fn(&Properties, &mut TableOptions) -> Result<(), CqlError>,
+    pub read: fn(Declared<'_>, &mut TableOptions) -> Result<(), CqlError>,
     /// Refuses values that read well and are out of range.
     pub check: fn(&TableOptions) -> Result<(), CqlError>,
     /// The value as DESCRIBE shows it.
@@ -31,158 +31,136 @@ pub(super) struct TableOption {
     pub cell: fn(&TableOptions) -> Option<Bytes>,
 }
 
+/// A WITH clause, and the name of the option that is read from it. Each method replaces an option by its declared value, if there is one.
+#[derive(Clone, Copy)]
+pub(super) struct Declared<'a> {
+    pub properties: &'a Properties,
+    pub name: &'a str,
+}
+
+impl Declared<'_> {
+    fn text(
+        self,
+        option: &mut String,
+        parse: fn(String) -> Result<String, CqlError>,
+    ) -> Result<(), CqlError> {
+        let value = properties::text(self.properties, self.name)?.map(str::to_owned);
+        replace(option, value.map(parse).transpose()?)
+    }
+
+    fn map(
+        self,
+        option: &mut Options,
+        parse: fn(Options) -> Result<Options, CqlError>,
+    ) -> Result<(), CqlError> {
+        let value = properties::map(self.properties, self.name)?;
+        replace(option, value.map(parse).transpose()?)
+    }
+
+    fn integer(self, option: &mut i32) -> Result<(), CqlError> {
+        replace(option, properties::number(self.properties, self.name, "integer")?)
+    }
+
+    fn double(self, option: &mut f64) -> Result<(), CqlError> {
+        replace(option, properties::double(self.properties, self.name)?)
+    }
+
+    fn boolean(self, option: &mut bool) -> Result<(), CqlError> {
+        replace(option, properties::boolean(self.properties, self.name)?)
+    }
+}
+
+fn replace<T>(option: &mut T, value: Option<T>) -> Result<(), CqlError> {
+    if let Some(value) = value {
+        *option = value;
+    }
+    Ok(())
+}
+
 /// All options, in the order in which DESCRIBE shows them (`TableParams.appendCqlTo`).
 pub(super) static REGISTRY: [TableOption; 19] = [
     TableOption {
         name: "additional_write_policy",
-        read: |given, options| {
-            replace(
-                &mut options.additional_write_policy,
-                properties::text(given, "additional_write_policy")?
-                    .map(str::to_owned)
-                    .map(retry_policy)
-                    .transpose()?,
-            );
-            Ok(())
-        },
+        read: |declared, options| declared.text(&mut options.additional_write_policy, retry_policy),
         check: any_value,
         literal: |options| quoted(&options.additional_write_policy),
         cell: |options| text(&options.additional_write_policy),
     },
     TableOption {
         name: "allow_auto_snapshot",
-        read: |given, options| {
-            replace(
-                &mut options.allow_auto_snapshot,
-                properties::boolean(given, "allow_auto_snapshot")?,
-            );
-            Ok(())
-        },
+        read: |declared, options| declared.boolean(&mut options.allow_auto_snapshot),
         check: any_value,
         literal: |options| options.allow_auto_snapshot.to_string(),
-        cell: |options| (!options.allow_auto_snapshot).then(|| boolean(false)).flatten(),
+        cell: |options| {
+            if options.allow_auto_snapshot {
+                None
+            } else {
+                boolean(false)
+            }
+        },
     },
     TableOption {
         name: "bloom_filter_fp_chance",
-        read: |given, options| {
-            replace(
-                &mut options.bloom_filter_fp_chance,
-                properties::double(given, "bloom_filter_fp_chance")?,
-            );
-            Ok(())
-        },
+        read: |declared, options| declared.double(&mut options.bloom_filter_fp_chance),
         check: check_fp_chance,
         literal: |options| java(options.bloom_filter_fp_chance),
         cell: |options| double(options.bloom_filter_fp_chance),
     },
     TableOption {
         name: "caching",
-        read: |given, options| {
-            replace(
-                &mut options.caching,
-                properties::map(given, "caching")?.map(caching).transpose()?,
-            );
-            Ok(())
-        },
+        read: |declared, options| declared.map(&mut options.caching, caching),
         check: any_value,
         literal: |options| map_literal(&options.caching),
         cell: |options| text_map(&options.caching),
     },
     TableOption {
         name: "cdc",
-        read: |given, options| {
-            replace(&mut options.cdc, properties::boolean(given, "cdc")?);
-            Ok(())
-        },
+        read: |declared, options| declared.boolean(&mut options.cdc),
         check: any_value,
         literal: |options| options.cdc.to_string(),
         cell: |_| None,
     },
     TableOption {
         name: "comment",
-        read: |given, options| {
-            replace(
-                &mut options.comment,
-                properties::text(given, "comment")?.map(str::to_owned),
-            );
-            Ok(())
-        },
+        read: |declared, options| declared.text(&mut options.comment, Ok),
         check: any_value,
         literal: |options| quoted(&options.comment),
         cell: |options| text(&options.comment),
     },
     TableOption {
         name: "compaction",
-        read: |given, options| {
-            replace(
-                &mut options.compaction,
-                properties::map(given, "compaction")?
-                    .map(compaction)
-                    .transpose()?,
-            );
-            Ok(())
-        },
+        read: |declared, options| declared.map(&mut options.compaction, compaction),
         check: any_value,
         literal: |options| map_literal(&options.compaction),
         cell: |options| text_map(&options.compaction),
     },
     TableOption {
         name: "compression",
-        read: |given, options| {
-            replace(
-                &mut options.compression,
-                properties::map(given, "compression")?
-                    .map(compression)
-                    .transpose()?,
-            );
-            Ok(())
-        },
+        read: |declared, options| declared.map(&mut options.compression, compression),
         check: any_value,
         literal: |options| map_literal(&options.compression),
         cell: |options| text_map(&options.compression),
     },
     TableOption {
         name: "memtable",
-        read: |given, options| {
-            replace(
-                &mut options.memtable,
-                properties::text(given, "memtable")?
-                    .map(str::to_owned)
-                    .map(memtable)
-                    .transpose()?,
-            );
-            Ok(())
-        },
+        read: |declared, options| declared.text(&mut options.memtable, memtable),
         check: any_value,
         literal: |options| quoted(&options.memtable),
-        cell: |options| {
-            (options.memtable != "default")
-                .then(|| text(&options.memtable))
-                .flatten()
+        cell: |options| match options.memtable.as_str() {
+            "default" => None,
+            name => text(name),
         },
     },
     TableOption {
         name: "crc_check_chance",
-        read: |given, options| {
-            replace(
-                &mut options.crc_check_chance,
-                properties::double(given, "crc_check_chance")?,
-            );
-            Ok(())
-        },
+        read: |declared, options| declared.double(&mut options.crc_check_chance),
         check: check_crc_chance,
         literal: |options| java(options.crc_check_chance),
         cell: |options| double(options.crc_check_chance),
     },
     TableOption {
         name: "default_time_to_live",
-        read: |given, options| {
-            replace(
-                &mut options.default_time_to_live_s,
-                properties::number(given, "default_time_to_live", "integer")?,
-            );
-            Ok(())
-        },
+        read: |declared, options| declared.integer(&mut options.default_time_to_live_s),
         check: check_time_to_live,
         literal: |options| options.default_time_to_live_s.to_string(),
         cell: |options| int(options.default_time_to_live_s),
@@ -196,108 +174,60 @@ pub(super) static REGISTRY: [TableOption; 19] = [
     },
     TableOption {
         name: "gc_grace_seconds",
-        read: |given, options| {
-            replace(
-                &mut options.gc_grace_s,
-                properties::number(given, "gc_grace_seconds", "integer")?,
-            );
-            Ok(())
-        },
+        read: |declared, options| declared.integer(&mut options.gc_grace_s),
         check: |options| at_least("gc_grace_seconds", options.gc_grace_s, 0),
         literal: |options| options.gc_grace_s.to_string(),
         cell: |options| int(options.gc_grace_s),
     },
     TableOption {
         name: "incremental_backups",
-        read: |given, options| {
-            replace(
-                &mut options.incremental_backups,
-                properties::boolean(given, "incremental_backups")?,
-            );
-            Ok(())
-        },
+        read: |declared, options| declared.boolean(&mut options.incremental_backups),
         check: any_value,
         literal: |options| options.incremental_backups.to_string(),
-        cell: |options| (!options.incremental_backups).then(|| boolean(false)).flatten(),
+        cell: |options| {
+            if options.incremental_backups {
+                None
+            } else {
+                boolean(false)
+            }
+        },
     },
     TableOption {
         name: "max_index_interval",
-        read: |given, options| {
-            replace(
-                &mut options.max_index_interval,
-                properties::number(given, "max_index_interval", "integer")?,
-            );
-            Ok(())
-        },
+        read: |declared, options| declared.integer(&mut options.max_index_interval),
         check: check_index_intervals,
         literal: |options| options.max_index_interval.to_string(),
         cell: |options| int(options.max_index_interval),
     },
     TableOption {
         name: "memtable_flush_period_in_ms",
-        read: |given, options| {
-            replace(
-                &mut options.memtable_flush_period_ms,
-                properties::number(given, "memtable_flush_period_in_ms", "integer")?,
-            );
-            Ok(())
-        },
+        read: |declared, options| declared.integer(&mut options.memtable_flush_period_ms),
         check: |options| at_least("memtable_flush_period_in_ms", options.memtable_flush_period_ms, 0),
         literal: |options| options.memtable_flush_period_ms.to_string(),
         cell: |options| int(options.memtable_flush_period_ms),
     },
     TableOption {
         name: "min_index_interval",
-        read: |given, options| {
-            replace(
-                &mut options.min_index_interval,
-                properties::number(given, "min_index_interval", "integer")?,
-            );
-            Ok(())
-        },
+        read: |declared, options| declared.integer(&mut options.min_index_interval),
         check: any_value,
         literal: |options| options.min_index_interval.to_string(),
         cell: |options| int(options.min_index_interval),
     },
     TableOption {
         name: "read_repair",
-        read: |given, options| {
-            replace(
-                &mut options.read_repair,
-                properties::text(given, "read_repair")?
-                    .map(str::to_owned)
-                    .map(read_repair)
-                    .transpose()?,
-            );
-            Ok(())
-        },
+        read: |declared, options| declared.text(&mut options.read_repair, read_repair),
         check: any_value,
         literal: |options| quoted(&options.read_repair),
         cell: |options| text(&options.read_repair),
     },
     TableOption {
         name: "speculative_retry",
-        read: |given, options| {
-            replace(
-                &mut options.speculative_retry,
-                properties::text(given, "speculative_retry")?
-                    .map(str::to_owned)
-                    .map(retry_policy)
-                    .transpose()?,
-            );
-            Ok(())
-        },
+        read: |declared, options| declared.text(&mut options.speculative_retry, retry_policy),
         check: any_value,
         literal: |options| quoted(&options.speculative_retry),
         cell: |options| text(&options.speculative_retry),
     },
 ];
-
-fn replace<T>(option: &mut T, value: Option<T>) {
-    if let Some(value) = value {
-        *option = value;
-    }
-}
 
 fn any_value(_: &TableOptions) -> Result<(), CqlError> {
     Ok(())
