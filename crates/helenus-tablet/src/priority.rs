@@ -37,12 +37,12 @@ pub(crate) fn set_background() {
 }
 
 /// How nice the threads are that compute for long, for those who wait for one request each.
-const LONG_RUNNING_NICENESS: i32 = 5;
+const LONG_RUNNING_NICENESS: i32 = 10;
 
 /// Makes the calling thread one that computes for long, and that those may interrupt who are soon done.
 pub fn set_long_running() {
     let _ = rustix::process::setpriority_process(None, LONG_RUNNING_NICENESS);
-    set_slice(Duration::from_millis(1));
+    set_slice(Duration::from_micros(500));
 }
 
 /// A row more has been worked on: a thread of the background lets others go first now and then. Being nice is not enough for that:
