@@ -102,6 +102,8 @@ pub struct StoreConfig {
     pub garbage_age: Duration,
     /// Whether data files and the log are synced. False only in tests that need no durability.
     pub fsync: bool,
+    /// The time from one PUT of the log to the next, at least, in a bucket: fewer PUTs for writes that take longer.
+    pub log_interval: Duration,
     /// The time after which a write that the object store has not confirmed fails; its outcome is unknown.
     pub write_timeout: Duration,
     /// The time after which a read that the object store has not answered fails.
@@ -145,6 +147,7 @@ impl StoreConfig {
             disk_reserve_bytes: memtable_bytes + 64 * MIB,
             write_in_flight_bytes: (memtable_bytes / 8).max(16 * MIB),
             compaction_poll_interval,
+            log_interval: Duration::ZERO,
             write_timeout: Duration::from_secs(2),
             read_timeout: Duration::from_secs(5),
             open_all_tablets: true,

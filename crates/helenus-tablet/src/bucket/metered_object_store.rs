@@ -17,6 +17,7 @@ use object_store::{
 };
 
 use crate::disk::checksummed_objects::ManifestChecksums;
+use crate::log::object::is_log_object;
 
 /// Requests and bytes since the store was opened. Retries within the client count once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -103,16 +104,6 @@ impl MeteredObjectStore {
     }
 }
 
-/// True for objects of a tablet's log: `…/wal/<number>.sst`. Whoever puts one must know of every attempt, since a refused one may follow one that
-/// has taken effect.
-pub(super) fn is_log(location: &Path) -> bool {
-    let above = location.parts_count().saturating_sub(2);
-    location
-        .parts()
-        .nth(above)
-        .is_some_and(|folder| folder.as_ref() == "wal")
-}
-
 impl fmt::Display for MeteredObjectStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.inner)
@@ -125,7 +116,7 @@ impl ObjectStore for MeteredObjectStore {
         let payload = ManifestChecksums::seal(location, payload);
         self.requests.put(payload.content_length());
         let began = Instant::now();
-        let client = if is_log(location) { &self.once } else { &self.inner };
+        let client = if is_log_object(location) { &self.once } else { &self.inner };
         let result = client.put_opts(location, payload, opts).await;
         trace("PUT", location, began, result.as_ref().err());
         result

@@ -2,13 +2,10 @@
 //! wrappers through which a tablet's database sees the bucket.
 
 pub(crate) mod aws;
-pub(crate) mod batch_applied_key;
 pub(crate) mod check;
-pub(crate) mod clock_recovery;
 pub(crate) mod connection;
 pub(crate) mod format;
 pub(crate) mod gc_boundary_cache;
-pub(crate) mod log_listing_cache;
 pub(crate) mod log_store;
 pub(crate) mod metered_object_store;
 pub(crate) mod restore_copy;

@@ -66,19 +66,6 @@ pub(crate) enum UpdateOutcome {
     Whole(Bytes),
 }
 
-/// A row found by [`RowCache::peek`].
-pub(crate) struct CachedRow {
-    pub value: Option<Bytes>,
-    operands: u32,
-}
-
-impl CachedRow {
-    /// Whether the row should be written whole once an operation of that length has made it `value`.
-    pub fn is_whole(&self, value: &Bytes, operand_len: usize) -> bool {
-        is_whole(value, operand_len, self.operands + 1)
-    }
-}
-
 /// Whether a row should be written whole after an operation, the so-many-th since it last was.
 fn is_whole(value: &Bytes, operand_len: usize, operands: u32) -> bool {
     value.len() <= WHOLE_FACTOR * operand_len + WHOLE_SLACK || operands > OPERANDS_MAX
@@ -243,17 +230,6 @@ impl RowCache {
                 ..Shard::new(shard.capacity)
             };
         }
-    }
-
-    /// The row as it is cached (`None` in it: known to be absent), for a writer that has yet to make the write durable.
-    pub fn peek(&self, hash: u64, key: &[u8], generation: Generation) -> Option<CachedRow> {
-        let mut shard = self.shard(hash).lock();
-        let index = shard.find_current(generation, hash, key)?;
-        let slot = shard.slots.get(index as usize)?;
-        Some(CachedRow {
-            value: slot.value.clone(),
-            operands: slot.operands,
-        })
     }
 
     pub fn stats(&self) -> RowCacheStats {

@@ -15,7 +15,6 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::CompactionState;
 use super::overlap::{OlderRuns, Tables};
 use super::state::CompactionJob;
-use crate::bucket::batch_applied_key;
 use crate::cache::generations;
 use crate::cache::generations::CacheGenerations;
 use crate::clock::StoreClock;
@@ -227,10 +226,6 @@ impl CompactionFilter for Filter {
     async fn filter(&mut self, entry: &RowEntry) -> Result<CompactionFilterDecision, CompactionFilterError> {
         yield_if_due();
         self.counts.newest_seq = self.counts.newest_seq.max(entry.seq);
-        if batch_applied_key::is_applied_key(&entry.key) && !matches!(entry.value, ValueDeletable::Tombstone)
-        {
-            return Ok(CompactionFilterDecision::Keep);
-        }
         if self.is_foreign(&entry.key) {
             return Ok(CompactionFilterDecision::Drop);
         }

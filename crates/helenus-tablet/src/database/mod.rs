@@ -48,8 +48,6 @@ pub(crate) struct Database {
     /// Rows of other tokens are dropped, as those of the other half after a split.
     pub only: Option<TokenRange>,
     pub store: Arc<dyn ObjectStore>,
-    /// Where its log lies, if not in the store and not in the node's log.
-    pub log: Option<Arc<dyn ObjectStore>>,
     pub compactions: Arc<CompactionState>,
 }
 
@@ -129,9 +127,6 @@ impl Databases {
             .with_db_cache(self.block_cache.clone(), u64::from(database.id))
             .with_system_clock(self.clock.clone())
             .with_metrics_recorder(self.metrics.clone());
-        if let Some(log) = &database.log {
-            builder = builder.with_wal_object_store(log.clone());
-        }
         if let Some(seed) = self.config.seed {
             builder = builder.with_seed(seed.wrapping_add(u64::from(database.id)));
         }

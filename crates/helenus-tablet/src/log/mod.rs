@@ -1,14 +1,23 @@
-//! The node's log: one append-only sequence of segment files that all tablets share.
+//! The node's commit log: one sequence of records that all of its tablets share, in files of a folder or in objects of a bucket.
 //!
-//! Writers append their records to a queue under a lock. One thread takes the pending group, writes it as one frame, syncs once, and hands
-//! the group on to be applied. Many writers thus share one fdatasync, and after an error nothing is applied.
+//! Writers append their records to a queue under a lock ([`Log`]). The log thread takes the pending group, has it made durable as one frame by a
+//! [`LogAppender`], and hands the group on to be applied ([`Dispatch`]). Many writers thus share one sync or one PUT, and after an error nothing
+//! is applied.
+//!
+//! | log | appended | replayed |
+//! |---|---|---|
+//! | [`file`] | frames in segment files, each followed by `fdatasync` | when the folder is opened |
+//! | [`object`] | one object a frame, by put-if-absent | by the next owner of a tablet, which fences the log first |
 //!
 //! Segment files are reused: overwriting existing blocks costs the disk half of growing a file. A frame names its segment, so that a frame
 //! of the file's former use is not mistaken for a new one. The end of a segment's frames is recorded in the header of its successor; only the
 //! newest segment may end in a torn frame.
 
+pub(crate) mod file;
 pub(crate) mod frame;
 mod high_water_mark;
+pub(crate) mod ledger;
+pub(crate) mod object;
 pub(crate) mod replay;
 pub(crate) mod segment;
 pub(crate) mod stats;
@@ -17,6 +26,7 @@ mod writer;
 use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
@@ -25,17 +35,18 @@ pub use frame::{
     FRAME_LEN_MAX, FrameHeader, LOG_VERSION, Record, SegmentHeader, decode_records, encode_record, record_len,
 };
 pub(crate) use high_water_mark::{HighWaterMark, LogPosition};
-pub(crate) use segment::SegmentInfo;
+pub(crate) use ledger::{Ledger, SegmentInfo};
+#[cfg(test)]
+pub(crate) use writer::LogAppender;
 pub(crate) use writer::{Dispatch, start};
 
 use crate::error::StoreError;
-use crate::log::stats::LogCounters;
 use crate::operation::Op;
 
 /// A writer that waits for its outcome, and its share of the bytes in flight.
 pub(crate) struct Waiter {
     pub sender: oneshot::Sender<Result<(), StoreError>>,
-    pub _permit: OwnedSemaphorePermit,
+    pub _permit: Option<OwnedSemaphorePermit>,
     /// Kept for the writer until the outcome is known.
     pub _hold: Option<Arc<dyn Any + Send + Sync>>,
 }
@@ -47,65 +58,76 @@ impl Waiter {
     }
 }
 
+/// The tablets to which the operations of a write belong.
+pub(crate) trait Route: Send + Sync + 'static {
+    /// Refuses operations of which one has no tablet that takes writes.
+    fn check(&self, ops: &[Op]) -> Result<(), StoreError>;
+}
+
 /// A write on its way through the log.
-pub(crate) struct Entry {
+pub(crate) struct Entry<R> {
     pub lsn: u64,
     pub ops: Vec<Op>,
+    pub route: R,
     /// `None` once the writer has been told.
     pub waiter: Option<Waiter>,
 }
 
 /// The writes that wait for the next group commit.
-struct PendingGroup {
+struct PendingGroup<R> {
     /// A frame: room for its header, then records.
     frame: Vec<u8>,
-    entries: Vec<Entry>,
+    entries: Vec<Entry<R>>,
     next_lsn: u64,
-    closed: bool,
-    writer_waits: bool,
+    /// Why no more writes are taken.
+    closed: Option<StoreError>,
+    /// The log thread waits for as many writes.
+    awaited: usize,
 }
 
 /// The log's queue and its books, shared by writers, the log thread and maintenance.
-pub(crate) struct Log {
-    pending: Mutex<PendingGroup>,
+pub(crate) struct Log<R> {
+    pending: Mutex<PendingGroup<R>>,
     ready: Condvar,
-    /// All segments but the one being written, oldest first, then that one.
-    pub segments: Mutex<Vec<SegmentInfo>>,
-    pub counters: LogCounters,
-    /// Where it is noted how far the log has come.
-    high_water_mark: Option<HighWaterMark>,
+    pub ledger: Arc<Ledger>,
     /// Whether a tablet has refused a record of the log: further writes to it are refused before they are logged.
     pub is_obstructed: AtomicBool,
 }
 
-impl Log {
-    pub fn new(
-        next_lsn: u64,
-        segments: Vec<SegmentInfo>,
-        high_water_mark: Option<HighWaterMark>,
-    ) -> Arc<Self> {
+impl<R: Route> Log<R> {
+    /// A log that nothing is written to yet.
+    pub fn new() -> Arc<Self> {
         Arc::new(Log {
             pending: Mutex::new(PendingGroup {
                 frame: writer::empty_frame(),
                 entries: Vec::new(),
-                next_lsn,
-                closed: false,
-                writer_waits: false,
+                next_lsn: 1,
+                closed: None,
+                awaited: 0,
             }),
             ready: Condvar::new(),
-            segments: Mutex::new(segments),
-            counters: LogCounters::default(),
-            high_water_mark,
+            ledger: Arc::default(),
             is_obstructed: AtomicBool::new(false),
         })
     }
 
-    /// Queues a write. One that need not be durable keeps its place in the order but leaves no record.
-    pub fn submit(&self, ops: Vec<Op>, durable: bool, waiter: Waiter) {
+    /// Records from now on have greater numbers than `lsn`.
+    pub fn raise_lsn(&self, lsn: u64) {
         let mut pending = self.pending.lock();
-        if pending.closed {
+        pending.next_lsn = pending.next_lsn.max(lsn + 1);
+    }
+
+    /// Queues a write. One that need not be durable keeps its place in the order but leaves no record. A write whose tablets take no writes any
+    /// more is refused: what is queued before a tablet is closed comes before the barrier ([`Log::barrier`]) that follows, and nothing after it.
+    pub fn submit(&self, ops: Vec<Op>, route: R, durable: bool, waiter: Waiter) {
+        let mut pending = self.pending.lock();
+        let refused = match &pending.closed {
+            Some(error) => Some(error.clone()),
+            None => route.check(&ops).err(),
+        };
+        if let Some(error) = refused {
             drop(pending);
-            waiter.done(Err(StoreError::Closed));
+            waiter.done(Err(error));
             return;
         }
         let lsn = pending.next_lsn;
@@ -114,12 +136,32 @@ impl Log {
             encode_record(lsn, &ops, &mut pending.frame);
         }
         let waiter = Some(waiter);
-        pending.entries.push(Entry { lsn, ops, waiter });
-        let wake = std::mem::take(&mut pending.writer_waits);
+        pending.entries.push(Entry {
+            lsn,
+            ops,
+            route,
+            waiter,
+        });
+        let wake = pending.awaited > 0 && pending.entries.len() >= pending.awaited;
+        if wake {
+            pending.awaited = 0;
+        }
         drop(pending);
         if wake {
             self.ready.notify_one();
         }
+    }
+
+    /// Waits until all writes that are queued now have been applied or refused.
+    pub async fn barrier(&self, route: R) {
+        let (sender, receiver) = oneshot::channel();
+        let waiter = Waiter {
+            sender,
+            _permit: None,
+            _hold: None,
+        };
+        self.submit(Vec::new(), route, false, waiter);
+        let _ = receiver.await;
     }
 
     /// Refuses the writes that wait for the log.
@@ -134,30 +176,27 @@ impl Log {
         }
     }
 
-    /// Notes how far the newest segment is on disk.
-    pub fn note_end(&self) {
-        let Some(high_water_mark) = &self.high_water_mark else {
-            return;
-        };
-        let newest = self.segments.lock().last().map(|segment| LogPosition {
-            segment: segment.number,
-            offset: segment.bytes,
-        });
-        if let Some(newest) = newest {
-            high_water_mark.note(newest);
-        }
-    }
-
-    /// Nothing more is written to the newest segment.
-    pub fn end_segment(&self) {
-        if let Some(newest) = self.segments.lock().last_mut() {
-            newest.active = false;
-        }
-    }
-
-    /// Stops taking writes; the log thread ends once it has written what is queued.
-    pub fn close(&self) {
-        self.pending.lock().closed = true;
+    /// Stops taking writes; the log thread ends once it has written what is queued. The first reason stays.
+    pub fn close(&self, error: StoreError) {
+        self.pending.lock().closed.get_or_insert(error);
         self.ready.notify_one();
+    }
+
+    /// Why no more writes are taken, if so.
+    pub fn closed(&self) -> Option<StoreError> {
+        self.pending.lock().closed.clone()
+    }
+
+    /// Waits until as many writes are queued, the log is closed, or the time is over.
+    fn wait_for(&self, count: usize, longest: Duration) {
+        let until = Instant::now() + longest;
+        let mut pending = self.pending.lock();
+        while pending.entries.len() < count && pending.closed.is_none() {
+            pending.awaited = count;
+            if self.ready.wait_until(&mut pending, until).timed_out() {
+                break;
+            }
+        }
+        pending.awaited = 0;
     }
 }

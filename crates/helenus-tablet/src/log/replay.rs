@@ -8,7 +8,8 @@ use super::LogPosition;
 use super::frame::{
     FRAME_HEADER_LEN, FrameHeader, HeaderError, Record, SEGMENT_HEADER_LEN, SegmentHeader, decode_records,
 };
-use super::segment::{Folder, SegmentInfo, segment_path};
+use super::ledger::SegmentInfo;
+use super::segment::{Folder, segment_path};
 use crate::disk::durable_file::missing;
 use crate::error::StoreError;
 
@@ -37,8 +38,7 @@ pub(crate) struct Replayed {
 pub(crate) fn replay(
     folder: &Path,
     expected: ExpectedLog,
-    tablet_count: usize,
-    tablet_of: &dyn Fn(i64) -> usize,
+    tablet_of: &dyn Fn(i64) -> Option<u32>,
     sink: &mut dyn FnMut(i64, Record) -> Result<(), StoreError>,
 ) -> Result<Replayed, StoreError> {
     let ExpectedLog { first, reached } = expected;
@@ -80,7 +80,7 @@ pub(crate) fn replay(
             offset: SEGMENT_HEADER_LEN as u64,
         };
         segment.check_len(header.file_len)?;
-        let mut last_lsn = vec![0; tablet_count];
+        let mut info = SegmentInfo::new(header.number, 0);
         while let Some((time_ms, records)) = segment.next(replayed.last_lsn)? {
             for record in records {
                 if record.lsn <= replayed.last_lsn {
@@ -93,21 +93,17 @@ pub(crate) fn replay(
                 replayed.last_lsn = record.lsn;
                 replayed.records += 1;
                 for op in &record.ops {
-                    if let Some(last) = last_lsn.get_mut(tablet_of(op.token)) {
-                        *last = record.lsn;
+                    if let Some(tablet) = tablet_of(op.token) {
+                        info.add(tablet, record.lsn);
                     }
                 }
                 sink(time_ms, record)?;
             }
         }
         replayed.newest = (header.number, segment.offset);
-        replayed.segments.push(SegmentInfo {
-            number: header.number,
-            bytes: segment.offset,
-            path,
-            last_lsn,
-            active: false,
-        });
+        info.bytes = segment.offset;
+        info.active = false;
+        replayed.segments.push(info);
     }
     Ok(replayed)
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use super::frame::{SEGMENT_HEADER_LEN, SegmentHeader};
+use super::ledger::SegmentInfo;
 use crate::disk::durable_file::allocate;
 use crate::disk::durable_file::sync_folder;
 use crate::disk::incremental_delete::FileDeleter;
@@ -16,19 +17,6 @@ pub(crate) const BLOCK: usize = 4096;
 
 /// How much of a spare file is written at once, in bytes.
 const SPARE_STRIDE: usize = 256 << 10;
-
-/// A segment as recorded in memory.
-#[derive(Debug, Clone)]
-pub(crate) struct SegmentInfo {
-    pub number: u64,
-    pub path: PathBuf,
-    /// Bytes of valid frames, with the header.
-    pub bytes: u64,
-    /// The last record of each tablet in it, 0 for none.
-    pub last_lsn: Vec<u64>,
-    /// Still written to.
-    pub active: bool,
-}
 
 /// The segment being written.
 pub(crate) struct ActiveSegment {
@@ -138,14 +126,15 @@ impl Folder {
 
     /// Takes a segment that is no longer needed out of the log, keeping up to `spare_max` files to be used again.
     pub fn retire(&self, segment: &SegmentInfo, spare_max: usize) -> std::io::Result<()> {
-        let fits = std::fs::metadata(&segment.path).is_ok_and(|data| data.len() == self.segment_bytes);
+        let path = self.segment_path(segment.number);
+        let fits = std::fs::metadata(&path).is_ok_and(|data| data.len() == self.segment_bytes);
         if fits && self.spares().len() < spare_max {
             std::fs::rename(
-                &segment.path,
+                &path,
                 self.path.join(format!("{:016x}.spare", segment.number)),
             )?;
         } else {
-            self.deleter.delete(&segment.path)?;
+            self.deleter.delete(&path)?;
         }
         Ok(())
     }

@@ -29,6 +29,20 @@ pub struct LogStats {
     pub live_bytes: u64,
 }
 
+impl LogStats {
+    /// Adds another log's.
+    pub(crate) fn add(&mut self, other: &LogStats) {
+        self.groups += other.groups;
+        self.records += other.records;
+        self.syncs += other.syncs;
+        self.bytes += other.bytes;
+        self.sync_nanos += other.sync_nanos;
+        self.failures += other.failures;
+        self.segments += other.segments;
+        self.live_bytes += other.live_bytes;
+    }
+}
+
 impl LogCounters {
     pub fn read(&self) -> LogStats {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);

@@ -2,7 +2,7 @@
 //!
 //! Flushes and compactions have a lower priority than requests and fall behind under full load. Without throttling, SlateDB's backpressure
 //! would stop all writes for half a second at a time. Instead the log pauses between two groups, the longer the larger the backlog of a
-//! tablet is, until writers and background work are in balance. A tablet in a bucket pauses by itself before a PUT.
+//! tablet is, until writers and background work are in balance.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -13,9 +13,6 @@ const FREE: u32 = 600;
 const ALL: u32 = 1000;
 /// How long the log waits between two groups when a tablet owes all it may.
 const PAUSE_MAX: Duration = Duration::from_millis(10);
-/// The same for a tablet in a bucket: its groups are its own, and a PUT each.
-const BUCKET_PAUSE_MAX: Duration = Duration::from_millis(100);
-
 /// The rows that a tablet has yet to flush and the files that it has yet to compact.
 pub(crate) struct CompactionBacklog {
     /// In thousandths of the largest backlog.
@@ -45,14 +42,6 @@ impl CompactionBacklog {
     pub fn pause(&self) -> Duration {
         pause(self.permille.load(Ordering::Relaxed), PAUSE_MAX)
     }
-}
-
-/// The pause of a tablet in a bucket before its next PUT, by its number of files at level 0.
-pub(crate) fn before_put(level0_files: usize, level0_max: usize) -> Duration {
-    pause(
-        permille(level0_files as u64, level0_max.max(1) as u64),
-        BUCKET_PAUSE_MAX,
-    )
 }
 
 fn pause(owed_permille: u32, longest: Duration) -> Duration {
@@ -90,13 +79,5 @@ mod tests {
         assert_eq!(backlog.pause(), PAUSE_MAX);
         backlog.update(2, 5);
         assert_eq!(backlog.pause(), Duration::ZERO);
-    }
-
-    #[test]
-    fn a_bucket_waits_the_longer_the_more_files_it_has_to_merge() {
-        let pauses: Vec<Duration> = (0..20).map(|files| before_put(files, 16)).collect();
-        assert_eq!(pauses[9], Duration::ZERO, "a few files are nothing to wait for");
-        assert!(pauses[10..=16].is_sorted_by(|a, b| a < b), "{pauses:?}");
-        assert_eq!((pauses[16], pauses[19]), (BUCKET_PAUSE_MAX, BUCKET_PAUSE_MAX));
     }
 }

@@ -14,7 +14,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use parking_lot::{Condvar, Mutex};
-use slatedb::DbSnapshot;
 use tokio::sync::{Notify, watch};
 
 use crate::cache::generations::Generation;
@@ -286,16 +285,6 @@ impl Stage {
     /// The tree below.
     pub fn tree(&self) -> Arc<Tree> {
         self.inner.lock().tree.clone()
-    }
-
-    /// The tree has changed by itself, as on an object store; `fold` changes what the row cache knows, in the same moment for readers.
-    pub fn publish(&self, tree: Arc<DbSnapshot>, fold: impl FnOnce()) {
-        let tree = Arc::new(Tree::SlateDb(tree));
-        let mut inner = self.inner.lock();
-        let before = std::mem::replace(&mut inner.tree, tree);
-        fold();
-        drop(inner);
-        drop(before);
     }
 
     /// The tree takes no more writes. Staged writes stay readable; they are in the log.

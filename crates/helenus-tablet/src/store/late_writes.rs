@@ -1,8 +1,9 @@
 //! Merges late writes with archived tombstones; see [`crate::tablet::late_writes`].
 
-use super::{Store, find};
+use super::Store;
 use crate::error::StoreError;
 use crate::operation::Op;
+use crate::tablet::find;
 use crate::tablet::late_writes::{LateWrites, is_late};
 
 impl Store {
@@ -22,7 +23,7 @@ impl Store {
             let oldest_us = any.model.oldest_us(&op.key, &op.operand)?;
             if oldest_us.is_some_and(|oldest_us| is_late(oldest_us, now_ms)) {
                 let tablet = find(&tablets, op.token).ok_or(StoreError::NotOwned(op.token))?;
-                late.enter(&tablet).await;
+                late.enter(tablet).await;
                 tablet.put_under_archived_tombstones(op, now_ms).await?;
             }
         }

@@ -1,7 +1,9 @@
 //! All tablets of a node, and the writes to them.
 
+mod assemble;
 mod background;
 pub(crate) mod bucket;
+mod dispatch;
 mod late_writes;
 pub(crate) mod local;
 mod statistics;
@@ -24,10 +26,11 @@ use crate::error::StoreError;
 use crate::log::{FRAME_LEN_MAX, Waiter, record_len};
 use crate::metadata::documents::{Meta, MetaDoc, MetaExpect, MetaStamp, MetaVersion};
 use crate::metadata::folders::Folders;
+use crate::operation::Op;
 use crate::store::bucket::Remote;
-use crate::store::local::{Local, tablet_of};
-use crate::store::write_batch::{OpenTablets, WriteBatch};
-use crate::tablet::Tablet;
+use crate::store::local::Local;
+use crate::store::write_batch::WriteBatch;
+use crate::tablet::{NodeLog, OpenTablets, Tablet, find};
 use crate::work::nanos;
 use crate::{trace, work};
 
@@ -61,7 +64,7 @@ impl Drop for Store {
         let tablets = self.tablets.load_full();
         match &self.kind {
             StoreKind::Local(local) => {
-                local.log.close();
+                local.log.close(StoreError::Closed);
                 tablets.iter().for_each(|tablet| tablet.stage.close());
             }
             StoreKind::Remote(remote) => remote.stop(),
@@ -94,7 +97,7 @@ impl Store {
     /// [`StoreError::NotOwned`] if it is not open here; never so on a local store.
     pub fn tablet(&self, token: i64) -> Result<Arc<Tablet>, StoreError> {
         let tablets = self.tablets.load();
-        find(&tablets, token).ok_or(StoreError::NotOwned(token))
+        find(&tablets, token).cloned().ok_or(StoreError::NotOwned(token))
     }
 
     /// All tablets that are open, by token range.
@@ -160,39 +163,30 @@ impl Store {
             batch.hold = Some(Arc::new((batch.hold.take(), late)));
         }
         let (size, operands) = self.check(&batch)?;
-        let (submitted, result) = match &self.kind {
-            StoreKind::Local(local) => {
-                if local.log.is_obstructed.load(Ordering::Relaxed) {
-                    self.refuse_failed(&batch)?;
-                }
-                let permit = self.permit(local, size).await?;
-                let submitted = Instant::now();
-                let (sender, receiver) = oneshot::channel();
-                let waiter = Waiter {
-                    sender,
-                    _permit: permit,
-                    _hold: batch.hold,
-                };
-                local.log.submit(batch.ops, durable, waiter);
-                (submitted, receiver.await.unwrap_or(Err(StoreError::Closed)))
-            }
-            StoreKind::Remote(remote) => {
-                let submitted = Instant::now();
-                (submitted, remote.write(self, batch, size).await)
-            }
+        let tablets = batch.tablets.unwrap_or_else(|| self.tablets());
+        let log = log_of(&tablets, &batch.ops)?;
+        if log.is_obstructed.load(Ordering::Relaxed) {
+            refuse_failed(&tablets, &batch.ops)?;
+        }
+        let deadline = self.write_timeout().map(Deadline::after);
+        let permit = self.permit(size, deadline).await?;
+        let submitted = Instant::now();
+        let (sender, receiver) = oneshot::channel();
+        let waiter = Waiter {
+            sender,
+            _permit: Some(permit),
+            _hold: batch.hold,
+        };
+        log.submit(batch.ops, tablets, durable || self.is_shared(), waiter);
+        let result = match deadline {
+            None => receiver.await.unwrap_or(Err(StoreError::Closed)),
+            Some(deadline) => match tokio::time::timeout_at(deadline.at.into(), receiver).await {
+                Ok(outcome) => outcome.unwrap_or(Err(StoreError::Unknown("the log is gone".to_owned()))),
+                Err(_) => Err(deadline.unknown()),
+            },
         };
         record_write_stats(submitted, operands);
         result
-    }
-
-    /// Refuses a write to a tablet that takes none any more.
-    fn refuse_failed(&self, batch: &WriteBatch) -> Result<(), StoreError> {
-        for op in &batch.ops {
-            if let Some(error) = self.tablet(op.token)?.stage.failure() {
-                return Err(error);
-            }
-        }
-        Ok(())
     }
 
     /// The size of a batch as a record, and its number of operations, if it may be written.
@@ -211,32 +205,35 @@ impl Store {
         Ok((size, u32::try_from(batch.ops.len()).unwrap_or(u32::MAX)))
     }
 
-    async fn permit(&self, local: &Local, size: usize) -> Result<OwnedSemaphorePermit, StoreError> {
-        let permits = self.permits_for(size);
-        match self.in_flight.clone().try_acquire_many_owned(permits) {
-            Ok(permit) => Ok(permit),
-            Err(_) => self.wait_for_room(local, permits).await,
+    async fn permit(&self, size: usize, deadline: Option<Deadline>) -> Result<OwnedSemaphorePermit, StoreError> {
+        let permits = (size.div_ceil(PERMIT_BYTES) as u32).min(self.in_flight_permits);
+        if let Ok(permit) = self.in_flight.clone().try_acquire_many_owned(permits) {
+            return Ok(permit);
         }
-    }
-
-    pub(crate) fn permits_for(&self, size: usize) -> u32 {
-        (size.div_ceil(PERMIT_BYTES) as u32).min(self.in_flight_permits)
-    }
-
-    /// Waits until writes in flight have ended; waiting for room in memory can be waiting for room on disk.
-    async fn wait_for_room(&self, local: &Local, permits: u32) -> Result<OwnedSemaphorePermit, StoreError> {
         trace::step(|| "Waiting until the writes in flight leave room");
         let since = Instant::now();
-        let permit = self.poll_for_room(local, permits).await;
+        let permit = self.wait_for_room(permits, deadline).await;
         work::count(|work| work.admission_ns += nanos(since.elapsed()));
         permit
     }
 
-    async fn poll_for_room(&self, local: &Local, permits: u32) -> Result<OwnedSemaphorePermit, StoreError> {
+    /// Waits until writes in flight have ended; waiting for room in memory can be waiting for room on disk.
+    async fn wait_for_room(
+        &self,
+        permits: u32,
+        deadline: Option<Deadline>,
+    ) -> Result<OwnedSemaphorePermit, StoreError> {
         let acquire = self.in_flight.clone().acquire_many_owned(permits);
         let mut acquire = std::pin::pin!(acquire);
         loop {
-            local.space.check()?;
+            if let StoreKind::Local(local) = &self.kind {
+                local.space.check()?;
+            }
+            if let Some(deadline) = deadline
+                && Instant::now() >= deadline.at
+            {
+                return Err(StoreError::Overloaded(deadline.whole.as_millis() as u64));
+            }
             match tokio::time::timeout(ROOM_POLL, acquire.as_mut()).await {
                 Ok(permit) => return permit.map_err(|_| StoreError::Closed),
                 Err(_) => continue,
@@ -311,10 +308,46 @@ impl Store {
     }
 }
 
-/// The tablet of a token among `tablets`, which ascend and may leave gaps.
-pub(crate) fn find(tablets: &[Arc<Tablet>], token: i64) -> Option<Arc<Tablet>> {
-    let tablet = tablets.get(tablet_of(tablets, token))?;
-    tablet.token_range().contains(token).then(|| tablet.clone())
+/// A time until which the outcome of a write is waited for.
+#[derive(Clone, Copy)]
+struct Deadline {
+    at: Instant,
+    whole: Duration,
+}
+
+impl Deadline {
+    fn after(whole: Duration) -> Deadline {
+        Deadline {
+            at: Instant::now() + whole,
+            whole,
+        }
+    }
+
+    fn unknown(&self) -> StoreError {
+        let ms = self.whole.as_millis();
+        StoreError::Unknown(format!("the object store did not confirm it within {ms} ms"))
+    }
+}
+
+/// The log of the tablets of some operations.
+///
+/// # Errors
+/// [`StoreError::NotOwned`] if one of them has no tablet, or one of another log: that was fenced since.
+fn log_of(tablets: &[Arc<Tablet>], ops: &[Op]) -> Result<Arc<NodeLog>, StoreError> {
+    let mut log: Option<&Arc<NodeLog>> = None;
+    for op in ops {
+        let tablet = find(tablets, op.token).ok_or(StoreError::NotOwned(op.token))?;
+        if !Arc::ptr_eq(log.get_or_insert(&tablet.log), &tablet.log) {
+            return Err(StoreError::NotOwned(op.token));
+        }
+    }
+    log.cloned().ok_or(StoreError::Closed)
+}
+
+/// Refuses a write to a tablet that takes none any more.
+fn refuse_failed(tablets: &[Arc<Tablet>], ops: &[Op]) -> Result<(), StoreError> {
+    let failures = ops.iter().filter_map(|op| find(tablets, op.token)?.stage.failure());
+    failures.map(Err).next().unwrap_or(Ok(()))
 }
 
 /// Enters a write into the work of its request.

@@ -16,12 +16,12 @@ impl Store {
         let metrics = Metrics::read(&self.metrics);
         let staged: u64 = tablets.iter().map(|tablet| tablet.stage.bytes() as u64).sum();
         let (log, disk_free_bytes, bucket) = match &self.kind {
-            StoreKind::Local(local) => (local.log_stats(), Some(local.space.free_bytes()), None),
+            StoreKind::Local(local) => (local.log.ledger.stats(), Some(local.space.free_bytes()), None),
             StoreKind::Remote(remote) => (remote.log_stats(), None, Some(remote.bucket_stats())),
         };
         let mut scans = [0; 3];
-        for disk in tablets.iter().filter_map(|tablet| tablet.disk.as_ref()) {
-            let counts = disk.tables.lookups.counts();
+        for tablet in tablets.iter() {
+            let counts = tablet.tables.lookups.counts();
             scans
                 .iter_mut()
                 .zip(counts)

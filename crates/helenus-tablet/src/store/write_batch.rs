@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::operation::Op;
-use crate::tablet::Tablet;
+use crate::tablet::OpenTablets;
 
 /// Writes that become durable and visible together.
 #[derive(Clone, Default)]
@@ -19,9 +19,6 @@ pub struct WriteBatch {
     /// had one of them since, not at all.
     pub tablets: Option<OpenTablets>,
 }
-
-/// The tablets that were open at one time, by token range.
-pub type OpenTablets = Arc<Vec<Arc<Tablet>>>;
 
 impl WriteBatch {
     pub fn new() -> Self {

@@ -1,4 +1,4 @@
-//! Writes the memtables of a local tablet to an SSTable: SlateDB gets them in one sorted batch, each key once.
+//! Writes the memtables of a tablet to an SSTable: SlateDB gets them in one sorted batch, each key once.
 //!
 //! SlateDB's memtable is filled only to be written at once. It carries the number of the last log record in the batch, so that the next
 //! start replays exactly the records that are in no SSTable.
@@ -85,9 +85,7 @@ impl Flushes {
 
 /// Flushes a tablet whenever that is asked for.
 pub(crate) async fn run(tablet: Arc<Tablet>) {
-    let Some(flushes) = tablet.disk.as_ref().map(|disk| &disk.flushes) else {
-        return;
-    };
+    let flushes = &tablet.flushes;
     let Some(mut received) = flushes.received.lock().take() else {
         return;
     };
@@ -113,17 +111,11 @@ pub(crate) async fn run(tablet: Arc<Tablet>) {
 
 impl Tablet {
     async fn flush_memory(&self, given: &mut u64) -> Result<(), StoreError> {
-        let Some(disk) = &self.disk else {
-            return Ok(());
-        };
         let tree = {
-            let _memory = disk.flushes.memory.lock().await;
+            let _memory = self.flushes.memory.lock().await;
             self.stage.freeze()
         };
-        let Some(parts) = tree.parts() else {
-            return Ok(());
-        };
-        if let Some(unflushed) = parts.unflushed(self.model.as_ref(), *given)? {
+        if let Some(unflushed) = tree.unflushed(self.model.as_ref(), *given)? {
             let options = WriteOptions {
                 seqnum: unflushed.last_seq,
             };

@@ -5,15 +5,12 @@ use std::sync::Arc;
 use super::Tablet;
 
 impl Tablet {
-    /// Lets reads of a local tablet see which files it has by now; true if those are others than before.
+    /// Lets reads see which files the tablet has by now; true if those are others than before.
     pub(crate) fn see_files(&self) -> bool {
-        let Some(disk) = &self.disk else {
-            return false;
-        };
-        let has_changed = disk
+        let has_changed = self
             .tables
             .refresh_files(&self.db, |files| self.stage.see_files(files));
-        self.compactions.manifest_visible(disk.tables.manifest());
+        self.compactions.manifest_visible(self.tables.manifest());
         has_changed
     }
 }

@@ -1,7 +1,6 @@
 //! One tablet: a range of tokens in one SlateDB database, read through the row cache.
 
 pub(crate) mod flush;
-pub(crate) mod group_commit;
 pub(crate) mod late_writes;
 pub(crate) mod manifest;
 pub(crate) mod obsolete_files;
@@ -12,11 +11,10 @@ pub(crate) mod stats;
 
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
-use slatedb::config::{ReadOptions, ScanOptions};
-use slatedb::{Db, IterationOrder};
+use slatedb::Db;
 
 use crate::cache::generations;
 use crate::cache::generations::{CacheGenerations, Generation};
@@ -26,16 +24,18 @@ use crate::compaction::{CompactionState, OldestByTable, see};
 use crate::data_model::DataModel;
 use crate::error::StoreError;
 use crate::operation::Op;
+use crate::log::{Log, Route};
+use crate::stage::backpressure::CompactionBacklog;
 use crate::stage::{Cached, Stage, View};
 use crate::tablet::flush::Flushes;
-use crate::tablet::group_commit::TabletLogWriter;
 use crate::tablet::late_writes::is_late;
 use crate::tablet::obsolete_files::Scans;
-use crate::tablet::scan::{ReadLimits, Rows, Scan};
+use crate::tablet::scan::Scan;
 use crate::tablet::stats::TabletCounters;
 use crate::token_range::TokenRange;
 use crate::tree::changes::Change;
-use crate::tree::{MergingScan, SsTables, Tree};
+use crate::tree::limits::ReadLimits;
+use crate::tree::{MergingScan, SsTables};
 use crate::{trace, work};
 
 /// The result of a look-up in the row cache alone.
@@ -60,16 +60,43 @@ pub struct Tablet {
     pub(crate) counters: TabletCounters,
     pub(crate) compactions: Arc<CompactionState>,
     pub(crate) scans: Arc<Scans>,
-    /// On a local disk.
-    pub(crate) disk: Option<LocalTablet>,
-    /// On an object store.
-    pub(crate) remote: Option<Arc<TabletLogWriter>>,
+    pub(crate) tables: Arc<SsTables>,
+    pub(crate) flushes: Flushes,
+    pub(crate) backlog: CompactionBacklog,
+    /// The log that has its writes.
+    pub(crate) log: Arc<NodeLog>,
+    pub(crate) limits: ReadLimits,
+    /// False once it is being closed.
+    pub(crate) accepts_writes: AtomicBool,
 }
 
-/// The parts of a tablet on a local disk.
-pub(crate) struct LocalTablet {
-    pub tables: Arc<SsTables>,
-    pub flushes: Flushes,
+/// The tablets that were open at one time, by token range.
+pub type OpenTablets = Arc<Vec<Arc<Tablet>>>;
+
+/// The log of a node: each write names the tablets to which its operations go.
+pub(crate) type NodeLog = Log<OpenTablets>;
+
+impl Route for OpenTablets {
+    fn check(&self, ops: &[Op]) -> Result<(), StoreError> {
+        for op in ops {
+            let tablet = find(self, op.token).ok_or(StoreError::NotOwned(op.token))?;
+            if !tablet.accepts_writes.load(Ordering::Acquire) {
+                return Err(StoreError::NotOwned(op.token));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The index of the tablet of a token among `tablets`, which ascend and may leave gaps, if there is one.
+pub(crate) fn tablet_of(tablets: &[Arc<Tablet>], token: i64) -> usize {
+    tablets.partition_point(|tablet| tablet.token_range().last < token)
+}
+
+/// The tablet of a token among `tablets`, which ascend and may leave gaps.
+pub(crate) fn find(tablets: &[Arc<Tablet>], token: i64) -> Option<&Arc<Tablet>> {
+    let tablet = tablets.get(tablet_of(tablets, token))?;
+    tablet.token_range().contains(token).then_some(tablet)
 }
 
 impl Tablet {
@@ -170,26 +197,11 @@ impl Tablet {
         if let Some(Change::Whole(row)) = change {
             return Ok(Some(row));
         }
-        let below = self.read_tree(&tree, key).await?;
+        let hash = self.cache.hash(key);
+        let below = tree.get(self.model.as_ref(), key, hash, &self.limits).await?;
         match change {
             None => Ok(below),
             Some(change) => Ok(Some(change.over(self.model.as_ref(), key, below.as_ref())?)),
-        }
-    }
-
-    /// The row of the tree at `key`.
-    async fn read_tree(&self, tree: &Tree, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
-        match tree {
-            Tree::Local(parts) => {
-                let hash = self.cache.hash(key);
-                parts.get(self.model.as_ref(), key, hash).await
-            }
-            Tree::SlateDb(snapshot) => {
-                let options = ReadOptions::default().with_tracing_options(trace::read_options());
-                // SlateDB's future is large.
-                let read = Box::pin(snapshot.get_with_options(key, &options));
-                self.limits().wait(read).await
-            }
         }
     }
 
@@ -218,66 +230,10 @@ impl Tablet {
         let guard = self.scans.begin();
         work::count(|work| work.scans += 1);
         let (staged, tree) = self.stage.range(&start, &end)?;
-        let rows = self.rows(tree, start, end, reversed).await?;
-        Ok(Scan::new(
-            rows,
-            staged,
-            reversed,
-            self.model.clone(),
-            guard,
-            self.limits(),
-        ))
-    }
-
-    /// The rows of the tree in a range.
-    async fn rows(
-        &self,
-        tree: Arc<Tree>,
-        start: Bound<Bytes>,
-        end: Bound<Bytes>,
-        reversed: bool,
-    ) -> Result<Rows, StoreError> {
-        let partition = self.partition_of(&start, &end);
-        let snapshot = match tree.as_ref() {
-            Tree::Local(_) => {
-                let prefix = partition.map(|(prefix, ..)| prefix);
-                let rows = MergingScan::new(tree, self.model.clone(), (start, end), prefix, reversed);
-                return Ok(Rows::MergingScan(Box::new(rows)));
-            }
-            Tree::SlateDb(snapshot) => snapshot,
-        };
-        let options = ScanOptions {
-            cache_blocks: true,
-            order: match reversed {
-                true => IterationOrder::Descending,
-                false => IterationOrder::Ascending,
-            },
-            tracing_options: trace::read_options(),
-            ..ScanOptions::default()
-        };
-        let limits = self.limits();
-        // SlateDB's futures are large.
-        let rows = match partition {
-            Some((prefix, from, to)) => {
-                let rows = Box::pin(snapshot.scan_prefix_with_options(prefix, (from, to), &options));
-                limits.wait(rows).await?
-            }
-            None => {
-                limits
-                    .wait(Box::pin(snapshot.scan_with_options((start, end), &options)))
-                    .await?
-            }
-        };
-        Ok(Rows::SlateDb(Box::new(rows)))
-    }
-
-    fn limits(&self) -> ReadLimits {
-        ReadLimits {
-            remote: self
-                .remote
-                .as_ref()
-                .map(|log_writer| (log_writer.read_timeout, self.tokens.first)),
-        }
+        let partition = self.partition_of(&start, &end).map(|(prefix, ..)| prefix);
+        let limits = self.limits.clone();
+        let rows = MergingScan::new(tree, self.model.clone(), (start, end), partition, reversed, limits);
+        Ok(Scan::new(rows, staged, reversed, self.model.clone(), guard))
     }
 
     /// If the range lies within one partition: its prefix, and the bounds behind it. SSTables without the partition are then skipped.
@@ -313,10 +269,18 @@ impl Tablet {
     /// Writes staged rows and memtables to SSTables.
     pub async fn flush(&self) -> Result<(), StoreError> {
         self.stage.applied().await?;
-        match &self.disk {
-            Some(disk) => disk.flushes.flush().await,
-            None => self.write_memtable().await,
-        }
+        self.flushes.flush().await
+    }
+
+    /// Takes no more writes, and waits until those that are in the log have been staged.
+    pub(crate) async fn stop_writes(&self) {
+        self.accepts_writes.store(false, Ordering::Release);
+        self.log.barrier(OpenTablets::default()).await;
+    }
+
+    /// The last record that is in files, as of the newest manifest that was seen.
+    pub(crate) fn flushed_lsn(&self) -> u64 {
+        self.db.manifest().replay_after_wal_id()
     }
 }
 

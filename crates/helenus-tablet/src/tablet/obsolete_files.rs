@@ -123,7 +123,7 @@ impl ObsoleteFileCollector {
             // A read that has just begun may still see the replaced files; they are deleted in the next round.
             return;
         }
-        if tablet.remote.is_some() && !sees_all(tablet).await {
+        if tablet.limits.is_in_bucket() && !sees_all(tablet).await {
             return;
         }
         let next = self.last_end + until_deleted;

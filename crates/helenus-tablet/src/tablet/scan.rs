@@ -2,74 +2,22 @@
 
 use std::iter::Peekable;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
-use slatedb::DbIterator;
-
 use crate::data_model::DataModel;
-use crate::error::{StoreError, from_slatedb};
+use crate::error::StoreError;
 use crate::tablet::obsolete_files::ScanGuard;
 use crate::tree::MergingScan;
 use crate::tree::changes::Change;
-use crate::work;
-
-/// The timeout of reads of the tree, and the meaning of its errors.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct ReadLimits {
-    /// On an object store: the longest wait, and a token of the tablet.
-    pub remote: Option<(Duration, i64)>,
-}
-
-impl ReadLimits {
-    /// Waits for an answer of the tree.
-    pub async fn wait<T>(
-        &self,
-        read: impl Future<Output = Result<T, slatedb::Error>>,
-    ) -> Result<T, StoreError> {
-        let Some((longest, token)) = self.remote else {
-            return work::read_wait(read).await.map_err(|error| from_slatedb(&error));
-        };
-        match tokio::time::timeout(longest, work::read_wait(read)).await {
-            Err(_) => Err(StoreError::ReadTimeout(longest.as_millis() as u64)),
-            Ok(read) => read.map_err(|error| match from_slatedb(&error) {
-                // The tablet has gone elsewhere.
-                StoreError::Fenced | StoreError::Closed => StoreError::NotOwned(token),
-                error => error,
-            }),
-        }
-    }
-}
-
-/// The source of the tree's rows.
-pub(crate) enum Rows {
-    SlateDb(Box<DbIterator>),
-    MergingScan(Box<MergingScan>),
-    Nothing,
-}
-
-impl Rows {
-    async fn next(&mut self, limits: ReadLimits) -> Result<Option<(Bytes, Bytes)>, StoreError> {
-        match self {
-            Rows::Nothing => Ok(None),
-            Rows::MergingScan(runs) => runs.next().await,
-            Rows::SlateDb(rows) => {
-                let row = limits.wait(rows.next()).await?;
-                Ok(row.map(|row| (row.key, row.value)))
-            }
-        }
-    }
-}
 
 /// Rows of a range, one after the other.
 pub struct Scan {
-    tree: Rows,
+    tree: Option<Box<MergingScan>>,
     /// The row that the tree comes to next, once it is known.
     ahead: Option<(Bytes, Bytes)>,
     staged: Peekable<std::vec::IntoIter<(Bytes, Change)>>,
     reversed: bool,
     model: Option<Arc<dyn DataModel>>,
-    limits: ReadLimits,
     /// Keeps the files that the tree reads.
     _guard: Option<ScanGuard>,
 }
@@ -78,12 +26,11 @@ impl Scan {
     /// A scan of nothing.
     pub(crate) fn empty() -> Scan {
         Scan {
-            tree: Rows::Nothing,
+            tree: None,
             ahead: None,
             staged: Vec::new().into_iter().peekable(),
             reversed: false,
             model: None,
-            limits: ReadLimits::default(),
             _guard: None,
         }
     }
@@ -109,23 +56,21 @@ impl Scan {
 
     /// `staged` is in ascending order, `tree` goes the way of the scan.
     pub(crate) fn new(
-        tree: Rows,
+        tree: MergingScan,
         mut staged: Vec<(Bytes, Change)>,
         reversed: bool,
         model: Arc<dyn DataModel>,
         guard: ScanGuard,
-        limits: ReadLimits,
-    ) -> Scan {
+        ) -> Scan {
         if reversed {
             staged.reverse();
         }
         Scan {
-            tree,
+            tree: Some(Box::new(tree)),
             ahead: None,
             staged: staged.into_iter().peekable(),
             reversed,
             model: Some(model),
-            limits,
             _guard: Some(guard),
         }
     }
@@ -140,10 +85,12 @@ impl Scan {
     }
 
     async fn step(&mut self) -> Result<Option<(Bytes, Bytes)>, StoreError> {
-        if self.ahead.is_none() && !matches!(self.tree, Rows::Nothing) {
-            self.ahead = self.tree.next(self.limits).await?;
+        if self.ahead.is_none()
+            && let Some(tree) = &mut self.tree
+        {
+            self.ahead = tree.next().await?;
             if self.ahead.is_none() {
-                self.tree = Rows::Nothing;
+                self.tree = None;
             }
         }
         let staged_is_next = match (self.staged.peek(), &self.ahead) {

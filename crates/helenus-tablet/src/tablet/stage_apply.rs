@@ -1,4 +1,4 @@
-//! Moves the staged writes of a local tablet into the memtables of its LSM tree, as one sorted table.
+//! Moves the staged writes of a tablet into the memtables of its LSM tree, as one sorted table.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use crate::data_model::DataModelError;
 use crate::priority::yield_if_due;
-use crate::stage::backpressure::CompactionBacklog;
 use crate::tablet::Tablet;
 use crate::tablet::flush::Flushes;
 use crate::tree::MemTable;
@@ -15,19 +14,17 @@ use crate::tree::changes::ChangeTable;
 /// How long a write lies in the stage at most while the tree takes writes.
 const INTERVAL: Duration = Duration::from_millis(200);
 
-/// Runs until the stage is closed and empty, and keeps the tablet's `backlog`.
-pub(crate) async fn run(tablet: Arc<Tablet>, backlog: Arc<CompactionBacklog>) {
-    let (stage, Some(disk)) = (&tablet.stage, &tablet.disk) else {
-        return;
-    };
+/// Runs until the stage is closed and empty, and keeps the tablet's backlog.
+pub(crate) async fn run(tablet: Arc<Tablet>) {
+    let stage = &tablet.stage;
     loop {
         stage.begun.notified().await;
         if !stage.is_closed() {
             let _ = tokio::time::timeout(INTERVAL, stage.due.notified()).await;
         }
-        disk.flushes.wait_for_room(stage).await;
+        tablet.flushes.wait_for_room(stage).await;
         let is_last = stage.is_closed();
-        tablet.apply_stage(&disk.flushes, &backlog).await;
+        tablet.apply_stage().await;
         if is_last {
             return;
         }
@@ -35,7 +32,7 @@ pub(crate) async fn run(tablet: Arc<Tablet>, backlog: Arc<CompactionBacklog>) {
 }
 
 impl Tablet {
-    async fn apply_stage(&self, flushes: &Flushes, backlog: &CompactionBacklog) {
+    async fn apply_stage(&self) {
         let Some(table) = self.stage.begin_apply() else {
             return;
         };
@@ -44,12 +41,12 @@ impl Tablet {
         counters.batches.fetch_add(1, Ordering::Relaxed);
         counters.operands.fetch_add(table.operands, Ordering::Relaxed);
         counters.folded.fetch_add(table.folded, Ordering::Relaxed);
-        if let Err(error) = self.add_memtable(flushes, &table).await {
+        if let Err(error) = self.add_memtable(&self.flushes, &table).await {
             tracing::error!(tablet = self.id(), %error, "log records could not be applied to the memtables");
             self.stage.fail(error.into());
         }
         let level0_files = self.db.manifest().l0().len();
-        backlog.update(self.stage.tree().memory_bytes(), level0_files);
+        self.backlog.update(self.stage.tree().memory_bytes(), level0_files);
         for key in &table.hot {
             // Reading it puts it into the cache; if that fails the next reader will be told.
             let _ = self.get(key).await;
@@ -67,10 +64,7 @@ impl Tablet {
         let batch = MemTable::new(table, |key| self.cache.hash(key));
         let _memory = flushes.memory.lock().await;
         let tree = self.stage.tree();
-        let Some(parts) = tree.parts() else {
-            return Ok(());
-        };
-        let (Some(memtable), is_all) = parts.add_memtable(self.model.as_ref(), batch)? else {
+        let (Some(memtable), is_all) = tree.add_memtable(self.model.as_ref(), batch)? else {
             return Ok(());
         };
         let bytes = memtable.rows.size();

@@ -1,13 +1,14 @@
-//! The SSTables of a local tablet: the current set, their indexes and filters, and their decoded blocks.
+//! The SSTables of a tablet: the current set, their indexes and filters, and their decoded blocks.
 
 use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
+use hashbrown::HashMap;
 use object_store::ObjectStore;
 use object_store::path::Path;
 use parking_lot::Mutex;
 use slatedb::db_cache::{CacheFetch, CacheLoader, CachedEntry, CachedKey, DbCache};
-use slatedb::manifest::VersionedManifest;
+use slatedb::manifest::{SsTableId, SsTableView, VersionedManifest};
 use slatedb::{Db, Error, FilterPolicy, SstReader};
 
 use super::rows::SortedBlock;
@@ -74,24 +75,38 @@ impl SsTables {
     pub fn refresh_files(&self, db: &Db, tell: impl FnOnce(Arc<Files>)) -> bool {
         let mut seen = self.seen.lock();
         let manifest = db.manifest();
-        if seen.is_of(&manifest) || !manifest.external_dbs().is_empty() {
+        if seen.is_of(&manifest) {
             return false;
         }
-        *seen = Arc::new(Files {
+        *seen = Arc::new(self.files(&manifest));
+        tell(seen.clone());
+        true
+    }
+
+    /// The files of a manifest. Those of a clone lie partly with the tablets that it was made from.
+    fn files(&self, manifest: &VersionedManifest) -> Files {
+        let inherited: HashMap<SsTableId, Path> = manifest
+            .external_dbs()
+            .iter()
+            .flat_map(|db| db.sst_ids.iter().map(|id| (*id, Path::from(db.path.as_str()))))
+            .collect();
+        let table = |view: &SsTableView, run: Option<u32>| {
+            let root = inherited.get(&view.sst.id).unwrap_or(&self.root);
+            Table::new(view, run, root.clone())
+        };
+        Files {
             flushed: manifest.last_l0_seq(),
-            level0: manifest.l0().iter().map(|view| Table::new(view, None)).collect(),
+            level0: manifest.l0().iter().map(|view| table(view, None)).collect(),
             runs: manifest
                 .compacted()
                 .iter()
                 .map(|run| {
                     let views = run.sst_views().iter();
-                    views.map(|view| Table::new(view, Some(run.id))).collect()
+                    views.map(|view| table(view, Some(run.id))).collect()
                 })
                 .collect(),
             manifest: manifest.id(),
-        });
-        tell(seen.clone());
-        true
+        }
     }
 
     /// The number of the manifest that was seen last.
@@ -118,10 +133,10 @@ impl SsTables {
         trace::step(|| format!("Reading the index and the filter of {table} from disk"));
         let open = async {
             let index = Arc::new(OneIndex::default());
-            let reader = SstReader::new(self.root.clone(), self.store.clone(), Some(index.clone()), None);
+            let reader = SstReader::new(table.root.clone(), self.store.clone(), Some(index.clone()), None);
             let file = reader.open_with_handle(table.handle.clone())?;
             let entries = file.index().await?;
-            let filter = sst_filter::read(&self.store, &self.root, &table.handle, self.policy.as_ref()).await;
+            let filter = sst_filter::read(&self.store, &table.root, &table.handle, self.policy.as_ref()).await;
             let filter_bytes = filter.as_ref().map_or(0, |filter| filter.size());
             Ok(OpenTable {
                 bytes: TABLE_BYTES + index.size() + filter_bytes,

@@ -4,7 +4,7 @@ use slatedb::WriteBatch;
 
 use super::memory::Merged;
 use super::rows::EntryKind;
-use super::{Parts, Versions};
+use super::{Tree, Versions};
 use crate::data_model::{DataModel, DataModelError};
 
 /// Rows that are in no file, each key once.
@@ -14,7 +14,7 @@ pub(crate) struct FlushSource {
     pub last_seq: u64,
 }
 
-impl Parts {
+impl Tree {
     /// The rows that are in no file, of batches later than `after`; `None` if there are none.
     pub fn unflushed(
         &self,

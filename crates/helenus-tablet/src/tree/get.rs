@@ -6,40 +6,40 @@ use bytes::Bytes;
 use slatedb::FilterQuery;
 
 use super::rows::{EntryKind, SortedBlock};
-use super::{Parts, Versions};
+use super::{Tree, Versions};
 use crate::data_model::DataModel;
-use crate::error::{StoreError, from_slatedb};
+use crate::error::StoreError;
+use crate::tree::limits::ReadLimits;
 use crate::tree::sstable::{Table, covering};
-use crate::{trace, work};
+use crate::trace;
 
 struct PointLookup<'a> {
-    parts: &'a Parts,
+    tree: &'a Tree,
     key: &'a [u8],
     /// Asked of filters; made when it is first needed.
     query: Option<FilterQuery>,
     versions: Versions,
 }
 
-impl Parts {
+impl Tree {
     /// The merged row at `key`, whose hash is `hash`.
     pub async fn get(
         &self,
         model: &dyn DataModel,
         key: &[u8],
         hash: u64,
+        limits: &ReadLimits,
     ) -> Result<Option<Bytes>, StoreError> {
         // Reads from memory never wait, so they yield explicitly.
         tokio::task::coop::consume_budget().await;
         let mut search = PointLookup {
-            parts: self,
+            tree: self,
             key,
             query: None,
             versions: Versions::default(),
         };
         if !search.look_into_memory(hash) {
-            work::read_wait(search.look_into_files())
-                .await
-                .map_err(|error| from_slatedb(&error))?;
+            limits.wait(search.look_into_files()).await?;
         }
         Ok(search.versions.resolve(model, key)?)
     }
@@ -48,7 +48,7 @@ impl Parts {
 impl PointLookup<'_> {
     /// True if older versions are hidden.
     fn look_into_memory(&mut self, hash: u64) -> bool {
-        let mut tables = self.parts.memory.iter().filter(|table| table.may_have(hash));
+        let mut tables = self.tree.memory.iter().filter(|table| table.may_have(hash));
         let is_whole = tables.any(|table| take(&mut self.versions, &table.rows, self.key));
         if !self.versions.is_empty() {
             trace::step(|| "Found in the memtable");
@@ -57,7 +57,7 @@ impl PointLookup<'_> {
     }
 
     async fn look_into_files(&mut self) -> Result<(), slatedb::Error> {
-        let files = &self.parts.files;
+        let files = &self.tree.files;
         let level0 = files.level0.iter().filter(|table| table.may_have(self.key));
         for table in level0.chain(files.runs.iter().flat_map(|run| covering(run, self.key))) {
             if self.look_into(table).await? {
@@ -68,7 +68,7 @@ impl PointLookup<'_> {
     }
 
     async fn look_into(&mut self, table: &Table) -> Result<bool, slatedb::Error> {
-        let tables = &self.parts.tables;
+        let tables = &self.tree.tables;
         let open = tables.table(table).await?;
         let query = self
             .query

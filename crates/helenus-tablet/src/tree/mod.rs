@@ -1,8 +1,8 @@
 //! The LSM tree of a tablet, below its stage.
 //!
-//! In an object store the tree is SlateDB's. A local tablet has memtables of its own ([`memory`]); SlateDB gets them when they are flushed,
-//! each key once ([`flush_source`]), writes SSTables and compacts them. Reads bypass SlateDB, whose boxed iterators pass rows on one by one:
-//! decoded blocks are cached ([`files`]), searched for one row ([`get`]) or merged ([`runs`]).
+//! Memtables are its own ([`memory`]); SlateDB gets them when they are flushed, each key once ([`flush_source`]), writes SSTables and compacts
+//! them. Reads bypass SlateDB, whose boxed iterators pass rows on one by one: decoded blocks are cached ([`files`]), searched for one row
+//! ([`get`]) or merged ([`runs`]).
 
 pub(crate) mod block_cache;
 pub(crate) mod changes;
@@ -10,6 +10,7 @@ mod files;
 pub(crate) mod filters;
 mod flush_source;
 mod get;
+pub(crate) mod limits;
 mod memory;
 mod rows;
 mod runs;
@@ -19,7 +20,6 @@ mod sstable;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use slatedb::DbSnapshot;
 
 pub(crate) use files::{Files, SsTables};
 pub(crate) use memory::MemTable;
@@ -29,17 +29,10 @@ pub(crate) use runs::MergingScan;
 use crate::data_model::{DataModel, DataModelError};
 use rows::EntryKind;
 
-/// The tree as readers see it at one moment.
-pub(crate) enum Tree {
-    /// SlateDB reads it.
-    SlateDb(Arc<DbSnapshot>),
-    Local(Parts),
-}
-
-/// The rows of a local tablet. Each applied batch lies either in `memory` or in `files`: whole memtables are frozen when they are flushed,
-/// and removed when the files have their rows.
+/// The rows of a tablet as readers see them at one moment. Each applied batch lies either in `memory` or in `files`: whole memtables are frozen
+/// when they are flushed, and removed when the files have their rows.
 #[derive(Clone)]
-pub(crate) struct Parts {
+pub(crate) struct Tree {
     tables: Arc<SsTables>,
     /// From new to old.
     memory: Vec<Arc<MemTable>>,
@@ -51,69 +44,53 @@ pub(crate) struct Parts {
 }
 
 impl Tree {
-    /// A local tablet's, when it is opened.
-    pub fn local(tables: Arc<SsTables>, files: Arc<Files>, join_bytes: usize) -> Tree {
-        Tree::Local(Parts {
+    /// A tablet's, when it is opened.
+    pub fn new(tables: Arc<SsTables>, files: Arc<Files>, join_bytes: usize) -> Tree {
+        Tree {
             tables,
             memory: Vec::new(),
             files,
             frozen: 0,
             join_bytes,
-        })
-    }
-
-    /// A local tablet's parts.
-    pub fn parts(&self) -> Option<&Parts> {
-        match self {
-            Tree::Local(parts) => Some(parts),
-            Tree::SlateDb(_) => None,
         }
     }
 
-    /// A local tablet's tree with other parts.
-    fn changed(&self, change: impl FnOnce(&mut Parts)) -> Tree {
-        match self {
-            Tree::SlateDb(snapshot) => Tree::SlateDb(snapshot.clone()),
-            Tree::Local(parts) => {
-                let mut parts = parts.clone();
-                change(&mut parts);
-                let flushed = parts.files.flushed;
-                parts.memory.retain(|table| table.last_seq > flushed);
-                Tree::Local(parts)
-            }
-        }
+    fn changed(&self, change: impl FnOnce(&mut Tree)) -> Tree {
+        let mut tree = self.clone();
+        change(&mut tree);
+        let flushed = tree.files.flushed;
+        tree.memory.retain(|table| table.last_seq > flushed);
+        tree
     }
 
-    /// The tree with a table more, from [`Parts::add_memtable`].
+    /// The tree with a table more, from [`Tree::add_memtable`].
     pub fn with_batch(&self, table: Arc<MemTable>) -> Tree {
-        self.changed(|parts| {
-            parts.memory.retain(|older| older.last_seq < table.first_seq);
-            parts.memory.insert(0, table);
+        self.changed(|tree| {
+            tree.memory.retain(|older| older.last_seq < table.first_seq);
+            tree.memory.insert(0, table);
         })
     }
 
     /// The tree with other files.
     pub fn with_files(&self, files: Arc<Files>) -> Tree {
-        self.changed(|parts| parts.files = files)
+        self.changed(|tree| tree.files = files)
     }
 
     /// The tree when a flush of all that is in memory begins.
     pub fn freeze(&self) -> Tree {
-        self.changed(|parts| {
-            parts.frozen = parts
+        self.changed(|tree| {
+            tree.frozen = tree
                 .memory
                 .first()
-                .map_or(parts.frozen, |newest| newest.last_seq)
+                .map_or(tree.frozen, |newest| newest.last_seq)
         })
     }
 
     /// Bytes of rows in memory that are not in files.
     pub fn memory_bytes(&self) -> usize {
-        self.parts().map_or(0, |parts| memory::size(&parts.memory))
+        memory::size(&self.memory)
     }
-}
 
-impl Parts {
     /// The memtable of an applied batch, which replaces those that it is joined with, and whether these are all that are not frozen.
     pub fn add_memtable(
         &self,

@@ -8,11 +8,11 @@ use bytes::Bytes;
 use slatedb::FilterQuery;
 
 use super::rows::{EntryKind, SortedBlock};
-use super::{Parts, Tree, Versions};
+use super::{Tree, Versions};
 use crate::data_model::DataModel;
-use crate::error::{StoreError, from_slatedb};
+use crate::error::StoreError;
+use crate::tree::limits::ReadLimits;
 use crate::tree::sstable::{OpenTable, Table};
-use crate::work;
 
 type Bounds = (Bound<Bytes>, Bound<Bytes>);
 
@@ -39,6 +39,7 @@ pub(crate) struct MergingScan {
     tree: Arc<Tree>,
     model: Arc<dyn DataModel>,
     bounds: Bounds,
+    limits: ReadLimits,
     /// The range lies in the partition with this prefix: tables without it are passed over.
     partition: Option<FilterQuery>,
     reversed: bool,
@@ -60,10 +61,11 @@ impl MergingScan {
         bounds: Bounds,
         partition: Option<Bytes>,
         reversed: bool,
+        limits: ReadLimits,
     ) -> MergingScan {
-        let sources = tree.parts().map(|parts| sources(parts, &bounds));
         MergingScan {
-            sources: sources.unwrap_or_default(),
+            sources: sources(&tree, &bounds),
+            limits,
             tree,
             model,
             bounds,
@@ -80,8 +82,8 @@ impl MergingScan {
     pub async fn next(&mut self) -> Result<Option<(Bytes, Bytes)>, StoreError> {
         loop {
             if self.lacks_rows {
-                let found = work::read_wait(Box::pin(self.find_rows())).await;
-                found.map_err(|error| from_slatedb(&error))?;
+                let limits = self.limits.clone();
+                limits.wait(Box::pin(self.find_rows())).await?;
             }
             if let Some(row) = self.single() {
                 return Ok(Some(row));
@@ -178,15 +180,12 @@ impl MergingScan {
     async fn find_rows(&mut self) -> Result<(), slatedb::Error> {
         self.turn = None;
         self.lacks_rows = false;
-        let Some(parts) = self.tree.parts() else {
-            return Ok(());
-        };
         // Reads from memory never wait, so they yield explicitly.
         tokio::task::coop::consume_budget().await;
         for source in &mut self.sources {
             while source.is_empty() && source.may_go_on() {
                 source
-                    .read(parts, &self.bounds, self.partition.as_ref(), self.reversed)
+                    .read(&self.tree, &self.bounds, self.partition.as_ref(), self.reversed)
                     .await?;
                 tokio::task::coop::consume_budget().await;
             }
@@ -196,8 +195,8 @@ impl MergingScan {
     }
 }
 
-fn sources(parts: &Parts, bounds: &Bounds) -> Vec<RunCursor> {
-    let memory = parts.memory.iter().map(|table| {
+fn sources(tree: &Tree, bounds: &Bounds) -> Vec<RunCursor> {
+    let memory = tree.memory.iter().map(|table| {
         let mut source = RunCursor {
             rows: table.rows.clone(),
             first: 0,
@@ -219,8 +218,8 @@ fn sources(parts: &Parts, bounds: &Bounds) -> Vec<RunCursor> {
         let tables = tables.iter().filter(|table| table.may_overlap(bounds));
         tables.cloned().collect()
     };
-    let level0 = parts.files.level0.iter().map(std::slice::from_ref);
-    let runs = parts.files.runs.iter().map(Vec::as_slice);
+    let level0 = tree.files.level0.iter().map(std::slice::from_ref);
+    let runs = tree.files.runs.iter().map(Vec::as_slice);
     let files = level0.chain(runs).map(overlapping);
     let files = files.filter(|files| !files.is_empty()).map(of_files);
     let memory = memory.filter(|source| !source.is_empty());
@@ -286,12 +285,12 @@ impl RunCursor {
     /// Reads on: the next block, or which blocks the next file has.
     async fn read(
         &mut self,
-        parts: &Parts,
+        tree: &Tree,
         bounds: &Bounds,
         partition: Option<&FilterQuery>,
         reversed: bool,
     ) -> Result<(), slatedb::Error> {
-        let tables = &parts.tables;
+        let tables = &tree.tables;
         match &mut self.open {
             Some(file) if file.first_block < file.behind_block => {
                 let block = match reversed {

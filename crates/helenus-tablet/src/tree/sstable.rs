@@ -5,6 +5,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use object_store::path::Path;
 use slatedb::manifest::{SsTableHandle, SsTableView};
 use slatedb::{Filter, FilterQuery, SstFile, SstIndex};
 
@@ -18,6 +19,8 @@ pub(super) const TABLE_BYTES: usize = 2 << 10;
 #[derive(Clone)]
 pub(crate) struct Table {
     pub handle: SsTableHandle,
+    /// The folder of the tablet that wrote it: another one than the reader's after a split.
+    pub root: Path,
     pub first: Bytes,
     /// Unknown, there may be any greater key.
     pub last: Option<Bytes>,
@@ -36,10 +39,11 @@ impl fmt::Display for Table {
 }
 
 impl Table {
-    pub fn new(view: &SsTableView, run: Option<u32>) -> Table {
+    pub fn new(view: &SsTableView, run: Option<u32>, root: Path) -> Table {
         let info = &view.sst.info;
         Table {
             run,
+            root,
             first: info.first_entry.clone().unwrap_or_default(),
             last: info.last_entry.clone(),
             handle: view.sst.clone(),

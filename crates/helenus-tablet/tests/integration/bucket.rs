@@ -51,5 +51,5 @@ pub async fn count(bucket: &Faulty, prefix: &str) -> usize {
 }
 
 pub async fn puts_of_log(bucket: &Faulty) -> usize {
-    count(bucket, "prefix/tablets/1/wal").await
+    count(bucket, "prefix/logs").await
 }

@@ -55,7 +55,7 @@ impl Faulty {
 }
 
 pub fn is_log(path: &Path) -> bool {
-    path.as_ref().contains("/wal/")
+    path.as_ref().contains("/logs/")
 }
 
 fn unavailable() -> Error {

@@ -51,7 +51,7 @@ async fn the_log_lies_apart_and_is_replayed_from_there() {
     for name in &names {
         write(&store, name, "a").await;
     }
-    // Over both tablets: written down first.
+    // Over both tablets: one record.
     let mut batch = WriteBatch::new();
     for name in &names {
         batch.merge(token(name.as_bytes()), key(name), bytes::Bytes::from_static(b"b"));
@@ -59,16 +59,17 @@ async fn the_log_lies_apart_and_is_replayed_from_there() {
     store.write(batch, true).await.unwrap();
     assert!(store.stats().bucket.unwrap().puts > 20);
 
-    let is_log = |path: &String| path.contains("/wal/") || path.contains("/batches/");
+    let is_log = |path: &String| path.contains("logs/") && !path.ends_with("/LOG");
     assert!(
         !objects(&data).await.iter().any(is_log),
         "the log is not among the data"
     );
     let prefix = format!("logs/{}/", store.store_id());
+    let of_store = format!("{prefix}logs/");
     let logged = objects(&log).await;
     assert!(logged.iter().all(|path| path.starts_with(&prefix)), "{logged:?}");
     assert!(
-        logged.iter().filter(|path| is_log(path)).count() > 20,
+        logged.iter().filter(|path| path.starts_with(&of_store)).count() > 20,
         "{logged:?}"
     );
 
@@ -79,7 +80,7 @@ async fn the_log_lies_apart_and_is_replayed_from_there() {
         assert_eq!(read(&again, name).await.as_deref(), Some("ab"), "{name}");
     }
 
-    // Children of a split have their logs there too, and what is removed goes from both.
+    // Children of a split are written to the same log.
     let parent = again.tablet(i64::MAX).unwrap();
     let tokens = parent.token_range();
     let middle = tokens.first + (tokens.last - tokens.first) / 2;
@@ -101,12 +102,12 @@ async fn the_log_lies_apart_and_is_replayed_from_there() {
         write(&again, name, "c").await;
         assert_eq!(read(&again, name).await.as_deref(), Some("abc"), "{name}");
     }
-    let wal = format!("{prefix}tablets/12/wal/");
-    assert!(objects(&log).await.iter().any(|path| path.starts_with(&wal)));
     again.close_tablet(12).await.unwrap();
     again.remove_tablet(12).await.unwrap();
-    assert!(!objects(&log).await.iter().any(|path| path.starts_with(&wal)));
     again.close().await.unwrap();
+    // A log that has ended in order leaves nothing but its fence, and the one that was fenced is named by no tablet any more.
+    let ended = objects(&log).await.into_iter().filter(|path| path.starts_with(&of_store));
+    assert!(ended.count() < 30, "the newer log is deleted");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -157,7 +158,7 @@ async fn the_log_may_lie_in_a_folder() {
     for n in 0..10 {
         write(&first, &format!("row{n}"), "a").await;
     }
-    assert!(!objects(&data).await.iter().any(|path| path.contains("/wal/")));
+    assert!(!objects(&data).await.iter().any(|path| path.contains("logs/")));
     // Fencing holds there too.
     let second = open(with_log).await.unwrap();
     assert_eq!(dump(&second).await.len(), 10);

@@ -294,7 +294,7 @@ async fn a_tablet_that_was_opened_ahead_is_taken_over_unless_another_has_opened_
     write_nothing(&there, &name).await;
     let before = puts_of_log(&bucket).await;
     there.open_tablet(id, tokens).await.unwrap();
-    assert_eq!(puts_of_log(&bucket).await, before, "it was fenced already");
+    assert_eq!(puts_of_log(&bucket).await, before, "nothing is to be fenced");
     write(&there, &name, "2").await;
 
     // Handed over, opened ahead there, but opened by its former owner again, which goes on for a while.

@@ -113,7 +113,6 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
         .with_filter(filter);
     tracing_subscriber::registry()
         .with(lines)
-        .with(helenus_tablet::trace::layer())
         .init();
     crate::keep_files_private();
     let mut runtime = tokio::runtime::Builder::new_multi_thread();

@@ -42,6 +42,7 @@ const NOT_SETTINGS: [&str; 4] = ["HELENUS_TEST", "HELENUS_FUZZ", "HELENUS_BIN", 
 const SETTINGS: &[Setting] = &[
     Setting { name: "store", about: "the location of the data", allowed: "file:///path, a path, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix", set: |c, v| { c.store.url = StoreUrl::parse(v).map_err(|e| e.to_string())?; Ok(()) } },
     Setting { name: "log_store", about: "the location of the log of a store in a bucket, if it is not beside the data", allowed: "s3://bucket/prefix, s3express://bucket, gs://bucket/prefix, az://container/prefix, or a folder that all nodes share", set: |c, v| { c.store.log_store = Some(StoreUrl::parse(v).map_err(|e| e.to_string())?); Ok(()) } },
+    Setting { name: "log_interval", about: "the time from one PUT of the log to the next, at least, in a bucket: fewer PUTs for writes that take longer", allowed: TIME, set: |c, v| put(&mut c.store.log_interval, time(v)) },
     Setting { name: "log_store_endpoint", about: "the endpoint of the log store's bucket, if it is not AWS_ENDPOINT_URL", allowed: "a URL", set: |c, v| { c.store.log_store_endpoint = Some(v.to_owned()); Ok(()) } },
     Setting { name: "listen", about: "the address for CQL clients", allowed: ADDRESS, set: |c, v| put(&mut c.server.listen, address(v)) },
     Setting { name: "http", about: "the address for /health, /metrics and nodetool", allowed: ADDRESS_OR_OFF, set: |c, v| put(&mut c.http, or_off(v, address)) },

@@ -16,7 +16,7 @@ use crate::error::{StoreError, from_slatedb};
 use crate::metadata::documents::MetaExpect;
 use crate::metadata::format::Format;
 use crate::store::Store;
-use crate::tablet::Tablet;
+use crate::tablet::{NodeLog, Tablet};
 use crate::token_range::TokenRange;
 
 /// Count and checksum of the rows of a range of tokens: equal in source and bucket.
@@ -82,8 +82,9 @@ async fn copy(
         remote.copy(std::slice::from_ref(tablet), id, tokens).await?;
         let expected = summed(tablet).await?;
         // Reopened, it has only what the bucket holds.
-        let there = remote.build(id, tokens, 1).await?;
+        let (there, _) = remote.build(id, tokens, 1, NodeLog::new()).await?;
         let found = summed(&there).await;
+        there.stage.close();
         let closed = there.db.close().await.map_err(|error| from_slatedb(&error));
         let found = found?;
         closed?;

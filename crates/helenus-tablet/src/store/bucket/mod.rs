@@ -1,32 +1,35 @@
 //! A store in a bucket: tablets without a disk of their own, opened and closed while the store runs.
 //!
-//! A tablet's database keeps its log in the bucket too. Pending writes form a group ([`crate::tablet::group_commit`]). A group is one batch
-//! of the database and one object of its log, whose PUT acknowledges it; only then do readers see it. During the PUT the next group forms.
+//! The writes to all tablets of a node share one log ([`crate::log::object`]), an object for each group commit; only when it is stored are they seen
+//! by readers, and acknowledged. A batch over several tablets is one record of it.
 //!
-//! A node that opens a tablet fences the former owner: it takes the number of the former owner's next log object, whose PUT then fails. A
-//! tablet that finds itself fenced closes itself and reports it ([`TabletEvent`]).
-//!
-//! A cross-tablet batch first becomes an object of its own ([`batch_log`]), since no log holds all of it.
+//! A node that opens a tablet makes sure that the former owner can acknowledge nothing more, and replays the records that are in no SSTable
+//! ([`recovery`]). The document `LOGS` of the tablet says which logs have them ([`tablet_logs`]). An owner that hands a tablet over flushes and closes
+//! it first, so that nothing is to be replayed. A node that finds its log fenced closes the tablets that wrote to it and reports them
+//! ([`TabletEvent`]).
 //!
 //! ```text
-//! FORMAT            format version, id, the initial tablets, the location of a separate log
-//! PLACE             the store's identity and location, see `crate::bucket::store_identity`
-//! tablets/<id>/     one SlateDB database for each tablet, its log in wal/
-//! batches/<uuid>    cross-tablet batches in progress
-//! meta/<name>       small documents, changed by compare-and-set
+//! FORMAT                   format version, id, the initial tablets, the location of a separate log
+//! PLACE                    the store's identity and location, see `crate::bucket::store_identity`
+//! tablets/<id>/            one SlateDB database for each tablet
+//! tablets/<id>/meta/LOGS   the logs that hold records of the tablet which are in no SSTable
+//! logs/<id>/<number>       the log of one process
+//! meta/<name>              small documents, changed by compare-and-set
 //! ```
 //!
-//! The log, `tablets/<id>/wal/` and `batches/`, may lie in a separate store ([`crate::bucket::log_store`]).
+//! The logs may lie in a separate store ([`crate::bucket::log_store`]).
 
-mod batch_log;
+mod log_maintenance;
 mod maintenance;
 mod migrate;
+mod node_log;
 mod open;
+mod recovery;
 mod reshape;
 mod single_node;
 mod standby;
+mod tablet_logs;
 mod tablets;
-mod write;
 
 use std::sync::Arc;
 
@@ -44,13 +47,15 @@ use crate::bucket::metered_object_store::Requests;
 use crate::clock::StoreClock;
 use crate::database::Databases;
 use crate::error::StoreError;
-use crate::log::stats::{LogCounters, LogStats};
+use crate::log::stats::LogStats;
 use crate::metadata::format::Format;
 use crate::store::Store;
 use crate::store::background::BackgroundRuntime;
 use crate::tablet::stats::TabletTotals;
 use crate::token_range::TokenRange;
-use batch_log::BatchLog;
+use node_log::OwnLog;
+use recovery::Recoveries;
+use tablet_logs::TabletLogs;
 
 /// A change of a tablet that this process did not request.
 #[derive(Debug, Clone)]
@@ -69,10 +74,16 @@ pub(crate) struct Remote {
     /// Where the log lies, if not in the store.
     log_store: Option<Arc<dyn ObjectStore>>,
     requests: Arc<Requests>,
-    batches: Arc<BatchLog>,
-    /// Where requests are served, and groups written.
+    /// Where requests are served.
     serving: tokio::runtime::Handle,
-    counters: Arc<LogCounters>,
+    /// The log of this process; none before the first tablet is opened.
+    own_log: tokio::sync::Mutex<Option<Arc<OwnLog>>>,
+    /// Logs of former owners.
+    recoveries: Arc<Recoveries>,
+    /// Of each tablet that is open, the document that names its logs.
+    logs_of: Mutex<HashMap<u32, Arc<tokio::sync::Mutex<TabletLogs>>>>,
+    /// The counters of former logs of this process.
+    former_logs: Mutex<LogStats>,
     events: broadcast::Sender<TabletEvent>,
     /// A tablet is opened or closed by one task at a time.
     changing: Mutex<HashMap<u32, Arc<tokio::sync::Mutex<()>>>>,
@@ -84,6 +95,9 @@ pub(crate) struct Remote {
     closed: Mutex<TabletTotals>,
     tasks: Mutex<Vec<tokio::task::JoinHandle<()>>>,
     background: Mutex<Option<BackgroundRuntime>>,
+    /// Where stages are applied.
+    writing: Mutex<Option<BackgroundRuntime>>,
+    applying: tokio::runtime::Handle,
     /// The tablets that the store began with.
     initial: Vec<(u32, TokenRange)>,
     /// The identity of the store, which no copy shares.
@@ -96,19 +110,22 @@ impl Remote {
         bucket: &Bucket,
         log_store: Option<Arc<dyn ObjectStore>>,
         background: BackgroundRuntime,
+        writing: BackgroundRuntime,
         format: &Format,
         identity: uuid::Uuid,
     ) -> Remote {
         let initial = format.tablets.iter().map(|entry| (entry.id, entry.tokens));
         let store = bucket.store.clone();
         Remote {
-            batches: Arc::new(BatchLog::new(log_store.as_ref().unwrap_or(&store).clone())),
             databases,
             store,
             log_store,
             requests: bucket.requests.clone(),
             serving: tokio::runtime::Handle::current(),
-            counters: Arc::default(),
+            own_log: tokio::sync::Mutex::default(),
+            recoveries: Arc::default(),
+            logs_of: Mutex::default(),
+            former_logs: Mutex::default(),
             events: broadcast::channel(EVENTS_MAX).0,
             changing: Mutex::default(),
             standby: Mutex::default(),
@@ -116,6 +133,8 @@ impl Remote {
             closed: Mutex::default(),
             tasks: Mutex::default(),
             background: Mutex::new(Some(background)),
+            applying: writing.handle.clone(),
+            writing: Mutex::new(Some(writing)),
             initial: initial.collect(),
             identity,
         }
@@ -130,8 +149,8 @@ impl Remote {
         self.databases.config.write_timeout
     }
 
-    /// Where the log lies.
-    fn log(&self) -> &Arc<dyn ObjectStore> {
+    /// Where the logs lie.
+    fn log_store(&self) -> &Arc<dyn ObjectStore> {
         self.log_store.as_ref().unwrap_or(&self.store)
     }
 
@@ -144,9 +163,15 @@ impl Remote {
         *self.closed.lock()
     }
 
-    /// The log objects of all tablets since the store was opened.
+    /// The log of this process since the store was opened.
     pub fn log_stats(&self) -> LogStats {
-        self.counters.read()
+        let mut stats = *self.former_logs.lock();
+        if let Ok(own) = self.own_log.try_lock()
+            && let Some(own) = own.as_ref()
+        {
+            stats.add(&own.log.ledger.stats());
+        }
+        stats
     }
 
     /// Stops background tasks; tablets stay as they are.
@@ -162,6 +187,12 @@ impl Remote {
         let closing = store.tablets();
         let closing = closing.iter().map(|tablet| store.close_tablet(tablet.id()));
         let results = futures::future::join_all(closing).await;
+        let own = self.own_log.lock().await.take();
+        if let Some(own) = own {
+            own.close().await;
+            self.end_log(store, &own).await;
+        }
+        drop(self.writing.lock().take());
         drop(self.background.lock().take());
         results.into_iter().collect()
     }

@@ -1,10 +1,9 @@
 //! Opens a store in a bucket.
 
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use hashbrown::HashSet;
 use object_store::ObjectStore;
 use object_store::path::Path;
 use slatedb_common::metrics::DefaultMetricsRecorder;
@@ -12,7 +11,7 @@ use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use super::Remote;
-use super::batch_log::SWEEP_INTERVAL;
+use super::log_maintenance;
 use crate::bucket::connection::Bucket;
 use crate::bucket::store_identity::BindTarget;
 use crate::bucket::{check, format, log_store};
@@ -42,8 +41,8 @@ pub(crate) async fn open(
     let log = log_store::of_store(&bucket, log, &format, identity).await?;
     let open_all = config.open_all_tablets;
     let store = assemble(&bucket, log, config, model, &format, identity)?;
-    let sweep = tokio::spawn(sweep(Arc::downgrade(&store)));
-    store.remote()?.tasks.lock().push(sweep);
+    let maintenance = tokio::spawn(log_maintenance::run(Arc::downgrade(&store)));
+    store.remote()?.tasks.lock().push(maintenance);
     if open_all {
         single_node::open_all(&store).await?;
     }
@@ -63,6 +62,7 @@ pub(super) fn assemble(
         bucket.checksums.require();
     }
     let background = BackgroundRuntime::start(config.background_threads)?;
+    let writing = BackgroundRuntime::start_writing()?;
     let permits = in_flight_permits(&config);
     let block_cache_bytes = config.block_cache_bytes;
     let metrics = Arc::new(DefaultMetricsRecorder::new());
@@ -75,7 +75,9 @@ pub(super) fn assemble(
         slots: Arc::new(Semaphore::new(compaction::slots(&config))),
         config,
     };
-    let remote = Remote::new(databases, bucket, log_store, background, format, identity);
+    let remote = Remote::new(
+        databases, bucket, log_store, background, writing, format, identity,
+    );
     Ok(Arc::new(Store {
         tablets: ArcSwap::default(),
         in_flight: Arc::new(Semaphore::new(permits as usize)),
@@ -87,18 +89,4 @@ pub(super) fn assemble(
         closed: AtomicBool::new(false),
         kind: StoreKind::Remote(Box::new(remote)),
     }))
-}
-
-/// Finishes the batches that were left half-way, as far as their tablets are open here.
-async fn sweep(store: Weak<Store>) {
-    let mut seen = HashSet::new();
-    loop {
-        tokio::time::sleep(SWEEP_INTERVAL).await;
-        let Some(store) = store.upgrade() else { return };
-        match store.finish_batches(&mut seen).await {
-            Ok(0) => {}
-            Ok(count) => tracing::info!(count, "batches that were left half-way are finished"),
-            Err(error) => tracing::warn!(%error, "batches that were left half-way could not be finished"),
-        }
-    }
 }

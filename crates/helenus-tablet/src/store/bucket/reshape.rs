@@ -12,21 +12,22 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use futures::StreamExt;
 use object_store::path::Path;
 use object_store::{ObjectStoreExt, PutPayload};
 use slatedb::admin::{Admin, CloneSourceSpec};
-use tokio::task::JoinSet;
+use slatedb::config::WriteOptions;
+use slatedb::WriteBatch;
 
 use super::Remote;
-use super::write::{Part, outcome_of, submit};
-use crate::bucket::batch_applied_key;
+use super::tablet_logs::TabletLogs;
+use super::tablets::close_unserved;
 use crate::error::{StoreError, chain, from_slatedb};
 use crate::metadata::slatedb_layout::tablet_path;
-use crate::operation::Op;
 use crate::store::Store;
-use crate::tablet::{Tablet, group_commit};
+use crate::tablet::{NodeLog, Tablet};
 use crate::token_range::TokenRange;
 
 /// Bytes of rows that a merge copies at a time.
@@ -58,7 +59,9 @@ impl Store {
             )));
         }
         let made = async {
+            tablet.flush().await?;
             self.close_tablet(parent).await?;
+            remote.check_flushed(parent).await?;
             for child in [left, right] {
                 remote.delete(child).await?;
                 remote.clone_tablet(parent, child).await?;
@@ -103,7 +106,7 @@ impl Store {
         let made = async {
             remote.delete(id).await?;
             for source in &sources {
-                remote.stop_writes(source).await?;
+                source.stop_writes().await;
             }
             let copied = remote.copy(&sources, id, tokens).await;
             for source in &sources {
@@ -137,18 +140,19 @@ impl Store {
         remote.delete(id).await.map(|()| true)
     }
 
-    /// The tablets of which there is anything in the bucket, or in that of the log.
+    /// The tablets of which there is anything in the bucket.
     pub async fn stored_tablets(&self) -> Result<Vec<u32>, StoreError> {
         let remote = self.remote()?;
         let mut ids = BTreeSet::new();
-        for store in [&remote.store, remote.log()] {
-            let listed = store.list_with_delimiter(Some(&Path::from("tablets"))).await;
-            let folders = listed
-                .map_err(|error| StoreError::Unavailable(chain(&error)))?
-                .common_prefixes;
-            let number = |folder: &Path| folder.parts().next_back()?.as_ref().parse::<u32>().ok();
-            ids.extend(folders.iter().filter_map(number));
-        }
+        let listed = remote
+            .store
+            .list_with_delimiter(Some(&Path::from("tablets")))
+            .await;
+        let folders = listed
+            .map_err(|error| StoreError::Unavailable(chain(&error)))?
+            .common_prefixes;
+        let number = |folder: &Path| folder.parts().next_back()?.as_ref().parse::<u32>().ok();
+        ids.extend(folders.iter().filter_map(number));
         Ok(ids.into_iter().collect())
     }
 
@@ -158,14 +162,11 @@ impl Store {
         let mut times = self.remote()?.abandoned.lock();
         *times.entry(id).or_default() += 1;
         if let Ok(tablet) = self.open_tablet_of(id) {
-            if let Some(log_writer) = &tablet.remote {
-                log_writer.close(StoreError::NotOwned(tablet.token_range().first));
-            }
+            tablet.accepts_writes.store(false, Ordering::Release);
             self.remove(&tablet);
-            self.remote()?.serving.spawn(async move {
-                let options = slatedb::config::CloseOptions { flush_type: None };
-                let _ = tablet.db.close_with_options(options).await;
-            });
+            let remote = self.remote()?;
+            remote.logs_of.lock().remove(&id);
+            remote.serving.spawn(close_unserved(tablet));
         }
         Ok(())
     }
@@ -194,16 +195,13 @@ impl Store {
 
 impl Remote {
     fn admin(&self, id: u32) -> Admin {
-        let mut admin = Admin::builder(tablet_path(id), self.store.clone());
-        if let Some(log) = &self.log_store {
-            admin = admin.with_wal_object_store(log.clone());
-        }
-        admin.build()
+        Admin::builder(tablet_path(id), self.store.clone()).build()
     }
 
     /// A process that was paused while the tablet was deleted may have left a log object or a file there: without a manifest SlateDB deletes only
     /// marked objects.
     async fn delete(&self, id: u32) -> Result<(), StoreError> {
+        TabletLogs::delete(&self.store, id).await?;
         let admin = self.admin(id);
         let failed = |error: slatedb::Error| from_slatedb(&error);
         if admin.read_manifest(None).await.map_err(failed)?.is_none() && self.is_stored(id).await? {
@@ -215,16 +213,9 @@ impl Remote {
     }
 
     async fn is_stored(&self, id: u32) -> Result<bool, StoreError> {
-        for store in [&self.store, self.log()] {
-            let found = store.list(Some(&tablet_path(id))).next().await.transpose();
-            if found
-                .map_err(|error| StoreError::Unavailable(chain(&error)))?
-                .is_some()
-            {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+        let found = self.store.list(Some(&tablet_path(id))).next().await.transpose();
+        let found = found.map_err(|error| StoreError::Unavailable(chain(&error)))?;
+        Ok(found.is_some())
     }
 
     async fn clone_tablet(&self, parent: u32, child: u32) -> Result<(), StoreError> {
@@ -238,19 +229,12 @@ impl Remote {
             .map_err(|error| from_slatedb(&error))
     }
 
-    /// Takes no more writes for a tablet, which is still read.
-    async fn stop_writes(&self, tablet: &Tablet) -> Result<(), StoreError> {
-        let Some(log_writer) = &tablet.remote else {
-            return Err(StoreError::Closed);
-        };
-        log_writer.close(StoreError::NotOwned(tablet.token_range().first));
-        log_writer.ended().await;
-        // It may have been lost instead.
-        tablet
-            .db
-            .snapshot()
-            .map(|_| ())
-            .map_err(|error| from_slatedb(&error))
+    /// Refuses a tablet whose log holds records that are in no SSTable: a clone would lack them.
+    async fn check_flushed(&self, id: u32) -> Result<(), StoreError> {
+        match TabletLogs::read(&self.store, id).await?.logs.is_empty() {
+            true => Ok(()),
+            false => Err(StoreError::Unavailable(format!("tablet {id} could not be flushed"))),
+        }
     }
 
     /// Copies the rows of tablets that are written no more into a new one.
@@ -260,56 +244,52 @@ impl Remote {
         id: u32,
         tokens: TokenRange,
     ) -> Result<(), StoreError> {
-        let target = self.build(id, tokens, self.initial.len()).await?;
+        let (target, _) = self.build(id, tokens, self.initial.len(), NodeLog::new()).await?;
         // Rows come after the header that deletes them, which must not be purged before all of them are copied.
         target.compactions.write_times.end();
-        let Some(log_writer) = target.remote.clone() else {
-            return Err(StoreError::Closed);
-        };
-        // Ends with this future, whatever becomes of that.
-        let mut writing = JoinSet::new();
-        writing.spawn(group_commit::run(target.clone(), log_writer.clone()));
         let copied = copy_rows(sources, &target).await;
-        log_writer.close(StoreError::Closed);
-        log_writer.ended().await;
-        let written = match writing.join_next().await {
-            Some(Ok(written)) => written,
-            Some(Err(_)) | None => Err(StoreError::Closed),
+        let written = match copied {
+            Ok(()) => target.write_memtable().await,
+            Err(error) => Err(error),
         };
+        target.stage.close();
         let closed = target.db.close().await.map_err(|error| from_slatedb(&error));
-        copied.and(written).and(closed)
+        written.and(closed)
     }
 }
 
-async fn copy_rows(sources: &[Arc<Tablet>], target: &Arc<Tablet>) -> Result<(), StoreError> {
+/// Gives the database of `target` the rows of `sources`, past its log and its memory.
+async fn copy_rows(sources: &[Arc<Tablet>], target: &Tablet) -> Result<(), StoreError> {
+    let mut seqnum = 0;
+    let mut batch = WriteBatch::new();
+    let mut bytes = 0;
     for source in sources {
         let mut rows = source.scan(.., false).await?;
-        let mut part = Part {
-            tablet: target.clone(),
-            ops: Vec::new(),
-        };
-        let mut bytes = 0;
         while let Some((key, row)) = rows.next().await? {
-            // Rows of a sibling before its compaction, and applied keys of batches, which the parent has applied as a whole.
+            // Rows of a sibling before its compaction.
             let token = source.model.token_of(&key);
-            let is_own = token.is_some_and(|token| source.token_range().contains(token));
-            if !is_own || batch_applied_key::is_applied_key(&key) {
+            if !token.is_some_and(|token| source.token_range().contains(token)) {
                 continue;
             }
             bytes += key.len() + row.len();
-            part.ops.push(Op {
-                token: token.unwrap_or_default(),
-                key,
-                operand: row,
-            });
+            if let Some((key, tombstones)) = source.model.archive(&key, &row)? {
+                batch.merge(key, tombstones);
+            }
+            batch.merge(&key, &row);
             if bytes >= COPY_BYTES {
-                outcome_of(submit(&part.tablet, std::mem::take(&mut part.ops), None, None).await)?;
+                seqnum += 1;
+                write(target, std::mem::take(&mut batch), seqnum).await?;
                 bytes = 0;
             }
         }
-        if !part.ops.is_empty() {
-            outcome_of(submit(&part.tablet, part.ops, None, None).await)?;
-        }
     }
-    Ok(())
+    match bytes {
+        0 => Ok(()),
+        _ => write(target, batch, seqnum + 1).await,
+    }
+}
+
+async fn write(target: &Tablet, batch: WriteBatch, seqnum: u64) -> Result<(), StoreError> {
+    let written = target.db.write_with_options(batch, &WriteOptions { seqnum }).await;
+    written.map(|_| ()).map_err(|error| from_slatedb(&error))
 }

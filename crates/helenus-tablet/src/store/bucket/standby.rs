@@ -48,9 +48,7 @@ impl Store {
             return Err(StoreError::InvalidConfig(format!("tablet {id} is in use")));
         }
         let began = Instant::now();
-        let opened = remote
-            .open_database(id, tokens, self.tablets.load().len())
-            .await?;
+        let opened = remote.open_database(&self, id, tokens).await?;
         let took_ms = began.elapsed().as_millis();
         tracing::debug!(
             tablet = id,
@@ -79,28 +77,16 @@ impl Store {
 }
 
 impl Remote {
-    /// Opens the database of a tablet, and lists the batches to finish before it is served.
-    pub(super) async fn open_database(
+    /// Promotes a standby tablet, if no other process has opened it since. To be called once this node owns the tablet.
+    pub(super) async fn promote_standby(
         &self,
         id: u32,
         tokens: TokenRange,
-        open: usize,
-    ) -> Result<OpenedDatabase, StoreError> {
-        let tablet = self.build(id, tokens, open).await?;
-        match self.batches.pending(&tablet).await {
-            Ok(pending) => Ok(OpenedDatabase { tablet, pending }),
-            Err(error) => {
-                let _ = tablet.db.close().await;
-                Err(error)
-            }
-        }
-    }
-
-    /// Promotes a standby tablet, if no other process has opened it since. To be called once this node owns the tablet.
-    pub(super) async fn promote_standby(&self, id: u32, tokens: TokenRange) -> Option<OpenedDatabase> {
+    ) -> Option<OpenedDatabase> {
         let standby = self.standby.lock().remove(&id)?;
         // A process that opens a tablet first records that in its manifest.
-        let is_ours = standby.tokens == tokens && standby.opened.tablet.db.refresh_manifest().await.is_ok();
+        let is_current = standby.opened.own.log.closed().is_none() && standby.tokens == tokens;
+        let is_ours = is_current && standby.opened.tablet.db.refresh_manifest().await.is_ok();
         tracing::debug!(tablet = id, is_ours, "the tablet was opened ahead");
         if is_ours {
             return Some(standby.opened);

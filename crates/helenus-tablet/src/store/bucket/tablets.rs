@@ -1,31 +1,28 @@
 //! Opens and closes the tablets of a store in a bucket while it runs.
 
 use std::future::Future;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use object_store::ObjectStore;
 use slatedb::Db;
 use slatedb::config::{GarbageCollectorOptions, GarbageCollectorScheduleOptions, Settings};
 
-use super::batch_log::PendingBatches;
-use super::{Remote, TabletEvent};
-use crate::bucket::clock_recovery;
-use crate::bucket::tablet_object_store::{LogPutOutcomes, TabletObjectStore};
-use crate::cache::row_cache::RowCache;
+use super::Remote;
+use super::node_log::OwnLog;
+use super::tablet_logs::{LogSpan, TabletLogs};
+use crate::bucket::tablet_object_store::TabletObjectStore;
 use crate::compaction::CompactionState;
+use crate::database::wal::{TabletWal, TabletWalInit};
 use crate::database::{self, Database};
 use crate::error::{StoreError, from_slatedb};
 use crate::metadata::slatedb_layout::DOCUMENTS;
-use crate::stage::{Stage, StageLimits};
 use crate::store::Store;
+use crate::store::assemble::{TabletParts, assemble, start_tasks};
 use crate::store::bucket::maintenance;
-use crate::tablet::group_commit::TabletLogWriter;
-use crate::tablet::obsolete_files::Scans;
-use crate::tablet::stats::TabletCounters;
-use crate::tablet::{Tablet, group_commit};
+use crate::tablet::{NodeLog, Tablet};
 use crate::token_range::TokenRange;
-use crate::tree::Tree;
+use crate::tree::limits::ReadLimits;
 
 /// How long a tablet that is to be handed over may take to flush, while it is still served. A flush waits for compactions when there are
 /// many files at level 0.
@@ -43,11 +40,13 @@ const MANIFEST_POLL_INTERVAL: Duration = Duration::from_secs(60);
 /// Tablets that a node is taken to have at least when memory is shared out.
 const SHARES_MIN: usize = 8;
 
-/// A tablet whose database is open, its former owner fenced.
+/// A tablet whose database is open: its former owner can write no more files.
 pub(super) struct OpenedDatabase {
     pub tablet: Arc<Tablet>,
-    /// The cross-tablet batches to finish.
-    pub pending: PendingBatches,
+    /// The last record that the former owners have seen, or reserved.
+    last_lsn: u64,
+    pub own: Arc<OwnLog>,
+    logs: TabletLogs,
 }
 
 impl Store {
@@ -120,20 +119,12 @@ impl Store {
         let began = Instant::now();
         let opened = match remote.promote_standby(id, tokens).await {
             Some(opened) => opened,
-            None => {
-                remote
-                    .open_database(id, tokens, self.tablets.load().len())
-                    .await?
-            }
+            None => remote.open_database(&self, id, tokens).await?,
         };
-        let OpenedDatabase { tablet, pending } = opened;
+        let tablet = opened.tablet.clone();
         let built_ms = began.elapsed().as_millis();
-        let Some(log_writer) = tablet.remote.clone() else {
-            return Err(StoreError::Closed);
-        };
-        tokio::spawn(watch(Arc::downgrade(&self), tablet.clone(), log_writer.clone()));
         let ready = async {
-            remote.batches.replay(&tablet, pending).await?;
+            remote.take_over(opened).await?;
             let replayed_ms = began.elapsed().as_millis();
             before_serving.await?;
             let ready_ms = began.elapsed().as_millis();
@@ -147,18 +138,19 @@ impl Store {
             self.serve(&tablet, abandoned)
         };
         if let Err(error) = ready.await {
-            log_writer.close(StoreError::Closed);
-            log_writer.ended().await;
-            let _ = tablet.db.close().await;
+            tablet.accepts_writes.store(false, Ordering::Release);
+            close_unserved(tablet).await;
             return Err(error);
         }
         let garbage_age = remote.databases.config.garbage_age;
         let clock = remote.databases.clock.clone();
-        let maintenance = maintenance::run(tablet.clone(), remote.store.clone(), clock, garbage_age);
+        let maintenance =
+            maintenance::run(Arc::downgrade(&self), tablet.clone(), remote.store.clone(), clock, garbage_age);
         remote.databases.background.spawn(maintenance);
-        // It may have been lost before it was to be found.
-        if log_writer.has_ended() {
-            self.remove(&tablet);
+        remote.serving.spawn(watch(Arc::downgrade(&self), tablet.clone()));
+        // The log may have been fenced before the tablet was to be found.
+        if tablet.log.closed().is_some() {
+            self.lose(&tablet, StoreError::Fenced);
             return Err(StoreError::Fenced);
         }
         Ok(tablet)
@@ -205,26 +197,33 @@ impl Store {
         Ok(None)
     }
 
-    /// Serves a tablet no more.
-    pub(super) fn remove(&self, tablet: &Arc<Tablet>) {
+    /// Serves a tablet no more; false if it was not served.
+    pub(super) fn remove(&self, tablet: &Arc<Tablet>) -> bool {
         let before = self.tablets.rcu(|tablets| {
             let mut tablets = Vec::clone(tablets);
             tablets.retain(|other| !Arc::ptr_eq(other, tablet));
             tablets
         });
         // Of two that remove it one did.
-        if before.iter().any(|other| Arc::ptr_eq(other, tablet))
-            && let Ok(remote) = self.remote()
-        {
+        let was_served = before.iter().any(|other| Arc::ptr_eq(other, tablet));
+        if was_served && let Ok(remote) = self.remote() {
             remote.closed.lock().add(&tablet.stats());
         }
+        was_served
     }
 }
 
-/// Writes a tablet's groups; when it can write no more, closes it.
-async fn watch(store: Weak<Store>, tablet: Arc<Tablet>, log_writer: Arc<TabletLogWriter>) {
-    let Err(error) = group_commit::run(tablet.clone(), log_writer).await else {
+/// Reports a tablet whose database is closed by another process, or fails.
+async fn watch(store: Weak<Store>, tablet: Arc<Tablet>) {
+    let mut status = tablet.db.subscribe();
+    let closed = status.wait_for(|status| status.close_reason.is_some()).await;
+    drop(closed);
+    if tablet.stage.is_closed() {
         return;
+    }
+    let error = match tablet.db.snapshot() {
+        Err(error) => from_slatedb(&error),
+        Ok(_) => StoreError::Closed,
     };
     match &error {
         StoreError::Fenced => {
@@ -236,19 +235,15 @@ async fn watch(store: Weak<Store>, tablet: Arc<Tablet>, log_writer: Arc<TabletLo
         error => tracing::error!(tablet = tablet.id(), %error, "a tablet has failed and is closed"),
     }
     if let Some(store) = store.upgrade() {
-        store.remove(&tablet);
-        if let Ok(remote) = store.remote() {
-            let id = tablet.id();
-            // There may be no listener.
-            let _ = remote.events.send(TabletEvent::Lost { id, error });
-        }
+        store.lose(&tablet, error);
     }
-    let _ = tablet.db.close().await;
 }
 
-/// Closes the database of a tablet that is no longer served. Every group is in the log, so nothing is left to write, and the next owner may
+/// Closes the database of a tablet that is no longer served. Every write is in the log, so nothing is left to write, and the next owner may
 /// open the tablet before this is done.
 pub(super) async fn close_unserved(tablet: Arc<Tablet>) {
+    tablet.limits.give_up();
+    tablet.stage.close();
     let options = slatedb::config::CloseOptions { flush_type: None };
     if let Err(error) = tablet.db.close_with_options(options).await {
         tracing::debug!(tablet = tablet.id(), %error, "a database was not closed in order");
@@ -272,21 +267,23 @@ impl Remote {
         lock.try_lock_owned().ok()
     }
 
-    /// Serves a tablet no more, with next to nothing in its log to replay. Its database is still to be left; `None` if the tablet is not
-    /// open.
+    /// Serves a tablet no more, with nothing in its log to replay. Its database is still to be left; `None` if the tablet is not open.
     async fn stop_tablet(&self, store: &Store, id: u32) -> Option<Arc<Tablet>> {
         let _changing = self.lock(id).await;
         let tablet = store.tablets().iter().find(|tablet| tablet.id() == id).cloned()?;
-        let log_writer = tablet.remote.clone()?;
         tablet.compactions.stop();
         // Most of it while it is still served.
         let began = Instant::now();
+        let _ = tokio::time::timeout(FLUSH_WAIT, tablet.flush()).await;
+        let served_ms = began.elapsed().as_millis();
+        tablet.stop_writes().await;
+        store.remove(&tablet);
         let flushed = tokio::time::timeout(FLUSH_WAIT, tablet.flush()).await;
         let is_flushed = matches!(flushed, Ok(Ok(())));
-        let served_ms = began.elapsed().as_millis();
-        log_writer.close(StoreError::NotOwned(tablet.token_range().first));
-        log_writer.ended().await;
-        store.remove(&tablet);
+        let released = self.release_log(&tablet, is_flushed).await;
+        if let Err(error) = released {
+            tracing::warn!(tablet = id, %error, "the next owner will fence the log of this node");
+        }
         let closed_ms = began.elapsed().as_millis();
         tracing::debug!(
             tablet = id,
@@ -298,13 +295,93 @@ impl Remote {
         Some(tablet)
     }
 
-    /// Opens a tablet's database.
+    /// Notes that this process writes nothing more for a tablet, so that its next owner need not fence the log.
+    async fn release_log(&self, tablet: &Tablet, is_flushed: bool) -> Result<(), StoreError> {
+        let Some(logs) = self.logs_of.lock().remove(&tablet.id()) else {
+            return Ok(());
+        };
+        let mut logs = logs.lock().await;
+        if is_flushed {
+            return logs.write(Vec::new()).await;
+        }
+        let newest = {
+            let segments = tablet.log.ledger.segments.lock();
+            segments.last().map_or(0, |segment| segment.number)
+        };
+        let mut spans = logs.logs.clone();
+        for span in spans.iter_mut().filter(|span| span.last.is_none()) {
+            span.last = Some(newest);
+        }
+        logs.write(spans).await
+    }
+
+    /// Opens a tablet's database, and reads which logs it needs.
+    pub(super) async fn open_database(
+        &self,
+        store: &Arc<Store>,
+        id: u32,
+        tokens: TokenRange,
+    ) -> Result<OpenedDatabase, StoreError> {
+        let own = self.own_log(store).await?;
+        let open = store.tablets.load().len();
+        let (built, logs) = tokio::join!(
+            self.build(id, tokens, open, own.log.clone()),
+            TabletLogs::read(&self.store, id)
+        );
+        let (tablet, last_lsn) = built?;
+        match logs {
+            Ok(logs) => Ok(OpenedDatabase {
+                tablet,
+                last_lsn,
+                own,
+                logs,
+            }),
+            Err(error) => {
+                close_unserved(tablet).await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Replays what is in no SSTable, and names the log of this process as the one that has the tablet's further writes.
+    async fn take_over(&self, opened: OpenedDatabase) -> Result<(), StoreError> {
+        let OpenedDatabase {
+            tablet,
+            last_lsn,
+            own,
+            mut logs,
+        } = opened;
+        let recovered = self.recover(&tablet, &logs, &own).await?;
+        own.log.raise_lsn(last_lsn.max(recovered.last_lsn));
+        tablet.compactions.write_times.begin(tablet.flushed_lsn());
+        let mut spans = recovered.logs;
+        if !spans.iter().any(|span| span.log == own.id) {
+            spans.push(LogSpan {
+                log: own.id,
+                first: own.newest() + 1,
+                last: None,
+            });
+        }
+        for span in spans.iter_mut().filter(|span| span.log == own.id) {
+            span.last = None;
+        }
+        logs.write(spans).await.map_err(|error| match error {
+            StoreError::MetaConflict(_) => StoreError::Fenced,
+            error => error,
+        })?;
+        let logs = Arc::new(tokio::sync::Mutex::new(logs));
+        self.logs_of.lock().insert(tablet.id(), logs);
+        Ok(())
+    }
+
+    /// Opens a tablet's database, with the last record that its manifest knows.
     pub(super) async fn build(
         &self,
         id: u32,
         tokens: TokenRange,
         open: usize,
-    ) -> Result<Arc<Tablet>, StoreError> {
+        log: Arc<NodeLog>,
+    ) -> Result<(Arc<Tablet>, u64), StoreError> {
         let (databases, config) = (&self.databases, &self.databases.config);
         let shares = if config.open_all_tablets {
             self.initial.len().max(1)
@@ -312,64 +389,40 @@ impl Remote {
             (open + 1).max(self.initial.len().min(SHARES_MIN))
         } as u64;
         let memtable_bytes = config.memtable_bytes / shares;
-        let puts = Arc::<LogPutOutcomes>::default();
-        let guarded = |store: &Arc<dyn ObjectStore>| {
-            Arc::new(TabletObjectStore::new(
-                store.clone(),
-                puts.clone(),
-                self.counters.clone(),
-            ))
-        };
-        let store = guarded(&self.store);
-        let log_apart = self.log_store.as_ref().map(guarded);
-        let log = log_apart.clone().unwrap_or_else(|| store.clone());
+        let store = Arc::new(TabletObjectStore::new(self.store.clone()));
         let compactions = Arc::<CompactionState>::default();
         let database = Database {
             id,
             only: Some(tokens),
             store: store.clone(),
-            log: log_apart.map(|log| log as Arc<dyn ObjectStore>),
             compactions: compactions.clone(),
         };
-        let builder = databases.builder(&database, self.settings(memtable_bytes));
-        let builder = builder.with_gc_runtime(databases.background.clone());
+        let wal = TabletWal::new();
+        let init = TabletWalInit {
+            wal: wal.clone(),
+            clock: databases.clock.clone(),
+        };
+        let builder = databases
+            .builder(&database, self.settings(memtable_bytes))
+            .with_gc_runtime(databases.background.clone())
+            .with_wal_writer(Box::new(init));
         let (built, ()) = tokio::join!(builder.build(), store.read_boundary(id));
         let db: Db = built.map_err(|error| from_slatedb(&error))?;
-        // Nothing is stamped before that.
-        let newest = log.front.newest();
-        let reader: Arc<dyn ObjectStore> = log.clone();
-        let raised = clock_recovery::raise(&databases.clock, &reader, id, &db.manifest(), newest).await;
-        log.front.end();
-        if let Err(error) = raised {
-            let _ = db.close().await;
-            return Err(error);
-        }
-        let tree = db.snapshot().map_err(|error| from_slatedb(&error))?;
-        compactions.write_times.begin(tree.seq());
         tokio::spawn(database::run_compactor(databases.clone(), database, db.clone()));
-        Ok(Arc::new(Tablet {
+        let parts = TabletParts {
             id,
             tokens,
             db,
-            cache: RowCache::new(config.row_cache_bytes / shares),
-            stage: Stage::new(
-                Tree::SlateDb(tree),
-                StageLimits::new(memtable_bytes),
-                databases.model.clone(),
-            ),
-            row_cache_on: config.row_cache_bytes > 0,
-            model: databases.model.clone(),
-            clock: databases.clock.clone(),
-            counters: TabletCounters::default(),
+            store,
             compactions,
-            scans: Scans::new(),
-            disk: None,
-            remote: Some(Arc::new(TabletLogWriter::new(
-                puts,
-                self.counters.clone(),
-                config.read_timeout,
-            ))),
-        }))
+            memtable_bytes,
+            row_cache_bytes: config.row_cache_bytes / shares,
+            log,
+            limits: ReadLimits::of_bucket(config.read_timeout, tokens.first),
+        };
+        let tablet = assemble(databases, parts);
+        start_tasks(&tablet, &self.applying, &databases.background);
+        Ok((tablet, wal.last_lsn()))
     }
 
     fn settings(&self, memtable_bytes: u64) -> Settings {
@@ -380,8 +433,6 @@ impl Remote {
                 .max(self.databases.config.compaction_poll_interval),
             garbage_collector_options: settings.garbage_collector_options.map(|options| {
                 GarbageCollectorOptions {
-                    // Those of fences are empty, and keep a writer that slept for days from going on.
-                    wal_options: Some(DOCUMENTS),
                     detach_options: Some(GarbageCollectorScheduleOptions {
                         interval: DOCUMENTS.interval,
                     }),

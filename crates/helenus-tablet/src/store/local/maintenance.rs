@@ -14,7 +14,7 @@ use crate::disk::disk_reserve::DiskReserve;
 use crate::disk::local_store::DiskSpace;
 use crate::error::StoreError;
 use crate::log::segment::Folder;
-use crate::log::{Log, SegmentInfo};
+use crate::log::{Ledger, SegmentInfo};
 use crate::metadata::inventory::Inventory;
 use crate::metadata::slatedb_layout::tablet_path;
 use crate::tablet::Tablet;
@@ -54,7 +54,7 @@ impl SpareSegments {
 }
 
 pub(crate) struct Maintenance {
-    pub log: Arc<Log>,
+    pub ledger: Arc<Ledger>,
     pub inventory: Arc<Inventory>,
     pub reserve: Arc<DiskReserve>,
     pub folder: Folder,
@@ -80,7 +80,7 @@ impl Maintenance {
         let mut spares = SpareSegments::new();
         loop {
             let _ = tokio::time::timeout(INTERVAL, self.wake.notified()).await;
-            self.log.note_end();
+            self.ledger.note_end();
             self.trim().await;
             self.flush_pinning_tablets().await;
             self.clean(&mut watches).await;
@@ -104,20 +104,22 @@ impl Maintenance {
 
     /// Retires the oldest segments whose records are in the SSTables of each tablet.
     pub async fn trim(&self) {
-        let in_memory: Vec<u64> = self
+        let in_memory = self
             .tablets
             .iter()
-            .map(|tablet| tablet.db.manifest().replay_after_wal_id())
+            .map(|tablet| (tablet.id(), tablet.flushed_lsn()))
             .collect();
         if self.retirable(&in_memory).is_empty() {
             return;
         }
         // The manifest in memory may be newer than the stored one; only the stored one counts.
-        let mut stored = Vec::with_capacity(self.tablets.len());
+        let mut stored = BTreeMap::new();
         for tablet in &self.tablets {
             let admin = Admin::builder(tablet_path(tablet.id()), self.store.clone()).build();
             match admin.read_manifest(None).await {
-                Ok(Some(manifest)) => stored.push(manifest.replay_after_wal_id()),
+                Ok(Some(manifest)) => {
+                    stored.insert(tablet.id(), manifest.replay_after_wal_id());
+                }
                 Ok(None) => return,
                 Err(error) => {
                     tracing::warn!(tablet = tablet.id(), %error, "the manifest could not be read to trim the log");
@@ -127,7 +129,7 @@ impl Maintenance {
         }
         let retirable = self.retirable(&stored);
         let Some(last) = retirable.last() else { return };
-        if let Err(error) = self.retire_segment(last.number, &stored).await {
+        if let Err(error) = self.retire_segment(last.number, stored).await {
             tracing::warn!(%error, "the log could not be cut");
             return;
         }
@@ -135,18 +137,16 @@ impl Maintenance {
         let mut retired = 0;
         for segment in &retirable {
             if let Err(error) = self.folder.retire(segment, spare_max) {
-                tracing::warn!(path = %segment.path.display(), %error, "a log segment could not be removed");
+                tracing::warn!(segment = segment.number, %error, "a log segment could not be removed");
                 break;
             }
             retired += 1;
         }
-        self.log.segments.lock().drain(..retired);
+        self.ledger.segments.lock().drain(..retired);
     }
 
     /// Enters into the inventory that segments up to that one are not needed any more, since the tablets have their records.
-    async fn retire_segment(&self, segment: u64, flushed: &[u64]) -> Result<(), StoreError> {
-        let ids = self.tablets.iter().map(|tablet| tablet.id());
-        let flushed: BTreeMap<u32, u64> = ids.zip(flushed.iter().copied()).collect();
+    async fn retire_segment(&self, segment: u64, flushed: BTreeMap<u32, u64>) -> Result<(), StoreError> {
         let inventory = self.inventory.clone();
         let change = move || {
             inventory.change(|contents| {
@@ -164,32 +164,27 @@ impl Maintenance {
         changed
     }
 
-    fn retirable(&self, replay_after: &[u64]) -> Vec<SegmentInfo> {
-        let segments = self.log.segments.lock();
+    fn retirable(&self, flushed: &BTreeMap<u32, u64>) -> Vec<SegmentInfo> {
+        let is_flushed = |(tablet, last): &(u32, u64)| flushed.get(tablet).is_some_and(|lsn| last <= lsn);
+        let segments = self.ledger.segments.lock();
         segments
             .iter()
-            .take_while(|segment| {
-                !segment.active
-                    && segment
-                        .last_lsn
-                        .iter()
-                        .zip(replay_after)
-                        .all(|(last, after)| last <= after)
-            })
+            .take_while(|segment| !segment.active && segment.last_lsn.iter().all(is_flushed))
             .cloned()
             .collect()
     }
 
     /// Flushes the tablets whose records keep the oldest segments when the log is too long.
     async fn flush_pinning_tablets(&self) {
-        let held: Vec<SegmentInfo> = self.log.segments.lock().clone();
+        let held: Vec<SegmentInfo> = self.ledger.segments.lock().clone();
         let total: u64 = held.iter().map(|segment| segment.bytes).sum();
         if total <= self.log_max_bytes || held.len() < 2 {
             return;
         }
         let Some(oldest) = held.first() else { return };
-        for (tablet, last) in self.tablets.iter().zip(&oldest.last_lsn) {
-            if tablet.db.manifest().replay_after_wal_id() < *last
+        for (id, last) in &oldest.last_lsn {
+            if let Some(tablet) = self.tablets.iter().find(|tablet| tablet.id() == *id)
+                && tablet.flushed_lsn() < *last
                 && let Err(error) = tablet.flush().await
             {
                 tracing::warn!(tablet = tablet.id(), %error, "a tablet could not be flushed");
@@ -214,7 +209,7 @@ impl Maintenance {
     /// Once a segment is half full, sees to it that the next one's file is there.
     async fn prepare_spare(&self) {
         let active = self
-            .log
+            .ledger
             .segments
             .lock()
             .last()

@@ -1,6 +1,5 @@
 //! A store in a folder: one log for all tablets, which are open as long as the store is.
 
-mod dispatch;
 mod maintenance;
 mod open;
 
@@ -23,19 +22,16 @@ use crate::disk::incremental_delete::FileDeleter;
 use crate::disk::local_store::{DiskSpace, LocalStore, free_bytes};
 use crate::disk::permissions;
 use crate::error::{StoreError, from_slatedb};
-use crate::log::Log;
-use crate::log::stats::LogStats;
 use crate::metadata::folders::Folders;
 use crate::metadata::store_metadata::StoreMetadata;
-use crate::tablet::Tablet;
+use crate::tablet::{NodeLog, Tablet};
 use crate::tree::block_cache::BlockCache;
-pub(crate) use dispatch::tablet_of;
 use maintenance::Maintenance;
 use open::StoreOpener;
 
 /// A store in a folder: one log for all tablets, which are open as long as the store is.
 pub(crate) struct Local {
-    pub log: Arc<Log>,
+    pub log: Arc<NodeLog>,
     pub space: Arc<DiskSpace>,
     pub maintenance: Arc<Maintenance>,
     /// The clock that stamps stored entries.
@@ -66,13 +62,13 @@ impl Drop for Running {
 
 impl Local {
     pub async fn close(&self, tablets: &[Arc<Tablet>]) -> Result<(), StoreError> {
-        self.log.close();
+        self.log.close(StoreError::Closed);
         let mut running = std::mem::take(&mut *self.running.lock());
         if let Some(thread) = running.log_thread.take() {
             let _ = tokio::task::spawn_blocking(move || thread.join()).await;
         }
-        self.log.end_segment();
-        self.log.note_end();
+        self.log.ledger.end_segment();
+        self.log.ledger.note_end();
         for tablet in tablets {
             tablet.stage.close();
         }
@@ -98,14 +94,6 @@ impl Local {
             }
         }
         Ok(())
-    }
-
-    pub fn log_stats(&self) -> LogStats {
-        let mut log = self.log.counters.read();
-        let segments = self.log.segments.lock();
-        log.segments = segments.len() as u64;
-        log.live_bytes = segments.iter().map(|segment| segment.bytes).sum();
-        log
     }
 }
 

@@ -11,40 +11,37 @@ use object_store::ObjectStore;
 use parking_lot::Mutex;
 use slatedb::Db;
 use slatedb_common::metrics::DefaultMetricsRecorder;
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 
-use crate::cache::row_cache::RowCache;
 use crate::clock::StoreClock;
 use crate::compaction::CompactionState;
 use crate::config::StoreConfig;
 use crate::data_model::DataModel;
 use crate::database::wal::{TabletWal, TabletWalInit};
-use crate::database::{Database, Databases, LEVEL0_MAX};
+use crate::database::{Database, Databases};
 use crate::disk::disk_reserve::DiskReserve;
 use crate::disk::incremental_delete::FileDeleter;
 use crate::disk::local_store::DiskSpace;
 use crate::error::{StoreError, from_slatedb};
+use crate::log::Record;
+use crate::log::file::FileAppender;
 use crate::log::segment::Folder;
-use crate::log::{Log, Record};
 use crate::metadata::documents::Meta;
 use crate::metadata::folders::Folders;
 use crate::metadata::format::{Format, TabletEntry};
 use crate::metadata::slatedb_layout::tablet_path;
 use crate::metadata::store_metadata::StoreMetadata;
-use crate::stage::backpressure::CompactionBacklog;
-use crate::stage::{Stage, StageLimits};
+use crate::operation::Op;
+use crate::store::assemble::{TabletParts, assemble, start_tasks};
 use crate::store::background::BackgroundRuntime;
+use crate::store::dispatch::{CompletionNotifier, TabletRouter};
 use crate::store::in_flight_permits;
-use crate::store::local::dispatch::{CompletionNotifier, TabletRouter};
 use crate::store::local::maintenance::Maintenance;
-use crate::store::local::{Local, Running, dispatch};
+use crate::store::local::{Local, Running};
 use crate::store::{Store, StoreKind};
-use crate::tablet::flush::Flushes;
-use crate::tablet::obsolete_files::Scans;
-use crate::tablet::stats::TabletCounters;
-use crate::tablet::{LocalTablet, Tablet, flush, manifest, stage_apply};
+use crate::tablet::{NodeLog, Tablet, find, tablet_of};
 use crate::tree::block_cache::BlockCache;
-use crate::tree::{SsTables, Tree, filters};
+use crate::tree::limits::ReadLimits;
 use crate::{compaction, database, log};
 
 /// How long replay waits for room before it looks whether there will be any.
@@ -82,10 +79,15 @@ impl StoreOpener {
         space: Arc<DiskSpace>,
         lock: File,
     ) -> Result<Arc<Store>, StoreError> {
-        let recovered = self.recovered(&folders).await?;
+        let log = NodeLog::new();
+        let databases = self.databases();
+        let recovered = self.recovered(&folders, &databases, &log).await?;
         let tablets = recovered.tablets;
         let mut running = Running::default();
-        let backlogs = self.start_stage_tasks(&tablets, &mut running);
+        for tablet in &tablets {
+            let applier = start_tasks(tablet, &self.writing.handle, &self.background.handle);
+            running.stage_appliers.push(applier);
+        }
         let replayed = self
             .replay(&folders, tablets.clone())
             .await
@@ -99,26 +101,24 @@ impl StoreOpener {
             self.metadata =
                 StoreMetadata::upgrade(&folders, &self.format, &replayed, recovered.flushed, fsync)?;
         }
-        let high_water_mark = self.metadata.high_water_mark.take();
-        let log = Log::new(
-            recovered.last_lsn.max(replayed.last_lsn) + 1,
-            replayed.segments,
-            high_water_mark,
-        );
+        if let Some(high_water_mark) = self.metadata.high_water_mark.take() {
+            let _ = log.ledger.high_water_mark.set(high_water_mark);
+        }
+        *log.ledger.segments.lock() = replayed.segments;
+        log.raise_lsn(recovered.last_lsn.max(replayed.last_lsn));
         // A tablet that refused a record during replay refuses writes as before the restart.
         let has_failed = tablets.iter().any(|tablet| tablet.stage.has_failed());
         log.is_obstructed.store(has_failed, Ordering::Relaxed);
         let router = Arc::new(TabletRouter {
-            tablets,
-            backlogs,
             log,
-            space,
-            maintenance: Arc::default(),
+            space: Some(space),
             notifier: CompletionNotifier::start(),
+            on_fenced: Box::new(|| {}),
         });
         self.start(
             folders,
             lock,
+            tablets,
             router,
             running,
             (replayed.newest, replayed.records),
@@ -126,16 +126,20 @@ impl StoreOpener {
     }
 
     /// Opens the tablets' databases.
-    async fn recovered(&self, folders: &Folders) -> Result<RecoveredTablets, StoreError> {
+    async fn recovered(
+        &self,
+        folders: &Folders,
+        databases: &Databases,
+        log: &Arc<NodeLog>,
+    ) -> Result<RecoveredTablets, StoreError> {
         self.check_documents().await?;
         let mut opening = Vec::new();
         let mut parts = Vec::new();
-        let databases = self.databases();
         for entry in &self.format.tablets {
             let wal = TabletWal::new();
             // Built there, SlateDB's own tasks live on the background runtime.
             let compactions = Arc::<CompactionState>::default();
-            let database = self.database(&databases, entry, wal.clone(), compactions.clone());
+            let database = self.database(databases, entry, wal.clone(), compactions.clone());
             opening.push(self.background.handle.spawn(database));
             parts.push((entry, wal, compactions));
         }
@@ -150,9 +154,8 @@ impl StoreOpener {
             self.metadata.inventory.check_flushed(folders, entry.id, after)?;
             recovered.flushed.insert(entry.id, after);
             recovered.last_lsn = recovered.last_lsn.max(wal.last_lsn());
-            recovered
-                .tablets
-                .push(Arc::new(self.tablet(entry, db, compactions)?));
+            let tablet = self.tablet(databases, entry, db, compactions, log.clone())?;
+            recovered.tablets.push(tablet);
         }
         Ok(recovered)
     }
@@ -167,24 +170,6 @@ impl StoreOpener {
             }
         });
         futures::future::try_join_all(checks).await.map(|_| ())
-    }
-
-    /// Starts the tasks that apply the stages and flush the memtables.
-    fn start_stage_tasks(
-        &self,
-        tablets: &[Arc<Tablet>],
-        running: &mut Running,
-    ) -> Vec<Arc<CompactionBacklog>> {
-        let mut backlogs = Vec::new();
-        for tablet in tablets {
-            let backlog = Arc::new(CompactionBacklog::new(self.memtable_share(), LEVEL0_MAX));
-            let applier = stage_apply::run(tablet.clone(), backlog.clone());
-            running.stage_appliers.push(self.writing.handle.spawn(applier));
-            backlogs.push(backlog);
-            self.background.handle.spawn(flush::run(tablet.clone()));
-            self.background.handle.spawn(manifest::track_manifest(tablet));
-        }
-        backlogs
     }
 
     fn databases(&self) -> Databases {
@@ -203,31 +188,36 @@ impl StoreOpener {
         self,
         folders: Folders,
         lock: File,
+        tablets: Vec<Arc<Tablet>>,
         router: Arc<TabletRouter>,
         mut running: Running,
         (newest, replayed_records): ((u64, u64), u64),
     ) -> Result<Arc<Store>, StoreError> {
         let config = &self.config;
-        let (log, space, tablets) = (router.log.clone(), router.space.clone(), router.tablets.clone());
-        let wake = router.maintenance.clone();
+        let (log, Some(space)) = (router.log.clone(), router.space.clone()) else {
+            return Err(StoreError::Closed);
+        };
+        let wake = Arc::<Notify>::default();
         let folder = Folder {
             path: folders.log(),
             segment_bytes: config.log_segment_bytes.next_multiple_of(4096),
             fsync: config.fsync,
             deleter: self.deleter.clone(),
         };
-        let thread = log::start(
-            log.clone(),
-            folder.clone(),
-            space.clone(),
-            self.clock.clone(),
-            router,
-            newest,
-        )
-        .map_err(|error| StoreError::Unavailable(format!("cannot start the log thread: {error}")))?;
+        let appender = FileAppender {
+            ledger: log.ledger.clone(),
+            folder: folder.clone(),
+            space: space.clone(),
+            clock: self.clock.clone(),
+            rolled: wake.clone(),
+            active: None,
+            previous: newest,
+        };
+        let thread = log::start(log.clone(), router, appender)
+            .map_err(|error| StoreError::Unavailable(format!("cannot start the log thread: {error}")))?;
         running.log_thread = Some(thread);
         let maintenance = Arc::new(Maintenance {
-            log: log.clone(),
+            ledger: log.ledger.clone(),
             inventory: self.metadata.inventory.clone(),
             reserve: self.reserve,
             folder,
@@ -270,45 +260,32 @@ impl StoreOpener {
 
     fn tablet(
         &self,
+        databases: &Databases,
         entry: &TabletEntry,
         db: Db,
         compactions: Arc<CompactionState>,
-    ) -> Result<Tablet, StoreError> {
-        let tables = Arc::new(SsTables::new(
-            entry.id,
-            self.store.clone(),
-            self.block_cache.clone(),
-            filters::policy(self.model.clone()),
-        ));
-        let mut files = None;
-        tables.refresh_files(&db, |found| files = Some(found));
-        let Some(files) = files else {
+        log: Arc<NodeLog>,
+    ) -> Result<Arc<Tablet>, StoreError> {
+        if !db.manifest().external_dbs().is_empty() {
             let detail = format!(
                 "tablet {} shares files with others, as only one in a bucket does",
                 entry.id
             );
             return Err(StoreError::Unavailable(detail));
-        };
-        let memtable_bytes = self.memtable_share();
-        let tree = Tree::local(tables.clone(), files, flush::join_bytes(memtable_bytes));
-        Ok(Tablet {
+        }
+        let count = self.format.tablets.len().max(1) as u64;
+        let parts = TabletParts {
             id: entry.id,
             tokens: entry.tokens,
             db,
-            cache: RowCache::new(self.config.row_cache_bytes / self.format.tablets.len().max(1) as u64),
-            stage: Stage::new(tree, StageLimits::new(memtable_bytes), self.model.clone()),
-            row_cache_on: self.config.row_cache_bytes > 0,
-            model: self.model.clone(),
-            clock: self.clock.clone(),
-            counters: TabletCounters::default(),
+            store: self.store.clone(),
             compactions,
-            scans: Scans::new(),
-            disk: Some(LocalTablet {
-                tables,
-                flushes: Flushes::new(memtable_bytes),
-            }),
-            remote: None,
-        })
+            memtable_bytes: self.memtable_share(),
+            row_cache_bytes: self.config.row_cache_bytes / count,
+            log,
+            limits: ReadLimits::default(),
+        };
+        Ok(assemble(databases, parts))
     }
 
     /// Bytes of memtables for each tablet.
@@ -326,12 +303,11 @@ impl StoreOpener {
         let path = folders.log();
         let expected = self.metadata.expected();
         tokio::task::spawn_blocking(move || {
-            let manifests = tablets.iter().map(|tablet| tablet.db.manifest());
-            let flushed: Vec<u64> = manifests.map(|manifest| manifest.replay_after_wal_id()).collect();
+            let flushed: Vec<u64> = tablets.iter().map(|tablet| tablet.flushed_lsn()).collect();
             let mut sink = |time_ms, Record { lsn, ops }| {
                 // The clock must not go back behind the stored times.
                 clock.raise(time_ms);
-                let parts = dispatch::parts(&tablets, ops.into_iter().map(|op| (lsn, op)))?;
+                let parts = parts(&tablets, lsn, ops)?;
                 for ((part, tablet), flushed) in parts.into_iter().zip(&tablets).zip(&flushed) {
                     if part.is_empty() || lsn <= *flushed || tablet.stage.is_stopped() {
                         continue;
@@ -343,8 +319,8 @@ impl StoreOpener {
                 }
                 Ok(())
             };
-            let tablet_of = |token| dispatch::tablet_of(&tablets, token);
-            let replayed = log::replay::replay(&path, expected, tablets.len(), &tablet_of, &mut sink)?;
+            let tablet_of = |token| find(&tablets, token).map(|tablet| tablet.id());
+            let replayed = log::replay::replay(&path, expected, &tablet_of, &mut sink)?;
             Folder::remove_before(&path, expected.first)?;
             for (tablet, flushed) in tablets.iter().zip(flushed) {
                 tablet.compactions.write_times.begin(flushed);
@@ -365,7 +341,6 @@ impl StoreOpener {
             id: entry.id,
             only: None,
             store: self.store.clone(),
-            log: None,
             compactions,
         };
         let settings = databases.settings(self.memtable_share());
@@ -411,4 +386,17 @@ impl StoreOpener {
             detail: detail.clone(),
         }
     }
+}
+
+/// The operations of a record by tablet.
+///
+/// # Errors
+/// One of them has no tablet.
+fn parts(tablets: &[Arc<Tablet>], lsn: u64, ops: Vec<Op>) -> Result<Vec<Vec<(u64, Op)>>, StoreError> {
+    let mut parts: Vec<Vec<(u64, Op)>> = tablets.iter().map(|_| Vec::new()).collect();
+    for op in ops {
+        let part = parts.get_mut(tablet_of(tablets, op.token));
+        part.ok_or(StoreError::NotOwned(op.token))?.push((lsn, op));
+    }
+    Ok(parts)
 }

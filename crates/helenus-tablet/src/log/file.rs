@@ -1,0 +1,97 @@
+//! Appends frames to segment files.
+
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use tokio::sync::Notify;
+
+use super::frame::{FrameHeader, SegmentHeader};
+use super::ledger::{Ledger, SegmentInfo};
+use super::segment::{ActiveSegment, BLOCK, Folder};
+use super::writer::LogAppender;
+use crate::clock::StoreClock;
+use crate::disk::local_store::DiskSpace;
+use crate::error::StoreError;
+
+/// Appends frames to the newest segment of a folder.
+pub(crate) struct FileAppender {
+    pub ledger: Arc<Ledger>,
+    pub folder: Folder,
+    pub space: Arc<DiskSpace>,
+    pub clock: Arc<StoreClock>,
+    /// Notified when the log has moved on to another segment, and may be trimmed.
+    pub rolled: Arc<Notify>,
+    pub active: Option<ActiveSegment>,
+    /// The segment before the next one to be made, and where its frames end.
+    pub previous: (u64, u64),
+}
+
+impl LogAppender for FileAppender {
+    fn append(&mut self, frame: &mut Vec<u8>) -> Result<u64, StoreError> {
+        self.space.check()?;
+        let frame_len = frame.len();
+        self.make_room(frame_len)?;
+        let Some(active) = &mut self.active else {
+            return Err(StoreError::Closed);
+        };
+        FrameHeader::finish(frame, active.number, self.clock.now_ms(), active.offset);
+        let end = active.offset + frame_len as u64;
+        let padded = end.next_multiple_of(BLOCK as u64).min(active.capacity);
+        frame.resize((padded - active.offset) as usize, 0);
+        let started = Instant::now();
+        if let Err(error) = active.file.write_all_at(frame, active.offset) {
+            // A partly written frame fails its checksum until the next frame overwrites it.
+            return Err(StoreError::io("cannot write", &active.path, &error));
+        }
+        if self.folder.fsync
+            && let Err(error) = active.file.sync_data()
+        {
+            // The state on disk is unknown: this segment ends at the last successful sync.
+            let error = StoreError::io("cannot sync", &active.path, &error);
+            self.end_segment();
+            return Err(error);
+        }
+        active.offset = end;
+        let counters = &self.ledger.counters;
+        counters.syncs.fetch_add(1, Ordering::Relaxed);
+        counters.bytes.fetch_add(frame_len as u64, Ordering::Relaxed);
+        counters
+            .sync_nanos
+            .fetch_add(started.elapsed().as_nanos() as u64, Ordering::Relaxed);
+        Ok(end)
+    }
+}
+
+impl FileAppender {
+    /// Sees to it that the active segment holds another frame of `frame_len`.
+    fn make_room(&mut self, frame_len: usize) -> Result<(), StoreError> {
+        if let Some(active) = &self.active {
+            if active.offset + frame_len as u64 <= active.capacity {
+                return Ok(());
+            }
+            self.end_segment();
+        }
+        let (previous_number, previous_end) = self.previous;
+        let header = SegmentHeader {
+            number: previous_number + 1,
+            previous_number,
+            previous_end,
+            file_len: 0,
+        };
+        let active = self.folder.create(header, frame_len)?;
+        self.ledger
+            .begin_segment(SegmentInfo::new(active.number, active.offset));
+        self.active = Some(active);
+        self.ledger.note_end();
+        self.rolled.notify_one();
+        Ok(())
+    }
+
+    fn end_segment(&mut self) {
+        let Some(active) = self.active.take() else { return };
+        self.previous = (active.number, active.offset);
+        self.ledger.end_segment();
+    }
+}

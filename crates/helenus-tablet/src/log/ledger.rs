@@ -1,0 +1,96 @@
+//! The segments of a log that are still needed, and its counters: shared by the log thread and maintenance.
+
+use std::sync::OnceLock;
+
+use parking_lot::Mutex;
+
+use super::high_water_mark::{HighWaterMark, LogPosition};
+use super::stats::{LogCounters, LogStats};
+
+/// A segment of the log: a file, or an object of a bucket.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SegmentInfo {
+    pub number: u64,
+    /// Bytes of valid frames, with the header.
+    pub bytes: u64,
+    /// By tablet, the last record in it.
+    pub last_lsn: Vec<(u32, u64)>,
+    /// Still written to.
+    pub active: bool,
+}
+
+impl SegmentInfo {
+    pub fn new(number: u64, bytes: u64) -> SegmentInfo {
+        SegmentInfo {
+            number,
+            bytes,
+            last_lsn: Vec::new(),
+            active: true,
+        }
+    }
+
+    /// Notes a record of a tablet.
+    pub fn add(&mut self, tablet: u32, lsn: u64) {
+        match self.last_lsn.iter_mut().find(|(id, _)| *id == tablet) {
+            Some((_, last)) => *last = lsn.max(*last),
+            None => self.last_lsn.push((tablet, lsn)),
+        }
+    }
+}
+
+/// The segments of a log that are still needed, and its counters.
+#[derive(Default)]
+pub(crate) struct Ledger {
+    /// Oldest first.
+    pub segments: Mutex<Vec<SegmentInfo>>,
+    pub counters: LogCounters,
+    /// Where a log in a folder notes how far it has come.
+    pub high_water_mark: OnceLock<HighWaterMark>,
+}
+
+impl Ledger {
+    /// Adds a segment, to which nothing is written yet.
+    pub fn begin_segment(&self, segment: SegmentInfo) {
+        self.segments.lock().push(segment);
+    }
+
+    /// Enters a group that is in the newest segment, which has that size now.
+    pub fn record(&self, last_lsn: impl Iterator<Item = (u32, u64)>, bytes: u64) {
+        let mut segments = self.segments.lock();
+        let Some(newest) = segments.last_mut() else { return };
+        newest.bytes = bytes;
+        for (tablet, lsn) in last_lsn {
+            newest.add(tablet, lsn);
+        }
+    }
+
+    /// Nothing more is written to the newest segment.
+    pub fn end_segment(&self) {
+        if let Some(newest) = self.segments.lock().last_mut() {
+            newest.active = false;
+        }
+    }
+
+    /// Notes how far the newest segment is on disk.
+    pub fn note_end(&self) {
+        let Some(high_water_mark) = self.high_water_mark.get() else {
+            return;
+        };
+        let newest = self.segments.lock().last().map(|segment| LogPosition {
+            segment: segment.number,
+            offset: segment.bytes,
+        });
+        if let Some(newest) = newest {
+            high_water_mark.note(newest);
+        }
+    }
+
+    /// The counters, and the segments that there are.
+    pub fn stats(&self) -> LogStats {
+        let mut stats = self.counters.read();
+        let segments = self.segments.lock();
+        stats.segments = segments.len() as u64;
+        stats.live_bytes = segments.iter().map(|segment| segment.bytes).sum();
+        stats
+    }
+}

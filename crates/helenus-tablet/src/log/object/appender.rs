@@ -1,0 +1,162 @@
+//! Appends frames as objects.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use object_store::{Error, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload};
+
+use super::LogId;
+use super::format::{encode, log_path};
+use crate::clock::StoreClock;
+use crate::error::{StoreError, chain};
+use crate::log::ledger::{Ledger, SegmentInfo};
+use crate::log::writer::{LogAppender, empty_frame};
+use crate::work::nanos;
+
+/// The timeout after which the PUT of an object is tried again, and for each MiB of it.
+const PUT_TIMEOUT: Duration = Duration::from_secs(5);
+/// The pause before a PUT is tried again.
+const PAUSE_MIN: Duration = Duration::from_millis(20);
+const PAUSE_MAX: Duration = Duration::from_secs(1);
+
+/// Appends groups to this process's own log.
+pub(crate) struct ObjectAppender {
+    pub store: Arc<dyn ObjectStore>,
+    pub id: LogId,
+    pub next: u64,
+    pub ledger: Arc<Ledger>,
+    pub clock: Arc<StoreClock>,
+    /// Where requests to the bucket run.
+    pub runtime: tokio::runtime::Handle,
+    /// From one PUT to the next, at least.
+    pub interval: Duration,
+    /// Set when the log is to end without waiting for the bucket.
+    pub is_abandoned: Arc<AtomicBool>,
+}
+
+/// Begins a log: its first object.
+pub(crate) async fn begin(
+    store: &Arc<dyn ObjectStore>,
+    id: LogId,
+    clock: &StoreClock,
+    ledger: &Ledger,
+) -> Result<(), StoreError> {
+    let payload = encode(id, 1, 1, clock.now_ms(), empty_frame());
+    let bytes = payload.content_length() as u64;
+    // The id is new: an object that is there is from an attempt before.
+    let options = PutOptions::from(PutMode::Create);
+    match store.put_opts(&log_path(id, 1), payload, options).await {
+        Ok(_) | Err(Error::AlreadyExists { .. }) => {
+            ledger.begin_segment(SegmentInfo::new(1, bytes));
+            Ok(())
+        }
+        Err(error) => Err(StoreError::Unavailable(chain(&error))),
+    }
+}
+
+/// The outcome of one attempt.
+enum Attempt {
+    Done,
+    Fenced,
+    Failed(String),
+}
+
+impl LogAppender for ObjectAppender {
+    fn append(&mut self, frame: &mut Vec<u8>) -> Result<u64, StoreError> {
+        let number = self.next;
+        let first = self.first();
+        let payload = encode(self.id, number, first, self.clock.now_ms(), std::mem::take(frame));
+        let bytes = payload.content_length() as u64;
+        let began = Instant::now();
+        let runtime = self.runtime.clone();
+        runtime.block_on(self.put(number, payload))?;
+        self.next += 1;
+        self.ledger.end_segment();
+        self.ledger.begin_segment(SegmentInfo::new(number, bytes));
+        let counters = &self.ledger.counters;
+        counters.syncs.fetch_add(1, Ordering::Relaxed);
+        counters.bytes.fetch_add(bytes, Ordering::Relaxed);
+        counters
+            .sync_nanos
+            .fetch_add(nanos(began.elapsed()), Ordering::Relaxed);
+        Ok(bytes)
+    }
+
+    fn gathers(&self) -> bool {
+        true
+    }
+
+    fn interval(&self) -> Duration {
+        self.interval
+    }
+}
+
+impl ObjectAppender {
+    /// The oldest object that is still needed.
+    fn first(&self) -> u64 {
+        let segments = self.ledger.segments.lock();
+        segments.first().map_or(self.next, |segment| segment.number)
+    }
+
+    /// Puts an object until it is there, or another one.
+    async fn put(&self, number: u64, payload: PutPayload) -> Result<(), StoreError> {
+        let path = log_path(self.id, number);
+        let mut pause = PAUSE_MIN;
+        let mut failures = 0;
+        loop {
+            match self.try_put(&path, &payload).await {
+                Attempt::Done => break,
+                Attempt::Fenced => return Err(StoreError::Fenced),
+                Attempt::Failed(error) => {
+                    self.ledger.counters.failures.fetch_add(1, Ordering::Relaxed);
+                    if failures == 0 {
+                        tracing::warn!(object = %path, %error, "the object store does not take the log; writes wait");
+                    }
+                    failures += 1;
+                    if self.is_abandoned.load(Ordering::Acquire) {
+                        return Err(StoreError::Unknown(error));
+                    }
+                }
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(PAUSE_MAX);
+        }
+        if failures > 0 {
+            tracing::info!(object = %path, failures, "the object store takes the log again");
+        }
+        Ok(())
+    }
+
+    async fn try_put(&self, path: &object_store::path::Path, payload: &PutPayload) -> Attempt {
+        // A slow line has its time: a second more for each MiB.
+        let patience = PUT_TIMEOUT + Duration::from_secs(payload.content_length() as u64 >> 20);
+        let options = PutOptions::from(PutMode::Create);
+        let put = self.store.put_opts(path, payload.clone(), options);
+        match tokio::time::timeout(patience, put).await {
+            Ok(Ok(_)) => Attempt::Done,
+            // The object that is there may be this one, from an attempt that seemed to fail.
+            Ok(Err(Error::AlreadyExists { .. })) => match self.store.get(path).await {
+                Ok(found) => match found.bytes().await {
+                    Ok(found) if is_same(payload, &found) => Attempt::Done,
+                    Ok(_) => Attempt::Fenced,
+                    Err(error) => Attempt::Failed(chain(&error)),
+                },
+                // Of two PUTs at one time S3 may refuse this one, and then the other.
+                Err(error) => Attempt::Failed(chain(&error)),
+            },
+            Ok(Err(error)) => Attempt::Failed(chain(&error)),
+            Err(_) => Attempt::Failed(format!("no answer within {} s", patience.as_secs())),
+        }
+    }
+}
+
+fn is_same(payload: &PutPayload, mut found: &[u8]) -> bool {
+    for part in payload {
+        match found.strip_prefix(part.as_ref()) {
+            Some(rest) => found = rest,
+            None => return false,
+        }
+    }
+    found.is_empty()
+}

@@ -1,0 +1,103 @@
+//! The bytes of an object of a log: magic, the log's id, then a frame as in a segment file ([`crate::log::frame`]). `docs/data-layout.md` describes
+//! them.
+
+use bytes::{Bytes, BytesMut};
+use object_store::path::Path;
+use object_store::PutPayload;
+use uuid::Uuid;
+
+use super::LogId;
+use crate::log::frame::{FrameHeader, Record, decode_records};
+
+/// The folder of all logs.
+const FOLDER: &str = "logs";
+const GROUP_MAGIC: [u8; 8] = *b"HLNSLOB1";
+const FENCE_MAGIC: [u8; 8] = *b"HLNSFEN1";
+/// Magic and the log's id.
+const HEAD_LEN: usize = 24;
+
+/// The folder of all logs, or of one.
+pub(crate) fn log_folder(id: Option<LogId>) -> Path {
+    let folder = Path::from(FOLDER);
+    match id {
+        Some(id) => folder.join(id.to_string()),
+        None => folder,
+    }
+}
+
+pub(crate) fn log_path(id: LogId, number: u64) -> Path {
+    log_folder(Some(id)).join(format!("{number:020}"))
+}
+
+/// The number in the path of an object of a log.
+pub(super) fn number_of(location: &Path) -> Option<u64> {
+    let name = location.filename()?;
+    (name.len() == 20).then(|| name.parse().ok()).flatten()
+}
+
+/// True for objects of a log, also below a prefix. Whoever puts one must know of every attempt, since a refused one may follow one that has
+/// taken effect.
+pub(crate) fn is_log_object(location: &Path) -> bool {
+    let count = location.parts_count();
+    count >= 3
+        && number_of(location).is_some()
+        && location
+            .parts()
+            .nth(count - 3)
+            .is_some_and(|folder| folder.as_ref() == FOLDER)
+}
+
+/// The content of an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum LogObject {
+    Group(Group),
+    /// Nothing follows.
+    Fence,
+}
+
+/// A group commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Group {
+    /// The oldest object that was needed when this one was written.
+    pub first: u64,
+    /// Wall-clock time of the commit, in ms.
+    pub time_ms: i64,
+    pub records: Vec<Record>,
+}
+
+/// An object with a frame, whose header is finished here.
+pub(super) fn encode(id: LogId, number: u64, first: u64, time_ms: i64, mut frame: Vec<u8>) -> PutPayload {
+    FrameHeader::finish(&mut frame, number, time_ms, first);
+    payload(GROUP_MAGIC, id, frame)
+}
+
+pub(super) fn encode_fence(id: LogId, number: u64, time_ms: i64) -> PutPayload {
+    let mut frame = vec![0; crate::log::frame::FRAME_HEADER_LEN];
+    FrameHeader::finish(&mut frame, number, time_ms, number);
+    payload(FENCE_MAGIC, id, frame)
+}
+
+fn payload(magic: [u8; 8], id: LogId, frame: Vec<u8>) -> PutPayload {
+    let mut head = BytesMut::with_capacity(HEAD_LEN);
+    head.extend_from_slice(&magic);
+    head.extend_from_slice(id.as_bytes());
+    PutPayload::from_iter([head.freeze(), Bytes::from(frame)])
+}
+
+/// Reads an object; `None` if it is not that object of that log, or damaged.
+pub(super) fn decode(bytes: &Bytes, id: LogId, number: u64) -> Option<LogObject> {
+    let magic = bytes.get(..8)?;
+    if Uuid::from_slice(bytes.get(8..HEAD_LEN)?).ok()? != id {
+        return None;
+    }
+    let (header, body) = FrameHeader::decode(bytes.get(HEAD_LEN..)?, number)?;
+    match () {
+        () if magic == FENCE_MAGIC => Some(LogObject::Fence),
+        () if magic == GROUP_MAGIC => Some(LogObject::Group(Group {
+            first: header.durable_offset,
+            time_ms: header.time_ms,
+            records: decode_records(bytes.slice_ref(body))?,
+        })),
+        () => None,
+    }
+}

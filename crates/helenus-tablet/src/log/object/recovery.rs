@@ -1,0 +1,166 @@
+//! Fences the log of another process, and reads it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::{StreamExt, TryStreamExt};
+use object_store::{Error, ObjectStore, ObjectStoreExt, PutMode, PutOptions};
+
+use super::LogId;
+use super::format::{Group, LogObject, decode, encode_fence, log_folder, log_path, number_of};
+use crate::error::{StoreError, chain};
+
+/// Objects that are read at a time.
+const READS: usize = 64;
+/// How often a fence is tried, and the pause between.
+const ATTEMPTS: u32 = 20;
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// A log to which nothing can be appended any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FencedLog {
+    pub id: LogId,
+    /// The number of the fence.
+    pub end: u64,
+}
+
+/// Objects of a log: group commits by number.
+pub(crate) type LogObjects = Vec<(u64, Group)>;
+
+fn unavailable(error: &Error) -> StoreError {
+    StoreError::Unavailable(chain(error))
+}
+
+fn corrupt(id: LogId, number: u64, detail: &str) -> StoreError {
+    StoreError::Corrupt {
+        file: log_path(id, number).to_string(),
+        detail: detail.to_owned(),
+    }
+}
+
+/// The numbers of a log's objects that are there, ascending.
+async fn numbers(store: &dyn ObjectStore, id: LogId) -> Result<Vec<u64>, StoreError> {
+    let listed = store.list(Some(&log_folder(Some(id))));
+    let found: Vec<_> = listed.try_collect().await.map_err(|error| unavailable(&error))?;
+    let mut numbers: Vec<u64> = found
+        .iter()
+        .filter_map(|object| number_of(&object.location))
+        .collect();
+    numbers.sort_unstable();
+    Ok(numbers)
+}
+
+async fn get(store: &dyn ObjectStore, id: LogId, number: u64) -> Result<LogObject, StoreError> {
+    let bytes = match store.get(&log_path(id, number)).await {
+        Ok(found) => found.bytes().await.map_err(|error| unavailable(&error))?,
+        Err(Error::NotFound { .. }) => return Err(corrupt(id, number, "the object is missing")),
+        Err(error) => return Err(unavailable(&error)),
+    };
+    decode_or_fail(&bytes, id, number)
+}
+
+fn decode_or_fail(bytes: &Bytes, id: LogId, number: u64) -> Result<LogObject, StoreError> {
+    decode(bytes, id, number)
+        .ok_or_else(|| corrupt(id, number, "the object does not match its checksum, or is not of this log"))
+}
+
+/// Sees to it that nothing more is appended to a log.
+///
+/// # Errors
+/// [`StoreError::Corrupt`] if there is nothing of the log.
+pub(crate) async fn fence(
+    store: &Arc<dyn ObjectStore>,
+    id: LogId,
+    time_ms: i64,
+) -> Result<FencedLog, StoreError> {
+    let Some(last) = numbers(store, id).await?.last().copied() else {
+        return Err(corrupt(id, 1, "the log is missing"));
+    };
+    if get(store, id, last).await? == LogObject::Fence {
+        return Ok(FencedLog { id, end: last });
+    }
+    let mut next = last + 1;
+    let mut failures = 0;
+    loop {
+        let options = PutOptions::from(PutMode::Create);
+        let path = log_path(id, next);
+        match store.put_opts(&path, encode_fence(id, next, time_ms), options).await {
+            Ok(_) => return Ok(FencedLog { id, end: next }),
+            // A group that was on its way, or a fence.
+            Err(Error::AlreadyExists { .. }) => match get(store, id, next).await {
+                Ok(LogObject::Fence) => return Ok(FencedLog { id, end: next }),
+                Ok(LogObject::Group(_)) => {
+                    next += 1;
+                    continue;
+                }
+                // Of two PUTs at one time S3 may refuse this one, and then the other.
+                Err(StoreError::Corrupt { .. }) if failures < ATTEMPTS => {}
+                Err(error) => return Err(error),
+            },
+            Err(error) if failures >= ATTEMPTS => return Err(unavailable(&error)),
+            Err(_) => {}
+        }
+        failures += 1;
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+/// True if that object of a log is its fence.
+pub(crate) async fn is_fence(
+    store: &Arc<dyn ObjectStore>,
+    id: LogId,
+    location: &object_store::path::Path,
+) -> Result<bool, StoreError> {
+    match number_of(location) {
+        Some(number) => Ok(get(store, id, number).await? == LogObject::Fence),
+        None => Ok(false),
+    }
+}
+
+/// The groups of a log up to that number and not before `from`, all that are still needed.
+///
+/// # Errors
+/// [`StoreError::Corrupt`] if one of them is missing or damaged.
+pub(crate) async fn read(
+    store: &Arc<dyn ObjectStore>,
+    id: LogId,
+    from: u64,
+    up_to: u64,
+) -> Result<LogObjects, StoreError> {
+    if up_to < from {
+        return Ok(Vec::new());
+    }
+    let mut wanted = numbers(store, id).await?;
+    wanted.retain(|number| (from..=up_to).contains(number));
+    let reads = futures::stream::iter(wanted).map(|number| async move {
+        let object = get(store, id, number).await?;
+        Ok::<_, StoreError>((number, object))
+    });
+    let objects: Vec<(u64, LogObject)> = reads.buffered(READS).try_collect().await?;
+    let groups: LogObjects = objects
+        .into_iter()
+        .filter_map(|(number, object)| match object {
+            LogObject::Group(group) => Some((number, group)),
+            LogObject::Fence => None,
+        })
+        .collect();
+    check_all_there(id, from, up_to, &groups)?;
+    Ok(groups)
+}
+
+/// Refuses a log without one of the objects that were needed when its newest one was written.
+fn check_all_there(id: LogId, from: u64, up_to: u64, groups: &LogObjects) -> Result<(), StoreError> {
+    let first = match groups.last() {
+        Some((_, newest)) => newest.first.max(from),
+        None => from,
+    };
+    let mut there = groups.iter().map(|(number, _)| *number).peekable();
+    for number in first..=up_to {
+        while there.next_if(|found| *found < number).is_some() {}
+        if there.next_if_eq(&number).is_none() {
+            return Err(corrupt(id, number, "the object is missing, and those around it are there"));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,77 @@
+//! Puts a tablet together from its open database, and starts its tasks.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use object_store::ObjectStore;
+use slatedb::Db;
+use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
+
+use crate::cache::row_cache::RowCache;
+use crate::compaction::CompactionState;
+use crate::database::{Databases, LEVEL0_MAX};
+use crate::stage::backpressure::CompactionBacklog;
+use crate::stage::{Stage, StageLimits};
+use crate::tablet::flush::Flushes;
+use crate::tablet::obsolete_files::Scans;
+use crate::tablet::stats::TabletCounters;
+use crate::tablet::{NodeLog, Tablet, flush, manifest, stage_apply};
+use crate::token_range::TokenRange;
+use crate::tree::limits::ReadLimits;
+use crate::tree::{SsTables, Tree, filters};
+
+/// A tablet's database, and its share of the node.
+pub(super) struct TabletParts {
+    pub id: u32,
+    pub tokens: TokenRange,
+    pub db: Db,
+    /// Where its files lie.
+    pub store: Arc<dyn ObjectStore>,
+    pub compactions: Arc<CompactionState>,
+    pub memtable_bytes: u64,
+    pub row_cache_bytes: u64,
+    pub log: Arc<NodeLog>,
+    pub limits: ReadLimits,
+}
+
+/// The tablet, with nothing in memory and none of its tasks running.
+pub(super) fn assemble(databases: &Databases, parts: TabletParts) -> Arc<Tablet> {
+    let memtable_bytes = parts.memtable_bytes;
+    let model = databases.model.clone();
+    let tables = Arc::new(SsTables::new(
+        parts.id,
+        parts.store,
+        databases.block_cache.clone(),
+        filters::policy(model.clone()),
+    ));
+    let mut files = Arc::default();
+    tables.refresh_files(&parts.db, |found| files = found);
+    let tree = Tree::new(tables.clone(), files, flush::join_bytes(memtable_bytes));
+    Arc::new(Tablet {
+        id: parts.id,
+        tokens: parts.tokens,
+        db: parts.db,
+        cache: RowCache::new(parts.row_cache_bytes),
+        stage: Stage::new(tree, StageLimits::new(memtable_bytes), model.clone()),
+        row_cache_on: databases.config.row_cache_bytes > 0,
+        model,
+        clock: databases.clock.clone(),
+        counters: TabletCounters::default(),
+        compactions: parts.compactions,
+        scans: Scans::new(),
+        tables,
+        flushes: Flushes::new(memtable_bytes),
+        backlog: CompactionBacklog::new(memtable_bytes, LEVEL0_MAX),
+        log: parts.log,
+        limits: parts.limits,
+        accepts_writes: AtomicBool::new(true),
+    })
+}
+
+/// Starts what applies the stage, which ends when that is closed, and what flushes the memtables.
+pub(super) fn start_tasks(tablet: &Arc<Tablet>, writing: &Handle, background: &Handle) -> JoinHandle<()> {
+    background.spawn(flush::run(tablet.clone()));
+    background.spawn(manifest::track_manifest(tablet));
+    writing.spawn(stage_apply::run(tablet.clone()))
+}

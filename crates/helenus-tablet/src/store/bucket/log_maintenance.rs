@@ -1,0 +1,249 @@
+//! Keeps the logs in a bucket short: has tablets flushed that keep old objects, deletes the objects that no tablet needs, and what is left of the
+//! logs of processes that have ended.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use futures::{StreamExt, TryStreamExt};
+use object_store::ObjectStore;
+use object_store::path::Path;
+use slatedb::admin::Admin;
+
+use super::Remote;
+use super::node_log::OwnLog;
+use super::tablet_logs::TabletLogs;
+use crate::error::{StoreError, chain, from_slatedb};
+use crate::log::object::{LogId, fence, log_folder, log_path};
+use crate::metadata::slatedb_layout::tablet_path;
+use crate::store::Store;
+
+const INTERVAL: Duration = Duration::from_secs(1);
+/// With more objects than these, tablets are flushed that need the oldest: if this node fails, the next owners of its tablets read all of them while
+/// requests wait.
+const OBJECTS_MAX: usize = 1024;
+/// Flushes for that reason come no faster than this, lest they make more small files than compactions take.
+const FLUSH_INTERVAL_MIN: Duration = Duration::from_secs(5);
+/// Objects are deleted when so many are not needed, or after that time.
+const TRIM_OBJECTS: usize = 64;
+const TRIM_INTERVAL: Duration = Duration::from_secs(60);
+/// How often the logs of other processes are looked at.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(600);
+/// Documents of tablets that are read at a time.
+const READS: usize = 16;
+const FIRST_SWEEP: Duration = Duration::from_secs(60);
+
+/// Objects that are not needed, to be deleted once an object is there that says so.
+struct Unneeded {
+    log: LogId,
+    /// From here on, and before that.
+    numbers: std::ops::Range<u64>,
+    /// Objects with greater numbers say so.
+    newest: u64,
+}
+
+/// Runs until the store is closed.
+pub(super) async fn run(store: Weak<Store>) {
+    let mut unneeded: Vec<Unneeded> = Vec::new();
+    let (mut trimmed, mut flushed) = (Instant::now(), Instant::now());
+    let mut sweep_due = Instant::now() + FIRST_SWEEP;
+    loop {
+        tokio::time::sleep(INTERVAL).await;
+        let Some(store) = store.upgrade() else { return };
+        let Ok(remote) = store.remote() else { return };
+        let Some(own) = remote.own_log.lock().await.clone() else {
+            continue;
+        };
+        let is_long = own.log.ledger.segments.lock().len() >= TRIM_OBJECTS;
+        if is_long || trimmed.elapsed() >= TRIM_INTERVAL {
+            match remote.unneeded(&store, &own).await {
+                Ok(found) => unneeded.extend(found),
+                Err(error) => tracing::warn!(%error, "the log could not be trimmed"),
+            }
+            trimmed = Instant::now();
+        }
+        if let Err(error) = remote.delete_unneeded(&own, &mut unneeded).await {
+            tracing::warn!(%error, "objects of the log could not be deleted");
+        }
+        if flushed.elapsed() >= FLUSH_INTERVAL_MIN && remote.flush_pinning_tablets(&store, &own).await {
+            flushed = Instant::now();
+        }
+        if Instant::now() >= sweep_due {
+            if let Err(error) = remote.sweep_logs(&store, &own).await {
+                tracing::warn!(%error, "the logs of former processes could not be looked at");
+            }
+            sweep_due = Instant::now() + SWEEP_INTERVAL;
+        }
+    }
+}
+
+impl Remote {
+    /// Takes the oldest objects that no tablet needs out of the ledger.
+    async fn unneeded(&self, store: &Store, own: &OwnLog) -> Result<Option<Unneeded>, StoreError> {
+        let tablets = store.tablets();
+        let mut flushed: BTreeMap<u32, u64> = tablets
+            .iter()
+            .map(|tablet| (tablet.id(), tablet.flushed_lsn()))
+            .collect();
+        let oldest = own.log.ledger.segments.lock().first().cloned();
+        for (tablet, last) in oldest.iter().flat_map(|oldest| &oldest.last_lsn) {
+            if flushed.get(tablet).is_some_and(|lsn| lsn < last) {
+                return Ok(None);
+            }
+        }
+        // The manifest in memory may be newer than the stored one; only the stored one counts.
+        for (tablet, lsn) in &mut flushed {
+            *lsn = self.stored_flushed(*tablet).await?;
+        }
+        self.add_released(own, &mut flushed).await?;
+        let is_flushed = |(tablet, last): &(u32, u64)| flushed.get(tablet).is_some_and(|lsn| last <= lsn);
+        let mut segments = own.log.ledger.segments.lock();
+        let count = segments
+            .iter()
+            .take_while(|segment| !segment.active && segment.last_lsn.iter().all(is_flushed))
+            .count();
+        let newest = segments.last().map_or(0, |segment| segment.number);
+        let removed: Vec<u64> = segments.drain(..count).map(|segment| segment.number).collect();
+        let (Some(first), Some(last)) = (removed.first(), removed.last()) else {
+            return Ok(None);
+        };
+        Ok(Some(Unneeded {
+            log: own.id,
+            numbers: *first..last + 1,
+            newest,
+        }))
+    }
+
+    async fn stored_flushed(&self, tablet: u32) -> Result<u64, StoreError> {
+        let admin = Admin::builder(tablet_path(tablet), self.store.clone()).build();
+        let manifest = admin.read_manifest(None).await;
+        let manifest = manifest.map_err(|error| from_slatedb(&error))?;
+        Ok(manifest.map_or(0, |manifest| manifest.replay_after_wal_id()))
+    }
+
+    /// Adds the tablets that are not open here, and do not need this log.
+    async fn add_released(&self, own: &OwnLog, flushed: &mut BTreeMap<u32, u64>) -> Result<(), StoreError> {
+        let others: BTreeSet<u32> = {
+            let segments = own.log.ledger.segments.lock();
+            let tablets = segments.iter().flat_map(|segment| &segment.last_lsn);
+            tablets
+                .map(|(tablet, _)| *tablet)
+                .filter(|tablet| !flushed.contains_key(tablet))
+                .collect()
+        };
+        for tablet in others {
+            let logs = TabletLogs::read(&self.store, tablet).await?;
+            if logs.logs.iter().all(|span| span.log != own.id) {
+                flushed.insert(tablet, u64::MAX);
+            }
+        }
+        Ok(())
+    }
+
+    async fn delete_unneeded(&self, own: &OwnLog, unneeded: &mut Vec<Unneeded>) -> Result<(), StoreError> {
+        // Those of a former log are left to the sweep.
+        unneeded.retain(|found| found.log == own.id);
+        let newest = own.newest();
+        let due = unneeded.extract_if(.., |found| found.newest < newest);
+        let paths: Vec<Path> = due
+            .flat_map(|found| found.numbers.map(move |number| log_path(found.log, number)))
+            .collect();
+        self.delete_objects(paths).await
+    }
+
+    async fn delete_objects(&self, paths: Vec<Path>) -> Result<(), StoreError> {
+        if paths.is_empty() {
+            return Ok(());
+        }
+        let paths = futures::stream::iter(paths.into_iter().map(Ok)).boxed();
+        let mut deleted = self.log_store().delete_stream(paths);
+        while let Some(result) = deleted.next().await {
+            match result {
+                Ok(_) | Err(object_store::Error::NotFound { .. }) => {}
+                Err(error) => return Err(StoreError::Unavailable(chain(&error))),
+            }
+        }
+        Ok(())
+    }
+
+    /// Flushes the tablets that need the oldest objects, if there are too many; whether there were.
+    async fn flush_pinning_tablets(&self, store: &Store, own: &OwnLog) -> bool {
+        let pinned: BTreeMap<u32, u64> = {
+            let segments = own.log.ledger.segments.lock();
+            let bytes: u64 = segments.iter().map(|segment| segment.bytes).sum();
+            if segments.len() <= OBJECTS_MAX && bytes <= self.databases.config.log_max_bytes {
+                return false;
+            }
+            let half = segments.iter().take(segments.len() / 2);
+            half.flat_map(|segment| segment.last_lsn.iter().copied()).collect()
+        };
+        let tablets = store.tablets();
+        let pinning = tablets.iter().filter(|tablet| {
+            let last = pinned.get(&tablet.id());
+            last.is_some_and(|last| tablet.flushed_lsn() < *last)
+        });
+        let flushes = pinning.map(|tablet| async move {
+            if let Err(error) = tablet.flush().await {
+                tracing::warn!(tablet = tablet.id(), %error, "a tablet could not be flushed");
+            }
+        });
+        futures::future::join_all(flushes).await;
+        true
+    }
+
+    /// Deletes the objects of fenced logs that no tablet needs, but for their fences.
+    async fn sweep_logs(&self, store: &Store, own: &OwnLog) -> Result<(), StoreError> {
+        let listed = self.log_store().list_with_delimiter(Some(&log_folder(None))).await;
+        let folders = listed.map_err(|error| StoreError::Unavailable(chain(&error)))?.common_prefixes;
+        let id = |folder: &Path| folder.parts().next_back()?.as_ref().parse::<LogId>().ok();
+        let others: Vec<LogId> = folders.iter().filter_map(id).filter(|id| *id != own.id).collect();
+        if others.is_empty() {
+            return Ok(());
+        }
+        let needed = self.needed_logs(store).await?;
+        for log in others.into_iter().filter(|log| !needed.contains(log)) {
+            self.delete_fenced(log).await?;
+        }
+        Ok(())
+    }
+
+    /// The logs that tablets name.
+    async fn needed_logs(&self, store: &Store) -> Result<BTreeSet<LogId>, StoreError> {
+        let tablets = store.stored_tablets().await?;
+        let reads = futures::stream::iter(tablets).map(|tablet| TabletLogs::read(&self.store, tablet));
+        let documents: Vec<TabletLogs> = reads.buffer_unordered(READS).try_collect().await?;
+        let spans = documents.iter().flat_map(|document| &document.logs);
+        Ok(spans.map(|span| span.log).collect())
+    }
+
+    /// Deletes the objects of a log before its fence, if it has one.
+    async fn delete_fenced(&self, log: LogId) -> Result<(), StoreError> {
+        let listed = self.log_store().list(Some(&log_folder(Some(log))));
+        let found: Vec<_> = listed
+            .try_collect()
+            .await
+            .map_err(|error| StoreError::Unavailable(chain(&error)))?;
+        let mut paths: Vec<Path> = found.into_iter().map(|object| object.location).collect();
+        paths.sort_unstable();
+        let Some(last) = paths.pop() else { return Ok(()) };
+        if paths.is_empty() || !crate::log::object::is_fence(self.log_store(), log, &last).await? {
+            return Ok(());
+        }
+        self.delete_objects(paths).await
+    }
+
+    /// Fences the log of this process, which has ended, and deletes what no tablet needs.
+    pub(super) async fn end_log(&self, store: &Store, own: &Arc<OwnLog>) {
+        let ended = async {
+            fence(self.log_store(), own.id, self.databases.clock.now_ms()).await?;
+            match self.needed_logs(store).await?.contains(&own.id) {
+                true => Ok(()),
+                false => self.delete_fenced(own.id).await,
+            }
+        };
+        let ended: Result<(), StoreError> = ended.await;
+        if let Err(error) = ended {
+            tracing::debug!(log = %own.id, %error, "the log was not ended in order");
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! The log of this process in a bucket: begun when the first tablet is opened, and anew after another process has fenced it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use parking_lot::Mutex;
+use uuid::Uuid;
+
+use super::{Remote, TabletEvent};
+use crate::error::StoreError;
+use crate::log;
+use crate::log::object::{LogId, ObjectAppender, begin};
+use crate::store::Store;
+use crate::store::dispatch::{CompletionNotifier, TabletRouter};
+use crate::tablet::{NodeLog, Tablet};
+
+/// A log of this process.
+pub(super) struct OwnLog {
+    pub id: LogId,
+    pub log: Arc<NodeLog>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    is_abandoned: Arc<AtomicBool>,
+}
+
+impl OwnLog {
+    /// The number of the newest object.
+    pub fn newest(&self) -> u64 {
+        let segments = self.log.ledger.segments.lock();
+        segments.last().map_or(0, |segment| segment.number)
+    }
+
+    /// Ends the log once it has written what is queued, or at its next failure.
+    pub async fn close(&self) {
+        self.log.close(StoreError::Closed);
+        self.is_abandoned.store(true, Ordering::Release);
+        let thread = self.thread.lock().take();
+        if let Some(thread) = thread {
+            let _ = tokio::task::spawn_blocking(move || thread.join()).await;
+        }
+    }
+}
+
+impl Remote {
+    /// The log of this process, which is begun if there is none.
+    pub(super) async fn own_log(&self, store: &Arc<Store>) -> Result<Arc<OwnLog>, StoreError> {
+        let mut own = self.own_log.lock().await;
+        if let Some(own) = own.as_ref()
+            && own.log.closed().is_none()
+        {
+            return Ok(own.clone());
+        }
+        let begun = self.begin_log(store).await?;
+        *own = Some(begun.clone());
+        Ok(begun)
+    }
+
+    async fn begin_log(&self, store: &Arc<Store>) -> Result<Arc<OwnLog>, StoreError> {
+        let id = Uuid::new_v4();
+        let (log, clock) = (NodeLog::new(), &self.databases.clock);
+        begin(self.log_store(), id, clock, &log.ledger).await?;
+        let is_abandoned = Arc::<AtomicBool>::default();
+        let appender = ObjectAppender {
+            store: self.log_store().clone(),
+            id,
+            next: 2,
+            ledger: log.ledger.clone(),
+            clock: clock.clone(),
+            runtime: self.serving.clone(),
+            interval: self.databases.config.log_interval,
+            is_abandoned: is_abandoned.clone(),
+        };
+        let (of_store, fenced) = (Arc::downgrade(store), Arc::downgrade(&log));
+        let router = Arc::new(TabletRouter {
+            log: log.clone(),
+            space: None,
+            notifier: CompletionNotifier::start(),
+            on_fenced: Box::new(move || {
+                if let (Some(store), Some(log)) = (of_store.upgrade(), fenced.upgrade()) {
+                    store.lose_tablets_of(&log);
+                }
+            }),
+        });
+        let thread = log::start(log.clone(), router, appender)
+            .map_err(|error| StoreError::Unavailable(format!("cannot start the log thread: {error}")))?;
+        tracing::debug!(log = %id, "a log is begun");
+        Ok(Arc::new(OwnLog {
+            id,
+            log,
+            thread: Mutex::new(Some(thread)),
+            is_abandoned,
+        }))
+    }
+}
+
+impl Store {
+    /// Another process has fenced a log of this one: it takes over tablets.
+    fn lose_tablets_of(&self, log: &Arc<NodeLog>) {
+        let tablets = self.tablets();
+        let lost = tablets.iter().filter(|tablet| Arc::ptr_eq(&tablet.log, log));
+        for tablet in lost {
+            tracing::warn!(
+                tablet = tablet.id(),
+                "another process has taken over this node's log; the tablet is closed here"
+            );
+            self.lose(tablet, StoreError::Fenced);
+        }
+    }
+
+    /// Serves a tablet no more that this process was not asked to close, and reports it.
+    pub(super) fn lose(&self, tablet: &Arc<Tablet>, error: StoreError) {
+        tablet.accepts_writes.store(false, Ordering::Release);
+        if !self.remove(tablet) {
+            return;
+        }
+        let Ok(remote) = self.remote() else { return };
+        // There may be no listener.
+        let _ = remote.events.send(TabletEvent::Lost {
+            id: tablet.id(),
+            error,
+        });
+        remote.serving.spawn(super::tablets::close_unserved(tablet.clone()));
+    }
+}

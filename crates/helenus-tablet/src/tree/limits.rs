@@ -1,0 +1,60 @@
+//! How long reads of files are waited for, and the meaning of their errors.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crate::error::{StoreError, from_slatedb};
+use crate::work;
+
+/// The limits of reads of a tablet's files; none on a local disk.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ReadLimits(Option<Arc<BucketLimits>>);
+
+#[derive(Debug)]
+struct BucketLimits {
+    timeout: Duration,
+    /// A token of the tablet.
+    token: i64,
+    /// False once the tablet may have gone elsewhere, where its files may be deleted.
+    is_owned: AtomicBool,
+}
+
+impl ReadLimits {
+    /// Those of a tablet in a bucket, which has that token.
+    pub fn of_bucket(timeout: Duration, token: i64) -> ReadLimits {
+        ReadLimits(Some(Arc::new(BucketLimits {
+            timeout,
+            token,
+            is_owned: AtomicBool::new(true),
+        })))
+    }
+
+    /// True of a tablet whose files other processes may change.
+    pub fn is_in_bucket(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// From now on the tablet may go elsewhere: reads that fail have to be tried there.
+    pub fn give_up(&self) {
+        if let Some(limits) = &self.0 {
+            limits.is_owned.store(false, Ordering::Release);
+        }
+    }
+
+    /// Waits for files that are read.
+    pub async fn wait<T>(
+        &self,
+        read: impl Future<Output = Result<T, slatedb::Error>>,
+    ) -> Result<T, StoreError> {
+        let Some(limits) = &self.0 else {
+            return work::read_wait(read).await.map_err(|error| from_slatedb(&error));
+        };
+        match tokio::time::timeout(limits.timeout, work::read_wait(read)).await {
+            Ok(Ok(read)) => Ok(read),
+            _ if !limits.is_owned.load(Ordering::Acquire) => Err(StoreError::NotOwned(limits.token)),
+            Ok(Err(error)) => Err(from_slatedb(&error)),
+            Err(_) => Err(StoreError::ReadTimeout(limits.timeout.as_millis() as u64)),
+        }
+    }
+}
