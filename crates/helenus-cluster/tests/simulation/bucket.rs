@@ -15,7 +15,7 @@ pub type Key = u64;
 /// What is broken on purpose, to see that it is found.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Broken {
-    /// Databases take writes from whoever opened them once.
+    /// Logs are read without a fence: their owners can append to them all the same.
     pub fencing: bool,
     /// Nodes answer without asking for their lease.
     pub lease: bool,
@@ -36,32 +36,49 @@ pub enum StoreHealth {
     Away,
 }
 
-/// One tablet's database.
-#[derive(Debug, Clone, Default)]
-pub struct Database {
-    /// Counts openings: only the latest opener may write.
-    pub fence: u64,
-    base: BTreeMap<Key, u64>,
-    wal: BTreeMap<u64, (Key, u64)>,
-    wal_end: u64,
+/// Names the log of a process.
+pub type LogId = u64;
+
+/// The objects of a log that may hold records of a tablet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogSpan {
+    pub log: LogId,
+    /// `None` while its owner may append some.
+    pub last: Option<u64>,
 }
 
-impl Database {
-    pub fn rows(&self) -> BTreeMap<Key, u64> {
-        let mut rows = self.base.clone();
-        rows.extend(self.wal.values().copied());
-        rows
-    }
+/// A record: a number that orders the writes to a tablet, and one row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogRecord {
+    pub lsn: u64,
+    pub tablet: TabletId,
+    pub row: (Key, u64),
+}
 
-    pub fn next_wal(&self) -> u64 {
-        self.wal.keys().last().map_or(self.wal_end, |last| last + 1)
-    }
+/// The log of one process: an object for each record, and the number of the fence.
+#[derive(Debug, Clone, Default)]
+struct NodeLog {
+    records: BTreeMap<u64, LogRecord>,
+    fence: Option<u64>,
+}
 
-    fn flush(&mut self) {
-        self.base = self.rows();
-        self.wal_end = self.next_wal();
-        self.wal.clear();
+impl NodeLog {
+    fn end(&self) -> u64 {
+        self.records.keys().last().map_or(0, |last| last + 1)
     }
+}
+
+/// One tablet's database, and the document that names the logs with what it lacks.
+#[derive(Debug, Clone, Default)]
+pub struct Database {
+    /// Counts openings: only the latest opener may write files.
+    pub fence: u64,
+    pub rows: BTreeMap<Key, u64>,
+    /// The last record that is in files.
+    pub flushed: u64,
+    pub logs: Vec<LogSpan>,
+    /// Counts changes of `logs`.
+    pub logs_version: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,6 +89,7 @@ pub struct Contents {
     documents: BTreeMap<String, (Version, u64, Vec<u8>)>,
     writes: u64,
     pub databases: BTreeMap<TabletId, Database>,
+    logs: BTreeMap<LogId, NodeLog>,
     broken: Broken,
 }
 
@@ -99,38 +117,86 @@ impl Contents {
             .collect()
     }
 
-    /// The opener's fence; whoever opened the database before can't write any more.
-    pub fn open(&mut self, tablet: TabletId) -> u64 {
+    /// The database, whose files nobody can write any more who opened it before.
+    pub fn open(&mut self, tablet: TabletId) -> Database {
         let database = self.databases.entry(tablet).or_default();
         database.fence += 1;
-        database.fence
+        database.clone()
     }
 
     fn check(&mut self, tablet: TabletId, fence: u64) -> Result<&mut Database, Fenced> {
-        let fencing = !self.broken.fencing;
         match self.databases.get_mut(&tablet) {
-            Some(database) if database.fence == fence || !fencing => Ok(database),
+            Some(database) if database.fence == fence => Ok(database),
             _ => Err(Fenced),
         }
     }
 
-    /// Puts one object of the log. With fencing, nobody overwrites another one's.
-    pub fn write(&mut self, tablet: TabletId, fence: u64, id: u64, row: (Key, u64)) -> Result<(), Fenced> {
-        let fencing = !self.broken.fencing;
-        let database = self.check(tablet, fence)?;
-        match database.wal.get(&id) {
-            // It was flushed long ago: replay does not look at it.
-            _ if id < database.wal_end => Ok(()),
-            Some(other) if fencing && *other != row => Err(Fenced),
+    /// Begins the log of a process.
+    pub fn begin_log(&mut self) -> LogId {
+        let id = self.logs.len() as LogId + 1;
+        self.logs.insert(id, NodeLog::default());
+        id
+    }
+
+    /// Puts one object of a log, if there is none of that number.
+    pub fn append(&mut self, log: LogId, number: u64, record: LogRecord) -> Result<(), Fenced> {
+        let log = self.logs.entry(log).or_default();
+        if log.fence == Some(number) {
+            return Err(Fenced);
+        }
+        match log.records.get(&number) {
+            Some(other) if *other != record => Err(Fenced),
             _ => {
-                database.wal.insert(id, row);
+                log.records.insert(number, record);
                 Ok(())
             }
         }
     }
 
-    pub fn flush(&mut self, tablet: TabletId, fence: u64) -> Result<(), Fenced> {
-        self.check(tablet, fence).map(Database::flush)
+    /// Sees to it that nothing more is appended to a log; its last number, if it has one.
+    pub fn fence_log(&mut self, log: LogId) -> Option<u64> {
+        let fencing = !self.broken.fencing;
+        let log = self.logs.entry(log).or_default();
+        let end = log.fence.unwrap_or(log.end());
+        if fencing {
+            log.fence = Some(end);
+        }
+        end.checked_sub(1)
+    }
+
+    /// The records of a tablet in a log up to that number.
+    pub fn read_log(&self, log: LogId, last: Option<u64>, tablet: TabletId) -> Vec<LogRecord> {
+        let (Some(log), Some(last)) = (self.logs.get(&log), last) else {
+            return Vec::new();
+        };
+        let records = log.records.range(..=last).map(|(_, record)| *record);
+        records.filter(|record| record.tablet == tablet).collect()
+    }
+
+    /// Replaces the logs that a tablet names, if nobody has done so since.
+    pub fn name_logs(&mut self, tablet: TabletId, version: u64, logs: Vec<LogSpan>) -> Result<u64, Fenced> {
+        match self.databases.get_mut(&tablet) {
+            Some(database) if database.logs_version == version => {
+                database.logs = logs;
+                database.logs_version += 1;
+                Ok(database.logs_version)
+            }
+            _ => Err(Fenced),
+        }
+    }
+
+    /// Writes rows to files, with all records up to `lsn`.
+    pub fn flush(
+        &mut self,
+        tablet: TabletId,
+        fence: u64,
+        rows: BTreeMap<Key, u64>,
+        lsn: u64,
+    ) -> Result<(), Fenced> {
+        let database = self.check(tablet, fence)?;
+        database.rows = rows;
+        database.flushed = lsn;
+        Ok(())
     }
 
     /// Adds what `parent` holds of the range to `child`'s database.
@@ -141,9 +207,9 @@ impl Contents {
         tokens: TokenRange,
         token_of: fn(Key) -> i64,
     ) -> Result<(), Fenced> {
-        let mut rows = self.check(parent.0, parent.1)?.rows();
+        let mut rows = self.check(parent.0, parent.1)?.rows.clone();
         rows.retain(|key, _| tokens.contains(token_of(*key)));
-        self.databases.entry(child).or_default().base.extend(rows);
+        self.databases.entry(child).or_default().rows.extend(rows);
         Ok(())
     }
 }

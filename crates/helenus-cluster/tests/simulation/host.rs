@@ -11,7 +11,7 @@ use helenus_cluster::{
 };
 use tokio::sync::mpsc;
 
-use crate::bucket::{Broken, Bucket, Fenced, Key};
+use crate::bucket::{Broken, Bucket, Database, Fenced, Key, LogId, LogRecord, LogSpan};
 use crate::executor::Sim;
 use crate::history::NOTHING;
 use crate::history_recorder::Recorder;
@@ -43,17 +43,21 @@ struct Open {
     epoch: Epoch,
     fence: u64,
     rows: BTreeMap<Key, u64>,
-    next_wal: u64,
+    /// The last record that is in `rows`.
+    lsn: u64,
+    log: LogId,
+    logs_version: u64,
     serving: bool,
     /// Held by the write under way.
     writing: Arc<tokio::sync::Mutex<()>>,
 }
 
-/// A database as it was found when it was opened.
-struct Opened {
-    fence: u64,
-    rows: BTreeMap<Key, u64>,
-    next_wal: u64,
+/// The log of this process.
+#[derive(Debug, Clone, Copy)]
+struct OwnLog {
+    id: LogId,
+    next: u64,
+    lsn: u64,
 }
 
 /// A tablet was closed here, to be another node's.
@@ -74,7 +78,9 @@ pub struct Host {
     here: HostId,
     open: Arc<Mutex<BTreeMap<TabletId, Open>>>,
     /// What was opened before it is this node's.
-    ahead: Arc<Mutex<BTreeMap<TabletId, Opened>>>,
+    ahead: Arc<Mutex<BTreeMap<TabletId, Database>>>,
+    /// Held while something is appended to it.
+    log: Arc<tokio::sync::Mutex<Option<OwnLog>>>,
     released: mpsc::UnboundedSender<Released>,
     /// Held while a tablet is being opened.
     opening: Arc<Mutex<BTreeMap<TabletId, Arc<tokio::sync::Mutex<()>>>>>,
@@ -99,6 +105,7 @@ impl Host {
             here,
             open: Arc::default(),
             ahead: Arc::default(),
+            log: Arc::default(),
             released,
             opening: Arc::default(),
             handle: Arc::default(),
@@ -143,7 +150,6 @@ impl Host {
 
     pub async fn write(&self, key: Key, value: u64) -> Reply {
         let token = token_of(key);
-        let term = self.handle().lease_term();
         let found = self
             .open_tablets()
             .iter()
@@ -153,55 +159,59 @@ impl Host {
             return Reply::NotMine;
         };
         let _guard = writing.lock().await;
-        let wal = match self.open_tablets().get(&id) {
-            Some(tablet) if tablet.serving && tablet.fence == fence => tablet.next_wal,
+        let mut own = self.log.lock().await;
+        let log = match self.open_tablets().get(&id) {
+            Some(tablet) if tablet.serving && tablet.fence == fence => tablet.log,
             _ => return Reply::NotMine,
         };
-        let put = || {
-            self.bucket
-                .call(move |contents| contents.write(id, fence, wal, (key, value)))
+        let Some(appending) = own.filter(|own| own.id == log) else {
+            return Reply::NotMine;
         };
+        let record = LogRecord {
+            lsn: appending.lsn + 1,
+            tablet: id,
+            row: (key, value),
+        };
+        let number = appending.next;
+        let put = || self.bucket.call(move |contents| contents.append(log, number, record));
         loop {
             match put().await {
                 Ok(Ok(())) => break,
                 Ok(Err(Fenced)) => {
-                    if self.forget(id, fence) {
-                        self.handle().tablet_lost(id);
-                    }
+                    *own = None;
+                    self.lose_all(log);
                     return Reply::Unknown;
                 }
                 Err(_) => self.sim.sleep(Duration::from_millis(20)).await,
             }
-            if !self.has(id, fence) {
-                return Reply::Unknown;
-            }
         }
+        *own = Some(OwnLog {
+            next: number + 1,
+            lsn: record.lsn,
+            ..appending
+        });
         match self.open_tablets().get_mut(&id) {
             Some(tablet) if tablet.fence == fence => {
                 tablet.rows.insert(key, value);
-                tablet.next_wal = wal + 1;
+                tablet.lsn = record.lsn;
             }
+            // It is in the log, where the next owner finds it.
             _ => return Reply::Unknown,
-        }
-        if !self.may_answer(term) {
-            return Reply::Unknown;
         }
         self.recorder.answered(key, epoch);
         Reply::Written
     }
 
-    fn has(&self, id: TabletId, fence: u64) -> bool {
-        self.open_tablets()
-            .get(&id)
-            .is_some_and(|tablet| tablet.fence == fence)
-    }
-
-    fn forget(&self, id: TabletId, fence: u64) -> bool {
-        let had = self.has(id, fence);
-        if had {
-            self.open_tablets().remove(&id);
-        }
-        had
+    /// Another node has fenced the log of this one.
+    fn lose_all(&self, log: LogId) {
+        let lost: Vec<TabletId> = {
+            let mut open = self.open_tablets();
+            let lost = open.iter().filter(|(_, tablet)| tablet.log == log);
+            let lost: Vec<TabletId> = lost.map(|(id, _)| *id).collect();
+            lost.iter().for_each(|id| drop(open.remove(id)));
+            lost
+        };
+        lost.into_iter().for_each(|id| self.handle().tablet_lost(id));
     }
 
     /// No new reads and writes, and none under way.
@@ -263,7 +273,7 @@ impl Host {
     }
 
     /// What was opened ahead, unless someone else has opened it since.
-    async fn take_ahead(&self, tablet: TabletId) -> Option<Opened> {
+    async fn take_ahead(&self, tablet: TabletId) -> Option<Database> {
         let opened = self.ahead.lock().unwrap().remove(&tablet)?;
         let fence = self
             .bucket
@@ -273,22 +283,52 @@ impl Host {
         (is_ours || self.broken.ahead).then_some(opened)
     }
 
-    async fn open_database(&self, tablet: TabletId) -> Result<Opened, HostError> {
-        let failed = |error: helenus_cluster::DocumentError| HostError::Failed(error.to_string());
-        let opening = self.bucket.call(move |contents| contents.open(tablet));
-        let fence = opening.await.map_err(failed)?;
-        let reading = self.bucket.call(move |contents| {
-            let database = contents.databases.get(&tablet)?;
-            Some((database.rows(), database.next_wal()))
-        });
-        let read = reading.await.map_err(failed)?;
-        let (rows, next_wal) = read.ok_or_else(|| HostError::Failed("it is gone".into()))?;
+    async fn open_database(&self, tablet: TabletId) -> Result<Database, HostError> {
+        let opened = self.at_bucket(move |contents| contents.open(tablet)).await?;
         self.sim.sleep(self.sim.millis(0..100)).await;
-        Ok(Opened {
-            fence,
-            rows,
-            next_wal,
-        })
+        Ok(opened)
+    }
+
+    async fn at_bucket<T: Send + 'static>(
+        &self,
+        effect: impl FnOnce(&mut crate::bucket::Contents) -> T + Send + 'static,
+    ) -> Result<T, HostError> {
+        let called = self.bucket.call(effect).await;
+        called.map_err(|error| HostError::Failed(error.to_string()))
+    }
+
+    /// The log of this process.
+    async fn own_log(&self) -> Result<OwnLog, HostError> {
+        let mut own = self.log.lock().await;
+        if let Some(own) = *own {
+            return Ok(own);
+        }
+        let id = self.at_bucket(|contents| contents.begin_log()).await?;
+        Ok(*own.insert(OwnLog { id, next: 0, lsn: 0 }))
+    }
+
+    /// The records that the files of a tablet lack, from the logs that it names; from now on their owners add none.
+    async fn recover(
+        &self,
+        tablet: TabletId,
+        database: &Database,
+        own: OwnLog,
+    ) -> Result<(Vec<LogRecord>, Vec<LogSpan>), HostError> {
+        let (mut records, mut spans) = (Vec::new(), Vec::new());
+        for span in &database.logs {
+            let log = span.log;
+            let last = match span.last {
+                Some(last) => Some(last),
+                None if log == own.id => own.next.checked_sub(1),
+                None => self.at_bucket(move |contents| contents.fence_log(log)).await?,
+            };
+            let reading = self.at_bucket(move |contents| contents.read_log(log, last, tablet));
+            records.extend(reading.await?);
+            spans.extend(last.map(|last| LogSpan { log, last: Some(last) }));
+        }
+        records.retain(|record| record.lsn > database.flushed);
+        records.sort_by_key(|record| record.lsn);
+        Ok((records, spans))
     }
 
     /// Has the tablet's next owner told that it is closed here.
@@ -325,10 +365,25 @@ impl Host {
         }
     }
 
+    async fn flush(&self, tablet: TabletId, fence: u64) -> Result<Result<(), Fenced>, HostError> {
+        let found = self
+            .open_tablets()
+            .get(&tablet)
+            .map(|open| (open.rows.clone(), open.lsn));
+        let Some((rows, lsn)) = found else {
+            return Ok(Err(Fenced));
+        };
+        self.at_bucket(move |contents| contents.flush(tablet, fence, rows, lsn))
+            .await
+    }
+
     async fn stop_all(&self, ids: &[TabletId]) -> Result<Vec<(TabletId, u64)>, HostError> {
         let mut fences = Vec::new();
         for id in ids {
-            fences.push((*id, self.stop(*id).await?));
+            let fence = self.stop(*id).await?;
+            let flushed = self.flush(*id, fence).await?;
+            flushed.map_err(|Fenced| HostError::Failed("fenced".into()))?;
+            fences.push((*id, fence));
         }
         Ok(fences)
     }
@@ -357,12 +412,32 @@ impl TabletHost for Host {
             Some(opened) => opened,
             None => self.open_database(tablet).await?,
         };
+        let own = self.own_log().await?;
+        let (records, mut spans) = self.recover(tablet, &opened, own).await?;
+        let lsn = records.last().map_or(opened.flushed, |record| record.lsn);
+        match self.log.lock().await.as_mut().filter(|log| log.id == own.id) {
+            Some(log) => log.lsn = log.lsn.max(lsn),
+            None => return Err(HostError::Failed("the log is fenced".into())),
+        }
+        spans.retain(|span| span.log != own.id);
+        spans.push(LogSpan {
+            log: own.id,
+            last: None,
+        });
+        let version = opened.logs_version;
+        let naming = self.at_bucket(move |contents| contents.name_logs(tablet, version, spans));
+        let named = naming.await?;
+        let logs_version = named.map_err(|Fenced| HostError::Failed("another node opens it".into()))?;
+        let mut rows = opened.rows;
+        rows.extend(records.iter().map(|record| record.row));
         let open = Open {
             tokens,
             epoch,
             fence: opened.fence,
-            rows: opened.rows,
-            next_wal: opened.next_wal,
+            rows,
+            lsn,
+            log: own.id,
+            logs_version,
             serving: true,
             writing: Arc::default(),
         };
@@ -374,14 +449,20 @@ impl TabletHost for Host {
         let Ok(fence) = self.stop(tablet).await else {
             return Ok(());
         };
-        let flush = self.bucket.call(move |contents| contents.flush(tablet, fence));
-        let flushed = flush
-            .await
-            .map_err(|error| HostError::Failed(error.to_string()))?;
+        let flushed = self.flush(tablet, fence).await;
+        let version = self
+            .open_tablets()
+            .get(&tablet)
+            .filter(|open| open.fence == fence)
+            .map(|open| open.logs_version);
+        // Otherwise the next owner fences the log of this node.
+        if let (Ok(Ok(())), Some(version)) = (flushed, version) {
+            let naming = self.at_bucket(move |contents| contents.name_logs(tablet, version, Vec::new()));
+            let _ = naming.await?;
+        }
         self.open_tablets().remove(&tablet);
         self.release(tablet);
-        // Whoever fenced this node will replay the log.
-        flushed.or(Ok(()))
+        Ok(())
     }
 
     async fn abandon(&self, tablet: TabletId) {
