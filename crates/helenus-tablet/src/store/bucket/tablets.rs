@@ -353,7 +353,8 @@ impl Remote {
         } = opened;
         let recovered = self.recover(&tablet, &logs, &own).await?;
         own.log.raise_lsn(last_lsn.max(recovered.last_lsn));
-        tablet.compactions.write_times.begin(tablet.flushed_lsn());
+        let in_files = tablet.flushed_lsn().max(tablet.db.manifest().last_l0_seq());
+        tablet.compactions.write_times.begin(in_files);
         let mut spans = recovered.logs;
         if !spans.iter().any(|span| span.log == own.id) {
             spans.push(LogSpan {
