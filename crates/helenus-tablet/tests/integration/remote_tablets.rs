@@ -59,6 +59,7 @@ async fn tablets_come_and_go() {
         write(owner(name), name, "1").await;
     }
     // Handed over, all is there, with nothing to replay; what was counted stays counted.
+    here.tablets()[0].flush().await.unwrap();
     let counted = here.stats().totals;
     assert!(counted.operands > 0);
     here.close_tablet(left).await.unwrap();

@@ -20,6 +20,9 @@ const PUT_TIMEOUT: Duration = Duration::from_secs(5);
 const PAUSE_MIN: Duration = Duration::from_millis(20);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
+/// How often the first object is tried.
+const BEGIN_ATTEMPTS: u32 = 5;
+
 /// Appends groups to this process's own log.
 pub(crate) struct ObjectAppender {
     pub store: Arc<dyn ObjectStore>,
@@ -43,16 +46,21 @@ pub(crate) async fn begin(
     ledger: &Ledger,
 ) -> Result<(), StoreError> {
     let payload = encode(id, 1, 1, clock.now_ms(), empty_frame());
-    let bytes = payload.content_length() as u64;
-    // The id is new: an object that is there is from an attempt before.
-    let options = PutOptions::from(PutMode::Create);
-    match store.put_opts(&log_path(id, 1), payload, options).await {
-        Ok(_) | Err(Error::AlreadyExists { .. }) => {
-            ledger.begin_segment(SegmentInfo::new(1, bytes));
-            Ok(())
+    let mut failures = 0;
+    loop {
+        let options = PutOptions::from(PutMode::Create);
+        match store.put_opts(&log_path(id, 1), payload.clone(), options).await {
+            Ok(_) => break,
+            // The id is new: the object is from an attempt before.
+            Err(Error::AlreadyExists { .. }) if failures > 0 => break,
+            Err(error) if failures >= BEGIN_ATTEMPTS => return Err(StoreError::Unavailable(chain(&error))),
+            Err(_) => {}
         }
-        Err(error) => Err(StoreError::Unavailable(chain(&error))),
+        failures += 1;
+        tokio::time::sleep(PAUSE_MIN).await;
     }
+    ledger.begin_segment(SegmentInfo::new(1, payload.content_length() as u64));
+    Ok(())
 }
 
 /// The outcome of one attempt.
