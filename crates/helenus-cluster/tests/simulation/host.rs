@@ -154,8 +154,8 @@ impl Host {
             .open_tablets()
             .iter()
             .find(|(_, tablet)| tablet.serving && tablet.tokens.contains(token))
-            .map(|(id, tablet)| (*id, tablet.epoch, tablet.fence, tablet.writing.clone()));
-        let Some((id, epoch, fence, writing)) = found else {
+            .map(|(id, tablet)| (*id, tablet.fence, tablet.writing.clone()));
+        let Some((id, fence, writing)) = found else {
             return Reply::NotMine;
         };
         let _guard = writing.lock().await;
@@ -198,7 +198,7 @@ impl Host {
             // It is in the log, where the next owner finds it.
             _ => return Reply::Unknown,
         }
-        self.recorder.answered(key, epoch);
+        // No lease is asked for: the fence decides whether it is in the log, and who takes over reads it there before the next answer.
         Reply::Written
     }
 
