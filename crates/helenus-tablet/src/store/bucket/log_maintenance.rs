@@ -38,7 +38,7 @@ struct Unneeded {
     log: LogId,
     /// From here on, and before that.
     numbers: std::ops::Range<u64>,
-    /// Objects with greater numbers say so.
+    /// The newest object when they were found.
     newest: u64,
 }
 
@@ -144,7 +144,8 @@ impl Remote {
         // Those of a former log are left to the sweep.
         unneeded.retain(|found| found.log == own.id);
         let newest = own.newest();
-        let due = unneeded.extract_if(.., |found| found.newest < newest);
+        // The object after that one may have been on its way when they were found, and names them still.
+        let due = unneeded.extract_if(.., |found| found.newest + 1 < newest);
         let paths: Vec<Path> = due
             .flat_map(|found| found.numbers.map(move |number| log_path(found.log, number)))
             .collect();
