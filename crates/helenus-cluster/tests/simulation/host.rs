@@ -173,7 +173,10 @@ impl Host {
             row: (key, value),
         };
         let number = appending.next;
-        let put = || self.bucket.call(move |contents| contents.append(log, number, record));
+        let put = || {
+            self.bucket
+                .call(move |contents| contents.append(log, number, record))
+        };
         loop {
             match put().await {
                 Ok(Ok(())) => break,
@@ -324,7 +327,10 @@ impl Host {
             };
             let reading = self.at_bucket(move |contents| contents.read_log(log, last, tablet));
             records.extend(reading.await?);
-            spans.extend(last.map(|last| LogSpan { log, last: Some(last) }));
+            spans.extend(last.map(|last| LogSpan {
+                log,
+                last: Some(last),
+            }));
         }
         records.retain(|record| record.lsn > database.flushed);
         records.sort_by_key(|record| record.lsn);

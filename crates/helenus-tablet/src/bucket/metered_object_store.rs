@@ -116,7 +116,11 @@ impl ObjectStore for MeteredObjectStore {
         let payload = ManifestChecksums::seal(location, payload);
         self.requests.put(payload.content_length());
         let began = Instant::now();
-        let client = if is_log_object(location) { &self.once } else { &self.inner };
+        let client = if is_log_object(location) {
+            &self.once
+        } else {
+            &self.inner
+        };
         let result = client.put_opts(location, payload, opts).await;
         trace("PUT", location, began, result.as_ref().err());
         result

@@ -129,10 +129,7 @@ impl Folder {
         let path = self.segment_path(segment.number);
         let fits = std::fs::metadata(&path).is_ok_and(|data| data.len() == self.segment_bytes);
         if fits && self.spares().len() < spare_max {
-            std::fs::rename(
-                &path,
-                self.path.join(format!("{:016x}.spare", segment.number)),
-            )?;
+            std::fs::rename(&path, self.path.join(format!("{:016x}.spare", segment.number)))?;
         } else {
             self.deleter.delete(&path)?;
         }

@@ -53,7 +53,11 @@ impl Parts {
         if Arc::ptr_eq(&self.route, &route) {
             return;
         }
-        let place = |tablet: &Arc<Tablet>| self.parts.iter().position(|part| Arc::ptr_eq(&part.tablet, tablet));
+        let place = |tablet: &Arc<Tablet>| {
+            self.parts
+                .iter()
+                .position(|part| Arc::ptr_eq(&part.tablet, tablet))
+        };
         self.places = route.iter().map(place).collect();
         self.route = route;
     }

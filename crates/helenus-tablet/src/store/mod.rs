@@ -205,7 +205,11 @@ impl Store {
         Ok((size, u32::try_from(batch.ops.len()).unwrap_or(u32::MAX)))
     }
 
-    async fn permit(&self, size: usize, deadline: Option<Deadline>) -> Result<OwnedSemaphorePermit, StoreError> {
+    async fn permit(
+        &self,
+        size: usize,
+        deadline: Option<Deadline>,
+    ) -> Result<OwnedSemaphorePermit, StoreError> {
         let permits = (size.div_ceil(PERMIT_BYTES) as u32).min(self.in_flight_permits);
         if let Ok(permit) = self.in_flight.clone().try_acquire_many_owned(permits) {
             return Ok(permit);
@@ -346,7 +350,9 @@ fn log_of(tablets: &[Arc<Tablet>], ops: &[Op]) -> Result<Arc<NodeLog>, StoreErro
 
 /// Refuses a write to a tablet that takes none any more.
 fn refuse_failed(tablets: &[Arc<Tablet>], ops: &[Op]) -> Result<(), StoreError> {
-    let failures = ops.iter().filter_map(|op| find(tablets, op.token)?.stage.failure());
+    let failures = ops
+        .iter()
+        .filter_map(|op| find(tablets, op.token)?.stage.failure());
     failures.map(Err).next().unwrap_or(Ok(()))
 }
 

@@ -23,8 +23,8 @@ use crate::clock::StoreClock;
 use crate::compaction::{CompactionState, OldestByTable, see};
 use crate::data_model::DataModel;
 use crate::error::StoreError;
-use crate::operation::Op;
 use crate::log::{Log, Route};
+use crate::operation::Op;
 use crate::stage::backpressure::CompactionBacklog;
 use crate::stage::{Cached, Stage, View};
 use crate::tablet::flush::Flushes;
@@ -232,7 +232,14 @@ impl Tablet {
         let (staged, tree) = self.stage.range(&start, &end)?;
         let partition = self.partition_of(&start, &end).map(|(prefix, ..)| prefix);
         let limits = self.limits.clone();
-        let rows = MergingScan::new(tree, self.model.clone(), (start, end), partition, reversed, limits);
+        let rows = MergingScan::new(
+            tree,
+            self.model.clone(),
+            (start, end),
+            partition,
+            reversed,
+            limits,
+        );
         Ok(Scan::new(rows, staged, reversed, self.model.clone(), guard))
     }
 

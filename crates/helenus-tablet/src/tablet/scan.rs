@@ -3,12 +3,12 @@
 use std::iter::Peekable;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use crate::data_model::DataModel;
 use crate::error::StoreError;
 use crate::tablet::obsolete_files::ScanGuard;
 use crate::tree::MergingScan;
 use crate::tree::changes::Change;
+use bytes::Bytes;
 
 /// Rows of a range, one after the other.
 pub struct Scan {
@@ -61,7 +61,7 @@ impl Scan {
         reversed: bool,
         model: Arc<dyn DataModel>,
         guard: ScanGuard,
-        ) -> Scan {
+    ) -> Scan {
         if reversed {
             staged.reverse();
         }

@@ -46,7 +46,8 @@ impl Tablet {
             self.stage.fail(error.into());
         }
         let level0_files = self.db.manifest().l0().len();
-        self.backlog.update(self.stage.tree().memory_bytes(), level0_files);
+        self.backlog
+            .update(self.stage.tree().memory_bytes(), level0_files);
         for key in &table.hot {
             // Reading it puts it into the cache; if that fails the next reader will be told.
             let _ = self.get(key).await;

@@ -136,7 +136,8 @@ impl SsTables {
             let reader = SstReader::new(table.root.clone(), self.store.clone(), Some(index.clone()), None);
             let file = reader.open_with_handle(table.handle.clone())?;
             let entries = file.index().await?;
-            let filter = sst_filter::read(&self.store, &table.root, &table.handle, self.policy.as_ref()).await;
+            let filter =
+                sst_filter::read(&self.store, &table.root, &table.handle, self.policy.as_ref()).await;
             let filter_bytes = filter.as_ref().map_or(0, |filter| filter.size());
             Ok(OpenTable {
                 bytes: TABLE_BYTES + index.size() + filter_bytes,

@@ -9,9 +9,9 @@ use super::rows::{EntryKind, SortedBlock};
 use super::{Tree, Versions};
 use crate::data_model::DataModel;
 use crate::error::StoreError;
+use crate::trace;
 use crate::tree::limits::ReadLimits;
 use crate::tree::sstable::{Table, covering};
-use crate::trace;
 
 struct PointLookup<'a> {
     tree: &'a Tree,

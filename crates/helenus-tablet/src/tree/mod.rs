@@ -78,12 +78,7 @@ impl Tree {
 
     /// The tree when a flush of all that is in memory begins.
     pub fn freeze(&self) -> Tree {
-        self.changed(|tree| {
-            tree.frozen = tree
-                .memory
-                .first()
-                .map_or(tree.frozen, |newest| newest.last_seq)
-        })
+        self.changed(|tree| tree.frozen = tree.memory.first().map_or(tree.frozen, |newest| newest.last_seq))
     }
 
     /// Bytes of rows in memory that are not in files.

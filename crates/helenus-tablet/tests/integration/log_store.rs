@@ -106,7 +106,10 @@ async fn the_log_lies_apart_and_is_replayed_from_there() {
     again.remove_tablet(12).await.unwrap();
     again.close().await.unwrap();
     // A log that has ended in order leaves nothing but its fence, and the one that was fenced is named by no tablet any more.
-    let ended = objects(&log).await.into_iter().filter(|path| path.starts_with(&of_store));
+    let ended = objects(&log)
+        .await
+        .into_iter()
+        .filter(|path| path.starts_with(&of_store));
     assert!(ended.count() < 30, "the newer log is deleted");
 }
 

@@ -111,9 +111,7 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
         .with_filter(filter);
-    tracing_subscriber::registry()
-        .with(lines)
-        .init();
+    tracing_subscriber::registry().with(lines).init();
     crate::keep_files_private();
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     runtime.enable_all().thread_name("helenus");

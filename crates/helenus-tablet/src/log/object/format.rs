@@ -2,8 +2,8 @@
 //! them.
 
 use bytes::{Bytes, BytesMut};
-use object_store::path::Path;
 use object_store::PutPayload;
+use object_store::path::Path;
 use uuid::Uuid;
 
 use super::LogId;

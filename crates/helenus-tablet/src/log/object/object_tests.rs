@@ -88,7 +88,10 @@ async fn a_number_that_is_taken_ends_the_log() {
     let there = store.get(&log_path(ID, 2)).await.unwrap().bytes().await.unwrap();
     let again = appender(&store, &ledger);
     assert!(matches!(append(again, 99).await.1, Err(StoreError::Fenced)));
-    assert_eq!(store.get(&log_path(ID, 2)).await.unwrap().bytes().await.unwrap(), there);
+    assert_eq!(
+        store.get(&log_path(ID, 2)).await.unwrap().bytes().await.unwrap(),
+        there
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -135,5 +138,7 @@ fn paths_of_objects() {
         "logs/00000000-0000-0000-0000-000000000007/00000000000000000012"
     );
     assert!(is_log_object(&path));
-    assert!(!is_log_object(&"tablets/1/manifest/00000000000000000012.manifest".into()));
+    assert!(!is_log_object(
+        &"tablets/1/manifest/00000000000000000012.manifest".into()
+    ));
 }

@@ -61,8 +61,13 @@ async fn get(store: &dyn ObjectStore, id: LogId, number: u64) -> Result<LogObjec
 }
 
 fn decode_or_fail(bytes: &Bytes, id: LogId, number: u64) -> Result<LogObject, StoreError> {
-    decode(bytes, id, number)
-        .ok_or_else(|| corrupt(id, number, "the object does not match its checksum, or is not of this log"))
+    decode(bytes, id, number).ok_or_else(|| {
+        corrupt(
+            id,
+            number,
+            "the object does not match its checksum, or is not of this log",
+        )
+    })
 }
 
 /// Sees to it that nothing more is appended to a log.
@@ -85,7 +90,10 @@ pub(crate) async fn fence(
     loop {
         let options = PutOptions::from(PutMode::Create);
         let path = log_path(id, next);
-        match store.put_opts(&path, encode_fence(id, next, time_ms), options).await {
+        match store
+            .put_opts(&path, encode_fence(id, next, time_ms), options)
+            .await
+        {
             Ok(_) => return Ok(FencedLog { id, end: next }),
             // A group that was on its way, or a fence.
             Err(Error::AlreadyExists { .. }) => match get(store, id, next).await {
@@ -159,7 +167,11 @@ fn check_all_there(id: LogId, from: u64, up_to: u64, groups: &LogObjects) -> Res
     for number in first..=up_to {
         while there.next_if(|found| *found < number).is_some() {}
         if there.next_if_eq(&number).is_none() {
-            return Err(corrupt(id, number, "the object is missing, and those around it are there"));
+            return Err(corrupt(
+                id,
+                number,
+                "the object is missing, and those around it are there",
+            ));
         }
     }
     Ok(())

@@ -176,7 +176,8 @@ impl Remote {
                 return false;
             }
             let half = segments.iter().take(segments.len() / 2);
-            half.flat_map(|segment| segment.last_lsn.iter().copied()).collect()
+            half.flat_map(|segment| segment.last_lsn.iter().copied())
+                .collect()
         };
         let tablets = store.tablets();
         let pinning = tablets.iter().filter(|tablet| {
@@ -194,8 +195,13 @@ impl Remote {
 
     /// Deletes the objects of fenced logs that no tablet needs, but for their fences.
     async fn sweep_logs(&self, store: &Store, own: &OwnLog) -> Result<(), StoreError> {
-        let listed = self.log_store().list_with_delimiter(Some(&log_folder(None))).await;
-        let folders = listed.map_err(|error| StoreError::Unavailable(chain(&error)))?.common_prefixes;
+        let listed = self
+            .log_store()
+            .list_with_delimiter(Some(&log_folder(None)))
+            .await;
+        let folders = listed
+            .map_err(|error| StoreError::Unavailable(chain(&error)))?
+            .common_prefixes;
         let id = |folder: &Path| folder.parts().next_back()?.as_ref().parse::<LogId>().ok();
         let others: Vec<LogId> = folders.iter().filter_map(id).filter(|id| *id != own.id).collect();
         if others.is_empty() {

@@ -119,6 +119,8 @@ impl Store {
             id: tablet.id(),
             error,
         });
-        remote.serving.spawn(super::tablets::close_unserved(tablet.clone()));
+        remote
+            .serving
+            .spawn(super::tablets::close_unserved(tablet.clone()));
     }
 }

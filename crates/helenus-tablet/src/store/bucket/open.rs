@@ -1,7 +1,7 @@
 //! Opens a store in a bucket.
 
-use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use arc_swap::ArcSwap;
 use object_store::ObjectStore;

@@ -17,9 +17,9 @@ use std::sync::atomic::Ordering;
 use futures::StreamExt;
 use object_store::path::Path;
 use object_store::{ObjectStoreExt, PutPayload};
+use slatedb::WriteBatch;
 use slatedb::admin::{Admin, CloneSourceSpec};
 use slatedb::config::WriteOptions;
-use slatedb::WriteBatch;
 
 use super::Remote;
 use super::tablet_logs::TabletLogs;
@@ -233,7 +233,9 @@ impl Remote {
     async fn check_flushed(&self, id: u32) -> Result<(), StoreError> {
         match TabletLogs::read(&self.store, id).await?.logs.is_empty() {
             true => Ok(()),
-            false => Err(StoreError::Unavailable(format!("tablet {id} could not be flushed"))),
+            false => Err(StoreError::Unavailable(format!(
+                "tablet {id} could not be flushed"
+            ))),
         }
     }
 
@@ -290,6 +292,9 @@ async fn copy_rows(sources: &[Arc<Tablet>], target: &Tablet) -> Result<(), Store
 }
 
 async fn write(target: &Tablet, batch: WriteBatch, seqnum: u64) -> Result<(), StoreError> {
-    let written = target.db.write_with_options(batch, &WriteOptions { seqnum }).await;
+    let written = target
+        .db
+        .write_with_options(batch, &WriteOptions { seqnum })
+        .await;
     written.map(|_| ()).map_err(|error| from_slatedb(&error))
 }

@@ -78,11 +78,7 @@ impl Store {
 
 impl Remote {
     /// Promotes a standby tablet, if no other process has opened it since. To be called once this node owns the tablet.
-    pub(super) async fn promote_standby(
-        &self,
-        id: u32,
-        tokens: TokenRange,
-    ) -> Option<OpenedDatabase> {
+    pub(super) async fn promote_standby(&self, id: u32, tokens: TokenRange) -> Option<OpenedDatabase> {
         let standby = self.standby.lock().remove(&id)?;
         // A process that opens a tablet first records that in its manifest.
         let is_current = standby.opened.own.log.closed().is_none() && standby.tokens == tokens;

@@ -47,12 +47,11 @@ impl TabletLogs {
         let (version, logs) = match found {
             None => (0, Vec::new()),
             Some(document) => {
-                let content: Content = serde_json::from_slice(&document.content).map_err(|error| {
-                    StoreError::Corrupt {
+                let content: Content =
+                    serde_json::from_slice(&document.content).map_err(|error| StoreError::Corrupt {
                         file: format!("tablets/{tablet}/meta/{NAME}"),
                         detail: error.to_string(),
-                    }
-                })?;
+                    })?;
                 (document.version, content.logs)
             }
         };
@@ -72,7 +71,8 @@ impl TabletLogs {
             version => MetaExpect::Version(version),
         };
         let content = Content { logs };
-        let bytes = serde_json::to_vec(&content).map_err(|error| StoreError::Unavailable(error.to_string()))?;
+        let bytes =
+            serde_json::to_vec(&content).map_err(|error| StoreError::Unavailable(error.to_string()))?;
         self.version = self.meta.put(NAME, &bytes, expect).await?;
         self.logs = content.logs;
         Ok(())
@@ -80,6 +80,8 @@ impl TabletLogs {
 
     /// Deletes the document of a tablet that is deleted.
     pub async fn delete(store: &Arc<dyn ObjectStore>, tablet: u32) -> Result<(), StoreError> {
-        Meta::new(store.clone(), tablet_path(tablet), None).delete(NAME).await
+        Meta::new(store.clone(), tablet_path(tablet), None)
+            .delete(NAME)
+            .await
     }
 }

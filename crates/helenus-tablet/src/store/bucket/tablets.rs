@@ -144,8 +144,13 @@ impl Store {
         }
         let garbage_age = remote.databases.config.garbage_age;
         let clock = remote.databases.clock.clone();
-        let maintenance =
-            maintenance::run(Arc::downgrade(&self), tablet.clone(), remote.store.clone(), clock, garbage_age);
+        let maintenance = maintenance::run(
+            Arc::downgrade(&self),
+            tablet.clone(),
+            remote.store.clone(),
+            clock,
+            garbage_age,
+        );
         remote.databases.background.spawn(maintenance);
         remote.serving.spawn(watch(Arc::downgrade(&self), tablet.clone()));
         // The log may have been fenced before the tablet was to be found.
