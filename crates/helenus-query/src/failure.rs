@@ -28,6 +28,7 @@ pub(crate) fn store_error(error: StoreError) -> CqlError {
         | StoreError::Corrupt { .. }
         | StoreError::Locked { .. }
         | StoreError::NewerFormat { .. }
+        | StoreError::OlderFormat { .. }
         | StoreError::Closed
         | StoreError::InvalidConfig(_)
         | StoreError::MetaConflict(_)

@@ -22,6 +22,11 @@ pub enum StoreError {
         "this store was written by format {found}, this binary understands up to {supported}: upgrade Helenus to open it"
     )]
     NewerFormat { found: u64, supported: u64 },
+    #[error(
+        "this bucket was written by format {found}, which kept a log for each tablet, and this binary understands format {supported} alone: export \
+         its tables with the version that wrote them (cqlsh's COPY TO, dsbulk unload), and import them into another prefix"
+    )]
+    OlderFormat { found: u64, supported: u64 },
     /// Another writer has taken over the tablet. Nothing of the write was applied.
     #[error("another writer has taken over this tablet")]
     Fenced,

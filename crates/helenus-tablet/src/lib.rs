@@ -70,7 +70,7 @@ pub use error::StoreError;
 pub use log::stats::LogStats;
 pub use machine::machine_memory_bytes;
 pub use metadata::documents::{MetaDoc, MetaExpect, MetaStamp, MetaVersion};
-pub use metadata::format::FORMAT_VERSION;
+pub use metadata::format::{BUCKET_FORMAT_VERSION, FORMAT_VERSION};
 pub use operation::Op;
 pub use priority::set_long_running;
 pub use store::Store;

@@ -7,7 +7,7 @@ use crate::bucket::check::{explain, patiently};
 use crate::bucket::connection::{Bucket, FORMAT_NAME};
 use crate::bucket::log_store;
 use crate::error::StoreError;
-use crate::metadata::format::Format;
+use crate::metadata::format::{BUCKET_FORMAT_VERSION, Format};
 
 /// Reads the format, or creates a store with `tablet_count` tablets in an empty bucket. Of several concurrent attempts one succeeds. `log`
 /// is the separate location of its log, if any.
@@ -20,7 +20,7 @@ pub(crate) async fn load_or_create(
         return Ok(format);
     }
     refuse_remains(bucket).await?;
-    let mut format = Format::new(uuid::Uuid::new_v4(), tablet_count);
+    let mut format = Format::new(uuid::Uuid::new_v4(), tablet_count).in_bucket();
     if let Some(log) = log {
         log_store::begin(log, format.store_id).await?;
         format = format.with_log_store(log.url.to_string());
@@ -61,9 +61,20 @@ pub(crate) async fn load(bucket: &Bucket) -> Result<Option<Format>, StoreError> 
     };
     let found = patiently(bucket, read).await?;
     match found.map_err(|error| explain(bucket, &error))? {
-        Some(bytes) => Format::decode(&bytes, &format!("{}/{FORMAT_NAME}", bucket.url)).map(Some),
+        Some(bytes) => decode(&bytes, &format!("{}/{FORMAT_NAME}", bucket.url)).map(Some),
         None => Ok(None),
     }
+}
+
+fn decode(bytes: &[u8], name: &str) -> Result<Format, StoreError> {
+    let format = Format::decode(bytes, name, BUCKET_FORMAT_VERSION)?;
+    if format.format < BUCKET_FORMAT_VERSION {
+        return Err(StoreError::OlderFormat {
+            found: format.format,
+            supported: BUCKET_FORMAT_VERSION,
+        });
+    }
+    Ok(format)
 }
 
 /// Refuses a bucket with tablets but without `FORMAT`: they are remains of a store, which must not be overwritten.

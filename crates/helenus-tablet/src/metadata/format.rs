@@ -12,9 +12,11 @@ use crate::log::{HighWaterMark, LogPosition};
 use crate::metadata::folders::Folders;
 use crate::token_range::TokenRange;
 
-/// The newest store format that this code reads: that of stores whose documents have checksums and which have, in a folder, an inventory.
-/// Older stores are of format 2 if their log lies apart, and of format 1 if not.
+/// The newest format of a folder: its documents have checksums, and there is an inventory. Older folders are of format 1.
 pub const FORMAT_VERSION: u64 = 3;
+
+/// The only format of a bucket: each process has one log, where each tablet had one before.
+pub const BUCKET_FORMAT_VERSION: u64 = 4;
 
 /// One tablet in the `FORMAT` file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,6 +72,14 @@ impl Format {
         }
     }
 
+    /// The same store, in a bucket.
+    pub fn in_bucket(self) -> Self {
+        Format {
+            format: BUCKET_FORMAT_VERSION,
+            ..self
+        }
+    }
+
     /// The same store with its log elsewhere.
     pub fn with_log_store(self, url: String) -> Self {
         Format {
@@ -90,8 +100,8 @@ impl Format {
         }
     }
 
-    /// Reads the file; `name` is for errors.
-    pub fn decode(bytes: &[u8], name: &str) -> Result<Self, StoreError> {
+    /// Reads the file, of a format up to `newest`; `name` is for errors.
+    pub fn decode(bytes: &[u8], name: &str, newest: u64) -> Result<Self, StoreError> {
         let corrupt = |detail: String| StoreError::Corrupt {
             file: name.into(),
             detail,
@@ -102,10 +112,10 @@ impl Format {
             format: u64,
         }
         let Version { format } = serde_json::from_slice(bytes).map_err(|error| corrupt(error.to_string()))?;
-        if format > FORMAT_VERSION {
+        if format > newest {
             return Err(StoreError::NewerFormat {
                 found: format,
-                supported: FORMAT_VERSION,
+                supported: newest,
             });
         }
         let read: Format = checksummed_json::decode(bytes, format >= FORMAT_VERSION).map_err(corrupt)?;
@@ -131,7 +141,7 @@ impl Folders {
     pub fn load_format(&self, tablet_count: usize, fsync: bool) -> Result<Format, StoreError> {
         let path = self.format();
         match std::fs::read(&path) {
-            Ok(bytes) => return Format::decode(&bytes, &path.display().to_string()),
+            Ok(bytes) => return Format::decode(&bytes, &path.display().to_string(), FORMAT_VERSION),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => return Err(StoreError::io("cannot read", &path, &error)),
         }

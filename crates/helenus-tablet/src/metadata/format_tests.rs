@@ -50,7 +50,10 @@ fn format_bytes() {
         checksum(&text)
     );
     assert_eq!(text, expected);
-    assert_eq!(Format::decode(text.as_bytes(), "FORMAT").unwrap(), format);
+    assert_eq!(
+        Format::decode(text.as_bytes(), "FORMAT", FORMAT_VERSION).unwrap(),
+        format
+    );
 }
 
 #[test]
@@ -64,7 +67,10 @@ fn a_log_apart_is_named() {
         "  \"log_store\": \"s3://log/here\",\n  \"tablets\"",
     );
     assert_eq!(text, expected);
-    assert_eq!(Format::decode(text.as_bytes(), "FORMAT").unwrap(), apart);
+    assert_eq!(
+        Format::decode(text.as_bytes(), "FORMAT", FORMAT_VERSION).unwrap(),
+        apart
+    );
 }
 
 #[test]
@@ -73,7 +79,7 @@ fn older_formats_are_read_without_a_checksum() {
         let mut format = Format::new(uuid::Uuid::from_u128(1), 2);
         format.format = number;
         let text = String::from_utf8(checksummed_json::plain(&format)).unwrap();
-        let read = Format::decode(text.as_bytes(), "FORMAT");
+        let read = Format::decode(text.as_bytes(), "FORMAT", FORMAT_VERSION);
         assert_eq!(read.is_ok(), number < 3, "{number}: {read:?}");
     }
 }
@@ -86,7 +92,7 @@ fn any_flipped_bit_that_changes_something_is_noticed() {
         for bit in 0..8 {
             let mut damaged = bytes.clone();
             damaged[at] ^= 1 << bit;
-            if let Ok(read) = Format::decode(&damaged, "FORMAT") {
+            if let Ok(read) = Format::decode(&damaged, "FORMAT", FORMAT_VERSION) {
                 assert_eq!(read, format, "byte {at}, bit {bit}");
             }
         }
@@ -95,7 +101,7 @@ fn any_flipped_bit_that_changes_something_is_noticed() {
 
 #[test]
 fn newer_format_is_refused_in_words() {
-    let error = Format::decode(br#"{"format": 9, "what": "ever"}"#, "FORMAT").unwrap_err();
+    let error = Format::decode(br#"{"format": 9, "what": "ever"}"#, "FORMAT", FORMAT_VERSION).unwrap_err();
     assert_eq!(
         error.to_string(),
         "this store was written by format 9, this binary understands up to 3: upgrade Helenus to open it"
@@ -107,11 +113,11 @@ fn tablets_with_a_gap_are_refused() {
     let mut format = Format::new(uuid::Uuid::from_u128(1), 3);
     format.tablets.remove(1);
     assert!(matches!(
-        Format::decode(&format.encode(), "FORMAT"),
+        Format::decode(&format.encode(), "FORMAT", FORMAT_VERSION),
         Err(StoreError::Corrupt { .. })
     ));
     assert!(matches!(
-        Format::decode(b"{", "FORMAT"),
+        Format::decode(b"{", "FORMAT", FORMAT_VERSION),
         Err(StoreError::Corrupt { .. })
     ));
 }

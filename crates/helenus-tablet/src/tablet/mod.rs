@@ -285,6 +285,17 @@ impl Tablet {
         self.log.barrier(OpenTablets::default()).await;
     }
 
+    /// Closes the database of a tablet that is no longer served. Every write is in the log, so nothing is left to write, and the next owner may
+    /// open the tablet before this is done.
+    pub(crate) async fn close_unserved(self: Arc<Self>) {
+        self.limits.give_up();
+        self.stage.close();
+        let options = slatedb::config::CloseOptions { flush_type: None };
+        if let Err(error) = self.db.close_with_options(options).await {
+            tracing::debug!(tablet = self.id, %error, "a database was not closed in order");
+        }
+    }
+
     /// The last record that is in files, as of the newest manifest that was seen.
     pub(crate) fn flushed_lsn(&self) -> u64 {
         self.db.manifest().replay_after_wal_id()

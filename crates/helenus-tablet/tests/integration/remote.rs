@@ -254,19 +254,37 @@ async fn a_bucket_that_cannot_carry_a_store_is_refused() {
     };
     assert!(error.to_string().contains("503 Slow Down"), "{error}");
 
-    let newer = Faulty::new();
-    set_memory_store("newer", Arc::new(newer.clone()));
-    let path = object_store::path::Path::from("prefix/FORMAT");
-    let options = object_store::PutOptions::default();
-    let format = r#"{"format": 99}"#;
-    newer.put_opts(&path, format.into(), options).await.unwrap();
-    let Err(error) = Store::open(config("newer"), Arc::new(Append)).await else {
-        panic!("it opened");
-    };
+    let error = open_with_format("newer", r#"{"format": 99}"#).await;
     assert!(
         matches!(error, StoreError::NewerFormat { found: 99, .. }),
         "{error}"
     );
+    let tablets = r#"[{"id": 1, "first": -9223372036854775808, "last": 9223372036854775807}]"#;
+    let format = format!(
+        r#"{{"format": 2, "store_id": "{}", "written_by": "helenus 0.1.0", "tablets": {tablets}}}"#,
+        uuid::Uuid::new_v4()
+    );
+    let error = open_with_format("older", &format).await;
+    assert!(
+        matches!(error, StoreError::OlderFormat { found: 2, .. }),
+        "{error}"
+    );
+}
+
+/// The error of opening a bucket with that object `FORMAT`.
+async fn open_with_format(name: &str, format: &str) -> StoreError {
+    let bucket = Faulty::new();
+    set_memory_store(name, Arc::new(bucket.clone()));
+    let path = object_store::path::Path::from("prefix/FORMAT");
+    let options = object_store::PutOptions::default();
+    bucket
+        .put_opts(&path, format.to_owned().into(), options)
+        .await
+        .unwrap();
+    match Store::open(config(name), Arc::new(Append)).await {
+        Err(error) => error,
+        Ok(_) => panic!("it opened"),
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -62,7 +62,7 @@ pub async fn migrate(
         .iter()
         .map(|tablet| (tablet.id(), tablet.token_range()))
         .collect();
-    let format = Format::of(ranges);
+    let format = Format::of(ranges).in_bucket();
     let target = assemble(&bucket, None, to, model, &format, format.store_id)?;
     let copied = copy(&source, &target, &mut progress).await;
     let closed = source.close().await;

@@ -119,8 +119,6 @@ impl Store {
             id: tablet.id(),
             error,
         });
-        remote
-            .serving
-            .spawn(super::tablets::close_unserved(tablet.clone()));
+        remote.serving.spawn(tablet.clone().close_unserved());
     }
 }

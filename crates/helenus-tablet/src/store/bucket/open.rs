@@ -58,9 +58,7 @@ pub(super) fn assemble(
     format: &Format,
     identity: Uuid,
 ) -> Result<Arc<Store>, StoreError> {
-    if format.is_checked() {
-        bucket.checksums.require();
-    }
+    bucket.checksums.require();
     let background = BackgroundRuntime::start(config.background_threads)?;
     let writing = BackgroundRuntime::start_writing()?;
     let permits = in_flight_permits(&config);

@@ -23,7 +23,6 @@ use slatedb::config::WriteOptions;
 
 use super::Remote;
 use super::tablet_logs::TabletLogs;
-use super::tablets::close_unserved;
 use crate::error::{StoreError, chain, from_slatedb};
 use crate::metadata::slatedb_layout::tablet_path;
 use crate::store::Store;
@@ -166,7 +165,7 @@ impl Store {
             self.remove(&tablet);
             let remote = self.remote()?;
             remote.logs_of.lock().remove(&id);
-            remote.serving.spawn(close_unserved(tablet));
+            remote.serving.spawn(tablet.close_unserved());
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::Remote;
-use super::tablets::{OpenedDatabase, close_unserved};
+use super::tablets::OpenedDatabase;
 use crate::error::StoreError;
 use crate::store::Store;
 use crate::token_range::TokenRange;
@@ -61,7 +61,7 @@ impl Store {
             opened,
         };
         if let Some(older) = remote.standby.lock().insert(id, standby) {
-            tokio::spawn(close_unserved(older.opened.tablet));
+            tokio::spawn(older.opened.tablet.close_unserved());
         }
         let store = Arc::downgrade(&self);
         tokio::spawn(async move {
@@ -87,7 +87,7 @@ impl Remote {
         if is_ours {
             return Some(standby.opened);
         }
-        tokio::spawn(close_unserved(standby.opened.tablet));
+        tokio::spawn(standby.opened.tablet.close_unserved());
         None
     }
 
@@ -100,7 +100,7 @@ impl Remote {
                 tablet = id,
                 "a tablet that was opened ahead did not become this node's"
             );
-            tokio::spawn(close_unserved(standby.opened.tablet));
+            tokio::spawn(standby.opened.tablet.close_unserved());
         }
     }
 
@@ -108,6 +108,6 @@ impl Remote {
     pub(super) fn close_standbys(&self) {
         let all = std::mem::take(&mut *self.standby.lock());
         all.into_values()
-            .for_each(|standby| drop(tokio::spawn(close_unserved(standby.opened.tablet))));
+            .for_each(|standby| drop(tokio::spawn(standby.opened.tablet.close_unserved())));
     }
 }

@@ -84,7 +84,7 @@ impl Store {
         let Some(tablet) = self.remote()?.stop_tablet(self, id).await else {
             return Ok(());
         };
-        let closing = tokio::spawn(close_unserved(tablet));
+        let closing = tokio::spawn(tablet.close_unserved());
         let is_closed = tokio::time::timeout(CLOSE_WAIT, closing).await.is_ok();
         tracing::debug!(tablet = id, is_closed, "the tablet's database is left");
         Ok(())
@@ -95,7 +95,7 @@ impl Store {
         if let Some(tablet) = self.remote()?.stop_tablet(self, id).await {
             tokio::spawn(async move {
                 tokio::time::sleep(LEAVE_AFTER).await;
-                close_unserved(tablet).await;
+                tablet.close_unserved().await;
             });
         }
         Ok(())
@@ -139,7 +139,7 @@ impl Store {
         };
         if let Err(error) = ready.await {
             tablet.accepts_writes.store(false, Ordering::Release);
-            close_unserved(tablet).await;
+            tablet.close_unserved().await;
             return Err(error);
         }
         let garbage_age = remote.databases.config.garbage_age;
@@ -244,17 +244,6 @@ async fn watch(store: Weak<Store>, tablet: Arc<Tablet>) {
     }
 }
 
-/// Closes the database of a tablet that is no longer served. Every write is in the log, so nothing is left to write, and the next owner may
-/// open the tablet before this is done.
-pub(super) async fn close_unserved(tablet: Arc<Tablet>) {
-    tablet.limits.give_up();
-    tablet.stage.close();
-    let options = slatedb::config::CloseOptions { flush_type: None };
-    if let Err(error) = tablet.db.close_with_options(options).await {
-        tracing::debug!(tablet = tablet.id(), %error, "a database was not closed in order");
-    }
-}
-
 impl Remote {
     fn times_abandoned(&self, id: u32) -> u64 {
         self.abandoned.lock().get(&id).copied().unwrap_or(0)
@@ -342,7 +331,7 @@ impl Remote {
                 logs,
             }),
             Err(error) => {
-                close_unserved(tablet).await;
+                tablet.close_unserved().await;
                 Err(error)
             }
         }
