@@ -40,9 +40,9 @@ def test_a_log_apart(bucket, nodes, minio, places, place):
     first, second = (nodes(bucket, args=["--log-store", log]) for _ in range(2))
     first.start()
     insert_rows(first, 0)
-    assert not [path for path in objects(minio, bucket) if "/wal/" in path], "no log among the data"
+    assert not [path for path in objects(minio, bucket) if "/logs/" in path], "no log among the data"
     if place == "bucket":
-        assert [path for path in objects(minio, log) if "/wal/" in path]
+        assert [path for path in objects(minio, log) if "/logs/" in path]
     # It is needed: what was acknowledged lies there only.
     first.kill()
     first.close_clients()

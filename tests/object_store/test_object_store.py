@@ -182,7 +182,7 @@ def test_counters_and_transactions_when_answers_get_lost(bucket, nodes, minio):
         session = session_on(node)
         session.execute("CREATE TABLE o.c (k int PRIMARY KEY, n counter)")
         flip = itertools.count()
-        proxy.rule = lambda method, path: ("after", 500) if "/wal/" in path and next(flip) % 3 == 0 else None
+        proxy.rule = lambda method, path: ("after", 500) if "/logs/" in path and next(flip) % 3 == 0 else None
         for n in range(30):
             session.execute("UPDATE o.c SET n = n + 1 WHERE k = 1")
             assert session.execute("INSERT INTO o.t (k, v) VALUES (%s, 1) IF NOT EXISTS", (n,)).one().applied
@@ -205,8 +205,9 @@ def test_a_logged_batch_is_whole_after_a_kill(bucket, nodes, minio):
         node = nodes(bucket, minio.environment(proxy.endpoint), ["--set", "tablet_count=4"]).start()
         session = session_on(node)
         insert = session.prepare("INSERT INTO o.t (k, v) VALUES (?, ?)")
-        # One tablet's log takes nothing: the batch is half there when the node dies.
-        proxy.rule = lambda method, path: ("refuse", 503) if "/tablets/3/wal/" in path else None
+        # The log's object is stored, and the node dies without knowing it.
+        times = itertools.count()
+        proxy.rule = lambda method, path: (("refuse", 503) if next(times) else ("after", 500)) if "/logs/" in path else None
         batch = BatchStatement()
         for k in range(40):
             batch.add(insert, (k, 1))

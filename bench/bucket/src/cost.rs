@@ -195,8 +195,7 @@ async fn fill(size: Size, node: &Node) -> Result<()> {
 }
 
 fn cpu(nodes: &[Node]) -> Result<f64> {
-    let times: Result<Vec<Duration>> = nodes.iter().map(Node::cpu_time).collect();
-    Ok(times?.iter().sum::<Duration>().as_secs_f64())
+    Ok(node::cpu_time_of(nodes)?.as_secs_f64())
 }
 
 /// Seconds of CPU that the nodes take in a second without requests.
@@ -240,7 +239,7 @@ async fn measure(
     };
     let (outcome, anywhere_us) = timed(&anywhere).await?;
     let straight_us = match operation {
-        Operation::IndexRead | Operation::IndexedWrite => None,
+        Operation::IndexRead | Operation::IndexedWrite | Operation::FourIndexesWrite => None,
         Operation::Write | Operation::Read | Operation::Lwt => {
             Some(timed(&spread(size, &straight(size, nodes, cluster))).await?.1)
         }

@@ -15,12 +15,17 @@ use helenus_stress::raw::{
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
-const STATEMENTS: [&str; 4] = [
+const STATEMENTS: [&str; 9] = [
     "CREATE KEYSPACE IF NOT EXISTS bucket \
      WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
     "CREATE TABLE IF NOT EXISTS bucket.kv (k text PRIMARY KEY, v blob)",
     "CREATE TABLE IF NOT EXISTS bucket.users (id text PRIMARY KEY, email text, v blob)",
     "CREATE INDEX IF NOT EXISTS users_email ON bucket.users (email)",
+    "CREATE TABLE IF NOT EXISTS bucket.people (id text PRIMARY KEY, a text, b text, c text, d text, v blob)",
+    "CREATE INDEX IF NOT EXISTS people_a ON bucket.people (a)",
+    "CREATE INDEX IF NOT EXISTS people_b ON bucket.people (b)",
+    "CREATE INDEX IF NOT EXISTS people_c ON bucket.people (c)",
+    "CREATE INDEX IF NOT EXISTS people_d ON bucket.people (d)",
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +35,8 @@ pub enum Operation {
     /// UPDATE … IF EXISTS, which applies.
     Lwt,
     IndexedWrite,
+    /// Into a table with four indexes.
+    FourIndexesWrite,
     IndexRead,
 }
 
@@ -40,6 +47,7 @@ impl Operation {
             Operation::Read => "read",
             Operation::Lwt => "lightweight transaction",
             Operation::IndexedWrite => "write into an indexed table",
+            Operation::FourIndexesWrite => "write into a table with four indexes",
             Operation::IndexRead => "read by index",
         }
     }
@@ -50,6 +58,9 @@ impl Operation {
             Operation::Read => "SELECT v FROM bucket.kv WHERE k = ?",
             Operation::Lwt => "UPDATE bucket.kv SET v = ? WHERE k = ? IF EXISTS",
             Operation::IndexedWrite => "INSERT INTO bucket.users (id, email, v) VALUES (?, ?, ?)",
+            Operation::FourIndexesWrite => {
+                "INSERT INTO bucket.people (id, a, b, c, d, v) VALUES (?, ?, ?, ?, ?, ?)"
+            }
             Operation::IndexRead => "SELECT id, v FROM bucket.users WHERE email = ?",
         }
     }
@@ -61,13 +72,21 @@ impl Operation {
             Operation::Read => vec![key(number)],
             Operation::Lwt => vec![values.next(random), key(number)],
             Operation::IndexedWrite => vec![key(number), email(number), values.next(random)],
+            Operation::FourIndexesWrite => {
+                let indexed = (0..4).map(|column| email(number * 4 + column));
+                let bound = std::iter::once(key(number)).chain(indexed);
+                bound.chain([values.next(random)]).collect()
+            }
             Operation::IndexRead => vec![email(number)],
         }
     }
 
     fn check(self, response: Response) -> Result<()> {
         match (self, response) {
-            (Operation::Write | Operation::IndexedWrite, Response::Result(QueryResult::Void)) => Ok(()),
+            (
+                Operation::Write | Operation::IndexedWrite | Operation::FourIndexesWrite,
+                Response::Result(QueryResult::Void),
+            ) => Ok(()),
             (_, Response::Result(QueryResult::Rows(rows))) if rows.content.row_count() == 1 => Ok(()),
             (_, Response::Error(error)) => Err(error.into()),
             (operation, other) => bail!("{}: unexpected answer {:?}", operation.name(), other.opcode()),

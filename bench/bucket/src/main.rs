@@ -4,6 +4,7 @@
 //! cores, which nodes, store and load share here. `--endpoint` measures on another one, such as MinIO.
 
 mod cost;
+mod engines;
 mod frames;
 mod join;
 mod latency;
@@ -36,6 +37,8 @@ enum Command {
     Latency(latency::Options),
     /// CPU time and nodes touched for a request, by the number of nodes
     Cost(cost::Options),
+    /// CPU time of a request on three nodes of a bucket, beside one node with a folder
+    Engines(engines::Options),
     /// What a node reads from the bucket before it serves, and which tablets move to it
     Join(join::Options),
     /// Only the stand-in for an object store
@@ -87,6 +90,7 @@ fn main() -> Result<()> {
         )),
         Command::Latency(options) => runtime.block_on(latency::run(options)),
         Command::Cost(options) => runtime.block_on(cost::run(options)),
+        Command::Engines(options) => runtime.block_on(engines::run(options)),
         Command::Join(options) => runtime.block_on(join::run(options)),
     }
 }

@@ -191,6 +191,11 @@ fn end(child: &mut Child) {
     let _ = child.wait();
 }
 
+/// CPU time of nodes together.
+pub fn cpu_time_of(nodes: &[Node]) -> Result<Duration> {
+    nodes.iter().map(Node::cpu_time).sum()
+}
+
 /// CPU time of all threads of a process, to the nanosecond, where `stat` counts hundredths of a second.
 fn cpu_time(pid: u32) -> Result<Duration> {
     let mut nanos = 0;

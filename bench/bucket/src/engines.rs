@@ -1,0 +1,208 @@
+//! The cost of a request on three nodes that share a bucket, beside the same request on one node with a folder.
+//!
+//! Both servers run all the time and get the same load in turns, sent to any node, as a driver without tokens does. The CPU time is that of all
+//! nodes, forwarding and their time at rest included; the object store is not counted.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::Args;
+
+use crate::Common;
+use crate::load::{self, Keys, Load, Operation, Values};
+use crate::node::{self, Node, Store};
+
+const NODES: u8 = 3;
+const VALUE_BYTES: usize = 256;
+/// Connections of all nodes together.
+const CONNECTIONS: usize = 6;
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(60);
+const MEASURED: [Operation; 5] = [
+    Operation::Write,
+    Operation::Read,
+    Operation::FourIndexesWrite,
+    Operation::IndexRead,
+    Operation::Lwt,
+];
+/// Requests in flight, and by how much three nodes on a bucket may exceed the folder's CPU time.
+const LOADS: [(usize, f64); 2] = [(512, 1.5), (64, 3.0)];
+
+#[derive(Args, Debug)]
+pub struct Options {
+    #[command(flatten)]
+    common: Common,
+    /// Rounds, each of which measures both servers
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+    /// Seconds of each phase, which follows one of half as long to warm up
+    #[arg(long, default_value_t = 4)]
+    seconds: u64,
+    /// Rows
+    #[arg(long, default_value_t = 50_000)]
+    keys: u64,
+}
+
+/// Nodes of one store.
+struct Server {
+    name: &'static str,
+    nodes: Vec<Node>,
+}
+
+/// The results of one phase.
+struct Phase {
+    cpu_us: f64,
+    per_s: f64,
+    p50_ms: f64,
+}
+
+/// One operation with one number of requests in flight.
+struct Case {
+    operation: Operation,
+    in_flight: usize,
+    most: f64,
+    /// By server, by round.
+    phases: Vec<Vec<Phase>>,
+}
+
+pub async fn run(options: Options) -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let store = Store::start(&options.common, None)?;
+    let servers = [
+        local(&options, folder.path()).await?,
+        shared(&options, &store, folder.path()).await?,
+    ];
+    for server in &servers {
+        server.fill(&options).await?;
+    }
+    let cases = LOADS.iter().flat_map(|&(in_flight, most)| {
+        MEASURED.map(|operation| Case {
+            operation,
+            in_flight,
+            most,
+            phases: servers.iter().map(|_| Vec::new()).collect(),
+        })
+    });
+    let mut cases: Vec<Case> = cases.collect();
+    for round in 1..=options.rounds {
+        for case in &mut cases {
+            for (server, phases) in servers.iter().zip(&mut case.phases) {
+                let phase = server.measure(&options, case.operation, case.in_flight).await?;
+                println!(
+                    "round {round}  {:>3} in flight  {:<40} {:<10} {:>7.1} us  {:>8.0}/s  p50 {:>7.2} ms",
+                    case.in_flight,
+                    case.operation.name(),
+                    server.name,
+                    phase.cpu_us,
+                    phase.per_s,
+                    phase.p50_ms
+                );
+                phases.push(phase);
+            }
+        }
+    }
+    println!("\nmedians of CPU time an operation");
+    cases.iter().for_each(print);
+    Ok(())
+}
+
+async fn local(options: &Options, folder: &Path) -> Result<Server> {
+    let mut node = Node::local(&options.common, &folder.join("local"), folder)?;
+    node.wait_until_ready().await?;
+    Ok(Server {
+        name: "folder",
+        nodes: vec![node],
+    })
+}
+
+async fn shared(options: &Options, store: &Store, folder: &Path) -> Result<Server> {
+    let mut nodes = Vec::new();
+    for number in 1..=NODES {
+        // The addresses of the node with the folder are those of number 1.
+        let mut node = Node::shared(&options.common, number + 1, store, folder)?;
+        node.wait_until_ready().await?;
+        nodes.push(node);
+    }
+    let server = Server {
+        name: "bucket",
+        nodes,
+    };
+    if let Some(first) = server.nodes.first() {
+        node::settled(first, server.nodes.len(), SETTLE_TIMEOUT).await?;
+    }
+    Ok(server)
+}
+
+impl Server {
+    async fn fill(&self, options: &Options) -> Result<()> {
+        let Some(first) = self.nodes.first() else {
+            return Ok(());
+        };
+        load::prepare(&first.cql).await?;
+        for operation in [
+            Operation::Write,
+            Operation::IndexedWrite,
+            Operation::FourIndexesWrite,
+        ] {
+            let keys = Keys::each(options.keys);
+            let targets = self.targets(&keys);
+            load_of(operation, 512, None).run(&targets).await?;
+        }
+        Ok(())
+    }
+
+    /// All connections, in turns to each of the nodes.
+    fn targets(&self, keys: &Keys) -> Vec<(String, Keys)> {
+        let nodes = self.nodes.iter().map(|node| (node.cql.clone(), keys.clone()));
+        nodes.cycle().take(CONNECTIONS).collect()
+    }
+
+    async fn measure(&self, options: &Options, operation: Operation, in_flight: usize) -> Result<Phase> {
+        // Most of the rows written to the table with four indexes are new.
+        let spread = match operation {
+            Operation::FourIndexesWrite => 20,
+            _ => 1,
+        };
+        let targets = self.targets(&Keys::Any(0..options.keys * spread));
+        let length = Duration::from_secs(options.seconds);
+        load_of(operation, in_flight, Some(length / 2))
+            .run(&targets)
+            .await?;
+        let before = node::cpu_time_of(&self.nodes)?;
+        let outcome = load_of(operation, in_flight, Some(length)).run(&targets).await?;
+        let used = node::cpu_time_of(&self.nodes)?.saturating_sub(before);
+        Ok(Phase {
+            cpu_us: used.as_secs_f64() * 1e6 / outcome.operations.max(1) as f64,
+            per_s: outcome.operations_per_s(),
+            p50_ms: outcome.quantile_ms(0.5),
+        })
+    }
+}
+
+fn load_of(operation: Operation, in_flight: usize, length: Option<Duration>) -> Load {
+    Load {
+        operation,
+        values: Values::Distinct(VALUE_BYTES),
+        in_flight: in_flight.div_ceil(CONNECTIONS),
+        length,
+        pace: None,
+    }
+}
+
+fn print(case: &Case) {
+    let median = |phases: &Vec<Phase>| {
+        let mut figures: Vec<f64> = phases.iter().map(|phase| phase.cpu_us).collect();
+        figures.sort_by(f64::total_cmp);
+        figures.get(figures.len() / 2).copied().unwrap_or(f64::NAN)
+    };
+    let medians: Vec<f64> = case.phases.iter().map(median).collect();
+    if let [folder, bucket] = medians.as_slice() {
+        println!(
+            "{:>3} in flight  {:<40} folder {folder:>7.1} us  bucket {bucket:>7.1} us  {:.2} times, at most {:.1} wanted",
+            case.in_flight,
+            case.operation.name(),
+            bucket / folder,
+            case.most
+        );
+    }
+}
