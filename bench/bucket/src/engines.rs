@@ -18,15 +18,17 @@ const VALUE_BYTES: usize = 256;
 /// Connections of all nodes together.
 const CONNECTIONS: usize = 6;
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(60);
-const MEASURED: [Operation; 5] = [
-    Operation::Write,
-    Operation::Read,
-    Operation::FourIndexesWrite,
-    Operation::IndexRead,
-    Operation::Lwt,
+const MEASURED: [(&str, Operation); 5] = [
+    ("write", Operation::Write),
+    ("read", Operation::Read),
+    ("four-indexes-write", Operation::FourIndexesWrite),
+    ("index-read", Operation::IndexRead),
+    ("lwt", Operation::Lwt),
 ];
-/// Requests in flight, and by how much three nodes on a bucket may exceed the folder's CPU time.
-const LOADS: [(usize, f64); 2] = [(512, 1.5), (64, 3.0)];
+/// By how much three nodes on a bucket may exceed the folder's CPU time, with fewer requests in flight and with so many.
+const MOST: f64 = 3.0;
+const MOST_WITH_MANY: f64 = 1.5;
+const MANY: usize = 512;
 
 #[derive(Args, Debug)]
 pub struct Options {
@@ -41,6 +43,12 @@ pub struct Options {
     /// Rows
     #[arg(long, default_value_t = 50_000)]
     keys: u64,
+    /// Requests in flight
+    #[arg(long, value_delimiter = ',', default_values_t = [512, 64])]
+    in_flight: Vec<usize>,
+    /// What is measured, all by default: write, read, four-indexes-write, index-read, lwt
+    #[arg(long, value_delimiter = ',')]
+    operations: Vec<String>,
 }
 
 /// Nodes of one store.
@@ -75,15 +83,7 @@ pub async fn run(options: Options) -> Result<()> {
     for server in &servers {
         server.fill(&options).await?;
     }
-    let cases = LOADS.iter().flat_map(|&(in_flight, most)| {
-        MEASURED.map(|operation| Case {
-            operation,
-            in_flight,
-            most,
-            phases: servers.iter().map(|_| Vec::new()).collect(),
-        })
-    });
-    let mut cases: Vec<Case> = cases.collect();
+    let mut cases = cases(&options);
     for round in 1..=options.rounds {
         for case in &mut cases {
             for (server, phases) in servers.iter().zip(&mut case.phases) {
@@ -104,6 +104,25 @@ pub async fn run(options: Options) -> Result<()> {
     println!("\nmedians of CPU time an operation");
     cases.iter().for_each(print);
     Ok(())
+}
+
+fn cases(options: &Options) -> Vec<Case> {
+    let asked =
+        |name: &&str| options.operations.is_empty() || options.operations.iter().any(|one| one == name);
+    let operations: Vec<Operation> = MEASURED
+        .iter()
+        .filter(|(name, _)| asked(name))
+        .map(|(_, operation)| *operation)
+        .collect();
+    let cases = options.in_flight.iter().flat_map(|&in_flight| {
+        operations.iter().map(move |&operation| Case {
+            operation,
+            in_flight,
+            most: if in_flight >= MANY { MOST_WITH_MANY } else { MOST },
+            phases: vec![Vec::new(), Vec::new()],
+        })
+    });
+    cases.collect()
 }
 
 async fn local(options: &Options, folder: &Path) -> Result<Server> {

@@ -24,6 +24,13 @@ pub struct Prepared {
     pub(crate) parsed: ast::ParsedStatement,
 }
 
+impl Prepared {
+    /// The result's columns as of the newest plan; none if it does not always answer with rows.
+    pub fn result(&self) -> Option<Arc<ResultMetadata>> {
+        self.planned.load().result.clone()
+    }
+}
+
 /// One statement of a BATCH message.
 #[derive(Clone, Debug)]
 pub enum BatchStatement {

@@ -43,7 +43,7 @@ pub(crate) async fn run_here(
     let outcome = match &planned.plan {
         Plan::Select(plan) => select::run::execute(context, plan, values, options).await,
         Plan::Modification(plan) => modification::execute(context, plan, values, options).await,
-        Plan::Batch(plan) => modification::execute_batch(context, plan, values, options).await,
+        Plan::Batch(plan) => Box::pin(modification::execute_batch(context, plan, values, options)).await,
         Plan::Direct(plan) => return direct.run_direct(client, plan, options).await,
     };
     outcome.map_err(|error| at_consistency(error, options.consistency, planned.plan.write_type()))

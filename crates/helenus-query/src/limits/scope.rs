@@ -182,6 +182,11 @@ pub fn is_left() -> bool {
     CURRENT.with_borrow(|scope| scope.is_left.as_ref().is_some_and(is_set))
 }
 
+/// Set once nobody waits for the request's answer any more.
+pub fn left() -> Arc<AtomicBool> {
+    CURRENT.with_borrow_mut(Scope::left)
+}
+
 /// Before something that takes longer than a slice and gives no way: a client's request goes on where no socket is served.
 pub async fn step_aside() {
     let moves = CURRENT.with_borrow_mut(|scope| {

@@ -47,11 +47,30 @@ pub(crate) async fn get(
     token: i64,
     key: &[u8],
 ) -> Result<Option<Bytes>, CqlError> {
+    if cluster.owner(token) == Owner::Here
+        && let Ok(tablet) = context.store.tablet(token)
+        && let CachedRead::Hit(row) = tablet.get_cached(key)
+    {
+        return Ok(row);
+    }
+    // What waits lies apart, so that the futures of reads from memory stay small.
+    Box::pin(get_anywhere(context, cluster, token, key)).await
+}
+
+async fn get_anywhere(
+    context: &ExecutionContext,
+    cluster: &dyn Cluster,
+    token: i64,
+    key: &[u8],
+) -> Result<Option<Bytes>, CqlError> {
     let deadline = context.deadline();
     let mut backoff = Backoff::until(deadline, cluster);
     loop {
         let tried = match cluster.owner(token) {
-            Owner::Here => get_here(context, token, key).await,
+            Owner::Here => match context.store.tablet(token) {
+                Ok(tablet) => tablet.get(key).await.map_err(store_error),
+                Err(error) => Err(store_error(error)),
+            },
             Owner::Peer(node) => {
                 let keys = [(token, Bytes::copy_from_slice(key))];
                 let rows = cluster.get(node, &keys, deadline).await;
@@ -110,7 +129,7 @@ pub(crate) async fn get_here(
     if let CachedRead::Hit(row) = tablet.get_cached(key) {
         return Ok(row);
     }
-    tablet.get(key).await.map_err(store_error)
+    Box::pin(tablet.get(key)).await.map_err(store_error)
 }
 
 /// Begins a scan of keys that lie in one tablet; `None` if they no longer do, because it was split since the range was cut.

@@ -217,7 +217,7 @@ impl InFlightRequest {
         cx: &mut Context<'_>,
     ) -> StartOutcome {
         let guarded = AssertUnwindSafe(answer).catch_unwind();
-        let answer = Box::pin(async move { guarded.await.unwrap_or_else(|_| broken()) });
+        let answer = Box::pin(guarded.map(|answered| answered.unwrap_or_else(|_| broken())));
         let mut request = TrackedRequest {
             work,
             scope: Scope::default(),

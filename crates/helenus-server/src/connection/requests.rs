@@ -145,6 +145,8 @@ impl<B: Backend> Connection<B> {
         } = begun;
         let server = self.server.clone();
         let encoder = self.output.encoder;
+        // Futures hold what they wait for twice: a large one lies apart.
+        let run = Box::pin(run);
         let answer = async move {
             let StatementOutcome { summary, result } = run.await;
             let mut message = result.unwrap_or_else(ResponseMessage::error);

@@ -17,6 +17,7 @@ use helenus_query::response::Outcome;
 use helenus_query::trace;
 use helenus_tablet::MetaStamp;
 use parking_lot::Mutex;
+use tokio::runtime::Handle;
 use tokio::time::Instant;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Status, Streaming};
@@ -39,22 +40,36 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(1);
 const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// Bytes of answers on their way on the connection for requests.
+const REQUESTS_WINDOW: u32 = 8 << 20;
+
+/// What a connection is for: on a shared one, small messages would wait for large ones.
+#[derive(Clone, Copy)]
+enum Traffic {
+    /// Greetings, and what concerns the cluster document.
+    Control,
+    Requests,
+    /// Scans and large requests.
+    Bulk,
+}
+
 /// The other nodes, by their addresses.
 pub struct Peers {
     secret: Secret,
     own: LocalIdentity,
     tls: Option<Tls>,
-    clients: Mutex<HashMap<String, Peer>>,
+    /// Where requests are served.
+    runtime: Handle,
+    clients: Mutex<HashMap<String, Arc<Peer>>>,
 }
 
 /// The ways to one of them.
-#[derive(Clone)]
 struct Peer {
     client: NodeClient<Channel>,
-    /// For scans and large requests, on a connection of its own: on a shared one, small messages would wait for theirs.
+    /// For scans and large requests.
     bulk: NodeClient<Channel>,
     credentials: Arc<PeerCredentials>,
-    exchange: Arc<RequestStream>,
+    exchange: RequestStream,
 }
 
 fn unavailable(error: RemoteError) -> Status {
@@ -70,11 +85,13 @@ fn unexpected(_: answer::What) -> RemoteError {
 }
 
 impl Peers {
+    /// Connections for requests live in the runtime of the caller.
     pub fn new(secret: Secret, own: LocalIdentity, tls: Option<Tls>) -> Peers {
         Peers {
             secret,
             own,
             tls,
+            runtime: Handle::current(),
             clients: Mutex::default(),
         }
     }
@@ -86,7 +103,7 @@ impl Peers {
             .retain(|address, _| addresses.contains(&address.as_str()));
     }
 
-    fn peer(&self, node: &NodeInfo) -> Result<Peer, RemoteError> {
+    fn peer(&self, node: &NodeInfo) -> Result<Arc<Peer>, RemoteError> {
         let address = node.description.rpc_address.as_str();
         let mut clients = self.clients.lock();
         if let Some(peer) = clients.get(address)
@@ -94,22 +111,26 @@ impl Peers {
         {
             return Ok(peer.clone());
         }
-        let client = || {
+        let connect = |traffic| {
             let channel = self
-                .connect(address)
+                .connect(address, traffic)
                 .map_err(|error| RemoteError::Unreachable(format!("{address}: {error}")))?;
             Ok(NodeClient::new(channel)
                 .max_decoding_message_size(MESSAGE_BYTES_MAX)
                 .max_encoding_message_size(MESSAGE_BYTES_MAX))
         };
-        let (client, bulk) = (client()?, client()?);
+        let client = connect(Traffic::Control)?;
+        let (requests, bulk) = {
+            let _entered = self.runtime.enter();
+            (connect(Traffic::Requests)?, connect(Traffic::Bulk)?)
+        };
         let credentials = Arc::new(PeerCredentials::new(self.secret.clone(), self.own.clone(), node));
-        let peer = Peer {
-            exchange: Arc::new(RequestStream::new(client.clone(), credentials.clone())),
+        let peer = Arc::new(Peer {
+            exchange: RequestStream::new(requests, credentials.clone(), self.runtime.clone()),
             client,
             bulk,
             credentials,
-        };
+        });
         clients.insert(address.to_owned(), peer.clone());
         Ok(peer)
     }
@@ -121,19 +142,19 @@ impl Peers {
         what: question::What,
         deadline: Instant,
     ) -> Result<answer::What, RemoteError> {
-        let Peer {
-            mut bulk,
-            credentials,
-            exchange,
-            ..
-        } = self.peer(node)?;
+        let peer = self.peer(node)?;
         let answer = if is_large(&what) {
             let question = request_stream::question(0, what, deadline);
-            let question = credentials.request(question, left(deadline));
-            let answer = bulk.ask(question).await.map_err(|status| failure(&status))?;
+            let question = peer.credentials.request(question, left(deadline));
+            let answer = peer
+                .bulk
+                .clone()
+                .ask(question)
+                .await
+                .map_err(|status| failure(&status))?;
             answer.into_inner().what
         } else {
-            Some(exchange.request(what, deadline).await?)
+            Some(peer.exchange.request(what, deadline).await?)
         };
         match answer {
             Some(answer::What::Failure(why)) => Err(RemoteError::NoAnswer(why)),
@@ -144,14 +165,20 @@ impl Peers {
         }
     }
 
-    fn connect(&self, address: &str) -> Result<Channel, tonic::transport::Error> {
+    fn connect(&self, address: &str, traffic: Traffic) -> Result<Channel, tonic::transport::Error> {
         let scheme = if self.tls.is_some() { "https" } else { "http" };
         let mut endpoint = Endpoint::from_shared(format!("{scheme}://{address}"))?
             .connect_timeout(CONNECT_TIMEOUT)
             .tcp_nodelay(true)
             .http2_keep_alive_interval(KEEP_ALIVE_INTERVAL)
-            .keep_alive_timeout(KEEP_ALIVE_TIMEOUT)
-            .http2_adaptive_window(true);
+            .keep_alive_timeout(KEEP_ALIVE_TIMEOUT);
+        endpoint = match traffic {
+            // A fixed window asks for no measuring beside each message.
+            Traffic::Requests => endpoint
+                .initial_stream_window_size(REQUESTS_WINDOW)
+                .initial_connection_window_size(REQUESTS_WINDOW),
+            Traffic::Control | Traffic::Bulk => endpoint.http2_adaptive_window(true),
+        };
         if let Some(tls) = &self.tls {
             endpoint = endpoint.tls_config(tls.client())?;
         }
@@ -164,9 +191,9 @@ impl Peers {
         message: GreetRequest,
         timeout: Duration,
     ) -> Result<GreetResponse, Status> {
-        let mut peer = self.peer(node).map_err(unavailable)?;
+        let peer = self.peer(node).map_err(unavailable)?;
         let request = peer.credentials.request(message, timeout);
-        Ok(peer.client.greet(request).await?.into_inner())
+        Ok(peer.client.clone().greet(request).await?.into_inner())
     }
 
     /// Says what the cluster document is now, and how the store tells this version.
@@ -177,7 +204,7 @@ impl Peers {
         stamp: MetaStamp,
         timeout: Duration,
     ) -> Result<(), Status> {
-        let mut peer = self.peer(node).map_err(unavailable)?;
+        let peer = self.peer(node).map_err(unavailable)?;
         let message = TellRequest {
             cluster_version: written.version,
             cluster_document: Bytes::copy_from_slice(&written.content),
@@ -185,7 +212,7 @@ impl Peers {
             object_version: stamp.object_version,
         };
         let request = peer.credentials.request(message, timeout);
-        peer.client.tell(request).await?;
+        peer.client.clone().tell(request).await?;
         Ok(())
     }
 
@@ -196,14 +223,14 @@ impl Peers {
         released: TabletReleased,
         timeout: Duration,
     ) -> Result<(), Status> {
-        let mut peer = self.peer(node).map_err(unavailable)?;
+        let peer = self.peer(node).map_err(unavailable)?;
         let message = ReleaseRequest {
             host_id: Bytes::copy_from_slice(released.by.as_bytes()),
             tablet: released.tablet,
             epoch: released.epoch,
         };
         let request = peer.credentials.request(message, timeout);
-        peer.client.release(request).await?;
+        peer.client.clone().release(request).await?;
         Ok(())
     }
 
@@ -214,7 +241,8 @@ impl Peers {
         deadline: Instant,
     ) -> Result<Outcome, RemoteError> {
         let began = std::time::Instant::now();
-        let message = codec::statement(forwarded, trace::is_recording());
+        let known = codec::known_result(forwarded);
+        let message = codec::statement(forwarded, known.as_deref(), trace::is_recording());
         let answer = match self
             .request(node, question::What::Execute(message), deadline)
             .await?
@@ -231,7 +259,7 @@ impl Peers {
         }
         match answer.not_mine {
             true => Err(RemoteError::NotMine),
-            false => codec::outcome(&answer.message).map_err(RemoteError::Failed),
+            false => codec::outcome(&answer.message, known).map_err(RemoteError::Failed),
         }
     }
 
@@ -276,9 +304,9 @@ impl Peers {
             end: range.end.clone(),
             reversed: range.reversed,
         };
-        let mut peer = self.peer(node)?;
+        let peer = self.peer(node)?;
         let request = peer.credentials.request(message, left(deadline));
-        let chunks = peer.bulk.scan(request).await;
+        let chunks = peer.bulk.clone().scan(request).await;
         let chunks = chunks.map_err(|status| failure(&status))?.into_inner();
         Ok(Box::new(Chunks {
             chunks,
@@ -315,7 +343,7 @@ impl Peers {
             (true, _) => Err(RemoteError::NotMine),
             (false, true) => Ok(()),
             (false, false) => {
-                let error = codec::outcome(&answer.error).err();
+                let error = codec::outcome(&answer.error, None).err();
                 Err(error.map_or_else(
                     || RemoteError::NoAnswer("an error was expected".to_owned()),
                     RemoteError::Failed,
@@ -331,11 +359,11 @@ impl Peers {
         stale: &StaleEntries,
         deadline: Instant,
     ) -> Result<u64, RemoteError> {
-        let mut peer = self.peer(node)?;
+        let peer = self.peer(node)?;
         let request = peer
             .credentials
             .request(codec::stale_request(stale), left(deadline));
-        let answer = peer.client.remove_stale(request).await;
+        let answer = peer.client.clone().remove_stale(request).await;
         let answer = answer.map_err(|status| failure(&status))?.into_inner();
         match answer.not_mine {
             true => Err(RemoteError::NotMine),
@@ -355,9 +383,9 @@ impl Peers {
             headers_version: versions.headers,
             settled: is_settled,
         };
-        let mut peer = self.peer(node)?;
+        let peer = self.peer(node)?;
         let request = peer.credentials.request(message, left(deadline));
-        let answer = peer.client.load(request).await;
+        let answer = peer.client.clone().load(request).await;
         let loaded = answer.map_err(|status| failure(&status))?.into_inner();
         match loaded.schema_version >= versions.schema && loaded.headers_version >= versions.headers {
             true => Ok(()),

@@ -9,7 +9,7 @@ use helenus_cql::frame::request::{Batch, BatchKind, BatchStatement as BatchEntry
 use helenus_cql::frame::response::{PageMetadata, QueryResult};
 use helenus_cql::frame::{
     self, Decoder, Direction, OutputEncoder, ProtocolVersion, QueryParameters, Request, RequestMessage,
-    ResponseMessage,
+    ResponseMessage, ResultMetadata,
 };
 use helenus_query::analysis::BatchStatement;
 use helenus_query::cluster::{Forwarded, Source, StaleEntries, StaleEntry};
@@ -47,7 +47,13 @@ pub(super) fn stale_entries(request: RemoveStaleRequest) -> StaleEntries {
 }
 
 /// A statement as it is sent to its owner.
-pub(super) fn statement(forwarded: &Forwarded<'_>, is_traced: bool) -> ExecuteRequest {
+///
+/// `known` are the columns of its result as this node knows them.
+pub(super) fn statement(
+    forwarded: &Forwarded<'_>,
+    known: Option<&ResultMetadata>,
+    is_traced: bool,
+) -> ExecuteRequest {
     let options = forwarded.options;
     let parameters = parameters(options, forwarded.keyspace);
     let query = |text: &str| {
@@ -57,6 +63,11 @@ pub(super) fn statement(forwarded: &Forwarded<'_>, is_traced: bool) -> ExecuteRe
             parameters: parameters.clone(),
         }))
     };
+    let prepared_id = match forwarded.source {
+        Source::Prepared(prepared) => Bytes::copy_from_slice(&prepared.id),
+        Source::Text(_) | Source::Batch(..) => Bytes::new(),
+    };
+    let result_metadata_id = known.map_or_else(Bytes::new, |known| Bytes::copy_from_slice(&known.id()));
     let (request, is_prepared) = match forwarded.source {
         Source::Text(text) => (query(text), vec![false]),
         Source::Prepared(prepared) => (query(&prepared.query), vec![true]),
@@ -88,6 +99,16 @@ pub(super) fn statement(forwarded: &Forwarded<'_>, is_traced: bool) -> ExecuteRe
         schema_version: forwarded.schema_version,
         is_traced,
         now_s: options.now_s,
+        prepared_id,
+        result_metadata_id,
+    }
+}
+
+/// The columns of the result as this node knows them, if the statement is prepared and always answers with rows.
+pub(super) fn known_result(forwarded: &Forwarded<'_>) -> Option<Arc<ResultMetadata>> {
+    match forwarded.source {
+        Source::Prepared(prepared) => prepared.result(),
+        Source::Text(_) | Source::Batch(..) => None,
     }
 }
 
@@ -174,11 +195,14 @@ impl ReceivedStatement {
                 } = *query;
                 let keyspace = parameters.keyspace.take();
                 let what = match is_prepared() {
-                    true => StatementBody::Prepared(
-                        engine
-                            .prepare(&ClientState::default(), keyspace.as_deref(), &query)?
-                            .0,
-                    ),
+                    true => StatementBody::Prepared(match known(engine, &request.prepared_id) {
+                        Some(known) => known,
+                        None => {
+                            engine
+                                .prepare(&ClientState::default(), keyspace.as_deref(), &query)?
+                                .0
+                        }
+                    }),
                     false => StatementBody::Text(query),
                 };
                 (what, keyspace, parameters)
@@ -244,6 +268,12 @@ impl ReceivedStatement {
     }
 }
 
+/// The prepared statement of an id, if it is known here and still makes sense.
+fn known(engine: &Engine, id: &[u8]) -> Option<Arc<Prepared>> {
+    let prepared = engine.prepared(id).ok()?;
+    engine.current_plan(&prepared).is_ok().then_some(prepared)
+}
+
 fn parts(share: &Share) -> Parts {
     share.modifications.iter().map(|part| part.keys.clone()).collect()
 }
@@ -260,14 +290,14 @@ fn envelope(bytes: &Bytes, direction: Direction) -> Result<frame::Envelope, CqlE
     }
 }
 
-/// An answer as it is sent back.
-pub(super) fn answer(result: Result<Outcome, CqlError>) -> Bytes {
+/// An answer as it is sent back, without columns of that id.
+pub(super) fn answer(result: Result<Outcome, CqlError>, known_id: &[u8]) -> Bytes {
     let message = match result {
         Ok(outcome) => ResponseMessage {
             tracing_id: None,
             warnings: outcome.warnings,
             custom_payload: None,
-            response: frame::Response::Result(query_result(outcome.response)),
+            response: frame::Response::Result(query_result(outcome.response, known_id)),
         },
         Err(error) => ResponseMessage::error(error),
     };
@@ -276,14 +306,16 @@ pub(super) fn answer(result: Result<Outcome, CqlError>) -> Bytes {
     out.freeze()
 }
 
-fn query_result(response: Response) -> QueryResult {
+fn query_result(response: Response, known_id: &[u8]) -> QueryResult {
     match response {
         Response::Void => QueryResult::Void,
         Response::SetKeyspace(keyspace) => QueryResult::SetKeyspace(keyspace),
         Response::SchemaChange(change) => QueryResult::SchemaChange(change),
         Response::Rows(rows) => {
+            let skip = !known_id.is_empty() && rows.metadata.id() == known_id;
             let mut sent = frame::Rows::new(rows.metadata, rows.content);
             sent.page = PageMetadata {
+                skip,
                 paging_state: rows.paging_state,
                 ..PageMetadata::default()
             };
@@ -292,11 +324,11 @@ fn query_result(response: Response) -> QueryResult {
     }
 }
 
-/// Reads what [`answer`] wrote.
+/// Reads what [`answer`] wrote; `known` are the columns whose id the question had.
 ///
 /// # Errors
 /// The error that was sent, or that it can't be read.
-pub(super) fn outcome(message: &Bytes) -> Result<Outcome, CqlError> {
+pub(super) fn outcome(message: &Bytes, known: Option<Arc<ResultMetadata>>) -> Result<Outcome, CqlError> {
     let message = ResponseMessage::decode(envelope(message, Direction::Response)?)?;
     let response = match message.response {
         frame::Response::Error(error) => return Err(error.warned(message.warnings)),
@@ -304,7 +336,10 @@ pub(super) fn outcome(message: &Bytes) -> Result<Outcome, CqlError> {
         frame::Response::Result(QueryResult::SetKeyspace(keyspace)) => Response::SetKeyspace(keyspace),
         frame::Response::Result(QueryResult::SchemaChange(change)) => Response::SchemaChange(change),
         frame::Response::Result(QueryResult::Rows(rows)) => Response::Rows(Rows {
-            metadata: rows.metadata,
+            metadata: match known {
+                Some(known) if rows.page.skip && known.columns.len() == rows.content.column_count() => known,
+                _ => rows.metadata,
+            },
             content: rows.content,
             paging_state: rows.page.paging_state,
         }),

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::future::Future;
+use std::panic::AssertUnwindSafe;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,6 +10,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use futures::FutureExt;
 use helenus_query::cluster::{Refused, RemoteWrite, Versions};
 use helenus_query::engine::Engine;
 use helenus_query::limits::answers::Reservation;
@@ -69,6 +71,7 @@ impl RequestHandler {
         if let Err(error) = self.catch_up(request.schema_version).await {
             return failed(error);
         }
+        let known = request.result_metadata_id.clone();
         let run = async {
             let received = ReceivedStatement::read(&self.engine, request)?;
             let ReceivedStatement { client, options, .. } = &received;
@@ -82,7 +85,7 @@ impl RequestHandler {
         match result {
             Ok(outcome) => ExecuteResponse {
                 not_mine: false,
-                message: codec::answer(Ok(outcome)),
+                message: codec::answer(Ok(outcome), &known),
                 steps,
             },
             Err(Refused::Failed(error)) => failed(error),
@@ -138,7 +141,7 @@ impl RequestHandler {
             },
             Err(Refused::Failed(error)) => WriteResponse {
                 not_mine: false,
-                error: codec::answer(Err(error)),
+                error: codec::answer(Err(error), &[]),
             },
         })
     }
@@ -150,15 +153,14 @@ impl RequestHandler {
         timeout: Duration,
         is_left: Arc<AtomicBool>,
     ) -> (answer::What, Option<Reservation>) {
-        let this = self.clone();
-        let work = async move { this.work_on(what, timeout).await };
+        let work = Box::pin(self.clone().work_on(what, timeout));
         match scoped::run(&self.long_requests, is_left, timeout, work).await {
             Ok(answer) => answer,
             Err(status) => (answer::What::Failure(status.to_string()), None),
         }
     }
 
-    async fn work_on(&self, what: Option<question::What>, timeout: Duration) -> answer::What {
+    async fn work_on(self, what: Option<question::What>, timeout: Duration) -> answer::What {
         let answer = match what {
             Some(question::What::Execute(request)) => Ok(answer::What::Execute(self.execute(request).await)),
             // It may be given up.
@@ -194,8 +196,12 @@ impl RequestHandler {
             group.given_up.iter().for_each(|id| running.leave(*id));
             for Question { id, timeout_ms, what } in group.questions {
                 // More than are allowed are not heard before others have their answers.
-                let Ok(permit) = open.clone().acquire_owned().await else {
-                    return;
+                let permit = match open.clone().try_acquire_owned() {
+                    Ok(permit) => permit,
+                    Err(_) => match open.clone().acquire_owned().await {
+                        Ok(permit) => permit,
+                        Err(_) => return,
+                    },
                 };
                 let replying = ReplyGuard {
                     id,
@@ -204,12 +210,23 @@ impl RequestHandler {
                     permit: Some(permit),
                     reserved: None,
                 };
-                let (this, asked) = (self.clone(), running.begin(id));
-                tokio::spawn(async move {
+                let is_left = Arc::<AtomicBool>::default();
+                let (this, left) = (self.clone(), is_left.clone());
+                let answering = async move {
                     let timeout = Duration::from_millis(timeout_ms.into());
-                    let (what, reserved) = this.answer(what, timeout, asked.is_left.clone()).await;
+                    let (what, reserved) = this.answer(what, timeout, left).await;
                     replying.reply(what, reserved);
-                });
+                };
+                // The panic itself is in the log; the guard answers.
+                let mut answering = Box::pin(AssertUnwindSafe(answering).catch_unwind());
+                // Most are answered from memory at once; the others go on in tasks of their own.
+                if futures::poll!(answering.as_mut()).is_pending() {
+                    let asked = running.begin(id, is_left);
+                    tokio::spawn(async move {
+                        let _ = answering.await;
+                        drop(asked);
+                    });
+                }
             }
         }
     }
@@ -220,12 +237,10 @@ impl RequestHandler {
 struct Running(Arc<Mutex<HashMap<u64, Arc<AtomicBool>>>>);
 
 impl Running {
-    fn begin(&self, id: u64) -> Asked {
-        let is_left = Arc::<AtomicBool>::default();
-        self.0.lock().insert(id, is_left.clone());
+    fn begin(&self, id: u64, is_left: Arc<AtomicBool>) -> Asked {
+        self.0.lock().insert(id, is_left);
         Asked {
             id,
-            is_left,
             running: self.clone(),
         }
     }
@@ -247,7 +262,6 @@ impl Running {
 /// A question that is worked on.
 struct Asked {
     id: u64,
-    is_left: Arc<AtomicBool>,
     running: Running,
 }
 
@@ -338,7 +352,7 @@ fn size(answer: &Answer) -> usize {
 fn failed(error: helenus_cql::error::CqlError) -> ExecuteResponse {
     ExecuteResponse {
         not_mine: false,
-        message: codec::answer(Err(error)),
+        message: codec::answer(Err(error), &[]),
         steps: Vec::new(),
     }
 }

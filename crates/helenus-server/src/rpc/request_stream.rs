@@ -7,6 +7,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use futures::task::AtomicWaker;
 use helenus_query::cluster::RemoteError;
 use helenus_query::limits::scope;
 use parking_lot::Mutex;
+use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::time::Instant;
 use tokio_stream::Stream;
@@ -27,8 +29,8 @@ use super::peer_auth::PeerCredentials;
 use super::proto::node_client::NodeClient;
 use super::proto::{Answer, Question, Questions, answer, question};
 
-/// How often a request that waits looks whether its client is still there.
-const LEFT_POLL: Duration = Duration::from_millis(100);
+/// How often it is seen whose time is over, and whose client has gone: one timer for all requests.
+const SWEEP_INTERVAL: Duration = Duration::from_millis(50);
 
 type Outcome = Result<answer::What, RemoteError>;
 
@@ -38,6 +40,8 @@ pub(super) struct RequestStream {
     credentials: Arc<PeerCredentials>,
     queue: Arc<Queue>,
     open: Semaphore,
+    /// Where requests are served.
+    runtime: Handle,
 }
 
 #[derive(Default)]
@@ -52,6 +56,16 @@ impl Queue {
         let mut state = self.state.lock();
         if state.is_running {
             state.given_up.push(id);
+            drop(state);
+            self.ready.wake();
+        }
+    }
+
+    /// Tells requests whose time is over, and the other node which ones nobody waits for.
+    fn sweep(&self, now: Instant) {
+        let mut state = self.state.lock();
+        state.sweep(now);
+        if !state.given_up.is_empty() {
             drop(state);
             self.ready.wake();
         }
@@ -74,7 +88,11 @@ struct StreamState {
 
 struct PendingRequest {
     asker: oneshot::Sender<Outcome>,
+    deadline: Instant,
+    /// Set when the client has gone.
+    is_left: Arc<AtomicBool>,
     was_sent: bool,
+    was_given_up: bool,
 }
 
 impl StreamState {
@@ -93,6 +111,32 @@ impl StreamState {
         let questions = next_batch(next, |question: &Question| question.what.as_ref().map_or(0, size));
         let given_up = std::mem::take(&mut self.given_up);
         (!questions.is_empty() || !given_up.is_empty()).then_some(Questions { questions, given_up })
+    }
+
+    fn sweep(&mut self, now: Instant) {
+        let mut overdue = Vec::new();
+        for (id, open) in &mut self.open {
+            if now >= open.deadline {
+                overdue.push(*id);
+            } else if open.was_sent && !open.was_given_up && open.is_left.load(Ordering::Relaxed) {
+                // It is answered all the same.
+                open.was_given_up = true;
+                self.given_up.push(*id);
+            }
+        }
+        for id in overdue {
+            let Some(open) = self.open.remove(&id) else {
+                continue;
+            };
+            let told = match open.was_sent {
+                true => RemoteError::NoAnswer("no answer in time".to_owned()),
+                false => RemoteError::Unreachable("no connection in time".to_owned()),
+            };
+            if open.was_sent {
+                self.given_up.push(id);
+            }
+            let _ = open.asker.send(Err(told));
+        }
     }
 
     /// The stream is over: whoever waits is told.
@@ -171,10 +215,15 @@ impl Drop for PendingGuard<'_> {
 }
 
 impl RequestStream {
-    pub fn new(client: NodeClient<Channel>, credentials: Arc<PeerCredentials>) -> RequestStream {
+    pub fn new(
+        client: NodeClient<Channel>,
+        credentials: Arc<PeerCredentials>,
+        runtime: Handle,
+    ) -> RequestStream {
         RequestStream {
             client,
             credentials,
+            runtime,
             queue: Arc::default(),
             open: Semaphore::new(OPEN_MAX),
         }
@@ -182,38 +231,17 @@ impl RequestStream {
 
     pub async fn request(&self, what: question::What, deadline: Instant) -> Outcome {
         let late = || RemoteError::Unreachable("too many outstanding requests to the node".to_owned());
-        let permit = tokio::time::timeout_at(deadline, self.open.acquire()).await;
-        let _permit = permit.map_err(|_| late())?.map_err(|_| late())?;
-        let (asker, answered) = oneshot::channel();
-        let asked = self.put(what, asker, deadline);
-        match tokio::time::timeout_at(deadline, self.answered(&asked, answered)).await {
-            Ok(Ok(outcome)) => outcome,
-            Ok(Err(_)) => Err(RemoteError::NoAnswer("the connection has ended".to_owned())),
+        let _permit = match self.open.try_acquire() {
+            Ok(permit) => permit,
             Err(_) => {
-                let state = self.queue.state.lock();
-                match state.open.get(&asked.id).is_none_or(|open| open.was_sent) {
-                    true => Err(RemoteError::NoAnswer("no answer in time".to_owned())),
-                    false => Err(RemoteError::Unreachable("no connection in time".to_owned())),
-                }
+                let permit = tokio::time::timeout_at(deadline, self.open.acquire()).await;
+                permit.map_err(|_| late())?.map_err(|_| late())?
             }
-        }
-    }
-
-    /// Waits for the answer. Once the client has gone the other node is told to end; it answers all the same.
-    async fn answered(
-        &self,
-        asked: &PendingGuard<'_>,
-        mut answered: oneshot::Receiver<Outcome>,
-    ) -> Result<Outcome, oneshot::error::RecvError> {
-        loop {
-            if let Ok(outcome) = tokio::time::timeout(LEFT_POLL, &mut answered).await {
-                return outcome;
-            }
-            if scope::is_left() {
-                self.queue.give_up(asked.id);
-                return answered.await;
-            }
-        }
+        };
+        let (asker, answered) = oneshot::channel();
+        let _asked = self.put(what, asker, deadline);
+        let ended = |_| Err(RemoteError::NoAnswer("the connection has ended".to_owned()));
+        answered.await.unwrap_or_else(ended)
     }
 
     fn put(
@@ -222,6 +250,7 @@ impl RequestStream {
         asker: oneshot::Sender<Outcome>,
         deadline: Instant,
     ) -> PendingGuard<'_> {
+        let is_left = scope::left();
         let (id, begins) = {
             let mut state = self.queue.state.lock();
             let id = state.next_id;
@@ -230,7 +259,10 @@ impl RequestStream {
                 id,
                 PendingRequest {
                     asker,
+                    deadline,
+                    is_left,
                     was_sent: false,
+                    was_given_up: false,
                 },
             );
             state.waiting.push_back(question(id, what, deadline));
@@ -249,8 +281,11 @@ impl RequestStream {
     fn begin(&self) {
         let (client, queue) = (self.client.clone(), self.queue.clone());
         let request = self.credentials.stream(Outgoing(queue.clone()));
-        tokio::spawn(async move {
-            let ended = run(client, request, &queue).await;
+        self.runtime.spawn(async move {
+            let ended = tokio::select! {
+                ended = run(client, request, &queue) => ended,
+                () = sweep(&queue) => Ok(()),
+            };
             let told = match ended {
                 Ok(()) => RemoteError::NoAnswer("the connection has ended".to_owned()),
                 Err(status) => failure(&status),
@@ -264,6 +299,14 @@ impl Drop for RequestStream {
     fn drop(&mut self) {
         self.queue.state.lock().is_over = true;
         self.queue.ready.wake();
+    }
+}
+
+/// Sweeps now and then, without end.
+async fn sweep(queue: &Queue) {
+    loop {
+        tokio::time::sleep(SWEEP_INTERVAL).await;
+        queue.sweep(Instant::now());
     }
 }
 

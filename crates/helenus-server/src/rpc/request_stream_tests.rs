@@ -98,7 +98,7 @@ fn exchange_with(address: std::net::SocketAddr) -> RequestStream {
         .unwrap()
         .connect_lazy();
     let credentials = PeerCredentials::new(Secret::new("secret"), own(2, STORE, &[(2, 20)]), &node(1, 10));
-    RequestStream::new(NodeClient::new(channel), Arc::new(credentials))
+    RequestStream::new(NodeClient::new(channel), Arc::new(credentials), Handle::current())
 }
 
 async fn exchange(behaviour: PeerBehaviour) -> RequestStream {

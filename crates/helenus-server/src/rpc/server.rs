@@ -44,6 +44,10 @@ const CHUNKS_AHEAD: usize = 2;
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(2);
 const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(4);
 
+/// Bytes of requests on their way, on a stream and on a connection. They are fixed: measuring costs messages.
+const STREAM_WINDOW: u32 = 2 << 20;
+const CONNECTION_WINDOW: u32 = 8 << 20;
+
 /// Calls go on until there was none for so long: the others need a moment to see that a node has left, and a call that is under way when a
 /// connection ends has no answer.
 const QUIET: Duration = Duration::from_millis(100);
@@ -107,7 +111,8 @@ impl RpcServer {
             .tcp_nodelay(true)
             .http2_keepalive_interval(Some(KEEP_ALIVE_INTERVAL))
             .http2_keepalive_timeout(Some(KEEP_ALIVE_TIMEOUT))
-            .http2_adaptive_window(Some(true));
+            .initial_stream_window_size(STREAM_WINDOW)
+            .initial_connection_window_size(CONNECTION_WINDOW);
         if let Some(tls) = tls {
             server = server.tls_config(tls.server()).map_err(io::Error::other)?;
         }

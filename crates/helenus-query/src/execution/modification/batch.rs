@@ -99,7 +99,7 @@ async fn run(
     }
     let now_s = now_s(context, options);
     if bounds.iter().any(|bound| bound.plan.is_conditional()) {
-        return cas::execute(context, bounds, options, now_s, true).await;
+        return Box::pin(cas::execute(context, bounds, options, now_s, true)).await;
     }
     for bound in bounds {
         bound.plan.refuse_virtual()?;

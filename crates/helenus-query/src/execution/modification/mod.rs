@@ -170,7 +170,7 @@ pub async fn execute(
         plan.refuse_virtual()?;
     }
     if !plan.conditions.is_empty() {
-        return cas::execute(context, &bounds, options, now_s, false).await;
+        return Box::pin(cas::execute(context, &bounds, options, now_s, false)).await;
     }
     let locked = lock(context, &bounds).await?;
     let [bound] = &bounds;

@@ -80,7 +80,7 @@ pub async fn execute(
         consistency: options.consistency,
         warnings: Vec::new(),
     };
-    match read(&mut run, limits, options).await {
+    match Box::pin(read(&mut run, limits, options)).await {
         Ok(rows) => Ok(Response::Rows(rows).with(run.warnings)),
         // What is for other nodes to see stays as it is.
         Err(

@@ -46,7 +46,8 @@ pub(crate) async fn commit(
     if tokens.iter().all(|token| tablet.contains(*token)) {
         if together.is_spread {
             // Nothing came of the other tablets' part.
-            return apply(context, cluster, *first, writes, true, context.deadline()).await;
+            let part = apply(context, cluster, *first, writes, true, context.deadline());
+            return Box::pin(part).await;
         }
         // Another owner dates it anew: with the timestamps that it has, it would be hidden by conditions tested there without it.
         return match cluster.owner(*first) {
@@ -54,7 +55,7 @@ pub(crate) async fn commit(
             Owner::Peer(_) | Owner::Nobody => Err(moved()),
         };
     }
-    commit_parts(context, cluster, *first, writes, together).await
+    Box::pin(commit_parts(context, cluster, *first, writes, together)).await
 }
 
 /// Writes what is several tablets': written down in the tablet of `first` before, if it is logged.
@@ -170,7 +171,9 @@ pub(crate) async fn apply_here(
     };
     let tablet = cluster.tablet(first);
     let (near, far): (Vec<Op>, Vec<Op>) = added.into_iter().partition(|op| tablet.contains(op.token));
-    write_ops(context, cluster, far, true, context.deadline()).await?;
+    if !far.is_empty() {
+        Box::pin(write_ops(context, cluster, far, true, context.deadline())).await?;
+    }
     let (gone_near, gone_far): (Vec<Op>, Vec<Op>) =
         removed.into_iter().partition(|op| tablet.contains(op.token));
     rows.extend(near);
@@ -191,8 +194,8 @@ pub(crate) async fn apply_here(
     };
     context.store.write(batch, durable).await.map_err(failed)?;
     if let Some(entry) = entry {
-        let carried_out = entry.carry_out(context, cluster, views_far, durable).await;
-        carried_out.map_err(begun)?;
+        let carried_out = entry.carry_out(context, cluster, views_far, durable);
+        Box::pin(carried_out).await.map_err(begun)?;
     }
     if !gone_far.is_empty() {
         // Readers check each entry against its row: nobody need wait for these.

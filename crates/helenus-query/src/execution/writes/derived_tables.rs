@@ -80,7 +80,24 @@ impl WriteSet {
     }
 
     /// The operands, with the index entries and the rows of views that follow from them. The partitions of tables that have any are locked.
-    pub(crate) async fn indexed_ops(mut self, context: &ExecutionContext) -> Result<IndexedOps, CqlError> {
+    pub(crate) async fn indexed_ops(self, context: &ExecutionContext) -> Result<IndexedOps, CqlError> {
+        if self.has_derived_tables() {
+            return Box::pin(self.derived_ops(context)).await;
+        }
+        Ok(IndexedOps {
+            rows: self.into_ops(),
+            added: Vec::new(),
+            removed: Vec::new(),
+            views: Vec::new(),
+        })
+    }
+
+    fn has_derived_tables(&self) -> bool {
+        let mut viewed = self.headers.iter().filter(|write| !write.table.views.is_empty());
+        self.rows.iter().any(|write| write.table.has_derived_tables()) || viewed.next().is_some()
+    }
+
+    async fn derived_ops(mut self, context: &ExecutionContext) -> Result<IndexedOps, CqlError> {
         self.put_under_archived(context).await?;
         let (mut added, mut removed) = (Vec::new(), Vec::new());
         let mut views = Vec::new();
