@@ -158,10 +158,7 @@ async fn try_scan(
 }
 
 /// The same of a tablet of this node.
-pub(crate) async fn scan_here(
-    context: &ExecutionContext,
-    range: &ScanRange,
-) -> Result<Scan, ExecutionError> {
+pub(crate) async fn scan_here(context: &ExecutionContext, range: &ScanRange) -> Result<Scan, ExecutionError> {
     let tablet = context.store.tablet(range.tokens.first)?;
     if !tablet.token_range().contains(range.tokens.last) {
         return Err(ExecutionError::NotOwned);
@@ -193,7 +190,5 @@ pub(crate) async fn scan_tablet(
     reversed: bool,
 ) -> Result<Scan, ExecutionError> {
     let end = range.end.map_or(Bound::Unbounded, Bound::Excluded);
-    Ok(tablet
-        .scan((Bound::Included(range.start), end), reversed)
-        .await?)
+    Ok(tablet.scan((Bound::Included(range.start), end), reversed).await?)
 }

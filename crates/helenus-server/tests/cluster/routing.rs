@@ -43,10 +43,19 @@ async fn a_column_named_applied_is_not_read_without_a_lease() {
     assert_eq!(nodes.run(0, &select).await, "true");
     cut.lose_lease(true);
     assert!(!is_answered(&nodes, &select).await, "a read that may be old");
-    let refused = format!("UPDATE t SET \"[applied]\" = true WHERE k = {} IF \"[applied]\" = false", own[0]);
-    assert!(!is_answered(&nodes, &refused).await, "a condition read from what may be old");
+    let refused = format!(
+        "UPDATE t SET \"[applied]\" = true WHERE k = {} IF \"[applied]\" = false",
+        own[0]
+    );
+    assert!(
+        !is_answered(&nodes, &refused).await,
+        "a condition read from what may be old"
+    );
     // The store would have refused the write, had another node taken the tablet.
-    let met = format!("UPDATE t SET \"[applied]\" = true WHERE k = {} IF \"[applied]\" = true", own[1]);
+    let met = format!(
+        "UPDATE t SET \"[applied]\" = true WHERE k = {} IF \"[applied]\" = true",
+        own[1]
+    );
     assert_eq!(nodes.run(0, &met).await, "true");
     cut.lose_lease(false);
     assert_eq!(nodes.run(0, &select).await, "true");
@@ -68,7 +77,11 @@ async fn every_node_is_told_whether_a_condition_was_met() {
         let selected = told(&nodes, node, &select).await;
         assert_eq!(selected, (None, "true".to_owned()), "node {node}");
         let insert = format!("INSERT INTO t (k, \"[applied]\") VALUES ({k}, true)");
-        assert_eq!(told(&nodes, node, &insert).await, (None, String::new()), "node {node}");
+        assert_eq!(
+            told(&nodes, node, &insert).await,
+            (None, String::new()),
+            "node {node}"
+        );
     }
 }
 
@@ -77,7 +90,9 @@ async fn an_error_of_the_owner_is_told_though_routing_could_go_on() {
     let (nodes, cut) = with_applied_column().await;
     let mut far = None;
     for k in 0..60 {
-        let token = nodes.run(0, &format!("SELECT token(k) FROM t WHERE k = {k}")).await;
+        let token = nodes
+            .run(0, &format!("SELECT token(k) FROM t WHERE k = {k}"))
+            .await;
         if cut.owner(token.parse().unwrap()) != Owner::Here {
             far = Some(k);
             break;
@@ -86,6 +101,8 @@ async fn an_error_of_the_owner_is_told_though_routing_could_go_on() {
     let text = format!("SELECT * FROM t WHERE k = {}", far.unwrap());
     let stopping = CqlError::IsBootstrapping("This node is being stopped".to_owned());
     cut.fail_next(stopping.clone());
-    let outcome = nodes.engines[0].query(&Nodes::client(), &text, &QueryOptions::default()).await;
+    let outcome = nodes.engines[0]
+        .query(&Nodes::client(), &text, &QueryOptions::default())
+        .await;
     assert_eq!(outcome.map(|outcome| shown(&outcome)), Err(stopping));
 }

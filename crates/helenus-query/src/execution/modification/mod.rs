@@ -126,10 +126,7 @@ pub(crate) fn message_partitions(
 }
 
 /// In a cluster, what is written under locks must be this node's own.
-fn require_own(
-    context: &ExecutionContext,
-    bounds: &[BoundModification<'_>],
-) -> Result<(), ExecutionError> {
+fn require_own(context: &ExecutionContext, bounds: &[BoundModification<'_>]) -> Result<(), ExecutionError> {
     let Some(cluster) = context.cluster() else {
         return Ok(());
     };
