@@ -1,7 +1,63 @@
-//! What clients are told when the store could not do something.
+//! Failures of requests: those that another node may still serve ([`ExecutionError::NotOwned`]), and those that clients are told.
+
+use std::fmt;
 
 use helenus_cql::error::{Consistency, CqlError, WriteType};
 use helenus_tablet::StoreError;
+
+/// Why a node did not carry out a request, or a part of one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ExecutionError {
+    /// The node does not own all of its rows, or may no longer, and has done nothing: the request belongs to another node.
+    NotOwned,
+    /// The error for the client.
+    Failed(CqlError),
+}
+
+impl ExecutionError {
+    /// The error for the client of a request that no other node is asked to carry out.
+    pub(crate) fn into_client_error(self) -> CqlError {
+        match self {
+            ExecutionError::NotOwned => moving(),
+            ExecutionError::Failed(error) => error,
+        }
+    }
+
+    /// Changes the error that the client is told, if it is told one.
+    pub(crate) fn map_failed(self, change: impl FnOnce(CqlError) -> CqlError) -> ExecutionError {
+        match self {
+            ExecutionError::NotOwned => ExecutionError::NotOwned,
+            ExecutionError::Failed(error) => ExecutionError::Failed(change(error)),
+        }
+    }
+}
+
+impl fmt::Display for ExecutionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ExecutionError::NotOwned => write!(f, "{}", moving()),
+            ExecutionError::Failed(error) => write!(f, "{error}"),
+        }
+    }
+}
+
+/// An error for the client is never a reason to ask another node, whatever its code. The other direction has no `From`, so that `?` cannot
+/// turn [`ExecutionError::NotOwned`] into an error for the client unnoticed ([`ExecutionError::into_client_error`]).
+impl From<CqlError> for ExecutionError {
+    fn from(error: CqlError) -> ExecutionError {
+        ExecutionError::Failed(error)
+    }
+}
+
+impl From<StoreError> for ExecutionError {
+    fn from(error: StoreError) -> ExecutionError {
+        match error {
+            // Another node has it, or will.
+            StoreError::NotOwned(_) | StoreError::Fenced => ExecutionError::NotOwned,
+            error => ExecutionError::Failed(store_error(error)),
+        }
+    }
+}
 
 /// A store's error as a client sees it. [`at_consistency`] puts the request's consistency in.
 pub(crate) fn store_error(error: StoreError) -> CqlError {
@@ -22,8 +78,7 @@ pub(crate) fn store_error(error: StoreError) -> CqlError {
             data_present: false,
         },
         StoreError::Overloaded(_) => CqlError::Overloaded(message),
-        // Another node has it, or will.
-        StoreError::NotOwned(_) | StoreError::Fenced => moved(),
+        StoreError::NotOwned(_) | StoreError::Fenced => moving(),
         StoreError::DiskFull(_)
         | StoreError::Corrupt { .. }
         | StoreError::Locked { .. }
@@ -55,14 +110,9 @@ pub(crate) fn at_consistency(mut error: CqlError, asked: Consistency, kind: Writ
     error
 }
 
-/// What a node says of rows that are on their way to another: nothing was done, and another try may find them.
-pub(crate) fn moved() -> CqlError {
+/// The error for clients of rows that are on their way to another node: nothing was done, and another try may find them.
+fn moving() -> CqlError {
     CqlError::IsBootstrapping("The partition is moving to another node".to_owned())
-}
-
-/// True if nothing was done, because the rows are elsewhere or on their way.
-pub(crate) fn is_moved(error: &CqlError) -> bool {
-    matches!(error, CqlError::IsBootstrapping(_))
 }
 
 /// True of errors upon which drivers send a write again, since it was not done: what comes of a list or a counter would be there twice.
@@ -109,5 +159,22 @@ pub(crate) fn write_timeout(consistency: Consistency, write_type: WriteType) -> 
         received: 0,
         block_for: 1,
         write_type,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_store_says_that_rows_are_elsewhere_whatever_code_a_client_is_told() {
+        let stopping = CqlError::IsBootstrapping("This node is being stopped".to_owned());
+        for error in [stopping, moving()] {
+            assert_eq!(ExecutionError::from(error.clone()), ExecutionError::Failed(error));
+        }
+        for error in [StoreError::NotOwned(7), StoreError::Fenced] {
+            assert_eq!(ExecutionError::from(error), ExecutionError::NotOwned);
+        }
+        assert_eq!(ExecutionError::NotOwned.into_client_error(), moving());
     }
 }

@@ -57,6 +57,8 @@ pub struct PassedOn {
 pub struct Outcome {
     pub response: Response,
     pub warnings: Vec<String>,
+    /// Whether a conditional statement was applied; none for other statements, whatever the columns of their rows are called.
+    pub is_applied: Option<bool>,
     /// Where the request was passed on to, if this node was not the one to ask: clients that know tablets are told.
     pub passed_on: Option<Box<PassedOn>>,
 }
@@ -67,6 +69,7 @@ impl Response {
         Outcome {
             response: self,
             warnings,
+            is_applied: None,
             passed_on: None,
         }
     }

@@ -24,7 +24,6 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::analysis::{BatchStatement, Prepared};
-use crate::failure::is_moved;
 use crate::request::QueryOptions;
 use crate::response::Outcome;
 
@@ -126,7 +125,7 @@ pub struct RemoteWrite {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RemoteError {
     /// It does not own that, and has done nothing.
-    NotMine,
+    NotOwned,
     /// It was not reached, and nothing was sent.
     Unreachable(String),
     /// It was asked, and has not answered.
@@ -245,22 +244,5 @@ impl Backoff {
         };
         self.seen = changes;
         true
-    }
-}
-
-/// Why this node did not do what another has asked.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refused {
-    /// It owns not all of it, and has done nothing.
-    NotMine,
-    Failed(CqlError),
-}
-
-impl From<CqlError> for Refused {
-    fn from(error: CqlError) -> Refused {
-        match is_moved(&error) {
-            true => Refused::NotMine,
-            false => Refused::Failed(error),
-        }
     }
 }

@@ -25,7 +25,7 @@ use crate::cluster::{Cluster, Source};
 use crate::execution::backfill::{self, SchemaChanges};
 use crate::execution::routing::{self, coordinate};
 use crate::execution::{self, DirectStatements};
-use crate::failure::{at_consistency, read_timeout, store_error};
+use crate::failure::{ExecutionError, at_consistency, read_timeout, store_error};
 use crate::index::building::Backfills;
 use crate::index::stale_entry::StaleCounts;
 use crate::limits::answers::ResultMemory;
@@ -348,7 +348,9 @@ impl Engine {
     ) -> Result<Outcome, CqlError> {
         let values = planned.markers.bind(&options.values)?;
         let Some(cluster) = self.cluster() else {
-            return execution::run_here(&self.context, self, client, planned, &values, options).await;
+            return execution::run_here(&self.context, self, client, planned, &values, options)
+                .await
+                .map_err(ExecutionError::into_client_error);
         };
         let request = routing::request::Request {
             direct: self,
@@ -389,7 +391,8 @@ impl Engine {
         let Some(cluster) = self.cluster() else {
             let outcome = execution::modification::run_batch_message(&self.context, &batch, options).await;
             let kind = crate::analysis::modification::batch::write_type(kind);
-            return outcome.map_err(|error| at_consistency(error, options.consistency, kind));
+            return outcome
+                .map_err(|error| at_consistency(error.into_client_error(), options.consistency, kind));
         };
         let request = routing::request::Request {
             direct: self,

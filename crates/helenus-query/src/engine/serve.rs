@@ -11,13 +11,13 @@ use tokio::time::Instant;
 
 use super::Engine;
 use crate::analysis::Planned;
-use crate::cluster::{Backoff, Cluster, LeaseTerm, Owner, Refused, RemoteWrite, ScanRange, Source, Versions};
+use crate::cluster::{Backoff, Cluster, LeaseTerm, Owner, RemoteWrite, ScanRange, Source, Versions};
 use crate::execution;
 use crate::execution::routing::request::{Request, RequestWork};
 use crate::execution::routing::route::{OwnerPart, Route, route};
 use crate::execution::writes::commit::apply_here;
 use crate::execution::writes::{WriteSet, batch_recovery};
-use crate::failure::{is_moved, store_error};
+use crate::failure::ExecutionError;
 use crate::index::stale_entries;
 use crate::index::stale_entry::StaleEntries;
 use crate::limits::scope;
@@ -30,21 +30,21 @@ use crate::storage::writes::failed;
 const OPENING_PATIENCE: Duration = Duration::from_secs(1);
 
 impl Engine {
-    fn require_cluster(&self) -> Result<&Arc<dyn Cluster>, Refused> {
-        self.cluster().ok_or(Refused::NotMine)
+    fn require_cluster(&self) -> Result<&Arc<dyn Cluster>, ExecutionError> {
+        self.cluster().ok_or(ExecutionError::NotOwned)
     }
 
     /// Runs a statement that another node has passed on, or its part of it ([`QueryOptions::place`]). The caller sees to it that it runs
     /// to its end.
     ///
     /// # Errors
-    /// [`Refused::NotMine`] before anything was done.
+    /// [`ExecutionError::NotOwned`] before anything was done.
     pub async fn serve_statement(
         self: &Arc<Self>,
         client: &ClientState,
         source: Source<'_>,
         options: &QueryOptions,
-    ) -> Result<Outcome, Refused> {
+    ) -> Result<Outcome, ExecutionError> {
         let _epoch = self.context.writes.enter();
         match source {
             Source::Text(text) => {
@@ -76,7 +76,7 @@ impl Engine {
         source: Source<'_>,
         planned: &Planned,
         options: &QueryOptions,
-    ) -> Result<Outcome, Refused> {
+    ) -> Result<Outcome, ExecutionError> {
         execution::limit_time(&self.context.limits.timeouts, &planned.plan);
         let values = planned.markers.bind(&options.values)?;
         let work = RequestWork::Statement {
@@ -92,7 +92,7 @@ impl Engine {
         source: Source<'_>,
         work: RequestWork<'_>,
         options: &QueryOptions,
-    ) -> Result<Outcome, Refused> {
+    ) -> Result<Outcome, ExecutionError> {
         let cluster = self.require_cluster()?.clone();
         let request = Request {
             direct: self,
@@ -112,14 +112,14 @@ impl Engine {
                 Route::Several(targets) => targets.iter().all(is_here),
             };
             if !is_mine {
-                return Err(Refused::NotMine);
+                return Err(ExecutionError::NotOwned);
             }
             // Boxed: all that is awaited below nests too deep for the compiler otherwise.
             let served: BoxFuture<'_, _> =
                 Box::pin(request.serve(&self.context, cluster.as_ref(), &options.place, deadline));
             match served.await {
-                Err(error) if is_moved(&error) && opening.wait(cluster.as_ref()).await => {}
-                served => return Ok(served?),
+                Err(ExecutionError::NotOwned) if opening.wait(cluster.as_ref()).await => {}
+                served => return served,
             }
         }
     }
@@ -132,11 +132,11 @@ impl Engine {
         &self,
         cluster: &dyn Cluster,
         tokens: impl Iterator<Item = i64> + Clone,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), ExecutionError> {
         let mut opening = None;
         loop {
             if tokens.clone().any(|token| cluster.owner(token) != Owner::Here) {
-                return Err(Refused::NotMine);
+                return Err(ExecutionError::NotOwned);
             }
             if tokens
                 .clone()
@@ -147,13 +147,13 @@ impl Engine {
             let opening =
                 opening.get_or_insert_with(|| Backoff::until(Instant::now() + OPENING_PATIENCE, cluster));
             if !opening.wait(cluster).await {
-                return Err(Refused::NotMine);
+                return Err(ExecutionError::NotOwned);
             }
         }
     }
 
     /// Reads rows by token and key.
-    pub async fn serve_get(&self, keys: &[(i64, Bytes)]) -> Result<Vec<Option<Bytes>>, Refused> {
+    pub async fn serve_get(&self, keys: &[(i64, Bytes)]) -> Result<Vec<Option<Bytes>>, ExecutionError> {
         let cluster = self.require_cluster()?;
         let term = cluster.lease_term();
         let tokens = keys.iter().map(|(token, _)| *token);
@@ -165,12 +165,12 @@ impl Engine {
         }
         match cluster.may_serve_since(term) {
             true => Ok(rows),
-            false => Err(Refused::NotMine),
+            false => Err(ExecutionError::NotOwned),
         }
     }
 
     /// Begins a scan of keys of one tablet.
-    pub async fn serve_scan(self: &Arc<Self>, range: &ScanRange) -> Result<ServedScan, Refused> {
+    pub async fn serve_scan(self: &Arc<Self>, range: &ScanRange) -> Result<ServedScan, ExecutionError> {
         let cluster = self.require_cluster()?;
         let term = cluster.lease_term();
         self.await_open(cluster.as_ref(), std::iter::once(range.tokens.first))
@@ -183,28 +183,24 @@ impl Engine {
     }
 
     /// Writes operands. The caller sees to it that it runs to its end.
-    pub async fn serve_write(self: &Arc<Self>, write: RemoteWrite) -> Result<(), Refused> {
+    pub async fn serve_write(self: &Arc<Self>, write: RemoteWrite) -> Result<(), ExecutionError> {
         let cluster = self.require_cluster()?.clone();
         let tokens = write.ops.iter().map(|op| op.token);
         self.await_open(cluster.as_ref(), tokens).await?;
         if !write.maintains_indexes {
             let batch = WriteBatch::of(write.ops);
-            return Ok(self
-                .context
-                .store
-                .write(batch, write.durable)
-                .await
-                .map_err(failed)?);
+            let written = self.context.store.write(batch, write.durable).await;
+            return written.map_err(failed);
         }
         let _epoch = self.context.writes.enter();
         let mut writes = WriteSet::from_ops(&self.schema(), write.ops)?;
         writes.lock_indexed(&self.context).await?;
-        Ok(apply_here(&self.context, &cluster, writes).await?)
+        apply_here(&self.context, &cluster, writes).await
     }
 
     /// Removes those of the entries that stand for nothing, as far as their rows are this node's; their number.
-    pub async fn serve_stale(&self, stale: &StaleEntries) -> Result<u64, Refused> {
-        Ok(stale_entries::remove(&self.context, stale).await?)
+    pub async fn serve_stale(&self, stale: &StaleEntries) -> Result<u64, ExecutionError> {
+        stale_entries::remove(&self.context, stale).await
     }
 
     /// Applies what stands in the log of a tablet that was opened here.
@@ -262,12 +258,12 @@ pub type Chunk = (Vec<(Bytes, Bytes)>, bool);
 
 impl ServedScan {
     /// The next rows: about that many bytes of them.
-    pub async fn next_chunk(&mut self, bytes_max: usize) -> Result<Chunk, Refused> {
+    pub async fn next_chunk(&mut self, bytes_max: usize) -> Result<Chunk, ExecutionError> {
         let mut rows = Vec::new();
         let mut size = 0;
         let mut is_last = false;
         while size < bytes_max {
-            match self.scan.next().await.map_err(store_error)? {
+            match self.scan.next().await? {
                 Some((key, row)) => {
                     scope::checkpoint().await?;
                     size += key.len() + row.len();
@@ -281,7 +277,7 @@ impl ServedScan {
         }
         match self.cluster.may_serve_since(self.term) {
             true => Ok((rows, is_last)),
-            false => Err(Refused::NotMine),
+            false => Err(ExecutionError::NotOwned),
         }
     }
 }

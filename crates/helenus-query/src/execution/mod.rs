@@ -13,7 +13,7 @@ use async_trait::async_trait;
 use helenus_cql::error::CqlError;
 
 use crate::analysis::{DirectPlan, Plan, Planned};
-use crate::failure::at_consistency;
+use crate::failure::{ExecutionError, at_consistency};
 use crate::limits::{Timeouts, scope};
 use crate::request::{BoundValue, ClientState, QueryOptions};
 use crate::response::Outcome;
@@ -38,15 +38,16 @@ pub(crate) async fn run_here(
     planned: &Planned,
     values: &[BoundValue],
     options: &QueryOptions,
-) -> Result<Outcome, CqlError> {
+) -> Result<Outcome, ExecutionError> {
     limit_time(&context.limits.timeouts, &planned.plan);
     let outcome = match &planned.plan {
         Plan::Select(plan) => select::run::execute(context, plan, values, options).await,
         Plan::Modification(plan) => modification::execute(context, plan, values, options).await,
         Plan::Batch(plan) => Box::pin(modification::execute_batch(context, plan, values, options)).await,
-        Plan::Direct(plan) => return direct.run_direct(client, plan, options).await,
+        Plan::Direct(plan) => return Ok(direct.run_direct(client, plan, options).await?),
     };
-    outcome.map_err(|error| at_consistency(error, options.consistency, planned.plan.write_type()))
+    let write_type = planned.plan.write_type();
+    outcome.map_err(|error| error.map_failed(|error| at_consistency(error, options.consistency, write_type)))
 }
 
 /// Has a request end when it has computed for as long as its kind may.

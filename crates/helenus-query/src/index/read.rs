@@ -18,6 +18,7 @@ use super::stale_entry::StaleEntry;
 use crate::analysis::restrictions::bounds::invalid_key;
 use crate::analysis::restrictions::token::TokenBounds;
 use crate::analysis::select::paging::PagingState;
+use crate::failure::ExecutionError;
 use crate::rows::{PartitionKey, RowAt, RowsWanted, StoredRow};
 use crate::schema::{Index, Table};
 use crate::storage::read::{RowCursor, read_header, read_stored_row_under, read_stored_static};
@@ -115,7 +116,7 @@ impl IndexSource {
         &mut self,
         context: &ExecutionContext,
         table: &Table,
-    ) -> Result<Option<Entry>, CqlError> {
+    ) -> Result<Option<Entry>, ExecutionError> {
         if let Some(entry) = self.pending.take() {
             return Ok(Some(entry));
         }
@@ -126,7 +127,7 @@ impl IndexSource {
     }
 
     /// Reads the next entries. In a cluster, where base rows may be far, several at a time, and the rows of all of them at once.
-    async fn look_ahead(&mut self, context: &ExecutionContext, table: &Table) -> Result<(), CqlError> {
+    async fn look_ahead(&mut self, context: &ExecutionContext, table: &Table) -> Result<(), ExecutionError> {
         let cluster = context.cluster().filter(|_| !self.is_by_partition);
         let count = cluster.map_or(1, |_| self.ahead_count);
         while self.ahead.len() < count
@@ -175,7 +176,7 @@ impl IndexSource {
         &mut self,
         context: &ExecutionContext,
         table: &Table,
-    ) -> Result<Option<PartitionKey>, CqlError> {
+    ) -> Result<Option<PartitionKey>, ExecutionError> {
         let left = self.current.take();
         let entry = loop {
             match self.next_entry(context, table).await? {
@@ -223,7 +224,7 @@ impl IndexSource {
         &mut self,
         context: &ExecutionContext,
         table: &Table,
-    ) -> Result<Option<RowAt>, CqlError> {
+    ) -> Result<Option<RowAt>, ExecutionError> {
         if let Some(rows) = &mut self.rows {
             return rows.next(context).await;
         }

@@ -23,7 +23,7 @@ use super::entries::is_by_partition;
 use super::stale_entry::{STALE_MAX, StaleEntries, StaleEntry};
 use super::upkeep;
 use crate::cluster::Owner;
-use crate::failure::store_error;
+use crate::failure::ExecutionError;
 use crate::rows::{PartitionKey, RowsWanted, corrupt_key};
 use crate::schema::{Column, ColumnKind, Index, Table};
 use crate::storage::read::{RowCursor, read_header, read_stored_row_under, read_stored_static};
@@ -65,7 +65,7 @@ pub fn report(context: &Arc<ExecutionContext>, mut stale: StaleEntries) {
     });
 }
 
-async fn have_removed(context: &Arc<ExecutionContext>, stale: StaleEntries) -> Result<(), CqlError> {
+async fn have_removed(context: &Arc<ExecutionContext>, stale: StaleEntries) -> Result<(), ExecutionError> {
     let Some(cluster) = context.cluster().cloned() else {
         return remove(context, &stale).await.map(drop);
     };
@@ -97,7 +97,7 @@ async fn have_removed(context: &Arc<ExecutionContext>, stale: StaleEntries) -> R
 }
 
 /// Removes those of the entries that stand for nothing, as far as their rows are this node's; their number.
-pub(crate) async fn remove(context: &ExecutionContext, stale: &StaleEntries) -> Result<u64, CqlError> {
+pub(crate) async fn remove(context: &ExecutionContext, stale: &StaleEntries) -> Result<u64, ExecutionError> {
     let _epoch = context.writes.enter();
     let schema = context.schema();
     let found = schema.stored_tables().find_map(|table| {
@@ -122,7 +122,7 @@ pub(crate) async fn remove(context: &ExecutionContext, stale: &StaleEntries) -> 
         Some(cluster) => write_ops(context, cluster, ops, false, Instant::now() + PATIENCE).await?,
         None => {
             let batch = WriteBatch::of(ops);
-            context.store.write(batch, false).await.map_err(store_error)?;
+            context.store.write(batch, false).await?;
         }
     }
     context.stale.removed.fetch_add(count, Ordering::Relaxed);
@@ -135,7 +135,7 @@ async fn removal(
     indexed: &Indexed<'_>,
     value: &Bytes,
     entry: &StaleEntry,
-) -> Result<Option<Op>, CqlError> {
+) -> Result<Option<Op>, ExecutionError> {
     let cluster = context.cluster();
     let is_mine = || {
         let owner = cluster.map(|cluster| cluster.owner(entry.partition.token));
@@ -159,7 +159,7 @@ async fn removal(
     if changes() != before || !may_serve {
         return Ok(None);
     }
-    indexed.removal(value, entry).map(Some)
+    Ok(Some(indexed.removal(value, entry)?))
 }
 
 /// An index and what it is on.
@@ -176,7 +176,7 @@ impl Indexed<'_> {
         context: &ExecutionContext,
         value: &Bytes,
         entry: &StaleEntry,
-    ) -> Result<bool, CqlError> {
+    ) -> Result<bool, ExecutionError> {
         let (table, partition) = (self.table, &entry.partition);
         let now_s = context.clock.now_us().div_euclid(1_000_000);
         let header = read_header(context, table, partition).await?;
@@ -184,7 +184,7 @@ impl Indexed<'_> {
             let statics = read_stored_static(context, table, partition, header.as_ref()).await?;
             let live = statics.as_ref().map(|row| row.live(now_s)).transpose()?.flatten();
             if self.column.kind == ColumnKind::Static {
-                return self.has_value(partition, KeyKind::Static, &[], live.as_ref(), value);
+                return Ok(self.has_value(partition, KeyKind::Static, &[], live.as_ref(), value)?);
             }
             if live.is_some() {
                 return Ok(true);
@@ -201,7 +201,7 @@ impl Indexed<'_> {
             read_stored_row_under(context, table, partition, &entry.clustering, header.as_ref()).await?;
         let live = row.as_ref().map(|row| row.live(now_s)).transpose()?.flatten();
         let clustering = self.clustering(entry)?;
-        self.has_value(partition, KeyKind::Row, &clustering, live.as_ref(), value)
+        Ok(self.has_value(partition, KeyKind::Row, &clustering, live.as_ref(), value)?)
     }
 
     fn has_value(

@@ -16,7 +16,7 @@ use helenus_tablet::TokenRange;
 
 use super::reads::{self, TabletScan};
 use crate::cluster::ScanRange;
-use crate::failure::moved;
+use crate::failure::ExecutionError;
 use crate::rows::{OwnedRow, PartitionKey, RowsWanted, StoredRow, corrupt};
 use crate::schema::Table;
 use crate::storage::ExecutionContext;
@@ -26,7 +26,9 @@ pub use rows::RowCursor;
 
 async fn get(context: &ExecutionContext, token: i64, key: &[u8]) -> Result<Option<Bytes>, CqlError> {
     match context.cluster() {
-        None => reads::get_here(context, token, key).await,
+        None => reads::get_here(context, token, key)
+            .await
+            .map_err(ExecutionError::into_client_error),
         Some(cluster) => reads::get(context, cluster.as_ref(), token, key).await,
     }
 }
@@ -37,7 +39,7 @@ async fn scan_partition(
     token: i64,
     range: ByteRange,
     reversed: bool,
-) -> Result<TabletScan, CqlError> {
+) -> Result<TabletScan, ExecutionError> {
     let range = ScanRange {
         tokens: TokenRange {
             first: token,
@@ -52,7 +54,7 @@ async fn scan_partition(
         Some(cluster) => {
             let scan = reads::scan(context, cluster.as_ref(), &range).await?;
             // A single token stays whole however often its tablet is split.
-            scan.ok_or_else(moved)
+            scan.ok_or(ExecutionError::NotOwned)
         }
     }
 }
@@ -151,7 +153,7 @@ pub async fn read_rows(
     partition: &PartitionKey,
     ranges: &[ClusteringRange],
     now_s: i64,
-) -> Result<Vec<(Bytes, OwnedRow)>, CqlError> {
+) -> Result<Vec<(Bytes, OwnedRow)>, ExecutionError> {
     let header = read_header(context, table, partition).await?;
     let wanted = RowsWanted::Slices(ranges.into());
     let mut cursor = RowCursor::new(table, partition.clone(), header, wanted, false);

@@ -11,7 +11,7 @@ use helenus_tablet::StoreError;
 
 use super::{read_header, read_stored_static};
 use crate::cluster::{Cluster, ScanRange};
-use crate::failure::{is_moved, store_error};
+use crate::failure::{ExecutionError, store_error};
 use crate::limits::scope;
 use crate::rows::{PartitionKey, RowAt, RowsWanted, StoredRow, corrupt, corrupt_key};
 use crate::schema::Table;
@@ -227,10 +227,10 @@ impl RangeCursor {
                         return entry(&key, packed).map(Some);
                     }
                     Ok(None) => self.scan = None,
-                    Err(error) if is_moved(&error) && context.cluster().is_some() => {
+                    Err(ExecutionError::NotOwned) if context.cluster().is_some() => {
                         self.begin_again(context).await;
                     }
-                    Err(error) => return Err(error),
+                    Err(error) => return Err(error.into_client_error()),
                 }
             }
             if !self.begin_tablet(context).await? {
@@ -278,7 +278,10 @@ impl RangeCursor {
             if this.end.as_ref().is_some_and(|end| *end <= this.start) {
                 return Ok(false);
             }
-            self.scan = Some(TabletScan::Local(scan_tablet(tablet, this, false).await?));
+            let scan = scan_tablet(tablet, this, false).await;
+            self.scan = Some(TabletScan::Local(
+                scan.map_err(ExecutionError::into_client_error)?,
+            ));
             self.rest = end.map(|start| ByteRange { start, end: rest.end });
             return Ok(true);
         }

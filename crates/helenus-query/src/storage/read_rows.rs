@@ -6,6 +6,7 @@ use helenus_row::header::PartitionHeader;
 use helenus_row::{CellRules, ClusteringRange, KeyKind, TableId, key};
 
 use super::{get, scan_partition};
+use crate::failure::ExecutionError;
 use crate::rows::{PartitionKey, RowAt, RowsWanted, StoredRow, corrupt_key};
 use crate::schema::Table;
 use crate::storage::ExecutionContext;
@@ -51,7 +52,10 @@ impl RowCursor {
     }
 
     /// The next row.
-    pub async fn next(&mut self, context: &ExecutionContext) -> Result<Option<RowAt>, CqlError> {
+    ///
+    /// # Errors
+    /// [`ExecutionError::NotOwned`] if the partition has gone to another node in the middle of a scan: the request has to begin anew.
+    pub async fn next(&mut self, context: &ExecutionContext) -> Result<Option<RowAt>, ExecutionError> {
         match &self.wanted {
             RowsWanted::Names(names) => {
                 let names = names.clone();
@@ -79,7 +83,7 @@ impl RowCursor {
         &mut self,
         context: &ExecutionContext,
         names: &[Bytes],
-    ) -> Result<Option<RowAt>, CqlError> {
+    ) -> Result<Option<RowAt>, ExecutionError> {
         loop {
             let place = self.place(names.len());
             let Some(clustering) = names.get(place) else {
@@ -88,7 +92,7 @@ impl RowCursor {
             let partition = &self.partition;
             let key = key::row_key(self.table, partition.token, &partition.bytes, clustering);
             if let Some(packed) = get(context, partition.token, &key).await? {
-                return self.row(clustering.clone(), packed).map(Some);
+                return Ok(Some(self.row(clustering.clone(), packed)?));
             }
         }
     }
@@ -97,7 +101,7 @@ impl RowCursor {
         &mut self,
         context: &ExecutionContext,
         ranges: &[ClusteringRange],
-    ) -> Result<Option<RowAt>, CqlError> {
+    ) -> Result<Option<RowAt>, ExecutionError> {
         loop {
             if let Some(scan) = &mut self.scan {
                 if let Some((key, packed)) = scan.next().await? {
@@ -106,7 +110,7 @@ impl RowCursor {
                         continue;
                     }
                     let clustering = key.slice_ref(parts.clustering);
-                    return self.row(clustering, packed).map(Some);
+                    return Ok(Some(self.row(clustering, packed)?));
                 }
                 self.scan = None;
             }

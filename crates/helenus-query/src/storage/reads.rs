@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::cluster::{Backoff, Cluster, Owner, RemoteError, RemoteScan, ScanRange};
-use crate::failure::{is_moved, moved, read_timeout, store_error};
+use crate::failure::{ExecutionError, read_timeout};
 use crate::storage::ExecutionContext;
 
 /// A scan of one tablet.
@@ -24,19 +24,24 @@ pub(crate) enum TabletScan {
 
 impl TabletScan {
     /// The next key and merged row.
-    pub async fn next(&mut self) -> Result<Option<(Bytes, Bytes)>, CqlError> {
+    ///
+    /// # Errors
+    /// [`ExecutionError::NotOwned`] also in the middle: the tablet has gone to another node.
+    pub async fn next(&mut self) -> Result<Option<(Bytes, Bytes)>, ExecutionError> {
         match self {
-            TabletScan::Local(scan) => scan.next().await.map_err(store_error),
+            TabletScan::Local(scan) => Ok(scan.next().await?),
             TabletScan::Remote(scan) => scan.next().await.map_err(read_error),
         }
     }
 }
 
 /// A read can always be tried again.
-fn read_error(error: RemoteError) -> CqlError {
+fn read_error(error: RemoteError) -> ExecutionError {
     match error {
-        RemoteError::Failed(error) => error,
-        RemoteError::NotMine | RemoteError::Unreachable(_) | RemoteError::NoAnswer(_) => moved(),
+        RemoteError::Failed(error) => ExecutionError::Failed(error),
+        RemoteError::NotOwned | RemoteError::Unreachable(_) | RemoteError::NoAnswer(_) => {
+            ExecutionError::NotOwned
+        }
     }
 }
 
@@ -68,23 +73,24 @@ async fn get_anywhere(
     loop {
         let tried = match cluster.owner(token) {
             Owner::Here => match context.store.tablet(token) {
-                Ok(tablet) => tablet.get(key).await.map_err(store_error),
-                Err(error) => Err(store_error(error)),
+                Ok(tablet) => tablet.get(key).await.map_err(ExecutionError::from),
+                Err(error) => Err(ExecutionError::from(error)),
             },
             Owner::Peer(node) => {
                 let keys = [(token, Bytes::copy_from_slice(key))];
                 let rows = cluster.get(node, &keys, deadline).await;
                 rows.map(|mut rows| rows.pop().flatten()).map_err(read_error)
             }
-            Owner::Nobody => Err(moved()),
+            Owner::Nobody => Err(ExecutionError::NotOwned),
         };
         match tried {
-            Err(error) if is_moved(&error) => {
+            Err(ExecutionError::NotOwned) => {
                 if !backoff.wait(cluster).await {
                     return Err(read_timeout(Consistency::One));
                 }
             }
-            done => return done,
+            Err(ExecutionError::Failed(error)) => return Err(error),
+            Ok(row) => return Ok(row),
         }
     }
 }
@@ -124,12 +130,12 @@ pub(crate) async fn get_here(
     context: &ExecutionContext,
     token: i64,
     key: &[u8],
-) -> Result<Option<Bytes>, CqlError> {
-    let tablet = context.store.tablet(token).map_err(store_error)?;
+) -> Result<Option<Bytes>, ExecutionError> {
+    let tablet = context.store.tablet(token)?;
     if let CachedRead::Hit(row) = tablet.get_cached(key) {
         return Ok(row);
     }
-    Box::pin(tablet.get(key)).await.map_err(store_error)
+    Ok(Box::pin(tablet.get(key)).await?)
 }
 
 /// Begins a scan of keys that lie in one tablet; `None` if they no longer do, because it was split since the range was cut.
@@ -142,12 +148,13 @@ pub(crate) async fn scan(
     let mut backoff = Backoff::until(deadline, cluster);
     while cluster.tablet(range.tokens.first).contains(range.tokens.last) {
         match try_scan(context, cluster, range, deadline).await {
-            Err(error) if is_moved(&error) => {
+            Err(ExecutionError::NotOwned) => {
                 if !backoff.wait(cluster).await {
                     return Err(read_timeout(Consistency::One));
                 }
             }
-            done => return done.map(Some),
+            Err(ExecutionError::Failed(error)) => return Err(error),
+            Ok(scan) => return Ok(Some(scan)),
         }
     }
     Ok(None)
@@ -158,22 +165,22 @@ async fn try_scan(
     cluster: &dyn Cluster,
     range: &ScanRange,
     deadline: Instant,
-) -> Result<TabletScan, CqlError> {
+) -> Result<TabletScan, ExecutionError> {
     match cluster.owner(range.tokens.first) {
         Owner::Here => scan_here(context, range).await.map(TabletScan::Local),
         Owner::Peer(node) => {
             let scan = cluster.scan(node, range, deadline).await.map_err(read_error)?;
             Ok(TabletScan::Remote(scan))
         }
-        Owner::Nobody => Err(moved()),
+        Owner::Nobody => Err(ExecutionError::NotOwned),
     }
 }
 
 /// The same of a tablet of this node.
-pub(crate) async fn scan_here(context: &ExecutionContext, range: &ScanRange) -> Result<Scan, CqlError> {
-    let tablet = context.store.tablet(range.tokens.first).map_err(store_error)?;
+pub(crate) async fn scan_here(context: &ExecutionContext, range: &ScanRange) -> Result<Scan, ExecutionError> {
+    let tablet = context.store.tablet(range.tokens.first)?;
     if !tablet.token_range().contains(range.tokens.last) {
-        return Err(moved());
+        return Err(ExecutionError::NotOwned);
     }
     let keys = ByteRange {
         start: range.start.clone(),
@@ -196,10 +203,11 @@ fn first_token(start: &[u8]) -> i64 {
 }
 
 /// Begins a scan of keys of an open tablet.
-pub(crate) async fn scan_tablet(tablet: &Tablet, range: ByteRange, reversed: bool) -> Result<Scan, CqlError> {
+pub(crate) async fn scan_tablet(
+    tablet: &Tablet,
+    range: ByteRange,
+    reversed: bool,
+) -> Result<Scan, ExecutionError> {
     let end = range.end.map_or(Bound::Unbounded, Bound::Excluded);
-    tablet
-        .scan((Bound::Included(range.start), end), reversed)
-        .await
-        .map_err(store_error)
+    Ok(tablet.scan((Bound::Included(range.start), end), reversed).await?)
 }

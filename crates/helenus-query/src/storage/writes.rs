@@ -9,7 +9,7 @@ use helenus_tablet::{Op, StoreError, WriteBatch};
 use tokio::time::Instant;
 
 use crate::cluster::{Backoff, Cluster, Owner, RemoteError, RemoteWrite};
-use crate::failure::{is_moved, moved, says_undone, write_timeout};
+use crate::failure::{ExecutionError, says_undone, write_timeout};
 use crate::storage::ExecutionContext;
 
 pub(crate) fn unknown() -> CqlError {
@@ -17,13 +17,13 @@ pub(crate) fn unknown() -> CqlError {
 }
 
 /// What a write to a tablet of this node has failed with.
-pub(crate) fn failed(error: StoreError) -> CqlError {
+pub(crate) fn failed(error: StoreError) -> ExecutionError {
     match error {
         StoreError::Closed | StoreError::Unavailable(_) => {
             tracing::debug!(%error, "a write has an unknown outcome");
-            unknown()
+            unknown().into()
         }
-        other => crate::failure::store_error(other),
+        other => other.into(),
     }
 }
 
@@ -36,11 +36,11 @@ pub(crate) fn begun(error: CqlError) -> CqlError {
     unknown()
 }
 
-pub(crate) fn remote(result: Result<(), RemoteError>) -> Result<(), CqlError> {
+pub(crate) fn remote(result: Result<(), RemoteError>) -> Result<(), ExecutionError> {
     result.map_err(|error| match error {
-        RemoteError::NotMine | RemoteError::Unreachable(_) => moved(),
-        RemoteError::NoAnswer(_) => unknown(),
-        RemoteError::Failed(error) => error,
+        RemoteError::NotOwned | RemoteError::Unreachable(_) => ExecutionError::NotOwned,
+        RemoteError::NoAnswer(_) => unknown().into(),
+        RemoteError::Failed(error) => ExecutionError::Failed(error),
     })
 }
 
@@ -88,17 +88,17 @@ pub(crate) async fn write_part(
                 write.schema_version = context.schema().document_version;
                 remote(cluster.write(node, &write, deadline).await)
             }
-            Owner::Nobody => Err(moved()),
+            Owner::Nobody => Err(ExecutionError::NotOwned),
         };
         match tried {
-            Err(error) if is_moved(&error) || matches!(error, CqlError::WriteTimeout { .. }) => {
-                is_begun |= !is_moved(&error);
-                if !backoff.wait(cluster).await {
-                    return Err(unknown());
-                }
-            }
-            Err(error) if is_begun => return Err(begun(error)),
-            done => return done,
+            Err(ExecutionError::NotOwned) => {}
+            Err(ExecutionError::Failed(CqlError::WriteTimeout { .. })) => is_begun = true,
+            Err(ExecutionError::Failed(error)) if is_begun => return Err(begun(error)),
+            Err(ExecutionError::Failed(error)) => return Err(error),
+            Ok(()) => return Ok(()),
+        }
+        if !backoff.wait(cluster).await {
+            return Err(unknown());
         }
     }
 }

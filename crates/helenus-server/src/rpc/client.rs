@@ -257,10 +257,14 @@ impl Peers {
                 format!("{} (on {})", step.activity, node.description.rpc_address).into(),
             );
         }
-        match answer.not_mine {
-            true => Err(RemoteError::NotMine),
-            false => codec::outcome(&answer.message, known).map_err(RemoteError::Failed),
+        if answer.not_mine {
+            return Err(RemoteError::NotOwned);
         }
+        let outcome = codec::outcome(&answer.message, known).map_err(RemoteError::Failed)?;
+        Ok(Outcome {
+            is_applied: answer.applied,
+            ..outcome
+        })
     }
 
     pub async fn get(
@@ -281,7 +285,7 @@ impl Peers {
             other => return Err(unexpected(other)),
         };
         if answer.not_mine {
-            return Err(RemoteError::NotMine);
+            return Err(RemoteError::NotOwned);
         }
         if answer.rows.len() != keys.len() {
             return Err(RemoteError::NoAnswer(
@@ -340,7 +344,7 @@ impl Peers {
             other => return Err(unexpected(other)),
         };
         match (answer.not_mine, answer.error.is_empty()) {
-            (true, _) => Err(RemoteError::NotMine),
+            (true, _) => Err(RemoteError::NotOwned),
             (false, true) => Ok(()),
             (false, false) => {
                 let error = codec::outcome(&answer.error, None).err();
@@ -366,7 +370,7 @@ impl Peers {
         let answer = peer.client.clone().remove_stale(request).await;
         let answer = answer.map_err(|status| failure(&status))?.into_inner();
         match answer.not_mine {
-            true => Err(RemoteError::NotMine),
+            true => Err(RemoteError::NotOwned),
             false => Ok(answer.removed),
         }
     }
@@ -418,7 +422,7 @@ impl RemoteScan for Chunks {
                 return Err(RemoteError::NoAnswer("a scan was cut off".to_owned()));
             };
             if chunk.not_mine {
-                return Err(RemoteError::NotMine);
+                return Err(RemoteError::NotOwned);
             }
             self.entries = chunk.entries.into_iter();
             self.is_last = chunk.is_last;

@@ -26,7 +26,7 @@ impl RequestKindMetrics {
     pub fn count<T>(&self, answer: Result<T, RemoteError>) -> Result<T, RemoteError> {
         match &answer {
             Ok(_) | Err(RemoteError::Failed(_)) => &self.done,
-            Err(RemoteError::NotMine) => &self.not_mine,
+            Err(RemoteError::NotOwned) => &self.not_mine,
             Err(RemoteError::Unreachable(_) | RemoteError::NoAnswer(_)) => &self.lost,
         }
         .increment(1);

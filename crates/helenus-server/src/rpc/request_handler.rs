@@ -11,8 +11,9 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures::FutureExt;
-use helenus_query::cluster::{Refused, RemoteWrite, Versions};
+use helenus_query::cluster::{RemoteWrite, Versions};
 use helenus_query::engine::Engine;
+use helenus_query::failure::ExecutionError;
 use helenus_query::limits::answers::Reservation;
 use helenus_query::limits::scope;
 use helenus_query::trace::{TraceRecorder, Work};
@@ -85,11 +86,12 @@ impl RequestHandler {
         match result {
             Ok(outcome) => ExecuteResponse {
                 not_mine: false,
+                applied: outcome.is_applied,
                 message: codec::answer(Ok(outcome), &known),
                 steps,
             },
-            Err(Refused::Failed(error)) => failed(error),
-            Err(Refused::NotMine) => ExecuteResponse {
+            Err(ExecutionError::Failed(error)) => failed(error),
+            Err(ExecutionError::NotOwned) => ExecuteResponse {
                 not_mine: true,
                 ..ExecuteResponse::default()
             },
@@ -105,11 +107,11 @@ impl RequestHandler {
                 not_mine: false,
                 rows: rows.into_iter().map(|value| Row { value }).collect(),
             }),
-            Err(Refused::NotMine) => Ok(GetResponse {
+            Err(ExecutionError::NotOwned) => Ok(GetResponse {
                 not_mine: true,
                 rows: Vec::new(),
             }),
-            Err(Refused::Failed(error)) => Err(Status::internal(error.to_string())),
+            Err(ExecutionError::Failed(error)) => Err(Status::internal(error.to_string())),
         }
     }
 
@@ -135,11 +137,11 @@ impl RequestHandler {
         };
         Ok(match self.engine.serve_write(write).await {
             Ok(()) => WriteResponse::default(),
-            Err(Refused::NotMine) => WriteResponse {
+            Err(ExecutionError::NotOwned) => WriteResponse {
                 not_mine: true,
                 error: Bytes::new(),
             },
-            Err(Refused::Failed(error)) => WriteResponse {
+            Err(ExecutionError::Failed(error)) => WriteResponse {
                 not_mine: false,
                 error: codec::answer(Err(error), &[]),
             },
@@ -351,9 +353,8 @@ fn size(answer: &Answer) -> usize {
 
 fn failed(error: helenus_cql::error::CqlError) -> ExecuteResponse {
     ExecuteResponse {
-        not_mine: false,
         message: codec::answer(Err(error), &[]),
-        steps: Vec::new(),
+        ..ExecuteResponse::default()
     }
 }
 

@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use helenus_cluster::{CLUSTER_DOCUMENT, DocumentVersion};
-use helenus_query::cluster::{Refused, ScanRange, Versions};
+use helenus_query::cluster::{ScanRange, Versions};
 use helenus_query::engine::Engine;
 use helenus_query::engine::ServedScan;
+use helenus_query::failure::ExecutionError;
 use helenus_tablet::{MetaStamp, TokenRange};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
@@ -300,11 +301,11 @@ impl Node for NodeService {
                 not_mine: false,
                 removed,
             })),
-            Err(Refused::NotMine) => Ok(Response::new(RemoveStaleResponse {
+            Err(ExecutionError::NotOwned) => Ok(Response::new(RemoveStaleResponse {
                 not_mine: true,
                 removed: 0,
             })),
-            Err(Refused::Failed(error)) => Err(Status::internal(error.to_string())),
+            Err(ExecutionError::Failed(error)) => Err(Status::internal(error.to_string())),
         }
     }
 
@@ -327,13 +328,13 @@ impl Node for NodeService {
     }
 }
 
-fn refusal(refused: Refused) -> Result<ScanChunk, Status> {
+fn refusal(refused: ExecutionError) -> Result<ScanChunk, Status> {
     match refused {
-        Refused::NotMine => Ok(ScanChunk {
+        ExecutionError::NotOwned => Ok(ScanChunk {
             not_mine: true,
             ..ScanChunk::default()
         }),
-        Refused::Failed(error) => Err(Status::internal(error.to_string())),
+        ExecutionError::Failed(error) => Err(Status::internal(error.to_string())),
     }
 }
 

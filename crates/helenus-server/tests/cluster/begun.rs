@@ -10,12 +10,14 @@ use tokio::time::Instant;
 use crate::crashes::{Cut, own_keys};
 use crate::nodes::Nodes;
 
-fn failures() -> [CqlError; 4] {
+fn failures() -> [CqlError; 5] {
     let message = "not now".to_owned();
     let (consistency, received, block_for) = (Consistency::One, 0, 1);
     [
         CqlError::Overloaded(message.clone()),
         CqlError::Server(message.clone()),
+        // A node that is being stopped says so; it does not mean that the rows are elsewhere.
+        CqlError::IsBootstrapping(message.clone()),
         CqlError::Unavailable {
             message: message.clone(),
             consistency,

@@ -33,6 +33,8 @@ pub struct Cut {
     pub goes_on: Notify,
     /// The next write or statement does nothing but fail with this.
     failure: Mutex<Option<CqlError>>,
+    /// Others may have had the first node's tablets since: what it reads may be old.
+    has_lost_lease: AtomicBool,
 }
 
 impl Cut {
@@ -44,12 +46,18 @@ impl Cut {
             reached: Notify::new(),
             goes_on: Notify::new(),
             failure: Mutex::default(),
+            has_lost_lease: AtomicBool::new(false),
         })
     }
 
     /// Has the next write or statement fail that is for another node.
     pub fn fail_next(&self, error: CqlError) {
         *self.failure.lock().unwrap() = Some(error);
+    }
+
+    /// Takes the first node's lease, or gives it back.
+    pub fn lose_lease(&self, is_lost: bool) {
+        self.has_lost_lease.store(is_lost, Ordering::SeqCst);
     }
 
     pub fn after(&self, writes: usize, loses_answer: bool) {
@@ -79,7 +87,7 @@ impl Cluster for Cut {
         self.members.lease_term()
     }
     fn may_serve_since(&self, term: LeaseTerm) -> bool {
-        self.members.may_serve_since(term)
+        !self.has_lost_lease.load(Ordering::SeqCst) && self.members.may_serve_since(term)
     }
     fn changes(&self) -> u64 {
         self.members.changes()

@@ -4,6 +4,7 @@ mod begun;
 mod crashes;
 mod joined;
 mod nodes;
+mod routing;
 mod stale;
 
 use std::time::Duration;

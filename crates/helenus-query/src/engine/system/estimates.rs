@@ -17,7 +17,7 @@ use helenus_tablet::{Tablet, TokenRange};
 use super::Row;
 use super::row::{bigint, row, text};
 use crate::engine::Engine;
-use crate::failure::store_error;
+use crate::failure::{ExecutionError, store_error};
 use crate::schema::Table;
 use crate::storage::reads::scan_tablet;
 
@@ -147,7 +147,8 @@ impl Sample {
             Bound::Included(tokens.first),
             Bound::Included(tokens.last),
         );
-        let mut scan = scan_tablet(tablet, range, false).await?;
+        let scan = scan_tablet(tablet, range, false).await;
+        let mut scan = scan.map_err(ExecutionError::into_client_error)?;
         let mut current: Option<Bytes> = None;
         let mut last = tokens.first;
         while let Some((key, packed)) = scan.next().await.map_err(store_error)? {

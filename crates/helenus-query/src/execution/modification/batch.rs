@@ -11,6 +11,7 @@ use crate::analysis::modification::{BatchPlan, BoundModification, ModificationPl
 use crate::analysis::{EvalContext, PlannedBatch, consistency};
 use crate::execution::writes::WriteSet;
 use crate::execution::writes::commit::WriteAtomicity;
+use crate::failure::ExecutionError;
 use crate::limits::scope;
 use crate::request::{BoundValue, QueryOptions};
 use crate::response::{Outcome, Response};
@@ -22,7 +23,7 @@ pub async fn execute(
     plan: &BatchPlan,
     values: &[BoundValue],
     options: &QueryOptions,
-) -> Result<Outcome, CqlError> {
+) -> Result<Outcome, ExecutionError> {
     let eval = eval_context(context, values, options);
     let bounds = bind_all(plan.statements.iter().map(|statement| (statement, eval)))?;
     let timestamp_us = plan.attributes.timestamp_us(&eval)?;
@@ -34,7 +35,7 @@ pub async fn execute_message(
     context: &Arc<ExecutionContext>,
     batch: &PlannedBatch,
     options: &QueryOptions,
-) -> Result<Outcome, CqlError> {
+) -> Result<Outcome, ExecutionError> {
     let statements = batch
         .bound()
         .map(|(plan, values)| (plan, eval_context(context, values, options)));
@@ -91,7 +92,7 @@ async fn run(
     mut bounds: Vec<BoundModification<'_>>,
     timestamp_us: Option<i64>,
     options: &QueryOptions,
-) -> Result<Outcome, CqlError> {
+) -> Result<Outcome, ExecutionError> {
     keep_part(&mut bounds, &options.place);
     let bounds = bounds.as_slice();
     if bounds.is_empty() {

@@ -18,6 +18,7 @@ use crate::analysis::modification::conditions::Conditions;
 use crate::analysis::{column_spec, consistency};
 use crate::execution::writes::WriteSet;
 use crate::execution::writes::commit::WriteAtomicity;
+use crate::failure::ExecutionError;
 use crate::request::QueryOptions;
 use crate::response::{ColumnSpec, Outcome, Response, ResultMetadata, Rows, RowsBuilder};
 use crate::rows::{OwnedRow, PartitionKey, RowsWanted};
@@ -60,7 +61,7 @@ pub async fn execute(
     options: &QueryOptions,
     now_s: i64,
     is_batch: bool,
-) -> Result<Outcome, CqlError> {
+) -> Result<Outcome, ExecutionError> {
     let (table, partition, request) = gather(bounds)?;
     consistency::check_conditional(&context.schema.load(), table, options)?;
     let serial = options.serial_consistency.unwrap_or(Consistency::Serial);
@@ -73,7 +74,7 @@ pub async fn execute(
     let current = read(context, table, &partition, &request, now_s).await?;
     if !holds(table, &request, &current)? {
         trace::step(|| "CAS precondition does not match current values");
-        return failure(table, &partition, bounds, &request, &current, is_batch);
+        return Ok(failure(table, &partition, bounds, &request, &current, is_batch)?);
     }
     trace::step(|| "CAS precondition is met");
     let timestamp_us = timestamp_us(context, table, &partition, &request).await?;
@@ -90,10 +91,8 @@ pub async fn execute(
         is_spread: false,
     };
     writes.commit(context, together).await?;
-    Ok(answer(
-        vec![applied_spec(table)],
-        [vec![Some(Bytes::from_static(&[1]))]],
-    ))
+    let met = vec![Some(Bytes::from_static(&[1]))];
+    Ok(answer(true, vec![applied_spec(table)], [met]))
 }
 
 /// A timestamp newer than that of the rows in question, which a node with a faster clock may have written.
@@ -164,7 +163,7 @@ async fn read(
     partition: &PartitionKey,
     request: &Request<'_>,
     now_s: i64,
-) -> Result<PreconditionRows, CqlError> {
+) -> Result<PreconditionRows, ExecutionError> {
     let mut rows = BTreeMap::new();
     for clustering in request.rows.keys() {
         if let Some(row) = read_row(context, table, partition, clustering, now_s).await? {
@@ -209,7 +208,7 @@ async fn first_live_row(
     partition: &PartitionKey,
     reads_cells: bool,
     now_s: i64,
-) -> Result<Option<(Bytes, OwnedRow)>, CqlError> {
+) -> Result<Option<(Bytes, OwnedRow)>, ExecutionError> {
     let header = read_header(context, table, partition).await?;
     let mut cursor = RowCursor::new(table, partition.clone(), header, RowsWanted::all(), false);
     while let Some(found) = cursor.next(context).await? {
@@ -276,17 +275,24 @@ fn applied_spec(table: &Table) -> ColumnSpec {
     )
 }
 
-fn answer(specs: Vec<ColumnSpec>, rows: impl IntoIterator<Item = Vec<Option<Bytes>>>) -> Outcome {
+fn answer(
+    is_applied: bool,
+    specs: Vec<ColumnSpec>,
+    rows: impl IntoIterator<Item = Vec<Option<Bytes>>>,
+) -> Outcome {
     let mut builder = RowsBuilder::new(specs.len());
     for value in rows.into_iter().flatten() {
         builder.push(value.as_deref());
     }
-    Response::Rows(Rows {
+    let rows = Rows {
         metadata: Arc::new(ResultMetadata::new(specs)),
         content: builder.finish(),
         paging_state: None,
-    })
-    .into()
+    };
+    Outcome {
+        is_applied: Some(is_applied),
+        ..Response::Rows(rows).into()
+    }
 }
 
 /// The answer of a request that was not applied: the rows that conditions were on, as they are.
@@ -300,7 +306,7 @@ fn failure(
 ) -> Result<Outcome, CqlError> {
     let not_applied = || Some(Bytes::from_static(&[0]));
     if current.rows.is_empty() && current.statics.is_none() {
-        return Ok(answer(vec![applied_spec(table)], [vec![not_applied()]]));
+        return Ok(answer(false, vec![applied_spec(table)], [vec![not_applied()]]));
     }
     let places = result_columns(table, bounds, is_batch);
     let mut specs = vec![applied_spec(table)];
@@ -327,7 +333,7 @@ fn failure(
             .map(|row| line(Some(row)))
             .collect::<Result<_, _>>()?
     };
-    Ok(answer(specs, lines))
+    Ok(answer(false, specs, lines))
 }
 
 /// Places of the columns that the answer shows.

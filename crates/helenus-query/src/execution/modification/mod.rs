@@ -25,7 +25,7 @@ use crate::analysis::modification::attributes::check_timestamp;
 use crate::analysis::modification::{BatchPlan, BoundModification, ModificationPlan};
 use crate::analysis::{EvalContext, PlannedBatch, consistency};
 use crate::cluster::Owner;
-use crate::failure::moved;
+use crate::failure::ExecutionError;
 use crate::request::{BoundValue, Place, QueryOptions};
 use crate::response::{Outcome, Response};
 use crate::rows::PartitionKey;
@@ -61,7 +61,7 @@ struct LockedPartitions {
 async fn lock(
     context: &ExecutionContext,
     bounds: &[BoundModification<'_>],
-) -> Result<LockedPartitions, CqlError> {
+) -> Result<LockedPartitions, ExecutionError> {
     let mut partitions: SmallVec<[LockRequest; 4]> = SmallVec::new();
     for bound in bounds {
         let access = if bound.needs_lock() {
@@ -126,14 +126,14 @@ pub(crate) fn message_partitions(
 }
 
 /// In a cluster, what is written under locks must be this node's own.
-fn require_own(context: &ExecutionContext, bounds: &[BoundModification<'_>]) -> Result<(), CqlError> {
+fn require_own(context: &ExecutionContext, bounds: &[BoundModification<'_>]) -> Result<(), ExecutionError> {
     let Some(cluster) = context.cluster() else {
         return Ok(());
     };
     let mut partitions = bounds.iter().flat_map(|bound| &bound.partitions);
     match partitions.all(|key| cluster.owner(key.token) == Owner::Here) {
         true => Ok(()),
-        false => Err(moved()),
+        false => Err(ExecutionError::NotOwned),
     }
 }
 
@@ -151,7 +151,7 @@ pub async fn execute(
     plan: &ModificationPlan,
     values: &[BoundValue],
     options: &QueryOptions,
-) -> Result<Outcome, CqlError> {
+) -> Result<Outcome, ExecutionError> {
     let now_s = now_s(context, options);
     let is_virtual = plan.table.kind == TableKind::Virtual;
     if plan.conditions.is_empty() && !is_virtual {
@@ -201,7 +201,7 @@ pub async fn execute_batch(
     plan: &BatchPlan,
     values: &[BoundValue],
     options: &QueryOptions,
-) -> Result<Outcome, CqlError> {
+) -> Result<Outcome, ExecutionError> {
     batch::execute(context, plan, values, options).await
 }
 
@@ -210,7 +210,7 @@ pub async fn run_batch_message(
     context: &Arc<ExecutionContext>,
     batch: &PlannedBatch,
     options: &QueryOptions,
-) -> Result<Outcome, CqlError> {
+) -> Result<Outcome, ExecutionError> {
     batch::execute_message(context, batch, options).await
 }
 

@@ -14,7 +14,7 @@ use crate::cluster::{Backoff, Cluster, Forwarded, Owner, RemoteError};
 use crate::execution::modification::run_batch_message;
 use crate::execution::routing::request::{Request, RequestWork};
 use crate::execution::run_here;
-use crate::failure::{is_moved, moved, read_timeout, says_undone, unavailable, write_timeout};
+use crate::failure::{ExecutionError, read_timeout, says_undone, unavailable, write_timeout};
 use crate::request::{Place, QueryOptions};
 use crate::response::{Outcome, PassedOn, Response};
 use crate::schema::TableKind;
@@ -30,11 +30,12 @@ enum AttemptOutcome {
     Unanswered(WriteType),
 }
 
-impl From<Result<Outcome, CqlError>> for AttemptOutcome {
-    fn from(result: Result<Outcome, CqlError>) -> AttemptOutcome {
+impl From<Result<Outcome, ExecutionError>> for AttemptOutcome {
+    fn from(result: Result<Outcome, ExecutionError>) -> AttemptOutcome {
         match result {
-            Err(error) if is_moved(&error) => AttemptOutcome::Moved,
-            done => AttemptOutcome::Done(done),
+            Ok(outcome) => AttemptOutcome::Done(Ok(outcome)),
+            Err(ExecutionError::NotOwned) => AttemptOutcome::Moved,
+            Err(ExecutionError::Failed(error)) => AttemptOutcome::Done(Err(error)),
         }
     }
 }
@@ -56,7 +57,11 @@ impl Request<'_> {
     }
 
     /// Runs it on this node.
-    async fn run_here(&self, context: &Arc<ExecutionContext>, place: &Place) -> Result<Outcome, CqlError> {
+    async fn run_here(
+        &self,
+        context: &Arc<ExecutionContext>,
+        place: &Place,
+    ) -> Result<Outcome, ExecutionError> {
         let options = match place {
             Place::Coordinator => Cow::Borrowed(self.options),
             place => Cow::Owned(QueryOptions {
@@ -79,7 +84,7 @@ impl Request<'_> {
         cluster: &dyn Cluster,
         place: &Place,
         deadline: Instant,
-    ) -> Result<Outcome, CqlError> {
+    ) -> Result<Outcome, ExecutionError> {
         if !self.work.reads() {
             return self.run_here(context, place).await;
         }
@@ -90,15 +95,14 @@ impl Request<'_> {
             // A read may be given up.
             None => tokio::time::timeout_at(deadline, self.run_here(context, place))
                 .await
-                .unwrap_or_else(|_| Err(read_timeout(self.options.consistency)))?,
+                .unwrap_or_else(|_| Err(read_timeout(self.options.consistency).into()))?,
             Some(_) => self.run_here(context, place).await?,
         };
-        let has_read = match &outcome.response {
-            Response::Rows(_) => !is_applied(&outcome),
-            _ => false,
-        };
+        // The write of a condition that was met would have failed if another owner had written.
+        let is_applied = outcome.is_applied == Some(true);
+        let has_read = matches!(outcome.response, Response::Rows(_)) && !is_applied;
         if has_read && self.reads_tablets() && !is_guest && !cluster.may_serve_since(term) {
-            return Err(moved());
+            return Err(ExecutionError::NotOwned);
         }
         Ok(outcome)
     }
@@ -113,27 +117,6 @@ impl Request<'_> {
             RequestWork::Batch(_) => true,
         }
     }
-}
-
-/// True for a condition that was met: its write would have failed if another owner had written.
-fn is_applied(outcome: &Outcome) -> bool {
-    let Response::Rows(rows) = &outcome.response else {
-        return false;
-    };
-    let is_verdict = rows
-        .metadata
-        .columns
-        .first()
-        .is_some_and(|column| &*column.name == "[applied]");
-    is_verdict
-        && rows.content.column_count() == 1
-        && rows
-            .content
-            .iter()
-            .next()
-            .and_then(|row| row.into_iter().next().flatten())
-            .as_deref()
-            == Some(&[1])
 }
 
 /// Runs a request of a client.
@@ -237,7 +220,7 @@ async fn forward(
     };
     match cluster.execute(node, &forwarded, deadline).await {
         Ok(outcome) => AttemptOutcome::Done(Ok(outcome)),
-        Err(RemoteError::NotMine | RemoteError::Unreachable(_)) => AttemptOutcome::Moved,
+        Err(RemoteError::NotOwned | RemoteError::Unreachable(_)) => AttemptOutcome::Moved,
         Err(RemoteError::Failed(error)) => AttemptOutcome::Done(Err(error)),
         Err(RemoteError::NoAnswer(why)) => match request.work.write_type() {
             None => AttemptOutcome::Moved,

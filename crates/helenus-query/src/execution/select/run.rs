@@ -21,6 +21,7 @@ use crate::analysis::select::plan::Aggregation;
 use crate::analysis::select::similarity::AnnOrdering;
 use crate::analysis::{EvalContext, consistency};
 use crate::cluster::Owner;
+use crate::failure::ExecutionError;
 use crate::index::lookup::choose;
 use crate::limits::scope::{self, LONG_ROW_BYTES};
 use crate::request::{BoundValue, QueryOptions};
@@ -50,7 +51,7 @@ pub async fn execute(
     plan: &SelectPlan,
     values: &[BoundValue],
     options: &QueryOptions,
-) -> Result<Outcome, CqlError> {
+) -> Result<Outcome, ExecutionError> {
     consistency::check_read(options.consistency)?;
     let ctx = EvalContext {
         values,
@@ -68,7 +69,7 @@ pub async fn execute(
     let is_paged = limits.are_paged(!matches!(plan.aggregation, Aggregation::None), options);
     let resume = resume.filter(|_| is_paged);
     if let (Some(point), None) = (&plan.point, &resume) {
-        return super::point::execute(context, plan, point, &ctx, now_s, options.consistency).await;
+        return Ok(super::point::execute(context, plan, point, &ctx, now_s, options.consistency).await?);
     }
     let mut run = SelectExecution {
         context,
@@ -82,11 +83,12 @@ pub async fn execute(
     };
     match Box::pin(read(&mut run, limits, options)).await {
         Ok(rows) => Ok(Response::Rows(rows).with(run.warnings)),
-        // What is for other nodes to see stays as it is.
-        Err(
-            error @ (CqlError::Invalid(_) | CqlError::FunctionFailure { .. } | CqlError::ReadFailure { .. }),
-        ) => Err(error.warned(run.warnings)),
-        Err(error) => Err(error),
+        Err(error) => Err(error.map_failed(|error| match error {
+            CqlError::Invalid(_) | CqlError::FunctionFailure { .. } | CqlError::ReadFailure { .. } => {
+                error.warned(run.warnings)
+            }
+            other => other,
+        })),
     }
 }
 
@@ -95,7 +97,7 @@ async fn read(
     run: &mut SelectExecution<'_>,
     limits: Limits,
     options: &QueryOptions,
-) -> Result<Rows, CqlError> {
+) -> Result<Rows, ExecutionError> {
     let (plan, ctx) = (run.plan, run.ctx);
     let page = run.page_limit(limits, options)?;
     let limits = match &run.resume {
@@ -231,7 +233,7 @@ impl SelectExecution<'_> {
         }
     }
 
-    async fn read_stored(&mut self, output: &mut ResultCollector<'_>) -> Result<(), CqlError> {
+    async fn read_stored(&mut self, output: &mut ResultCollector<'_>) -> Result<(), ExecutionError> {
         let filter = self.plan.restrictions.filter(&self.ctx)?;
         let source = self.source(&filter)?;
         self.warn_aggregate();
@@ -339,7 +341,7 @@ impl PartitionReader<'_, '_> {
         output: &mut ResultCollector<'_>,
         tombstones: &mut TombstoneCount,
         size: &mut ResultSize<'_>,
-    ) -> Result<Step, CqlError> {
+    ) -> Result<Step, ExecutionError> {
         let (run, table) = (self.run, &self.run.plan.table);
         let components;
         let key = match table.partition_key_count {
@@ -432,7 +434,7 @@ impl PartitionReader<'_, '_> {
         if !run.plan.needs_static {
             statics = source.static_row(run.context, table).await?;
         }
-        self.static_alone(key, statics.as_ref(), output)
+        Ok(self.static_alone(key, statics.as_ref(), output)?)
     }
 
     /// A partition without rows, whose static content counts as one.

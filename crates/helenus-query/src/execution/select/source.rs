@@ -4,6 +4,7 @@ use helenus_cql::error::CqlError;
 
 use crate::analysis::restrictions::token::TokenBounds;
 use crate::analysis::select::paging::PagingState;
+use crate::failure::ExecutionError;
 use crate::index::read::IndexSource;
 use crate::rows::{PartitionKey, RowAt, RowsWanted, StoredRow};
 use crate::schema::Table;
@@ -25,10 +26,10 @@ impl RowSource {
         &mut self,
         context: &ExecutionContext,
         table: &Table,
-    ) -> Result<Option<PartitionKey>, CqlError> {
+    ) -> Result<Option<PartitionKey>, ExecutionError> {
         match self {
-            RowSource::Keys(source) => source.next_partition(context, table).await,
-            RowSource::Range(source) => source.next_partition(context, table).await,
+            RowSource::Keys(source) => Ok(source.next_partition(context, table).await?),
+            RowSource::Range(source) => Ok(source.next_partition(context, table).await?),
             RowSource::Index(source) => source.next_partition(context, table).await,
         }
     }
@@ -59,13 +60,13 @@ impl RowSource {
         &mut self,
         context: &ExecutionContext,
         table: &Table,
-    ) -> Result<Option<RowAt>, CqlError> {
+    ) -> Result<Option<RowAt>, ExecutionError> {
         match self {
             RowSource::Keys(source) => match &mut source.rows {
                 Some(rows) => rows.next(context).await,
                 None => Ok(None),
             },
-            RowSource::Range(source) => source.cursor.next_row(context).await,
+            RowSource::Range(source) => Ok(source.cursor.next_row(context).await?),
             RowSource::Index(source) => source.next_row(context, table).await,
         }
     }

@@ -13,7 +13,7 @@ use super::batch_log::{Entry, TABLE, content};
 use crate::cluster::{Cluster, ScanRange};
 use crate::execution::writes::WriteSet;
 use crate::execution::writes::commit::apply_all;
-use crate::failure::store_error;
+use crate::failure::{ExecutionError, store_error};
 use crate::rows::corrupt_key;
 use crate::storage::writes::write_ops;
 use crate::storage::{ExecutionContext, reads};
@@ -96,7 +96,8 @@ pub(crate) async fn recover(context: &Arc<ExecutionContext>, tokens: TokenRange)
         end: range.end,
         reversed: false,
     };
-    let mut scan = reads::scan_here(context, &range).await?;
+    let scan = reads::scan_here(context, &range).await;
+    let mut scan = scan.map_err(ExecutionError::into_client_error)?;
     let now_s = context.clock.now_us().div_euclid(1_000_000);
     let mut found = 0;
     while let Some((key, packed)) = scan.next().await.map_err(store_error)? {

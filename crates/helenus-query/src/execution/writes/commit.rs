@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::batch_log::Entry;
 use super::{IndexedOps, WriteSet};
 use crate::cluster::{Backoff, Cluster, Owner, RemoteWrite};
-use crate::failure::{is_moved, moved};
+use crate::failure::ExecutionError;
 use crate::storage::ExecutionContext;
 use crate::storage::writes::{begun, failed, remote, unknown, write_ops};
 
@@ -29,33 +29,36 @@ pub(crate) struct WriteAtomicity {
 }
 
 /// Writes all of it.
+///
+/// # Errors
+/// [`ExecutionError::NotOwned`] if it has to be computed anew by another node; nothing was written.
 pub(crate) async fn commit(
     context: &Arc<ExecutionContext>,
     cluster: &Arc<dyn Cluster>,
     writes: WriteSet,
     together: WriteAtomicity,
-) -> Result<(), CqlError> {
+) -> Result<(), ExecutionError> {
     let tokens = writes.tokens();
     let Some(first) = tokens.first() else {
         return Ok(());
     };
     if together.is_locked && tokens.iter().any(|token| cluster.owner(*token) != Owner::Here) {
-        return Err(moved());
+        return Err(ExecutionError::NotOwned);
     }
     let tablet = cluster.tablet(*first);
     if tokens.iter().all(|token| tablet.contains(*token)) {
         if together.is_spread {
             // Nothing came of the other tablets' part.
             let part = apply(context, cluster, *first, writes, true, context.deadline());
-            return Box::pin(part).await;
+            return Ok(Box::pin(part).await?);
         }
         // Another owner dates it anew: with the timestamps that it has, it would be hidden by conditions tested there without it.
         return match cluster.owner(*first) {
             Owner::Here => apply_here(context, cluster, writes).await,
-            Owner::Peer(_) | Owner::Nobody => Err(moved()),
+            Owner::Peer(_) | Owner::Nobody => Err(ExecutionError::NotOwned),
         };
     }
-    Box::pin(commit_parts(context, cluster, *first, writes, together)).await
+    Ok(Box::pin(commit_parts(context, cluster, *first, writes, together)).await?)
 }
 
 /// Writes what is several tablets': written down in the tablet of `first` before, if it is logged.
@@ -134,17 +137,17 @@ async fn apply(
                 };
                 remote(cluster.write(node, &write, deadline).await)
             }
-            Owner::Nobody => Err(moved()),
+            Owner::Nobody => Err(ExecutionError::NotOwned),
         };
         match tried {
-            Err(error) if is_moved(&error) || matches!(error, CqlError::WriteTimeout { .. }) => {
-                is_begun |= !is_moved(&error);
-                if !backoff.wait(cluster.as_ref()).await {
-                    return Err(unknown());
-                }
-            }
-            Err(error) if is_begun => return Err(begun(error)),
-            done => return done,
+            Err(ExecutionError::NotOwned) => {}
+            Err(ExecutionError::Failed(CqlError::WriteTimeout { .. })) => is_begun = true,
+            Err(ExecutionError::Failed(error)) if is_begun => return Err(begun(error)),
+            Err(ExecutionError::Failed(error)) => return Err(error),
+            Ok(()) => return Ok(()),
+        }
+        if !backoff.wait(cluster.as_ref()).await {
+            return Err(unknown());
         }
     }
 }
@@ -156,7 +159,7 @@ pub(crate) async fn apply_here(
     context: &Arc<ExecutionContext>,
     cluster: &Arc<dyn Cluster>,
     writes: WriteSet,
-) -> Result<(), CqlError> {
+) -> Result<(), ExecutionError> {
     writes.note_headers(context).await?;
     let durable = writes.is_durable(&context.schema());
     let (hold, tablets) = (writes.hold(), writes.open_tablets());

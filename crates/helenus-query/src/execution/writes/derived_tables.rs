@@ -12,7 +12,7 @@ use helenus_tablet::Op;
 
 use super::{HeaderWrite, RowWrite, WriteSet};
 use crate::execution::views;
-use crate::failure::store_error;
+use crate::failure::ExecutionError;
 use crate::index::upkeep;
 use crate::rows::{PartitionKey, RowAt, RowsWanted, corrupt, corrupt_key};
 use crate::schema::{Table, views_of};
@@ -80,7 +80,7 @@ impl WriteSet {
     }
 
     /// The operands, with the index entries and the rows of views that follow from them. The partitions of tables that have any are locked.
-    pub(crate) async fn indexed_ops(self, context: &ExecutionContext) -> Result<IndexedOps, CqlError> {
+    pub(crate) async fn indexed_ops(self, context: &ExecutionContext) -> Result<IndexedOps, ExecutionError> {
         if self.has_derived_tables() {
             return Box::pin(self.derived_ops(context)).await;
         }
@@ -97,7 +97,7 @@ impl WriteSet {
         self.rows.iter().any(|write| write.table.has_derived_tables()) || viewed.next().is_some()
     }
 
-    async fn derived_ops(mut self, context: &ExecutionContext) -> Result<IndexedOps, CqlError> {
+    async fn derived_ops(mut self, context: &ExecutionContext) -> Result<IndexedOps, ExecutionError> {
         self.put_under_archived(context).await?;
         let (mut added, mut removed) = (Vec::new(), Vec::new());
         let mut views = Vec::new();
@@ -167,7 +167,7 @@ impl WriteSet {
     }
 
     /// Puts what arrives late under the tombstones that shadow it, so that nothing follows from what is deleted.
-    async fn put_under_archived(&mut self, context: &ExecutionContext) -> Result<(), CqlError> {
+    async fn put_under_archived(&mut self, context: &ExecutionContext) -> Result<(), ExecutionError> {
         let followed = |row: &&mut RowWrite| row.table.has_derived_tables();
         let mut ops: Vec<Op> = self
             .rows
@@ -176,11 +176,7 @@ impl WriteSet {
             .map(|row| row.op())
             .collect();
         // The write itself waits for compactions.
-        let _late = context
-            .store
-            .apply_archived_tombstones(&mut ops)
-            .await
-            .map_err(store_error)?;
+        let _late = context.store.apply_archived_tombstones(&mut ops).await?;
         for (row, op) in self.rows.iter_mut().filter(followed).zip(ops) {
             row.operand = op.operand;
         }
@@ -203,7 +199,7 @@ impl WriteSet {
         write: &HeaderWrite,
         written: &BTreeMap<RowKey<'_>, (&RowWrite, Vec<Bytes>)>,
         now_s: i64,
-    ) -> Result<Vec<Op>, CqlError> {
+    ) -> Result<Vec<Op>, ExecutionError> {
         let (table, partition) = (&write.table, &write.partition);
         let tables = views_now(context, table);
         let before = read_header(context, table, partition).await?;

@@ -19,7 +19,7 @@ use helenus_row::header::PartitionHeader;
 use helenus_row::{KeyKind, RowBuilder, key};
 use helenus_tablet::{Op, OpenTablets, WriteBatch};
 
-use crate::failure::store_error;
+use crate::failure::ExecutionError;
 use crate::rows::{PartitionKey, corrupt, corrupt_key};
 use crate::schema::{Schema, Table};
 use crate::storage::agreement::add_header_table;
@@ -134,7 +134,7 @@ impl WriteSet {
         self,
         context: &Arc<ExecutionContext>,
         together: WriteAtomicity,
-    ) -> Result<(), CqlError> {
+    ) -> Result<(), ExecutionError> {
         if self.is_empty() {
             return Ok(());
         }
@@ -158,7 +158,7 @@ impl WriteSet {
         batch.ops.extend(removed);
         batch.ops.extend(views);
         batch.ops.extend(rows);
-        context.store.write(batch, durable).await.map_err(store_error)
+        Ok(context.store.write(batch, durable).await?)
     }
 
     /// Makes known that partitions of these tables may have headers, before the first one is written.
