@@ -210,8 +210,8 @@ pub(crate) fn record_store(stats: &StoreStats) {
         ("helenus_log_segments", stats.log.segments),
         ("helenus_log_bytes", stats.log.live_bytes),
         ("helenus_block_cache_bytes", stats.block_cache_bytes),
-        ("helenus_row_cache_bytes", sum(|tablet| tablet.row_cache.bytes)),
-        ("helenus_row_cache_rows", sum(|tablet| tablet.row_cache.rows)),
+        ("helenus_row_cache_bytes", stats.row_cache.bytes),
+        ("helenus_row_cache_rows", stats.row_cache.rows),
     ];
     for (name, value) in gauges {
         gauge!(name).set(value as f64);

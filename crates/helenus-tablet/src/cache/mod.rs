@@ -4,3 +4,4 @@ pub(crate) mod generations;
 pub(crate) mod hot_keys;
 pub(crate) mod partition_cache;
 pub(crate) mod row_cache;
+pub(crate) mod row_cache_handle;

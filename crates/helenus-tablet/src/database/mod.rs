@@ -12,6 +12,7 @@ use slatedb::{CompactorBuilder, Db, DbBuilder};
 use slatedb_common::metrics::DefaultMetricsRecorder;
 use tokio::sync::Semaphore;
 
+use crate::cache::row_cache::RowCache;
 use crate::clock::StoreClock;
 use crate::compaction;
 use crate::compaction::{CompactionState, SchedulerFactory, Tables};
@@ -34,6 +35,7 @@ pub(crate) struct Databases {
     pub model: Arc<dyn DataModel>,
     pub clock: Arc<StoreClock>,
     pub block_cache: Arc<BlockCache>,
+    pub row_cache: Arc<RowCache>,
     pub metrics: Arc<DefaultMetricsRecorder>,
     /// Where flushes and compactions run.
     pub background: tokio::runtime::Handle,

@@ -46,6 +46,7 @@ impl Store {
             compactions_running: metrics.sum("slatedb.compactor.running_compactions"),
             compacted_bytes: metrics.sum("slatedb.compactor.bytes_compacted"),
             back_pressure: metrics.sum("slatedb.db.backpressure_count"),
+            row_cache: self.row_cache.stats(),
             block_cache_bytes: self.block_cache_bytes,
             block_cache_hits: hits + metrics.sum_with("slatedb.db_cache.access_count", &["hit"]),
             block_cache_misses: blocks

@@ -1,6 +1,7 @@
 //! Counters that operators and metrics read.
 
 use crate::bucket::metered_object_store::BucketStats;
+use crate::cache::row_cache::RowCacheStats;
 use crate::log::stats::LogStats;
 use crate::tablet::stats::{TabletStats, TabletTotals};
 
@@ -19,6 +20,7 @@ pub struct StoreStats {
     pub compacted_bytes: u64,
     /// Times that writes waited for memtables to be flushed.
     pub back_pressure: u64,
+    pub row_cache: RowCacheStats,
     pub block_cache_bytes: u64,
     pub block_cache_hits: u64,
     pub block_cache_misses: u64,

@@ -15,6 +15,7 @@ use super::log_maintenance;
 use crate::bucket::connection::Bucket;
 use crate::bucket::store_identity::BindTarget;
 use crate::bucket::{check, format, log_store};
+use crate::cache::row_cache::RowCache;
 use crate::clock::StoreClock;
 use crate::compaction;
 use crate::config::StoreConfig;
@@ -66,10 +67,12 @@ pub(super) fn assemble(
     let permits = in_flight_permits(&config);
     let block_cache_bytes = config.block_cache_bytes;
     let metrics = Arc::new(DefaultMetricsRecorder::new());
+    let row_cache = Arc::new(RowCache::new(config.row_cache_bytes));
     let databases = Databases {
         model,
         clock: Arc::new(StoreClock::new(config.clock.clone())),
         block_cache: BlockCache::new(config.block_cache_bytes),
+        row_cache: row_cache.clone(),
         metrics: metrics.clone(),
         background: background.handle.clone(),
         slots: Arc::new(Semaphore::new(compaction::slots(&config))),
@@ -84,6 +87,7 @@ pub(super) fn assemble(
         in_flight_permits: permits,
         meta: Meta::new(bucket.store.clone(), Path::default(), None),
         metrics,
+        row_cache,
         block_cache_bytes,
         store_id: format.store_id,
         closed: AtomicBool::new(false),

@@ -37,7 +37,7 @@ const LEAVE_AFTER: Duration = Duration::from_secs(1);
 /// How often a database checks its manifest for changes by other processes; there are none while this node owns the tablet.
 const MANIFEST_POLL_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Tablets that a node is taken to have at least when memory is shared out.
+/// Tablets that a node is taken to have at least when the memory for memtables is shared out.
 const SHARES_MIN: usize = 8;
 
 /// A tablet whose database is open: its former owner can write no more files.
@@ -422,7 +422,6 @@ impl Remote {
             store,
             compactions,
             memtable_bytes,
-            row_cache_bytes: config.row_cache_bytes / shares,
             log,
             limits: ReadLimits::of_bucket(config.read_timeout, tokens.first),
         };
