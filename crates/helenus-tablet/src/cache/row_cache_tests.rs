@@ -78,7 +78,7 @@ fn a_write_is_folded_into_a_cached_row() {
 
 #[test]
 fn a_large_row_is_written_whole_now_and_then() {
-    let cache = handle(1 << 20);
+    let cache = handle(4 << 20);
     put(&cache, b"a", &Bytes::from(vec![b'x'; 1000]));
     let folded: Vec<UpdateOutcome> = (0..70).map(|_| append(&cache, b"a", "y")).collect();
     let wholes: Vec<usize> = (0..70)

@@ -19,6 +19,7 @@ impl Store {
             StoreKind::Local(local) => (local.log.ledger.stats(), Some(local.space.free_bytes()), None),
             StoreKind::Remote(remote) => (remote.log_stats(), None, Some(remote.bucket_stats())),
         };
+        let disk_cache = self.remote().ok().and_then(|remote| remote.disk_cache_stats());
         let mut scans = [0; 3];
         for tablet in tablets.iter() {
             let counts = tablet.tables.lookups.counts();
@@ -58,6 +59,7 @@ impl Store {
                 + metrics.sum_with("slatedb.db_cache.access_count", &["miss", "filter"]),
             disk_free_bytes,
             bucket,
+            disk_cache,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Counters that operators and metrics read.
 
 use crate::bucket::metered_object_store::BucketStats;
+use crate::cache::disk::DiskCacheStats;
 use crate::cache::row_cache::RowCacheStats;
 use crate::log::stats::LogStats;
 use crate::tablet::stats::{TabletStats, TabletTotals};
@@ -31,4 +32,6 @@ pub struct StoreStats {
     pub disk_free_bytes: Option<u64>,
     /// Of a store in a bucket.
     pub bucket: Option<BucketStats>,
+    /// Of a store in a bucket that has a disk cache.
+    pub disk_cache: Option<DiskCacheStats>,
 }

@@ -15,6 +15,7 @@ use super::log_maintenance;
 use crate::bucket::connection::Bucket;
 use crate::bucket::store_identity::BindTarget;
 use crate::bucket::{check, format, log_store};
+use crate::cache::disk::{DiskCache, DiskCacheConfig};
 use crate::cache::row_cache::RowCache;
 use crate::clock::StoreClock;
 use crate::compaction;
@@ -41,7 +42,17 @@ pub(crate) async fn open(
     let identity = BindTarget::store(&bucket).identity(Uuid::new_v4()).await?;
     let log = log_store::of_store(&bucket, log, &format, identity).await?;
     let open_all = config.open_all_tablets;
-    let store = assemble(&bucket, log, config, model, &format, identity)?;
+    let disk_cache = match &config.cache_dir {
+        Some(folder) => {
+            let config = DiskCacheConfig {
+                folder: folder.clone(),
+                bytes: config.cache_disk_bytes,
+            };
+            DiskCache::start(&config, identity).await
+        }
+        None => None,
+    };
+    let store = assemble(&bucket, log, disk_cache, config, model, &format, identity)?;
     let maintenance = tokio::spawn(log_maintenance::run(Arc::downgrade(&store)));
     store.remote()?.tasks.lock().push(maintenance);
     if open_all {
@@ -54,6 +65,7 @@ pub(crate) async fn open(
 pub(super) fn assemble(
     bucket: &Bucket,
     log_store: Option<Arc<dyn ObjectStore>>,
+    disk_cache: Option<Arc<DiskCache>>,
     config: StoreConfig,
     model: Arc<dyn DataModel>,
     format: &Format,
@@ -79,7 +91,7 @@ pub(super) fn assemble(
         config,
     };
     let remote = Remote::new(
-        databases, bucket, log_store, background, writing, format, identity,
+        databases, bucket, log_store, disk_cache, background, writing, format, identity,
     );
     Ok(Arc::new(Store {
         tablets: ArcSwap::default(),

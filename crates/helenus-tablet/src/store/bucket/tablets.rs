@@ -12,6 +12,7 @@ use super::Remote;
 use super::node_log::OwnLog;
 use super::tablet_logs::{LogSpan, TabletLogs};
 use crate::bucket::tablet_object_store::TabletObjectStore;
+use crate::cache::disk::object_store::{ReadPolicy, cached};
 use crate::compaction::CompactionState;
 use crate::database::wal::{TabletWal, TabletWalInit};
 use crate::database::{self, Database};
@@ -395,12 +396,15 @@ impl Remote {
             (open + 1).max(self.initial.len().min(SHARES_MIN))
         } as u64;
         let memtable_bytes = config.memtable_bytes / shares;
-        let store = Arc::new(TabletObjectStore::new(self.store.clone()));
+        let bucket = Arc::new(TabletObjectStore::new(self.store.clone()));
+        let behind_cache = |reads| cached(bucket.clone(), self.disk_cache.as_ref(), reads);
+        let store = behind_cache(ReadPolicy::Insert);
         let compactions = Arc::<CompactionState>::default();
         let database = Database {
             id,
             only: Some(tokens),
             store: store.clone(),
+            compaction_store: behind_cache(ReadPolicy::LookUp),
             compactions: compactions.clone(),
         };
         let wal = TabletWal::new();
@@ -412,7 +416,7 @@ impl Remote {
             .builder(&database, self.settings(memtable_bytes))
             .with_gc_runtime(databases.background.clone())
             .with_wal_writer(Box::new(init));
-        let (built, ()) = tokio::join!(builder.build(), store.read_boundary(id));
+        let (built, ()) = tokio::join!(builder.build(), bucket.read_boundary(id));
         let db: Db = built.map_err(|error| from_slatedb(&error))?;
         tokio::spawn(database::run_compactor(databases.clone(), database, db.clone()));
         let parts = TabletParts {

@@ -343,6 +343,7 @@ impl StoreOpener {
             id: entry.id,
             only: None,
             store: self.store.clone(),
+            compaction_store: self.store.clone(),
             compactions,
         };
         let settings = databases.settings(self.memtable_share());
