@@ -1,6 +1,7 @@
 //! Merged rows by key, updated by writes: a row that is read or written repeatedly costs no walk of the LSM tree.
 //!
-//! All tablets of a node share one cache, so that a hot tablet gets the memory; each uses it through a [`RowCacheHandle`] of its opening.
+//! All tablets of a node share one cache, so that a hot tablet gets the memory; each uses it through a handle of its opening
+//! (`row_cache_handle.rs`).
 //!
 //! One writer (the log thread, as it stages a group) and any number of readers use it. The writer folds each operation into the row if it
 //! is cached. A read that began before the write does not fill the cache, since its row may be older.
@@ -22,8 +23,6 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 use parking_lot::Mutex;
 
 use crate::cache::generations::Generation;
-#[cfg(doc)]
-use crate::cache::row_cache_handle::RowCacheHandle;
 
 const SHARDS: usize = 128;
 /// Keys of a shard share this many versions; a version keeps fills out that began before one of its keys was written.

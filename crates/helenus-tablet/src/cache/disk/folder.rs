@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
+use super::space;
 use super::space::DiskSpace;
 
 /// The layout of the parts and of their keys. A cache of another version is emptied.
@@ -63,17 +64,24 @@ impl CacheFolder {
         self.path.join("blocks")
     }
 
-    /// Empties a cache of another store, or of another layout.
-    pub fn prepare(&self, identity: Uuid, block_bytes: u64) -> io::Result<()> {
+    /// Empties a cache of another store or layout, or with blocks that are not of use for one of `wanted` bytes; the size of its blocks.
+    pub fn prepare(&self, identity: Uuid, wanted: u64) -> io::Result<u64> {
         let path = self.path.join("CACHE");
-        let expected = format!("helenus disk cache {VERSION} store {identity} block {block_bytes}\n");
-        if std::fs::read(&path).is_ok_and(|found| found == expected.as_bytes()) {
-            return Ok(());
+        let owner = format!("helenus disk cache {VERSION} store {identity} block ");
+        let found = std::fs::read_to_string(&path).unwrap_or_default();
+        let found = found
+            .strip_prefix(&owner)
+            .and_then(|size| size.trim().parse().ok());
+        if let Some(block_bytes) = found.filter(|block_bytes| space::is_of_use(wanted, *block_bytes)) {
+            return Ok(block_bytes);
         }
         match std::fs::remove_dir_all(self.blocks()) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => std::fs::write(path, expected),
+            _ => {}
         }
+        let block_bytes = space::block_bytes(wanted);
+        std::fs::write(path, format!("{owner}{block_bytes}\n"))?;
+        Ok(block_bytes)
     }
 
     /// Where the blocks lie, of which those from the number `count` on are deleted.

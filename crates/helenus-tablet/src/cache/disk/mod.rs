@@ -53,6 +53,22 @@ pub(crate) struct DiskCacheConfig {
     pub bytes: Option<u64>,
 }
 
+impl DiskCacheConfig {
+    /// The folder, the size of the cache and that of its blocks; `None` if there is no space.
+    fn prepare(&self, identity: Uuid) -> std::io::Result<Option<(CacheFolder, u64, u64)>> {
+        let folder = CacheFolder::lock(&self.folder)?;
+        let space = folder.space()?;
+        let wanted = self
+            .bytes
+            .unwrap_or_else(|| space.cache_bytes_default(folder.used_bytes(), crate::machine_memory_bytes()));
+        if wanted < space::BYTES_MIN {
+            return Ok(None);
+        }
+        let block_bytes = folder.prepare(identity, wanted)?;
+        Ok(Some((folder, wanted, block_bytes)))
+    }
+}
+
 /// Counters and size of the disk cache.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DiskCacheStats {
@@ -97,6 +113,7 @@ pub(crate) struct DiskCache {
     folder: CacheFolder,
     /// The size that is set.
     wanted: u64,
+    block_bytes: u64,
     /// None while it is opened, after a failure, and when there is no space.
     parts: ArcSwapOption<Parts>,
     counters: Counters,
@@ -127,18 +144,15 @@ impl DiskCache {
     }
 
     async fn open(config: &DiskCacheConfig, identity: Uuid) -> std::io::Result<Option<Arc<DiskCache>>> {
-        let folder = CacheFolder::lock(&config.folder)?;
-        let space = DiskSpace::of(&config.folder)?;
-        let wanted = config
-            .bytes
-            .unwrap_or_else(|| space.cache_bytes_default(folder.used_bytes(), crate::machine_memory_bytes()));
-        if wanted < space::BYTES_MIN {
+        let config = config.clone();
+        let preparing = tokio::task::spawn_blocking(move || config.prepare(identity));
+        let Some((folder, wanted, block_bytes)) = preparing.await.map_err(std::io::Error::other)?? else {
             return Ok(None);
-        }
-        folder.prepare(identity, space::block_bytes(wanted))?;
+        };
         let cache = Arc::new(DiskCache {
             folder,
             wanted,
+            block_bytes,
             parts: ArcSwapOption::empty(),
             counters: Counters::default(),
             writing: tokio::sync::Mutex::default(),
@@ -229,9 +243,9 @@ impl DiskCache {
         if state.is_closed || state.capacity == 0 {
             return;
         }
-        let block_bytes = space::block_bytes(self.wanted);
-        let opened = match self.folder.keep_blocks(state.capacity / block_bytes) {
-            Ok(blocks) => Parts::open(blocks, block_bytes, state.capacity / block_bytes).await,
+        let count = state.capacity / self.block_bytes;
+        let opened = match self.keep_blocks(count).await {
+            Ok(blocks) => Parts::open(blocks, self.block_bytes, count).await,
             Err(error) => Err(error.to_string()),
         };
         match opened {
@@ -245,6 +259,12 @@ impl DiskCache {
                 state.failed = Some(Instant::now());
             }
         }
+    }
+
+    async fn keep_blocks(&self, count: u64) -> std::io::Result<PathBuf> {
+        let folder = self.folder.clone();
+        let kept = tokio::task::spawn_blocking(move || folder.keep_blocks(count)).await;
+        kept.map_err(std::io::Error::other)?
     }
 
     async fn close_parts(&self) {
@@ -297,9 +317,9 @@ impl DiskCache {
 
     /// Makes the cache smaller when the disk fills up, and larger again when there is space.
     async fn fit(&self, state: &mut State, space: DiskSpace, used: u64) {
-        let block_bytes = space::block_bytes(self.wanted);
         let may_grow = state.changed.elapsed() >= GROW_AFTER;
-        let Some(capacity) = space.fitting(state.capacity, used, self.wanted, block_bytes, may_grow) else {
+        let Some(capacity) = space.fitting(state.capacity, used, self.wanted, self.block_bytes, may_grow)
+        else {
             return;
         };
         let (from, to, free) = (state.capacity, capacity, space.free);
@@ -307,8 +327,7 @@ impl DiskCache {
         self.close_parts().await;
         (state.capacity, state.changed) = (capacity, Instant::now());
         match capacity {
-            // It may be that no block can be given a size anew: a full disk still deletes.
-            0 => drop(self.folder.keep_blocks(0)),
+            0 => drop(self.keep_blocks(0).await),
             _ => self.open_parts(state).await,
         }
     }

@@ -20,11 +20,17 @@ const BLOCKS: u64 = 512;
 /// A cache of fewer blocks cannot be written to.
 const BLOCKS_MIN: u64 = 8;
 
-/// The size of a block in a cache that is set to this size, whatever its size at present.
+/// The size of a block in a new cache of that size.
 pub(super) fn block_bytes(wanted: u64) -> u64 {
     (wanted / BLOCKS)
         .clamp(BLOCK_BYTES_MIN, BLOCK_BYTES_MAX)
         .next_power_of_two()
+}
+
+/// Whether the blocks of a cache can stay when its size is set anew: all of them would else be lost.
+pub(super) fn is_of_use(wanted: u64, found: u64) -> bool {
+    let blocks = wanted.checked_div(found).unwrap_or(0);
+    found == block_bytes(wanted) || (2 * BLOCKS_MIN..=4 * BLOCKS).contains(&blocks)
 }
 
 /// The space of a file system.
@@ -124,5 +130,8 @@ mod tests {
         assert_eq!(block_bytes(BYTES_MIN), BLOCK_BYTES_MIN);
         assert_eq!(block_bytes(100 * GIB), BLOCK);
         assert_eq!(block_bytes(u64::MAX / 2), BLOCK_BYTES_MAX);
+        assert!((24..60).all(|bits| is_of_use(1 << bits, block_bytes(1 << bits))));
+        assert!(is_of_use(60 * GIB, BLOCK) && is_of_use(200 * GIB, BLOCK));
+        assert!(!is_of_use(GIB, BLOCK) && !is_of_use(GIB, 0) && !is_of_use(5000 * GIB, BLOCK));
     }
 }
