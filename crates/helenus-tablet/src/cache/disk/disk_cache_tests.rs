@@ -241,10 +241,15 @@ async fn damaged_parts_are_fetched_anew() {
     let store = rig.behind(&cache);
     check_all(store.as_ref(), &path, &content).await;
     assert!(rig.gets() > while_running + 100, "{} {while_running}", rig.gets());
-    let healed = rig.gets();
-    check_all(store.as_ref(), &path, &content).await;
-    assert_eq!(rig.gets(), healed);
-    cache.close().await;
+    // What comes faster than the disk takes it is fetched once more.
+    for _ in 0..5 {
+        let before = rig.gets();
+        check_all(store.as_ref(), &path, &content).await;
+        if rig.gets() == before {
+            return cache.close().await;
+        }
+    }
+    panic!("it does not heal: {:?}", cache.stats());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -30,6 +30,7 @@ use parking_lot::Mutex;
 use uuid::Uuid;
 
 use self::folder::CacheFolder;
+use self::object_store::ReadPolicy;
 use self::part::PartKey;
 use self::parts::Parts;
 use self::space::DiskSpace;
@@ -187,12 +188,15 @@ impl DiskCache {
     }
 
     /// A part, if it is on disk and undamaged. Of one that is not on disk the index in memory knows that.
-    async fn get(&self, key: &PartKey) -> Option<Bytes> {
+    async fn get(&self, key: &PartKey, reads: ReadPolicy) -> Option<Bytes> {
         let parts = self.parts.load_full();
         let found = match &parts {
             Some(parts) => parts.get(key).await,
             None => Ok(None),
         };
+        if let (Some(parts), Ok(Some(_)), ReadPolicy::Insert) = (&parts, &found, reads) {
+            parts.spare(key);
+        }
         let found = found.unwrap_or_else(|error| {
             if self.counters.errors.fetch_add(1, Ordering::Relaxed) == 0 {
                 tracing::warn!(folder = %self.folder, %error, "a read from the disk cache has failed; the bucket is asked");

@@ -22,11 +22,12 @@ use crate::disk::open_files::sstable_range;
 /// Parts that one read looks up at a time.
 const LOOKUPS: usize = 8;
 
-/// Whether parts that were not on disk are inserted once they are read.
+/// What a read does to the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReadPolicy {
+    /// Parts that were not on disk are inserted, those that were are spared once when they would be replaced.
     Insert,
-    /// For compactions: they read each SSTable once, and then it is gone.
+    /// Nothing. For compactions: they read each SSTable once, and then it is gone.
     LookUp,
 }
 
@@ -88,7 +89,7 @@ impl CachedObjectStore {
     async fn look_up(&self, object: &Arc<str>, parts: Range<u32>) -> Vec<Option<Bytes>> {
         let get = |index| async move {
             let object = object.clone();
-            self.cache.get(&PartKey { object, index }).await
+            self.cache.get(&PartKey { object, index }, self.reads).await
         };
         match parts.len() {
             1 => vec![get(parts.start).await],

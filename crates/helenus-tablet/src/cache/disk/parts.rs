@@ -105,13 +105,16 @@ impl Parts {
     /// A part, if it is there and fits its checksum.
     pub async fn get(&self, key: &PartKey) -> Result<Option<Bytes>, String> {
         let loaded = caught(self.cache.storage().load(key)).await?;
-        let part = match loaded.map_err(|error| error.to_string())? {
-            Load::Entry { value, .. } => value,
-            Load::Piece { piece, .. } => piece.value().clone(),
-            Load::Throttled | Load::Miss => return Ok(None),
-        };
+        Ok(match loaded.map_err(|error| error.to_string())? {
+            Load::Entry { value, .. } => Some(value),
+            Load::Piece { piece, .. } => Some(piece.value().clone()),
+            Load::Throttled | Load::Miss => None,
+        })
+    }
+
+    /// Spares a part once when it would be replaced.
+    pub fn spare(&self, key: &PartKey) {
         self.hot.mark(self.cache.memory().hash(key));
-        Ok(Some(part))
     }
 
     /// Has a part written, unless too many wait for that.
