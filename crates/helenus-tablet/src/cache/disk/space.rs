@@ -74,7 +74,7 @@ impl DiskSpace {
             // A little more, so that it is not done again at once.
             let give = reserve - self.free + reserve / 8;
             let fitting = whole(used.saturating_sub(give));
-            return (fitting < now.min(used)).then_some(fitting);
+            return (fitting < now).then_some(fitting);
         }
         let room = (self.free - reserve) / 2;
         let fitting = whole(wanted.min(used + room));
@@ -105,6 +105,7 @@ mod tests {
         assert!((28 * GIB..29 * GIB).contains(&less), "{less}");
         assert_eq!(fit(5 * GIB + less / 16, less, less, true), None);
         assert_eq!(fit(0, less, 3 * GIB, false), Some(0));
+        assert_eq!(fit(0, wanted, 0, false), Some(0));
         assert_eq!(fit(0, 0, 0, true), None);
         assert_eq!(fit(60 * GIB, 0, 0, false), None);
         assert_eq!(fit(60 * GIB, 0, 0, true), Some(27 * GIB + GIB / 2));

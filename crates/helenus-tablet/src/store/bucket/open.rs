@@ -90,9 +90,12 @@ pub(super) fn assemble(
         slots: Arc::new(Semaphore::new(compaction::slots(&config))),
         config,
     };
-    let remote = Remote::new(
-        databases, bucket, log_store, disk_cache, background, writing, format, identity,
-    );
+    let remote = Remote {
+        disk_cache,
+        ..Remote::new(
+            databases, bucket, log_store, background, writing, format, identity,
+        )
+    };
     Ok(Arc::new(Store {
         tablets: ArcSwap::default(),
         in_flight: Arc::new(Semaphore::new(permits as usize)),
