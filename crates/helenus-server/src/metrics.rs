@@ -210,8 +210,8 @@ pub(crate) fn record_store(stats: &StoreStats) {
         ("helenus_log_segments", stats.log.segments),
         ("helenus_log_bytes", stats.log.live_bytes),
         ("helenus_block_cache_bytes", stats.block_cache_bytes),
-        ("helenus_row_cache_bytes", sum(|tablet| tablet.row_cache.bytes)),
-        ("helenus_row_cache_rows", sum(|tablet| tablet.row_cache.rows)),
+        ("helenus_row_cache_bytes", stats.row_cache.bytes),
+        ("helenus_row_cache_rows", stats.row_cache.rows),
     ];
     for (name, value) in gauges {
         gauge!(name).set(value as f64);
@@ -228,6 +228,14 @@ pub(crate) fn record_store(stats: &StoreStats) {
         }
         counter!("helenus_bucket_read_bytes_total").absolute(bucket.read_bytes);
         counter!("helenus_bucket_written_bytes_total").absolute(bucket.written_bytes);
+    }
+    if let Some(cache) = stats.disk_cache {
+        gauge!("helenus_disk_cache_bytes").set(cache.bytes as f64);
+        gauge!("helenus_disk_cache_capacity_bytes").set(cache.capacity_bytes as f64);
+        counter!("helenus_disk_cache_hits_total").absolute(cache.hits);
+        counter!("helenus_disk_cache_misses_total").absolute(cache.misses);
+        counter!("helenus_disk_cache_inserted_total").absolute(cache.inserted);
+        counter!("helenus_disk_cache_errors_total").absolute(cache.errors);
     }
     if let Some(free_bytes) = stats.disk_free_bytes {
         gauge!("helenus_store_disk_free_bytes").set(free_bytes as f64);

@@ -87,6 +87,10 @@ pub struct StoreConfig {
     pub memtable_bytes: u64,
     /// Memory for merged rows, for all tablets together. 0 disables the row cache.
     pub row_cache_bytes: u64,
+    /// The folder of the disk cache of a store in a bucket; none if `None`.
+    pub cache_dir: Option<PathBuf>,
+    /// The size of the disk cache; by the free space of its disk if `None`, and 0 disables it.
+    pub cache_disk_bytes: Option<u64>,
     /// The size of a file of the log.
     pub log_segment_bytes: u64,
     /// The size of the log above which the tablets that pin it are flushed.
@@ -142,6 +146,8 @@ impl StoreConfig {
             block_cache_bytes: (memory / 64).clamp(32 * MIB, 16 << 30),
             memtable_bytes,
             row_cache_bytes: (memory / 96).clamp(16 * MIB, 4 << 30),
+            cache_dir: None,
+            cache_disk_bytes: None,
             log_segment_bytes: 32 * MIB,
             log_max_bytes: memtable_bytes.max(256 * MIB),
             disk_reserve_bytes: memtable_bytes + 64 * MIB,

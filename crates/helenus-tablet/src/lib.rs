@@ -23,7 +23,7 @@
 //! | `log` | the commit log of a local store |
 //! | `metadata` | records of a store about itself: format, inventory, small documents |
 //! | `bucket` | object stores that nodes share: connection, checks, identity, object store wrappers |
-//! | `cache` | row cache, its generations, small partitions, hot keys |
+//! | `cache` | row cache, its generations, small partitions, hot keys; disk cache |
 //! | `tree` | memtables, SSTables, block cache and merged reads of a tablet |
 //! | `stage` | writes that are in the log and not yet in the memtables; backpressure |
 //! | `compaction` | what to compact, when, and what to purge |
@@ -60,6 +60,7 @@ mod work;
 pub use bucket::connection::set_memory_store;
 pub use bucket::metered_object_store::BucketStats;
 pub use bucket::restore_copy::CopyRestore;
+pub use cache::disk::DiskCacheStats;
 pub use cache::row_cache::RowCacheStats;
 pub use config::{StoreConfig, StoreUrl};
 pub use data_model::{

@@ -188,8 +188,14 @@ async fn what_was_given_up_before_it_was_sent_is_not_sent() {
         let mut state = queue.state.lock();
         for id in 0..3 {
             let (asker, _) = oneshot::channel();
-            let was_sent = false;
-            state.open.insert(id, PendingRequest { asker, was_sent });
+            let pending = PendingRequest {
+                asker,
+                deadline: within(1000),
+                is_left: Arc::default(),
+                was_sent: false,
+                was_given_up: false,
+            };
+            state.open.insert(id, pending);
             state.waiting.push_back(Question {
                 id,
                 ..Question::default()

@@ -1,6 +1,8 @@
-//! Merged rows in memory, by key and by partition, and the generations that invalidate them.
+//! Merged rows in memory, by key and by partition, and the generations that invalidate them; parts of SSTables on the local disk.
 
+pub(crate) mod disk;
 pub(crate) mod generations;
 pub(crate) mod hot_keys;
 pub(crate) mod partition_cache;
 pub(crate) mod row_cache;
+pub(crate) mod row_cache_handle;

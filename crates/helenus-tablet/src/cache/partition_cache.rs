@@ -3,7 +3,7 @@
 
 use bytes::{Buf, Bytes};
 
-use super::row_cache::RowCache;
+use super::row_cache_handle::RowCacheHandle;
 use crate::data_model::DataModel;
 
 /// Partitions of more rows or bytes are not kept.
@@ -11,7 +11,7 @@ pub(crate) const ROWS_MAX: usize = 12;
 pub(crate) const BYTES_MAX: usize = 4 << 10;
 
 /// Forgets the partition that a written key lies in.
-pub(crate) fn forget(model: &dyn DataModel, cache: &RowCache, key: &[u8]) {
+pub(crate) fn forget(model: &dyn DataModel, cache: &RowCacheHandle, key: &[u8]) {
     if model.keeps_partition(key)
         && let Some(prefix) = model
             .partition_prefix_len(key, true)

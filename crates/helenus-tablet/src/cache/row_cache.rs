@@ -1,7 +1,13 @@
 //! Merged rows by key, updated by writes: a row that is read or written repeatedly costs no walk of the LSM tree.
 //!
+//! All tablets of a node share one cache, so that a hot tablet gets the memory; each uses it through a handle of its opening
+//! (`row_cache_handle.rs`).
+//!
 //! One writer (the log thread, as it stages a group) and any number of readers use it. The writer folds each operation into the row if it
 //! is cached. A read that began before the write does not fill the cache, since its row may be older.
+//!
+//! **The invariant**: a row is found only by the opening that cached it. A tablet that was closed may have been written by another node
+//! before it is opened again, so the rows of an ended opening are never found; they age out.
 //!
 //! A cached row is the stored row, including cells that a deletion in the partition's header covers. It is valid only in the [`Generation`]
 //! of its partition in which it was read.
@@ -10,7 +16,7 @@
 //! range does not displace the rows that are read repeatedly.
 
 use std::hash::BuildHasher;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use bytes::Bytes;
 use hashbrown::{DefaultHashBuilder, HashTable};
@@ -18,9 +24,9 @@ use parking_lot::Mutex;
 
 use crate::cache::generations::Generation;
 
-const SHARDS: usize = 64;
+const SHARDS: usize = 128;
 /// Keys of a shard share this many versions; a version keeps fills out that began before one of its keys was written.
-const VERSIONS: usize = 128;
+const VERSIONS: usize = 512;
 /// Bytes of an entry besides its key and value.
 const ENTRY_OVERHEAD: usize = 128;
 const NIL: u32 = u32::MAX;
@@ -30,11 +36,10 @@ const WHOLE_SLACK: usize = 256;
 /// …or when this many operations lie above its last whole value in the tree.
 const OPERANDS_MAX: u32 = 32;
 
-/// Counters and size of the row cache.
+/// The size of the row cache. Each tablet counts its own hits and misses.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RowCacheStats {
-    pub hits: u64,
-    pub misses: u64,
+    /// Those of tablets that have been closed too, until they are evicted.
     pub rows: u64,
     pub bytes: u64,
     pub capacity_bytes: u64,
@@ -50,9 +55,18 @@ pub(crate) enum Lookup {
 
 /// Permission to cache a row after a miss; void if the key has been written since.
 pub(crate) struct FillToken {
-    hash: u64,
+    id: RowId,
     version: u32,
     generation: Generation,
+}
+
+/// What a row is found by, besides its key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct RowId {
+    /// Of the key, with the opening mixed in.
+    pub hash: u64,
+    /// The opening of the tablet, no two of which have the same number.
+    pub opening: u32,
 }
 
 /// The effect of an operation on the cached row.
@@ -74,7 +88,7 @@ fn is_whole(value: &Bytes, operand_len: usize, operands: u32) -> bool {
 struct Slot {
     key: Bytes,
     value: Option<Bytes>,
-    hash: u64,
+    id: RowId,
     /// The partition's generation when the row was read.
     generation: Generation,
     operands: u32,
@@ -105,8 +119,8 @@ pub(crate) struct RowCache {
     shards: Box<[Mutex<Shard>]>,
     hasher: DefaultHashBuilder,
     capacity: u64,
-    hits: AtomicU64,
-    misses: AtomicU64,
+    /// The openings so far.
+    openings: AtomicU32,
 }
 
 impl RowCache {
@@ -118,9 +132,13 @@ impl RowCache {
             shards,
             hasher: DefaultHashBuilder::default(),
             capacity,
-            hits: AtomicU64::new(0),
-            misses: AtomicU64::new(0),
+            openings: AtomicU32::new(0),
         }
+    }
+
+    /// The number of an opening that has no rows here.
+    pub(super) fn next_opening(&self) -> u32 {
+        self.openings.fetch_add(1, Ordering::Relaxed)
     }
 
     pub fn hash(&self, key: &[u8]) -> u64 {
@@ -133,22 +151,16 @@ impl RowCache {
     }
 
     /// Looks a row up; `generation` is the current one of its partition.
-    pub fn lookup(&self, key: &[u8], generation: Generation) -> Lookup {
-        let hash = self.hash(key);
-        let mut shard = self.shard(hash).lock();
-        if let Some(index) = shard.find_current(generation, hash, key) {
+    pub(super) fn lookup(&self, id: RowId, key: &[u8], generation: Generation) -> Lookup {
+        let mut shard = self.shard(id.hash).lock();
+        if let Some(index) = shard.find_current(generation, id, key) {
             let slot = &mut shard.slots[index as usize];
             slot.visited = true;
-            let value = slot.value.clone();
-            drop(shard);
-            self.hits.fetch_add(1, Ordering::Relaxed);
-            return Lookup::Hit(value);
+            return Lookup::Hit(slot.value.clone());
         }
-        let version = *shard.version(hash);
-        drop(shard);
-        self.misses.fetch_add(1, Ordering::Relaxed);
+        let version = *shard.version(id.hash);
         Lookup::Miss(FillToken {
-            hash,
+            id,
             version,
             generation,
         })
@@ -159,25 +171,25 @@ impl RowCache {
         if generation == Generation::Closed || generation != token.generation {
             return;
         }
-        let mut shard = self.shard(token.hash).lock();
-        if *shard.version(token.hash) == token.version {
-            shard.insert(token.hash, key, value, generation);
+        let mut shard = self.shard(token.id.hash).lock();
+        if *shard.version(token.id.hash) == token.version {
+            shard.insert(token.id, key, value, generation);
         }
     }
 
     /// Folds an operation into the row, if it is cached. `merge` gives the row with the operation in it, or nothing if that fails:
     /// then the row is cached no more.
-    pub fn fold(
+    pub(super) fn fold(
         &self,
-        hash: u64,
+        id: RowId,
         key: &[u8],
         operand: &Bytes,
         generation: Generation,
         merge: impl FnOnce(&Bytes) -> Option<Bytes>,
     ) -> UpdateOutcome {
-        let mut shard = self.shard(hash).lock();
-        shard.pass(hash);
-        let Some(index) = shard.find_current(generation, hash, key) else {
+        let mut shard = self.shard(id.hash).lock();
+        shard.pass(id.hash);
+        let Some(index) = shard.find_current(generation, id, key) else {
             return UpdateOutcome::Unknown;
         };
         let slot = &mut shard.slots[index as usize];
@@ -201,41 +213,26 @@ impl RowCache {
     }
 
     /// Removes a row that was written and voids the tokens of earlier reads; a key known to be absent stays.
-    pub fn forget(&self, key: &[u8]) {
-        let hash = self.hash(key);
-        let mut shard = self.shard(hash).lock();
-        shard.pass(hash);
-        let found = shard.find(hash, key);
+    pub(super) fn forget(&self, id: RowId, key: &[u8]) {
+        let mut shard = self.shard(id.hash).lock();
+        shard.pass(id.hash);
+        let found = shard.find(id, key);
         if let Some(index) = found.filter(|&index| shard.slots[index as usize].value.is_some()) {
             shard.remove(index);
         }
     }
 
     /// Forgets a row that is written late: a tombstone in it may be one that the files no longer have.
-    pub fn remove(&self, hash: u64, key: &[u8]) {
-        let mut shard = self.shard(hash).lock();
-        shard.pass(hash);
-        if let Some(index) = shard.find(hash, key) {
+    pub(super) fn remove(&self, id: RowId, key: &[u8]) {
+        let mut shard = self.shard(id.hash).lock();
+        shard.pass(id.hash);
+        if let Some(index) = shard.find(id, key) {
             shard.remove(index);
-        }
-    }
-
-    /// Removes all rows and voids all tokens.
-    pub fn clear(&self) {
-        for shard in &self.shards {
-            let mut shard = shard.lock();
-            let versions = shard.versions.map(|version| version.wrapping_add(1));
-            *shard = Shard {
-                versions,
-                ..Shard::new(shard.capacity)
-            };
         }
     }
 
     pub fn stats(&self) -> RowCacheStats {
         let mut stats = RowCacheStats {
-            hits: self.hits.load(Ordering::Relaxed),
-            misses: self.misses.load(Ordering::Relaxed),
             capacity_bytes: self.capacity,
             ..RowCacheStats::default()
         };
@@ -275,8 +272,8 @@ impl Shard {
     }
 
     /// The row, if it is of its partition's current generation; removes it otherwise.
-    fn find_current(&mut self, generation: Generation, hash: u64, key: &[u8]) -> Option<u32> {
-        let index = self.find(hash, key)?;
+    fn find_current(&mut self, generation: Generation, id: RowId, key: &[u8]) -> Option<u32> {
+        let index = self.find(id, key)?;
         if generation == Generation::Closed || self.slots[index as usize].generation != generation {
             self.remove(index);
             return None;
@@ -284,21 +281,23 @@ impl Shard {
         Some(index)
     }
 
-    fn find(&self, hash: u64, key: &[u8]) -> Option<u32> {
-        self.table
-            .find(hash, |&index| self.slots[index as usize].key == key)
-            .copied()
+    fn find(&self, id: RowId, key: &[u8]) -> Option<u32> {
+        let is_row = |&index: &u32| {
+            let slot = &self.slots[index as usize];
+            slot.id.opening == id.opening && slot.key == key
+        };
+        self.table.find(id.hash, is_row).copied()
     }
 
-    fn insert(&mut self, hash: u64, key: &[u8], value: Option<&Bytes>, generation: Generation) {
-        if let Some(index) = self.find(hash, key) {
+    fn insert(&mut self, id: RowId, key: &[u8], value: Option<&Bytes>, generation: Generation) {
+        if let Some(index) = self.find(id, key) {
             self.remove(index);
         }
         // Copied, since the tree returns slices of whole blocks.
         let slot = Slot {
             key: Bytes::copy_from_slice(key),
             value: value.map(|value| Bytes::copy_from_slice(value)),
-            hash,
+            id,
             generation,
             operands: 0,
             visited: false,
@@ -327,7 +326,7 @@ impl Shard {
         self.newest = index;
         let slots = &self.slots;
         self.table
-            .insert_unique(hash, index, |&other| slots[other as usize].hash);
+            .insert_unique(id.hash, index, |&other| slots[other as usize].id.hash);
         self.evict();
     }
 
@@ -348,7 +347,7 @@ impl Shard {
     fn remove(&mut self, index: u32) {
         let slot = &mut self.slots[index as usize];
         self.bytes -= slot.bytes();
-        let (newer, older, hash) = (slot.newer, slot.older, slot.hash);
+        let (newer, older, hash) = (slot.newer, slot.older, slot.id.hash);
         slot.key = Bytes::new();
         slot.value = None;
         match newer {

@@ -12,6 +12,7 @@ use slatedb::{CompactorBuilder, Db, DbBuilder};
 use slatedb_common::metrics::DefaultMetricsRecorder;
 use tokio::sync::Semaphore;
 
+use crate::cache::row_cache::RowCache;
 use crate::clock::StoreClock;
 use crate::compaction;
 use crate::compaction::{CompactionState, SchedulerFactory, Tables};
@@ -34,6 +35,7 @@ pub(crate) struct Databases {
     pub model: Arc<dyn DataModel>,
     pub clock: Arc<StoreClock>,
     pub block_cache: Arc<BlockCache>,
+    pub row_cache: Arc<RowCache>,
     pub metrics: Arc<DefaultMetricsRecorder>,
     /// Where flushes and compactions run.
     pub background: tokio::runtime::Handle,
@@ -48,6 +50,8 @@ pub(crate) struct Database {
     /// Rows of other tokens are dropped, as those of the other half after a split.
     pub only: Option<TokenRange>,
     pub store: Arc<dyn ObjectStore>,
+    /// The same for compactions: what they read does not push other things out of caches.
+    pub compaction_store: Arc<dyn ObjectStore>,
     pub compactions: Arc<CompactionState>,
 }
 
@@ -92,7 +96,7 @@ impl Databases {
         let path = tablet_path(database.id);
         let policy = filters::policy(self.model.clone());
         database.compactions.start();
-        CompactorBuilder::new(path.clone(), database.store.clone())
+        CompactorBuilder::new(path.clone(), database.compaction_store.clone())
             .with_runtime(self.background.clone())
             .with_system_clock(self.clock.clone())
             .with_metrics_recorder(self.metrics.clone())

@@ -76,6 +76,24 @@ impl OpenFile {
     }
 }
 
+/// The range of an SSTable that a request asks for, if it asks for one and sets no conditions.
+pub(crate) fn sstable_range(location: &Path, options: &GetOptions) -> Option<Range<u64>> {
+    let is_plain = options.if_match.is_none()
+        && options.if_none_match.is_none()
+        && options.if_modified_since.is_none()
+        && options.if_unmodified_since.is_none()
+        && options.version.is_none()
+        && !options.head;
+    match &options.range {
+        Some(GetRange::Bounded(range))
+            if is_plain && location.as_ref().ends_with(".sst") && range.start < range.end =>
+        {
+            Some(range.clone())
+        }
+        _ => None,
+    }
+}
+
 /// The SSTables that were read from. They never change under their name.
 #[derive(Debug, Default)]
 pub(crate) struct OpenFiles {
@@ -85,23 +103,7 @@ pub(crate) struct OpenFiles {
 impl OpenFiles {
     /// The range that a request asks for, if it is one that is served here.
     pub fn wanted(location: &Path, options: &GetOptions) -> Option<Range<u64>> {
-        let plain = options.if_match.is_none()
-            && options.if_none_match.is_none()
-            && options.if_modified_since.is_none()
-            && options.if_unmodified_since.is_none()
-            && options.version.is_none()
-            && !options.head;
-        match &options.range {
-            Some(GetRange::Bounded(range))
-                if plain
-                    && location.as_ref().ends_with(".sst")
-                    && range.start < range.end
-                    && range.end - range.start <= READ_MAX =>
-            {
-                Some(range.clone())
-            }
-            _ => None,
-        }
+        sstable_range(location, options).filter(|range| range.end - range.start <= READ_MAX)
     }
 
     /// Reads a range; `None` if it cannot be served here, for whatever reason.

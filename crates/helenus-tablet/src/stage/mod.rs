@@ -19,7 +19,8 @@ use tokio::sync::{Notify, watch};
 use crate::cache::generations::Generation;
 use crate::cache::hot_keys::HotKeySketch;
 use crate::cache::partition_cache;
-use crate::cache::row_cache::{RowCache, UpdateOutcome};
+use crate::cache::row_cache::UpdateOutcome;
+use crate::cache::row_cache_handle::RowCacheHandle;
 use crate::data_model::{DataModel, DataModelError};
 use crate::error::StoreError;
 use crate::operation::Op;
@@ -131,7 +132,7 @@ impl Stage {
     /// no SSTable.
     pub fn insert(
         &self,
-        cache: &RowCache,
+        cache: &RowCacheHandle,
         ops: impl Iterator<Item = (u64, Op)>,
         cached: impl FnMut(&Op) -> Cached,
     ) -> Result<(), StoreError> {
@@ -144,7 +145,7 @@ impl Stage {
                 error.0
             ));
             inner.stopped = Some(stopped.clone());
-            cache.clear();
+            cache.forget_all();
             drop(inner);
             let stopped = StoreError::from(stopped);
             self.fail(stopped.clone());
@@ -155,7 +156,7 @@ impl Stage {
     fn insert_group(
         &self,
         inner: &mut Inner,
-        cache: &RowCache,
+        cache: &RowCacheHandle,
         ops: impl Iterator<Item = (u64, Op)>,
         mut cached: impl FnMut(&Op) -> Cached,
     ) -> Result<(), DataModelError> {

@@ -8,7 +8,7 @@ use slatedb::Db;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
-use crate::cache::row_cache::RowCache;
+use crate::cache::row_cache_handle::RowCacheHandle;
 use crate::compaction::CompactionState;
 use crate::database::{Databases, LEVEL0_MAX};
 use crate::stage::backpressure::CompactionBacklog;
@@ -30,7 +30,6 @@ pub(super) struct TabletParts {
     pub store: Arc<dyn ObjectStore>,
     pub compactions: Arc<CompactionState>,
     pub memtable_bytes: u64,
-    pub row_cache_bytes: u64,
     pub log: Arc<NodeLog>,
     pub limits: ReadLimits,
 }
@@ -52,7 +51,7 @@ pub(super) fn assemble(databases: &Databases, parts: TabletParts) -> Arc<Tablet>
         id: parts.id,
         tokens: parts.tokens,
         db: parts.db,
-        cache: RowCache::new(parts.row_cache_bytes),
+        cache: RowCacheHandle::new(databases.row_cache.clone()),
         stage: Stage::new(tree, StageLimits::new(memtable_bytes), model.clone()),
         row_cache_on: databases.config.row_cache_bytes > 0,
         model,

@@ -19,6 +19,7 @@ use slatedb_common::metrics::DefaultMetricsRecorder;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::bucket::connection::Bucket;
+use crate::cache::row_cache::RowCache;
 use crate::clock::StoreClock;
 use crate::config::{StoreConfig, StoreUrl};
 use crate::data_model::DataModel;
@@ -47,6 +48,7 @@ pub struct Store {
     pub(crate) in_flight_permits: u32,
     pub(crate) meta: Meta,
     pub(crate) metrics: Arc<DefaultMetricsRecorder>,
+    pub(crate) row_cache: Arc<RowCache>,
     pub(crate) block_cache_bytes: u64,
     pub(crate) store_id: uuid::Uuid,
     pub(crate) closed: AtomicBool,

@@ -19,6 +19,7 @@ impl Store {
             StoreKind::Local(local) => (local.log.ledger.stats(), Some(local.space.free_bytes()), None),
             StoreKind::Remote(remote) => (remote.log_stats(), None, Some(remote.bucket_stats())),
         };
+        let disk_cache = self.remote().ok().and_then(|remote| remote.disk_cache_stats());
         let mut scans = [0; 3];
         for tablet in tablets.iter() {
             let counts = tablet.tables.lookups.counts();
@@ -46,6 +47,7 @@ impl Store {
             compactions_running: metrics.sum("slatedb.compactor.running_compactions"),
             compacted_bytes: metrics.sum("slatedb.compactor.bytes_compacted"),
             back_pressure: metrics.sum("slatedb.db.backpressure_count"),
+            row_cache: self.row_cache.stats(),
             block_cache_bytes: self.block_cache_bytes,
             block_cache_hits: hits + metrics.sum_with("slatedb.db_cache.access_count", &["hit"]),
             block_cache_misses: blocks
@@ -57,6 +59,7 @@ impl Store {
                 + metrics.sum_with("slatedb.db_cache.access_count", &["miss", "filter"]),
             disk_free_bytes,
             bucket,
+            disk_cache,
         }
     }
 }

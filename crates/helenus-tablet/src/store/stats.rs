@@ -1,6 +1,8 @@
 //! Counters that operators and metrics read.
 
 use crate::bucket::metered_object_store::BucketStats;
+use crate::cache::disk::DiskCacheStats;
+use crate::cache::row_cache::RowCacheStats;
 use crate::log::stats::LogStats;
 use crate::tablet::stats::{TabletStats, TabletTotals};
 
@@ -19,6 +21,7 @@ pub struct StoreStats {
     pub compacted_bytes: u64,
     /// Times that writes waited for memtables to be flushed.
     pub back_pressure: u64,
+    pub row_cache: RowCacheStats,
     pub block_cache_bytes: u64,
     pub block_cache_hits: u64,
     pub block_cache_misses: u64,
@@ -29,4 +32,6 @@ pub struct StoreStats {
     pub disk_free_bytes: Option<u64>,
     /// Of a store in a bucket.
     pub bucket: Option<BucketStats>,
+    /// Of a store in a bucket that has a disk cache.
+    pub disk_cache: Option<DiskCacheStats>,
 }

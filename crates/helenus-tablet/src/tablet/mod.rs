@@ -18,7 +18,8 @@ use slatedb::Db;
 
 use crate::cache::generations;
 use crate::cache::generations::{CacheGenerations, Generation};
-use crate::cache::row_cache::{Lookup, RowCache};
+use crate::cache::row_cache::Lookup;
+use crate::cache::row_cache_handle::RowCacheHandle;
 use crate::clock::StoreClock;
 use crate::compaction::{CompactionState, OldestByTable, see};
 use crate::data_model::DataModel;
@@ -52,7 +53,7 @@ pub struct Tablet {
     pub(crate) id: u32,
     pub(crate) tokens: TokenRange,
     pub(crate) db: Db,
-    pub(crate) cache: RowCache,
+    pub(crate) cache: RowCacheHandle,
     pub(crate) stage: Stage,
     pub(crate) row_cache_on: bool,
     pub(crate) model: Arc<dyn DataModel>,

@@ -6,7 +6,6 @@ use hashbrown::HashMap;
 use slatedb::manifest::{SsTableId, VersionedManifest};
 
 use super::Tablet;
-use crate::cache::row_cache::RowCacheStats;
 use crate::token_range::TokenRange;
 
 #[derive(Debug, Default)]
@@ -38,7 +37,8 @@ pub struct TabletStats {
     pub slices: u64,
     pub rows_live: u64,
     pub rows_dead: u64,
-    pub row_cache: RowCacheStats,
+    pub row_cache_hits: u64,
+    pub row_cache_misses: u64,
 }
 
 /// Counters of all tablets that have been open here, including those closed since, so that the sums never decrease.
@@ -64,8 +64,8 @@ impl TabletTotals {
         self.slices += tablet.slices;
         self.rows_live += tablet.rows_live;
         self.rows_dead += tablet.rows_dead;
-        self.row_cache_hits += tablet.row_cache.hits;
-        self.row_cache_misses += tablet.row_cache.misses;
+        self.row_cache_hits += tablet.row_cache_hits;
+        self.row_cache_misses += tablet.row_cache_misses;
     }
 }
 
@@ -89,7 +89,8 @@ impl Tablet {
             slices: get(&self.compactions.reads.slices),
             rows_live: get(&self.compactions.reads.live),
             rows_dead: get(&self.compactions.reads.dead),
-            row_cache: self.cache.stats(),
+            row_cache_hits: self.cache.hits(),
+            row_cache_misses: self.cache.misses(),
         }
     }
 }

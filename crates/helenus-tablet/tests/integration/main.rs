@@ -2,6 +2,7 @@
 
 mod basic;
 mod bucket;
+mod caches;
 mod compaction;
 mod crash;
 mod damage;

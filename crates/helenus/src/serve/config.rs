@@ -59,8 +59,15 @@ impl Config {
     /// The defaults for a store.
     pub fn new(store: StoreUrl) -> Config {
         let local = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let cache_dir = match &store {
+            StoreUrl::File(_) => None,
+            StoreUrl::Remote(_) => Some(PathBuf::from("./helenus-cache")),
+        };
         Config {
-            store: StoreConfig::new(store),
+            store: StoreConfig {
+                cache_dir,
+                ..StoreConfig::new(store)
+            },
             server: ServerConfig::new(local(9042), machine_memory_bytes()),
             limits: Limits {
                 answers_bytes_max: answers_bytes_max(machine_memory_bytes()),
@@ -88,8 +95,8 @@ impl Config {
             data_center: "datacenter1".to_owned(),
             rack: "rack1".to_owned(),
             worker_threads: None,
-            // Each tablet registers the same metrics; SlateDB warns of every one.
-            log: "info,slatedb=warn,slatedb_common::metrics=error".to_owned(),
+            // Each tablet registers the same metrics; SlateDB warns of every one. Failures of the disk cache are told by the store, once.
+            log: "info,slatedb=warn,slatedb_common::metrics=error,foyer=off".to_owned(),
         }
     }
 

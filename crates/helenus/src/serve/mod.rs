@@ -39,6 +39,9 @@ pub struct ServeArgs {
     /// The location of the log of a store in a bucket, if it is not beside the data
     #[arg(long, value_name = "URL")]
     log_store: Option<String>,
+    /// The folder of the disk cache of a store in a bucket [default: ./helenus-cache]
+    #[arg(long, value_name = "PATH")]
+    cache_dir: Option<String>,
     /// The address for CQL clients [default: 127.0.0.1:9042]
     #[arg(long, value_name = "HOST:PORT")]
     listen: Option<String>,
@@ -68,6 +71,7 @@ impl ServeArgs {
         let named = [
             ("store", &self.store),
             ("log_store", &self.log_store),
+            ("cache_dir", &self.cache_dir),
             ("listen", &self.listen),
             ("http", &self.http),
             ("rpc", &self.rpc),

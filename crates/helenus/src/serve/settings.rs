@@ -103,6 +103,8 @@ const SETTINGS: &[Setting] = &[
     Setting { name: "tablet_count", about: "the number of tablets of a new store", allowed: "1 to 1024", set: |c, v| put(&mut c.store.tablet_count, between(count(v), 1, 1024)) },
     Setting { name: "block_cache_bytes", about: "memory for blocks of SSTables", allowed: SIZE, set: |c, v| put(&mut c.store.block_cache_bytes, size(v).map(wide)) },
     Setting { name: "row_cache_bytes", about: "memory for rows that were read or written recently; 0 disables the row cache", allowed: SIZE, set: |c, v| put(&mut c.store.row_cache_bytes, size(v).map(wide)) },
+    Setting { name: "cache_dir", about: "the folder of the disk cache of a store in a bucket", allowed: "a path", set: |c, v| { c.store.cache_dir = Some(v.into()); Ok(()) } },
+    Setting { name: "cache_disk_bytes", about: "the size of the disk cache of a store in a bucket; 0 disables it", allowed: SIZE, set: |c, v| { c.store.cache_disk_bytes = Some(size(v).map(wide)?); Ok(()) } },
     Setting { name: "memtable_bytes", about: "memory for rows that are not in SSTables yet", allowed: "a size from 4MiB", set: |c, v| put(&mut c.store.memtable_bytes, between(size(v), 4 << 20, usize::MAX).map(wide)) },
     Setting { name: "write_in_flight_bytes", about: "bytes of writes in the store above which further writes wait", allowed: SIZE, set: |c, v| put(&mut c.store.write_in_flight_bytes, size(v).map(wide)) },
     Setting { name: "log_segment_bytes", about: "the size of a file of the log", allowed: "a size from 64KiB to 1GiB", set: |c, v| put(&mut c.store.log_segment_bytes, between(size(v), 64 << 10, 1 << 30).map(wide)) },

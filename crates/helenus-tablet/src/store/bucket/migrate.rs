@@ -63,7 +63,7 @@ pub async fn migrate(
         .map(|tablet| (tablet.id(), tablet.token_range()))
         .collect();
     let format = Format::of(ranges).in_bucket();
-    let target = assemble(&bucket, None, to, model, &format, format.store_id)?;
+    let target = assemble(&bucket, None, None, to, model, &format, format.store_id)?;
     let copied = copy(&source, &target, &mut progress).await;
     let closed = source.close().await;
     copied.and(closed)?;

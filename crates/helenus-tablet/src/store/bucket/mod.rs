@@ -44,6 +44,7 @@ pub(crate) use open::open;
 use crate::bucket::connection::Bucket;
 use crate::bucket::metered_object_store::BucketStats;
 use crate::bucket::metered_object_store::Requests;
+use crate::cache::disk::{DiskCache, DiskCacheStats};
 use crate::clock::StoreClock;
 use crate::database::Databases;
 use crate::error::StoreError;
@@ -74,6 +75,7 @@ pub(crate) struct Remote {
     /// Where the log lies, if not in the store.
     log_store: Option<Arc<dyn ObjectStore>>,
     requests: Arc<Requests>,
+    disk_cache: Option<Arc<DiskCache>>,
     /// Where requests are served.
     serving: tokio::runtime::Handle,
     /// The log of this process; none before the first tablet is opened.
@@ -121,6 +123,7 @@ impl Remote {
             store,
             log_store,
             requests: bucket.requests.clone(),
+            disk_cache: None,
             serving: tokio::runtime::Handle::current(),
             own_log: tokio::sync::Mutex::default(),
             recoveries: Arc::default(),
@@ -159,6 +162,10 @@ impl Remote {
         self.requests.read()
     }
 
+    pub fn disk_cache_stats(&self) -> Option<DiskCacheStats> {
+        self.disk_cache.as_ref().map(|cache| cache.stats())
+    }
+
     pub fn totals_of_closed(&self) -> TabletTotals {
         *self.closed.lock()
     }
@@ -191,6 +198,9 @@ impl Remote {
         if let Some(own) = own {
             own.close().await;
             self.end_log(store, &own).await;
+        }
+        if let Some(cache) = &self.disk_cache {
+            cache.close().await;
         }
         drop(self.writing.lock().take());
         drop(self.background.lock().take());

@@ -15,6 +15,8 @@ use super::log_maintenance;
 use crate::bucket::connection::Bucket;
 use crate::bucket::store_identity::BindTarget;
 use crate::bucket::{check, format, log_store};
+use crate::cache::disk::{DiskCache, DiskCacheConfig};
+use crate::cache::row_cache::RowCache;
 use crate::clock::StoreClock;
 use crate::compaction;
 use crate::config::StoreConfig;
@@ -40,7 +42,17 @@ pub(crate) async fn open(
     let identity = BindTarget::store(&bucket).identity(Uuid::new_v4()).await?;
     let log = log_store::of_store(&bucket, log, &format, identity).await?;
     let open_all = config.open_all_tablets;
-    let store = assemble(&bucket, log, config, model, &format, identity)?;
+    let disk_cache = match &config.cache_dir {
+        Some(folder) => {
+            let config = DiskCacheConfig {
+                folder: folder.clone(),
+                bytes: config.cache_disk_bytes,
+            };
+            DiskCache::start(&config, identity).await
+        }
+        None => None,
+    };
+    let store = assemble(&bucket, log, disk_cache, config, model, &format, identity)?;
     let maintenance = tokio::spawn(log_maintenance::run(Arc::downgrade(&store)));
     store.remote()?.tasks.lock().push(maintenance);
     if open_all {
@@ -53,6 +65,7 @@ pub(crate) async fn open(
 pub(super) fn assemble(
     bucket: &Bucket,
     log_store: Option<Arc<dyn ObjectStore>>,
+    disk_cache: Option<Arc<DiskCache>>,
     config: StoreConfig,
     model: Arc<dyn DataModel>,
     format: &Format,
@@ -64,24 +77,30 @@ pub(super) fn assemble(
     let permits = in_flight_permits(&config);
     let block_cache_bytes = config.block_cache_bytes;
     let metrics = Arc::new(DefaultMetricsRecorder::new());
+    let row_cache = Arc::new(RowCache::new(config.row_cache_bytes));
     let databases = Databases {
         model,
         clock: Arc::new(StoreClock::new(config.clock.clone())),
         block_cache: BlockCache::new(config.block_cache_bytes),
+        row_cache: row_cache.clone(),
         metrics: metrics.clone(),
         background: background.handle.clone(),
         slots: Arc::new(Semaphore::new(compaction::slots(&config))),
         config,
     };
-    let remote = Remote::new(
-        databases, bucket, log_store, background, writing, format, identity,
-    );
+    let remote = Remote {
+        disk_cache,
+        ..Remote::new(
+            databases, bucket, log_store, background, writing, format, identity,
+        )
+    };
     Ok(Arc::new(Store {
         tablets: ArcSwap::default(),
         in_flight: Arc::new(Semaphore::new(permits as usize)),
         in_flight_permits: permits,
         meta: Meta::new(bucket.store.clone(), Path::default(), None),
         metrics,
+        row_cache,
         block_cache_bytes,
         store_id: format.store_id,
         closed: AtomicBool::new(false),

@@ -12,6 +12,7 @@ use super::Remote;
 use super::node_log::OwnLog;
 use super::tablet_logs::{LogSpan, TabletLogs};
 use crate::bucket::tablet_object_store::TabletObjectStore;
+use crate::cache::disk::object_store::{ReadPolicy, cached};
 use crate::compaction::CompactionState;
 use crate::database::wal::{TabletWal, TabletWalInit};
 use crate::database::{self, Database};
@@ -37,7 +38,7 @@ const LEAVE_AFTER: Duration = Duration::from_secs(1);
 /// How often a database checks its manifest for changes by other processes; there are none while this node owns the tablet.
 const MANIFEST_POLL_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Tablets that a node is taken to have at least when memory is shared out.
+/// Tablets that a node is taken to have at least when the memory for memtables is shared out.
 const SHARES_MIN: usize = 8;
 
 /// A tablet whose database is open: its former owner can write no more files.
@@ -384,12 +385,15 @@ impl Remote {
             (open + 1).max(self.initial.len().min(SHARES_MIN))
         } as u64;
         let memtable_bytes = config.memtable_bytes / shares;
-        let store = Arc::new(TabletObjectStore::new(self.store.clone()));
+        let bucket = Arc::new(TabletObjectStore::new(self.store.clone()));
+        let behind_cache = |reads| cached(bucket.clone(), self.disk_cache.as_ref(), reads);
+        let store = behind_cache(ReadPolicy::Insert);
         let compactions = Arc::<CompactionState>::default();
         let database = Database {
             id,
             only: Some(tokens),
             store: store.clone(),
+            compaction_store: behind_cache(ReadPolicy::LookUp),
             compactions: compactions.clone(),
         };
         let wal = TabletWal::new();
@@ -401,7 +405,7 @@ impl Remote {
             .builder(&database, self.settings(memtable_bytes))
             .with_gc_runtime(databases.background.clone())
             .with_wal_writer(Box::new(init));
-        let (built, ()) = tokio::join!(builder.build(), store.read_boundary(id));
+        let (built, ()) = tokio::join!(builder.build(), bucket.read_boundary(id));
         let db: Db = built.map_err(|error| from_slatedb(&error))?;
         tokio::spawn(database::run_compactor(databases.clone(), database, db.clone()));
         let parts = TabletParts {
@@ -411,7 +415,6 @@ impl Remote {
             store,
             compactions,
             memtable_bytes,
-            row_cache_bytes: config.row_cache_bytes / shares,
             log,
             limits: ReadLimits::of_bucket(config.read_timeout, tokens.first),
         };

@@ -13,6 +13,7 @@ use slatedb_common::metrics::DefaultMetricsRecorder;
 
 use super::Store;
 use super::background::BackgroundRuntime;
+use crate::cache::row_cache::RowCache;
 use crate::clock::StoreClock;
 use crate::config::StoreConfig;
 use crate::data_model::DataModel;
@@ -131,6 +132,7 @@ pub(crate) async fn open(
     let opener = StoreOpener {
         clock: Arc::new(StoreClock::new(config.clock.clone())),
         block_cache: BlockCache::new(config.block_cache_bytes),
+        row_cache: Arc::new(RowCache::new(config.row_cache_bytes)),
         metrics: Arc::new(DefaultMetricsRecorder::new()),
         store: object_store.clone(),
         deleter,

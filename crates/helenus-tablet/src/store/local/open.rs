@@ -13,6 +13,7 @@ use slatedb::Db;
 use slatedb_common::metrics::DefaultMetricsRecorder;
 use tokio::sync::{Notify, Semaphore};
 
+use crate::cache::row_cache::RowCache;
 use crate::clock::StoreClock;
 use crate::compaction::CompactionState;
 use crate::config::StoreConfig;
@@ -58,6 +59,7 @@ pub(crate) struct StoreOpener {
     pub store: Arc<dyn ObjectStore>,
     pub deleter: FileDeleter,
     pub block_cache: Arc<BlockCache>,
+    pub row_cache: Arc<RowCache>,
     pub metrics: Arc<DefaultMetricsRecorder>,
     pub background: BackgroundRuntime,
     pub writing: BackgroundRuntime,
@@ -178,6 +180,7 @@ impl StoreOpener {
             model: self.model.clone(),
             clock: self.clock.clone(),
             block_cache: self.block_cache.clone(),
+            row_cache: self.row_cache.clone(),
             metrics: self.metrics.clone(),
             background: self.background.handle.clone(),
             slots: Arc::new(Semaphore::new(compaction::slots(&self.config))),
@@ -243,6 +246,7 @@ impl StoreOpener {
                 Some(self.metadata.inventory),
             ),
             metrics: self.metrics,
+            row_cache: self.row_cache,
             block_cache_bytes: config.block_cache_bytes,
             store_id: self.format.store_id,
             closed: AtomicBool::new(false),
@@ -273,7 +277,6 @@ impl StoreOpener {
             );
             return Err(StoreError::Unavailable(detail));
         }
-        let count = self.format.tablets.len().max(1) as u64;
         let parts = TabletParts {
             id: entry.id,
             tokens: entry.tokens,
@@ -281,7 +284,6 @@ impl StoreOpener {
             store: self.store.clone(),
             compactions,
             memtable_bytes: self.memtable_share(),
-            row_cache_bytes: self.config.row_cache_bytes / count,
             log,
             limits: ReadLimits::default(),
         };
@@ -341,6 +343,7 @@ impl StoreOpener {
             id: entry.id,
             only: None,
             store: self.store.clone(),
+            compaction_store: self.store.clone(),
             compactions,
         };
         let settings = databases.settings(self.memtable_share());

@@ -1,0 +1,243 @@
+//! The object store of a tablet behind the disk cache.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use object_store::path::Path;
+use object_store::{
+    CopyOptions, GetOptions, GetRange, GetResult, GetResultPayload, ListResult, MultipartUpload, ObjectMeta,
+    ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult, RenameOptions, Result,
+};
+
+use super::DiskCache;
+use super::part::{PART_BYTES, PartKey, bytes_of, join, missing_runs, parts_of, whole_parts};
+use super::upload::CachedUpload;
+use crate::disk::open_files::sstable_range;
+
+/// Parts that one read looks up at a time.
+const LOOKUPS: usize = 8;
+
+/// What a read does to the cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ReadPolicy {
+    /// Parts that were not on disk are inserted, those that were are spared once when they would be replaced.
+    Insert,
+    /// Nothing. For compactions: they read each SSTable once, and then it is gone.
+    LookUp,
+}
+
+/// A bucket whose SSTables are cached on disk.
+#[derive(Debug)]
+pub(crate) struct CachedObjectStore {
+    inner: Arc<dyn ObjectStore>,
+    cache: Arc<DiskCache>,
+    reads: ReadPolicy,
+}
+
+/// `inner` behind the cache, if there is one.
+pub(crate) fn cached(
+    inner: Arc<dyn ObjectStore>,
+    cache: Option<&Arc<DiskCache>>,
+    reads: ReadPolicy,
+) -> Arc<dyn ObjectStore> {
+    match cache {
+        Some(cache) => Arc::new(CachedObjectStore {
+            inner,
+            cache: cache.clone(),
+            reads,
+        }),
+        None => inner,
+    }
+}
+
+pub(super) fn is_sstable(location: &Path) -> bool {
+    let path = location.as_ref();
+    path.ends_with(".sst") && path.contains("/compacted/")
+}
+
+impl CachedObjectStore {
+    /// Reads a range of an SSTable; `options` are those of the request.
+    async fn read(&self, location: &Path, range: Range<u64>, options: &GetOptions) -> Result<Bytes> {
+        let object: Arc<str> = location.as_ref().into();
+        let wanted = parts_of(&range);
+        let mut found = self.look_up(&object, wanted.clone()).await;
+        // A shorter part is the last one.
+        let is_last =
+            |part: &Option<Bytes>| part.as_ref().is_some_and(|part| (part.len() as u64) < PART_BYTES);
+        if let Some(last) = found.iter().position(is_last) {
+            found.truncate(last + 1);
+        }
+        let missing = missing_runs(wanted.start, &found);
+        let at = |index: u32| bytes_of(index..index + 1).start;
+        let mut pieces: Vec<(u64, Bytes)> = (wanted.start..)
+            .zip(found)
+            .filter_map(|(index, part)| Some((at(index), part?)))
+            .collect();
+        let fetches = missing
+            .into_iter()
+            .map(|run| self.fetch(location, &object, run, &range, options));
+        pieces.extend(futures::future::try_join_all(fetches).await?);
+        pieces.sort_by_key(|(start, _)| *start);
+        Ok(join(&pieces, &range))
+    }
+
+    async fn look_up(&self, object: &Arc<str>, parts: Range<u32>) -> Vec<Option<Bytes>> {
+        let get = |index| async move {
+            let object = object.clone();
+            self.cache.get(&PartKey { object, index }, self.reads).await
+        };
+        match parts.len() {
+            1 => vec![get(parts.start).await],
+            _ => {
+                futures::stream::iter(parts.map(get))
+                    .buffered(LOOKUPS)
+                    .collect()
+                    .await
+            }
+        }
+    }
+
+    /// Reads parts from the bucket.
+    async fn fetch(
+        &self,
+        location: &Path,
+        object: &Arc<str>,
+        parts: Range<u32>,
+        wanted: &Range<u64>,
+        options: &GetOptions,
+    ) -> Result<(u64, Bytes)> {
+        let mut range = bytes_of(parts);
+        if self.reads == ReadPolicy::LookUp {
+            range = range.start.max(wanted.start)..range.end.min(wanted.end);
+        }
+        let options = GetOptions {
+            range: Some(GetRange::Bounded(range)),
+            ..options.clone()
+        };
+        let got = self.inner.get_opts(location, options).await?;
+        let (start, is_end) = (got.range.start, got.range.end >= got.meta.size);
+        let bytes = got.bytes().await?;
+        if self.reads == ReadPolicy::Insert {
+            let key = |index| PartKey {
+                object: object.clone(),
+                index,
+            };
+            let parts = whole_parts(start, &bytes, is_end);
+            self.cache
+                .insert(parts.into_iter().map(|(index, part)| (key(index), part)));
+        }
+        Ok((start, bytes))
+    }
+}
+
+impl fmt::Display for CachedObjectStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.inner)
+    }
+}
+
+#[async_trait]
+impl ObjectStore for CachedObjectStore {
+    async fn put_opts(&self, location: &Path, payload: PutPayload, opts: PutOptions) -> Result<PutResult> {
+        if !is_sstable(location) {
+            return self.inner.put_opts(location, payload, opts).await;
+        }
+        let put = self.inner.put_opts(location, payload.clone(), opts).await?;
+        let object: Arc<str> = location.as_ref().into();
+        let key = |index| PartKey {
+            object: object.clone(),
+            index,
+        };
+        let parts = whole_parts(0, &Bytes::from(payload), true);
+        let parts = parts.into_iter().map(|(index, part)| (key(index), part));
+        self.cache.write(parts.collect()).await;
+        Ok(put)
+    }
+
+    async fn put_multipart_opts(
+        &self,
+        location: &Path,
+        opts: PutMultipartOptions,
+    ) -> Result<Box<dyn MultipartUpload>> {
+        let upload = self.inner.put_multipart_opts(location, opts).await?;
+        Ok(match is_sstable(location) {
+            true => Box::new(CachedUpload::new(upload, location, self.cache.clone())),
+            false => upload,
+        })
+    }
+
+    /// Of a range of an SSTable the metadata are not known: the size is that of the range's end.
+    async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
+        let Some(range) = sstable_range(location, &options).filter(|_| is_sstable(location)) else {
+            return self.inner.get_opts(location, options).await;
+        };
+        let bytes = match self.read(location, range.clone(), &options).await {
+            Ok(bytes) if !bytes.is_empty() => bytes,
+            // The bucket says what is wrong with the request.
+            Ok(_) => return self.inner.get_opts(location, options).await,
+            Err(error) => return Err(error),
+        };
+        let range = range.start..range.start + bytes.len() as u64;
+        Ok(GetResult {
+            meta: ObjectMeta {
+                location: location.clone(),
+                last_modified: Default::default(),
+                size: range.end,
+                e_tag: None,
+                version: None,
+            },
+            payload: GetResultPayload::Stream(futures::stream::once(async move { Ok(bytes) }).boxed()),
+            range,
+            attributes: Default::default(),
+            extensions: Default::default(),
+        })
+    }
+
+    async fn get_ranges(&self, location: &Path, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        if !is_sstable(location) {
+            return self.inner.get_ranges(location, ranges).await;
+        }
+        let get = |range: &Range<u64>| {
+            let options = GetOptions {
+                range: Some(GetRange::Bounded(range.clone())),
+                ..GetOptions::default()
+            };
+            async move { self.get_opts(location, options).await?.bytes().await }
+        };
+        futures::future::try_join_all(ranges.iter().map(get)).await
+    }
+
+    /// The parts of what is deleted are no longer read; they are overwritten in their turn.
+    fn delete_stream(&self, locations: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
+        self.inner.delete_stream(locations)
+    }
+
+    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
+        self.inner.list(prefix)
+    }
+
+    fn list_with_offset(
+        &self,
+        prefix: Option<&Path>,
+        offset: &Path,
+    ) -> BoxStream<'static, Result<ObjectMeta>> {
+        self.inner.list_with_offset(prefix, offset)
+    }
+
+    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
+        self.inner.list_with_delimiter(prefix).await
+    }
+
+    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
+        self.inner.copy_opts(from, to, options).await
+    }
+
+    async fn rename_opts(&self, from: &Path, to: &Path, options: RenameOptions) -> Result<()> {
+        self.inner.rename_opts(from, to, options).await
+    }
+}
