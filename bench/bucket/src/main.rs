@@ -3,6 +3,7 @@
 //! The object store is a stand-in of this program ([`s3`]): it answers each request after a fixed time and takes little of the machine's
 //! cores, which nodes, store and load share here. `--endpoint` measures on another one, such as MinIO.
 
+mod cache;
 mod cost;
 mod engines;
 mod frames;
@@ -11,6 +12,7 @@ mod latency;
 mod load;
 mod node;
 mod objects;
+mod puts;
 mod response_delay;
 mod s3;
 
@@ -33,6 +35,10 @@ struct Cli {
 
 #[derive(Subcommand, Debug)]
 enum Command {
+    /// Reads of data many times larger than the memory caches: a bucket with a disk cache beside a folder
+    Cache(cache::Options),
+    /// Requests to the bucket by the number of tablets, under writes and at rest
+    Puts(puts::Options),
     /// Durable writes: a local folder beside a bucket that answers after a fixed time
     Latency(latency::Options),
     /// CPU time and nodes touched for a request, by the number of nodes
@@ -89,6 +95,8 @@ fn main() -> Result<()> {
             options.folder,
         )),
         Command::Latency(options) => runtime.block_on(latency::run(options)),
+        Command::Cache(options) => runtime.block_on(cache::run(options)),
+        Command::Puts(options) => runtime.block_on(puts::run(options)),
         Command::Cost(options) => runtime.block_on(cost::run(options)),
         Command::Engines(options) => runtime.block_on(engines::run(options)),
         Command::Join(options) => runtime.block_on(join::run(options)),

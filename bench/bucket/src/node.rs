@@ -153,6 +153,20 @@ impl Node {
         cpu_time(self.child.id())
     }
 
+    /// Ends the node in order.
+    pub fn terminate(mut self) -> Result<()> {
+        let pid = self.child.id().to_string();
+        let told = Command::new("kill").arg(&pid).status()?;
+        ensure!(
+            told.success(),
+            "the node at {} could not be told to end",
+            self.cql
+        );
+        let ended = self.child.wait()?;
+        ensure!(ended.success(), "the node at {} ended with {ended}", self.cql);
+        Ok(())
+    }
+
     fn get(&self, path: &str) -> Result<String> {
         let url = format!("http://{}{path}", self.http);
         Ok(ureq::get(&url).call()?.body_mut().read_to_string()?)

@@ -1,0 +1,103 @@
+//! Reads of data that is many times larger than the memory caches: a node on a bucket with a disk cache, beside a node on a folder.
+//!
+//! The rows are written and flushed, then read at random, all of them once to warm up. The bucket's node is restarted afterwards and measured
+//! again. GETs are those of the node in the measured time, whatever they are for.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::Args;
+
+use crate::Common;
+use crate::load::{self, Keys, Load, Operation, Values};
+use crate::node::{Node, Store};
+
+const VALUE_BYTES: usize = 1000;
+const IN_FLIGHT: usize = 64;
+const GETS: &str = "helenus_bucket_requests_total{kind=\"get\"}";
+
+#[derive(Args, Debug)]
+pub struct Options {
+    #[command(flatten)]
+    common: Common,
+    /// Rows of a kilobyte, which does not compress
+    #[arg(long, default_value_t = 200_000)]
+    keys: u64,
+    /// Seconds of each measurement
+    #[arg(long, default_value_t = 8)]
+    seconds: u64,
+}
+
+pub async fn run(options: Options) -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let mut common = options.common.clone();
+    // A tenth of the data at most.
+    let block_cache_bytes = options.keys * VALUE_BYTES as u64 / 12;
+    common.set.extend([
+        format!("block_cache_bytes={block_cache_bytes}"),
+        "row_cache_bytes=0".to_owned(),
+        "memtable_bytes=16MiB".to_owned(),
+        format!("cache_dir={}", folder.path().join("cache").display()),
+    ]);
+    let options = Options { common, ..options };
+    println!(
+        "{} MB of rows, {} MB of block cache",
+        options.keys * VALUE_BYTES as u64 / 1_000_000,
+        block_cache_bytes / 1_000_000
+    );
+    let local_store = folder.path().join("local");
+    let node = Node::local(&options.common, &local_store, folder.path())?;
+    fill_and_stop(&options, node).await?;
+    let node = Node::local(&options.common, &local_store, folder.path())?;
+    measure(&options, node, "folder").await?;
+
+    let store = Store::start(&options.common, None)?;
+    let start = |log: &Path| Node::shared(&options.common, 1, &store, log);
+    fill_and_stop(&options, start(folder.path())?).await?;
+    measure(&options, start(folder.path())?, "bucket").await?;
+    measure(&options, start(folder.path())?, "bucket, after a restart").await
+}
+
+/// Writes the rows and ends the node in order, so that all of them are in files.
+async fn fill_and_stop(options: &Options, mut node: Node) -> Result<()> {
+    node.wait_until_ready().await?;
+    load::prepare(&node.cql).await?;
+    let keys = Keys::each(options.keys);
+    let targets = [(node.cql.clone(), keys)];
+    load_of(Operation::Write, None).run(&targets).await?;
+    node.terminate()
+}
+
+async fn measure(options: &Options, mut node: Node, name: &str) -> Result<()> {
+    node.wait_until_ready().await?;
+    let warm = [(node.cql.clone(), Keys::each(options.keys))];
+    load_of(Operation::Read, None).run(&warm).await?;
+    let targets = [(node.cql.clone(), Keys::Any(0..options.keys))];
+    let length = Duration::from_secs(options.seconds);
+    let (cpu, gets) = (node.cpu_time()?, node.metrics()?.sum(GETS));
+    let outcome = load_of(Operation::Read, Some(length)).run(&targets).await?;
+    let used = node.cpu_time()?.saturating_sub(cpu);
+    let gets = node.metrics()?.sum(GETS) - gets;
+    let operations = outcome.operations.max(1) as f64;
+    println!(
+        "{name:<26} {:>7.0}/s  p50 {:>6.2}  p99 {:>6.2}  max {:>7.2} ms  CPU {:>6.1} us  {:.5} GETs a read",
+        outcome.operations_per_s(),
+        outcome.quantile_ms(0.5),
+        outcome.quantile_ms(0.99),
+        outcome.quantile_ms(1.0),
+        used.as_secs_f64() * 1e6 / operations,
+        gets / operations
+    );
+    node.terminate()
+}
+
+fn load_of(operation: Operation, length: Option<Duration>) -> Load {
+    Load {
+        operation,
+        values: Values::Distinct(VALUE_BYTES),
+        in_flight: IN_FLIGHT,
+        length,
+        pace: None,
+    }
+}
