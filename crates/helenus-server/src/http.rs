@@ -1,4 +1,4 @@
-//! HTTP: `/health` and `/metrics`, and `/cluster` for a node among others.
+//! HTTP: `/health`, `/metrics` and `/node`, and `/cluster` for a node among others.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,13 +11,16 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
-use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
+pub use metrics_exporter_prometheus::PrometheusHandle;
+
 use crate::metrics::{LATENCY_BUCKETS_S, REQUEST_DURATION, STAGE_DURATION};
 use crate::node::AdminApi;
+use crate::node_report::NodeReporter;
 
 /// How often samples are moved into their buckets, so that they don't pile up while nobody asks for them.
 const UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
@@ -55,8 +58,8 @@ pub struct HttpServer {
 }
 
 impl HttpServer {
-    /// Binds the address and begins to answer. `record_stats` is called before metrics are read, `troubles` for `/health`; `control` is there for a
-    /// node among others.
+    /// Binds the address and begins to answer. `record_stats` is called before metrics are read, `troubles` for `/health`, `reporter` for `/node`;
+    /// `control` is there for a node among others.
     ///
     /// Errors: the address can't be bound.
     pub async fn start(
@@ -64,6 +67,7 @@ impl HttpServer {
         prometheus: PrometheusHandle,
         record_stats: Arc<dyn Fn() + Send + Sync>,
         troubles: HealthCheck,
+        reporter: NodeReporter,
         control: Option<AdminApi>,
     ) -> io::Result<HttpServer> {
         let listener = TcpListener::bind(listen).await?;
@@ -81,6 +85,7 @@ impl HttpServer {
             .route("/health", get(health))
             .route("/metrics", get(metrics))
             .with_state(context)
+            .merge(reporter.router(up.clone()))
             .merge(control.map(AdminApi::router).unwrap_or_default());
         tokio::spawn(async move {
             let mut stopped = stopped;

@@ -2,9 +2,10 @@
 //!
 //! [`listener::Server`] accepts connections; each is one task, [`connection`], which reads requests, runs them
 //! side by side and sends answers as they come. What runs a statement is behind [`backend::Backend`], so that
-//! the transport can be tested without a store. [`http`] answers `/health` and `/metrics`.
+//! the transport can be tested without a store. [`http`] answers `/health`, `/metrics` and `/node`.
 
 pub mod backend;
+pub mod bucket_cost;
 pub mod config;
 mod connection;
 mod engine;
@@ -15,6 +16,7 @@ mod log_rate_limit;
 mod long_requests;
 pub mod metrics;
 pub mod node;
+pub mod node_report;
 pub mod rpc;
 mod server_state;
 mod slow;

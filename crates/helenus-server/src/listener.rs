@@ -31,6 +31,7 @@ pub struct Server {
     connections: Arc<AtomicUsize>,
     shutdown_timeout: Duration,
     events: Arc<EventBroadcaster>,
+    metrics: Arc<Metrics>,
 }
 
 /// Tells a server's clients of events.
@@ -54,10 +55,11 @@ impl Server {
         let shutdown_timeout = config.shutdown_timeout;
         let events = Arc::new(EventBroadcaster::default());
         let changes = backend.schema_changes();
+        let metrics = Arc::new(Metrics::default());
         let server = Arc::new(ServerState::new(
             backend,
             config,
-            Arc::new(Metrics::default()),
+            metrics.clone(),
             events.clone(),
             LongRequestPool::start()?,
         ));
@@ -72,12 +74,18 @@ impl Server {
             connections,
             shutdown_timeout,
             events,
+            metrics,
         })
     }
 
     /// Where it listens, with the port that was chosen if 0 was asked for.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// The metrics of its requests.
+    pub fn metrics(&self) -> &Arc<Metrics> {
+        &self.metrics
     }
 
     /// For events beside those of the schema, which are told by themselves.

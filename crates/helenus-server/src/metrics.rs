@@ -1,6 +1,6 @@
 //! Metrics of the transport. Their number does not depend on what the schema holds or on who connects.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use helenus_cql::error::CqlError;
@@ -97,6 +97,8 @@ pub struct Metrics {
     running: Gauge,
     waiting: Gauge,
     overloaded: Counter,
+    /// Requests that failed by the server's fault, counted here as well because the recorder's counters can't be read.
+    server_errors: AtomicU64,
     shed: Counter,
     connections: Gauge,
     connections_refused: Counter,
@@ -115,6 +117,7 @@ impl Default for Metrics {
             waiting: gauge!("helenus_requests_waiting"),
             // Looked up once, unlike other errors: a node that is overloaded must refuse at little cost.
             overloaded: counter!(ERRORS, "error" => "overloaded"),
+            server_errors: AtomicU64::new(0),
             shed: counter!("helenus_requests_shed_total"),
             connections: gauge!("helenus_connections"),
             connections_refused: counter!("helenus_connections_refused_total"),
@@ -152,9 +155,17 @@ impl Metrics {
 
     pub(crate) fn failed(&self, error: &CqlError) {
         match error {
-            CqlError::Overloaded(_) => self.overloaded.increment(1),
-            error => counter!(ERRORS, "error" => error_name(error)).increment(1),
+            CqlError::Warned { error, .. } => return self.failed(error),
+            CqlError::Overloaded(_) => return self.overloaded.increment(1),
+            CqlError::Server(_) => _ = self.server_errors.fetch_add(1, Ordering::Relaxed),
+            _ => {}
         }
+        counter!(ERRORS, "error" => error_name(error)).increment(1);
+    }
+
+    /// The number of requests that failed by the server's fault, panics included.
+    pub(crate) fn server_errors(&self) -> u64 {
+        self.server_errors.load(Ordering::Relaxed)
     }
 
     /// A request was refused for having waited too long.

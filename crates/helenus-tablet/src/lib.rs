@@ -69,7 +69,7 @@ pub use data_model::{
 };
 pub use error::StoreError;
 pub use log::stats::LogStats;
-pub use machine::machine_memory_bytes;
+pub use machine::{machine_memory_bytes, resident_memory_bytes};
 pub use metadata::documents::{MetaDoc, MetaExpect, MetaStamp, MetaVersion};
 pub use metadata::format::{BUCKET_FORMAT_VERSION, FORMAT_VERSION};
 pub use operation::Op;

@@ -65,3 +65,11 @@ fn version_1_counts_as_well() {
     ];
     assert_eq!(memory_bytes(machine(&first).path()), 1 << 30);
 }
+
+#[test]
+fn the_resident_set_is_read_from_the_status_of_the_process() {
+    let status = "Name:\thelenus\nVmPeak:\t  900 kB\nVmRSS:\t  512 kB\nRssAnon:\t  12 kB\n";
+    assert_eq!(resident_bytes(status), Some(512 << 10));
+    assert_eq!(resident_bytes("Name:\thelenus\n"), None);
+    assert!(resident_memory_bytes().unwrap() > 0);
+}

@@ -8,6 +8,7 @@ pub(crate) mod identity;
 pub(crate) mod prepared;
 pub(crate) mod security;
 pub(crate) mod serve;
+mod status;
 pub mod system;
 
 use std::sync::{Arc, OnceLock};
@@ -73,6 +74,8 @@ pub struct EngineConfig {
 pub struct Engine {
     pub(crate) context: Arc<ExecutionContext>,
     pub(crate) node: NodeInfo,
+    /// When the engine was opened, in seconds since the Unix epoch: what Cassandra's tools call the generation.
+    pub(crate) generation_s: i32,
     pub(crate) control: AccessControl,
     pub(crate) authenticator: PasswordAuthenticator,
     /// Held while a DDL statement runs: schema changes are serial.
@@ -120,6 +123,7 @@ impl Engine {
         let client_memory = ClientMemory::new(config.limits.client_memory_bytes);
         let stale = Arc::new(StaleCounts::default());
         let prepared = PreparedStatements::new(config.limits.prepared_cache_bytes);
+        let opened_s = config.clock.now_us().div_euclid(1_000_000);
         Ok(Arc::new_cyclic(|engine| {
             let context = ExecutionContext {
                 store,
@@ -143,6 +147,7 @@ impl Engine {
             Engine {
                 context: Arc::new(context),
                 node: config.node,
+                generation_s: i32::try_from(opened_s).unwrap_or(i32::MAX),
                 control: config.control,
                 authenticator: PasswordAuthenticator::default(),
                 ddl: Mutex::default(),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use slatedb_common::metrics::{DefaultMetricsRecorder, MetricValue};
 
 use super::{PERMIT_BYTES, Store, StoreKind};
+use crate::bucket::metered_object_store::BucketStats;
 use crate::store::stats::StoreStats;
 use crate::tablet::Tablet;
 use crate::tablet::stats::TabletTotals;
@@ -15,9 +16,9 @@ impl Store {
         let tablets = self.tablets();
         let metrics = Metrics::read(&self.metrics);
         let staged: u64 = tablets.iter().map(|tablet| tablet.stage.bytes() as u64).sum();
-        let (log, disk_free_bytes, bucket) = match &self.kind {
-            StoreKind::Local(local) => (local.log.ledger.stats(), Some(local.space.free_bytes()), None),
-            StoreKind::Remote(remote) => (remote.log_stats(), None, Some(remote.bucket_stats())),
+        let (log, disk_free_bytes) = match &self.kind {
+            StoreKind::Local(local) => (local.log.ledger.stats(), Some(local.space.free_bytes())),
+            StoreKind::Remote(remote) => (remote.log_stats(), None),
         };
         let disk_cache = self.remote().ok().and_then(|remote| remote.disk_cache_stats());
         let mut scans = [0; 3];
@@ -58,13 +59,21 @@ impl Store {
                 + metrics.sum_with("slatedb.db_cache.access_count", &["miss", "index"])
                 + metrics.sum_with("slatedb.db_cache.access_count", &["miss", "filter"]),
             disk_free_bytes,
-            bucket,
+            bucket: self.bucket_stats(),
             disk_cache,
         }
     }
 }
 
 impl Store {
+    /// Requests to the bucket, and to that of the log, since the store was opened; `None` of a local store. Cheap, unlike [`Store::stats`].
+    pub fn bucket_stats(&self) -> Option<BucketStats> {
+        match &self.kind {
+            StoreKind::Local(_) => None,
+            StoreKind::Remote(remote) => Some(remote.bucket_stats()),
+        }
+    }
+
     /// Which tablets take no writes any more, and why: none, as long as all is well.
     pub fn failed_tablets(&self) -> Vec<String> {
         let tablets = self.tablets();

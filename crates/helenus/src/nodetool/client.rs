@@ -10,6 +10,7 @@ use serde_json::Value;
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 const CLUSTER: &str = "/cluster";
+const NODE: &str = "/node";
 
 // The node to ask. A doc comment here would replace the help text of `helenus nodetool`.
 #[derive(Args, Debug)]
@@ -40,9 +41,19 @@ impl NodeClient {
 
     /// The cluster as the node knows it.
     pub fn cluster(&self) -> anyhow::Result<Value> {
-        let text = self.get(CLUSTER)?;
-        serde_json::from_str(&text)
-            .with_context(|| format!("{} has answered something else", self.url(CLUSTER)))
+        self.parse(CLUSTER, &self.get(CLUSTER)?)
+    }
+
+    /// The node's report of itself, which every node gives.
+    pub fn report(&self) -> anyhow::Result<Value> {
+        let url = self.url(NODE);
+        let answer = default_agent().get(&url).call();
+        let mut answer = answer.with_context(|| format!("no report from {url}"))?;
+        self.parse(NODE, &answer.body_mut().read_to_string()?)
+    }
+
+    fn parse(&self, path: &str, text: &str) -> anyhow::Result<Value> {
+        serde_json::from_str(text).with_context(|| format!("{} has answered something else", self.url(path)))
     }
 
     /// What a node among others answers at a path.

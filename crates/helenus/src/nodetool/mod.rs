@@ -7,6 +7,7 @@ mod client;
 mod describecluster;
 mod drain;
 mod health;
+mod info;
 mod output;
 mod ring;
 mod status;
@@ -37,6 +38,12 @@ enum Command {
     Tablets,
     /// The cluster as a whole
     Describecluster,
+    /// This node: load, uptime, memory, caches, and the requests to its bucket with what they cost
+    Info {
+        /// Show all tokens
+        #[arg(short = 'T', long)]
+        tokens: bool,
+    },
     /// Whether the node serves; exits with 1 if not
     Health,
     /// Hand this node's tablets over and end it
@@ -53,6 +60,7 @@ pub fn run(args: &NodetoolArgs) -> anyhow::Result<ExitCode> {
         Command::Ring => ring::run(node),
         Command::Tablets => tablets::run(node),
         Command::Describecluster => describecluster::run(node),
+        Command::Info { tokens } => info::run(node, tokens),
         Command::Health => health::run(node),
         Command::Drain | Command::Decommission => drain::run(node),
     }

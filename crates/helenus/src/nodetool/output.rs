@@ -46,6 +46,19 @@ pub(super) fn share(value: &Value, name: &str) -> String {
     format!("{:.1}%", share * 100.0)
 }
 
+/// A size as Cassandra's tools write it, such as `104.33 KiB`.
+pub(super) fn file_size(bytes: u64) -> String {
+    let units = [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")];
+    match units.iter().find(|(shift, _)| bytes >> shift > 0) {
+        Some((shift, unit)) => {
+            let number = format!("{:.2}", bytes as f64 / (1_u64 << shift) as f64);
+            let number = number.trim_end_matches('0').trim_end_matches('.');
+            format!("{number} {unit}")
+        }
+        None => format!("{bytes} bytes"),
+    }
+}
+
 /// The address of the node that owns a tablet.
 pub(super) fn owner(cluster: &Value, tablet: &Value) -> String {
     let id = text(tablet, "owner");
@@ -54,3 +67,7 @@ pub(super) fn owner(cluster: &Value, tablet: &Value) -> String {
         .find(|node| text(node, "host_id") == id);
     owner.map_or(id, |node| text(node, "cql_address"))
 }
+
+#[cfg(test)]
+#[path = "output_tests.rs"]
+mod tests;

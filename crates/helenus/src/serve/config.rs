@@ -8,6 +8,7 @@ use helenus_cluster::{LEASE_DEFAULT, MERGE_AFTER_DEFAULT};
 use helenus_query::engine::AccessControl;
 use helenus_query::engine::Limits;
 use helenus_server::ServerConfig;
+use helenus_server::bucket_cost::BucketPrices;
 use helenus_server::tls::ClientTlsFiles;
 use helenus_tablet::{StoreConfig, StoreUrl, machine_memory_bytes};
 
@@ -51,6 +52,8 @@ pub struct Config {
     pub data_center: String,
     pub rack: String,
     pub worker_threads: Option<usize>,
+    /// From which the cost of a store in a bucket is estimated.
+    pub bucket_prices: BucketPrices,
     /// A filter of `tracing`.
     pub log: String,
 }
@@ -95,6 +98,7 @@ impl Config {
             data_center: "datacenter1".to_owned(),
             rack: "rack1".to_owned(),
             worker_threads: None,
+            bucket_prices: BucketPrices::default(),
             // Each tablet registers the same metrics; SlateDB warns of every one. Failures of the disk cache are told by the store, once.
             log: "info,slatedb=warn,slatedb_common::metrics=error,foyer=off".to_owned(),
         }

@@ -10,6 +10,7 @@ mod settings_tests;
 mod signals;
 
 use std::io::IsTerminal;
+use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,8 +19,10 @@ use anyhow::{Context, anyhow};
 use clap::Args;
 use helenus_query::clock::SystemClock;
 use helenus_query::engine::{Engine, EngineConfig, Limits, NodeInfo};
-use helenus_server::http::{self, HttpServer};
+use helenus_server::bucket_cost::BucketCostMeter;
+use helenus_server::http::{self, HttpServer, PrometheusHandle};
 use helenus_server::node::ClusterNode;
+use helenus_server::node_report::NodeReporter;
 use helenus_server::tls::ClientTls;
 use helenus_server::{Backend, Server, ServerConfig};
 use helenus_tablet::{StoreConfig, StoreUrl};
@@ -139,6 +142,7 @@ async fn serve(config: Config, began: Instant) -> anyhow::Result<()> {
     let descriptors = descriptors::raise();
     let identity = cluster::identity(&config)?;
     let engine = open_engine(&config, &identity).await?;
+    let bucket_cost = BucketCostMeter::start(engine.store(), config.bucket_prices).map(Arc::new);
     let node = cluster::join(&config, &identity, &engine).await?;
     if engine.authenticates() {
         let made = engine.make_superuser(config.superuser_password.as_deref()).await;
@@ -160,22 +164,15 @@ async fn serve(config: Config, began: Instant) -> anyhow::Result<()> {
     let server = Server::start(server_config, engine.clone())
         .await
         .with_context(|| format!("listen = \"{}\": cannot listen there", config.server.listen))?;
+    let reporter = NodeReporter {
+        engine: engine.clone(),
+        agent: node.as_ref().map(|node| node.agent().clone()),
+        bucket_cost,
+        metrics: server.metrics().clone(),
+        started: began,
+    };
     let http = match config.http {
-        Some(address) => {
-            let stats = engine.clone();
-            let figures = node.as_ref().map(ClusterNode::figures);
-            let record = Arc::new(move || {
-                stats.record_stats();
-                if let Some(figures) = &figures {
-                    figures();
-                }
-            });
-            let control = node.as_ref().map(|node| node.control(&engine));
-            let store = engine.store().clone();
-            let troubles = Arc::new(move || store.failed_tablets());
-            let started = HttpServer::start(address, prometheus, record, troubles, control).await;
-            Some(started.with_context(|| format!("http = \"{address}\": cannot listen there"))?)
-        }
+        Some(address) => Some(serve_http(address, prometheus, node.as_ref(), reporter).await?),
         None => None,
     };
     if let Some(node) = &node {
@@ -214,6 +211,33 @@ async fn serve(config: Config, began: Instant) -> anyhow::Result<()> {
     }
     tracing::info!("stopped");
     Ok(())
+}
+
+/// Begins to answer HTTP.
+async fn serve_http(
+    address: SocketAddr,
+    prometheus: PrometheusHandle,
+    node: Option<&ClusterNode>,
+    reporter: NodeReporter,
+) -> anyhow::Result<HttpServer> {
+    let engine = reporter.engine.clone();
+    let bucket_cost = reporter.bucket_cost.clone();
+    let cluster_metrics = node.map(ClusterNode::figures);
+    let record = Arc::new(move || {
+        engine.record_stats();
+        if let Some(bucket_cost) = &bucket_cost {
+            bucket_cost.record();
+        }
+        if let Some(record) = &cluster_metrics {
+            record();
+        }
+    });
+    let control = node.map(|node| node.control(&reporter.engine));
+    let store = reporter.engine.store().clone();
+    let troubles = Arc::new(move || store.failed_tablets());
+    HttpServer::start(address, prometheus, record, troubles, reporter, control)
+        .await
+        .with_context(|| format!("http = \"{address}\": cannot listen there"))
 }
 
 /// Takes no more part in the cluster, and closes the store.

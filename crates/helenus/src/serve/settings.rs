@@ -31,6 +31,7 @@ const SIZE: &str = "a number of bytes, also as 512KiB, 64MiB or 2GiB";
 const COUNT: &str = "a whole number from 1";
 const TIME: &str = "a time as 500ms, 10s or 5m";
 const TIME_OR_OFF: &str = "a time as 500ms, 10s or 5m, or off";
+const DOLLARS: &str = "a number of dollars from 0 to 1000000, as 0.005";
 const NAME: &str = "a name of 1 to 64 letters, digits, spaces, dashes, dots and underscores";
 
 const PREFIX: &str = "HELENUS_";
@@ -113,6 +114,9 @@ const SETTINGS: &[Setting] = &[
     Setting { name: "write_timeout", about: "the time after which a write that the bucket has not confirmed fails", allowed: TIME, set: |c, v| put(&mut c.store.write_timeout, time(v)) },
     Setting { name: "read_timeout", about: "the time after which a read that the bucket has not answered fails", allowed: TIME, set: |c, v| put(&mut c.store.read_timeout, time(v)) },
     Setting { name: "compaction_poll_interval", about: "the interval at which the compactor looks for work", allowed: TIME, set: |c, v| put(&mut c.store.compaction_poll_interval, time(v)) },
+    Setting { name: "bucket_put_dollars_per_1000", about: "the price of 1,000 PUT, LIST, COPY or POST requests to the bucket, for the cost in /metrics and nodetool info", allowed: DOLLARS, set: |c, v| put(&mut c.bucket_prices.put_dollars_per_1000, dollars(v)) },
+    Setting { name: "bucket_get_dollars_per_1000", about: "the price of 1,000 GET or HEAD requests to the bucket, for the same", allowed: DOLLARS, set: |c, v| put(&mut c.bucket_prices.get_dollars_per_1000, dollars(v)) },
+    Setting { name: "bucket_read_dollars_per_gb", about: "the price of 2^30 bytes read from the bucket, for the same; none within a region", allowed: DOLLARS, set: |c, v| put(&mut c.bucket_prices.read_dollars_per_gb, dollars(v)) },
     Setting { name: "background_threads", about: "threads for flushes and compactions", allowed: COUNT, set: |c, v| put(&mut c.store.background_threads, count(v)) },
 ];
 
@@ -177,6 +181,14 @@ fn count(text: &str) -> Result<usize, String> {
         Ok(0) => Err("it must be at least 1".to_owned()),
         Ok(count) => Ok(count),
         Err(_) => Err("not a whole number".to_owned()),
+    }
+}
+
+fn dollars(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(price) if (0.0..=1e6).contains(&price) => Ok(price),
+        Ok(_) => Err("not such an amount".to_owned()),
+        Err(_) => Err("not a number".to_owned()),
     }
 }
 
@@ -286,11 +298,9 @@ fn read_file(path: &Path) -> anyhow::Result<Vec<(String, String)>> {
         let value = match value {
             toml::Value::String(text) => text,
             toml::Value::Integer(number) => number.to_string(),
+            toml::Value::Float(number) => number.to_string(),
             toml::Value::Boolean(truth) => truth.to_string(),
-            toml::Value::Float(_)
-            | toml::Value::Datetime(_)
-            | toml::Value::Array(_)
-            | toml::Value::Table(_) => {
+            toml::Value::Datetime(_) | toml::Value::Array(_) | toml::Value::Table(_) => {
                 let known = find(&name, &place.to_string())?;
                 bail!(
                     "{place}: {name}: a {} can't be its value; allowed is {}",

@@ -65,6 +65,36 @@ fn values_have_units() {
 }
 
 #[test]
+fn prices_are_dollars() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("helenus.toml");
+    let text = "bucket_put_dollars_per_1000 = 0.0054\nbucket_read_dollars_per_gb = 1\n";
+    std::fs::write(&file, text).unwrap();
+    let line = pairs(&[("bucket_get_dollars_per_1000", "0")]);
+    let prices = load(&line, Some(&file), &[]).ok().unwrap().bucket_prices;
+    assert_eq!(prices.put_dollars_per_1000, 0.0054);
+    assert_eq!(prices.get_dollars_per_1000, 0.0);
+    assert_eq!(prices.read_dollars_per_gb, 1.0);
+    for wrong in ["-0.1", "NaN", "inf", "1e7"] {
+        assert_eq!(
+            refusal(&[("bucket_put_dollars_per_1000", wrong)]),
+            format!(
+                "command line: bucket_put_dollars_per_1000 = \"{wrong}\": not such an amount; \
+                 allowed is a number of dollars from 0 to 1000000, as 0.005"
+            )
+        );
+    }
+    let unit = refusal(&[("bucket_put_dollars_per_1000", "$5")]);
+    assert!(unit.contains("not a number"), "{unit}");
+    std::fs::write(&file, "tablet_count = 1.5\n").unwrap();
+    let part = load(&[], Some(&file), &[]).err().unwrap().to_string();
+    assert!(
+        part.contains("not a whole number; allowed is 1 to 1024"),
+        "{part}"
+    );
+}
+
+#[test]
 fn a_store_in_a_bucket_has_defaults_of_its_own() {
     let settings = |given| {
         load(

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use bytes::Bytes;
 
@@ -50,7 +50,7 @@ pub(crate) fn ring(engine: &Engine) -> Vec<(i64, IpAddr, i32)> {
 }
 
 /// The tokens at which the node's ranges end, as drivers place it on the ring.
-fn tokens(engine: &Engine) -> Vec<i64> {
+pub(crate) fn tokens(engine: &Engine) -> Vec<i64> {
     if let Some(cluster) = engine.cluster() {
         let here = cluster.here();
         let node = cluster.nodes().into_iter().find(|node| node.host_id == here);
@@ -80,9 +80,6 @@ fn rpc_port(node: &Node) -> i32 {
 }
 
 fn local(engine: &Arc<Engine>, table: &Table) -> Row {
-    static STARTED_S: OnceLock<i32> = OnceLock::new();
-    let now_s = || i32::try_from(engine.context.clock.now_us().div_euclid(1_000_000)).unwrap_or(i32::MAX);
-    let generation = *STARTED_S.get_or_init(now_s);
     let node = &engine.node;
     let address = inet(node.native_address.ip());
     let mut tokens: Vec<String> = tokens(engine).iter().map(i64::to_string).collect();
@@ -97,7 +94,7 @@ fn local(engine: &Arc<Engine>, table: &Table) -> Row {
             ("cluster_name", text(&node.cluster_name)),
             ("cql_version", text(CQL_VERSION)),
             ("data_center", text(&node.data_center)),
-            ("gossip_generation", int(generation)),
+            ("gossip_generation", int(engine.generation_s)),
             ("host_id", uuid(node.host_id)),
             ("listen_address", address.clone()),
             ("listen_port", int(storage_port(engine))),

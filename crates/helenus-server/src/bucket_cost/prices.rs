@@ -1,0 +1,55 @@
+//! The prices of requests to a bucket.
+
+use super::rates::BucketRates;
+
+/// A month of 30 days.
+const MONTH_S: f64 = 30.0 * 24.0 * 3600.0;
+/// 2^30 bytes, as AWS counts.
+const GB: f64 = (1_u64 << 30) as f64;
+
+/// Prices in US dollars. Deletions are free.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct BucketPrices {
+    /// Of 1,000 PUT, LIST, COPY or POST requests.
+    pub put_dollars_per_1000: f64,
+    /// Of 1,000 GET or HEAD requests.
+    pub get_dollars_per_1000: f64,
+    /// Of 2^30 bytes that are read.
+    pub read_dollars_per_gb: f64,
+}
+
+impl Default for BucketPrices {
+    /// Of S3 Standard in most regions, for a node in the region of the bucket.
+    fn default() -> BucketPrices {
+        BucketPrices {
+            put_dollars_per_1000: 0.005,
+            get_dollars_per_1000: 0.0004,
+            read_dollars_per_gb: 0.0,
+        }
+    }
+}
+
+/// Requests to a bucket and their cost.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct BucketCost {
+    pub rates: BucketRates,
+    /// Of 30 days at these rates.
+    pub dollars_per_month: f64,
+}
+
+impl BucketPrices {
+    /// The cost of requests at such rates.
+    pub fn cost(&self, rates: BucketRates) -> BucketCost {
+        let requests = (rates.puts + rates.lists) / 1000.0 * self.put_dollars_per_1000
+            + rates.gets / 1000.0 * self.get_dollars_per_1000;
+        let bytes = rates.read_bytes / GB * self.read_dollars_per_gb;
+        BucketCost {
+            rates,
+            dollars_per_month: (requests + bytes) * MONTH_S,
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "prices_tests.rs"]
+mod tests;

@@ -1,0 +1,111 @@
+//! `GET /node`: this node's state as JSON, for `nodetool info`. Served by every node, unlike `/cluster`.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::header;
+use axum::response::IntoResponse;
+use axum::routing::get;
+use helenus_cluster::AgentHandle;
+use helenus_query::engine::Engine;
+use helenus_tablet::{StoreStats, TabletStats, machine_memory_bytes, resident_memory_bytes};
+use serde_json::{Value, json};
+
+use crate::bucket_cost::{BucketCost, BucketCostMeter};
+use crate::metrics::Metrics;
+
+/// The parts of a node that its report is made from.
+#[derive(Clone)]
+pub struct NodeReporter {
+    pub engine: Arc<Engine>,
+    /// Of a node of a cluster.
+    pub agent: Option<AgentHandle>,
+    /// Of a store in a bucket.
+    pub bucket_cost: Option<Arc<BucketCostMeter>>,
+    /// Of the native transport.
+    pub metrics: Arc<Metrics>,
+    /// When the process began.
+    pub started: Instant,
+}
+
+/// The state of a handler: the reporter, and whether clients are served.
+type Served = (NodeReporter, Arc<AtomicBool>);
+
+impl NodeReporter {
+    /// `serves_clients` is false once the node is stopping.
+    pub(crate) fn router(self, serves_clients: Arc<AtomicBool>) -> Router {
+        Router::new()
+            .route("/node", get(show))
+            .with_state((self, serves_clients))
+    }
+
+    fn report(&self, serves_clients: bool) -> Value {
+        let node = self.engine.node();
+        let stats = self.engine.store_stats();
+        let tokens: Vec<String> = self.engine.tokens().iter().map(i64::to_string).collect();
+        json!({
+            "host_id": node.host_id.to_string(),
+            "data_center": node.data_center,
+            "rack": node.rack,
+            "in_cluster": self.is_in_cluster(),
+            "serves_clients": serves_clients,
+            "generation_s": self.engine.generation_s(),
+            "uptime_s": self.started.elapsed().as_secs(),
+            "memory_bytes": resident_memory_bytes(),
+            "memory_bytes_max": machine_memory_bytes(),
+            "data_bytes": sum(&stats, |tablet| tablet.data_bytes),
+            "server_errors": self.metrics.server_errors(),
+            "row_cache": row_cache(&stats),
+            "block_cache": block_cache(&stats),
+            // As text: JSON's numbers lose such large ones.
+            "tokens": tokens,
+            "bucket": self.bucket_cost.as_ref().map(|meter| bucket(meter.cost())),
+        })
+    }
+
+    /// Whether the node has a valid lease. A node alone needs none.
+    fn is_in_cluster(&self) -> bool {
+        self.agent.as_ref().is_none_or(AgentHandle::may_serve)
+    }
+}
+
+async fn show(State((reporter, serves_clients)): State<Served>) -> impl IntoResponse {
+    let report = reporter.report(serves_clients.load(Ordering::Relaxed));
+    let json = [(header::CONTENT_TYPE, "application/json")];
+    (json, format!("{report:#}\n"))
+}
+
+fn sum(stats: &StoreStats, field: fn(&TabletStats) -> u64) -> u64 {
+    stats.tablets.iter().map(field).sum()
+}
+
+fn row_cache(stats: &StoreStats) -> Value {
+    json!({
+        "entries": stats.row_cache.rows,
+        "bytes": stats.row_cache.bytes,
+        "capacity_bytes": stats.row_cache.capacity_bytes,
+        "hits": stats.totals.row_cache_hits,
+        "misses": stats.totals.row_cache_misses,
+    })
+}
+
+/// The number and the size of its entries are not known.
+fn block_cache(stats: &StoreStats) -> Value {
+    json!({
+        "capacity_bytes": stats.block_cache_bytes,
+        "hits": stats.block_cache_hits,
+        "misses": stats.block_cache_misses,
+    })
+}
+
+/// The rates and the cost are null in the first seconds.
+fn bucket(cost: Option<BucketCost>) -> Value {
+    json!({
+        "requests_per_second": cost.map(|cost| Value::from_iter(cost.rates.by_kind())),
+        "read_bytes_per_second": cost.map(|cost| cost.rates.read_bytes),
+        "dollars_per_month": cost.map(|cost| cost.dollars_per_month),
+    })
+}
