@@ -9,10 +9,11 @@ use object_store::path::Path;
 use parking_lot::Mutex;
 use slatedb::db_cache::{CacheFetch, CacheLoader, CachedEntry, CachedKey, DbCache};
 use slatedb::manifest::{SsTableId, SsTableView, VersionedManifest};
-use slatedb::{Db, Error, FilterPolicy, SstReader};
+use slatedb::{Db, Error, ErrorKind, FilterPolicy, SstReader};
 
 use super::rows::SortedBlock;
 use super::sstable::{OpenTable, TABLE_BYTES, Table};
+use crate::cache::disk::object_store::refreshed;
 use crate::metadata::slatedb_layout::tablet_path;
 use crate::trace;
 use crate::tree::block_cache::{BlockCache, Lookups};
@@ -135,7 +136,7 @@ impl SsTables {
             let index = Arc::new(OneIndex::default());
             let reader = SstReader::new(table.root.clone(), self.store.clone(), Some(index.clone()), None);
             let file = reader.open_with_handle(table.handle.clone())?;
-            let entries = file.index().await?;
+            let entries = undamaged(|| file.index()).await?;
             let filter =
                 sst_filter::read(&self.store, &table.root, &table.handle, self.policy.as_ref()).await;
             let filter_bytes = filter.as_ref().map_or(0, |filter| filter.size());
@@ -174,10 +175,21 @@ impl SsTables {
     async fn read(&self, table: &Table, open: &OpenTable, block: usize) -> Result<Arc<SortedBlock>, Error> {
         self.lookups.missed_block();
         trace::block(table, false);
-        let read = async { open.file.read_block(block).await.map(SortedBlock::from) };
+        let read = async {
+            let rows = undamaged(|| open.file.read_block(block)).await;
+            rows.map(SortedBlock::from)
+        };
         let rows = self.cache.read_block(table.handle.id, block, read).await?;
         consume_read_budget().await;
         rows.ok_or_else(|| Error::internal("internal error: wrong kind of entry in the block cache".into()))
+    }
+}
+
+/// Reads once more, and past the disk cache, if what was read is damaged.
+async fn undamaged<T, F: Future<Output = Result<T, Error>>>(read: impl Fn() -> F) -> Result<T, Error> {
+    match read().await {
+        Err(error) if error.kind() == ErrorKind::Data => refreshed(read()).await,
+        done => done,
     }
 }
 

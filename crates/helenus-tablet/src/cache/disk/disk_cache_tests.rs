@@ -8,7 +8,7 @@ use ::object_store::{MultipartUpload, ObjectStore, ObjectStoreExt, PutPayload};
 use rand::rngs::StdRng;
 use rand::{Rng, RngCore, SeedableRng};
 
-use super::object_store::{ReadPolicy, cached};
+use super::object_store::{ReadPolicy, cached, refreshed};
 use super::part::PART_BYTES;
 use super::*;
 use crate::bucket::metered_object_store::{MeteredObjectStore, Requests};
@@ -250,6 +250,35 @@ async fn damaged_parts_are_fetched_anew() {
         }
     }
     panic!("it does not heal: {:?}", cache.stats());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_came_damaged_from_the_bucket_can_be_replaced() {
+    let rig = Rig::new();
+    let cache = rig.start(32).await;
+    let store = rig.behind(&cache);
+    let [damaged, sound] = [8, 9].map(|seed| random_bytes(seed, 3 * PART_BYTES));
+    store.put(&sstable(1), damaged.clone().into()).await.unwrap();
+    rig.bucket.put(&sstable(1), sound.clone().into()).await.unwrap();
+    check_all(store.as_ref(), &sstable(1), &damaged).await;
+    refreshed(check_range(
+        store.as_ref(),
+        &sstable(1),
+        &sound,
+        5..2 * PART_BYTES,
+    ))
+    .await;
+    check_range(store.as_ref(), &sstable(1), &sound, 0..2 * PART_BYTES).await;
+    let before = rig.gets();
+    check_range(
+        store.as_ref(),
+        &sstable(1),
+        &damaged,
+        2 * PART_BYTES..3 * PART_BYTES,
+    )
+    .await;
+    assert_eq!(rig.gets(), before);
+    cache.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
