@@ -66,7 +66,8 @@ async fn a_hot_tablet_gets_the_row_cache_of_the_others() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_flushed_is_read_without_the_bucket_after_a_restart() {
-    let folder = tempfile::tempdir().unwrap();
+    // The disk of the other tests may be full, on which the cache gives way.
+    let folder = tempfile::tempdir_in("/dev/shm").unwrap_or_else(|_| tempfile::tempdir().unwrap());
     let config = || StoreConfig {
         cache_dir: Some(folder.path().join("cache")),
         cache_disk_bytes: Some(64 << 20),

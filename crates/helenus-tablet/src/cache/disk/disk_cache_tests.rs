@@ -15,6 +15,11 @@ use crate::bucket::metered_object_store::{MeteredObjectStore, Requests};
 
 const MIB: u64 = 1 << 20;
 
+/// A folder on a file system with free space: the cache leaves a share of its disk free, and that of the other tests may be full.
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").unwrap_or_else(|_| tempfile::tempdir().unwrap())
+}
+
 /// A bucket and a node's cache of it.
 struct Rig {
     folder: tempfile::TempDir,
@@ -28,7 +33,7 @@ impl Rig {
         let (inner, requests) = (Arc::new(InMemory::new()), Arc::<Requests>::default());
         let bucket = MeteredObjectStore::new(inner.clone(), inner, requests.clone(), Arc::default());
         Rig {
-            folder: tempfile::tempdir().unwrap(),
+            folder: folder(),
             bucket: Arc::new(bucket),
             requests,
             identity: Uuid::new_v4(),
@@ -373,7 +378,13 @@ async fn a_cache_gives_way_to_others_on_its_disk_and_comes_back() {
     );
     fit(0).await;
     assert_eq!(fit(0).await, (0, 0));
+    let before = rig.requests.read().read_bytes;
     check_all(store.as_ref(), &sstable(3), &contents[3]).await;
+    assert_eq!(
+        rig.requests.read().read_bytes - before,
+        MIB,
+        "no more than is asked for"
+    );
     assert_eq!(fit(90).await.0, 40);
     check_all(store.as_ref(), &sstable(3), &contents[3]).await;
     let before = rig.gets();

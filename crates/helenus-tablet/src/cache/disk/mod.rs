@@ -187,6 +187,10 @@ impl DiskCache {
         Ok(Some(cache))
     }
 
+    fn is_open(&self) -> bool {
+        self.parts.load().is_some()
+    }
+
     /// A part, if it is on disk and undamaged. Of one that is not on disk the index in memory knows that.
     async fn get(&self, key: &PartKey, reads: ReadPolicy) -> Option<Bytes> {
         let parts = self.parts.load_full();

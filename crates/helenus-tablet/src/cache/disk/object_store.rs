@@ -66,12 +66,17 @@ pub(crate) fn cached(
     }
 }
 
-pub(super) fn is_sstable(location: &Path) -> bool {
+fn is_sstable(location: &Path) -> bool {
     let path = location.as_ref();
     path.ends_with(".sst") && path.contains("/compacted/")
 }
 
 impl CachedObjectStore {
+    /// False of all objects while the cache is closed: without it, what is asked for is read, and no whole parts.
+    fn caches(&self, location: &Path) -> bool {
+        is_sstable(location) && self.cache.is_open()
+    }
+
     /// Reads a range of an SSTable; `options` are those of the request.
     async fn read(&self, location: &Path, range: Range<u64>, options: &GetOptions) -> Result<Bytes> {
         let object: Arc<str> = location.as_ref().into();
@@ -158,7 +163,7 @@ impl fmt::Display for CachedObjectStore {
 #[async_trait]
 impl ObjectStore for CachedObjectStore {
     async fn put_opts(&self, location: &Path, payload: PutPayload, opts: PutOptions) -> Result<PutResult> {
-        if !is_sstable(location) {
+        if !self.caches(location) {
             return self.inner.put_opts(location, payload, opts).await;
         }
         let put = self.inner.put_opts(location, payload.clone(), opts).await?;
@@ -179,7 +184,7 @@ impl ObjectStore for CachedObjectStore {
         opts: PutMultipartOptions,
     ) -> Result<Box<dyn MultipartUpload>> {
         let upload = self.inner.put_multipart_opts(location, opts).await?;
-        Ok(match is_sstable(location) {
+        Ok(match self.caches(location) {
             true => Box::new(CachedUpload::new(upload, location, self.cache.clone())),
             false => upload,
         })
@@ -187,7 +192,8 @@ impl ObjectStore for CachedObjectStore {
 
     /// Of a range of an SSTable the metadata are not known: the size is that of the range's end.
     async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
-        let Some(range) = sstable_range(location, &options).filter(|_| is_sstable(location)) else {
+        let range = sstable_range(location, &options);
+        let Some(range) = range.filter(|_| self.caches(location)) else {
             return self.inner.get_opts(location, options).await;
         };
         let bytes = match self.read(location, range.clone(), &options).await {
@@ -213,7 +219,7 @@ impl ObjectStore for CachedObjectStore {
     }
 
     async fn get_ranges(&self, location: &Path, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
-        if !is_sstable(location) {
+        if !self.caches(location) {
             return self.inner.get_ranges(location, ranges).await;
         }
         let get = |range: &Range<u64>| {
