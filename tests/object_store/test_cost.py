@@ -121,7 +121,8 @@ def test_a_folder_has_no_bucket_to_pay_for(tmp_path):
         assert 1 < used < bound
         assert re.fullmatch(r"[\d.]+ (bytes|KiB|MiB)", report["Load"])
         rows = re.match(r"entries (\d+), size .*, capacity .*, (\d+) hits, (\d+) requests, ", report["Row Cache"])
-        assert int(rows[1]) >= 100 and int(rows[3]) >= int(rows[2])
+        # Rows enter the cache when they are read.
+        assert int(rows[1]) >= 1 and int(rows[3]) >= int(rows[2])
         assert report["Token"] == "9223372036854775807"
         assert info(node, "--tokens").keys() == report.keys()
     finally:
