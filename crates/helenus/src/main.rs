@@ -1,6 +1,7 @@
 //! The helenus binary. Without a command it serves.
 
 mod adopt;
+mod compact;
 mod migrate;
 mod nodetool;
 mod serve;
@@ -33,6 +34,8 @@ enum Command {
     Nodetool(nodetool::NodetoolArgs),
     /// Open a CQL prompt
     Shell(shell::ShellArgs),
+    /// Do compactions for the nodes of a store in a bucket
+    Compact(compact::CompactArgs),
     /// Copy a local store into a bucket
     Migrate(migrate::MigrateArgs),
     /// Make a store of its own of a copy of one in a bucket
@@ -49,6 +52,7 @@ fn main() -> ExitCode {
         Some(Command::Serve(args)) => serve::run(&args),
         Some(Command::Nodetool(args)) => nodetool::run(&args),
         Some(Command::Shell(args)) => shell::run(args),
+        Some(Command::Compact(args)) => compact::run(&args),
         Some(Command::Migrate(args)) => migrate::run(&args),
         Some(Command::Adopt(args)) => adopt::run(&args),
         None => serve::run(&serve::ServeArgs::default()),

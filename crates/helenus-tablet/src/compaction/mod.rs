@@ -11,6 +11,7 @@
 //! again.
 
 mod document;
+mod elsewhere;
 mod filter;
 mod overlap;
 mod read_trigger;
@@ -24,6 +25,7 @@ use slatedb::config::{CompactionWorkerOptions, CompactorOptions, CompressionCode
 
 use crate::config::StoreConfig;
 pub(crate) use document::check as check_document;
+pub(crate) use elsewhere::CompactorPresence;
 pub(crate) use filter::Filters;
 pub(crate) use overlap::Tables;
 pub(crate) use read_trigger::TombstoneTrigger;
@@ -43,24 +45,29 @@ pub(crate) fn slots(config: &StoreConfig) -> usize {
     config.background_threads + 1
 }
 
-/// How compactions run.
-pub(crate) fn options(config: &StoreConfig) -> CompactorOptions {
+/// How compactions run. Those that compactors elsewhere do are only scheduled and committed here.
+pub(crate) fn options(config: &StoreConfig, are_elsewhere: bool) -> CompactorOptions {
     CompactorOptions {
         poll_interval: config.compaction_poll_interval,
         commit_compacted_interval: config.compaction_poll_interval.min(Duration::from_secs(1)),
         max_concurrent_compactions: 2,
         checkpoint_lifetime: config.garbage_age,
-        worker: Some(CompactionWorkerOptions {
-            max_concurrent_compactions: 2,
-            compactions_poll_interval: config.compaction_poll_interval,
-            max_subcompactions: config.background_threads.clamp(1, 4),
-            max_sst_size: FILE_BYTES,
-            bytes_to_fetch: READ_AHEAD_BYTES,
-            max_fetch_tasks: 2,
-            min_filter_keys: MIN_FILTER_KEYS,
-            compression_codec: Some(CompressionCodec::Lz4),
-            ..CompactionWorkerOptions::default()
-        }),
+        worker: (!are_elsewhere).then(|| worker_options(config)),
         ..CompactorOptions::default()
+    }
+}
+
+/// How one process does compactions.
+pub(crate) fn worker_options(config: &StoreConfig) -> CompactionWorkerOptions {
+    CompactionWorkerOptions {
+        max_concurrent_compactions: 2,
+        compactions_poll_interval: config.compaction_poll_interval,
+        max_subcompactions: config.background_threads.clamp(1, 4),
+        max_sst_size: FILE_BYTES,
+        bytes_to_fetch: READ_AHEAD_BYTES,
+        max_fetch_tasks: 2,
+        min_filter_keys: MIN_FILTER_KEYS,
+        compression_codec: Some(CompressionCodec::Lz4),
+        ..CompactionWorkerOptions::default()
     }
 }

@@ -31,6 +31,8 @@ const GROWTH: u64 = 4;
 const SMALL_BYTES: u64 = 16 << 20;
 /// Approximate bytes of a row, where the count of rows is unknown.
 const ROW_BYTES: u64 = 256;
+/// Of a run that was written elsewhere, the share that is taken for garbage.
+const UNCOUNTED_PART: u64 = 4;
 /// Files of level 0 that are older are joined.
 const REST: Duration = Duration::from_secs(30);
 
@@ -67,8 +69,18 @@ impl CompactionScheduler for Scheduler {
             .map(|job| job.spec())
             .collect();
         let mut specs = self.tiered.propose(view);
+        let is_elsewhere = self.compactions.elsewhere.is_on();
+        if is_elsewhere {
+            let jobs = view.compactions().into_iter();
+            let jobs = jobs.flat_map(|compactions| compactions.recent_compactions());
+            self.compactions.elsewhere.watch(jobs);
+        }
         if specs.is_empty() && active.is_empty() {
-            specs.extend(self.clean(&Levels::new(view)));
+            let tree = Levels::new(view);
+            specs.extend(match is_elsewhere {
+                true => self.leave(&tree),
+                false => self.clean(&tree),
+            });
         }
         self.compactions.set_idle(specs.is_empty() && active.is_empty());
         let takes_level0 = active.iter().any(|spec| spec.has_l0_sources());
@@ -98,6 +110,19 @@ impl Scheduler {
         if is_asked && garbage.fills_oldest() {
             return tree.write_oldest_anew();
         }
+        self.join_at_rest(tree)
+    }
+
+    /// The next compaction for compactors elsewhere, which purge nothing: purging is left for this process.
+    fn leave(&self, tree: &Levels<'_>) -> Option<CompactionSpec> {
+        if self.compactions.is_requested() || GarbageEstimate::of(tree, &self.compactions).is_much() {
+            self.compactions.elsewhere.need_owner();
+            return None;
+        }
+        self.join_at_rest(tree)
+    }
+
+    fn join_at_rest(&self, tree: &Levels<'_>) -> Option<CompactionSpec> {
         let since = |newest: u64| {
             let now = u64::try_from(self.clock.now().timestamp_millis()).unwrap_or(0);
             now.saturating_sub(newest)
@@ -116,6 +141,9 @@ struct GarbageEstimate {
     dead_rows: u64,
     oldest_rows: u64,
     oldest_dead_rows: u64,
+    /// Young runs were written elsewhere, without a count of their tombstones.
+    is_young_uncounted: bool,
+    is_oldest_uncounted: bool,
 }
 
 impl GarbageEstimate {
@@ -126,6 +154,8 @@ impl GarbageEstimate {
             dead_rows: 0,
             oldest_rows: 0,
             oldest_dead_rows: 0,
+            is_young_uncounted: false,
+            is_oldest_uncounted: false,
         };
         let Some((oldest, young)) = tree.runs.split_last() else {
             return garbage;
@@ -139,7 +169,10 @@ impl GarbageEstimate {
                 })
                 .filter(|(rows, ..)| *rows > 0)
         };
+        // Written since the tablet was opened, and not by this process.
+        let is_uncounted = |run: &SortedRun| compactions.run(run.id).is_some() && known(run).is_none();
         let oldest_output = known(oldest);
+        garbage.is_oldest_uncounted = is_uncounted(oldest);
         garbage.oldest_rows = oldest_output.map_or(oldest.estimate_size() / ROW_BYTES, |(rows, ..)| rows);
         garbage.oldest_dead_rows = oldest_output.map_or(0, |(_, dead, _)| dead);
         for run in young {
@@ -152,6 +185,10 @@ impl GarbageEstimate {
                     garbage.bytes += covering * bytes / of_rows.max(1);
                     garbage.bytes += dead * run.estimate_size() / rows.max(1);
                     garbage.dead_rows += dead;
+                }
+                None if is_uncounted(run) => {
+                    garbage.bytes += run.estimate_size() / UNCOUNTED_PART;
+                    garbage.is_young_uncounted = true;
                 }
                 // Of an unknown run the worst is expected.
                 None => garbage.bytes += run.estimate_size(),
@@ -166,11 +203,11 @@ impl GarbageEstimate {
 
     /// The oldest run, which was written before its tombstones could go, holds enough of them to be written again.
     fn fills_oldest(&self) -> bool {
-        self.oldest_dead_rows > self.oldest_rows / 100 * OLDEST_DEAD_PERCENT
+        self.is_oldest_uncounted || self.oldest_dead_rows > self.oldest_rows / 100 * OLDEST_DEAD_PERCENT
     }
 
     fn is_met(&self) -> bool {
-        self.dead_rows > self.oldest_rows / 100 * DEAD_PERCENT
+        self.is_young_uncounted || self.dead_rows > self.oldest_rows / 100 * DEAD_PERCENT
     }
 }
 

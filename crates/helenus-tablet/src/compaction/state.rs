@@ -11,6 +11,7 @@ use slatedb::compactor::{CompactionSpec, CompactorStateView, SourceId};
 use slatedb::manifest::{SortedRun, SsTableId};
 use tokio::sync::{Notify, RwLock, watch};
 
+use super::elsewhere::Elsewhere;
 use super::write_times::WriteTimes;
 use crate::cache::generations::{CacheGenerations, Slot as CacheSlot};
 
@@ -117,6 +118,7 @@ pub(crate) struct CompactionState {
     /// Late writes under way read it; a compaction writes it before it decides on anything.
     pub late: Arc<RwLock<()>>,
     pub generations: CacheGenerations,
+    pub elsewhere: Elsewhere,
 }
 
 impl CompactionState {
@@ -188,6 +190,15 @@ impl CompactionState {
 
     pub fn set_idle(&self, is_idle: bool) {
         self.is_idle.store(is_idle, Ordering::Release);
+    }
+
+    pub fn is_requested(&self) -> bool {
+        self.requested_young.load(Ordering::Acquire) || self.requested_all.load(Ordering::Acquire)
+    }
+
+    /// True while a compaction is scheduled or under way, as far as the owner has seen.
+    pub fn has_jobs(&self) -> bool {
+        !self.state.lock().jobs.is_empty()
     }
 
     /// True once after it was asked for.

@@ -6,13 +6,13 @@
 //! It is started again after a failure, such as a lack of file descriptors or an unreachable bucket; a compactor inside the database would
 //! end for good.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use slatedb::compactor::Compactor;
 use slatedb::{Db, DbStatus};
 use tokio::sync::watch;
 
-use crate::compaction::CompactionState;
+use crate::compaction::{CompactionState, CompactorPresence};
 use crate::database::{Database, Databases, Opened};
 use crate::error::{StoreError, from_slatedb};
 
@@ -20,10 +20,15 @@ use crate::error::{StoreError, from_slatedb};
 const BEGIN_AFTER: Duration = Duration::from_millis(300);
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(1);
 
+/// How long this process does compactions before it passes them to compactors elsewhere: long enough to schedule what purges.
+const OWN_STRETCH_MIN: Duration = Duration::from_secs(12);
+
 /// How a stretch of compactions has ended.
 enum CompactorExit {
     /// There is nothing left to compact.
     Rests,
+    /// Compactors elsewhere are to go on, or this process in their place.
+    Passed,
     Failed,
     /// The database is closed, or is to be handed over, or another process compacts it.
     Over,
@@ -35,19 +40,21 @@ pub(crate) async fn run(databases: Databases, database: Database, db: Db) {
     let _ = opened.set(db.clone());
     let mut status = db.subscribe();
     let mut pause = BEGIN_AFTER;
+    let mut is_passed = false;
     loop {
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
             () = stopped(&database.compactions, &mut status) => return,
         }
-        if !is_wanted(&database.compactions, status.clone()).await {
+        if !is_passed && !is_wanted(&database.compactions, status.clone()).await {
             return;
         }
         // One that has ended can't be run again.
         let compactor = databases.compactor(&database, &opened).build();
-        let interval = databases.config.compaction_poll_interval;
-        pause = match stretch(&compactor, &db, &database, interval).await {
-            CompactorExit::Rests => Duration::ZERO,
+        let exit = stretch(&compactor, &db, &database, &databases).await;
+        is_passed = matches!(exit, CompactorExit::Passed);
+        pause = match exit {
+            CompactorExit::Rests | CompactorExit::Passed => Duration::ZERO,
             CompactorExit::Failed => PAUSE_AFTER_FAILURE,
             CompactorExit::Over => return,
         };
@@ -67,7 +74,14 @@ async fn is_wanted(compactions: &CompactionState, mut status: watch::Receiver<Db
 }
 
 /// Compacts until there is nothing left to compact, and makes the database read the new manifests.
-async fn stretch(compactor: &Compactor, db: &Db, database: &Database, interval: Duration) -> CompactorExit {
+async fn stretch(
+    compactor: &Compactor,
+    db: &Db,
+    database: &Database,
+    databases: &Databases,
+) -> CompactorExit {
+    let interval = databases.config.compaction_poll_interval;
+    let began = Instant::now();
     database.compactions.set_idle(false);
     let mut status = db.subscribe();
     let mut running = std::pin::pin!(compactor.run());
@@ -81,6 +95,10 @@ async fn stretch(compactor: &Compactor, db: &Db, database: &Database, interval: 
                 let is_seen = db.refresh_manifest().await.is_ok();
                 if is_seen {
                     database.compactions.manifest_visible(db.manifest().id());
+                }
+                if is_to_be_passed(&database.compactions, &databases.compactors, began) {
+                    stop(compactor, database.id).await;
+                    return CompactorExit::Passed;
                 }
                 if !is_seen || !is_idle || has_level0(&status.borrow()) {
                     continue;
@@ -100,6 +118,15 @@ async fn stretch(compactor: &Compactor, db: &Db, database: &Database, interval: 
                 CompactorExit::Over
             }
         };
+    }
+}
+
+/// True if others are to do the compactions from now on. This process first does what it has begun.
+fn is_to_be_passed(compactions: &CompactionState, compactors: &CompactorPresence, began: Instant) -> bool {
+    let elsewhere = &compactions.elsewhere;
+    match elsewhere.is_on() {
+        true => elsewhere.needs_owner() || !compactors.is_present(),
+        false => compactors.is_present() && began.elapsed() > OWN_STRETCH_MIN && !compactions.has_jobs(),
     }
 }
 

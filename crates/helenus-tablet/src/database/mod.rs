@@ -15,7 +15,7 @@ use tokio::sync::Semaphore;
 use crate::cache::row_cache::RowCache;
 use crate::clock::StoreClock;
 use crate::compaction;
-use crate::compaction::{CompactionState, SchedulerFactory, Tables};
+use crate::compaction::{CompactionState, CompactorPresence, SchedulerFactory, Tables};
 use crate::config::StoreConfig;
 use crate::data_model::{DataModel, Merge};
 use crate::metadata::slatedb_layout::{DOCUMENTS, tablet_path};
@@ -41,6 +41,7 @@ pub(crate) struct Databases {
     pub background: tokio::runtime::Handle,
     /// Parts of compactions that run at a time, of all tablets.
     pub slots: Arc<Semaphore>,
+    pub compactors: Arc<CompactorPresence>,
 }
 
 /// One database.
@@ -96,12 +97,13 @@ impl Databases {
         let path = tablet_path(database.id);
         let policy = filters::policy(self.model.clone());
         database.compactions.start();
+        let are_elsewhere = database.compactions.elsewhere.begin(&self.compactors);
         CompactorBuilder::new(path.clone(), database.compaction_store.clone())
             .with_runtime(self.background.clone())
             .with_system_clock(self.clock.clone())
             .with_metrics_recorder(self.metrics.clone())
             .with_merge_operator(Arc::new(Merge(self.model.clone())))
-            .with_options(compaction::options(&self.config))
+            .with_options(compaction::options(&self.config, are_elsewhere))
             .with_filter_policies(vec![policy.clone()])
             .with_scheduler_supplier(Arc::new(SchedulerFactory {
                 compactions: database.compactions.clone(),

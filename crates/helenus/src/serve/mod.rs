@@ -4,7 +4,7 @@ mod cluster;
 mod config;
 mod descriptors;
 mod host_id;
-mod settings;
+pub mod settings;
 #[cfg(test)]
 mod settings_tests;
 mod signals;
@@ -85,12 +85,7 @@ impl ServeArgs {
             .into_iter()
             .filter_map(|(name, value)| Some((name.to_owned(), value.clone()?)))
             .collect();
-        for pair in &self.set {
-            let (name, value) = pair
-                .split_once('=')
-                .ok_or_else(|| anyhow!("--set {pair}: allowed is NAME=VALUE"))?;
-            all.push((name.trim().to_owned(), value.trim().to_owned()));
-        }
+        all.extend(settings::pairs(&self.set)?);
         Ok(all)
     }
 }

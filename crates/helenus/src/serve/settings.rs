@@ -314,6 +314,17 @@ fn read_file(path: &Path) -> anyhow::Result<Vec<(String, String)>> {
     Ok(settings)
 }
 
+/// The settings that are given as NAME=VALUE.
+pub fn pairs(given: &[String]) -> anyhow::Result<Vec<(String, String)>> {
+    let pair = |text: &String| {
+        let (name, value) = text
+            .split_once('=')
+            .ok_or_else(|| anyhow!("--set {text}: allowed is NAME=VALUE"))?;
+        Ok((name.trim().to_owned(), value.trim().to_owned()))
+    };
+    given.iter().map(pair).collect()
+}
+
 /// The configuration that the command line, the environment and the file add up to.
 ///
 /// Errors: the first setting that is unknown or wrong.

@@ -19,6 +19,7 @@
 //!
 //! The logs may lie in a separate store ([`crate::bucket::log_store`]).
 
+mod compactor;
 mod log_maintenance;
 mod maintenance;
 mod migrate;
@@ -38,6 +39,7 @@ use object_store::ObjectStore;
 use parking_lot::Mutex;
 use tokio::sync::broadcast;
 
+pub use compactor::compact;
 pub use migrate::{Copied, migrate};
 pub(crate) use open::open;
 

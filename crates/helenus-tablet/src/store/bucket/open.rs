@@ -11,7 +11,7 @@ use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use super::Remote;
-use super::log_maintenance;
+use super::{compactor, log_maintenance};
 use crate::bucket::connection::Bucket;
 use crate::bucket::store_identity::BindTarget;
 use crate::bucket::{check, format, log_store};
@@ -54,7 +54,8 @@ pub(crate) async fn open(
     };
     let store = assemble(&bucket, log, disk_cache, config, model, &format, identity)?;
     let maintenance = tokio::spawn(log_maintenance::run(Arc::downgrade(&store)));
-    store.remote()?.tasks.lock().push(maintenance);
+    let presence = tokio::spawn(compactor::follow_presence(Arc::downgrade(&store)));
+    store.remote()?.tasks.lock().extend([maintenance, presence]);
     if open_all {
         single_node::open_all(&store).await?;
     }
@@ -86,6 +87,7 @@ pub(super) fn assemble(
         metrics: metrics.clone(),
         background: background.handle.clone(),
         slots: Arc::new(Semaphore::new(compaction::slots(&config))),
+        compactors: Arc::default(),
         config,
     };
     let remote = Remote {

@@ -184,6 +184,7 @@ impl StoreOpener {
             metrics: self.metrics.clone(),
             background: self.background.handle.clone(),
             slots: Arc::new(Semaphore::new(compaction::slots(&self.config))),
+            compactors: Arc::default(),
         }
     }
 

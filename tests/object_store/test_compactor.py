@@ -1,0 +1,128 @@
+"""Compactions that `helenus compact` does for a node on a bucket."""
+
+import re
+import subprocess
+import time
+
+import pytest
+
+import helenus
+
+pytestmark = pytest.mark.process
+
+ROWS = 400
+FAST = ("--set", "compaction_poll_interval=1s")
+
+
+class Compactor:
+    """A `helenus compact` process."""
+
+    def __init__(self, url, folder, environment):
+        self.log_path = folder / "compactor.log"
+        with open(self.log_path, "ab") as log:
+            self.process = subprocess.Popen(
+                [str(helenus.binary()), "compact", "--store", url, *FAST, "--set", "log=info,slatedb=info"],
+                stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env={**helenus.clean_environment(), **environment})
+
+    def log(self):
+        return re.sub(r"\x1b\[[0-9;]*m", "", self.log_path.read_text(errors="replace"))
+
+    def claims(self):
+        return self.log().count("claimed compaction")
+
+
+@pytest.fixture
+def compactor(bucket, minio, tmp_path):
+    made = []
+
+    def make():
+        made.append(Compactor(bucket, tmp_path, minio.environment()))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.process.kill()
+        one.process.wait()
+
+
+def create(session):
+    session.execute("CREATE KEYSPACE c WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+    session.execute("CREATE TABLE c.t (k int, c int, v text, PRIMARY KEY (k, c))")
+
+
+def write(session, number):
+    """One round of rows, a deleted partition and a deleted row of the round before, and rows that expire."""
+    insert = session.prepare("INSERT INTO c.t (k, c, v) VALUES (?, ?, ?)")
+    brief = session.prepare("INSERT INTO c.t (k, c, v) VALUES (?, ?, ?) USING TTL 1")
+    text = "x" * 2000
+    futures = [session.execute_async(insert, (k, number, text)) for k in range(ROWS)]
+    futures += [session.execute_async(brief, (k, 1000 + number, text)) for k in range(0, ROWS, 10)]
+    for future in futures:
+        future.result()
+    session.execute("DELETE FROM c.t WHERE k = %s", (number,))
+    session.execute("DELETE FROM c.t WHERE k = %s AND c = %s", (100 + number, number))
+
+
+def expected(numbers):
+    rows = set()
+    for number in numbers:
+        rows |= {(k, number) for k in range(ROWS)}
+        rows = {(k, c) for k, c in rows if k != number} - {(100 + number, number)}
+    return rows
+
+
+def found(session):
+    return {(row.k, row.c) for row in session.execute("SELECT k, c FROM c.t")}
+
+
+def has(node, text):
+    return text in re.sub(r"\x1b\[[0-9;]*m", "", node.log(5000))
+
+
+def test_a_compactor_beside_a_node(bucket, nodes, compactor):
+    node = nodes(bucket, args=["--set", "tablet_count=1", "--set", "memtable_bytes=4MiB", *FAST, "--set", "log=info,slatedb=info"]).start()
+    session = node.connect()
+    create(session)
+    first = compactor()
+    helenus.wait_until(lambda: has(node, "is_present=true"), 40, "the node knows of the compactor")
+    number = 0
+    deadline = time.monotonic() + 120
+    while first.claims() < 2 and time.monotonic() < deadline:
+        write(session, number)
+        number += 1
+        time.sleep(0.5)
+    assert first.claims() >= 2, first.log()[-3000:]
+    time.sleep(1.5)
+    assert found(session) == expected(range(number))
+
+    # Killed in the midst, it is not missed for long.
+    first.process.kill()
+    first.process.wait()
+    began = time.monotonic()
+    helenus.wait_until(lambda: has(node, "is_present=false"), 40, "the node knows that the compactor is gone")
+    before = node.log(5000).count("claimed compaction")
+    while node.log(5000).count("claimed compaction") == before and time.monotonic() - began < 90:
+        write(session, number)
+        number += 1
+        time.sleep(0.5)
+    assert node.log(5000).count("claimed compaction") > before, node.log()
+    time.sleep(1.5)
+    assert found(session) == expected(range(number))
+    # What compactions have joined is what there is.
+    node.restart()
+    assert found(node.connect()) == expected(range(number))
+
+
+def test_a_compactor_ends_in_order_and_refuses_what_it_cannot_use(bucket, nodes, compactor, tmp_path):
+    refused = subprocess.run([str(helenus.binary()), "compact", "--store", str(tmp_path / "folder")],
+                             capture_output=True, text=True, timeout=60, env=helenus.clean_environment())
+    assert refused.returncode != 0 and "a compactor is for stores in a bucket" in refused.stderr
+    early = compactor()
+    assert early.process.wait(60) != 0
+    assert "there is no store" in early.log()
+    nodes(bucket).start()
+    one = compactor()
+    helenus.wait_until(lambda: "Compacts the store" in one.log(), 30, "the compactor runs")
+    time.sleep(2)
+    one.process.terminate()
+    assert one.process.wait(20) == 0, one.log()
