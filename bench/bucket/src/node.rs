@@ -94,6 +94,7 @@ impl Node {
 
     fn start(common: &Common, number: u8, url: &str, endpoint: Option<&str>, log: &Path) -> Result<Node> {
         let at = |port: u16| format!("127.0.0.{number}:{port}");
+        let cache = log.join(format!("cache{number}"));
         let log = log.join(format!("node{number}.log"));
         let (cql, http, rpc) = (at(CQL_PORT), at(HTTP_PORT), at(RPC_PORT));
         let mut command = Command::new(&common.helenus);
@@ -105,6 +106,7 @@ impl Node {
         }
         if let Some(endpoint) = endpoint {
             command.env("AWS_ENDPOINT_URL", endpoint);
+            command.env("HELENUS_CACHE_DIR", &cache);
         }
         if common.endpoint.is_none() {
             command

@@ -92,11 +92,11 @@ pub async fn compact(
     };
     let bucket = Bucket::connect(url)?;
     check::check(&bucket).await?;
-    let Some(format) = format::load(&bucket).await? else {
+    if format::load(&bucket).await?.is_none() {
         return Err(StoreError::InvalidConfig(format!(
             "store = \"{url}\": there is no store; the first node creates it"
         )));
-    };
+    }
     BindTarget::store(&bucket).identity(Uuid::new_v4()).await?;
     bucket.checksums.require();
     let mut compactor = CompactorProcess::new(&bucket, config, model)?;
