@@ -198,12 +198,8 @@ impl RequestHandler {
             group.given_up.iter().for_each(|id| running.leave(*id));
             for Question { id, timeout_ms, what } in group.questions {
                 // More than are allowed are not heard before others have their answers.
-                let permit = match open.clone().try_acquire_owned() {
-                    Ok(permit) => permit,
-                    Err(_) => match open.clone().acquire_owned().await {
-                        Ok(permit) => permit,
-                        Err(_) => return,
-                    },
+                let Ok(permit) = open.clone().acquire_owned().await else {
+                    return;
                 };
                 let replying = ReplyGuard {
                     id,

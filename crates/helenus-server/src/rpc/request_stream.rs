@@ -95,6 +95,18 @@ struct PendingRequest {
     was_given_up: bool,
 }
 
+impl PendingRequest {
+    /// Tells who asked that there is no answer: `sent` if the question may have been heard, else that the node was not reached, and why.
+    fn fail(self, sent: RemoteError, not_sent: &str) {
+        let told = match self.was_sent {
+            true => sent,
+            false => RemoteError::Unreachable(not_sent.to_owned()),
+        };
+        // It may have given up.
+        let _ = self.asker.send(Err(told));
+    }
+}
+
 impl StreamState {
     /// The next message.
     fn take(&mut self) -> Option<Questions> {
@@ -128,14 +140,13 @@ impl StreamState {
             let Some(open) = self.open.remove(&id) else {
                 continue;
             };
-            let told = match open.was_sent {
-                true => RemoteError::NoAnswer("no answer in time".to_owned()),
-                false => RemoteError::Unreachable("no connection in time".to_owned()),
-            };
             if open.was_sent {
                 self.given_up.push(id);
             }
-            let _ = open.asker.send(Err(told));
+            open.fail(
+                RemoteError::NoAnswer("no answer in time".to_owned()),
+                "no connection in time",
+            );
         }
     }
 
@@ -145,12 +156,7 @@ impl StreamState {
         self.waiting.clear();
         self.given_up.clear();
         for (_, open) in self.open.drain() {
-            let told = match open.was_sent {
-                true => sent.clone(),
-                false => RemoteError::Unreachable("the connection has ended".to_owned()),
-            };
-            // It may have given up.
-            let _ = open.asker.send(Err(told));
+            open.fail(sent.clone(), "the connection has ended");
         }
     }
 }

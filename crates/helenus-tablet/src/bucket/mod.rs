@@ -10,4 +10,5 @@ pub(crate) mod log_store;
 pub(crate) mod metered_object_store;
 pub(crate) mod restore_copy;
 pub(crate) mod store_identity;
+pub(crate) mod subfolders;
 pub(crate) mod tablet_object_store;

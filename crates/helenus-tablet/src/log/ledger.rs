@@ -38,6 +38,11 @@ impl SegmentInfo {
     }
 }
 
+/// The number of the newest of a log's segments, 0 if there is none.
+pub(crate) fn newest(segments: &[SegmentInfo]) -> u64 {
+    segments.last().map_or(0, |segment| segment.number)
+}
+
 /// The segments of a log that are still needed, and its counters.
 #[derive(Default)]
 pub(crate) struct Ledger {
@@ -52,6 +57,11 @@ impl Ledger {
     /// Adds a segment, to which nothing is written yet.
     pub fn begin_segment(&self, segment: SegmentInfo) {
         self.segments.lock().push(segment);
+    }
+
+    /// The number of the newest segment, 0 if there is none.
+    pub fn newest(&self) -> u64 {
+        newest(&self.segments.lock())
     }
 
     /// Enters a group that is in the newest segment, which has that size now.

@@ -142,13 +142,7 @@ impl CachedObjectStore {
         let (start, is_end) = (got.range.start, got.range.end >= got.meta.size);
         let bytes = got.bytes().await?;
         if self.reads == ReadPolicy::Insert {
-            let key = |index| PartKey {
-                object: object.clone(),
-                index,
-            };
-            let parts = whole_parts(start, &bytes, is_end);
-            self.cache
-                .insert(parts.into_iter().map(|(index, part)| (key(index), part)));
+            self.cache.insert(whole_parts(object, start, &bytes, is_end));
         }
         Ok((start, bytes))
     }
@@ -167,14 +161,8 @@ impl ObjectStore for CachedObjectStore {
             return self.inner.put_opts(location, payload, opts).await;
         }
         let put = self.inner.put_opts(location, payload.clone(), opts).await?;
-        let object: Arc<str> = location.as_ref().into();
-        let key = |index| PartKey {
-            object: object.clone(),
-            index,
-        };
-        let parts = whole_parts(0, &Bytes::from(payload), true);
-        let parts = parts.into_iter().map(|(index, part)| (key(index), part));
-        self.cache.write(parts.collect()).await;
+        let parts = whole_parts(&location.as_ref().into(), 0, &Bytes::from(payload), true);
+        self.cache.write(parts).await;
         Ok(put)
     }
 

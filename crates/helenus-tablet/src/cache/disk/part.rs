@@ -78,14 +78,23 @@ pub(super) fn missing_runs(first: u32, found: &[Option<Bytes>]) -> Vec<Range<u32
     runs
 }
 
-/// The whole parts among bytes that begin at `start`; `is_end` if the SSTable ends with them.
-pub(super) fn whole_parts(start: u64, bytes: &Bytes, is_end: bool) -> Vec<(u32, Bytes)> {
+/// The whole parts of an SSTable among bytes that begin at `start`; `is_end` if the SSTable ends with them.
+pub(super) fn whole_parts(
+    object: &Arc<str>,
+    start: u64,
+    bytes: &Bytes,
+    is_end: bool,
+) -> Vec<(PartKey, Bytes)> {
+    let key = |index| PartKey {
+        object: object.clone(),
+        index,
+    };
     let end = start + bytes.len() as u64;
     let slice = |part: Range<u64>| bytes.slice((part.start - start) as usize..(part.end - start) as usize);
     parts_of(&(start..end))
         .map(|index| (index, bytes_of(index..index + 1)))
         .filter(|(_, part)| part.start >= start && (part.end <= end || is_end))
-        .map(|(index, part)| (index, slice(part.start..part.end.min(end))))
+        .map(|(index, part)| (key(index), slice(part.start..part.end.min(end))))
         .collect()
 }
 

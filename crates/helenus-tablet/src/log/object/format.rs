@@ -8,6 +8,7 @@ use uuid::Uuid;
 
 use super::LogId;
 use crate::log::frame::{FrameHeader, Record, decode_records};
+use crate::log::writer::empty_frame;
 
 /// The folder of all logs.
 const FOLDER: &str = "logs";
@@ -72,7 +73,7 @@ pub(super) fn encode(id: LogId, number: u64, first: u64, time_ms: i64, mut frame
 }
 
 pub(super) fn encode_fence(id: LogId, number: u64, time_ms: i64) -> PutPayload {
-    let mut frame = vec![0; crate::log::frame::FRAME_HEADER_LEN];
+    let mut frame = empty_frame();
     FrameHeader::finish(&mut frame, number, time_ms, number);
     payload(FENCE_MAGIC, id, frame)
 }

@@ -40,7 +40,7 @@ fn corrupt(id: LogId, number: u64, detail: &str) -> StoreError {
 }
 
 /// The numbers of a log's objects that are there, ascending.
-async fn numbers(store: &dyn ObjectStore, id: LogId) -> Result<Vec<u64>, StoreError> {
+pub(crate) async fn numbers(store: &dyn ObjectStore, id: LogId) -> Result<Vec<u64>, StoreError> {
     let listed = store.list(Some(&log_folder(Some(id))));
     let found: Vec<_> = listed.try_collect().await.map_err(|error| unavailable(&error))?;
     let mut numbers: Vec<u64> = found
@@ -82,7 +82,7 @@ pub(crate) async fn fence(
     let Some(last) = numbers(store, id).await?.last().copied() else {
         return Err(corrupt(id, 1, "the log is missing"));
     };
-    if get(store, id, last).await? == LogObject::Fence {
+    if is_fence(store, id, last).await? {
         return Ok(FencedLog { id, end: last });
     }
     let mut next = last + 1;
@@ -115,15 +115,8 @@ pub(crate) async fn fence(
 }
 
 /// True if that object of a log is its fence.
-pub(crate) async fn is_fence(
-    store: &Arc<dyn ObjectStore>,
-    id: LogId,
-    location: &object_store::path::Path,
-) -> Result<bool, StoreError> {
-    match number_of(location) {
-        Some(number) => Ok(get(store, id, number).await? == LogObject::Fence),
-        None => Ok(false),
-    }
+pub(crate) async fn is_fence(store: &dyn ObjectStore, id: LogId, number: u64) -> Result<bool, StoreError> {
+    Ok(get(store, id, number).await? == LogObject::Fence)
 }
 
 /// The groups of a log up to that number and not before `from`, all that are still needed.

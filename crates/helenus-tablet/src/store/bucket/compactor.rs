@@ -31,11 +31,12 @@ use uuid::Uuid;
 
 use crate::bucket::connection::Bucket;
 use crate::bucket::store_identity::BindTarget;
+use crate::bucket::subfolders::subfolders;
 use crate::bucket::{check, format};
 use crate::compaction;
 use crate::config::{StoreConfig, StoreUrl};
 use crate::data_model::{DataModel, Merge};
-use crate::error::{StoreError, chain, from_slatedb};
+use crate::error::{StoreError, from_slatedb};
 use crate::metadata::documents::{Meta, MetaExpect};
 use crate::metadata::slatedb_layout::tablet_path;
 use crate::store::Store;
@@ -164,13 +165,9 @@ impl CompactorProcess {
 
     async fn round(&mut self) -> Result<(), StoreError> {
         self.sign().await?;
-        let listed = self.store.list_with_delimiter(Some(&Path::from("tablets"))).await;
-        let folders = listed
-            .map_err(|error| StoreError::Unavailable(chain(&error)))?
-            .common_prefixes;
-        let number = |folder: &Path| folder.parts().next_back()?.as_ref().parse::<u32>().ok();
+        let tablets: Vec<u32> = subfolders(self.store.as_ref(), &Path::from("tablets")).await?;
         let mut scheduled = HashMap::new();
-        for tablet in folders.iter().filter_map(number) {
+        for tablet in tablets {
             // One that is being deleted is no reason to leave the others.
             if let Err(error) = self.look_at(tablet, &mut scheduled).await {
                 tracing::debug!(tablet, %error, "cannot read a tablet's compactions");

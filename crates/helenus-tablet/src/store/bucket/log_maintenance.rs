@@ -13,8 +13,10 @@ use slatedb::admin::Admin;
 use super::Remote;
 use super::node_log::OwnLog;
 use super::tablet_logs::TabletLogs;
+use crate::bucket::subfolders::subfolders;
 use crate::error::{StoreError, chain, from_slatedb};
-use crate::log::object::{LogId, fence, log_folder, log_path};
+use crate::log::ledger::newest;
+use crate::log::object::{LogId, fence, is_fence, log_folder, log_path, numbers};
 use crate::metadata::slatedb_layout::tablet_path;
 use crate::store::Store;
 
@@ -102,7 +104,7 @@ impl Remote {
             .iter()
             .take_while(|segment| !segment.active && segment.last_lsn.iter().all(is_flushed))
             .count();
-        let newest = segments.last().map_or(0, |segment| segment.number);
+        let newest = newest(&segments);
         let removed: Vec<u64> = segments.drain(..count).map(|segment| segment.number).collect();
         let (Some(first), Some(last)) = (removed.first(), removed.last()) else {
             return Ok(None);
@@ -195,15 +197,8 @@ impl Remote {
 
     /// Deletes the objects of fenced logs that no tablet needs, but for their fences.
     async fn sweep_logs(&self, store: &Store, own: &OwnLog) -> Result<(), StoreError> {
-        let listed = self
-            .log_store()
-            .list_with_delimiter(Some(&log_folder(None)))
-            .await;
-        let folders = listed
-            .map_err(|error| StoreError::Unavailable(chain(&error)))?
-            .common_prefixes;
-        let id = |folder: &Path| folder.parts().next_back()?.as_ref().parse::<LogId>().ok();
-        let others: Vec<LogId> = folders.iter().filter_map(id).filter(|id| *id != own.id).collect();
+        let mut others: Vec<LogId> = subfolders(self.log_store().as_ref(), &log_folder(None)).await?;
+        others.retain(|id| *id != own.id);
         if others.is_empty() {
             return Ok(());
         }
@@ -225,18 +220,13 @@ impl Remote {
 
     /// Deletes the objects of a log before its fence, if it has one.
     async fn delete_fenced(&self, log: LogId) -> Result<(), StoreError> {
-        let listed = self.log_store().list(Some(&log_folder(Some(log))));
-        let found: Vec<_> = listed
-            .try_collect()
-            .await
-            .map_err(|error| StoreError::Unavailable(chain(&error)))?;
-        let mut paths: Vec<Path> = found.into_iter().map(|object| object.location).collect();
-        paths.sort_unstable();
-        let Some(last) = paths.pop() else { return Ok(()) };
-        if paths.is_empty() || !crate::log::object::is_fence(self.log_store(), log, &last).await? {
+        let mut numbers = numbers(self.log_store().as_ref(), log).await?;
+        let Some(last) = numbers.pop() else { return Ok(()) };
+        if numbers.is_empty() || !is_fence(self.log_store().as_ref(), log, last).await? {
             return Ok(());
         }
-        self.delete_objects(paths).await
+        let paths = numbers.into_iter().map(|number| log_path(log, number));
+        self.delete_objects(paths.collect()).await
     }
 
     /// Fences the log of this process, which has ended, and deletes what no tablet needs.

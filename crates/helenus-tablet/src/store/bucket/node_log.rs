@@ -26,8 +26,7 @@ pub(super) struct OwnLog {
 impl OwnLog {
     /// The number of the newest object.
     pub fn newest(&self) -> u64 {
-        let segments = self.log.ledger.segments.lock();
-        segments.last().map_or(0, |segment| segment.number)
+        self.log.ledger.newest()
     }
 
     /// Ends the log once it has written what is queued, or at its next failure.

@@ -10,7 +10,6 @@
 //! Children are always created anew: remains of them are deleted first, since they may belong to an attempt after which the parent was
 //! written to. The caller must ensure that only the children of the last attempt are ever opened.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -23,6 +22,7 @@ use slatedb::config::WriteOptions;
 
 use super::Remote;
 use super::tablet_logs::TabletLogs;
+use crate::bucket::subfolders::subfolders;
 use crate::error::{StoreError, chain, from_slatedb};
 use crate::metadata::slatedb_layout::tablet_path;
 use crate::store::Store;
@@ -141,18 +141,10 @@ impl Store {
 
     /// The tablets of which there is anything in the bucket.
     pub async fn stored_tablets(&self) -> Result<Vec<u32>, StoreError> {
-        let remote = self.remote()?;
-        let mut ids = BTreeSet::new();
-        let listed = remote
-            .store
-            .list_with_delimiter(Some(&Path::from("tablets")))
-            .await;
-        let folders = listed
-            .map_err(|error| StoreError::Unavailable(chain(&error)))?
-            .common_prefixes;
-        let number = |folder: &Path| folder.parts().next_back()?.as_ref().parse::<u32>().ok();
-        ids.extend(folders.iter().filter_map(number));
-        Ok(ids.into_iter().collect())
+        let store = self.remote()?.store.as_ref();
+        let mut ids: Vec<u32> = subfolders(store, &Path::from("tablets")).await?;
+        ids.sort_unstable();
+        Ok(ids)
     }
 
     /// Serves a tablet no more, whatever state it is in, without waiting for the object store. Writes under way fail with an unknown

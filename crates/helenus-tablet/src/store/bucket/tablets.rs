@@ -299,10 +299,7 @@ impl Remote {
         if is_flushed {
             return logs.write(Vec::new()).await;
         }
-        let newest = {
-            let segments = tablet.log.ledger.segments.lock();
-            segments.last().map_or(0, |segment| segment.number)
-        };
+        let newest = tablet.log.ledger.newest();
         let mut spans = logs.logs.clone();
         for span in spans.iter_mut().filter(|span| span.last.is_none()) {
             span.last = Some(newest);
