@@ -239,7 +239,9 @@ async fn measure(
     };
     let (outcome, anywhere_us) = timed(&anywhere).await?;
     let straight_us = match operation {
-        Operation::IndexRead | Operation::IndexedWrite | Operation::FourIndexesWrite => None,
+        Operation::IndexRead | Operation::IndexedWrite | Operation::FourIndexesWrite | Operation::Count => {
+            None
+        }
         Operation::Write | Operation::Read | Operation::Lwt => {
             Some(timed(&spread(size, &straight(size, nodes, cluster))).await?.1)
         }

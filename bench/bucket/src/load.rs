@@ -38,6 +38,8 @@ pub enum Operation {
     /// Into a table with four indexes.
     FourIndexesWrite,
     IndexRead,
+    /// Of all rows.
+    Count,
 }
 
 impl Operation {
@@ -49,6 +51,7 @@ impl Operation {
             Operation::IndexedWrite => "write into an indexed table",
             Operation::FourIndexesWrite => "write into a table with four indexes",
             Operation::IndexRead => "read by index",
+            Operation::Count => "count of all rows",
         }
     }
 
@@ -62,6 +65,7 @@ impl Operation {
                 "INSERT INTO bucket.people (id, a, b, c, d, v) VALUES (?, ?, ?, ?, ?, ?)"
             }
             Operation::IndexRead => "SELECT id, v FROM bucket.users WHERE email = ?",
+            Operation::Count => "SELECT count(*) FROM bucket.kv",
         }
     }
 
@@ -78,6 +82,7 @@ impl Operation {
                 bound.chain([values.next(random)]).collect()
             }
             Operation::IndexRead => vec![email(number)],
+            Operation::Count => Vec::new(),
         }
     }
 

@@ -13,6 +13,7 @@ mod load;
 mod node;
 mod objects;
 mod puts;
+mod readers;
 mod response_delay;
 mod s3;
 
@@ -47,6 +48,8 @@ enum Command {
     Engines(engines::Options),
     /// What a node reads from the bucket before it serves, and which tablets move to it
     Join(join::Options),
+    /// Latency of a node's requests while a read-only node scans the whole table
+    Readers(readers::Options),
     /// Only the stand-in for an object store
     Store(StoreOptions),
 }
@@ -97,6 +100,7 @@ fn main() -> Result<()> {
         Command::Latency(options) => runtime.block_on(latency::run(options)),
         Command::Cache(options) => runtime.block_on(cache::run(options)),
         Command::Puts(options) => runtime.block_on(puts::run(options)),
+        Command::Readers(options) => runtime.block_on(readers::run(options)),
         Command::Cost(options) => runtime.block_on(cost::run(options)),
         Command::Engines(options) => runtime.block_on(engines::run(options)),
         Command::Join(options) => runtime.block_on(join::run(options)),

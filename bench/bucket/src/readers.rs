@@ -1,0 +1,148 @@
+//! Latency of a node's requests while a read-only node scans a whole table, beside that without the scan.
+//!
+//! Requests come at a fixed rate, so that the scan cannot slow the load down, in alternating rounds with and without the scan. Where both nodes share
+//! the cores of a machine, the scan takes time from the node that it would not take on a machine of its own.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::Args;
+use helenus_stress::raw::Outcome;
+
+use crate::Common;
+use crate::load::{self, Keys, Load, Operation, Values};
+use crate::node::{Node, Store};
+
+const VALUE_BYTES: usize = 1000;
+const FILL_IN_FLIGHT: usize = 64;
+/// Connections of each operation, with one request in flight each.
+const CONNECTIONS: u32 = 16;
+/// By how much a scan may raise the p99.
+const MOST: f64 = 1.1;
+const GETS: &str = "helenus_bucket_requests_total{kind=\"get\"}";
+
+#[derive(Args, Debug)]
+pub struct Options {
+    #[command(flatten)]
+    common: Common,
+    /// Rows of a kilobyte, which does not compress
+    #[arg(long, default_value_t = 200_000)]
+    keys: u64,
+    /// Writes a second, and as many reads
+    #[arg(long, default_value_t = 400)]
+    rate: u32,
+    /// Rounds, each with and without the scan
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+    /// Seconds of each phase
+    #[arg(long, default_value_t = 10)]
+    seconds: u64,
+}
+
+/// The p99 of each round, in milliseconds.
+#[derive(Default)]
+struct Latencies {
+    writes: Vec<f64>,
+    reads: Vec<f64>,
+}
+
+pub async fn run(options: Options) -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let store = Store::start(&options.common, None)?;
+    let start = |number: u8, more: &[&str]| start(&options.common, number, &store, folder.path(), more);
+    let owner = ["flush_interval=10s"];
+    fill_and_stop(&options, start(1, &owner)?).await?;
+    let mut owner = start(1, &owner)?;
+    owner.wait_until_ready().await?;
+    let mut reader = start(2, &["read_only=true", "row_cache_bytes=0"])?;
+    reader.wait_until_ready().await?;
+    measure(&options, &owner, None).await?;
+    let (mut alone, mut scanned) = (Latencies::default(), Latencies::default());
+    for round in 1..=options.rounds {
+        for (name, reader, latencies) in [
+            ("without", None, &mut alone),
+            ("with a scan", Some(&reader), &mut scanned),
+        ] {
+            let gets = reader.map_or(Ok(0.0), |reader| reader.metrics().map(|all| all.sum(GETS)))?;
+            let (writes, reads, scans) = measure(&options, &owner, reader).await?;
+            let gets = reader.map_or(Ok(0.0), |reader| reader.metrics().map(|all| all.sum(GETS)))? - gets;
+            println!(
+                "round {round}  {name:<12} write p99 {:>7.2} ms  read p99 {:>7.2} ms  {scans} whole scans, {gets:.0} GETs of the reader",
+                writes.quantile_ms(0.99),
+                reads.quantile_ms(0.99)
+            );
+            latencies.writes.push(writes.quantile_ms(0.99));
+            latencies.reads.push(reads.quantile_ms(0.99));
+        }
+    }
+    print("write", &alone.writes, &scanned.writes);
+    print("read", &alone.reads, &scanned.reads);
+    Ok(())
+}
+
+/// Starts a node with more settings, and a disk cache of its own.
+fn start(common: &Common, number: u8, store: &Store, folder: &Path, more: &[&str]) -> Result<Node> {
+    let mut common = common.clone();
+    let cache = folder.join(format!("cache{number}"));
+    common.set.push(format!("cache_dir={}", cache.display()));
+    common.set.extend(more.iter().map(|&setting| setting.to_owned()));
+    Node::shared(&common, number, store, folder)
+}
+
+/// Writes the rows and ends the node in order, so that all of them are in files.
+async fn fill_and_stop(options: &Options, mut node: Node) -> Result<()> {
+    node.wait_until_ready().await?;
+    load::prepare(&node.cql).await?;
+    let targets = [(node.cql.clone(), Keys::each(options.keys))];
+    let load = Load {
+        in_flight: FILL_IN_FLIGHT,
+        ..load_of(Operation::Write, None, None)
+    };
+    load.run(&targets).await?;
+    node.terminate()
+}
+
+/// Writes and reads at the owner, with scans at the reader if there is one; the number of these.
+async fn measure(options: &Options, owner: &Node, reader: Option<&Node>) -> Result<(Outcome, Outcome, u64)> {
+    let length = Some(Duration::from_secs(options.seconds));
+    let pace = Some(Duration::from_secs(1) * CONNECTIONS / options.rate.max(1));
+    let targets: Vec<_> = (0..CONNECTIONS)
+        .map(|_| (owner.cql.clone(), Keys::Any(0..options.keys)))
+        .collect();
+    let (write, read) = (
+        load_of(Operation::Write, length, pace),
+        load_of(Operation::Read, length, pace),
+    );
+    let scan = async {
+        let Some(reader) = reader else { return Ok(0) };
+        let targets = [(reader.cql.clone(), Keys::Any(0..options.keys))];
+        let scanned = load_of(Operation::Count, length, None).run(&targets).await?;
+        anyhow::Ok(scanned.operations)
+    };
+    tokio::try_join!(write.run(&targets), read.run(&targets), scan)
+}
+
+fn load_of(operation: Operation, length: Option<Duration>, pace: Option<Duration>) -> Load {
+    Load {
+        operation,
+        values: Values::Distinct(VALUE_BYTES),
+        in_flight: 1,
+        length,
+        pace,
+    }
+}
+
+fn median(figures: &[f64]) -> f64 {
+    let mut sorted = figures.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+fn print(name: &str, alone: &[f64], scanned: &[f64]) {
+    let (alone, scanned) = (median(alone), median(scanned));
+    println!(
+        "{name:<6} median of p99: without {alone:>7.2} ms, with a scan {scanned:>7.2} ms: {:.2} times, at most {MOST} wanted",
+        scanned / alone
+    );
+}
