@@ -26,7 +26,7 @@ pub use agent::{
 };
 pub use clock::SystemClock;
 pub use credentials::Credentials;
-pub use document::{NAME as CLUSTER_DOCUMENT, adopt};
+pub use document::{NAME as CLUSTER_DOCUMENT, adopt, tablets_in};
 pub use environment::{
     Clock, Document, Documents, Expect, Listed, Removal, TabletHost, TabletLoad, TabletSpec,
 };

@@ -78,6 +78,7 @@ pub(crate) fn store_error(error: StoreError) -> CqlError {
             data_present: false,
         },
         StoreError::Overloaded(_) => CqlError::Overloaded(message),
+        StoreError::ReadOnly => refused_read_only("it writes nothing"),
         StoreError::NotOwned(_) | StoreError::Fenced => moving(),
         StoreError::DiskFull(_)
         | StoreError::Corrupt { .. }
@@ -88,8 +89,16 @@ pub(crate) fn store_error(error: StoreError) -> CqlError {
         | StoreError::InvalidConfig(_)
         | StoreError::MetaConflict(_)
         | StoreError::TooLarge { .. }
+        | StoreError::FileGone(_)
         | StoreError::Unavailable(_) => CqlError::Server(message),
     }
+}
+
+/// The refusal of a node that only reads the store, and why.
+pub(crate) fn refused_read_only(why: &str) -> CqlError {
+    CqlError::invalid(format!(
+        "This node is read-only (helenus serve --read-only): {why}"
+    ))
 }
 
 /// Puts a request's consistency, and what kind of write it is, into the error of a store that knows of neither.

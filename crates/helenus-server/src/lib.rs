@@ -17,6 +17,7 @@ mod long_requests;
 pub mod metrics;
 pub mod node;
 pub mod node_report;
+pub mod reader;
 pub mod rpc;
 mod server_state;
 mod slow;

@@ -248,6 +248,9 @@ pub(crate) fn record_store(stats: &StoreStats) {
         counter!("helenus_disk_cache_inserted_total").absolute(cache.inserted);
         counter!("helenus_disk_cache_errors_total").absolute(cache.errors);
     }
+    if let Some(age) = stats.refresh_age {
+        gauge!("helenus_read_only_age_seconds").set(age.as_secs_f64());
+    }
     if let Some(free_bytes) = stats.disk_free_bytes {
         gauge!("helenus_store_disk_free_bytes").set(free_bytes as f64);
     }

@@ -52,6 +52,7 @@ impl NodeReporter {
             "rack": node.rack,
             "in_cluster": self.is_in_cluster(),
             "serves_clients": serves_clients,
+            "read_only": self.engine.store().is_read_only(),
             "generation_s": self.engine.generation_s(),
             "uptime_s": self.started.elapsed().as_secs(),
             "memory_bytes": resident_memory_bytes(),

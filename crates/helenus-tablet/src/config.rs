@@ -101,6 +101,13 @@ pub struct StoreConfig {
     pub write_in_flight_bytes: u64,
     /// The interval at which the compactor looks for work.
     pub compaction_poll_interval: Duration,
+    /// The time after which rows in memory are flushed to SSTables, in a bucket; without one, rows of tablets that are rarely written to stay in
+    /// memory and in the log.
+    pub flush_interval: Option<Duration>,
+    /// Whether a store in a bucket is only read, beside the processes that write to it ([`crate::Store::follow_tablets`]).
+    pub read_only: bool,
+    /// How often such a store is brought up to date.
+    pub read_only_refresh_interval: Duration,
     /// The time for which files that a compaction has replaced are kept, for reads that still use them. Scans that take longer keep them
     /// longer.
     pub garbage_age: Duration,
@@ -133,6 +140,10 @@ impl StoreConfig {
             StoreUrl::Remote(_) => 16,
         };
         let memtable_bytes = (memory / 48).clamp(64 * MIB, 4096 * MIB);
+        let flush_interval = match url {
+            StoreUrl::File(_) => None,
+            StoreUrl::Remote(_) => Some(Duration::from_secs(300)),
+        };
         // In a bucket each look for work costs requests.
         let compaction_poll_interval = match &url {
             StoreUrl::File(_) => Duration::from_secs(1),
@@ -153,6 +164,9 @@ impl StoreConfig {
             disk_reserve_bytes: memtable_bytes + 64 * MIB,
             write_in_flight_bytes: (memtable_bytes / 8).max(16 * MIB),
             compaction_poll_interval,
+            flush_interval,
+            read_only: false,
+            read_only_refresh_interval: Duration::from_secs(1),
             log_interval: Duration::ZERO,
             write_timeout: Duration::from_secs(2),
             read_timeout: Duration::from_secs(5),
@@ -188,6 +202,12 @@ impl StoreConfig {
         if let (StoreUrl::File(_), Some(log)) = (&self.url, &self.log_store) {
             return bad(format!(
                 "log_store = \"{log}\": a store in a local folder has its log there; a log store is for stores in a bucket"
+            ));
+        }
+        if let (StoreUrl::File(_), true) = (&self.url, self.read_only) {
+            return bad(format!(
+                "store = \"{}\": a store in a local folder has one process; read-only nodes are for stores in a bucket",
+                self.url
             ));
         }
         if !(1..=1024).contains(&self.tablet_count) {

@@ -1,6 +1,7 @@
 //! Errors of the store, by the reaction that the caller is to take.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use crate::data_model::DataModelError;
 
@@ -42,6 +43,12 @@ pub enum StoreError {
     /// A read was given up for want of an answer from the object store.
     #[error("the object store did not answer a read within {0} ms")]
     ReadTimeout(u64),
+    /// A file was read that the owner of its tablet has replaced and deleted: its rows are in newer files.
+    #[error("a file was replaced and deleted while it was read: {0}")]
+    FileGone(String),
+    /// The store was opened for reading alone.
+    #[error("the store is read-only here")]
+    ReadOnly,
     /// The store is closed or closing.
     #[error("the store is closed")]
     Closed,
@@ -100,6 +107,20 @@ pub(crate) fn has_no_space(error: &(dyn std::error::Error + 'static)) -> bool {
             if let Some(inner) = io.get_ref() {
                 return has_no_space(inner);
             }
+        }
+        next = error.source();
+    }
+    false
+}
+
+/// Whether an error of SlateDB means that an object does not exist.
+pub(crate) fn is_not_found(error: &slatedb::Error) -> bool {
+    use object_store::Error;
+    let mut next: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = next {
+        let shared = error.downcast_ref::<Arc<Error>>().map(|shared| shared.as_ref());
+        if let Some(Error::NotFound { .. }) = error.downcast_ref::<Error>().or(shared) {
+            return true;
         }
         next = error.source();
     }

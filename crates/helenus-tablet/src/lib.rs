@@ -75,7 +75,7 @@ pub use metadata::format::{BUCKET_FORMAT_VERSION, FORMAT_VERSION};
 pub use operation::Op;
 pub use priority::set_long_running;
 pub use store::Store;
-pub use store::bucket::{Copied, TabletEvent, compact, migrate};
+pub use store::bucket::{Copied, RefreshRound, TabletEvent, compact, migrate};
 pub use store::stats::StoreStats;
 pub use store::write_batch::WriteBatch;
 pub use tablet::late_writes::LateWrites;

@@ -229,6 +229,20 @@ impl ClusterDocument {
     }
 }
 
+/// The tablets of a cluster document of that store, by their tokens, as processes need them that take no part in the cluster.
+///
+/// # Errors
+/// The document is damaged, of a newer format, or of another store.
+pub fn tablets_in(bytes: &[u8], store: Uuid) -> Result<Vec<TabletSpec>, ClusterError> {
+    let document = ClusterDocument::decode(bytes)?;
+    document.check_store(Some(store))?;
+    let spec = |tablet: &TabletRecord| TabletSpec {
+        id: tablet.id,
+        tokens: tablet.tokens,
+    };
+    Ok(document.tablets.iter().map(spec).collect())
+}
+
 /// One line of JSON. What is encoded here has string keys only, which can't fail.
 pub(crate) fn encode(document: &impl Serialize) -> Vec<u8> {
     let mut bytes = serde_json::to_vec(document).unwrap_or_default();

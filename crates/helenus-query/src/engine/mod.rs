@@ -6,6 +6,7 @@ pub mod ddl;
 pub mod describe;
 pub(crate) mod identity;
 pub(crate) mod prepared;
+mod read_only;
 pub(crate) mod security;
 pub(crate) mod serve;
 mod status;
@@ -26,7 +27,7 @@ use crate::cluster::{Cluster, Source};
 use crate::execution::backfill::{self, SchemaChanges};
 use crate::execution::routing::{self, coordinate};
 use crate::execution::{self, DirectStatements};
-use crate::failure::{ExecutionError, at_consistency, read_timeout, store_error};
+use crate::failure::{at_consistency, read_timeout, store_error};
 use crate::index::building::Backfills;
 use crate::index::stale_entry::StaleCounts;
 use crate::limits::answers::ResultMemory;
@@ -184,6 +185,9 @@ impl Engine {
 
     /// Goes on, in the background, with the indexes and views that were not built when the node that built them ended.
     pub fn resume_builds(self: &Arc<Self>) {
+        if self.context.store.is_read_only() {
+            return;
+        }
         let schemas: Arc<dyn SchemaChanges> = self.clone();
         backfill::resume(&self.context, &schemas);
     }
@@ -324,6 +328,9 @@ impl Engine {
         options: &QueryOptions,
     ) -> Result<Outcome, CqlError> {
         consistency::check_request(options.consistency)?;
+        if self.context.store.is_read_only() {
+            read_only::check(&planned.plan, options)?;
+        }
         if let (Plan::Modification(_) | Plan::Batch(_), Some(state)) = (&planned.plan, &options.paging_state)
         {
             crate::analysis::select::check_paging_state(state)?;
@@ -353,9 +360,7 @@ impl Engine {
     ) -> Result<Outcome, CqlError> {
         let values = planned.markers.bind(&options.values)?;
         let Some(cluster) = self.cluster() else {
-            return execution::run_here(&self.context, self, client, planned, &values, options)
-                .await
-                .map_err(ExecutionError::into_client_error);
+            return self.run_alone(client, planned, &values, options).await;
         };
         let request = routing::request::Request {
             direct: self,
@@ -380,6 +385,9 @@ impl Engine {
         options: &QueryOptions,
     ) -> Result<Outcome, CqlError> {
         consistency::check_request(options.consistency)?;
+        if self.context.store.is_read_only() {
+            return Err(read_only::refuse_writes());
+        }
         let _epoch = self.context.writes.enter();
         let keyspace = options.keyspace(client);
         scope::limit_time(

@@ -239,6 +239,14 @@ impl Engine {
         self.context.headers.load(&self.context.store).await
     }
 
+    /// Loads the documents that have changed in the store since they were loaded. Cheaper than [`Engine::load_newest`] if none has.
+    pub async fn load_changed(self: &Arc<Self>) -> Result<(), CqlError> {
+        if super::ddl::has_changed(self).await? {
+            super::ddl::reload(self).await?;
+        }
+        self.context.headers.load_changed(&self.context.store).await
+    }
+
     /// The versions of the documents that are loaded.
     pub fn versions(&self) -> Versions {
         self.context.versions()

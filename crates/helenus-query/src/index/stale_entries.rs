@@ -41,6 +41,9 @@ pub fn report(context: &Arc<ExecutionContext>, mut stale: StaleEntries) {
     counts
         .found
         .fetch_add(stale.entries.len() as u64, Ordering::Relaxed);
+    if context.store.is_read_only() {
+        return;
+    }
     {
         let mut running = counts.running.lock();
         let same = |other: &&StaleEntries| other.index == stale.index && other.value == stale.value;

@@ -32,6 +32,15 @@ impl HeaderTables {
         self.read(store).await
     }
 
+    /// Reads the set from the store if it may have changed.
+    pub async fn load_changed(&self, store: &Store) -> Result<(), CqlError> {
+        let _changing = self.changing.lock().await;
+        match store.meta_may_differ(DOCUMENT).await.map_err(store_error)? {
+            true => self.read(store).await,
+            false => Ok(()),
+        }
+    }
+
     async fn read(&self, store: &Store) -> Result<(), CqlError> {
         let (tables, version) = match store.meta_get(DOCUMENT).await.map_err(store_error)? {
             Some(document) => {

@@ -26,9 +26,13 @@ pub use rows::RowCursor;
 
 async fn get(context: &ExecutionContext, token: i64, key: &[u8]) -> Result<Option<Bytes>, CqlError> {
     match context.cluster() {
-        None => reads::get_here(context, token, key)
-            .await
-            .map_err(ExecutionError::into_client_error),
+        None => match reads::get_here(context, token, key).await {
+            // What waits lies apart, so that the futures of reads from memory stay small.
+            Err(ExecutionError::NotOwned) if context.store.is_read_only() => {
+                Box::pin(reads::get_refreshed(context, token, key)).await
+            }
+            found => found.map_err(ExecutionError::into_client_error),
+        },
         Some(cluster) => reads::get(context, cluster.as_ref(), token, key).await,
     }
 }

@@ -23,6 +23,8 @@ const STEPS_MAX: usize = 32;
 
 /// How long a scan waits for the tablet that went away under it, before it looks where it is.
 const MOVED_WAIT: Duration = Duration::from_millis(5);
+/// How often a node that only reads looks for a tablet that went away.
+const RESTARTS_MAX: u8 = 3;
 
 /// A partition that a range scan has come to.
 #[derive(Clone, Debug)]
@@ -49,9 +51,12 @@ pub struct RangeCursor {
     /// Where the range ends; none is the end of all keys.
     end: Option<Bytes>,
     scan: Option<TabletScan>,
-    /// In a cluster, where the scan under way has begun, and the key that it has given last: the tablet may go away under it.
+    /// In a cluster and on a node that only reads, where the scan under way has begun, and the key that it has given last: the tablet may go
+    /// away under it.
     begun_at: Option<Bytes>,
     last: Option<Bytes>,
+    /// How often a node that only reads has begun again since a scan gave anything.
+    restarts: u8,
     pending: Option<Entry>,
     current: Option<PartitionKey>,
     header: Option<PartitionHeader>,
@@ -72,6 +77,7 @@ impl RangeCursor {
             scan: None,
             begun_at: None,
             last: None,
+            restarts: 0,
             pending: None,
             current: None,
             header: None,
@@ -223,11 +229,12 @@ impl RangeCursor {
                     Ok(Some((key, packed))) => {
                         if self.begun_at.is_some() {
                             self.last = Some(key.clone());
+                            self.restarts = 0;
                         }
                         return entry(&key, packed).map(Some);
                     }
                     Ok(None) => self.scan = None,
-                    Err(ExecutionError::NotOwned) if context.cluster().is_some() => {
+                    Err(ExecutionError::NotOwned) if self.may_begin_again(context) => {
                         self.begin_again(context).await;
                     }
                     Err(error) => return Err(error.into_client_error()),
@@ -278,6 +285,9 @@ impl RangeCursor {
             if this.end.as_ref().is_some_and(|end| *end <= this.start) {
                 return Ok(false);
             }
+            if context.store.is_read_only() {
+                (self.begun_at, self.last) = (Some(this.start.clone()), None);
+            }
             let scan = scan_tablet(tablet, this, false).await;
             self.scan = Some(TabletScan::Local(
                 scan.map_err(ExecutionError::into_client_error)?,
@@ -326,11 +336,21 @@ impl RangeCursor {
         Ok(true)
     }
 
+    /// Whether the tablet that went away under the scan can be looked for.
+    fn may_begin_again(&mut self, context: &ExecutionContext) -> bool {
+        if context.cluster().is_some() {
+            return true;
+        }
+        self.restarts += 1;
+        context.store.is_read_only() && self.restarts <= RESTARTS_MAX
+    }
+
     /// Gives up the scan under way, to begin another behind what it has given.
     async fn begin_again(&mut self, context: &ExecutionContext) {
         self.scan = None;
-        if let Some(cluster) = context.cluster() {
-            cluster.changed(cluster.changes(), MOVED_WAIT).await;
+        match context.cluster() {
+            Some(cluster) => drop(cluster.changed(cluster.changes(), MOVED_WAIT).await),
+            None => context.store.refreshed().await,
         }
         let start = match self.last.take() {
             Some(last) => [last.as_ref(), &[0]].concat().into(),

@@ -138,6 +138,17 @@ pub(crate) async fn get_here(
     Ok(Box::pin(tablet.get(key)).await?)
 }
 
+/// The same on a node that only reads, once it knows which tablets there are now: the one that it knew of is gone.
+pub(crate) async fn get_refreshed(
+    context: &ExecutionContext,
+    token: i64,
+    key: &[u8],
+) -> Result<Option<Bytes>, CqlError> {
+    context.store.refreshed().await;
+    let found = get_here(context, token, key).await;
+    found.map_err(ExecutionError::into_client_error)
+}
+
 /// Begins a scan of keys that lie in one tablet; `None` if they no longer do, because it was split since the range was cut.
 pub(crate) async fn scan(
     context: &ExecutionContext,

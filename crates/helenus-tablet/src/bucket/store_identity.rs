@@ -115,6 +115,23 @@ impl<'a> BindTarget<'a> {
         }
     }
 
+    /// The identity recorded here. Writes nothing.
+    ///
+    /// # Errors
+    /// There is none, or it belongs to another location.
+    pub async fn recorded(&self) -> Result<Uuid, StoreError> {
+        let found = self.find().await?;
+        match (found.recorded, found.copied) {
+            (Some(recorded), None) => Ok(recorded.identity),
+            (Some(recorded), Some(why)) => Err(self.refuse(&recorded, &why)),
+            (None, _) => Err(StoreError::Corrupt {
+                file: format!("{}/{}", self.bucket.url, self.path()),
+                detail: "it is missing; a node that is not read-only creates it when it opens the store"
+                    .into(),
+            }),
+        }
+    }
+
     pub async fn find(&self) -> Result<IdentityCheck, StoreError> {
         let bucket = self.bucket;
         let (anchor, path) = (&self.anchor, &self.path());

@@ -1,6 +1,8 @@
 //! Settings and set-up of a tablet's SlateDB database, in a folder or in a bucket.
 
 mod compactor;
+pub(crate) mod followed;
+pub(crate) mod tablet_db;
 pub(crate) mod wal;
 
 use std::sync::{Arc, OnceLock};

@@ -121,6 +121,22 @@ impl Meta {
         Ok(Some(found.doc))
     }
 
+    /// Whether a document is another than the one that was read or written last. Does not read it, and may be true of one that is the same.
+    pub async fn may_differ(&self, name: &str) -> Result<bool, StoreError> {
+        let path = self.path(name)?;
+        let known = self.known.lock().get(name).map(|(_, update)| update.clone());
+        let Some(known) = known else { return Ok(true) };
+        let options = GetOptions {
+            head: true,
+            ..GetOptions::default()
+        };
+        match self.store.get_opts(&path, options).await {
+            Ok(found) => Ok(found.meta.e_tag != known.e_tag || found.meta.version != known.version),
+            Err(object_store::Error::NotFound { .. }) => Ok(true),
+            Err(error) => Err(failed(&error)),
+        }
+    }
+
     /// Remembers a version, unless a later one is known.
     fn know(&self, name: &str, version: MetaVersion, update: UpdateVersion) {
         if self.is_local() || update.e_tag.is_none() && update.version.is_none() {

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use object_store::ObjectStore;
-use slatedb::Db;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
 use crate::cache::row_cache_handle::RowCacheHandle;
 use crate::compaction::CompactionState;
+use crate::database::tablet_db::TabletDb;
 use crate::database::{Databases, LEVEL0_MAX};
 use crate::stage::backpressure::CompactionBacklog;
 use crate::stage::{Stage, StageLimits};
@@ -25,7 +25,7 @@ use crate::tree::{SsTables, Tree, filters};
 pub(super) struct TabletParts {
     pub id: u32,
     pub tokens: TokenRange,
-    pub db: Db,
+    pub db: TabletDb,
     /// Where its files lie.
     pub store: Arc<dyn ObjectStore>,
     pub compactions: Arc<CompactionState>,
@@ -45,7 +45,7 @@ pub(super) fn assemble(databases: &Databases, parts: TabletParts) -> Arc<Tablet>
         filters::policy(model.clone()),
     ));
     let mut files = Arc::default();
-    tables.refresh_files(&parts.db, |found| files = found);
+    tables.refresh_files(|| parts.db.manifest(), |found| files = found);
     let tree = Tree::new(tables.clone(), files, flush::join_bytes(memtable_bytes));
     Arc::new(Tablet {
         id: parts.id,
@@ -71,6 +71,8 @@ pub(super) fn assemble(databases: &Databases, parts: TabletParts) -> Arc<Tablet>
 /// Starts what applies the stage, which ends when that is closed, and what flushes the memtables.
 pub(super) fn start_tasks(tablet: &Arc<Tablet>, writing: &Handle, background: &Handle) -> JoinHandle<()> {
     background.spawn(flush::run(tablet.clone()));
-    background.spawn(manifest::track_manifest(tablet));
+    if let TabletDb::Owned(db) = &tablet.db {
+        background.spawn(manifest::track_manifest(tablet, db));
+    }
     writing.spawn(stage_apply::run(tablet.clone()))
 }

@@ -88,7 +88,10 @@ impl Store {
             }
             StoreUrl::Remote(url) => {
                 let bucket = Bucket::connect(url)?;
-                bucket::open(bucket, config, model).await
+                match config.read_only {
+                    false => bucket::open(bucket, config, model).await,
+                    true => bucket::open_read_only(bucket, config, model).await,
+                }
             }
         }
     }
@@ -160,6 +163,7 @@ impl Store {
         if batch.ops.is_empty() {
             return Ok(());
         }
+        self.check_writable()?;
         let late = self.apply_archived_tombstones(&mut batch.ops).await?;
         if !late.is_empty() {
             batch.hold = Some(Arc::new((batch.hold.take(), late)));
@@ -252,6 +256,12 @@ impl Store {
         self.meta.get(name).await
     }
 
+    /// Whether a small document is another than the one that was read or written last, which is cheaper to ask than reading it. May be true of
+    /// one that is the same.
+    pub async fn meta_may_differ(&self, name: &str) -> Result<bool, StoreError> {
+        self.meta.may_differ(name).await
+    }
+
     /// Replaces a small document, atomically and durably, if `expect` holds; returns its new version.
     pub async fn meta_put(
         &self,
@@ -259,6 +269,7 @@ impl Store {
         content: &[u8],
         expect: MetaExpect,
     ) -> Result<MetaVersion, StoreError> {
+        self.check_writable()?;
         self.meta.put(name, content, expect).await
     }
 
@@ -279,11 +290,13 @@ impl Store {
 
     /// Removes a small document.
     pub async fn meta_delete(&self, name: &str) -> Result<(), StoreError> {
+        self.check_writable()?;
         self.meta.delete(name).await
     }
 
     /// Writes staged rows and memtables to SSTables, and trims the log.
     pub async fn flush(&self) -> Result<(), StoreError> {
+        self.check_writable()?;
         for tablet in self.tablets().iter() {
             tablet.flush().await?;
         }

@@ -61,6 +61,7 @@ impl Store {
             disk_free_bytes,
             bucket: self.bucket_stats(),
             disk_cache,
+            refresh_age: self.refresh_age(),
         }
     }
 }
@@ -82,6 +83,19 @@ impl Store {
             Some(format!("tablet {}: {error}", tablet.id()))
         };
         tablets.iter().filter_map(failed).collect()
+    }
+
+    /// What is wrong with the store, in words: tablets that take no writes any more, or, of a store that is only read, that nothing new was read
+    /// for a while. None, as long as all is well.
+    pub fn troubles(&self) -> Vec<String> {
+        let mut troubles = self.failed_tablets();
+        if let Some(age) = self.refresh_age().filter(|age| *age > self.refresh_age_max()) {
+            troubles.push(format!(
+                "nothing new was read from the bucket for {} s",
+                age.as_secs()
+            ));
+        }
+        troubles
     }
 }
 

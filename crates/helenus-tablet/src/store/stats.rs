@@ -1,5 +1,7 @@
 //! Counters that operators and metrics read.
 
+use std::time::Duration;
+
 use crate::bucket::metered_object_store::BucketStats;
 use crate::cache::disk::DiskCacheStats;
 use crate::cache::row_cache::RowCacheStats;
@@ -34,4 +36,6 @@ pub struct StoreStats {
     pub bucket: Option<BucketStats>,
     /// Of a store in a bucket that has a disk cache.
     pub disk_cache: Option<DiskCacheStats>,
+    /// Of a store that is only read: the time since which nothing new was read from the bucket.
+    pub refresh_age: Option<Duration>,
 }

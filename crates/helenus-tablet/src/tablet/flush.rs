@@ -119,7 +119,11 @@ impl Tablet {
             let options = WriteOptions {
                 seqnum: unflushed.last_seq,
             };
-            let written = self.db.write_with_options(unflushed.batch, &options).await;
+            let written = self
+                .db
+                .owned()?
+                .write_with_options(unflushed.batch, &options)
+                .await;
             written.map_err(|error| from_slatedb(&error))?;
             *given = unflushed.last_seq;
         }
@@ -134,7 +138,7 @@ impl Tablet {
         let options = FlushOptions {
             flush_type: FlushType::MemTable,
         };
-        let flushed = self.db.flush_with_options(options).await;
+        let flushed = self.db.owned()?.flush_with_options(options).await;
         flushed.map_err(|error| from_slatedb(&error))
     }
 }

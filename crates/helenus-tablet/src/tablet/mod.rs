@@ -1,6 +1,7 @@
 //! One tablet: a range of tokens in one SlateDB database, read through the row cache.
 
 pub(crate) mod flush;
+mod followed_scan;
 pub(crate) mod late_writes;
 pub(crate) mod manifest;
 pub(crate) mod obsolete_files;
@@ -14,7 +15,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
-use slatedb::Db;
 
 use crate::cache::generations;
 use crate::cache::generations::{CacheGenerations, Generation};
@@ -23,20 +23,22 @@ use crate::cache::row_cache_handle::RowCacheHandle;
 use crate::clock::StoreClock;
 use crate::compaction::{CompactionState, OldestByTable, see};
 use crate::data_model::DataModel;
+use crate::database::tablet_db::TabletDb;
 use crate::error::StoreError;
 use crate::log::{Log, Route};
 use crate::operation::Op;
 use crate::stage::backpressure::CompactionBacklog;
 use crate::stage::{Cached, Stage, View};
 use crate::tablet::flush::Flushes;
+use crate::tablet::followed_scan::{FollowedScan, ScanRequest};
 use crate::tablet::late_writes::is_late;
 use crate::tablet::obsolete_files::Scans;
 use crate::tablet::scan::Scan;
 use crate::tablet::stats::TabletCounters;
 use crate::token_range::TokenRange;
+use crate::tree::SsTables;
 use crate::tree::changes::Change;
 use crate::tree::limits::ReadLimits;
-use crate::tree::{MergingScan, SsTables};
 use crate::{trace, work};
 
 /// The result of a look-up in the row cache alone.
@@ -52,7 +54,7 @@ pub enum CachedRead {
 pub struct Tablet {
     pub(crate) id: u32,
     pub(crate) tokens: TokenRange,
-    pub(crate) db: Db,
+    pub(crate) db: TabletDb,
     pub(crate) cache: RowCacheHandle,
     pub(crate) stage: Stage,
     pub(crate) row_cache_on: bool,
@@ -199,10 +201,25 @@ impl Tablet {
             return Ok(Some(row));
         }
         let hash = self.cache.hash(key);
-        let below = tree.get(self.model.as_ref(), key, hash, &self.limits).await?;
+        let below = match tree.get(self.model.as_ref(), key, hash, &self.limits).await {
+            Err(StoreError::FileGone(_)) => Box::pin(self.read_anew(key, hash, tree.manifest())).await?,
+            found => found?,
+        };
         match change {
             None => Ok(below),
             Some(change) => Ok(Some(change.over(self.model.as_ref(), key, below.as_ref())?)),
+        }
+    }
+
+    /// The merged row of a followed tablet, after a file of manifest `used` was not found.
+    async fn read_anew(&self, key: &[u8], hash: u64, mut used: u64) -> Result<Option<Bytes>, StoreError> {
+        loop {
+            self.follow_after_loss(used).await?;
+            let tree = self.stage.tree();
+            match tree.get(self.model.as_ref(), key, hash, &self.limits).await {
+                Err(StoreError::FileGone(_)) => used = tree.manifest(),
+                found => return found,
+            }
         }
     }
 
@@ -232,16 +249,25 @@ impl Tablet {
         work::count(|work| work.scans += 1);
         let (staged, tree) = self.stage.range(&start, &end)?;
         let partition = self.partition_of(&start, &end).map(|(prefix, ..)| prefix);
-        let limits = self.limits.clone();
-        let rows = MergingScan::new(
-            tree,
-            self.model.clone(),
-            (start, end),
+        let request = ScanRequest {
+            model: self.model.clone(),
+            bounds: (start, end),
             partition,
             reversed,
-            limits,
-        );
-        Ok(Scan::new(rows, staged, reversed, self.model.clone(), guard))
+            limits: self.limits.clone(),
+        };
+        let continuation = self.db.followed().map(|followed| {
+            let (followed, tables) = (followed.clone(), self.tables.clone());
+            Box::new(FollowedScan::new(
+                followed,
+                tables,
+                tree.manifest(),
+                request.clone(),
+            ))
+        });
+        let rows = request.begin(tree);
+        let scan = Scan::new(rows, staged, reversed, self.model.clone(), guard);
+        Ok(scan.with_continuation(continuation))
     }
 
     /// If the range lies within one partition: its prefix, and the bounds behind it. SSTables without the partition are then skipped.
@@ -276,6 +302,7 @@ impl Tablet {
 
     /// Writes staged rows and memtables to SSTables.
     pub async fn flush(&self) -> Result<(), StoreError> {
+        self.db.owned()?;
         self.stage.applied().await?;
         self.flushes.flush().await
     }
@@ -292,14 +319,17 @@ impl Tablet {
         self.limits.give_up();
         self.stage.close();
         let options = slatedb::config::CloseOptions { flush_type: None };
-        if let Err(error) = self.db.close_with_options(options).await {
+        let Ok(db) = self.db.owned() else { return };
+        if let Err(error) = db.close_with_options(options).await {
             tracing::debug!(tablet = self.id, %error, "a database was not closed in order");
         }
     }
 
     /// The last record that is in files, as of the newest manifest that was seen.
     pub(crate) fn flushed_lsn(&self) -> u64 {
-        self.db.manifest().replay_after_wal_id()
+        self.db
+            .manifest()
+            .map_or(0, |manifest| manifest.replay_after_wal_id())
     }
 }
 

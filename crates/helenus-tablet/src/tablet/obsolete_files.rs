@@ -157,9 +157,12 @@ impl ObsoleteFileCollector {
 
 /// True if the database of a tablet in a bucket had seen its newest manifest already.
 async fn sees_all(tablet: &Tablet) -> bool {
-    let seen = tablet.db.manifest().id();
-    let refreshed = tablet.db.refresh_manifest().await;
-    refreshed.is_ok() && tablet.db.manifest().id() == seen
+    let Ok(db) = tablet.db.owned() else {
+        return false;
+    };
+    let seen = db.manifest().id();
+    let refreshed = db.refresh_manifest().await;
+    refreshed.is_ok() && db.manifest().id() == seen
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::data_model::DataModel;
 use crate::error::StoreError;
+use crate::tablet::followed_scan::FollowedScan;
 use crate::tablet::obsolete_files::ScanGuard;
 use crate::tree::MergingScan;
 use crate::tree::changes::Change;
@@ -13,6 +14,8 @@ use bytes::Bytes;
 /// Rows of a range, one after the other.
 pub struct Scan {
     tree: Option<Box<MergingScan>>,
+    /// Of a tablet that another process may write to.
+    continuation: Option<Box<FollowedScan>>,
     /// The row that the tree comes to next, once it is known.
     ahead: Option<(Bytes, Bytes)>,
     staged: Peekable<std::vec::IntoIter<(Bytes, Change)>>,
@@ -27,6 +30,7 @@ impl Scan {
     pub(crate) fn empty() -> Scan {
         Scan {
             tree: None,
+            continuation: None,
             ahead: None,
             staged: Vec::new().into_iter().peekable(),
             reversed: false,
@@ -67,12 +71,19 @@ impl Scan {
         }
         Scan {
             tree: Some(Box::new(tree)),
+            continuation: None,
             ahead: None,
             staged: staged.into_iter().peekable(),
             reversed,
             model: Some(model),
             _guard: Some(guard),
         }
+    }
+
+    /// The scan, with what lets it go on when one of its files is gone.
+    pub(super) fn with_continuation(mut self, continuation: Option<Box<FollowedScan>>) -> Scan {
+        self.continuation = continuation;
+        self
     }
 
     /// The next key and merged row. After an error the scan is over.
@@ -88,7 +99,10 @@ impl Scan {
         if self.ahead.is_none()
             && let Some(tree) = &mut self.tree
         {
-            self.ahead = tree.next().await?;
+            self.ahead = match &mut self.continuation {
+                None => tree.next().await?,
+                Some(continuation) => next_followed(tree, continuation).await?,
+            };
             if self.ahead.is_none() {
                 self.tree = None;
             }
@@ -108,5 +122,27 @@ impl Scan {
         let below = self.ahead.take_if(|(ahead, _)| *ahead == key);
         let row = change.over(model.as_ref(), &key, below.as_ref().map(|(_, row)| row))?;
         Ok(Some((key, row)))
+    }
+}
+
+/// The next row of a scan whose files may be deleted meanwhile.
+async fn next_followed(
+    tree: &mut MergingScan,
+    continuation: &mut FollowedScan,
+) -> Result<Option<(Bytes, Bytes)>, StoreError> {
+    loop {
+        match tree.next().await {
+            Err(StoreError::FileGone(_)) => match Box::pin(continuation.go_on()).await? {
+                Some(rest) => *tree = rest,
+                None => return Ok(None),
+            },
+            next => {
+                let next = next?;
+                if let Some((key, _)) = &next {
+                    continuation.last = Some(key.clone());
+                }
+                return Ok(next);
+            }
+        }
     }
 }

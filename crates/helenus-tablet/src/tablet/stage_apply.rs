@@ -45,7 +45,7 @@ impl Tablet {
             tracing::error!(tablet = self.id(), %error, "log records could not be applied to the memtables");
             self.stage.fail(error.into());
         }
-        let level0_files = self.db.manifest().l0().len();
+        let level0_files = self.db.manifest().map_or(0, |manifest| manifest.l0().len());
         self.backlog
             .update(self.stage.tree().memory_bytes(), level0_files);
         for key in &table.hot {

@@ -73,7 +73,8 @@ impl Tablet {
     /// The counters of this tablet.
     pub fn stats(&self) -> TabletStats {
         let manifest = self.db.manifest();
-        let data_bytes = data_bytes(&manifest);
+        let manifest = manifest.as_deref();
+        let runs = manifest.map_or(0, |manifest| manifest.compacted().len());
         let get = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
         TabletStats {
             id: self.id,
@@ -83,9 +84,9 @@ impl Tablet {
             folded: get(&self.counters.folded),
             gets: get(&self.counters.gets),
             scans: get(&self.counters.scans),
-            level0_files: manifest.l0().len() as u64,
-            sorted_runs: manifest.compacted().len() as u64,
-            data_bytes,
+            level0_files: manifest.map_or(0, |manifest| manifest.l0().len()) as u64,
+            sorted_runs: runs as u64,
+            data_bytes: manifest.map_or(0, data_bytes),
             slices: get(&self.compactions.reads.slices),
             rows_live: get(&self.compactions.reads.live),
             rows_dead: get(&self.compactions.reads.dead),

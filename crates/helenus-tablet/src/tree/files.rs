@@ -9,7 +9,7 @@ use object_store::path::Path;
 use parking_lot::Mutex;
 use slatedb::db_cache::{CacheFetch, CacheLoader, CachedEntry, CachedKey, DbCache};
 use slatedb::manifest::{SsTableId, SsTableView, VersionedManifest};
-use slatedb::{Db, Error, ErrorKind, FilterPolicy, SstReader};
+use slatedb::{Error, ErrorKind, FilterPolicy, SstReader};
 
 use super::rows::SortedBlock;
 use super::sstable::{OpenTable, TABLE_BYTES, Table};
@@ -32,7 +32,7 @@ pub(crate) struct Files {
     /// From new to old, the tables of each in order.
     pub runs: Vec<Vec<Table>>,
     /// The number of the manifest.
-    manifest: u64,
+    pub manifest: u64,
 }
 
 impl Files {
@@ -72,20 +72,23 @@ impl SsTables {
         }
     }
 
-    /// Looks which files there are; true if they are others than before, which is told.
-    pub fn refresh_files(&self, db: &Db, tell: impl FnOnce(Arc<Files>)) -> bool {
+    /// Looks which files there are by the newest manifest; true if they are others than before, which is told.
+    pub fn refresh_files(
+        &self,
+        newest: impl FnOnce() -> Option<Arc<VersionedManifest>>,
+        tell: impl FnOnce(Arc<Files>),
+    ) -> bool {
         let mut seen = self.seen.lock();
-        let manifest = db.manifest();
-        if seen.is_of(&manifest) {
+        let Some(manifest) = newest().filter(|manifest| !seen.is_of(manifest)) else {
             return false;
-        }
+        };
         *seen = Arc::new(self.files(&manifest));
         tell(seen.clone());
         true
     }
 
     /// The files of a manifest. Those of a clone lie partly with the tablets that it was made from.
-    fn files(&self, manifest: &VersionedManifest) -> Files {
+    pub fn files(&self, manifest: &VersionedManifest) -> Files {
         let inherited: HashMap<SsTableId, Path> = manifest
             .external_dbs()
             .iter()

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::error::{StoreError, from_slatedb};
+use crate::error::{StoreError, chain, from_slatedb, is_not_found};
 use crate::work;
 
 /// The limits of reads of a tablet's files; none on a local disk.
@@ -18,6 +18,8 @@ struct BucketLimits {
     token: i64,
     /// False once the tablet may have gone elsewhere, where its files may be deleted.
     is_owned: AtomicBool,
+    /// Another process replaces the files, and deletes them soon after.
+    is_followed: bool,
 }
 
 impl ReadLimits {
@@ -27,12 +29,28 @@ impl ReadLimits {
             timeout,
             token,
             is_owned: AtomicBool::new(true),
+            is_followed: false,
+        })))
+    }
+
+    /// Those of a tablet in a bucket that another process may have open for writing.
+    pub fn of_followed(timeout: Duration, token: i64) -> ReadLimits {
+        ReadLimits(Some(Arc::new(BucketLimits {
+            timeout,
+            token,
+            is_owned: AtomicBool::new(true),
+            is_followed: true,
         })))
     }
 
     /// True of a tablet whose files other processes may change.
     pub fn is_in_bucket(&self) -> bool {
         self.0.is_some()
+    }
+
+    /// A token of a tablet in a bucket.
+    pub fn token(&self) -> i64 {
+        self.0.as_ref().map_or(0, |limits| limits.token)
     }
 
     /// From now on the tablet may go elsewhere: reads that fail have to be tried there.
@@ -53,6 +71,9 @@ impl ReadLimits {
         match tokio::time::timeout(limits.timeout, work::read_wait(read)).await {
             Ok(Ok(read)) => Ok(read),
             _ if !limits.is_owned.load(Ordering::Acquire) => Err(StoreError::NotOwned(limits.token)),
+            Ok(Err(error)) if limits.is_followed && is_not_found(&error) => {
+                Err(StoreError::FileGone(chain(&error)))
+            }
             Ok(Err(error)) => Err(from_slatedb(&error)),
             Err(_) => Err(StoreError::ReadTimeout(limits.timeout.as_millis() as u64)),
         }

@@ -81,6 +81,16 @@ impl Tree {
         self.changed(|tree| tree.frozen = tree.memory.first().map_or(tree.frozen, |newest| newest.last_seq))
     }
 
+    /// All batches up to that sequence number are in files.
+    pub fn flushed(&self) -> u64 {
+        self.files.flushed
+    }
+
+    /// The number of the manifest whose files are read.
+    pub fn manifest(&self) -> u64 {
+        self.files.manifest
+    }
+
     /// Bytes of rows in memory that are not in files.
     pub fn memory_bytes(&self) -> usize {
         memory::size(&self.memory)

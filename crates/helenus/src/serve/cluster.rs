@@ -42,6 +42,8 @@ pub fn identity(config: &Config) -> anyhow::Result<Identity> {
     };
     let host_id = match &config.store.url {
         StoreUrl::File(folder) => host_id::load(folder)?,
+        // It may run beside a node with the same settings.
+        StoreUrl::Remote(_) if config.store.read_only => derived(&format!("{seed} read-only")),
         StoreUrl::Remote(_) => derived(&seed),
     };
     let mut description = NodeDescription::new(name, config.advertised(), rpc_address);
@@ -78,13 +80,14 @@ fn tls(config: &Config) -> anyhow::Result<Option<Tls>> {
     }
 }
 
-/// Joins the other nodes of a shared store, and returns when this one serves its tablets. A local store has one node.
+/// Joins the other nodes of a shared store, and returns when this one serves its tablets. A local store has one node, and one that only reads
+/// takes no part.
 pub async fn join(
     config: &Config,
     identity: &Identity,
     engine: &Arc<Engine>,
 ) -> anyhow::Result<Option<ClusterNode>> {
-    if matches!(config.store.url, StoreUrl::File(_)) {
+    if matches!(config.store.url, StoreUrl::File(_)) || config.store.read_only {
         return Ok(None);
     }
     let mut agent = AgentConfig::of(HostId(identity.host_id), identity.description.clone());

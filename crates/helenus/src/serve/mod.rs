@@ -4,6 +4,7 @@ mod cluster;
 mod config;
 mod descriptors;
 mod host_id;
+mod read_only;
 pub mod settings;
 #[cfg(test)]
 mod settings_tests;
@@ -60,6 +61,9 @@ pub struct ServeArgs {
     /// The rack of this node [default: rack1]
     #[arg(long, value_name = "NAME")]
     rack: Option<String>,
+    /// Serves reads from the bucket alone, beside the nodes of the store, and takes no part in their cluster
+    #[arg(long)]
+    read_only: bool,
     /// A TOML file of settings
     #[arg(long, value_name = "FILE")]
     config: Option<std::path::PathBuf>,
@@ -85,6 +89,9 @@ impl ServeArgs {
             .into_iter()
             .filter_map(|(name, value)| Some((name.to_owned(), value.clone()?)))
             .collect();
+        if self.read_only {
+            all.push(("read_only".to_owned(), "true".to_owned()));
+        }
         all.extend(settings::pairs(&self.set)?);
         Ok(all)
     }
@@ -138,8 +145,9 @@ async fn serve(config: Config, began: Instant) -> anyhow::Result<()> {
     let identity = cluster::identity(&config)?;
     let engine = open_engine(&config, &identity).await?;
     let bucket_cost = BucketCostMeter::start(engine.store(), config.bucket_prices).map(Arc::new);
+    let reader = read_only::start(&config, &engine).await?;
     let node = cluster::join(&config, &identity, &engine).await?;
-    if engine.authenticates() {
+    if engine.authenticates() && reader.is_none() {
         let made = engine.make_superuser(config.superuser_password.as_deref()).await;
         made.map_err(|error| anyhow!("cannot make the role cassandra: {error}"))?;
     }
@@ -192,6 +200,7 @@ async fn serve(config: Config, began: Instant) -> anyhow::Result<()> {
         }
         None => server.stop().await,
     }
+    drop(reader);
     let is_shared = node.is_some();
     let ending = end(node, &engine, &config);
     if !is_shared {
@@ -229,7 +238,7 @@ async fn serve_http(
     });
     let control = node.map(|node| node.control(&reporter.engine));
     let store = reporter.engine.store().clone();
-    let troubles = Arc::new(move || store.failed_tablets());
+    let troubles = Arc::new(move || store.troubles());
     HttpServer::start(address, prometheus, record, troubles, reporter, control)
         .await
         .with_context(|| format!("http = \"{address}\": cannot listen there"))
@@ -314,6 +323,11 @@ fn print_banner(
             node.rpc_address(),
             tablets.tablets_of(node.host_id()).count(),
             tablets.nodes().len()
+        );
+    } else if config.store.read_only {
+        println!(
+            "  read-only     what the nodes of the store have flushed, read every {} ms",
+            config.store.read_only_refresh_interval.as_millis()
         );
     } else if let Some(rpc) = config.rpc {
         println!("Note: rpc = {rpc}: a store in a local folder has one node; no port is opened for others.");

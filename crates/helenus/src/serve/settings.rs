@@ -44,6 +44,8 @@ const SETTINGS: &[Setting] = &[
     Setting { name: "store", about: "the location of the data", allowed: "file:///path, a path, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix", set: |c, v| { c.store.url = StoreUrl::parse(v).map_err(|e| e.to_string())?; Ok(()) } },
     Setting { name: "log_store", about: "the location of the log of a store in a bucket, if it is not beside the data", allowed: "s3://bucket/prefix, s3express://bucket, gs://bucket/prefix, az://container/prefix, or a folder that all nodes share", set: |c, v| { c.store.log_store = Some(StoreUrl::parse(v).map_err(|e| e.to_string())?); Ok(()) } },
     Setting { name: "log_interval", about: "the time from one PUT of the log to the next, at least, in a bucket: fewer PUTs for writes that take longer", allowed: TIME, set: |c, v| put(&mut c.store.log_interval, time(v)) },
+    Setting { name: "read_only", about: "whether the node serves reads from the bucket alone, beside the nodes of the store, and takes no part in their cluster", allowed: "true or false", set: |c, v| put(&mut c.store.read_only, v.parse().map_err(|_| "neither".to_owned())) },
+    Setting { name: "read_only_refresh_interval", about: "how often a read-only node looks for what the nodes of the store have flushed", allowed: TIME, set: |c, v| put(&mut c.store.read_only_refresh_interval, time(v)) },
     Setting { name: "log_store_endpoint", about: "the endpoint of the log store's bucket, if it is not AWS_ENDPOINT_URL", allowed: "a URL", set: |c, v| { c.store.log_store_endpoint = Some(v.to_owned()); Ok(()) } },
     Setting { name: "listen", about: "the address for CQL clients", allowed: ADDRESS, set: |c, v| put(&mut c.server.listen, address(v)) },
     Setting { name: "http", about: "the address for /health, /metrics and nodetool", allowed: ADDRESS_OR_OFF, set: |c, v| put(&mut c.http, or_off(v, address)) },
@@ -111,6 +113,7 @@ const SETTINGS: &[Setting] = &[
     Setting { name: "log_segment_bytes", about: "the size of a file of the log", allowed: "a size from 64KiB to 1GiB", set: |c, v| put(&mut c.store.log_segment_bytes, between(size(v), 64 << 10, 1 << 30).map(wide)) },
     Setting { name: "log_max_bytes", about: "the size of the log above which memtables are flushed", allowed: SIZE, set: |c, v| put(&mut c.store.log_max_bytes, size(v).map(wide)) },
     Setting { name: "disk_reserve_bytes", about: "the free space of the disk below which writes are refused", allowed: SIZE, set: |c, v| put(&mut c.store.disk_reserve_bytes, size(v).map(wide)) },
+    Setting { name: "flush_interval", about: "the time after which rows in memory are flushed to the bucket, which bounds what read-only nodes lack", allowed: TIME_OR_OFF, set: |c, v| put(&mut c.store.flush_interval, or_off(v, time)) },
     Setting { name: "write_timeout", about: "the time after which a write that the bucket has not confirmed fails", allowed: TIME, set: |c, v| put(&mut c.store.write_timeout, time(v)) },
     Setting { name: "read_timeout", about: "the time after which a read that the bucket has not answered fails", allowed: TIME, set: |c, v| put(&mut c.store.read_timeout, time(v)) },
     Setting { name: "compaction_poll_interval", about: "the interval at which the compactor looks for work", allowed: TIME, set: |c, v| put(&mut c.store.compaction_poll_interval, time(v)) },
@@ -366,6 +369,9 @@ pub fn load(
     }
     if config.control.authorizes && !config.control.authenticates {
         bail!("authorizer = \"CassandraAuthorizer\" requires authenticator = \"PasswordAuthenticator\"");
+    }
+    if config.store.read_only && matches!(config.store.url, StoreUrl::File(_)) {
+        bail!("a store in a local folder has one process; read-only nodes are for stores in a bucket");
     }
     Ok(config)
 }

@@ -371,6 +371,11 @@ fn install(engine: &Engine, mut schema: Schema) -> bool {
     true
 }
 
+/// Whether the schema of the store may be another than the one that is loaded.
+pub(crate) async fn has_changed(engine: &Engine) -> Result<bool, CqlError> {
+    schema_store::has_changed(&engine.context.store).await
+}
+
 /// Puts the schema of the store in place, if it is newer, and tells the subscribers what has changed.
 pub(crate) async fn reload(engine: &Engine) -> Result<(), CqlError> {
     let before = engine.schema();

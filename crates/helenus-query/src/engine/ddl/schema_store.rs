@@ -164,6 +164,11 @@ async fn refuse_remains(store: &Store) -> Result<(), CqlError> {
     }
 }
 
+/// Whether the document may be another than the one that was read last.
+pub async fn has_changed(store: &Store) -> Result<bool, CqlError> {
+    store.meta_may_differ(NAME).await.map_err(store_error)
+}
+
 /// Reads the schema if it is newer than this one, of which what has not changed is kept.
 pub async fn load_newer(
     store: &Store,

@@ -1,8 +1,8 @@
-//! Background maintenance of an open tablet in a bucket: requests compactions for tombstones, forgets the logs of former owners, and deletes
-//! obsolete files.
+//! Background maintenance of an open tablet in a bucket: requests compactions for tombstones, forgets the logs of former owners, flushes rows
+//! that have been in memory for long, and deletes obsolete files.
 
 use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use object_store::ObjectStore;
 use slatedb_common::clock::SystemClock;
@@ -27,6 +27,7 @@ pub(super) async fn run(
     let mut tombstones = TombstoneTrigger::new();
     let mut sweep = ObsoleteFileCollector::new(garbage_age);
     let mut former = FormerLogs::default();
+    let mut unflushed = UnflushedAge::default();
     loop {
         tokio::time::sleep(INTERVAL).await;
         let Some(store) = store.upgrade() else { return };
@@ -48,10 +49,38 @@ pub(super) async fn run(
                 }
             }
         }
+        let flush_interval = remote.databases.config.flush_interval;
+        if flush_interval.is_some_and(|interval| unflushed.age(&tablet) >= interval)
+            && let Err(error) = tablet.flush().await
+        {
+            tracing::warn!(tablet = tablet.id(), %error, "a tablet could not be flushed");
+        }
         if let Err(error) = former.forget(remote, &tablet).await {
             tracing::debug!(tablet = tablet.id(), %error, "the logs of former owners are still named");
         }
         sweep.run(&tablet, &objects, &clock, garbage_age).await;
+    }
+}
+
+/// Since when a tablet has had rows in memory that are in no SSTable.
+#[derive(Default)]
+struct UnflushedAge {
+    since: Option<Instant>,
+    /// What was flushed then.
+    flushed: u64,
+}
+
+impl UnflushedAge {
+    /// The age of the oldest row in memory; with rows that arrived during the last flush, up to the time that it took more.
+    fn age(&mut self, tablet: &Tablet) -> Duration {
+        let flushed = tablet.stage.tree().flushed();
+        if tablet.stage.bytes() == 0 {
+            self.since = None;
+        } else if self.since.is_none() || self.flushed != flushed {
+            self.since = Some(Instant::now());
+        }
+        self.flushed = flushed;
+        self.since.map_or(Duration::ZERO, |since| since.elapsed())
     }
 }
 

@@ -85,7 +85,8 @@ async fn copy(
         let (there, _) = remote.build(id, tokens, 1, NodeLog::new()).await?;
         let found = summed(&there).await;
         there.stage.close();
-        let closed = there.db.close().await.map_err(|error| from_slatedb(&error));
+        let closed = there.db.owned()?.close().await;
+        let closed = closed.map_err(|error| from_slatedb(&error));
         let found = found?;
         closed?;
         if found != expected {

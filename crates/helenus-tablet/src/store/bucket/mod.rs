@@ -25,6 +25,7 @@ mod maintenance;
 mod migrate;
 mod node_log;
 mod open;
+mod read_only;
 mod recovery;
 mod reshape;
 mod single_node;
@@ -41,7 +42,8 @@ use tokio::sync::broadcast;
 
 pub use compactor::compact;
 pub use migrate::{Copied, migrate};
-pub(crate) use open::open;
+pub(crate) use open::{open, open_read_only};
+pub use read_only::RefreshRound;
 
 use crate::bucket::connection::Bucket;
 use crate::bucket::metered_object_store::BucketStats;
@@ -57,6 +59,7 @@ use crate::store::background::BackgroundRuntime;
 use crate::tablet::stats::TabletTotals;
 use crate::token_range::TokenRange;
 use node_log::OwnLog;
+use read_only::Follower;
 use recovery::Recoveries;
 use tablet_logs::TabletLogs;
 
@@ -95,6 +98,8 @@ pub(crate) struct Remote {
     standby: Mutex<HashMap<u32, standby::StandbyTablet>>,
     /// How often each tablet was abandoned: an opening begun before that is not served.
     abandoned: Mutex<HashMap<u32, u64>>,
+    /// Of a store that is only read.
+    follower: Option<Follower>,
     /// Counters of tablets that have been closed.
     closed: Mutex<TabletTotals>,
     tasks: Mutex<Vec<tokio::task::JoinHandle<()>>>,
@@ -121,6 +126,7 @@ impl Remote {
         let initial = format.tablets.iter().map(|entry| (entry.id, entry.tokens));
         let store = bucket.store.clone();
         Remote {
+            follower: databases.config.read_only.then(Follower::default),
             databases,
             store,
             log_store,
@@ -193,7 +199,11 @@ impl Remote {
     pub async fn close(&self, store: &Store) -> Result<(), StoreError> {
         self.stop();
         self.close_standbys();
-        let closing = store.tablets();
+        let mut closing = store.tablets();
+        if self.follower.is_some() {
+            // Nothing of them is open.
+            closing = Arc::default();
+        }
         let closing = closing.iter().map(|tablet| store.close_tablet(tablet.id()));
         let results = futures::future::join_all(closing).await;
         let own = self.own_log.lock().await.take();

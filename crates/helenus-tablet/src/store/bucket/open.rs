@@ -42,16 +42,7 @@ pub(crate) async fn open(
     let identity = BindTarget::store(&bucket).identity(Uuid::new_v4()).await?;
     let log = log_store::of_store(&bucket, log, &format, identity).await?;
     let open_all = config.open_all_tablets;
-    let disk_cache = match &config.cache_dir {
-        Some(folder) => {
-            let config = DiskCacheConfig {
-                folder: folder.clone(),
-                bytes: config.cache_disk_bytes,
-            };
-            DiskCache::start(&config, identity).await
-        }
-        None => None,
-    };
+    let disk_cache = disk_cache(&config, identity).await;
     let store = assemble(&bucket, log, disk_cache, config, model, &format, identity)?;
     let maintenance = tokio::spawn(log_maintenance::run(Arc::downgrade(&store)));
     let presence = tokio::spawn(compactor::follow_presence(Arc::downgrade(&store)));
@@ -60,6 +51,31 @@ pub(crate) async fn open(
         single_node::open_all(&store).await?;
     }
     Ok(store)
+}
+
+/// Opens the store of a bucket to be read: writes nothing to it, and has no log. No tablet is open; see [`Store::follow_tablets`].
+pub(crate) async fn open_read_only(
+    bucket: Bucket,
+    config: StoreConfig,
+    model: Arc<dyn DataModel>,
+) -> Result<Arc<Store>, StoreError> {
+    let Some(format) = format::load(&bucket).await? else {
+        return Err(StoreError::InvalidConfig(format!(
+            "store = \"{}\": there is no store; the first node that is not read-only creates it",
+            bucket.url
+        )));
+    };
+    let identity = BindTarget::store(&bucket).recorded().await?;
+    let disk_cache = disk_cache(&config, identity).await;
+    assemble(&bucket, None, disk_cache, config, model, &format, identity)
+}
+
+async fn disk_cache(config: &StoreConfig, identity: Uuid) -> Option<Arc<DiskCache>> {
+    let config = DiskCacheConfig {
+        folder: config.cache_dir.clone()?,
+        bytes: config.cache_disk_bytes,
+    };
+    DiskCache::start(&config, identity).await
 }
 
 /// The store of a bucket, with no tablet open and nothing running.

@@ -246,8 +246,8 @@ impl Remote {
             Err(error) => Err(error),
         };
         target.stage.close();
-        let closed = target.db.close().await.map_err(|error| from_slatedb(&error));
-        written.and(closed)
+        let closed = target.db.owned()?.close().await;
+        written.and(closed.map_err(|error| from_slatedb(&error)))
     }
 }
 
@@ -283,9 +283,7 @@ async fn copy_rows(sources: &[Arc<Tablet>], target: &Tablet) -> Result<(), Store
 }
 
 async fn write(target: &Tablet, batch: WriteBatch, seqnum: u64) -> Result<(), StoreError> {
-    let written = target
-        .db
-        .write_with_options(batch, &WriteOptions { seqnum })
-        .await;
+    let db = target.db.owned()?;
+    let written = db.write_with_options(batch, &WriteOptions { seqnum }).await;
     written.map(|_| ()).map_err(|error| from_slatedb(&error))
 }

@@ -82,7 +82,10 @@ impl Remote {
         let standby = self.standby.lock().remove(&id)?;
         // A process that opens a tablet first records that in its manifest.
         let is_current = standby.opened.own.log.closed().is_none() && standby.tokens == tokens;
-        let is_ours = is_current && standby.opened.tablet.db.refresh_manifest().await.is_ok();
+        let is_ours = match standby.opened.tablet.db.owned() {
+            Ok(db) if is_current => db.refresh_manifest().await.is_ok(),
+            _ => false,
+        };
         tracing::debug!(tablet = id, is_ours, "the tablet was opened ahead");
         if is_ours {
             return Some(standby.opened);

@@ -14,6 +14,7 @@ use super::tablet_logs::{LogSpan, TabletLogs};
 use crate::bucket::tablet_object_store::TabletObjectStore;
 use crate::cache::disk::object_store::{ReadPolicy, cached};
 use crate::compaction::CompactionState;
+use crate::database::tablet_db::TabletDb;
 use crate::database::wal::{TabletWal, TabletWalInit};
 use crate::database::{self, Database};
 use crate::error::{StoreError, from_slatedb};
@@ -71,6 +72,7 @@ impl Store {
         tokens: TokenRange,
         before_serving: impl Future<Output = Result<(), StoreError>> + Send + 'static,
     ) -> Result<Arc<Tablet>, StoreError> {
+        self.check_writable()?;
         let store = self.clone();
         let remote = self.remote()?;
         let abandoned = remote.times_abandoned(id);
@@ -221,13 +223,14 @@ impl Store {
 
 /// Reports a tablet whose database is closed by another process, or fails.
 async fn watch(store: Weak<Store>, tablet: Arc<Tablet>) {
-    let mut status = tablet.db.subscribe();
+    let Ok(db) = tablet.db.owned() else { return };
+    let mut status = db.subscribe();
     let closed = status.wait_for(|status| status.close_reason.is_some()).await;
     drop(closed);
     if tablet.stage.is_closed() {
         return;
     }
-    let error = match tablet.db.snapshot() {
+    let error = match db.snapshot() {
         Err(error) => from_slatedb(&error),
         Ok(_) => StoreError::Closed,
     };
@@ -345,7 +348,8 @@ impl Remote {
         } = opened;
         let recovered = self.recover(&tablet, &logs, &own).await?;
         own.log.raise_lsn(last_lsn.max(recovered.last_lsn));
-        let in_files = tablet.flushed_lsn().max(tablet.db.manifest().last_l0_seq());
+        let last_seq = tablet.db.manifest().map_or(0, |manifest| manifest.last_l0_seq());
+        let in_files = tablet.flushed_lsn().max(last_seq);
         tablet.compactions.write_times.begin(in_files);
         let mut spans = recovered.logs;
         if !spans.iter().any(|span| span.log == own.id) {
@@ -408,7 +412,7 @@ impl Remote {
         let parts = TabletParts {
             id,
             tokens,
-            db,
+            db: TabletDb::Owned(db),
             store,
             compactions,
             memtable_bytes,

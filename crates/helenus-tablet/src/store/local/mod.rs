@@ -82,8 +82,8 @@ impl Local {
         }
         let closing = tablets.iter().map(|tablet| async {
             let flushed = tablet.flush().await;
-            let closed = tablet.db.close().await.map_err(|error| from_slatedb(&error));
-            flushed.and(closed)
+            let closed = tablet.db.owned()?.close().await;
+            flushed.and(closed.map_err(|error| from_slatedb(&error)))
         });
         let results = futures::future::join_all(closing).await;
         self.maintenance.trim().await;

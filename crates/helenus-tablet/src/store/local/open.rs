@@ -18,6 +18,7 @@ use crate::clock::StoreClock;
 use crate::compaction::CompactionState;
 use crate::config::StoreConfig;
 use crate::data_model::DataModel;
+use crate::database::tablet_db::TabletDb;
 use crate::database::wal::{TabletWal, TabletWalInit};
 use crate::database::{Database, Databases};
 use crate::disk::disk_reserve::DiskReserve;
@@ -281,7 +282,7 @@ impl StoreOpener {
         let parts = TabletParts {
             id: entry.id,
             tokens: entry.tokens,
-            db,
+            db: TabletDb::Owned(db),
             store: self.store.clone(),
             compactions,
             memtable_bytes: self.memtable_share(),

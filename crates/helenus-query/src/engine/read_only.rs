@@ -1,0 +1,79 @@
+//! What a node that only reads the store refuses (`helenus serve --read-only`). It has what the owners of the tablets have flushed, so it cannot
+//! answer what depends on the latest writes, and it writes nothing.
+
+use std::sync::Arc;
+
+use helenus_cql::ast::Statement;
+use helenus_cql::error::CqlError;
+
+use super::Engine;
+use crate::analysis::{Plan, Planned};
+use crate::execution;
+use crate::failure::{ExecutionError, refused_read_only};
+use crate::request::{BoundValue, ClientState, QueryOptions};
+use crate::response::Outcome;
+use crate::schema::roles::is_about_roles;
+
+/// Refuses a statement that needs a node of the cluster.
+///
+/// # Errors
+/// [`CqlError::Invalid`], which names the mode.
+pub(super) fn check(plan: &Plan, options: &QueryOptions) -> Result<(), CqlError> {
+    match plan {
+        Plan::Select(_) if options.consistency.is_serial() => Err(refused_read_only(&format!(
+            "it reads what the nodes of the cluster have flushed, and cannot read at {}",
+            options.consistency
+        ))),
+        Plan::Select(_) => Ok(()),
+        Plan::Modification(_) | Plan::Batch(_) => Err(refuse_writes()),
+        Plan::Direct(plan) => check_direct(&plan.statement),
+    }
+}
+
+/// The refusal of what writes rows, with and without conditions.
+pub(super) fn refuse_writes() -> CqlError {
+    refused_read_only(
+        "writes, conditional ones and those of counters included, are for the nodes of the cluster",
+    )
+}
+
+fn check_direct(statement: &Statement) -> Result<(), CqlError> {
+    match statement {
+        Statement::Use(_)
+        | Statement::Describe(_)
+        | Statement::ListRoles(_)
+        | Statement::ListPermissions(_) => Ok(()),
+        Statement::Truncate(_) => Err(refused_read_only("TRUNCATE is for the nodes of the cluster")),
+        statement if is_about_roles(statement) => Err(refused_read_only(
+            "changes of roles and permissions are for the nodes of the cluster",
+        )),
+        _ => Err(refused_read_only(
+            "changes of the schema are for the nodes of the cluster",
+        )),
+    }
+}
+
+impl Engine {
+    /// Runs a statement on a node that is not one of several.
+    pub(super) async fn run_alone(
+        self: &Arc<Self>,
+        client: &ClientState,
+        planned: &Planned,
+        values: &[BoundValue],
+        options: &QueryOptions,
+    ) -> Result<Outcome, CqlError> {
+        let store = &self.context.store;
+        let mut is_repeated = false;
+        loop {
+            let ran = execution::run_here(&self.context, self, client, planned, values, options).await;
+            match ran {
+                // A tablet was split or merged, and deleted before this node knew its heirs.
+                Err(ExecutionError::NotOwned) if store.is_read_only() && !is_repeated => {
+                    is_repeated = true;
+                    store.refreshed().await;
+                }
+                ran => return ran.map_err(ExecutionError::into_client_error),
+            }
+        }
+    }
+}

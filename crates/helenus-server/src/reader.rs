@@ -1,0 +1,102 @@
+//! Keeps a node up to date that reads a store in a bucket and takes no part in its cluster.
+//!
+//! In each round it reads which tablets there are, from the cluster document, then their manifests, then the schema with the roles, each only if
+//! it has changed. The owners are not asked for anything and do not know of the node.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use helenus_cluster::{CLUSTER_DOCUMENT, ClusterError, TabletSpec, tablets_in};
+use helenus_cql::error::CqlError;
+use helenus_query::engine::Engine;
+use helenus_tablet::{StoreError, TokenRange};
+use tokio::task::JoinHandle;
+
+/// The rounds of a node that only reads; they end when it is dropped.
+pub struct Reader {
+    rounds: JoinHandle<()>,
+}
+
+/// Why the store could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReaderError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("the cluster document: {0}")]
+    Cluster(#[from] ClusterError),
+    #[error("the schema: {0}")]
+    Schema(CqlError),
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.rounds.abort();
+    }
+}
+
+impl Reader {
+    /// Reads what there is, and from then on what is new, once in each interval and whenever a read finds its tablet gone.
+    ///
+    /// # Errors
+    /// If the first round fails.
+    pub async fn start(engine: &Arc<Engine>, interval: Duration) -> Result<Reader, ReaderError> {
+        round(engine, true).await?;
+        let rounds = tokio::spawn(follow(engine.clone(), interval));
+        Ok(Reader { rounds })
+    }
+}
+
+async fn follow(engine: Arc<Engine>, interval: Duration) {
+    let mut is_failing = false;
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(interval) => {}
+            () = engine.store().refresh_wanted() => {}
+        }
+        match round(&engine, false).await {
+            Ok(()) => is_failing = false,
+            Err(error) if is_failing => tracing::debug!(%error, "cannot read what is new in the store"),
+            Err(error) => {
+                tracing::warn!(%error, "cannot read what is new in the store; what was read is served, and gets older");
+                is_failing = true;
+            }
+        }
+    }
+}
+
+async fn round(engine: &Arc<Engine>, is_first: bool) -> Result<(), ReaderError> {
+    let store = engine.store();
+    let round = store.begin_refresh()?;
+    let refreshed = refresh(engine, is_first).await;
+    store.end_refresh(&round, refreshed.is_ok());
+    refreshed
+}
+
+async fn refresh(engine: &Arc<Engine>, is_first: bool) -> Result<(), ReaderError> {
+    let store = engine.store();
+    if is_first || store.meta_may_differ(CLUSTER_DOCUMENT).await? {
+        store.follow_tablets(&tablets(engine).await?).await?;
+    }
+    // One part that fails does not hold up the other.
+    let tablets = store.refresh_tablets().await;
+    let documents = engine.load_changed().await;
+    tablets?;
+    documents.map_err(ReaderError::Schema)
+}
+
+/// The tablets of the cluster; before the first node has joined, those that the store begins with.
+async fn tablets(engine: &Engine) -> Result<Vec<(u32, TokenRange)>, ReaderError> {
+    let store = engine.store();
+    let Some(document) = store.meta_get(CLUSTER_DOCUMENT).await? else {
+        return Ok(store.initial_tablets());
+    };
+    let tablets = tablets_in(&document.content, store.identity()?)?;
+    let of_store = |TabletSpec { id, tokens }: TabletSpec| {
+        let tokens = TokenRange {
+            first: tokens.first,
+            last: tokens.last,
+        };
+        (id.0, tokens)
+    };
+    Ok(tablets.into_iter().map(of_store).collect())
+}

@@ -1,0 +1,46 @@
+//! The database of a tablet, as this process has it: open for writing, or followed.
+
+use std::sync::Arc;
+
+use slatedb::Db;
+use slatedb::manifest::VersionedManifest;
+
+use super::followed::FollowedManifest;
+use crate::error::StoreError;
+
+/// A tablet's database.
+pub(crate) enum TabletDb {
+    /// Open in this process, the only one that writes to it.
+    Owned(Db),
+    /// Open elsewhere, or nowhere. Only its files are read here.
+    Followed(Arc<FollowedManifest>),
+}
+
+impl TabletDb {
+    /// The newest manifest that is known; `None` of a followed tablet that has no database yet.
+    pub fn manifest(&self) -> Option<Arc<VersionedManifest>> {
+        match self {
+            TabletDb::Owned(db) => Some(Arc::new(db.manifest())),
+            TabletDb::Followed(followed) => followed.newest(),
+        }
+    }
+
+    /// The database, to write to it.
+    ///
+    /// # Errors
+    /// [`StoreError::ReadOnly`] if it is followed.
+    pub fn owned(&self) -> Result<&Db, StoreError> {
+        match self {
+            TabletDb::Owned(db) => Ok(db),
+            TabletDb::Followed(_) => Err(StoreError::ReadOnly),
+        }
+    }
+
+    /// The manifest of a database that another process may change.
+    pub fn followed(&self) -> Option<&Arc<FollowedManifest>> {
+        match self {
+            TabletDb::Owned(_) => None,
+            TabletDb::Followed(followed) => Some(followed),
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Scans of a tablet that another process may write to.
+//!
+//! A scan reads the files of one manifest. Their owner knows nothing of it and deletes what a compaction has replaced within seconds. A scan
+//! that comes to a deleted file goes on behind the last row that it gave, with the files of the newest manifest: what it gives from there on
+//! may be newer than what it gave before.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::data_model::DataModel;
+use crate::database::followed::FollowedManifest;
+use crate::error::StoreError;
+use crate::tablet::is_empty;
+use crate::tree::limits::ReadLimits;
+use crate::tree::{MergingScan, SsTables, Tree};
+
+/// What is to be scanned in a tree.
+#[derive(Clone)]
+pub(super) struct ScanRequest {
+    pub model: Arc<dyn DataModel>,
+    pub bounds: (Bound<Bytes>, Bound<Bytes>),
+    /// The prefix of the partition in which the range lies, if it lies in one.
+    pub partition: Option<Bytes>,
+    pub reversed: bool,
+    pub limits: ReadLimits,
+}
+
+impl ScanRequest {
+    pub fn begin(self, tree: Arc<Tree>) -> MergingScan {
+        MergingScan::new(
+            tree,
+            self.model,
+            self.bounds,
+            self.partition,
+            self.reversed,
+            self.limits,
+        )
+    }
+
+    /// What is left behind that key.
+    fn behind(&self, last: Option<&Bytes>) -> ScanRequest {
+        let mut rest = self.clone();
+        if let Some(last) = last {
+            match self.reversed {
+                false => rest.bounds.0 = Bound::Excluded(last.clone()),
+                true => rest.bounds.1 = Bound::Excluded(last.clone()),
+            }
+        }
+        rest
+    }
+}
+
+/// Lets a scan go on when one of its files is gone.
+pub(super) struct FollowedScan {
+    followed: Arc<FollowedManifest>,
+    tables: Arc<SsTables>,
+    /// The manifest whose files are read.
+    manifest: u64,
+    request: ScanRequest,
+    /// The last key that the scan gave.
+    pub last: Option<Bytes>,
+}
+
+impl FollowedScan {
+    pub fn new(
+        followed: Arc<FollowedManifest>,
+        tables: Arc<SsTables>,
+        manifest: u64,
+        request: ScanRequest,
+    ) -> FollowedScan {
+        FollowedScan {
+            followed,
+            tables,
+            manifest,
+            request,
+            last: None,
+        }
+    }
+
+    /// The rest of the scan, from the newest files; `None` if nothing is left.
+    ///
+    /// # Errors
+    /// [`StoreError::NotOwned`] if the tablet is gone.
+    pub async fn go_on(&mut self) -> Result<Option<MergingScan>, StoreError> {
+        let newest = match self.followed.refresh_after_loss(self.manifest).await {
+            Err(StoreError::FileGone(_)) => return Err(StoreError::NotOwned(self.request.limits.token())),
+            newest => newest?,
+        };
+        self.manifest = newest.id();
+        let rest = self.request.behind(self.last.as_ref());
+        if is_empty(&rest.bounds.0, &rest.bounds.1) {
+            return Ok(None);
+        }
+        let files = Arc::new(self.tables.files(&newest));
+        let tree = Tree::new(self.tables.clone(), files, 0);
+        Ok(Some(rest.begin(Arc::new(tree))))
+    }
+}

@@ -1,0 +1,21 @@
+//! A node that only reads a store in a bucket (`helenus serve --read-only`).
+
+use std::sync::Arc;
+
+use anyhow::Context;
+use helenus_query::engine::Engine;
+use helenus_server::reader::Reader;
+
+use super::config::Config;
+
+/// Follows what the nodes of the store do, if this one only reads. Returns when it can serve.
+pub async fn start(config: &Config, engine: &Arc<Engine>) -> anyhow::Result<Option<Reader>> {
+    if !config.store.read_only {
+        return Ok(None);
+    }
+    if config.superuser_password.is_some() {
+        tracing::warn!("a read-only node changes no roles: superuser_password has no effect");
+    }
+    let reader = Reader::start(engine, config.store.read_only_refresh_interval).await;
+    reader.context("cannot read the store").map(Some)
+}
