@@ -3,6 +3,7 @@
 import re
 import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -95,10 +96,23 @@ def test_a_compactor_beside_a_node(bucket, nodes, compactor):
     time.sleep(1.5)
     assert found(session) == expected(range(number))
 
-    # Killed in the midst, it is not missed for long.
-    first.process.kill()
+    # Killed in the midst of a compaction, it is not missed for long.
+    claims = first.claims()
+    deadline = time.monotonic() + 90
+    with ThreadPoolExecutor(1) as pool:
+        while first.claims() == claims and time.monotonic() < deadline:
+            writing = pool.submit(write, session, number)
+            number += 1
+            helenus.wait_until(lambda: writing.done() or first.claims() > claims, 60, "a compaction is claimed", interval_s=0.005)
+            if first.claims() > claims:
+                first.process.kill()
+            writing.result()
+    assert first.claims() > claims, first.log()[-3000:]
     first.process.wait()
     began = time.monotonic()
+    for k in range(ROWS):
+        session.execute(insert, (k, number, "y" * 2000))
+    number += 1
     helenus.wait_until(lambda: has(node, "is_present=false"), 40, "the node knows that the compactor is gone")
     before = node.log(5000).count("claimed compaction")
     while node.log(5000).count("claimed compaction") == before and time.monotonic() - began < 90:

@@ -21,7 +21,7 @@ pub enum Expect {
     Version(Version),
 }
 
-/// One entry of a listing.
+/// One entry of a listing, or what was found under a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
     pub name: String,
@@ -42,6 +42,10 @@ pub trait Documents: Send + Sync {
 
     /// The documents whose names begin with `prefix`, in any order.
     async fn list(&self, prefix: &str) -> Result<Vec<Listed>, DocumentError>;
+
+    /// Those of the named documents that exist, in any order, with the same stamps as in a listing. In an object store a request for each name,
+    /// of the kind that costs a twelfth of a listing.
+    async fn stamps(&self, names: &[String]) -> Result<Vec<Listed>, DocumentError>;
 
     /// Deletes the document; one that is not there is no error.
     async fn delete(&self, name: &str) -> Result<(), DocumentError>;

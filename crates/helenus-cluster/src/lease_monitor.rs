@@ -1,8 +1,8 @@
 //! Monitors other nodes' leases by the local clock.
 //!
-//! A listing shows a stamp for each heartbeat. The first one to show a stamp proves that the heartbeat had that content by then; when the
+//! A look (a listing, or requests for the members' heartbeats) shows a stamp for each heartbeat. The first one to show a stamp proves that the heartbeat had that content by then; when the
 //! content is the same for longer than the lease (and a margin for clocks of different rates), its node has stopped serving. To end the lease, the
-//! version of that content must be known, and a listing does not show it: so a heartbeat that is quiet for a while is read, and if a later listing
+//! version of that content must be known, and a look does not show it: so a heartbeat that is quiet for a while is read, and if a later look
 //! still shows the same stamp, what was read is what was there from the beginning.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,26 +23,42 @@ pub(crate) enum HeartbeatRead {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct ObservedHeartbeat {
-    /// `None` while no listing shows the heartbeat.
+    /// `None` while no look shows the heartbeat.
     stamp: Option<String>,
     /// When the answer came that first showed the stamp.
     since: Duration,
     found: Option<HeartbeatRead>,
-    /// A listing that was asked for after `found` was read still showed the stamp.
+    /// A look that was begun after `found` was read still showed the stamp.
     confirmed: bool,
     /// How often the stamp was seen to change.
     changes: u32,
+}
+
+impl ObservedHeartbeat {
+    fn begin_anew(&mut self, now: Duration) {
+        self.since = now;
+        self.found = None;
+        self.confirmed = false;
+    }
 }
 
 /// What one node knows of the others' leases.
 #[derive(Debug, Default)]
 pub(crate) struct LeaseMonitor {
     watched: BTreeMap<Member, ObservedHeartbeat>,
-    last_listing: Option<Duration>,
+    last_look: Option<Duration>,
+}
+
+/// Which heartbeats a look would have shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Seen {
+    All,
+    /// Those of the members.
+    Members,
 }
 
 impl LeaseMonitor {
-    /// A listing whose answer came at `now` showed these heartbeats. After a `gap` without listings nothing is known about the time between (the
+    /// A look whose answer came at `now` showed these heartbeats. After a `gap` without a look nothing is known about the time between (the
     /// store may have been away for everyone): all quiet times begin anew.
     pub fn observe(
         &mut self,
@@ -50,17 +66,25 @@ impl LeaseMonitor {
         gap: Duration,
         listed: &BTreeMap<Member, String>,
         members: &BTreeSet<Member>,
+        seen: Seen,
     ) {
         let blind = self
-            .last_listing
+            .last_look
             .replace(now)
             .is_none_or(|last| now.saturating_sub(last) > gap);
-        self.watched
-            .retain(|member, _| listed.contains_key(member) || members.contains(member));
+        if blind {
+            self.watched
+                .values_mut()
+                .for_each(|watched| watched.begin_anew(now));
+        }
+        if seen == Seen::All {
+            self.watched
+                .retain(|member, _| listed.contains_key(member) || members.contains(member));
+        }
         for member in members.iter().chain(listed.keys()) {
             let stamp = listed.get(member);
             match self.watched.get_mut(member) {
-                Some(watched) if !blind && watched.stamp.as_ref() == stamp => {
+                Some(watched) if watched.stamp.as_ref() == stamp => {
                     watched.confirmed = watched.found.is_some();
                 }
                 known => {
@@ -80,7 +104,7 @@ impl LeaseMonitor {
         }
     }
 
-    /// Whether listings have shown the member to renew its lease. Its heartbeat changes once more when its lease is ended by another.
+    /// Whether looks have shown the member to renew its lease. Its heartbeat changes once more when its lease is ended by another.
     pub fn renews(&self, member: Member) -> bool {
         self.watched
             .get(&member)
@@ -116,9 +140,7 @@ impl LeaseMonitor {
     /// The heartbeat turned out to have changed: what was read of it is void.
     pub fn changed(&mut self, member: Member, now: Duration) {
         if let Some(watched) = self.watched.get_mut(&member) {
-            watched.since = now;
-            watched.found = None;
-            watched.confirmed = false;
+            watched.begin_anew(now);
         }
     }
 

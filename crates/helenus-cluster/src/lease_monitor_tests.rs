@@ -24,6 +24,7 @@ fn observe(watch: &mut LeaseMonitor, now: Duration, stamp: Option<&str>) {
         GAP,
         &listed.into_iter().collect(),
         &BTreeSet::from([member()]),
+        Seen::All,
     );
 }
 
@@ -100,7 +101,7 @@ fn heartbeats_of_strangers_are_left_over_when_quiet() {
     let mut watch = LeaseMonitor::default();
     let listed = BTreeMap::from([(member(), "a".to_string())]);
     for now in [0, 1000, 2000, 3000] {
-        watch.observe(ms(now), GAP, &listed, &BTreeSet::new());
+        watch.observe(ms(now), GAP, &listed, &BTreeSet::new(), Seen::All);
     }
     let nobody = BTreeSet::new();
     assert_eq!(watch.leftovers(&nobody, ms(2900), ms(3000)), []);
@@ -109,6 +110,20 @@ fn heartbeats_of_strangers_are_left_over_when_quiet() {
         watch.leftovers(&BTreeSet::from([member()]), ms(3000), ms(3000)),
         []
     );
+}
+
+#[test]
+fn strangers_are_remembered_from_one_listing_to_the_next() {
+    let mut watch = LeaseMonitor::default();
+    let listed = BTreeMap::from([(member(), "a".to_string())]);
+    let nobody = BTreeSet::new();
+    watch.observe(ms(0), GAP, &listed, &nobody, Seen::All);
+    for now in [1000, 2000, 3000] {
+        watch.observe(ms(now), GAP, &BTreeMap::new(), &nobody, Seen::Members);
+    }
+    assert_eq!(watch.leftovers(&nobody, ms(3000), ms(3000)), [member()]);
+    watch.observe(ms(4000), GAP, &BTreeMap::new(), &nobody, Seen::All);
+    assert_eq!(watch.leftovers(&nobody, ms(9000), ms(3000)), []);
 }
 
 #[test]

@@ -11,10 +11,10 @@ use crate::ids::HostId;
 use crate::node::NodeDescription;
 use crate::reshape_policy::ReshapeLimits;
 
-/// With this lease every partition answers again within 5 s of a node's death: up to [`renewal_interval`] until other nodes have seen its
+/// With this lease every partition answers again within 5 s of a node's death: up to [`check_interval`] until other nodes have seen its
 /// last renewal, [`AgentConfig::expiry`] until they expel it, and the rest to open its tablets.
 ///
-/// [`renewal_interval`]: AgentConfig::renewal_interval
+/// [`check_interval`]: AgentConfig::check_interval
 pub const LEASE_DEFAULT: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Clone)]
@@ -65,9 +65,28 @@ impl AgentConfig {
         }
     }
 
-    /// From the start of one renewal to the start of the next.
+    /// From the start of one renewal to the start of the next. Each is a PUT, the dearest kind of request, so renewals are as rare as they can
+    /// be with time for a second attempt ([`AgentConfig::renewal_timeout`]).
     pub fn renewal_interval(&self) -> Duration {
+        self.lease / 2
+    }
+
+    /// The time after which a renewal that was not answered is looked for in the store, and repeated if it is not there.
+    pub fn renewal_timeout(&self) -> Duration {
         self.lease / 4
+    }
+
+    /// From one look at the heartbeats of so many other nodes to the next. Few heartbeats are looked at more often: it costs little.
+    pub fn check_interval(&self, others: usize) -> Duration {
+        match others {
+            0..=2 => self.lease / 4,
+            _ => self.lease / 2,
+        }
+    }
+
+    /// The pause after a failure, before the next attempt.
+    pub fn retry_interval(&self) -> Duration {
+        self.lease / 16
     }
 
     /// The time without renewals after which a node with this `lease` is expelled.

@@ -42,7 +42,7 @@ pub(super) struct ControlLoop {
     pub local_tablets: LocalTablets,
     events: mpsc::UnboundedReceiver<TabletTaskEvent>,
     known: Option<(Version, Arc<ClusterDocument>)>,
-    /// The listing's stamp of the document when it was last read.
+    /// The stamp of the document when it was last read.
     read_stamp: Option<String>,
     /// The document has shown this node in this incarnation.
     joined: bool,
@@ -51,7 +51,7 @@ pub(super) struct ControlLoop {
     stability: StabilityTracker,
     rebalance_due: bool,
     changes: Vec<(MembershipChange, Reply)>,
-    next_listing: Duration,
+    next_check: Duration,
     next_read: Option<Duration>,
     last_read: Duration,
     next_tend: Duration,
@@ -82,7 +82,7 @@ impl ControlLoop {
             stability: StabilityTracker::default(),
             rebalance_due: false,
             changes: Vec::new(),
-            next_listing: now,
+            next_check: now,
             next_read: Some(now),
             last_read: Duration::ZERO,
             next_tend: now,
@@ -108,12 +108,20 @@ impl ControlLoop {
                 }
                 self.publish();
                 // Clients may be waiting for what has happened: it comes before a look around, but does not keep the node from one for long.
-                let overdue = self.next_listing + self.context.config.renewal_interval();
+                let overdue = self.next_check + self.check_interval();
                 if !self.wait(agent_requests).await || self.context.now() >= overdue {
                     break;
                 }
             }
         }
+    }
+
+    fn check_interval(&self) -> Duration {
+        let nodes = self
+            .known
+            .as_ref()
+            .map_or(0, |(_, document)| document.nodes.len());
+        self.context.config.check_interval(nodes.saturating_sub(1))
     }
 
     fn document(&self) -> Option<Arc<ClusterDocument>> {
@@ -123,13 +131,13 @@ impl ControlLoop {
     /// Brings what this node knows up to date, as far as it is time to.
     async fn refresh(&mut self) {
         let document = self.document();
-        if self.context.now() >= self.next_listing {
-            match self.failure_detector.list_heartbeats(document.as_deref()).await {
+        if self.context.now() >= self.next_check {
+            match self.failure_detector.check_heartbeats(document.as_deref()).await {
                 Ok(()) if self.failure_detector.document_stamp != self.read_stamp => self.read_immediately(),
                 Ok(()) => {}
-                Err(error) => tracing::info!(%error, "the cluster's documents could not be listed"),
+                Err(error) => tracing::info!(%error, "the nodes' heartbeats could not be seen"),
             }
-            self.next_listing = self.context.now() + self.context.config.renewal_interval();
+            self.next_check = self.context.now() + self.check_interval();
         }
         if self.next_read.is_some_and(|time| self.context.now() >= time) {
             self.read().await;
@@ -242,7 +250,7 @@ impl ControlLoop {
                 Err(DocumentError::Conflict) => self.read().await,
                 Err(DocumentError::Unavailable(reason)) => {
                     tracing::info!(%reason, "the cluster document could not be written");
-                    self.next_read = Some(self.context.now() + self.context.config.renewal_interval() / 4);
+                    self.next_read = Some(self.context.now() + self.context.config.retry_interval());
                     break;
                 }
             }
@@ -373,7 +381,7 @@ impl ControlLoop {
     }
 
     fn next_time(&mut self) -> Duration {
-        let mut time = self.next_listing;
+        let mut time = self.next_check;
         if let Some(document) = self.document() {
             if self.expects_tablets(&document) && self.next_read.is_none() {
                 self.next_read = Some(self.last_read + EXPECTING_INTERVAL);

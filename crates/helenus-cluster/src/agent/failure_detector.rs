@@ -1,4 +1,7 @@
-//! Detects failed nodes: lists the heartbeats, reads those that have not changed for long, and expels nodes whose lease has ended.
+//! Detects failed nodes: sees which heartbeats have changed, reads those that have not for long, and expels nodes whose lease has ended.
+//!
+//! A look asks for the stamps of the members' heartbeats by name while these are few, and by a listing otherwise: in an object store a listing costs
+//! as much as twelve requests for one document. Every now and then there is a listing anyway, which also shows the heartbeats of former members.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -11,10 +14,14 @@ use crate::environment::{Document, Expect, TabletLoad};
 use crate::error::DocumentError;
 use crate::heartbeat::{Heartbeat, HeartbeatState, member_of, name_of};
 use crate::ids::{HostId, Member, TabletId};
-use crate::lease_monitor::{HeartbeatRead, LeaseMonitor, LeaseVerdict};
+use crate::lease_monitor::{HeartbeatRead, LeaseMonitor, LeaseVerdict, Seen};
 
 /// Nobody's heartbeat is deleted before it was quiet for this many leases: no write to it can still be on its way by then.
 const LEFTOVER_LEASES: u32 = 30;
+/// As many heartbeats at most are asked for by name.
+const NAMED_MAX: usize = 10;
+/// There is a listing every so many leases at least.
+const LISTING_LEASES: u32 = 15;
 
 pub(super) struct FailureDetector {
     context: AgentContext,
@@ -24,8 +31,10 @@ pub(super) struct FailureDetector {
     watch: LeaseMonitor,
     /// Members whose leases have ended.
     pub dead: BTreeSet<Member>,
-    /// The stamp that the newest listing showed for the cluster document.
+    /// The stamp that the newest look showed for the cluster document.
     pub document_stamp: Option<String>,
+    /// When the heartbeats are listed next.
+    next_listing: Duration,
 }
 
 impl FailureDetector {
@@ -37,6 +46,7 @@ impl FailureDetector {
             watch: LeaseMonitor::default(),
             dead: BTreeSet::new(),
             document_stamp: None,
+            next_listing: Duration::ZERO,
         }
     }
 
@@ -60,13 +70,37 @@ impl FailureDetector {
         document.nodes.iter().filter(|node| node.member() != self.me)
     }
 
-    /// Sees by one listing who is there.
-    pub async fn list_heartbeats(&mut self, document: Option<&ClusterDocument>) -> Result<(), DocumentError> {
+    /// Sees who has renewed its lease, and whether the cluster document has changed.
+    pub async fn check_heartbeats(
+        &mut self,
+        document: Option<&ClusterDocument>,
+    ) -> Result<(), DocumentError> {
         let lease = self.context.config.lease;
-        let list = self.context.documents.list(NAME);
-        let listed = self.context.within(lease, list).await?;
+        let members: BTreeSet<Member> = document
+            .map(|document| self.others(document).map(NodeRecord::member).collect())
+            .unwrap_or_default();
+        let lists =
+            document.is_none() || members.len() > NAMED_MAX || self.context.now() >= self.next_listing;
+        let found = match lists {
+            true => {
+                let list = self.context.documents.list(NAME);
+                let found = self.context.within(lease, list).await?;
+                self.next_listing = self.context.now() + lease * LISTING_LEASES;
+                found
+            }
+            false => {
+                let names: Vec<_> = members
+                    .iter()
+                    .copied()
+                    .map(name_of)
+                    .chain([NAME.to_owned()])
+                    .collect();
+                let stamps = self.context.documents.stamps(&names);
+                self.context.within(lease, stamps).await?
+            }
+        };
         let mut heartbeats = BTreeMap::new();
-        for entry in listed {
+        for entry in found {
             match member_of(&entry.name) {
                 Some(member) if member != self.me => {
                     heartbeats.insert(member, entry.stamp);
@@ -75,12 +109,12 @@ impl FailureDetector {
                 _ => {}
             }
         }
-        let members = match document {
-            Some(document) => self.others(document).map(NodeRecord::member).collect(),
-            None => BTreeSet::new(),
+        let seen = match lists {
+            true => Seen::All,
+            false => Seen::Members,
         };
         self.watch
-            .observe(self.context.now(), lease, &heartbeats, &members);
+            .observe(self.context.now(), lease, &heartbeats, &members, seen);
         Ok(())
     }
 

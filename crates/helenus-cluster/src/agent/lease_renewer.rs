@@ -46,12 +46,13 @@ impl LeaseRenewer {
 
     /// Renews until the lease is lost; says why it was.
     pub async fn run(&mut self) -> String {
-        let interval = self.context.config.renewal_interval();
+        let config = &self.context.config;
+        let (interval, retry_interval) = (config.renewal_interval(), config.retry_interval());
         loop {
             let start = self.context.now();
             let pause = match self.renew(start).await {
                 RenewalOutcome::Renewed => (start + interval).saturating_sub(self.context.now()),
-                RenewalOutcome::Unknown => interval / 8,
+                RenewalOutcome::Unknown => retry_interval / 2,
                 RenewalOutcome::Lost(reason) => return reason,
             };
             self.context.clock.sleep(pause).await;
@@ -69,7 +70,11 @@ impl LeaseRenewer {
         let expect = self.version.map_or(Expect::Absent, Expect::Version);
         let lease = self.context.config.lease;
         let put = self.context.documents.put(&name, &content, expect);
-        match self.context.within(lease * 3 / 4, put).await {
+        match self
+            .context
+            .within(self.context.config.renewal_timeout(), put)
+            .await
+        {
             Ok(version) => {
                 self.version = Some(version);
                 self.context.shared.extend_lease(start, lease);

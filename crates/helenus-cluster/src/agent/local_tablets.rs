@@ -254,7 +254,7 @@ impl LocalTablets {
 
     fn waiting(&self) -> LocalTabletState {
         LocalTabletState::Waiting {
-            until: self.context.now() + self.context.config.renewal_interval() / 4,
+            until: self.context.now() + self.context.config.retry_interval(),
         }
     }
 

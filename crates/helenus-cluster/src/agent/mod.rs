@@ -234,7 +234,7 @@ impl Agent {
                 Err(error) => {
                     let state = AgentState::Joining(error.to_string());
                     self.context.shared.state.send_replace(state);
-                    self.context.clock.sleep(config.renewal_interval()).await;
+                    self.context.clock.sleep(config.check_interval(0)).await;
                 }
             }
         }

@@ -117,6 +117,14 @@ impl Contents {
             .collect()
     }
 
+    fn stamp(&self, name: &str) -> Option<Listed> {
+        let (_, write, _) = self.documents.get(name)?;
+        Some(Listed {
+            name: name.to_owned(),
+            stamp: write.to_string(),
+        })
+    }
+
     /// The database, whose files nobody can write any more who opened it before.
     pub fn open(&mut self, tablet: TabletId) -> Database {
         let database = self.databases.entry(tablet).or_default();
@@ -374,6 +382,15 @@ impl Documents for Bucket {
     async fn list(&self, prefix: &str) -> Result<Vec<Listed>, DocumentError> {
         let prefix = prefix.to_string();
         self.call(move |contents| contents.list(&prefix)).await
+    }
+
+    async fn stamps(&self, names: &[String]) -> Result<Vec<Listed>, DocumentError> {
+        let asked = names.iter().map(|name| {
+            let name = name.clone();
+            self.call(move |contents| contents.stamp(&name))
+        });
+        let found = futures::future::try_join_all(asked).await?;
+        Ok(found.into_iter().flatten().collect())
     }
 
     async fn delete(&self, name: &str) -> Result<(), DocumentError> {

@@ -49,6 +49,13 @@ pub use crate::limits::{Limits, Timeouts};
 pub use access::AccessControl;
 pub use serve::ServedScan;
 
+/// The documents of the store that the nodes of a cluster share and keep in memory: the schema and the tables with partition headers.
+/// [`Engine::load_newest`] reads them again.
+pub const SHARED_DOCUMENTS: [&str; 2] = [
+    crate::schema::documents::journal::NAME,
+    crate::storage::HEADERS_DOCUMENT,
+];
+
 /// What the node says of itself in `system.local`.
 #[derive(Clone, Debug)]
 pub struct NodeInfo {

@@ -13,7 +13,7 @@ use tokio::sync::Mutex;
 use crate::failure::store_error;
 
 /// Name of the document in the store.
-const DOCUMENT: &str = "header-tables";
+pub(crate) const DOCUMENT: &str = "header-tables";
 
 /// The set, kept as a small document beside the tablets. It only grows; a table's id is never used again.
 #[derive(Debug, Default)]

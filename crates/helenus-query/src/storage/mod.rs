@@ -13,6 +13,7 @@ pub(crate) mod virtual_tables;
 pub(crate) mod writes;
 
 pub use context::ExecutionContext;
+pub(crate) use headers::DOCUMENT as HEADERS_DOCUMENT;
 pub use headers::HeaderTables;
 pub use hooks::{LiveTables, RowHooks};
 pub use locks::{Access, LockRequest, PartitionGuard, PartitionLocks};

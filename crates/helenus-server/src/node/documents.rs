@@ -2,30 +2,40 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use futures::TryStreamExt;
+use futures::future::try_join_all;
 use helenus_cluster::{CLUSTER_DOCUMENT, Document, DocumentError, Documents, Expect, Listed, Version};
+use helenus_query::engine::SHARED_DOCUMENTS;
 use helenus_tablet::{MetaExpect, Store, StoreError};
 use metrics::{Counter, counter};
-use object_store::ObjectStore;
 use object_store::path::Path;
+use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 /// Where the store keeps its documents.
 const FOLDER: &str = "meta";
+/// The engine's documents are asked for no more often than this where the cluster's are asked for by name: nodes tell each other of changes, and
+/// a look finds only those of which a node was not told.
+const OTHERS_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Documents of a store in a bucket.
 pub struct StoreDocuments {
     store: Arc<Store>,
     requests: Requests,
-    /// The other documents by name, with what tells their versions, as the last listing showed them.
+    /// The other documents by name, with their stamps, as they were seen last.
     others: watch::Sender<BTreeMap<String, String>>,
+    /// When the other documents were last seen.
+    others_seen: Mutex<Option<Instant>>,
 }
 
 /// What is asked of the store for the cluster's sake: it costs money.
 struct Requests {
     get: Counter,
+    head: Counter,
     put: Counter,
     list: Counter,
     delete: Counter,
@@ -37,6 +47,7 @@ impl StoreDocuments {
             |kind: &'static str| counter!("helenus_cluster_document_requests_total", "kind" => kind);
         let requests = Requests {
             get: counter("get"),
+            head: counter("head"),
             put: counter("put"),
             list: counter("list"),
             delete: counter("delete"),
@@ -45,13 +56,55 @@ impl StoreDocuments {
             store,
             requests,
             others: watch::Sender::default(),
+            others_seen: Mutex::default(),
         }
     }
 
-    /// Changes whenever a listing shows that other documents than the cluster's have: readers need not reload the documents for that.
+    /// Changes whenever other documents than the cluster's are seen to have changed: readers need not reload the documents for that.
     pub fn others(&self) -> watch::Receiver<BTreeMap<String, String>> {
         self.others.subscribe()
     }
+
+    /// The stamp of a document, if there is one.
+    async fn stamp(&self, name: &str) -> Result<Option<Listed>, DocumentError> {
+        self.requests.head.increment(1);
+        let objects = self.store.objects().map_err(failed)?;
+        match objects.head(&Path::from(FOLDER).join(name)).await {
+            Ok(object) => Ok(listed(object)),
+            Err(object_store::Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(unavailable(error)),
+        }
+    }
+
+    /// Looks at the engine's documents if it is time to.
+    async fn check_others(&self) -> Result<(), DocumentError> {
+        let is_due = |seen: &Option<Instant>| seen.is_none_or(|seen| seen.elapsed() >= OTHERS_INTERVAL);
+        if !is_due(&self.others_seen.lock()) {
+            return Ok(());
+        }
+        let found = try_join_all(SHARED_DOCUMENTS.map(|name| self.stamp(name))).await?;
+        *self.others_seen.lock() = Some(Instant::now());
+        self.others.send_if_modified(|known| {
+            let mut is_new = false;
+            for document in found.into_iter().flatten() {
+                is_new |= known.get(&document.name) != Some(&document.stamp);
+                known.insert(document.name, document.stamp);
+            }
+            is_new
+        });
+        Ok(())
+    }
+}
+
+/// An object's name and stamp.
+fn listed(object: ObjectMeta) -> Option<Listed> {
+    let name = object.location.filename()?.to_owned();
+    let stamp = match object.e_tag.or(object.version) {
+        // Some stores quote an entity tag in one kind of answer only.
+        Some(stamp) => stamp.trim_matches('"').to_owned(),
+        None => object.last_modified.to_rfc3339(),
+    };
+    Some(Listed { name, stamp })
 }
 
 fn unavailable(error: impl std::fmt::Display) -> DocumentError {
@@ -94,14 +147,6 @@ impl Documents for StoreDocuments {
             .try_collect()
             .await
             .map_err(unavailable)?;
-        let listed = |object: object_store::ObjectMeta| {
-            let name = object.location.filename()?.to_owned();
-            let stamp = match object.e_tag.or(object.version) {
-                Some(stamp) => stamp,
-                None => object.last_modified.to_rfc3339(),
-            };
-            Some(Listed { name, stamp })
-        };
         let (wanted, others): (Vec<_>, Vec<_>) = found
             .into_iter()
             .filter_map(listed)
@@ -112,12 +157,19 @@ impl Documents for StoreDocuments {
             .filter(is_others)
             .map(|listed| (listed.name, listed.stamp))
             .collect();
+        *self.others_seen.lock() = Some(Instant::now());
         self.others.send_if_modified(|known| {
             let is_new = *known != others;
             *known = others;
             is_new
         });
         Ok(wanted)
+    }
+
+    async fn stamps(&self, names: &[String]) -> Result<Vec<Listed>, DocumentError> {
+        let asked = try_join_all(names.iter().map(|name| self.stamp(name)));
+        let (found, ()) = tokio::try_join!(asked, self.check_others())?;
+        Ok(found.into_iter().flatten().collect())
     }
 
     async fn delete(&self, name: &str) -> Result<(), DocumentError> {

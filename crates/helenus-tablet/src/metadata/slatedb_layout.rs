@@ -7,7 +7,8 @@ use slatedb::config::GarbageCollectorDirectoryOptions;
 
 /// How SlateDB deletes its small documents: old manifests, lists of compactions.
 pub(crate) const DOCUMENTS: GarbageCollectorDirectoryOptions = GarbageCollectorDirectoryOptions {
-    interval: Some(Duration::from_secs(60)),
+    // Each look is a listing of a bucket, for each tablet.
+    interval: Some(Duration::from_secs(300)),
     min_age: Duration::from_secs(120),
     dry_run: false,
 };

@@ -70,7 +70,7 @@ impl ControlLoop {
             }
             Err(error) => {
                 tracing::info!(%error, "the cluster document could not be read");
-                self.next_read = Some(self.context.now() + self.context.config.renewal_interval() / 4);
+                self.next_read = Some(self.context.now() + self.context.config.retry_interval());
             }
         }
     }
