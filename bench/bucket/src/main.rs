@@ -48,7 +48,7 @@ enum Command {
     Engines(engines::Options),
     /// What a node reads from the bucket before it serves, and which tablets move to it
     Join(join::Options),
-    /// Latency of a node's requests while a read-only node scans the whole table
+    /// Latency of a node's requests while a read-only node scans the whole table and a compactor compacts
     Readers(readers::Options),
     /// Only the stand-in for an object store
     Store(StoreOptions),

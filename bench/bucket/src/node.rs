@@ -72,6 +72,73 @@ impl Drop for Store {
     }
 }
 
+/// The helenus binary with what it needs to reach the object store.
+fn command(common: &Common, endpoint: Option<&str>) -> Command {
+    let mut command = Command::new(&common.helenus);
+    // Variables that Helenus would read settings from.
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("HELENUS_")) {
+        command.env_remove(name);
+    }
+    if let Some(endpoint) = endpoint {
+        command.env("AWS_ENDPOINT_URL", endpoint);
+    }
+    if common.endpoint.is_none() {
+        command
+            .env("AWS_ACCESS_KEY_ID", "any")
+            .env("AWS_SECRET_ACCESS_KEY", "any");
+        command.env("AWS_REGION", "us-east-1");
+    }
+    command
+}
+
+/// A `helenus compact` process.
+pub struct Compactor(Child);
+
+impl Compactor {
+    /// Starts a compactor beside the nodes of the store.
+    pub fn start(common: &Common, store: &Store, log: &Path) -> Result<Compactor> {
+        let child = command(common, Some(&store.endpoint))
+            .args(["compact", "--store", &store.url])
+            .stdout(Stdio::null())
+            .stderr(std::fs::File::create(log.join("compactor.log"))?)
+            .spawn()?;
+        Ok(Compactor(child))
+    }
+
+    /// The process id.
+    pub fn pid(&self) -> u32 {
+        self.0.id()
+    }
+
+    /// CPU time of the process.
+    pub fn cpu_time(&self) -> Result<Duration> {
+        cpu_time(self.0.id())
+    }
+
+    /// Stops the process for a while. The nodes take its work over after half a minute.
+    pub fn pause(&self) -> Result<()> {
+        self.signal("-STOP")
+    }
+
+    /// Lets the process go on.
+    pub fn resume(&self) -> Result<()> {
+        self.signal("-CONT")
+    }
+
+    fn signal(&self, signal: &str) -> Result<()> {
+        let pid = self.0.id().to_string();
+        let status = Command::new("kill").args([signal, &pid]).status()?;
+        ensure!(status.success(), "the compactor has ended");
+        Ok(())
+    }
+}
+
+impl Drop for Compactor {
+    fn drop(&mut self) {
+        end(&mut self.0);
+    }
+}
+
 /// A helenus process.
 pub struct Node {
     pub cql: String,
@@ -97,22 +164,9 @@ impl Node {
         let cache = log.join(format!("cache{number}"));
         let log = log.join(format!("node{number}.log"));
         let (cql, http, rpc) = (at(CQL_PORT), at(HTTP_PORT), at(RPC_PORT));
-        let mut command = Command::new(&common.helenus);
-        // Variables that Helenus would read settings from.
-        for (name, _) in
-            std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("HELENUS_"))
-        {
-            command.env_remove(name);
-        }
-        if let Some(endpoint) = endpoint {
-            command.env("AWS_ENDPOINT_URL", endpoint);
+        let mut command = command(common, endpoint);
+        if endpoint.is_some() {
             command.env("HELENUS_CACHE_DIR", &cache);
-        }
-        if common.endpoint.is_none() {
-            command
-                .env("AWS_ACCESS_KEY_ID", "any")
-                .env("AWS_SECRET_ACCESS_KEY", "any");
-            command.env("AWS_REGION", "us-east-1");
         }
         command
             .args([
@@ -153,6 +207,11 @@ impl Node {
 
     pub fn cpu_time(&self) -> Result<Duration> {
         cpu_time(self.child.id())
+    }
+
+    /// The process id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// Ends the node in order.

@@ -1,18 +1,20 @@
-//! Latency of a node's requests while a read-only node scans a whole table, beside that without the scan.
+//! Latency of a node's requests while a read-only node scans a whole table and a compactor compacts, beside that without both.
 //!
-//! Requests come at a fixed rate, so that the scan cannot slow the load down, in alternating rounds with and without the scan. Where both nodes share
-//! the cores of a machine, the scan takes time from the node that it would not take on a machine of its own.
+//! Requests come at a fixed rate, so that the scan cannot slow the load down, in alternating rounds with and without the scan, and the compactor is
+//! stopped in the rounds without. The owner and the load have one half of the machine's cores, the read-only node and the compactor have the other, as if they
+//! had a machine of their own; the object store has all.
 
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use clap::Args;
 use helenus_stress::raw::Outcome;
 
 use crate::Common;
 use crate::load::{self, Keys, Load, Operation, Values};
-use crate::node::{Node, Store};
+use crate::node::{Compactor, Node, Store};
 
 const VALUE_BYTES: usize = 1000;
 const FILL_IN_FLIGHT: usize = 64;
@@ -38,6 +40,9 @@ pub struct Options {
     /// Seconds of each phase
     #[arg(long, default_value_t = 10)]
     seconds: u64,
+    /// No compactor: the owner compacts, and only the scan differs
+    #[arg(long)]
+    no_compactor: bool,
 }
 
 /// The p99 of each round, in milliseconds.
@@ -51,12 +56,19 @@ pub async fn run(options: Options) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let store = Store::start(&options.common, None)?;
     let start = |number: u8, more: &[&str]| start(&options.common, number, &store, folder.path(), more);
-    let owner = ["flush_interval=10s"];
+    let owner = ["flush_interval=3s", "tablet_count=4"];
     fill_and_stop(&options, start(1, &owner)?).await?;
     let mut owner = start(1, &owner)?;
     owner.wait_until_ready().await?;
     let mut reader = start(2, &["read_only=true", "row_cache_bytes=0"])?;
     reader.wait_until_ready().await?;
+    let compactor = match options.no_compactor {
+        true => None,
+        false => Some(Compactor::start(&options.common, &store, folder.path())?),
+    };
+    keep_apart(&owner, &reader, compactor.as_ref())?;
+    // The owner knows of the compactor by then.
+    measure(&options, &owner, None).await?;
     measure(&options, &owner, None).await?;
     let (mut alone, mut scanned) = (Latencies::default(), Latencies::default());
     for round in 1..=options.rounds {
@@ -65,10 +77,19 @@ pub async fn run(options: Options) -> Result<()> {
             ("with a scan", Some(&reader), &mut scanned),
         ] {
             let gets = reader.map_or(Ok(0.0), |reader| reader.metrics().map(|all| all.sum(GETS)))?;
+            if let Some(compactor) = &compactor {
+                match reader {
+                    None => compactor.pause()?,
+                    Some(_) => compactor.resume()?,
+                }
+            }
+            let cpu_time = || compactor.as_ref().map_or(Ok(Duration::ZERO), Compactor::cpu_time);
+            let before = cpu_time()?;
             let (writes, reads, scans) = measure(&options, &owner, reader).await?;
+            let compacting_s = (cpu_time()? - before).as_secs_f64();
             let gets = reader.map_or(Ok(0.0), |reader| reader.metrics().map(|all| all.sum(GETS)))? - gets;
             println!(
-                "round {round}  {name:<12} write p99 {:>7.2} ms  read p99 {:>7.2} ms  {scans} whole scans, {gets:.0} GETs of the reader",
+                "round {round}  {name:<12} write p99 {:>7.2} ms  read p99 {:>7.2} ms  {scans} whole scans, {gets:.0} GETs of the reader, {compacting_s:.1} s of CPU of the compactor",
                 writes.quantile_ms(0.99),
                 reads.quantile_ms(0.99)
             );
@@ -78,6 +99,32 @@ pub async fn run(options: Options) -> Result<()> {
     }
     print("write", &alone.writes, &scanned.writes);
     print("read", &alone.reads, &scanned.reads);
+    Ok(())
+}
+
+/// Gives the owner and this process one half of the cores, and the reader and the compactor the other.
+fn keep_apart(owner: &Node, reader: &Node, compactor: Option<&Compactor>) -> Result<()> {
+    let cores = std::thread::available_parallelism()?.get();
+    ensure!(cores >= 2, "two cores at least are needed");
+    let half = cores / 2;
+    pin(owner.pid(), 0..half)?;
+    pin(std::process::id(), 0..half)?;
+    pin(reader.pid(), half..cores)?;
+    compactor.map_or(Ok(()), |compactor| pin(compactor.pid(), half..cores))
+}
+
+/// Limits all threads of a process to these cores.
+fn pin(pid: u32, cores: std::ops::Range<usize>) -> Result<()> {
+    let status = Command::new("taskset")
+        .args(["--all-tasks", "--cpu-list", "--pid"])
+        .arg(format!("{}-{}", cores.start, cores.end - 1))
+        .arg(pid.to_string())
+        .stdout(Stdio::null())
+        .status()?;
+    ensure!(
+        status.success(),
+        "taskset (util-linux) could not pin process {pid}"
+    );
     Ok(())
 }
 
