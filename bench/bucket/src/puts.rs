@@ -15,6 +15,8 @@ const CONNECTIONS: u32 = 64;
 const KINDS: [&str; 4] = ["put", "list", "get", "delete"];
 /// Dollars of a request of each kind in S3 Standard.
 const DOLLARS: [f64; 4] = [5e-6, 5e-6, 4e-7, 0.0];
+/// The time until what the writes have caused is over.
+const REST: Duration = Duration::from_secs(60);
 const SECONDS_A_MONTH: f64 = 30.0 * 86_400.0;
 
 #[derive(Args, Debug)]
@@ -60,8 +62,8 @@ pub async fn run(options: Options) -> Result<()> {
             (log_objects(&node)? - logged) / seconds
         );
         print("writing", &before, &requests(&node)?, seconds);
-        // What the writes have caused is over.
-        tokio::time::sleep(Duration::from_secs(10)).await;
+        // Files of level 0 are joined after half a minute, and the compactor rests.
+        tokio::time::sleep(REST).await;
         let before = requests(&node)?;
         tokio::time::sleep(Duration::from_secs(options.seconds)).await;
         print("at rest", &before, &requests(&node)?, options.seconds as f64);
