@@ -1,4 +1,4 @@
-//! Identifiers, as CQL shows them.
+//! Identifiers and texts, as CQL shows them.
 
 /// An identifier as CQL shows it: in double quotes unless it is a plain lower-case name that is not a
 /// reserved word (Cassandra's `ColumnIdentifier.maybeQuote`).
@@ -11,6 +11,11 @@ pub fn quote_identifier(name: &str) -> String {
     } else {
         format!("\"{}\"", name.replace('"', "\"\""))
     }
+}
+
+/// A text as a string literal: in single quotes, those within it doubled.
+pub fn quote_text(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
 }
 
 /// A name with its keyspace, each as [`quote_identifier`] shows it.

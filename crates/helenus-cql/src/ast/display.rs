@@ -4,14 +4,14 @@ use std::fmt::{self, Display, Formatter};
 
 use super::map_order::hash_map_order;
 use super::{FunctionName, Literal, LiteralKind, Selector, Term};
-use crate::identifier::{quote_identifier, quote_qualified};
+use crate::identifier::{quote_identifier, quote_qualified, quote_text};
 use crate::types::NativeType;
 
 impl Display for Literal {
     /// Strings in single quotes, but without escapes (Cassandra's `Constants.Literal.getText`); `{:#}` has them, and can be parsed.
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self.kind {
-            LiteralKind::String if f.alternate() => write!(f, "'{}'", self.text.replace('\'', "''")),
+            LiteralKind::String if f.alternate() => f.write_str(&quote_text(&self.text)),
             LiteralKind::String => write!(f, "'{}'", self.text),
             _ => f.write_str(&self.text),
         }

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use super::DIGITS_MAX;
 use super::pack::{Reader, Truncated, pack_tuple, read_elements, read_vector};
 use super::{Decimal, Duration, custom, date, exactly, inet, is_null, java, time, timestamp, uuid, validate};
-use crate::identifier::quote_identifier;
+use crate::identifier::{quote_identifier, quote_text};
 use crate::types::{CqlType, NativeType};
 
 /// The longest text that can be a number of no more than [`DIGITS_MAX`] digits: sign, point and exponent count too.
@@ -312,7 +312,7 @@ pub fn to_cql_literal(ty: &CqlType, bytes: &[u8]) -> Result<String, String> {
 fn native_literal(native: NativeType, bytes: &[u8]) -> String {
     let text = native_to_string(native, bytes);
     match native {
-        NativeType::Ascii | NativeType::Text => format!("'{}'", text.replace('\'', "''")),
+        NativeType::Ascii | NativeType::Text => quote_text(&text),
         NativeType::Inet | NativeType::Timestamp | NativeType::Date | NativeType::Time => {
             format!("'{text}'")
         }

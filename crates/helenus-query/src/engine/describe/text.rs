@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use helenus_cql::identifier::{quote_identifier, quote_qualified};
+use helenus_cql::identifier::{quote_identifier, quote_qualified, quote_text};
 use helenus_cql::types::{CqlType, UserType};
 use helenus_cql::value::to_cql_literal;
 use helenus_row::Order;
@@ -11,7 +11,7 @@ use helenus_row::Order;
 use crate::engine::ddl::shown_where;
 use crate::schema::names::is_virtual_keyspace;
 use crate::schema::table_options;
-use crate::schema::table_options::values::{map_literal, quoted};
+use crate::schema::table_options::values::map_literal;
 use crate::schema::{
     Column, ColumnKind, Index, IndexKind, Keyspace, Table, TableKind, UserAggregate, UserFunction, View,
 };
@@ -39,10 +39,10 @@ pub(crate) fn keyspace(keyspace: &Keyspace) -> String {
     if is_virtual_keyspace(&keyspace.name) {
         return as_comment("Keyspace", &name, &format!("VIRTUAL KEYSPACE {name};"));
     }
-    let mut options = format!("'class': {}", quoted(&keyspace.replication.class));
+    let mut options = format!("'class': {}", quote_text(&keyspace.replication.class));
     for (key, value) in &keyspace.replication.options {
         // Writing to a string cannot fail.
-        let _ = write!(options, ", {}: {}", quoted(key), quoted(value));
+        let _ = write!(options, ", {}: {}", quote_text(key), quote_text(value));
     }
     format!(
         "CREATE KEYSPACE {name} WITH replication = {{{options}}}  AND durable_writes = {};",
@@ -142,7 +142,7 @@ pub(crate) fn index(table: &Table, index: &Index) -> String {
     };
     format!(
         "CREATE CUSTOM INDEX {name} ON {table} ({target}) USING {}{with};",
-        quoted(class)
+        quote_text(class)
     )
 }
 
@@ -282,7 +282,7 @@ fn options(table: &Table, with_internals: bool, is_virtual: bool) -> Vec<String>
         lines.push(format!("CLUSTERING ORDER BY ({})", order.join(", ")));
     }
     if is_virtual {
-        lines.push(format!("comment = {}", quoted(&table.options.comment)));
+        lines.push(format!("comment = {}", quote_text(&table.options.comment)));
     } else {
         lines.extend(table_options::describe(&table.options, table.is_view()));
     }

@@ -3,13 +3,14 @@
 use bytes::Bytes;
 use helenus_cql::ast::Properties;
 use helenus_cql::error::CqlError;
+use helenus_cql::identifier::quote_text;
 
 use super::TableOptions;
 use super::caching::caching;
 use super::compaction::compaction;
 use super::compression::compression;
 use super::retry_policy::retry_policy;
-use super::values::{at_least, blob_map_literal, config, java, map_literal, memtable, quoted, read_repair};
+use super::values::{at_least, blob_map_literal, config, java, map_literal, memtable, read_repair};
 use crate::properties::{self, Options};
 use crate::rows::cells::{boolean, double, int, text, text_map};
 
@@ -83,7 +84,7 @@ pub(super) static REGISTRY: [TableOption; 19] = [
         name: "additional_write_policy",
         read: |declared, options| declared.text(&mut options.additional_write_policy, retry_policy),
         check: any_value,
-        literal: |options| quoted(&options.additional_write_policy),
+        literal: |options| quote_text(&options.additional_write_policy),
         cell: |options| text(&options.additional_write_policy),
     },
     TableOption {
@@ -124,7 +125,7 @@ pub(super) static REGISTRY: [TableOption; 19] = [
         name: "comment",
         read: |declared, options| declared.text(&mut options.comment, Ok),
         check: any_value,
-        literal: |options| quoted(&options.comment),
+        literal: |options| quote_text(&options.comment),
         cell: |options| text(&options.comment),
     },
     TableOption {
@@ -145,7 +146,7 @@ pub(super) static REGISTRY: [TableOption; 19] = [
         name: "memtable",
         read: |declared, options| declared.text(&mut options.memtable, memtable),
         check: any_value,
-        literal: |options| quoted(&options.memtable),
+        literal: |options| quote_text(&options.memtable),
         cell: |options| match options.memtable.as_str() {
             "default" => None,
             name => text(name),
@@ -217,14 +218,14 @@ pub(super) static REGISTRY: [TableOption; 19] = [
         name: "read_repair",
         read: |declared, options| declared.text(&mut options.read_repair, read_repair),
         check: any_value,
-        literal: |options| quoted(&options.read_repair),
+        literal: |options| quote_text(&options.read_repair),
         cell: |options| text(&options.read_repair),
     },
     TableOption {
         name: "speculative_retry",
         read: |declared, options| declared.text(&mut options.speculative_retry, retry_policy),
         check: any_value,
-        literal: |options| quoted(&options.speculative_retry),
+        literal: |options| quote_text(&options.speculative_retry),
         cell: |options| text(&options.speculative_retry),
     },
 ];

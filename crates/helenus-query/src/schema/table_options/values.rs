@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use helenus_cql::error::CqlError;
+use helenus_cql::identifier::quote_text;
 use helenus_cql::value::hex;
 
 /// Options of which messages speak as ConfigurationException.
@@ -53,16 +54,11 @@ pub(super) fn read_repair(text: String) -> Result<String, CqlError> {
     }
 }
 
-/// A text between single quotes.
-pub(crate) fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "''"))
-}
-
 /// `{'key': 'value', ...}`
 pub(crate) fn map_literal(entries: &BTreeMap<String, String>) -> String {
     let entries: Vec<String> = entries
         .iter()
-        .map(|(key, value)| format!("{}: {}", quoted(key), quoted(value)))
+        .map(|(key, value)| format!("{}: {}", quote_text(key), quote_text(value)))
         .collect();
     format!("{{{}}}", entries.join(", "))
 }
@@ -71,7 +67,7 @@ pub(crate) fn map_literal(entries: &BTreeMap<String, String>) -> String {
 pub(super) fn blob_map_literal(entries: &BTreeMap<String, Vec<u8>>) -> String {
     let entries: Vec<String> = entries
         .iter()
-        .map(|(key, value)| format!("{}: 0x{}", quoted(key), hex(value)))
+        .map(|(key, value)| format!("{}: 0x{}", quote_text(key), hex(value)))
         .collect();
     format!("{{{}}}", entries.join(", "))
 }
