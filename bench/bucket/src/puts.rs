@@ -16,7 +16,7 @@ const KINDS: [&str; 4] = ["put", "list", "get", "delete"];
 /// Dollars of a request of each kind in S3 Standard.
 const DOLLARS: [f64; 4] = [5e-6, 5e-6, 4e-7, 0.0];
 /// The time until what the writes have caused is over.
-const REST: Duration = Duration::from_secs(60);
+const REST: Duration = Duration::from_secs(120);
 const SECONDS_A_MONTH: f64 = 30.0 * 86_400.0;
 
 #[derive(Args, Debug)]
