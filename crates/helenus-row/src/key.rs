@@ -6,14 +6,18 @@ mod decimal;
 mod layout;
 mod murmur3;
 mod scalar;
+mod value_order;
 
 #[cfg(test)]
 mod key_tests;
+#[cfg(test)]
+mod value_order_tests;
 
 pub(crate) use bounds::tidy;
 pub use bounds::{ByteRange, ClusteringRange, TupleBound, successor};
 pub use layout::{EncodedClustering, KeyLayout, Order};
 pub use murmur3::murmur3_token;
+pub use value_order::{has_value_order, ordered_token, ordered_value};
 
 use std::borrow::Cow;
 use std::ops::Bound;

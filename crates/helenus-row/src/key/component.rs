@@ -12,7 +12,7 @@ use crate::error::KeyError;
 const END: u8 = 0;
 const NULL: u8 = 1;
 const EMPTY: u8 = 2;
-const VALUE: u8 = 3;
+pub(crate) const VALUE: u8 = 3;
 
 /// An escaped zero byte is `00 FF`; `00 00` ends the bytes.
 const ESCAPED_ZERO: u8 = 0xff;
@@ -48,7 +48,7 @@ pub(crate) fn decode_component(
     }
 }
 
-fn is_byte_ordered(ty: &CqlType) -> bool {
+pub(crate) fn is_byte_ordered(ty: &CqlType) -> bool {
     matches!(
         ty,
         CqlType::Native(

@@ -123,6 +123,32 @@ pub(crate) fn decode(reader: &mut MaskedReader<'_>, out: &mut Vec<u8>) -> Result
     Ok(())
 }
 
+/// Of what [`encode`] wrote: whether it is negative, its exponent (`0.d1d2… × 10^exponent`), and its first digits as a number of `count` digits, which is even.
+pub(crate) fn leading_digits(
+    reader: &mut MaskedReader<'_>,
+    count: usize,
+) -> Result<(bool, i64, u64), KeyError> {
+    let is_negative = match reader.byte()? {
+        NEGATIVE => true,
+        ZERO => return Ok((false, i64::MIN, 0)),
+        _ => false,
+    };
+    if is_negative {
+        reader.toggle();
+    }
+    let exponent = decode_exponent(reader)?;
+    let mut number = 0u64;
+    let mut is_done = false;
+    for _ in 0..count / 2 {
+        let pair = if is_done { 0 } else { reader.byte()? };
+        is_done |= pair == 0;
+        number = number
+            .wrapping_mul(100)
+            .wrapping_add(u64::from(pair.saturating_sub(1)));
+    }
+    Ok((is_negative, exponent, number))
+}
+
 fn decode_exponent(reader: &mut MaskedReader<'_>) -> Result<i64, KeyError> {
     let mut bytes = Vec::with_capacity(8);
     decode_varint(reader, &mut bytes)?;
