@@ -1,7 +1,8 @@
 //! The hidden table behind an index.
 //!
 //! Partition key: the indexed value ([`held_value`], [`entry_key`]; of an index on map entries the composite of key and
-//! value). Clustering: the base row's token (`bigint`), its serialized partition key (`blob`), then its clustering
+//! value). Its token is its hash, or, of an index that answers bounds, follows the order of the values ([`placed_value`]):
+//! then a range of values is a range of keys. Clustering: the base row's token (`bigint`), its serialized partition key (`blob`), then its clustering
 //! columns with their types and orders. So the entries of a value come in the order in which a scan of the base table
 //! gives the rows, and a token, a partition or a row of the base table is a slice of them.
 //!
@@ -16,7 +17,7 @@ use bytes::Bytes;
 use helenus_cql::error::CqlError;
 use helenus_cql::types::{CqlType, NativeType};
 use helenus_cql::value::Decimal;
-use helenus_row::key::compose_partition_key;
+use helenus_row::key::{compose_partition_key, ordered_token, ordered_value};
 use helenus_row::{ColumnId, Order, TableId};
 use uuid::Uuid;
 
@@ -64,9 +65,26 @@ pub fn is_by_partition(index: &Index, base: &Table) -> bool {
     index.table.clustering_count == LEADING && base.clustering_count > 0
 }
 
-/// The partition of the hidden table that holds the entries of an indexed value.
-pub fn entry_key(value: Bytes) -> PartitionKey {
-    PartitionKey::new(value)
+/// The partition of the hidden table that holds the entries of an indexed value; `value` is from [`placed_value`].
+pub fn entry_key(index: &Index, value: Bytes) -> PartitionKey {
+    match &index.order {
+        Some(ty) => PartitionKey {
+            token: ordered_token(ty, &value),
+            bytes: value,
+        },
+        None => PartitionKey::new(value),
+    }
+}
+
+/// A value that an index holds, as the key of its entries.
+///
+/// # Errors
+/// If it is no value of the type by which the entries are ordered.
+pub fn placed_value(index: &Index, held: Bytes) -> Result<Bytes, CqlError> {
+    match &index.order {
+        Some(ty) => ordered_value(ty, &held).map_err(|error| CqlError::invalid(error.to_string())),
+        None => Ok(held),
+    }
 }
 
 /// How an index holds a key of a map: as [`held_value`] does.

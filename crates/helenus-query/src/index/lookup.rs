@@ -1,4 +1,4 @@
-//! The index that answers a filter, and the value that is looked up in it.
+//! The indexes that answer a filter, and what is looked up in them.
 
 use std::sync::Arc;
 
@@ -6,54 +6,98 @@ use bytes::Bytes;
 use helenus_cql::ast::Operator;
 use helenus_cql::error::CqlError;
 
-use super::entries::{entry_key, entry_value, held_key, held_value};
+use super::entries::{entry_key, entry_value, held_key, held_value, placed_value};
+use super::pattern::LikeKind;
+use super::value_range::ValueRange;
 use crate::schema::{Column, Expression, Index, IndexKind, IndexTargetKind, Operand, Table};
 
 /// Indexed values are no longer than this.
 pub(crate) const VALUE_LEN_MAX: usize = 65_535;
 
-/// An index and the value to look up.
+/// An index and which of its entries are looked up.
 pub(crate) struct IndexLookup {
     pub index: Arc<Index>,
-    pub(crate) value: Bytes,
+    pub(crate) entries: WantedEntries,
+}
+
+/// Entries by their keys ([`placed_value`]).
+pub(crate) enum WantedEntries {
+    Value(Bytes),
+    Range(ValueRange),
 }
 
 impl IndexLookup {
-    /// The token of the value's entries.
+    /// The token at which the entries begin.
     pub fn token(&self) -> i64 {
-        entry_key(self.value.clone()).token
+        match &self.entries {
+            WantedEntries::Value(value) => entry_key(&self.index, value.clone()).token,
+            WantedEntries::Range(range) => range.first_token(&self.index),
+        }
+    }
+
+    /// True if it is for a range of values.
+    pub fn is_range(&self) -> bool {
+        matches!(self.entries, WantedEntries::Range(_))
     }
 }
 
-/// The first index that is complete and answers one of the filter's expressions.
+/// What complete indexes answer of the filter: values first, otherwise in the order of the expressions.
 ///
 /// # Errors
 /// `Index expression values may not be larger than 64K`
-pub(crate) fn choose<'f>(
+pub(crate) fn lookups<'f>(
     table: &Table,
     expressions: impl Iterator<Item = &'f Expression>,
-) -> Result<Option<IndexLookup>, CqlError> {
+) -> Result<Vec<IndexLookup>, CqlError> {
+    let mut lookups: Vec<IndexLookup> = Vec::new();
     for expression in expressions {
-        let Some(column) = table.columns.get(expression.column) else {
+        let Some((index, entries)) = answered(table, expression)? else {
             continue;
         };
-        let usable = |index: &&Arc<Index>| {
-            index.is_complete
-                && super::kinds::supports(index, column, expression.operator)
-                && fits(index, expression)
-        };
-        if let Some(index) = table.indexes.iter().find(usable)
-            && let Some(value) = looked_up(index, column, expression)
-        {
-            if value.len() > VALUE_LEN_MAX && index.kind != IndexKind::Custom {
-                return Err(CqlError::invalid(
-                    "Index expression values may not be larger than 64K",
-                ));
-            }
-            return Ok(Some(IndexLookup {
+        let same = |known: &&mut IndexLookup| known.index.table.number == index.table.number;
+        match (entries, lookups.iter_mut().find(same)) {
+            (
+                WantedEntries::Range(range),
+                Some(IndexLookup {
+                    entries: WantedEntries::Range(known),
+                    ..
+                }),
+            ) => known.narrow(range),
+            (entries, _) => lookups.push(IndexLookup {
                 index: index.clone(),
-                value,
-            }));
+                entries,
+            }),
+        }
+    }
+    lookups.sort_by_key(IndexLookup::is_range);
+    let first = lookups.first();
+    let is_too_long = |lookup: &IndexLookup| match &lookup.entries {
+        WantedEntries::Value(value) => lookup.index.kind != IndexKind::Custom && value.len() > VALUE_LEN_MAX,
+        WantedEntries::Range(_) => false,
+    };
+    if first.is_some_and(is_too_long) {
+        return Err(CqlError::invalid(
+            "Index expression values may not be larger than 64K",
+        ));
+    }
+    lookups.retain(|lookup| !is_too_long(lookup));
+    Ok(lookups)
+}
+
+/// The first index that answers the expression.
+fn answered<'t>(
+    table: &'t Table,
+    expression: &Expression,
+) -> Result<Option<(&'t Arc<Index>, WantedEntries)>, CqlError> {
+    let Some(column) = table.columns.get(expression.column) else {
+        return Ok(None);
+    };
+    for index in &table.indexes {
+        let is_usable = index.is_complete
+            && super::kinds::supports(index, column, expression.operator)
+            && fits(index, expression);
+        if is_usable && let Some(entries) = looked_up(index, column, expression)? {
+            return Ok(Some((index, entries)));
         }
     }
     Ok(None)
@@ -66,12 +110,40 @@ pub(crate) fn fits(index: &Index, expression: &Expression) -> bool {
         && index.analysis() == expression.analysis
 }
 
-pub(crate) fn looked_up(index: &Index, column: &Column, expression: &Expression) -> Option<Bytes> {
-    match (&expression.operand, expression.operator) {
-        (Operand::Value(value), Operator::Eq | Operator::Contains) => Some(held_value(index, column, value)),
-        (Operand::Value(key), Operator::ContainsKey) => Some(held_key(index, column, key)),
+fn looked_up(
+    index: &Index,
+    column: &Column,
+    expression: &Expression,
+) -> Result<Option<WantedEntries>, CqlError> {
+    let held = match (&expression.operand, expression.operator) {
+        (Operand::Value(value), Operator::Eq | Operator::Contains) => held_value(index, column, value),
+        (Operand::Value(key), Operator::ContainsKey) => held_key(index, column, key),
         // A value too long for a key is in no index.
-        (Operand::Entry { key, value }, Operator::Eq) => entry_value(key, value).ok(),
-        _ => None,
+        (Operand::Entry { key, value }, Operator::Eq) => match entry_value(key, value) {
+            Ok(value) => value,
+            Err(_) => return Ok(None),
+        },
+        _ => return range(index, column, expression),
+    };
+    Ok(Some(WantedEntries::Value(placed_value(index, held)?)))
+}
+
+/// The values that an index in their order is looked up for.
+fn range(index: &Index, column: &Column, expression: &Expression) -> Result<Option<WantedEntries>, CqlError> {
+    if index.order.is_none() {
+        return Ok(None);
+    }
+    match &expression.operand {
+        // Text that is analyzed is compared for equality whatever the operator is.
+        Operand::Value(value) if expression.operator.is_slice() && expression.analysis.is_none() => {
+            let bound = placed_value(index, held_value(index, column, value))?;
+            Ok(ValueRange::beyond(expression.operator, bound).map(WantedEntries::Range))
+        }
+        Operand::Like(pattern) => Ok(match (pattern.kind, pattern.terms.as_slice()) {
+            (LikeKind::Matches, [term]) => Some(WantedEntries::Value(placed_value(index, term.clone())?)),
+            (LikeKind::Prefix, [term]) => Some(WantedEntries::Range(ValueRange::beginning_with(term))),
+            _ => None,
+        }),
+        _ => Ok(None),
     }
 }

@@ -14,4 +14,5 @@ pub(crate) mod similarity;
 pub mod stale_entries;
 pub mod stale_entry;
 pub mod upkeep;
+pub(crate) mod value_range;
 pub(crate) mod values;

@@ -1,23 +1,23 @@
-//! Reading through an index: its entries for a value lead to base rows, each of which is read and checked.
+//! Reading through an index: its entries for a value, or for a range of values, lead to base rows, each of which is read and checked.
 
+pub(crate) mod entry_cursor;
+pub(crate) mod positions;
+pub(crate) mod probe;
 pub(crate) mod stale_detection;
 
 use std::collections::{HashMap, VecDeque};
-use std::ops::Bound;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use helenus_cql::error::CqlError;
-use helenus_row::ClusteringRange;
 use helenus_row::header::PartitionHeader;
-use helenus_row::key::{self, TupleBound};
+use helenus_row::key;
 
-use super::entries::{decode_entry, entry_clustering, entry_key, is_by_partition};
-use super::lookup::IndexLookup;
+use self::entry_cursor::{Entry, EntryStream};
+use self::probe::{Chosen, IndexRead, RowOrder};
+use super::entries::is_by_partition;
 use super::stale_entry::StaleEntry;
-use crate::analysis::restrictions::bounds::invalid_key;
-use crate::analysis::restrictions::token::TokenBounds;
-use crate::analysis::select::paging::PagingState;
+use crate::analysis::select::paging::{EntryPosition, PagingState, mark};
 use crate::failure::ExecutionError;
 use crate::rows::{PartitionKey, RowAt, RowsWanted, StoredRow};
 use crate::schema::{Index, Table};
@@ -29,24 +29,14 @@ use crate::trace;
 const AHEAD_MIN: usize = 8;
 const AHEAD_MAX: usize = 128;
 
-/// An entry: the base partition, the base row's encoded clustering, and the entry's timestamp.
-#[derive(Clone)]
-struct Entry {
-    base: PartitionKey,
-    clustering: Bytes,
-    written_us: i64,
-}
-
-/// Base rows by way of an index, in the order of the base table.
+/// Base rows by way of an index.
 pub(crate) struct IndexSource {
     index: Arc<Index>,
     is_by_partition: bool,
-    entries: RowCursor,
+    entries: EntryStream,
+    order: RowOrder,
     wanted: RowsWanted,
-    now_s: i64,
     resume: Option<PagingState>,
-    /// The value that is looked up.
-    value: Bytes,
     /// Entries that were read ahead, how many are next, and the base rows that were read with them.
     ahead: VecDeque<Entry>,
     ahead_count: usize,
@@ -56,28 +46,29 @@ pub(crate) struct IndexSource {
     current: Option<PartitionKey>,
     /// The entry of the partition, if entries are by partition, else of the row that was given last.
     given: Option<Entry>,
-    /// Entries that seem to stand for nothing.
-    stale: Vec<StaleEntry>,
+    /// Entries that seem to stand for nothing, with their values.
+    stale: Vec<(Bytes, StaleEntry)>,
     header: Option<PartitionHeader>,
     /// Rows of the current partition, if entries are by partition.
     rows: Option<RowCursor>,
 }
 
-/// Which base rows an index read may give.
-pub(crate) enum BaseRange<'a> {
-    Tokens(TokenBounds),
-    Partition(&'a PartitionKey),
-}
-
 impl IndexSource {
-    pub fn new(
+    /// The rows of the read by one of its indexes; none if they are to be had without.
+    pub async fn open(
+        context: &ExecutionContext,
         table: &Table,
-        lookup: &IndexLookup,
-        range: BaseRange<'_>,
+        read: &IndexRead<'_>,
         wanted: RowsWanted,
-        now_s: i64,
-        resume: Option<&PagingState>,
-    ) -> Result<IndexSource, CqlError> {
+    ) -> Result<Option<IndexSource>, ExecutionError> {
+        let Some(Chosen {
+            lookup,
+            entries,
+            order,
+        }) = read.choose(context, table).await?
+        else {
+            return Ok(None);
+        };
         let index = lookup.index.clone();
         trace::step(|| {
             format!(
@@ -86,20 +77,14 @@ impl IndexSource {
                 index.name
             )
         });
-        let is_by_partition = is_by_partition(&index, table);
-        let mut slices = entry_slices(&index, range)?;
-        if let Some(state) = resume {
-            slices = rest_of_entries(table, &index, is_by_partition, &slices, state)?;
-        }
-        let entries = RowCursor::new(&index.table, entry_key(lookup.value.clone()), None, slices, false);
-        Ok(IndexSource {
+        let resume = read.resume.filter(|state| state.clustering.is_some());
+        Ok(Some(IndexSource {
+            is_by_partition: is_by_partition(&index, table),
             index,
-            is_by_partition,
-            value: lookup.value.clone(),
             entries,
+            order,
             wanted,
-            now_s,
-            resume: resume.filter(|state| state.clustering.is_some()).cloned(),
+            resume: resume.cloned(),
             ahead: VecDeque::new(),
             ahead_count: AHEAD_MIN,
             rows_ahead: HashMap::new(),
@@ -109,6 +94,15 @@ impl IndexSource {
             stale: Vec::new(),
             header: None,
             rows: None,
+        }))
+    }
+
+    /// The entry of the row that was given last, if rows come in the order of values.
+    pub fn position(&self) -> Option<EntryPosition> {
+        let entry = self.given.as_ref().filter(|_| self.order == RowOrder::Values)?;
+        Some(EntryPosition {
+            index: mark(self.index.table.id),
+            value: entry.value.clone(),
         })
     }
 
@@ -133,14 +127,7 @@ impl IndexSource {
         while self.ahead.len() < count
             && let Some(entry) = self.entries.next(context).await?
         {
-            if let Some(live) = entry.row.live(self.now_s)? {
-                let (base, clustering) = decode_entry(&self.index, &entry.clustering)?;
-                self.ahead.push_back(Entry {
-                    base,
-                    clustering,
-                    written_us: live.liveness.map_or(i64::MIN, |liveness| liveness.timestamp_us),
-                });
-            }
+            self.ahead.push_back(entry);
         }
         self.ahead_count = (self.ahead_count * 2).min(AHEAD_MAX);
         let Some(cluster) = cluster else { return Ok(()) };
@@ -253,87 +240,5 @@ impl IndexSource {
             }
         }
         Ok(None)
-    }
-}
-
-/// The entries of base rows within the range.
-fn entry_slices(index: &Index, range: BaseRange<'_>) -> Result<RowsWanted, CqlError> {
-    let layout = &index.table.layout;
-    let ranges = match range {
-        BaseRange::Partition(key) => {
-            vec![
-                layout
-                    .prefix_range(&entry_clustering(key, &[], true))
-                    .map_err(invalid_key)?,
-            ]
-        }
-        BaseRange::Tokens(bounds) => {
-            let lower = token_bound(&bounds.start);
-            let upper = token_bound(&bounds.end);
-            layout
-                .tuple_ranges::<Bytes>(&[], lower.as_ref(), upper.as_ref())
-                .map_err(invalid_key)?
-        }
-    };
-    Ok(RowsWanted::Slices(ranges.into()))
-}
-
-fn token_bound(bound: &Bound<i64>) -> Option<TupleBound> {
-    let (token, inclusive) = match bound {
-        Bound::Included(token) => (token, true),
-        Bound::Excluded(token) => (token, false),
-        Bound::Unbounded => return None,
-    };
-    Some(TupleBound {
-        values: vec![Bytes::copy_from_slice(&token.to_be_bytes())],
-        inclusive,
-    })
-}
-
-/// The entries behind the row that the last page ended with.
-fn rest_of_entries(
-    table: &Table,
-    index: &Index,
-    is_by_partition: bool,
-    slices: &RowsWanted,
-    state: &PagingState,
-) -> Result<RowsWanted, CqlError> {
-    let layout = &index.table.layout;
-    let key = PartitionKey::new(state.partition_key.clone());
-    let Some(clustering) = &state.clustering else {
-        // Everything above the partition's entries.
-        let end = layout
-            .prefix_range(&entry_clustering(&key, &[], true))
-            .map_err(invalid_key)?
-            .end;
-        let Some(start) = end else {
-            return Ok(RowsWanted::Slices(Arc::new([])));
-        };
-        return Ok(intersect(slices, &ClusteringRange { start, end: None }));
-    };
-    if is_by_partition {
-        let start = layout
-            .prefix_range(&entry_clustering(&key, &[], true))
-            .map_err(invalid_key)?
-            .start;
-        return Ok(intersect(slices, &ClusteringRange { start, end: None }));
-    }
-    let values = table.layout.decode_clustering(clustering).map_err(invalid_key)?;
-    let last = layout
-        .encode_clustering(&entry_clustering(&key, &values, false))
-        .map_err(invalid_key)?;
-    Ok(slices.after(&last.bytes, false))
-}
-
-fn intersect(slices: &RowsWanted, rest: &ClusteringRange) -> RowsWanted {
-    match slices {
-        RowsWanted::Slices(ranges) => RowsWanted::Slices(
-            ranges
-                .iter()
-                .map(|range| range.intersect(rest))
-                .filter(|range| !range.is_empty())
-                .collect(),
-        ),
-        names => names.clone(),
     }
 }

@@ -175,7 +175,7 @@ pub fn entry(
         )));
     }
     let hidden = &index.table;
-    let partition = entry_key(value.clone());
+    let partition = entry_key(index, value.clone());
     let by_partition = is_by_partition(index, table);
     let clustering = hidden
         .layout

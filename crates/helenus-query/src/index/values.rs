@@ -8,7 +8,7 @@ use helenus_cql::types::CqlType;
 use helenus_row::read::{LiveColumn, LiveRow};
 use helenus_row::{KeyKind, key};
 
-use super::entries::{entry_value, held_key, held_value};
+use super::entries::{entry_value, held_key, held_value, placed_value};
 use super::kinds;
 use crate::rows::PartitionKey;
 use crate::schema::{Column, ColumnKind, Index, IndexTargetKind, Table};
@@ -22,7 +22,7 @@ pub struct RowLocation<'a> {
     pub clustering: &'a [Bytes],
 }
 
-/// The values under which an index holds the row; none if the row isn't alive.
+/// The values under which an index holds the row, as the keys of its entries; none if the row isn't alive.
 pub fn values(
     table: &Table,
     index: &Index,
@@ -36,7 +36,13 @@ pub fn values(
     let mut values = all_values(table, index, column, place, row)?;
     let kind = kinds::of(index);
     values.retain(|value| kind.holds(index, column, value));
-    Ok(values)
+    if index.order.is_none() {
+        return Ok(values);
+    }
+    values
+        .into_iter()
+        .map(|value| placed_value(index, value))
+        .collect()
 }
 
 pub(crate) fn all_values(

@@ -109,6 +109,12 @@ impl Schema {
             .filter(|table| table.kind != TableKind::Virtual)
     }
 
+    /// True if an index holds its entries in the order of their values.
+    pub fn has_ordered_indexes(&self) -> bool {
+        let mut indexes = self.stored_tables().flat_map(|table| &table.indexes);
+        indexes.any(|index| index.order.is_some())
+    }
+
     /// True if a keyspace has functions or aggregates of users.
     pub fn has_functions(&self) -> bool {
         let has_any =

@@ -296,6 +296,8 @@ pub struct Index {
     pub table: Arc<Table>,
     /// Whether the column holds text.
     pub is_on_text: bool,
+    /// The type in whose order the entries lie on the ring; none if they lie by the hash of the value.
+    pub order: Option<CqlType>,
     /// False while it is being built on rows that were there before it; reads don't use it until then.
     pub is_complete: bool,
 }

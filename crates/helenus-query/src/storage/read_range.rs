@@ -67,7 +67,11 @@ pub struct RangeCursor {
 impl RangeCursor {
     /// All partitions with tokens within the bounds, and of each the wanted rows.
     pub fn new(table: &Table, start: Bound<i64>, end: Bound<i64>, wanted: RowsWanted) -> RangeCursor {
-        let range = key::token_range(table.number, start, end);
+        RangeCursor::within(table, key::token_range(table.number, start, end), wanted)
+    }
+
+    /// All partitions with keys in the range, and of each the wanted rows.
+    pub fn within(table: &Table, range: ByteRange, wanted: RowsWanted) -> RangeCursor {
         RangeCursor {
             table: table.number,
             rules: table.cell_rules.clone(),

@@ -7,7 +7,7 @@ use crate::analysis::EvalContext;
 use crate::analysis::restrictions::restriction::names;
 use crate::clock::SystemClock;
 use crate::index::kinds::sai::is_storage_attached;
-use crate::index::lookup::choose;
+use crate::index::lookup::{IndexLookup, lookups};
 use crate::schema::{Index, TableKind};
 
 fn index_text(index: &Index) -> String {
@@ -21,6 +21,11 @@ fn index_text(index: &Index) -> String {
         "" => format!("{} ({kind} on {column})", index.name),
         _ => format!("{} ({kind} on {target}({column}))", index.name),
     }
+}
+
+fn lookup_text(lookup: &IndexLookup) -> String {
+    let range = if lookup.is_range() { "range of " } else { "" };
+    format!("{range}index {}", index_text(&lookup.index))
 }
 
 impl SelectPlan {
@@ -78,10 +83,16 @@ impl SelectPlan {
         let Ok(filter) = self.restrictions.filter(&ctx) else {
             return "index chosen by the bound values".to_owned();
         };
-        match choose(&self.table, filter.expressions()) {
-            Ok(Some(lookup)) => format!("index {}", index_text(&lookup.index)),
-            Ok(None) => "index required, scan".to_owned(),
-            Err(error) => format!("error: {error}"),
+        let lookups = match lookups(&self.table, filter.expressions()) {
+            Ok(lookups) => lookups,
+            Err(error) => return format!("error: {error}"),
+        };
+        let is_usable = |lookup: &&IndexLookup| self.restrictions.is_key_range || !lookup.is_range();
+        let texts: Vec<String> = lookups.iter().filter(is_usable).map(lookup_text).collect();
+        match texts.as_slice() {
+            [] => "index required, scan".to_owned(),
+            [text] => text.clone(),
+            _ => format!("whichever finds least of {}", texts.join(", ")),
         }
     }
 

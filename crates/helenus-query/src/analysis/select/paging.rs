@@ -1,8 +1,9 @@
 //! Where a page ended. Opaque to clients; versioned and checksummed, so that anything else is refused. Whoever makes one up can get the
 //! checksum right: what a state says is held against the table before it is used.
 //!
-//! `version 1 | flags 1 | table u32 | remaining u32 | remaining in partition u32 | key length u32 | key | clustering | crc 4`
-//! (big-endian). Without the flag `HAS_CLUSTERING` the partition is done.
+//! `version 1 | flags 1 | table u32 | remaining u32 | remaining in partition u32 | key length u32 | key | entry | clustering | crc 4`
+//! (big-endian). Without the flag `HAS_CLUSTERING` the partition is done. The entry is there with the flag `HAS_ENTRY`:
+//! `index u32 | value length u32 | value`.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use helenus_cql::error::CqlError;
@@ -14,8 +15,19 @@ use crate::schema::Table;
 
 const VERSION: u8 = 2;
 const HAS_CLUSTERING: u8 = 1;
+const HAS_ENTRY: u8 = 2;
 const HEAD_LEN: usize = 18;
 const CHECK_LEN: usize = 4;
+const ENTRY_HEAD_LEN: usize = 8;
+
+/// The index entry that a row was found by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EntryPosition {
+    /// Of which index, as [`mark`] says it of the hidden table.
+    pub index: u32,
+    /// The key of the value's entries.
+    pub value: Bytes,
+}
 
 /// The last row that was given, and what the limits still allow.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +38,8 @@ pub struct PagingState {
     pub partition_key: Bytes,
     /// Encoded clustering of the last row; none if the partition is done.
     pub clustering: Option<Bytes>,
+    /// The entry of the last row; none if rows come in the order of their table.
+    pub entry: Option<EntryPosition>,
     /// Rows (or groups) that LIMIT still allows.
     pub remaining: u32,
     /// The same for PER PARTITION LIMIT in this partition.
@@ -54,23 +68,34 @@ fn check(bytes: &[u8]) -> [u8; CHECK_LEN] {
     ((hash ^ (hash >> 32)) as u32).to_be_bytes()
 }
 
+/// Takes the entry from what follows the key.
+fn split_entry<'a>(whole: &Bytes, rest: &'a [u8]) -> Option<(Option<EntryPosition>, &'a [u8])> {
+    let (mut head, rest) = rest.split_at_checked(ENTRY_HEAD_LEN)?;
+    let (index, value_len) = (head.get_u32(), head.get_u32() as usize);
+    let (value, rest) = rest.split_at_checked(value_len)?;
+    let value = whole.slice_ref(value);
+    Some((Some(EntryPosition { index, value }), rest))
+}
+
 impl PagingState {
     pub fn encode(&self) -> Bytes {
         let clustering = self.clustering.as_deref().unwrap_or_default();
         let mut out =
             BytesMut::with_capacity(HEAD_LEN + self.partition_key.len() + clustering.len() + CHECK_LEN);
         out.put_u8(VERSION);
-        out.put_u8(if self.clustering.is_some() {
-            HAS_CLUSTERING
-        } else {
-            0
-        });
+        let flag = |is_set, flag| if is_set { flag } else { 0 };
+        out.put_u8(flag(self.clustering.is_some(), HAS_CLUSTERING) | flag(self.entry.is_some(), HAS_ENTRY));
         out.put_u32(self.table);
         out.put_u32(self.remaining);
         out.put_u32(self.remaining_in_partition);
         // A partition key is no longer than 65535 bytes.
         out.put_u32(u32::try_from(self.partition_key.len()).unwrap_or(u32::MAX));
         out.put_slice(&self.partition_key);
+        if let Some(entry) = &self.entry {
+            out.put_u32(entry.index);
+            out.put_u32(u32::try_from(entry.value.len()).unwrap_or(u32::MAX));
+            out.put_slice(&entry.value);
+        }
         out.put_slice(clustering);
         let check = check(&out);
         out.put_slice(&check);
@@ -89,14 +114,19 @@ impl PagingState {
         let mut numbers = &numbers[..];
         let (table, remaining) = (numbers.get_u32(), numbers.get_u32());
         let (remaining_in_partition, key_len) = (numbers.get_u32(), numbers.get_u32() as usize);
-        let (key, clustering) = rest.split_at_checked(key_len).ok_or_else(invalid)?;
-        if version != VERSION || flags & !HAS_CLUSTERING != 0 {
+        let (key, rest) = rest.split_at_checked(key_len).ok_or_else(invalid)?;
+        if version != VERSION || flags & !(HAS_CLUSTERING | HAS_ENTRY) != 0 {
             return Err(invalid());
         }
+        let (entry, clustering) = match flags & HAS_ENTRY {
+            0 => (None, rest),
+            _ => split_entry(bytes, rest).ok_or_else(invalid)?,
+        };
         Ok(PagingState {
             partition_key: bytes.slice_ref(key),
             clustering: (flags & HAS_CLUSTERING != 0).then(|| bytes.slice_ref(clustering)),
             table,
+            entry,
             remaining,
             remaining_in_partition,
         })

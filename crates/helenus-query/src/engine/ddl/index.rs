@@ -10,6 +10,7 @@ use uuid::Uuid;
 use super::{Applied, Change, DdlContext, unchanged};
 use crate::index::definition::{check_options, default_name, index_kind, sai, sasi, target, target_option};
 use crate::index::entries::hidden_table;
+use crate::index::kinds;
 use crate::index::kinds::sasi::SASI_CLASS;
 use crate::response::{ChangeKind, SchemaTarget};
 use crate::schema::names::is_valid_name;
@@ -98,15 +99,18 @@ fn add(
 ) -> Applied {
     let mut schema = ctx.schema.clone();
     let hidden = hidden_table(table, &name, &target, schema.take_table_number(), Uuid::new_v4())?;
-    let index = Arc::new(Index {
+    let index = Index {
         name,
         kind,
         options,
         is_on_text: target.is_on_text(table),
         target,
+        order: None,
         table: Arc::new(hidden),
         is_complete: false,
-    });
+    };
+    let order = kinds::value_order(&index, table);
+    let index = Arc::new(Index { order, ..index });
     let mut builder = table.to_builder();
     builder.indexes.push(index.clone());
     let changed = Arc::new(builder.build());

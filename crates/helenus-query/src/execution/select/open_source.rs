@@ -7,8 +7,10 @@ use crate::analysis::restrictions::Filter;
 use crate::analysis::select::paging;
 use crate::execution::select::run::SelectExecution;
 use crate::execution::select::source::{KeySource, RangeSource, RowSource};
-use crate::index::lookup::{IndexLookup, choose};
-use crate::index::read::{BaseRange, IndexSource};
+use crate::failure::ExecutionError;
+use crate::index::lookup::{IndexLookup, lookups};
+use crate::index::read::IndexSource;
+use crate::index::read::probe::{BaseRange, IndexRead};
 use crate::rows::{PartitionKey, RowsWanted};
 
 /// What a SELECT is about.
@@ -45,64 +47,75 @@ impl SelectExecution<'_> {
     }
 
     /// Where the rows come from; none if nothing can match.
-    pub(crate) fn source(&self, filter: &Filter) -> Result<Option<RowSource>, CqlError> {
+    pub(crate) async fn source(&self, filter: &Filter) -> Result<Option<RowSource>, ExecutionError> {
         let Some(ScanRequest { keys, wanted }) = self.asked()? else {
             return Ok(None);
         };
-        let lookup = match self.plan.restrictions.uses_index {
-            true => choose(&self.plan.table, filter.expressions())?,
-            false => None,
+        let lookups = match self.plan.restrictions.uses_index {
+            true => lookups(&self.plan.table, filter.expressions())?,
+            false => Vec::new(),
         };
         match keys {
-            Some(keys) => self.source_of_keys(keys, wanted, lookup).map(Some),
-            None => self.source_of_range(wanted, lookup),
+            Some(keys) => self.source_of_keys(keys, wanted, lookups).await.map(Some),
+            None => self.source_of_range(wanted, &lookups).await,
         }
     }
 
-    fn source_of_range(
+    async fn source_of_range(
         &self,
         wanted: RowsWanted,
-        lookup: Option<IndexLookup>,
-    ) -> Result<Option<RowSource>, CqlError> {
+        lookups: &[IndexLookup],
+    ) -> Result<Option<RowSource>, ExecutionError> {
         let (table, resume) = (&self.plan.table, self.resume.as_ref());
         let Some(bounds) = self.plan.restrictions.token_bounds(&self.ctx)? else {
             return Ok(None);
         };
         if resume.is_some_and(|state| !bounds.contains(murmur3_token(&state.partition_key))) {
-            return Err(paging::invalid());
+            return Err(paging::invalid().into());
         }
-        Ok(Some(match lookup {
-            Some(lookup) => {
-                let range = BaseRange::Tokens(bounds);
-                RowSource::Index(IndexSource::new(
-                    table, &lookup, range, wanted, self.now_s, resume,
-                )?)
-            }
-            None => RowSource::Range(RangeSource::new(table, bounds, wanted, resume)),
-        }))
+        let read = self.index_read(lookups, BaseRange::Tokens(bounds));
+        if let Some(source) = IndexSource::open(self.context, table, &read, wanted.clone()).await? {
+            return Ok(Some(RowSource::Index(source)));
+        }
+        Ok(Some(RowSource::Range(RangeSource::new(
+            table, bounds, wanted, resume,
+        ))))
     }
 
-    fn source_of_keys(
+    fn index_read<'r>(&'r self, lookups: &'r [IndexLookup], range: BaseRange<'r>) -> IndexRead<'r> {
+        IndexRead {
+            lookups,
+            range,
+            now_s: self.now_s,
+            resume: self.resume.as_ref(),
+            limits: self.probe,
+        }
+    }
+
+    async fn source_of_keys(
         &self,
         keys: Vec<PartitionKey>,
         wanted: RowsWanted,
-        lookup: Option<IndexLookup>,
-    ) -> Result<RowSource, CqlError> {
+        mut lookups: Vec<IndexLookup>,
+    ) -> Result<RowSource, ExecutionError> {
         let (table, resume) = (&self.plan.table, self.resume.as_ref());
         if resume.is_some_and(|state| !keys.iter().any(|key| key.bytes == state.partition_key)) {
-            return Err(paging::invalid());
+            return Err(paging::invalid().into());
         }
         // Cassandra's pager reads one partition after another.
         if self.consistency.is_serial() && keys.len() > 1 && !self.is_paged {
             return Err(CqlError::invalid(
                 "SERIAL/LOCAL_SERIAL consistency may only be requested for one partition at a time",
-            ));
+            )
+            .into());
         }
-        if let (Some(lookup), [key]) = (&lookup, keys.as_slice()) {
-            let range = BaseRange::Partition(key);
-            return Ok(RowSource::Index(IndexSource::new(
-                table, lookup, range, wanted, self.now_s, resume,
-            )?));
+        if let [key] = keys.as_slice() {
+            // Of a range of values, other partitions may have any number of entries.
+            lookups.retain(|lookup| !lookup.is_range());
+            let read = self.index_read(&lookups, BaseRange::Partition(key));
+            if let Some(source) = IndexSource::open(self.context, table, &read, wanted.clone()).await? {
+                return Ok(RowSource::Index(source));
+            }
         }
         Ok(RowSource::Keys(KeySource::new(
             keys,

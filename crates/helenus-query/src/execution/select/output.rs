@@ -12,7 +12,7 @@ use crate::analysis::EvalContext;
 use crate::analysis::select::SelectPlan;
 use crate::analysis::select::group::GroupMaker;
 use crate::analysis::select::limits::Limits;
-use crate::analysis::select::paging::{PagingState, mark};
+use crate::analysis::select::paging::{EntryPosition, PagingState, mark};
 use crate::analysis::select::plan::Aggregation;
 use crate::analysis::select::similarity::nearest_first;
 use crate::analysis::selection::Collector;
@@ -44,6 +44,8 @@ pub(crate) struct FilteredRow<'a> {
     pub clustering: &'a [Bytes],
     /// Encoded clustering; none for static content alone.
     pub position: Option<&'a Bytes>,
+    /// The index entry that it was found by, if rows come in the order of these.
+    pub entry: Option<&'a EntryPosition>,
 }
 
 /// A result row and what it is sorted by.
@@ -247,6 +249,7 @@ impl<'a> ResultCollector<'a> {
             } else {
                 row.position.cloned()
             },
+            entry: row.entry.cloned(),
             remaining: self.limits.rows,
             remaining_in_partition: self
                 .limits

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use helenus_cql::error::{Consistency, CqlError};
+use helenus_row::KeyKind;
 use helenus_row::key::split_partition_key;
 use helenus_row::read::LiveRow;
 use helenus_tablet::Tablet;
@@ -16,13 +17,14 @@ use super::tombstones::TombstoneCount;
 use crate::analysis::restrictions::Filter;
 use crate::analysis::select::SelectPlan;
 use crate::analysis::select::limits::{Limits, NO_LIMIT};
-use crate::analysis::select::paging::PagingState;
+use crate::analysis::select::paging::{EntryPosition, PagingState};
 use crate::analysis::select::plan::Aggregation;
 use crate::analysis::select::similarity::AnnOrdering;
 use crate::analysis::{EvalContext, consistency};
 use crate::cluster::Owner;
 use crate::failure::ExecutionError;
-use crate::index::lookup::choose;
+use crate::index::lookup::{IndexLookup, lookups};
+use crate::index::read::probe::ProbeLimits;
 use crate::limits::scope::{self, LONG_ROW_BYTES};
 use crate::request::{BoundValue, QueryOptions};
 use crate::response::{Outcome, Response, Rows};
@@ -42,6 +44,7 @@ pub(crate) struct SelectExecution<'a> {
     pub resume: Option<PagingState>,
     pub is_paged: bool,
     pub consistency: Consistency,
+    pub probe: ProbeLimits,
     pub warnings: Vec<String>,
 }
 
@@ -79,6 +82,7 @@ pub async fn execute(
         resume,
         is_paged,
         consistency: options.consistency,
+        probe: ProbeLimits::default(),
         warnings: Vec::new(),
     };
     match Box::pin(read(&mut run, limits, options)).await {
@@ -107,6 +111,7 @@ async fn read(
         },
         None => limits,
     };
+    run.probe = run.probe_limits(limits, page);
     let mut output = ResultCollector::new(plan, ctx, limits, page, &run.context.client_memory)?;
     if limits.rows > 0 {
         match plan.table.kind {
@@ -158,8 +163,8 @@ pub(crate) fn tokens(
     if !restrictions.uses_index {
         return Ok(Vec::new());
     }
-    let lookup = choose(&plan.table, restrictions.filter(&ctx)?.expressions())?;
-    Ok(lookup.map(|lookup| lookup.token()).into_iter().collect())
+    let lookups = lookups(&plan.table, restrictions.filter(&ctx)?.expressions())?;
+    Ok(lookups.first().map(IndexLookup::token).into_iter().collect())
 }
 
 impl SelectExecution<'_> {
@@ -210,6 +215,25 @@ impl SelectExecution<'_> {
         }))
     }
 
+    /// How far to read into indexes before one is chosen.
+    fn probe_limits(&self, limits: Limits, page: Option<PageLimit>) -> ProbeLimits {
+        let plan = self.plan;
+        let needs_all = !matches!(plan.aggregation, Aggregation::None)
+            || !plan.sort_columns.is_empty()
+            || plan.nearest.is_some();
+        let rows_max = match page {
+            _ if needs_all => NO_LIMIT,
+            Some(page) => page.rows.min(limits.rows),
+            None => limits.rows,
+        };
+        ProbeLimits {
+            rows_max,
+            needs_table_order: plan.is_distinct
+                || limits.per_partition != NO_LIMIT
+                || matches!(plan.aggregation, Aggregation::Groups(_)),
+        }
+    }
+
     /// Warns of aggregates of more than one partition, once all that is asked for is known to make sense.
     fn warn_aggregate(&mut self) {
         let restrictions = &self.plan.restrictions;
@@ -235,7 +259,7 @@ impl SelectExecution<'_> {
 
     async fn read_stored(&mut self, output: &mut ResultCollector<'_>) -> Result<(), ExecutionError> {
         let filter = self.plan.restrictions.filter(&self.ctx)?;
-        let source = self.source(&filter)?;
+        let source = self.source(&filter).await?;
         self.warn_aggregate();
         let Some(mut source) = source else {
             return Ok(());
@@ -378,6 +402,11 @@ impl PartitionReader<'_, '_> {
             }
             return Ok(Step::NextPartition);
         }
+        if let RowSource::Index(source) = source
+            && source.has_moved(table, KeyKind::Static, live_statics.as_ref())?
+        {
+            return Ok(Step::NextPartition);
+        }
         let mut has_rows = false;
         let mut is_dead = live_statics.is_none();
         while let Some(found) = source.next_row(run.context, table).await? {
@@ -392,6 +421,11 @@ impl PartitionReader<'_, '_> {
             };
             is_dead = false;
             tombstones.live(run.plan, self.partition, row.dead_cells)?;
+            if let RowSource::Index(source) = source
+                && source.has_moved(table, KeyKind::Row, Some(&row))?
+            {
+                continue;
+            }
             let clustering = self.clustering(&found)?;
             let live = Live {
                 packed: &found.row.packed,
@@ -409,7 +443,9 @@ impl PartitionReader<'_, '_> {
                 continue;
             }
             has_rows = true;
+            let entry = source.entry_position();
             let passed = FilteredRow {
+                entry: entry.as_ref(),
                 view: &view,
                 partition: self.partition,
                 clustering: &clustering,
@@ -434,7 +470,8 @@ impl PartitionReader<'_, '_> {
         if !run.plan.needs_static {
             statics = source.static_row(run.context, table).await?;
         }
-        Ok(self.static_alone(key, statics.as_ref(), output)?)
+        let entry = source.entry_position();
+        Ok(self.static_alone(key, statics.as_ref(), entry.as_ref(), output)?)
     }
 
     /// A partition without rows, whose static content counts as one.
@@ -442,6 +479,7 @@ impl PartitionReader<'_, '_> {
         &self,
         key: &[Bytes],
         statics: Option<&StoredRow>,
+        entry: Option<&EntryPosition>,
         output: &mut ResultCollector<'_>,
     ) -> Result<Step, CqlError> {
         let live_statics = live(statics, self.run.now_s)?;
@@ -464,6 +502,7 @@ impl PartitionReader<'_, '_> {
             partition: self.partition,
             clustering: &[],
             position: None,
+            entry,
         };
         match output.row(passed)? {
             Step::Stop => Ok(Step::Stop),

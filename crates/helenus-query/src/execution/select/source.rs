@@ -3,7 +3,7 @@
 use helenus_cql::error::CqlError;
 
 use crate::analysis::restrictions::token::TokenBounds;
-use crate::analysis::select::paging::PagingState;
+use crate::analysis::select::paging::{EntryPosition, PagingState};
 use crate::failure::ExecutionError;
 use crate::index::read::IndexSource;
 use crate::rows::{PartitionKey, RowAt, RowsWanted, StoredRow};
@@ -52,6 +52,14 @@ impl RowSource {
             RowSource::Keys(source) => source.static_row(context, table).await,
             RowSource::Range(source) => Ok(source.static_row.clone()),
             RowSource::Index(source) => source.static_row(context, table).await,
+        }
+    }
+
+    /// The index entry of the row that was given last, if rows come in the order of entries.
+    pub fn entry_position(&self) -> Option<EntryPosition> {
+        match self {
+            RowSource::Index(source) => source.position(),
+            RowSource::Keys(_) | RowSource::Range(_) => None,
         }
     }
 

@@ -113,6 +113,7 @@ impl SelectExecution<'_> {
             }
             let clustering = part(&row.values, table.partition_key_count, table.clustering_count);
             let passed = FilteredRow {
+                entry: None,
                 view: &view,
                 partition: &row.partition,
                 clustering: &clustering,

@@ -6,10 +6,11 @@ pub(crate) mod sasi;
 
 use helenus_cql::ast::Operator;
 use helenus_cql::types::CqlType;
+use helenus_row::key::has_value_order;
 
 use super::analyzer::Analyzer;
 use super::pattern::LikeKind;
-use crate::schema::{Column, Index, IndexKind, IndexTargetKind};
+use crate::schema::{Column, Index, IndexKind, IndexTargetKind, Table};
 
 /// A kind of index.
 pub trait Kind: Sync {
@@ -18,6 +19,11 @@ pub trait Kind: Sync {
 
     /// Whether it answers LIKE with such a pattern.
     fn supports_like(&self, _index: &Index, _pattern: LikeKind) -> bool {
+        false
+    }
+
+    /// Whether its entries lie in the order of the values, since it answers bounds or beginnings of them.
+    fn is_in_value_order(&self, _index: &Index, _column: &Column) -> bool {
         false
     }
 
@@ -66,6 +72,15 @@ impl Index {
     pub fn skips_empty(&self, column: &Column) -> bool {
         of(self).skips_empty(self, column)
     }
+}
+
+/// The type in whose order the entries of a new index on the table lie, if they do.
+pub(crate) fn value_order(index: &Index, table: &Table) -> Option<CqlType> {
+    let (_, column) = table.column(&index.target.column)?;
+    let is_ordered = index.target.kind == IndexTargetKind::Simple
+        && has_value_order(&column.ty)
+        && of(index).is_in_value_order(index, column);
+    is_ordered.then(|| column.ty.clone())
 }
 
 /// True if the index answers `column operator value`.

@@ -19,6 +19,10 @@ impl Kind for StorageAttached {
         is_equality(index, column, operator) || (index.target.kind == IndexTargetKind::Simple && is_slice())
     }
 
+    fn is_in_value_order(&self, _index: &Index, column: &Column) -> bool {
+        !is_literal(&column.ty)
+    }
+
     fn analysis(&self, index: &Index) -> Option<Analyzer> {
         Analyzer::of(&index.options)
     }

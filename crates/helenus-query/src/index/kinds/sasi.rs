@@ -53,6 +53,10 @@ impl Kind for Sasi {
         }
     }
 
+    fn is_in_value_order(&self, index: &Index, _column: &Column) -> bool {
+        !is_tokenizing(index)
+    }
+
     fn analysis(&self, index: &Index) -> Option<Analyzer> {
         // Without a class only text is analyzed.
         let is_analyzed = index.is_on_text || index.options.contains_key("analyzer_class");

@@ -1,12 +1,15 @@
 //! Entries that a read comes across and that stand for nothing.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use helenus_cql::error::CqlError;
 use helenus_row::KeyKind;
 use helenus_row::read::LiveRow;
 
 use super::IndexSource;
+use super::probe::RowOrder;
 use crate::index::stale_entries;
 use crate::index::stale_entry::{STALE_MAX, StaleEntries, StaleEntry};
 use crate::index::values::{RowLocation, values};
@@ -19,11 +22,12 @@ impl IndexSource {
         if let Some(entry) = self.given.take()
             && self.stale.len() < STALE_MAX
         {
-            self.stale.push(StaleEntry {
+            let stale = StaleEntry {
                 partition: entry.base,
                 clustering: entry.clustering,
                 written_us: entry.written_us,
-            });
+            };
+            self.stale.push((entry.value, stale));
         }
     }
 
@@ -36,22 +40,46 @@ impl IndexSource {
 
     /// The row that was given last does not fit: perhaps it does not have the value.
     pub fn row_does_not_fit(&mut self, table: &Table, row: &LiveRow<'_>) -> Result<(), CqlError> {
-        let (Some(entry), false) = (&self.given, self.is_by_partition) else {
-            return Ok(());
-        };
-        let column = table.column(&self.index.target.column).map(|(_, column)| column);
-        let Some(column) = column.filter(|column| column.kind == ColumnKind::Regular) else {
-            return Ok(());
-        };
-        let place = RowLocation {
-            partition: &entry.base,
-            kind: KeyKind::Row,
-            clustering: &[],
-        };
-        if !values(table, &self.index, column, place, Some(row))?.contains(&self.value) {
+        if !self.is_by_partition && !self.stands_for(table, KeyKind::Row, Some(row))? {
             self.note_stale();
         }
         Ok(())
+    }
+
+    /// Whether the row that was given last, or the static row of the partition, has another value than its entry says: where rows come in the
+    /// order of values, it has another place there, or none.
+    pub fn has_moved(
+        &mut self,
+        table: &Table,
+        kind: KeyKind,
+        row: Option<&LiveRow<'_>>,
+    ) -> Result<bool, CqlError> {
+        if self.order == RowOrder::Table || self.stands_for(table, kind, row)? {
+            return Ok(false);
+        }
+        self.note_stale();
+        Ok(true)
+    }
+
+    /// Whether the entry that was given last is right about the row, as far as one of that kind holds its value.
+    fn stands_for(&self, table: &Table, kind: KeyKind, row: Option<&LiveRow<'_>>) -> Result<bool, CqlError> {
+        let Some(entry) = &self.given else {
+            return Ok(true);
+        };
+        let holder = match kind {
+            KeyKind::Static => ColumnKind::Static,
+            _ => ColumnKind::Regular,
+        };
+        let column = table.column(&self.index.target.column).map(|(_, column)| column);
+        let Some(column) = column.filter(|column| column.kind == holder) else {
+            return Ok(true);
+        };
+        let place = RowLocation {
+            partition: &entry.base,
+            kind,
+            clustering: &[],
+        };
+        Ok(values(table, &self.index, column, place, row)?.contains(&entry.value))
     }
 
     /// True if the index is on a static column.
@@ -69,14 +97,20 @@ impl IndexSource {
 
     /// Has entries removed that seem to stand for nothing.
     pub fn report(&mut self, context: &Arc<ExecutionContext>) {
-        if self.stale.is_empty() {
-            return;
+        let mut by_value: BTreeMap<Bytes, Vec<StaleEntry>> = BTreeMap::new();
+        for (value, entry) in self.stale.drain(..) {
+            by_value.entry(value).or_default().push(entry);
         }
-        let stale = StaleEntries {
-            index: self.index.table.number.0,
-            value: self.value.clone(),
-            entries: std::mem::take(&mut self.stale),
-        };
-        stale_entries::report(context, stale);
+        for (value, entries) in by_value {
+            let index = self.index.table.number.0;
+            stale_entries::report(
+                context,
+                StaleEntries {
+                    index,
+                    value,
+                    entries,
+                },
+            );
+        }
     }
 }

@@ -20,9 +20,10 @@ use super::{
 use crate::schema::{EntryTable, Schema};
 
 /// Raised when an older binary could not understand the document.
-const FORMAT: u32 = 4;
-/// What a document without roles is written in, one without functions and aggregates of users too, and one without materialized views too:
-/// older binaries know all of it.
+const FORMAT: u32 = 5;
+/// What a document without indexes in the order of values is written in, one without roles too, one without functions and aggregates of users
+/// too, and one without materialized views too: older binaries know all of it.
+const FORMAT_WITHOUT_VALUE_ORDER: u32 = 4;
 const FORMAT_WITHOUT_ROLES: u32 = 3;
 const FORMAT_WITHOUT_FUNCTIONS: u32 = 2;
 const FORMAT_WITHOUT_VIEWS: u32 = 1;
@@ -173,6 +174,9 @@ struct IndexDoc {
     table_id: Uuid,
     number: u32,
     is_complete: bool,
+    /// Whether its entries lie in the order of the values.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_ordered: bool,
 }
 
 pub(crate) mod read;
@@ -315,6 +319,7 @@ pub(crate) fn table_doc(table: &Table) -> TableDoc {
         table_id: index.table.id,
         number: index.table.number.0,
         is_complete: index.is_complete,
+        is_ordered: index.order.is_some(),
     };
     let view = |view: &Arc<View>| ViewDoc {
         base_table: view.base_table.clone(),
@@ -340,8 +345,10 @@ pub(crate) fn table_doc(table: &Table) -> TableDoc {
 /// The schema as bytes; what is computed (system keyspaces) stays out.
 pub fn encode(schema: &Schema) -> Result<Vec<u8>, CqlError> {
     let document = SchemaDoc {
-        format: if !schema.access.is_empty() {
+        format: if schema.has_ordered_indexes() {
             FORMAT
+        } else if !schema.access.is_empty() {
+            FORMAT_WITHOUT_VALUE_ORDER
         } else if schema.has_functions() {
             FORMAT_WITHOUT_ROLES
         } else if schema.stored_tables().any(|table| table.is_view()) {

@@ -251,11 +251,13 @@ fn read_index(base: &Table, document: &IndexDoc, entry_table: EntryTable) -> Res
         document.table_id,
     )
     .map_err(|error| error.to_string())?;
+    let order = document.is_ordered.then(|| base.column(&target.column)).flatten();
     Ok(Index {
         name: document.name.clone(),
         kind: IndexKind::from_name(&document.kind).ok_or_else(|| unknown("kind"))?,
         options: document.options.clone(),
         is_on_text: target.is_on_text(base),
+        order: order.map(|(_, column)| column.ty.clone()),
         target,
         table: Arc::new(table),
         is_complete: document.is_complete,

@@ -1,0 +1,140 @@
+//! The live entries of one value or of a range of values.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::failure::ExecutionError;
+use crate::index::entries::{decode_entry, entry_key};
+use crate::limits::scope;
+use crate::rows::{PartitionKey, RowAt, RowsWanted};
+use crate::schema::Index;
+use crate::storage::ExecutionContext;
+use crate::storage::read::{RangeCursor, RowCursor};
+use helenus_row::ByteRange;
+
+/// An entry: its value, the base partition, the base row's encoded clustering, and the entry's timestamp.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) value: Bytes,
+    pub(crate) base: PartitionKey,
+    pub(crate) clustering: Bytes,
+    pub(crate) written_us: i64,
+}
+
+impl Entry {
+    /// The base row, ordered as a scan of the base table is.
+    pub(super) fn row(&self) -> (i64, &Bytes, &Bytes) {
+        (self.base.token, &self.base.bytes, &self.clustering)
+    }
+
+    /// Bytes of its parts.
+    pub(super) fn len(&self) -> usize {
+        self.value.len() + self.base.bytes.len() + self.clustering.len()
+    }
+}
+
+#[allow(clippy::large_enum_variant, reason = "one for a whole read")]
+enum Source {
+    Value(RowCursor),
+    Range(RangeCursor),
+}
+
+/// Goes over entries: of a value in the order of their rows, of a range in the order of values, and of their rows for each.
+pub(super) struct EntryCursor {
+    index: Arc<Index>,
+    source: Source,
+    /// The value of the entries that are read now.
+    value: Option<Bytes>,
+    now_s: i64,
+}
+
+impl EntryCursor {
+    /// The wanted ones of a value's entries.
+    pub fn of_value(index: Arc<Index>, value: Bytes, wanted: RowsWanted, now_s: i64) -> EntryCursor {
+        let partition = entry_key(&index, value.clone());
+        let rows = RowCursor::new(&index.table, partition, None, wanted, false);
+        EntryCursor {
+            index,
+            source: Source::Value(rows),
+            value: Some(value),
+            now_s,
+        }
+    }
+
+    /// The entries with keys in the range, of an index in the order of values.
+    pub fn of_range(index: Arc<Index>, keys: ByteRange, now_s: i64) -> EntryCursor {
+        let cursor = RangeCursor::within(&index.table, keys, RowsWanted::all());
+        EntryCursor {
+            index,
+            source: Source::Range(cursor),
+            value: None,
+            now_s,
+        }
+    }
+
+    pub async fn next(&mut self, context: &ExecutionContext) -> Result<Option<Entry>, ExecutionError> {
+        while let Some((value, found)) = self.next_stored(context).await? {
+            let Some(live) = found.row.live(self.now_s)? else {
+                scope::checkpoint().await?;
+                continue;
+            };
+            let (base, clustering) = decode_entry(&self.index, &found.clustering)?;
+            return Ok(Some(Entry {
+                value,
+                base,
+                clustering,
+                written_us: live.liveness.map_or(i64::MIN, |liveness| liveness.timestamp_us),
+            }));
+        }
+        Ok(None)
+    }
+
+    async fn next_stored(
+        &mut self,
+        context: &ExecutionContext,
+    ) -> Result<Option<(Bytes, RowAt)>, ExecutionError> {
+        loop {
+            if let Some(value) = &self.value {
+                let found = match &mut self.source {
+                    Source::Value(rows) => rows.next(context).await?,
+                    Source::Range(cursor) => cursor.next_row(context).await?,
+                };
+                if let Some(found) = found {
+                    return Ok(Some((value.clone(), found)));
+                }
+            }
+            let Source::Range(cursor) = &mut self.source else {
+                return Ok(None);
+            };
+            let next = cursor.next_partition(context, &self.index.table).await?;
+            let Some(partition) = next else { return Ok(None) };
+            self.value = Some(partition.key.bytes);
+        }
+    }
+}
+
+/// Entries that were read already, then the others.
+pub(super) struct EntryStream {
+    read: std::vec::IntoIter<Entry>,
+    rest: Option<EntryCursor>,
+}
+
+impl EntryStream {
+    pub fn new(read: Vec<Entry>, rest: Option<EntryCursor>) -> EntryStream {
+        EntryStream {
+            read: read.into_iter(),
+            rest,
+        }
+    }
+
+    pub async fn next(&mut self, context: &ExecutionContext) -> Result<Option<Entry>, ExecutionError> {
+        if let Some(entry) = self.read.next() {
+            return Ok(Some(entry));
+        }
+        match &mut self.rest {
+            Some(cursor) => cursor.next(context).await,
+            None => Ok(None),
+        }
+    }
+}

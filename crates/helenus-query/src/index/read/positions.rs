@@ -1,0 +1,105 @@
+//! Where in a hidden table the entries of base rows lie, and those behind the row that a page ended with.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use helenus_cql::error::CqlError;
+use helenus_row::ClusteringRange;
+use helenus_row::key::TupleBound;
+
+use super::probe::BaseRange;
+use crate::analysis::restrictions::bounds::invalid_key;
+use crate::analysis::select::paging::PagingState;
+use crate::index::entries::entry_clustering;
+use crate::rows::wanted::rest_range;
+use crate::rows::{PartitionKey, RowsWanted};
+use crate::schema::{Index, Table};
+
+/// The entries of a value for base rows within the range.
+pub(super) fn entry_slices(index: &Index, range: BaseRange<'_>) -> Result<RowsWanted, CqlError> {
+    let layout = &index.table.layout;
+    let ranges = match range {
+        BaseRange::Partition(key) => {
+            vec![
+                layout
+                    .prefix_range(&entry_clustering(key, &[], true))
+                    .map_err(invalid_key)?,
+            ]
+        }
+        BaseRange::Tokens(bounds) => {
+            let lower = token_bound(&bounds.start);
+            let upper = token_bound(&bounds.end);
+            layout
+                .tuple_ranges::<Bytes>(&[], lower.as_ref(), upper.as_ref())
+                .map_err(invalid_key)?
+        }
+    };
+    Ok(RowsWanted::Slices(ranges.into()))
+}
+
+fn token_bound(bound: &Bound<i64>) -> Option<TupleBound> {
+    let (token, inclusive) = match bound {
+        Bound::Included(token) => (token, true),
+        Bound::Excluded(token) => (token, false),
+        Bound::Unbounded => return None,
+    };
+    Some(TupleBound {
+        values: vec![Bytes::copy_from_slice(&token.to_be_bytes())],
+        inclusive,
+    })
+}
+
+/// Those of a value's entries that are for rows behind the one that the last page ended with.
+pub(super) fn rest_of_entries(
+    table: &Table,
+    index: &Index,
+    is_by_partition: bool,
+    slices: &RowsWanted,
+    state: &PagingState,
+) -> Result<RowsWanted, CqlError> {
+    match rest_start(table, index, is_by_partition, state)? {
+        Some(start) => Ok(intersect(slices, &ClusteringRange { start, end: None })),
+        None => Ok(RowsWanted::Slices(Arc::new([]))),
+    }
+}
+
+/// The least clustering of a value's entries behind that row; none if there are none. The entry of a partition that is not done counts as behind.
+pub(super) fn rest_start(
+    table: &Table,
+    index: &Index,
+    is_by_partition: bool,
+    state: &PagingState,
+) -> Result<Option<Bytes>, CqlError> {
+    let layout = &index.table.layout;
+    let key = PartitionKey::new(state.partition_key.clone());
+    let of_partition = || {
+        layout
+            .prefix_range(&entry_clustering(&key, &[], true))
+            .map_err(invalid_key)
+    };
+    let Some(clustering) = &state.clustering else {
+        return Ok(of_partition()?.end);
+    };
+    if is_by_partition {
+        return Ok(Some(of_partition()?.start));
+    }
+    let values = table.layout.decode_clustering(clustering).map_err(invalid_key)?;
+    let last = layout
+        .encode_clustering(&entry_clustering(&key, &values, false))
+        .map_err(invalid_key)?;
+    Ok(Some(rest_range(&last.bytes, false).start))
+}
+
+fn intersect(slices: &RowsWanted, rest: &ClusteringRange) -> RowsWanted {
+    match slices {
+        RowsWanted::Slices(ranges) => RowsWanted::Slices(
+            ranges
+                .iter()
+                .map(|range| range.intersect(rest))
+                .filter(|range| !range.is_empty())
+                .collect(),
+        ),
+        names => names.clone(),
+    }
+}

@@ -1,0 +1,276 @@
+//! Which of several indexes a read goes by, and in which order it gives rows.
+//!
+//! The entries of each are read side by side; the first whose entries end finds the fewest rows, and what was read of it is used. The other
+//! restrictions are left to the filter.
+//!
+//! A scan gives rows in the order of the table, and so do the entries of one value. The entries of a range of values come in the order of values.
+//! Where they are few they are sorted by the rows that they are for, and the result is that of a scan, page by page. Where they are many, rows
+//! are given in the order of values, and the paging state holds the entry that the page ended with; unless the statement needs the order of the
+//! table: then the table is scanned.
+
+use bytes::Bytes;
+use helenus_cql::error::CqlError;
+use helenus_row::{ByteRange, key};
+
+use super::entry_cursor::{Entry, EntryCursor, EntryStream};
+use super::positions::{entry_slices, rest_of_entries, rest_start};
+use crate::analysis::restrictions::token::TokenBounds;
+use crate::analysis::select::limits::NO_LIMIT;
+use crate::analysis::select::paging::{EntryPosition, PagingState, invalid, mark};
+use crate::failure::ExecutionError;
+use crate::index::entries::{entry_key, is_by_partition};
+use crate::index::lookup::{IndexLookup, WantedEntries};
+use crate::index::value_range::ValueRange;
+use crate::limits::scope;
+use crate::rows::PartitionKey;
+use crate::schema::Table;
+use crate::storage::ExecutionContext;
+
+/// Entries of each index that are read before one is chosen: at least, for a small LIMIT or page, and at most.
+const PROBED_MIN: usize = 256;
+const PROBED_MAX: usize = 10_000;
+/// The same for the pages behind the first: they have the order that the first one had, whatever was written meanwhile.
+const PROBED_RESUMED: usize = 2 * PROBED_MAX;
+/// Bytes of the entries that are read before one is chosen.
+const PROBED_BYTES_MAX: usize = 4 << 20;
+/// Entries between two checkpoints.
+const CHECKPOINT_ENTRIES: usize = 64;
+
+/// Which base rows an index read may give.
+#[derive(Clone, Copy)]
+pub(crate) enum BaseRange<'a> {
+    Tokens(TokenBounds),
+    Partition(&'a PartitionKey),
+}
+
+/// What the statement says of how far to read ahead.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ProbeLimits {
+    /// Rows that are given at most.
+    pub rows_max: u32,
+    /// Whether rows must come in the order of the table.
+    pub needs_table_order: bool,
+}
+
+impl Default for ProbeLimits {
+    fn default() -> ProbeLimits {
+        ProbeLimits {
+            rows_max: NO_LIMIT,
+            needs_table_order: true,
+        }
+    }
+}
+
+/// A read by index.
+pub(crate) struct IndexRead<'a> {
+    /// What may be looked up, single values first.
+    pub lookups: &'a [IndexLookup],
+    pub range: BaseRange<'a>,
+    pub now_s: i64,
+    pub resume: Option<&'a PagingState>,
+    pub limits: ProbeLimits,
+}
+
+/// In which order an index read gives rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RowOrder {
+    Table,
+    Values,
+}
+
+/// The index that was chosen, and its entries.
+pub(super) struct Chosen<'a> {
+    pub lookup: &'a IndexLookup,
+    pub entries: EntryStream,
+    pub order: RowOrder,
+}
+
+/// An index whose entries are being read.
+struct Probe<'a> {
+    lookup: &'a IndexLookup,
+    cursor: EntryCursor,
+    read: Vec<Entry>,
+}
+
+impl<'a> Probe<'a> {
+    fn chosen(self, order: RowOrder) -> Chosen<'a> {
+        Chosen {
+            lookup: self.lookup,
+            entries: EntryStream::new(self.read, Some(self.cursor)),
+            order,
+        }
+    }
+}
+
+impl<'a> IndexRead<'a> {
+    /// The index to go by; none if the table is to be scanned.
+    pub(super) async fn choose(
+        &self,
+        context: &ExecutionContext,
+        table: &Table,
+    ) -> Result<Option<Chosen<'a>>, ExecutionError> {
+        if let Some(state) = self.resume
+            && let Some(entry) = &state.entry
+        {
+            return self.go_on(table, state, entry).map(Some).map_err(Into::into);
+        }
+        let probe = |lookup| self.probe(table, lookup);
+        let mut probes = self.lookups.iter().map(probe).collect::<Result<Vec<_>, _>>()?;
+        if let [alone] = probes.as_slice()
+            && !alone.lookup.is_range()
+        {
+            return Ok(probes.pop().map(|probe| probe.chosen(RowOrder::Table)));
+        }
+        if let Some(least) = self.first_to_end(context, &mut probes).await? {
+            let mut probe = probes.swap_remove(least);
+            if probe.lookup.is_range() {
+                self.sort(table, &mut probe);
+            }
+            return Ok(Some(Chosen {
+                lookup: probe.lookup,
+                entries: EntryStream::new(probe.read, None),
+                order: RowOrder::Table,
+            }));
+        }
+        // Values come first.
+        let first = probes.into_iter().next();
+        Ok(first.and_then(|probe| match probe.lookup.is_range() {
+            false => Some(probe.chosen(RowOrder::Table)),
+            true => self.may_order_by_value().then(|| probe.chosen(RowOrder::Values)),
+        }))
+    }
+
+    fn may_order_by_value(&self) -> bool {
+        let is_whole_table = matches!(self.range, BaseRange::Tokens(bounds) if bounds == TokenBounds::ALL);
+        is_whole_table && self.resume.is_none() && !self.limits.needs_table_order
+    }
+
+    fn probe(&self, table: &Table, lookup: &'a IndexLookup) -> Result<Probe<'a>, CqlError> {
+        let index = &lookup.index;
+        let cursor = match &lookup.entries {
+            WantedEntries::Value(value) => {
+                let mut slices = entry_slices(index, self.range)?;
+                if let Some(state) = self.resume {
+                    slices = rest_of_entries(table, index, is_by_partition(index, table), &slices, state)?;
+                }
+                EntryCursor::of_value(index.clone(), value.clone(), slices, self.now_s)
+            }
+            WantedEntries::Range(range) => {
+                EntryCursor::of_range(index.clone(), range.keys(index), self.now_s)
+            }
+        };
+        Ok(Probe {
+            lookup,
+            cursor,
+            read: Vec::new(),
+        })
+    }
+
+    /// Reads the entries of all side by side, and gives the place of those that end first, if any do before there are too many.
+    async fn first_to_end(
+        &self,
+        context: &ExecutionContext,
+        probes: &mut [Probe<'_>],
+    ) -> Result<Option<usize>, ExecutionError> {
+        let count_max = match self.resume {
+            Some(_) => PROBED_RESUMED,
+            None => (self.limits.rows_max as usize).clamp(PROBED_MIN, PROBED_MAX),
+        };
+        let mut bytes = 0;
+        if probes.is_empty() {
+            return Ok(None);
+        }
+        for count in 0..=count_max {
+            if count % CHECKPOINT_ENTRIES == CHECKPOINT_ENTRIES - 1 {
+                scope::checkpoint().await?;
+            }
+            for (place, probe) in probes.iter_mut().enumerate() {
+                let Some(entry) = probe.cursor.next(context).await? else {
+                    return Ok(Some(place));
+                };
+                bytes += entry.len();
+                probe.read.push(entry);
+            }
+            if bytes > PROBED_BYTES_MAX {
+                break;
+            }
+        }
+        Ok(None)
+    }
+
+    /// Leaves one entry for each row of the base range behind the last page, in the order of the table.
+    fn sort(&self, table: &Table, probe: &mut Probe<'_>) {
+        if let BaseRange::Tokens(bounds) = self.range {
+            probe.read.retain(|entry| bounds.contains(entry.base.token));
+        }
+        if let Some(state) = self.resume {
+            let key = PartitionKey::new(state.partition_key.clone());
+            let by_partition = is_by_partition(&probe.lookup.index, table);
+            probe.read.retain(|entry| {
+                let partition = (entry.base.token, &entry.base.bytes).cmp(&(key.token, &key.bytes));
+                match &state.clustering {
+                    None => partition.is_gt(),
+                    Some(_) if by_partition => partition.is_ge(),
+                    Some(last) => partition.then_with(|| entry.clustering.cmp(last)).is_gt(),
+                }
+            });
+        }
+        // Of a row that has changed its value meanwhile the newest entry stands for it.
+        let newest_first = |entry: &Entry| std::cmp::Reverse(entry.written_us);
+        probe.read.sort_by(|a, b| {
+            a.row()
+                .cmp(&b.row())
+                .then_with(|| newest_first(a).cmp(&newest_first(b)))
+        });
+        probe.read.dedup_by(|next, kept| next.row() == kept.row());
+    }
+
+    /// The entries behind the one that the last page ended with.
+    fn go_on(
+        &self,
+        table: &Table,
+        state: &PagingState,
+        entry: &EntryPosition,
+    ) -> Result<Chosen<'a>, CqlError> {
+        let of_entry = |lookup: &&IndexLookup| match &lookup.entries {
+            WantedEntries::Range(range) => {
+                mark(lookup.index.table.id) == entry.index && range.contains(&entry.value)
+            }
+            WantedEntries::Value(_) => false,
+        };
+        let lookup = self.lookups.iter().find(of_entry).ok_or_else(invalid)?;
+        let (WantedEntries::Range(range), BaseRange::Tokens(_)) = (&lookup.entries, self.range) else {
+            return Err(invalid());
+        };
+        let keys = rest_of_range(table, lookup, range, state, &entry.value)?;
+        let cursor = EntryCursor::of_range(lookup.index.clone(), keys, self.now_s);
+        Ok(Chosen {
+            lookup,
+            entries: EntryStream::new(Vec::new(), Some(cursor)),
+            order: RowOrder::Values,
+        })
+    }
+}
+
+/// The keys of a range behind the entry of the last row.
+fn rest_of_range(
+    table: &Table,
+    lookup: &IndexLookup,
+    range: &ValueRange,
+    state: &PagingState,
+    value: &Bytes,
+) -> Result<ByteRange, CqlError> {
+    let index = &lookup.index;
+    let of_value = entry_key(index, value.clone());
+    let number = index.table.number;
+    let start = rest_start(table, index, is_by_partition(index, table), state)?;
+    let start = match start {
+        Some(clustering) => Some(key::row_key(number, of_value.token, &of_value.bytes, &clustering)),
+        None => key::partition_range(number, of_value.token, &of_value.bytes).end,
+    };
+    let whole = range.keys(index);
+    Ok(ByteRange {
+        start: start.map_or(whole.start.clone(), |start| start.max(whole.start)),
+        end: whole.end,
+    })
+}

@@ -1,0 +1,135 @@
+//! Ranges of indexed values, of indexes whose entries lie in the order of the values.
+
+use std::ops::Bound;
+
+use bytes::Bytes;
+use helenus_cql::ast::Operator;
+use helenus_row::{ByteRange, key};
+
+use super::entries::entry_key;
+use crate::schema::Index;
+
+/// Keys of entries (`index::entries::placed_value`) from one bound to another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ValueRange {
+    start: Bound<Bytes>,
+    end: Bound<Bytes>,
+}
+
+impl ValueRange {
+    /// What `operator bound` accepts; none if that is no range.
+    pub fn beyond(operator: Operator, bound: Bytes) -> Option<ValueRange> {
+        let (start, end) = match operator {
+            Operator::Gt => (Bound::Excluded(bound), Bound::Unbounded),
+            Operator::Gte => (Bound::Included(bound), Bound::Unbounded),
+            Operator::Lt => (Bound::Unbounded, Bound::Excluded(bound)),
+            Operator::Lte => (Bound::Unbounded, Bound::Included(bound)),
+            _ => return None,
+        };
+        Some(ValueRange { start, end })
+    }
+
+    /// All that begins like that, of what sorts as bytes.
+    pub fn beginning_with(prefix: &Bytes) -> ValueRange {
+        ValueRange {
+            start: Bound::Included(prefix.clone()),
+            end: key::successor(prefix).map_or(Bound::Unbounded, Bound::Excluded),
+        }
+    }
+
+    /// Leaves what lies in the other range too.
+    pub fn narrow(&mut self, other: ValueRange) {
+        let is_excluded = |bound: &Bound<Bytes>| matches!(bound, Bound::Excluded(_));
+        if let Some(start) = value(&other.start)
+            && value(&self.start)
+                .is_none_or(|known| (start, is_excluded(&other.start)) > (known, is_excluded(&self.start)))
+        {
+            self.start = other.start;
+        }
+        if let Some(end) = value(&other.end)
+            && value(&self.end)
+                .is_none_or(|known| (end, !is_excluded(&other.end)) < (known, !is_excluded(&self.end)))
+        {
+            self.end = other.end;
+        }
+    }
+
+    pub fn contains(&self, value: &Bytes) -> bool {
+        std::ops::RangeBounds::contains(&(self.start.clone(), self.end.clone()), value)
+    }
+
+    /// The token of the lower bound.
+    pub fn first_token(&self, index: &Index) -> i64 {
+        value(&self.start).map_or(i64::MIN + 1, |start| entry_key(index, start.clone()).token)
+    }
+
+    /// The keys in the index's hidden table.
+    pub fn keys(&self, index: &Index) -> ByteRange {
+        let number = index.table.number;
+        let table = key::table_range(number);
+        let of = |value: &Bytes| {
+            let partition = entry_key(index, value.clone());
+            key::partition_range(number, partition.token, &partition.bytes)
+        };
+        let start = match &self.start {
+            Bound::Included(value) => Some(of(value).start),
+            Bound::Excluded(value) => of(value).end,
+            Bound::Unbounded => Some(table.start.clone()),
+        };
+        let end = match &self.end {
+            Bound::Included(value) => of(value).end,
+            Bound::Excluded(value) => Some(of(value).start),
+            Bound::Unbounded => table.end.clone(),
+        };
+        ByteRange {
+            start: start.or(table.end).unwrap_or(table.start),
+            end,
+        }
+    }
+}
+
+fn value(bound: &Bound<Bytes>) -> Option<&Bytes> {
+    match bound {
+        Bound::Included(value) | Bound::Excluded(value) => Some(value),
+        Bound::Unbounded => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn range(operator: Operator, bound: &'static [u8]) -> ValueRange {
+        ValueRange::beyond(operator, Bytes::from_static(bound)).unwrap()
+    }
+
+    fn within(bounds: &[(Operator, &'static [u8])]) -> Vec<u8> {
+        let mut whole = range(bounds[0].0, bounds[0].1);
+        for (operator, bound) in &bounds[1..] {
+            whole.narrow(range(*operator, bound));
+        }
+        let is_in = |byte: &u8| whole.contains(&Bytes::copy_from_slice(&[*byte]));
+        (0..10).filter(is_in).collect()
+    }
+
+    #[test]
+    fn ranges_are_narrowed_from_both_ends() {
+        use Operator::{Gt, Gte, Lt, Lte};
+        assert_eq!(within(&[(Gt, &[7])]), [8, 9]);
+        assert_eq!(within(&[(Gt, &[2]), (Lte, &[4])]), [3, 4]);
+        assert_eq!(within(&[(Lt, &[3]), (Lte, &[3])]), [0, 1, 2]);
+        assert_eq!(within(&[(Lte, &[3]), (Lt, &[3])]), [0, 1, 2]);
+        assert_eq!(within(&[(Gte, &[8]), (Gt, &[8]), (Gte, &[1])]), [9]);
+        assert!(within(&[(Gt, &[5]), (Lt, &[5])]).is_empty());
+        assert!(ValueRange::beyond(Operator::Eq, Bytes::new()).is_none());
+    }
+
+    #[test]
+    fn beginnings_are_ranges() {
+        let holds = |prefix: &'static [u8], value: &'static [u8]| {
+            ValueRange::beginning_with(&Bytes::from_static(prefix)).contains(&Bytes::from_static(value))
+        };
+        assert!(holds(b"ab", b"ab") && holds(b"ab", b"ab\xff\xff") && holds(b"\xff", b"\xff\xff"));
+        assert!(!holds(b"ab", b"a") && !holds(b"ab", b"ac") && !holds(b"\xff", b"\xfe"));
+    }
+}
