@@ -20,6 +20,9 @@ const QUEUE_READ: usize = 100;
 const HOT_KEYS: u64 = 1_000;
 /// Rows of a slice of the wide partition.
 const SLICE_ROWS: u64 = 100;
+/// Rows within a range of indexed values, and of one indexed value.
+const RANGE_ROWS: u64 = 100;
+const FEW_ROWS: u64 = 10;
 /// Parts of the ring that a scan reads one by one.
 const SCAN_RANGES: u64 = 32;
 /// Rows of a page of a scan.
@@ -37,6 +40,12 @@ pub enum Operation {
     IndexedWrite,
     /// A row read by a secondary index
     IndexRead,
+    /// 100 rows by a range of values of a storage-attached index, in a table of as many rows as there are keys
+    IndexRange,
+    /// 10 rows by a storage-attached index on another column of that table
+    IndexFew,
+    /// The same, and by an index that finds every row
+    IndexAnd,
     /// The first 100 rows of a queue: 2,000 were written, 1,900 deleted from its front
     Queue,
     /// A row, written in an UNLOGGED BATCH of 20
@@ -73,7 +82,7 @@ pub struct Fill {
 }
 
 /// Makes the keyspace, the tables and the indexes of all operations.
-pub const STATEMENTS: [&str; 13] = [
+pub const STATEMENTS: [&str; 17] = [
     "CREATE KEYSPACE IF NOT EXISTS compare \
      WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
     "CREATE TABLE IF NOT EXISTS compare.kv (k text PRIMARY KEY, v blob)",
@@ -88,6 +97,10 @@ pub const STATEMENTS: [&str; 13] = [
     "CREATE INDEX IF NOT EXISTS indexed_c ON compare.indexed (c)",
     "CREATE INDEX IF NOT EXISTS indexed_d ON compare.indexed (d)",
     "CREATE INDEX IF NOT EXISTS users_email ON compare.users (email)",
+    "CREATE TABLE IF NOT EXISTS compare.ranged (id text PRIMARY KEY, n int, few int, every int, v blob)",
+    "CREATE INDEX IF NOT EXISTS ranged_n ON compare.ranged (n) USING 'sai'",
+    "CREATE INDEX IF NOT EXISTS ranged_few ON compare.ranged (few) USING 'sai'",
+    "CREATE INDEX IF NOT EXISTS ranged_every ON compare.ranged (every) USING 'sai'",
 ];
 
 const INSERT: &str = "INSERT INTO compare.kv (k, v) VALUES (?, ?)";
@@ -101,6 +114,9 @@ impl Operation {
             Operation::Lwt => "lwt",
             Operation::IndexedWrite => "indexed-write",
             Operation::IndexRead => "index-read",
+            Operation::IndexRange => "index-range",
+            Operation::IndexFew => "index-few",
+            Operation::IndexAnd => "index-and",
             Operation::Queue => "queue",
             Operation::Batch => "batch",
             Operation::HotWrite => "hot-write",
@@ -120,6 +136,9 @@ impl Operation {
             Operation::Lwt => "UPDATE compare.kv SET v = ? WHERE k = ? IF EXISTS",
             Operation::IndexedWrite => "INSERT INTO compare.indexed (id, a, b, c, d) VALUES (?, ?, ?, ?, ?)",
             Operation::IndexRead => "SELECT id, v FROM compare.users WHERE email = ?",
+            Operation::IndexRange => "SELECT id, v FROM compare.ranged WHERE n >= ? AND n < ?",
+            Operation::IndexFew => "SELECT id, v FROM compare.ranged WHERE few = ?",
+            Operation::IndexAnd => "SELECT id, v FROM compare.ranged WHERE every = 1 AND few = ?",
             Operation::Queue => "SELECT n, v FROM compare.queue WHERE q = ? LIMIT 100",
             Operation::Batch => "INSERT INTO compare.batched (k, v) VALUES (?, ?)",
             Operation::HotWrite => HOT_INSERT,
@@ -177,6 +196,14 @@ impl Operation {
                 count: sizes.keys / 5,
                 values: |sizes, number, random| vec![sizes.key(number), email(number), sizes.value(random)],
             }],
+            Operation::IndexRange | Operation::IndexFew | Operation::IndexAnd => vec![Fill {
+                statement: "INSERT INTO compare.ranged (id, n, few, every, v) VALUES (?, ?, ?, 1, ?)",
+                count: sizes.keys,
+                values: |sizes, number, random| {
+                    let (n, few) = (position(number), position(number / FEW_ROWS));
+                    vec![sizes.key(number), n, few, sizes.value(random)]
+                },
+            }],
             Operation::Queue => vec![
                 Fill {
                     statement: "INSERT INTO compare.queue (q, n, v) VALUES (?, ?, ?)",
@@ -211,6 +238,13 @@ impl Operation {
                 values
             }
             Operation::IndexRead => vec![email(number % (sizes.keys / 5).max(1))],
+            Operation::IndexRange => {
+                let first = number.min(sizes.keys.saturating_sub(RANGE_ROWS));
+                vec![position(first), position(first + RANGE_ROWS)]
+            }
+            Operation::IndexFew | Operation::IndexAnd => {
+                vec![position(random.random_range(0..(sizes.keys / FEW_ROWS).max(1)))]
+            }
             Operation::Queue => vec![position(random.random_range(0..QUEUES))],
             Operation::HotWrite => vec![sizes.key(number % HOT_KEYS), sizes.value(random)],
             Operation::HotRead => vec![sizes.key(number % HOT_KEYS)],
@@ -226,6 +260,8 @@ impl Operation {
         let wanted = match self {
             Operation::Write | Operation::IndexedWrite | Operation::Batch | Operation::HotWrite => 0,
             Operation::Read | Operation::Lwt | Operation::IndexRead | Operation::HotRead => 1,
+            Operation::IndexRange => RANGE_ROWS as usize,
+            Operation::IndexFew | Operation::IndexAnd => FEW_ROWS as usize,
             Operation::Queue => QUEUE_READ,
             Operation::SliceStart
             | Operation::SliceMiddle

@@ -1,6 +1,7 @@
 //! Execution of SELECT: binds the values of a request, reads partition by partition ([`source`]), and collects pages ([`output`]).
 
 pub(crate) mod output;
+pub(crate) mod partition_reader;
 pub(crate) mod point;
 pub(crate) mod run;
 pub(crate) mod size;
@@ -12,3 +13,26 @@ pub(crate) mod virtual_read;
 pub(crate) mod open_source;
 #[cfg(test)]
 mod select_tests;
+
+use std::sync::Arc;
+
+use helenus_cql::error::Consistency;
+
+use crate::analysis::EvalContext;
+use crate::analysis::select::SelectPlan;
+use crate::analysis::select::paging::PagingState;
+use crate::index::read::probe::ProbeLimits;
+use crate::storage::ExecutionContext;
+
+/// One execution.
+pub(crate) struct SelectExecution<'a> {
+    pub context: &'a Arc<ExecutionContext>,
+    pub plan: &'a SelectPlan,
+    pub ctx: EvalContext<'a>,
+    pub now_s: i64,
+    pub resume: Option<PagingState>,
+    pub is_paged: bool,
+    pub consistency: Consistency,
+    pub probe: ProbeLimits,
+    pub warnings: Vec<String>,
+}

@@ -5,12 +5,13 @@ use helenus_row::murmur3_token;
 
 use crate::analysis::restrictions::Filter;
 use crate::analysis::select::paging;
-use crate::execution::select::run::SelectExecution;
+use crate::execution::select::SelectExecution;
 use crate::execution::select::source::{KeySource, RangeSource, RowSource};
 use crate::failure::ExecutionError;
 use crate::index::lookup::{IndexLookup, lookups};
 use crate::index::read::IndexSource;
-use crate::index::read::probe::{BaseRange, IndexRead};
+use crate::index::read::positions::BaseRange;
+use crate::index::read::probe::IndexRead;
 use crate::rows::{PartitionKey, RowsWanted};
 
 /// What a SELECT is about.

@@ -214,6 +214,40 @@ async fn an_index_gives_what_filtering_gives() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_range_of_an_index_gives_what_filtering_gives() {
+    let node = filled("index-range").await;
+    let queries = [
+        "SELECT * FROM t WHERE v > 1",
+        "SELECT * FROM t WHERE v >= 1 AND v < 3",
+        "SELECT * FROM t WHERE v > 3 AND v < 2",
+        "SELECT * FROM t WHERE v <= 2 LIMIT 7",
+        "SELECT * FROM t WHERE v < 3 AND c = 1",
+        "SELECT * FROM t WHERE v < 3 AND p = 4",
+        "SELECT * FROM t WHERE v > 0 AND token(p) > 0",
+        "SELECT * FROM t WHERE v > 0 PER PARTITION LIMIT 1",
+        "SELECT p, count(*) FROM t WHERE v > 0 GROUP BY p",
+    ];
+    let mut by_scan = Vec::new();
+    for query in queries {
+        by_scan.push(node.select(&format!("{query} ALLOW FILTERING"), None).await);
+    }
+    node.run("CREATE CUSTOM INDEX by_v ON t (v) USING 'sai'").await;
+    while node
+        .select("SELECT index_name FROM system.\"IndexInfo\"", None)
+        .await
+        .is_empty()
+    {
+        tokio::task::yield_now().await;
+    }
+    for (query, expected) in queries.iter().zip(&by_scan) {
+        for size in [None, Some(1), Some(2), Some(5)] {
+            let found = node.select(&format!("{query} ALLOW FILTERING"), size).await;
+            assert_eq!(found, *expected, "{query} in pages of {size:?}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn static_content_alone_is_a_row_of_its_own() {
     let node = filled("static").await;
     assert_eq!(

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use bytes::Bytes;
 use helenus_cql::error::CqlError;
 
+use super::SelectExecution;
 use super::output::{FilteredRow, ResultCollector, Step};
-use super::run::SelectExecution;
 use super::stored_row::VirtualView;
 use crate::analysis::consistency;
 use crate::analysis::restrictions::bounds::{compare_keys, invalid_key};

@@ -8,13 +8,20 @@ use helenus_cql::error::CqlError;
 use helenus_row::ClusteringRange;
 use helenus_row::key::TupleBound;
 
-use super::probe::BaseRange;
 use crate::analysis::restrictions::bounds::invalid_key;
+use crate::analysis::restrictions::token::TokenBounds;
 use crate::analysis::select::paging::PagingState;
 use crate::index::entries::entry_clustering;
 use crate::rows::wanted::rest_range;
 use crate::rows::{PartitionKey, RowsWanted};
 use crate::schema::{Index, Table};
+
+/// Which base rows an index read may give.
+#[derive(Clone, Copy)]
+pub(crate) enum BaseRange<'a> {
+    Tokens(TokenBounds),
+    Partition(&'a PartitionKey),
+}
 
 /// The entries of a value for base rows within the range.
 pub(super) fn entry_slices(index: &Index, range: BaseRange<'_>) -> Result<RowsWanted, CqlError> {

@@ -13,7 +13,7 @@ use helenus_cql::error::CqlError;
 use helenus_row::{ByteRange, key};
 
 use super::entry_cursor::{Entry, EntryCursor, EntryStream};
-use super::positions::{entry_slices, rest_of_entries, rest_start};
+use super::positions::{BaseRange, entry_slices, rest_of_entries, rest_start};
 use crate::analysis::restrictions::token::TokenBounds;
 use crate::analysis::select::limits::NO_LIMIT;
 use crate::analysis::select::paging::{EntryPosition, PagingState, invalid, mark};
@@ -26,27 +26,23 @@ use crate::rows::PartitionKey;
 use crate::schema::Table;
 use crate::storage::ExecutionContext;
 
-/// Entries of each index that are read before one is chosen: at least, for a small LIMIT or page, and at most.
+/// Entries of each index that are read before one is chosen: as many as the LIMIT says, but at least and at most so many. The size of pages has no
+/// influence, so that the result is the same for all.
 const PROBED_MIN: usize = 256;
-const PROBED_MAX: usize = 10_000;
+const PROBED_MAX: usize = 2_048;
+/// The same where rows must come in the order of the table, which would otherwise be scanned.
+const PROBED_IN_TABLE_ORDER: usize = 10_000;
 /// The same for the pages behind the first: they have the order that the first one had, whatever was written meanwhile.
-const PROBED_RESUMED: usize = 2 * PROBED_MAX;
+const PROBED_RESUMED: usize = 2 * PROBED_IN_TABLE_ORDER;
 /// Bytes of the entries that are read before one is chosen.
 const PROBED_BYTES_MAX: usize = 4 << 20;
 /// Entries between two checkpoints.
 const CHECKPOINT_ENTRIES: usize = 64;
 
-/// Which base rows an index read may give.
-#[derive(Clone, Copy)]
-pub(crate) enum BaseRange<'a> {
-    Tokens(TokenBounds),
-    Partition(&'a PartitionKey),
-}
-
 /// What the statement says of how far to read ahead.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ProbeLimits {
-    /// Rows that are given at most.
+    /// Rows that are needed at most, on all pages.
     pub rows_max: u32,
     /// Whether rows must come in the order of the table.
     pub needs_table_order: bool,
@@ -174,7 +170,10 @@ impl<'a> IndexRead<'a> {
     ) -> Result<Option<usize>, ExecutionError> {
         let count_max = match self.resume {
             Some(_) => PROBED_RESUMED,
-            None => (self.limits.rows_max as usize).clamp(PROBED_MIN, PROBED_MAX),
+            None if self.may_order_by_value() => {
+                (self.limits.rows_max as usize).clamp(PROBED_MIN, PROBED_MAX)
+            }
+            None => PROBED_IN_TABLE_ORDER,
         };
         let mut bytes = 0;
         if probes.is_empty() {
