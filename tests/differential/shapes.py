@@ -265,10 +265,16 @@ INDEXED = Shape(
     (INDEXED_COLUMNS, "CREATE INDEX ON $t (v)", "CREATE INDEX ON $t (e)"),
     INDEXED_WRITES, INDEXED_READS, BY_INDEX + BY_ELEMENT + ALL_ROWS,
 )
+RANGE_READS = (
+    (4, "set", "SELECT p, c, v, w FROM $t WHERE v > #i"),
+    (4, "set", "SELECT p, c, v FROM $t WHERE v >= #i AND v < #i"),
+    (2, "set", "SELECT p, c, v FROM $t WHERE v <= #i AND p = #p"),
+    (2, "set", "SELECT p, c FROM $t WHERE v < #i AND e CONTAINS #i"),
+)
 SAI = Shape(
     "sai",
     (INDEXED_COLUMNS, "CREATE INDEX ON $t (v) USING 'sai'", "CREATE INDEX ON $t (e) USING 'sai'"),
-    INDEXED_WRITES, INDEXED_READS, BY_INDEX + BY_ELEMENT + ALL_ROWS,
+    INDEXED_WRITES, INDEXED_READS + RANGE_READS, BY_INDEX + BY_ELEMENT + ALL_ROWS,
 )
 
 VIEW_SCHEMA = (

@@ -147,8 +147,10 @@ pub fn entry_clustering(base: &PartitionKey, clustering: &[Bytes], is_by_partiti
 pub fn decode_entry(index: &Index, clustering: &Bytes) -> Result<(PartitionKey, Bytes), CqlError> {
     let layout = &index.table.layout;
     let damaged = || CqlError::Server(format!("an entry of index {} is damaged", index.name));
-    let values = layout.decode_clustering(clustering).map_err(|_| damaged())?;
-    let [token, key, ..] = values.as_slice() else {
+    let (values, rest) = layout
+        .decode_leading(clustering, LEADING)
+        .map_err(|_| damaged())?;
+    let [token, key] = values.as_slice() else {
         return Err(damaged());
     };
     let token = token
@@ -156,10 +158,6 @@ pub fn decode_entry(index: &Index, clustering: &Bytes) -> Result<(PartitionKey, 
         .try_into()
         .map(i64::from_be_bytes)
         .map_err(|_| damaged())?;
-    let leading = layout
-        .encode_clustering(values.get(..LEADING).unwrap_or_default())
-        .map_err(|_| damaged())?;
-    let rest = clustering.get(leading.bytes.len()..).ok_or_else(damaged)?;
     Ok((
         PartitionKey {
             token,

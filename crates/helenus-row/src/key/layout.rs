@@ -78,10 +78,25 @@ impl KeyLayout {
     /// # Errors
     /// [`KeyError::Corrupt`] if no encoder writes such bytes.
     pub fn decode_clustering(&self, encoded: &[u8]) -> Result<Vec<Bytes>, KeyError> {
+        match self.decode_leading(encoded, self.clustering.len())? {
+            (values, []) => Ok(values),
+            _ => Err(KeyError::Corrupt("bytes after the last clustering column")),
+        }
+    }
+
+    /// The same of the first columns, and the bytes behind them.
+    ///
+    /// # Errors
+    /// As [`KeyLayout::decode_clustering`].
+    pub fn decode_leading<'e>(
+        &self,
+        encoded: &'e [u8],
+        columns: usize,
+    ) -> Result<(Vec<Bytes>, &'e [u8]), KeyError> {
         let mut reader = MaskedReader::new(encoded);
         let mut values = Vec::with_capacity(encoded.len());
-        let mut parts: Vec<Range<usize>> = Vec::with_capacity(self.clustering.len());
-        for (ty, order) in &self.clustering {
+        let mut parts: Vec<Range<usize>> = Vec::with_capacity(columns);
+        for (ty, order) in self.clustering.iter().take(columns) {
             if reader.is_empty() {
                 break;
             }
@@ -90,11 +105,9 @@ impl KeyLayout {
             decode_component(ty, &mut reader, &mut values)?;
             parts.push(start..values.len());
         }
-        if !reader.is_empty() {
-            return Err(KeyError::Corrupt("bytes after the last clustering column"));
-        }
         let values = Bytes::from(values);
-        Ok(parts.into_iter().map(|part| values.slice(part)).collect())
+        let values = parts.into_iter().map(|part| values.slice(part)).collect();
+        Ok((values, reader.rest()))
     }
 
     /// The rows whose clustering starts with these values (all rows, if none).
