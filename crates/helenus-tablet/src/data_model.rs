@@ -53,6 +53,12 @@ pub trait DataModel: Send + Sync + 'static {
         Ok(None)
     }
 
+    /// False if `operand` leaves nothing alive of the row at `key`, whatever the row was and at whatever time it is read, unless it was alive before.
+    fn may_be_alive(&self, key: &[u8], operand: &Bytes) -> bool {
+        let _ = (key, operand);
+        true
+    }
+
     /// The archive key and the tombstones of the row at `key`, for late writes after a compaction has purged the originals. Archive keys are in
     /// the same tablet, and in no range that is scanned.
     fn archive(&self, key: &[u8], row: &Bytes) -> Result<Option<(Bytes, Bytes)>, DataModelError> {

@@ -176,6 +176,11 @@ impl DataModel for RowHooks {
         archive::oldest_us(kind, operand).map_err(damaged)
     }
 
+    fn may_be_alive(&self, key: &[u8], operand: &Bytes) -> bool {
+        // A header deletes. What cannot be understood may be anything.
+        self.oldest_us(key, operand).unwrap_or(Some(i64::MIN)).is_some()
+    }
+
     fn archive(&self, key: &[u8], row: &Bytes) -> Result<Option<(Bytes, Bytes)>, DataModelError> {
         let parts = key::split_key(key).map_err(damaged)?;
         let window_s = self.live_tables.late_window_s(parts.table);

@@ -68,6 +68,13 @@ impl RowCursor {
         }
     }
 
+    /// The row that was given last is dead, whatever the time. Later reads of the same slice may skip it.
+    pub fn mark_dead(&mut self) {
+        if let Some(scan) = &mut self.scan {
+            scan.mark_dead();
+        }
+    }
+
     /// The place of the next name or range, in the direction of reading.
     fn place(&mut self, count: usize) -> usize {
         let place = if self.reversed {

@@ -33,6 +33,14 @@ impl TabletScan {
             TabletScan::Remote(scan) => scan.next().await.map_err(read_error),
         }
     }
+
+    /// The row that was given last is dead, whatever the time: see [`Scan::mark_dead`].
+    pub fn mark_dead(&mut self) {
+        match self {
+            TabletScan::Local(scan) => scan.mark_dead(),
+            TabletScan::Remote(_) => {}
+        }
+    }
 }
 
 /// A read can always be tried again.

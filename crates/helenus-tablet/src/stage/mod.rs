@@ -7,6 +7,7 @@
 //! Readers see the stage together with the tree that belongs to it, so that each write is seen exactly once while a batch is being applied.
 
 pub(crate) mod backpressure;
+pub(crate) mod dead_ranges;
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -24,6 +25,7 @@ use crate::cache::row_cache_handle::RowCacheHandle;
 use crate::data_model::{DataModel, DataModelError};
 use crate::error::StoreError;
 use crate::operation::Op;
+use crate::stage::dead_ranges::{Bounds, DeadRanges, KeyRange};
 use crate::tree::changes::{Change, ChangeTable};
 use crate::tree::{Files, MemTable, Tree};
 
@@ -31,6 +33,9 @@ struct Inner {
     active: ChangeTable,
     applying: Option<Arc<ChangeTable>>,
     tree: Arc<Tree>,
+    /// How many times staged writes have been taken to be applied.
+    taken: u64,
+    dead: DeadRanges,
     hot_keys: HotKeySketch,
     /// Why the tree takes no more writes.
     failed: Option<StoreError>,
@@ -86,6 +91,27 @@ pub(crate) struct View {
     pub tree: Arc<Tree>,
 }
 
+/// The staged changes of a range, and the tree below.
+pub(crate) struct RangeView {
+    /// In ascending order.
+    pub staged: Vec<(Bytes, Change)>,
+    pub tree: Arc<Tree>,
+    /// The writes that it shows, for [`Stage::add_dead`].
+    pub moment: Moment,
+}
+
+/// When staged writes were seen.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Moment(u64);
+
+/// Rows of a partition of which a reader has found none alive.
+#[derive(Debug)]
+pub(crate) struct DeadRows {
+    pub partition: Bytes,
+    pub keys: KeyRange,
+    pub count: u64,
+}
+
 impl Stage {
     pub fn new(tree: Tree, limits: StageLimits, model: Arc<dyn DataModel>) -> Stage {
         Stage {
@@ -93,6 +119,8 @@ impl Stage {
                 active: ChangeTable::default(),
                 applying: None,
                 tree: Arc::new(tree),
+                taken: 0,
+                dead: DeadRanges::default(),
                 hot_keys: HotKeySketch::new(),
                 failed: None,
                 stopped: None,
@@ -167,6 +195,7 @@ impl Stage {
             inner.active.last_lsn = lsn;
             inner.active.operands += 1;
             partition_cache::forget(self.model.as_ref(), cache, &key);
+            inner.cut_dead(self.model.as_ref(), &key, &operand);
             let hash = cache.hash(&key);
             if is_late {
                 cache.remove(hash, &key);
@@ -214,34 +243,40 @@ impl Stage {
         })
     }
 
-    /// The staged changes of a range that is not empty, in order, and the tree below.
+    /// The staged changes of a range, and the tree below. If it lies in one partition, whose prefix is then given, the bound where the scan
+    /// begins is moved behind rows that are known to be dead; `None` if nothing is left.
     pub fn range(
         &self,
-        start: &Bound<Bytes>,
-        end: &Bound<Bytes>,
-    ) -> Result<(Vec<(Bytes, Change)>, Arc<Tree>), DataModelError> {
+        bounds: &mut Bounds,
+        partition: Option<&Bytes>,
+        reversed: bool,
+    ) -> Result<Option<RangeView>, DataModelError> {
         let inner = self.inner.lock();
         inner.check()?;
-        let bounds = (start.clone(), end.clone());
-        let mut staged: Vec<(Bytes, Change)> = Vec::new();
-        let own = |(key, change): (&Bytes, &Change)| (key.clone(), change.clone());
-        let Some(applying) = &inner.applying else {
-            staged.extend(inner.active.rows.range(bounds).map(own));
-            return Ok((staged, inner.tree.clone()));
-        };
-        let mut older = applying.rows.range(bounds.clone()).map(own).peekable();
-        for (key, change) in inner.active.rows.range(bounds) {
-            while let Some(before) = older.next_if(|(before, _)| before < key) {
-                staged.push(before);
-            }
-            let change = match older.next_if(|(before, _)| before == key) {
-                Some((_, before)) => before.then(self.model.as_ref(), key, change)?,
-                None => change.clone(),
-            };
-            staged.push((key.clone(), change));
+        if let Some(partition) = partition {
+            inner.dead.skip(partition, bounds, reversed);
         }
-        staged.extend(older);
-        Ok((staged, inner.tree.clone()))
+        if is_empty(&bounds.0, &bounds.1) {
+            return Ok(None);
+        }
+        Ok(Some(RangeView {
+            staged: inner.staged(self.model.as_ref(), bounds)?,
+            tree: inner.tree.clone(),
+            moment: Moment(inner.taken),
+        }))
+    }
+
+    /// Has scans skip rows that a reader has found dead, whatever the time, unless writes that it did not see may have revived one of them.
+    pub fn add_dead(&self, rows: DeadRows, seen: Moment) {
+        let mut inner = self.inner.lock();
+        let has_later_writes = match inner.taken - seen.0 {
+            0 => true,
+            1 => inner.applying.is_some(),
+            _ => false,
+        };
+        if has_later_writes && !inner.may_live_in(self.model.as_ref(), &rows.keys) {
+            inner.dead.add(&rows.partition, rows.keys, rows.count);
+        }
     }
 
     /// Takes the staged writes, to be applied to the tree; `None` if there are none.
@@ -251,6 +286,7 @@ impl Stage {
             return None;
         }
         let table = Arc::new(std::mem::take(&mut inner.active));
+        inner.taken += 1;
         inner.applying = Some(table.clone());
         self.room.notify_all();
         Some(table)
@@ -362,5 +398,62 @@ impl Inner {
             (Some(older), Some(newer)) => older.then(model, key, newer).map(Some),
             (older, newer) => Ok(newer.or(older).cloned()),
         }
+    }
+
+    /// The changes in a range that is not empty, in order.
+    fn staged(&self, model: &dyn DataModel, bounds: &Bounds) -> Result<Vec<(Bytes, Change)>, DataModelError> {
+        let own = |(key, change): (&Bytes, &Change)| (key.clone(), change.clone());
+        let active = self.active.rows.range(bounds.clone());
+        let Some(applying) = &self.applying else {
+            return Ok(active.map(own).collect());
+        };
+        let mut staged: Vec<(Bytes, Change)> = Vec::new();
+        let mut older = applying.rows.range(bounds.clone()).map(own).peekable();
+        for (key, change) in active {
+            while let Some(before) = older.next_if(|(before, _)| before < key) {
+                staged.push(before);
+            }
+            let change = match older.next_if(|(before, _)| before == key) {
+                Some((_, before)) => before.then(model, key, change)?,
+                None => change.clone(),
+            };
+            staged.push((key.clone(), change));
+        }
+        staged.extend(older);
+        Ok(staged)
+    }
+
+    /// True if a staged change of one of the keys may leave something alive.
+    fn may_live_in(&self, model: &dyn DataModel, keys: &KeyRange) -> bool {
+        let range = || keys.start.clone()..keys.end.clone();
+        let applying = self
+            .applying
+            .iter()
+            .flat_map(|applying| applying.rows.range(range()));
+        let mut changes = self.active.rows.range(range()).chain(applying);
+        changes.any(|(key, change)| match change {
+            Change::Whole(value) | Change::Operand(value) => model.may_be_alive(key, value),
+        })
+    }
+
+    /// Has scans see the row at `key` again if `operand`, which is being written to it, may be alive.
+    fn cut_dead(&mut self, model: &dyn DataModel, key: &Bytes, operand: &Bytes) {
+        if self.dead.is_empty() {
+            return;
+        }
+        let len = model.partition_prefix_len(key, true);
+        if let Some(partition) = len.and_then(|len| key.get(..len)) {
+            self.dead.cut(partition, key, || model.may_be_alive(key, operand));
+        }
+    }
+}
+
+/// True if no key lies within the bounds.
+pub(crate) fn is_empty(start: &Bound<Bytes>, end: &Bound<Bytes>) -> bool {
+    match (start, end) {
+        (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
+        (Bound::Included(from), Bound::Included(to)) => from > to,
+        (Bound::Included(from) | Bound::Excluded(from), Bound::Excluded(to))
+        | (Bound::Excluded(from), Bound::Included(to)) => from >= to,
     }
 }

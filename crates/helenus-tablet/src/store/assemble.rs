@@ -52,7 +52,7 @@ pub(super) fn assemble(databases: &Databases, parts: TabletParts) -> Arc<Tablet>
         tokens: parts.tokens,
         db: parts.db,
         cache: RowCacheHandle::new(databases.row_cache.clone()),
-        stage: Stage::new(tree, StageLimits::new(memtable_bytes), model.clone()),
+        stage: Arc::new(Stage::new(tree, StageLimits::new(memtable_bytes), model.clone())),
         row_cache_on: databases.config.row_cache_bytes > 0,
         model,
         clock: databases.clock.clone(),

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use crate::data_model::DataModel;
 use crate::database::followed::FollowedManifest;
 use crate::error::StoreError;
-use crate::tablet::is_empty;
+use crate::stage::is_empty;
 use crate::tree::limits::ReadLimits;
 use crate::tree::{MergingScan, SsTables, Tree};
 

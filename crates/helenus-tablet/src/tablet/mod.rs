@@ -1,5 +1,6 @@
 //! One tablet: a range of tokens in one SlateDB database, read through the row cache.
 
+mod dead_front;
 pub(crate) mod flush;
 mod followed_scan;
 pub(crate) mod late_writes;
@@ -28,7 +29,8 @@ use crate::error::StoreError;
 use crate::log::{Log, Route};
 use crate::operation::Op;
 use crate::stage::backpressure::CompactionBacklog;
-use crate::stage::{Cached, Stage, View};
+use crate::stage::{Cached, RangeView, Stage, View, is_empty};
+use crate::tablet::dead_front::DeadFront;
 use crate::tablet::flush::Flushes;
 use crate::tablet::followed_scan::{FollowedScan, ScanRequest};
 use crate::tablet::late_writes::is_late;
@@ -56,7 +58,7 @@ pub struct Tablet {
     pub(crate) tokens: TokenRange,
     pub(crate) db: TabletDb,
     pub(crate) cache: RowCacheHandle,
-    pub(crate) stage: Stage,
+    pub(crate) stage: Arc<Stage>,
     pub(crate) row_cache_on: bool,
     pub(crate) model: Arc<dyn DataModel>,
     pub(crate) clock: Arc<StoreClock>,
@@ -247,11 +249,20 @@ impl Tablet {
     ) -> Result<Scan, StoreError> {
         let guard = self.scans.begin();
         work::count(|work| work.scans += 1);
-        let (staged, tree) = self.stage.range(&start, &end)?;
         let partition = self.partition_of(&start, &end).map(|(prefix, ..)| prefix);
+        let mut bounds = (start, end);
+        let Some(view) = self.stage.range(&mut bounds, partition.as_ref(), reversed)? else {
+            return Ok(Scan::empty());
+        };
+        let RangeView { staged, tree, moment } = view;
+        // What another process writes cuts nothing off here.
+        let is_followed = self.db.followed().is_some();
+        let dead = partition.as_ref().filter(|_| !is_followed).and_then(|partition| {
+            DeadFront::new(self.stage.clone(), moment, partition.clone(), &bounds, reversed)
+        });
         let request = ScanRequest {
             model: self.model.clone(),
-            bounds: (start, end),
+            bounds,
             partition,
             reversed,
             limits: self.limits.clone(),
@@ -267,7 +278,7 @@ impl Tablet {
         });
         let rows = request.begin(tree);
         let scan = Scan::new(rows, staged, reversed, self.model.clone(), guard);
-        Ok(scan.with_continuation(continuation))
+        Ok(scan.with_continuation(continuation).with_dead_front(dead))
     }
 
     /// If the range lies within one partition: its prefix, and the bounds behind it. SSTables without the partition are then skipped.
@@ -330,15 +341,6 @@ impl Tablet {
         self.db
             .manifest()
             .map_or(0, |manifest| manifest.replay_after_wal_id())
-    }
-}
-
-fn is_empty(start: &Bound<Bytes>, end: &Bound<Bytes>) -> bool {
-    match (start, end) {
-        (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
-        (Bound::Included(from), Bound::Included(to)) => from > to,
-        (Bound::Included(from) | Bound::Excluded(from), Bound::Excluded(to))
-        | (Bound::Excluded(from), Bound::Included(to)) => from >= to,
     }
 }
 

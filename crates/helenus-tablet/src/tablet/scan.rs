@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::data_model::DataModel;
 use crate::error::StoreError;
+use crate::tablet::dead_front::DeadFront;
 use crate::tablet::followed_scan::FollowedScan;
 use crate::tablet::obsolete_files::ScanGuard;
 use crate::tree::MergingScan;
@@ -21,6 +22,8 @@ pub struct Scan {
     staged: Peekable<std::vec::IntoIter<(Bytes, Change)>>,
     reversed: bool,
     model: Option<Arc<dyn DataModel>>,
+    /// Until a row that is not known to be dead has been given.
+    dead: Option<Box<DeadFront>>,
     /// Keeps the files that the tree reads.
     _guard: Option<ScanGuard>,
 }
@@ -35,6 +38,7 @@ impl Scan {
             staged: Vec::new().into_iter().peekable(),
             reversed: false,
             model: None,
+            dead: None,
             _guard: None,
         }
     }
@@ -76,6 +80,7 @@ impl Scan {
             staged: staged.into_iter().peekable(),
             reversed,
             model: Some(model),
+            dead: None,
             _guard: Some(guard),
         }
     }
@@ -86,11 +91,30 @@ impl Scan {
         self
     }
 
+    /// The scan, which has later ones skip the rows at its beginning that are dead.
+    pub(super) fn with_dead_front(mut self, dead: Option<Box<DeadFront>>) -> Scan {
+        self.dead = dead;
+        self
+    }
+
+    /// The row that was given last is dead, whatever the time. Later scans from the same place may skip it if all rows before it are dead too.
+    pub fn mark_dead(&mut self) {
+        if let Some(dead) = &mut self.dead {
+            dead.mark();
+        }
+    }
+
     /// The next key and merged row. After an error the scan is over.
     pub async fn next(&mut self) -> Result<Option<(Bytes, Bytes)>, StoreError> {
         let next = self.step().await;
-        if next.is_err() {
-            *self = Scan::empty();
+        match &next {
+            Ok(Some((key, _))) => {
+                if self.dead.as_mut().is_some_and(|dead| !dead.pass(key)) {
+                    self.dead = None;
+                }
+            }
+            Ok(None) => {}
+            Err(_) => *self = Scan::empty(),
         }
         next
     }

@@ -78,6 +78,18 @@ impl RowSource {
             RowSource::Index(source) => source.next_row(context, table).await,
         }
     }
+
+    /// The row that was given last is dead, whatever the time.
+    pub fn mark_dead(&mut self) {
+        match self {
+            RowSource::Keys(source) => {
+                if let Some(rows) = &mut source.rows {
+                    rows.mark_dead();
+                }
+            }
+            RowSource::Range(_) | RowSource::Index(_) => {}
+        }
+    }
 }
 
 /// Partitions of given keys, in the order given.

@@ -1,0 +1,111 @@
+//! The dead rows that a scan of a partition meets before the first that is alive, which later scans skip
+//! ([`crate::stage::dead_ranges`]).
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::stage::dead_ranges::{Bounds, KeyRange};
+use crate::stage::{DeadRows, Moment, Stage};
+
+/// Fewer dead rows are not worth the lock of the stage.
+const ROWS_MIN: u64 = 8;
+
+/// The front of one scan. Hands its dead rows to the stage when it is dropped: after the first row that is not dead, or with the scan.
+pub(crate) struct DeadFront {
+    stage: Arc<Stage>,
+    moment: Moment,
+    partition: Bytes,
+    reversed: bool,
+    /// Where the scan begins: the least key, or in reverse the one behind the greatest.
+    begin: Bytes,
+    /// The key of the row that was given last, and whether it is dead.
+    last: Option<Bytes>,
+    is_dead: bool,
+    count: u64,
+}
+
+impl DeadFront {
+    /// Of a scan that sees the writes of `moment`; `None` if it has no beginning.
+    pub fn new(
+        stage: Arc<Stage>,
+        moment: Moment,
+        partition: Bytes,
+        bounds: &Bounds,
+        reversed: bool,
+    ) -> Option<Box<DeadFront>> {
+        let begin = match (reversed, &bounds.0, &bounds.1) {
+            (false, Bound::Included(start), _) => start.clone(),
+            (false, Bound::Excluded(start), _) => behind(start),
+            (true, _, Bound::Excluded(end)) => end.clone(),
+            (true, _, Bound::Included(end)) => behind(end),
+            (false, Bound::Unbounded, _) | (true, _, Bound::Unbounded) => return None,
+        };
+        Some(Box::new(DeadFront {
+            stage,
+            moment,
+            partition,
+            reversed,
+            begin,
+            last: None,
+            is_dead: true,
+            count: 0,
+        }))
+    }
+
+    /// The scan gives the row at `key`. False if the row before was not dead: the front has ended.
+    pub fn pass(&mut self, key: &Bytes) -> bool {
+        if !self.is_dead {
+            return false;
+        }
+        self.last = Some(key.clone());
+        self.is_dead = false;
+        true
+    }
+
+    /// The row that was given last is dead.
+    pub fn mark(&mut self) {
+        self.count += u64::from(!self.is_dead);
+        self.is_dead = true;
+    }
+
+    /// The keys from where the scan begins to the row that was given last, without it if that is not dead.
+    fn keys(&self, last: &Bytes) -> KeyRange {
+        let inner = match self.reversed == self.is_dead {
+            true => last.clone(),
+            false => behind(last),
+        };
+        match self.reversed {
+            false => KeyRange {
+                start: self.begin.clone(),
+                end: inner,
+            },
+            true => KeyRange {
+                start: inner,
+                end: self.begin.clone(),
+            },
+        }
+    }
+}
+
+impl Drop for DeadFront {
+    fn drop(&mut self) {
+        if self.count < ROWS_MIN {
+            return;
+        }
+        if let Some(last) = &self.last {
+            let rows = DeadRows {
+                partition: self.partition.clone(),
+                keys: self.keys(last),
+                count: self.count,
+            };
+            self.stage.add_dead(rows, self.moment);
+        }
+    }
+}
+
+/// The least key above `key`.
+fn behind(key: &[u8]) -> Bytes {
+    [key, &[0]].concat().into()
+}
