@@ -111,6 +111,8 @@ pub struct ArchiveKeys {
     pub row: Bytes,
     /// None if no partition of the table ever had a header.
     pub header: Option<Bytes>,
+    /// The header itself, whose tombstones a purge of the memtables moves to the archive.
+    pub unarchived_header: Option<Bytes>,
 }
 
 /// The oldest timestamp, in µs, of a table's data that is newer than a compaction's inputs; `i64::MAX` if there is none, `i64::MIN` if it is

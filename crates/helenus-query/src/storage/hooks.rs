@@ -203,13 +203,18 @@ impl DataModel for RowHooks {
         if self.live_tables.late_window_s(table) == 0 {
             return None;
         }
-        let header = match self.headers.contains(table) {
-            true => Some(archive::archived_header_key(key).ok()?),
-            false => None,
+        let (header, unarchived_header) = match self.headers.contains(table) {
+            true => {
+                let prefix = key.get(..key::partition_prefix_len(key)?)?;
+                let header = key::key_in_partition(prefix, KeyKind::Header, &[]);
+                (Some(archive::archive_key(&header).ok()?), Some(header))
+            }
+            false => (None, None),
         };
         Some(ArchiveKeys {
             row: archive::archive_key(key).ok()?,
             header,
+            unarchived_header,
         })
     }
 

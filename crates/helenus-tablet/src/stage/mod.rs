@@ -303,6 +303,15 @@ impl Stage {
         drop(replaced);
     }
 
+    /// The memtables that are not frozen have been purged, which leaves `memtable` of them. No batch has been applied meanwhile.
+    pub fn see_purged(&self, memtable: Arc<MemTable>) {
+        let mut inner = self.inner.lock();
+        let tree = Arc::new(inner.tree.with_batch(memtable));
+        let before = std::mem::replace(&mut inner.tree, tree);
+        drop(inner);
+        drop(before);
+    }
+
     /// What is in the tree's memory from now on is not joined with what is there already, which is given.
     pub fn freeze(&self) -> Arc<Tree> {
         let mut inner = self.inner.lock();

@@ -14,6 +14,7 @@ use crate::database::{Databases, LEVEL0_MAX};
 use crate::stage::backpressure::CompactionBacklog;
 use crate::stage::{Stage, StageLimits};
 use crate::tablet::flush::Flushes;
+use crate::tablet::memory_purge::MemoryPurges;
 use crate::tablet::obsolete_files::Scans;
 use crate::tablet::stats::TabletCounters;
 use crate::tablet::{NodeLog, Tablet, flush, manifest, stage_apply};
@@ -61,6 +62,7 @@ pub(super) fn assemble(databases: &Databases, parts: TabletParts) -> Arc<Tablet>
         scans: Scans::new(),
         tables,
         flushes: Flushes::new(memtable_bytes),
+        memory_purges: MemoryPurges::default(),
         backlog: CompactionBacklog::new(memtable_bytes, LEVEL0_MAX),
         log: parts.log,
         limits: parts.limits,

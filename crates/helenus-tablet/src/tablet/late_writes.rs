@@ -4,13 +4,18 @@
 //! archive, to which flushes copy each tombstone ([`crate::DataModel::archive`]). Other writes need no look-up: they are newer than any purged
 //! tombstone.
 //!
+//! A purge of the memtables moves tombstones to the archive in memory ([`super::memory_purge`]). So a late write looks at the row and its
+//! header in memory first, and then into the archive: it finds a tombstone in one of the two places, or in both.
+//!
 //! A compaction begins when the late writes in progress have ended. Each of these either found the purged tombstones in the archive, or is
 //! visible to the compaction (`crate::compaction::write_times`).
 
+use bytes::Bytes;
 use tokio::sync::OwnedRwLockReadGuard;
 
 use crate::error::StoreError;
 use crate::operation::Op;
+use crate::stage::View;
 use crate::tablet::Tablet;
 
 /// Writes whose timestamps lie further back are late.
@@ -48,12 +53,27 @@ impl Tablet {
         let Some(archives) = self.model.archives_over(&op.key) else {
             return Ok(());
         };
+        let row = self.read_in_memory(&op.key)?;
+        let header = archives.unarchived_header.as_ref();
+        let header = header.map(|header| self.read_in_memory(header)).transpose()?;
+        self.put_under(op, row, header.flatten(), now_ms)?;
         // Bypasses the row cache, which is for rows that clients read.
         let row = Box::pin(self.read(&archives.row)).await?;
         let header = match &archives.header {
             Some(header) => Box::pin(self.read(header)).await?,
             None => None,
         };
+        self.put_under(op, row, header, now_ms)
+    }
+
+    /// Merges an operation with tombstones of its row and of its partition's header.
+    fn put_under(
+        &self,
+        op: &mut Op,
+        row: Option<Bytes>,
+        header: Option<Bytes>,
+        now_ms: i64,
+    ) -> Result<(), StoreError> {
         if row.is_some() || header.is_some() {
             op.operand = self.model.apply_archived_tombstones(
                 &op.key,
@@ -64,5 +84,16 @@ impl Tablet {
             )?;
         }
         Ok(())
+    }
+
+    /// What the stage and the memtables have of the row at `key`.
+    fn read_in_memory(&self, key: &Bytes) -> Result<Option<Bytes>, StoreError> {
+        let View { change, tree } = self.stage.view(key)?;
+        let model = self.model.as_ref();
+        let below = tree.get_in_memory(model, key, self.cache.hash(key))?;
+        match change {
+            None => Ok(below),
+            Some(change) => Ok(Some(change.over(model, key, below.as_ref())?)),
+        }
     }
 }

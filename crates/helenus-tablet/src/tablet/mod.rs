@@ -5,6 +5,7 @@ pub(crate) mod flush;
 mod followed_scan;
 pub(crate) mod late_writes;
 pub(crate) mod manifest;
+pub(crate) mod memory_purge;
 pub(crate) mod obsolete_files;
 mod partition_reads;
 pub(crate) mod scan;
@@ -34,6 +35,7 @@ use crate::tablet::dead_front::DeadFront;
 use crate::tablet::flush::Flushes;
 use crate::tablet::followed_scan::{FollowedScan, ScanRequest};
 use crate::tablet::late_writes::is_late;
+use crate::tablet::memory_purge::MemoryPurges;
 use crate::tablet::obsolete_files::Scans;
 use crate::tablet::scan::Scan;
 use crate::tablet::stats::TabletCounters;
@@ -67,6 +69,7 @@ pub struct Tablet {
     pub(crate) scans: Arc<Scans>,
     pub(crate) tables: Arc<SsTables>,
     pub(crate) flushes: Flushes,
+    pub(crate) memory_purges: MemoryPurges,
     pub(crate) backlog: CompactionBacklog,
     /// The log that has its writes.
     pub(crate) log: Arc<NodeLog>,
@@ -309,6 +312,7 @@ impl Tablet {
     /// Counts the live rows of a slice of a partition, and the dead ones that no compaction has purged yet.
     pub fn passed(&self, live: u64, dead: u64) {
         self.compactions.reads.add(live, dead);
+        self.memory_purges.met(dead);
     }
 
     /// Writes staged rows and memtables to SSTables.

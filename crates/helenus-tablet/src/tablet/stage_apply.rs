@@ -18,7 +18,13 @@ const INTERVAL: Duration = Duration::from_millis(200);
 pub(crate) async fn run(tablet: Arc<Tablet>) {
     let stage = &tablet.stage;
     loop {
-        stage.begun.notified().await;
+        tokio::select! {
+            () = stage.begun.notified() => {}
+            () = tablet.memory_purges.due() => {
+                tablet.purge().await;
+                continue;
+            }
+        }
         if !stage.is_closed() {
             let _ = tokio::time::timeout(INTERVAL, stage.due.notified()).await;
         }
@@ -63,16 +69,28 @@ impl Tablet {
 
     async fn add_memtable(&self, flushes: &Flushes, table: &ChangeTable) -> Result<(), DataModelError> {
         let batch = MemTable::new(table, |key| self.cache.hash(key));
-        let _memory = flushes.memory.lock().await;
+        let memory = flushes.memory.lock().await;
         let tree = self.stage.tree();
         let (Some(memtable), is_all) = tree.add_memtable(self.model.as_ref(), batch)? else {
             return Ok(());
         };
-        let bytes = memtable.rows.size();
+        let mut bytes = memtable.rows.size();
         self.stage.end_apply(table, memtable);
         if is_all {
+            drop((tree, memory));
+            if self.is_purge_worthwhile() {
+                self.purge().await;
+                bytes = self.stage.tree().unfrozen_bytes();
+            }
             flushes.joined(bytes);
         }
         Ok(())
+    }
+
+    /// Purges the memtables. Rows that can't be understood stay as they are, and are told of when they are read.
+    async fn purge(&self) {
+        if let Err(error) = self.purge_memory().await {
+            tracing::error!(tablet = self.id(), %error, "the memtables could not be purged");
+        }
     }
 }

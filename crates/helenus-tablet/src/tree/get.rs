@@ -7,7 +7,7 @@ use slatedb::FilterQuery;
 
 use super::rows::{EntryKind, SortedBlock};
 use super::{Tree, Versions};
-use crate::data_model::DataModel;
+use crate::data_model::{DataModel, DataModelError};
 use crate::error::StoreError;
 use crate::trace;
 use crate::tree::limits::ReadLimits;
@@ -42,6 +42,26 @@ impl Tree {
             limits.wait(search.look_into_files()).await?;
         }
         Ok(search.versions.resolve(model, key)?)
+    }
+
+    /// What the memtables have of the row at `key`, whose hash is `hash`.
+    pub fn get_in_memory(
+        &self,
+        model: &dyn DataModel,
+        key: &[u8],
+        hash: u64,
+    ) -> Result<Option<Bytes>, DataModelError> {
+        let mut search = PointLookup {
+            tree: self,
+            key,
+            query: None,
+            versions: Versions::default(),
+        };
+        search.look_into_memory(hash);
+        match search.versions.is_empty() {
+            true => Ok(None),
+            false => search.versions.resolve(model, key),
+        }
     }
 }
 

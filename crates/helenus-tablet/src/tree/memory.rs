@@ -55,6 +55,12 @@ impl MemTable {
         }
     }
 
+    /// Rows of consecutive batches, and the hashes of their keys.
+    pub(super) fn from_hashes(rows: SortedBlock, hashes: &[u64], first_seq: u64, last_seq: u64) -> MemTable {
+        let hashes = hashes.iter().map(|hash| short(*hash)).collect();
+        MemTable::from_parts(rows, hashes, first_seq, last_seq)
+    }
+
     /// False if no row has a key with that hash.
     pub fn may_have(&self, hash: u64) -> bool {
         self.filter.may_have(short(hash))

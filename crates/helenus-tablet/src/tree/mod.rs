@@ -12,6 +12,7 @@ mod flush_source;
 mod get;
 pub(crate) mod limits;
 mod memory;
+mod purge;
 mod rows;
 mod runs;
 pub(crate) mod sst_filter;
@@ -23,6 +24,7 @@ use bytes::Bytes;
 
 pub(crate) use files::{Files, SsTables};
 pub(crate) use memory::MemTable;
+pub(crate) use purge::{Purge, Purged};
 pub(crate) use rows::SortedBlock;
 pub(crate) use runs::MergingScan;
 
@@ -103,11 +105,7 @@ impl Tree {
         table: MemTable,
     ) -> Result<(Option<Arc<MemTable>>, bool), DataModelError> {
         let mut tables = vec![Arc::new(table)];
-        let thawed = self
-            .memory
-            .iter()
-            .take_while(|table| table.first_seq > self.frozen);
-        tables.extend(thawed.cloned());
+        tables.extend(self.unfrozen_tables().iter().cloned());
         if memory::size(&tables) < self.join_bytes {
             return Ok((memory::join_due(tables, model)?, false));
         }
