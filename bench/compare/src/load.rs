@@ -1,5 +1,7 @@
 //! The requests of an operation and of filling its tables.
 
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
@@ -8,7 +10,7 @@ use helenus_stress::raw::{Answer, Execution, Outcome, Pace, RawLoad, RequestSour
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
-use crate::operation::{Fill, Operation, Sizes};
+use crate::operation::{Fill, Operation, QUEUE_CYCLE, Sizes, WORKING_QUEUES, cycle_values};
 
 /// More than a thousandth of the requests of a phase, together with those that fall due while the machine stands still.
 const SLOWEST_KEPT: usize = 200_000;
@@ -22,6 +24,64 @@ pub struct Load {
     /// Requests a second in an open loop; without it, a closed loop.
     pub rate: Option<f64>,
     pub sizes: Sizes,
+    pub cycles: EndedCycles,
+}
+
+/// How many cycles of each queue have begun, by the server's address: later phases go on where earlier ones have ended.
+#[derive(Clone, Debug, Default)]
+pub struct EndedCycles(Arc<Mutex<HashMap<(String, u64), u64>>>);
+
+impl EndedCycles {
+    /// Begins a cycle of a queue; how many there were before.
+    fn begin(&self, address: &str, queue: u64) -> u64 {
+        let mut cycles = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let begun = cycles.entry((address.to_owned(), queue)).or_default();
+        *begun += 1;
+        *begun - 1
+    }
+}
+
+/// The cycles of one connection's queues, one after the other.
+struct Cycles<'a> {
+    until: Instant,
+    load: &'a Load,
+    address: &'a str,
+    /// The connection's number. It has each queue whose number leaves it as the remainder by the number of connections.
+    connection: u64,
+    /// The requests so far, and the queue and the number of the cycle under way.
+    requests: usize,
+    queue: u64,
+    cycle: u64,
+}
+
+impl Cycles<'_> {
+    fn next(&mut self, random: &mut SmallRng) -> Option<Execution> {
+        if Instant::now() >= self.until {
+            return None;
+        }
+        let statement = self.requests % QUEUE_CYCLE.len();
+        if statement == 0 {
+            let connections = self.load.connections as u64;
+            let own = WORKING_QUEUES
+                .saturating_sub(self.connection)
+                .div_ceil(connections)
+                .max(1);
+            let round = (self.requests / QUEUE_CYCLE.len()) as u64;
+            self.queue = (self.connection + round % own * connections) % WORKING_QUEUES;
+            self.cycle = self.load.cycles.begin(self.address, self.queue);
+        }
+        self.requests += 1;
+        Some(Execution {
+            statement,
+            ..Execution::of_row(cycle_values(
+                statement,
+                self.queue,
+                self.cycle,
+                &self.load.sizes,
+                random,
+            ))
+        })
+    }
 }
 
 /// The requests of one connection.
@@ -29,6 +89,7 @@ enum Requests<'a> {
     Fill(&'a Fill, std::ops::Range<u64>, &'a Sizes),
     /// An operation until a time.
     Run(Operation, Instant, &'a Sizes),
+    Cycles(Cycles<'a>),
 }
 
 impl RequestSource for Requests<'_> {
@@ -36,6 +97,14 @@ impl RequestSource for Requests<'_> {
         match self {
             Requests::Fill(fill, ..) => fill.statement,
             Requests::Run(operation, ..) => operation.statement(),
+            Requests::Cycles(_) => Operation::QueueCycle.statement(),
+        }
+    }
+
+    fn statements(&self) -> Vec<&str> {
+        match self {
+            Requests::Cycles(_) => QUEUE_CYCLE.to_vec(),
+            Requests::Fill(..) | Requests::Run(..) => vec![self.statement()],
         }
     }
 
@@ -46,12 +115,14 @@ impl RequestSource for Requests<'_> {
                 Some(Execution::of_row((fill.values)(sizes, number, random)))
             }
             Requests::Run(operation, until, sizes) => (Instant::now() < *until).then(|| Execution {
+                statement: 0,
                 rows: (0..operation.rows_sent())
                     .map(|_| operation.values(sizes, random))
                     .collect(),
                 page_rows: operation.page_rows(),
                 page: None,
             }),
+            Requests::Cycles(cycles) => cycles.next(random),
         }
     }
 
@@ -59,6 +130,7 @@ impl RequestSource for Requests<'_> {
         match self {
             Requests::Fill(..) => Operation::Write.check(response),
             Requests::Run(operation, ..) => operation.check(response),
+            Requests::Cycles(_) => Operation::QueueCycle.check(response),
         }
     }
 }
@@ -81,7 +153,18 @@ impl Load {
         let pace = self.rate.map_or(Pace::Closed, |rate| Pace::Open {
             interval: Duration::from_secs_f64(self.connections as f64 / rate),
         });
-        let requests = |_| Requests::Run(operation, until, &self.sizes);
+        let requests = |connection| match operation {
+            Operation::QueueCycle => Requests::Cycles(Cycles {
+                until,
+                load: self,
+                address,
+                connection,
+                requests: 0,
+                queue: 0,
+                cycle: 0,
+            }),
+            _ => Requests::Run(operation, until, &self.sizes),
+        };
         self.raw(pace).run(self.targets(address, requests)).await
     }
 

@@ -18,7 +18,7 @@ use anyhow::{Context, Result};
 use clap::Parser;
 use helenus_stress::raw;
 
-use load::Load;
+use load::{EndedCycles, Load};
 use operation::{Operation, STATEMENTS, Sizes};
 use report::{Figures, Phase};
 use server::Server;
@@ -131,6 +131,7 @@ async fn run(args: Args) -> Result<()> {
             key_bytes: args.key_bytes,
             value_bytes: args.value_bytes,
         },
+        cycles: EndedCycles::default(),
     };
     servers.iter().try_for_each(Server::pause)?;
     let mut slowest = vec![f64::INFINITY; args.operations.len()];

@@ -16,6 +16,12 @@ const QUEUE_ROWS: u64 = 2_000;
 const QUEUE_DELETED: u64 = 1_900;
 const QUEUES: u64 = 100;
 const QUEUE_READ: usize = 100;
+/// Partitions like those of queues, from which nothing is deleted, have numbers from here on.
+const PLAIN_QUEUE: u64 = 1_000_000;
+/// Queues at work, the rows that wait in each, and those that a cycle reads.
+pub const WORKING_QUEUES: u64 = 64;
+pub const WAITING_ROWS: u64 = 100;
+const HEAD_ROWS: usize = 10;
 /// Rows that are overwritten again and again.
 const HOT_KEYS: u64 = 1_000;
 /// Rows of a slice of the wide partition.
@@ -48,6 +54,10 @@ pub enum Operation {
     IndexAnd,
     /// The first 100 rows of a queue: 2,000 were written, 1,900 deleted from its front
     Queue,
+    /// The same read of partitions from which nothing was deleted
+    QueuePlain,
+    /// A cycle of a queue in which 100 rows wait: a row is added at its tail, the first 10 are read, the head is deleted
+    QueueCycle,
     /// A row, written in an UNLOGGED BATCH of 20
     Batch,
     /// One of 1,000 rows, overwritten
@@ -82,7 +92,7 @@ pub struct Fill {
 }
 
 /// Makes the keyspace, the tables and the indexes of all operations.
-pub const STATEMENTS: [&str; 17] = [
+pub const STATEMENTS: [&str; 18] = [
     "CREATE KEYSPACE IF NOT EXISTS compare \
      WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
     "CREATE TABLE IF NOT EXISTS compare.kv (k text PRIMARY KEY, v blob)",
@@ -90,6 +100,7 @@ pub const STATEMENTS: [&str; 17] = [
     "CREATE TABLE IF NOT EXISTS compare.indexed (id text PRIMARY KEY, a text, b text, c text, d text)",
     "CREATE TABLE IF NOT EXISTS compare.users (id text PRIMARY KEY, email text, v blob)",
     "CREATE TABLE IF NOT EXISTS compare.queue (q int, n int, v blob, PRIMARY KEY (q, n))",
+    "CREATE TABLE IF NOT EXISTS compare.working (q int, n int, v blob, PRIMARY KEY (q, n))",
     "CREATE TABLE IF NOT EXISTS compare.hot (k text PRIMARY KEY, v blob)",
     "CREATE TABLE IF NOT EXISTS compare.wide (p int, c int, v blob, PRIMARY KEY (p, c))",
     "CREATE INDEX IF NOT EXISTS indexed_a ON compare.indexed (a)",
@@ -103,6 +114,12 @@ pub const STATEMENTS: [&str; 17] = [
     "CREATE INDEX IF NOT EXISTS ranged_every ON compare.ranged (every) USING 'sai'",
 ];
 
+/// The statements of a cycle.
+pub const QUEUE_CYCLE: [&str; 3] = [
+    "INSERT INTO compare.working (q, n, v) VALUES (?, ?, ?)",
+    "SELECT n, v FROM compare.working WHERE q = ? LIMIT 10",
+    "DELETE FROM compare.working WHERE q = ? AND n = ?",
+];
 const INSERT: &str = "INSERT INTO compare.kv (k, v) VALUES (?, ?)";
 const HOT_INSERT: &str = "INSERT INTO compare.hot (k, v) VALUES (?, ?)";
 
@@ -118,6 +135,8 @@ impl Operation {
             Operation::IndexFew => "index-few",
             Operation::IndexAnd => "index-and",
             Operation::Queue => "queue",
+            Operation::QueuePlain => "queue-plain",
+            Operation::QueueCycle => "queue-cycle",
             Operation::Batch => "batch",
             Operation::HotWrite => "hot-write",
             Operation::HotRead => "hot-read",
@@ -139,7 +158,10 @@ impl Operation {
             Operation::IndexRange => "SELECT id, v FROM compare.ranged WHERE n >= ? AND n < ?",
             Operation::IndexFew => "SELECT id, v FROM compare.ranged WHERE few = ?",
             Operation::IndexAnd => "SELECT id, v FROM compare.ranged WHERE every = 1 AND few = ?",
-            Operation::Queue => "SELECT n, v FROM compare.queue WHERE q = ? LIMIT 100",
+            Operation::Queue | Operation::QueuePlain => {
+                "SELECT n, v FROM compare.queue WHERE q = ? LIMIT 100"
+            }
+            Operation::QueueCycle => QUEUE_CYCLE[0],
             Operation::Batch => "INSERT INTO compare.batched (k, v) VALUES (?, ?)",
             Operation::HotWrite => HOT_INSERT,
             Operation::HotRead => "SELECT v FROM compare.hot WHERE k = ?",
@@ -204,6 +226,23 @@ impl Operation {
                     vec![sizes.key(number), n, few, sizes.value(random)]
                 },
             }],
+            Operation::QueuePlain => vec![Fill {
+                // Filled apart from the queues' rows, which have the same statement but for its spaces.
+                statement: "INSERT INTO compare.queue (q, n, v)  VALUES (?, ?, ?)",
+                count: QUEUES * QUEUE_ROWS,
+                values: |sizes, number, random| {
+                    let [queue, position] = queue_key(PLAIN_QUEUE + number % QUEUES, number / QUEUES);
+                    vec![queue, position, sizes.value(random)]
+                },
+            }],
+            Operation::QueueCycle => vec![Fill {
+                statement: QUEUE_CYCLE[0],
+                count: WORKING_QUEUES * WAITING_ROWS,
+                values: |sizes, number, random| {
+                    let [queue, position] = queue_key(number % WORKING_QUEUES, number / WORKING_QUEUES);
+                    vec![queue, position, sizes.value(random)]
+                },
+            }],
             Operation::Queue => vec![
                 Fill {
                     statement: "INSERT INTO compare.queue (q, n, v) VALUES (?, ?, ?)",
@@ -246,6 +285,8 @@ impl Operation {
                 vec![position(random.random_range(0..(sizes.keys / FEW_ROWS).max(1)))]
             }
             Operation::Queue => vec![position(random.random_range(0..QUEUES))],
+            Operation::QueuePlain => vec![position(PLAIN_QUEUE + random.random_range(0..QUEUES))],
+            Operation::QueueCycle => cycle_values(0, number % WORKING_QUEUES, number, sizes, random),
             Operation::HotWrite => vec![sizes.key(number % HOT_KEYS), sizes.value(random)],
             Operation::HotRead => vec![sizes.key(number % HOT_KEYS)],
             Operation::SliceStart => vec![position(0)],
@@ -262,7 +303,8 @@ impl Operation {
             Operation::Read | Operation::Lwt | Operation::IndexRead | Operation::HotRead => 1,
             Operation::IndexRange => RANGE_ROWS as usize,
             Operation::IndexFew | Operation::IndexAnd => FEW_ROWS as usize,
-            Operation::Queue => QUEUE_READ,
+            Operation::Queue | Operation::QueuePlain => QUEUE_READ,
+            Operation::QueueCycle => return check_cycle(response),
             Operation::SliceStart
             | Operation::SliceMiddle
             | Operation::SliceEnd
@@ -292,6 +334,37 @@ impl Operation {
             Response::Error(error) => Err(error.into()),
             other => bail!("{}: unexpected answer {:?}", self.name(), other.opcode()),
         }
+    }
+}
+
+/// The values of a statement of the cycle of a queue, of which so many have ended.
+pub fn cycle_values(
+    statement: usize,
+    queue: u64,
+    ended: u64,
+    sizes: &Sizes,
+    random: &mut SmallRng,
+) -> Vec<Bytes> {
+    match statement {
+        0 => vec![
+            position(queue),
+            position(ended + WAITING_ROWS),
+            sizes.value(random),
+        ],
+        1 => vec![position(queue)],
+        _ => queue_key(queue, ended).to_vec(),
+    }
+}
+
+/// A cycle counts with its read.
+fn check_cycle(response: Response) -> Result<Answer> {
+    match response {
+        Response::Result(QueryResult::Void) => Ok(Answer::last(0)),
+        Response::Result(QueryResult::Rows(rows)) if rows.content.row_count() == HEAD_ROWS => {
+            Ok(Answer::last(1))
+        }
+        Response::Error(error) => Err(error.into()),
+        other => bail!("queue-cycle: unexpected answer {:?}", other.opcode()),
     }
 }
 

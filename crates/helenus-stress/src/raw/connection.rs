@@ -18,6 +18,8 @@ const VERSION: ProtocolVersion = ProtocolVersion::V4;
 /// The arguments of one execution of a prepared statement.
 #[derive(Clone, Debug)]
 pub struct Execution {
+    /// The place of the statement among those of its source.
+    pub statement: usize,
     /// The values, row by row; several rows make an UNLOGGED BATCH.
     pub rows: Vec<Vec<Bytes>>,
     /// Rows of a page; none for the server's default.
@@ -30,6 +32,7 @@ impl Execution {
     /// An execution with one row of values and without pages.
     pub fn of_row(values: Vec<Bytes>) -> Self {
         Self {
+            statement: 0,
             rows: vec![values],
             page_rows: None,
             page: None,

@@ -34,8 +34,8 @@ pub(super) struct Driver<S> {
     source: S,
     random: SmallRng,
     pacer: Pacer,
-    /// Of the prepared statement.
-    id: Bytes,
+    /// Of the prepared statements.
+    ids: Vec<Bytes>,
     /// By stream.
     slots: Vec<Option<InFlight>>,
     free: Vec<usize>,
@@ -44,7 +44,7 @@ pub(super) struct Driver<S> {
 }
 
 impl<S: RequestSource> Driver<S> {
-    /// Connects and prepares the source's statement.
+    /// Connects and prepares the source's statements.
     pub(super) async fn open(
         load: &RawLoad,
         address: &str,
@@ -52,7 +52,10 @@ impl<S: RequestSource> Driver<S> {
         mut random: SmallRng,
     ) -> Result<Driver<S>> {
         let mut connection = Connection::open(address).await?;
-        let id = connection.prepare(source.statement()).await?;
+        let mut ids = Vec::new();
+        for statement in source.statements() {
+            ids.push(connection.prepare(statement).await?);
+        }
         // One stream more is for preparing the statement again.
         i16::try_from(load.in_flight)?;
         Ok(Driver {
@@ -60,7 +63,7 @@ impl<S: RequestSource> Driver<S> {
             source,
             pacer: Pacer::begin(load.pace, &mut random)?,
             random,
-            id,
+            ids,
             slots: (0..load.in_flight).map(|_| None).collect(),
             free: (0..load.in_flight).collect(),
             is_over: false,
@@ -105,7 +108,7 @@ impl<S: RequestSource> Driver<S> {
                 self.is_over = true;
                 return;
             };
-            self.connection.queue_execution(slot as i16, &self.id, &execution);
+            self.queue(slot, &execution);
             let since = self.pacer.take(now);
             if let Some(slot) = self.slots.get_mut(slot) {
                 *slot = Some(InFlight { execution, since });
@@ -126,8 +129,9 @@ impl<S: RequestSource> Driver<S> {
         let request = slot.take().context("a second response")?;
         // Cassandra forgets prepared statements when a schema change catches up with it, as after the tables were made.
         if let Response::Error(CqlError::Unprepared(_)) = response {
-            self.connection
-                .queue_prepare(self.slots.len() as i16, self.source.statement());
+            if let Some(statement) = self.source.statements().get(request.execution.statement) {
+                self.connection.queue_prepare(self.slots.len() as i16, statement);
+            }
             self.send_again(index, request);
             return Ok(());
         }
@@ -153,10 +157,15 @@ impl<S: RequestSource> Driver<S> {
     }
 
     fn send_again(&mut self, index: usize, request: InFlight) {
-        self.connection
-            .queue_execution(index as i16, &self.id, &request.execution);
+        self.queue(index, &request.execution);
         if let Some(slot) = self.slots.get_mut(index) {
             *slot = Some(request);
+        }
+    }
+
+    fn queue(&mut self, slot: usize, execution: &Execution) {
+        if let Some(id) = self.ids.get(execution.statement) {
+            self.connection.queue_execution(slot as i16, id, execution);
         }
     }
 

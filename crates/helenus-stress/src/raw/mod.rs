@@ -40,8 +40,13 @@ pub struct RawLoad {
 
 /// Makes the requests of one connection and checks their responses.
 pub trait RequestSource {
-    /// The statement that all requests execute.
+    /// The statement that all requests execute, or the first of several.
     fn statement(&self) -> &str;
+
+    /// The statements, which executions name by their place.
+    fn statements(&self) -> Vec<&str> {
+        vec![self.statement()]
+    }
 
     /// The next request; none when the load is over.
     fn next(&mut self, random: &mut SmallRng) -> Option<Execution>;

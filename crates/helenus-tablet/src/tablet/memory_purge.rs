@@ -16,6 +16,7 @@ use tokio::sync::Notify;
 use crate::cache::generations::{self, CacheGenerations, Slot};
 use crate::compaction::CompactionState;
 use crate::data_model::{CompactionContext, DataModelError};
+use crate::error::StoreError;
 use crate::tablet::Tablet;
 use crate::tree::{Purge, Purged};
 
@@ -48,7 +49,7 @@ pub(crate) struct MemoryPurges {
     /// When dead rows that it kept are old enough.
     retry: Mutex<Option<Instant>>,
     /// Rows dropped from memory since the tablet was opened.
-    pub dropped: AtomicU64,
+    dropped: AtomicU64,
 }
 
 impl MemoryPurges {
@@ -136,6 +137,16 @@ impl Tablet {
             self.see_purged(purged);
         }
         Ok(())
+    }
+
+    /// Purges the memtables at once; how many rows lost something. For tests, which write nothing meanwhile.
+    #[doc(hidden)]
+    pub async fn purge_now(&self) -> Result<u64, StoreError> {
+        self.stage.applied().await?;
+        let dropped = || self.memory_purges.dropped.load(Ordering::Relaxed);
+        let before = dropped();
+        self.purge_memory().await?;
+        Ok(dropped() - before)
     }
 
     fn see_purged(&self, purged: Purged) {

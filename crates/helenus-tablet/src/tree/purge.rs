@@ -283,7 +283,3 @@ impl Below<'_> {
         may_match(first) || tables.any(may_match)
     }
 }
-
-#[cfg(test)]
-#[path = "purge_tests.rs"]
-mod tests;

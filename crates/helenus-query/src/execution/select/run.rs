@@ -29,6 +29,9 @@ use crate::rows::RowsWanted;
 use crate::schema::{ColumnKind, TableKind};
 use crate::storage::ExecutionContext;
 
+/// Reads may be about a time that lies so far back, and see what has expired since.
+const SETTLED_S: i64 = 10;
+
 /// Runs a SELECT.
 pub async fn execute(
     context: &Arc<ExecutionContext>,
@@ -223,6 +226,12 @@ impl SelectExecution<'_> {
             self.warnings
                 .push("Aggregation query used on multiple partition keys (IN restriction)".to_owned());
         }
+    }
+
+    /// What has expired by then has expired for all reads from now on; requests may be about another time than now.
+    pub(super) fn settled_s(&self) -> i64 {
+        let now_s = self.context.clock.now_us().div_euclid(1_000_000);
+        self.now_s.min(now_s).saturating_sub(SETTLED_S)
     }
 
     /// The rows of each partition that are read.
