@@ -15,7 +15,7 @@ QUERIES = (
     ("SELECT k, v FROM t WHERE v >= %s AND v < %s", (0, 40)),
     ("SELECT k, v FROM t WHERE v > %s AND v <= %s", (-5_000, -4_000)),
     ("SELECT k, v FROM t WHERE v > %s AND v < %s AND w = 3", (-2_000, 5_000)),
-    ("SELECT k, v FROM t WHERE v >= %s AND v < %s LIMIT 5", (-9, 30)),
+    ("SELECT k, v FROM t WHERE v >= %s AND v < %s LIMIT 5", (-9, 10)),
 )
 
 
@@ -49,7 +49,7 @@ def test_ranges_of_three_nodes(cluster):
 
     def write(keys):
         values = [chance.choice([chance.randint(-90, 90), chance.randint(-5_000, 5_000), chance.getrandbits(62)]) for _ in keys]
-        results = execute_concurrent_with_args(first, insert, [(k, v, k % 5, v) for k, v in zip(keys, values)], 8)
+        results = execute_concurrent_with_args(first, insert, [(k, v, k % 5, v) for k, v in zip(keys, values)], 4)
         assert all(result.success for result in results)
 
     write(range(ROWS))

@@ -1,4 +1,5 @@
 use helenus_cql::parser::parse_statement;
+use helenus_cql::types::CqlType;
 use helenus_tablet::StoreConfig;
 
 use super::*;
@@ -265,4 +266,41 @@ async fn roles_are_written_down_with_the_schema() {
         load_newer(&open.store, &two).await.unwrap().unwrap().access,
         one.access
     );
+}
+
+#[tokio::test]
+async fn an_index_in_the_order_of_values_keeps_older_binaries_out_until_it_is_gone() {
+    let open = open().await;
+    let schema = with_keyspace(&open.store).await;
+    let format = async || format(&open.store).await;
+    let table = execute(
+        &open.store,
+        &schema,
+        "CREATE TABLE t (k int PRIMARY KEY, v int, w text)",
+    )
+    .await;
+    let by_hash = execute(&open.store, &table, "CREATE INDEX ON t (v)").await;
+    let by_hash = execute(&open.store, &by_hash, "CREATE INDEX ON t (w) USING 'sai'").await;
+    assert_eq!(format().await, FORMAT_WITHOUT_COMPACT);
+    let order = |schema: &Schema, name: &str| {
+        let indexes = &schema.table("ks", "t").unwrap().indexes;
+        let index = indexes.iter().find(|index| index.name == name).unwrap();
+        index.order.clone()
+    };
+    let ordered = execute(&open.store, &by_hash, "CREATE INDEX i ON t (v) USING 'sai'").await;
+    assert_eq!(format().await, FORMAT);
+    let loaded = load(&open.store).await.unwrap();
+    assert_eq!(text(&loaded), text(&ordered));
+    for (name, expected) in [("t_v_idx", None), ("t_w_idx", None), ("i", Some(CqlType::INT))] {
+        assert_eq!(order(&loaded, name), expected, "{name}");
+    }
+    // An index of an older version lies by hash, whatever its type is.
+    let whole = String::from_utf8(documents::encode(&ordered).unwrap()).unwrap();
+    let older = whole.replace(r#","is_ordered":true"#, "");
+    assert_ne!(older, whole);
+    let mut found = schema.clone();
+    documents::read(older.as_bytes(), &mut found, hidden_table).unwrap();
+    assert_eq!(order(&found, "i"), None);
+    execute(&open.store, &ordered, "DROP INDEX i").await;
+    assert_eq!(format().await, FORMAT_WITHOUT_COMPACT);
 }

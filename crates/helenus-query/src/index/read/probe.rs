@@ -28,7 +28,7 @@ use crate::storage::ExecutionContext;
 
 /// Entries of each index that are read before one is chosen: as many as the LIMIT says, but at least and at most so many. The size of pages has no
 /// influence, so that the result is the same for all.
-const PROBED_MIN: usize = 256;
+const PROBED_MIN: usize = 128;
 const PROBED_MAX: usize = 2_048;
 /// The same where rows must come in the order of the table, which would otherwise be scanned.
 const PROBED_IN_TABLE_ORDER: usize = 10_000;
