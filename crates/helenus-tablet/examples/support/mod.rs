@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use helenus_row::compaction_filter::{self, RowFilter, TableState};
 use helenus_row::{
-    Cell, CellRules, ColumnId, Deletion, Liveness, RowBuilder, RowRef, TableId, key, merge, murmur3_token,
-    read,
+    Cell, CellRules, ColumnId, Deletion, Liveness, RowBuilder, RowRef, TableId, archive, key, merge,
+    murmur3_token, read,
 };
 use helenus_tablet::{
     CompactFilter, CompactionContext, DataModel, DataModelError, Decision, FilterOutcome, OlderOverlap,
@@ -37,6 +37,12 @@ impl DataModel for RowHooks {
 
     fn partition_prefix_len(&self, key: &[u8], _complete: bool) -> Option<usize> {
         key::partition_prefix_len(key)
+    }
+
+    fn may_be_alive(&self, key: &[u8], operand: &Bytes) -> bool {
+        let kind = key::key_kind(key).ok();
+        let oldest = kind.and_then(|kind| archive::oldest_us(kind, operand).ok());
+        oldest.is_none_or(|oldest| oldest.is_some())
     }
 
     fn compaction(&self, context: &CompactionContext) -> Box<dyn CompactFilter> {
@@ -145,7 +151,10 @@ impl Partition {
             let row = RowRef::parse(packed).unwrap();
             match read::live_row(&row, None, &CellRules::default(), now_s).unwrap() {
                 Some(_) => live += 1,
-                None => dead += 1,
+                None => {
+                    dead += 1;
+                    scan.mark_dead();
+                }
             }
         }
         store.tablet(self.token).unwrap().passed(live as u64, dead as u64);

@@ -462,10 +462,9 @@ async fn the_dead_front_of_a_queue_is_walked_once_and_purged() {
     assert_eq!(rows_walked(&store, "one").await, 1);
     write(5, delete(1_004)).await;
     assert_eq!(purge(&store).await, 20);
-    let store = {
-        store.close().await.unwrap();
-        open(folder.path()).await
-    };
+    store.close().await.unwrap();
+    drop(store);
+    let store = open(folder.path()).await;
     assert_eq!(
         rows_walked(&store, "one").await,
         1,
