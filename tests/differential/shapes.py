@@ -265,8 +265,9 @@ INDEXED = Shape(
     (INDEXED_COLUMNS, "CREATE INDEX ON $t (v)", "CREATE INDEX ON $t (e)"),
     INDEXED_WRITES, INDEXED_READS, BY_INDEX + BY_ELEMENT + ALL_ROWS,
 )
+# Bounded on both sides: beyond them lie rows of other histories, which are played at the same time.
 RANGE_READS = (
-    (4, "set", "SELECT p, c, v, w FROM $t WHERE v > #i"),
+    (4, "set", "SELECT p, c, v, w FROM $t WHERE v > #i AND v <= #i"),
     (4, "set", "SELECT p, c, v FROM $t WHERE v >= #i AND v < #i"),
     (2, "set", "SELECT p, c, v FROM $t WHERE v <= #i AND p = #p"),
     (2, "set", "SELECT p, c FROM $t WHERE v < #i AND e CONTAINS #i"),
