@@ -196,15 +196,23 @@ impl Remote {
     }
 
     /// Deletes the objects of fenced logs that no tablet needs, but for their fences.
+    ///
+    /// The fences come first. A tablet names a log before the log has a record of it, and a fenced log gets no more records: so what a tablet
+    /// needs of a log that is seen to be fenced, the tablet already names.
     async fn sweep_logs(&self, store: &Store, own: &OwnLog) -> Result<(), StoreError> {
         let mut others: Vec<LogId> = subfolders(self.log_store().as_ref(), &log_folder(None)).await?;
         others.retain(|id| *id != own.id);
-        if others.is_empty() {
+        let mut ended = Vec::new();
+        for log in others {
+            let fenced = self.fenced_objects(log).await?;
+            ended.extend((!fenced.is_empty()).then_some((log, fenced)));
+        }
+        if ended.is_empty() {
             return Ok(());
         }
         let needed = self.needed_logs(store).await?;
-        for log in others.into_iter().filter(|log| !needed.contains(log)) {
-            self.delete_fenced(log).await?;
+        for (_, fenced) in ended.into_iter().filter(|(log, _)| !needed.contains(log)) {
+            self.delete_objects(fenced).await?;
         }
         Ok(())
     }
@@ -218,15 +226,16 @@ impl Remote {
         Ok(spans.map(|span| span.log).collect())
     }
 
-    /// Deletes the objects of a log before its fence, if it has one.
-    async fn delete_fenced(&self, log: LogId) -> Result<(), StoreError> {
+    /// The objects of a log before its fence; none of a log that is not fenced.
+    async fn fenced_objects(&self, log: LogId) -> Result<Vec<Path>, StoreError> {
         let mut numbers = numbers(self.log_store().as_ref(), log).await?;
-        let Some(last) = numbers.pop() else { return Ok(()) };
+        let Some(last) = numbers.pop() else {
+            return Ok(Vec::new());
+        };
         if numbers.is_empty() || !is_fence(self.log_store().as_ref(), log, last).await? {
-            return Ok(());
+            return Ok(Vec::new());
         }
-        let paths = numbers.into_iter().map(|number| log_path(log, number));
-        self.delete_objects(paths.collect()).await
+        Ok(numbers.into_iter().map(|number| log_path(log, number)).collect())
     }
 
     /// Fences the log of this process, which has ended, and deletes what no tablet needs.
@@ -235,7 +244,7 @@ impl Remote {
             fence(self.log_store(), own.id, self.databases.clock.now_ms()).await?;
             match self.needed_logs(store).await?.contains(&own.id) {
                 true => Ok(()),
-                false => self.delete_fenced(own.id).await,
+                false => self.delete_objects(self.fenced_objects(own.id).await?).await,
             }
         };
         let ended: Result<(), StoreError> = ended.await;
