@@ -12,7 +12,7 @@ use bytes::Bytes;
 
 use crate::error::{KeyError, RowError};
 use crate::header::PartitionHeader;
-use crate::key::{KeyKind, KeyParts, TableId, key_in_partition, split_key};
+use crate::key::{KeyKind, KeyParts, TableId};
 use crate::merge::merge_rows;
 use crate::packed::{CellRef, ColumnRef, Packed, RowWriter};
 use crate::row::{CellKind, Expiry};
@@ -45,15 +45,6 @@ pub fn archive_key(key: &[u8]) -> Result<Bytes, KeyError> {
     archived.extend([28, 21, 14, 7, 0].map(|shift| 0x80 | (number >> shift) as u8 & 0x7f));
     archived.extend_from_slice(rest);
     Ok(archived.into())
-}
-
-/// Where the tombstones of the header of `key`'s partition are archived.
-///
-/// # Errors
-/// [`KeyError::Corrupt`] if `key` is no stored key.
-pub fn archived_header_key(key: &[u8]) -> Result<Bytes, KeyError> {
-    let parts = split_key(key)?;
-    archive_key(&key_in_partition(parts.partition_prefix, KeyKind::Header, &[]))
 }
 
 /// The table that a key of the archive is about.

@@ -110,6 +110,15 @@ pub fn row_key(table: TableId, token: i64, partition_key: &[u8], clustering: &[u
     key_of(table, token, partition_key, KeyKind::Row, clustering)
 }
 
+/// The key of the header of a stored key's partition.
+///
+/// # Errors
+/// [`KeyError::Corrupt`] if `key` is no stored key.
+pub fn header_of(key: &[u8]) -> Result<Bytes, KeyError> {
+    let parts = split_key(key)?;
+    Ok(key_in_partition(parts.partition_prefix, KeyKind::Header, &[]))
+}
+
 /// The key of that kind in a partition of which the prefix is known.
 pub fn key_in_partition(partition_prefix: &[u8], kind: KeyKind, clustering: &[u8]) -> Bytes {
     [partition_prefix, &[kind as u8], clustering].concat().into()

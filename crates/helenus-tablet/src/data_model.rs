@@ -1,5 +1,7 @@
 //! Merge and purge of rows, supplied by the crates above ([`DataModel`]), and the adapters to SlateDB.
 
+mod row_filter;
+
 use std::sync::Arc;
 
 use bytes::Bytes;

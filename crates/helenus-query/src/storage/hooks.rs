@@ -6,11 +6,8 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use helenus_row::compaction_filter::{self, RowFilter, TableState};
-use helenus_row::{ByteRange, CellRules, KeyKind, TableId, archive, key, merge};
-use helenus_tablet::{
-    ArchiveKeys, CompactFilter, CompactionContext, DataModel, DataModelError, Decision, FilterOutcome,
-    OlderOverlap,
-};
+use helenus_row::{CellRules, TableId, archive, key, merge};
+use helenus_tablet::{ArchiveKeys, CompactFilter, CompactionContext, DataModel, DataModelError};
 
 use super::HeaderTables;
 use crate::schema::{Schema, Table, TableOptions};
@@ -205,8 +202,7 @@ impl DataModel for RowHooks {
         }
         let (header, unarchived_header) = match self.headers.contains(table) {
             true => {
-                let prefix = key.get(..key::partition_prefix_len(key)?)?;
-                let header = key::key_in_partition(prefix, KeyKind::Header, &[]);
+                let header = key::header_of(key).ok()?;
                 (Some(archive::archive_key(&header).ok()?), Some(header))
             }
             false => (None, None),
@@ -247,9 +243,7 @@ impl DataModel for RowHooks {
         };
         let live_tables = self.live_tables.clone();
         let tables: TableStates = Box::new(move |table| live_tables.state(table));
-        Box::new(Filter {
-            rows: RowFilter::new(context, tables),
-        })
+        Box::new(RowFilter::new(context, tables))
     }
 }
 
@@ -265,50 +259,3 @@ fn table_of(key: &[u8]) -> Option<TableId> {
 }
 
 type TableStates = Box<dyn FnMut(TableId) -> TableState + Send + Sync>;
-
-struct Filter {
-    rows: RowFilter<TableStates>,
-}
-
-impl CompactFilter for Filter {
-    fn needs(&self, key: &[u8]) -> Option<Bytes> {
-        self.rows.needs_header(key)
-    }
-
-    fn provide(&mut self, key: &Bytes, row: Option<&Bytes>) -> Result<(), DataModelError> {
-        self.rows
-            .set_header(key, row.map(|row| row.as_ref()))
-            .map_err(damaged)
-    }
-
-    fn entry(
-        &mut self,
-        key: &[u8],
-        value: &Bytes,
-        below: OlderOverlap,
-    ) -> Result<FilterOutcome, DataModelError> {
-        let below = match below {
-            OlderOverlap::Nothing => compaction_filter::OlderOverlap::Nothing,
-            OlderOverlap::Hidden => compaction_filter::OlderOverlap::Hidden,
-            OlderOverlap::Something => compaction_filter::OlderOverlap::Something,
-        };
-        let verdict = self.rows.filter(key, value, below).map_err(damaged)?;
-        Ok(FilterOutcome {
-            decision: match verdict.decision {
-                compaction_filter::Decision::Keep => Decision::Keep,
-                compaction_filter::Decision::Drop => Decision::Drop,
-                compaction_filter::Decision::Replace(bytes) => Decision::Replace(bytes),
-            },
-            purge_blocked: verdict.purge_blocked,
-            is_dead: verdict.is_dead,
-            purged_covering_deletion: verdict.purged_covering_deletion,
-        })
-    }
-
-    fn covers(&self, key: &Bytes) -> Option<(Bytes, Option<Bytes>)> {
-        let parts = key::split_key(key).ok()?;
-        let prefix = (parts.kind == KeyKind::Header).then(|| key.slice_ref(parts.partition_prefix))?;
-        let range = ByteRange::with_prefix(&prefix);
-        Some((prefix, range.end))
-    }
-}

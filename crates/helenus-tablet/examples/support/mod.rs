@@ -11,10 +11,7 @@ use helenus_row::{
     Cell, CellRules, ColumnId, Deletion, Liveness, RowBuilder, RowRef, TableId, archive, key, merge,
     murmur3_token, read,
 };
-use helenus_tablet::{
-    CompactFilter, CompactionContext, DataModel, DataModelError, Decision, FilterOutcome, OlderOverlap,
-    Store, StoreConfig,
-};
+use helenus_tablet::{CompactFilter, CompactionContext, DataModel, DataModelError, Store, StoreConfig};
 
 /// The one table.
 pub const TABLE: TableId = TableId(7);
@@ -56,52 +53,11 @@ impl DataModel for RowHooks {
             late_window_s: 0,
             rules: CellRules::default(),
         };
-        Box::new(Filter(RowFilter::new(context, tables)))
+        Box::new(RowFilter::new(context, tables))
     }
 }
 
 type Tables = fn(TableId) -> TableState;
-
-struct Filter(RowFilter<Tables>);
-
-impl CompactFilter for Filter {
-    fn needs(&self, key: &[u8]) -> Option<Bytes> {
-        self.0.needs_header(key)
-    }
-
-    fn provide(&mut self, key: &Bytes, row: Option<&Bytes>) -> Result<(), DataModelError> {
-        self.0
-            .set_header(key, row.map(|row| row.as_ref()))
-            .map_err(|error| DataModelError(error.to_string()))
-    }
-
-    fn entry(
-        &mut self,
-        key: &[u8],
-        value: &Bytes,
-        below: OlderOverlap,
-    ) -> Result<FilterOutcome, DataModelError> {
-        let below = match below {
-            OlderOverlap::Nothing => compaction_filter::OlderOverlap::Nothing,
-            OlderOverlap::Hidden => compaction_filter::OlderOverlap::Hidden,
-            OlderOverlap::Something => compaction_filter::OlderOverlap::Something,
-        };
-        let verdict = self
-            .0
-            .filter(key, value, below)
-            .map_err(|error| DataModelError(error.to_string()))?;
-        Ok(FilterOutcome {
-            decision: match verdict.decision {
-                compaction_filter::Decision::Keep => Decision::Keep,
-                compaction_filter::Decision::Drop => Decision::Drop,
-                compaction_filter::Decision::Replace(bytes) => Decision::Replace(bytes),
-            },
-            purge_blocked: verdict.purge_blocked,
-            is_dead: verdict.is_dead,
-            purged_covering_deletion: verdict.purged_covering_deletion,
-        })
-    }
-}
 
 /// A partition: its token and the prefix of its keys.
 pub struct Partition {

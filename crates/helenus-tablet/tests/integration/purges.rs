@@ -7,12 +7,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use helenus_row::compaction_filter::{self, RowFilter, TableState};
 use helenus_row::{
-    ByteRange, Cell, CellRules, ClusteringRange, ColumnId, Deletion, Expiry, KeyKind, Liveness,
-    PartitionHeader, RowBuilder, RowRef, TableId, archive, key, merge, murmur3_token, read,
+    Cell, CellRules, ClusteringRange, ColumnId, Deletion, Expiry, Liveness, PartitionHeader, RowBuilder,
+    RowRef, TableId, archive, key, merge, murmur3_token, read,
 };
 use helenus_tablet::{
-    ArchiveKeys, CompactFilter, CompactionContext, DataModel, DataModelError, Decision, FilterOutcome,
-    OlderOverlap, Store, StoreConfig, WriteBatch,
+    ArchiveKeys, CompactFilter, CompactionContext, DataModel, DataModelError, Store, StoreConfig, WriteBatch,
 };
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -79,11 +78,11 @@ impl DataModel for Rows {
     }
 
     fn archives_over(&self, key: &[u8]) -> Option<ArchiveKeys> {
-        let prefix = key.get(..key::partition_prefix_len(key)?)?;
+        let header = key::header_of(key).ok()?;
         Some(ArchiveKeys {
             row: archive::archive_key(key).ok()?,
-            header: archive::archived_header_key(key).ok(),
-            unarchived_header: Some(key::key_in_partition(prefix, KeyKind::Header, &[])),
+            header: archive::archive_key(&header).ok(),
+            unarchived_header: Some(header),
         })
     }
 
@@ -111,56 +110,11 @@ impl DataModel for Rows {
             late_window_s: i64::MAX,
             rules: CellRules::default(),
         };
-        Box::new(Filter(RowFilter::new(context, tables)))
+        Box::new(RowFilter::new(context, tables))
     }
 }
 
 type Tables = fn(TableId) -> TableState;
-
-struct Filter(RowFilter<Tables>);
-
-impl CompactFilter for Filter {
-    fn needs(&self, key: &[u8]) -> Option<Bytes> {
-        self.0.needs_header(key)
-    }
-
-    fn provide(&mut self, key: &Bytes, row: Option<&Bytes>) -> Result<(), DataModelError> {
-        self.0
-            .set_header(key, row.map(|row| row.as_ref()))
-            .map_err(damaged)
-    }
-
-    fn entry(
-        &mut self,
-        key: &[u8],
-        value: &Bytes,
-        below: OlderOverlap,
-    ) -> Result<FilterOutcome, DataModelError> {
-        let below = match below {
-            OlderOverlap::Nothing => compaction_filter::OlderOverlap::Nothing,
-            OlderOverlap::Hidden => compaction_filter::OlderOverlap::Hidden,
-            OlderOverlap::Something => compaction_filter::OlderOverlap::Something,
-        };
-        let outcome = self.0.filter(key, value, below).map_err(damaged)?;
-        Ok(FilterOutcome {
-            decision: match outcome.decision {
-                compaction_filter::Decision::Keep => Decision::Keep,
-                compaction_filter::Decision::Drop => Decision::Drop,
-                compaction_filter::Decision::Replace(bytes) => Decision::Replace(bytes),
-            },
-            purge_blocked: outcome.purge_blocked,
-            is_dead: outcome.is_dead,
-            purged_covering_deletion: outcome.purged_covering_deletion,
-        })
-    }
-
-    fn covers(&self, key: &Bytes) -> Option<(Bytes, Option<Bytes>)> {
-        let parts = key::split_key(key).ok()?;
-        let prefix = (parts.kind == KeyKind::Header).then(|| key.slice_ref(parts.partition_prefix))?;
-        let end = ByteRange::with_prefix(&prefix).end;
-        Some((prefix, end))
-    }
-}
 
 fn token(partition: &str) -> i64 {
     murmur3_token(partition.as_bytes())
