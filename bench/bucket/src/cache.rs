@@ -15,7 +15,6 @@ use crate::node::{Node, Store};
 
 const VALUE_BYTES: usize = 1000;
 const IN_FLIGHT: usize = 64;
-const GETS: &str = "helenus_bucket_requests_total{kind=\"get\"}";
 
 #[derive(Args, Debug)]
 pub struct Options {
@@ -48,25 +47,16 @@ pub async fn run(options: Options) -> Result<()> {
     );
     let local_store = folder.path().join("local");
     let node = Node::local(&options.common, &local_store, folder.path())?;
-    fill_and_stop(&options, node).await?;
+    let writes = || load_of(Operation::Write, None);
+    load::fill_and_stop(node, options.keys, writes()).await?;
     let node = Node::local(&options.common, &local_store, folder.path())?;
     measure(&options, node, "folder").await?;
 
     let store = Store::start(&options.common, None)?;
     let start = |log: &Path| Node::shared(&options.common, 1, &store, log);
-    fill_and_stop(&options, start(folder.path())?).await?;
+    load::fill_and_stop(start(folder.path())?, options.keys, writes()).await?;
     measure(&options, start(folder.path())?, "bucket").await?;
     measure(&options, start(folder.path())?, "bucket, after a restart").await
-}
-
-/// Writes the rows and ends the node in order, so that all of them are in files.
-async fn fill_and_stop(options: &Options, mut node: Node) -> Result<()> {
-    node.wait_until_ready().await?;
-    load::prepare(&node.cql).await?;
-    let keys = Keys::each(options.keys);
-    let targets = [(node.cql.clone(), keys)];
-    load_of(Operation::Write, None).run(&targets).await?;
-    node.terminate()
 }
 
 async fn measure(options: &Options, mut node: Node, name: &str) -> Result<()> {
@@ -75,10 +65,10 @@ async fn measure(options: &Options, mut node: Node, name: &str) -> Result<()> {
     load_of(Operation::Read, None).run(&warm).await?;
     let targets = [(node.cql.clone(), Keys::Any(0..options.keys))];
     let length = Duration::from_secs(options.seconds);
-    let (cpu, gets) = (node.cpu_time()?, node.metrics()?.sum(GETS));
+    let (cpu, gets) = (node.cpu_time()?, node.bucket_gets()?);
     let outcome = load_of(Operation::Read, Some(length)).run(&targets).await?;
     let used = node.cpu_time()?.saturating_sub(cpu);
-    let gets = node.metrics()?.sum(GETS) - gets;
+    let gets = node.bucket_gets()? - gets;
     let operations = outcome.operations.max(1) as f64;
     println!(
         "{name:<26} {:>7.0}/s  p50 {:>6.2}  p99 {:>6.2}  max {:>7.2} ms  CPU {:>6.1} us  {:.5} GETs a read",

@@ -15,6 +15,8 @@ use helenus_stress::raw::{
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
+use crate::node::Node;
+
 const STATEMENTS: [&str; 9] = [
     "CREATE KEYSPACE IF NOT EXISTS bucket \
      WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
@@ -206,6 +208,14 @@ impl RequestSource for Requests {
         self.operation.check(response)?;
         Ok(Answer::last(1))
     }
+}
+
+/// Writes each of so many keys once, and ends the node in order, so that all of them are in files.
+pub async fn fill_and_stop(mut node: Node, keys: u64, writes: Load) -> Result<()> {
+    node.wait_until_ready().await?;
+    prepare(&node.cql).await?;
+    writes.run(&[(node.cql.clone(), Keys::each(keys))]).await?;
+    node.terminate()
 }
 
 /// Makes the tables.

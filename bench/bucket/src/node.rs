@@ -214,6 +214,11 @@ impl Node {
         self.child.id()
     }
 
+    /// GETs of the bucket since the node was started.
+    pub fn bucket_gets(&self) -> Result<f64> {
+        Ok(self.metrics()?.sum("helenus_bucket_requests_total{kind=\"get\"}"))
+    }
+
     /// Ends the node in order.
     pub fn terminate(mut self) -> Result<()> {
         let pid = self.child.id().to_string();

@@ -11,6 +11,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use clap::Args;
 use helenus_stress::raw::Outcome;
+use helenus_stress::results::noise::median;
 
 use crate::Common;
 use crate::load::{self, Keys, Load, Operation, Values};
@@ -22,7 +23,6 @@ const FILL_IN_FLIGHT: usize = 64;
 const CONNECTIONS: u32 = 16;
 /// By how much a scan may raise the p99.
 const MOST: f64 = 1.1;
-const GETS: &str = "helenus_bucket_requests_total{kind=\"get\"}";
 
 #[derive(Args, Debug)]
 pub struct Options {
@@ -57,7 +57,11 @@ pub async fn run(options: Options) -> Result<()> {
     let store = Store::start(&options.common, None)?;
     let start = |number: u8, more: &[&str]| start(&options.common, number, &store, folder.path(), more);
     let owner = ["flush_interval=3s", "tablet_count=4"];
-    fill_and_stop(&options, start(1, &owner)?).await?;
+    let writes = Load {
+        in_flight: FILL_IN_FLIGHT,
+        ..load_of(Operation::Write, None, None)
+    };
+    load::fill_and_stop(start(1, &owner)?, options.keys, writes).await?;
     let mut owner = start(1, &owner)?;
     owner.wait_until_ready().await?;
     let mut reader = start(2, &["read_only=true", "row_cache_bytes=0"])?;
@@ -76,7 +80,7 @@ pub async fn run(options: Options) -> Result<()> {
             ("without", None, &mut alone),
             ("with a scan", Some(&reader), &mut scanned),
         ] {
-            let gets = reader.map_or(Ok(0.0), |reader| reader.metrics().map(|all| all.sum(GETS)))?;
+            let gets = reader.map_or(Ok(0.0), Node::bucket_gets)?;
             if let Some(compactor) = &compactor {
                 match reader {
                     None => compactor.pause()?,
@@ -87,7 +91,7 @@ pub async fn run(options: Options) -> Result<()> {
             let before = cpu_time()?;
             let (writes, reads, scans) = measure(&options, &owner, reader).await?;
             let compacting_s = (cpu_time()? - before).as_secs_f64();
-            let gets = reader.map_or(Ok(0.0), |reader| reader.metrics().map(|all| all.sum(GETS)))? - gets;
+            let gets = reader.map_or(Ok(0.0), Node::bucket_gets)? - gets;
             println!(
                 "round {round}  {name:<12} write p99 {:>7.2} ms  read p99 {:>7.2} ms  {scans} whole scans, {gets:.0} GETs of the reader, {compacting_s:.1} s of CPU of the compactor",
                 writes.quantile_ms(0.99),
@@ -128,26 +132,11 @@ fn pin(pid: u32, cores: std::ops::Range<usize>) -> Result<()> {
     Ok(())
 }
 
-/// Starts a node with more settings, and a disk cache of its own.
+/// Starts a node with more settings.
 fn start(common: &Common, number: u8, store: &Store, folder: &Path, more: &[&str]) -> Result<Node> {
     let mut common = common.clone();
-    let cache = folder.join(format!("cache{number}"));
-    common.set.push(format!("cache_dir={}", cache.display()));
     common.set.extend(more.iter().map(|&setting| setting.to_owned()));
     Node::shared(&common, number, store, folder)
-}
-
-/// Writes the rows and ends the node in order, so that all of them are in files.
-async fn fill_and_stop(options: &Options, mut node: Node) -> Result<()> {
-    node.wait_until_ready().await?;
-    load::prepare(&node.cql).await?;
-    let targets = [(node.cql.clone(), Keys::each(options.keys))];
-    let load = Load {
-        in_flight: FILL_IN_FLIGHT,
-        ..load_of(Operation::Write, None, None)
-    };
-    load.run(&targets).await?;
-    node.terminate()
 }
 
 /// Writes and reads at the owner, with scans at the reader if there is one; the number of these.
@@ -180,13 +169,8 @@ fn load_of(operation: Operation, length: Option<Duration>, pace: Option<Duration
     }
 }
 
-fn median(figures: &[f64]) -> f64 {
-    let mut sorted = figures.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
-}
-
 fn print(name: &str, alone: &[f64], scanned: &[f64]) {
+    let median = |figures: &[f64]| median(figures).unwrap_or(f64::NAN);
     let (alone, scanned) = (median(alone), median(scanned));
     println!(
         "{name:<6} median of p99: without {alone:>7.2} ms, with a scan {scanned:>7.2} ms: {:.2} times, at most {MOST} wanted",
