@@ -68,6 +68,11 @@ impl RowCursor {
         }
     }
 
+    /// False if it means nothing that the row that was given last is dead.
+    pub fn is_at_dead_front(&self) -> bool {
+        self.scan.as_ref().is_some_and(TabletScan::is_at_dead_front)
+    }
+
     /// The row that was given last is dead, whatever the time. Later reads of the same slice may skip it.
     pub fn mark_dead(&mut self) {
         if let Some(scan) = &mut self.scan {

@@ -34,6 +34,14 @@ impl TabletScan {
         }
     }
 
+    /// False if it means nothing that the row that was given last is dead.
+    pub fn is_at_dead_front(&self) -> bool {
+        match self {
+            TabletScan::Local(scan) => scan.is_at_dead_front(),
+            TabletScan::Remote(_) => false,
+        }
+    }
+
     /// The row that was given last is dead, whatever the time: see [`Scan::mark_dead`].
     pub fn mark_dead(&mut self) {
         match self {

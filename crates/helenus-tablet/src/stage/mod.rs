@@ -269,12 +269,12 @@ impl Stage {
     /// Has scans skip rows that a reader has found dead, whatever the time, unless writes that it did not see may have revived one of them.
     pub fn add_dead(&self, rows: DeadRows, seen: Moment) {
         let mut inner = self.inner.lock();
-        let has_later_writes = match inner.taken - seen.0 {
+        let are_later_writes_staged = match inner.taken - seen.0 {
             0 => true,
             1 => inner.applying.is_some(),
             _ => false,
         };
-        if has_later_writes && !inner.may_live_in(self.model.as_ref(), &rows.keys) {
+        if are_later_writes_staged && !inner.may_live_in(self.model.as_ref(), &rows.keys) {
             inner.dead.add(&rows.partition, rows.keys, rows.count);
         }
     }

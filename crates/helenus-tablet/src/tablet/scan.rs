@@ -97,6 +97,11 @@ impl Scan {
         self
     }
 
+    /// False if a row before the one that was given last was not dead: then [`Scan::mark_dead`] has no effect.
+    pub fn is_at_dead_front(&self) -> bool {
+        self.dead.is_some()
+    }
+
     /// The row that was given last is dead, whatever the time. Later scans from the same place may skip it if all rows before it are dead too.
     pub fn mark_dead(&mut self) {
         if let Some(dead) = &mut self.dead {

@@ -88,7 +88,7 @@ impl PartitionReader<'_, '_> {
             let Some(row) = found.row.live(run.now_s)? else {
                 let met = found.row.tombstones_of_dead(run.now_s)?;
                 tombstones.dead(run.plan, self.partition, met)?;
-                if found.row.live(settled_s)?.is_none() {
+                if source.is_at_dead_front() && found.row.live(settled_s)?.is_none() {
                     source.mark_dead();
                 }
                 if let RowSource::Index(source) = source {

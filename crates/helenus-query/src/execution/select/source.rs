@@ -79,6 +79,14 @@ impl RowSource {
         }
     }
 
+    /// False if it means nothing that the row that was given last is dead.
+    pub fn is_at_dead_front(&self) -> bool {
+        match self {
+            RowSource::Keys(source) => source.rows.as_ref().is_some_and(RowCursor::is_at_dead_front),
+            RowSource::Range(_) | RowSource::Index(_) => false,
+        }
+    }
+
     /// The row that was given last is dead, whatever the time.
     pub fn mark_dead(&mut self) {
         match self {
