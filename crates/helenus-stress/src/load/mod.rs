@@ -24,7 +24,7 @@ use crate::db::Db;
 use crate::operation::{OperationOutcome, ReadSummary, Slot, ThreadKeys, Workload};
 use job::{Keys, Mix};
 use load_thread::{LoadThread, Recorder};
-use pace::{Pace, Schedule, Stop};
+use pace::{Pace, Schedule, Stop, Turn};
 use stats::Stats;
 
 /// Tries of an operation that must succeed: that of `populate` and `verify`.
@@ -158,7 +158,7 @@ async fn run_thread(load: Arc<Load>, pool: usize, thread: LoadThread, seeds: See
 async fn run_slot(load: &Load, pool: &Pool, thread: &LoadThread, mut slot: Slot) {
     match &pool.job {
         Job::Mix(mix) => {
-            while let Some(due) = pool.pace.next(thread, &load.stop).await {
+            while let Some(Turn { due }) = pool.pace.next(thread, &load.stop).await {
                 let operation = load.workload.choose(mix.pick(&mut slot.rng), &mut slot);
                 slot.mark_sent();
                 let outcome = load.workload.perform(&load.db, operation, &mut slot).await;
@@ -168,7 +168,7 @@ async fn run_slot(load: &Load, pool: &Pool, thread: &LoadThread, mut slot: Slot)
         Job::Populate { keys, numbering } | Job::Verify { keys, numbering } => {
             while let Some(piece) = keys.take() {
                 for number in piece.clone() {
-                    let Some(due) = pool.pace.next(thread, &load.stop).await else {
+                    let Some(Turn { due }) = pool.pace.next(thread, &load.stop).await else {
                         return;
                     };
                     until_done(load, &pool.job, numbering.key(number), due, thread, &mut slot).await;

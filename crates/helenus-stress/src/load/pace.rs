@@ -59,6 +59,13 @@ impl Stop {
     }
 }
 
+/// A turn to send an operation.
+#[derive(Debug, Clone, Copy)]
+pub struct Turn {
+    /// When the operation was due, in an open loop.
+    pub due: Option<Instant>,
+}
+
 /// Says when the operations of a pool of threads are due.
 #[derive(Debug)]
 pub enum Pace {
@@ -67,15 +74,15 @@ pub enum Pace {
 }
 
 impl Pace {
-    /// Waits until the next operation may be sent; returns when it was due, in an open loop. None when there is no more to send.
-    pub async fn next(&self, thread: &LoadThread, stop: &Stop) -> Option<Option<Instant>> {
+    /// Waits for the turn of the next operation. None when there is no more to send.
+    pub async fn next(&self, thread: &LoadThread, stop: &Stop) -> Option<Turn> {
         match self {
             Pace::Closed => {
                 let now = Instant::now();
                 let more = !stop.is_over(now) && stop.iterations.is_none_or(|limit| thread.begin(limit));
-                more.then_some(None)
+                more.then_some(Turn { due: None })
             }
-            Pace::Open(schedule) => schedule.next().await.map(Some),
+            Pace::Open(schedule) => schedule.next().await.map(|due| Turn { due: Some(due) }),
         }
     }
 }
@@ -238,8 +245,8 @@ mod tests {
         // All hundred fall due while the taker is away, so the first is the latest.
         tokio::time::sleep(Duration::from_millis(150)).await;
         let mut late = Vec::new();
-        while let Some(due) = pace.next(&thread, &stop).await {
-            late.push(due.unwrap().elapsed());
+        while let Some(turn) = pace.next(&thread, &stop).await {
+            late.push(turn.due.unwrap().elapsed());
         }
         assert_eq!(late.len(), 100);
         assert!(late[0] >= Duration::from_millis(150), "{:?}", late[0]);

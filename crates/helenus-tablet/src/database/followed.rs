@@ -17,6 +17,14 @@ use crate::metadata::slatedb_layout::{DOCUMENTS, tablet_path};
 /// Manifests that one look follows by their numbers before it asks for a listing.
 const STEPS_MAX: usize = 16;
 
+/// The outcome of a look for manifests by their numbers.
+enum Stepped {
+    /// The last manifest behind the known one; none if the known one is the last.
+    Last(Option<Arc<VersionedManifest>>),
+    /// There are more than a look follows.
+    TooMany,
+}
+
 /// The newest manifest that has been read.
 pub(crate) struct FollowedManifest {
     tablet: u32,
@@ -89,11 +97,11 @@ impl FollowedManifest {
         let look = async {
             if !lists && !is_due {
                 let known = self.newest().map_or(0, |newest| newest.id());
-                if let Some(found) = self.step(known).await? {
+                if let Stepped::Last(found) = self.step(known).await? {
                     return Ok(found);
                 }
             }
-            let found = self.read(None).await?;
+            let found = self.read(None).await?.map(Arc::new);
             *listed = Some(began);
             Ok::<_, StoreError>(found)
         };
@@ -108,21 +116,21 @@ impl FollowedManifest {
         };
         let mut newest = self.newest.lock();
         if newest.as_ref().is_none_or(|newest| newest.id() < found.id()) {
-            *newest = Some(Arc::new(found));
+            *newest = Some(found);
         }
         Ok(newest.clone())
     }
 
-    /// The last manifest behind the known one, if it can be found by its number: `Some(None)` if there is none behind it.
-    async fn step(&self, known: u64) -> Result<Option<Option<VersionedManifest>>, StoreError> {
+    /// Looks for the last manifest behind the known one by its number.
+    async fn step(&self, known: u64) -> Result<Stepped, StoreError> {
         let mut last = None;
         for id in (known + 1..).take(STEPS_MAX) {
             match self.read(Some(id)).await? {
-                Some(found) => last = Some(found),
-                None => return Ok(Some(last)),
+                Some(found) => last = Some(Arc::new(found)),
+                None => return Ok(Stepped::Last(last)),
             }
         }
-        Ok(None)
+        Ok(Stepped::TooMany)
     }
 
     async fn read(&self, id: Option<u64>) -> Result<Option<VersionedManifest>, StoreError> {

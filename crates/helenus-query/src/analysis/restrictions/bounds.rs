@@ -230,7 +230,7 @@ impl StatementRestrictions {
         let (prefixes, slice) = self.bind_slices(ctx)?;
         if slice
             .as_ref()
-            .is_some_and(|slice| slice.ends(&self.table).1.is_none())
+            .is_some_and(|slice| matches!(slice.ends(&self.table).1, Side::Null))
         {
             return Ok(Vec::new());
         }
@@ -249,7 +249,7 @@ impl StatementRestrictions {
         if slice.is_surely_empty(&self.table) {
             return Ok(DeletedSlices::None);
         }
-        if slice.lower.is_none() || slice.upper.is_none() {
+        if matches!(slice.lower, Side::Null) || matches!(slice.upper, Side::Null) {
             return Ok(DeletedSlices::Null(slice.restriction.first_column()));
         }
         let rises = slice.rises(&self.table);
@@ -292,7 +292,7 @@ impl StatementRestrictions {
         slice: Option<BoundSlice<'_>>,
     ) -> Result<Vec<ClusteringRange>, CqlError> {
         let layout = &self.table.layout;
-        let bounds = slice.map(|slice| (slice.lower.unwrap_or_default(), slice.upper.unwrap_or_default()));
+        let bounds = slice.map(|slice| (slice.lower.into_bound(), slice.upper.into_bound()));
         let mut ranges = Vec::new();
         for prefix in &prefixes.rows {
             match &bounds {
@@ -320,8 +320,22 @@ pub enum DeletedSlices {
     Null(usize),
 }
 
-/// One side of a slice: null, open, or a bound.
-type Side = Option<Option<TupleBound>>;
+/// One side of a slice.
+enum Side {
+    Null,
+    Open,
+    Bound(TupleBound),
+}
+
+impl Side {
+    /// The bound, if the side has one.
+    fn into_bound(self) -> Option<TupleBound> {
+        match self {
+            Side::Bound(bound) => Some(bound),
+            Side::Null | Side::Open => None,
+        }
+    }
+}
 
 /// A slice with its values, by the order of values.
 struct BoundSlice<'r> {
@@ -345,20 +359,20 @@ impl BoundSlice<'_> {
     fn is_surely_empty(&self, table: &Table) -> bool {
         let is_inclusive = |bound: Option<&SliceBound>| bound.is_some_and(|bound| bound.is_inclusive);
         match self.ends(table) {
-            (None, None) => match &self.restriction.test {
+            (Side::Null, Side::Null) => match &self.restriction.test {
                 Test::Slice(slice) => {
                     !is_inclusive(slice.start.as_ref()) || !is_inclusive(slice.end.as_ref())
                 }
                 _ => false,
             },
-            (first, None) => first.as_ref().is_some_and(Option::is_some),
+            (first, Side::Null) => matches!(first, Side::Bound(_)),
             _ => false,
         }
     }
 
     /// True if the upper bound's values are above the lower one's, even if nothing fits between them.
     fn rises(&self, table: &Table) -> bool {
-        let (Some(Some(lower)), Some(Some(upper))) = (&self.lower, &self.upper) else {
+        let (Side::Bound(lower), Side::Bound(upper)) = (&self.lower, &self.upper) else {
             return false;
         };
         let columns = self.restriction.columns.iter();
@@ -370,32 +384,32 @@ impl BoundSlice<'_> {
     }
 }
 
-/// The bound, if there is one; nothing at all if it is null.
+/// A side of a slice with its values.
 fn bind_bound(
     table: &Table,
     restriction: &Restriction,
     bound: Option<&SliceBound>,
     ctx: &EvalContext<'_>,
-) -> Result<Option<Option<TupleBound>>, CqlError> {
+) -> Result<Side, CqlError> {
     let Some(bound) = bound else {
-        return Ok(Some(None));
+        return Ok(Side::Open);
     };
     let tuple = bound.tuple.bind(table, &restriction.columns, ctx)?;
     let mut values = Vec::with_capacity(tuple.len());
     for (at, value) in tuple.into_iter().enumerate() {
         match value {
             Some(value) => values.push(value),
-            None if !restriction.is_multi => return Ok(None),
+            None if !restriction.is_multi => return Ok(Side::Null),
             None => {
                 let column = restriction.columns.get(at..).unwrap_or(&restriction.columns);
                 return Err(null_column(table, column));
             }
         }
     }
-    Ok(Some(Some(TupleBound {
+    Ok(Side::Bound(TupleBound {
         values,
         inclusive: bound.is_inclusive,
-    })))
+    }))
 }
 
 /// The order of partition keys by their values, column by column.

@@ -9,7 +9,7 @@ use helenus_cql::types::CqlType;
 use helenus_cql::value::{is_compatible_with, is_empty_meaningless};
 
 use super::function::{self, Kind, raw_types};
-use super::{Applied, Change, DdlContext, unchanged};
+use super::{Applied, Change, DdlContext, Effect, unchanged};
 use crate::analysis::terms::Term;
 use crate::analysis::types::resolve_type;
 use crate::analysis::{EvalContext, PlanContext};
@@ -64,7 +64,12 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateAggregate) -> Applied
     let mut keyspace = Keyspace::clone(keyspace);
     keyspace.aggregates.insert(signature, Arc::new(aggregate));
     let schema = ctx.schema.with_keyspace(keyspace);
-    Ok(Ok(Change::new(schema, change, keyspace_name, target)))
+    Ok(Effect::Changed(Change::new(
+        schema,
+        change,
+        keyspace_name,
+        target,
+    )))
 }
 
 fn check_replacement(existing: &UserAggregate, aggregate: &UserAggregate) -> Result<(), CqlError> {

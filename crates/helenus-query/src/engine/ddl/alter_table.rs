@@ -9,7 +9,7 @@ use super::table::{
     self, check_counters, holds_nested_collections, masking_is_off, refuse_counters, table_to_change,
 };
 use super::view::UNDELIVERED;
-use super::{Applied, Change, DdlContext, unchanged};
+use super::{Applied, Change, DdlContext, Effect, unchanged};
 use crate::analysis::types::resolve_type;
 use crate::java_order::by_name;
 use crate::response::{ChangeKind, SchemaTarget};
@@ -66,7 +66,7 @@ pub fn alter(ctx: &DdlContext<'_>, statement: &ast::AlterTable) -> Applied {
     };
     let (keyspace, name) = (table.keyspace.clone(), table.name.clone());
     let schema = super::view::with_base(ctx.schema, table, changed, renames)?;
-    Ok(Ok(Change::new(
+    Ok(Effect::Changed(Change::new(
         schema,
         ChangeKind::Updated,
         &keyspace,

@@ -112,8 +112,8 @@ impl Replay {
                 let (error, warnings) = error.split();
                 with_warnings(error_line(&error), warnings)
             }
-            Ok(Err(warnings)) => with_warnings("void".to_owned(), warnings),
-            Ok(Ok(change)) => {
+            Ok(Effect::Unchanged(warnings)) => with_warnings("void".to_owned(), warnings),
+            Ok(Effect::Changed(change)) => {
                 schema_store::tests::check_lines(&self.schema, &change.schema);
                 let events = difference::events(&self.schema, &change.schema);
                 let is_told = |event: &SchemaChange| unqualified(event) == unqualified(&change.event);

@@ -8,7 +8,7 @@ use helenus_cql::error::CqlError;
 use helenus_cql::types::CqlType;
 use helenus_cql::value::is_compatible_with;
 
-use super::{Applied, Change, DdlContext, system_keyspace, unchanged};
+use super::{Applied, Change, DdlContext, Effect, system_keyspace, unchanged};
 use crate::analysis::types::resolve_type;
 use crate::request::no_keyspace;
 use crate::response::{ChangeKind, SchemaTarget};
@@ -59,7 +59,12 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateFunction) -> Applied 
     let mut keyspace = Keyspace::clone(keyspace);
     keyspace.functions.insert(signature, Arc::new(function));
     let schema = ctx.schema.with_keyspace(keyspace);
-    Ok(Ok(Change::new(schema, change, keyspace_name, target)))
+    Ok(Effect::Changed(Change::new(
+        schema,
+        change,
+        keyspace_name,
+        target,
+    )))
 }
 
 /// What becomes of one that a CREATE names; none if it is left as it is. `clauses` are OR REPLACE and IF NOT EXISTS.
@@ -234,7 +239,7 @@ pub fn drop(ctx: &DdlContext<'_>, statement: &ast::DropFunction, kind: Kind) -> 
         return unchanged();
     };
     let schema = ctx.schema.with_keyspace(without);
-    Ok(Ok(Change::new(
+    Ok(Effect::Changed(Change::new(
         schema,
         ChangeKind::Dropped,
         keyspace_name,

@@ -62,7 +62,7 @@ impl InMemorySchema {
             now_us: 1_700_000_000_000_000,
         };
         definition_check::check(&statement, ctx.keyspace, false)?;
-        if let Ok(change) = super::apply(&ctx, &statement)? {
+        if let super::Effect::Changed(change) = super::apply(&ctx, &statement)? {
             self.schema = change.schema;
         }
         if let ast::Statement::CreateIndex(_) = statement {

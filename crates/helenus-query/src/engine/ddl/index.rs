@@ -7,7 +7,7 @@ use helenus_cql::ast;
 use helenus_cql::error::CqlError;
 use uuid::Uuid;
 
-use super::{Applied, Change, DdlContext, unchanged};
+use super::{Applied, Change, DdlContext, Effect, unchanged};
 use crate::index::definition::{check_options, default_name, index_kind, sai, sasi, target, target_option};
 use crate::index::entries::hidden_table;
 use crate::index::kinds;
@@ -86,7 +86,7 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateIndex) -> Applied {
 fn is_there(statement: &ast::CreateIndex) -> Applied {
     let is_sasi = statement.using.as_deref() == Some(SASI_CLASS);
     let warnings = is_sasi.then(|| sasi::USAGE_WARNING.to_owned());
-    Ok(Err(warnings.into_iter().collect()))
+    Ok(Effect::Unchanged(warnings.into_iter().collect()))
 }
 
 fn add(
@@ -121,7 +121,7 @@ fn add(
     if index.is_sasi() {
         warnings.push(sasi::USAGE_WARNING.to_owned());
     }
-    Ok(Ok(Change {
+    Ok(Effect::Changed(Change {
         warnings,
         to_build: Some(DerivedTable::Index(index).of(&changed)),
         ..change
@@ -147,7 +147,7 @@ pub fn drop(ctx: &DdlContext<'_>, statement: &ast::DropIndex) -> Applied {
     builder.indexes.retain(|index| index.name != name);
     let target = SchemaTarget::Table(table.name.clone());
     let schema = ctx.schema.with_table(builder.build());
-    Ok(Ok(Change::new(
+    Ok(Effect::Changed(Change::new(
         schema,
         ChangeKind::Updated,
         keyspace_name,

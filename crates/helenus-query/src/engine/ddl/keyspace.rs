@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use helenus_cql::ast;
 use helenus_cql::error::CqlError;
 
-use super::{Applied, Change, DdlContext, system_keyspace, unchanged};
+use super::{Applied, Change, DdlContext, Effect, system_keyspace, unchanged};
 use crate::properties::{self, Options};
 use crate::response::{ChangeKind, SchemaTarget};
 use crate::schema::names::{NAME_LEN_MAX, is_replicated_system_name, is_system_name, is_valid_name};
@@ -56,7 +56,7 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateKeyspace) -> Applied 
     };
     let schema = ctx.schema.with_keyspace(keyspace);
     let change = Change::new(schema, ChangeKind::Created, name, SchemaTarget::Keyspace);
-    Ok(Ok(Change { warnings, ..change }))
+    Ok(Effect::Changed(Change { warnings, ..change }))
 }
 
 pub fn alter(ctx: &DdlContext<'_>, statement: &ast::AlterKeyspace) -> Applied {
@@ -85,7 +85,7 @@ pub fn alter(ctx: &DdlContext<'_>, statement: &ast::AlterKeyspace) -> Applied {
         );
     }
     if keyspace.replication == current.replication && keyspace.durable_writes == current.durable_writes {
-        return Ok(Err(warnings));
+        return Ok(Effect::Unchanged(warnings));
     }
     let change = Change::new(
         ctx.schema.with_keyspace(keyspace),
@@ -93,7 +93,7 @@ pub fn alter(ctx: &DdlContext<'_>, statement: &ast::AlterKeyspace) -> Applied {
         name,
         SchemaTarget::Keyspace,
     );
-    Ok(Ok(Change { warnings, ..change }))
+    Ok(Effect::Changed(Change { warnings, ..change }))
 }
 
 pub fn drop(ctx: &DdlContext<'_>, statement: &ast::DropKeyspace) -> Applied {
@@ -104,7 +104,7 @@ pub fn drop(ctx: &DdlContext<'_>, statement: &ast::DropKeyspace) -> Applied {
     };
     let mut schema = ctx.schema.clone();
     schema.keyspaces.remove(name);
-    Ok(Ok(Change::new(
+    Ok(Effect::Changed(Change::new(
         schema,
         ChangeKind::Dropped,
         name,

@@ -76,12 +76,18 @@ pub(crate) struct ChangeResult {
     pub to_build: Option<Derivation>,
 }
 
-/// What a statement comes to: a change, or (for IF [NOT] EXISTS) nothing, perhaps with warnings.
-type Applied = Result<Result<Change, Vec<String>>, CqlError>;
+/// The effect of a statement on the schema.
+pub(crate) enum Effect {
+    Changed(Change),
+    /// No change, with warnings: `IF [NOT] EXISTS` has found the schema as it wants it.
+    Unchanged(Vec<String>),
+}
+
+type Applied = Result<Effect, CqlError>;
 
 /// Nothing to do.
 fn unchanged() -> Applied {
-    Ok(Err(Vec::new()))
+    Ok(Effect::Unchanged(Vec::new()))
 }
 
 /// What a statement is applied to.

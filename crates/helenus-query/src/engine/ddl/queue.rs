@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use super::{
-    Change, ChangeResult, DdlContext, apply, commit, data_centers, difference, role_changes, truncate,
+    Change, ChangeResult, DdlContext, Effect, apply, commit, data_centers, difference, role_changes, truncate,
 };
 use crate::engine::Engine;
 use crate::request::{ClientState, User};
@@ -116,12 +116,11 @@ async fn write(engine: &Arc<Engine>, together: &[QueuedChange]) -> Result<Writte
         let mut answers = Vec::with_capacity(together.len());
         for waiting in together {
             answers.push(match change(engine, &schema, waiting) {
-                Ok(Ok((next, done))) => {
-                    schema = next;
-                    is_changed = true;
+                Ok((next, done)) => {
+                    is_changed |= next.is_some();
+                    schema = next.unwrap_or(schema);
                     Ok(done)
                 }
-                Ok(Err(unchanged)) => Ok(unchanged),
                 Err(error) => Err(error),
             });
         }
@@ -131,12 +130,12 @@ async fn write(engine: &Arc<Engine>, together: &[QueuedChange]) -> Result<Writte
     }
 }
 
-/// What one statement makes of a schema; `Err` within `Ok` is nothing.
+/// The schema after a statement, if the statement changes it.
 fn change(
     engine: &Arc<Engine>,
     schema: &Schema,
     waiting: &QueuedChange,
-) -> Result<Result<(Schema, ChangeResult), ChangeResult>, CqlError> {
+) -> Result<(Option<Schema>, ChangeResult), CqlError> {
     let before = schema;
     let ctx = DdlContext {
         schema,
@@ -150,10 +149,11 @@ fn change(
         return role_changes::apply(&ctx, &waiting.statement);
     }
     if let ast::Statement::Truncate(name) = &waiting.statement {
-        return Ok(Ok((truncate::truncate(&ctx, name)?, ChangeResult::default())));
+        let truncated = truncate::truncate(&ctx, name)?;
+        return Ok((Some(truncated), ChangeResult::default()));
     }
     Ok(match apply(&ctx, &waiting.statement)? {
-        Ok(Change {
+        Effect::Changed(Change {
             mut schema,
             event,
             warnings,
@@ -166,11 +166,14 @@ fn change(
                 warnings,
                 to_build,
             };
-            Ok((schema, done))
+            (Some(schema), done)
         }
-        Err(warnings) => Err(ChangeResult {
-            warnings,
-            ..ChangeResult::default()
-        }),
+        Effect::Unchanged(warnings) => {
+            let done = ChangeResult {
+                warnings,
+                ..ChangeResult::default()
+            };
+            (None, done)
+        }
     })
 }

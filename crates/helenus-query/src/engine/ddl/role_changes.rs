@@ -10,24 +10,22 @@ use crate::engine::ddl::{ChangeResult, DdlContext};
 use crate::schema::Schema;
 use crate::schema::roles::Roles;
 
-/// What a statement about roles makes of them. They may have changed since it was looked at first.
+/// The schema after a statement about roles, if the statement changes them. They may have changed since the statement was checked first.
 pub(crate) fn apply(
     ctx: &DdlContext<'_>,
     statement: &ast::Statement,
-) -> Result<Result<(Schema, ChangeResult), ChangeResult>, CqlError> {
+) -> Result<(Option<Schema>, ChangeResult), CqlError> {
     let (access, warnings) = access::apply(&ctx.roles(), statement)?;
     let done = ChangeResult {
         warnings,
         ..ChangeResult::default()
     };
-    Ok(match access {
-        Some(access) => {
-            let mut schema = ctx.schema.clone();
-            schema.access = Arc::new(access);
-            Ok((schema, done))
-        }
-        None => Err(done),
-    })
+    let changed = access.map(|access| {
+        let mut schema = ctx.schema.clone();
+        schema.access = Arc::new(access);
+        schema
+    });
+    Ok((changed, done))
 }
 
 /// The roles after a change of the schema: who made something may do everything with it, and nothing is granted on what is gone.

@@ -53,7 +53,9 @@ async fn execute(store: &Arc<Store>, before: &Schema, statement: &str) -> Schema
         now_us: 1,
     };
     let parsed = parse_statement(statement).unwrap().statement;
-    let mut change = run(&ctx, &parsed).unwrap().ok().unwrap();
+    let crate::engine::ddl::Effect::Changed(mut change) = run(&ctx, &parsed).unwrap() else {
+        panic!("no change");
+    };
     change.schema.version = Uuid::new_v4();
     crate::engine::ddl::schema_store::store(store, before, change.schema)
         .await

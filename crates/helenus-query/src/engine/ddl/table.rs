@@ -9,7 +9,7 @@ use helenus_cql::types::{CqlType, NativeType};
 use helenus_row::{ColumnId, Order, TableId};
 use uuid::Uuid;
 
-use super::{Applied, Change, DdlContext, compact_storage, unchanged};
+use super::{Applied, Change, DdlContext, Effect, compact_storage, unchanged};
 use crate::analysis::definition_check::partition_key;
 use crate::analysis::types::resolve_type;
 use crate::java_order;
@@ -92,7 +92,7 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateTable) -> Applied {
         ));
     }
     let schema = schema.with_table(table);
-    Ok(Ok(Change::new(
+    Ok(Effect::Changed(Change::new(
         schema,
         ChangeKind::Created,
         keyspace_name,
@@ -441,7 +441,7 @@ pub fn drop(ctx: &DdlContext<'_>, statement: &ast::DropTable) -> Applied {
     keyspace.tables.remove(&table.name);
     let (keyspace_name, name) = (table.keyspace.clone(), table.name.clone());
     let schema = ctx.schema.with_keyspace(keyspace);
-    Ok(Ok(Change::new(
+    Ok(Effect::Changed(Change::new(
         schema,
         ChangeKind::Dropped,
         &keyspace_name,

@@ -8,7 +8,7 @@ use helenus_cql::error::CqlError;
 use helenus_cql::identifier::quote_qualified;
 use helenus_cql::types::{CqlType, UserType, UserTypeField};
 
-use super::{Applied, Change, DdlContext, unchanged};
+use super::{Applied, Change, DdlContext, Effect, unchanged};
 use crate::analysis::types::{check_parts, resolve_type};
 use crate::java_order::by_name;
 use crate::response::{ChangeKind, SchemaTarget};
@@ -51,7 +51,7 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateType) -> Applied {
     check_size(&definition)?;
     keyspace.types.insert(name.to_owned(), definition);
     let schema = ctx.schema.with_keyspace(keyspace);
-    Ok(Ok(Change::new(
+    Ok(Effect::Changed(Change::new(
         schema,
         ChangeKind::Created,
         keyspace_name,
@@ -126,7 +126,7 @@ pub fn alter(ctx: &DdlContext<'_>, statement: &ast::AlterType) -> Applied {
     let changed = replace_type(keyspace, Arc::new(changed));
     changed.types.values().try_for_each(check_size)?;
     let schema = ctx.schema.with_keyspace(changed);
-    Ok(Ok(Change::new(
+    Ok(Effect::Changed(Change::new(
         schema,
         ChangeKind::Updated,
         keyspace_name,
@@ -414,7 +414,7 @@ pub fn drop(ctx: &DdlContext<'_>, statement: &ast::DropType) -> Applied {
     keyspace.types.remove(name);
     forget_dropped_columns(&mut keyspace, keyspace_name, name);
     let schema = Schema::clone(ctx.schema).with_keyspace(keyspace);
-    Ok(Ok(Change::new(
+    Ok(Effect::Changed(Change::new(
         schema,
         ChangeKind::Dropped,
         keyspace_name,

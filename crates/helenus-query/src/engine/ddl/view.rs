@@ -10,7 +10,7 @@ use helenus_cql::error::CqlError;
 use helenus_row::{ColumnId, Order};
 
 use super::table::{already_exists, check_name, composite_in_key, new_id, not_frozen_in_key};
-use super::{Applied, Change, DdlContext};
+use super::{Applied, Change, DdlContext, Effect};
 use crate::analysis::PlanContext;
 use crate::analysis::restrictions::view_filter::view_filter;
 use crate::analysis::restrictions::{relation_source, relation_text, require_column};
@@ -58,7 +58,7 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateView) -> Applied {
                 "Cannot create materialized view '{name}' - a table with the same name already exists"
             )));
         }
-        Some(_) if statement.if_not_exists => return Ok(Err(vec![EXPERIMENTAL.to_owned()])),
+        Some(_) if statement.if_not_exists => return Ok(Effect::Unchanged(vec![EXPERIMENTAL.to_owned()])),
         Some(_) => return Err(already_exists(keyspace_name, name)),
         None => {}
     }
@@ -121,7 +121,7 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateView) -> Applied {
     );
     change.warnings.push(EXPERIMENTAL.to_owned());
     change.to_build = Some(DerivedTable::View(view).of(&with_view));
-    Ok(Ok(change))
+    Ok(Effect::Changed(change))
 }
 
 /// The columns of the SELECT clause, in the base table's order.
@@ -386,7 +386,7 @@ pub fn alter(ctx: &DdlContext<'_>, statement: &ast::AlterView) -> Applied {
     }
     let mut builder = view.to_builder();
     builder.options = changed;
-    Ok(Ok(Change::new(
+    Ok(Effect::Changed(Change::new(
         ctx.schema.with_table(builder.build()),
         ChangeKind::Updated,
         &view.keyspace,
@@ -411,7 +411,7 @@ pub fn drop(ctx: &DdlContext<'_>, statement: &ast::DropView) -> Applied {
         let base = builder.build();
         keyspace.tables.insert(base.name.clone(), Arc::new(base));
     }
-    Ok(Ok(Change::new(
+    Ok(Effect::Changed(Change::new(
         ctx.schema.with_keyspace(keyspace),
         ChangeKind::Dropped,
         &view.keyspace,

@@ -1,5 +1,7 @@
 //! What a statement writes: its operations, row by row, as operands.
 
+use std::cell::OnceCell;
+
 use bytes::Bytes;
 use helenus_cql::error::CqlError;
 use helenus_row::header::PartitionHeader;
@@ -252,8 +254,8 @@ impl WriteBuilder<'_> {
         operations: &[&Operation],
         mut row: RowBuilder,
     ) -> Result<RowBuilder, CqlError> {
-        let mut existing: Option<Option<OwnedRow>> = None;
-        let mut stored: Option<Option<StoredRow>> = None;
+        let existing: OnceCell<Option<OwnedRow>> = OnceCell::new();
+        let stored: OnceCell<Option<StoredRow>> = OnceCell::new();
         for operation in operations {
             let delta = match &operation.action {
                 Action::Increment { delta, is_negated } => {
@@ -264,7 +266,7 @@ impl WriteBuilder<'_> {
                 }
                 Action::Delete if self.params.table.is_counter => None,
                 action => {
-                    if action.requires_read() && existing.is_none() {
+                    if action.requires_read() && existing.get().is_none() {
                         let read = self.read_existing(location).await?;
                         if read
                             .as_ref()
@@ -272,17 +274,18 @@ impl WriteBuilder<'_> {
                         {
                             scope::step_aside().await;
                         }
-                        existing = Some(read);
+                        let _ = existing.set(read);
                     }
-                    let existing = existing.as_ref().and_then(Option::as_ref);
+                    let existing = existing.get().and_then(Option::as_ref);
                     apply(operation, &self.params, existing, &mut row)?;
                     continue;
                 }
             };
-            if stored.is_none() {
-                stored = Some(self.read_stored(location).await?);
+            if stored.get().is_none() {
+                let read = self.read_stored(location).await?;
+                let _ = stored.set(read);
             }
-            let stored = stored.as_ref().and_then(Option::as_ref);
+            let stored = stored.get().and_then(Option::as_ref);
             self.count(location, operation.id, delta, stored, &mut row)?;
         }
         Ok(row)
