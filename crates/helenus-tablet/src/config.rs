@@ -1,10 +1,14 @@
 //! Settings of a store, with defaults derived from the machine.
 
+mod topic;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use slatedb_common::clock::SystemClock;
+
+pub use topic::{SaslMechanism, TopicConfig, TopicUrl};
 
 use crate::error::StoreError;
 
@@ -79,6 +83,10 @@ pub struct StoreConfig {
     pub log_store: Option<StoreUrl>,
     /// The endpoint of that bucket, if not the one in the environment.
     pub log_store_endpoint: Option<String>,
+    /// The topic of the log, if it lies in one. It is chosen when the store is created; its brokers may change.
+    pub log_topic: Option<TopicUrl>,
+    /// How its brokers are reached.
+    pub log_topic_config: TopicConfig,
     /// The number of tablets of a new store; an existing store keeps its own.
     pub tablet_count: usize,
     /// Memory for blocks, indexes and filters of SSTables, for all tablets together.
@@ -153,6 +161,8 @@ impl StoreConfig {
             url,
             log_store: None,
             log_store_endpoint: None,
+            log_topic: None,
+            log_topic_config: TopicConfig::default(),
             tablet_count,
             block_cache_bytes: (memory / 64).clamp(32 * MIB, 16 << 30),
             memtable_bytes,
@@ -202,6 +212,11 @@ impl StoreConfig {
         if let (StoreUrl::File(_), Some(log)) = (&self.url, &self.log_store) {
             return bad(format!(
                 "log_store = \"{log}\": a store in a local folder has its log there; a log store is for stores in a bucket"
+            ));
+        }
+        if let (StoreUrl::File(_), Some(topic)) = (&self.url, &self.log_topic) {
+            return bad(format!(
+                "log_store = \"{topic}\": a store in a local folder has its log there; a log store is for stores in a bucket"
             ));
         }
         if let (StoreUrl::File(_), true) = (&self.url, self.read_only) {

@@ -62,7 +62,7 @@ pub use bucket::metered_object_store::BucketStats;
 pub use bucket::restore_copy::CopyRestore;
 pub use cache::disk::DiskCacheStats;
 pub use cache::row_cache::RowCacheStats;
-pub use config::{StoreConfig, StoreUrl};
+pub use config::{SaslMechanism, StoreConfig, StoreUrl, TopicConfig, TopicUrl};
 pub use data_model::{
     ArchiveKeys, CompactFilter, CompactionContext, DataModel, DataModelError, Decision, FilterOutcome,
     MinNewerTimestamp, OlderOverlap,

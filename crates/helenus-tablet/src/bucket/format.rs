@@ -6,6 +6,7 @@ use object_store::{Error, ObjectStore, ObjectStoreExt, PutMode, PutOptions};
 use crate::bucket::check::{explain, patiently};
 use crate::bucket::connection::{Bucket, FORMAT_NAME};
 use crate::bucket::log_store;
+use crate::config::TopicUrl;
 use crate::error::StoreError;
 use crate::metadata::format::{BUCKET_FORMAT_VERSION, Format};
 
@@ -14,6 +15,7 @@ use crate::metadata::format::{BUCKET_FORMAT_VERSION, Format};
 pub(crate) async fn load_or_create(
     bucket: &Bucket,
     log: Option<&Bucket>,
+    topic: Option<&TopicUrl>,
     tablet_count: usize,
 ) -> Result<Format, StoreError> {
     if let Some(format) = load(bucket).await? {
@@ -24,6 +26,9 @@ pub(crate) async fn load_or_create(
     if let Some(log) = log {
         log_store::begin(log, format.store_id).await?;
         format = format.with_log_store(log.url.to_string());
+    }
+    if let Some(topic) = topic {
+        format = format.with_log_store(topic.to_string());
     }
     if create(bucket, &format).await? {
         return Ok(format);

@@ -16,8 +16,10 @@ use crate::bucket::check;
 use crate::bucket::check::{explain, patiently};
 use crate::bucket::connection::Bucket;
 use crate::bucket::store_identity::BindTarget;
-use crate::config::{StoreConfig, StoreUrl};
+use crate::config::{StoreConfig, StoreUrl, TopicUrl};
 use crate::error::StoreError;
+use crate::log::topic::TopicClient;
+use crate::log::topic::kafka::KafkaTopic;
 use crate::metadata::format::Format;
 
 const NAME: &str = "LOG";
@@ -30,6 +32,30 @@ pub(crate) fn connect(bucket: &Bucket, config: &StoreConfig) -> Result<Option<Bu
         None => Ok(None),
         Some(StoreUrl::File(path)) => Bucket::folder(path, config.fsync, requests).map(Some),
         Some(StoreUrl::Remote(url)) => Bucket::connect_as("log_store", url, endpoint, requests).map(Some),
+    }
+}
+
+/// The topic that is configured, which is there or is made.
+pub(crate) async fn connect_topic(config: &StoreConfig) -> Result<Option<Arc<dyn TopicClient>>, StoreError> {
+    let Some(url) = &config.log_topic else {
+        return Ok(None);
+    };
+    let topic = KafkaTopic::new(url.clone(), config.log_topic_config.clone())?;
+    topic.prepare().await?;
+    Ok(Some(Arc::new(topic)))
+}
+
+/// Refuses a topic that is not the one of the store's log.
+fn check_topic(bucket: &Bucket, topic: &TopicUrl, format: &Format) -> Result<(), StoreError> {
+    let there = format.log_store.as_deref();
+    let recorded = there.and_then(TopicUrl::parse).transpose()?;
+    match (there, recorded) {
+        (_, Some(recorded)) if recorded.topic == topic.topic => Ok(()),
+        (there, _) => Err(StoreError::InvalidConfig(format!(
+            "log_store = \"{topic}\": the log of {} lies {} since it was made; a log store is chosen for a new store",
+            bucket.url,
+            there.map_or("beside its data".to_owned(), |there| format!("in {there}"))
+        ))),
     }
 }
 
@@ -69,9 +95,13 @@ pub(crate) fn bind_target(log: &Bucket, store_id: Uuid) -> BindTarget<'_> {
 pub(crate) async fn of_store(
     bucket: &Bucket,
     log: Option<Bucket>,
+    topic: Option<&TopicUrl>,
     format: &Format,
     identity: Uuid,
 ) -> Result<Option<Arc<dyn ObjectStore>>, StoreError> {
+    if let (None, Some(topic)) = (&log, topic) {
+        return check_topic(bucket, topic, format).map(|()| None);
+    }
     let Some(log) = configured(bucket, log, format).await? else {
         return Ok(None);
     };

@@ -8,6 +8,7 @@
 //! |---|---|---|
 //! | [`file`] | frames in segment files, each followed by `fdatasync` | when the folder is opened |
 //! | [`object`] | one object a frame, by put-if-absent | by the next owner of a tablet, which fences the log first |
+//! | [`topic`] | records of a partition, which all replicas in sync have | likewise |
 //!
 //! Segment files are reused: overwriting existing blocks costs the disk half of growing a file. A frame names its segment, so that a frame
 //! of the file's former use is not mistaken for a new one. The end of a segment's frames is recorded in the header of its successor; only the
@@ -21,7 +22,8 @@ pub(crate) mod object;
 pub(crate) mod replay;
 pub(crate) mod segment;
 pub(crate) mod stats;
-mod writer;
+pub(crate) mod topic;
+pub(crate) mod writer;
 
 use std::any::Any;
 use std::sync::Arc;

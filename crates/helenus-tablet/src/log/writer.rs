@@ -30,6 +30,20 @@ pub(crate) trait LogAppender: Send + 'static {
     }
 }
 
+impl LogAppender for Box<dyn LogAppender> {
+    fn append(&mut self, frame: &mut Vec<u8>) -> Result<u64, StoreError> {
+        (**self).append(frame)
+    }
+
+    fn gathers(&self) -> bool {
+        (**self).gathers()
+    }
+
+    fn interval(&self) -> Duration {
+        (**self).interval()
+    }
+}
+
 /// Where a group goes once it is in the log.
 pub(crate) trait Dispatch<R>: Send + Sync + 'static {
     /// Entries by tablet.
@@ -45,7 +59,7 @@ pub(crate) trait Dispatch<R>: Send + Sync + 'static {
 }
 
 /// A frame without records.
-pub(super) fn empty_frame() -> Vec<u8> {
+pub(crate) fn empty_frame() -> Vec<u8> {
     vec![0; FRAME_HEADER_LEN]
 }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 use helenus_cql::frame::MAX_BODY_LEN;
-use helenus_tablet::StoreUrl;
+use helenus_tablet::{SaslMechanism, StoreUrl, TopicUrl};
 
 use super::config::Config;
 
@@ -42,7 +42,14 @@ const NOT_SETTINGS: [&str; 4] = ["HELENUS_TEST", "HELENUS_FUZZ", "HELENUS_BIN", 
 #[rustfmt::skip]
 const SETTINGS: &[Setting] = &[
     Setting { name: "store", about: "the location of the data", allowed: "file:///path, a path, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix", set: |c, v| { c.store.url = StoreUrl::parse(v).map_err(|e| e.to_string())?; Ok(()) } },
-    Setting { name: "log_store", about: "the location of the log of a store in a bucket, if it is not beside the data", allowed: "s3://bucket/prefix, s3express://bucket, gs://bucket/prefix, az://container/prefix, or a folder that all nodes share", set: |c, v| { c.store.log_store = Some(StoreUrl::parse(v).map_err(|e| e.to_string())?); Ok(()) } },
+    Setting { name: "log_store", about: "the location of the log of a store in a bucket, if it is not beside the data", allowed: "s3://bucket/prefix, s3express://bucket, gs://bucket/prefix, az://container/prefix, a folder that all nodes share, or kafka://broker1:9092,broker2:9092/TOPIC", set: log_store },
+    Setting { name: "log_store_tls", about: "whether connections to the brokers of a log in a topic use TLS", allowed: "true or false", set: |c, v| put(&mut c.store.log_topic_config.tls, v.parse().map_err(|_| "neither".to_owned())) },
+    Setting { name: "log_store_tls_authority", about: "the authorities of the brokers' certificates, if they are not the system's", allowed: "a PEM file", set: |c, v| { c.store.log_topic_config.tls_authority = Some(v.into()); Ok(()) } },
+    Setting { name: "log_store_sasl_mechanism", about: "how the node logs in to the brokers, if log_store_user is set", allowed: "PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512", set: |c, v| put(&mut c.store.log_topic_config.sasl_mechanism, sasl_mechanism(v)) },
+    Setting { name: "log_store_user", about: "the user that the node logs in to the brokers with", allowed: "a text", set: |c, v| { c.store.log_topic_config.user = Some(v.to_owned()); Ok(()) } },
+    Setting { name: "log_store_password", about: "the password of log_store_user", allowed: "a text", set: |c, v| { c.store.log_topic_config.password = Some(v.to_owned()); Ok(()) } },
+    Setting { name: "log_store_replicas_min", about: "below 3, a missing topic for the log is created with so many replicas and the brokers' own settings", allowed: "1 to 3", set: |c, v| put(&mut c.store.log_topic_config.replicas_min, between(count(v), 1, 3).map(|n| n as u16)) },
+    Setting { name: "log_store_partitions", about: "the partitions of a topic that is created for the log; several for each node", allowed: "1 to 10000", set: |c, v| put(&mut c.store.log_topic_config.partitions, between(count(v), 1, 10_000).map(|n| n as u32)) },
     Setting { name: "log_interval", about: "the time from one PUT of the log to the next, at least, in a bucket: fewer PUTs for writes that take longer", allowed: TIME, set: |c, v| put(&mut c.store.log_interval, time(v)) },
     Setting { name: "read_only", about: "whether the node serves reads from the bucket alone, beside the nodes of the store, and takes no part in their cluster", allowed: "true or false", set: |c, v| put(&mut c.store.read_only, v.parse().map_err(|_| "neither".to_owned())) },
     Setting { name: "read_only_refresh_interval", about: "how often a read-only node looks for what the nodes of the store have flushed", allowed: TIME, set: |c, v| put(&mut c.store.read_only_refresh_interval, time(v)) },
@@ -122,6 +129,27 @@ const SETTINGS: &[Setting] = &[
     Setting { name: "bucket_read_dollars_per_gb", about: "the price of 2^30 bytes read from the bucket, for the same; none within a region", allowed: DOLLARS, set: |c, v| put(&mut c.bucket_prices.read_dollars_per_gb, dollars(v)) },
     Setting { name: "background_threads", about: "threads for flushes and compactions", allowed: COUNT, set: |c, v| put(&mut c.store.background_threads, count(v)) },
 ];
+
+/// A topic, or a place for objects.
+fn log_store(config: &mut Config, text: &str) -> Result<(), String> {
+    match TopicUrl::parse(text)
+        .transpose()
+        .map_err(|error| error.to_string())?
+    {
+        Some(topic) => config.store.log_topic = Some(topic),
+        None => config.store.log_store = Some(StoreUrl::parse(text).map_err(|error| error.to_string())?),
+    }
+    Ok(())
+}
+
+fn sasl_mechanism(text: &str) -> Result<SaslMechanism, String> {
+    match text {
+        "PLAIN" => Ok(SaslMechanism::Plain),
+        "SCRAM-SHA-256" => Ok(SaslMechanism::ScramSha256),
+        "SCRAM-SHA-512" => Ok(SaslMechanism::ScramSha512),
+        _ => Err("none of these".to_owned()),
+    }
+}
 
 fn put<T>(target: &mut T, value: Result<T, String>) -> Result<(), String> {
     *target = value?;

@@ -18,7 +18,7 @@ mod format;
 mod recovery;
 
 pub(crate) use appender::{ObjectAppender, begin};
-pub(crate) use format::{is_log_object, log_folder, log_path};
+pub(crate) use format::{Group, is_log_object, log_folder, log_path};
 pub(crate) use recovery::{FencedLog, LogObjects, fence, is_fence, numbers, read};
 
 /// Names a log.

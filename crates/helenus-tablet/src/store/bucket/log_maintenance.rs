@@ -13,10 +13,9 @@ use slatedb::admin::Admin;
 use super::Remote;
 use super::node_log::OwnLog;
 use super::tablet_logs::TabletLogs;
-use crate::bucket::subfolders::subfolders;
 use crate::error::{StoreError, chain, from_slatedb};
 use crate::log::ledger::newest;
-use crate::log::object::{LogId, fence, is_fence, log_folder, log_path, numbers};
+use crate::log::object::{LogId, is_fence, log_path, numbers};
 use crate::metadata::slatedb_layout::tablet_path;
 use crate::store::Store;
 
@@ -148,13 +147,14 @@ impl Remote {
         let newest = own.newest();
         // The object after that one may have been on its way when they were found, and names them still.
         let due = unneeded.extract_if(.., |found| found.newest + 1 < newest);
-        let paths: Vec<Path> = due
-            .flat_map(|found| found.numbers.map(move |number| log_path(found.log, number)))
-            .collect();
-        self.delete_objects(paths).await
+        let due: Vec<Unneeded> = due.collect();
+        for found in due {
+            self.trim_log(own, found.numbers).await?;
+        }
+        Ok(())
     }
 
-    async fn delete_objects(&self, paths: Vec<Path>) -> Result<(), StoreError> {
+    pub(super) async fn delete_objects(&self, paths: Vec<Path>) -> Result<(), StoreError> {
         if paths.is_empty() {
             return Ok(());
         }
@@ -196,29 +196,21 @@ impl Remote {
     }
 
     /// Deletes the objects of fenced logs that no tablet needs, but for their fences.
-    ///
-    /// The fences come first. A tablet names a log before the log has a record of it, and a fenced log gets no more records: so what a tablet
-    /// needs of a log that is seen to be fenced, the tablet already names.
     async fn sweep_logs(&self, store: &Store, own: &OwnLog) -> Result<(), StoreError> {
-        let mut others: Vec<LogId> = subfolders(self.log_store().as_ref(), &log_folder(None)).await?;
+        let mut others = self.stored_logs().await?;
         others.retain(|id| *id != own.id);
-        let mut ended = Vec::new();
-        for log in others {
-            let fenced = self.fenced_objects(log).await?;
-            ended.extend((!fenced.is_empty()).then_some((log, fenced)));
-        }
-        if ended.is_empty() {
+        if others.is_empty() {
             return Ok(());
         }
         let needed = self.needed_logs(store).await?;
-        for (_, fenced) in ended.into_iter().filter(|(log, _)| !needed.contains(log)) {
-            self.delete_objects(fenced).await?;
+        for log in others.into_iter().filter(|log| !needed.contains(log)) {
+            self.delete_fenced(log).await?;
         }
         Ok(())
     }
 
     /// The logs that tablets name.
-    async fn needed_logs(&self, store: &Store) -> Result<BTreeSet<LogId>, StoreError> {
+    pub(super) async fn needed_logs(&self, store: &Store) -> Result<BTreeSet<LogId>, StoreError> {
         let tablets = store.stored_tablets().await?;
         let reads = futures::stream::iter(tablets).map(|tablet| TabletLogs::read(&self.store, tablet));
         let documents: Vec<TabletLogs> = reads.buffer_unordered(READS).try_collect().await?;
@@ -226,25 +218,24 @@ impl Remote {
         Ok(spans.map(|span| span.log).collect())
     }
 
-    /// The objects of a log before its fence; none of a log that is not fenced.
-    async fn fenced_objects(&self, log: LogId) -> Result<Vec<Path>, StoreError> {
+    /// Deletes the objects of a log before its fence, if it has one.
+    pub(super) async fn delete_fenced_objects(&self, log: LogId) -> Result<(), StoreError> {
         let mut numbers = numbers(self.log_store().as_ref(), log).await?;
-        let Some(last) = numbers.pop() else {
-            return Ok(Vec::new());
-        };
+        let Some(last) = numbers.pop() else { return Ok(()) };
         if numbers.is_empty() || !is_fence(self.log_store().as_ref(), log, last).await? {
-            return Ok(Vec::new());
+            return Ok(());
         }
-        Ok(numbers.into_iter().map(|number| log_path(log, number)).collect())
+        let paths = numbers.into_iter().map(|number| log_path(log, number));
+        self.delete_objects(paths.collect()).await
     }
 
     /// Fences the log of this process, which has ended, and deletes what no tablet needs.
     pub(super) async fn end_log(&self, store: &Store, own: &Arc<OwnLog>) {
         let ended = async {
-            fence(self.log_store(), own.id, self.databases.clock.now_ms()).await?;
+            self.fence(own.id).await?;
             match self.needed_logs(store).await?.contains(&own.id) {
                 true => Ok(()),
-                false => self.delete_objects(self.fenced_objects(own.id).await?).await,
+                false => self.delete_fenced(own.id).await,
             }
         };
         let ended: Result<(), StoreError> = ended.await;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crc_fast::{CrcAlgorithm, Digest};
 
-use super::open::assemble;
+use super::open::{LogPlaces, assemble};
 use crate::bucket::connection::Bucket;
 use crate::bucket::{check, format};
 use crate::config::{StoreConfig, StoreUrl};
@@ -63,7 +63,15 @@ pub async fn migrate(
         .map(|tablet| (tablet.id(), tablet.token_range()))
         .collect();
     let format = Format::of(ranges).in_bucket();
-    let target = assemble(&bucket, None, None, to, model, &format, format.store_id)?;
+    let target = assemble(
+        &bucket,
+        LogPlaces::default(),
+        None,
+        to,
+        model,
+        &format,
+        format.store_id,
+    )?;
     let copied = copy(&source, &target, &mut progress).await;
     let closed = source.close().await;
     copied.and(closed)?;

@@ -14,13 +14,15 @@
 //! tablets/<id>/            one SlateDB database for each tablet
 //! tablets/<id>/meta/LOGS   the logs that hold records of the tablet which are in no SSTable
 //! logs/<id>/<number>       the log of one process
+//! log_claims/<n>/<epoch>   the claim of a partition, of a log in a topic
 //! meta/<name>              small documents, changed by compare-and-set
 //! ```
 //!
-//! The logs may lie in a separate store ([`crate::bucket::log_store`]).
+//! The logs may lie in a separate store ([`crate::bucket::log_store`]), or in a topic ([`crate::log::topic`]).
 
 mod compactor;
 mod log_maintenance;
+mod log_medium;
 mod maintenance;
 mod migrate;
 mod node_log;
@@ -53,6 +55,7 @@ use crate::clock::StoreClock;
 use crate::database::Databases;
 use crate::error::StoreError;
 use crate::log::stats::LogStats;
+use crate::log::topic::TopicLogs;
 use crate::metadata::format::Format;
 use crate::store::Store;
 use crate::store::background::BackgroundRuntime;
@@ -79,6 +82,8 @@ pub(crate) struct Remote {
     store: Arc<dyn ObjectStore>,
     /// Where the log lies, if not in the store.
     log_store: Option<Arc<dyn ObjectStore>>,
+    /// The topic of the log, if it lies in one.
+    topic: Option<TopicLogs>,
     requests: Arc<Requests>,
     disk_cache: Option<Arc<DiskCache>>,
     /// Where requests are served.
@@ -130,6 +135,7 @@ impl Remote {
             databases,
             store,
             log_store,
+            topic: None,
             requests: bucket.requests.clone(),
             disk_cache: None,
             serving: tokio::runtime::Handle::current(),

@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use parking_lot::Mutex;
-use uuid::Uuid;
 
 use super::{Remote, TabletEvent};
 use crate::error::StoreError;
 use crate::log;
-use crate::log::object::{LogId, ObjectAppender, begin};
+use crate::log::object::LogId;
+use crate::log::topic::FrameOffsets;
 use crate::store::Store;
 use crate::store::dispatch::{CompletionNotifier, TabletRouter};
 use crate::tablet::{NodeLog, Tablet};
@@ -19,6 +19,8 @@ use crate::tablet::{NodeLog, Tablet};
 pub(super) struct OwnLog {
     pub id: LogId,
     pub log: Arc<NodeLog>,
+    /// Of a log in a topic, where its groups lie.
+    pub offsets: Arc<FrameOffsets>,
     thread: Mutex<Option<JoinHandle<()>>>,
     is_abandoned: Arc<AtomicBool>,
 }
@@ -55,20 +57,10 @@ impl Remote {
     }
 
     async fn begin_log(&self, store: &Arc<Store>) -> Result<Arc<OwnLog>, StoreError> {
-        let id = Uuid::new_v4();
-        let (log, clock) = (NodeLog::new(), &self.databases.clock);
-        begin(self.log_store(), id, clock, &log.ledger).await?;
+        let log = NodeLog::new();
         let is_abandoned = Arc::<AtomicBool>::default();
-        let appender = ObjectAppender {
-            store: self.log_store().clone(),
-            id,
-            next: 2,
-            ledger: log.ledger.clone(),
-            clock: clock.clone(),
-            runtime: self.serving.clone(),
-            interval: self.databases.config.log_interval,
-            is_abandoned: is_abandoned.clone(),
-        };
+        let begun = self.begin_appending(store, &log, is_abandoned.clone()).await?;
+        let (id, offsets) = (begun.id, begun.offsets);
         let (of_store, fenced) = (Arc::downgrade(store), Arc::downgrade(&log));
         let router = Arc::new(TabletRouter {
             log: log.clone(),
@@ -80,12 +72,13 @@ impl Remote {
                 }
             }),
         });
-        let thread = log::start(log.clone(), router, appender)
+        let thread = log::start(log.clone(), router, begun.appender)
             .map_err(|error| StoreError::Unavailable(format!("cannot start the log thread: {error}")))?;
         tracing::debug!(log = %id, "a log is begun");
         Ok(Arc::new(OwnLog {
             id,
             log,
+            offsets,
             thread: Mutex::new(Some(thread)),
             is_abandoned,
         }))

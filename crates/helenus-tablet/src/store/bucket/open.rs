@@ -23,6 +23,7 @@ use crate::config::StoreConfig;
 use crate::data_model::DataModel;
 use crate::database::Databases;
 use crate::error::StoreError;
+use crate::log::topic::TopicLogs;
 use crate::metadata::documents::Meta;
 use crate::metadata::format::Format;
 use crate::store::background::BackgroundRuntime;
@@ -38,12 +39,23 @@ pub(crate) async fn open(
 ) -> Result<Arc<Store>, StoreError> {
     check::check(&bucket).await?;
     let log = log_store::connect(&bucket, &config)?;
-    let format = format::load_or_create(&bucket, log.as_ref(), config.tablet_count).await?;
+    let topic = log_store::connect_topic(&config).await?;
+    let topic_url = config.log_topic.as_ref();
+    let format = format::load_or_create(&bucket, log.as_ref(), topic_url, config.tablet_count).await?;
     let identity = BindTarget::store(&bucket).identity(Uuid::new_v4()).await?;
-    let log = log_store::of_store(&bucket, log, &format, identity).await?;
+    let log = log_store::of_store(&bucket, log, topic_url, &format, identity).await?;
+    let topic = topic.map(|client| TopicLogs {
+        client,
+        store_identity: identity,
+        bucket: bucket.store.clone(),
+    });
     let open_all = config.open_all_tablets;
     let disk_cache = disk_cache(&config, identity).await;
-    let store = assemble(&bucket, log, disk_cache, config, model, &format, identity)?;
+    let places = LogPlaces {
+        log_store: log,
+        topic,
+    };
+    let store = assemble(&bucket, places, disk_cache, config, model, &format, identity)?;
     let maintenance = tokio::spawn(log_maintenance::run(Arc::downgrade(&store)));
     let presence = tokio::spawn(compactor::follow_presence(Arc::downgrade(&store)));
     store.remote()?.tasks.lock().extend([maintenance, presence]);
@@ -67,7 +79,15 @@ pub(crate) async fn open_read_only(
     };
     let identity = BindTarget::store(&bucket).recorded().await?;
     let disk_cache = disk_cache(&config, identity).await;
-    assemble(&bucket, None, disk_cache, config, model, &format, identity)
+    assemble(
+        &bucket,
+        LogPlaces::default(),
+        disk_cache,
+        config,
+        model,
+        &format,
+        identity,
+    )
 }
 
 async fn disk_cache(config: &StoreConfig, identity: Uuid) -> Option<Arc<DiskCache>> {
@@ -78,10 +98,17 @@ async fn disk_cache(config: &StoreConfig, identity: Uuid) -> Option<Arc<DiskCach
     DiskCache::start(&config, identity).await
 }
 
+/// Where the log of a store lies, if not beside its data.
+#[derive(Default)]
+pub(super) struct LogPlaces {
+    log_store: Option<Arc<dyn ObjectStore>>,
+    topic: Option<TopicLogs>,
+}
+
 /// The store of a bucket, with no tablet open and nothing running.
 pub(super) fn assemble(
     bucket: &Bucket,
-    log_store: Option<Arc<dyn ObjectStore>>,
+    log: LogPlaces,
     disk_cache: Option<Arc<DiskCache>>,
     config: StoreConfig,
     model: Arc<dyn DataModel>,
@@ -108,8 +135,15 @@ pub(super) fn assemble(
     };
     let remote = Remote {
         disk_cache,
+        topic: log.topic,
         ..Remote::new(
-            databases, bucket, log_store, background, writing, format, identity,
+            databases,
+            bucket,
+            log.log_store,
+            background,
+            writing,
+            format,
+            identity,
         )
     };
     Ok(Arc::new(Store {

@@ -9,7 +9,7 @@ use super::Remote;
 use super::node_log::OwnLog;
 use super::tablet_logs::{LogSpan, TabletLogs};
 use crate::error::StoreError;
-use crate::log::object::{FencedLog, LogId, LogObjects, fence, read};
+use crate::log::object::{FencedLog, LogId, LogObjects};
 use crate::operation::Op;
 use crate::tablet::Tablet;
 
@@ -66,12 +66,12 @@ impl Remote {
         own: &OwnLog,
     ) -> Result<(LogSpan, Arc<LogObjects>), StoreError> {
         if let Some(last) = span.last {
-            let objects = read(self.log_store(), span.log, span.first, last).await?;
+            let objects = self.read_log(span.log, span.first, last).await?;
             return Ok((span.clone(), Arc::new(objects)));
         }
         if span.log == own.id {
             own.log.barrier(Arc::default()).await;
-            let objects = read(self.log_store(), span.log, span.first, own.newest()).await?;
+            let objects = self.read_log(span.log, span.first, own.newest()).await?;
             return Ok((span.clone(), Arc::new(objects)));
         }
         let cell = self.recoveries.lock().entry(span.log).or_default().clone();
@@ -86,13 +86,13 @@ impl Remote {
         }
         let objects = log
             .objects
-            .get_or_try_init(|| async { read(self.log_store(), span.log, 1, last).await.map(Arc::new) })
+            .get_or_try_init(|| async { self.read_log(span.log, 1, last).await.map(Arc::new) })
             .await?;
         Ok((closed, objects.clone()))
     }
 
     async fn fence_log(&self, id: LogId) -> Result<RecoveredLog, StoreError> {
-        let fenced = fence(self.log_store(), id, self.databases.clock.now_ms()).await?;
+        let fenced = self.fence(id).await?;
         tracing::info!(log = %id, end = fenced.end, "the log of a former owner is fenced");
         let recoveries = self.recoveries.clone();
         self.serving.spawn(async move {

@@ -1,0 +1,121 @@
+//! Fences the log of another process, reads it, and deletes what is not needed.
+
+use uuid::Uuid;
+
+use super::TopicLogs;
+use super::client::TopicRecord;
+use super::format::{LogPlace, RecordKey};
+use super::read::{LogReader, corrupt, group, read_until, retried};
+use crate::error::StoreError;
+use crate::log::object::{FencedLog, LogObjects};
+
+impl TopicLogs {
+    /// The log of that place as far as the partition holds it now.
+    async fn read_log(&self, place: LogPlace, until: i64) -> Result<LogReader, StoreError> {
+        let mut reader = LogReader::new(self.store_identity, place.epoch);
+        let take = |offset, record: &TopicRecord| reader.take(offset, record);
+        read_until(self.client.as_ref(), place.partition, until, take).await?;
+        Ok(reader)
+    }
+
+    async fn read_all(&self, place: LogPlace) -> Result<LogReader, StoreError> {
+        let end = retried(|| self.client.bounds(place.partition)).await?.end;
+        self.read_log(place, end).await
+    }
+
+    /// Whether nothing can be appended any more.
+    pub(super) async fn has_ended(&self, place: LogPlace) -> Result<bool, StoreError> {
+        Ok(self.read_all(place).await?.end.is_some())
+    }
+
+    /// Sees to it that nothing more is appended to a log.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] if there is nothing of the log.
+    pub async fn fence(&self, place: LogPlace) -> Result<FencedLog, StoreError> {
+        let mut found = self.read_all(place).await?;
+        if found.end.is_none() {
+            let key = RecordKey {
+                store: self.store_identity,
+                epoch: place.epoch,
+                writer: Uuid::new_v4(),
+                part: None,
+            };
+            let fence = TopicRecord {
+                key: key.encode(),
+                value: Vec::new(),
+            };
+            let offset = retried(|| self.client.produce(place.partition, fence.clone())).await?;
+            found = self.read_log(place, offset + 1).await?;
+        }
+        // The last frame stays until the partition has another log.
+        match found.frames.last() {
+            Some(last) => Ok(FencedLog {
+                id: place.id(),
+                end: last.number + 1,
+            }),
+            None if found.is_succeeded => Ok(FencedLog {
+                id: place.id(),
+                end: 1,
+            }),
+            None => Err(corrupt(place, 1, "the log is missing")),
+        }
+    }
+
+    /// The groups of a log from one frame to another, all that are still needed.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] if one of them is missing or damaged.
+    pub async fn read(&self, place: LogPlace, from: u64, up_to: u64) -> Result<LogObjects, StoreError> {
+        if up_to < from {
+            return Ok(Vec::new());
+        }
+        let found = self.read_all(place).await?;
+        if let Some(part) = found.gap {
+            return Err(corrupt(
+                place,
+                part.frame,
+                "a record before one of this frame is missing",
+            ));
+        }
+        let wanted = found
+            .frames
+            .into_iter()
+            .filter(|frame| (from..=up_to).contains(&frame.number));
+        let groups: LogObjects = wanted
+            .map(|frame| group(place, frame))
+            .collect::<Result<_, _>>()?;
+        let missing = |frame| Err(corrupt(place, frame, "the frame is missing"));
+        // Frames have no gaps: it is enough that the last one is there, and the first one that was needed then.
+        match (groups.first(), groups.last()) {
+            (Some((first, _)), Some((last, newest))) => match () {
+                () if *last < up_to => missing(up_to),
+                () if *first > newest.first.max(from) => missing(newest.first.max(from)),
+                () => Ok(groups),
+            },
+            _ => missing(up_to),
+        }
+    }
+
+    /// Deletes the frames of a log before its last one, if it has ended.
+    pub async fn delete_fenced(&self, place: LogPlace) -> Result<(), StoreError> {
+        let bounds = retried(|| self.client.bounds(place.partition)).await?;
+        // The last frame and the fence.
+        if bounds.end - bounds.start <= 2 {
+            return Ok(());
+        }
+        let found = self.read_log(place, bounds.end).await?;
+        match (found.end, found.frames.last()) {
+            (Some(_), Some(last)) if last.offset > bounds.start => {
+                let deleted = self.client.delete_before(place.partition, last.offset).await;
+                deleted.map_err(StoreError::from)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The newest log of each partition.
+    pub async fn logs(&self) -> Result<Vec<LogPlace>, StoreError> {
+        self.newest_logs().await
+    }
+}

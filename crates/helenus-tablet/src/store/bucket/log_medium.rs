@@ -1,0 +1,165 @@
+//! The two kinds of logs of a store in a bucket: objects, and records of a topic.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use super::Remote;
+use super::node_log::OwnLog;
+use crate::bucket::subfolders::subfolders;
+use crate::error::StoreError;
+use crate::log::SegmentInfo;
+use crate::log::object::{self, FencedLog, LogId, LogObjects, ObjectAppender, log_folder, log_path};
+use crate::log::topic::{BegunLog, FrameOffsets, LogPlace, TopicAppender, TopicLogs};
+use crate::log::writer::LogAppender;
+use crate::store::Store;
+use crate::tablet::NodeLog;
+
+/// How often a partition is looked for: others may need one at the same time.
+const BEGIN_ATTEMPTS: u32 = 8;
+
+/// A log that was begun, for the log thread.
+pub(super) struct Begun {
+    pub id: LogId,
+    pub appender: Box<dyn LogAppender>,
+    /// Of a log in a topic.
+    pub offsets: Arc<FrameOffsets>,
+}
+
+impl Remote {
+    /// The topic of a log, and its place there, if it lies in one.
+    fn in_topic(&self, id: LogId) -> Result<Option<(&TopicLogs, LogPlace)>, StoreError> {
+        match (&self.topic, LogPlace::of(id)) {
+            (Some(topic), Some(place)) => Ok(Some((topic, place))),
+            (None, None) => Ok(None),
+            (topic, _) => Err(StoreError::Corrupt {
+                file: format!("logs/{id}"),
+                detail: match topic {
+                    Some(_) => "a tablet names a log outside of the log's topic".into(),
+                    None => "a tablet names a log in a topic".into(),
+                },
+            }),
+        }
+    }
+
+    pub(super) async fn begin_appending(
+        &self,
+        store: &Store,
+        log: &Arc<NodeLog>,
+        is_abandoned: Arc<AtomicBool>,
+    ) -> Result<Begun, StoreError> {
+        let clock = &self.databases.clock;
+        let interval = self.databases.config.log_interval;
+        let offsets = Arc::<FrameOffsets>::default();
+        let Some(topic) = &self.topic else {
+            let id = uuid::Uuid::new_v4();
+            object::begin(self.log_store(), id, clock, &log.ledger).await?;
+            let appender = Box::new(ObjectAppender {
+                store: self.log_store().clone(),
+                id,
+                next: 2,
+                ledger: log.ledger.clone(),
+                clock: clock.clone(),
+                runtime: self.serving.clone(),
+                interval,
+                is_abandoned,
+            });
+            return Ok(Begun {
+                id,
+                appender,
+                offsets,
+            });
+        };
+        let begun = self.begin_in_topic(store, topic).await?;
+        log.ledger.begin_segment(SegmentInfo::new(1, begun.bytes));
+        offsets.lock().insert(1, begun.first);
+        let appender = Box::new(TopicAppender {
+            client: topic.client.clone(),
+            place: begun.place,
+            key: begun.key,
+            next_frame: 2,
+            next_offset: begun.offset + 1,
+            offsets: offsets.clone(),
+            ledger: log.ledger.clone(),
+            clock: clock.clone(),
+            runtime: self.serving.clone(),
+            interval,
+            is_abandoned,
+            part_bytes_max: TopicAppender::PART_BYTES_MAX,
+            is_ended: false,
+        });
+        Ok(Begun {
+            id: begun.place.id(),
+            appender,
+            offsets,
+        })
+    }
+
+    /// Begins a log in a partition of which no tablet needs a log.
+    async fn begin_in_topic(&self, store: &Store, topic: &TopicLogs) -> Result<BegunLog, StoreError> {
+        for _ in 0..BEGIN_ATTEMPTS {
+            let needed = self.needed_logs(store).await?;
+            let begun = topic.begin(&needed, self.databases.clock.now_ms()).await?;
+            // The log before ends with the beginning of this one. A tablet may have named it, and written to it, until then.
+            let needed = self.needed_logs(store).await?;
+            if !needs_partition(&needed, begun.place.partition) {
+                topic.delete_former(&begun).await;
+                return Ok(begun);
+            }
+        }
+        Err(StoreError::Unavailable(
+            "no partition of the log's topic stays free".into(),
+        ))
+    }
+
+    pub(super) async fn fence(&self, id: LogId) -> Result<FencedLog, StoreError> {
+        match self.in_topic(id)? {
+            Some((topic, place)) => topic.fence(place).await,
+            None => object::fence(self.log_store(), id, self.databases.clock.now_ms()).await,
+        }
+    }
+
+    pub(super) async fn read_log(&self, id: LogId, from: u64, up_to: u64) -> Result<LogObjects, StoreError> {
+        match self.in_topic(id)? {
+            Some((topic, place)) => topic.read(place, from, up_to).await,
+            None => object::read(self.log_store(), id, from, up_to).await,
+        }
+    }
+
+    /// Deletes groups of this process's log that are not needed, nor any before them.
+    pub(super) async fn trim_log(&self, own: &OwnLog, numbers: Range<u64>) -> Result<(), StoreError> {
+        let Some((topic, place)) = self.in_topic(own.id)? else {
+            let paths = numbers.map(|number| log_path(own.id, number));
+            return self.delete_objects(paths.collect()).await;
+        };
+        let kept = own.offsets.lock().get(&numbers.end).copied();
+        let Some(offset) = kept else { return Ok(()) };
+        topic.client.delete_before(place.partition, offset).await?;
+        let mut offsets = own.offsets.lock();
+        *offsets = offsets.split_off(&numbers.end);
+        Ok(())
+    }
+
+    /// The logs of which something is stored. Of topics, those that are the newest in their partitions.
+    pub(super) async fn stored_logs(&self) -> Result<Vec<LogId>, StoreError> {
+        match &self.topic {
+            Some(topic) => Ok(topic.logs().await?.into_iter().map(LogPlace::id).collect()),
+            None => subfolders(self.log_store().as_ref(), &log_folder(None)).await,
+        }
+    }
+
+    /// Deletes what is before the fence of a log that no tablet needs, if it has one.
+    pub(super) async fn delete_fenced(&self, id: LogId) -> Result<(), StoreError> {
+        match self.in_topic(id)? {
+            Some((topic, place)) => topic.delete_fenced(place).await,
+            None => self.delete_fenced_objects(id).await,
+        }
+    }
+}
+
+/// Whether a log of a partition is needed.
+fn needs_partition(needed: &BTreeSet<LogId>, partition: u32) -> bool {
+    let mut places = needed.iter().copied().filter_map(LogPlace::of);
+    places.any(|place| place.partition == partition)
+}
