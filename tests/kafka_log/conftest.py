@@ -1,0 +1,45 @@
+"""One MinIO and three brokers for all tests of the log in a topic; a bucket and a topic for each."""
+
+import itertools
+
+import pytest
+
+import helenus
+from kafka import Brokers
+from minio import Minio
+
+NUMBERS = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def minio(tmp_path_factory):
+    server = Minio(tmp_path_factory.mktemp("minio") / "data").start()
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="session")
+def brokers(tmp_path_factory):
+    made = Brokers(tmp_path_factory.mktemp("kafka")).start()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def nodes(minio, brokers, tmp_path):
+    """Makes nodes of one store whose log is a topic; ends them."""
+    number = next(NUMBERS)
+    store, topic = f"s3://{minio.bucket(f'kafka-{number}')}/store", brokers.topic(f"log-{number}")
+    made = []
+
+    def make(log_store=topic, settings=()):
+        args = ["--log-store", log_store, "--set", "lease=3s", "--name", f"node{len(made)}"]
+        for setting in settings:
+            args += ["--set", setting]
+        node = helenus.Node(tmp_path / f"node{len(made)}", store=store, env=minio.environment(), args=args)
+        made.append(node)
+        return node
+
+    yield make
+    for node in made:
+        node.close()
