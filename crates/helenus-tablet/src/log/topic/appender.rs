@@ -163,7 +163,7 @@ impl TopicAppender {
                     }
                     Err(refusal) => return Err(refusal),
                 },
-                Ok(Err(TopicError::TooLarge)) if failures == 0 => return Err(Refusal::TooLarge),
+                Ok(Err(TopicError::TooLarge)) => return Err(Refusal::TooLarge),
                 Ok(Err(error)) => StoreError::from(error).to_string(),
                 Err(_) => format!("no answer within {} s", PRODUCE_TIMEOUT.as_secs()),
             };

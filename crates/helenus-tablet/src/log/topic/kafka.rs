@@ -15,6 +15,7 @@ use rskafka::record::Record;
 use tokio::sync::Mutex;
 
 use super::client::{TopicClient, TopicError, TopicRecord};
+use super::read::retried;
 use crate::config::{TopicConfig, TopicUrl};
 use crate::error::StoreError;
 
@@ -155,9 +156,8 @@ impl KafkaTopic {
     /// In words for the operator.
     pub async fn prepare(&self) -> Result<(), StoreError> {
         let refuse = |why: String| StoreError::InvalidConfig(format!("log_store = \"{}\": {why}", self.url));
-        let unreachable =
-            |error: TopicError| refuse(format!("the brokers do not answer: {}", StoreError::from(error)));
-        if self.find().await.map_err(unreachable)?.is_some() {
+        let unreachable = |error: StoreError| refuse(format!("the brokers do not answer: {error}"));
+        if retried(|| self.find()).await.map_err(unreachable)?.is_some() {
             return Ok(());
         }
         let replicas = self.config.replicas_min;

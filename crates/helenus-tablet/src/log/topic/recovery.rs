@@ -114,8 +114,24 @@ impl TopicLogs {
         }
     }
 
-    /// The newest log of each partition.
-    pub async fn logs(&self) -> Result<Vec<LogPlace>, StoreError> {
-        self.newest_logs().await
+    /// The newest logs of partitions that have ended, and of which more is left than must be. A log that has not ended now may be needed by
+    /// the time of its end, so whether one of these is needed must be found out afterwards.
+    pub async fn ended_logs(&self) -> Result<Vec<LogPlace>, StoreError> {
+        let mut ended = Vec::new();
+        for place in self.newest_logs().await? {
+            let bounds = retried(|| self.client.bounds(place.partition)).await?;
+            if bounds.end - bounds.start <= 2 {
+                continue;
+            }
+            // Behind a fence there is nothing but what comes late, which is rare: such a log waits for the next claim of its partition.
+            let last = self.client.fetch(place.partition, bounds.end - 1).await?;
+            let key = last
+                .first()
+                .and_then(|(_, record)| RecordKey::decode(&record.key));
+            if key.is_some_and(|key| key.store == self.store_identity && key.ends(place.epoch)) {
+                ended.push(place);
+            }
+        }
+        Ok(ended)
     }
 }

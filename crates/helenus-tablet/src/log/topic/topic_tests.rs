@@ -332,3 +332,21 @@ async fn a_beginning_that_comes_too_late_is_not_used() {
     let (begun, _) = bench.begin().await;
     assert_eq!(begun.place.epoch, 2);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_a_log_that_has_ended_the_last_frame_and_the_fence_stay() {
+    let bench = Bench::new();
+    let (begun, appender) = bench.begin().await;
+    let (appender, _) = append(appender, 1).await;
+    let (_, _) = append(appender, 2).await;
+    assert!(bench.logs.ended_logs().await.unwrap().is_empty());
+    bench.logs.fence(begun.place).await.unwrap();
+    assert_eq!(bench.logs.ended_logs().await.unwrap(), [begun.place]);
+    bench.logs.delete_fenced(begun.place).await.unwrap();
+    assert_eq!(bench.topic.records().len(), 2);
+    assert_eq!(bench.logs.fence(begun.place).await.unwrap().end, 4);
+    // A later log in its partition: nothing of it is needed, though a process that slept may name it yet.
+    let (later, _) = bench.begin().await;
+    bench.logs.delete_former(&later).await;
+    assert_eq!(bench.logs.fence(begun.place).await.unwrap().end, 1);
+}

@@ -141,10 +141,10 @@ impl Remote {
         Ok(())
     }
 
-    /// The logs of which something is stored. Of topics, those that are the newest in their partitions.
+    /// The logs of which something is stored. Of topics, those that have ended.
     pub(super) async fn stored_logs(&self) -> Result<Vec<LogId>, StoreError> {
         match &self.topic {
-            Some(topic) => Ok(topic.logs().await?.into_iter().map(LogPlace::id).collect()),
+            Some(topic) => Ok(topic.ended_logs().await?.into_iter().map(LogPlace::id).collect()),
             None => subfolders(self.log_store().as_ref(), &log_folder(None)).await,
         }
     }
