@@ -3,7 +3,6 @@
 import os
 import pathlib
 import random
-import subprocess
 import time
 import types
 
@@ -12,6 +11,7 @@ import pytest
 import copies  # noqa: F401: it registers faults
 import toolchains
 from fleet import Fleet
+from load import Load
 from minio import Minio
 from nemesis import Nemesis
 
@@ -22,26 +22,6 @@ CI = os.environ.get("CI") == "true"
 def checker():
     """The command of the checker."""
     return toolchains.Toolchains().checker()
-
-
-class Load:
-    """Clients at work, until `finish`."""
-
-    def __init__(self, checker, fleet, history, rate, seed, log):
-        command = [*checker, "load", "--nodes", ",".join(fleet.addresses), "--history", str(history),
-                   "--rate", str(rate), "--seed", str(seed)]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True)
-        assert self.process.stdout.readline() == "ok\n", "the clients have not begun"
-
-    def finish(self, timeout_s):
-        """Ends the load and has everything read back."""
-        self.process.stdin.write("stop\n")
-        self.process.stdin.flush()
-        assert self.process.wait(timeout_s) == 0, "not everything could be read back"
-
-    def close(self):
-        self.process.kill()
-        self.process.wait()
 
 
 @pytest.fixture(scope="session")
