@@ -45,8 +45,12 @@ def test_what_clients_saw(minio, brokers, tmp_path, request):
         fleet = Fleet(checker, minio, store, tmp_path, [f"log_store={topic}"]).start()
         with open(tmp_path / "load.log", "w") as log:
             load = Load(checker, fleet, history, RATE, seed, log)
+            nemesis = Nemesis(fleet, random.Random(seed), faults, print, FAULTS)
             killer.start()
-            Nemesis(fleet, random.Random(seed), faults, print, FAULTS).rounds(SECONDS, 1.0)
+            until = time.monotonic() + SECONDS
+            while time.monotonic() < until:
+                nemesis.strike(nemesis.chance.choice(nemesis.names))
+                time.sleep(1)
             stopping.set()
             killer.join()
             load.finish(240)
