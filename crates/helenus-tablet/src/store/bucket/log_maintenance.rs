@@ -195,15 +195,17 @@ impl Remote {
         true
     }
 
-    /// Deletes the objects of fenced logs that no tablet needs, but for their fences.
+    /// Deletes what is left of fenced logs that no tablet needs, but for their fences.
+    ///
+    /// The fences come first. A tablet names a log before the log has a record of it, and a fenced log gets no more records: so what a tablet
+    /// needs of a log that is seen to be fenced, the tablet already names.
     async fn sweep_logs(&self, store: &Store, own: &OwnLog) -> Result<(), StoreError> {
-        let mut others = self.stored_logs().await?;
-        others.retain(|id| *id != own.id);
-        if others.is_empty() {
+        let ended = self.ended_logs(own.id).await?;
+        if ended.is_empty() {
             return Ok(());
         }
         let needed = self.needed_logs(store).await?;
-        for log in others.into_iter().filter(|log| !needed.contains(log)) {
+        for log in ended.into_iter().filter(|log| !needed.contains(log)) {
             self.delete_fenced(log).await?;
         }
         Ok(())
@@ -218,15 +220,16 @@ impl Remote {
         Ok(spans.map(|span| span.log).collect())
     }
 
-    /// Deletes the objects of a log before its fence, if it has one.
-    pub(super) async fn delete_fenced_objects(&self, log: LogId) -> Result<(), StoreError> {
+    /// The objects of a log before its fence; none of a log that is not fenced.
+    pub(super) async fn fenced_objects(&self, log: LogId) -> Result<Vec<Path>, StoreError> {
         let mut numbers = numbers(self.log_store().as_ref(), log).await?;
-        let Some(last) = numbers.pop() else { return Ok(()) };
+        let Some(last) = numbers.pop() else {
+            return Ok(Vec::new());
+        };
         if numbers.is_empty() || !is_fence(self.log_store().as_ref(), log, last).await? {
-            return Ok(());
+            return Ok(Vec::new());
         }
-        let paths = numbers.into_iter().map(|number| log_path(log, number));
-        self.delete_objects(paths.collect()).await
+        Ok(numbers.into_iter().map(|number| log_path(log, number)).collect())
     }
 
     /// Fences the log of this process, which has ended, and deletes what no tablet needs.

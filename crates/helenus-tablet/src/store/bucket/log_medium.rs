@@ -141,19 +141,27 @@ impl Remote {
         Ok(())
     }
 
-    /// The logs of which something is stored. Of topics, those that have ended.
-    pub(super) async fn stored_logs(&self) -> Result<Vec<LogId>, StoreError> {
-        match &self.topic {
-            Some(topic) => Ok(topic.ended_logs().await?.into_iter().map(LogPlace::id).collect()),
-            None => subfolders(self.log_store().as_ref(), &log_folder(None)).await,
+    /// The logs of other processes that are fenced, and of which something is left.
+    pub(super) async fn ended_logs(&self, own: LogId) -> Result<Vec<LogId>, StoreError> {
+        if let Some(topic) = &self.topic {
+            let ended = topic.ended_logs().await?.into_iter().map(LogPlace::id);
+            return Ok(ended.filter(|id| *id != own).collect());
         }
+        let mut ended = Vec::new();
+        let others: Vec<LogId> = subfolders(self.log_store().as_ref(), &log_folder(None)).await?;
+        for id in others.into_iter().filter(|id| *id != own) {
+            if !self.fenced_objects(id).await?.is_empty() {
+                ended.push(id);
+            }
+        }
+        Ok(ended)
     }
 
     /// Deletes what is before the fence of a log that no tablet needs, if it has one.
     pub(super) async fn delete_fenced(&self, id: LogId) -> Result<(), StoreError> {
         match self.in_topic(id)? {
             Some((topic, place)) => topic.delete_fenced(place).await,
-            None => self.delete_fenced_objects(id).await,
+            None => self.delete_objects(self.fenced_objects(id).await?).await,
         }
     }
 }
