@@ -5,7 +5,8 @@ import itertools
 import pytest
 
 import helenus
-from kafka import Brokers
+from certificates import Authority
+from kafka import Brokers, SecuredBroker
 from minio import Minio
 
 NUMBERS = itertools.count(1)
@@ -25,6 +26,16 @@ def brokers(tmp_path_factory):
     made.close()
 
 
+@pytest.fixture(scope="session")
+def secured_broker(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("secured")
+    broker = SecuredBroker(folder / "broker", Authority(folder / "authority"))
+    broker.start()
+    helenus.wait_until(broker.ready, 60, "the broker is ready", 0.5)
+    yield broker
+    broker.close()
+
+
 @pytest.fixture
 def nodes(minio, brokers, tmp_path):
     """Makes nodes of one store whose log is a topic; ends them."""
@@ -37,6 +48,7 @@ def nodes(minio, brokers, tmp_path):
         for setting in settings:
             args += ["--set", setting]
         node = helenus.Node(tmp_path / f"node{len(made)}", store=store, env=minio.environment(), args=args)
+        node.topic = log_store.rpartition("/")[2]
         made.append(node)
         return node
 

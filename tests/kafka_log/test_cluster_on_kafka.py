@@ -8,6 +8,7 @@ import time
 import pytest
 
 import copies  # noqa: F401: it registers faults
+import helenus
 import toolchains
 from fleet import Fleet
 from load import Load
@@ -21,15 +22,40 @@ RATE = 100
 FAULTS = ["kill -9", "SIGSTOP", "peers, hanging"]
 
 
-def kill_brokers_in_turn(brokers, stopping):
-    """Kills one broker after the other, and starts it again."""
+def strike_brokers_in_turn(brokers, chance, stopping):
+    """Does something to one broker after the other, and makes it good again."""
     while not stopping.wait(3):
         for broker in brokers.all:
-            broker.kill()
-            time.sleep(3)
-            broker.start()
+            how = chance.choice(["kill -9", "SIGSTOP", "network"])
+            print(f"broker {broker.number}: {how}", flush=True)
+            if how == "kill -9":
+                broker.kill()
+                time.sleep(3)
+                broker.start()
+            elif how == "SIGSTOP":
+                broker.pause()
+                time.sleep(9)
+                broker.resume()
+            else:
+                brokers.cut(broker)
+                time.sleep(9)
+                brokers.links.mend()
             if stopping.wait(12):
                 return
+
+
+def restart_everything(brokers, fleet):
+    """Kills all nodes and brokers at once, and starts them again."""
+    for process in [*fleet.nodes, *brokers.all]:
+        process.kill()
+    for broker in brokers.all:
+        broker.start()
+    helenus.wait_until(brokers.ready, 90, "the brokers are back", 1)
+    for node in fleet.nodes:
+        node.start(wait=False)
+    for node in fleet.nodes:
+        node.wait_ready()
+    fleet.settle()
 
 
 def test_what_clients_saw(minio, brokers, tmp_path, request):
@@ -40,22 +66,25 @@ def test_what_clients_saw(minio, brokers, tmp_path, request):
     store = f"s3://{minio.bucket('cluster')}/store"
     fleet = load = None
     stopping = threading.Event()
-    killer = threading.Thread(target=kill_brokers_in_turn, args=(brokers, stopping))
+    striker = threading.Thread(target=strike_brokers_in_turn, args=(brokers, random.Random(seed), stopping))
     try:
         fleet = Fleet(checker, minio, store, tmp_path, [f"log_store={topic}"]).start()
         with open(tmp_path / "load.log", "w") as log:
             load = Load(checker, fleet, history, RATE, seed, log)
             nemesis = Nemesis(fleet, random.Random(seed), faults, print, FAULTS)
-            killer.start()
+            striker.start()
             until = time.monotonic() + SECONDS
             while time.monotonic() < until:
                 nemesis.strike(nemesis.chance.choice(nemesis.names))
                 time.sleep(1)
             stopping.set()
-            killer.join()
+            striker.join()
+            print("everything is restarted", flush=True)
+            restart_everything(brokers, fleet)
             load.finish(240)
     finally:
         stopping.set()
+        brokers.links.mend()
         for thing in (load, fleet):
             if thing is not None:
                 thing.close()

@@ -7,6 +7,7 @@ import time
 import pytest
 
 import helenus
+from kafka import java
 
 pytestmark = pytest.mark.process
 
@@ -161,8 +162,134 @@ def test_without_brokers_writes_fail_in_time_and_reads_go_on(nodes, brokers):
     eventually_has(node, [*range(ROWS), 501])
 
 
-def test_a_missing_topic_is_refused_in_words(nodes, brokers):
-    node = nodes(log_store=f"kafka://{brokers.addresses}/none")
+def test_a_missing_topic_is_made_as_it_must_be(nodes, brokers):
+    node = nodes(log_store=f"kafka://{brokers.addresses}/made", settings=["log_store_partitions=7"]).start()
+    make_table(node)
+    insert_rows(node, 0)
+    settings, described = brokers.settings("made")
+    assert "PartitionCount: 7" in described and "ReplicationFactor: 3" in described
+    wanted = {"min.insync.replicas": "2", "retention.ms": "-1", "retention.bytes": "-1",
+              "unclean.leader.election.enable": "false", "cleanup.policy": "delete"}
+    assert {name: settings.get(name) for name in wanted} == wanted, described
+    assert rows(node) == list(range(ROWS))
+    assert "Establishing new connection" not in node.log()
+
+
+def refusal(node):
     node.start(wait=False)
     assert node.process.wait(60) != 0
-    assert "there is no topic none" in node.log() and "min.insync.replicas=2" in node.log(), node.log()
+    return node.log()
+
+
+def test_a_weak_topic_is_refused_in_words(nodes, brokers):
+    brokers.topics("--create", "--topic", "weak", "--partitions", 2, "--replication-factor", 1,
+                   "--config", "retention.ms=3600000", "--config", "unclean.leader.election.enable=true")
+    text = refusal(nodes(log_store=f"kafka://{brokers.addresses}/weak"))
+    for words in ("replication factor is 1, and must be 3", "min.insync.replicas is 1, and must be 2",
+                  "retention.ms is 3600000, and must be -1", "unclean.leader.election.enable is true, and must be false",
+                  "--entity-name weak --add-config min.insync.replicas=2,retention.ms=-1,unclean.leader.election.enable=false"):
+        assert words in text, text
+    # One replica may be allowed, a retention may not.
+    text = refusal(nodes(log_store=f"kafka://{brokers.addresses}/weak", settings=["log_store_replicas_min=1"]))
+    assert "retention.ms is 3600000" in text and "replication factor is" not in text, text
+    java("kafka.admin.ConfigCommand", "--bootstrap-server", brokers.addresses, "--alter", "--entity-type", "topics",
+         "--entity-name", "weak", "--add-config", "retention.ms=-1")
+    node = nodes(log_store=f"kafka://{brokers.addresses}/weak", settings=["log_store_replicas_min=1"]).start()
+    make_table(node)
+
+
+def write_fails_in_time(node):
+    began = time.monotonic()
+    with pytest.raises(Exception) as failure:
+        node.connect().execute("INSERT INTO o.t (k, v) VALUES (500, 1)", timeout=30)
+    assert time.monotonic() - began < 4
+    return str(failure.value)
+
+
+def goes_on(writing, what):
+    count = len(writing.acknowledged)
+    helenus.wait_until(lambda: len(writing.acknowledged) > count + 20, 40, what)
+
+
+@pytest.mark.parametrize("how", ["SIGSTOP", "network"])
+def test_a_broker_that_is_silent_is_left(nodes, brokers, how):
+    node = nodes().start()
+    make_table(node)
+    insert_rows(node, 0)
+    silent = brokers.leader_of(node.topic)
+    if how == "network":
+        brokers.cut(silent)
+    else:
+        silent.pause()
+    try:
+        print(write_fails_in_time(node))
+        writing = Writing(node)
+        goes_on(writing, "another broker has taken over")
+    finally:
+        brokers.links.mend()
+        silent.resume()
+    goes_on(writing, "the broker is back")
+    helenus.wait_until(brokers.ready, 60, "the broker is back", 1)
+    acknowledged = writing.stop()
+    node.kill()
+    node.close_clients()
+    node.start()
+    eventually_has(node, acknowledged)
+
+
+def test_a_writer_that_is_fenced_in_the_middle_of_a_produce_acknowledges_nothing(nodes, brokers):
+    first = nodes().start()
+    make_table(first)
+    insert_rows(first, 0)
+    session = first.connect()
+    second = nodes().start()
+    # What the first node sends from now on arrives behind the fence.
+    brokers.links.cut(pid=first.process.pid)
+    try:
+        asked = [(k, session.execute_async("INSERT INTO o.t (k, v) VALUES (%s, %s)", (k, k), timeout=40)) for k in range(2000, 2040)]
+        time.sleep(0.3)
+        first.process.send_signal(signal.SIGSTOP)
+        eventually_has(second, range(ROWS))
+        before = brokers.ends(first.topic)
+    finally:
+        brokers.links.mend()
+    time.sleep(2)
+    log = max(before, key=before.get)
+    assert brokers.ends(first.topic)[log] > before[log], "no record came behind the fence"
+    first.process.send_signal(signal.SIGCONT)
+    acknowledged, refused = [], []
+    for k, future in asked:
+        try:
+            future.result()
+            acknowledged.append(k)
+        except Exception:
+            refused.append(k)
+    assert refused, "all were acknowledged, by a log that was fenced before it had them"
+    eventually_has(second, acknowledged)
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512"])
+def test_tls_and_log_in(minio, secured_broker, tmp_path, mechanism):
+    broker = secured_broker
+    store = f"s3://{minio.bucket('secured-' + mechanism.lower())}/store"
+
+    def node(name, **changed):
+        settings = {"log_store_tls": "true", "log_store_tls_authority": broker.authority, "log_store_user": "helenus",
+                    "log_store_password": broker.PASSWORD, "log_store_sasl_mechanism": mechanism, "log_store_replicas_min": 1, **changed}
+        log_store = f"kafka://127.0.0.1:{broker.secured_port}/log-{mechanism}"
+        args = ["--log-store", log_store, *helenus.setting_args(settings)]
+        return helenus.Node(tmp_path / name, store=store, env=minio.environment(), args=args)
+
+    good, wrong = node("good"), node("wrong", log_store_password="guessed")
+    try:
+        good.start()
+        make_table(good)
+        insert_rows(good, 0)
+        good.kill()
+        good.close_clients()
+        good.start()
+        assert rows(good) == list(range(ROWS))
+        assert "the topic cannot be looked at" in refusal(wrong)
+    finally:
+        good.close()
+        wrong.close()

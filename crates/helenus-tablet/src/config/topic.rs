@@ -74,7 +74,7 @@ pub struct TopicConfig {
     /// Clients log in if it is set.
     pub user: Option<String>,
     pub password: Option<String>,
-    /// The fewest replicas that a topic may be made with.
+    /// The fewest replicas of a topic; one that is made has so many.
     pub replicas_min: u16,
     /// The partitions of a topic that is made.
     pub partitions: u32,

@@ -100,7 +100,7 @@ impl Config {
             worker_threads: None,
             bucket_prices: BucketPrices::default(),
             // Each tablet registers the same metrics; SlateDB warns of every one. Failures of the disk cache are told by the store, once.
-            log: "info,slatedb=warn,slatedb_common::metrics=error,foyer=off".to_owned(),
+            log: "info,slatedb=warn,slatedb_common::metrics=error,foyer=off,rskafka=error".to_owned(),
         }
     }
 

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -14,20 +15,26 @@ use rskafka::client::{Client, ClientBuilder};
 use rskafka::record::Record;
 use tokio::sync::Mutex;
 
+use super::admin::{TopicAdmin, first_of};
 use super::client::{TopicClient, TopicError, TopicRecord};
 use super::read::retried;
+use super::requirements;
 use crate::config::{TopicConfig, TopicUrl};
 use crate::error::StoreError;
 
 /// The time after which a connection counts as broken, and is made anew.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(4);
+/// The same of a record that is appended, in turn: so that a broker that is silent is left soon, and one that is slow is waited for. What was
+/// sent may still be appended; the sender knows how to tell.
+const PRODUCE_TIMEOUTS: [Duration; 3] = [
+    Duration::from_secs(1),
+    Duration::from_secs(2),
+    Duration::from_secs(4),
+];
 const FETCH_BYTES_MAX: i32 = 8 << 20;
 /// How long a broker waits for records that a fetch asks for.
 const FETCH_WAIT_MS: i32 = 100;
 const DELETE_TIMEOUT_MS: i32 = 3000;
-const CREATE_TIMEOUT_MS: i32 = 10_000;
-/// The replicas of a topic that survives the loss of a broker without a pause.
-const REPLICAS: u16 = 3;
 
 /// A topic of brokers.
 pub(crate) struct KafkaTopic {
@@ -35,6 +42,8 @@ pub(crate) struct KafkaTopic {
     config: TopicConfig,
     tls: Option<Arc<rustls::ClientConfig>>,
     connection: Mutex<Option<Arc<Connection>>>,
+    /// Records in a row that were not known to be appended in time.
+    produce_failures: AtomicU32,
 }
 
 /// Connections to the brokers.
@@ -63,17 +72,19 @@ impl KafkaTopic {
             config,
             tls,
             connection: Mutex::default(),
+            produce_failures: AtomicU32::new(0),
         })
     }
 
-    async fn connect(&self) -> Result<Connection, TopicError> {
+    /// Connects by way of that broker, which names the others.
+    async fn connect(&self, broker: &str) -> Result<Connection, TopicError> {
         let backoff = BackoffConfig {
             init_backoff: Duration::from_millis(50),
             max_backoff: Duration::from_millis(500),
             base: 2.0,
             deadline: Some(Duration::from_secs(1)),
         };
-        let mut builder = ClientBuilder::new(self.url.brokers.clone())
+        let mut builder = ClientBuilder::new(vec![broker.to_owned()])
             .client_id("helenus")
             .backoff_config(backoff);
         if let Some(tls) = &self.tls {
@@ -94,7 +105,7 @@ impl KafkaTopic {
         if let Some(connection) = connection.as_ref() {
             return Ok(connection.clone());
         }
-        let made = Arc::new(self.connect().await?);
+        let made = Arc::new(first_of(self.url.brokers.iter().map(|broker| self.connect(broker))).await?);
         *connection = Some(made.clone());
         Ok(made)
     }
@@ -103,94 +114,72 @@ impl KafkaTopic {
     /// silent.
     async fn request<T>(
         &self,
+        timeout: Duration,
         request: impl Future<Output = Result<T, TopicError>>,
     ) -> Result<T, TopicError> {
         let mut guard = Reconnect {
             topic: self,
             is_armed: true,
         };
-        let answer = tokio::time::timeout(REQUEST_TIMEOUT, request).await;
+        let answer = tokio::time::timeout(timeout, request).await;
         guard.is_armed = !matches!(
             answer,
             Ok(Ok(_) | Err(TopicError::TooLarge | TopicError::OutOfRange))
         );
         answer.unwrap_or_else(|_| {
-            let seconds = REQUEST_TIMEOUT.as_secs();
+            let seconds = timeout.as_secs();
             Err(TopicError::Failed(format!("no answer within {seconds} s")))
         })
     }
 
     async fn partition(&self, partition: u32) -> Result<Arc<PartitionClient>, TopicError> {
         let connection = self.connection().await?;
-        let mut partitions = connection.partitions.lock().await;
-        if let Some(client) = partitions.get(&partition) {
-            return Ok(client.clone());
+        let known = connection.partitions.lock().await.get(&partition).cloned();
+        if let Some(client) = known {
+            return Ok(client);
         }
         let number = i32::try_from(partition).map_err(|error| TopicError::Failed(error.to_string()))?;
+        // Not under the lock: the broker may be silent, and other partitions have other brokers.
         let made =
             connection
                 .client
                 .partition_client(self.url.topic.clone(), number, UnknownTopicHandling::Error);
         let made = Arc::new(made.await.map_err(|error| failed(&error))?);
-        partitions.insert(partition, made.clone());
-        Ok(made)
+        let mut partitions = connection.partitions.lock().await;
+        Ok(partitions.entry(partition).or_insert(made).clone())
     }
 
-    async fn find(&self) -> Result<Option<u32>, TopicError> {
-        let listed = async {
-            let connection = self.connection().await?;
-            connection
-                .client
-                .list_topics()
-                .await
-                .map_err(|error| failed(&error))
-        };
-        let topics = self.request(listed).await?;
-        let found = topics.into_iter().find(|topic| topic.name == self.url.topic);
-        Ok(found.map(|topic| topic.partitions.len() as u32))
-    }
-
-    /// Makes the topic if it is missing, and a weak one is allowed.
+    /// Makes the topic if it is missing, and refuses one that may lose acknowledged records.
     ///
     /// # Errors
     /// In words for the operator.
     pub async fn prepare(&self) -> Result<(), StoreError> {
         let refuse = |why: String| StoreError::InvalidConfig(format!("log_store = \"{}\": {why}", self.url));
-        let unreachable = |error: StoreError| refuse(format!("the brokers do not answer: {error}"));
-        if retried(|| self.find()).await.map_err(unreachable)?.is_some() {
-            return Ok(());
-        }
-        let replicas = self.config.replicas_min;
-        if replicas >= REPLICAS {
-            return Err(refuse(format!(
-                "there is no topic {}. Make it with:  kafka-topics.sh --create --topic {} --partitions {} --replication-factor {replicas} \
-                 --config min.insync.replicas=2 --config retention.ms=-1 --config retention.bytes=-1 \
-                 --config unclean.leader.election.enable=false  (a topic with fewer replicas is made by itself, with the broker's \
-                 settings, if log_store_replicas_min is less)",
-                self.url.topic, self.url.topic, self.config.partitions
-            )));
-        }
-        let created = async {
-            let connection = self.connection().await?;
-            let controller = connection
-                .client
-                .controller_client()
-                .map_err(|error| failed(&error))?;
-            let partitions = i32::try_from(self.config.partitions).unwrap_or(i32::MAX);
-            let created =
-                controller.create_topic(&self.url.topic, partitions, replicas as i16, CREATE_TIMEOUT_MS);
-            match created.await {
-                Err(Error::ServerError {
-                    protocol_error: ProtocolError::TopicAlreadyExists,
-                    ..
-                }) => Ok(()),
-                created => created.map_err(|error| failed(&error)),
-            }
+        let admin = TopicAdmin {
+            url: &self.url,
+            config: &self.config,
+            tls: self.tls.clone(),
         };
-        let created =
-            tokio::time::timeout(Duration::from_millis(2 * CREATE_TIMEOUT_MS as u64), created).await;
-        let created = created.unwrap_or_else(|_| Err(TopicError::Failed("no answer".into())));
-        created.map_err(|error| refuse(format!("the topic cannot be made: {}", StoreError::from(error))))
+        let unreachable = |error: StoreError| refuse(format!("the topic cannot be looked at: {error}"));
+        let mut found = retried(|| admin.describe()).await.map_err(unreachable)?;
+        if found.is_none() {
+            let replicas = self.config.replicas_min;
+            let created = admin.create(replicas, &requirements::settings(replicas)).await;
+            created.map_err(|error| {
+                let error = StoreError::from(error);
+                refuse(format!(
+                    "the topic {} cannot be made with {replicas} replicas, as log_store_replicas_min says: {error}",
+                    self.url.topic
+                ))
+            })?;
+            tracing::info!(topic = self.url.topic, replicas, "the topic for the log is made");
+            // Brokers hear of it one after the other.
+            let missing = || TopicError::Failed("the topic is not there yet".into());
+            let described = retried(|| async { admin.describe().await?.ok_or_else(missing) });
+            found = Some(described.await.map_err(unreachable)?);
+        }
+        let weaknesses = found.and_then(|found| requirements::weaknesses(&found, &self.url, &self.config));
+        weaknesses.map_or(Ok(()), |why| Err(refuse(why)))
     }
 }
 
@@ -214,8 +203,17 @@ impl Drop for Reconnect<'_> {
 #[async_trait]
 impl TopicClient for KafkaTopic {
     async fn partitions(&self) -> Result<u32, TopicError> {
-        let found = self.find().await?;
-        found.ok_or_else(|| TopicError::Failed(format!("there is no topic {}", self.url.topic)))
+        let listed = async {
+            let connection = self.connection().await?;
+            let listed = connection.client.list_topics().await;
+            listed.map_err(|error| failed(&error))
+        };
+        let topics = self.request(REQUEST_TIMEOUT, listed).await?;
+        let found = topics.into_iter().find(|topic| topic.name == self.url.topic);
+        let missing = || TopicError::Failed(format!("there is no topic {}", self.url.topic));
+        found
+            .map(|topic| topic.partitions.len() as u32)
+            .ok_or_else(missing)
     }
 
     async fn produce(&self, partition: u32, record: TopicRecord) -> Result<i64, TopicError> {
@@ -225,18 +223,25 @@ impl TopicClient for KafkaTopic {
             headers: Default::default(),
             timestamp: Utc::now(),
         };
-        self.request(async {
+        let failures = self.produce_failures.load(Ordering::Relaxed);
+        let timeout = PRODUCE_TIMEOUTS[failures as usize % PRODUCE_TIMEOUTS.len()];
+        // Also if it is given up.
+        self.produce_failures
+            .store(failures.wrapping_add(1), Ordering::Relaxed);
+        let produced = self.request(timeout, async {
             let client = self.partition(partition).await?;
             let offsets = client.produce(vec![record], Compression::NoCompression).await;
             let offsets = offsets.map_err(|error| failed(&error))?;
             let answered = offsets.first().copied();
             answered.ok_or_else(|| TopicError::Failed("an answer without an offset".into()))
-        })
-        .await
+        });
+        let offset = produced.await?;
+        self.produce_failures.store(0, Ordering::Relaxed);
+        Ok(offset)
     }
 
     async fn fetch(&self, partition: u32, offset: i64) -> Result<Vec<(i64, TopicRecord)>, TopicError> {
-        self.request(async {
+        self.request(REQUEST_TIMEOUT, async {
             let client = self.partition(partition).await?;
             let fetched = client
                 .fetch_records(offset, 1..FETCH_BYTES_MAX, FETCH_WAIT_MS)
@@ -258,7 +263,7 @@ impl TopicClient for KafkaTopic {
     }
 
     async fn bounds(&self, partition: u32) -> Result<Range<i64>, TopicError> {
-        self.request(async {
+        self.request(REQUEST_TIMEOUT, async {
             let client = self.partition(partition).await?;
             let start = client.get_offset(OffsetAt::Earliest).await;
             let start = start.map_err(|error| failed(&error))?;
@@ -269,7 +274,7 @@ impl TopicClient for KafkaTopic {
     }
 
     async fn delete_before(&self, partition: u32, offset: i64) -> Result<(), TopicError> {
-        self.request(async {
+        self.request(REQUEST_TIMEOUT, async {
             let client = self.partition(partition).await?;
             let deleted = client.delete_records(offset, DELETE_TIMEOUT_MS).await;
             deleted.map_err(|error| failed(&error))

@@ -20,13 +20,16 @@
 //! What all tablets have flushed is deleted from the front of the partition. A partition is claimed again only when no tablet needs the log
 //! before, so a partition never holds records of two logs that are needed.
 
+mod admin;
 mod appender;
 mod claim;
 mod client;
+mod describe_configs;
 mod format;
 pub(crate) mod kafka;
 mod read;
 mod recovery;
+mod requirements;
 
 use std::sync::Arc;
 
