@@ -3,7 +3,9 @@
 mod adopt;
 mod compact;
 mod migrate;
+mod migrate_log;
 mod nodetool;
+mod running_nodes;
 mod serve;
 mod shell;
 
@@ -38,6 +40,8 @@ enum Command {
     Compact(compact::CompactArgs),
     /// Copy a local store into a bucket
     Migrate(migrate::MigrateArgs),
+    /// Move the log of a store in a bucket to another place
+    MigrateLog(migrate_log::MigrateLogArgs),
     /// Make a store of its own of a copy of one in a bucket
     Adopt(adopt::AdoptArgs),
 }
@@ -54,6 +58,7 @@ fn main() -> ExitCode {
         Some(Command::Shell(args)) => shell::run(args),
         Some(Command::Compact(args)) => compact::run(&args),
         Some(Command::Migrate(args)) => migrate::run(&args),
+        Some(Command::MigrateLog(args)) => migrate_log::run(&args),
         Some(Command::Adopt(args)) => adopt::run(&args),
         None => serve::run(&serve::ServeArgs::default()),
     };

@@ -54,6 +54,14 @@ pub(crate) async fn create(bucket: &Bucket, format: &Format) -> Result<bool, Sto
     }
 }
 
+/// Writes the format of a store anew, which its identity must be bound to afterwards.
+pub(crate) async fn replace(bucket: &Bucket, format: &Format) -> Result<(), StoreError> {
+    let path = Path::from(FORMAT_NAME);
+    let put = bucket.store.put(&path, format.encode().into());
+    let put = patiently(bucket, put).await?;
+    put.map(|_| ()).map_err(|error| explain(bucket, &error))
+}
+
 /// The format, if the bucket has one.
 pub(crate) async fn load(bucket: &Bucket) -> Result<Option<Format>, StoreError> {
     let path = Path::from(FORMAT_NAME);

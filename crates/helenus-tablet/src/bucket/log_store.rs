@@ -1,8 +1,8 @@
 //! A log that lies apart from the data of its store: in another bucket, which may be faster and more expensive, or in a folder that all
 //! nodes share.
 //!
-//! A store has a separate log from its creation or never, and `FORMAT` records it: opened without it, the store would lack the acknowledged
-//! writes that are not flushed. The object `<store id>/LOG`, written before `FORMAT`, identifies the log: a folder of the same name on
+//! Where the log lies is chosen when the store is made, and recorded in `FORMAT`; only `helenus migrate-log` changes it. Opened without it,
+//! the store would lack the acknowledged writes that are not flushed. The object `<store id>/LOG`, written before `FORMAT`, identifies the log: a folder of the same name on
 //! another machine is empty, and another bucket has the object of another store.
 
 use std::sync::Arc;
@@ -52,7 +52,7 @@ fn check_topic(bucket: &Bucket, topic: &TopicUrl, format: &Format) -> Result<(),
     match (there, recorded) {
         (_, Some(recorded)) if recorded.topic == topic.topic => Ok(()),
         (there, _) => Err(StoreError::InvalidConfig(format!(
-            "log_store = \"{topic}\": the log of {} lies {} since it was made; a log store is chosen for a new store",
+            "log_store = \"{topic}\": the log of {} lies {}; move it with helenus migrate-log",
             bucket.url,
             there.map_or("beside its data".to_owned(), |there| format!("in {there}"))
         ))),
@@ -77,6 +77,27 @@ pub(crate) async fn begin(log: &Bucket, store_id: Uuid) -> Result<(), StoreError
     );
     let put = patiently(log, put).await?;
     put.map(|_| ()).map_err(|error| explain(log, &error))
+}
+
+/// Makes it the log of a store that is there.
+///
+/// # Errors
+/// It is another store's.
+pub(crate) async fn adopt_place(log: &Bucket, store_id: Uuid, identity: Uuid) -> Result<(), StoreError> {
+    check::check(log).await?;
+    match patiently(log, log.store.head(&mark(store_id))).await? {
+        Ok(_) => {}
+        Err(Error::NotFound { .. }) => begin(log, store_id).await?,
+        Err(error) => return Err(explain(log, &error)),
+    }
+    let owner = bind_target(log, store_id).identity(identity).await?;
+    match owner == identity {
+        true => Ok(()),
+        false => Err(StoreError::InvalidConfig(format!(
+            "log_store = \"{}\": the log there belongs to store {owner}",
+            log.url
+        ))),
+    }
 }
 
 /// The location at which a log records the identity of its store.
@@ -150,7 +171,7 @@ pub(crate) async fn configured(
         }
         (Some(log), None) => {
             return refuse(format!(
-                "log_store = \"{}\": the log of {store} lies beside its data since it was made; a log store is chosen for a new store",
+                "log_store = \"{}\": the log of {store} lies beside its data; move it with helenus migrate-log",
                 log.url
             ));
         }

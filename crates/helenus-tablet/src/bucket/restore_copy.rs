@@ -3,27 +3,22 @@
 //! The caller changes the documents of the copy that name the nodes of the original, and then [`CopyRestore::finish`] writes the copy's
 //! identity and location. An interrupted restore leaves a copy, which no node opens, and can be repeated.
 
-use std::collections::BTreeMap;
-
-use futures::TryStreamExt;
-use object_store::path::Path;
-use object_store::{ObjectStore, PutMode};
+use object_store::PutMode;
 use uuid::Uuid;
 
-use crate::bucket::check::{explain, patiently};
 use crate::bucket::connection::Bucket;
+use crate::bucket::log_move::LogMoveRecord;
+use crate::bucket::store_documents::StoreDocuments;
 use crate::bucket::store_identity::BindTarget;
 use crate::bucket::{check, format, log_store};
 use crate::config::{StoreConfig, StoreUrl};
 use crate::error::StoreError;
-use crate::metadata::documents::{Meta, MetaDoc, MetaExpect, MetaVersion};
 
 /// A copy that is about to be a store of its own; no tablet of it is open.
 pub struct CopyRestore {
-    bucket: Bucket,
+    documents: StoreDocuments,
     /// Where the log lies, if it lies apart, with the folder of this store in it.
     log: Option<(Bucket, Uuid)>,
-    meta: Meta,
     identity: Uuid,
 }
 
@@ -45,6 +40,7 @@ impl CopyRestore {
                 "store = \"{url}\": there is no store"
             )));
         };
+        LogMoveRecord::refuse(&bucket).await?;
         let log = match log_store::configured(&bucket, log_store::connect(&bucket, config)?, &found).await? {
             Some(log) => {
                 log_store::refuse_in_use(&log, found.store_id).await?;
@@ -53,8 +49,7 @@ impl CopyRestore {
             None => None,
         };
         Ok(CopyRestore {
-            meta: Meta::new(bucket.store.clone(), Path::default(), None),
-            bucket,
+            documents: StoreDocuments::of(bucket),
             log,
             identity: Uuid::new_v4(),
         })
@@ -65,31 +60,9 @@ impl CopyRestore {
         self.identity
     }
 
-    /// The names of the documents that begin with `prefix`, each with a stamp that changes with every write.
-    pub async fn documents(&self, prefix: &str) -> Result<BTreeMap<String, String>, StoreError> {
-        let folder = Path::from("meta");
-        let list = self.bucket.store.list(Some(&folder)).try_collect::<Vec<_>>();
-        let found = patiently(&self.bucket, list).await?;
-        let found = found.map_err(|error| explain(&self.bucket, &error))?;
-        let documents = found.into_iter().filter_map(|object| {
-            let name = object.location.filename()?.to_owned();
-            let stamp = object.e_tag.unwrap_or_else(|| object.last_modified.to_rfc3339());
-            name.starts_with(prefix).then_some((name, stamp))
-        });
-        Ok(documents.collect())
-    }
-
-    pub async fn get(&self, name: &str) -> Result<Option<MetaDoc>, StoreError> {
-        self.meta.get(name).await
-    }
-
-    pub async fn put(&self, name: &str, content: &[u8], version: MetaVersion) -> Result<(), StoreError> {
-        let put = self.meta.put(name, content, MetaExpect::Version(version));
-        put.await.map(|_| ())
-    }
-
-    pub async fn delete(&self, name: &str) -> Result<(), StoreError> {
-        self.meta.delete(name).await
+    /// The documents of the copy.
+    pub fn documents(&self) -> &StoreDocuments {
+        &self.documents
     }
 
     /// Binds the new identity to the place: from now on nodes open it.
@@ -99,7 +72,7 @@ impl CopyRestore {
             let found = target.find().await?;
             target.write(&found, self.identity, PutMode::Overwrite).await?;
         }
-        let target = BindTarget::store(&self.bucket);
+        let target = BindTarget::store(&self.documents.bucket);
         let found = target.find().await?;
         target.write(&found, self.identity, PutMode::Overwrite).await?;
         Ok(())

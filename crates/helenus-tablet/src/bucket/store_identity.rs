@@ -132,6 +132,25 @@ impl<'a> BindTarget<'a> {
         }
     }
 
+    /// The identity recorded here, for a process that writes the anchor anew: its time is recorded anew.
+    ///
+    /// # Errors
+    /// There is none, or it belongs to another bucket or prefix.
+    pub async fn rebind(&self) -> Result<Uuid, StoreError> {
+        let found = self.find().await?;
+        let is_here = |recorded: &StoreIdentity| {
+            let (here, there) = (&found.location, &recorded.location);
+            (&here.bucket, &here.prefix) == (&there.bucket, &there.prefix)
+        };
+        match &found.recorded {
+            Some(recorded) if is_here(recorded) => {
+                self.write(&found, recorded.identity, PutMode::Overwrite).await?;
+                Ok(recorded.identity)
+            }
+            _ => self.recorded().await,
+        }
+    }
+
     pub async fn find(&self) -> Result<IdentityCheck, StoreError> {
         let bucket = self.bucket;
         let (anchor, path) = (&self.anchor, &self.path());

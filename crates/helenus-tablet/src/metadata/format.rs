@@ -88,6 +88,14 @@ impl Format {
         }
     }
 
+    /// The same store with its log at that place, or beside its data.
+    pub fn with_log_place(self, url: Option<String>) -> Self {
+        Format {
+            log_store: url,
+            ..self
+        }
+    }
+
     /// Whether checksums are required, as they are from format 3 on.
     pub fn is_checked(&self) -> bool {
         self.format >= FORMAT_VERSION

@@ -142,7 +142,7 @@ async fn a_store_is_not_opened_without_its_log() {
     let _plain = bucket("plain");
     open(config("plain", None)).await.unwrap();
     let error = refusal(config("plain", Some("memory://bound-log"))).await;
-    assert!(error.contains("is chosen for a new store"), "{error}");
+    assert!(error.contains("move it with helenus migrate-log"), "{error}");
     let local = StoreConfig {
         log_store: Some(StoreUrl::parse("memory://bound-log").unwrap()),
         ..StoreConfig::small(folder.path())

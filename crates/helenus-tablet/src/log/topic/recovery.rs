@@ -114,6 +114,15 @@ impl TopicLogs {
         }
     }
 
+    /// Deletes all records of the partitions that were claimed, when no tablet needs any.
+    pub async fn delete_all(&self) -> Result<(), StoreError> {
+        for place in self.newest_logs().await? {
+            let end = retried(|| self.client.bounds(place.partition)).await?.end;
+            retried(|| self.client.delete_before(place.partition, end)).await?;
+        }
+        Ok(())
+    }
+
     /// The newest logs of partitions that have ended, and of which more is left than must be. A log that has not ended now may be needed by
     /// the time of its end, so whether one of these is needed must be found out afterwards.
     pub async fn ended_logs(&self) -> Result<Vec<LogPlace>, StoreError> {

@@ -10,6 +10,7 @@
 //!
 //! ```text
 //! FORMAT                   format version, id, the initial tablets, the location of a separate log
+//! LOG_MOVE                 there while the log is moved, see `migrate_log`
 //! PLACE                    the store's identity and location, see `crate::bucket::store_identity`
 //! tablets/<id>/            one SlateDB database for each tablet
 //! tablets/<id>/meta/LOGS   the logs that hold records of the tablet which are in no SSTable
@@ -25,6 +26,7 @@ mod log_maintenance;
 mod log_medium;
 mod maintenance;
 mod migrate;
+mod migrate_log;
 mod node_log;
 mod open;
 mod read_only;
@@ -44,6 +46,7 @@ use tokio::sync::broadcast;
 
 pub use compactor::compact;
 pub use migrate::{Copied, migrate};
+pub use migrate_log::{LogMove, log_place};
 pub(crate) use open::{open, open_read_only};
 pub use read_only::RefreshRound;
 

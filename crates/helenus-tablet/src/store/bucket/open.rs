@@ -13,6 +13,7 @@ use uuid::Uuid;
 use super::Remote;
 use super::{compactor, log_maintenance};
 use crate::bucket::connection::Bucket;
+use crate::bucket::log_move::LogMoveRecord;
 use crate::bucket::store_identity::BindTarget;
 use crate::bucket::{check, format, log_store};
 use crate::cache::disk::{DiskCache, DiskCacheConfig};
@@ -38,6 +39,16 @@ pub(crate) async fn open(
     model: Arc<dyn DataModel>,
 ) -> Result<Arc<Store>, StoreError> {
     check::check(&bucket).await?;
+    LogMoveRecord::refuse(&bucket).await?;
+    open_moving(bucket, config, model).await
+}
+
+/// The same while the log of the store may be moved, for the process that does so.
+pub(super) async fn open_moving(
+    bucket: Bucket,
+    config: StoreConfig,
+    model: Arc<dyn DataModel>,
+) -> Result<Arc<Store>, StoreError> {
     let log = log_store::connect(&bucket, &config)?;
     let topic = log_store::connect_topic(&config).await?;
     let topic_url = config.log_topic.as_ref();

@@ -1,0 +1,239 @@
+//! Moves the log of a store to another place, with no node running (`helenus migrate-log`).
+//!
+//! While the object `LOG_MOVE` is there, no node opens the store. Every tablet that needs a log is opened, which fences and replays its logs, and
+//! flushed and closed, so that none is needed; then `FORMAT` names the new place. A move that was interrupted can be repeated.
+
+use std::sync::Arc;
+
+use futures::{StreamExt, TryStreamExt};
+use object_store::ObjectStore;
+use object_store::path::Path;
+
+use super::open::open_moving;
+use super::tablet_logs::TabletLogs;
+use crate::bucket::connection::Bucket;
+use crate::bucket::log_move::LogMoveRecord;
+use crate::bucket::store_documents::StoreDocuments;
+use crate::bucket::store_identity::BindTarget;
+use crate::bucket::subfolders::subfolders;
+use crate::bucket::{check, format, log_store};
+use crate::config::{StoreConfig, StoreUrl};
+use crate::data_model::DataModel;
+use crate::error::{StoreError, chain};
+use crate::metadata::format::Format;
+use crate::store::Store;
+use crate::token_range::TokenRange;
+
+/// A move of the log of a store.
+pub struct LogMove {
+    documents: StoreDocuments,
+    from: StoreConfig,
+    /// The new place, as `FORMAT` is to record it.
+    target: Option<String>,
+    format: Format,
+    identity: uuid::Uuid,
+    /// `FORMAT` names the new place already.
+    is_named: bool,
+}
+
+/// Where the log of the store in a bucket lies, as `FORMAT` says; `None` beside its data.
+pub async fn log_place(url: &StoreUrl) -> Result<Option<String>, StoreError> {
+    let (_, format) = load(url).await?;
+    Ok(format.log_store)
+}
+
+async fn load(url: &StoreUrl) -> Result<(Bucket, Format), StoreError> {
+    let StoreUrl::Remote(remote) = url else {
+        return Err(StoreError::InvalidConfig(format!(
+            "store = \"{url}\": a store in a local folder has its log there"
+        )));
+    };
+    let bucket = Bucket::connect(remote)?;
+    check::check(&bucket).await?;
+    let format = format::load(&bucket).await?;
+    let format =
+        format.ok_or_else(|| StoreError::InvalidConfig(format!("store = \"{url}\": there is no store")))?;
+    Ok((bucket, format))
+}
+
+/// The place of the log as `FORMAT` records it.
+fn place(config: &StoreConfig, log: Option<&Bucket>) -> Option<String> {
+    let topic = config.log_topic.as_ref().map(ToString::to_string);
+    topic.or_else(|| log.map(|log| log.url.to_string()))
+}
+
+impl LogMove {
+    /// Looks at both places: the log of a store is to be moved from the one that `from` names to the one of `to`, or that is to go on.
+    ///
+    /// # Errors
+    /// The log is not where `from` says, or the new place cannot be used.
+    pub async fn begin(from: StoreConfig, to: StoreConfig) -> Result<LogMove, StoreError> {
+        let refuse = |why: String| Err(StoreError::InvalidConfig(why));
+        let (bucket, format) = load(&from.url).await?;
+        let log = log_store::connect(&bucket, &to)?;
+        let target = place(&to, log.as_ref());
+        let begun = LogMoveRecord::load(&bucket).await?;
+        match &begun {
+            Some(begun) if begun.to != target => {
+                return refuse(format!(
+                    "the log of {} is being moved to {} already: finish that first",
+                    bucket.url,
+                    begun.to.as_deref().unwrap_or("store")
+                ));
+            }
+            None if format.log_store == target => {
+                return refuse(format!("the log of {} lies there already", bucket.url));
+            }
+            _ => {}
+        }
+        let bound = BindTarget::store(&bucket);
+        let identity = match begun {
+            None => bound.recorded().await?,
+            Some(_) => bound.rebind().await?,
+        };
+        if let Some(log) = &log {
+            log_store::adopt_place(log, format.store_id, identity).await?;
+        }
+        log_store::connect_topic(&to).await?;
+        let is_named = format.log_store == target;
+        Ok(LogMove {
+            is_named,
+            documents: StoreDocuments::of(bucket),
+            from,
+            target,
+            format,
+            identity,
+        })
+    }
+
+    /// Keeps nodes from opening the store.
+    pub async fn mark(&self) -> Result<(), StoreError> {
+        let to = self.target.clone();
+        LogMoveRecord { to }.store(&self.documents.bucket).await
+    }
+
+    /// The store's documents.
+    pub fn documents(&self) -> &StoreDocuments {
+        &self.documents
+    }
+
+    /// The store's identity.
+    pub fn identity(&self) -> uuid::Uuid {
+        self.identity
+    }
+
+    /// The tablets that the store began with.
+    pub fn initial_tablets(&self) -> Vec<(u32, TokenRange)> {
+        let tablets = self.format.tablets.iter();
+        tablets.map(|tablet| (tablet.id, tablet.tokens)).collect()
+    }
+
+    /// Lets nodes open the store again, with its log where it was.
+    pub async fn cancel(self) -> Result<(), StoreError> {
+        LogMoveRecord::delete(&self.documents.bucket).await
+    }
+
+    /// Flushes the tablets that need a log, of those that the store has now; `progress` is called for each.
+    pub async fn drain(
+        &self,
+        model: Arc<dyn DataModel>,
+        tablets: &[(u32, TokenRange)],
+        mut progress: impl FnMut(u32),
+    ) -> Result<(), StoreError> {
+        if self.is_named {
+            return Ok(());
+        }
+        let config = StoreConfig {
+            open_all_tablets: false,
+            ..self.from.clone()
+        };
+        let store = open_moving(self.documents.bucket.clone(), config, model).await?;
+        let drained = self.drain_tablets(&store, tablets, &mut progress).await;
+        let closed = store.close().await;
+        drained?;
+        closed?;
+        match self.tablets_with_logs().await?.first() {
+            None => self.forget_claims().await,
+            Some(tablet) => Err(StoreError::Unavailable(format!(
+                "tablet {tablet} still needs the log: try again"
+            ))),
+        }
+    }
+
+    async fn drain_tablets(
+        &self,
+        store: &Arc<Store>,
+        tablets: &[(u32, TokenRange)],
+        progress: &mut impl FnMut(u32),
+    ) -> Result<(), StoreError> {
+        for id in self.tablets_with_logs().await? {
+            let Some((_, tokens)) = tablets.iter().find(|(other, _)| *other == id) else {
+                return Err(StoreError::Unavailable(format!(
+                    "tablet {id} needs the log and is no tablet of the cluster: start a node, and try again when it is at rest"
+                )));
+            };
+            let tablet = store.open_tablet(id, *tokens).await?;
+            tablet.flush().await?;
+            store.close_tablet(id).await?;
+            progress(id);
+        }
+        Ok(())
+    }
+
+    async fn tablets_with_logs(&self) -> Result<Vec<u32>, StoreError> {
+        let store = &self.documents.bucket.store;
+        let mut ids: Vec<u32> = subfolders(store.as_ref(), &Path::from("tablets")).await?;
+        ids.sort_unstable();
+        let mut found = Vec::new();
+        for id in ids {
+            if !TabletLogs::read(store, id).await?.logs.is_empty() {
+                found.push(id);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Empties the partitions of a topic that is left, and deletes the claims of them: those of another topic begin anew.
+    async fn forget_claims(&self) -> Result<(), StoreError> {
+        let Some(client) = log_store::connect_topic(&self.from).await? else {
+            return Ok(());
+        };
+        let topic = crate::log::topic::TopicLogs {
+            client,
+            store_identity: self.identity,
+            bucket: self.documents.bucket.store.clone(),
+        };
+        topic.delete_all().await?;
+        delete_below(&self.documents.bucket, "log_claims").await
+    }
+
+    /// Names the new place, and lets nodes open the store. What is left of objects in the old place is deleted.
+    pub async fn finish(self) -> Result<(), StoreError> {
+        let bucket = &self.documents.bucket;
+        let format = self.format.clone().with_log_place(self.target.clone());
+        format::replace(bucket, &format).await?;
+        BindTarget::store(bucket).rebind().await?;
+        LogMoveRecord::delete(bucket).await?;
+        // What was recorded before a repeated move is not known any more.
+        if self.from.log_topic.is_none() && !self.is_named {
+            let left = match log_store::connect(bucket, &self.from)? {
+                None => delete_below(bucket, "logs").await,
+                Some(log) => delete_below(&log, &self.format.store_id.to_string()).await,
+            };
+            if let Err(error) = left {
+                tracing::warn!(%error, "objects of the former log are left; nothing needs them");
+            }
+        }
+        Ok(())
+    }
+}
+
+async fn delete_below(bucket: &Bucket, folder: &str) -> Result<(), StoreError> {
+    let folder = Path::from(folder);
+    let listed = bucket.store.list(Some(&folder)).map_ok(|object| object.location);
+    let deleted = bucket.store.delete_stream(listed.boxed());
+    let deleted = deleted.try_for_each(|_| std::future::ready(Ok(())));
+    deleted
+        .await
+        .map_err(|error| StoreError::Unavailable(chain(&error)))
+}
