@@ -74,26 +74,8 @@ enum Between {
 
 impl LogAppender for TopicAppender {
     fn append(&mut self, frame: &mut Vec<u8>) -> Result<u64, StoreError> {
-        if self.is_ended {
-            return Err(StoreError::Fenced);
-        }
-        let number = self.next_frame;
-        FrameHeader::finish(frame, number, self.clock.now_ms(), self.first());
-        let bytes = frame.len() as u64;
-        let began = Instant::now();
         let runtime = self.runtime.clone();
-        let appended = runtime.block_on(self.append_frame(number, frame));
-        appended.inspect_err(|_| self.is_ended = true)?;
-        self.next_frame += 1;
-        self.ledger.end_segment();
-        self.ledger.begin_segment(SegmentInfo::new(number, bytes));
-        let counters = &self.ledger.counters;
-        counters.syncs.fetch_add(1, Ordering::Relaxed);
-        counters.bytes.fetch_add(bytes, Ordering::Relaxed);
-        counters
-            .sync_nanos
-            .fetch_add(nanos(began.elapsed()), Ordering::Relaxed);
-        Ok(bytes)
+        runtime.block_on(self.append_group(frame))
     }
 
     fn gathers(&self) -> bool {
@@ -113,6 +95,29 @@ impl TopicAppender {
     fn first(&self) -> u64 {
         let segments = self.ledger.segments.lock();
         segments.first().map_or(self.next_frame, |segment| segment.number)
+    }
+
+    /// Appends a frame; see [`LogAppender::append`].
+    pub(super) async fn append_group(&mut self, frame: &mut [u8]) -> Result<u64, StoreError> {
+        if self.is_ended {
+            return Err(StoreError::Fenced);
+        }
+        let number = self.next_frame;
+        FrameHeader::finish(frame, number, self.clock.now_ms(), self.first());
+        let bytes = frame.len() as u64;
+        let began = Instant::now();
+        let appended = self.append_frame(number, frame).await;
+        appended.inspect_err(|_| self.is_ended = true)?;
+        self.next_frame += 1;
+        self.ledger.end_segment();
+        self.ledger.begin_segment(SegmentInfo::new(number, bytes));
+        let counters = &self.ledger.counters;
+        counters.syncs.fetch_add(1, Ordering::Relaxed);
+        counters.bytes.fetch_add(bytes, Ordering::Relaxed);
+        counters
+            .sync_nanos
+            .fetch_add(nanos(began.elapsed()), Ordering::Relaxed);
+        Ok(bytes)
     }
 
     /// Appends all parts of a frame.

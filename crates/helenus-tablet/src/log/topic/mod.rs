@@ -55,5 +55,7 @@ pub(crate) struct TopicLogs {
 #[cfg(test)]
 mod fake;
 #[cfg(test)]
+mod simulation;
+#[cfg(test)]
 #[path = "topic_tests.rs"]
 mod tests;
