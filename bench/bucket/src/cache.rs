@@ -46,10 +46,10 @@ pub async fn run(options: Options) -> Result<()> {
         block_cache_bytes / 1_000_000
     );
     let local_store = folder.path().join("local");
-    let node = Node::local(&options.common, &local_store, folder.path())?;
+    let node = Node::local(&options.common, 1, &local_store, folder.path())?;
     let writes = || load_of(Operation::Write, None);
     load::fill_and_stop(node, options.keys, writes()).await?;
-    let node = Node::local(&options.common, &local_store, folder.path())?;
+    let node = Node::local(&options.common, 1, &local_store, folder.path())?;
     measure(&options, node, "folder").await?;
 
     let store = Store::start(&options.common, None)?;

@@ -126,7 +126,7 @@ fn cases(options: &Options) -> Vec<Case> {
 }
 
 async fn local(options: &Options, folder: &Path) -> Result<Server> {
-    let mut node = Node::local(&options.common, &folder.join("local"), folder)?;
+    let mut node = Node::local(&options.common, 1, &folder.join("local"), folder)?;
     node.wait_until_ready().await?;
     Ok(Server {
         name: "folder",

@@ -39,7 +39,7 @@ struct Phase {
 pub async fn run(options: Options) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let local = {
-        let mut node = Node::local(&options.common, &folder.path().join("local"), folder.path())?;
+        let mut node = Node::local(&options.common, 1, &folder.path().join("local"), folder.path())?;
         node.wait_until_ready().await?;
         phases(&options, &node, None).await?
     };

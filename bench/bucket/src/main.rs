@@ -8,8 +8,10 @@ mod cost;
 mod engines;
 mod frames;
 mod join;
+mod kafka;
 mod latency;
 mod load;
+mod log;
 mod node;
 mod objects;
 mod puts;
@@ -42,6 +44,8 @@ enum Command {
     Puts(puts::Options),
     /// Durable writes: a local folder beside a bucket that answers after a fixed time
     Latency(latency::Options),
+    /// Durable writes with the log in a Kafka topic, beside the client's own produce, the log in the bucket, and a folder
+    Log(log::Options),
     /// CPU time and nodes touched for a request, by the number of nodes
     Cost(cost::Options),
     /// CPU time of a request on three nodes of a bucket, beside one node with a folder
@@ -98,6 +102,7 @@ fn main() -> Result<()> {
             options.folder,
         )),
         Command::Latency(options) => runtime.block_on(latency::run(options)),
+        Command::Log(options) => runtime.block_on(log::run(options)),
         Command::Cache(options) => runtime.block_on(cache::run(options)),
         Command::Puts(options) => runtime.block_on(puts::run(options)),
         Command::Readers(options) => runtime.block_on(readers::run(options)),

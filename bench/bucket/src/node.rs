@@ -148,15 +148,21 @@ pub struct Node {
 }
 
 impl Node {
-    /// Starts a node on a folder, alone.
-    pub fn local(common: &Common, folder: &Path, log: &Path) -> Result<Node> {
+    /// Starts a node on a folder, alone, with the address of that number, from 1.
+    pub fn local(common: &Common, number: u8, folder: &Path, log: &Path) -> Result<Node> {
         let url = format!("file://{}", folder.display());
-        Node::start(common, 1, &url, None, log)
+        Node::start(common, number, &url, None, log)
     }
 
     /// Starts the node of that number, from 1, on the object store.
     pub fn shared(common: &Common, number: u8, store: &Store, log: &Path) -> Result<Node> {
-        Node::start(common, number, &store.url, Some(&store.endpoint), log)
+        Node::shared_at(common, number, store, "", log)
+    }
+
+    /// Starts a node on a store of its own in the same object store.
+    pub fn shared_at(common: &Common, number: u8, store: &Store, suffix: &str, log: &Path) -> Result<Node> {
+        let url = format!("{}{suffix}", store.url);
+        Node::start(common, number, &url, Some(&store.endpoint), log)
     }
 
     fn start(common: &Common, number: u8, url: &str, endpoint: Option<&str>, log: &Path) -> Result<Node> {
@@ -265,7 +271,8 @@ impl Drop for Node {
     }
 }
 
-fn end(child: &mut Child) {
+/// Kills a process.
+pub fn end(child: &mut Child) {
     // It may have ended by itself; there is nothing more to do then.
     let _ = child.kill();
     let _ = child.wait();
@@ -277,7 +284,7 @@ pub fn cpu_time_of(nodes: &[Node]) -> Result<Duration> {
 }
 
 /// CPU time of all threads of a process, to the nanosecond, where `stat` counts hundredths of a second.
-fn cpu_time(pid: u32) -> Result<Duration> {
+pub fn cpu_time(pid: u32) -> Result<Duration> {
     let mut nanos = 0;
     for thread in std::fs::read_dir(format!("/proc/{pid}/task"))? {
         // A thread may end meanwhile.

@@ -125,7 +125,7 @@ impl Brokers {
     async fn request<T: Send + 'static>(
         self: &Arc<Self>,
         partition: u32,
-        effect: impl Fn(&mut Partition) -> T + Send + 'static,
+        effect: impl Fn(&mut Partition) -> T + Send + Sync + 'static,
     ) -> Result<T, TopicError> {
         let (reply, answer) = oneshot::channel();
         let this = self.clone();

@@ -145,6 +145,10 @@ impl World {
                 Some(last) => last,
                 None => logs.fence(span.place).await?.end - 1,
             };
+            // It was named by a process that did not know yet that it was fenced; it may be deleted any time.
+            if span.first > last {
+                continue;
+            }
             let groups = logs.read(span.place, 1, last).await?;
             self.tablets.read(span.place, last + 1, values_by_frame(&groups));
             let before = recovered.lsn;
@@ -167,7 +171,7 @@ impl World {
     }
 
     /// Takes over a tablet, also without a log of its own, to look at it. `None` if another process was faster.
-    async fn take_over(&self, tablet: usize, own: Option<LogPlace>) -> Result<Option<Owned>, StoreError> {
+    async fn take_over(&self, tablet: usize, own: Option<&OwnLog>) -> Result<Option<Owned>, StoreError> {
         let stored = self.tablets.open(tablet).await;
         let recovered = match self.recover(tablet, &stored).await {
             Ok(recovered) => recovered,
@@ -180,7 +184,11 @@ impl World {
             }
         };
         let mut spans = recovered.spans;
-        spans.extend(own.map(|place| Span { place, last: None }));
+        spans.extend(own.map(|log| Span {
+            place: log.place,
+            first: log.appender.next_frame,
+            last: None,
+        }));
         let found = recovered.values.clone();
         let begun = self
             .tablets
@@ -252,7 +260,7 @@ impl Process {
             return;
         }
         // It may fail, or another process may be faster.
-        if let Ok(Some(owned)) = self.world.take_over(tablet, Some(self.log.place)).await {
+        if let Ok(Some(owned)) = self.world.take_over(tablet, Some(&self.log)).await {
             self.log.flushed.insert(tablet as u32, 0);
             self.owned.insert(tablet, owned);
             if self.world.dice.chance(60) {

@@ -14,6 +14,7 @@ use crate::log::topic::format::LogPlace;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Span {
     pub place: LogPlace,
+    pub first: u64,
     pub last: Option<u64>,
 }
 
