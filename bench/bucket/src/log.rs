@@ -100,11 +100,11 @@ async fn engines(common: &Common, store: &Store, folder: &Path) -> Result<Vec<En
     let mut engines = vec![
         Engine {
             name: "topic",
-            node: Node::shared_at(&on_topic, 1, store, "-topic", folder)?,
+            node: Node::shared_at(&on_topic, 1, store, "topic", folder)?,
         },
         Engine {
             name: "bucket",
-            node: Node::shared_at(common, 2, store, "-bucket", folder)?,
+            node: Node::shared_at(common, 2, store, "bucket", folder)?,
         },
         Engine {
             name: "folder",

@@ -156,12 +156,12 @@ impl Node {
 
     /// Starts the node of that number, from 1, on the object store.
     pub fn shared(common: &Common, number: u8, store: &Store, log: &Path) -> Result<Node> {
-        Node::shared_at(common, number, store, "", log)
+        Node::start(common, number, &store.url, Some(&store.endpoint), log)
     }
 
-    /// Starts a node on a store of its own in the same object store.
-    pub fn shared_at(common: &Common, number: u8, store: &Store, suffix: &str, log: &Path) -> Result<Node> {
-        let url = format!("{}{suffix}", store.url);
+    /// Starts a node on a store of its own, in a folder of the object store.
+    pub fn shared_at(common: &Common, number: u8, store: &Store, folder: &str, log: &Path) -> Result<Node> {
+        let url = format!("{}/{folder}", store.url);
         Node::start(common, number, &url, Some(&store.endpoint), log)
     }
 
