@@ -7,16 +7,16 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use chrono::Utc;
 use rskafka::BackoffConfig;
 use rskafka::client::error::{Error, ProtocolError};
-use rskafka::client::partition::{Compression, OffsetAt, PartitionClient, UnknownTopicHandling};
+use rskafka::client::partition::{OffsetAt, PartitionClient, UnknownTopicHandling};
 use rskafka::client::{Client, ClientBuilder};
-use rskafka::record::Record;
 use tokio::sync::Mutex;
 
-use super::admin::{TopicAdmin, first_of};
+use super::admin::TopicAdmin;
+use super::broker::first_of;
 use super::client::{TopicClient, TopicError, TopicRecord};
+use super::producer::PartitionProducer;
 use super::read::retried;
 use super::requirements;
 use crate::config::{TopicConfig, TopicUrl};
@@ -50,6 +50,7 @@ pub(crate) struct KafkaTopic {
 struct Connection {
     client: Client,
     partitions: Mutex<HashMap<u32, Arc<PartitionClient>>>,
+    producers: Mutex<HashMap<u32, Arc<PartitionProducer>>>,
 }
 
 fn failed(error: &Error) -> TopicError {
@@ -97,6 +98,7 @@ impl KafkaTopic {
         Ok(Connection {
             client,
             partitions: Mutex::default(),
+            producers: Mutex::default(),
         })
     }
 
@@ -147,6 +149,18 @@ impl KafkaTopic {
         let made = Arc::new(made.await.map_err(|error| failed(&error))?);
         let mut partitions = connection.partitions.lock().await;
         Ok(partitions.entry(partition).or_insert(made).clone())
+    }
+
+    async fn producer(&self, partition: u32) -> Result<Arc<PartitionProducer>, TopicError> {
+        let connection = self.connection().await?;
+        let known = connection.producers.lock().await.get(&partition).cloned();
+        if let Some(producer) = known {
+            return Ok(producer);
+        }
+        let connected = PartitionProducer::connect(&self.url, &self.config, self.tls.clone(), partition);
+        let made = Arc::new(connected.await?);
+        let mut producers = connection.producers.lock().await;
+        Ok(producers.entry(partition).or_insert(made).clone())
     }
 
     /// Makes the topic if it is missing, and refuses one that may lose acknowledged records.
@@ -217,23 +231,14 @@ impl TopicClient for KafkaTopic {
     }
 
     async fn produce(&self, partition: u32, record: TopicRecord) -> Result<i64, TopicError> {
-        let record = Record {
-            key: Some(record.key),
-            value: Some(record.value),
-            headers: Default::default(),
-            timestamp: Utc::now(),
-        };
         let failures = self.produce_failures.load(Ordering::Relaxed);
         let timeout = PRODUCE_TIMEOUTS[failures as usize % PRODUCE_TIMEOUTS.len()];
         // Also if it is given up.
         self.produce_failures
             .store(failures.wrapping_add(1), Ordering::Relaxed);
         let produced = self.request(timeout, async {
-            let client = self.partition(partition).await?;
-            let offsets = client.produce(vec![record], Compression::NoCompression).await;
-            let offsets = offsets.map_err(|error| failed(&error))?;
-            let answered = offsets.first().copied();
-            answered.ok_or_else(|| TopicError::Failed("an answer without an offset".into()))
+            let producer = self.producer(partition).await?;
+            producer.produce(timeout, record).await
         });
         let offset = produced.await?;
         self.produce_failures.store(0, Ordering::Relaxed);

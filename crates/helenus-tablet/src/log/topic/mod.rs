@@ -22,11 +22,13 @@
 
 mod admin;
 mod appender;
+mod broker;
 mod claim;
 mod client;
 mod describe_configs;
 mod format;
 pub(crate) mod kafka;
+mod producer;
 mod read;
 mod recovery;
 mod requirements;

@@ -357,7 +357,7 @@ impl Process {
             .iter()
             .take_while(|segment| !segment.active && segment.last_lsn.iter().all(is_flushed));
         let count = unneeded.count();
-        if let Some(last) = segments.drain(..count).last() {
+        if let Some(last) = segments.drain(..count).next_back() {
             self.log.unneeded = Some((last.number + 1, newest));
         }
     }

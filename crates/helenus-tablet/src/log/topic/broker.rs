@@ -1,0 +1,107 @@
+//! A connection to a broker, for requests that the client does not offer, or that it sends too slowly.
+//!
+//! It is made of the client's own transport and messages, which are open under a feature that promises no stability; the version of the crate
+//! is therefore fixed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rskafka::client::SaslConfig;
+use rskafka::messenger::Messenger;
+use rskafka::protocol::messages::{
+    MetadataRequest, MetadataRequestTopic, MetadataResponse, RequestBody, WriteVersionedType,
+};
+use rskafka::protocol::primitives::{Boolean, String_};
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncWrite, BufStream};
+use tokio::net::TcpStream;
+
+use super::client::TopicError;
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(4);
+/// How long the answer to a request may take that a broker answers from its memory.
+pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
+const MESSAGE_BYTES_MAX: usize = 16 << 20;
+const READ_BUFFER_BYTES: usize = 8 << 10;
+/// Mostly, a group of writes is sent at once.
+const WRITE_BUFFER_BYTES: usize = 64 << 10;
+
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+
+/// A connection to one broker.
+pub(super) struct BrokerConnection {
+    messenger: Messenger<BufStream<Box<dyn Stream>>>,
+}
+
+pub(super) fn failed(error: impl std::fmt::Display) -> TopicError {
+    TopicError::Failed(error.to_string())
+}
+
+/// Connects to any of the brokers, whichever answers first.
+pub(super) async fn first_of<T>(
+    connecting: impl IntoIterator<Item = impl Future<Output = Result<T, TopicError>> + Send>,
+) -> Result<T, TopicError> {
+    let all = connecting.into_iter().map(Box::pin);
+    let (first, _) = futures::future::select_ok(all).await?;
+    Ok(first)
+}
+
+impl BrokerConnection {
+    /// Connects, and logs in.
+    pub async fn connect(
+        broker: &str,
+        tls: Option<Arc<rustls::ClientConfig>>,
+        sasl: Option<SaslConfig>,
+    ) -> Result<BrokerConnection, TopicError> {
+        let connecting = async {
+            let socket = TcpStream::connect(broker).await.map_err(failed)?;
+            // A request of several segments must not wait for the acknowledgement of the first, which the broker's kernel delays by 40 ms.
+            socket.set_nodelay(true).map_err(failed)?;
+            let stream: Box<dyn Stream> = match tls {
+                None => Box::new(socket),
+                Some(tls) => {
+                    let host = broker.rsplit_once(':').map_or(broker, |(host, _)| host);
+                    let host = host.trim_start_matches('[').trim_end_matches(']');
+                    let name = ServerName::try_from(host.to_owned()).map_err(failed)?;
+                    let connector = tokio_rustls::TlsConnector::from(tls);
+                    Box::new(connector.connect(name, socket).await.map_err(failed)?)
+                }
+            };
+            let buffered = BufStream::with_capacity(READ_BUFFER_BYTES, WRITE_BUFFER_BYTES, stream);
+            let mut messenger = Messenger::new(buffered, MESSAGE_BYTES_MAX, Arc::from("helenus"));
+            messenger.sync_versions().await.map_err(failed)?;
+            if let Some(sasl) = sasl {
+                messenger.do_sasl(sasl).await.map_err(failed)?;
+            }
+            Ok(BrokerConnection { messenger })
+        };
+        let connected = tokio::time::timeout(CONNECT_TIMEOUT, connecting).await;
+        let connected = connected.unwrap_or_else(|_| Err(failed("it does not answer")));
+        connected.map_err(|error| match error {
+            TopicError::Failed(why) => TopicError::Failed(format!("{broker}: {why}")),
+            error => error,
+        })
+    }
+
+    /// Sends a request, and waits for its answer.
+    pub async fn request<R>(&self, timeout: Duration, request: R) -> Result<R::ResponseBody, TopicError>
+    where
+        R: RequestBody + Send + WriteVersionedType<Vec<u8>>,
+        R::ResponseBody: rskafka::protocol::messages::ReadVersionedType<std::io::Cursor<Vec<u8>>>,
+    {
+        let answer = tokio::time::timeout(timeout, self.messenger.request(request)).await;
+        let answer = answer.map_err(|_| failed("no answer"))?;
+        answer.map_err(failed)
+    }
+
+    /// What the broker knows of the topic and its brokers.
+    pub async fn metadata(&self, topic: &str) -> Result<MetadataResponse, TopicError> {
+        let name = String_(topic.to_owned());
+        let request = MetadataRequest {
+            topics: Some(vec![MetadataRequestTopic { name }]),
+            allow_auto_topic_creation: Some(Boolean(false)),
+        };
+        self.request(REQUEST_TIMEOUT, request).await
+    }
+}
