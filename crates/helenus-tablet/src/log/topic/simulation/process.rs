@@ -364,10 +364,6 @@ impl Process {
 
     /// Deletes them once a frame that was begun afterwards does not name them.
     async fn delete_unneeded(&mut self) {
-        // Such a writer does not know the offsets of its frames.
-        if self.world.omission == Some(Omission::OffsetCheck) {
-            return;
-        }
         let appender = &self.log.appender;
         let due = |(_, newest): &mut (u64, u64)| *newest + 1 < appender.next_frame - 1;
         let Some((first, _)) = self.log.unneeded.take_if(due) else {
