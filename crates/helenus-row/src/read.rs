@@ -9,7 +9,7 @@ use helenus_cql::value::compare::is_byte_order;
 
 use crate::error::RowError;
 use crate::merge::reconcile_cells;
-use crate::packed::{CellRef, ColumnRef, ComplexRef, RowRef};
+use crate::packed::{CellRef, ColumnRef, ComplexRef, Packed, RowRef};
 use crate::row::{CellRules, ColumnId, Deletion, Liveness};
 
 /// The live part of a row at one moment.
@@ -116,6 +116,53 @@ pub fn live_row<'a>(
         columns,
         dead_cells,
     }))
+}
+
+/// Whether a row is alive, and its tombstones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowState {
+    pub is_live: bool,
+    /// [`LiveRow::dead_cells`] of a live row, [`tombstones_of_dead`] of a dead one.
+    pub tombstones: usize,
+}
+
+/// What [`live_row`] and [`tombstones_of_dead`] tell of a row, without its columns: for reads that count rows.
+///
+/// # Errors
+/// [`RowError`] if the row is corrupt.
+pub fn row_state(
+    bytes: &[u8],
+    shadow: Option<Deletion>,
+    rules: &CellRules,
+    now_s: i64,
+) -> Result<RowState, RowError> {
+    let row = Packed::parse(bytes)?;
+    let over = Deletion::max(shadow, row.deletion());
+    let deletes =
+        |shadow: Option<Deletion>, timestamp_us| shadow.is_some_and(|shadow| shadow.deletes(timestamp_us));
+    let liveness = row.liveness();
+    let mut is_live =
+        liveness.is_some_and(|liveness| !deletes(over, liveness.timestamp_us) && liveness.is_live(now_s));
+    let mut tombstones = 0;
+    for column in row.columns() {
+        let (id, column) = column?;
+        let over = rules.over(id, over);
+        match column {
+            ColumnRef::Simple(cell) if deletes(over, cell.timestamp_us) => {}
+            ColumnRef::Simple(cell) if cell.is_live(now_s) => is_live = true,
+            ColumnRef::Simple(_) => tombstones += 1,
+            ColumnRef::Complex(complex) => {
+                let (elements, dead) = live_elements(&complex, over, rules.alike(id), now_s)?;
+                tombstones += dead;
+                is_live |= elements.is_some();
+            }
+        }
+    }
+    if !is_live {
+        let row = RowRef::parse(Bytes::copy_from_slice(bytes))?;
+        tombstones = tombstones_of_dead(&row, shadow, rules, now_s)?;
+    }
+    Ok(RowState { is_live, tombstones })
 }
 
 /// The number of tombstones, counted as in Cassandra, of a row that is dead by [`live_row`]: its dead cells, or one for a deleted or expired

@@ -19,7 +19,7 @@ use async_trait::async_trait;
 use helenus_cql::ast;
 use helenus_cql::error::CqlError;
 use helenus_tablet::{Store, StoreConfig, StoreStats};
-use tokio::sync::{Mutex, Notify, broadcast};
+use tokio::sync::{Mutex, Notify, Semaphore, broadcast};
 
 use crate::analysis::{BatchStatement, DirectPlan, Plan, Planned, PlannedBatch, consistency};
 use crate::clock::{Clock, TimestampSource};
@@ -150,6 +150,7 @@ impl Engine {
                 backfills: Backfills::default(),
                 cluster: OnceLock::new(),
                 virtual_tables: Box::new(SystemTables::new(engine.clone())),
+                scan_permits: Arc::new(Semaphore::new(config.limits.scan_concurrency)),
                 limits: config.limits,
             };
             Engine {
@@ -224,7 +225,7 @@ impl Engine {
         }
         self.authorize(client, keyspace, &planned)?;
         planned.plan.validate()?;
-        self.run(client, keyspace, Source::Text(text), &planned, options)
+        self.run(client, keyspace, Source::Text(text), &Arc::new(planned), options)
             .await
     }
 
@@ -331,7 +332,7 @@ impl Engine {
         client: &ClientState,
         keyspace: Option<&str>,
         source: Source<'_>,
-        planned: &Planned,
+        planned: &Arc<Planned>,
         options: &QueryOptions,
     ) -> Result<Outcome, CqlError> {
         consistency::check_request(options.consistency)?;
@@ -362,7 +363,7 @@ impl Engine {
         client: &ClientState,
         keyspace: Option<&str>,
         source: Source<'_>,
-        planned: &Planned,
+        planned: &Arc<Planned>,
         options: &QueryOptions,
     ) -> Result<Outcome, CqlError> {
         let values = planned.markers.bind(&options.values)?;

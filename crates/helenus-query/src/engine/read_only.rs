@@ -58,7 +58,7 @@ impl Engine {
     pub(super) async fn run_alone(
         self: &Arc<Self>,
         client: &ClientState,
-        planned: &Planned,
+        planned: &Arc<Planned>,
         values: &[BoundValue],
         options: &QueryOptions,
     ) -> Result<Outcome, CqlError> {

@@ -52,7 +52,7 @@ impl Engine {
                     let parsed = self.parse(text)?;
                     self.plan(client.keyspace.as_deref(), &parsed)
                 })?;
-                self.serve_planned(client, source, &planned, options).await
+                self.serve_planned(client, source, &Arc::new(planned), options).await
             }
             Source::Prepared(prepared) => {
                 let planned = self.current_plan(prepared)?;
@@ -74,7 +74,7 @@ impl Engine {
         self: &Arc<Self>,
         client: &ClientState,
         source: Source<'_>,
-        planned: &Planned,
+        planned: &Arc<Planned>,
         options: &QueryOptions,
     ) -> Result<Outcome, ExecutionError> {
         execution::limit_time(&self.context.limits.timeouts, &planned.plan);

@@ -30,6 +30,8 @@ pub struct Limits {
     /// Bytes of one answer, and of all that are being made and sent.
     pub answer_bytes_max: usize,
     pub answers_bytes_max: usize,
+    /// Parts of whole-table aggregates that are read at a time, by all requests together.
+    pub scan_concurrency: usize,
 }
 
 impl Default for Limits {
@@ -47,6 +49,7 @@ impl Default for Limits {
             timeouts: Timeouts::default(),
             answer_bytes_max: 256 << 20,
             answers_bytes_max: 512 << 20,
+            scan_concurrency: std::thread::available_parallelism().map_or(1, |cores| (cores.get() / 2).max(1)),
         }
     }
 }

@@ -158,6 +158,30 @@ enum Step {
     Unknown,
 }
 
+/// The scope of a part of the request that computes here, for another task where no socket is served: it ends when the request must, or
+/// when the request is left.
+pub fn part() -> Scope {
+    CURRENT.with_borrow_mut(|scope| Scope {
+        is_aside: true,
+        deadline: scope.deadline,
+        is_left: Some(scope.left()),
+        ..Scope::NONE
+    })
+}
+
+/// Runs a part of a request within its scope.
+pub async fn within<F: Future>(mut scope: Scope, work: F) -> F::Output {
+    let mut work = std::pin::pin!(work);
+    std::future::poll_fn(move |cx| {
+        scope.polled_at(Instant::now());
+        scope.swap();
+        let polled = work.as_mut().poll(cx);
+        scope.swap();
+        polled
+    })
+    .await
+}
+
 /// Between two rows, elements or statements: others have their turn if this request has had its own.
 ///
 /// # Errors

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use arc_swap::ArcSwap;
 use helenus_cql::error::CqlError;
 use helenus_tablet::Store;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 
 use super::{
@@ -47,6 +47,8 @@ pub struct ExecutionContext {
     /// Set once the node is one of several.
     pub(crate) cluster: OnceLock<Arc<dyn Cluster>>,
     pub(crate) virtual_tables: Box<dyn VirtualTables>,
+    /// One for each part of a whole-table aggregate that may be read at a time.
+    pub(crate) scan_permits: Arc<Semaphore>,
 }
 
 impl ExecutionContext {

@@ -223,10 +223,45 @@ impl RangeCursor {
         Ok(())
     }
 
+    /// Gives entries to `visit`, in order, as long as it wants more: key and packed row, in place. A cursor that is read so is read so from the
+    /// beginning. False once the range is done.
+    pub async fn visit(
+        &mut self,
+        context: &ExecutionContext,
+        visit: &mut (dyn FnMut(&[u8], &[u8]) -> bool + Send),
+    ) -> Result<bool, CqlError> {
+        let mut wants_more = true;
+        while wants_more {
+            if let Some(scan) = &mut self.scan {
+                let last = scan.visit_at_hand(&mut |key, packed| {
+                    wants_more = visit(key, packed);
+                    wants_more
+                });
+                if last.is_some() && self.begun_at.is_some() {
+                    self.last = last;
+                    self.restarts = 0;
+                }
+                if !wants_more {
+                    break;
+                }
+            }
+            match self.next_stored(context).await? {
+                Some((key, packed)) => wants_more = visit(&key, &packed),
+                None => return Ok(false),
+            }
+        }
+        Ok(true)
+    }
+
     async fn next_entry(&mut self, context: &ExecutionContext) -> Result<Option<Entry>, CqlError> {
         if let Some(entry) = self.pending.take() {
             return Ok(Some(entry));
         }
+        let next = self.next_stored(context).await?;
+        next.map(|(key, packed)| entry(&key, packed)).transpose()
+    }
+
+    async fn next_stored(&mut self, context: &ExecutionContext) -> Result<Option<(Bytes, Bytes)>, CqlError> {
         loop {
             if let Some(scan) = &mut self.scan {
                 match scan.next().await {
@@ -235,7 +270,7 @@ impl RangeCursor {
                             self.last = Some(key.clone());
                             self.restarts = 0;
                         }
-                        return entry(&key, packed).map(Some);
+                        return Ok(Some((key, packed)));
                     }
                     Ok(None) => self.scan = None,
                     Err(ExecutionError::NotOwned) if self.may_begin_again(context) => {

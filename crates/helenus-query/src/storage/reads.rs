@@ -34,6 +34,14 @@ impl TabletScan {
         }
     }
 
+    /// Gives rows that need not be waited for to `visit`; see [`Scan::visit_at_hand`].
+    pub fn visit_at_hand(&mut self, visit: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Option<Bytes> {
+        match self {
+            TabletScan::Local(scan) => scan.visit_at_hand(visit),
+            TabletScan::Remote(_) => None,
+        }
+    }
+
     /// False if it means nothing that the row that was given last is dead.
     pub fn is_at_dead_front(&self) -> bool {
         match self {

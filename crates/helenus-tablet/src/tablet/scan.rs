@@ -124,6 +124,16 @@ impl Scan {
         next
     }
 
+    /// Gives rows that need not be waited for to `visit`, in order, as long as it wants more; the key of the last one. There may be more even if
+    /// it gives none: they are had from [`Scan::next`].
+    pub fn visit_at_hand(&mut self, visit: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Option<Bytes> {
+        if self.ahead.is_some() || self.continuation.is_some() || self.dead.is_some() {
+            return None;
+        }
+        let end = self.staged.peek().map(|(key, _)| key.as_ref());
+        self.tree.as_mut()?.visit_at_hand(end, visit)
+    }
+
     async fn step(&mut self) -> Result<Option<(Bytes, Bytes)>, StoreError> {
         if self.ahead.is_none()
             && let Some(tree) = &mut self.tree

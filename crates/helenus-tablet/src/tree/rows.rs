@@ -69,6 +69,17 @@ impl SortedBlock {
         self.content.slice(start..start + row.value_len as usize)
     }
 
+    /// The same, borrowed.
+    pub fn value_ref(&self, at: usize) -> &[u8] {
+        let Some(row) = self.rows.get(at) else {
+            return &[];
+        };
+        let start = row.start as usize + row.key_len as usize;
+        self.content
+            .get(start..start + row.value_len as usize)
+            .unwrap_or_default()
+    }
+
     pub fn seq(&self, at: usize) -> u64 {
         self.rows.get(at).map_or(0, |row| row.seq >> KIND_BITS)
     }

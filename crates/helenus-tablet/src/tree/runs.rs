@@ -113,8 +113,53 @@ impl MergingScan {
         }
     }
 
+    /// Gives rows to `visit`, in order, as long as it wants more, they are at hand, have but one version each, and lie before `end`. The
+    /// key of the last one; what follows is had from [`MergingScan::next`]. Of a scan that does not go in reverse.
+    pub fn visit_at_hand(
+        &mut self,
+        end: Option<&[u8]>,
+        visit: &mut dyn FnMut(&[u8], &[u8]) -> bool,
+    ) -> Option<Bytes> {
+        if self.lacks_rows || self.reversed {
+            return None;
+        }
+        let mut last = None;
+        while let Some((at, place)) = self.single_place() {
+            let Some(source) = self.sources.get(at) else { break };
+            let key = source.rows.key(place);
+            if end.is_some_and(|end| key >= end) {
+                break;
+            }
+            let is_row = source.rows.kind(place) != EntryKind::Deleted;
+            let wants_more = !is_row || visit(key, source.rows.value_ref(place));
+            if is_row {
+                last = Some((at, place));
+            }
+            self.pass(at);
+            if !wants_more || self.lacks_rows {
+                break;
+            }
+        }
+        let (at, place) = last?;
+        Some(self.sources.get(at)?.rows.owned_key(place))
+    }
+
     /// The next row, if it has but one version, and its source goes on with another key.
     fn single(&mut self) -> Option<(Bytes, Bytes)> {
+        loop {
+            let (at, place) = self.single_place()?;
+            let rows = &self.sources.get(at)?.rows;
+            let row = (rows.kind(place) != EntryKind::Deleted)
+                .then(|| (rows.owned_key(place), rows.value(place)));
+            self.pass(at);
+            if row.is_some() || self.lacks_rows {
+                return row;
+            }
+        }
+    }
+
+    /// The source and the place in it of the row that [`MergingScan::single`] gives next.
+    fn single_place(&mut self) -> Option<(usize, usize)> {
         if self.collected.is_some() {
             return None;
         }
@@ -142,22 +187,19 @@ impl MergingScan {
                 continue;
             }
             let next = source.after(self.reversed)?;
-            if source.rows.key(next) == key {
-                return None;
-            }
-            let kind = source.rows.kind(place);
-            let row = (kind != EntryKind::Deleted)
-                .then(|| (source.rows.owned_key(place), source.rows.value(place)));
-            let source = self.sources.get_mut(turn.0)?;
-            if !source.step(self.reversed) {
-                // None of the remaining rows is visible.
-                self.lacks_rows = true;
-                self.turn = None;
-                return row;
-            }
-            if row.is_some() {
-                return row;
-            }
+            return (source.rows.key(next) != key).then_some((turn.0, place));
+        }
+    }
+
+    /// Goes past the next row of a source, whose turn it is.
+    fn pass(&mut self, at: usize) {
+        let Some(source) = self.sources.get_mut(at) else {
+            return;
+        };
+        if !source.step(self.reversed) {
+            // None of the remaining rows is visible.
+            self.lacks_rows = true;
+            self.turn = None;
         }
     }
 

@@ -26,6 +26,11 @@ pub trait AggregateFunction: fmt::Debug + Send + Sync {
     }
     /// A state that has seen no row.
     fn new_state(&self) -> Box<dyn AggregateState>;
+    /// True if the rows may be taken in parts, whose states are merged in the order of the rows, with the result of taking them one by one.
+    /// Not so where rounding depends on the order, and for functions of users.
+    fn is_mergeable(&self) -> bool {
+        false
+    }
     /// The name of the result's column, given those of the arguments.
     fn column_name(&self, args: &[String]) -> String {
         format!("{}({})", self.name(), args.join(", "))
@@ -46,6 +51,12 @@ pub trait AggregateState: Send {
     fn result(&self) -> Result<Option<Bytes>, CqlError>;
     /// Forgets the rows.
     fn reset(&mut self);
+    /// The state of the rows so far, for [`AggregateState::merge`]; none of an aggregate that is not mergeable.
+    fn partial(&self) -> Option<Bytes> {
+        None
+    }
+    /// Takes the rows of a partial state of the same function, which come after those so far.
+    fn merge(&mut self, _partial: &Bytes) {}
 }
 
 type NewState = Arc<dyn Fn() -> Box<dyn AggregateState> + Send + Sync>;
@@ -57,6 +68,7 @@ pub struct NativeAggregate {
     arg_types: Vec<CqlType>,
     return_type: CqlType,
     new_state: NewState,
+    is_mergeable: bool,
 }
 
 impl NativeAggregate {
@@ -66,7 +78,9 @@ impl NativeAggregate {
         return_type: CqlType,
         new_state: impl Fn() -> S + Send + Sync + 'static,
     ) -> NativeAggregate {
+        let is_mergeable = new_state().partial().is_some();
         NativeAggregate {
+            is_mergeable,
             name: format!("system.{name}"),
             arg_types: arg_types.into(),
             return_type,
@@ -101,6 +115,10 @@ impl AggregateFunction for NativeAggregate {
 
     fn new_state(&self) -> Box<dyn AggregateState> {
         (self.new_state)()
+    }
+
+    fn is_mergeable(&self) -> bool {
+        self.is_mergeable
     }
 
     fn column_name(&self, args: &[String]) -> String {
@@ -183,6 +201,21 @@ impl AggregateState for Count {
     fn reset(&mut self) {
         self.count = 0;
     }
+
+    fn partial(&self) -> Option<Bytes> {
+        Some(Bytes::copy_from_slice(&self.count.to_be_bytes()))
+    }
+
+    fn merge(&mut self, partial: &Bytes) {
+        self.count += i64_of(partial);
+    }
+}
+
+/// The long that a partial state begins with.
+fn i64_of(partial: &[u8]) -> i64 {
+    partial
+        .first_chunk()
+        .map_or(0, |bytes| i64::from_be_bytes(*bytes))
 }
 
 struct Extreme {
@@ -191,17 +224,23 @@ struct Extreme {
     best: Option<Bytes>,
 }
 
-impl AggregateState for Extreme {
-    fn add(&mut self, args: &[Option<Bytes>]) -> Result<(), CqlError> {
-        let Some(Some(value)) = args.first() else {
-            return Ok(());
-        };
+impl Extreme {
+    /// Of values that compare as equal, the first stays.
+    fn see(&mut self, value: Bytes) {
         let is_better = match &self.best {
-            Some(best) => compare(&self.ty, value, best) == self.better,
+            Some(best) => compare(&self.ty, &value, best) == self.better,
             None => true,
         };
         if is_better {
-            self.best = Some(value.clone());
+            self.best = Some(value);
+        }
+    }
+}
+
+impl AggregateState for Extreme {
+    fn add(&mut self, args: &[Option<Bytes>]) -> Result<(), CqlError> {
+        if let Some(Some(value)) = args.first() {
+            self.see(value.clone());
         }
         Ok(())
     }
@@ -212,6 +251,18 @@ impl AggregateState for Extreme {
 
     fn reset(&mut self) {
         self.best = None;
+    }
+
+    /// One byte, and the value behind it if there is one.
+    fn partial(&self) -> Option<Bytes> {
+        let best = self.best.as_ref();
+        Some(best.map_or_else(Bytes::new, |best| [&[1], best.as_ref()].concat().into()))
+    }
+
+    fn merge(&mut self, partial: &Bytes) {
+        if !partial.is_empty() {
+            self.see(partial.slice(1..));
+        }
     }
 }
 
@@ -298,6 +349,21 @@ impl AggregateState for Sum {
 
     fn reset(&mut self) {
         *self = Sum::new(self.native);
+    }
+
+    fn partial(&self) -> Option<Bytes> {
+        match self.native {
+            NativeType::Float | NativeType::Double | NativeType::Decimal => None,
+            NativeType::Varint => Some(self.varint.to_signed_bytes_be().into()),
+            _ => Some(Bytes::copy_from_slice(&self.long.to_be_bytes())),
+        }
+    }
+
+    fn merge(&mut self, partial: &Bytes) {
+        match self.native {
+            NativeType::Varint => self.varint += BigInt::from_signed_bytes_be(partial),
+            _ => self.long = self.long.wrapping_add(i64_of(partial)),
+        }
     }
 }
 
@@ -405,4 +471,25 @@ impl AggregateState for Avg {
     fn reset(&mut self) {
         *self = Avg::new(self.native);
     }
+
+    /// The count, as a long, and the sum behind it.
+    fn partial(&self) -> Option<Bytes> {
+        match self.native {
+            NativeType::Float | NativeType::Double | NativeType::Decimal => None,
+            _ => {
+                let count = i64::from(self.count).to_be_bytes();
+                Some([count.as_slice(), &self.sum.to_signed_bytes_be()].concat().into())
+            }
+        }
+    }
+
+    fn merge(&mut self, partial: &Bytes) {
+        let sum = partial.get(8..).unwrap_or_default();
+        self.count = self.count.wrapping_add(i64_of(partial) as i32);
+        self.sum += BigInt::from_signed_bytes_be(sum);
+    }
 }
+
+#[cfg(test)]
+#[path = "aggregate_tests.rs"]
+mod tests;

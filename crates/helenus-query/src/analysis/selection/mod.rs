@@ -158,6 +158,25 @@ impl Selection {
         !self.parts.aggregates.is_empty()
     }
 
+    /// True if only the number of rows is asked for.
+    pub fn counts_rows(&self) -> bool {
+        let counts = |name: &str| matches!(name, "system.count_rows" | "system.countRows");
+        let calls = &self.parts.aggregates;
+        self.parts.columns.is_empty()
+            && self.is_aggregate()
+            && calls
+                .iter()
+                .all(|call| call.args.is_empty() && counts(call.function.name()))
+    }
+
+    /// True if the rows of a group may be collected in parts ([`Collector::merge`]).
+    pub fn is_mergeable(&self) -> bool {
+        self.parts
+            .aggregates
+            .iter()
+            .all(|call| call.function.is_mergeable())
+    }
+
     /// Checks that the selectors keep rows together that are next to each other, as GROUP BY asks
     /// (Cassandra's `Selector.validateForGroupBy`).
     ///
@@ -295,7 +314,38 @@ impl RowView for FirstRow {
     }
 }
 
+/// What a part of a group's rows comes to.
+pub struct PartialGroup {
+    states: Vec<Bytes>,
+    first: Option<FirstRow>,
+}
+
 impl Collector<'_> {
+    /// The group under way, to be merged with others of the same selection.
+    pub fn into_partial(self) -> PartialGroup {
+        let states = self.states.iter();
+        PartialGroup {
+            states: states.map(|state| state.partial().unwrap_or_default()).collect(),
+            first: self.first,
+        }
+    }
+
+    /// Takes into the group under way rows that come after those so far. Of a selection that is mergeable.
+    pub fn merge(&mut self, partial: PartialGroup) {
+        for (state, partial) in self.states.iter_mut().zip(&partial.states) {
+            state.merge(partial);
+        }
+        if self.first.is_none() {
+            self.first = partial.first;
+        }
+    }
+
+    /// Takes rows that are nothing but counted. Of a selection that counts rows.
+    pub fn add_counted(&mut self, rows: u64) {
+        let count = Bytes::copy_from_slice(&rows.to_be_bytes());
+        self.states.iter_mut().for_each(|state| state.merge(&count));
+    }
+
     /// Takes a row into the group under way.
     ///
     /// # Errors

@@ -1,5 +1,7 @@
 //! Requests whose statements have plans.
 
+use std::sync::Arc;
+
 use helenus_cql::error::WriteType;
 
 use crate::analysis::modification::ModificationPlan;
@@ -26,7 +28,7 @@ pub(crate) struct Request<'a> {
 #[derive(Clone, Copy)]
 pub(crate) enum RequestWork<'a> {
     Statement {
-        planned: &'a Planned,
+        planned: &'a Arc<Planned>,
         values: &'a [BoundValue],
     },
     /// A BATCH message.

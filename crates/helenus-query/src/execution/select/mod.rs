@@ -1,7 +1,9 @@
 //! Execution of SELECT: binds the values of a request, reads partition by partition ([`source`]), and collects pages ([`output`]).
 
+pub(crate) mod count;
 pub(crate) mod output;
 pub(crate) mod partition_reader;
+pub(crate) mod parts;
 pub(crate) mod point;
 pub(crate) mod run;
 pub(crate) mod size;
@@ -18,7 +20,7 @@ use std::sync::Arc;
 
 use helenus_cql::error::Consistency;
 
-use crate::analysis::EvalContext;
+use crate::analysis::{EvalContext, Planned};
 use crate::analysis::select::SelectPlan;
 use crate::analysis::select::paging::PagingState;
 use crate::index::read::probe::ProbeLimits;
@@ -27,6 +29,8 @@ use crate::storage::ExecutionContext;
 /// One execution.
 pub(crate) struct SelectExecution<'a> {
     pub context: &'a Arc<ExecutionContext>,
+    /// What `plan` is part of.
+    pub planned: &'a Arc<Planned>,
     pub plan: &'a SelectPlan,
     pub ctx: EvalContext<'a>,
     pub now_s: i64,

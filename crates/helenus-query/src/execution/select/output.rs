@@ -15,7 +15,7 @@ use crate::analysis::select::limits::Limits;
 use crate::analysis::select::paging::{EntryPosition, PagingState, mark};
 use crate::analysis::select::plan::Aggregation;
 use crate::analysis::select::similarity::nearest_first;
-use crate::analysis::selection::Collector;
+use crate::analysis::selection::{Collector, PartialGroup};
 use crate::limits::client_memory::{CHARGED_STEP, Charge, ClientMemory};
 use crate::response::{RowsBuilder, RowsContent};
 use crate::rows::{PartitionKey, RowView};
@@ -153,6 +153,25 @@ impl<'a> ResultCollector<'a> {
     /// Bytes of the rows so far.
     pub fn len_bytes(&self) -> usize {
         self.builder.len_bytes() + self.sorted_bytes
+    }
+
+    /// What has been collected for the one result row of an aggregate.
+    pub fn into_partial(self) -> Option<PartialGroup> {
+        self.collector.map(Collector::into_partial)
+    }
+
+    /// Takes what another collector has made of the rows that follow.
+    pub fn merge(&mut self, partial: Option<PartialGroup>) {
+        if let (Some(collector), Some(partial)) = (&mut self.collector, partial) {
+            collector.merge(partial);
+        }
+    }
+
+    /// Takes rows that are nothing but counted.
+    pub fn add_counted(&mut self, rows: u64) {
+        if let Some(collector) = &mut self.collector {
+            collector.add_counted(rows);
+        }
     }
 
     fn collect(&mut self, view: &dyn RowView) -> Result<(), CqlError> {

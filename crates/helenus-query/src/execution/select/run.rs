@@ -17,7 +17,7 @@ use crate::analysis::select::limits::{Limits, NO_LIMIT};
 use crate::analysis::select::paging::PagingState;
 use crate::analysis::select::plan::Aggregation;
 use crate::analysis::select::similarity::AnnOrdering;
-use crate::analysis::{EvalContext, consistency};
+use crate::analysis::{EvalContext, Planned, consistency};
 use crate::cluster::Owner;
 use crate::failure::ExecutionError;
 use crate::index::lookup::{IndexLookup, lookups};
@@ -32,9 +32,10 @@ use crate::storage::ExecutionContext;
 /// Reads may be about a time that lies so far back, and see what has expired since.
 const SETTLED_S: i64 = 10;
 
-/// Runs a SELECT.
+/// Runs a SELECT, the plan of which is that of `planned`.
 pub async fn execute(
     context: &Arc<ExecutionContext>,
+    planned: &Arc<Planned>,
     plan: &SelectPlan,
     values: &[BoundValue],
     options: &QueryOptions,
@@ -60,6 +61,7 @@ pub async fn execute(
     }
     let mut run = SelectExecution {
         context,
+        planned,
         plan,
         ctx,
         now_s,
@@ -251,45 +253,14 @@ impl SelectExecution<'_> {
         };
         consistency::require_replicas(&self.context.schema.load(), &self.plan.table, self.consistency)?;
         let mut tombstones = TombstoneCount::new(&self.context.limits);
-        let needs_clustering = self.needs_clustering(&filter);
-        let resume = self.resume.clone();
-        let mut tablet = None;
-        let mut size = ResultSize::new(self.context);
-        while let Some(partition) = source.next_partition(self.context, &self.plan.table).await? {
-            scope::checkpoint().await?;
-            let resumed = resume
-                .as_ref()
-                .filter(|state| state.clustering.is_some() && state.partition_key == partition.bytes);
-            output.begin_partition(
-                resumed.map(|state| state.remaining_in_partition),
-                source.is_at_last_key(),
-            );
-            let mut reader = PartitionReader {
-                run: self,
-                filter: &filter,
-                partition: &partition,
-                needs_clustering,
-                is_resumed: resumed.is_some(),
-            };
-            let (live, dead) = tombstones.counts();
-            let step = reader
-                .read(&mut source, output, &mut tombstones, &mut size)
-                .await?;
-            let (live_after, dead_after) = tombstones.counts();
-            let is_other = |tablet: &Arc<Tablet>| !tablet.token_range().contains(partition.token);
-            if tablet.as_ref().is_none_or(is_other) {
-                let here = is_here(self.context, partition.token);
-                tablet = here
-                    .then(|| self.context.store.tablet(partition.token).ok())
-                    .flatten();
-            }
-            if let Some(tablet) = &tablet {
-                tablet.passed((live_after - live) as u64, (dead_after - dead) as u64);
-            }
-            tombstones.check(self.plan, &partition)?;
-            if step == Step::Stop {
-                break;
-            }
+        let mut is_read = false;
+        if let RowSource::Range(range) = &source {
+            let (bounds, wanted) = range.asked();
+            is_read = Box::pin(self.read_parts(bounds, wanted, &filter, output, &mut tombstones)).await?;
+        }
+        if !is_read {
+            let mut size = ResultSize::new(self.context);
+            read_partitions(self, &filter, &mut source, output, &mut tombstones, &mut size).await?;
         }
         if let RowSource::Index(source) = &mut source {
             source.report(self.context);
@@ -299,7 +270,7 @@ impl SelectExecution<'_> {
     }
 
     /// True if anything looks at the values of clustering columns.
-    fn needs_clustering(&self, filter: &Filter) -> bool {
+    pub(super) fn needs_clustering(&self, filter: &Filter) -> bool {
         let plan = self.plan;
         let is_clustering = |place: usize| {
             plan.table
@@ -318,7 +289,58 @@ impl SelectExecution<'_> {
     }
 }
 
-fn is_here(context: &ExecutionContext, token: i64) -> bool {
+/// Reads the partitions of a source one after the other.
+pub(super) async fn read_partitions(
+    run: &SelectExecution<'_>,
+    filter: &Filter,
+    source: &mut RowSource,
+    output: &mut ResultCollector<'_>,
+    tombstones: &mut TombstoneCount,
+    size: &mut ResultSize<'_>,
+) -> Result<(), ExecutionError> {
+    let needs_clustering = run.needs_clustering(filter);
+    let resume = run.resume.clone();
+    let mut tablet = None;
+    while let Some(partition) = source.next_partition(run.context, &run.plan.table).await? {
+        scope::checkpoint().await?;
+        let resumed = resume
+            .as_ref()
+            .filter(|state| state.clustering.is_some() && state.partition_key == partition.bytes);
+        output.begin_partition(
+            resumed.map(|state| state.remaining_in_partition),
+            source.is_at_last_key(),
+        );
+        let mut reader = PartitionReader {
+            run,
+            filter,
+            partition: &partition,
+            needs_clustering,
+            is_resumed: resumed.is_some(),
+        };
+        let (live, dead) = tombstones.counts();
+        let step = reader
+            .read(source, output, tombstones, size)
+            .await?;
+        let (live_after, dead_after) = tombstones.counts();
+        let is_other = |tablet: &Arc<Tablet>| !tablet.token_range().contains(partition.token);
+        if tablet.as_ref().is_none_or(is_other) {
+            let here = is_here(run.context, partition.token);
+            tablet = here
+                .then(|| run.context.store.tablet(partition.token).ok())
+                .flatten();
+        }
+        if let Some(tablet) = &tablet {
+            tablet.passed((live_after - live) as u64, (dead_after - dead) as u64);
+        }
+        tombstones.check(run.plan, &partition)?;
+        if step == Step::Stop {
+            break;
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn is_here(context: &ExecutionContext, token: i64) -> bool {
     let owner = context.cluster().map(|cluster| cluster.owner(token));
     owner.is_none_or(|owner| owner == Owner::Here)
 }

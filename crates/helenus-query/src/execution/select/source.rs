@@ -168,6 +168,8 @@ impl KeySource {
 
 /// Partitions of a range of tokens.
 pub(crate) struct RangeSource {
+    bounds: TokenBounds,
+    wanted: RowsWanted,
     cursor: RangeCursor,
     static_row: Option<StoredRow>,
 }
@@ -180,7 +182,7 @@ impl RangeSource {
         resume: Option<&PagingState>,
     ) -> RangeSource {
         trace::step(|| format!("Executing seq scan on {}", table.name));
-        let mut cursor = RangeCursor::new(table, bounds.start, bounds.end, wanted);
+        let mut cursor = RangeCursor::new(table, bounds.start, bounds.end, wanted.clone());
         if let Some(state) = resume {
             let key = PartitionKey::new(state.partition_key.clone());
             match &state.clustering {
@@ -189,9 +191,16 @@ impl RangeSource {
             }
         }
         RangeSource {
+            bounds,
+            wanted,
             cursor,
             static_row: None,
         }
+    }
+
+    /// The tokens and the rows of each partition that it is about.
+    pub fn asked(&self) -> (TokenBounds, &RowsWanted) {
+        (self.bounds, &self.wanted)
     }
 
     async fn next_partition(

@@ -1,6 +1,7 @@
 //! Counting what a read had to step over (Cassandra's tombstone_warn_threshold and tombstone_failure_threshold).
 
 use helenus_cql::error::{Consistency, CqlError, Failure};
+use helenus_row::read::RowState;
 
 use crate::analysis::select::SelectPlan;
 use crate::limits::Limits;
@@ -10,6 +11,27 @@ use crate::trace;
 /// `RequestFailureReason.READ_TOO_MANY_TOMBSTONES`
 const READ_TOO_MANY_TOMBSTONES: u16 = 1;
 
+/// What a part of a read has met.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RowCounts {
+    pub live: usize,
+    pub dead: usize,
+    /// Dead cells, and dead rows without any.
+    pub tombstones: usize,
+    /// The token of the last partition, if there was one.
+    pub last_token: Option<i64>,
+}
+
+impl RowCounts {
+    pub fn add(&mut self, row: RowState) {
+        match row.is_live {
+            true => self.live += 1,
+            false => self.dead += 1,
+        }
+        self.tombstones += row.tombstones;
+    }
+}
+
 /// Dead and live rows of one read.
 pub(crate) struct TombstoneCount {
     live: usize,
@@ -18,7 +40,7 @@ pub(crate) struct TombstoneCount {
     tombstones: usize,
     warn_threshold: usize,
     failure_threshold: usize,
-    last_token: i64,
+    last_token: Option<i64>,
 }
 
 impl TombstoneCount {
@@ -29,13 +51,35 @@ impl TombstoneCount {
             tombstones: 0,
             warn_threshold: limits.tombstone_warn_threshold,
             failure_threshold: limits.tombstone_failure_threshold,
-            last_token: 0,
+            last_token: None,
         }
     }
 
     /// The live and the dead rows so far.
     pub fn counts(&self) -> (usize, usize) {
         (self.live, self.dead)
+    }
+
+    /// What the read has met.
+    pub fn met(&self) -> RowCounts {
+        RowCounts {
+            live: self.live,
+            dead: self.dead,
+            tombstones: self.tombstones,
+            last_token: self.last_token,
+        }
+    }
+
+    /// Adds what a part of the read has met, which comes after what was met so far.
+    ///
+    /// # Errors
+    /// A read failure when there are too many tombstones.
+    pub fn add(&mut self, plan: &SelectPlan, met: RowCounts) -> Result<(), CqlError> {
+        self.live += met.live;
+        self.dead += met.dead;
+        self.tombstones += met.tombstones;
+        self.last_token = met.last_token.or(self.last_token);
+        self.check_at(plan, self.last_token.unwrap_or_default())
     }
 
     /// A row that is there and not alive.
@@ -65,7 +109,11 @@ impl TombstoneCount {
     /// # Errors
     /// A read failure when there are too many.
     pub fn check(&mut self, plan: &SelectPlan, partition: &PartitionKey) -> Result<(), CqlError> {
-        self.last_token = partition.token;
+        self.last_token = Some(partition.token);
+        self.check_at(plan, partition.token)
+    }
+
+    fn check_at(&self, plan: &SelectPlan, token: i64) -> Result<(), CqlError> {
         if self.tombstones <= self.failure_threshold {
             return Ok(());
         }
@@ -73,7 +121,7 @@ impl TombstoneCount {
         tracing::warn!(
             table = plan.table.full_name(),
             tombstones = self.tombstones,
-            token = partition.token,
+            token,
             "a read was ended: it met too many tombstones"
         );
         trace::step(|| {
@@ -106,7 +154,7 @@ impl TombstoneCount {
                 self.live,
                 self.tombstones,
                 plan.table.full_name(),
-                self.last_token
+                self.last_token.unwrap_or_default()
             )
         })
     }
