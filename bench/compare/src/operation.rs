@@ -31,6 +31,8 @@ const RANGE_ROWS: u64 = 100;
 const FEW_ROWS: u64 = 10;
 /// Parts of the ring that a scan reads one by one.
 const SCAN_RANGES: u64 = 32;
+/// Keys of one IN.
+const IN_KEYS: u64 = 1_000;
 /// Rows of a page of a scan.
 const PAGE_ROWS: i32 = 5_000;
 
@@ -74,6 +76,16 @@ pub enum Operation {
     SliceReversed,
     /// A row of a full scan by ranges of tokens, in pages of 5,000
     Scan,
+    /// A row counted by `SELECT count(*)` of the whole table
+    Count,
+    /// 1,000 rows by an IN of their keys
+    In1000,
+    /// One counter, incremented
+    HotCounter,
+    /// A lightweight transaction on one row, which applies
+    HotLwt,
+    /// A row appended to one partition
+    Append,
 }
 
 /// Sizes of keys and values, and how many keys there are.
@@ -92,7 +104,7 @@ pub struct Fill {
 }
 
 /// Makes the keyspace, the tables and the indexes of all operations.
-pub const STATEMENTS: [&str; 18] = [
+pub const STATEMENTS: [&str; 20] = [
     "CREATE KEYSPACE IF NOT EXISTS compare \
      WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
     "CREATE TABLE IF NOT EXISTS compare.kv (k text PRIMARY KEY, v blob)",
@@ -112,6 +124,8 @@ pub const STATEMENTS: [&str; 18] = [
     "CREATE INDEX IF NOT EXISTS ranged_n ON compare.ranged (n) USING 'sai'",
     "CREATE INDEX IF NOT EXISTS ranged_few ON compare.ranged (few) USING 'sai'",
     "CREATE INDEX IF NOT EXISTS ranged_every ON compare.ranged (every) USING 'sai'",
+    "CREATE TABLE IF NOT EXISTS compare.counters (k int PRIMARY KEY, n counter)",
+    "CREATE TABLE IF NOT EXISTS compare.appended (p int, c timeuuid, v blob, PRIMARY KEY (p, c))",
 ];
 
 /// The statements of a cycle.
@@ -145,6 +159,11 @@ impl Operation {
             Operation::SliceEnd => "slice-end",
             Operation::SliceReversed => "slice-reversed",
             Operation::Scan => "scan",
+            Operation::Count => "count",
+            Operation::In1000 => "in-1000",
+            Operation::HotCounter => "hot-counter",
+            Operation::HotLwt => "hot-lwt",
+            Operation::Append => "append",
         }
     }
 
@@ -172,6 +191,11 @@ impl Operation {
                 "SELECT c, v FROM compare.wide WHERE p = 1 AND c <= ? ORDER BY c DESC LIMIT 100"
             }
             Operation::Scan => "SELECT k, v FROM compare.kv WHERE token(k) > ? AND token(k) <= ?",
+            Operation::Count => "SELECT count(*) FROM compare.kv",
+            Operation::In1000 => "SELECT k, v FROM compare.kv WHERE k IN ?",
+            Operation::HotCounter => "UPDATE compare.counters SET n = n + 1 WHERE k = 1",
+            Operation::HotLwt => "UPDATE compare.hot SET v = ? WHERE k = ? IF EXISTS",
+            Operation::Append => "INSERT INTO compare.appended (p, c, v) VALUES (1, now(), ?)",
         }
     }
 
@@ -196,9 +220,16 @@ impl Operation {
             values: |sizes, number, random| vec![sizes.key(number), sizes.value(random)],
         };
         match self {
-            Operation::Read | Operation::Lwt | Operation::Scan => vec![kv()],
-            Operation::Write | Operation::IndexedWrite | Operation::Batch | Operation::HotWrite => Vec::new(),
-            Operation::HotRead => vec![Fill {
+            Operation::Read | Operation::Lwt | Operation::Scan | Operation::Count | Operation::In1000 => {
+                vec![kv()]
+            }
+            Operation::Write
+            | Operation::IndexedWrite
+            | Operation::Batch
+            | Operation::HotWrite
+            | Operation::HotCounter
+            | Operation::Append => Vec::new(),
+            Operation::HotRead | Operation::HotLwt => vec![Fill {
                 statement: HOT_INSERT,
                 count: HOT_KEYS,
                 values: |sizes, number, random| vec![sizes.key(number), sizes.value(random)],
@@ -293,14 +324,32 @@ impl Operation {
             Operation::SliceMiddle | Operation::SliceReversed => vec![position(sizes.keys / 2)],
             Operation::SliceEnd => vec![position(sizes.keys.saturating_sub(SLICE_ROWS))],
             Operation::Scan => scan_range(random.random_range(0..SCAN_RANGES)).to_vec(),
+            Operation::Count | Operation::HotCounter => Vec::new(),
+            Operation::In1000 => {
+                let keys = (number..number + IN_KEYS).map(|number| sizes.key(number % sizes.keys));
+                vec![list(keys.collect())]
+            }
+            Operation::HotLwt => vec![sizes.value(random), sizes.key(0)],
+            Operation::Append => vec![sizes.value(random)],
         }
     }
 
     /// Everything that is read was written before, so an answer without it is an error.
     pub fn check(self, response: Response) -> Result<Answer> {
         let wanted = match self {
-            Operation::Write | Operation::IndexedWrite | Operation::Batch | Operation::HotWrite => 0,
-            Operation::Read | Operation::Lwt | Operation::IndexRead | Operation::HotRead => 1,
+            Operation::Write
+            | Operation::IndexedWrite
+            | Operation::Batch
+            | Operation::HotWrite
+            | Operation::HotCounter
+            | Operation::Append => 0,
+            Operation::Read
+            | Operation::Lwt
+            | Operation::HotLwt
+            | Operation::IndexRead
+            | Operation::HotRead => 1,
+            Operation::In1000 => IN_KEYS as usize,
+            Operation::Count => return check_count(response),
             Operation::IndexRange => RANGE_ROWS as usize,
             Operation::IndexFew | Operation::IndexAnd => FEW_ROWS as usize,
             Operation::Queue | Operation::QueuePlain => QUEUE_READ,
@@ -366,6 +415,30 @@ fn check_cycle(response: Response) -> Result<Answer> {
         Response::Error(error) => Err(error.into()),
         other => bail!("queue-cycle: unexpected answer {:?}", other.opcode()),
     }
+}
+
+/// Each row that was counted is an operation.
+fn check_count(response: Response) -> Result<Answer> {
+    let rows = match response {
+        Response::Result(QueryResult::Rows(rows)) => rows,
+        Response::Error(error) => return Err(error.into()),
+        other => bail!("count: unexpected answer {:?}", other.opcode()),
+    };
+    let first = rows.content.iter().next().and_then(|row| row.into_iter().next());
+    match first.flatten().as_deref().and_then(<[u8]>::first_chunk) {
+        Some(count) => Ok(Answer::last(u64::from_be_bytes(*count))),
+        None => bail!("count: an answer without a number"),
+    }
+}
+
+/// A list of values.
+fn list(values: Vec<Bytes>) -> Bytes {
+    let mut list = (values.len() as i32).to_be_bytes().to_vec();
+    for value in values {
+        list.extend_from_slice(&(value.len() as i32).to_be_bytes());
+        list.extend_from_slice(&value);
+    }
+    list.into()
 }
 
 /// A number as an `int`.

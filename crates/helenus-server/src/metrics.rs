@@ -207,6 +207,11 @@ pub(crate) fn record_stale(counts: &StaleCounts) {
     counter!("helenus_index_entries_removed_total").absolute(removed);
 }
 
+/// Sets the gauge of parts of whole-table aggregates that are being read.
+pub(crate) fn record_scan_parts(running: usize) {
+    gauge!("helenus_scan_parts_running").set(running as f64);
+}
+
 /// Sets the gauges and counters of the store. Tablets are summed up: their number is not the reader's concern.
 pub(crate) fn record_store(stats: &StoreStats) {
     let sum = |field: fn(&helenus_tablet::TabletStats) -> u64| stats.tablets.iter().map(field).sum::<u64>();

@@ -141,6 +141,7 @@ impl Engine {
                 live_tables,
                 headers,
                 locks: PartitionLocks::default(),
+                counter_queues: Arc::default(),
                 traces: traces.clone(),
                 client_memory: client_memory.clone(),
                 answers: Arc::new(ResultMemory::new(config.limits.answers_bytes_max)),
@@ -282,6 +283,12 @@ impl Engine {
     /// What the store counts.
     pub fn store_stats(&self) -> StoreStats {
         self.context.store.stats()
+    }
+
+    /// The parts of whole-table aggregates that are read now beside the tasks of their requests.
+    pub fn scan_parts_running(&self) -> usize {
+        let free = self.context.scan_permits.available_permits();
+        self.context.limits.scan_concurrency.saturating_sub(free)
     }
 
     /// Today's schema.

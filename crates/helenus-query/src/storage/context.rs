@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use super::{
     HeaderTables, LiveTables, LockRequest, PartitionGuard, PartitionLocks, SchemaEpochs, VirtualTables,
 };
+use super::counter_queues::CounterQueues;
 use crate::clock::{Clock, TimestampSource};
 use crate::cluster::{Cluster, Versions};
 use crate::index::building::Backfills;
@@ -31,6 +32,8 @@ pub struct ExecutionContext {
     pub(crate) live_tables: Arc<LiveTables>,
     pub(crate) headers: Arc<HeaderTables>,
     pub(crate) locks: PartitionLocks,
+    /// Increments that wait for them.
+    pub(crate) counter_queues: Arc<CounterQueues>,
     /// Of requests that asked to be traced.
     pub(crate) traces: Arc<Traces>,
     /// The memory that clients' requests and answers hold.

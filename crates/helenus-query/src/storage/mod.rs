@@ -3,6 +3,7 @@
 
 pub(crate) mod agreement;
 pub(crate) mod context;
+pub(crate) mod counter_queues;
 pub(crate) mod headers;
 pub(crate) mod hooks;
 pub(crate) mod locks;

@@ -10,6 +10,7 @@ pub(crate) mod batch;
 pub(crate) mod batch_size;
 pub(crate) mod cas;
 pub(crate) mod cas_request;
+mod counter_groups;
 pub(crate) mod list_ids;
 pub(crate) mod traces;
 pub(crate) mod write_builder;
@@ -19,11 +20,12 @@ use std::sync::Arc;
 use helenus_cql::error::CqlError;
 use smallvec::SmallVec;
 
+use self::counter_groups::Grouped;
 use super::writes::WriteSet;
 use super::writes::commit::WriteAtomicity;
 use crate::analysis::modification::attributes::check_timestamp;
 use crate::analysis::modification::{BatchPlan, BoundModification, ModificationPlan};
-use crate::analysis::{EvalContext, PlannedBatch, consistency};
+use crate::analysis::{EvalContext, Planned, PlannedBatch, consistency};
 use crate::cluster::Owner;
 use crate::failure::ExecutionError;
 use crate::request::{BoundValue, Place, QueryOptions};
@@ -145,9 +147,10 @@ fn keep_part(bounds: &mut [BoundModification<'_>], place: &Place) {
     }
 }
 
-/// Runs a modification.
+/// Runs a modification, the plan of which is that of `planned`.
 pub async fn execute(
     context: &Arc<ExecutionContext>,
+    planned: &Arc<Planned>,
     plan: &ModificationPlan,
     values: &[BoundValue],
     options: &QueryOptions,
@@ -172,7 +175,19 @@ pub async fn execute(
     if !plan.conditions.is_empty() {
         return Box::pin(cas::execute(context, &bounds, options, now_s, false)).await;
     }
-    let locked = lock(context, &bounds).await?;
+    let mut locked = None;
+    let [bound] = &bounds;
+    if counter_groups::may_be_grouped(context, bound, options) {
+        let grouped = counter_groups::execute(context, planned, bound, options, now_s);
+        match Box::pin(grouped).await? {
+            Grouped::Written => return Ok(Response::Void.into()),
+            Grouped::Alone(already) => locked = already,
+        }
+    }
+    let locked = match locked {
+        Some(locked) => locked,
+        None => lock(context, &bounds).await?,
+    };
     let [bound] = &bounds;
     // Dated under the lock: what comes after a condition is newer than what that wrote.
     let timestamp_us = match bound.timestamp_us.or(options.timestamp_us) {
