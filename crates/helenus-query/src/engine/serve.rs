@@ -52,7 +52,8 @@ impl Engine {
                     let parsed = self.parse(text)?;
                     self.plan(client.keyspace.as_deref(), &parsed)
                 })?;
-                self.serve_planned(client, source, &Arc::new(planned), options).await
+                self.serve_planned(client, source, &Arc::new(planned), options)
+                    .await
             }
             Source::Prepared(prepared) => {
                 let planned = self.current_plan(prepared)?;

@@ -49,7 +49,8 @@ impl Default for Limits {
             timeouts: Timeouts::default(),
             answer_bytes_max: 256 << 20,
             answers_bytes_max: 512 << 20,
-            scan_concurrency: std::thread::available_parallelism().map_or(1, |cores| (cores.get() / 2).max(1)),
+            scan_concurrency: std::thread::available_parallelism()
+                .map_or(1, |cores| (cores.get() / 2).max(1)),
         }
     }
 }

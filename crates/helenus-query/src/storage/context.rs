@@ -8,10 +8,10 @@ use helenus_tablet::Store;
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 
+use super::counter_queues::CounterQueues;
 use super::{
     HeaderTables, LiveTables, LockRequest, PartitionGuard, PartitionLocks, SchemaEpochs, VirtualTables,
 };
-use super::counter_queues::CounterQueues;
 use crate::clock::{Clock, TimestampSource};
 use crate::cluster::{Cluster, Versions};
 use crate::index::building::Backfills;

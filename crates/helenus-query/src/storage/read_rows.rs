@@ -1,5 +1,8 @@
 //! The rows of one partition, in order or in reverse.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use bytes::Bytes;
 use helenus_cql::error::CqlError;
 use helenus_row::header::PartitionHeader;
@@ -23,7 +26,12 @@ pub struct RowCursor {
     /// How many names or ranges were begun.
     begun: usize,
     scan: Option<TabletScan>,
+    /// Rows that were read before, by their keys.
+    known: Option<Arc<KnownRows>>,
 }
+
+/// Merged rows by their keys, as [`crate::storage::reads::get_many`] gives them.
+pub type KnownRows = HashMap<Bytes, Option<Bytes>>;
 
 impl RowCursor {
     /// `header` is the partition's, from [`super::read_header`].
@@ -43,7 +51,14 @@ impl RowCursor {
             reversed,
             begun: 0,
             scan: None,
+            known: None,
         }
+    }
+
+    /// The cursor, which need not read those rows.
+    pub fn with_known(mut self, known: Option<Arc<KnownRows>>) -> RowCursor {
+        self.known = known;
+        self
     }
 
     /// The partition's header.
@@ -103,7 +118,11 @@ impl RowCursor {
             };
             let partition = &self.partition;
             let key = key::row_key(self.table, partition.token, &partition.bytes, clustering);
-            if let Some(packed) = get(context, partition.token, &key).await? {
+            let found = match self.known.as_ref().and_then(|known| known.get(&key)) {
+                Some(known) => known.clone(),
+                None => get(context, partition.token, &key).await?,
+            };
+            if let Some(packed) = found {
                 return Ok(Some(self.row(clustering.clone(), packed)?));
             }
         }

@@ -1,5 +1,6 @@
 //! The SSTables of a tablet: the current set, their indexes and filters, and their decoded blocks.
 
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
@@ -11,6 +12,7 @@ use slatedb::db_cache::{CacheFetch, CacheLoader, CachedEntry, CachedKey, DbCache
 use slatedb::manifest::{SsTableId, SsTableView, VersionedManifest};
 use slatedb::{Error, ErrorKind, FilterPolicy, SstReader};
 
+use super::read_ahead;
 use super::rows::SortedBlock;
 use super::sstable::{OpenTable, TABLE_BYTES, Table};
 use crate::cache::disk::object_store::refreshed;
@@ -173,6 +175,22 @@ impl SsTables {
             Some(rows) => Ok(rows),
             None => Box::pin(self.read(table, open, block)).await,
         }
+    }
+
+    /// Blocks that follow each other, read at once and not kept in the cache; none if they must be read one by one.
+    pub async fn blocks_ahead(
+        &self,
+        table: &Table,
+        open: &OpenTable,
+        blocks: Range<usize>,
+    ) -> Option<Vec<Arc<SortedBlock>>> {
+        let read = read_ahead::read(self.store.as_ref(), table, open, blocks).await?;
+        for _ in &read {
+            self.lookups.missed_block();
+        }
+        trace::block(table, false);
+        consume_read_budget().await;
+        Some(read)
     }
 
     async fn read(&self, table: &Table, open: &OpenTable, block: usize) -> Result<Arc<SortedBlock>, Error> {

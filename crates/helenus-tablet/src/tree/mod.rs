@@ -13,6 +13,7 @@ mod get;
 pub(crate) mod limits;
 mod memory;
 mod purge;
+mod read_ahead;
 mod rows;
 mod runs;
 pub(crate) mod sst_filter;

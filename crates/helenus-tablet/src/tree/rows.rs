@@ -18,7 +18,7 @@ const KIND_BITS: u32 = 2;
 /// Bytes of a row besides its key and value.
 pub(super) const ROW_BYTES: usize = size_of::<StoredEntry>();
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 struct StoredEntry {
     start: u64,
     key_len: u32,
@@ -28,7 +28,7 @@ struct StoredEntry {
 }
 
 /// Versions of rows, ascending by key, those of one key from new to old.
-#[derive(Default)]
+#[derive(Default, PartialEq, Eq)]
 pub(crate) struct SortedBlock {
     /// Keys and values in turn.
     content: Bytes,
@@ -139,6 +139,35 @@ impl SortedBlockBuilder {
         });
         self.content.extend_from_slice(key);
         self.content.extend_from_slice(value);
+    }
+
+    /// Adds a row whose key begins with so many bytes of the key before; none if that is shorter.
+    pub fn push_shared(
+        &mut self,
+        shared: usize,
+        suffix: &[u8],
+        value: &[u8],
+        seq: u64,
+        kind: EntryKind,
+    ) -> Option<()> {
+        let start = self.content.len();
+        if shared > 0 {
+            let before = self.rows.last()?;
+            if shared > before.key_len as usize {
+                return None;
+            }
+            let from = before.start as usize;
+            self.content.extend_from_within(from..from + shared);
+        }
+        self.rows.push(StoredEntry {
+            start: start as u64,
+            key_len: u32::try_from(shared + suffix.len()).ok()?,
+            value_len: u32::try_from(value.len()).ok()?,
+            seq: seq << KIND_BITS | kind as u64,
+        });
+        self.content.extend_from_slice(suffix);
+        self.content.extend_from_slice(value);
+        Some(())
     }
 
     /// Adds a version from elsewhere.

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use slatedb::FilterQuery;
 
 use super::rows::{EntryKind, SortedBlock};
-use super::{Tree, Versions};
+use super::{SsTables, Tree, Versions};
 use crate::data_model::DataModel;
 use crate::error::StoreError;
 use crate::tree::limits::ReadLimits;
@@ -32,6 +32,62 @@ struct OpenFile {
     open: Arc<OpenTable>,
     first_block: usize,
     behind_block: usize,
+    /// Blocks that were read one by one.
+    read: usize,
+    ahead: Ahead,
+}
+
+/// Blocks that are read before their turn, in long scans.
+enum Ahead {
+    /// Not yet.
+    Untried,
+    /// Those from the next one on.
+    Blocks(VecDeque<Arc<SortedBlock>>),
+    /// The file's blocks are read one by one.
+    Never,
+}
+
+/// From then on a scan that goes over several partitions reads ahead. What is shorter fills the cache.
+const LONG_SCAN_BLOCKS: usize = 32;
+
+impl OpenFile {
+    /// The next block in order.
+    async fn next_block(
+        &mut self,
+        tables: &SsTables,
+        may_read_ahead: bool,
+    ) -> Result<Arc<SortedBlock>, slatedb::Error> {
+        let block = self.first_block;
+        self.first_block += 1;
+        if let Ahead::Blocks(ahead) = &mut self.ahead {
+            if let Some(rows) = ahead.pop_front() {
+                return Ok(rows);
+            }
+            if let Some(rows) = tables.cached_block(&self.table, block) {
+                return Ok(rows);
+            }
+            let range = block..self.behind_block;
+            if let Some(blocks) = tables.blocks_ahead(&self.table, &self.open, range).await {
+                ahead.extend(blocks);
+                if let Some(rows) = ahead.pop_front() {
+                    return Ok(rows);
+                }
+            }
+        }
+        let rows = tables.block(&self.table, &self.open, block).await?;
+        self.read += 1;
+        if may_read_ahead && self.read >= LONG_SCAN_BLOCKS && matches!(self.ahead, Ahead::Untried) {
+            let same = tables
+                .blocks_ahead(&self.table, &self.open, block..block + 1)
+                .await;
+            let is_same = same.is_some_and(|same| same.first() == Some(&rows));
+            self.ahead = match is_same {
+                true => Ahead::Blocks(VecDeque::new()),
+                false => Ahead::Never,
+            };
+        }
+        Ok(rows)
+    }
 }
 
 /// The merged rows of a range, in order or in reverse.
@@ -149,8 +205,8 @@ impl MergingScan {
         loop {
             let (at, place) = self.single_place()?;
             let rows = &self.sources.get(at)?.rows;
-            let row = (rows.kind(place) != EntryKind::Deleted)
-                .then(|| (rows.owned_key(place), rows.value(place)));
+            let row =
+                (rows.kind(place) != EntryKind::Deleted).then(|| (rows.owned_key(place), rows.value(place)));
             self.pass(at);
             if row.is_some() || self.lacks_rows {
                 return row;
@@ -335,17 +391,13 @@ impl RunCursor {
         let tables = &tree.tables;
         match &mut self.open {
             Some(file) if file.first_block < file.behind_block => {
-                let block = match reversed {
-                    false => {
-                        file.first_block += 1;
-                        file.first_block - 1
-                    }
+                self.rows = match reversed {
+                    false => file.next_block(tables, partition.is_none()).await?,
                     true => {
                         file.behind_block -= 1;
-                        file.behind_block
+                        tables.block(&file.table, &file.open, file.behind_block).await?
                     }
                 };
-                self.rows = tables.block(&file.table, &file.open, block).await?;
                 self.confine(bounds);
             }
             _ => {
@@ -364,6 +416,8 @@ impl RunCursor {
                             open,
                             first_block,
                             behind_block,
+                            read: 0,
+                            ahead: Ahead::Untried,
                         });
                     }
                 }

@@ -197,3 +197,65 @@ async fn a_scan_shows_one_moment_though_it_goes_on_for_long() {
     }
     store.close().await.unwrap();
 }
+
+/// The rows of a scan of everything, of which those at hand are visited in place, so many at a time.
+async fn visited(store: &Store, at_a_time: usize) -> Vec<(Bytes, BTreeSet<u8>)> {
+    let tablet = store.tablet(0).unwrap();
+    let mut scan = tablet.scan(.., false).await.unwrap();
+    let mut rows = Vec::new();
+    let set = |value: &[u8]| value.iter().copied().collect::<BTreeSet<u8>>();
+    loop {
+        let before = rows.len();
+        let last = scan.visit_at_hand(&mut |key, value| {
+            rows.push((Bytes::copy_from_slice(key), set(value)));
+            rows.len() - before < at_a_time
+        });
+        assert_eq!(
+            last.as_ref(),
+            rows.get(before..).unwrap().last().map(|(key, _)| key)
+        );
+        if last.is_none() {
+            match scan.next().await.unwrap() {
+                Some((key, value)) => rows.push((key, set(&value))),
+                None => return rows,
+            }
+        }
+    }
+}
+
+/// Long scans read many blocks at once, and rows are the same in place as one by one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn long_scans_give_what_was_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = StoreConfig {
+        tablet_count: 1,
+        ..StoreConfig::small(folder.path())
+    };
+    let store = Store::open(config, Arc::new(Union)).await.unwrap();
+    let mut model = Model::new();
+    let mut random = SmallRng::seed_from_u64(11);
+    for round in 0..3 {
+        let mut batch = WriteBatch::new();
+        // Each time fewer of the rows, so that some lie in one file, and some in several and in memory.
+        for number in (0..40_000).step_by([1, 7, 1_000][round]) {
+            let (key, byte) = (key(format!("p{:03}/{number:07}", number / 400)), random.random());
+            model.entry(key.clone()).or_default().insert(byte);
+            let operand: Vec<u8> = (0..60).map(|_| byte).collect();
+            batch.merge(0, key, operand.into());
+        }
+        store.write(batch, true).await.unwrap();
+        check(&store, &model, Bound::Unbounded, Bound::Unbounded, false).await;
+        if round < 2 {
+            store.flush().await.unwrap();
+        }
+    }
+    check(&store, &model, Bound::Unbounded, Bound::Unbounded, false).await;
+    check(&store, &model, Bound::Unbounded, Bound::Unbounded, true).await;
+    let expected: Vec<(Bytes, BTreeSet<u8>)> = model.into_iter().collect();
+    for at_a_time in [1, 100, usize::MAX] {
+        assert!(
+            visited(&store, at_a_time).await == expected,
+            "{at_a_time} at a time"
+        );
+    }
+}

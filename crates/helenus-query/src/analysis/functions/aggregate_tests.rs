@@ -16,7 +16,10 @@ fn numbers(native: NativeType) -> Values {
         })
     };
     let values = [3, -7, 3, 0, i64::MAX, 1, i64::MIN, -1, 12, i64::MAX];
-    let mut values: Values = values.into_iter().map(|value| Some(of(value)?.encode().into())).collect();
+    let mut values: Values = values
+        .into_iter()
+        .map(|value| Some(of(value)?.encode().into()))
+        .collect();
     values.insert(4, None);
     values
 }
@@ -61,7 +64,11 @@ fn parts_that_are_merged_give_what_rows_one_by_one_give() {
 #[test]
 fn of_values_that_compare_as_equal_the_first_stays() {
     let ty = CqlType::Native(NativeType::Decimal);
-    let decimal = |unscaled: i64, scale: i32| Some(Bytes::from(CqlValue::Decimal(Decimal::new(unscaled, scale)).encode()));
+    let decimal = |unscaled: i64, scale: i32| {
+        Some(Bytes::from(
+            CqlValue::Decimal(Decimal::new(unscaled, scale)).encode(),
+        ))
+    };
     let (first, second) = (vec![decimal(10, 1)], vec![decimal(100, 2)]);
     for function in [min(&ty), max(&ty)] {
         let mut merged = function.new_state();

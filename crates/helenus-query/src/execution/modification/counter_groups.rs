@@ -144,7 +144,9 @@ async fn gather(
 ) -> Result<WriteSet, (usize, CqlError)> {
     let mut writes = WriteSet::under(Some(guard.clone()));
     for (at, one) in group.iter().enumerate() {
-        add(context, &mut writes, one).await.map_err(|error| (at, error))?;
+        add(context, &mut writes, one)
+            .await
+            .map_err(|error| (at, error))?;
     }
     Ok(writes)
 }
@@ -155,7 +157,9 @@ async fn add(
     one: &QueuedIncrement,
 ) -> Result<(), CqlError> {
     let Plan::Modification(plan) = &one.planned.plan else {
-        return Err(CqlError::Server("only single modifications are queued".to_owned()));
+        return Err(CqlError::Server(
+            "only single modifications are queued".to_owned(),
+        ));
     };
     let eval = EvalContext {
         values: &one.values,

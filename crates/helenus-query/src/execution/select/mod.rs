@@ -20,9 +20,9 @@ use std::sync::Arc;
 
 use helenus_cql::error::Consistency;
 
-use crate::analysis::{EvalContext, Planned};
 use crate::analysis::select::SelectPlan;
 use crate::analysis::select::paging::PagingState;
+use crate::analysis::{EvalContext, Planned};
 use crate::index::read::probe::ProbeLimits;
 use crate::storage::ExecutionContext;
 

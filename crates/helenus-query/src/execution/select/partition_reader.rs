@@ -81,14 +81,13 @@ impl PartitionReader<'_, '_> {
             return Ok(Step::NextPartition);
         }
         let mut has_rows = false;
-        let settled_s = run.settled_s();
         let mut is_dead = live_statics.is_none();
         while let Some(found) = source.next_row(run.context, table).await? {
             self.checkpoint(&found, tombstones).await?;
             let Some(row) = found.row.live(run.now_s)? else {
                 let met = found.row.tombstones_of_dead(run.now_s)?;
                 tombstones.dead(run.plan, self.partition, met)?;
-                if source.is_at_dead_front() && found.row.live(settled_s)?.is_none() {
+                if source.is_at_dead_front() && found.row.live(run.settled_s())?.is_none() {
                     source.mark_dead();
                 }
                 if let RowSource::Index(source) = source {

@@ -11,13 +11,13 @@ use helenus_cql::error::CqlError;
 use helenus_tablet::TokenRange;
 use tokio::task::JoinHandle;
 
+use super::SelectExecution;
 use super::count::{CountRequest, Counted};
 use super::output::ResultCollector;
 use super::run::{is_here, read_partitions};
 use super::size::ResultSize;
 use super::source::{RangeSource, RowSource};
 use super::tombstones::{RowCounts, TombstoneCount};
-use super::SelectExecution;
 use crate::analysis::restrictions::Filter;
 use crate::analysis::restrictions::token::TokenBounds;
 use crate::analysis::select::limits::{Limits, NO_LIMIT};
@@ -241,7 +241,15 @@ impl CollectRequest {
         };
         let mut source = RowSource::Range(RangeSource::new(&plan.table, bounds, self.wanted.clone(), None));
         let mut size = ResultSize::new(context);
-        read_partitions(&run, &filter, &mut source, &mut output, &mut tombstones, &mut size).await?;
+        read_partitions(
+            &run,
+            &filter,
+            &mut source,
+            &mut output,
+            &mut tombstones,
+            &mut size,
+        )
+        .await?;
         Ok(PartResult::Collected(output.into_partial(), tombstones.met()))
     }
 }
@@ -285,7 +293,11 @@ fn cut_at(bounds: TokenBounds, tablets: &[TokenRange], parts_min: usize) -> Vec<
         let at = |part: u128| (i128::from(start) + (width * part / each) as i128) as i64;
         let ranges = (0..each).map(|part| TokenRange {
             first: at(part),
-            last: if part + 1 == each { end } else { at(part + 1).wrapping_sub(1) },
+            last: if part + 1 == each {
+                end
+            } else {
+                at(part + 1).wrapping_sub(1)
+            },
         });
         parts.extend(ranges.filter(|range| range.first <= range.last));
         next = end.checked_add(1);

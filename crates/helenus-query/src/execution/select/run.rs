@@ -318,9 +318,7 @@ pub(super) async fn read_partitions(
             is_resumed: resumed.is_some(),
         };
         let (live, dead) = tombstones.counts();
-        let step = reader
-            .read(source, output, tombstones, size)
-            .await?;
+        let step = reader.read(source, output, tombstones, size).await?;
         let (live_after, dead_after) = tombstones.counts();
         let is_other = |tablet: &Arc<Tablet>| !tablet.token_range().contains(partition.token);
         if tablet.as_ref().is_none_or(is_other) {

@@ -1,6 +1,10 @@
 //! Where the rows of a SELECT come from, partition by partition: given keys, a range of tokens, an index.
 
+use std::sync::Arc;
+
+use bytes::Bytes;
 use helenus_cql::error::CqlError;
+use helenus_row::key::row_key;
 
 use crate::analysis::restrictions::token::TokenBounds;
 use crate::analysis::select::paging::{EntryPosition, PagingState};
@@ -9,7 +13,9 @@ use crate::index::read::IndexSource;
 use crate::rows::{PartitionKey, RowAt, RowsWanted, StoredRow};
 use crate::schema::Table;
 use crate::storage::ExecutionContext;
+use crate::storage::read::rows::KnownRows;
 use crate::storage::read::{RangeCursor, RowCursor, read_header, read_stored_static};
+use crate::storage::reads::get_many;
 use crate::trace;
 
 /// A stored table's rows, as a SELECT wants them.
@@ -108,7 +114,17 @@ pub(crate) struct KeySource {
     resume: Option<PagingState>,
     current: Option<PartitionKey>,
     rows: Option<RowCursor>,
+    /// In a cluster, rows of the next partitions, how many of these they are of, and how many are read at once next time.
+    known: Option<Arc<KnownRows>>,
+    known_partitions: usize,
+    read_ahead: usize,
 }
+
+/// Partitions of which the rows are read at once in a cluster: first and at most. Who wants few rows takes few.
+const READ_AHEAD_MIN: usize = 4;
+const READ_AHEAD_MAX: usize = 128;
+/// Rows that are read at once, at most.
+const ROWS_AHEAD_MAX: usize = 512;
 
 impl KeySource {
     pub fn new(
@@ -132,7 +148,36 @@ impl KeySource {
             resume: resume.filter(|state| state.clustering.is_some()).cloned(),
             current: None,
             rows: None,
+            known: None,
+            known_partitions: 0,
+            read_ahead: READ_AHEAD_MIN,
         }
+    }
+
+    /// In a cluster, reads the rows of the next partitions side by side: `key` is the first.
+    async fn read_ahead(&mut self, context: &ExecutionContext, table: &Table, key: &PartitionKey) {
+        if let Some(left) = self.known_partitions.checked_sub(1) {
+            self.known_partitions = left;
+            return;
+        }
+        let (Some(cluster), RowsWanted::Names(names)) = (context.cluster(), &self.wanted) else {
+            return;
+        };
+        if self.keys.len() == 0 || self.resume.is_some() || context.headers.contains(table.number) {
+            return;
+        }
+        let count = self.read_ahead.min(ROWS_AHEAD_MAX / names.len().max(1)).max(1);
+        let next = std::iter::once(key).chain(self.keys.as_slice()).take(count);
+        let row = |key: &PartitionKey, name: &Bytes| {
+            let row = row_key(table.number, key.token, &key.bytes, name);
+            (key.token, row)
+        };
+        let rows: Vec<(i64, Bytes)> = next
+            .flat_map(|key| names.iter().map(move |name| row(key, name)))
+            .collect();
+        self.known = Some(Arc::new(get_many(context, cluster.as_ref(), &rows).await));
+        self.known_partitions = count - 1;
+        self.read_ahead = (2 * count).min(READ_AHEAD_MAX);
     }
 
     async fn next_partition(
@@ -149,7 +194,9 @@ impl KeySource {
         };
         trace::step(|| format!("Executing single-partition query on {}", table.name));
         let header = read_header(context, table, &key).await?;
-        self.rows = Some(RowCursor::new(table, key.clone(), header, wanted, self.reversed));
+        self.read_ahead(context, table, &key).await;
+        let rows = RowCursor::new(table, key.clone(), header, wanted, self.reversed);
+        self.rows = Some(rows.with_known(self.known.clone()));
         self.current = Some(key.clone());
         Ok(Some(key))
     }
