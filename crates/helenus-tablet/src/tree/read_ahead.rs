@@ -128,7 +128,7 @@ mod tests {
         let lens = [shared, suffix.len() as u8, value.len() as u8];
         let times =
             vec![0; 8 * usize::from(flags & HAS_EXPIRY != 0) + 8 * usize::from(flags & HAS_CREATION != 0)];
-        [&lens, suffix, value, &seq.to_be_bytes(), &[flags], &times].concat()
+        [&lens[..], suffix, value, &seq.to_be_bytes(), &[flags], &times].concat()
     }
 
     fn block(entries: &[Vec<u8>]) -> Vec<u8> {

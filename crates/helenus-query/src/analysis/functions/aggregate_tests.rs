@@ -1,4 +1,5 @@
-use helenus_cql::value::CqlValue;
+use helenus_cql::value::{CqlValue, Decimal};
+use num_bigint::BigInt;
 
 use super::*;
 
@@ -18,7 +19,7 @@ fn numbers(native: NativeType) -> Values {
     let values = [3, -7, 3, 0, i64::MAX, 1, i64::MIN, -1, 12, i64::MAX];
     let mut values: Values = values
         .into_iter()
-        .map(|value| Some(of(value)?.encode().into()))
+        .map(|value| Some(of(value)?.encode(&CqlType::Native(native))))
         .collect();
     values.insert(4, None);
     values
@@ -65,9 +66,8 @@ fn parts_that_are_merged_give_what_rows_one_by_one_give() {
 fn of_values_that_compare_as_equal_the_first_stays() {
     let ty = CqlType::Native(NativeType::Decimal);
     let decimal = |unscaled: i64, scale: i32| {
-        Some(Bytes::from(
-            CqlValue::Decimal(Decimal::new(unscaled, scale)).encode(),
-        ))
+        let value = CqlValue::Decimal(Decimal::new(unscaled, scale));
+        Some(value.encode(&CqlType::Native(NativeType::Decimal)))
     };
     let (first, second) = (vec![decimal(10, 1)], vec![decimal(100, 2)]);
     for function in [min(&ty), max(&ty)] {

@@ -1,6 +1,7 @@
 //! Native functions, aggregates and casts, and how a call finds its overload.
 
 pub mod aggregate;
+pub mod aggregate_state;
 pub(crate) mod blob;
 pub(crate) mod cast;
 pub(crate) mod collection;
@@ -14,6 +15,7 @@ pub(crate) mod number;
 pub(crate) mod operation;
 pub(crate) mod parameter;
 pub(crate) mod resolve;
+pub(crate) mod sums;
 pub(crate) mod time;
 pub(crate) mod token;
 pub(crate) mod user;

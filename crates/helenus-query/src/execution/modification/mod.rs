@@ -188,7 +188,6 @@ pub async fn execute(
         Some(locked) => locked,
         None => lock(context, &bounds).await?,
     };
-    let [bound] = &bounds;
     // Dated under the lock: what comes after a condition is newer than what that wrote.
     let timestamp_us = match bound.timestamp_us.or(options.timestamp_us) {
         Some(timestamp_us) => timestamp_us,

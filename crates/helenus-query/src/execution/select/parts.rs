@@ -280,7 +280,7 @@ fn cut_at(bounds: TokenBounds, tablets: &[TokenRange], parts_min: usize) -> Vec<
     let (Some(first), Some(last)) = (first, last) else {
         return Vec::new();
     };
-    let each = parts_min.div_ceil(tablets.len().max(1)) as u128;
+    let each = parts_min.div_ceil(tablets.len().max(1)).max(1) as i128;
     let mut parts = Vec::new();
     let mut next = Some(first);
     // What lies behind the last tablet, or between two, is some tablet's by the time it is read.
@@ -289,17 +289,14 @@ fn cut_at(bounds: TokenBounds, tablets: &[TokenRange], parts_min: usize) -> Vec<
         let Some(start) = next.filter(|start| *start <= end) else {
             continue;
         };
-        let width = (end.abs_diff(start)) as u128 + 1;
-        let at = |part: u128| (i128::from(start) + (width * part / each) as i128) as i64;
-        let ranges = (0..each).map(|part| TokenRange {
-            first: at(part),
-            last: if part + 1 == each {
-                end
-            } else {
-                at(part + 1).wrapping_sub(1)
-            },
-        });
-        parts.extend(ranges.filter(|range| range.first <= range.last));
+        let (from, width) = (i128::from(start), i128::from(end) - i128::from(start) + 1);
+        let at = |part: i128| from + width * part / each;
+        let ranges = (0..each).map(|part| (at(part), at(part + 1) - 1));
+        let ranges = ranges.filter(|(first, last)| first <= last);
+        parts.extend(ranges.map(|(first, last)| TokenRange {
+            first: first as i64,
+            last: last as i64,
+        }));
         next = end.checked_add(1);
     }
     parts
@@ -344,8 +341,8 @@ mod tests {
     fn of_no_tokens_there_are_no_parts() {
         let tablets = TokenRange::split_ring(2);
         let behind = bounds(Bound::Excluded(i64::MAX), Bound::Unbounded);
-        assert_eq!(cut_at(behind, &tablets, 4), []);
+        assert!(cut_at(behind, &tablets, 4).is_empty());
         let none = bounds(Bound::Excluded(3), Bound::Excluded(4));
-        assert_eq!(cut_at(none, &tablets, 4), []);
+        assert!(cut_at(none, &tablets, 4).is_empty());
     }
 }
