@@ -1,0 +1,67 @@
+"""Aggregates of whole tables, IN of many keys and one hot counter on three nodes, whichever node is asked."""
+
+import pytest
+from cassandra.concurrent import execute_concurrent_with_args
+from cassandra.policies import WhiteListRoundRobinPolicy
+from cassandra.query import SimpleStatement
+
+pytestmark = pytest.mark.process
+
+ROWS = 3_000
+
+
+@pytest.fixture(scope="module")
+def sessions(cluster):
+    sessions = [node.connect(load_balancing_policy=WhiteListRoundRobinPolicy([node.host])) for node in cluster.nodes]
+    first = sessions[0]
+    first.execute("CREATE KEYSPACE whole WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+    for statement in (
+        "CREATE TABLE whole.t (k int PRIMARY KEY, v int, w bigint)",
+        "CREATE TABLE whole.wide (p int, c int, v int, PRIMARY KEY (p, c))",
+        "CREATE TABLE whole.counters (k int PRIMARY KEY, n counter)",
+    ):
+        first.execute(statement)
+    insert = first.prepare("INSERT INTO whole.t (k, v, w) VALUES (?, ?, ?)")
+    execute_concurrent_with_args(first, insert, [(k, k % 100, k) for k in range(ROWS)], concurrency=64)
+    insert = first.prepare("INSERT INTO whole.wide (p, c, v) VALUES (?, ?, ?)")
+    execute_concurrent_with_args(first, insert, [(p, c, p) for p in range(50) for c in range(3)], concurrency=64)
+    return sessions
+
+
+def rows(session, cql, values=None, fetch_size=5000):
+    return [tuple(row) for row in session.execute(SimpleStatement(cql, fetch_size=fetch_size), values, timeout=30)]
+
+
+def test_aggregates(sessions):
+    for session in sessions:
+        assert rows(session, "SELECT count(*) FROM whole.t") == [(ROWS,)]
+        assert rows(session, "SELECT count(v), sum(w), min(v), max(w), avg(v) FROM whole.t") == [
+            (ROWS, sum(range(ROWS)), 0, ROWS - 1, 49)]
+        assert rows(session, "SELECT count(*) FROM whole.t WHERE v = 7 ALLOW FILTERING") == [(ROWS // 100,)]
+        grouped = rows(session, "SELECT p, count(*) FROM whole.wide GROUP BY p", fetch_size=7)
+        assert sorted(grouped) == [(p, 3) for p in range(50)]
+
+
+def test_in_of_many_keys(sessions):
+    """The rows are the same, in the same order, from every node and with every page size."""
+    keys = [(k * 7919) % (2 * ROWS) for k in range(1_000)]
+    found = {k for k in keys if k < ROWS}
+    text = ",".join(map(str, keys))
+    queries = (f"SELECT k, v FROM whole.t WHERE k IN ({text})", f"SELECT k, v FROM whole.t WHERE k IN ({text}) LIMIT 3",
+               "SELECT p, c FROM whole.wide WHERE p IN (3, 1, 77, 2) AND c IN (0, 2)")
+    whole = rows(sessions[0], queries[0], fetch_size=None)
+    assert sorted(whole) == sorted((k, k % 100) for k in found)
+    for query in queries:
+        expected = rows(sessions[0], query, fetch_size=None)
+        for session in sessions:
+            for size in (None, 10, 333):
+                assert rows(session, query, fetch_size=size) == expected, (query[:50], size)
+    assert rows(sessions[1], queries[1]) == whole[:3]
+
+
+def test_a_hot_counter(sessions):
+    running = [session.execute_async("UPDATE whole.counters SET n = n + 1 WHERE k = 1") for _ in range(200) for session in sessions]
+    for future in running:
+        future.result()
+    for session in sessions:
+        assert rows(session, "SELECT n FROM whole.counters WHERE k = 1") == [(len(running),)]
