@@ -10,6 +10,7 @@ mod operation;
 mod report;
 mod server;
 mod stalls;
+mod vectors;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -60,6 +61,9 @@ struct Args {
     /// Length of a value in bytes
     #[arg(long, default_value_t = 256)]
     value_bytes: usize,
+    /// Components of a vector
+    #[arg(long, default_value_t = 128)]
+    dimension: usize,
     /// The helenus binary
     #[arg(long, default_value = "target/release/helenus")]
     helenus: PathBuf,
@@ -120,6 +124,11 @@ async fn run(args: Args) -> Result<()> {
     for server in &mut servers {
         server.wait_until_ready().await?;
         raw::run_statements(server.address(), &STATEMENTS).await?;
+        if args.operations.iter().any(|operation| operation.is_on_vectors()) {
+            let statements = vectors::statements(args.dimension);
+            let statements: Vec<&str> = statements.iter().map(String::as_str).collect();
+            raw::run_statements(server.address(), &statements).await?;
+        }
         println!("{} is up", server.name());
     }
     let load = Load {
@@ -130,6 +139,7 @@ async fn run(args: Args) -> Result<()> {
             keys: args.keys,
             key_bytes: args.key_bytes,
             value_bytes: args.value_bytes,
+            dimension: args.dimension,
         },
         cycles: EndedCycles::default(),
     };
@@ -214,6 +224,10 @@ async fn warm_up(server: &Server, load: &Load, args: &Args) -> Result<Vec<f64>> 
             .run(server.address(), operation, Duration::from_secs(args.warmup))
             .await?;
         answered.push(outcome.requests_per_s());
+        if operation.is_search() {
+            let recall = vectors::recall(server.address(), operation, &load.sizes).await?;
+            println!("{} {}: recall@10 {recall:.3}", server.name(), operation.name());
+        }
     }
     Ok(answered)
 }

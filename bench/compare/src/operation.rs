@@ -9,6 +9,8 @@ use helenus_stress::raw::{Answer, random_value};
 use rand::Rng;
 use rand::rngs::SmallRng;
 
+use crate::vectors::{self, NEAREST};
+
 /// Rows of one BATCH.
 pub const BATCH_ROWS: usize = 20;
 /// Rows written to a queue, deleted from its front, and read from there.
@@ -74,6 +76,14 @@ pub enum Operation {
     SliceEnd,
     /// 100 rows from its middle backwards
     SliceReversed,
+    /// The 10 rows whose vectors are nearest to one, of as many as there are keys
+    Ann,
+    /// The same of the rows that a filter keeps, one in 100
+    AnnFilter,
+    /// A row with a vector, written into a table with an index on it
+    VectorWrite,
+    /// The same without an index
+    VectorPlainWrite,
     /// A row of a full scan by ranges of tokens, in pages of 5,000
     Scan,
     /// A row counted by `SELECT count(*)` of the whole table
@@ -94,6 +104,8 @@ pub struct Sizes {
     pub keys: u64,
     pub key_bytes: usize,
     pub value_bytes: usize,
+    /// Components of a vector.
+    pub dimension: usize,
 }
 
 /// Something to be run for each number of `0..count` before measuring.
@@ -135,6 +147,7 @@ pub const QUEUE_CYCLE: [&str; 3] = [
     "DELETE FROM compare.working WHERE q = ? AND n = ?",
 ];
 const INSERT: &str = "INSERT INTO compare.kv (k, v) VALUES (?, ?)";
+const VECTOR_INSERT: &str = "INSERT INTO compare.vectors (id, few, v) VALUES (?, ?, ?)";
 const HOT_INSERT: &str = "INSERT INTO compare.hot (k, v) VALUES (?, ?)";
 
 impl Operation {
@@ -158,6 +171,10 @@ impl Operation {
             Operation::SliceMiddle => "slice-middle",
             Operation::SliceEnd => "slice-end",
             Operation::SliceReversed => "slice-reversed",
+            Operation::Ann => "ann",
+            Operation::AnnFilter => "ann-filter",
+            Operation::VectorWrite => "vector-write",
+            Operation::VectorPlainWrite => "vector-plain-write",
             Operation::Scan => "scan",
             Operation::Count => "count",
             Operation::In1000 => "in-1000",
@@ -190,6 +207,12 @@ impl Operation {
             Operation::SliceReversed => {
                 "SELECT c, v FROM compare.wide WHERE p = 1 AND c <= ? ORDER BY c DESC LIMIT 100"
             }
+            Operation::Ann => "SELECT id FROM compare.vectors ORDER BY v ANN OF ? LIMIT 10",
+            Operation::AnnFilter => {
+                "SELECT id FROM compare.vectors WHERE few = ? ORDER BY v ANN OF ? LIMIT 10"
+            }
+            Operation::VectorWrite => VECTOR_INSERT,
+            Operation::VectorPlainWrite => "INSERT INTO compare.plain_vectors (id, few, v) VALUES (?, ?, ?)",
             Operation::Scan => "SELECT k, v FROM compare.kv WHERE token(k) > ? AND token(k) <= ?",
             Operation::Count => "SELECT count(*) FROM compare.kv",
             Operation::In1000 => "SELECT k, v FROM compare.kv WHERE k IN ?",
@@ -197,6 +220,16 @@ impl Operation {
             Operation::HotLwt => "UPDATE compare.hot SET v = ? WHERE k = ? IF EXISTS",
             Operation::Append => "INSERT INTO compare.appended (p, c, v) VALUES (1, now(), ?)",
         }
+    }
+
+    /// Whether it searches for what is nearest.
+    pub fn is_search(self) -> bool {
+        matches!(self, Operation::Ann | Operation::AnnFilter)
+    }
+
+    /// Whether its tables are those of vectors.
+    pub fn is_on_vectors(self) -> bool {
+        self.is_search() || matches!(self, Operation::VectorWrite | Operation::VectorPlainWrite)
     }
 
     /// Rows of a page, where there may be several pages.
@@ -228,7 +261,13 @@ impl Operation {
             | Operation::Batch
             | Operation::HotWrite
             | Operation::HotCounter
-            | Operation::Append => Vec::new(),
+            | Operation::Append
+            | Operation::VectorPlainWrite => Vec::new(),
+            Operation::Ann | Operation::AnnFilter | Operation::VectorWrite => vec![Fill {
+                statement: VECTOR_INSERT,
+                count: sizes.keys,
+                values: |sizes, number, _| sizes.vector_row(number),
+            }],
             Operation::HotRead | Operation::HotLwt => vec![Fill {
                 statement: HOT_INSERT,
                 count: HOT_KEYS,
@@ -323,6 +362,9 @@ impl Operation {
             Operation::SliceStart => vec![position(0)],
             Operation::SliceMiddle | Operation::SliceReversed => vec![position(sizes.keys / 2)],
             Operation::SliceEnd => vec![position(sizes.keys.saturating_sub(SLICE_ROWS))],
+            Operation::Ann => vec![sizes.sought(number)],
+            Operation::AnnFilter => vec![vectors::few(number), sizes.sought(number)],
+            Operation::VectorWrite | Operation::VectorPlainWrite => sizes.vector_row(number),
             Operation::Scan => scan_range(random.random_range(0..SCAN_RANGES)).to_vec(),
             Operation::Count | Operation::HotCounter => Vec::new(),
             Operation::In1000 => {
@@ -342,7 +384,10 @@ impl Operation {
             | Operation::Batch
             | Operation::HotWrite
             | Operation::HotCounter
-            | Operation::Append => 0,
+            | Operation::Append
+            | Operation::VectorWrite
+            | Operation::VectorPlainWrite => 0,
+            Operation::Ann | Operation::AnnFilter => NEAREST,
             Operation::Read
             | Operation::Lwt
             | Operation::HotLwt
@@ -442,7 +487,7 @@ fn list(values: Vec<Bytes>) -> Bytes {
 }
 
 /// A number as an `int`.
-fn position(number: u64) -> Bytes {
+pub fn position(number: u64) -> Bytes {
     Bytes::copy_from_slice(&(number as i32).to_be_bytes())
 }
 
@@ -466,6 +511,16 @@ fn email(number: u64) -> Bytes {
 impl Sizes {
     fn key(&self, number: u64) -> Bytes {
         Bytes::from(format!("{number:0width$}", width = self.key_bytes))
+    }
+
+    fn vector_row(&self, number: u64) -> Vec<Bytes> {
+        let vector = vectors::serialized(self.dimension, number);
+        vec![position(number), vectors::few(number), vector]
+    }
+
+    /// A vector that no row has.
+    fn sought(&self, number: u64) -> Bytes {
+        vectors::serialized(self.dimension, vectors::QUERIES_FROM + number)
     }
 
     /// Bytes that don't compress.

@@ -14,6 +14,13 @@ use crate::priority::yield_if_due;
 #[error("{0}")]
 pub struct DataModelError(pub String);
 
+/// How large a partition may be that is kept in the row cache as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeptPartition {
+    pub rows_max: usize,
+    pub bytes_max: usize,
+}
+
 /// The meaning of keys and values, given by the data model.
 pub trait DataModel: Send + Sync + 'static {
     /// Folds `operands`, oldest first, into `existing`. Must be associative; the result may itself be an operand later.
@@ -35,11 +42,11 @@ pub trait DataModel: Send + Sync + 'static {
         true
     }
 
-    /// True if the partition of `key`, a stored key or the beginning of one, is to be kept in the row cache as a whole while it is small. The
-    /// result for a key may change from false to true before the key is first written, and to false when it is no longer read.
-    fn keeps_partition(&self, key: &[u8]) -> bool {
+    /// How large the partition of `key`, a stored key or the beginning of one, may be to be kept in the row cache as a whole; none if it is not
+    /// to be kept. The result for a key may change from none before the key is first written, and to none when it is no longer read.
+    fn kept_partition(&self, key: &[u8]) -> Option<KeptPartition> {
         let _ = key;
-        false
+        None
     }
 
     /// The number of the table that a stored key belongs to.

@@ -66,7 +66,7 @@ pub use cache::row_cache::RowCacheStats;
 pub use config::{SaslMechanism, StoreConfig, StoreUrl, TopicConfig, TopicUrl};
 pub use data_model::{
     ArchiveKeys, CompactFilter, CompactionContext, DataModel, DataModelError, Decision, FilterOutcome,
-    MinNewerTimestamp, OlderOverlap,
+    KeptPartition, MinNewerTimestamp, OlderOverlap,
 };
 pub use error::StoreError;
 pub use log::stats::LogStats;

@@ -29,6 +29,8 @@ use crate::execution::routing::{self, coordinate};
 use crate::execution::{self, DirectStatements};
 use crate::failure::{at_consistency, read_timeout, store_error};
 use crate::index::building::Backfills;
+use crate::index::posting_lists::PostingLists;
+use crate::index::splitting;
 use crate::index::stale_entry::StaleCounts;
 use crate::limits::answers::ResultMemory;
 use crate::limits::client_memory::ClientMemory;
@@ -149,6 +151,7 @@ impl Engine {
                 installed: Notify::default(),
                 stale: stale.clone(),
                 backfills: Backfills::default(),
+                posting_lists: PostingLists::default(),
                 cluster: OnceLock::new(),
                 virtual_tables: Box::new(SystemTables::new(engine.clone())),
                 scan_permits: Arc::new(Semaphore::new(config.limits.scan_concurrency)),
@@ -199,6 +202,7 @@ impl Engine {
         }
         let schemas: Arc<dyn SchemaChanges> = self.clone();
         backfill::resume(&self.context, &schemas);
+        splitting::begin(&self.context);
     }
 
     /// Flushes what can be flushed and closes the store.

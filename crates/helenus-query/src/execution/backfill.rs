@@ -16,8 +16,9 @@ use helenus_tablet::{Op, WriteBatch};
 
 use super::views::existing_row_op;
 use crate::cluster::Owner;
-use crate::failure::store_error;
+use crate::failure::{ExecutionError, store_error};
 use crate::index::building::{BaseRow, decode, entries, existing, with_complete_index};
+use crate::index::nearest::directories;
 use crate::rows::RowsWanted;
 use crate::schema::{Derivation, DerivedTable, Schema, Table, View};
 use crate::storage::ExecutionContext;
@@ -186,10 +187,16 @@ async fn backfill_batch(
             only_this.indexes = vec![index.clone()];
             let only_this = only_this.build();
             let now_s = context.clock.now_us().div_euclid(1_000_000);
+            let prepared = directories::prepare(context, &only_this).await;
+            prepared.map_err(ExecutionError::into_client_error)?;
+            // An entry of a list holds the vector: that of a writer must be the newer one.
+            let entry_timestamp_us = || match index.has_posting_lists {
+                true => timestamp_us,
+                false => context.next_timestamp_us(),
+            };
             for found in &batch {
-                ops.extend(entries(&only_this, found, now_s, &|| {
-                    context.next_timestamp_us()
-                })?);
+                let lists = &context.posting_lists;
+                ops.extend(entries(&only_this, found, now_s, lists, &entry_timestamp_us)?);
             }
         }
         DerivedTable::View(view) => {

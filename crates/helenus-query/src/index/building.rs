@@ -9,6 +9,7 @@ use helenus_row::{KeyKind, TableId};
 use helenus_tablet::Op;
 use parking_lot::Mutex;
 
+use super::posting_lists::PostingLists;
 use super::upkeep::{RowWrite, entry_ops};
 use crate::rows::{PartitionKey, StoredRow, corrupt_key};
 use crate::schema::{Index, Schema, Table};
@@ -32,11 +33,12 @@ pub(crate) fn entries(
     table: &Table,
     found: &BaseRow,
     now_s: i64,
+    lists: &PostingLists,
     next_timestamp_us: &dyn Fn() -> i64,
 ) -> Result<Vec<Op>, CqlError> {
     let clustering = decode(table, found)?;
     let write = existing(&found.partition, found.kind, &clustering, &found.row, now_s);
-    match entry_ops(table, &write, next_timestamp_us) {
+    match entry_ops(table, &write, lists, next_timestamp_us) {
         Ok(ops) => Ok(ops.added),
         Err(CqlError::Invalid(_)) => Ok(Vec::new()),
         Err(error) => Err(error),

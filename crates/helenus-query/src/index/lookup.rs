@@ -94,6 +94,7 @@ fn answered<'t>(
     };
     for index in &table.indexes {
         let is_usable = index.is_complete
+            && !index.has_posting_lists
             && super::kinds::supports(index, column, expression.operator)
             && fits(index, expression);
         if is_usable && let Some(entries) = looked_up(index, column, expression)? {

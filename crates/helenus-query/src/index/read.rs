@@ -61,14 +61,27 @@ impl IndexSource {
         read: &IndexRead<'_>,
         wanted: RowsWanted,
     ) -> Result<Option<IndexSource>, ExecutionError> {
-        let Some(Chosen {
+        let chosen = read.choose(context, table).await?;
+        Ok(chosen.map(|chosen| IndexSource::of(table, read, chosen, wanted)))
+    }
+
+    /// The same if the index finds few rows.
+    pub async fn open_few(
+        context: &ExecutionContext,
+        table: &Table,
+        read: &IndexRead<'_>,
+        wanted: RowsWanted,
+    ) -> Result<Option<IndexSource>, ExecutionError> {
+        let chosen = read.choose_few(context, table).await?;
+        Ok(chosen.map(|chosen| IndexSource::of(table, read, chosen, wanted)))
+    }
+
+    fn of(table: &Table, read: &IndexRead<'_>, chosen: Chosen<'_>, wanted: RowsWanted) -> IndexSource {
+        let Chosen {
             lookup,
             entries,
             order,
-        }) = read.choose(context, table).await?
-        else {
-            return Ok(None);
-        };
+        } = chosen;
         let index = lookup.index.clone();
         trace::step(|| {
             format!(
@@ -78,7 +91,7 @@ impl IndexSource {
             )
         });
         let resume = read.resume.filter(|state| state.clustering.is_some());
-        Ok(Some(IndexSource {
+        IndexSource {
             is_by_partition: is_by_partition(&index, table),
             index,
             entries,
@@ -94,7 +107,7 @@ impl IndexSource {
             stale: Vec::new(),
             header: None,
             rows: None,
-        }))
+        }
     }
 
     /// The entry of the row that was given last, if rows come in the order of values.

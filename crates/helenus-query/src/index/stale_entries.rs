@@ -20,6 +20,8 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::entries::is_by_partition;
+use super::posting_lists::hidden_rows;
+use super::posting_lists::packed_vector::pack;
 use super::stale_entry::{STALE_MAX, StaleEntries, StaleEntry};
 use super::upkeep;
 use crate::cluster::Owner;
@@ -204,7 +206,28 @@ impl Indexed<'_> {
             read_stored_row_under(context, table, partition, &entry.clustering, header.as_ref()).await?;
         let live = row.as_ref().map(|row| row.live(now_s)).transpose()?.flatten();
         let clustering = self.clustering(entry)?;
+        if self.index.has_posting_lists {
+            return self.has_vector(context, value, entry, live.as_ref()).await;
+        }
         Ok(self.has_value(partition, KeyKind::Row, &clustering, live.as_ref(), value)?)
+    }
+
+    /// Whether the entry, of a posting list, has the vector of the row.
+    async fn has_vector(
+        &self,
+        context: &ExecutionContext,
+        list: &Bytes,
+        entry: &StaleEntry,
+        row: Option<&LiveRow<'_>>,
+    ) -> Result<bool, ExecutionError> {
+        let Some(vector) = hidden_rows::vector(self.table, self.index, row) else {
+            return Ok(false);
+        };
+        let place = hidden_rows::entry_row(self.index, &entry.partition, &self.clustering(entry)?)?;
+        let list = PartitionKey::new(list.clone());
+        let stored = read_stored_row_under(context, &self.index.table, &list, &place, None).await?;
+        let live = stored.as_ref().map(|row| row.live(0)).transpose()?.flatten();
+        Ok(live.as_ref().and_then(hidden_rows::cell) == Some(pack(&vector).as_ref()))
     }
 
     fn has_value(

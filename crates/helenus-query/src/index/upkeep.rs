@@ -15,8 +15,10 @@ use helenus_row::{KeyKind, RowBuilder, key, merge};
 use helenus_tablet::Op;
 
 use super::entries::{entry_clustering, entry_key, is_by_partition};
+use super::posting_lists::hidden_rows::vector;
+use super::posting_lists::{PostingLists, VectorChange, list_ops};
 use super::similarity::check_indexed;
-use super::values::{RowLocation, values};
+use super::values::{RowLocation, cell_values, values};
 use crate::rows::{PartitionKey, StoredRow, corrupt};
 use crate::schema::{Index, Table};
 
@@ -68,13 +70,14 @@ pub struct EntryOps {
     pub removed: Vec<Op>,
 }
 
-/// The entries to add and to remove so that the table's indexes follow the write.
+/// The entries to add and to remove so that the table's indexes follow the write; `lists` knows the directories of those that have posting lists.
 ///
 /// What expires some time counts as gone when it comes to what is added, and as there when it comes to what is removed: an entry of a value
 /// that has expired by somebody's clock may be removed at any time ([`super::stale_entries`]).
 pub fn entry_ops(
     table: &Table,
     write: &RowWrite<'_>,
+    lists: &PostingLists,
     next_timestamp_us: &dyn Fn() -> i64,
 ) -> Result<EntryOps, CqlError> {
     if table.indexes.is_empty() {
@@ -92,6 +95,33 @@ pub fn entry_ops(
         let Some((_, column)) = table.column(&index.target.column) else {
             continue;
         };
+        if index.has_posting_lists {
+            if write.kind != KeyKind::Row {
+                continue;
+            }
+            if let Some(new) = &new {
+                let held = cell_values(index, column, new)?;
+                held.iter()
+                    .try_for_each(|value| check_indexed(index, column, value))?;
+            }
+            let old_to_stay = if expires { &old_to_stay } else { &old_with_all };
+            let change = VectorChange {
+                before: vector(table, index, old_with_all.as_ref()),
+                to_stay: vector(table, index, old_to_stay.as_ref()),
+                after: vector(table, index, new.as_ref()),
+            };
+            let changed = list_ops(
+                lists,
+                index,
+                write.partition,
+                write.clustering,
+                &change,
+                next_timestamp_us,
+            )?;
+            ops.added.extend(changed.added);
+            ops.removed.extend(changed.removed);
+            continue;
+        }
         let before = values(table, index, column, place, old_with_all.as_ref())?;
         let after = values(table, index, column, place, new.as_ref())?;
         let to_stay = match expires {

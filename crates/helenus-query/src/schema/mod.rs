@@ -115,6 +115,12 @@ impl Schema {
         indexes.any(|index| index.order.is_some())
     }
 
+    /// True if an index holds its entries in posting lists.
+    pub fn has_posting_lists(&self) -> bool {
+        let mut indexes = self.stored_tables().flat_map(|table| &table.indexes);
+        indexes.any(|index| index.has_posting_lists)
+    }
+
     /// True if a keyspace has functions or aggregates of users.
     pub fn has_functions(&self) -> bool {
         let has_any =

@@ -298,6 +298,8 @@ pub struct Index {
     pub is_on_text: bool,
     /// The type in whose order the entries lie on the ring; none if they lie by the hash of the value.
     pub order: Option<CqlType>,
+    /// Whether the entries lie in lists of vectors that are near to each other, with the vectors; see `index/posting_lists`.
+    pub has_posting_lists: bool,
     /// False while it is being built on rows that were there before it; reads don't use it until then.
     pub is_complete: bool,
 }

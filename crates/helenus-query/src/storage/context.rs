@@ -15,6 +15,7 @@ use super::{
 use crate::clock::{Clock, TimestampSource};
 use crate::cluster::{Cluster, Versions};
 use crate::index::building::Backfills;
+use crate::index::posting_lists::PostingLists;
 use crate::index::stale_entry::StaleCounts;
 use crate::limits::Limits;
 use crate::limits::answers::ResultMemory;
@@ -47,6 +48,8 @@ pub struct ExecutionContext {
     pub(crate) stale: Arc<StaleCounts>,
     /// Indexes and views that are being built here.
     pub(crate) backfills: Backfills,
+    /// The directories of indexes on vectors.
+    pub(crate) posting_lists: PostingLists,
     /// Set once the node is one of several.
     pub(crate) cluster: OnceLock<Arc<dyn Cluster>>,
     pub(crate) virtual_tables: Box<dyn VirtualTables>,

@@ -1,13 +1,15 @@
 //! What the store asks about rows: how they merge, and what a compaction may forget.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use helenus_row::compaction_filter::{self, RowFilter, TableState};
 use helenus_row::{CellRules, TableId, archive, key, merge};
-use helenus_tablet::{ArchiveKeys, CompactFilter, CompactionContext, DataModel, DataModelError};
+use helenus_tablet::{
+    ArchiveKeys, CompactFilter, CompactionContext, DataModel, DataModelError, KeptPartition,
+};
 
 use super::HeaderTables;
 use crate::schema::{Schema, Table, TableOptions};
@@ -21,6 +23,17 @@ const LATE_WINDOW_S: i64 = 600;
 
 /// Numbers from here on are the node's own, as that of the batch log: no client writes there.
 const RESERVED: u32 = 0xFFFF_FF00;
+
+/// The entries of an indexed value that the row cache keeps together.
+const KEPT_VALUE: KeptPartition = KeptPartition {
+    rows_max: 12,
+    bytes_max: 4 << 10,
+};
+/// The same of a posting list.
+const KEPT_LIST: KeptPartition = KeptPartition {
+    rows_max: 512,
+    bytes_max: 1 << 20,
+};
 
 /// What a compaction asks of a table.
 #[derive(Clone, Debug, Default)]
@@ -60,8 +73,8 @@ pub struct LiveTables {
 #[derive(Debug)]
 struct KnownTables {
     tables: HashMap<TableId, LiveTable>,
-    /// The hidden tables of indexes.
-    indexes: HashSet<TableId>,
+    /// The hidden tables of indexes, and how large the partitions may be of which the row cache keeps all rows.
+    indexes: HashMap<TableId, KeptPartition>,
     /// Tables of this number and above are made by schemas that are newer than the one known.
     next_number: u32,
 }
@@ -81,7 +94,14 @@ impl LiveTables {
         });
         let tables = tables.collect();
         let indexes = schema.stored_tables().flat_map(|table| &table.indexes);
-        let indexes = indexes.map(|index| index.table.number).collect();
+        let indexes = indexes.map(|index| {
+            let kept = match index.has_posting_lists {
+                true => KEPT_LIST,
+                false => KEPT_VALUE,
+            };
+            (index.table.number, kept)
+        });
+        let indexes = indexes.collect();
         self.known.store(Arc::new(Some(KnownTables {
             tables,
             indexes,
@@ -89,12 +109,9 @@ impl LiveTables {
         })));
     }
 
-    fn is_index(&self, table: TableId) -> bool {
+    fn kept_partition(&self, table: TableId) -> Option<KeptPartition> {
         let known = self.known.load();
-        known
-            .as_ref()
-            .as_ref()
-            .is_some_and(|known| known.indexes.contains(&table))
+        known.as_ref().as_ref()?.indexes.get(&table).copied()
     }
 
     /// The table, unless it is known to be gone. What is not known to be there is kept as Cassandra's defaults have it.
@@ -160,8 +177,8 @@ impl DataModel for RowHooks {
         table_of(key).is_none_or(|table| !self.headers.contains(table))
     }
 
-    fn keeps_partition(&self, key: &[u8]) -> bool {
-        table_of(key).is_some_and(|table| self.live_tables.is_index(table))
+    fn kept_partition(&self, key: &[u8]) -> Option<KeptPartition> {
+        table_of(key).and_then(|table| self.live_tables.kept_partition(table))
     }
 
     fn table_of(&self, key: &[u8]) -> u32 {

@@ -1,4 +1,5 @@
-//! Small partitions kept whole in the row cache, under their prefix: the entries of an index for one value, which are read as a range.
+//! Small partitions kept whole in the row cache, under their prefix: the entries of an index for one value or of a posting list, which are read as
+//! a range.
 //! A write into the partition removes it from the cache.
 
 use bytes::{Buf, Bytes};
@@ -6,13 +7,9 @@ use bytes::{Buf, Bytes};
 use super::row_cache_handle::RowCacheHandle;
 use crate::data_model::DataModel;
 
-/// Partitions of more rows or bytes are not kept.
-pub(crate) const ROWS_MAX: usize = 12;
-pub(crate) const BYTES_MAX: usize = 4 << 10;
-
 /// Forgets the partition that a written key lies in.
 pub(crate) fn forget(model: &dyn DataModel, cache: &RowCacheHandle, key: &[u8]) {
-    if model.keeps_partition(key)
+    if model.kept_partition(key).is_some()
         && let Some(prefix) = model
             .partition_prefix_len(key, true)
             .and_then(|len| key.get(..len))

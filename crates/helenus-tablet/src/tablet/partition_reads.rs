@@ -5,8 +5,9 @@ use std::ops::{Bound, RangeBounds};
 use bytes::{BufMut, Bytes, BytesMut};
 
 use crate::cache::generations::Generation;
-use crate::cache::partition_cache::{BYTES_MAX, ROWS_MAX, unpack};
+use crate::cache::partition_cache::unpack;
 use crate::cache::row_cache::Lookup;
+use crate::data_model::KeptPartition;
 use crate::error::StoreError;
 use crate::tablet::scan::Scan;
 use crate::tablet::{Tablet, successor};
@@ -25,9 +26,9 @@ impl Tablet {
         let (Bound::Included(from) | Bound::Excluded(from)) = start else {
             return Ok(None);
         };
-        if !self.model.keeps_partition(from) {
+        let Some(limit) = self.model.kept_partition(from) else {
             return Ok(None);
-        }
+        };
         let Some((prefix, ..)) = self.partition_of(start, end) else {
             return Ok(None);
         };
@@ -35,7 +36,7 @@ impl Tablet {
         let kept = match self.cache.lookup(&prefix, Generation::NONE) {
             Lookup::Hit(kept) => kept,
             Lookup::Miss(token) => {
-                let kept = Box::pin(self.read_partition(&prefix)).await?;
+                let kept = Box::pin(self.read_partition(&prefix, limit)).await?;
                 self.cache.fill(&token, &prefix, kept.as_ref(), Generation::NONE);
                 kept
             }
@@ -49,11 +50,15 @@ impl Tablet {
     }
 
     /// The rows of a partition in one piece; none if there are too many.
-    async fn read_partition(&self, prefix: &Bytes) -> Result<Option<Bytes>, StoreError> {
+    async fn read_partition(
+        &self,
+        prefix: &Bytes,
+        limit: KeptPartition,
+    ) -> Result<Option<Bytes>, StoreError> {
         let end = successor(prefix).map_or(Bound::Unbounded, |end| Bound::Excluded(end.into()));
         let mut scan = self.scan_all(Bound::Included(prefix.clone()), end, false).await?;
         let mut packed = BytesMut::new();
-        for _ in 0..=ROWS_MAX {
+        for _ in 0..=limit.rows_max {
             let Some((key, row)) = scan.next().await? else {
                 return Ok(Some(packed.freeze()));
             };
@@ -61,7 +66,7 @@ impl Tablet {
                 packed.put_u32(u32::try_from(part.len()).unwrap_or(u32::MAX));
                 packed.extend_from_slice(&part);
             }
-            if packed.len() > BYTES_MAX {
+            if packed.len() > limit.bytes_max {
                 break;
             }
         }

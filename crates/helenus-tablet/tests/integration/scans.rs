@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use helenus_tablet::{
-    CompactFilter, CompactionContext, DataModel, DataModelError, Decision, FilterOutcome, OlderOverlap,
-    Store, StoreConfig, StoreStats, WriteBatch,
+    CompactFilter, CompactionContext, DataModel, DataModelError, Decision, FilterOutcome, KeptPartition,
+    OlderOverlap, Store, StoreConfig, StoreStats, WriteBatch,
 };
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -32,8 +32,12 @@ impl DataModel for Union {
         Box::new(KeepAll)
     }
 
-    fn keeps_partition(&self, key: &[u8]) -> bool {
-        key.starts_with(b"s")
+    fn kept_partition(&self, key: &[u8]) -> Option<KeptPartition> {
+        let kept = KeptPartition {
+            rows_max: 12,
+            bytes_max: 4 << 10,
+        };
+        key.starts_with(b"s").then_some(kept)
     }
 
     fn partition_prefix_len(&self, key: &[u8], _complete: bool) -> Option<usize> {

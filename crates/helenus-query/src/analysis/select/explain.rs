@@ -67,6 +67,14 @@ impl SelectPlan {
         if self.table.kind == TableKind::Virtual {
             return format!("virtual table, {range}");
         }
+        let lists = self.nearest.as_ref().filter(|_| restrictions.is_key_range);
+        if let Some(index) = lists.and_then(|nearest| nearest.posting_lists(&self.table)) {
+            let few = match restrictions.uses_index {
+                true => format!(", or {} if that finds few rows,", self.explain_index()),
+                false => String::new(),
+            };
+            return format!("posting lists of {}{few} in {range}", index.name);
+        }
         match restrictions.uses_index {
             true => format!("{} in {range}", self.explain_index()),
             false => range.to_owned(),

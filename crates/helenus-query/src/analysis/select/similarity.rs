@@ -1,4 +1,4 @@
-//! ORDER BY … ANN OF: the rows whose vectors are nearest, found by looking at all of them.
+//! ORDER BY … ANN OF: the rows whose vectors are nearest.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -116,6 +116,14 @@ impl AnnOrdering {
             BoundValue::Null => unsupported("null"),
             BoundValue::Unset => unsupported("unset"),
         }
+    }
+
+    /// The index whose posting lists give the order.
+    pub fn posting_lists<'t>(&self, table: &'t Table) -> Option<&'t Arc<Index>> {
+        let is_usable = |index: &&Arc<Index>| {
+            index.has_posting_lists && index.is_complete && index.target.column == self.name
+        };
+        table.indexes.iter().find(is_usable)
     }
 
     /// How near the stored vector is; greater is nearer.

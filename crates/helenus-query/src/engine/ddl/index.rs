@@ -106,11 +106,17 @@ fn add(
         is_on_text: target.is_on_text(table),
         target,
         order: None,
+        has_posting_lists: false,
         table: Arc::new(hidden),
         is_complete: false,
     };
     let order = kinds::value_order(&index, table);
-    let index = Arc::new(Index { order, ..index });
+    let has_posting_lists = kinds::has_posting_lists(&index, table);
+    let index = Arc::new(Index {
+        order,
+        has_posting_lists,
+        ..index
+    });
     let mut builder = table.to_builder();
     builder.indexes.push(index.clone());
     let changed = Arc::new(builder.build());

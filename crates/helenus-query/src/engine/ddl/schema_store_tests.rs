@@ -290,7 +290,7 @@ async fn an_index_in_the_order_of_values_keeps_older_binaries_out_until_it_is_go
         index.order.clone()
     };
     let ordered = execute(&open.store, &by_hash, "CREATE INDEX i ON t (v) USING 'sai'").await;
-    assert_eq!(format().await, FORMAT);
+    assert_eq!(format().await, FORMAT_WITHOUT_POSTING_LISTS);
     let loaded = load(&open.store).await.unwrap();
     assert_eq!(text(&loaded), text(&ordered));
     for (name, expected) in [("t_v_idx", None), ("t_w_idx", None), ("i", Some(CqlType::INT))] {
@@ -305,4 +305,22 @@ async fn an_index_in_the_order_of_values_keeps_older_binaries_out_until_it_is_go
     assert_eq!(order(&found, "i"), None);
     execute(&open.store, &ordered, "DROP INDEX i").await;
     assert_eq!(format().await, FORMAT_WITHOUT_COMPACT);
+}
+
+#[tokio::test]
+async fn an_index_on_vectors_keeps_older_binaries_out_and_older_ones_have_no_lists() {
+    let open = open().await;
+    let schema = with_keyspace(&open.store).await;
+    let has_lists = |schema: &Schema| schema.table("ks", "t").unwrap().indexes[0].has_posting_lists;
+    let table = "CREATE TABLE t (k int PRIMARY KEY, v vector<float, 2>)";
+    let table = execute(&open.store, &schema, table).await;
+    let indexed = execute(&open.store, &table, "CREATE INDEX i ON t (v) USING 'sai'").await;
+    assert_eq!(format(&open.store).await, FORMAT);
+    assert!(has_lists(&load(&open.store).await.unwrap()));
+    let whole = String::from_utf8(documents::encode(&indexed).unwrap()).unwrap();
+    let older = whole.replace(r#","has_posting_lists":true"#, "");
+    assert_ne!(older, whole);
+    let mut found = schema.clone();
+    documents::read(older.as_bytes(), &mut found, hidden_table).unwrap();
+    assert!(!has_lists(&found));
 }

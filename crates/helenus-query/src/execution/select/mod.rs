@@ -12,6 +12,8 @@ pub(crate) mod stored_row;
 pub(crate) mod tombstones;
 pub(crate) mod virtual_read;
 
+#[cfg(test)]
+mod nearest_tests;
 pub(crate) mod open_source;
 #[cfg(test)]
 mod select_tests;
@@ -38,5 +40,7 @@ pub(crate) struct SelectExecution<'a> {
     pub is_paged: bool,
     pub consistency: Consistency,
     pub probe: ProbeLimits,
+    /// LIMIT, as far as it is left.
+    pub rows_max: u32,
     pub warnings: Vec<String>,
 }

@@ -1,18 +1,23 @@
 //! Where the rows of a SELECT come from: the source that its restrictions and its index give.
 
+use std::sync::Arc;
+
 use helenus_cql::error::CqlError;
 use helenus_row::murmur3_token;
 
 use crate::analysis::restrictions::Filter;
 use crate::analysis::select::paging;
+use crate::analysis::select::similarity::AnnOrdering;
 use crate::execution::select::SelectExecution;
 use crate::execution::select::source::{KeySource, RangeSource, RowSource};
 use crate::failure::ExecutionError;
 use crate::index::lookup::{IndexLookup, lookups};
+use crate::index::nearest::{NearestSearch, NearestSource};
 use crate::index::read::IndexSource;
 use crate::index::read::positions::BaseRange;
 use crate::index::read::probe::IndexRead;
 use crate::rows::{PartitionKey, RowsWanted};
+use crate::schema::Index;
 
 /// What a SELECT is about.
 pub(crate) struct ScanRequest {
@@ -58,7 +63,12 @@ impl SelectExecution<'_> {
         };
         match keys {
             Some(keys) => self.source_of_keys(keys, wanted, lookups).await.map(Some),
-            None => self.source_of_range(wanted, &lookups).await,
+            None => match self.posting_lists() {
+                Some((nearest, index)) if self.resume.is_none() => {
+                    self.source_of_nearest(nearest, index, wanted, &lookups).await
+                }
+                _ => self.source_of_range(wanted, &lookups).await,
+            },
         }
     }
 
@@ -81,6 +91,40 @@ impl SelectExecution<'_> {
         Ok(Some(RowSource::Range(RangeSource::new(
             table, bounds, wanted, resume,
         ))))
+    }
+
+    /// The order by nearness, and the index whose posting lists give it.
+    fn posting_lists(&self) -> Option<(&AnnOrdering, &Arc<Index>)> {
+        let nearest = self.plan.nearest.as_ref()?;
+        let index = nearest.posting_lists(&self.plan.table)?;
+        Some((nearest, index))
+    }
+
+    /// The nearest rows: by their posting lists, or, where another index finds few rows, all of these.
+    async fn source_of_nearest(
+        &self,
+        nearest: &AnnOrdering,
+        index: &Arc<Index>,
+        wanted: RowsWanted,
+        lookups: &[IndexLookup],
+    ) -> Result<Option<RowSource>, ExecutionError> {
+        let Some(bounds) = self.plan.restrictions.token_bounds(&self.ctx)? else {
+            return Ok(None);
+        };
+        let read = self.index_read(lookups, BaseRange::Tokens(bounds));
+        let few = IndexSource::open_few(self.context, &self.plan.table, &read, wanted.clone()).await?;
+        if let Some(source) = few {
+            return Ok(Some(RowSource::Index(source)));
+        }
+        let search = NearestSearch {
+            index: index.clone(),
+            vector: nearest.bind(&self.ctx, true)?,
+            limit: self.rows_max as usize,
+            bounds,
+            wanted,
+        };
+        let source = NearestSource::open(self.context, search).await?;
+        Ok(Some(RowSource::Nearest(source)))
     }
 
     fn index_read<'r>(&'r self, lookups: &'r [IndexLookup], range: BaseRange<'r>) -> IndexRead<'r> {

@@ -90,15 +90,18 @@ impl PartitionReader<'_, '_> {
                 if source.is_at_dead_front() && found.row.live(run.settled_s())?.is_none() {
                     source.mark_dead();
                 }
-                if let RowSource::Index(source) = source {
-                    source.row_is_dead();
-                }
+                source.row_is_dead();
                 continue;
             };
             is_dead = false;
             tombstones.live(run.plan, self.partition, row.dead_cells)?;
             if let RowSource::Index(source) = source
                 && source.has_moved(table, KeyKind::Row, Some(&row))?
+            {
+                continue;
+            }
+            if let RowSource::Nearest(source) = source
+                && !source.stands_for(table, &row)
             {
                 continue;
             }
@@ -119,6 +122,9 @@ impl PartitionReader<'_, '_> {
                 continue;
             }
             has_rows = true;
+            if let RowSource::Nearest(source) = source {
+                source.row_passed();
+            }
             let entry = source.entry_position();
             let passed = FilteredRow {
                 entry: entry.as_ref(),

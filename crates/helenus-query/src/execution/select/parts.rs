@@ -226,6 +226,7 @@ impl CollectRequest {
             is_paged: false,
             consistency: helenus_cql::error::Consistency::One,
             probe: ProbeLimits::default(),
+            rows_max: NO_LIMIT,
             warnings: Vec::new(),
         };
         let filter = plan.restrictions.filter(&ctx)?;

@@ -69,6 +69,7 @@ pub async fn execute(
         is_paged,
         consistency: options.consistency,
         probe: ProbeLimits::default(),
+        rows_max: limits.rows,
         warnings: Vec::new(),
     };
     match Box::pin(read(&mut run, limits, options)).await {
@@ -262,9 +263,7 @@ impl SelectExecution<'_> {
             let mut size = ResultSize::new(self.context);
             read_partitions(self, &filter, &mut source, output, &mut tombstones, &mut size).await?;
         }
-        if let RowSource::Index(source) = &mut source {
-            source.report(self.context);
-        }
+        source.report(self.context);
         self.warnings.extend(tombstones.finish(self.plan));
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Where the rows of a SELECT come from, partition by partition: given keys, a range of tokens, an index.
+//! Where the rows of a SELECT come from, partition by partition: given keys, a range of tokens, an index, the nearest ones.
 
 use std::sync::Arc;
 
@@ -9,6 +9,7 @@ use helenus_row::key::row_key;
 use crate::analysis::restrictions::token::TokenBounds;
 use crate::analysis::select::paging::{EntryPosition, PagingState};
 use crate::failure::ExecutionError;
+use crate::index::nearest::NearestSource;
 use crate::index::read::IndexSource;
 use crate::rows::{PartitionKey, RowAt, RowsWanted, StoredRow};
 use crate::schema::Table;
@@ -24,6 +25,7 @@ pub(crate) enum RowSource {
     Keys(KeySource),
     Range(RangeSource),
     Index(IndexSource),
+    Nearest(NearestSource),
 }
 
 impl RowSource {
@@ -37,6 +39,7 @@ impl RowSource {
             RowSource::Keys(source) => Ok(source.next_partition(context, table).await?),
             RowSource::Range(source) => Ok(source.next_partition(context, table).await?),
             RowSource::Index(source) => source.next_partition(context, table).await,
+            RowSource::Nearest(source) => source.next_partition(context, table).await,
         }
     }
 
@@ -44,7 +47,7 @@ impl RowSource {
     pub fn is_at_last_key(&self) -> bool {
         match self {
             RowSource::Keys(source) => source.keys.len() == 0,
-            RowSource::Range(_) | RowSource::Index(_) => false,
+            RowSource::Range(_) | RowSource::Index(_) | RowSource::Nearest(_) => false,
         }
     }
 
@@ -58,6 +61,7 @@ impl RowSource {
             RowSource::Keys(source) => source.static_row(context, table).await,
             RowSource::Range(source) => Ok(source.static_row.clone()),
             RowSource::Index(source) => source.static_row(context, table).await,
+            RowSource::Nearest(source) => source.static_row(context, table).await,
         }
     }
 
@@ -65,7 +69,7 @@ impl RowSource {
     pub fn entry_position(&self) -> Option<EntryPosition> {
         match self {
             RowSource::Index(source) => source.position(),
-            RowSource::Keys(_) | RowSource::Range(_) => None,
+            RowSource::Keys(_) | RowSource::Range(_) | RowSource::Nearest(_) => None,
         }
     }
 
@@ -82,6 +86,7 @@ impl RowSource {
             },
             RowSource::Range(source) => Ok(source.cursor.next_row(context).await?),
             RowSource::Index(source) => source.next_row(context, table).await,
+            RowSource::Nearest(source) => source.next_row(context, table).await,
         }
     }
 
@@ -89,7 +94,25 @@ impl RowSource {
     pub fn is_at_dead_front(&self) -> bool {
         match self {
             RowSource::Keys(source) => source.rows.as_ref().is_some_and(RowCursor::is_at_dead_front),
-            RowSource::Range(_) | RowSource::Index(_) => false,
+            RowSource::Range(_) | RowSource::Index(_) | RowSource::Nearest(_) => false,
+        }
+    }
+
+    /// The row that was given last is not alive.
+    pub fn row_is_dead(&mut self) {
+        match self {
+            RowSource::Index(source) => source.row_is_dead(),
+            RowSource::Nearest(source) => source.note_stale(),
+            RowSource::Keys(_) | RowSource::Range(_) => {}
+        }
+    }
+
+    /// Has index entries removed that seem to stand for nothing.
+    pub fn report(&mut self, context: &Arc<ExecutionContext>) {
+        match self {
+            RowSource::Index(source) => source.report(context),
+            RowSource::Nearest(source) => source.report(context),
+            RowSource::Keys(_) | RowSource::Range(_) => {}
         }
     }
 
@@ -101,7 +124,7 @@ impl RowSource {
                     rows.mark_dead();
                 }
             }
-            RowSource::Range(_) | RowSource::Index(_) => {}
+            RowSource::Range(_) | RowSource::Index(_) | RowSource::Nearest(_) => {}
         }
     }
 }

@@ -13,6 +13,8 @@ use helenus_tablet::Op;
 use super::{HeaderWrite, RowWrite, WriteSet};
 use crate::execution::views;
 use crate::failure::ExecutionError;
+use crate::index::nearest::directories;
+use crate::index::posting_lists::PostingLists;
 use crate::index::upkeep;
 use crate::rows::{PartitionKey, RowAt, RowsWanted, corrupt, corrupt_key};
 use crate::schema::{Table, views_of};
@@ -59,7 +61,8 @@ impl WriteSet {
                 operand: &row.operand,
                 now_s: context.clock.now_us().div_euclid(1_000_000),
             };
-            upkeep::entry_ops(&row.table, &write, &|| context.next_timestamp_us())?;
+            let lists = PostingLists::default();
+            upkeep::entry_ops(&row.table, &write, &lists, &|| context.next_timestamp_us())?;
         }
         Ok(())
     }
@@ -146,7 +149,10 @@ impl WriteSet {
                 operand: &operand,
                 now_s,
             };
-            let entries = upkeep::entry_ops(table, &write, &|| context.next_timestamp_us())?;
+            directories::prepare(context, table).await?;
+            let entries = upkeep::entry_ops(table, &write, &context.posting_lists, &|| {
+                context.next_timestamp_us()
+            })?;
             added.extend(entries.added);
             removed.extend(entries.removed);
             if !table.views.is_empty() {

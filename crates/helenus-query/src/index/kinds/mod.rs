@@ -10,7 +10,7 @@ use helenus_row::key::has_value_order;
 
 use super::analyzer::Analyzer;
 use super::pattern::LikeKind;
-use crate::schema::{Column, Index, IndexKind, IndexTargetKind, Table};
+use crate::schema::{Column, ColumnKind, Index, IndexKind, IndexTargetKind, Table};
 
 /// A kind of index.
 pub trait Kind: Sync {
@@ -81,6 +81,16 @@ pub(crate) fn value_order(index: &Index, table: &Table) -> Option<CqlType> {
         && has_value_order(&column.ty)
         && of(index).is_in_value_order(index, column);
     is_ordered.then(|| column.ty.clone())
+}
+
+/// Whether a new index on the table holds its entries in posting lists: one on the vectors of rows.
+pub(crate) fn has_posting_lists(index: &Index, table: &Table) -> bool {
+    let column = table.column(&index.target.column).map(|(_, column)| column);
+    column.is_some_and(|column| {
+        sai::is_storage_attached(index)
+            && column.kind == ColumnKind::Regular
+            && matches!(column.ty, CqlType::Vector { .. })
+    })
 }
 
 /// True if the index answers `column operator value`.

@@ -117,16 +117,9 @@ impl<'a> IndexRead<'a> {
         {
             return Ok(probes.pop().map(|probe| probe.chosen(RowOrder::Table)));
         }
-        if let Some(least) = self.first_to_end(context, &mut probes).await? {
-            let mut probe = probes.swap_remove(least);
-            if probe.lookup.is_range() {
-                self.sort(table, &mut probe);
-            }
-            return Ok(Some(Chosen {
-                lookup: probe.lookup,
-                entries: EntryStream::new(probe.read, None),
-                order: RowOrder::Table,
-            }));
+        let count_max = self.probed_max();
+        if let Some(least) = self.first_to_end(context, &mut probes, count_max).await? {
+            return Ok(Some(self.ended(table, probes.swap_remove(least))));
         }
         // Values come first.
         let first = probes.into_iter().next();
@@ -134,6 +127,40 @@ impl<'a> IndexRead<'a> {
             false => Some(probe.chosen(RowOrder::Table)),
             true => self.may_order_by_value().then(|| probe.chosen(RowOrder::Values)),
         }))
+    }
+
+    /// The index whose entries are the fewest, if these are few.
+    pub(super) async fn choose_few(
+        &self,
+        context: &ExecutionContext,
+        table: &Table,
+    ) -> Result<Option<Chosen<'a>>, ExecutionError> {
+        let probe = |lookup| self.probe(table, lookup);
+        let mut probes = self.lookups.iter().map(probe).collect::<Result<Vec<_>, _>>()?;
+        let least = self.first_to_end(context, &mut probes, PROBED_MAX).await?;
+        Ok(least.map(|least| self.ended(table, probes.swap_remove(least))))
+    }
+
+    /// An index of which all entries were read.
+    fn ended(&self, table: &Table, mut probe: Probe<'a>) -> Chosen<'a> {
+        if probe.lookup.is_range() {
+            self.sort(table, &mut probe);
+        }
+        Chosen {
+            lookup: probe.lookup,
+            entries: EntryStream::new(probe.read, None),
+            order: RowOrder::Table,
+        }
+    }
+
+    fn probed_max(&self) -> usize {
+        match self.resume {
+            Some(_) => PROBED_RESUMED,
+            None if self.may_order_by_value() => {
+                (self.limits.rows_max as usize).clamp(PROBED_MIN, PROBED_MAX)
+            }
+            None => PROBED_IN_TABLE_ORDER,
+        }
     }
 
     fn may_order_by_value(&self) -> bool {
@@ -167,14 +194,8 @@ impl<'a> IndexRead<'a> {
         &self,
         context: &ExecutionContext,
         probes: &mut [Probe<'_>],
+        count_max: usize,
     ) -> Result<Option<usize>, ExecutionError> {
-        let count_max = match self.resume {
-            Some(_) => PROBED_RESUMED,
-            None if self.may_order_by_value() => {
-                (self.limits.rows_max as usize).clamp(PROBED_MIN, PROBED_MAX)
-            }
-            None => PROBED_IN_TABLE_ORDER,
-        };
         let mut bytes = 0;
         if probes.is_empty() {
             return Ok(None);

@@ -20,9 +20,10 @@ use super::{
 use crate::schema::{EntryTable, Schema};
 
 /// Raised when an older binary could not understand the document.
-const FORMAT: u32 = 5;
-/// What a document without indexes in the order of values is written in, one without roles too, one without functions and aggregates of users
+const FORMAT: u32 = 6;
+/// What a document without posting lists is written in, one without indexes in the order of values too, one without roles too, one without functions and aggregates of users
 /// too, and one without materialized views too: older binaries know all of it.
+const FORMAT_WITHOUT_POSTING_LISTS: u32 = 5;
 const FORMAT_WITHOUT_VALUE_ORDER: u32 = 4;
 const FORMAT_WITHOUT_ROLES: u32 = 3;
 const FORMAT_WITHOUT_FUNCTIONS: u32 = 2;
@@ -177,6 +178,9 @@ struct IndexDoc {
     /// Whether its entries lie in the order of the values.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     is_ordered: bool,
+    /// Whether its entries lie in posting lists, with the vectors.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    has_posting_lists: bool,
 }
 
 pub(crate) mod read;
@@ -320,6 +324,7 @@ pub(crate) fn table_doc(table: &Table) -> TableDoc {
         number: index.table.number.0,
         is_complete: index.is_complete,
         is_ordered: index.order.is_some(),
+        has_posting_lists: index.has_posting_lists,
     };
     let view = |view: &Arc<View>| ViewDoc {
         base_table: view.base_table.clone(),
@@ -345,8 +350,10 @@ pub(crate) fn table_doc(table: &Table) -> TableDoc {
 /// The schema as bytes; what is computed (system keyspaces) stays out.
 pub fn encode(schema: &Schema) -> Result<Vec<u8>, CqlError> {
     let document = SchemaDoc {
-        format: if schema.has_ordered_indexes() {
+        format: if schema.has_posting_lists() {
             FORMAT
+        } else if schema.has_ordered_indexes() {
+            FORMAT_WITHOUT_POSTING_LISTS
         } else if !schema.access.is_empty() {
             FORMAT_WITHOUT_VALUE_ORDER
         } else if schema.has_functions() {

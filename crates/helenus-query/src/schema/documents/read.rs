@@ -258,6 +258,7 @@ fn read_index(base: &Table, document: &IndexDoc, entry_table: EntryTable) -> Res
         options: document.options.clone(),
         is_on_text: target.is_on_text(base),
         order: order.map(|(_, column)| column.ty.clone()),
+        has_posting_lists: document.has_posting_lists,
         target,
         table: Arc::new(table),
         is_complete: document.is_complete,

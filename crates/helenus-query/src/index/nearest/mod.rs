@@ -1,0 +1,336 @@
+//! The rows whose vectors are nearest to one that is looked for, by way of posting lists.
+//!
+//! The lists are read in the order of their centroids' distances. The entries that are nearest, by their packed vectors, lead to rows, which the
+//! statement filters and ranks by their own vectors. When enough rows have passed, the search ends; when a part of the entries that were read has
+//! been followed and too few have, more lists are read, twice as many each time: so a filter that keeps few rows widens the search.
+
+pub(crate) mod directories;
+pub(crate) mod list_reader;
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::future::try_join_all;
+use helenus_cql::error::CqlError;
+use helenus_row::key;
+use helenus_row::read::LiveRow;
+
+use self::list_reader::ListReader;
+use super::entries::decode_entry;
+use super::posting_lists::directory::SearchOrder;
+use super::posting_lists::hidden_rows::{list_partition, vector};
+use super::posting_lists::packed_vector::{distance, pack};
+use super::posting_lists::prepared;
+use super::similarity::SimilarityFunction;
+use super::stale_entries;
+use super::stale_entry::{STALE_MAX, StaleEntries, StaleEntry};
+use crate::analysis::restrictions::token::TokenBounds;
+use crate::failure::ExecutionError;
+use crate::rows::{PartitionKey, RowAt, RowsWanted, StoredRow};
+use crate::schema::{Index, Table};
+use crate::storage::read::{read_header, read_stored_row_under, read_stored_static};
+use crate::storage::{ExecutionContext, reads};
+use crate::trace;
+
+/// Lists that are read at first.
+const LISTS_FIRST: usize = 16;
+/// Lists that are read side by side.
+const LISTS_AT_ONCE: usize = 8;
+/// Of the entries that were read, one in so many is followed to its row before more lists are read.
+const ENTRIES_TO_A_ROW: usize = 12;
+/// So many entries are kept at most; then all of them are followed before more lists are read.
+const ENTRIES_MAX: usize = 200_000;
+/// Rows beyond those asked for that must pass, since packed vectors order them nearly.
+const SPARE_ROWS: usize = 4;
+/// Rows that are read at once in a cluster.
+const AHEAD: usize = 32;
+
+/// An entry that was read and may be followed.
+struct Candidate {
+    distance: f32,
+    list: i64,
+    /// Encoded, in the hidden table.
+    entry: Bytes,
+    written_us: i64,
+}
+
+/// An entry that is followed to its row.
+struct Followed {
+    candidate: Candidate,
+    base: PartitionKey,
+    clustering: Bytes,
+}
+
+/// What is looked for.
+pub(crate) struct NearestSearch {
+    pub index: Arc<Index>,
+    pub vector: Vec<f32>,
+    /// Rows that are asked for.
+    pub limit: usize,
+    pub bounds: TokenBounds,
+    /// The rows of each partition.
+    pub wanted: RowsWanted,
+}
+
+/// Base rows, nearly in the order of their distances.
+pub(crate) struct NearestSource {
+    search: NearestSearch,
+    measure: SimilarityFunction,
+    /// The lists that are to be read, in order; those that belong together are read one after another.
+    lists: SearchOrder,
+    lists_read: usize,
+    /// Entries that were read and not followed, the nearest last.
+    candidates: Vec<Candidate>,
+    entries_read: usize,
+    followed: usize,
+    /// Rows that have passed.
+    passed: usize,
+    seen: HashSet<(Bytes, Bytes)>,
+    /// Entries whose rows were read ahead.
+    ahead: VecDeque<Followed>,
+    rows_ahead: HashMap<Bytes, Option<Bytes>>,
+    current: Option<Followed>,
+    /// Whether the row of the current entry was given.
+    is_given: bool,
+    stale: HashMap<i64, Vec<StaleEntry>>,
+}
+
+impl NearestSource {
+    pub async fn open(
+        context: &ExecutionContext,
+        mut search: NearestSearch,
+    ) -> Result<NearestSource, ExecutionError> {
+        let index = &search.index;
+        trace::step(|| format!("Searching the posting lists of index {}", index.name));
+        let directory = directories::current(context, index).await?;
+        let measure = SimilarityFunction::of(index);
+        search.vector = prepared(measure, search.vector);
+        let lists = directory.search_order(measure, &search.vector);
+        Ok(NearestSource {
+            search,
+            measure,
+            lists,
+            lists_read: 0,
+            candidates: Vec::new(),
+            entries_read: 0,
+            followed: 0,
+            passed: 0,
+            seen: HashSet::new(),
+            ahead: VecDeque::new(),
+            rows_ahead: HashMap::new(),
+            current: None,
+            is_given: false,
+            stale: HashMap::new(),
+        })
+    }
+
+    /// A row that was given has passed.
+    pub fn row_passed(&mut self) {
+        self.passed += 1;
+    }
+
+    fn is_done(&self) -> bool {
+        let limit = self.search.limit;
+        self.passed >= limit + limit / 4 + SPARE_ROWS
+    }
+
+    /// The partition of the next entry that is followed.
+    pub async fn next_partition(
+        &mut self,
+        context: &ExecutionContext,
+        table: &Table,
+    ) -> Result<Option<PartitionKey>, ExecutionError> {
+        if self.is_done() {
+            return Ok(None);
+        }
+        if self.ahead.is_empty() {
+            self.look_ahead(context, table).await?;
+        }
+        self.is_given = false;
+        self.current = self.ahead.pop_front();
+        Ok(self.current.as_ref().map(|followed| followed.base.clone()))
+    }
+
+    /// Takes the nearest entries that were not followed; in a cluster several, with their rows.
+    async fn look_ahead(&mut self, context: &ExecutionContext, table: &Table) -> Result<(), ExecutionError> {
+        let cluster = context.cluster();
+        let count = cluster.map_or(1, |_| AHEAD);
+        while self.ahead.len() < count {
+            let may_follow = self.followed * ENTRIES_TO_A_ROW < self.entries_read
+                || self.entries_read - self.followed.min(self.entries_read) > ENTRIES_MAX
+                || self.lists.is_empty();
+            if may_follow && let Some(candidate) = self.candidates.pop() {
+                self.followed += 1;
+                let (base, clustering) = decode_entry(&self.search.index, &candidate.entry)?;
+                let is_wanted =
+                    self.search.bounds.contains(base.token) && self.search.wanted.contains(&clustering);
+                if is_wanted && !self.seen.contains(&(base.bytes.clone(), clustering.clone())) {
+                    self.ahead.push_back(Followed {
+                        candidate,
+                        base,
+                        clustering,
+                    });
+                }
+            } else if self.lists.is_empty() {
+                break;
+            } else {
+                self.read_lists(context).await?;
+            }
+        }
+        let Some(cluster) = cluster else { return Ok(()) };
+        let row_key = |Followed { base, clustering, .. }: &Followed| {
+            let key = key::row_key(table.number, base.token, &base.bytes, clustering);
+            (base.token, key)
+        };
+        let keys: Vec<(i64, Bytes)> = self.ahead.iter().map(row_key).collect();
+        self.rows_ahead = reads::get_many(context, cluster.as_ref(), &keys).await;
+        Ok(())
+    }
+
+    /// Reads more lists: as many as were read before.
+    async fn read_lists(&mut self, context: &ExecutionContext) -> Result<(), ExecutionError> {
+        let mut left = self.lists_read.max(LISTS_FIRST);
+        while left > 0 && !self.lists.is_empty() {
+            let families: Vec<Vec<i64>> = self.lists.by_ref().take(left.min(LISTS_AT_ONCE)).collect();
+            let count: usize = families.iter().map(Vec::len).sum();
+            self.lists_read += count;
+            left = left.saturating_sub(count);
+            let reads = families.iter().map(|family| self.read_family(context, family));
+            for read in try_join_all(reads).await? {
+                self.entries_read += read.len();
+                self.candidates.extend(read);
+            }
+        }
+        // Of what is equally near, what a scan gives first is followed first.
+        self.candidates.sort_by(|a, b| {
+            let nearer = b.distance.total_cmp(&a.distance);
+            nearer.then_with(|| b.entry.cmp(&a.entry))
+        });
+        Ok(())
+    }
+
+    /// The entries of lists that entries are moved between: of the one that they are moved from first, so that none is missed.
+    async fn read_family(
+        &self,
+        context: &ExecutionContext,
+        family: &[i64],
+    ) -> Result<Vec<Candidate>, ExecutionError> {
+        let search = &self.search;
+        let mut candidates = Vec::new();
+        for list in family {
+            let mut entries = ListReader::new(&search.index, *list);
+            loop {
+                let is_read = entries.next(context, |entry| {
+                    let distance = distance(self.measure, &search.vector, entry.packed);
+                    candidates.extend(distance.map(|distance| Candidate {
+                        distance,
+                        list: *list,
+                        entry: entry.clustering,
+                        written_us: entry.written_us,
+                    }));
+                    Ok(())
+                });
+                if !is_read.await? {
+                    break;
+                }
+            }
+        }
+        Ok(candidates)
+    }
+
+    pub async fn static_row(
+        &self,
+        context: &ExecutionContext,
+        table: &Table,
+    ) -> Result<Option<StoredRow>, CqlError> {
+        let Some(followed) = &self.current else {
+            return Ok(None);
+        };
+        let header = read_header(context, table, &followed.base).await?;
+        read_stored_static(context, table, &followed.base, header.as_ref()).await
+    }
+
+    /// The row of the current entry.
+    pub async fn next_row(
+        &mut self,
+        context: &ExecutionContext,
+        table: &Table,
+    ) -> Result<Option<RowAt>, ExecutionError> {
+        let Some(Followed { base, clustering, .. }) = &self.current else {
+            return Ok(None);
+        };
+        if std::mem::replace(&mut self.is_given, true) {
+            return Ok(None);
+        }
+        let clustering = clustering.clone();
+        let header = read_header(context, table, base).await?;
+        let key = key::row_key(table.number, base.token, &base.bytes, &clustering);
+        let row = match self.rows_ahead.remove(&key) {
+            None => read_stored_row_under(context, table, base, &clustering, header.as_ref()).await?,
+            Some(found) => {
+                let shadow = header.as_ref().and_then(|header| header.deletion_at(&clustering));
+                found
+                    .map(|packed| StoredRow::parse(packed, shadow, &table.cell_rules))
+                    .transpose()?
+            }
+        };
+        if row.is_none() {
+            self.note_stale();
+        }
+        Ok(row.map(|row| RowAt { clustering, row }))
+    }
+
+    /// Whether the entry that is followed stands for the row: the row has its vector. Such a row is given once.
+    pub fn stands_for(&mut self, table: &Table, row: &LiveRow<'_>) -> bool {
+        let Some(followed) = &self.current else {
+            return false;
+        };
+        let vector = vector(table, &self.search.index, Some(row));
+        let is_of_row = vector.is_some_and(|vector| {
+            let distance = distance(self.measure, &self.search.vector, &pack(&vector));
+            distance.is_some_and(|distance| distance.total_cmp(&followed.candidate.distance).is_eq())
+        });
+        match is_of_row {
+            true => {
+                let row = (followed.base.bytes.clone(), followed.clustering.clone());
+                self.seen.insert(row)
+            }
+            false => {
+                self.note_stale();
+                false
+            }
+        }
+    }
+
+    /// The entry that is followed stands for no row.
+    pub fn note_stale(&mut self) {
+        let count: usize = self.stale.values().map(Vec::len).sum();
+        if let Some(followed) = &self.current
+            && count < STALE_MAX
+        {
+            self.stale
+                .entry(followed.candidate.list)
+                .or_default()
+                .push(StaleEntry {
+                    partition: followed.base.clone(),
+                    clustering: followed.clustering.clone(),
+                    written_us: followed.candidate.written_us,
+                });
+        }
+    }
+
+    /// Has entries removed that seem to stand for nothing.
+    pub fn report(&mut self, context: &Arc<ExecutionContext>) {
+        for (list, entries) in self.stale.drain() {
+            stale_entries::report(
+                context,
+                StaleEntries {
+                    index: self.search.index.table.number.0,
+                    value: list_partition(list).bytes,
+                    entries,
+                },
+            );
+        }
+    }
+}

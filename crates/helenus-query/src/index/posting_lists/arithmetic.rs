@@ -1,0 +1,47 @@
+//! Sums over the components of vectors, in lanes, so that the compiler may use vector instructions.
+
+/// Sums that are kept side by side.
+const LANES: usize = 16;
+
+/// The dot product, as far as the shorter one goes.
+pub fn dot(a: &[f32], b: &[f32]) -> f32 {
+    sum(a, b, |x, y| x * y)
+}
+
+/// The square of the Euclidean distance.
+pub fn distance_squared(a: &[f32], b: &[f32]) -> f32 {
+    sum(a, b, |x, y| (x - y) * (x - y))
+}
+
+/// The dot product with small whole numbers.
+pub fn dot_bytes(a: &[f32], b: &[u8]) -> f32 {
+    sum(a, b, |x, byte| x * f32::from(byte.cast_signed()))
+}
+
+fn sum<T: Copy>(a: &[f32], b: &[T], term: impl Fn(f32, T) -> f32) -> f32 {
+    let (a, a_rest) = a.as_chunks::<LANES>();
+    let (b, b_rest) = b.as_chunks::<LANES>();
+    let mut lanes = [0.0; LANES];
+    for (a, b) in a.iter().zip(b) {
+        for ((lane, x), y) in lanes.iter_mut().zip(a).zip(b) {
+            *lane += term(*x, *y);
+        }
+    }
+    let rest: f32 = a_rest.iter().zip(b_rest).map(|(x, y)| term(*x, *y)).sum();
+    lanes.iter().sum::<f32>() + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_cover_all_components() {
+        let a: Vec<f32> = (0_u8..37).map(f32::from).collect();
+        let b = vec![2.0; 37];
+        assert_eq!(dot(&a, &b), 2.0 * 666.0);
+        assert_eq!(distance_squared(&a, &a), 0.0);
+        assert_eq!(distance_squared(&[1.0, 2.0], &[4.0, 6.0]), 25.0);
+        assert_eq!(dot_bytes(&[1.0, 2.0], &[3, 0xFF]), 1.0);
+    }
+}

@@ -1,0 +1,311 @@
+//! Splits posting lists that have grown too long, in the background, by the owner of the index's directory.
+//!
+//! A round looks at the lists that are marked, finds centroids for those that are too long, and publishes them as lists into which entries are
+//! being moved: from then on, searches read such lists together, and writers, once they know of it, put entries where they belong. Then the
+//! entries are moved, each with the next timestamp after its own, and the lists are published as settled. A round that was broken off is gone on
+//! with by the next one.
+
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use bytes::Bytes;
+use helenus_cql::error::CqlError;
+
+use super::nearest::directories::{self, WRITERS_KNOW};
+use super::nearest::list_reader::ListReader;
+use super::posting_lists::directory::{Directory, List, ROOT};
+use super::posting_lists::hidden_rows::{
+    Change, decode_list_row, directory_partition, list_partition, list_row, marks_partition, row_op,
+};
+use super::posting_lists::k_means::{k_means, nearest};
+use super::posting_lists::packed_vector::unpack;
+use super::posting_lists::random::Random;
+use crate::cluster::Owner;
+use crate::failure::ExecutionError;
+use crate::rows::RowsWanted;
+use crate::schema::{Index, Schema};
+use crate::storage::ExecutionContext;
+use crate::storage::read::RowCursor;
+
+/// Longer lists are split.
+const ENTRIES_MAX: usize = 256;
+/// Into lists of about so many entries, but no more lists at a time than [`PARTS_MAX`].
+const ENTRIES_WANTED: usize = 128;
+const PARTS_MAX: usize = 128;
+/// Vectors for each part, by which its centroid is found.
+const SAMPLED_FOR_A_PART: usize = 48;
+/// Marked lists that one round looks at.
+const LISTS_IN_A_ROUND: usize = 256;
+/// Entries that are moved at a time.
+const BATCH_ENTRIES: usize = 512;
+/// How often a node looks for marks.
+const PERIOD: Duration = Duration::from_secs(1);
+/// Writes that began before all writers knew of new lists have ended by then.
+const WRITES_END: Duration = Duration::from_secs(1);
+
+/// Goes on for as long as the node does.
+pub(crate) fn begin(context: &Arc<ExecutionContext>) {
+    if context.posting_lists.is_maintained.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    let context = Arc::downgrade(context);
+    tokio::spawn(maintain(context));
+}
+
+async fn maintain(context: Weak<ExecutionContext>) {
+    loop {
+        tokio::time::sleep(PERIOD).await;
+        let Some(context) = context.upgrade() else { return };
+        let schema = context.schema();
+        let indexes = indexes(&schema);
+        let is_there = |number| indexes.iter().any(|index| index.table.number == number);
+        context.posting_lists.retain(is_there);
+        for index in &indexes {
+            // What goes wrong in one round, the next one goes on with.
+            if let Err(error) = round(&context, index, WRITERS_KNOW + WRITES_END).await {
+                tracing::debug!(
+                    index = index.name,
+                    ?error,
+                    "posting lists stay as they are for now"
+                );
+            }
+        }
+    }
+}
+
+fn indexes(schema: &Schema) -> Vec<Arc<Index>> {
+    let indexes = schema.stored_tables().flat_map(|table| &table.indexes);
+    indexes.filter(|index| index.has_posting_lists).cloned().collect()
+}
+
+/// Splits the marked lists that are too long, or goes on with what an earlier round has begun; the number of lists that entries were moved into.
+/// They are moved after `wait`.
+pub(crate) async fn round(
+    context: &Arc<ExecutionContext>,
+    index: &Arc<Index>,
+    wait: Duration,
+) -> Result<usize, ExecutionError> {
+    let is_mine = || {
+        let token = directory_partition().token;
+        let cluster = context.cluster();
+        cluster.is_none_or(|cluster| cluster.owner(token) == Owner::Here)
+    };
+    if !is_mine() {
+        return Ok(0);
+    }
+    let directory = directories::current(context, index).await?;
+    let moving = directory.lists().iter().filter(|list| list.moving_from.is_some());
+    let moving = moving.count();
+    if moving > 0 {
+        tokio::time::sleep(wait).await;
+        settle(context, index).await?;
+        return Ok(moving);
+    }
+    let marks = marks(context, index).await?;
+    let mut changed = Vec::new();
+    for (list, _) in &marks {
+        changed.extend(split(context, index, &directory, *list).await?);
+    }
+    let made = changed.iter().filter(|list| list.moving_from.is_some()).count();
+    if made > 0 && is_mine() {
+        directories::publish(context, index, &directory, &changed).await?;
+        directories::current(context, index).await?;
+        tokio::time::sleep(wait).await;
+        settle(context, index).await?;
+    }
+    let unmark = |(list, timestamp_us): &(i64, i64)| {
+        let row = list_row(index, *list)?;
+        let timestamp_us = *timestamp_us;
+        let removed = Change::Removed { timestamp_us };
+        Ok::<_, CqlError>(row_op(index, &marks_partition(), &row, removed))
+    };
+    let unmarked = marks.iter().map(unmark).collect::<Result<Vec<_>, _>>()?;
+    directories::write(context, unmarked).await?;
+    Ok(made)
+}
+
+/// The marked lists, and when they were marked.
+async fn marks(context: &ExecutionContext, index: &Index) -> Result<Vec<(i64, i64)>, ExecutionError> {
+    let mut rows = RowCursor::new(&index.table, marks_partition(), None, RowsWanted::all(), false);
+    let mut marks = Vec::new();
+    while marks.len() < LISTS_IN_A_ROUND
+        && let Some(found) = rows.next(context).await?
+    {
+        let live = found.row.live(0)?;
+        let liveness = live.and_then(|live| live.liveness);
+        if let Some((list, liveness)) = decode_list_row(index, &found.clustering).zip(liveness) {
+            marks.push((list, liveness.timestamp_us));
+        }
+    }
+    Ok(marks)
+}
+
+/// What becomes of a list that is too long: itself with another centroid, and the new lists.
+async fn split(
+    context: &ExecutionContext,
+    index: &Arc<Index>,
+    directory: &Directory,
+    list: i64,
+) -> Result<Vec<List>, ExecutionError> {
+    let is_known = directory.lists().iter().any(|known| known.id == list);
+    let is_first = directory.lists().is_empty() && list == ROOT;
+    if !is_known && !is_first {
+        return Ok(Vec::new());
+    }
+    let mut random = Random::new(context.next_timestamp_us().cast_unsigned() ^ list.cast_unsigned());
+    let (count, sample) = sample(context, index, list, &mut random).await?;
+    if count <= ENTRIES_MAX {
+        return Ok(Vec::new());
+    }
+    let parts = count.div_ceil(ENTRIES_WANTED).min(PARTS_MAX);
+    let seed = random.next();
+    let centroids =
+        tokio::task::spawn_blocking(move || k_means(&sample, parts, &mut Random::new(seed))).await;
+    let centroids = centroids.map_err(|error| CqlError::Server(error.to_string()))?;
+    if centroids.len() < 2 {
+        return Ok(Vec::new());
+    }
+    let lists = centroids
+        .into_iter()
+        .enumerate()
+        .map(|(place, centroid)| match place {
+            0 => List {
+                id: list,
+                moving_from: None,
+                centroid,
+            },
+            _ => List {
+                // Random, so that two nodes that split at the same time make different lists.
+                id: i64::try_from(random.next() >> 1)
+                    .unwrap_or(i64::MAX)
+                    .max(ROOT + 1),
+                moving_from: Some(list),
+                centroid,
+            },
+        });
+    Ok(lists.collect())
+}
+
+/// The number of a list's entries, and some of their vectors, drawn at random.
+async fn sample(
+    context: &ExecutionContext,
+    index: &Arc<Index>,
+    list: i64,
+    random: &mut Random,
+) -> Result<(usize, Vec<Vec<f32>>), ExecutionError> {
+    let mut entries = ListReader::new(index, list);
+    let mut count = 0;
+    let mut sample: Vec<Vec<f32>> = Vec::new();
+    loop {
+        let size_max = ((count / ENTRIES_WANTED).clamp(2, PARTS_MAX) + 1) * SAMPLED_FOR_A_PART;
+        let is_read = entries.next(context, |entry| {
+            count += 1;
+            let place = match sample.len() < size_max {
+                true => sample.len(),
+                false => random.below(count),
+            };
+            if place < size_max
+                && let Some(vector) = unpack(entry.packed)
+            {
+                match sample.get_mut(place) {
+                    Some(drawn) => *drawn = vector,
+                    None => sample.push(vector),
+                }
+            }
+            Ok(())
+        });
+        if !is_read.await? {
+            return Ok((count, sample));
+        }
+    }
+}
+
+/// Moves the entries of all lists that are being split, and publishes that it is done.
+async fn settle(context: &ExecutionContext, index: &Arc<Index>) -> Result<(), ExecutionError> {
+    let directory = directories::current(context, index).await?;
+    let mut families: HashMap<i64, Vec<&List>> = HashMap::new();
+    for list in directory.lists() {
+        if let Some(from) = list.moving_from {
+            families.entry(from).or_default().push(list);
+        }
+    }
+    let mut settled = Vec::new();
+    for (from, children) in families {
+        let head = directory.lists().iter().find(|list| list.id == from);
+        let family: Vec<&List> = head.into_iter().chain(children.iter().copied()).collect();
+        move_entries(context, index, from, &family).await?;
+        settled.extend(children.into_iter().map(|child| List {
+            moving_from: None,
+            ..child.clone()
+        }));
+    }
+    directories::publish(context, index, &directory, &settled).await?;
+    directories::current(context, index).await?;
+    Ok(())
+}
+
+/// Moves the entries of a list to those of its family that are nearest. Marks those of them that are too long.
+async fn move_entries(
+    context: &ExecutionContext,
+    index: &Arc<Index>,
+    from: i64,
+    family: &[&List],
+) -> Result<(), ExecutionError> {
+    let centroids: Vec<Vec<f32>> = family.iter().map(|list| list.centroid.clone()).collect();
+    let mut counts = vec![0_usize; family.len()];
+    let mut entries = ListReader::new(index, from);
+    let source = list_partition(from);
+    let (mut added, mut removed) = (Vec::new(), Vec::new());
+    loop {
+        let is_read = entries.next(context, |entry| {
+            let Some(vector) = unpack(entry.packed) else {
+                return Ok(());
+            };
+            let place = nearest(&vector, &centroids);
+            if let Some(count) = counts.get_mut(place) {
+                *count += 1;
+            }
+            let Some(target) = family.get(place).filter(|list| list.id != from) else {
+                return Ok(());
+            };
+            let written = Change::Written {
+                cell: Bytes::copy_from_slice(entry.packed),
+                timestamp_us: entry.written_us + 1,
+            };
+            let gone = Change::Removed {
+                timestamp_us: entry.written_us,
+            };
+            added.push(row_op(
+                index,
+                &list_partition(target.id),
+                &entry.clustering,
+                written,
+            ));
+            removed.push(row_op(index, &source, &entry.clustering, gone));
+            Ok(())
+        });
+        let is_last = !is_read.await?;
+        if added.len() >= BATCH_ENTRIES || is_last {
+            directories::write(context, std::mem::take(&mut added)).await?;
+            directories::write(context, std::mem::take(&mut removed)).await?;
+        }
+        if is_last {
+            break;
+        }
+    }
+    let too_long = family
+        .iter()
+        .zip(&counts)
+        .filter(|(_, count)| **count > ENTRIES_MAX);
+    let timestamp_us = context.next_timestamp_us();
+    let mark = |(list, _): (&&List, &usize)| {
+        let row = list_row(index, list.id)?;
+        let cell = Bytes::new();
+        let written = Change::Written { cell, timestamp_us };
+        Ok::<_, CqlError>(row_op(index, &marks_partition(), &row, written))
+    };
+    let marks = too_long.map(mark).collect::<Result<Vec<_>, _>>()?;
+    Ok(directories::write(context, marks).await?)
+}
