@@ -41,7 +41,6 @@ pub fn set_memory_store(name: &str, store: Arc<dyn ObjectStore>) {
 }
 
 /// A place in an object store.
-#[derive(Clone)]
 pub(crate) struct Bucket {
     pub url: Url,
     /// The setting that names it.

@@ -147,7 +147,9 @@ impl LogMove {
             open_all_tablets: false,
             ..self.from.clone()
         };
-        let store = open_moving(self.documents.bucket.clone(), config, model).await?;
+        // With connections of its own, some of which end with the threads of the store.
+        let (bucket, _) = load(&self.from.url).await?;
+        let store = open_moving(bucket, config, model).await?;
         let drained = self.drain_tablets(&store, tablets, &mut progress).await;
         let closed = store.close().await;
         drained?;
