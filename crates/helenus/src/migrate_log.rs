@@ -45,7 +45,11 @@ pub fn run(args: &MigrateLogArgs) -> anyhow::Result<ExitCode> {
     let environment = std::env::vars().collect::<Vec<_>>();
     let mut given = vec![("store".to_owned(), args.store.clone())];
     given.extend(settings::pairs(&args.set)?);
-    let config = settings::load(&given, args.config.as_deref(), &environment)?.store;
+    let config = StoreConfig {
+        // Nothing is read twice.
+        cache_dir: None,
+        ..settings::load(&given, args.config.as_deref(), &environment)?.store
+    };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
