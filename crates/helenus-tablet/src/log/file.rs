@@ -2,7 +2,6 @@
 
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use tokio::sync::Notify;
@@ -54,12 +53,7 @@ impl LogAppender for FileAppender {
             return Err(error);
         }
         active.offset = end;
-        let counters = &self.ledger.counters;
-        counters.syncs.fetch_add(1, Ordering::Relaxed);
-        counters.bytes.fetch_add(frame_len as u64, Ordering::Relaxed);
-        counters
-            .sync_nanos
-            .fetch_add(started.elapsed().as_nanos() as u64, Ordering::Relaxed);
+        self.ledger.counters.add_sync(frame_len as u64, started.elapsed());
         Ok(end)
     }
 }

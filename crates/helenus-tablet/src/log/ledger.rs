@@ -1,6 +1,7 @@
 //! The segments of a log that are still needed, and its counters: shared by the log thread and maintenance.
 
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 
@@ -79,6 +80,13 @@ impl Ledger {
         if let Some(newest) = self.segments.lock().last_mut() {
             newest.active = false;
         }
+    }
+
+    /// Enters a group that is a segment of its own.
+    pub fn add_segment(&self, number: u64, bytes: u64, took: Duration) {
+        self.end_segment();
+        self.begin_segment(SegmentInfo::new(number, bytes));
+        self.counters.add_sync(bytes, took);
     }
 
     /// Notes how far the newest segment is on disk.

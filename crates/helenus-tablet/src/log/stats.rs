@@ -1,6 +1,9 @@
 //! Counters of the log.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::work::nanos;
 
 #[derive(Debug, Default)]
 pub(crate) struct LogCounters {
@@ -44,6 +47,13 @@ impl LogStats {
 }
 
 impl LogCounters {
+    /// Counts a group that was written and synced.
+    pub fn add_sync(&self, bytes: u64, took: Duration) {
+        self.syncs.fetch_add(1, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.sync_nanos.fetch_add(nanos(took), Ordering::Relaxed);
+    }
+
     pub fn read(&self) -> LogStats {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         LogStats {

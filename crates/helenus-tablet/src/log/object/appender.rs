@@ -12,7 +12,6 @@ use crate::clock::StoreClock;
 use crate::error::{StoreError, chain};
 use crate::log::ledger::{Ledger, SegmentInfo};
 use crate::log::writer::{LogAppender, empty_frame};
-use crate::work::nanos;
 
 /// The timeout after which the PUT of an object is tried again, and for each MiB of it.
 const PUT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -80,14 +79,7 @@ impl LogAppender for ObjectAppender {
         let runtime = self.runtime.clone();
         runtime.block_on(self.put(number, payload))?;
         self.next += 1;
-        self.ledger.end_segment();
-        self.ledger.begin_segment(SegmentInfo::new(number, bytes));
-        let counters = &self.ledger.counters;
-        counters.syncs.fetch_add(1, Ordering::Relaxed);
-        counters.bytes.fetch_add(bytes, Ordering::Relaxed);
-        counters
-            .sync_nanos
-            .fetch_add(nanos(began.elapsed()), Ordering::Relaxed);
+        self.ledger.add_segment(number, bytes, began.elapsed());
         Ok(bytes)
     }
 

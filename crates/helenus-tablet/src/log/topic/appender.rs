@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
+use super::claim::BegunLog;
 use super::client::{TopicClient, TopicError, TopicRecord};
 use super::format::{LogPlace, Part, RecordKey, split};
 use crate::clock::StoreClock;
@@ -14,7 +15,6 @@ use crate::error::StoreError;
 use crate::log::frame::FrameHeader;
 use crate::log::ledger::{Ledger, SegmentInfo};
 use crate::log::writer::LogAppender;
-use crate::work::nanos;
 
 /// The timeout after which a record is sent again.
 const PRODUCE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -88,8 +88,31 @@ impl LogAppender for TopicAppender {
 }
 
 impl TopicAppender {
-    /// The length of parts for a broker that was not asked yet.
-    pub const PART_BYTES_MAX: usize = PART_BYTES_MAX;
+    /// The appender of a log that has begun, which the ledger gets to know. It waits between groups for nothing, and is not to be abandoned.
+    pub fn new(
+        client: Arc<dyn TopicClient>,
+        begun: &BegunLog,
+        ledger: Arc<Ledger>,
+        clock: Arc<StoreClock>,
+        runtime: tokio::runtime::Handle,
+    ) -> TopicAppender {
+        ledger.begin_segment(SegmentInfo::new(1, begun.bytes));
+        TopicAppender {
+            client,
+            place: begun.place,
+            key: begun.key,
+            next_frame: 2,
+            next_offset: begun.offset + 1,
+            offsets: Arc::new(Mutex::new(BTreeMap::from([(1, begun.first)]))),
+            ledger,
+            clock,
+            runtime,
+            interval: Duration::ZERO,
+            is_abandoned: Arc::default(),
+            part_bytes_max: PART_BYTES_MAX,
+            is_ended: false,
+        }
+    }
 
     /// The oldest frame that is still needed.
     fn first(&self) -> u64 {
@@ -109,14 +132,7 @@ impl TopicAppender {
         let appended = self.append_frame(number, frame).await;
         appended.inspect_err(|_| self.is_ended = true)?;
         self.next_frame += 1;
-        self.ledger.end_segment();
-        self.ledger.begin_segment(SegmentInfo::new(number, bytes));
-        let counters = &self.ledger.counters;
-        counters.syncs.fetch_add(1, Ordering::Relaxed);
-        counters.bytes.fetch_add(bytes, Ordering::Relaxed);
-        counters
-            .sync_nanos
-            .fetch_add(nanos(began.elapsed()), Ordering::Relaxed);
+        self.ledger.add_segment(number, bytes, began.elapsed());
         Ok(bytes)
     }
 

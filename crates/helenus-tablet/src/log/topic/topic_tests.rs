@@ -1,7 +1,6 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use bytes::Bytes;
 use object_store::memory::InMemory;
@@ -13,7 +12,6 @@ use super::{BegunLog, TopicAppender, TopicClient, TopicLogs, TopicRecord};
 use crate::clock::StoreClock;
 use crate::error::StoreError;
 use crate::log::encode_record;
-use crate::log::ledger::{Ledger, SegmentInfo};
 use crate::log::writer::{LogAppender, empty_frame};
 use crate::operation::Op;
 
@@ -42,23 +40,13 @@ impl Bench {
     }
 
     fn appender(&self, begun: &BegunLog) -> TopicAppender {
-        let ledger = Arc::<Ledger>::default();
-        ledger.begin_segment(SegmentInfo::new(1, begun.bytes));
-        TopicAppender {
-            client: self.topic.clone(),
-            place: begun.place,
-            key: begun.key,
-            next_frame: 2,
-            next_offset: begun.offset + 1,
-            offsets: Arc::default(),
-            ledger,
-            clock: Arc::new(StoreClock::new(None)),
-            runtime: tokio::runtime::Handle::current(),
-            interval: Duration::ZERO,
-            is_abandoned: Arc::default(),
-            part_bytes_max: TopicAppender::PART_BYTES_MAX,
-            is_ended: false,
-        }
+        TopicAppender::new(
+            self.topic.clone(),
+            begun,
+            Arc::default(),
+            Arc::new(StoreClock::new(None)),
+            tokio::runtime::Handle::current(),
+        )
     }
 
     /// The numbers of the records that an heir reads.

@@ -9,7 +9,6 @@ use super::Remote;
 use super::node_log::OwnLog;
 use crate::bucket::subfolders::subfolders;
 use crate::error::StoreError;
-use crate::log::SegmentInfo;
 use crate::log::object::{self, FencedLog, LogId, LogObjects, ObjectAppender, log_folder, log_path};
 use crate::log::topic::{BegunLog, FrameOffsets, LogPlace, TopicAppender, TopicLogs};
 use crate::log::writer::LogAppender;
@@ -51,7 +50,6 @@ impl Remote {
     ) -> Result<Begun, StoreError> {
         let clock = &self.databases.clock;
         let interval = self.databases.config.log_interval;
-        let offsets = Arc::<FrameOffsets>::default();
         let Some(topic) = &self.topic else {
             let id = uuid::Uuid::new_v4();
             object::begin(self.log_store(), id, clock, &log.ledger).await?;
@@ -68,31 +66,25 @@ impl Remote {
             return Ok(Begun {
                 id,
                 appender,
-                offsets,
+                offsets: Arc::default(),
             });
         };
         let begun = self.begin_in_topic(store, topic).await?;
-        log.ledger.begin_segment(SegmentInfo::new(1, begun.bytes));
-        offsets.lock().insert(1, begun.first);
-        let appender = Box::new(TopicAppender {
-            client: topic.client.clone(),
-            place: begun.place,
-            key: begun.key,
-            next_frame: 2,
-            next_offset: begun.offset + 1,
-            offsets: offsets.clone(),
-            ledger: log.ledger.clone(),
-            clock: clock.clone(),
-            runtime: self.serving.clone(),
-            interval,
-            is_abandoned,
-            part_bytes_max: TopicAppender::PART_BYTES_MAX,
-            is_ended: false,
-        });
+        let appender = TopicAppender::new(
+            topic.client.clone(),
+            &begun,
+            log.ledger.clone(),
+            clock.clone(),
+            self.serving.clone(),
+        );
         Ok(Begun {
             id: begun.place.id(),
-            appender,
-            offsets,
+            offsets: appender.offsets.clone(),
+            appender: Box::new(TopicAppender {
+                interval,
+                is_abandoned,
+                ..appender
+            }),
         })
     }
 

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
-use std::time::Duration;
 
 use bytes::Bytes;
 use object_store::memory::InMemory;
@@ -16,7 +15,6 @@ use super::tablets::{Span, Stored, Tablets};
 use crate::clock::StoreClock;
 use crate::error::StoreError;
 use crate::log::encode_record;
-use crate::log::ledger::{Ledger, SegmentInfo};
 use crate::log::object::LogObjects;
 use crate::log::topic::format::LogPlace;
 use crate::log::topic::{BegunLog, TopicAppender, TopicClient, TopicLogs};
@@ -101,29 +99,17 @@ impl World {
     }
 
     fn own_log(&self, begun: &BegunLog) -> OwnLog {
-        let ledger = Arc::<Ledger>::default();
-        ledger.begin_segment(SegmentInfo::new(1, begun.bytes));
-        let appender = TopicAppender {
-            client: self.client(Some(begun.offset + 1)),
-            place: begun.place,
-            key: begun.key,
-            next_frame: 2,
-            next_offset: begun.offset + 1,
-            offsets: Arc::default(),
-            ledger,
-            clock: Arc::new(StoreClock::new(None)),
-            runtime: tokio::runtime::Handle::current(),
-            interval: Duration::ZERO,
-            is_abandoned: Arc::default(),
-            // Frames of two parts in half of the logs.
-            part_bytes_max: if self.dice.chance(50) {
-                60
-            } else {
-                TopicAppender::PART_BYTES_MAX
-            },
-            is_ended: false,
-        };
-        appender.offsets.lock().insert(1, begun.first);
+        let mut appender = TopicAppender::new(
+            self.client(Some(begun.offset + 1)),
+            begun,
+            Arc::default(),
+            Arc::new(StoreClock::new(None)),
+            tokio::runtime::Handle::current(),
+        );
+        // Frames of two parts in half of the logs.
+        if self.dice.chance(50) {
+            appender.part_bytes_max = 60;
+        }
         OwnLog {
             place: begun.place,
             appender,
