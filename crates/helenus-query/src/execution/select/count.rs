@@ -10,6 +10,7 @@ use helenus_row::read::row_state;
 use helenus_row::{KeyKind, RowError};
 use helenus_tablet::TokenRange;
 
+use super::partition_reader::AGGREGATE_PAGE_ROWS;
 use super::tombstones::RowCounts;
 use crate::limits::scope;
 use crate::rows::{RowsWanted, corrupt, corrupt_key};
@@ -19,8 +20,6 @@ use crate::storage::read::RangeCursor;
 
 /// Rows between two checkpoints: some ten microseconds.
 const STEP_ROWS: usize = 128;
-/// Rows for which Cassandra gives an aggregate its time.
-const TIMED_ROWS: usize = 10_000;
 
 /// What to count.
 #[derive(Clone)]
@@ -29,7 +28,7 @@ pub(crate) struct CountRequest {
     pub now_s: i64,
     /// A partition that has static content and no row counts as one row.
     pub counts_static_alone: bool,
-    /// Each [`TIMED_ROWS`] have the time of a read of a range.
+    /// Each [`AGGREGATE_PAGE_ROWS`] have the time of a read of a range.
     pub renews_time: bool,
 }
 
@@ -64,7 +63,7 @@ impl CountRequest {
                 return Err(error);
             }
             timed += steps;
-            if timed >= TIMED_ROWS && self.renews_time {
+            if timed >= AGGREGATE_PAGE_ROWS && self.renews_time {
                 timed = 0;
                 scope::renew_time(context.limits.timeouts.range_request_timeout);
             }

@@ -20,7 +20,7 @@ use crate::limits::scope::{self, LONG_ROW_BYTES};
 use crate::rows::{PartitionKey, RowAt, StoredRow, corrupt_key};
 
 /// Rows of a page that Cassandra reads for an aggregate, each in a time of its own (`PageSize` of `SelectStatement`).
-const AGGREGATE_PAGE_ROWS: usize = 10_000;
+pub(super) const AGGREGATE_PAGE_ROWS: usize = 10_000;
 
 /// Reads one partition.
 pub(super) struct PartitionReader<'r, 'a> {

@@ -1,17 +1,15 @@
 //! The topic with its settings: how it is made, and what an existing one is like. The client can neither set nor read them.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use rskafka::client::error::ProtocolError;
 use rskafka::protocol::messages::{CreateTopicConfig, CreateTopicRequest, CreateTopicsRequest};
 use rskafka::protocol::primitives::{Int16, Int32, NullableString, String_};
 
-use super::broker::{BrokerConnection, REQUEST_TIMEOUT, failed, first_of};
+use super::broker::{Brokers, REQUEST_TIMEOUT, failed};
 use super::client::TopicError;
 use super::describe_configs::DescribeTopicConfigs;
 use super::requirements::TopicDescription;
-use crate::config::{TopicConfig, TopicUrl};
 
 const CREATE_TIMEOUT_MS: i32 = 10_000;
 
@@ -20,22 +18,12 @@ fn refused(error: ProtocolError, message: Option<String>) -> TopicError {
 }
 
 /// Looks at topics and makes them.
-pub(super) struct TopicAdmin<'a> {
-    pub url: &'a TopicUrl,
-    pub config: &'a TopicConfig,
-    pub tls: Option<Arc<rustls::ClientConfig>>,
-}
+pub(super) struct TopicAdmin<'a>(pub Brokers<'a>);
 
 impl TopicAdmin<'_> {
-    async fn connect(&self) -> Result<BrokerConnection, TopicError> {
-        let connect = |broker| BrokerConnection::connect(broker, self.tls.clone(), self.config.sasl_client());
-        first_of(self.url.brokers.iter().map(|broker| connect(broker))).await
-    }
-
     /// What the topic is like; `None` if there is none.
     pub async fn describe(&self) -> Result<Option<TopicDescription>, TopicError> {
-        let connection = self.connect().await?;
-        let metadata = connection.metadata(&self.url.topic).await?;
+        let (connection, metadata) = self.0.any().await?;
         let found = metadata.topics.into_iter().next();
         let found = found.ok_or_else(|| failed("an answer without the topic"))?;
         match found.error {
@@ -48,7 +36,7 @@ impl TopicAdmin<'_> {
             nodes.map_or(0, Vec::len) as u16
         });
         let request = DescribeTopicConfigs {
-            topic: self.url.topic.clone(),
+            topic: self.0.url.topic.clone(),
         };
         let described = connection.request(REQUEST_TIMEOUT, request).await?;
         match described.error {
@@ -66,20 +54,14 @@ impl TopicAdmin<'_> {
 
     /// Makes the topic, unless it is there.
     pub async fn create(&self, replicas: u16, settings: &[(&str, String)]) -> Result<(), TopicError> {
-        let connection = self.connect().await?;
-        let metadata = connection.metadata(&self.url.topic).await?;
+        let (connection, metadata) = self.0.any().await?;
         let controller = metadata.brokers.iter().find(|broker| {
             let controller = metadata.controller_id.map(|id| id.0);
             Some(broker.node_id.0) == controller
         });
         let connection = match controller {
             None => connection,
-            Some(broker) => {
-                let address = format!("{}:{}", broker.host.0, broker.port.0);
-                let connected =
-                    BrokerConnection::connect(&address, self.tls.clone(), self.config.sasl_client());
-                connected.await?
-            }
+            Some(broker) => self.0.named(broker).await?,
         };
         let request = self.creation(replicas, settings);
         let timeout = Duration::from_millis(2 * CREATE_TIMEOUT_MS as u64);
@@ -103,8 +85,8 @@ impl TopicAdmin<'_> {
             tagged_fields: None,
         });
         let topic = CreateTopicRequest {
-            name: String_(self.url.topic.clone()),
-            num_partitions: Int32(i32::try_from(self.config.partitions).unwrap_or(i32::MAX)),
+            name: String_(self.0.url.topic.clone()),
+            num_partitions: Int32(i32::try_from(self.0.config.partitions).unwrap_or(i32::MAX)),
             replication_factor: Int16(replicas as i16),
             assignments: Vec::new(),
             configs: configs.collect(),

@@ -3,13 +3,15 @@
 //! It is made of the client's own transport and messages, which are open under a feature that promises no stability; the version of the crate
 //! is therefore fixed.
 
+use std::io::Cursor;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rskafka::client::SaslConfig;
 use rskafka::messenger::Messenger;
 use rskafka::protocol::messages::{
-    MetadataRequest, MetadataRequestTopic, MetadataResponse, RequestBody, WriteVersionedType,
+    MetadataRequest, MetadataRequestTopic, MetadataResponse, MetadataResponseBroker, ReadVersionedType,
+    RequestBody, WriteVersionedType,
 };
 use rskafka::protocol::primitives::{Boolean, String_};
 use rustls::pki_types::ServerName;
@@ -17,6 +19,7 @@ use tokio::io::{AsyncRead, AsyncWrite, BufStream};
 use tokio::net::TcpStream;
 
 use super::client::TopicError;
+use crate::config::{TopicConfig, TopicUrl};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(4);
 /// How long the answer to a request may take that a broker answers from its memory.
@@ -28,6 +31,32 @@ const WRITE_BUFFER_BYTES: usize = 64 << 10;
 
 trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+
+/// The brokers of a topic, and how a client logs in.
+pub(super) struct Brokers<'a> {
+    pub url: &'a TopicUrl,
+    pub config: &'a TopicConfig,
+    pub tls: Option<Arc<rustls::ClientConfig>>,
+}
+
+impl Brokers<'_> {
+    /// Connects to the broker that answers first, of those that are configured; and what it knows of the topic.
+    pub async fn any(&self) -> Result<(BrokerConnection, MetadataResponse), TopicError> {
+        let connection = first_of(self.url.brokers.iter().map(|broker| self.connect(broker))).await?;
+        let metadata = connection.metadata(&self.url.topic).await?;
+        Ok((connection, metadata))
+    }
+
+    /// Connects to a broker that another one has named.
+    pub async fn named(&self, broker: &MetadataResponseBroker) -> Result<BrokerConnection, TopicError> {
+        self.connect(&format!("{}:{}", broker.host.0, broker.port.0))
+            .await
+    }
+
+    async fn connect(&self, broker: &str) -> Result<BrokerConnection, TopicError> {
+        BrokerConnection::connect(broker, self.tls.clone(), self.config.sasl_client()).await
+    }
+}
 
 /// A connection to one broker.
 pub(super) struct BrokerConnection {
@@ -49,7 +78,7 @@ pub(super) async fn first_of<T>(
 
 impl BrokerConnection {
     /// Connects, and logs in.
-    pub async fn connect(
+    async fn connect(
         broker: &str,
         tls: Option<Arc<rustls::ClientConfig>>,
         sasl: Option<SaslConfig>,
@@ -84,19 +113,27 @@ impl BrokerConnection {
         })
     }
 
+    /// Sends a request, and waits for its answer, however long that takes.
+    pub async fn send<R>(&self, request: R) -> Result<R::ResponseBody, TopicError>
+    where
+        R: RequestBody + Send + WriteVersionedType<Vec<u8>>,
+        R::ResponseBody: ReadVersionedType<Cursor<Vec<u8>>>,
+    {
+        self.messenger.request(request).await.map_err(failed)
+    }
+
     /// Sends a request, and waits for its answer.
     pub async fn request<R>(&self, timeout: Duration, request: R) -> Result<R::ResponseBody, TopicError>
     where
         R: RequestBody + Send + WriteVersionedType<Vec<u8>>,
-        R::ResponseBody: rskafka::protocol::messages::ReadVersionedType<std::io::Cursor<Vec<u8>>>,
+        R::ResponseBody: ReadVersionedType<Cursor<Vec<u8>>>,
     {
-        let answer = tokio::time::timeout(timeout, self.messenger.request(request)).await;
-        let answer = answer.map_err(|_| failed("no answer"))?;
-        answer.map_err(failed)
+        let answer = tokio::time::timeout(timeout, self.send(request)).await;
+        answer.map_err(|_| failed("no answer"))?
     }
 
     /// What the broker knows of the topic and its brokers.
-    pub async fn metadata(&self, topic: &str) -> Result<MetadataResponse, TopicError> {
+    async fn metadata(&self, topic: &str) -> Result<MetadataResponse, TopicError> {
         let name = String_(topic.to_owned());
         let request = MetadataRequest {
             topics: Some(vec![MetadataRequestTopic { name }]),

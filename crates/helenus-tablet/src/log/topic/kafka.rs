@@ -14,7 +14,7 @@ use rskafka::client::{Client, ClientBuilder};
 use tokio::sync::Mutex;
 
 use super::admin::TopicAdmin;
-use super::broker::first_of;
+use super::broker::{Brokers, first_of};
 use super::client::{TopicClient, TopicError, TopicRecord};
 use super::producer::PartitionProducer;
 use super::read::retried;
@@ -75,6 +75,14 @@ impl KafkaTopic {
             connection: Mutex::default(),
             produce_failures: AtomicU32::new(0),
         })
+    }
+
+    fn brokers(&self) -> Brokers<'_> {
+        Brokers {
+            url: &self.url,
+            config: &self.config,
+            tls: self.tls.clone(),
+        }
     }
 
     /// Connects by way of that broker, which names the others.
@@ -157,8 +165,7 @@ impl KafkaTopic {
         if let Some(producer) = known {
             return Ok(producer);
         }
-        let connected = PartitionProducer::connect(&self.url, &self.config, self.tls.clone(), partition);
-        let made = Arc::new(connected.await?);
+        let made = Arc::new(PartitionProducer::connect(&self.brokers(), partition).await?);
         let mut producers = connection.producers.lock().await;
         Ok(producers.entry(partition).or_insert(made).clone())
     }
@@ -169,11 +176,7 @@ impl KafkaTopic {
     /// In words for the operator.
     pub async fn prepare(&self) -> Result<(), StoreError> {
         let refuse = |why: String| StoreError::InvalidConfig(format!("log_store = \"{}\": {why}", self.url));
-        let admin = TopicAdmin {
-            url: &self.url,
-            config: &self.config,
-            tls: self.tls.clone(),
-        };
+        let admin = TopicAdmin(self.brokers());
         let unreachable = |error: StoreError| refuse(format!("the topic cannot be looked at: {error}"));
         let mut found = retried(|| admin.describe()).await.map_err(unreachable)?;
         if found.is_none() {
@@ -238,7 +241,7 @@ impl TopicClient for KafkaTopic {
             .store(failures.wrapping_add(1), Ordering::Relaxed);
         let produced = self.request(timeout, async {
             let producer = self.producer(partition).await?;
-            producer.produce(timeout, record).await
+            producer.produce(record).await
         });
         let offset = produced.await?;
         self.produce_failures.store(0, Ordering::Relaxed);

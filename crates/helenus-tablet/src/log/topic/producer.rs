@@ -2,9 +2,6 @@
 //!
 //! The client's own way leaves Nagle's algorithm on, so that a request of several segments waits 40 ms for a delayed acknowledgement.
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use chrono::Utc;
 use rskafka::client::error::ProtocolError;
 use rskafka::protocol::messages::{
@@ -15,9 +12,8 @@ use rskafka::protocol::record::{
     ControlBatchOrRecords, Record, RecordBatch, RecordBatchCompression, RecordBatchTimestampType,
 };
 
-use super::broker::{BrokerConnection, failed, first_of};
+use super::broker::{BrokerConnection, Brokers, failed};
 use super::client::{TopicError, TopicRecord};
-use crate::config::{TopicConfig, TopicUrl};
 
 /// `acks=all`: the leader answers when every replica in sync has the record.
 const ALL_IN_SYNC: i16 = -1;
@@ -36,17 +32,9 @@ pub(super) struct PartitionProducer {
 
 impl PartitionProducer {
     /// Connects to the leader, which the broker that answers first names.
-    pub async fn connect(
-        url: &TopicUrl,
-        config: &TopicConfig,
-        tls: Option<Arc<rustls::ClientConfig>>,
-        partition: u32,
-    ) -> Result<PartitionProducer, TopicError> {
-        let connect = async |broker: &str| {
-            let broker = BrokerConnection::connect(broker, tls.clone(), config.sasl_client());
-            broker.await?.metadata(&url.topic).await
-        };
-        let metadata = first_of(url.brokers.iter().map(|broker| connect(broker))).await?;
+    pub async fn connect(brokers: &Brokers<'_>, partition: u32) -> Result<PartitionProducer, TopicError> {
+        let url = brokers.url;
+        let (_, metadata) = brokers.any().await?;
         let partition = i32::try_from(partition).map_err(failed)?;
         let topic = metadata.topics.iter().find(|topic| topic.name.0 == url.topic);
         let found = topic.and_then(|topic| {
@@ -60,17 +48,16 @@ impl PartitionProducer {
             .iter()
             .find(|broker| broker.node_id == found.leader_id)
             .ok_or_else(|| failed(format!("partition {partition} has no leader at present")))?;
-        let address = format!("{}:{}", leader.host.0, leader.port.0);
         Ok(PartitionProducer {
-            connection: BrokerConnection::connect(&address, tls.clone(), config.sasl_client()).await?,
+            connection: brokers.named(leader).await?,
             topic: url.topic.clone(),
             partition,
         })
     }
 
     /// Appends a record, and waits until all replicas in sync have it; its offset.
-    pub async fn produce(&self, timeout: Duration, record: TopicRecord) -> Result<i64, TopicError> {
-        let answer = self.connection.request(timeout, self.request(record)).await?;
+    pub async fn produce(&self, record: TopicRecord) -> Result<i64, TopicError> {
+        let answer = self.connection.send(self.request(record)).await?;
         offset(answer)
     }
 
