@@ -12,6 +12,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use helenus_cql::error::CqlError;
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
 
 use super::nearest::directories::{self, WRITERS_KNOW};
 use super::nearest::list_reader::ListReader;
@@ -21,7 +23,6 @@ use super::posting_lists::hidden_rows::{
 };
 use super::posting_lists::k_means::{k_means, nearest};
 use super::posting_lists::packed_vector::unpack;
-use super::posting_lists::random::Random;
 use crate::cluster::Owner;
 use crate::failure::ExecutionError;
 use crate::rows::RowsWanted;
@@ -154,15 +155,15 @@ async fn split(
     if !is_known && !is_first {
         return Ok(Vec::new());
     }
-    let mut random = Random::new(context.next_timestamp_us().cast_unsigned() ^ list.cast_unsigned());
+    let seed = context.next_timestamp_us().cast_unsigned() ^ list.cast_unsigned();
+    let mut random = SmallRng::seed_from_u64(seed);
     let (count, sample) = sample(context, index, list, &mut random).await?;
     if count <= ENTRIES_MAX {
         return Ok(Vec::new());
     }
     let parts = count.div_ceil(ENTRIES_WANTED).min(PARTS_MAX);
-    let seed = random.next();
-    let centroids =
-        tokio::task::spawn_blocking(move || k_means(&sample, parts, &mut Random::new(seed))).await;
+    let mut drawing = SmallRng::from_rng(&mut random);
+    let centroids = tokio::task::spawn_blocking(move || k_means(&sample, parts, &mut drawing)).await;
     let centroids = centroids.map_err(|error| CqlError::Server(error.to_string()))?;
     if centroids.len() < 2 {
         return Ok(Vec::new());
@@ -178,9 +179,7 @@ async fn split(
             },
             _ => List {
                 // Random, so that two nodes that split at the same time make different lists.
-                id: i64::try_from(random.next() >> 1)
-                    .unwrap_or(i64::MAX)
-                    .max(ROOT + 1),
+                id: random.random_range(ROOT + 1..=i64::MAX),
                 moving_from: Some(list),
                 centroid,
             },
@@ -193,7 +192,7 @@ async fn sample(
     context: &ExecutionContext,
     index: &Arc<Index>,
     list: i64,
-    random: &mut Random,
+    random: &mut SmallRng,
 ) -> Result<(usize, Vec<Vec<f32>>), ExecutionError> {
     let mut entries = ListReader::new(index, list);
     let mut count = 0;
@@ -204,7 +203,7 @@ async fn sample(
             count += 1;
             let place = match sample.len() < size_max {
                 true => sample.len(),
-                false => random.below(count),
+                false => random.random_range(0..count),
             };
             if place < size_max
                 && let Some(vector) = unpack(entry.packed)

@@ -7,11 +7,13 @@ use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use helenus_tablet::StoreConfig;
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
 
 use crate::clock::SystemClock;
 use crate::engine::{Engine, EngineConfig, NodeInfo};
 use crate::index::nearest::directories;
-use crate::index::posting_lists::random::Random;
+use crate::index::posting_lists::gaussian::gaussian;
 use crate::index::similarity::SimilarityFunction;
 use crate::index::splitting;
 use crate::limits::Limits;
@@ -25,20 +27,20 @@ const K: usize = 10;
 
 /// Vectors around the centres of groups.
 struct Mixture {
-    random: Random,
+    random: SmallRng,
     centres: Vec<Vec<f32>>,
 }
 
 impl Mixture {
     fn new(seed: u64) -> Mixture {
-        let mut random = Random::new(seed);
-        let centres = (0..GROUPS).map(|_| gaussian(&mut random, 3.0)).collect();
+        let mut random = SmallRng::seed_from_u64(seed);
+        let centres = (0..GROUPS).map(|_| vector(&mut random, 3.0)).collect();
         Mixture { random, centres }
     }
 
     fn vector(&mut self) -> Vec<f32> {
-        let centre = self.random.below(GROUPS);
-        let noise = gaussian(&mut self.random, 1.0);
+        let centre = self.random.random_range(0..GROUPS);
+        let noise = vector(&mut self.random, 1.0);
         self.centres[centre]
             .iter()
             .zip(noise)
@@ -47,8 +49,8 @@ impl Mixture {
     }
 }
 
-fn gaussian(random: &mut Random, deviation: f32) -> Vec<f32> {
-    (0..DIMENSION).map(|_| random.gaussian() * deviation).collect()
+fn vector(random: &mut SmallRng, deviation: f32) -> Vec<f32> {
+    (0..DIMENSION).map(|_| gaussian(random) * deviation).collect()
 }
 
 struct Node {

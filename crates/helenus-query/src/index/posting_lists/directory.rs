@@ -210,8 +210,11 @@ impl Eq for FarList {}
 
 #[cfg(test)]
 mod tests {
+    use rand::SeedableRng;
+    use rand::rngs::SmallRng;
+
     use super::*;
-    use crate::index::posting_lists::random::Random;
+    use crate::index::posting_lists::gaussian::gaussian;
 
     fn list(id: i64, moving_from: Option<i64>, centroid: &[f32]) -> List {
         List {
@@ -251,8 +254,8 @@ mod tests {
 
     #[test]
     fn groups_lead_to_the_nearest_list_nearly_always() {
-        let mut random = Random::new(9);
-        let mut vector = || (0..8).map(|_| random.gaussian()).collect::<Vec<f32>>();
+        let mut random = SmallRng::seed_from_u64(9);
+        let mut vector = || (0..8).map(|_| gaussian(&mut random)).collect::<Vec<f32>>();
         let lists = (0..2_000).map(|id| list(id, None, &vector())).collect();
         let directory = Directory::new(1, lists);
         assert!(!directory.groups.is_empty());

@@ -1,12 +1,14 @@
 //! Centroids for a list that has grown too long: k-means, begun at points of the list that lie apart.
 
+use rand::Rng;
+use rand::rngs::SmallRng;
+
 use super::arithmetic::distance_squared;
-use super::random::Random;
 
 const ITERATIONS: usize = 8;
 
 /// At most `count` centroids that are each nearest to some of the points; fewer if the points do not tell so many apart.
-pub fn k_means(points: &[Vec<f32>], count: usize, random: &mut Random) -> Vec<Vec<f32>> {
+pub fn k_means(points: &[Vec<f32>], count: usize, random: &mut SmallRng) -> Vec<Vec<f32>> {
     let mut centroids = seeds(points, count, random);
     for _ in 0..ITERATIONS {
         let dimension = points.first().map_or(0, Vec::len);
@@ -37,8 +39,8 @@ pub fn nearest(point: &[f32], centroids: &[Vec<f32>]) -> usize {
 }
 
 /// Points to begin with, each drawn with a probability that grows with the square of its distance from those before (k-means++).
-fn seeds(points: &[Vec<f32>], count: usize, random: &mut Random) -> Vec<Vec<f32>> {
-    let Some(first) = points.get(random.below(points.len())) else {
+fn seeds(points: &[Vec<f32>], count: usize, random: &mut SmallRng) -> Vec<Vec<f32>> {
+    let Some(first) = points.get(random.random_range(0..points.len().max(1))) else {
         return Vec::new();
     };
     let mut seeds = vec![first.clone()];
@@ -51,8 +53,7 @@ fn seeds(points: &[Vec<f32>], count: usize, random: &mut Random) -> Vec<Vec<f32>
         if total <= 0.0 {
             break;
         }
-        #[allow(clippy::cast_precision_loss, reason = "a part of one")]
-        let mut drawn = total * (random.next() >> 11) as f64 / (1_u64 << 53) as f64;
+        let mut drawn = total * random.random::<f64>();
         let is_drawn = |distance: &f32| {
             drawn -= f64::from(*distance);
             drawn < 0.0
@@ -69,17 +70,20 @@ fn seeds(points: &[Vec<f32>], count: usize, random: &mut Random) -> Vec<Vec<f32>
 
 #[cfg(test)]
 mod tests {
+    use rand::SeedableRng;
+
     use super::*;
+    use crate::index::posting_lists::gaussian::gaussian;
 
     #[test]
     fn groups_that_lie_apart_are_found() {
-        let mut random = Random::new(3);
+        let mut random = SmallRng::seed_from_u64(3);
         let mut points = Vec::new();
         for group in 0_u8..4 {
             for _ in 0..50 {
                 points.push(vec![
-                    f32::from(group) * 100.0 + random.gaussian(),
-                    random.gaussian(),
+                    f32::from(group) * 100.0 + gaussian(&mut random),
+                    gaussian(&mut random),
                 ]);
             }
         }
@@ -97,7 +101,7 @@ mod tests {
     #[test]
     fn points_that_are_alike_are_one_group() {
         let points = vec![vec![1.0, 2.0]; 10];
-        assert_eq!(k_means(&points, 3, &mut Random::new(1)), [[1.0, 2.0]]);
-        assert!(k_means(&[], 3, &mut Random::new(1)).is_empty());
+        assert_eq!(k_means(&points, 3, &mut SmallRng::seed_from_u64(1)), [[1.0, 2.0]]);
+        assert!(k_means(&[], 3, &mut SmallRng::seed_from_u64(1)).is_empty());
     }
 }

@@ -12,10 +12,11 @@
 
 pub(crate) mod arithmetic;
 pub(crate) mod directory;
+#[cfg(test)]
+pub(crate) mod gaussian;
 pub(crate) mod hidden_rows;
 pub(crate) mod k_means;
 pub(crate) mod packed_vector;
-pub(crate) mod random;
 
 use std::collections::HashMap;
 use std::sync::Arc;

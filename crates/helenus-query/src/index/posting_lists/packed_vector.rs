@@ -95,16 +95,19 @@ pub fn unpack(packed: &[u8]) -> Option<Vec<f32>> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::index::posting_lists::random::Random;
+    use rand::SeedableRng;
+    use rand::rngs::SmallRng;
 
-    fn vector(random: &mut Random, dimension: usize) -> Vec<f32> {
-        (0..dimension).map(|_| random.gaussian() * 3.0).collect()
+    use super::*;
+    use crate::index::posting_lists::gaussian::gaussian;
+
+    fn vector(random: &mut SmallRng, dimension: usize) -> Vec<f32> {
+        (0..dimension).map(|_| gaussian(random) * 3.0).collect()
     }
 
     #[test]
     fn components_come_back_to_half_a_step() {
-        let mut random = Random::new(5);
+        let mut random = SmallRng::seed_from_u64(5);
         for dimension in [1, 16, 17, 100] {
             let vector = vector(&mut random, dimension);
             let step = vector.iter().fold(0.0_f32, |max, x| max.max(x.abs())) / BYTE_MAX;
@@ -119,7 +122,7 @@ mod tests {
 
     #[test]
     fn distances_order_as_the_similarity_does() {
-        let mut random = Random::new(6);
+        let mut random = SmallRng::seed_from_u64(6);
         for measure in [SimilarityFunction::DotProduct, SimilarityFunction::Euclidean] {
             let wanted = vector(&mut random, 64);
             let mut near = wanted.clone();
