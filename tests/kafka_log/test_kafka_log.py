@@ -65,6 +65,13 @@ def eventually_has(node, keys, timeout_s=60):
     helenus.wait_until(has, timeout_s, "all acknowledged rows")
 
 
+def survives_a_kill(node, acknowledged):
+    node.kill()
+    node.close_clients()
+    node.start()
+    eventually_has(node, acknowledged)
+
+
 def test_a_killed_node_finds_its_writes_again(nodes):
     node = nodes().start()
     make_table(node)
@@ -126,11 +133,7 @@ def test_a_broker_dies_under_writes(nodes, brokers):
         broker.start()
         helenus.wait_until(brokers.ready, 60, "the broker is back", 1)
         time.sleep(6)
-    acknowledged = writing.stop()
-    node.kill()
-    node.close_clients()
-    node.start()
-    eventually_has(node, acknowledged)
+    survives_a_kill(node, writing.stop())
 
 
 def test_without_brokers_writes_fail_in_time_and_reads_go_on(nodes, brokers):
@@ -230,11 +233,7 @@ def test_a_broker_that_is_silent_is_left(nodes, brokers, how):
         silent.resume()
     goes_on(writing, "the broker is back")
     helenus.wait_until(brokers.ready, 60, "the broker is back", 1)
-    acknowledged = writing.stop()
-    node.kill()
-    node.close_clients()
-    node.start()
-    eventually_has(node, acknowledged)
+    survives_a_kill(node, writing.stop())
 
 
 def test_a_writer_that_is_fenced_in_the_middle_of_a_produce_acknowledges_nothing(nodes, brokers):

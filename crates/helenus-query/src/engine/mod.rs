@@ -80,6 +80,27 @@ pub struct EngineConfig {
     pub control: AccessControl,
 }
 
+#[cfg(test)]
+impl EngineConfig {
+    /// A small store in a folder, for tests.
+    pub(crate) fn small(folder: &std::path::Path) -> EngineConfig {
+        EngineConfig {
+            store: StoreConfig::small(folder),
+            node: NodeInfo {
+                cluster_name: "test".to_owned(),
+                data_center: "dc1".to_owned(),
+                rack: "rack1".to_owned(),
+                host_id: uuid::Uuid::nil(),
+                native_address: ([127, 0, 0, 1], 9042).into(),
+                release_version: "5.0.5".to_owned(),
+            },
+            limits: Limits::default(),
+            control: AccessControl::default(),
+            clock: Arc::new(crate::clock::SystemClock),
+        }
+    }
+}
+
 /// Executes statements against the store of this node.
 pub struct Engine {
     pub(crate) context: Arc<ExecutionContext>,

@@ -93,6 +93,14 @@ fn random_key(random: &mut SmallRng) -> Bytes {
     key(format!("p{partition}/{row:03}"))
 }
 
+async fn one_tablet(folder: &std::path::Path) -> Arc<Store> {
+    let config = StoreConfig {
+        tablet_count: 1,
+        ..StoreConfig::small(folder)
+    };
+    Store::open(config, Arc::new(Union)).await.unwrap()
+}
+
 fn random_bound(random: &mut SmallRng) -> Bound<Bytes> {
     match random.random_range(0..5) {
         0 => Bound::Unbounded,
@@ -104,11 +112,7 @@ fn random_bound(random: &mut SmallRng) -> Bound<Bytes> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn scans_give_what_was_written_wherever_it_lies() {
     let folder = tempfile::tempdir().unwrap();
-    let config = StoreConfig {
-        tablet_count: 1,
-        ..StoreConfig::small(folder.path())
-    };
-    let store = Store::open(config, Arc::new(Union)).await.unwrap();
+    let store = one_tablet(folder.path()).await;
     let mut model = Model::new();
     let mut random = SmallRng::seed_from_u64(7);
     for round in 0..25 {
@@ -157,11 +161,7 @@ async fn scans_give_what_was_written_wherever_it_lies() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_scan_shows_one_moment_though_it_goes_on_for_long() {
     let folder = tempfile::tempdir().unwrap();
-    let config = StoreConfig {
-        tablet_count: 1,
-        ..StoreConfig::small(folder.path())
-    };
-    let store = Store::open(config, Arc::new(Union)).await.unwrap();
+    let store = one_tablet(folder.path()).await;
     let write = async |byte: u8| {
         let mut batch = WriteBatch::new();
         for row in 0..3_000 {
@@ -231,11 +231,7 @@ async fn visited(store: &Store, at_a_time: usize) -> Vec<(Bytes, BTreeSet<u8>)> 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn long_scans_give_what_was_written() {
     let folder = tempfile::tempdir().unwrap();
-    let config = StoreConfig {
-        tablet_count: 1,
-        ..StoreConfig::small(folder.path())
-    };
-    let store = Store::open(config, Arc::new(Union)).await.unwrap();
+    let store = one_tablet(folder.path()).await;
     let mut model = Model::new();
     let mut random = SmallRng::seed_from_u64(11);
     for round in 0..3 {

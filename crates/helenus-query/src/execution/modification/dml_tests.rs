@@ -4,11 +4,8 @@
 use std::sync::Arc;
 
 use helenus_cql::value::to_cql_literal;
-use helenus_tablet::StoreConfig;
 
-use crate::clock::SystemClock;
-use crate::engine::{Engine, EngineConfig, NodeInfo};
-use crate::limits::Limits;
+use crate::engine::{Engine, EngineConfig};
 use crate::request::{ClientState, QueryOptions};
 use crate::response::Response;
 
@@ -21,23 +18,8 @@ pub(crate) struct Session {
 impl Session {
     pub(crate) async fn new() -> Session {
         let folder = tempfile::tempdir().unwrap();
-        let mut store = StoreConfig::small(folder.path());
-        store.fsync = false;
-        let node = NodeInfo {
-            cluster_name: "test".to_owned(),
-            data_center: "dc1".to_owned(),
-            rack: "r1".to_owned(),
-            host_id: uuid::Uuid::nil(),
-            native_address: "127.0.0.1:9042".parse().unwrap(),
-            release_version: "5.0.5".to_owned(),
-        };
-        let config = EngineConfig {
-            store,
-            node,
-            limits: Limits::default(),
-            control: crate::engine::access::AccessControl::default(),
-            clock: Arc::new(SystemClock),
-        };
+        let mut config = EngineConfig::small(folder.path());
+        config.store.fsync = false;
         let engine = Engine::open(config).await.unwrap();
         let session = Session {
             engine,

@@ -6,17 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use helenus_tablet::StoreConfig;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
-use crate::clock::SystemClock;
-use crate::engine::{Engine, EngineConfig, NodeInfo};
+use crate::engine::{Engine, EngineConfig};
 use crate::index::nearest::directories;
 use crate::index::posting_lists::gaussian::gaussian;
 use crate::index::similarity::SimilarityFunction;
 use crate::index::splitting;
-use crate::limits::Limits;
 use crate::request::{BoundValue, BoundValues, ClientState, QueryOptions};
 use crate::response::{Response, Rows};
 use crate::schema::Index;
@@ -67,21 +64,9 @@ impl Drop for Node {
 }
 
 async fn engine(path: &std::path::Path) -> Arc<Engine> {
-    let config = EngineConfig {
-        store: StoreConfig::small(path),
-        node: NodeInfo {
-            cluster_name: "test".to_owned(),
-            data_center: "dc1".to_owned(),
-            rack: "rack1".to_owned(),
-            host_id: uuid::Uuid::nil(),
-            native_address: ([127, 0, 0, 1], 9042).into(),
-            release_version: "5.0.5".to_owned(),
-        },
-        limits: Limits::default(),
-        control: crate::engine::access::AccessControl::default(),
-        clock: Arc::new(SystemClock),
-    };
-    Engine::open(config).await.expect("the store opens")
+    Engine::open(EngineConfig::small(path))
+        .await
+        .expect("the store opens")
 }
 
 impl Node {

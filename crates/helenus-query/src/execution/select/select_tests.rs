@@ -6,11 +6,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use helenus_cql::error::CqlError;
 use helenus_cql::value::to_cql_literal;
-use helenus_tablet::StoreConfig;
 
-use crate::clock::SystemClock;
-use crate::engine::{Engine, EngineConfig, NodeInfo};
-use crate::limits::Limits;
+use crate::engine::{Engine, EngineConfig};
 use crate::request::{ClientState, QueryOptions};
 use crate::response::{Response, Rows};
 
@@ -31,21 +28,9 @@ impl Node {
         let path = std::env::temp_dir().join(format!("helenus-select-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir_all(&path).expect("a folder for the store");
-        let config = EngineConfig {
-            store: StoreConfig::small(&path),
-            node: NodeInfo {
-                cluster_name: "test".to_owned(),
-                data_center: "dc1".to_owned(),
-                rack: "rack1".to_owned(),
-                host_id: uuid::Uuid::nil(),
-                native_address: ([127, 0, 0, 1], 9042).into(),
-                release_version: "5.0.5".to_owned(),
-            },
-            limits: Limits::default(),
-            control: crate::engine::access::AccessControl::default(),
-            clock: Arc::new(SystemClock),
-        };
-        let engine = Engine::open(config).await.expect("the store opens");
+        let engine = Engine::open(EngineConfig::small(&path))
+            .await
+            .expect("the store opens");
         let mut node = Node {
             engine,
             client: ClientState::default(),
