@@ -2,8 +2,8 @@
 //! nodes share.
 //!
 //! Where the log lies is chosen when the store is made, and recorded in `FORMAT`; only `helenus migrate-log` changes it. Opened without it,
-//! the store would lack the acknowledged writes that are not flushed. The object `<store id>/LOG`, written before `FORMAT`, identifies the log: a folder of the same name on
-//! another machine is empty, and another bucket has the object of another store.
+//! the store would lack the acknowledged writes that are not flushed. The object `<store id>/LOG`, written before `FORMAT`, identifies the
+//! log: a folder of the same name on another machine is empty, and another bucket has the object of another store.
 
 use std::sync::Arc;
 

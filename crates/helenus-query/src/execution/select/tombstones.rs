@@ -34,40 +34,28 @@ impl RowCounts {
 
 /// Dead and live rows of one read.
 pub(crate) struct TombstoneCount {
-    live: usize,
-    dead: usize,
-    /// Dead cells, and dead rows without any.
-    tombstones: usize,
+    met: RowCounts,
     warn_threshold: usize,
     failure_threshold: usize,
-    last_token: Option<i64>,
 }
 
 impl TombstoneCount {
     pub fn new(limits: &Limits) -> TombstoneCount {
         TombstoneCount {
-            live: 0,
-            dead: 0,
-            tombstones: 0,
+            met: RowCounts::default(),
             warn_threshold: limits.tombstone_warn_threshold,
             failure_threshold: limits.tombstone_failure_threshold,
-            last_token: None,
         }
     }
 
     /// The live and the dead rows so far.
     pub fn counts(&self) -> (usize, usize) {
-        (self.live, self.dead)
+        (self.met.live, self.met.dead)
     }
 
     /// What the read has met.
     pub fn met(&self) -> RowCounts {
-        RowCounts {
-            live: self.live,
-            dead: self.dead,
-            tombstones: self.tombstones,
-            last_token: self.last_token,
-        }
+        self.met
     }
 
     /// Adds what a part of the read has met, which comes after what was met so far.
@@ -75,11 +63,11 @@ impl TombstoneCount {
     /// # Errors
     /// A read failure when there are too many tombstones.
     pub fn add(&mut self, plan: &SelectPlan, met: RowCounts) -> Result<(), CqlError> {
-        self.live += met.live;
-        self.dead += met.dead;
-        self.tombstones += met.tombstones;
-        self.last_token = met.last_token.or(self.last_token);
-        self.check_at(plan, self.last_token.unwrap_or_default())
+        self.met.live += met.live;
+        self.met.dead += met.dead;
+        self.met.tombstones += met.tombstones;
+        self.met.last_token = met.last_token.or(self.met.last_token);
+        self.check_at(plan, self.met.last_token.unwrap_or_default())
     }
 
     /// A row that is there and not alive.
@@ -89,8 +77,8 @@ impl TombstoneCount {
         partition: &PartitionKey,
         tombstones: usize,
     ) -> Result<(), CqlError> {
-        self.dead += 1;
-        self.tombstones += tombstones;
+        self.met.dead += 1;
+        self.met.tombstones += tombstones;
         self.check(plan, partition)
     }
 
@@ -101,26 +89,26 @@ impl TombstoneCount {
         partition: &PartitionKey,
         dead_cells: usize,
     ) -> Result<(), CqlError> {
-        self.live += 1;
-        self.tombstones += dead_cells;
+        self.met.live += 1;
+        self.met.tombstones += dead_cells;
         self.check(plan, partition)
     }
 
     /// # Errors
     /// A read failure when there are too many.
     pub fn check(&mut self, plan: &SelectPlan, partition: &PartitionKey) -> Result<(), CqlError> {
-        self.last_token = Some(partition.token);
+        self.met.last_token = Some(partition.token);
         self.check_at(plan, partition.token)
     }
 
     fn check_at(&self, plan: &SelectPlan, token: i64) -> Result<(), CqlError> {
-        if self.tombstones <= self.failure_threshold {
+        if self.met.tombstones <= self.failure_threshold {
             return Ok(());
         }
         let address = std::net::IpAddr::from([127, 0, 0, 1]);
         tracing::warn!(
             table = plan.table.full_name(),
-            tombstones = self.tombstones,
+            tombstones = self.met.tombstones,
             token,
             "a read was ended: it met too many tombstones"
         );
@@ -147,14 +135,14 @@ impl TombstoneCount {
 
     /// Ends the count; gives the warning that the client gets, if there were many.
     pub fn finish(&self, plan: &SelectPlan) -> Option<String> {
-        trace::read(self.live, self.tombstones);
-        (self.tombstones > self.warn_threshold).then(|| {
+        trace::read(self.met.live, self.met.tombstones);
+        (self.met.tombstones > self.warn_threshold).then(|| {
             format!(
                 "Read {} live rows and {} tombstone cells for query SELECT * FROM {}; token {} (see tombstone_warn_threshold)",
-                self.live,
-                self.tombstones,
+                self.met.live,
+                self.met.tombstones,
                 plan.table.full_name(),
-                self.last_token.unwrap_or_default()
+                self.met.last_token.unwrap_or_default()
             )
         })
     }

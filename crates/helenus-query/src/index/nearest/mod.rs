@@ -29,6 +29,7 @@ use crate::analysis::restrictions::token::TokenBounds;
 use crate::failure::ExecutionError;
 use crate::rows::{PartitionKey, RowAt, RowsWanted, StoredRow};
 use crate::schema::{Index, Table};
+use crate::storage::read::rows::KnownRows;
 use crate::storage::read::{read_header, read_stored_row_under, read_stored_static};
 use crate::storage::{ExecutionContext, reads};
 use crate::trace;
@@ -89,7 +90,7 @@ pub(crate) struct NearestSource {
     seen: HashSet<(Bytes, Bytes)>,
     /// Entries whose rows were read ahead.
     ahead: VecDeque<Followed>,
-    rows_ahead: HashMap<Bytes, Option<Bytes>>,
+    rows_ahead: KnownRows,
     current: Option<Followed>,
     /// Whether the row of the current entry was given.
     is_given: bool,
@@ -118,7 +119,7 @@ impl NearestSource {
             passed: 0,
             seen: HashSet::new(),
             ahead: VecDeque::new(),
-            rows_ahead: HashMap::new(),
+            rows_ahead: KnownRows::new(),
             current: None,
             is_given: false,
             stale: HashMap::new(),
