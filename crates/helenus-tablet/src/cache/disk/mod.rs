@@ -37,8 +37,9 @@ use self::space::DiskSpace;
 
 /// How often the cache is checked for failures, and its disk for space.
 const CHECK_INTERVAL: Duration = Duration::from_secs(5);
-/// How long opening a store waits for the cache; a large one is read in while the store is already served.
-const OPEN_WAIT: Duration = Duration::from_secs(1);
+/// How long opening a store waits for the cache; a large one is read in while the store is already served. Tests wait for the whole opening,
+/// whose check must not come between theirs on a slow machine.
+const OPEN_WAIT: Duration = Duration::from_secs(if cfg!(test) { 60 } else { 1 });
 /// After so many failed reads between two checks the cache is closed.
 const ERRORS_MAX: u64 = 8;
 /// The time after which a cache that has failed is opened again.
