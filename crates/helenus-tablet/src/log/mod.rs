@@ -189,10 +189,11 @@ impl<R: Route> Log<R> {
         self.pending.lock().closed.clone()
     }
 
-    /// Waits until as many writes are queued, the log is closed, or the time is over.
-    fn wait_for(&self, count: usize, longest: Duration) {
+    /// Waits until so many more writes are queued, the log is closed, or the time is over.
+    fn wait_for(&self, more: usize, longest: Duration) {
         let until = Instant::now() + longest;
         let mut pending = self.pending.lock();
+        let count = pending.entries.len().saturating_add(more);
         while pending.entries.len() < count && pending.closed.is_none() {
             pending.awaited = count;
             if self.ready.wait_until(&mut pending, until).timed_out() {

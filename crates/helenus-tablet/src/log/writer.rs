@@ -19,9 +19,11 @@ pub(crate) trait LogAppender: Send + 'static {
     /// The frame is not in the log and never will be. After [`StoreError::Fenced`], nothing more is appended.
     fn append(&mut self, frame: &mut Vec<u8>) -> Result<u64, StoreError>;
 
-    /// Whether a group is worth a wait for the writers that have just been answered.
-    fn gathers(&self) -> bool {
-        false
+    /// How long a group waits, at most, for the writers that have just been answered, after one that took so long. Sequential writers would
+    /// otherwise split into two halves, each of which waits for the group of the other before its own.
+    fn follower_wait(&self, took: Duration) -> Duration {
+        let _ = took;
+        Duration::ZERO
     }
 
     /// The time from the beginning of one group to that of the next, at least.
@@ -35,8 +37,8 @@ impl LogAppender for Box<dyn LogAppender> {
         (**self).append(frame)
     }
 
-    fn gathers(&self) -> bool {
-        (**self).gathers()
+    fn follower_wait(&self, took: Duration) -> Duration {
+        (**self).follower_wait(took)
     }
 
     fn interval(&self) -> Duration {
@@ -65,11 +67,6 @@ pub(crate) fn empty_frame() -> Vec<u8> {
 
 /// The largest buffer that is kept for the next group.
 const KEPT_BUFFER_MAX: usize = 4 << 20;
-/// The fraction of the last group's duration for which a group waits for the writers just answered; shorter waits are left out. Sequential
-/// writers would otherwise split into two halves, each of which waits for the PUT of the other before its own.
-const FOLLOWER_WAIT_PART: u32 = 8;
-const FOLLOWER_WAIT_MIN: Duration = Duration::from_micros(250);
-
 struct Writer<R, D, A> {
     log: Arc<Log<R>>,
     dispatch: Arc<D>,
@@ -167,8 +164,11 @@ impl<R: Route, D: Dispatch<R>, A: LogAppender> Writer<R, D, A> {
         let interval = self.appender.interval().saturating_sub(took);
         if !interval.is_zero() {
             self.log.wait_for(usize::MAX, interval);
-        } else if self.appender.gathers() && answered > 1 && took / FOLLOWER_WAIT_PART >= FOLLOWER_WAIT_MIN {
-            self.log.wait_for(answered, took / FOLLOWER_WAIT_PART);
+            return;
+        }
+        let wait = self.appender.follower_wait(took);
+        if answered > 1 && !wait.is_zero() {
+            self.log.wait_for(answered, wait);
         }
     }
 }

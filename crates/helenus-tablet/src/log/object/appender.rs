@@ -19,6 +19,10 @@ const PUT_TIMEOUT: Duration = Duration::from_secs(5);
 const PAUSE_MIN: Duration = Duration::from_millis(20);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
+/// The fraction of the last group's duration for which a group waits for the writers just answered; shorter waits are left out.
+const FOLLOWER_WAIT_PART: u32 = 8;
+const FOLLOWER_WAIT_MIN: Duration = Duration::from_micros(250);
+
 /// How often the first object is tried.
 const BEGIN_ATTEMPTS: u32 = 5;
 
@@ -83,8 +87,13 @@ impl LogAppender for ObjectAppender {
         Ok(bytes)
     }
 
-    fn gathers(&self) -> bool {
-        true
+    fn follower_wait(&self, took: Duration) -> Duration {
+        let wait = took / FOLLOWER_WAIT_PART;
+        if wait < FOLLOWER_WAIT_MIN {
+            Duration::ZERO
+        } else {
+            wait
+        }
     }
 
     fn interval(&self) -> Duration {

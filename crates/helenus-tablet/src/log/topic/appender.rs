@@ -21,6 +21,8 @@ const PRODUCE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The pause before that.
 const PAUSE_MIN: Duration = Duration::from_millis(20);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
+/// The fraction of the last group's duration for which a group waits, at most, for the writers just answered.
+const FOLLOWER_WAIT_PART: u32 = 4;
 /// The longest part of a frame: brokers take a MiB unless they are set up otherwise.
 const PART_BYTES_MAX: usize = 1_000_000;
 /// Parts are not made shorter than this for a broker that takes less.
@@ -78,8 +80,8 @@ impl LogAppender for TopicAppender {
         runtime.block_on(self.append_group(frame))
     }
 
-    fn gathers(&self) -> bool {
-        true
+    fn follower_wait(&self, took: Duration) -> Duration {
+        took / FOLLOWER_WAIT_PART
     }
 
     fn interval(&self) -> Duration {
