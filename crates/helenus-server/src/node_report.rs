@@ -1,4 +1,5 @@
-//! `GET /node`: this node's state as JSON, for `nodetool info`. Served by every node, unlike `/cluster`.
+//! `GET /node`: this node's state as JSON, for `nodetool info`. Served by every node. A node whose store is a folder answers `GET /cluster` here
+//! too, as a cluster of one; for nodes of a shared store, `node::admin_api` does.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,9 +38,49 @@ type Served = (NodeReporter, Arc<AtomicBool>);
 impl NodeReporter {
     /// `serves_clients` is false once the node is stopping.
     pub(crate) fn router(self, serves_clients: Arc<AtomicBool>) -> Router {
-        Router::new()
-            .route("/node", get(show))
-            .with_state((self, serves_clients))
+        let mut router = Router::new().route("/node", get(show));
+        if self.agent.is_none() && !self.engine.store().is_read_only() {
+            router = router.route("/cluster", get(show_single));
+        }
+        router.with_state((self, serves_clients))
+    }
+
+    /// The cluster that this node is alone, in the shape of that of several.
+    fn single(&self, serves_clients: bool) -> Value {
+        let node = self.engine.node();
+        let tablets = self.engine.store_stats().tablets;
+        let here = json!({
+            "host_id": node.host_id.to_string(),
+            "name": Value::Null,
+            "here": true,
+            "alive": true,
+            "state": if serves_clients { "normal" } else { "leaving" },
+            "cql_address": node.native_address.to_string(),
+            "rpc_address": Value::Null,
+            "data_center": node.data_center,
+            "rack": node.rack,
+            "software_version": env!("CARGO_PKG_VERSION"),
+            "tablets": tablets.len(),
+            "owns": 1.0,
+        });
+        let tablet = |tablet: &TabletStats| {
+            json!({
+                "id": tablet.id,
+                "first_token": tablet.tokens.first.to_string(),
+                "last_token": tablet.tokens.last.to_string(),
+                "owner": node.host_id.to_string(),
+                "epoch": Value::Null,
+                "state": "open",
+            })
+        };
+        json!({
+            "cluster_name": node.cluster_name,
+            "version": Value::Null,
+            "schema_version": self.engine.schema().version.to_string(),
+            "state": if serves_clients { "serving" } else { "leaving" },
+            "nodes": [here],
+            "tablets": tablets.iter().map(tablet).collect::<Vec<Value>>(),
+        })
     }
 
     fn report(&self, serves_clients: bool) -> Value {
@@ -50,6 +91,7 @@ impl NodeReporter {
             "host_id": node.host_id.to_string(),
             "data_center": node.data_center,
             "rack": node.rack,
+            "release_version": node.release_version,
             "in_cluster": self.is_in_cluster(),
             "serves_clients": serves_clients,
             "read_only": self.engine.store().is_read_only(),
@@ -74,9 +116,16 @@ impl NodeReporter {
 }
 
 async fn show(State((reporter, serves_clients)): State<Served>) -> impl IntoResponse {
-    let report = reporter.report(serves_clients.load(Ordering::Relaxed));
+    as_json(&reporter.report(serves_clients.load(Ordering::Relaxed)))
+}
+
+async fn show_single(State((reporter, serves_clients)): State<Served>) -> impl IntoResponse {
+    as_json(&reporter.single(serves_clients.load(Ordering::Relaxed)))
+}
+
+fn as_json(value: &Value) -> impl IntoResponse + use<> {
     let json = [(header::CONTENT_TYPE, "application/json")];
-    (json, format!("{report:#}\n"))
+    (json, format!("{value:#}\n"))
 }
 
 fn sum(stats: &StoreStats, field: fn(&TabletStats) -> u64) -> u64 {

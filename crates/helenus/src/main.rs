@@ -9,6 +9,8 @@ mod running_nodes;
 mod serve;
 mod shell;
 
+use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -51,8 +53,20 @@ fn keep_files_private() {
     rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
 }
 
+/// The arguments of the process. A link to the binary by the name of nodetool is the command nodetool.
+fn arguments() -> Vec<OsString> {
+    let mut arguments: Vec<OsString> = std::env::args_os().collect();
+    let is_nodetool = arguments
+        .first()
+        .is_some_and(|name| Path::new(name).file_name() == Some("nodetool".as_ref()));
+    if is_nodetool {
+        arguments.splice(0..1, ["helenus".into(), "nodetool".into()]);
+    }
+    arguments
+}
+
 fn main() -> ExitCode {
-    let ended = match Cli::parse().command {
+    let ended = match Cli::parse_from(arguments()).command {
         Some(Command::Serve(args)) => serve::run(&args),
         Some(Command::Nodetool(args)) => nodetool::run(&args),
         Some(Command::Shell(args)) => shell::run(args),

@@ -6,6 +6,7 @@ use anyhow::{Context, anyhow};
 use clap::Args;
 use serde_json::Value;
 
+const HTTP_DEFAULT: &str = "127.0.0.1:9180";
 /// How long a node may take to answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -19,10 +20,17 @@ pub(super) struct NodeClient {
     #[arg(
         long,
         value_name = "HOST:PORT",
-        default_value = "127.0.0.1:9180",
+        env = "HELENUS_HTTP",
+        default_value = HTTP_DEFAULT,
         global = true
     )]
-    pub http: String,
+    http: String,
+    /// The host of --http, as in Cassandra's nodetool
+    #[arg(short = 'h', long, value_name = "HOST", global = true)]
+    host: Option<String>,
+    /// The port of --http, which is not the port of JMX
+    #[arg(short, long, value_name = "PORT", global = true)]
+    port: Option<u16>,
     /// The cluster's secret, for commands to a node on another machine
     #[arg(
         long,
@@ -36,7 +44,20 @@ pub(super) struct NodeClient {
 
 impl NodeClient {
     pub fn url(&self, path: &str) -> String {
-        format!("http://{}{path}", self.http)
+        format!("http://{}{path}", self.address())
+    }
+
+    /// The host and port of the node.
+    pub fn address(&self) -> String {
+        // A node may be set to serve no HTTP in the same environment.
+        let http = if self.http == "off" { HTTP_DEFAULT } else { &self.http };
+        let (host, port) = http.rsplit_once(':').unwrap_or((http, "9180"));
+        let host = self.host.as_deref().unwrap_or(host);
+        let port = self.port.map_or(port.to_owned(), |port| port.to_string());
+        match host.contains(':') && !host.starts_with('[') {
+            true => format!("[{host}]:{port}"),
+            false => format!("{host}:{port}"),
+        }
     }
 
     /// The cluster as the node knows it.
@@ -68,7 +89,7 @@ impl NodeClient {
 
     /// The error of a command that only a node among others can carry out.
     pub fn is_alone(&self) -> anyhow::Error {
-        anyhow!("the node at {} is alone: its store is a local folder", self.http)
+        anyhow!("the node at {} is alone: its store is a local folder", self.address())
     }
 }
 
@@ -83,4 +104,27 @@ pub(super) fn agent(timeout: Duration) -> ureq::Agent {
 /// The client of most commands.
 pub(super) fn default_agent() -> ureq::Agent {
     agent(TIMEOUT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(http: &str, host: Option<&str>, port: Option<u16>) -> String {
+        let client = NodeClient {
+            http: http.to_owned(),
+            host: host.map(str::to_owned),
+            port,
+            secret: None,
+        };
+        client.address()
+    }
+
+    #[test]
+    fn host_and_port_replace_those_of_the_address() {
+        assert_eq!(address("10.0.0.1:9000", None, None), "10.0.0.1:9000");
+        assert_eq!(address("10.0.0.1:9000", Some("db1"), None), "db1:9000");
+        assert_eq!(address(HTTP_DEFAULT, Some("::1"), Some(80)), "[::1]:80");
+        assert_eq!(address("off", None, None), HTTP_DEFAULT);
+    }
 }

@@ -28,11 +28,11 @@ pub(super) fn run(node: &NodeClient) -> anyhow::Result<ExitCode> {
         }
         Err(ureq::Error::StatusCode(403)) => Err(anyhow!(
             "the node at {} takes commands from its own machine, as localhost or 127.0.0.1, or with the cluster's secret: give it by --secret or HELENUS_CLUSTER_SECRET",
-            node.http
+            node.address()
         )),
         Err(ureq::Error::StatusCode(404)) => Err(node.is_alone()),
         Err(error) => {
-            Err(error).with_context(|| format!("the node at {} has not handed its tablets over", node.http))
+            Err(error).with_context(|| format!("the node at {} has not handed its tablets over", node.address()))
         }
     }
 }

@@ -1,8 +1,9 @@
 //! `helenus nodetool`: a node's answers over HTTP, as tables.
 //!
 //! A command is a file of this folder and an entry of the registry below: a variant of [`Command`], whose comment is its help text, and an arm
-//! of [`run`]. [`client`] has the requests to the node, [`output`] the tables.
+//! of [`run`]. Cassandra's other commands are in [`cassandra_commands`]. [`client`] has the requests to the node, [`output`] the tables.
 
+mod cassandra_commands;
 mod client;
 mod describecluster;
 mod drain;
@@ -12,23 +13,29 @@ mod output;
 mod ring;
 mod status;
 mod tablets;
+mod version;
 
 use std::process::ExitCode;
 
-use clap::{Args, Subcommand};
+use clap::{ArgAction, Args, Command as ClapCommand, Subcommand};
 
 use self::client::NodeClient;
 
+// Cassandra's nodetool takes a host by -h.
 #[derive(Args, Debug)]
+#[command(disable_help_flag = true)]
 pub struct NodetoolArgs {
     #[command(flatten)]
     node: NodeClient,
+    /// Print help
+    #[arg(long, action = ArgAction::Help, global = true)]
+    help: Option<bool>,
     #[command(subcommand)]
     command: Command,
 }
 
 /// The registry of commands.
-#[derive(Subcommand, Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Subcommand, Clone, Debug, PartialEq, Eq)]
 enum Command {
     /// The nodes: whether they are up, where they are, what they own
     Status,
@@ -50,18 +57,32 @@ enum Command {
     Drain,
     /// The same as drain: a node keeps nothing that would have to be moved
     Decommission,
+    /// The version that drivers and tools are told
+    Version,
+    /// Any other command of Cassandra's nodetool, with its arguments
+    #[command(external_subcommand)]
+    Other(Vec<String>),
+}
+
+/// The names of the commands above.
+fn command_names() -> Vec<String> {
+    let registry = Command::augment_subcommands(ClapCommand::new("nodetool"));
+    let names = registry.get_subcommands().map(|command| command.get_name().to_owned());
+    names.collect()
 }
 
 /// Runs a command.
 pub fn run(args: &NodetoolArgs) -> anyhow::Result<ExitCode> {
     let node = &args.node;
-    match args.command {
+    match &args.command {
         Command::Status => status::run(node),
         Command::Ring => ring::run(node),
         Command::Tablets => tablets::run(node),
         Command::Describecluster => describecluster::run(node),
-        Command::Info { tokens } => info::run(node, tokens),
+        Command::Info { tokens } => info::run(node, *tokens),
         Command::Health => health::run(node),
         Command::Drain | Command::Decommission => drain::run(node),
+        Command::Version => version::run(node),
+        Command::Other(words) => cassandra_commands::run(words.first().map_or("", String::as_str)),
     }
 }

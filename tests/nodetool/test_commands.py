@@ -1,0 +1,92 @@
+"""`helenus nodetool` on a node with a folder: every command of Cassandra's nodetool is known."""
+
+import os
+import re
+import subprocess
+
+import pytest
+
+import helenus
+
+pytestmark = pytest.mark.process
+
+# The commands that `nodetool help` of Cassandra 5.0.5 lists.
+CASSANDRA = """
+abortbootstrap assassinate bootstrap cidrfilteringstats cleanup clearsnapshot clientstats compact compactionhistory compactionstats datapaths
+decommission describecluster describering disableauditlog disableautocompaction disablebackup disablebinary disablefullquerylog disablegossip
+disablehandoff disablehintsfordc disableoldprotocolversions drain dropcidrgroup enableauditlog enableautocompaction enablebackup enablebinary
+enablefullquerylog enablegossip enablehandoff enablehintsfordc enableoldprotocolversions failuredetector flush forcecompact garbagecollect
+gcstats getauditlog getauthcacheconfig getbatchlogreplaythrottle getcidrgroupsofip getcolumnindexsize getcompactionthreshold
+getcompactionthroughput getconcurrency getconcurrentcompactors getconcurrentviewbuilders getdefaultrf getendpoints getfullquerylog
+getinterdcstreamthroughput getlogginglevels getmaxhintwindow getseeds getsnapshotthrottle getsstables getstreamthroughput gettimeout
+gettraceprobability gossipinfo help import info invalidatecidrpermissionscache invalidatecountercache invalidatecredentialscache
+invalidatejmxpermissionscache invalidatekeycache invalidatenetworkpermissionscache invalidatepermissionscache invalidaterolescache
+invalidaterowcache join listcidrgroups listpendinghints listsnapshots move netstats pausehandoff profileload proxyhistograms rangekeysample
+rebuild rebuild_index recompress_sstables refresh refreshsizeestimates reloadcidrgroupscache reloadlocalschema reloadseeds reloadssl
+reloadtriggers relocatesstables removenode repair repair_admin replaybatchlog resetfullquerylog resetlocalschema resumehandoff ring scrub
+setauthcacheconfig setbatchlogreplaythrottle setcachecapacity setcachekeystosave setcolumnindexsize setcompactionthreshold
+setcompactionthroughput setconcurrency setconcurrentcompactors setconcurrentviewbuilders setdefaultrf sethintedhandoffthrottlekb
+setinterdcstreamthroughput setlogginglevel setmaxhintwindow setsnapshotthrottle setstreamthroughput settimeout settraceprobability sjk snapshot
+sstablerepairedset status statusautocompaction statusbackup statusbinary statusgossip statushandoff stop stopdaemon tablehistograms tablestats
+toppartitions tpstats truncatehints updatecidrgroup upgradesstables verify version viewbuildstatus
+""".split()
+
+
+@pytest.fixture(scope="module")
+def node():
+    node = helenus.Node()
+    node.start()
+    yield node
+    node.close()
+
+
+def nodetool(node, *args, binary=None, env=None):
+    command = [binary or str(helenus.binary()), *([] if binary else ["nodetool"]), "-h", node.host, "-p", str(node.http_port), *args]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, env=env)
+
+
+def test_every_command_of_cassandras_is_known(node):
+    for command in CASSANDRA:
+        if command in ("drain", "decommission"):
+            continue
+        ended = nodetool(node, command)
+        assert "no command" not in ended.stderr, (command, ended.stderr)
+        assert ended.returncode == 0 or "is not there yet" in ended.stderr, (command, ended)
+
+
+def test_what_has_nothing_to_do_here_succeeds_with_a_reason_whatever_its_arguments(node):
+    ended = nodetool(node, "repair", "-pr", "--full", "shop", "carts")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert re.fullmatch(r"nodetool repair: nothing to do: .*one copy.*\.\n", ended.stdout), ended.stdout
+
+
+def test_a_misspelt_command_is_answered_with_the_nearest(node):
+    ended = nodetool(node, "statsu")
+    assert ended.returncode == 1 and "did you mean status?" in ended.stderr, ended.stderr
+
+
+def test_status_ring_and_describecluster_of_a_node_with_a_folder(node):
+    status = nodetool(node, "status").stdout.splitlines()
+    lines = [line for line in status if line.split()[:1] == ["UN"]]
+    assert len(lines) == 1 and f"{node.host}:{node.port}" in lines[0] and "100.0%" in lines[0], status
+    ring = nodetool(node, "ring").stdout
+    assert str(2**63 - 1) in ring, ring
+    described = nodetool(node, "describecluster").stdout
+    assert re.search(r"Nodes +1 \(1 up\)", described), described
+
+
+def test_the_version_is_that_of_cassandra(node):
+    assert nodetool(node, "version").stdout == "ReleaseVersion: 5.0.5\n"
+
+
+def test_a_link_by_the_name_of_nodetool_is_nodetool(node, tmp_path):
+    link = tmp_path / "nodetool"
+    link.symlink_to(helenus.binary())
+    assert nodetool(node, "version", binary=str(link)).stdout == "ReleaseVersion: 5.0.5\n"
+
+
+def test_the_address_is_read_from_the_environment(node):
+    env = {**os.environ, "HELENUS_HTTP": f"{node.host}:{node.http_port}"}
+    command = [str(helenus.binary()), "nodetool", "info"]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, env=env)
+    assert ended.returncode == 0 and "Uptime" in ended.stdout, ended
