@@ -67,6 +67,7 @@ pub(crate) fn empty_frame() -> Vec<u8> {
 
 /// The largest buffer that is kept for the next group.
 const KEPT_BUFFER_MAX: usize = 4 << 20;
+
 struct Writer<R, D, A> {
     log: Arc<Log<R>>,
     dispatch: Arc<D>,

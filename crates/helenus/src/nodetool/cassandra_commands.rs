@@ -16,10 +16,12 @@ enum Outcome {
 
 use Outcome::{Missing, NothingToDo};
 
-const NO_REPLICAS: &str = "a partition has one owner and one copy in the store, so there are no replicas that could differ";
+const NO_REPLICAS: &str =
+    "a partition has one owner and one copy in the store, so there are no replicas that could differ";
 const NO_HINTS: &str = "there are no hints: a write waits for the log, not for other nodes";
 const NO_GOSSIP: &str = "there is no gossip: nodes find each other by the cluster document in the store";
-const NO_STREAMS: &str = "nodes stream no data to each other: tablets move by a change of owner, their files stay in the store";
+const NO_STREAMS: &str =
+    "nodes stream no data to each other: tablets move by a change of owner, their files stay in the store";
 const NO_BATCHLOG: &str = "there is no batchlog: a logged batch is one record of the log";
 const ONE_FORMAT: &str = "files of older formats are read as they are, and compaction rewrites them";
 const CHECKSUMS: &str = "every block has a checksum that is verified whenever it is read";
@@ -36,7 +38,10 @@ const COMMANDS: &[(&str, Outcome)] = &[
     ("assassinate", NothingToDo(NO_GOSSIP)),
     ("bootstrap", NothingToDo(NO_STREAMS)),
     ("cidrfilteringstats", Missing),
-    ("cleanup", NothingToDo("a node keeps no data of tablets that it does not own")),
+    (
+        "cleanup",
+        NothingToDo("a node keeps no data of tablets that it does not own"),
+    ),
     ("clearsnapshot", Missing),
     ("clientstats", Missing),
     ("compact", Missing),
@@ -67,7 +72,10 @@ const COMMANDS: &[(&str, Outcome)] = &[
     ("flush", Missing),
     ("forcecompact", Missing),
     ("garbagecollect", Missing),
-    ("gcstats", NothingToDo("there is no garbage collector that could stop the process")),
+    (
+        "gcstats",
+        NothingToDo("there is no garbage collector that could stop the process"),
+    ),
     ("getauditlog", Missing),
     ("getauthcacheconfig", Missing),
     ("getbatchlogreplaythrottle", NothingToDo(NO_BATCHLOG)),
@@ -105,7 +113,10 @@ const COMMANDS: &[(&str, Outcome)] = &[
     ("listcidrgroups", Missing),
     ("listpendinghints", NothingToDo(NO_HINTS)),
     ("listsnapshots", Missing),
-    ("move", NothingToDo("tablets are split and moved by load, not by tokens of nodes")),
+    (
+        "move",
+        NothingToDo("tablets are split and moved by load, not by tokens of nodes"),
+    ),
     ("netstats", Missing),
     ("pausehandoff", NothingToDo(NO_HINTS)),
     ("profileload", Missing),
@@ -211,7 +222,11 @@ mod tests {
     fn names_are_in_order_and_none_has_a_command_of_its_own() {
         assert!(COMMANDS.is_sorted_by(|left, right| left.0 < right.0));
         let here = super::super::command_names();
-        assert!(COMMANDS.iter().all(|(name, _)| !here.iter().any(|other| other == name)));
+        assert!(
+            COMMANDS
+                .iter()
+                .all(|(name, _)| !here.iter().any(|other| other == name))
+        );
     }
 
     #[test]
@@ -223,8 +238,14 @@ mod tests {
 
     #[test]
     fn a_misspelt_name_is_answered_with_the_nearest() {
-        assert_eq!(unknown("staus"), "nodetool has no command staus; did you mean status?");
-        assert_eq!(unknown("clenup"), "nodetool has no command clenup; did you mean cleanup?");
+        assert_eq!(
+            unknown("staus"),
+            "nodetool has no command staus; did you mean status?"
+        );
+        assert_eq!(
+            unknown("clenup"),
+            "nodetool has no command clenup; did you mean cleanup?"
+        );
         assert!(unknown("xyz").ends_with("see `helenus nodetool help`"));
     }
 }

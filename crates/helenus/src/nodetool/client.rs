@@ -50,7 +50,11 @@ impl NodeClient {
     /// The host and port of the node.
     pub fn address(&self) -> String {
         // A node may be set to serve no HTTP in the same environment.
-        let http = if self.http == "off" { HTTP_DEFAULT } else { &self.http };
+        let http = if self.http == "off" {
+            HTTP_DEFAULT
+        } else {
+            &self.http
+        };
         let (host, port) = http.rsplit_once(':').unwrap_or((http, "9180"));
         let host = self.host.as_deref().unwrap_or(host);
         let port = self.port.map_or(port.to_owned(), |port| port.to_string());
@@ -89,7 +93,10 @@ impl NodeClient {
 
     /// The error of a command that only a node among others can carry out.
     pub fn is_alone(&self) -> anyhow::Error {
-        anyhow!("the node at {} is alone: its store is a local folder", self.address())
+        anyhow!(
+            "the node at {} is alone: its store is a local folder",
+            self.address()
+        )
     }
 }
 

@@ -31,8 +31,7 @@ pub(super) fn run(node: &NodeClient) -> anyhow::Result<ExitCode> {
             node.address()
         )),
         Err(ureq::Error::StatusCode(404)) => Err(node.is_alone()),
-        Err(error) => {
-            Err(error).with_context(|| format!("the node at {} has not handed its tablets over", node.address()))
-        }
+        Err(error) => Err(error)
+            .with_context(|| format!("the node at {} has not handed its tablets over", node.address())),
     }
 }

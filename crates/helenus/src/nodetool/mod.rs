@@ -67,7 +67,9 @@ enum Command {
 /// The names of the commands above.
 fn command_names() -> Vec<String> {
     let registry = Command::augment_subcommands(ClapCommand::new("nodetool"));
-    let names = registry.get_subcommands().map(|command| command.get_name().to_owned());
+    let names = registry
+        .get_subcommands()
+        .map(|command| command.get_name().to_owned());
     names.collect()
 }
 
