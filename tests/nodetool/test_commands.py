@@ -49,7 +49,8 @@ def test_every_command_of_cassandras_is_known(node):
     for command in CASSANDRA:
         if command in ("drain", "decommission"):
             continue
-        ended = nodetool(node, command)
+        arguments = ["shop"] if command == "describering" else []
+        ended = nodetool(node, command, *arguments)
         assert "no command" not in ended.stderr, (command, ended.stderr)
         assert ended.returncode == 0 or "is not there yet" in ended.stderr, (command, ended)
 
@@ -90,3 +91,41 @@ def test_the_address_is_read_from_the_environment(node):
     command = [str(helenus.binary()), "nodetool", "info"]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=60, env=env)
     assert ended.returncode == 0 and "Uptime" in ended.stdout, ended
+
+
+def test_clients_are_listed_and_counted(node):
+    node.connect("system")
+    counted = nodetool(node, "clientstats").stdout
+    assert re.match(r"Total connected clients: [1-9]\d*\n\nUser +Connections *\nanonymous +\d+", counted), counted
+    listed = nodetool(node, "clientstats", "--all").stdout
+    assert listed.split()[:4] == ["Address", "SSL", "Cipher", "Protocol"], listed
+    assert re.search(r"^/127\.0\.0\.1:\d+ +false +undefined +undefined +\d +anonymous +system +\d+ +DataStax", listed, re.M), listed
+
+
+def test_ranges_of_a_ring_follow_each_other(node):
+    described = nodetool(node, "describering", "system").stdout
+    ranges = re.findall(r"TokenRange\(start_token:(-?\d+), end_token:(-?\d+), endpoints:\[([^]]*)\]", described)
+    assert ranges[0][0] == str(-2**63) and ranges[-1][1] == str(2**63 - 1), described
+    assert all(left[1] == right[0] for left, right in zip(ranges, ranges[1:])), described
+    assert {endpoint for _, _, endpoint in ranges} == {node.host}, described
+
+
+def test_health_is_live_and_ready(node):
+    assert node.http("/health/live")[0] == 200
+    assert node.http("/health/ready")[0] == 200
+    healthy = nodetool(node, "health")
+    assert (healthy.returncode, healthy.stdout) == (0, "up\n")
+
+
+def test_hits_of_the_row_cache_are_counted(node):
+    session = node.connect()
+    session.execute("CREATE KEYSPACE shop WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+    session.execute("CREATE TABLE shop.carts (k int PRIMARY KEY, v int)")
+    session.execute("INSERT INTO shop.carts (k, v) VALUES (1, 1)")
+    for _ in range(3):
+        session.execute("SELECT v FROM shop.carts WHERE k = 1")
+    rows = {row.name: row for row in session.execute("SELECT * FROM system_views.caches")}
+    assert set(rows) == {"counters", "keys", "rows"}
+    assert rows["rows"].request_count >= 3 and rows["rows"].hit_count >= 1, rows["rows"]
+    assert rows["rows"].capacity_bytes > 0 and 0 < rows["rows"].hit_ratio <= 1, rows["rows"]
+    assert rows["keys"].request_count == 0, rows["keys"]

@@ -47,6 +47,7 @@ struct Context {
     prometheus: PrometheusHandle,
     record_stats: Arc<dyn Fn() + Send + Sync>,
     troubles: HealthCheck,
+    reporter: NodeReporter,
     up: Arc<AtomicBool>,
 }
 
@@ -79,10 +80,13 @@ impl HttpServer {
             prometheus,
             record_stats,
             troubles,
+            reporter: reporter.clone(),
             up: up.clone(),
         };
         let router = Router::new()
-            .route("/health", get(health))
+            .route("/health", get(ready))
+            .route("/health/live", get(live))
+            .route("/health/ready", get(ready))
             .route("/metrics", get(metrics))
             .with_state(context)
             .merge(reporter.router(up.clone()))
@@ -125,9 +129,17 @@ async fn upkeep(prometheus: PrometheusHandle, mut stopped: watch::Receiver<bool>
     }
 }
 
-async fn health(State(context): State<Context>) -> impl IntoResponse {
-    let json_type = [(header::CONTENT_TYPE, "application/json")];
-    let troubles = (context.troubles)();
+const JSON: [(header::HeaderName, &str); 1] = [(header::CONTENT_TYPE, "application/json")];
+
+/// Answers as long as the process does: a node whose store is away gains nothing by a restart.
+async fn live() -> impl IntoResponse {
+    (JSON, "{\"status\":\"up\"}\n")
+}
+
+/// Whether clients should be sent here, with the reasons if not.
+async fn ready(State(context): State<Context>) -> impl IntoResponse {
+    let mut troubles = (context.troubles)();
+    troubles.extend(context.reporter.unready());
     let (code, body) = match context.up.load(Ordering::Relaxed) {
         true if troubles.is_empty() => (StatusCode::OK, json!({ "status": "up" })),
         true => (
@@ -136,7 +148,7 @@ async fn health(State(context): State<Context>) -> impl IntoResponse {
         ),
         false => (StatusCode::SERVICE_UNAVAILABLE, json!({ "status": "stopping" })),
     };
-    (code, json_type, format!("{body}\n"))
+    (code, JSON, format!("{body}\n"))
 }
 
 async fn metrics(State(context): State<Context>) -> impl IntoResponse {

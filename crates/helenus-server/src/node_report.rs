@@ -1,4 +1,5 @@
-//! `GET /node`: this node's state as JSON, for `nodetool info`. Served by every node. A node whose store is a folder answers `GET /cluster` here
+//! `GET /node`: this node's state as JSON, for `nodetool info`, and `GET /node/clients`: its clients, for `nodetool clientstats`. Served by every
+//! node. A node whose store is a folder answers `GET /cluster` here
 //! too, as a cluster of one; for nodes of a shared store, `node::admin_api` does.
 
 use std::sync::Arc;
@@ -10,8 +11,9 @@ use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse;
 use axum::routing::get;
-use helenus_cluster::AgentHandle;
+use helenus_cluster::{AgentHandle, AgentState};
 use helenus_query::engine::Engine;
+use helenus_query::engine::clients::Client;
 use helenus_tablet::{StoreStats, TabletStats, machine_memory_bytes, resident_memory_bytes};
 use serde_json::{Value, json};
 
@@ -38,7 +40,9 @@ type Served = (NodeReporter, Arc<AtomicBool>);
 impl NodeReporter {
     /// `serves_clients` is false once the node is stopping.
     pub(crate) fn router(self, serves_clients: Arc<AtomicBool>) -> Router {
-        let mut router = Router::new().route("/node", get(show));
+        let mut router = Router::new()
+            .route("/node", get(show))
+            .route("/node/clients", get(show_clients));
         if self.agent.is_none() && !self.engine.store().is_read_only() {
             router = router.route("/cluster", get(show_single));
         }
@@ -109,6 +113,20 @@ impl NodeReporter {
         })
     }
 
+    /// Why the node serves no tablets at present, in words; `None` while it does.
+    pub(crate) fn unready(&self) -> Option<String> {
+        let agent = self.agent.as_ref()?;
+        match agent.state() {
+            AgentState::Joining(why) => Some(format!("the node joins the cluster: {why}")),
+            AgentState::Leaving | AgentState::Left => Some("the node leaves the cluster".to_owned()),
+            AgentState::Failed(error) => Some(format!("the node is not in the cluster: {error}")),
+            AgentState::Serving if agent.may_serve() => None,
+            AgentState::Serving => {
+                Some("the node's lease has run out: the store has not answered in time".to_owned())
+            }
+        }
+    }
+
     /// Whether the node has a valid lease. A node alone needs none.
     fn is_in_cluster(&self) -> bool {
         self.agent.as_ref().is_none_or(AgentHandle::may_serve)
@@ -117,6 +135,31 @@ impl NodeReporter {
 
 async fn show(State((reporter, serves_clients)): State<Served>) -> impl IntoResponse {
     as_json(&reporter.report(serves_clients.load(Ordering::Relaxed)))
+}
+
+async fn show_clients(State((reporter, _)): State<Served>) -> impl IntoResponse {
+    let clients = reporter.engine.clients.connected();
+    as_json(&clients.iter().map(|client| client_report(client)).collect())
+}
+
+/// A client as `system_views.clients` shows it. Before STARTUP most is null.
+fn client_report(client: &Client) -> Value {
+    let session = client.session();
+    let session = session.as_ref();
+    let option = |name: &str| session.and_then(|session| session.options.get(name));
+    json!({
+        "address": client.address.ip().to_string(),
+        "port": client.address.port(),
+        "ssl_protocol": client.encryption.as_ref().map(|(protocol, _)| protocol),
+        "ssl_cipher_suite": client.encryption.as_ref().map(|(_, suite)| suite),
+        "protocol_version": session.map(|session| session.protocol_version),
+        "user": session.and_then(|session| session.user.as_deref()).unwrap_or("anonymous"),
+        "keyspace": session.and_then(|session| session.keyspace.as_deref()),
+        "requests": client.requests(),
+        "driver_name": option("DRIVER_NAME"),
+        "driver_version": option("DRIVER_VERSION"),
+        "options": session.map(|session| &session.options),
+    })
 }
 
 async fn show_single(State((reporter, serves_clients)): State<Served>) -> impl IntoResponse {

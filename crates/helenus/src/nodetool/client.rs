@@ -12,6 +12,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 
 const CLUSTER: &str = "/cluster";
 const NODE: &str = "/node";
+const CLIENTS: &str = "/node/clients";
 
 // The node to ask. A doc comment here would replace the help text of `helenus nodetool`.
 #[derive(Args, Debug)]
@@ -71,13 +72,22 @@ impl NodeClient {
 
     /// The node's report of itself, which every node gives.
     pub fn report(&self) -> anyhow::Result<Value> {
-        let url = self.url(NODE);
-        let answer = default_agent().get(&url).call();
-        let mut answer = answer.with_context(|| format!("no report from {url}"))?;
-        self.parse(NODE, &answer.body_mut().read_to_string()?)
+        self.ask(NODE)
     }
 
-    fn parse(&self, path: &str, text: &str) -> anyhow::Result<Value> {
+    /// The clients of the node.
+    pub fn clients(&self) -> anyhow::Result<Value> {
+        self.ask(CLIENTS)
+    }
+
+    fn ask(&self, path: &str) -> anyhow::Result<Value> {
+        let url = self.url(path);
+        let answer = agent(TIMEOUT).get(&url).call();
+        let mut answer = answer.with_context(|| format!("no report from {url}"))?;
+        self.parse(path, &answer.body_mut().read_to_string()?)
+    }
+
+    pub fn parse(&self, path: &str, text: &str) -> anyhow::Result<Value> {
         serde_json::from_str(text).with_context(|| format!("{} has answered something else", self.url(path)))
     }
 
@@ -108,9 +118,13 @@ pub(super) fn agent(timeout: Duration) -> ureq::Agent {
         .into()
 }
 
-/// The client of most commands.
-pub(super) fn default_agent() -> ureq::Agent {
-    agent(TIMEOUT)
+/// The client of commands that read an answer whatever its status.
+pub(super) fn agent_for_any_status() -> ureq::Agent {
+    ureq::Agent::config_builder()
+        .timeout_global(Some(TIMEOUT))
+        .http_status_as_error(false)
+        .build()
+        .into()
 }
 
 #[cfg(test)]

@@ -5,7 +5,9 @@
 
 mod cassandra_commands;
 mod client;
+mod clientstats;
 mod describecluster;
+mod describering;
 mod drain;
 mod health;
 mod info;
@@ -57,6 +59,17 @@ enum Command {
     Drain,
     /// The same as drain: a node keeps nothing that would have to be moved
     Decommission,
+    /// The ranges of tokens and their owners
+    Describering {
+        /// Any keyspace: all have the same ranges
+        keyspace: String,
+    },
+    /// The clients of this node by user
+    Clientstats {
+        /// List every connection
+        #[arg(long)]
+        all: bool,
+    },
     /// The version that drivers and tools are told
     Version,
     /// Any other command of Cassandra's nodetool, with its arguments
@@ -84,6 +97,8 @@ pub fn run(args: &NodetoolArgs) -> anyhow::Result<ExitCode> {
         Command::Info { tokens } => info::run(node, *tokens),
         Command::Health => health::run(node),
         Command::Drain | Command::Decommission => drain::run(node),
+        Command::Describering { keyspace: _ } => describering::run(node),
+        Command::Clientstats { all } => clientstats::run(node, *all),
         Command::Version => version::run(node),
         Command::Other(words) => cassandra_commands::run(words.first().map_or("", String::as_str)),
     }

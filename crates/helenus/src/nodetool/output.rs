@@ -26,6 +26,25 @@ pub(super) fn table<const N: usize>(heads: [&str; N], rows: impl IntoIterator<It
     println!("{}", builder.build().with(Style::blank()));
 }
 
+/// Rows in columns as wide as their longest value, each followed by a space, as Cassandra's tools write them (`TableBuilder`).
+pub(super) fn columns<const N: usize>(rows: &[[String; N]]) -> String {
+    let widths: [usize; N] = std::array::from_fn(|column| {
+        let widths = rows.iter().filter_map(|row| row.get(column));
+        widths.map(|value| value.chars().count()).max().unwrap_or_default()
+    });
+    let line = |row: &[String; N]| {
+        let cells = row.iter().zip(widths).map(|(value, width)| format!("{value:<width$}"));
+        cells.collect::<Vec<String>>().join(" ") + "\n"
+    };
+    rows.iter().map(line).collect()
+}
+
+/// The host of an address with a port.
+pub(super) fn host(address: &str) -> String {
+    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+    host.trim_matches(['[', ']']).to_owned()
+}
+
 /// Up or down, normal or leaving, as in Cassandra's tool.
 pub(super) fn letters(node: &Value) -> String {
     let up = if node.get("alive").and_then(Value::as_bool) == Some(true) {

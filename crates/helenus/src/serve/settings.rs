@@ -275,39 +275,20 @@ fn wide(value: usize) -> u64 {
     value as u64
 }
 
+/// The most letters that may be changed, added, removed or swapped in a name that is suggested.
+const TYPOS_MAX: usize = 3;
+
 fn find(setting: &str, place: &str) -> anyhow::Result<&'static Setting> {
     if let Some(found) = SETTINGS.iter().find(|known| known.name == setting) {
         return Ok(found);
     }
     let nearest = SETTINGS
         .iter()
-        .map(|known| known.name)
-        .min_by_key(|known| distance(known, setting));
-    let hint = nearest
-        .filter(|known| distance(known, setting) <= 3)
-        .map(|known| format!(" Did you mean {known}?"));
-    let all: Vec<&str> = SETTINGS.iter().map(|known| known.name).collect();
-    bail!(
-        "{place}: there is no setting {setting}.{} Settings are: {}",
-        hint.unwrap_or_default(),
-        all.join(", ")
-    )
-}
-
-/// How many letters must be changed, added or removed to get from one word to the other.
-fn distance(from: &str, to: &str) -> usize {
-    let to: Vec<char> = to.chars().collect();
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (i, a) in from.chars().enumerate() {
-        let mut next = vec![i + 1];
-        for ((j, b), above) in to.iter().enumerate().zip(row.windows(2)) {
-            let [corner, up] = above else { continue };
-            let left = next.get(j).copied().unwrap_or_default();
-            next.push((corner + usize::from(a != *b)).min(up + 1).min(left + 1));
-        }
-        row = next;
-    }
-    row.last().copied().unwrap_or_default()
+        .map(|known| (strsim::damerau_levenshtein(known.name, setting), known.name))
+        .min()
+        .filter(|(typos, _)| *typos <= TYPOS_MAX);
+    let hint = nearest.map_or_else(String::new, |(_, name)| format!(" Did you mean {name}?"));
+    bail!("{place}: there is no setting {setting}.{hint}\nhelenus serve --help lists the settings.")
 }
 
 fn apply(config: &mut Config, setting: &str, value: &str, place: &str) -> anyhow::Result<()> {

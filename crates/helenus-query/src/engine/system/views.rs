@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use helenus_tablet::RowCacheStats;
+
 use super::row::{bigint, boolean, double, inet, int, row, text, text_map};
 use super::{Row, settings, storage_port};
 use crate::engine::Engine;
@@ -16,7 +18,7 @@ pub(crate) fn rows(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
         "cql_metrics" => cql_metrics(engine, table),
         "sai_column_indexes" => sai_column_indexes(engine, table),
         "gossip_info" => vec![gossip_info(engine, table)],
-        "caches" => caches(table),
+        "caches" => caches(engine, table),
         "disk_usage" | "max_partition_size" => sizes(engine, table),
         _ => Vec::new(),
     }
@@ -156,27 +158,30 @@ fn gossip_info(engine: &Arc<Engine>, table: &Table) -> Row {
     )
 }
 
-/// Cassandra's caches, none of which exists here under its name.
-fn caches(table: &Table) -> Vec<Row> {
-    ["counters", "keys", "rows"]
-        .into_iter()
-        .map(|name| {
-            row(
-                table,
-                [
-                    ("name", text(name)),
-                    ("capacity_bytes", bigint(0)),
-                    ("entry_count", int(0)),
-                    ("hit_count", bigint(0)),
-                    ("hit_ratio", double(f64::NAN)),
-                    ("recent_hit_rate_per_second", bigint(0)),
-                    ("recent_request_rate_per_second", bigint(0)),
-                    ("request_count", bigint(0)),
-                    ("size_bytes", bigint(0)),
-                ],
-            )
-        })
-        .collect()
+/// Cassandra's caches. There is a row cache; caches of counters and of keys are empty. The rates of the last minutes are not kept.
+fn caches(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
+    let stats = engine.store_stats();
+    let cache = |name: &str, cached: RowCacheStats, hits: u64, misses: u64| {
+        let requests = hits + misses;
+        row(
+            table,
+            [
+                ("name", text(name)),
+                ("capacity_bytes", count(cached.capacity_bytes)),
+                ("entry_count", int(i32::try_from(cached.rows).unwrap_or(i32::MAX))),
+                ("hit_count", count(hits)),
+                ("hit_ratio", double(hits as f64 / requests as f64)),
+                ("request_count", count(requests)),
+                ("size_bytes", count(cached.bytes)),
+            ],
+        )
+    };
+    let totals = stats.totals;
+    vec![
+        cache("counters", RowCacheStats::default(), 0, 0),
+        cache("keys", RowCacheStats::default(), 0, 0),
+        cache("rows", stats.row_cache, totals.row_cache_hits, totals.row_cache_misses),
+    ]
 }
 
 /// All tables share the tablets' files, so that a table has no size of its own.
