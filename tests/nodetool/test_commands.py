@@ -3,6 +3,8 @@
 import os
 import re
 import subprocess
+import urllib.error
+import urllib.request
 
 import pytest
 
@@ -129,3 +131,36 @@ def test_hits_of_the_row_cache_are_counted(node):
     assert rows["rows"].request_count >= 3 and rows["rows"].hit_count >= 1, rows["rows"]
     assert rows["rows"].capacity_bytes > 0 and 0 < rows["rows"].hit_ratio <= 1, rows["rows"]
     assert rows["keys"].request_count == 0, rows["keys"]
+
+
+def test_a_flush_writes_the_rows_in_memory_to_files(node):
+    session = node.connect()
+    session.execute("CREATE KEYSPACE flushed WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+    session.execute("CREATE TABLE flushed.t (k int PRIMARY KEY, v blob)")
+    for k in range(50):
+        session.execute("INSERT INTO flushed.t (k, v) VALUES (%s, %s)", (k, bytes(10_000)))
+    load = lambda: re.search(r"^Load +: (.*)$", nodetool(node, "info").stdout, re.M).group(1)
+    before = load()
+    flushed = nodetool(node, "flush", "flushed", "t")
+    assert (flushed.returncode, flushed.stdout, flushed.stderr) == (0, "", "")
+    helenus.wait_until(lambda: load() != before, what="data in files")
+
+
+def test_a_level_of_the_log_is_set_and_put_back(node):
+    def level(name):
+        shown = nodetool(node, "getlogginglevels").stdout
+        return dict(line.split() for line in shown.splitlines()[2:]).get(name)
+
+    assert (level("ROOT"), level("helenus_query")) == ("INFO", None)
+    assert nodetool(node, "setlogginglevel", "helenus_query", "DEBUG").returncode == 0
+    assert (level("ROOT"), level("helenus_query")) == ("INFO", "DEBUG")
+    assert nodetool(node, "setlogginglevel").returncode == 0
+    assert level("helenus_query") is None
+    refused = nodetool(node, "setlogginglevel", "helenus_query", "LOUD")
+    assert refused.returncode == 1 and "LOUD is no level" in refused.stderr, refused
+
+
+def test_commands_of_a_page_in_a_browser_are_refused(node):
+    request = urllib.request.Request(f"http://{node.host}:{node.http_port}/node/flush", data=b"", headers={"Origin": "http://example.org"})
+    with pytest.raises(urllib.error.HTTPError, match="403"):
+        urllib.request.urlopen(request, timeout=10)

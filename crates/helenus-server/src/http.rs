@@ -20,6 +20,7 @@ pub use metrics_exporter_prometheus::PrometheusHandle;
 
 use crate::metrics::{LATENCY_BUCKETS_S, REQUEST_DURATION, STAGE_DURATION};
 use crate::node::AdminApi;
+use crate::node_commands::NodeCommands;
 use crate::node_report::NodeReporter;
 
 /// How often samples are moved into their buckets, so that they don't pile up while nobody asks for them.
@@ -59,8 +60,8 @@ pub struct HttpServer {
 }
 
 impl HttpServer {
-    /// Binds the address and begins to answer. `record_stats` is called before metrics are read, `troubles` for `/health`, `reporter` for `/node`;
-    /// `control` is there for a node among others.
+    /// Binds the address and begins to answer. `record_stats` is called before metrics are read, `troubles` for `/health`, `reporter` for `/node`,
+    /// `commands` for `POST /node/…`; `control` is there for a node among others.
     ///
     /// Errors: the address can't be bound.
     pub async fn start(
@@ -69,6 +70,7 @@ impl HttpServer {
         record_stats: Arc<dyn Fn() + Send + Sync>,
         troubles: HealthCheck,
         reporter: NodeReporter,
+        commands: NodeCommands,
         control: Option<AdminApi>,
     ) -> io::Result<HttpServer> {
         let listener = TcpListener::bind(listen).await?;
@@ -90,6 +92,7 @@ impl HttpServer {
             .route("/metrics", get(metrics))
             .with_state(context)
             .merge(reporter.router(up.clone()))
+            .merge(commands.router())
             .merge(control.map(AdminApi::router).unwrap_or_default());
         tokio::spawn(async move {
             let mut stopped = stopped;

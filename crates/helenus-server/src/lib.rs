@@ -16,6 +16,7 @@ mod log_rate_limit;
 mod long_requests;
 pub mod metrics;
 pub mod node;
+pub mod node_commands;
 pub mod node_report;
 pub mod reader;
 pub mod rpc;

@@ -1,7 +1,7 @@
 //! Authorises admin commands over HTTP: from the node's own machine, or with the cluster's secret.
 //!
 //! From elsewhere a command takes two steps. `GET /cluster/challenge` gives a word that this process has made up and that is good for a
-//! few minutes; the command comes with `authorization: helenus CHALLENGE.MAC`, the MAC being that of the command and the challenge by the
+//! few minutes (`GET /node/challenge` for the commands of [`node_commands`](crate::node_commands)); the command comes with `authorization: helenus CHALLENGE.MAC`, the MAC being that of the command and the challenge by the
 //! secret. The challenge is used up then: who has listened can repeat it neither here nor to another node.
 
 use std::collections::HashMap;
@@ -31,7 +31,7 @@ fn signed(command: &str, challenge: &str) -> String {
 
 /// Decides on commands.
 #[derive(Clone)]
-pub(super) struct AdminAuthenticator {
+pub(crate) struct AdminAuthenticator {
     secret: Secret,
     /// Signs the challenges of this process.
     own: Secret,

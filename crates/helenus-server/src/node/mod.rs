@@ -171,6 +171,11 @@ impl ClusterNode {
         AdminApi::new(self.agent.clone(), self.here, engine.clone(), self.secret.clone())
     }
 
+    /// The secret that the nodes of the cluster share.
+    pub fn secret(&self) -> Secret {
+        self.secret.clone()
+    }
+
     /// Sets the cluster's metrics when it is called.
     pub fn figures(&self) -> impl Fn() + Send + Sync + 'static {
         let (agent, here) = (self.agent.clone(), self.here);

@@ -67,7 +67,6 @@ const COMMANDS: &[(&str, Outcome)] = &[
     ("enablehintsfordc", NothingToDo(NO_HINTS)),
     ("enableoldprotocolversions", Missing),
     ("failuredetector", Missing),
-    ("flush", Missing),
     ("forcecompact", Missing),
     ("garbagecollect", Missing),
     (
@@ -88,7 +87,6 @@ const COMMANDS: &[(&str, Outcome)] = &[
     ("getendpoints", Missing),
     ("getfullquerylog", Missing),
     ("getinterdcstreamthroughput", NothingToDo(NO_STREAMS)),
-    ("getlogginglevels", Missing),
     ("getmaxhintwindow", NothingToDo(NO_HINTS)),
     ("getseeds", NothingToDo(NO_GOSSIP)),
     ("getsnapshotthrottle", Missing),
@@ -152,7 +150,6 @@ const COMMANDS: &[(&str, Outcome)] = &[
     ("setdefaultrf", Missing),
     ("sethintedhandoffthrottlekb", NothingToDo(NO_HINTS)),
     ("setinterdcstreamthroughput", NothingToDo(NO_STREAMS)),
-    ("setlogginglevel", Missing),
     ("setmaxhintwindow", NothingToDo(NO_HINTS)),
     ("setsnapshotthrottle", Missing),
     ("setstreamthroughput", NothingToDo(NO_STREAMS)),

@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use clap::Args;
+use helenus_server::node::admin_auth::authorization;
+use helenus_server::rpc::secret::Secret;
 use serde_json::Value;
 
 const HTTP_DEFAULT: &str = "127.0.0.1:9180";
 /// How long a node may take to answer.
-const TIMEOUT: Duration = Duration::from_secs(10);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
 
 const CLUSTER: &str = "/cluster";
 const NODE: &str = "/node";
@@ -87,6 +89,36 @@ impl NodeClient {
         self.parse(path, &answer.body_mut().read_to_string()?)
     }
 
+    /// Sends a command, which a node on another machine takes with the cluster's secret alone; the answer. `challenge` is the path of the challenges
+    /// for it.
+    pub fn command(
+        &self,
+        path: &str,
+        body: &str,
+        challenge: &str,
+        timeout: Duration,
+    ) -> anyhow::Result<String> {
+        let mut request = agent_for_any_status(timeout).post(self.url(path));
+        if let Some(secret) = &self.secret {
+            let challenge = self.get(challenge)?;
+            let command = format!("POST {path} {body}");
+            let signed = authorization(&Secret::new(secret.as_str()), command.trim_end(), &challenge);
+            request = request.header("authorization", signed);
+        }
+        let answer = request.send(body);
+        let mut answer = answer.with_context(|| format!("no answer from {}", self.url(path)))?;
+        let text = answer.body_mut().read_to_string()?;
+        match answer.status().as_u16() {
+            200 => Ok(text),
+            403 => Err(anyhow!(
+                "the node at {} takes commands from its own machine, as localhost or 127.0.0.1, or with the cluster's secret: give it by --secret or HELENUS_CLUSTER_SECRET",
+                self.address()
+            )),
+            404 => Err(self.is_alone()),
+            _ => Err(anyhow!("the node at {}: {}", self.address(), text.trim_end())),
+        }
+    }
+
     pub fn parse(&self, path: &str, text: &str) -> anyhow::Result<Value> {
         serde_json::from_str(text).with_context(|| format!("{} has answered something else", self.url(path)))
     }
@@ -111,17 +143,17 @@ impl NodeClient {
 }
 
 /// An HTTP client whose calls end after `timeout`.
-pub(super) fn agent(timeout: Duration) -> ureq::Agent {
+fn agent(timeout: Duration) -> ureq::Agent {
     ureq::Agent::config_builder()
         .timeout_global(Some(timeout))
         .build()
         .into()
 }
 
-/// The client of commands that read an answer whatever its status.
-pub(super) fn agent_for_any_status() -> ureq::Agent {
+/// The same for answers that are read whatever their status.
+pub(super) fn agent_for_any_status(timeout: Duration) -> ureq::Agent {
     ureq::Agent::config_builder()
-        .timeout_global(Some(TIMEOUT))
+        .timeout_global(Some(timeout))
         .http_status_as_error(false)
         .build()
         .into()

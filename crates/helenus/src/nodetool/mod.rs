@@ -9,8 +9,10 @@ mod clientstats;
 mod describecluster;
 mod describering;
 mod drain;
+mod flush;
 mod health;
 mod info;
+mod logging;
 mod output;
 mod ring;
 mod status;
@@ -70,6 +72,21 @@ enum Command {
         #[arg(long)]
         all: bool,
     },
+    /// Write the memtables of this node to SSTables
+    Flush {
+        /// Tables share the memtables of a tablet: all are flushed, these among them
+        tables: Vec<String>,
+    },
+    /// What this node logs, by target
+    Getlogginglevels,
+    /// Set what this node logs until it ends; without arguments, as it began
+    Setlogginglevel {
+        /// A module such as helenus_server, or ROOT
+        #[arg(requires = "level")]
+        target: Option<String>,
+        /// trace, debug, info, warn, error or off
+        level: Option<String>,
+    },
     /// The version that drivers and tools are told
     Version,
     /// Any other command of Cassandra's nodetool, with its arguments
@@ -99,6 +116,11 @@ pub fn run(args: &NodetoolArgs) -> anyhow::Result<ExitCode> {
         Command::Drain | Command::Decommission => drain::run(node),
         Command::Describering { keyspace: _ } => describering::run(node),
         Command::Clientstats { all } => clientstats::run(node, *all),
+        Command::Flush { tables: _ } => flush::run(node),
+        Command::Getlogginglevels => logging::show(node),
+        Command::Setlogginglevel { target, level } => {
+            logging::set(node, target.as_deref(), level.as_deref())
+        }
         Command::Version => version::run(node),
         Command::Other(words) => cassandra_commands::run(words.first().map_or("", String::as_str)),
     }

@@ -4,6 +4,7 @@ mod cluster;
 mod config;
 mod descriptors;
 mod host_id;
+mod log_filter;
 mod read_only;
 pub mod settings;
 #[cfg(test)]
@@ -23,6 +24,7 @@ use helenus_query::engine::{Engine, EngineConfig, Limits, NodeInfo};
 use helenus_server::bucket_cost::BucketCostMeter;
 use helenus_server::http::{self, HttpServer, PrometheusHandle};
 use helenus_server::node::ClusterNode;
+use helenus_server::node_commands::NodeCommands;
 use helenus_server::node_report::NodeReporter;
 use helenus_server::tls::ClientTls;
 use helenus_server::{Backend, Server, ServerConfig};
@@ -32,6 +34,7 @@ use tracing_subscriber::prelude::*;
 
 use self::cluster::Identity;
 use self::config::{CASSANDRA_VERSION, Config};
+use self::log_filter::LogFilter;
 
 /// Runs a node. Every setting can also be given in the file of --config and in the environment.
 #[derive(Args, Clone, Debug, Default)]
@@ -110,12 +113,7 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     let began = Instant::now();
     let environment = std::env::vars().collect::<Vec<_>>();
     let config = settings::load(&args.settings()?, args.config.as_deref(), &environment)?;
-    let filter = tracing_subscriber::EnvFilter::try_new(&config.log).map_err(|error| {
-        anyhow!(
-            "log = \"{}\": {error}; allowed are filters like info or info,slatedb=warn",
-            config.log
-        )
-    })?;
+    let (filter, log_filter) = LogFilter::new(&config.log)?;
     let lines = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
@@ -128,13 +126,13 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
         runtime.worker_threads(threads);
     }
     let runtime = runtime.build().context("cannot start the runtime")?;
-    let served = runtime.block_on(serve(config, began));
+    let served = runtime.block_on(serve(config, log_filter, began));
     // What still waits for a store that is away is not waited for.
     runtime.shutdown_background();
     served.map(|()| ExitCode::SUCCESS)
 }
 
-async fn serve(config: Config, began: Instant) -> anyhow::Result<()> {
+async fn serve(config: Config, log_filter: LogFilter, began: Instant) -> anyhow::Result<()> {
     let prometheus = http::install_recorder().map_err(|error| anyhow!("cannot install metrics: {error}"))?;
     // Asked for early: a signal that comes while the store opens must not be lost.
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen for signals")?;
@@ -175,7 +173,10 @@ async fn serve(config: Config, began: Instant) -> anyhow::Result<()> {
         started: began,
     };
     let http = match config.http {
-        Some(address) => Some(serve_http(address, prometheus, node.as_ref(), reporter).await?),
+        Some(address) => {
+            let log_levels = Arc::new(log_filter);
+            Some(serve_http(address, prometheus, node.as_ref(), reporter, log_levels).await?)
+        }
         None => None,
     };
     if let Some(node) = &node {
@@ -223,6 +224,7 @@ async fn serve_http(
     prometheus: PrometheusHandle,
     node: Option<&ClusterNode>,
     reporter: NodeReporter,
+    log_levels: Arc<LogFilter>,
 ) -> anyhow::Result<HttpServer> {
     let engine = reporter.engine.clone();
     let bucket_cost = reporter.bucket_cost.clone();
@@ -237,9 +239,10 @@ async fn serve_http(
         }
     });
     let control = node.map(|node| node.control(&reporter.engine));
+    let commands = NodeCommands::new(reporter.engine.clone(), log_levels, node.map(ClusterNode::secret));
     let store = reporter.engine.store().clone();
     let troubles = Arc::new(move || store.troubles());
-    HttpServer::start(address, prometheus, record, troubles, reporter, control)
+    HttpServer::start(address, prometheus, record, troubles, reporter, commands, control)
         .await
         .with_context(|| format!("http = \"{address}\": cannot listen there"))
 }

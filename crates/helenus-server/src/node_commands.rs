@@ -1,0 +1,135 @@
+//! Commands to a node over HTTP, for `nodetool`, which nodes of every kind take: `POST /node/flush`, and `POST /node/log_level` with a body of
+//! `TARGET LEVEL`, `LEVEL`, or nothing for the levels that the process began with. What is authorised is method, path and body.
+//!
+//! Whose commands are taken is told in [`admin_auth`](crate::node::admin_auth). A node with a folder has no secret: it takes commands from its
+//! own machine alone.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{ConnectInfo, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::IntoResponse;
+use axum::routing::{get, post};
+use helenus_query::engine::Engine;
+use serde_json::{Value, json};
+
+use crate::node::admin_auth::AdminAuthenticator;
+use crate::rpc::secret::Secret;
+
+const REFUSAL: &str = "commands are taken from this machine, or with the cluster's secret: nodetool takes it from HELENUS_CLUSTER_SECRET\n";
+
+/// A level that is logged, of a target (a module) or of all that have none of their own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogLevel {
+    pub target: Option<String>,
+    pub level: String,
+}
+
+/// What the process logs.
+pub trait LogLevels: Send + Sync {
+    /// The levels, that without a target first.
+    fn levels(&self) -> Vec<LogLevel>;
+
+    /// Sets a level, or with `None` those that the process began with.
+    ///
+    /// # Errors
+    /// Why that is no level or no target, in words.
+    fn set(&self, level: Option<LogLevel>) -> Result<(), String>;
+}
+
+/// The commands of a node.
+#[derive(Clone)]
+pub struct NodeCommands {
+    engine: Arc<Engine>,
+    log_levels: Arc<dyn LogLevels>,
+    authenticator: AdminAuthenticator,
+}
+
+impl NodeCommands {
+    /// `secret` is the cluster's, of a node among others.
+    pub fn new(engine: Arc<Engine>, log_levels: Arc<dyn LogLevels>, secret: Option<Secret>) -> NodeCommands {
+        NodeCommands {
+            engine,
+            log_levels,
+            authenticator: AdminAuthenticator::new(secret.unwrap_or_else(Secret::random)),
+        }
+    }
+
+    pub(crate) fn router(self) -> Router {
+        Router::new()
+            .route("/node/challenge", get(challenge))
+            .route("/node/flush", post(flush))
+            .route("/node/log_level", get(log_levels).post(set_log_level))
+            .with_state(self)
+    }
+
+    /// Refuses a command that may not come from there.
+    fn check(&self, command: &str, peer: SocketAddr, headers: &HeaderMap) -> Result<(), Refusal> {
+        if self.authenticator.allow(command, peer, headers) {
+            tracing::info!(%peer, command, "a command is carried out");
+            return Ok(());
+        }
+        if let Some(suppressed) = self.authenticator.refusals.take() {
+            tracing::warn!(%peer, command, suppressed, "a command was refused");
+        }
+        Err((StatusCode::FORBIDDEN, REFUSAL.to_owned()))
+    }
+}
+
+/// The status and the reason of a command that was not carried out.
+type Refusal = (StatusCode, String);
+
+async fn challenge(State(commands): State<NodeCommands>) -> String {
+    commands.authenticator.challenge()
+}
+
+async fn flush(
+    State(commands): State<NodeCommands>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    headers: HeaderMap,
+) -> Result<&'static str, Refusal> {
+    commands.check("POST /node/flush", peer, &headers)?;
+    let flushed = commands.engine.store().flush().await;
+    flushed.map_err(|error| (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")))?;
+    Ok("flushed\n")
+}
+
+async fn log_levels(State(commands): State<NodeCommands>) -> impl IntoResponse {
+    let levels = commands.log_levels.levels();
+    let levels: Value = levels
+        .into_iter()
+        .map(|LogLevel { target, level }| json!({ "target": target, "level": level }))
+        .collect();
+    (
+        [(header::CONTENT_TYPE, "application/json")],
+        format!("{levels:#}\n"),
+    )
+}
+
+async fn set_log_level(
+    State(commands): State<NodeCommands>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    headers: HeaderMap,
+    body: String,
+) -> Result<&'static str, Refusal> {
+    commands.check(format!("POST /node/log_level {body}").trim_end(), peer, &headers)?;
+    let words: Vec<&str> = body.split_whitespace().collect();
+    let level = match words.as_slice() {
+        [] => None,
+        [level] => Some((None, *level)),
+        [target, level] => Some((Some((*target).to_owned()), *level)),
+        _ => {
+            let why = "the body is not TARGET LEVEL, LEVEL or nothing\n".to_owned();
+            return Err((StatusCode::BAD_REQUEST, why));
+        }
+    };
+    let level = level.map(|(target, level)| LogLevel {
+        target,
+        level: level.to_owned(),
+    });
+    let set = commands.log_levels.set(level);
+    set.map_err(|why| (StatusCode::BAD_REQUEST, format!("{why}\n")))?;
+    Ok("set\n")
+}
