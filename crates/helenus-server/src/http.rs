@@ -12,7 +12,7 @@ use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
@@ -132,11 +132,9 @@ async fn upkeep(prometheus: PrometheusHandle, mut stopped: watch::Receiver<bool>
     }
 }
 
-const JSON: [(header::HeaderName, &str); 1] = [(header::CONTENT_TYPE, "application/json")];
-
 /// Answers as long as the process does: a node whose store is away gains nothing by a restart.
 async fn live() -> impl IntoResponse {
-    (JSON, "{\"status\":\"up\"}\n")
+    as_json(&json!({ "status": "up" }))
 }
 
 /// Whether clients should be sent here, with the reasons if not.
@@ -151,7 +149,11 @@ async fn ready(State(context): State<Context>) -> impl IntoResponse {
         ),
         false => (StatusCode::SERVICE_UNAVAILABLE, json!({ "status": "stopping" })),
     };
-    (code, JSON, format!("{body}\n"))
+    (code, as_json(&body))
+}
+
+fn as_json(body: &Value) -> impl IntoResponse + use<> {
+    ([(header::CONTENT_TYPE, "application/json")], format!("{body}\n"))
 }
 
 async fn metrics(State(context): State<Context>) -> impl IntoResponse {

@@ -86,8 +86,14 @@ mod tests {
         );
         let all = page(&clients, true);
         let lines: Vec<&str> = all.lines().collect();
-        assert!(lines[0].starts_with("Address         SSL   Cipher    Protocol "), "{all}");
-        assert!(lines[1].starts_with("/127.0.0.1:4001 false undefined undefined "), "{all}");
+        assert!(
+            lines[0].starts_with("Address         SSL   Cipher    Protocol "),
+            "{all}"
+        );
+        assert!(
+            lines[1].starts_with("/127.0.0.1:4001 false undefined undefined "),
+            "{all}"
+        );
         assert_eq!(lines[4], "");
     }
 }

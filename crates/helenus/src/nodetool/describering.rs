@@ -13,7 +13,10 @@ pub(super) fn run(node: &NodeClient) -> anyhow::Result<ExitCode> {
 }
 
 fn page(cluster: &Value) -> String {
-    let mut page = format!("Schema Version:{}\nTokenRange: \n", text(cluster, "schema_version"));
+    let mut page = format!(
+        "Schema Version:{}\nTokenRange: \n",
+        text(cluster, "schema_version")
+    );
     for tablet in list(cluster, "tablets") {
         // Cassandra's ranges begin behind their first token.
         let first: i64 = text(tablet, "first_token").parse().unwrap_or(i64::MIN);
@@ -23,7 +26,9 @@ fn page(cluster: &Value) -> String {
         let owner = list(cluster, "nodes")
             .iter()
             .find(|node| text(node, "host_id") == owner);
-        let address = owner.map(|owner| host(&text(owner, "cql_address"))).unwrap_or_default();
+        let address = owner
+            .map(|owner| host(&text(owner, "cql_address")))
+            .unwrap_or_default();
         let detail = owner.map_or_else(String::new, |owner| {
             format!(
                 "EndpointDetails(host:{address}, datacenter:{}, rack:{})",

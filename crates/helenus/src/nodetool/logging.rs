@@ -15,7 +15,10 @@ pub(super) fn show(node: &NodeClient) -> anyhow::Result<ExitCode> {
     for level in levels.as_array().map_or(&[][..], Vec::as_slice) {
         let text = |name: &str| level.get(name).and_then(Value::as_str);
         let name = text("target").unwrap_or("ROOT");
-        println!("{name:<50}{:>10}", text("level").unwrap_or_default().to_uppercase());
+        println!(
+            "{name:<50}{:>10}",
+            text("level").unwrap_or_default().to_uppercase()
+        );
     }
     Ok(ExitCode::SUCCESS)
 }

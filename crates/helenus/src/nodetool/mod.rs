@@ -118,9 +118,7 @@ pub fn run(args: &NodetoolArgs) -> anyhow::Result<ExitCode> {
         Command::Clientstats { all } => clientstats::run(node, *all),
         Command::Flush { tables: _ } => flush::run(node),
         Command::Getlogginglevels => logging::show(node),
-        Command::Setlogginglevel { target, level } => {
-            logging::set(node, target.as_deref(), level.as_deref())
-        }
+        Command::Setlogginglevel { target, level } => logging::set(node, target.as_deref(), level.as_deref()),
         Command::Version => version::run(node),
         Command::Other(words) => cassandra_commands::run(words.first().map_or("", String::as_str)),
     }

@@ -30,10 +30,16 @@ pub(super) fn table<const N: usize>(heads: [&str; N], rows: impl IntoIterator<It
 pub(super) fn columns<const N: usize>(rows: &[[String; N]]) -> String {
     let widths: [usize; N] = std::array::from_fn(|column| {
         let widths = rows.iter().filter_map(|row| row.get(column));
-        widths.map(|value| value.chars().count()).max().unwrap_or_default()
+        widths
+            .map(|value| value.chars().count())
+            .max()
+            .unwrap_or_default()
     });
     let line = |row: &[String; N]| {
-        let cells = row.iter().zip(widths).map(|(value, width)| format!("{value:<width$}"));
+        let cells = row
+            .iter()
+            .zip(widths)
+            .map(|(value, width)| format!("{value:<width$}"));
         cells.collect::<Vec<String>>().join(" ") + "\n"
     };
     rows.iter().map(line).collect()

@@ -19,8 +19,9 @@ impl LogFilter {
     /// # Errors
     /// If the text is no filter of `tracing`.
     pub fn new(text: &str) -> anyhow::Result<(reload::Layer<EnvFilter, Registry>, LogFilter)> {
-        let filter = EnvFilter::try_new(text)
-            .map_err(|error| anyhow!("log = \"{text}\": {error}; allowed are filters like info or info,slatedb=warn"))?;
+        let filter = EnvFilter::try_new(text).map_err(|error| {
+            anyhow!("log = \"{text}\": {error}; allowed are filters like info or info,slatedb=warn")
+        })?;
         let (layer, handle) = reload::Layer::new(filter);
         let filter = LogFilter {
             handle,
@@ -69,8 +70,12 @@ fn directive(text: &str) -> LogLevel {
 /// A filter with another level for a target. Cassandra's name for all targets is ROOT.
 fn with(filter: &str, level: LogLevel) -> Result<String, String> {
     let name = level.level.to_lowercase();
-    name.parse::<LevelFilter>()
-        .map_err(|_| format!("{} is no level; there are trace, debug, info, warn, error and off", level.level))?;
+    name.parse::<LevelFilter>().map_err(|_| {
+        format!(
+            "{} is no level; there are trace, debug, info, warn, error and off",
+            level.level
+        )
+    })?;
     let target = level.target.filter(|target| !target.eq_ignore_ascii_case("root"));
     let others = filter.split(',').filter(|part| directive(part).target != target);
     let own = match &target {
@@ -93,7 +98,10 @@ mod tests {
     #[test]
     fn a_level_replaces_that_of_its_target() {
         assert_eq!(changed(Some("slatedb"), "DEBUG").unwrap(), "info,slatedb=debug");
-        assert_eq!(changed(Some("helenus_server"), "trace").unwrap(), "info,slatedb=warn,helenus_server=trace");
+        assert_eq!(
+            changed(Some("helenus_server"), "trace").unwrap(),
+            "info,slatedb=warn,helenus_server=trace"
+        );
         assert_eq!(changed(None, "warn").unwrap(), "slatedb=warn,warn");
         assert_eq!(changed(Some("ROOT"), "WARN").unwrap(), "slatedb=warn,warn");
         assert!(changed(None, "loud").unwrap_err().contains("loud is no level"));
@@ -106,7 +114,10 @@ mod tests {
             target: target.map(str::to_owned),
             level: level.to_owned(),
         };
-        assert_eq!(filter.levels(), [level(None, "info"), level(Some("slatedb"), "warn")]);
+        assert_eq!(
+            filter.levels(),
+            [level(None, "info"), level(Some("slatedb"), "warn")]
+        );
         filter.set(Some(level(None, "debug"))).unwrap();
         assert_eq!(filter.levels()[0], level(None, "debug"));
         filter.set(None).unwrap();

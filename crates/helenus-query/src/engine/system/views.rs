@@ -180,7 +180,12 @@ fn caches(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     vec![
         cache("counters", RowCacheStats::default(), 0, 0),
         cache("keys", RowCacheStats::default(), 0, 0),
-        cache("rows", stats.row_cache, totals.row_cache_hits, totals.row_cache_misses),
+        cache(
+            "rows",
+            stats.row_cache,
+            totals.row_cache_hits,
+            totals.row_cache_misses,
+        ),
     ]
 }
 
