@@ -40,14 +40,10 @@ pub fn install_recorder() -> Result<PrometheusHandle, String> {
         .map_err(|error| error.to_string())
 }
 
-/// Tells what is wrong with the store, in words; nothing as long as all is well.
-pub type HealthCheck = Arc<dyn Fn() -> Vec<String> + Send + Sync>;
-
 #[derive(Clone)]
 struct Context {
     prometheus: PrometheusHandle,
     record_stats: Arc<dyn Fn() + Send + Sync>,
-    troubles: HealthCheck,
     reporter: NodeReporter,
     up: Arc<AtomicBool>,
 }
@@ -60,7 +56,7 @@ pub struct HttpServer {
 }
 
 impl HttpServer {
-    /// Binds the address and begins to answer. `record_stats` is called before metrics are read, `troubles` for `/health`, `reporter` for `/node`,
+    /// Binds the address and begins to answer. `record_stats` is called before metrics are read, `reporter` for `/health` and `/node`,
     /// `commands` for `POST /node/…`; `control` is there for a node among others.
     ///
     /// Errors: the address can't be bound.
@@ -68,7 +64,6 @@ impl HttpServer {
         listen: SocketAddr,
         prometheus: PrometheusHandle,
         record_stats: Arc<dyn Fn() + Send + Sync>,
-        troubles: HealthCheck,
         reporter: NodeReporter,
         commands: NodeCommands,
         control: Option<AdminApi>,
@@ -81,7 +76,6 @@ impl HttpServer {
         let context = Context {
             prometheus,
             record_stats,
-            troubles,
             reporter: reporter.clone(),
             up: up.clone(),
         };
@@ -139,8 +133,7 @@ async fn live() -> impl IntoResponse {
 
 /// Whether clients should be sent here, with the reasons if not.
 async fn ready(State(context): State<Context>) -> impl IntoResponse {
-    let mut troubles = (context.troubles)();
-    troubles.extend(context.reporter.unready());
+    let troubles = context.reporter.troubles();
     let (code, body) = match context.up.load(Ordering::Relaxed) {
         true if troubles.is_empty() => (StatusCode::OK, json!({ "status": "up" })),
         true => (

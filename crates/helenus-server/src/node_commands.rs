@@ -9,16 +9,15 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{ConnectInfo, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
 use axum::routing::{get, post};
 use helenus_query::engine::Engine;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::node::admin_auth::AdminAuthenticator;
+use crate::node::admin_auth::{AdminAuthenticator, Refusal};
+use crate::node_report::as_json;
 use crate::rpc::secret::Secret;
-
-const REFUSAL: &str = "commands are taken from this machine, or with the cluster's secret: nodetool takes it from HELENUS_CLUSTER_SECRET\n";
 
 /// A level that is logged, of a target (a module) or of all that have none of their own.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,21 +64,13 @@ impl NodeCommands {
             .with_state(self)
     }
 
-    /// Refuses a command that may not come from there.
+    /// Refuses a command that may not come from there, and logs one that is carried out.
     fn check(&self, command: &str, peer: SocketAddr, headers: &HeaderMap) -> Result<(), Refusal> {
-        if self.authenticator.allow(command, peer, headers) {
-            tracing::info!(%peer, command, "a command is carried out");
-            return Ok(());
-        }
-        if let Some(suppressed) = self.authenticator.refusals.take() {
-            tracing::warn!(%peer, command, suppressed, "a command was refused");
-        }
-        Err((StatusCode::FORBIDDEN, REFUSAL.to_owned()))
+        self.authenticator.check(command, peer, headers)?;
+        tracing::info!(%peer, command, "a command is carried out");
+        Ok(())
     }
 }
-
-/// The status and the reason of a command that was not carried out.
-type Refusal = (StatusCode, String);
 
 async fn challenge(State(commands): State<NodeCommands>) -> String {
     commands.authenticator.challenge()
@@ -98,14 +89,8 @@ async fn flush(
 
 async fn log_levels(State(commands): State<NodeCommands>) -> impl IntoResponse {
     let levels = commands.log_levels.levels();
-    let levels: Value = levels
-        .into_iter()
-        .map(|LogLevel { target, level }| json!({ "target": target, "level": level }))
-        .collect();
-    (
-        [(header::CONTENT_TYPE, "application/json")],
-        format!("{levels:#}\n"),
-    )
+    let level = |LogLevel { target, level }| json!({ "target": target, "level": level });
+    as_json(&levels.into_iter().map(level).collect())
 }
 
 async fn set_log_level(

@@ -113,8 +113,15 @@ impl NodeReporter {
         })
     }
 
+    /// Why clients should not be sent to this node at present, in words. None, as long as all is well.
+    pub(crate) fn troubles(&self) -> Vec<String> {
+        let mut troubles = self.engine.store().troubles();
+        troubles.extend(self.unready());
+        troubles
+    }
+
     /// Why the node serves no tablets at present, in words; `None` while it does.
-    pub(crate) fn unready(&self) -> Option<String> {
+    fn unready(&self) -> Option<String> {
         let agent = self.agent.as_ref()?;
         match agent.state() {
             AgentState::Joining(why) => Some(format!("the node joins the cluster: {why}")),
@@ -166,7 +173,8 @@ async fn show_single(State((reporter, serves_clients)): State<Served>) -> impl I
     as_json(&reporter.single(serves_clients.load(Ordering::Relaxed)))
 }
 
-fn as_json(value: &Value) -> impl IntoResponse + use<> {
+/// An answer in JSON that people read, too.
+pub(crate) fn as_json(value: &Value) -> impl IntoResponse + use<> {
     let json = [(header::CONTENT_TYPE, "application/json")];
     (json, format!("{value:#}\n"))
 }

@@ -16,10 +16,8 @@ use helenus_cluster::{AgentHandle, AgentState, HostId, NodeState, TabletInfo};
 use helenus_query::engine::Engine;
 use serde_json::{Value, json};
 
-use super::admin_auth::AdminAuthenticator;
+use super::admin_auth::{AdminAuthenticator, Refusal};
 use crate::rpc::secret::Secret;
-
-const REFUSAL: &str = "commands are taken from this machine, or with the cluster's secret: nodetool takes it from HELENUS_CLUSTER_SECRET\n";
 
 /// The cluster as this node knows it.
 #[derive(Clone)]
@@ -64,19 +62,14 @@ async fn drain(
     State(control): State<AdminApi>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     headers: HeaderMap,
-) -> (StatusCode, String) {
-    let authenticator = &control.authenticator;
-    if !authenticator.allow("POST /cluster/drain", peer, &headers) {
-        if let Some(suppressed) = authenticator.refusals.take() {
-            tracing::warn!(%peer, suppressed, "a command was refused");
-        }
-        return (StatusCode::FORBIDDEN, REFUSAL.to_owned());
-    }
+) -> Result<&'static str, Refusal> {
+    control
+        .authenticator
+        .check("POST /cluster/drain", peer, &headers)?;
     tracing::info!(%peer, "drain requested");
-    match control.agent.drain().await {
-        Ok(()) => (StatusCode::OK, "drained\n".to_owned()),
-        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")),
-    }
+    let drained = control.agent.drain().await;
+    drained.map_err(|error| (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")))?;
+    Ok("drained\n")
 }
 
 /// Nodes and tablets as this node knows them.

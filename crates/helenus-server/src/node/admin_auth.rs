@@ -9,7 +9,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use parking_lot::Mutex;
 
 use crate::log_rate_limit::LogRateLimiter;
@@ -18,6 +18,11 @@ use crate::rpc::secret::{Purpose, Secret};
 const SCHEME: &str = "helenus ";
 /// How long used challenges are remembered: longer than they would be good for.
 const REMEMBERED: Duration = Duration::from_secs(900);
+
+const REFUSAL: &str = "commands are taken from this machine, or with the cluster's secret: nodetool takes it from HELENUS_CLUSTER_SECRET\n";
+
+/// The status and the reason of a command that was not carried out.
+pub(crate) type Refusal = (StatusCode, String);
 
 /// The header `authorization` of a command, such as `POST /cluster/drain`, that answers a challenge.
 pub fn authorization(secret: &Secret, command: &str, challenge: &str) -> String {
@@ -36,7 +41,7 @@ pub(crate) struct AdminAuthenticator {
     /// Signs the challenges of this process.
     own: Secret,
     used: Arc<Mutex<HashMap<String, Instant>>>,
-    pub refusals: Arc<LogRateLimiter>,
+    refusals: Arc<LogRateLimiter>,
 }
 
 impl AdminAuthenticator {
@@ -55,8 +60,22 @@ impl AdminAuthenticator {
         proof.trim_start_matches(SCHEME).to_owned()
     }
 
+    /// Refuses a command that may not come from there.
+    ///
+    /// # Errors
+    /// What the client is answered.
+    pub fn check(&self, command: &str, peer: SocketAddr, headers: &HeaderMap) -> Result<(), Refusal> {
+        if self.allow(command, peer, headers) {
+            return Ok(());
+        }
+        if let Some(suppressed) = self.refusals.take() {
+            tracing::warn!(%peer, command, suppressed, "a command was refused");
+        }
+        Err((StatusCode::FORBIDDEN, REFUSAL.to_owned()))
+    }
+
     /// Whether that command may come from there.
-    pub fn allow(&self, command: &str, peer: SocketAddr, headers: &HeaderMap) -> bool {
+    fn allow(&self, command: &str, peer: SocketAddr, headers: &HeaderMap) -> bool {
         let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or_default());
         match text(header::AUTHORIZATION) {
             Some(answer) => self.verify_response(command, answer).is_some(),

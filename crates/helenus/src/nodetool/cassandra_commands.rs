@@ -27,7 +27,7 @@ const ONE_FORMAT: &str = "files of older formats are read as they are, and compa
 const CHECKSUMS: &str = "every block has a checksum that is verified whenever it is read";
 const NO_CACHE: &str = "there is no such cache";
 const NO_JMX: &str = "there is no JMX";
-const NO_LEVELS: &str = "tablets have no data directories to choose among";
+const NO_DIRECTORIES: &str = "tablets have no data directories to choose among";
 const ALWAYS_CURRENT: &str = "each node follows the schema in the store and keeps no copy that could differ";
 const ROW_CACHE: &str = "the row cache follows every write, so it is never stale";
 const ROLES: &str = "roles and permissions are kept in memory, which follows every change of them";
@@ -128,7 +128,7 @@ const COMMANDS: &[(&str, Outcome)] = &[
     ("reloadseeds", NothingToDo(NO_GOSSIP)),
     ("reloadssl", Missing),
     ("reloadtriggers", Missing),
-    ("relocatesstables", NothingToDo(NO_LEVELS)),
+    ("relocatesstables", NothingToDo(NO_DIRECTORIES)),
     ("removenode", Missing),
     ("repair", NothingToDo(NO_REPLICAS)),
     ("repair_admin", NothingToDo(NO_REPLICAS)),

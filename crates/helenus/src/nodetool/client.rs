@@ -82,7 +82,8 @@ impl NodeClient {
         self.ask(CLIENTS)
     }
 
-    fn ask(&self, path: &str) -> anyhow::Result<Value> {
+    /// What every node answers at a path.
+    pub fn ask(&self, path: &str) -> anyhow::Result<Value> {
         let url = self.url(path);
         let answer = agent(TIMEOUT).get(&url).call();
         let mut answer = answer.with_context(|| format!("no report from {url}"))?;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use serde_json::Value;
 
 use super::client::NodeClient;
-use super::output::{host, list, text};
+use super::output::{host, list, owner_of, text};
 
 pub(super) fn run(node: &NodeClient) -> anyhow::Result<ExitCode> {
     print!("{}", page(&node.cluster()?));
@@ -22,10 +22,7 @@ fn page(cluster: &Value) -> String {
         let first: i64 = text(tablet, "first_token").parse().unwrap_or(i64::MIN);
         let start = first.saturating_sub(1);
         let end = text(tablet, "last_token");
-        let owner = text(tablet, "owner");
-        let owner = list(cluster, "nodes")
-            .iter()
-            .find(|node| text(node, "host_id") == owner);
+        let owner = owner_of(cluster, tablet);
         let address = owner
             .map(|owner| host(&text(owner, "cql_address")))
             .unwrap_or_default();

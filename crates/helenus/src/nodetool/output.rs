@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use tabled::builder::Builder;
-use tabled::settings::Style;
+use tabled::settings::{Padding, Style};
 
 pub(super) fn list<'v>(cluster: &'v Value, name: &str) -> &'v [Value] {
     cluster
@@ -28,21 +28,10 @@ pub(super) fn table<const N: usize>(heads: [&str; N], rows: impl IntoIterator<It
 
 /// Rows in columns as wide as their longest value, each followed by a space, as Cassandra's tools write them (`TableBuilder`).
 pub(super) fn columns<const N: usize>(rows: &[[String; N]]) -> String {
-    let widths: [usize; N] = std::array::from_fn(|column| {
-        let widths = rows.iter().filter_map(|row| row.get(column));
-        widths
-            .map(|value| value.chars().count())
-            .max()
-            .unwrap_or_default()
-    });
-    let line = |row: &[String; N]| {
-        let cells = row
-            .iter()
-            .zip(widths)
-            .map(|(value, width)| format!("{value:<width$}"));
-        cells.collect::<Vec<String>>().join(" ") + "\n"
-    };
-    rows.iter().map(line).collect()
+    let mut builder = Builder::default();
+    rows.iter().for_each(|row| builder.push_record(row));
+    let mut table = builder.build();
+    format!("{}\n", table.with(Style::blank()).with(Padding::zero()))
 }
 
 /// The host of an address with a port.
@@ -84,13 +73,16 @@ pub(super) fn file_size(bytes: u64) -> String {
     }
 }
 
+/// The node that owns a tablet, if it is known.
+pub(super) fn owner_of<'v>(cluster: &'v Value, tablet: &Value) -> Option<&'v Value> {
+    let id = text(tablet, "owner");
+    let mut nodes = list(cluster, "nodes").iter();
+    nodes.find(|node| text(node, "host_id") == id)
+}
+
 /// The address of the node that owns a tablet.
 pub(super) fn owner(cluster: &Value, tablet: &Value) -> String {
-    let id = text(tablet, "owner");
-    let owner = list(cluster, "nodes")
-        .iter()
-        .find(|node| text(node, "host_id") == id);
-    owner.map_or(id, |node| text(node, "cql_address"))
+    owner_of(cluster, tablet).map_or_else(|| text(tablet, "owner"), |node| text(node, "cql_address"))
 }
 
 #[cfg(test)]

@@ -2,15 +2,15 @@
 
 use anyhow::anyhow;
 use helenus_server::node_commands::{LogLevel, LogLevels};
+use parking_lot::Mutex;
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::{EnvFilter, Registry, reload};
 
 /// The levels of the log by target.
-#[derive(Clone)]
 pub struct LogFilter {
     handle: reload::Handle<EnvFilter, Registry>,
     initial: String,
-    current: std::sync::Arc<parking_lot::Mutex<String>>,
+    current: Mutex<String>,
 }
 
 impl LogFilter {
@@ -26,7 +26,7 @@ impl LogFilter {
         let filter = LogFilter {
             handle,
             initial: text.to_owned(),
-            current: std::sync::Arc::new(parking_lot::Mutex::new(text.to_owned())),
+            current: Mutex::new(text.to_owned()),
         };
         Ok((layer, filter))
     }

@@ -240,9 +240,7 @@ async fn serve_http(
     });
     let control = node.map(|node| node.control(&reporter.engine));
     let commands = NodeCommands::new(reporter.engine.clone(), log_levels, node.map(ClusterNode::secret));
-    let store = reporter.engine.store().clone();
-    let troubles = Arc::new(move || store.troubles());
-    HttpServer::start(address, prometheus, record, troubles, reporter, commands, control)
+    HttpServer::start(address, prometheus, record, reporter, commands, control)
         .await
         .with_context(|| format!("http = \"{address}\": cannot listen there"))
 }
