@@ -39,6 +39,11 @@ pub(crate) const MIN_FILTER_KEYS: u32 = 1;
 const READ_AHEAD_BYTES: usize = 512 << 10;
 /// Compactions' output is cut into files of this size. Of one its filter and its index are in memory until it is whole.
 const FILE_BYTES: usize = 128 << 20;
+/// How often a worker shows that it still does a compaction that it has claimed.
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(5);
+/// A worker that has shown nothing for so long is gone, and its compactions are given to another. Meanwhile files pile up at level 0, and
+/// writers wait once these are as many as there may be.
+const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Parts of compactions that run at a time, of all tablets.
 pub(crate) fn slots(config: &StoreConfig) -> usize {
@@ -52,6 +57,7 @@ pub(crate) fn options(config: &StoreConfig, are_elsewhere: bool) -> CompactorOpt
         commit_compacted_interval: config.compaction_poll_interval.min(Duration::from_secs(1)),
         max_concurrent_compactions: 2,
         checkpoint_lifetime: config.garbage_age,
+        worker_heartbeat_timeout: HEARTBEAT_TIMEOUT,
         worker: (!are_elsewhere).then(|| worker_options(config)),
         ..CompactorOptions::default()
     }
@@ -61,6 +67,7 @@ pub(crate) fn options(config: &StoreConfig, are_elsewhere: bool) -> CompactorOpt
 pub(crate) fn worker_options(config: &StoreConfig) -> CompactionWorkerOptions {
     CompactionWorkerOptions {
         max_concurrent_compactions: 2,
+        heartbeat_interval: HEARTBEAT_INTERVAL,
         compactions_poll_interval: config.compaction_poll_interval,
         max_subcompactions: config.background_threads.clamp(1, 4),
         max_sst_size: FILE_BYTES,
