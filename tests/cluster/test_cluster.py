@@ -145,22 +145,31 @@ def half_a_batch(history):
     return "has 4 of 5 rows"
 
 
-def phantom_of_the_index(history):
-    for ops in history.clean_keys("index"):
-        find = next(op for op in reversed(ops) if op["call"] == "find" and not op.get("found"))
-        find["found"] = find["value"]
-        return "not linearizable"
+def phantom(kind):
+    """A search finds a row that has another value."""
+    def phantom_of(history):
+        for ops in history.clean_keys(kind):
+            if find := next((op for op in reversed(ops) if op["call"] == "find" and not op.get("found")), None):
+                find["found"] = find["value"]
+                return "not linearizable"
+    phantom_of.__name__ = f"phantom_of_{kind}"
+    return phantom_of
 
 
-def lost_by_the_index(history):
-    for ops in history.clean_keys("index"):
-        if find := next((op for op in ops if op.get("final") and op["call"] == "find" and op.get("found")), None):
-            find["found"] = 0
-            return "not linearizable"
+def lost(kind):
+    """A search does not find a row."""
+    def lost_by(history):
+        for ops in history.clean_keys(kind):
+            if find := next((op for op in ops if op.get("final") and op["call"] == "find" and op.get("found")), None):
+                find["found"] = 0
+                return "not linearizable"
+    lost_by.__name__ = f"lost_by_{kind}"
+    return lost_by
 
 
+SEARCHED = ("index", "range", "nearest", "view")
 ALTERATIONS = [stale_read, lost_write, two_winners, lost_condition, counted_twice, lost_row, row_missed_by_a_scan,
-               row_on_two_pages, row_from_nowhere, half_a_batch, phantom_of_the_index, lost_by_the_index]
+               row_on_two_pages, row_from_nowhere, half_a_batch, *map(phantom, SEARCHED), *map(lost, SEARCHED)]
 
 
 @pytest.mark.parametrize("alter", ALTERATIONS, ids=lambda alter: alter.__name__)

@@ -11,7 +11,7 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-var kinds = []string{register, cas, mixed, indexed, counter, row, partition, batch}
+var kinds = []string{register, cas, mixed, indexed, ranged, nearest, viewed, counter, row, partition, batch}
 
 // Verdict is what a kind's operations come to.
 type Verdict struct {
@@ -150,6 +150,9 @@ var names = map[string]string{
 	cas:       "rows under conditions",
 	mixed:     "rows with both",
 	indexed:   "rows by key and by index",
+	ranged:    "rows by key and by ranges of an index",
+	nearest:   "rows by key and by their vectors",
+	viewed:    "rows by key, and in the end by a view",
 	counter:   "counters",
 	row:       "rows written once, by key and by ranges",
 	partition: "partitions that grow, by pages",

@@ -27,6 +27,9 @@ var tables = []string{
 	"registers (k text PRIMARY KEY, v bigint)",
 	"conditions (k text PRIMARY KEY, v bigint)",
 	"indexed (k text PRIMARY KEY, v text)",
+	"ranged (k text PRIMARY KEY, v bigint)",
+	"nearest (k text PRIMARY KEY, v vector<float, 4>)",
+	"viewed (k text PRIMARY KEY, v text)",
 	"counters (k text PRIMARY KEY, n counter)",
 	"rows (k text PRIMARY KEY, v bigint)",
 	"partitions (p text, c bigint, v bigint, PRIMARY KEY (p, c))",
@@ -34,7 +37,10 @@ var tables = []string{
 }
 
 // tableOf says where the registers of a kind lie.
-var tableOf = map[string]string{register: "registers", cas: "conditions", mixed: "registers", indexed: "indexed", counter: "counters"}
+var tableOf = map[string]string{
+	register: "registers", cas: "conditions", mixed: "registers", counter: "counters",
+	indexed: "indexed", ranged: "ranged", nearest: "nearest", viewed: "viewed",
+}
 
 // Key is a register that is in use.
 type Key struct {
@@ -170,8 +176,14 @@ func (c *Clients) choose() func() func() {
 		return c.onKey(mixed)
 	case dice < 60:
 		return c.onKey(counter)
-	case dice < 72:
+	case dice < 64:
 		return c.onKey(indexed)
+	case dice < 67:
+		return c.onKey(ranged)
+	case dice < 70:
+		return c.onKey(nearest)
+	case dice < 72:
+		return c.onKey(viewed)
 	case dice < 84:
 		return c.insertRow
 	case dice < 94:
@@ -250,14 +262,14 @@ func (c *Clients) decide(op *Op) {
 		if c.random.IntN(3) == 0 {
 			op.Call, op.Value = "read", 0
 		}
-	case indexed:
+	case indexed, ranged, nearest, viewed:
 		// Values come again: a row loses one and gets it back.
-		value := 1 + op.Value%3
+		value := 1 + op.Value%searchValues
 		plain()
 		switch {
 		case op.Call == "write":
 			op.Value = value
-		case op.Call == "read" && c.random.IntN(3) > 0:
+		case op.Call == "read" && !searches[op.Kind].late && c.random.IntN(3) > 0:
 			op.Call, op.Value = "find", value
 		}
 	}
@@ -277,8 +289,9 @@ func (nodes Nodes) onRegister(op *Op) {
 			return q
 		}
 		var value any = op.Value
-		if op.Kind == indexed {
-			value = indexValue(op.Key, op.Value)
+		search, isSearched := searches[op.Kind]
+		if isSearched {
+			value = search.value(op.Key, op.Value)
 		}
 		applied := func(text string, values ...any) error {
 			found := map[string]any{}
@@ -293,7 +306,7 @@ func (nodes Nodes) onRegister(op *Op) {
 		case "read":
 			return read(ctx, op, query)
 		case "find":
-			return find(ctx, op, query)
+			return search.find(ctx, op, query)
 		case "write":
 			return query("INSERT INTO "+table+" (k, v) VALUES (?, ?)", op.Key, value).ExecContext(ctx)
 		case "delete":
@@ -328,33 +341,9 @@ func read(ctx context.Context, op *Op, query prepare) error {
 	switch op.Kind {
 	case counter:
 		return none(query("SELECT n FROM counters WHERE k = ?", op.Key).ScanContext(ctx, &op.Found))
-	case indexed:
-		var text string
-		if err := none(query("SELECT v FROM indexed WHERE k = ?", op.Key).ScanContext(ctx, &text)); err != nil || text == "" {
-			return err
-		}
-		if _, err := fmt.Sscanf(text, op.Key+"/%d", &op.Found); err != nil {
-			op.Wrong = "the row holds " + text
-		}
-		return nil
+	case indexed, ranged, nearest, viewed:
+		return searches[op.Kind].read(ctx, op, query)
 	default:
 		return none(query("SELECT v FROM "+tableOf[op.Kind]+" WHERE k = ?", op.Key).ScanContext(ctx, &op.Found))
 	}
-}
-
-func indexValue(key string, value int64) string { return fmt.Sprintf("%s/%d", key, value) }
-
-// find asks the index whether the row has a value.
-func find(ctx context.Context, op *Op, query prepare) error {
-	wanted := indexValue(op.Key, op.Value)
-	rows := query("SELECT k, v FROM indexed WHERE v = ?", wanted).IterContext(ctx)
-	var key, value string
-	op.Found, op.Wrong = 0, ""
-	for rows.Scan(&key, &value) {
-		if key != op.Key || value != wanted || op.Found != 0 {
-			op.Wrong = fmt.Sprintf("a search for %s gave row %s with %s", wanted, key, value)
-		}
-		op.Found = op.Value
-	}
-	return rows.Close()
 }

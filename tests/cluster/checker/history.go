@@ -15,6 +15,9 @@ const (
 	cas       = "cas"       // the same under conditions
 	mixed     = "mixed"     // both on one row
 	indexed   = "index"     // a row that is also found by a secondary index
+	ranged    = "range"     // a row that is also found by a range of an index in the order of values
+	nearest   = "nearest"   // a row that is also found by its vector
+	viewed    = "view"      // a row that is also in a materialized view
 	counter   = "counter"   // increments and reads
 	row       = "row"       // a row that is written once
 	partition = "partition" // rows of one partition, each written once
@@ -33,7 +36,7 @@ type Op struct {
 	Kind string `json:"kind"`
 	Key  string `json:"key"`
 	// write, delete, insert (if there is none), update (if it is Expected), remove (likewise), touch (write if there is one), add, read,
-	// find (by the index whether the row has Value), scan.
+	// find (by a search whether the row has Value), scan.
 	Call     string `json:"call"`
 	Value    int64  `json:"value,omitempty"`
 	Expected int64  `json:"expected,omitempty"`

@@ -28,7 +28,11 @@ func schema(node *Node) error {
 	for _, table := range tables {
 		statements = append(statements, "CREATE TABLE IF NOT EXISTS "+keyspace+"."+table)
 	}
-	statements = append(statements, "CREATE INDEX IF NOT EXISTS ON "+keyspace+".indexed (v)")
+	for _, search := range searches {
+		for _, text := range search.schema {
+			statements = append(statements, fmt.Sprintf(text, keyspace))
+		}
+	}
 	for _, text := range statements {
 		if err := node.session.Query(text).Exec(); err != nil {
 			return fmt.Errorf("%s: %w", text, err)
@@ -144,8 +148,8 @@ func (l *Load) reads() []func() error {
 	for kind, keys := range l.all {
 		for _, key := range keys {
 			add(Op{Kind: kind, Key: key, Call: "read"}, l.nodes.onRegister, nil)
-			if kind == indexed {
-				for value := range int64(3) {
+			if _, isSearched := searches[kind]; isSearched {
+				for value := range int64(searchValues) {
 					add(Op{Kind: kind, Key: key, Call: "find", Value: value + 1}, l.nodes.onRegister, nil)
 				}
 			}
