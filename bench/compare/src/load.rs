@@ -56,11 +56,12 @@ struct Cycles<'a> {
 
 impl Cycles<'_> {
     fn next(&mut self, random: &mut SmallRng) -> Option<Execution> {
-        if Instant::now() >= self.until {
-            return None;
-        }
         let statement = self.requests % QUEUE_CYCLE.len();
         if statement == 0 {
+            // A cycle that has begun is ended: a row left behind would stay at the head of its queue.
+            if Instant::now() >= self.until {
+                return None;
+            }
             let connections = self.load.connections as u64;
             let own = WORKING_QUEUES
                 .saturating_sub(self.connection)
