@@ -165,6 +165,7 @@ impl Engine {
                 headers,
                 locks: PartitionLocks::default(),
                 counter_queues: Arc::default(),
+                conditional_queues: Arc::default(),
                 traces: traces.clone(),
                 client_memory: client_memory.clone(),
                 answers: Arc::new(ResultMemory::new(config.limits.answers_bytes_max)),

@@ -8,7 +8,7 @@ use helenus_tablet::Store;
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 
-use super::counter_queues::CounterQueues;
+use super::write_queues::WriteQueues;
 use super::{
     HeaderTables, LiveTables, LockRequest, PartitionGuard, PartitionLocks, SchemaEpochs, VirtualTables,
 };
@@ -20,6 +20,7 @@ use crate::index::stale_entry::StaleCounts;
 use crate::limits::Limits;
 use crate::limits::answers::ResultMemory;
 use crate::limits::client_memory::ClientMemory;
+use crate::response::Outcome;
 use crate::schema::Schema;
 use crate::trace::Traces;
 
@@ -33,8 +34,10 @@ pub struct ExecutionContext {
     pub(crate) live_tables: Arc<LiveTables>,
     pub(crate) headers: Arc<HeaderTables>,
     pub(crate) locks: PartitionLocks,
-    /// Increments that wait for them.
-    pub(crate) counter_queues: Arc<CounterQueues>,
+    /// Increments of counters that wait for them.
+    pub(crate) counter_queues: Arc<WriteQueues<()>>,
+    /// Lightweight transactions that wait for them.
+    pub(crate) conditional_queues: Arc<WriteQueues<Outcome>>,
     /// Of requests that asked to be traced.
     pub(crate) traces: Arc<Traces>,
     /// The memory that clients' requests and answers hold.

@@ -3,7 +3,6 @@
 
 pub(crate) mod agreement;
 pub(crate) mod context;
-pub(crate) mod counter_queues;
 pub(crate) mod headers;
 pub(crate) mod hooks;
 pub(crate) mod locks;
@@ -11,6 +10,7 @@ pub mod read;
 pub(crate) mod reads;
 pub(crate) mod schema_epochs;
 pub(crate) mod virtual_tables;
+pub(crate) mod write_queues;
 pub(crate) mod writes;
 
 pub use context::ExecutionContext;

@@ -100,7 +100,7 @@ async fn run(
     }
     let now_s = now_s(context, options);
     if bounds.iter().any(|bound| bound.plan.is_conditional()) {
-        return Box::pin(cas::execute(context, bounds, options, now_s, true)).await;
+        return Box::pin(cas::execute(context, bounds, options, now_s, true, None)).await;
     }
     for bound in bounds {
         bound.plan.refuse_virtual()?;

@@ -24,7 +24,7 @@ use crate::response::{ColumnSpec, Outcome, Response, ResultMetadata, Rows, RowsB
 use crate::rows::{OwnedRow, PartitionKey, RowsWanted};
 use crate::schema::{Column, ColumnKind, Table};
 use crate::storage::read::{RowCursor, read_header, read_row, read_static, read_stored_row};
-use crate::storage::{Access, ExecutionContext};
+use crate::storage::{Access, ExecutionContext, PartitionGuard};
 use crate::trace;
 
 /// How far the clocks of nodes may be apart.
@@ -42,6 +42,14 @@ pub(crate) struct PreconditionRows {
 }
 
 impl PreconditionRows {
+    /// One row, if it is alive.
+    pub(super) fn of_row(clustering: &Bytes, row: Option<OwnedRow>) -> PreconditionRows {
+        PreconditionRows {
+            rows: row.into_iter().map(|row| (clustering.clone(), row)).collect(),
+            statics: None,
+        }
+    }
+
     pub(crate) fn row(&self, clustering: &Bytes) -> Option<&OwnedRow> {
         self.rows.get(clustering)
     }
@@ -51,24 +59,27 @@ impl PreconditionRows {
     }
 }
 
-/// Runs the statements of a conditional request, all on one partition of one table.
+/// Runs the statements of a conditional request, all on one partition of one table, which is locked if there is a guard.
 ///
 /// # Errors
 /// Cassandra's, for statements and conditions that can't go together.
-pub async fn execute(
+pub(super) async fn execute(
     context: &Arc<ExecutionContext>,
     bounds: &[BoundModification<'_>],
     options: &QueryOptions,
     now_s: i64,
     is_batch: bool,
+    guard: Option<Arc<PartitionGuard>>,
 ) -> Result<Outcome, ExecutionError> {
     let (table, partition, request) = gather(bounds)?;
     consistency::check_conditional(&context.schema.load(), table, options)?;
     let serial = options.serial_consistency.unwrap_or(Consistency::Serial);
     consistency::require_replicas(&context.schema.load(), table, serial)?;
-    let guard = context
-        .lock_partitions([(table.number, partition.token, Access::Alone)])
-        .await?;
+    let locked = [(table.number, partition.token, Access::Alone)];
+    let guard = match guard {
+        Some(guard) => guard,
+        None => context.lock_partitions(locked).await?,
+    };
     require_own(context, bounds)?;
     trace::step(|| "Reading existing values for CAS precondition");
     let current = read(context, table, &partition, &request, now_s).await?;
@@ -91,8 +102,13 @@ pub async fn execute(
         is_spread: false,
     };
     writes.commit(context, together).await?;
+    Ok(applied(table))
+}
+
+/// The answer of a request that was applied.
+pub(super) fn applied(table: &Table) -> Outcome {
     let met = vec![Some(Bytes::from_static(&[1]))];
-    Ok(answer(true, vec![applied_spec(table)], [met]))
+    answer(true, vec![applied_spec(table)], [met])
 }
 
 /// A timestamp newer than that of the rows in question, which a node with a faster clock may have written.
@@ -102,19 +118,25 @@ async fn timestamp_us(
     partition: &PartitionKey,
     request: &Request<'_>,
 ) -> Result<i64, CqlError> {
-    let now_us = context.next_timestamp_us();
     if context.cluster().is_none() {
-        return Ok(now_us);
+        return Ok(context.next_timestamp_us());
     }
-    let mut newest_us = i64::MIN;
+    let mut newest_us = None;
     for clustering in request.rows.keys() {
         if let Some(row) = read_stored_row(context, table, partition, clustering).await? {
-            newest_us = newest_us.max(row.newest_us()?);
+            newest_us = newest_us.max(Some(row.newest_us()?));
         }
     }
-    // What lies further ahead was dated by a client.
-    let is_skewed = newest_us >= now_us && newest_us - now_us <= CLOCK_SKEW_MAX_US;
-    Ok(if is_skewed { newest_us + 1 } else { now_us })
+    Ok(timestamp_after(context, newest_us))
+}
+
+/// The next timestamp; in a cluster one newer than `newest_us`, of what is stored, unless that lies so far ahead that a client has dated it.
+pub(super) fn timestamp_after(context: &ExecutionContext, newest_us: Option<i64>) -> i64 {
+    let now_us = context.next_timestamp_us();
+    match newest_us.filter(|_| context.cluster().is_some()) {
+        Some(newest_us) if newest_us >= now_us && newest_us - now_us <= CLOCK_SKEW_MAX_US => newest_us + 1,
+        _ => now_us,
+    }
 }
 
 /// Why the first statements of a batch are refused, whatever comes behind them.
@@ -128,7 +150,7 @@ pub(crate) fn spans_partitions() -> CqlError {
 
 /// The partition of all statements, and what they ask together. Statement by statement, as Cassandra finds faults
 /// (`BatchStatement.makeCasRequest`).
-fn gather<'b>(
+pub(super) fn gather<'b>(
     bounds: &'b [BoundModification<'b>],
 ) -> Result<(&'b Arc<Table>, PartitionKey, Request<'b>), CqlError> {
     let mut partition: Option<&PartitionKey> = None;
@@ -223,7 +245,7 @@ async fn first_live_row(
 }
 
 /// Values that make no sense, as null with `<`, are errors only if nothing failed before them.
-fn holds(table: &Table, request: &Request<'_>, current: &PreconditionRows) -> Result<bool, CqlError> {
+pub(super) fn holds(table: &Table, request: &Request<'_>, current: &PreconditionRows) -> Result<bool, CqlError> {
     if let Some(condition) = &request.statics
         && !row_holds(table, condition, current.statics.as_ref())?
     {
@@ -296,7 +318,7 @@ fn answer(
 }
 
 /// The answer of a request that was not applied: the rows that conditions were on, as they are.
-fn failure(
+pub(super) fn failure(
     table: &Table,
     partition: &PartitionKey,
     bounds: &[BoundModification<'_>],

@@ -8,13 +8,13 @@ use super::{LockedPartitions, lock};
 use crate::analysis::modification::BoundModification;
 use crate::analysis::modification::attributes::check_timestamp;
 use crate::analysis::modification::operation::{Action, Operation};
-use crate::analysis::{EvalContext, Plan, Planned, consistency};
+use crate::analysis::{Planned, consistency};
 use crate::execution::writes::WriteSet;
 use crate::execution::writes::commit::WriteAtomicity;
 use crate::failure::{ExecutionError, write_timeout};
 use crate::limits::scope;
 use crate::request::QueryOptions;
-use crate::storage::counter_queues::{IncrementAnswer, QueueLead, QueueRole, QueuedIncrement};
+use crate::storage::write_queues::{QueueAnswer, QueueLead, QueueRole, QueuedWrite};
 use crate::storage::{ExecutionContext, PartitionGuard};
 use crate::trace;
 
@@ -58,13 +58,8 @@ pub(super) async fn execute(
         return Ok(Grouped::Alone(None));
     };
     let queued = || {
-        QueuedIncrement::new(
-            planned,
-            bound.eval.values,
-            bound.eval.protocol_version,
-            options.timestamp_us,
-            now_s,
-        )
+        let timestamp_us = options.timestamp_us;
+        QueuedWrite::new(planned, &bound.eval, timestamp_us, now_s, WriteType::Counter)
     };
     loop {
         let table = bound.plan.table.number;
@@ -80,8 +75,8 @@ pub(super) async fn execute(
             }
         };
         match answer.await {
-            Ok(IncrementAnswer::Done(result)) => return result.map(|()| Grouped::Written),
-            Ok(IncrementAnswer::Untouched) => scope::checkpoint().await?,
+            Ok(QueueAnswer::Done(result)) => return result.map(|()| Grouped::Written),
+            Ok(QueueAnswer::Untouched) => scope::checkpoint().await?,
             Err(_) => return Err(write_timeout(options.consistency, WriteType::Counter).into()),
         }
     }
@@ -91,8 +86,8 @@ pub(super) async fn execute(
 async fn lead_group(
     context: &Arc<ExecutionContext>,
     bound: &BoundModification<'_>,
-    lead: QueueLead,
-    own: QueuedIncrement,
+    lead: QueueLead<()>,
+    own: QueuedWrite<()>,
 ) -> Result<Option<LockedPartitions>, ExecutionError> {
     let locked = lock(context, std::slice::from_ref(bound)).await;
     let mut group = lead.take();
@@ -114,7 +109,7 @@ async fn lead_group(
 async fn write_group(
     context: Arc<ExecutionContext>,
     guard: Arc<PartitionGuard>,
-    mut group: Vec<QueuedIncrement>,
+    mut group: Vec<QueuedWrite<()>>,
 ) {
     let _epoch = context.writes.enter();
     let writes = loop {
@@ -140,7 +135,7 @@ async fn write_group(
 async fn gather(
     context: &ExecutionContext,
     guard: &Arc<PartitionGuard>,
-    group: &[QueuedIncrement],
+    group: &[QueuedWrite<()>],
 ) -> Result<WriteSet, (usize, CqlError)> {
     let mut writes = WriteSet::under(Some(guard.clone()));
     for (at, one) in group.iter().enumerate() {
@@ -154,19 +149,9 @@ async fn gather(
 async fn add(
     context: &ExecutionContext,
     writes: &mut WriteSet,
-    one: &QueuedIncrement,
+    one: &QueuedWrite<()>,
 ) -> Result<(), CqlError> {
-    let Plan::Modification(plan) = &one.planned.plan else {
-        return Err(CqlError::Server(
-            "only single modifications are queued".to_owned(),
-        ));
-    };
-    let eval = EvalContext {
-        values: &one.values,
-        clock: context.clock.as_ref(),
-        protocol_version: one.protocol_version,
-    };
-    let bound = BoundModification::new(plan, eval)?;
+    let bound = one.bind(context.clock.as_ref())?;
     let timestamp_us = match bound.timestamp_us.or(one.timestamp_us) {
         Some(timestamp_us) => timestamp_us,
         None => context.next_timestamp_us(),

@@ -9,6 +9,7 @@ pub(crate) mod apply;
 pub(crate) mod batch;
 pub(crate) mod batch_size;
 pub(crate) mod cas;
+mod cas_groups;
 pub(crate) mod cas_request;
 mod counter_groups;
 pub(crate) mod list_ids;
@@ -173,7 +174,7 @@ pub async fn execute(
         plan.refuse_virtual()?;
     }
     if !plan.conditions.is_empty() {
-        return Box::pin(cas::execute(context, &bounds, options, now_s, false)).await;
+        return Box::pin(execute_conditional(context, planned, &bounds, options, now_s)).await;
     }
     let mut locked = None;
     let [bound] = &bounds;
@@ -207,6 +208,25 @@ pub async fn execute(
     };
     writes.commit(context, together).await?;
     Ok(Response::Void.into())
+}
+
+/// Runs a modification with conditions: with others that wait for its partition, or by itself.
+async fn execute_conditional(
+    context: &Arc<ExecutionContext>,
+    planned: &Arc<Planned>,
+    bounds: &[BoundModification<'_>; 1],
+    options: &QueryOptions,
+    now_s: i64,
+) -> Result<Outcome, ExecutionError> {
+    let [bound] = bounds;
+    let mut guard = None;
+    if cas_groups::may_be_grouped(context, bound, options) {
+        match cas_groups::execute(context, planned, bound, options, now_s).await? {
+            cas_groups::Grouped::Answered(outcome) => return Ok(outcome),
+            cas_groups::Grouped::Alone(already) => guard = already,
+        }
+    }
+    cas::execute(context, bounds, options, now_s, false, guard).await
 }
 
 /// Runs a BATCH statement.
