@@ -3,17 +3,19 @@
 //!
 //! A setting that is unknown or wrong is refused with where it stands, why, and what is allowed.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 use helenus_cql::frame::MAX_BODY_LEN;
-use helenus_tablet::{SaslMechanism, StoreUrl, TopicUrl};
+use helenus_tablet::{SaslMechanism, StoreUrl, Throttle, TopicUrl};
 
 use super::config::Config;
+use super::{live, settings_shown};
 
 /// One setting.
 struct Setting {
@@ -28,6 +30,7 @@ struct Setting {
 const ADDRESS: &str = "HOST:PORT";
 const ADDRESS_OR_OFF: &str = "HOST:PORT or off";
 const SIZE: &str = "a number of bytes, also as 512KiB, 64MiB or 2GiB";
+const RATE_OR_OFF: &str = "a number of bytes per second, as 512KiB/s or 64MiB/s, or off";
 const COUNT: &str = "a whole number from 1";
 const TIME: &str = "a time as 500ms, 10s or 5m";
 const TIME_OR_OFF: &str = "a time as 500ms, 10s or 5m, or off";
@@ -128,6 +131,9 @@ const SETTINGS: &[Setting] = &[
     Setting { name: "bucket_put_dollars_per_1000", about: "the price of 1,000 PUT, LIST, COPY or POST requests to the bucket, for the cost in /metrics and nodetool info", allowed: DOLLARS, set: |c, v| put(&mut c.bucket_prices.put_dollars_per_1000, dollars(v)) },
     Setting { name: "bucket_get_dollars_per_1000", about: "the price of 1,000 GET or HEAD requests to the bucket, for the same", allowed: DOLLARS, set: |c, v| put(&mut c.bucket_prices.get_dollars_per_1000, dollars(v)) },
     Setting { name: "bucket_read_dollars_per_gb", about: "the price of 2^30 bytes read from the bucket, for the same; none within a region", allowed: DOLLARS, set: |c, v| put(&mut c.bucket_prices.read_dollars_per_gb, dollars(v)) },
+    Setting { name: "compaction_throughput", about: "the bytes per second that compactions may write, of all tablets together", allowed: RATE_OR_OFF, set: |c, v| throttle(&c.store.throttles.compaction, v) },
+    Setting { name: "flush_throughput", about: "the bytes per second that flushes may write, of all tablets together; writes wait when flushes fall behind", allowed: RATE_OR_OFF, set: |c, v| throttle(&c.store.throttles.flush, v) },
+    Setting { name: "bucket_throughput", about: "the bytes per second that are read from the bucket and written to it; the log and small documents are counted, but never wait", allowed: RATE_OR_OFF, set: |c, v| throttle(&c.store.throttles.bucket, v) },
     Setting { name: "background_threads", about: "threads for flushes and compactions", allowed: COUNT, set: |c, v| put(&mut c.store.background_threads, count(v)) },
 ];
 
@@ -140,6 +146,14 @@ fn log_store(config: &mut Config, text: &str) -> Result<(), String> {
         Some(topic) => config.store.log_topic = Some(topic),
         None => config.store.log_store = Some(StoreUrl::parse(text).map_err(|error| error.to_string())?),
     }
+    Ok(())
+}
+
+fn throttle(throttle: &Throttle, text: &str) -> Result<(), String> {
+    let rate = or_off(text, |text| {
+        size(text.strip_suffix("/s").unwrap_or(text)).map(wide)
+    })?;
+    throttle.set_rate(rate);
     Ok(())
 }
 
@@ -291,7 +305,16 @@ fn find(setting: &str, place: &str) -> anyhow::Result<&'static Setting> {
     bail!("{place}: there is no setting {setting}.{hint}\nhelenus serve --help lists the settings.")
 }
 
-fn apply(config: &mut Config, setting: &str, value: &str, place: &str) -> anyhow::Result<()> {
+/// The names of all settings, in the order of `--help`.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    SETTINGS.iter().map(|setting| setting.name)
+}
+
+/// Sets a setting; `place` is where that was asked for.
+///
+/// # Errors
+/// If there is no such setting, or the value is not allowed.
+pub fn apply(config: &mut Config, setting: &str, value: &str, place: &str) -> anyhow::Result<()> {
     let found = find(setting, place)?;
     (found.set)(config, value).map_err(|why| {
         anyhow!(
@@ -346,35 +369,74 @@ pub fn load(
     file: Option<&Path>,
     environment: &[(String, String)],
 ) -> anyhow::Result<Config> {
-    let mut given: Vec<(String, String, String)> = Vec::new();
-    let is_setting =
-        |name: &str| !NOT_SETTINGS.iter().any(|other| name.starts_with(other)) && name != "HELENUS_CONFIG";
-    let from_environment = |wanted: &str| environment.iter().find(|(name, _)| name == wanted);
-    let file = match file {
-        Some(path) => Some(path.to_owned()),
-        None => from_environment("HELENUS_CONFIG").map(|(_, path)| path.into()),
+    let sources = Sources {
+        command_line: command_line.to_vec(),
+        file: file.map(Path::to_owned),
+        environment: environment.to_vec(),
     };
-    if let Some(path) = file {
-        for (name, value) in read_file(&path)? {
-            given.push((name, value, path.display().to_string()));
+    Ok(sources.load()?.0)
+}
+
+/// Where settings are read from.
+pub struct Sources {
+    pub command_line: Vec<(String, String)>,
+    pub file: Option<PathBuf>,
+    pub environment: Vec<(String, String)>,
+}
+
+/// The values that settings were given, by name, in the words in which they were given.
+pub type Given = BTreeMap<String, String>;
+
+impl Sources {
+    /// The configuration that the sources add up to now, and which settings they set.
+    ///
+    /// # Errors
+    /// The first setting that is unknown or wrong.
+    pub fn load(&self) -> anyhow::Result<(Config, Given)> {
+        let given = self.read()?;
+        let config = add_up(&given)?;
+        let values = given.into_iter().map(|(name, value, _)| (name, value));
+        Ok((config, values.collect()))
+    }
+
+    /// The settings with their values and places, those that win last.
+    fn read(&self) -> anyhow::Result<Vec<(String, String, String)>> {
+        let environment = &self.environment;
+        let mut given: Vec<(String, String, String)> = Vec::new();
+        let is_setting = |name: &str| {
+            !NOT_SETTINGS.iter().any(|other| name.starts_with(other)) && name != "HELENUS_CONFIG"
+        };
+        let from_environment = |wanted: &str| environment.iter().find(|(name, _)| name == wanted);
+        let file = match &self.file {
+            Some(path) => Some(path.to_owned()),
+            None => from_environment("HELENUS_CONFIG").map(|(_, path)| path.into()),
+        };
+        if let Some(path) = file {
+            for (name, value) in read_file(&path)? {
+                given.push((name, value, path.display().to_string()));
+            }
         }
-    }
-    for (variable, value) in environment {
-        if let Some(name) = variable.strip_prefix(PREFIX).filter(|_| is_setting(variable)) {
-            let place = format!("environment variable {variable}");
-            given.push((name.to_ascii_lowercase(), value.clone(), place));
+        for (variable, value) in environment {
+            if let Some(name) = variable.strip_prefix(PREFIX).filter(|_| is_setting(variable)) {
+                let place = format!("environment variable {variable}");
+                given.push((name.to_ascii_lowercase(), value.clone(), place));
+            }
         }
+        for (name, value) in &self.command_line {
+            given.push((name.clone(), value.clone(), "command line".to_owned()));
+        }
+        Ok(given)
     }
-    for (name, value) in command_line {
-        given.push((name.clone(), value.clone(), "command line".to_owned()));
-    }
+}
+
+fn add_up(given: &[(String, String, String)]) -> anyhow::Result<Config> {
     // Where the store lies decides on other defaults.
     let mut config = Config::new(Config::default_store());
     for (_, url, place) in given.iter().filter(|(name, ..)| name == "store") {
         apply(&mut config, "store", url, place)?;
         config = Config::new(config.store.url);
     }
-    for (name, value, place) in &given {
+    for (name, value, place) in given {
         apply(&mut config, name, value, place)?;
     }
     if config.control.authorizes && !config.control.authenticates {
@@ -386,17 +448,96 @@ pub fn load(
     Ok(config)
 }
 
-/// All settings, for `--help`.
+/// All settings with their defaults, for `--help`.
 pub fn help() -> String {
     let mut text =
         "Settings, for --set NAME=VALUE, HELENUS_NAME=VALUE and name = \"VALUE\" in the file of --config:\n"
             .to_owned();
+    let defaults = Config::new(Config::default_store());
     for setting in SETTINGS {
+        let default = match settings_shown::default(setting.name, &defaults) {
+            none if none.is_empty() => "none".to_owned(),
+            default => default,
+        };
         let _ = writeln!(
             text,
-            "  {:<28} {} ({})",
+            "  {:<28} {} ({}) [default: {default}]",
             setting.name, setting.about, setting.allowed
         );
     }
     text
+}
+
+/// A file of settings with each of them commented out, at its default, except for those that are given.
+///
+/// # Errors
+/// If one that is given is unknown or wrong.
+pub fn file(given: &[(String, String)]) -> anyhow::Result<String> {
+    let defaults = Config::new(Config::default_store());
+    let mut checked = defaults.clone();
+    for (name, value) in given {
+        apply(&mut checked, name, value, "command line")?;
+    }
+    let mut text = FILE_HEADER.to_owned();
+    for setting in SETTINGS {
+        let value = given.iter().find(|(name, _)| name == setting.name);
+        describe(
+            &mut text,
+            setting,
+            value.map(|(_, value)| value.as_str()),
+            &defaults,
+        );
+    }
+    Ok(text)
+}
+
+/// Adds what a file says of a setting.
+fn describe(text: &mut String, setting: &Setting, value: Option<&str>, defaults: &Config) {
+    let name = setting.name;
+    let change = if live::is_live(name) {
+        " Changes on reload."
+    } else {
+        ""
+    };
+    text.push('\n');
+    comment(text, &format!("{}.{change}", capitalized(setting.about)));
+    comment(text, &format!("Allowed: {}.", setting.allowed));
+    let default = settings_shown::default(name, defaults);
+    let is_value = !settings_shown::is_computed(name) && !default.is_empty();
+    if !is_value || value.is_some() {
+        let default = if default.is_empty() { "none" } else { &default };
+        comment(text, &format!("Default: {default}."));
+    }
+    let mark = if value.is_some() { "" } else { "#" };
+    let shown = value.unwrap_or(if is_value { &default } else { "" });
+    let _ = writeln!(text, "{mark}{name} = {}", toml::Value::from(shown));
+}
+
+const FILE_HEADER: &str = "\
+# Settings of a Helenus node. Each is shown with its default, or with no value where the default depends on the machine; take the # away and
+# change the value to set one. Settings of the command line win over those of the environment (HELENUS_NAME), which win over this file.
+# `helenus nodetool reloadconfig` and SIGHUP read it again; what does not change on reload takes a restart.
+";
+
+/// The longest line of a comment.
+const COMMENT_WIDTH: usize = 120;
+
+/// Adds a comment, in lines that are not too long.
+fn comment(text: &mut String, words: &str) {
+    let mut line = "#".to_owned();
+    for word in words.split_whitespace() {
+        if line.len() + 1 + word.len() > COMMENT_WIDTH {
+            let _ = writeln!(text, "{line}");
+            line = "#".to_owned();
+        }
+        line.push(' ');
+        line.push_str(word);
+    }
+    let _ = writeln!(text, "{line}");
+}
+
+fn capitalized(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|first| first.to_uppercase().to_string());
+    first.unwrap_or_default() + letters.as_str()
 }

@@ -118,7 +118,7 @@ pub(crate) fn rows(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
 
 /// What this node was started with.
 fn of_node(engine: &Arc<Engine>) -> Vec<(&'static str, String)> {
-    let (node, limits) = (&engine.node, &engine.context.limits);
+    let (node, limits) = (&engine.node, &engine.context.limits());
     let address = node.native_address.ip().to_string();
     vec![
         ("batch_size_fail_threshold", size(limits.batch_size_fail_bytes)),
