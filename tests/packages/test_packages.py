@@ -162,3 +162,55 @@ def test_the_unit_is_valid_and_hardened(tmp_path):
     run("systemd-analyze", "verify", "--man=no", unit)
     exposure = re.search(r"Overall exposure level for helenus.service: ([\d.]+)", run("systemd-analyze", "security", "--offline=true", unit))
     assert float(exposure.group(1)) < 2, exposure.group(0)
+
+
+def final_stage(dockerfile):
+    """The instructions of an image's last stage, as pairs of a name and what follows."""
+    text = dockerfile.read_text().rpartition("\nFROM ")[2]
+    return [tuple(line.split(maxsplit=1)) for line in text.splitlines()[1:] if line and line[0] != "#"]
+
+
+def test_both_images_are_the_same_but_for_where_the_binary_comes_from():
+    stages = [final_stage(helenus.ROOT / "deploy" / name) for name in ("Dockerfile", "Dockerfile.release")]
+    kept = [[pair for pair in stage if pair[0] not in ("COPY", "ARG")] for stage in stages]
+    assert kept[0] == kept[1]
+
+
+def test_the_image_serves_as_nobody_from_a_read_only_root(tmp_path):
+    """What the image holds (distroless has glibc, libgcc and certificates) in a folder that is mounted read-only."""
+    if os.geteuid() != 0:
+        pytest.skip("a read-only root takes root")
+    stage = final_stage(helenus.ROOT / "deploy" / "Dockerfile")
+    environment = {name: value for key, words in stage if key == "ENV" for name, value in (word.split("=", 1) for word in words.split())}
+    user = dict(stage)["USER"]
+    assert user == "65534:65534"
+    image = tmp_path / "image"
+    for folder in ("usr/local/bin", "data", "proc"):
+        (image / folder).mkdir(parents=True)
+    binary = image / "usr/local/bin/helenus"
+    run(tool("objcopy", "binutils"), "--strip-debug", helenus.binary(), binary)
+    libraries = set(re.findall(r"(/\S+) \(0x", run("ldd", helenus.binary())))
+    assert {pathlib.Path(library).name.split(".so")[0] for library in libraries} <= {"libc", "libm", "libgcc_s", "ld-linux-x86-64", "ld-linux-aarch64"}
+    for library in libraries:
+        (image / library[1:]).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(library, image / library[1:])
+    data = tmp_path / "data"
+    data.mkdir()
+    os.chown(data, 65534, 65534)
+    port, http = helenus.free_port(), helenus.free_port()
+    environment |= {"HELENUS_LISTEN": f"127.0.0.1:{port}", "HELENUS_HTTP": f"127.0.0.1:{http}", "PATH": "/usr/local/bin"}
+    script = (f"mount --bind {image} {image} && mount -o remount,ro,bind {image} && mount --bind {data} {image}/data && mount -t proc proc {image}/proc"
+              f" && exec env -i {' '.join(f'{name}={value}' for name, value in environment.items())} {shutil.which('chroot')} --userspec={user} {image} helenus serve")
+    with open(tmp_path / "log", "wb") as log:
+        process = subprocess.Popen(["unshare", "--mount", "sh", "-ec", script], stdout=log, stderr=log)
+    node = helenus.Target("127.0.0.1", port)
+    try:
+        helenus.wait_until(lambda: process.poll() is not None or helenus.answers_options(node.host, port), 60, "it serves")
+        assert process.poll() is None, (tmp_path / "log").read_text()
+        assert node.connect().execute("SELECT key FROM system.local").one().key == "local"
+        assert {path.stat().st_uid for path in data.rglob("*")} == {65534}
+        assert list((image / "data").iterdir()) == []
+    finally:
+        node.close()
+        process.terminate()
+        assert process.wait(60) == 0, (tmp_path / "log").read_text()
