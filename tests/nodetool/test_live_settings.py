@@ -73,6 +73,8 @@ def test_reloadconfig_takes_up_what_can_change_and_names_what_takes_a_restart(co
     assert ended.returncode == 0, ended
     assert ended.stdout == "Changed: batch_size_fail_bytes\nAfter a restart: rack\n"
     assert is_refused(session)
+    shown = session.execute("SELECT value FROM system_views.settings WHERE name = 'batch_size_fail_threshold'").one()
+    assert shown.value == "1KiB"
     configured.file.write_text('rack = "r2"\n')
     assert reloadconfig(configured).stdout == "Changed: batch_size_fail_bytes\nAfter a restart: rack\n"
     assert not is_refused(session), "a setting that is no longer in the file has its default"
@@ -134,6 +136,51 @@ def test_flushes_keep_to_their_throughput_and_follow_its_change(configured):
         assert set_live(configured, "flush_throughput", "off")[0] == 200
         assert second.result(timeout=20) == 200
         assert time.monotonic() - began < 10
+
+
+def test_a_bucket_keeps_to_its_throughput_and_writes_do_not_wait_for_it(tmp_path):
+    node = helenus.Node(tmp_path, store="memory://throttled", args=["--set", "tablet_count=1", "--set", "bucket_throughput=64KiB/s"]).start()
+    try:
+        session = node.connect()
+        make_table(session)
+        insert = session.prepare("INSERT INTO s.t (k, v) VALUES (?, ?)")
+        began = time.monotonic()
+        for k in range(16):
+            session.execute(insert, (k, os.urandom(64 << 10)))
+        assert time.monotonic() - began < 8, "at 64 KiB/s the log's objects would take 16 s"
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            flushing = pool.submit(flush, node)
+            with pytest.raises(concurrent.futures.TimeoutError):
+                flushing.result(timeout=3)
+            assert set_live(node, "bucket_throughput", "off")[0] == 200
+            assert flushing.result(timeout=20) == 200
+    finally:
+        node.close()
+
+
+def test_compactions_keep_to_their_throughput_and_follow_its_change(configured):
+    session = configured.connect()
+    make_table(session)
+    insert = session.prepare("INSERT INTO s.t (k, v) VALUES (?, ?)")
+    assert set_live(configured, "compaction_throughput", "1KiB/s")[0] == 200
+    files = lambda: len(list(configured.store.rglob("compacted/*.sst")))
+
+    def write_files(count):
+        for _ in range(count):
+            for k in range(16):
+                session.execute(insert, (k, os.urandom(8 << 10)))
+            assert flush(configured) == 200
+
+    write_files(8)
+    # The first is let through at once, and is paid for by the next, which would have to wait for minutes.
+    helenus.wait_until(lambda: files() < 8, 60, "the first compaction ends")
+    write_files(8)
+    before = files()
+    assert before >= 8
+    with pytest.raises(TimeoutError):
+        helenus.wait_until(lambda: files() < before, 4, "the next compaction ends")
+    assert set_live(configured, "compaction_throughput", "off")[0] == 200
+    helenus.wait_until(lambda: files() < before, 60, "the next compaction ends")
 
 
 def test_the_start_logs_version_store_settings_and_limits(tmp_path):

@@ -18,7 +18,7 @@ use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use helenus_cql::ast;
 use helenus_cql::error::CqlError;
-use helenus_tablet::{Store, StoreConfig, StoreStats};
+use helenus_tablet::{Store, StoreConfig, StoreStats, Throttles};
 use tokio::sync::{Mutex, Notify, Semaphore, broadcast};
 
 use crate::analysis::{BatchStatement, DirectPlan, Plan, Planned, PlannedBatch, consistency};
@@ -108,6 +108,8 @@ pub struct Engine {
     /// When the engine was opened, in seconds since the Unix epoch: what Cassandra's tools call the generation.
     pub(crate) generation_s: i32,
     pub(crate) control: AccessControl,
+    /// Those of the store.
+    pub(crate) throttles: Throttles,
     pub(crate) authenticator: PasswordAuthenticator,
     /// Held while a DDL statement runs: schema changes are serial.
     pub(crate) ddl: Mutex<()>,
@@ -142,6 +144,7 @@ impl Engine {
             live_tables: live_tables.clone(),
             headers: headers.clone(),
         });
+        let throttles = config.store.throttles.clone();
         let store = Store::open(config.store, hooks).await.map_err(store_error)?;
         headers.load(&store).await?;
         let schema = ddl::load(&store, system::keyspaces).await?;
@@ -183,6 +186,7 @@ impl Engine {
                 node: config.node,
                 generation_s: i32::try_from(opened_s).unwrap_or(i32::MAX),
                 control: config.control,
+                throttles,
                 authenticator: PasswordAuthenticator::default(),
                 ddl: Mutex::default(),
                 ddl_queue: DdlQueue::default(),
