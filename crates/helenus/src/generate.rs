@@ -9,7 +9,7 @@ use clap::{Args, CommandFactory, Subcommand};
 use clap_complete::Shell;
 
 use crate::Cli;
-use crate::serve::settings;
+use crate::serve::{settings, settings_file};
 
 /// Prints files that belong to an installation.
 #[derive(Args, Debug)]
@@ -35,7 +35,7 @@ enum What {
 /// Writes what is asked for.
 pub fn run(args: &GenerateArgs) -> anyhow::Result<ExitCode> {
     let text = match &args.what {
-        What::Config { set } => settings::file(&settings::pairs(set)?)?.into_bytes(),
+        What::Config { set } => settings_file::text(&settings::pairs(set)?)?.into_bytes(),
         What::Completions { shell } => {
             let mut text = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "helenus", &mut text);

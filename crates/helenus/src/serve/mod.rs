@@ -8,6 +8,8 @@ mod live;
 mod log_filter;
 mod read_only;
 pub mod settings;
+pub mod settings_file;
+mod settings_live;
 mod settings_shown;
 #[cfg(test)]
 mod settings_tests;

@@ -15,15 +15,15 @@ use helenus_cql::frame::MAX_BODY_LEN;
 use helenus_tablet::{SaslMechanism, StoreUrl, Throttle, TopicUrl};
 
 use super::config::Config;
-use super::{live, settings_shown};
+use super::settings_shown;
 
 /// One setting.
-struct Setting {
-    name: &'static str,
+pub(super) struct Setting {
+    pub name: &'static str,
     /// What it is, for `--help`.
-    about: &'static str,
+    pub about: &'static str,
     /// What its value may be, for `--help` and for refusals.
-    allowed: &'static str,
+    pub allowed: &'static str,
     set: fn(&mut Config, &str) -> Result<(), String>,
 }
 
@@ -43,7 +43,7 @@ const PREFIX: &str = "HELENUS_";
 const NOT_SETTINGS: [&str; 4] = ["HELENUS_TEST", "HELENUS_FUZZ", "HELENUS_BIN", "HELENUS_PASSWORD"];
 
 #[rustfmt::skip]
-const SETTINGS: &[Setting] = &[
+pub(super) const SETTINGS: &[Setting] = &[
     Setting { name: "store", about: "the location of the data", allowed: "file:///path, a path, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix", set: |c, v| { c.store.url = StoreUrl::parse(v).map_err(|e| e.to_string())?; Ok(()) } },
     Setting { name: "log_store", about: "the location of the log of a store in a bucket, if it is not beside the data", allowed: "s3://bucket/prefix, s3express://bucket, gs://bucket/prefix, az://container/prefix, a folder that all nodes share, or kafka://broker1:9092,broker2:9092/TOPIC", set: log_store },
     Setting { name: "log_store_tls", about: "whether connections to the brokers of a log in a topic use TLS", allowed: "true or false", set: |c, v| put(&mut c.store.log_topic_config.tls, v.parse().map_err(|_| "neither".to_owned())) },
@@ -466,78 +466,4 @@ pub fn help() -> String {
         );
     }
     text
-}
-
-/// A file of settings with each of them commented out, at its default, except for those that are given.
-///
-/// # Errors
-/// If one that is given is unknown or wrong.
-pub fn file(given: &[(String, String)]) -> anyhow::Result<String> {
-    let defaults = Config::new(Config::default_store());
-    let mut checked = defaults.clone();
-    for (name, value) in given {
-        apply(&mut checked, name, value, "command line")?;
-    }
-    let mut text = FILE_HEADER.to_owned();
-    for setting in SETTINGS {
-        let value = given.iter().find(|(name, _)| name == setting.name);
-        describe(
-            &mut text,
-            setting,
-            value.map(|(_, value)| value.as_str()),
-            &defaults,
-        );
-    }
-    Ok(text)
-}
-
-/// Adds what a file says of a setting.
-fn describe(text: &mut String, setting: &Setting, value: Option<&str>, defaults: &Config) {
-    let name = setting.name;
-    let change = if live::is_live(name) {
-        " Changes on reload."
-    } else {
-        ""
-    };
-    text.push('\n');
-    comment(text, &format!("{}.{change}", capitalized(setting.about)));
-    comment(text, &format!("Allowed: {}.", setting.allowed));
-    let default = settings_shown::default(name, defaults);
-    let is_value = !settings_shown::is_computed(name) && !default.is_empty();
-    if !is_value || value.is_some() {
-        let default = if default.is_empty() { "none" } else { &default };
-        comment(text, &format!("Default: {default}."));
-    }
-    let mark = if value.is_some() { "" } else { "#" };
-    let shown = value.unwrap_or(if is_value { &default } else { "" });
-    let _ = writeln!(text, "{mark}{name} = {}", toml::Value::from(shown));
-}
-
-const FILE_HEADER: &str = "\
-# Settings of a Helenus node. Each is shown with its default, or with no value where the default depends on the machine; take the # away and
-# change the value to set one. Settings of the command line win over those of the environment (HELENUS_NAME), which win over this file.
-# `helenus nodetool reloadconfig` and SIGHUP read it again; what does not change on reload takes a restart.
-";
-
-/// The longest line of a comment.
-const COMMENT_WIDTH: usize = 120;
-
-/// Adds a comment, in lines that are not too long.
-fn comment(text: &mut String, words: &str) {
-    let mut line = "#".to_owned();
-    for word in words.split_whitespace() {
-        if line.len() + 1 + word.len() > COMMENT_WIDTH {
-            let _ = writeln!(text, "{line}");
-            line = "#".to_owned();
-        }
-        line.push(' ');
-        line.push_str(word);
-    }
-    let _ = writeln!(text, "{line}");
-}
-
-fn capitalized(text: &str) -> String {
-    let mut letters = text.chars();
-    let first = letters.next().map(|first| first.to_uppercase().to_string());
-    first.unwrap_or_default() + letters.as_str()
 }

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use super::config::Config;
 use super::settings::{self, load};
-use super::{live, settings_shown};
+use super::{live, settings_file, settings_live, settings_shown};
 
 fn pairs(settings: &[(&str, &str)]) -> Vec<(String, String)> {
     settings
@@ -156,7 +156,7 @@ fn refusals_say_which_why_and_what_is_allowed() {
 fn each_setting_is_shown_and_each_that_is_live_is_a_setting() {
     let names: Vec<&str> = settings::names().collect();
     assert_eq!(names, settings_shown::names().collect::<Vec<_>>());
-    for name in live::names().chain(settings_shown::computed()) {
+    for name in settings_live::names().chain(settings_shown::computed()) {
         assert!(names.contains(&name), "{name}");
     }
 }
@@ -165,7 +165,7 @@ fn each_setting_is_shown_and_each_that_is_live_is_a_setting() {
 fn the_file_of_defaults_sets_what_holds_without_it() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("helenus.toml");
-    let uncommented: String = settings::file(&[])
+    let uncommented: String = settings_file::text(&[])
         .unwrap()
         .lines()
         .filter_map(|line| line.strip_prefix('#').filter(|line| !line.starts_with(' ')))
@@ -181,7 +181,7 @@ fn the_file_of_defaults_sets_what_holds_without_it() {
     let unusual = live::unusual(&config);
     assert_eq!(unusual.into_keys().collect::<Vec<_>>(), ["store"]);
     let nothing_set = folder.path().join("none.toml");
-    std::fs::write(&nothing_set, settings::file(&[]).unwrap()).unwrap();
+    std::fs::write(&nothing_set, settings_file::text(&[]).unwrap()).unwrap();
     assert!(load(&[], Some(&nothing_set), &[]).is_ok());
 }
 
@@ -216,12 +216,12 @@ fn a_file_has_the_settings_that_are_given() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("helenus.toml");
     let given = pairs(&[("store", "/var/lib/helenus"), ("rack", "r2")]);
-    std::fs::write(&file, settings::file(&given).unwrap()).unwrap();
+    std::fs::write(&file, settings_file::text(&given).unwrap()).unwrap();
     let unusual = live::unusual(&load(&[], Some(&file), &[]).unwrap());
     let unusual: Vec<_> = unusual
         .iter()
         .map(|(name, value)| (*name, value.as_str()))
         .collect();
     assert_eq!(unusual, [("rack", "r2"), ("store", "file:///var/lib/helenus")]);
-    assert!(settings::file(&pairs(&[("racks", "r2")])).is_err());
+    assert!(settings_file::text(&pairs(&[("racks", "r2")])).is_err());
 }
