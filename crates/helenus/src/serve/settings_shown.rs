@@ -231,8 +231,8 @@ fn interval(interval: Duration) -> String {
 /// A time in its largest whole unit.
 fn time(time: Duration) -> String {
     match time.as_millis() {
-        millis if millis >= 60_000 && millis % 60_000 == 0 => format!("{}m", millis / 60_000),
-        millis if millis >= 1000 && millis % 1000 == 0 => format!("{}s", millis / 1000),
+        millis if millis >= 60_000 && millis.is_multiple_of(60_000) => format!("{}m", millis / 60_000),
+        millis if millis >= 1000 && millis.is_multiple_of(1000) => format!("{}s", millis / 1000),
         millis => format!("{millis}ms"),
     }
 }
@@ -242,7 +242,7 @@ fn size(bytes: u64) -> String {
     let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
     let unit = units
         .into_iter()
-        .find(|(shift, _)| bytes >= 1 << shift && bytes % (1 << shift) == 0);
+        .find(|(shift, _)| bytes >= 1 << shift && bytes.is_multiple_of(1 << shift));
     unit.map_or_else(
         || bytes.to_string(),
         |(shift, unit)| format!("{}{unit}", bytes >> shift),
