@@ -12,6 +12,7 @@ mod engine;
 mod events;
 pub mod http;
 pub mod listener;
+pub mod live_settings;
 mod log_rate_limit;
 mod long_requests;
 pub mod metrics;

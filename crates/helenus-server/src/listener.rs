@@ -18,6 +18,7 @@ use crate::events::EventBroadcaster;
 use crate::long_requests::LongRequestPool;
 use crate::metrics::Metrics;
 use crate::server_state::{ServerState, Stopping};
+use crate::slow::SlowLog;
 use crate::tls::Stream;
 
 /// How long accepting pauses when the machine has no descriptor left for a connection.
@@ -32,11 +33,23 @@ pub struct Server {
     shutdown_timeout: Duration,
     events: Arc<EventBroadcaster>,
     metrics: Arc<Metrics>,
+    slow: SlowRequestLog,
 }
 
 /// Tells a server's clients of events.
 #[derive(Clone)]
 pub struct EventSender(Arc<EventBroadcaster>);
+
+/// The log of slow requests of a server.
+#[derive(Clone)]
+pub struct SlowRequestLog(Arc<SlowLog>);
+
+impl SlowRequestLog {
+    /// From now on, requests that take longer are logged; none are without a timeout.
+    pub fn set_timeout(&self, timeout: Option<Duration>) {
+        self.0.set_timeout(timeout);
+    }
+}
 
 impl EventSender {
     /// Tells the connections that registered for such events.
@@ -63,6 +76,7 @@ impl Server {
             events.clone(),
             LongRequestPool::start()?,
         ));
+        let slow = SlowRequestLog(server.slow.clone());
         let (stop, stopped) = watch::channel(Stopping::No);
         tokio::spawn(forward_schema_changes(changes, events.clone(), stopped.clone()));
         let connections = Arc::new(AtomicUsize::new(0));
@@ -75,6 +89,7 @@ impl Server {
             shutdown_timeout,
             events,
             metrics,
+            slow,
         })
     }
 
@@ -86,6 +101,11 @@ impl Server {
     /// The metrics of its requests.
     pub fn metrics(&self) -> &Arc<Metrics> {
         &self.metrics
+    }
+
+    /// For settings that change while it runs.
+    pub fn slow_request_log(&self) -> SlowRequestLog {
+        self.slow.clone()
     }
 
     /// For events beside those of the schema, which are told by themselves.

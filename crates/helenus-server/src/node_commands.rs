@@ -15,6 +15,7 @@ use axum::routing::{get, post};
 use helenus_query::engine::Engine;
 use serde_json::json;
 
+use crate::live_settings::{self, LiveSettings};
 use crate::node::admin_auth::{AdminAuthenticator, Refusal};
 use crate::node_report::as_json;
 use crate::rpc::secret::Secret;
@@ -43,25 +44,34 @@ pub trait LogLevels: Send + Sync {
 pub struct NodeCommands {
     engine: Arc<Engine>,
     log_levels: Arc<dyn LogLevels>,
+    settings: Arc<dyn LiveSettings>,
     authenticator: AdminAuthenticator,
 }
 
 impl NodeCommands {
     /// `secret` is the cluster's, of a node among others.
-    pub fn new(engine: Arc<Engine>, log_levels: Arc<dyn LogLevels>, secret: Option<Secret>) -> NodeCommands {
+    pub fn new(
+        engine: Arc<Engine>,
+        log_levels: Arc<dyn LogLevels>,
+        settings: Arc<dyn LiveSettings>,
+        secret: Option<Secret>,
+    ) -> NodeCommands {
         NodeCommands {
             engine,
             log_levels,
+            settings,
             authenticator: AdminAuthenticator::new(secret.unwrap_or_else(Secret::random)),
         }
     }
 
     pub(crate) fn router(self) -> Router {
+        let settings = live_settings::router(self.settings.clone(), self.authenticator.clone());
         Router::new()
             .route("/node/challenge", get(challenge))
             .route("/node/flush", post(flush))
             .route("/node/log_level", get(log_levels).post(set_log_level))
             .with_state(self)
+            .merge(settings)
     }
 
     /// Refuses a command that may not come from there, and logs one that is carried out.

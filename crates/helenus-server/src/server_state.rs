@@ -38,7 +38,7 @@ pub(crate) struct ServerState<B> {
     pub config: ServerConfig,
     pub metrics: Arc<Metrics>,
     pub events: Arc<EventBroadcaster>,
-    pub slow: SlowLog,
+    pub slow: Arc<SlowLog>,
     /// Limits the lines about clients that are refused.
     pub refusals: LogRateLimiter,
     pub long_requests: Arc<LongRequestPool>,
@@ -63,7 +63,7 @@ impl<B: Backend> ServerState<B> {
         ServerState {
             memory: memory.unwrap_or_else(|| ClientMemory::new(config.node_in_flight_bytes)),
             working_memory: WorkingMemory::new(config.node_in_flight_bytes),
-            slow: SlowLog::new(config.slow_request_log_timeout),
+            slow: Arc::new(SlowLog::new(config.slow_request_log_timeout)),
             refusals: LogRateLimiter::default(),
             backend,
             config,

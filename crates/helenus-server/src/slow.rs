@@ -1,6 +1,7 @@
 //! The log of slow requests: one line for each, at a limited rate.
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use helenus_query::trace::{Work, shorten};
@@ -22,21 +23,34 @@ pub(crate) struct SlowRequest {
 /// Decides which requests are slow, and logs them.
 #[derive(Debug)]
 pub(crate) struct SlowLog {
-    timeout: Option<Duration>,
+    /// In microseconds; [`NEVER`] without a timeout.
+    timeout_us: AtomicU64,
     limit: LogRateLimiter,
 }
+
+const NEVER: u64 = u64::MAX;
 
 impl SlowLog {
     /// Requests that take longer are slow; none are without a timeout.
     pub fn new(timeout: Option<Duration>) -> SlowLog {
-        SlowLog {
-            timeout,
+        let log = SlowLog {
+            timeout_us: AtomicU64::new(NEVER),
             limit: LogRateLimiter::default(),
-        }
+        };
+        log.set_timeout(timeout);
+        log
+    }
+
+    /// From now on, requests that take longer are slow; none are without a timeout.
+    pub fn set_timeout(&self, timeout: Option<Duration>) {
+        let timeout_us = timeout.map_or(NEVER, |timeout| {
+            u64::try_from(timeout.as_micros()).unwrap_or(NEVER)
+        });
+        self.timeout_us.store(timeout_us, Ordering::Relaxed);
     }
 
     pub fn is_slow(&self, took: Duration) -> bool {
-        self.timeout.is_some_and(|timeout| took > timeout)
+        took.as_micros() > u128::from(self.timeout_us.load(Ordering::Relaxed))
     }
 
     /// Logs a request whose answer was sent.

@@ -11,6 +11,7 @@ use slatedb_common::clock::SystemClock;
 pub use topic::{SaslMechanism, TopicConfig, TopicUrl};
 
 use crate::error::StoreError;
+use crate::throttle::Throttles;
 
 const MIB: u64 = 1 << 20;
 
@@ -129,6 +130,8 @@ pub struct StoreConfig {
     pub read_timeout: Duration,
     /// Whether all tablets of a store in a bucket are opened with it. In a cluster a node opens only the tablets that it owns.
     pub open_all_tablets: bool,
+    /// How fast flushes, compactions and requests to a bucket may be.
+    pub throttles: Throttles,
     /// Threads of the background runtime (flushes, compactions, garbage collection).
     pub background_threads: usize,
     /// The wall clock; the machine's if `None`.
@@ -183,6 +186,7 @@ impl StoreConfig {
             open_all_tablets: true,
             garbage_age: Duration::from_secs(5),
             fsync: true,
+            throttles: Throttles::default(),
             background_threads: (cores / 2).clamp(1, 8),
             clock: None,
             seed: None,

@@ -17,7 +17,7 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | `checksum`, `machine`, `priority`, `work`, `trace`, `error`, `config`, `clock`, `token_range`, `operation` | shared basics |
+//! | `checksum`, `machine`, `priority`, `work`, `trace`, `error`, `throttle`, `config`, `clock`, `token_range`, `operation` | shared basics |
 //! | `data_model` | the callbacks by which the crates above define merge and purge ([`DataModel`]) |
 //! | `disk` | files on the local disk: SSTables, checksums, free space, permissions |
 //! | `log` | the commit log of a local store |
@@ -51,6 +51,7 @@ mod priority;
 mod stage;
 mod store;
 mod tablet;
+mod throttle;
 mod token_range;
 pub mod trace;
 mod tree;
@@ -83,5 +84,6 @@ pub use tablet::late_writes::LateWrites;
 pub use tablet::scan::Scan;
 pub use tablet::stats::{TabletStats, TabletTotals};
 pub use tablet::{CachedRead, OpenTablets, Tablet};
+pub use throttle::{Throttle, Throttles};
 pub use token_range::TokenRange;
 pub use work::{StoreWork, nanos};

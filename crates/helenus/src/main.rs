@@ -2,6 +2,7 @@
 
 mod adopt;
 mod compact;
+mod generate;
 mod migrate;
 mod migrate_log;
 mod nodetool;
@@ -46,6 +47,8 @@ enum Command {
     MigrateLog(migrate_log::MigrateLogArgs),
     /// Make a store of its own of a copy of one in a bucket
     Adopt(adopt::AdoptArgs),
+    /// Print a file of settings, completions for a shell, or man pages
+    Generate(generate::GenerateArgs),
 }
 
 /// What a store writes from now on, the object store beneath it too, is its owner's alone.
@@ -74,7 +77,8 @@ fn main() -> ExitCode {
         Some(Command::Migrate(args)) => migrate::run(&args),
         Some(Command::MigrateLog(args)) => migrate_log::run(&args),
         Some(Command::Adopt(args)) => adopt::run(&args),
-        None => serve::run(&serve::ServeArgs::default()),
+        Some(Command::Generate(args)) => generate::run(&args),
+        None => serve::run_without_command(),
     };
     ended.unwrap_or_else(|error| {
         eprintln!("helenus: {error:#}");

@@ -18,7 +18,7 @@ use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use helenus_cql::ast;
 use helenus_cql::error::CqlError;
-use helenus_tablet::{Store, StoreConfig, StoreStats};
+use helenus_tablet::{Store, StoreConfig, StoreStats, Throttles};
 use tokio::sync::{Mutex, Notify, Semaphore, broadcast};
 
 use crate::analysis::{BatchStatement, DirectPlan, Plan, Planned, PlannedBatch, consistency};
@@ -108,6 +108,8 @@ pub struct Engine {
     /// When the engine was opened, in seconds since the Unix epoch: what Cassandra's tools call the generation.
     pub(crate) generation_s: i32,
     pub(crate) control: AccessControl,
+    /// Those of the store.
+    pub(crate) throttles: Throttles,
     pub(crate) authenticator: PasswordAuthenticator,
     /// Held while a DDL statement runs: schema changes are serial.
     pub(crate) ddl: Mutex<()>,
@@ -142,6 +144,7 @@ impl Engine {
             live_tables: live_tables.clone(),
             headers: headers.clone(),
         });
+        let throttles = config.store.throttles.clone();
         let store = Store::open(config.store, hooks).await.map_err(store_error)?;
         headers.load(&store).await?;
         let schema = ddl::load(&store, system::keyspaces).await?;
@@ -177,13 +180,14 @@ impl Engine {
                 cluster: OnceLock::new(),
                 virtual_tables: Box::new(SystemTables::new(engine.clone())),
                 scan_permits: Arc::new(Semaphore::new(config.limits.scan_concurrency)),
-                limits: config.limits,
+                limits: ArcSwap::from_pointee(config.limits),
             };
             Engine {
                 context: Arc::new(context),
                 node: config.node,
                 generation_s: i32::try_from(opened_s).unwrap_or(i32::MAX),
                 control: config.control,
+                throttles,
                 authenticator: PasswordAuthenticator::default(),
                 ddl: Mutex::default(),
                 ddl_queue: DdlQueue::default(),
@@ -198,6 +202,24 @@ impl Engine {
                 system_keyspaces: system::keyspaces,
             }
         }))
+    }
+
+    /// The limits that hold now.
+    pub fn limits(&self) -> Arc<Limits> {
+        self.context.limits.load_full()
+    }
+
+    /// Sets the limits of the requests that begin from now on. Memory that is divided when the engine is opened (`prepared_cache_bytes`,
+    /// `client_memory_bytes`, `answers_bytes_max`) and `scan_concurrency` stay as they were.
+    pub fn set_limits(&self, limits: Limits) {
+        let now = self.limits();
+        self.context.limits.store(Arc::new(Limits {
+            prepared_cache_bytes: now.prepared_cache_bytes,
+            client_memory_bytes: now.client_memory_bytes,
+            answers_bytes_max: now.answers_bytes_max,
+            scan_concurrency: now.scan_concurrency,
+            ..limits
+        }));
     }
 
     /// Makes the node one of several. Done once, before it serves.
@@ -314,7 +336,7 @@ impl Engine {
     /// The parts of whole-table aggregates that are read now beside the tasks of their requests.
     pub fn scan_parts_running(&self) -> usize {
         let free = self.context.scan_permits.available_permits();
-        self.context.limits.scan_concurrency.saturating_sub(free)
+        self.context.limits().scan_concurrency.saturating_sub(free)
     }
 
     /// Today's schema.
@@ -350,11 +372,11 @@ impl Engine {
 
     pub(crate) fn parse(&self, text: &str) -> Result<ast::ParsedStatement, CqlError> {
         trace::step(|| format!("Parsing {}", trace::shorten(text)));
-        if text.len() > self.context.limits.statement_len_max {
+        if text.len() > self.context.limits().statement_len_max {
             return Err(CqlError::invalid(format!(
                 "Statement of {} bytes is longer than the limit of {} bytes",
                 text.len(),
-                self.context.limits.statement_len_max
+                self.context.limits().statement_len_max
             )));
         }
         helenus_cql::parser::parse_statement(text)
@@ -433,7 +455,7 @@ impl Engine {
         let keyspace = options.keyspace(client);
         scope::limit_time(
             self.context
-                .limits
+                .limits()
                 .timeouts
                 .write(crate::analysis::modification::batch::write_type(kind)),
             true,

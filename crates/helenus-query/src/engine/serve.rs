@@ -61,7 +61,7 @@ impl Engine {
             }
             Source::Batch(kind, statements) => {
                 let write_type = crate::analysis::modification::batch::write_type(kind);
-                scope::limit_time(self.context.limits.timeouts.write(write_type), true);
+                scope::limit_time(self.context.limits().timeouts.write(write_type), true);
                 let batch = self
                     .plan_batch(client, client.keyspace.as_deref(), kind, statements)
                     .await?;
@@ -78,7 +78,7 @@ impl Engine {
         planned: &Arc<Planned>,
         options: &QueryOptions,
     ) -> Result<Outcome, ExecutionError> {
-        execution::limit_time(&self.context.limits.timeouts, &planned.plan);
+        execution::limit_time(&self.context.limits().timeouts, &planned.plan);
         let values = planned.markers.bind(&options.values)?;
         let work = RequestWork::Statement {
             planned,

@@ -39,7 +39,7 @@ pub(crate) async fn run_here(
     values: &[BoundValue],
     options: &QueryOptions,
 ) -> Result<Outcome, ExecutionError> {
-    limit_time(&context.limits.timeouts, &planned.plan);
+    limit_time(&context.limits().timeouts, &planned.plan);
     let outcome = match &planned.plan {
         Plan::Select(plan) => select::run::execute(context, planned, plan, values, options).await,
         Plan::Modification(plan) => modification::execute(context, planned, plan, values, options).await,

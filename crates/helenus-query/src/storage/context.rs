@@ -27,7 +27,8 @@ use crate::trace::Traces;
 /// The store, the schema, the clocks, the locks, the other nodes and the limits: what reads and writes of rows stand on.
 pub struct ExecutionContext {
     pub(crate) store: Arc<Store>,
-    pub(crate) limits: Limits,
+    /// Replaced as a whole when settings change.
+    pub(crate) limits: ArcSwap<Limits>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) timestamps: TimestampSource,
     pub(crate) schema: ArcSwap<Schema>,
@@ -66,9 +67,14 @@ impl ExecutionContext {
         self.cluster.get()
     }
 
+    /// The limits that hold now.
+    pub(crate) fn limits(&self) -> arc_swap::Guard<Arc<Limits>> {
+        self.limits.load()
+    }
+
     /// When a request that begins now is given up.
     pub(crate) fn deadline(&self) -> Instant {
-        Instant::now() + self.limits.request_timeout
+        Instant::now() + self.limits().request_timeout
     }
 
     /// Today's schema.

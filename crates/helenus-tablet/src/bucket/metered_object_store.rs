@@ -2,8 +2,8 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use async_trait::async_trait;
@@ -18,6 +18,8 @@ use object_store::{
 
 use crate::disk::checksummed_objects::ManifestChecksums;
 use crate::log::object::is_log_object;
+use crate::throttle::Throttle;
+use crate::throttle::object_store::{ThrottledUpload, is_sstable};
 
 /// Requests and bytes since the store was opened. Retries within the client count once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -41,9 +43,33 @@ pub(crate) struct Requests {
     deletes: AtomicU64,
     read_bytes: AtomicU64,
     written_bytes: AtomicU64,
+    bandwidth: OnceLock<Arc<Throttle>>,
 }
 
 impl Requests {
+    /// Limits the bytes per second that are read and written. Done once, before there are requests.
+    pub fn limit_bandwidth(&self, throttle: &Arc<Throttle>) {
+        let _ = self.bandwidth.set(throttle.clone());
+    }
+
+    /// Returns once so many bytes of an object may pass. Those of the log and of documents pass at once: acknowledgements and leases wait
+    /// for them.
+    async fn admit(&self, location: &Path, bytes: u64) {
+        if let Some(throttle) = self.bandwidth.get() {
+            match is_sstable(location) && !is_log_object(location) {
+                true => throttle.take(bytes).await,
+                false => throttle.charge(bytes),
+            }
+        }
+    }
+
+    /// Accounts for bytes that were read: how many there are is known once they come.
+    fn charge(&self, bytes: u64) {
+        if let Some(throttle) = self.bandwidth.get() {
+            throttle.charge(bytes);
+        }
+    }
+
     pub fn read(&self) -> BucketStats {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         BucketStats {
@@ -57,6 +83,7 @@ impl Requests {
     }
 
     fn got(&self, bytes: u64) {
+        self.charge(bytes);
         self.gets.fetch_add(1, Ordering::Relaxed);
         self.read_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
@@ -114,6 +141,9 @@ impl fmt::Display for MeteredObjectStore {
 impl ObjectStore for MeteredObjectStore {
     async fn put_opts(&self, location: &Path, payload: PutPayload, opts: PutOptions) -> Result<PutResult> {
         let payload = ManifestChecksums::seal(location, payload);
+        self.requests
+            .admit(location, payload.content_length() as u64)
+            .await;
         self.requests.put(payload.content_length());
         let began = Instant::now();
         let client = if is_log_object(location) {
@@ -133,15 +163,23 @@ impl ObjectStore for MeteredObjectStore {
     ) -> Result<Box<dyn MultipartUpload>> {
         let upload = self.inner.put_multipart_opts(location, opts).await?;
         self.requests.put(0);
-        Ok(Box::new(MeteredUpload {
+        let metered = Box::new(MeteredUpload {
             inner: upload,
             requests: self.requests.clone(),
-        }))
+        });
+        Ok(match self.requests.bandwidth.get() {
+            Some(throttle) => Box::new(ThrottledUpload {
+                inner: metered,
+                throttle: throttle.clone(),
+            }),
+            None => metered,
+        })
     }
 
     async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
         let head = options.head;
         let is_sealed = ManifestChecksums::applies_to(location, &options);
+        self.requests.admit(location, 0).await;
         let began = Instant::now();
         let result = self.inner.get_opts(location, options).await;
         let kind = if head { "HEAD" } else { "GET" };
@@ -159,6 +197,7 @@ impl ObjectStore for MeteredObjectStore {
     }
 
     async fn get_ranges(&self, location: &Path, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        self.requests.admit(location, 0).await;
         let result = self.inner.get_ranges(location, ranges).await;
         let parts = result.as_deref().unwrap_or_default();
         self.requests

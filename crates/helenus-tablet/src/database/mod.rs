@@ -21,6 +21,8 @@ use crate::compaction::{CompactionState, CompactorPresence, SchedulerFactory, Ta
 use crate::config::StoreConfig;
 use crate::data_model::{DataModel, Merge};
 use crate::metadata::slatedb_layout::{DOCUMENTS, tablet_path};
+use crate::throttle::Throttle;
+use crate::throttle::object_store::ThrottledObjectStore;
 use crate::token_range::TokenRange;
 use crate::tree::block_cache::BlockCache;
 use crate::tree::filters;
@@ -100,44 +102,55 @@ impl Databases {
         let policy = filters::policy(self.model.clone());
         database.compactions.start();
         let are_elsewhere = database.compactions.elsewhere.begin(&self.compactors);
-        CompactorBuilder::new(path.clone(), database.compaction_store.clone())
-            .with_runtime(self.background.clone())
-            .with_system_clock(self.clock.clone())
-            .with_metrics_recorder(self.metrics.clone())
-            .with_merge_operator(Arc::new(Merge(self.model.clone())))
-            .with_options(compaction::options(&self.config, are_elsewhere))
-            .with_filter_policies(vec![policy.clone()])
-            .with_scheduler_supplier(Arc::new(SchedulerFactory {
-                compactions: database.compactions.clone(),
-                clock: self.clock.clone(),
-            }))
-            .with_compaction_filter_supplier(Arc::new(compaction::Filters {
-                model: self.model.clone(),
-                clock: self.clock.clone(),
-                db: opened.clone(),
-                compactions: database.compactions.clone(),
-                tables: Arc::new(Tables {
-                    store: database.store.clone(),
-                    root: path,
-                    policy,
-                }),
-                slots: self.slots.clone(),
-                only: database.only,
-            }))
+        CompactorBuilder::new(
+            path.clone(),
+            throttled(&database.compaction_store, &self.config.throttles.compaction),
+        )
+        .with_runtime(self.background.clone())
+        .with_system_clock(self.clock.clone())
+        .with_metrics_recorder(self.metrics.clone())
+        .with_merge_operator(Arc::new(Merge(self.model.clone())))
+        .with_options(compaction::options(&self.config, are_elsewhere))
+        .with_filter_policies(vec![policy.clone()])
+        .with_scheduler_supplier(Arc::new(SchedulerFactory {
+            compactions: database.compactions.clone(),
+            clock: self.clock.clone(),
+        }))
+        .with_compaction_filter_supplier(Arc::new(compaction::Filters {
+            model: self.model.clone(),
+            clock: self.clock.clone(),
+            db: opened.clone(),
+            compactions: database.compactions.clone(),
+            tables: Arc::new(Tables {
+                store: database.store.clone(),
+                root: path,
+                policy,
+            }),
+            slots: self.slots.clone(),
+            only: database.only,
+        }))
     }
 
     /// How a database is opened; lacks only its compactor, and the log that is not its own.
     pub fn builder(&self, database: &Database, settings: Settings) -> DbBuilder<Path> {
-        let mut builder = Db::builder(tablet_path(database.id), database.store.clone())
-            .with_settings(settings)
-            .with_merge_operator(Arc::new(Merge(self.model.clone())))
-            .with_filter_policies(vec![filters::policy(self.model.clone())])
-            .with_db_cache(self.block_cache.clone(), u64::from(database.id))
-            .with_system_clock(self.clock.clone())
-            .with_metrics_recorder(self.metrics.clone());
+        let mut builder = Db::builder(
+            tablet_path(database.id),
+            throttled(&database.store, &self.config.throttles.flush),
+        )
+        .with_settings(settings)
+        .with_merge_operator(Arc::new(Merge(self.model.clone())))
+        .with_filter_policies(vec![filters::policy(self.model.clone())])
+        .with_db_cache(self.block_cache.clone(), u64::from(database.id))
+        .with_system_clock(self.clock.clone())
+        .with_metrics_recorder(self.metrics.clone());
         if let Some(seed) = self.config.seed {
             builder = builder.with_seed(seed.wrapping_add(u64::from(database.id)));
         }
         builder
     }
+}
+
+/// The same store, to which SSTables are written no faster than that.
+pub(crate) fn throttled(store: &Arc<dyn ObjectStore>, throttle: &Arc<Throttle>) -> Arc<dyn ObjectStore> {
+    Arc::new(ThrottledObjectStore::new(store.clone(), throttle.clone()))
 }

@@ -88,6 +88,7 @@ impl Store {
             }
             StoreUrl::Remote(url) => {
                 let bucket = Bucket::connect(url)?;
+                bucket.requests.limit_bandwidth(&config.throttles.bucket);
                 match config.read_only {
                     false => bucket::open(bucket, config, model).await,
                     true => bucket::open_read_only(bucket, config, model).await,

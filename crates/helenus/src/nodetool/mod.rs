@@ -14,6 +14,7 @@ mod health;
 mod info;
 mod logging;
 mod output;
+mod reloadconfig;
 mod ring;
 mod status;
 mod tablets;
@@ -87,6 +88,8 @@ enum Command {
         /// trace, debug, info, warn, error or off
         level: Option<String>,
     },
+    /// Read this node's file of settings and its certificates again
+    Reloadconfig,
     /// The version that drivers and tools are told
     Version,
     /// Any other command of Cassandra's nodetool, with its arguments
@@ -119,6 +122,7 @@ pub fn run(args: &NodetoolArgs) -> anyhow::Result<ExitCode> {
         Command::Flush { tables: _ } => flush::run(node),
         Command::Getlogginglevels => logging::show(node),
         Command::Setlogginglevel { target, level } => logging::set(node, target.as_deref(), level.as_deref()),
+        Command::Reloadconfig => reloadconfig::run(node),
         Command::Version => version::run(node),
         Command::Other(words) => cassandra_commands::run(words.first().map_or("", String::as_str)),
     }

@@ -9,7 +9,7 @@ use tracing_subscriber::{EnvFilter, Registry, reload};
 /// The levels of the log by target.
 pub struct LogFilter {
     handle: reload::Handle<EnvFilter, Registry>,
-    initial: String,
+    initial: Mutex<String>,
     current: Mutex<String>,
 }
 
@@ -25,10 +25,23 @@ impl LogFilter {
         let (layer, handle) = reload::Layer::new(filter);
         let filter = LogFilter {
             handle,
-            initial: text.to_owned(),
+            initial: Mutex::new(text.to_owned()),
             current: Mutex::new(text.to_owned()),
         };
         Ok((layer, filter))
+    }
+
+    /// Sets the filter as if the process had begun with it.
+    ///
+    /// # Errors
+    /// If the text is no filter of `tracing`; then nothing has changed.
+    pub fn restart_with(&self, text: &str) -> Result<(), String> {
+        let mut current = self.current.lock();
+        let filter = EnvFilter::try_new(text).map_err(|error| format!("log = \"{text}\": {error}"))?;
+        self.handle.reload(filter).map_err(|error| error.to_string())?;
+        text.clone_into(&mut current);
+        text.clone_into(&mut self.initial.lock());
+        Ok(())
     }
 }
 
@@ -43,7 +56,7 @@ impl LogLevels for LogFilter {
     fn set(&self, level: Option<LogLevel>) -> Result<(), String> {
         let mut current = self.current.lock();
         let changed = match level {
-            None => self.initial.clone(),
+            None => self.initial.lock().clone(),
             Some(level) => with(&current, level)?,
         };
         let filter = EnvFilter::try_new(&changed).map_err(|error| error.to_string())?;

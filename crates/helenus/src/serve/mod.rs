@@ -4,9 +4,13 @@ mod cluster;
 mod config;
 mod descriptors;
 mod host_id;
+mod live;
 mod log_filter;
 mod read_only;
 pub mod settings;
+pub mod settings_file;
+mod settings_live;
+mod settings_shown;
 #[cfg(test)]
 mod settings_tests;
 mod signals;
@@ -20,7 +24,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow};
 use clap::Args;
 use helenus_query::clock::SystemClock;
-use helenus_query::engine::{Engine, EngineConfig, Limits, NodeInfo};
+use helenus_query::engine::{Engine, EngineConfig, NodeInfo};
 use helenus_server::bucket_cost::BucketCostMeter;
 use helenus_server::http::{self, HttpServer, PrometheusHandle};
 use helenus_server::node::ClusterNode;
@@ -28,13 +32,16 @@ use helenus_server::node_commands::NodeCommands;
 use helenus_server::node_report::NodeReporter;
 use helenus_server::tls::ClientTls;
 use helenus_server::{Backend, Server, ServerConfig};
-use helenus_tablet::{StoreConfig, StoreUrl};
+use helenus_tablet::{StoreConfig, StoreUrl, machine_memory_bytes};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::Notify;
 use tracing_subscriber::prelude::*;
 
 use self::cluster::Identity;
 use self::config::{CASSANDRA_VERSION, Config};
+use self::live::{AppliedTo, Live};
 use self::log_filter::LogFilter;
+use self::settings::{Given, Sources};
 
 /// Runs a node. Every setting can also be given in the file of --config and in the environment.
 #[derive(Args, Clone, Debug, Default)]
@@ -76,6 +83,15 @@ pub struct ServeArgs {
 }
 
 impl ServeArgs {
+    /// Where the settings of the node come from.
+    fn sources(&self) -> anyhow::Result<Sources> {
+        Ok(Sources {
+            command_line: self.settings()?,
+            file: self.config.clone(),
+            environment: std::env::vars().collect(),
+        })
+    }
+
     /// The settings of the command line, in the order given.
     fn settings(&self) -> anyhow::Result<Vec<(String, String)>> {
         let named = [
@@ -102,17 +118,35 @@ impl ServeArgs {
 
 /// How long clients of a node that has handed its tablets over may take to turn to others before they are turned away.
 const CLIENTS_PATIENCE: Duration = Duration::from_secs(1);
-/// A page of rows is no longer than that part of the memory for clients.
-const PAGES_IN_FLIGHT: usize = 32;
-const PAGE_BYTES_MIN: usize = 256 * 1024;
 /// How long a node of a shared store that stops waits for it.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What a node is started with.
+struct Start {
+    config: Config,
+    sources: Sources,
+    given: Given,
+    log_filter: LogFilter,
+    began: Instant,
+}
+
+/// Runs a node without a command line, and says first where.
+pub fn run_without_command() -> anyhow::Result<ExitCode> {
+    let args = ServeArgs::default();
+    let (config, _) = args.sources()?.load()?;
+    println!(
+        "No command is given: serving CQL on {}, with the data in {} (`helenus --help` tells what else there is)",
+        config.server.listen,
+        place(&config.store.url)
+    );
+    run(&args)
+}
 
 /// Runs a node until it is told to stop.
 pub fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     let began = Instant::now();
-    let environment = std::env::vars().collect::<Vec<_>>();
-    let config = settings::load(&args.settings()?, args.config.as_deref(), &environment)?;
+    let sources = args.sources()?;
+    let (config, given) = sources.load()?;
     let (filter, log_filter) = LogFilter::new(&config.log)?;
     let lines = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
@@ -126,13 +160,26 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
         runtime.worker_threads(threads);
     }
     let runtime = runtime.build().context("cannot start the runtime")?;
-    let served = runtime.block_on(serve(config, log_filter, began));
+    let served = runtime.block_on(serve(Start {
+        config,
+        sources,
+        given,
+        log_filter,
+        began,
+    }));
     // What still waits for a store that is away is not waited for.
     runtime.shutdown_background();
     served.map(|()| ExitCode::SUCCESS)
 }
 
-async fn serve(config: Config, log_filter: LogFilter, began: Instant) -> anyhow::Result<()> {
+async fn serve(start: Start) -> anyhow::Result<()> {
+    let Start {
+        config,
+        sources,
+        given,
+        log_filter,
+        began,
+    } = start;
     let prometheus = http::install_recorder().map_err(|error| anyhow!("cannot install metrics: {error}"))?;
     // Asked for early: a signal that comes while the store opens must not be lost.
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen for signals")?;
@@ -140,6 +187,9 @@ async fn serve(config: Config, log_filter: LogFilter, began: Instant) -> anyhow:
     let hangup = signals::take().context("cannot listen for signals")?;
 
     let descriptors = descriptors::raise();
+    let connections_max = descriptors::connections_max(config.server.connections_max, descriptors);
+    log_start(&config, descriptors, connections_max);
+    let certificates = Arc::new(Notify::new());
     let identity = cluster::identity(&config)?;
     let engine = open_engine(&config, &identity).await?;
     let bucket_cost = BucketCostMeter::start(engine.store(), config.bucket_prices).map(Arc::new);
@@ -155,16 +205,25 @@ async fn serve(config: Config, log_filter: LogFilter, began: Instant) -> anyhow:
         .and_then(|files| files.map(ClientTls::load).transpose())
         .map_err(|error| anyhow!("tls: {error}"))?;
     if let Some(tls) = &tls {
-        tokio::spawn(tls.clone().follow_files(config.tls_reload, hangup));
+        tokio::spawn(tls.clone().follow_files(config.tls_reload, certificates.clone()));
     }
     let server_config = ServerConfig {
         tls,
-        connections_max: descriptors::connections_max(config.server.connections_max, descriptors),
+        connections_max,
         ..config.server.clone()
     };
     let server = Server::start(server_config, engine.clone())
         .await
         .with_context(|| format!("listen = \"{}\": cannot listen there", config.server.listen))?;
+    let log_filter = Arc::new(log_filter);
+    let applied_to = AppliedTo {
+        log: log_filter.clone(),
+        engine: engine.clone(),
+        slow_requests: server.slow_request_log(),
+        certificates,
+    };
+    let live = Arc::new(Live::new(sources, given, config.clone(), applied_to));
+    tokio::spawn(live.clone().follow(hangup));
     let reporter = NodeReporter {
         engine: engine.clone(),
         agent: node.as_ref().map(|node| node.agent().clone()),
@@ -174,8 +233,13 @@ async fn serve(config: Config, log_filter: LogFilter, began: Instant) -> anyhow:
     };
     let http = match config.http {
         Some(address) => {
-            let log_levels = Arc::new(log_filter);
-            Some(serve_http(address, prometheus, node.as_ref(), reporter, log_levels).await?)
+            let commands = NodeCommands::new(
+                engine.clone(),
+                log_filter,
+                live,
+                node.as_ref().map(ClusterNode::secret),
+            );
+            Some(serve_http(address, prometheus, node.as_ref(), reporter, commands).await?)
         }
         None => None,
     };
@@ -218,13 +282,36 @@ async fn serve(config: Config, log_filter: LogFilter, began: Instant) -> anyhow:
     Ok(())
 }
 
+/// Logs what the node is, what it was told, and how far it may go.
+fn log_start(config: &Config, open_files_max: Option<u64>, connections_max: usize) {
+    let unusual = live::unusual(config);
+    let settings: Vec<String> = unusual
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        store = %config.store.url,
+        settings = settings.join(" "),
+        "starting, with these settings beside the defaults"
+    );
+    let open_files_max = open_files_max.map_or_else(|| "unlimited".to_owned(), |limit| limit.to_string());
+    tracing::info!(
+        open_files_max,
+        connections_max,
+        memory_bytes = machine_memory_bytes(),
+        cores = std::thread::available_parallelism().map_or(1, usize::from),
+        "limits of the process"
+    );
+}
+
 /// Begins to answer HTTP.
 async fn serve_http(
     address: SocketAddr,
     prometheus: PrometheusHandle,
     node: Option<&ClusterNode>,
     reporter: NodeReporter,
-    log_levels: Arc<LogFilter>,
+    commands: NodeCommands,
 ) -> anyhow::Result<HttpServer> {
     let engine = reporter.engine.clone();
     let bucket_cost = reporter.bucket_cost.clone();
@@ -239,7 +326,6 @@ async fn serve_http(
         }
     });
     let control = node.map(|node| node.control(&reporter.engine));
-    let commands = NodeCommands::new(reporter.engine.clone(), log_levels, node.map(ClusterNode::secret));
     HttpServer::start(address, prometheus, record, reporter, commands, control)
         .await
         .with_context(|| format!("http = \"{address}\": cannot listen there"))
@@ -264,16 +350,6 @@ async fn open_engine(config: &Config, identity: &Identity) -> anyhow::Result<Arc
         release_version: CASSANDRA_VERSION.to_owned(),
     };
     let url = config.store.url.to_string();
-    // Many pages are under way at a time.
-    let page_bytes_max = config.server.node_in_flight_bytes / PAGES_IN_FLIGHT;
-    let limits = Limits {
-        page_bytes_max: config
-            .limits
-            .page_bytes_max
-            .min(page_bytes_max.max(PAGE_BYTES_MIN)),
-        client_memory_bytes: config.server.node_in_flight_bytes,
-        ..config.limits.clone()
-    };
     let engine_config = EngineConfig {
         // Of a shared store the agent says which.
         store: StoreConfig {
@@ -281,7 +357,7 @@ async fn open_engine(config: &Config, identity: &Identity) -> anyhow::Result<Arc
             ..config.store.clone()
         },
         node,
-        limits,
+        limits: live::limits(config),
         control: config.control,
         clock: Arc::new(SystemClock),
     };

@@ -3,31 +3,34 @@
 //!
 //! A setting that is unknown or wrong is refused with where it stands, why, and what is allowed.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 use helenus_cql::frame::MAX_BODY_LEN;
-use helenus_tablet::{SaslMechanism, StoreUrl, TopicUrl};
+use helenus_tablet::{SaslMechanism, StoreUrl, Throttle, TopicUrl};
 
 use super::config::Config;
+use super::settings_shown;
 
 /// One setting.
-struct Setting {
-    name: &'static str,
+pub(super) struct Setting {
+    pub name: &'static str,
     /// What it is, for `--help`.
-    about: &'static str,
+    pub about: &'static str,
     /// What its value may be, for `--help` and for refusals.
-    allowed: &'static str,
+    pub allowed: &'static str,
     set: fn(&mut Config, &str) -> Result<(), String>,
 }
 
 const ADDRESS: &str = "HOST:PORT";
 const ADDRESS_OR_OFF: &str = "HOST:PORT or off";
 const SIZE: &str = "a number of bytes, also as 512KiB, 64MiB or 2GiB";
+const RATE_OR_OFF: &str = "a number of bytes per second, as 512KiB/s or 64MiB/s, or off";
 const COUNT: &str = "a whole number from 1";
 const TIME: &str = "a time as 500ms, 10s or 5m";
 const TIME_OR_OFF: &str = "a time as 500ms, 10s or 5m, or off";
@@ -40,7 +43,7 @@ const PREFIX: &str = "HELENUS_";
 const NOT_SETTINGS: [&str; 4] = ["HELENUS_TEST", "HELENUS_FUZZ", "HELENUS_BIN", "HELENUS_PASSWORD"];
 
 #[rustfmt::skip]
-const SETTINGS: &[Setting] = &[
+pub(super) const SETTINGS: &[Setting] = &[
     Setting { name: "store", about: "the location of the data", allowed: "file:///path, a path, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix", set: |c, v| { c.store.url = StoreUrl::parse(v).map_err(|e| e.to_string())?; Ok(()) } },
     Setting { name: "log_store", about: "the location of the log of a store in a bucket, if it is not beside the data", allowed: "s3://bucket/prefix, s3express://bucket, gs://bucket/prefix, az://container/prefix, a folder that all nodes share, or kafka://broker1:9092,broker2:9092/TOPIC", set: log_store },
     Setting { name: "log_store_tls", about: "whether connections to the brokers of a log in a topic use TLS", allowed: "true or false", set: |c, v| put(&mut c.store.log_topic_config.tls, v.parse().map_err(|_| "neither".to_owned())) },
@@ -128,6 +131,9 @@ const SETTINGS: &[Setting] = &[
     Setting { name: "bucket_put_dollars_per_1000", about: "the price of 1,000 PUT, LIST, COPY or POST requests to the bucket, for the cost in /metrics and nodetool info", allowed: DOLLARS, set: |c, v| put(&mut c.bucket_prices.put_dollars_per_1000, dollars(v)) },
     Setting { name: "bucket_get_dollars_per_1000", about: "the price of 1,000 GET or HEAD requests to the bucket, for the same", allowed: DOLLARS, set: |c, v| put(&mut c.bucket_prices.get_dollars_per_1000, dollars(v)) },
     Setting { name: "bucket_read_dollars_per_gb", about: "the price of 2^30 bytes read from the bucket, for the same; none within a region", allowed: DOLLARS, set: |c, v| put(&mut c.bucket_prices.read_dollars_per_gb, dollars(v)) },
+    Setting { name: "compaction_throughput", about: "the bytes per second that compactions may write, of all tablets together", allowed: RATE_OR_OFF, set: |c, v| throttle(&c.store.throttles.compaction, v) },
+    Setting { name: "flush_throughput", about: "the bytes per second that flushes may write, of all tablets together; writes wait when flushes fall behind", allowed: RATE_OR_OFF, set: |c, v| throttle(&c.store.throttles.flush, v) },
+    Setting { name: "bucket_throughput", about: "the bytes per second that are read from the bucket and written to it; the log and small documents are counted, but never wait", allowed: RATE_OR_OFF, set: |c, v| throttle(&c.store.throttles.bucket, v) },
     Setting { name: "background_threads", about: "threads for flushes and compactions", allowed: COUNT, set: |c, v| put(&mut c.store.background_threads, count(v)) },
 ];
 
@@ -140,6 +146,14 @@ fn log_store(config: &mut Config, text: &str) -> Result<(), String> {
         Some(topic) => config.store.log_topic = Some(topic),
         None => config.store.log_store = Some(StoreUrl::parse(text).map_err(|error| error.to_string())?),
     }
+    Ok(())
+}
+
+fn throttle(throttle: &Throttle, text: &str) -> Result<(), String> {
+    let rate = or_off(text, |text| {
+        size(text.strip_suffix("/s").unwrap_or(text)).map(wide)
+    })?;
+    throttle.set_rate(rate);
     Ok(())
 }
 
@@ -291,7 +305,16 @@ fn find(setting: &str, place: &str) -> anyhow::Result<&'static Setting> {
     bail!("{place}: there is no setting {setting}.{hint}\nhelenus serve --help lists the settings.")
 }
 
-fn apply(config: &mut Config, setting: &str, value: &str, place: &str) -> anyhow::Result<()> {
+/// The names of all settings, in the order of `--help`.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    SETTINGS.iter().map(|setting| setting.name)
+}
+
+/// Sets a setting; `place` is where that was asked for.
+///
+/// # Errors
+/// If there is no such setting, or the value is not allowed.
+pub fn apply(config: &mut Config, setting: &str, value: &str, place: &str) -> anyhow::Result<()> {
     let found = find(setting, place)?;
     (found.set)(config, value).map_err(|why| {
         anyhow!(
@@ -346,35 +369,74 @@ pub fn load(
     file: Option<&Path>,
     environment: &[(String, String)],
 ) -> anyhow::Result<Config> {
-    let mut given: Vec<(String, String, String)> = Vec::new();
-    let is_setting =
-        |name: &str| !NOT_SETTINGS.iter().any(|other| name.starts_with(other)) && name != "HELENUS_CONFIG";
-    let from_environment = |wanted: &str| environment.iter().find(|(name, _)| name == wanted);
-    let file = match file {
-        Some(path) => Some(path.to_owned()),
-        None => from_environment("HELENUS_CONFIG").map(|(_, path)| path.into()),
+    let sources = Sources {
+        command_line: command_line.to_vec(),
+        file: file.map(Path::to_owned),
+        environment: environment.to_vec(),
     };
-    if let Some(path) = file {
-        for (name, value) in read_file(&path)? {
-            given.push((name, value, path.display().to_string()));
+    Ok(sources.load()?.0)
+}
+
+/// Where settings are read from.
+pub struct Sources {
+    pub command_line: Vec<(String, String)>,
+    pub file: Option<PathBuf>,
+    pub environment: Vec<(String, String)>,
+}
+
+/// The values that settings were given, by name, in the words in which they were given.
+pub type Given = BTreeMap<String, String>;
+
+impl Sources {
+    /// The configuration that the sources add up to now, and which settings they set.
+    ///
+    /// # Errors
+    /// The first setting that is unknown or wrong.
+    pub fn load(&self) -> anyhow::Result<(Config, Given)> {
+        let given = self.read()?;
+        let config = add_up(&given)?;
+        let values = given.into_iter().map(|(name, value, _)| (name, value));
+        Ok((config, values.collect()))
+    }
+
+    /// The settings with their values and places, those that win last.
+    fn read(&self) -> anyhow::Result<Vec<(String, String, String)>> {
+        let environment = &self.environment;
+        let mut given: Vec<(String, String, String)> = Vec::new();
+        let is_setting = |name: &str| {
+            !NOT_SETTINGS.iter().any(|other| name.starts_with(other)) && name != "HELENUS_CONFIG"
+        };
+        let from_environment = |wanted: &str| environment.iter().find(|(name, _)| name == wanted);
+        let file = match &self.file {
+            Some(path) => Some(path.to_owned()),
+            None => from_environment("HELENUS_CONFIG").map(|(_, path)| path.into()),
+        };
+        if let Some(path) = file {
+            for (name, value) in read_file(&path)? {
+                given.push((name, value, path.display().to_string()));
+            }
         }
-    }
-    for (variable, value) in environment {
-        if let Some(name) = variable.strip_prefix(PREFIX).filter(|_| is_setting(variable)) {
-            let place = format!("environment variable {variable}");
-            given.push((name.to_ascii_lowercase(), value.clone(), place));
+        for (variable, value) in environment {
+            if let Some(name) = variable.strip_prefix(PREFIX).filter(|_| is_setting(variable)) {
+                let place = format!("environment variable {variable}");
+                given.push((name.to_ascii_lowercase(), value.clone(), place));
+            }
         }
+        for (name, value) in &self.command_line {
+            given.push((name.clone(), value.clone(), "command line".to_owned()));
+        }
+        Ok(given)
     }
-    for (name, value) in command_line {
-        given.push((name.clone(), value.clone(), "command line".to_owned()));
-    }
+}
+
+fn add_up(given: &[(String, String, String)]) -> anyhow::Result<Config> {
     // Where the store lies decides on other defaults.
     let mut config = Config::new(Config::default_store());
     for (_, url, place) in given.iter().filter(|(name, ..)| name == "store") {
         apply(&mut config, "store", url, place)?;
         config = Config::new(config.store.url);
     }
-    for (name, value, place) in &given {
+    for (name, value, place) in given {
         apply(&mut config, name, value, place)?;
     }
     if config.control.authorizes && !config.control.authenticates {
@@ -386,15 +448,20 @@ pub fn load(
     Ok(config)
 }
 
-/// All settings, for `--help`.
+/// All settings with their defaults, for `--help`.
 pub fn help() -> String {
     let mut text =
         "Settings, for --set NAME=VALUE, HELENUS_NAME=VALUE and name = \"VALUE\" in the file of --config:\n"
             .to_owned();
+    let defaults = Config::new(Config::default_store());
     for setting in SETTINGS {
+        let default = match settings_shown::default(setting.name, &defaults) {
+            none if none.is_empty() => "none".to_owned(),
+            default => default,
+        };
         let _ = writeln!(
             text,
-            "  {:<28} {} ({})",
+            "  {:<28} {} ({}) [default: {default}]",
             setting.name, setting.about, setting.allowed
         );
     }

@@ -1,7 +1,8 @@
 use std::time::Duration;
 
 use super::config::Config;
-use super::settings::load;
+use super::settings::{self, load};
+use super::{live, settings_file, settings_live, settings_shown};
 
 fn pairs(settings: &[(&str, &str)]) -> Vec<(String, String)> {
     settings
@@ -149,4 +150,78 @@ fn refusals_say_which_why_and_what_is_allowed() {
         variable.starts_with("environment variable HELENUS_RACKS: there is no setting racks."),
         "{variable}"
     );
+}
+
+#[test]
+fn each_setting_is_shown_and_each_that_is_live_is_a_setting() {
+    let names: Vec<&str> = settings::names().collect();
+    assert_eq!(names, settings_shown::names().collect::<Vec<_>>());
+    for name in settings_live::names().chain(settings_shown::computed()) {
+        assert!(names.contains(&name), "{name}");
+    }
+}
+
+#[test]
+fn the_file_of_defaults_sets_what_holds_without_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("helenus.toml");
+    let uncommented: String = settings_file::text(&[])
+        .unwrap()
+        .lines()
+        .filter_map(|line| line.strip_prefix('#').filter(|line| !line.starts_with(' ')))
+        .filter(|line| !line.ends_with("= \"\""))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    assert!(
+        uncommented.contains("listen = \"127.0.0.1:9042\""),
+        "{uncommented}"
+    );
+    std::fs::write(&file, uncommented).unwrap();
+    let config = load(&[], Some(&file), &[]).unwrap();
+    let unusual = live::unusual(&config);
+    assert_eq!(unusual.into_keys().collect::<Vec<_>>(), ["store"]);
+    let nothing_set = folder.path().join("none.toml");
+    std::fs::write(&nothing_set, settings_file::text(&[]).unwrap()).unwrap();
+    assert!(load(&[], Some(&nothing_set), &[]).is_ok());
+}
+
+#[test]
+fn rates_have_units() {
+    let rate = |text| {
+        let config = load(&pairs(&[("compaction_throughput", text)]), None, &[]).unwrap();
+        config.store.throttles.compaction.rate()
+    };
+    assert_eq!(rate("64MiB/s"), Some(64 << 20));
+    assert_eq!(rate("512KiB"), Some(512 << 10));
+    assert_eq!(rate("off"), None);
+    assert!(refusal(&[("flush_throughput", "fast")]).contains("bytes per second"));
+}
+
+#[test]
+fn what_differs_from_the_defaults_is_told_without_secrets() {
+    let config = load(
+        &pairs(&[("rack", "r2"), ("cluster_secret", "12345678")]),
+        None,
+        &[],
+    )
+    .unwrap();
+    let unusual = live::unusual(&config);
+    assert_eq!(unusual["rack"], "r2");
+    assert_eq!(unusual["cluster_secret"], "(hidden)");
+    assert_eq!(unusual.len(), 3, "{unusual:?}");
+}
+
+#[test]
+fn a_file_has_the_settings_that_are_given() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("helenus.toml");
+    let given = pairs(&[("store", "/var/lib/helenus"), ("rack", "r2")]);
+    std::fs::write(&file, settings_file::text(&given).unwrap()).unwrap();
+    let unusual = live::unusual(&load(&[], Some(&file), &[]).unwrap());
+    let unusual: Vec<_> = unusual
+        .iter()
+        .map(|(name, value)| (*name, value.as_str()))
+        .collect();
+    assert_eq!(unusual, [("rack", "r2"), ("store", "file:///var/lib/helenus")]);
+    assert!(settings_file::text(&pairs(&[("racks", "r2")])).is_err());
 }

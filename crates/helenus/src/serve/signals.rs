@@ -24,7 +24,7 @@ fn handle_signal(kind: SignalKind, name: &'static str, told: Option<Arc<Notify>>
         while signals.recv().await.is_some() {
             match &told {
                 Some(told) => {
-                    tracing::info!(signal = name, "SIGHUP: checking for changed certificates");
+                    tracing::info!(signal = name, "SIGHUP: reading settings and certificates again");
                     told.notify_one();
                 }
                 None => tracing::info!(signal = name, "the signal is ignored"),

@@ -1,6 +1,7 @@
 //! `system_views.settings`: the settings of `cassandra.yaml` that mean something here, with what holds here.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::local::PARTITIONER;
 use super::row::{row, text};
@@ -116,24 +117,31 @@ pub(crate) fn rows(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     rows
 }
 
-/// What this node was started with.
+/// What holds on this node now.
 fn of_node(engine: &Arc<Engine>) -> Vec<(&'static str, String)> {
-    let (node, limits) = (&engine.node, &engine.context.limits);
+    let (node, limits) = (&engine.node, &engine.context.limits());
     let address = node.native_address.ip().to_string();
+    let timeouts = &limits.timeouts;
+    let compaction = engine.throttles.compaction.rate().unwrap_or(0);
     vec![
         ("batch_size_fail_threshold", size(limits.batch_size_fail_bytes)),
         ("batch_size_warn_threshold", size(limits.batch_size_warn_bytes)),
+        ("cas_contention_timeout", time(timeouts.cas_contention_timeout)),
         ("cluster_name", node.cluster_name.clone()),
+        ("compaction_throughput", format!("{}/s", rate(compaction))),
+        (
+            "counter_write_request_timeout",
+            time(timeouts.counter_write_request_timeout),
+        ),
         ("listen_address", address.clone()),
         ("native_transport_port", node.native_address.port().to_string()),
         (
             "prepared_statements_cache_size",
             size(limits.prepared_cache_bytes),
         ),
-        (
-            "request_timeout",
-            format!("{}ms", limits.request_timeout.as_millis()),
-        ),
+        ("range_request_timeout", time(timeouts.range_request_timeout)),
+        ("read_request_timeout", time(timeouts.read_request_timeout)),
+        ("request_timeout", time(limits.request_timeout)),
         ("rpc_address", address),
         ("storage_port", storage_port(engine).to_string()),
         (
@@ -144,7 +152,21 @@ fn of_node(engine: &Arc<Engine>) -> Vec<(&'static str, String)> {
             "tombstone_warn_threshold",
             limits.tombstone_warn_threshold.to_string(),
         ),
+        ("write_request_timeout", time(timeouts.write_request_timeout)),
     ]
+}
+
+/// A time as Cassandra writes it.
+fn time(time: Duration) -> String {
+    format!("{}ms", time.as_millis())
+}
+
+/// The bytes of a rate as Cassandra writes them; 0 is no limit.
+fn rate(bytes: u64) -> String {
+    match bytes {
+        0 => "0MiB".to_owned(),
+        bytes => size(usize::try_from(bytes).unwrap_or(usize::MAX)),
+    }
 }
 
 /// A size as Cassandra writes it.

@@ -125,7 +125,7 @@ async fn run(
         writes.add(context, bound, timestamp_us, now_s, None).await?;
     }
     let mut warnings: Vec<String> = no_grace(kind, bounds).into_iter().collect();
-    warnings.extend(batch_size::check(&context.limits, kind, &writes)?);
+    warnings.extend(batch_size::check(&context.limits(), kind, &writes)?);
     for bound in bounds.iter().filter(|bound| !bound.writes_nothing()) {
         consistency::require_replicas(&context.schema.load(), &bound.plan.table, options.consistency)?;
     }

@@ -47,7 +47,7 @@ impl CountRequest {
         let (first, last) = (Bound::Included(tokens.first), Bound::Included(tokens.last));
         let mut cursor = RangeCursor::new(&self.table, first, last, RowsWanted::all());
         let mut counter = RowCounter::new(self);
-        let failure_threshold = context.limits.tombstone_failure_threshold;
+        let failure_threshold = context.limits().tombstone_failure_threshold;
         let (mut has_more, mut timed) = (true, 0);
         while has_more && counter.counted.met.tombstones <= failure_threshold {
             let mut steps = 0;
@@ -65,7 +65,7 @@ impl CountRequest {
             timed += steps;
             if timed >= AGGREGATE_PAGE_ROWS && self.renews_time {
                 timed = 0;
-                scope::renew_time(context.limits.timeouts.range_request_timeout);
+                scope::renew_time(context.limits().timeouts.range_request_timeout);
             }
             scope::hurry();
             scope::checkpoint().await?;

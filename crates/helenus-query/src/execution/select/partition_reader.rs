@@ -167,7 +167,7 @@ impl PartitionReader<'_, '_> {
             && (live + dead + 1).is_multiple_of(AGGREGATE_PAGE_ROWS)
             && self.run.plan.timeout().is_none()
         {
-            scope::renew_time(self.run.context.limits.timeouts.range_request_timeout);
+            scope::renew_time(self.run.context.limits().timeouts.range_request_timeout);
         }
         scope::checkpoint().await
     }

@@ -73,7 +73,7 @@ impl SelectExecution<'_> {
             return Ok(false);
         };
         let context = self.context;
-        let at_a_time = context.limits.scan_concurrency;
+        let at_a_time = context.limits().scan_concurrency;
         let counts_only = matches!(work, PartWork::Count(_));
         // A trace shows the steps of one task.
         let is_alone = at_a_time < 2 || trace::is_recording();
@@ -97,7 +97,7 @@ impl SelectExecution<'_> {
         while let Some(result) = results.next().await {
             merge(result?)?;
             if self.plan.timeout().is_none() {
-                scope::renew_time(context.limits.timeouts.range_request_timeout);
+                scope::renew_time(context.limits().timeouts.range_request_timeout);
             }
         }
         Ok(true)
@@ -235,7 +235,7 @@ impl CollectRequest {
             per_partition: NO_LIMIT,
         };
         let mut output = ResultCollector::new(plan, ctx, limits, None, &context.client_memory)?;
-        let mut tombstones = TombstoneCount::new(&context.limits);
+        let mut tombstones = TombstoneCount::new(&context.limits());
         let bounds = TokenBounds {
             start: Bound::Included(tokens.first),
             end: Bound::Included(tokens.last),

@@ -198,7 +198,7 @@ impl SelectExecution<'_> {
         }
         Ok(Some(PageLimit {
             rows,
-            bytes: self.context.limits.page_bytes_max,
+            bytes: self.context.limits().page_bytes_max,
         }))
     }
 
@@ -253,7 +253,7 @@ impl SelectExecution<'_> {
             return Ok(());
         };
         consistency::require_replicas(&self.context.schema.load(), &self.plan.table, self.consistency)?;
-        let mut tombstones = TombstoneCount::new(&self.context.limits);
+        let mut tombstones = TombstoneCount::new(&self.context.limits());
         let mut is_read = false;
         if let RowSource::Range(range) = &source {
             let (bounds, wanted) = range.asked();

@@ -29,7 +29,7 @@ impl<'e> ResultSize<'e> {
         if bytes < self.reserved + STEP_BYTES {
             return Ok(());
         }
-        let limit = self.context.limits.answer_bytes_max;
+        let limit = self.context.limits().answer_bytes_max;
         if bytes > limit {
             return Err(too_large(limit));
         }

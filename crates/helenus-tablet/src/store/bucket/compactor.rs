@@ -36,6 +36,7 @@ use crate::bucket::{check, format};
 use crate::compaction;
 use crate::config::{StoreConfig, StoreUrl};
 use crate::data_model::{DataModel, Merge};
+use crate::database::throttled;
 use crate::error::{StoreError, from_slatedb};
 use crate::metadata::documents::{Meta, MetaExpect};
 use crate::metadata::slatedb_layout::tablet_path;
@@ -92,6 +93,7 @@ pub async fn compact(
         )));
     };
     let bucket = Bucket::connect(url)?;
+    bucket.requests.limit_bandwidth(&config.throttles.bucket);
     check::check(&bucket).await?;
     if format::load(&bucket).await?.is_none() {
         return Err(StoreError::InvalidConfig(format!(
@@ -149,7 +151,7 @@ impl CompactorProcess {
             ..compaction::worker_options(&config)
         };
         Ok(CompactorProcess {
-            store: bucket.store.clone(),
+            store: throttled(&bucket.store, &config.throttles.compaction),
             meta: Meta::new(bucket.store.clone(), Path::default(), None),
             model,
             options,

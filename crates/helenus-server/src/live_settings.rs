@@ -1,0 +1,115 @@
+//! Settings over HTTP, for `nodetool`: `GET /node/settings`, `POST /node/settings` with a body of `NAME VALUE`, and
+//! `POST /node/reload_config`, which reads the file of settings again. Values that are secrets are not shown.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{ConnectInfo, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::IntoResponse;
+use axum::routing::{get, post};
+use serde_json::{Value, json};
+
+use crate::node::admin_auth::{AdminAuthenticator, Refusal};
+use crate::node_report::as_json;
+
+/// A setting as it holds now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SettingState {
+    pub name: &'static str,
+    pub value: String,
+    /// What it is if nobody sets it.
+    pub default: String,
+    /// Whether it can change while the node runs.
+    pub is_live: bool,
+}
+
+/// What a reload has done with the settings whose values differ from before.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reloaded {
+    /// They hold now.
+    pub changed: Vec<&'static str>,
+    /// They will hold after a restart.
+    pub waiting: Vec<&'static str>,
+}
+
+/// The settings of the process.
+pub trait LiveSettings: Send + Sync {
+    /// All settings.
+    fn settings(&self) -> Vec<SettingState>;
+
+    /// Changes a setting until the node ends, or until the settings are read again.
+    ///
+    /// # Errors
+    /// Why not, in words.
+    fn set(&self, name: &str, value: &str) -> Result<(), String>;
+
+    /// Reads the file of settings again, and the certificates. What was changed by [`LiveSettings::set`] is as the file says then.
+    ///
+    /// # Errors
+    /// Why nothing was changed, in words.
+    fn reload(&self) -> Result<Reloaded, String>;
+}
+
+#[derive(Clone)]
+struct Context {
+    settings: Arc<dyn LiveSettings>,
+    authenticator: AdminAuthenticator,
+}
+
+/// The requests above. `authenticator` is that of the node's other commands.
+pub(crate) fn router(settings: Arc<dyn LiveSettings>, authenticator: AdminAuthenticator) -> Router {
+    Router::new()
+        .route("/node/settings", get(show).post(set))
+        .route("/node/reload_config", post(reload))
+        .with_state(Context {
+            settings,
+            authenticator,
+        })
+}
+
+async fn show(State(context): State<Context>) -> impl IntoResponse {
+    let setting = |setting: SettingState| {
+        json!({
+            "name": setting.name,
+            "value": setting.value,
+            "default": setting.default,
+            "live": setting.is_live,
+        })
+    };
+    let settings: Vec<Value> = context.settings.settings().into_iter().map(setting).collect();
+    as_json(&settings.into())
+}
+
+async fn set(
+    State(context): State<Context>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    headers: HeaderMap,
+    body: String,
+) -> Result<&'static str, Refusal> {
+    let command = format!("POST /node/settings {body}");
+    context.authenticator.check(command.trim_end(), peer, &headers)?;
+    let refused = |why: String| (StatusCode::BAD_REQUEST, format!("{why}\n"));
+    let words = body.trim().split_once(' ');
+    let (name, value) = words.ok_or_else(|| refused("the body is not NAME VALUE".to_owned()))?;
+    context.settings.set(name, value.trim()).map_err(refused)?;
+    Ok("set\n")
+}
+
+async fn reload(
+    State(context): State<Context>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    headers: HeaderMap,
+) -> Result<impl IntoResponse, Refusal> {
+    let command = "POST /node/reload_config";
+    context.authenticator.check(command, peer, &headers)?;
+    tracing::info!(%peer, command, "a command is carried out");
+    let settings = context.settings.clone();
+    // It reads files.
+    let reloaded = tokio::task::spawn_blocking(move || settings.reload()).await;
+    let reloaded = reloaded.unwrap_or_else(|error| Err(error.to_string()));
+    let Reloaded { changed, waiting } =
+        reloaded.map_err(|why| (StatusCode::BAD_REQUEST, format!("{why}\n")))?;
+    Ok(as_json(&json!({ "changed": changed, "waiting": waiting })))
+}

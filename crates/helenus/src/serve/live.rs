@@ -1,0 +1,174 @@
+//! Settings that change while the node runs: read again from the file (SIGHUP, `nodetool reloadconfig`), or set one by one.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use helenus_query::engine::{Engine, Limits};
+use helenus_server::listener::SlowRequestLog;
+use helenus_server::live_settings::{LiveSettings, Reloaded, SettingState};
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use super::config::Config;
+use super::log_filter::LogFilter;
+use super::settings::{self, Given, Sources};
+use super::settings_live::{LIVE, is_live};
+use super::settings_shown;
+
+/// A page of rows is no longer than that part of the memory for clients.
+const PAGES_IN_FLIGHT: usize = 32;
+const PAGE_BYTES_MIN: usize = 256 * 1024;
+
+/// The limits of requests that settings add up to.
+pub fn limits(config: &Config) -> Limits {
+    // Many pages are under way at a time.
+    let page_bytes_max = config.server.node_in_flight_bytes / PAGES_IN_FLIGHT;
+    let limits = &config.limits;
+    Limits {
+        page_bytes_max: limits.page_bytes_max.min(page_bytes_max.max(PAGE_BYTES_MIN)),
+        client_memory_bytes: config.server.node_in_flight_bytes,
+        ..limits.clone()
+    }
+}
+
+/// The settings of a running node.
+pub struct Live {
+    sources: Sources,
+    state: Mutex<State>,
+    applied_to: AppliedTo,
+}
+
+struct State {
+    /// What holds. Its throttles are those of the store.
+    config: Config,
+    /// What was set when the settings were last read.
+    given: Given,
+}
+
+/// The parts of the node that follow changes.
+pub struct AppliedTo {
+    pub log: Arc<LogFilter>,
+    pub engine: Arc<Engine>,
+    pub slow_requests: SlowRequestLog,
+    /// Told when files of certificates are to be read again.
+    pub certificates: Arc<Notify>,
+}
+
+impl AppliedTo {
+    /// Has the parts follow a configuration; the level of the log only `with_log`, since it is also set by itself.
+    fn apply(&self, config: &Config, with_log: bool) -> Result<(), String> {
+        if with_log {
+            self.log.restart_with(&config.log)?;
+        }
+        self.engine.set_limits(limits(config));
+        self.slow_requests
+            .set_timeout(config.server.slow_request_log_timeout);
+        Ok(())
+    }
+}
+
+impl Live {
+    /// Of a node that was started with a configuration, which was read from these places.
+    pub fn new(sources: Sources, given: Given, config: Config, applied_to: AppliedTo) -> Live {
+        Live {
+            sources,
+            state: Mutex::new(State { config, given }),
+            applied_to,
+        }
+    }
+
+    /// Reads the settings again whenever it is told to.
+    pub async fn follow(self: Arc<Self>, told: Arc<Notify>) {
+        loop {
+            told.notified().await;
+            let live = self.clone();
+            // It reads files.
+            match tokio::task::spawn_blocking(move || live.reload()).await {
+                Ok(Ok(_)) => {}
+                Ok(Err(why)) => tracing::warn!(why, "the settings stay as they were"),
+                Err(_) => return,
+            }
+        }
+    }
+}
+
+impl LiveSettings for Live {
+    fn settings(&self) -> Vec<SettingState> {
+        let state = self.state.lock();
+        let defaults = Config::new(state.config.store.url.clone());
+        let setting = |name| SettingState {
+            name,
+            value: settings_shown::value(name, &state.config),
+            default: settings_shown::default(name, &defaults),
+            is_live: is_live(name),
+        };
+        settings::names().map(setting).collect()
+    }
+
+    fn set(&self, name: &str, value: &str) -> Result<(), String> {
+        let mut state = self.state.lock();
+        let mut changed = Config::new(state.config.store.url.clone());
+        settings::apply(&mut changed, name, value, "nodetool").map_err(|error| error.to_string())?;
+        let take = LIVE.iter().find(|(known, _)| *known == name);
+        let (_, take) = take.ok_or_else(|| {
+            format!(
+                "{name} can't change while the node runs: set it in the file of settings and restart the node"
+            )
+        })?;
+        let before = settings_shown::value(name, &state.config);
+        let mut config = state.config.clone();
+        take(&mut config, &changed);
+        self.applied_to.apply(&config, name == "log")?;
+        state.config = config;
+        tracing::info!(setting = name, before, now = value, "a setting was changed");
+        Ok(())
+    }
+
+    fn reload(&self) -> Result<Reloaded, String> {
+        self.applied_to.certificates.notify_one();
+        let (fresh, given) = self.sources.load().map_err(|error| format!("{error:#}"))?;
+        let mut state = self.state.lock();
+        let mut config = state.config.clone();
+        let mut reloaded = Reloaded::default();
+        for (name, take) in LIVE {
+            let (before, now) = (
+                settings_shown::value(name, &config),
+                settings_shown::value(name, &fresh),
+            );
+            if before != now {
+                tracing::info!(setting = name, before, now, "a setting was changed");
+                take(&mut config, &fresh);
+                reloaded.changed.push(name);
+            }
+        }
+        let is_log_changed = reloaded.changed.contains(&"log");
+        self.applied_to.apply(&config, is_log_changed)?;
+        reloaded.waiting = differing(&state.given, &given);
+        state.config = config;
+        tracing::info!(
+            changed = reloaded.changed.join(", "),
+            "the settings were read again"
+        );
+        if !reloaded.waiting.is_empty() {
+            let settings = reloaded.waiting.join(", ");
+            tracing::warn!(settings, "changed settings that hold after a restart");
+        }
+        Ok(reloaded)
+    }
+}
+
+/// The settings that can't change while the node runs and are not set as they were when it began.
+fn differing(began: &Given, now: &Given) -> Vec<&'static str> {
+    settings::names()
+        .filter(|name| !is_live(name) && began.get(*name) != now.get(*name))
+        .collect()
+}
+
+/// The settings that are not as without any settings, in the form NAME=VALUE. Secrets are not shown.
+pub fn unusual(config: &Config) -> BTreeMap<&'static str, String> {
+    let defaults = Config::new(config.store.url.clone());
+    settings::names()
+        .map(|name| (name, settings_shown::value(name, config)))
+        .filter(|(name, value)| *name == "store" || *value != settings_shown::value(name, &defaults))
+        .collect()
+}

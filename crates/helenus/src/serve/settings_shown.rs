@@ -1,0 +1,254 @@
+//! The settings of a configuration as text: what holds, and what the defaults are. Secrets are not shown.
+
+use std::fmt::Display;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use helenus_tablet::{SaslMechanism, StoreUrl};
+
+use super::config::Config;
+
+/// How a setting is shown; empty if it has no value.
+type Show = fn(&Config) -> String;
+
+/// In the order of the settings.
+#[rustfmt::skip]
+const SHOWN: &[(&str, Show)] = &[
+    ("store", |c| store(&c.store.url)),
+    ("log_store", |c| log_store(c)),
+    ("log_store_tls", |c| c.store.log_topic_config.tls.to_string()),
+    ("log_store_tls_authority", |c| path(&c.store.log_topic_config.tls_authority)),
+    ("log_store_sasl_mechanism", |c| sasl_mechanism(c.store.log_topic_config.sasl_mechanism).to_owned()),
+    ("log_store_user", |c| text(&c.store.log_topic_config.user)),
+    ("log_store_password", |c| secret(&c.store.log_topic_config.password)),
+    ("log_store_replicas_min", |c| c.store.log_topic_config.replicas_min.to_string()),
+    ("log_store_partitions", |c| c.store.log_topic_config.partitions.to_string()),
+    ("log_interval", |c| interval(c.store.log_interval)),
+    ("read_only", |c| c.store.read_only.to_string()),
+    ("read_only_refresh_interval", |c| time(c.store.read_only_refresh_interval)),
+    ("log_store_endpoint", |c| text(&c.store.log_store_endpoint)),
+    ("listen", |c| c.server.listen.to_string()),
+    ("http", |c| c.http.map_or_else(off, |address| address.to_string())),
+    ("rpc", |c| text(&c.rpc)),
+    ("rpc_advertise", |c| text(&c.rpc_advertise)),
+    ("name", |c| text(&c.name)),
+    ("cluster_secret", |c| secret(&c.cluster_secret)),
+    ("rpc_tls_certificate", |c| path(&c.rpc_tls_certificate)),
+    ("rpc_tls_key", |c| path(&c.rpc_tls_key)),
+    ("rpc_tls_authority", |c| path(&c.rpc_tls_authority)),
+    ("lease", |c| time(c.lease)),
+    ("merge_after", |c| time(c.merge_after)),
+    ("request_timeout", |c| time(c.limits.request_timeout)),
+    ("advertise", |c| text(&c.advertise)),
+    ("cluster_name", |c| c.cluster_name.clone()),
+    ("data_center", |c| c.data_center.clone()),
+    ("rack", |c| c.rack.clone()),
+    ("log", |c| c.log.clone()),
+    ("worker_threads", |c| text(&c.worker_threads)),
+    ("authenticator", |c| class(c.control.authenticates, "AllowAllAuthenticator", "PasswordAuthenticator")),
+    ("authorizer", |c| class(c.control.authorizes, "AllowAllAuthorizer", "CassandraAuthorizer")),
+    ("tls_certificate", |c| path(&c.tls_certificate)),
+    ("tls_key", |c| path(&c.tls_key)),
+    ("tls_authority", |c| path(&c.tls_authority)),
+    ("tls_optional", |c| c.tls_optional.to_string()),
+    ("tls_reload", |c| time(c.tls_reload)),
+    ("superuser_password", |c| secret(&c.superuser_password)),
+    ("connections_max", |c| c.server.connections_max.to_string()),
+    ("frame_bytes_max", |c| size(c.server.frame_bytes_max as u64)),
+    ("connection_in_flight_bytes", |c| size(c.server.connection_in_flight_bytes as u64)),
+    ("node_in_flight_bytes", |c| size(c.server.node_in_flight_bytes as u64)),
+    ("requests_running_max", |c| c.server.requests_running_max.to_string()),
+    ("overload_wait_target", |c| c.server.overload.wait_target.map_or_else(off, time)),
+    ("overload_interval", |c| time(c.server.overload.interval)),
+    ("overload_waiting_min", |c| c.server.overload.waiting_min.to_string()),
+    ("idle_timeout", |c| c.server.idle_timeout.map_or_else(off, time)),
+    ("startup_timeout", |c| time(c.server.startup_timeout)),
+    ("slow_request_log_timeout", |c| c.server.slow_request_log_timeout.map_or_else(off, time)),
+    ("shutdown_timeout", |c| time(c.server.shutdown_timeout)),
+    ("statement_len_max", |c| size(c.limits.statement_len_max as u64)),
+    ("batch_size_warn_bytes", |c| size(c.limits.batch_size_warn_bytes as u64)),
+    ("batch_size_fail_bytes", |c| size(c.limits.batch_size_fail_bytes as u64)),
+    ("tombstone_warn_threshold", |c| c.limits.tombstone_warn_threshold.to_string()),
+    ("tombstone_failure_threshold", |c| c.limits.tombstone_failure_threshold.to_string()),
+    ("prepared_cache_bytes", |c| size(c.limits.prepared_cache_bytes as u64)),
+    ("read_request_timeout", |c| time(c.limits.timeouts.read_request_timeout)),
+    ("range_request_timeout", |c| time(c.limits.timeouts.range_request_timeout)),
+    ("write_request_timeout", |c| time(c.limits.timeouts.write_request_timeout)),
+    ("counter_write_request_timeout", |c| time(c.limits.timeouts.counter_write_request_timeout)),
+    ("cas_contention_timeout", |c| time(c.limits.timeouts.cas_contention_timeout)),
+    ("answer_bytes_max", |c| size(c.limits.answer_bytes_max as u64)),
+    ("answers_bytes_max", |c| size(c.limits.answers_bytes_max as u64)),
+    ("scan_concurrency", |c| c.limits.scan_concurrency.to_string()),
+    ("page_bytes_max", |c| size(c.limits.page_bytes_max as u64)),
+    ("tablet_count", |c| c.store.tablet_count.to_string()),
+    ("block_cache_bytes", |c| size(c.store.block_cache_bytes)),
+    ("row_cache_bytes", |c| size(c.store.row_cache_bytes)),
+    ("cache_dir", |c| path(&c.store.cache_dir)),
+    ("cache_disk_bytes", |c| c.store.cache_disk_bytes.map_or_else(String::new, size)),
+    ("memtable_bytes", |c| size(c.store.memtable_bytes)),
+    ("write_in_flight_bytes", |c| size(c.store.write_in_flight_bytes)),
+    ("log_segment_bytes", |c| size(c.store.log_segment_bytes)),
+    ("log_max_bytes", |c| size(c.store.log_max_bytes)),
+    ("disk_reserve_bytes", |c| size(c.store.disk_reserve_bytes)),
+    ("flush_interval", |c| c.store.flush_interval.map_or_else(off, time)),
+    ("write_timeout", |c| time(c.store.write_timeout)),
+    ("read_timeout", |c| time(c.store.read_timeout)),
+    ("compaction_poll_interval", |c| time(c.store.compaction_poll_interval)),
+    ("bucket_put_dollars_per_1000", |c| c.bucket_prices.put_dollars_per_1000.to_string()),
+    ("bucket_get_dollars_per_1000", |c| c.bucket_prices.get_dollars_per_1000.to_string()),
+    ("bucket_read_dollars_per_gb", |c| c.bucket_prices.read_dollars_per_gb.to_string()),
+    ("compaction_throughput", |c| rate(c.store.throttles.compaction.rate())),
+    ("flush_throughput", |c| rate(c.store.throttles.flush.rate())),
+    ("bucket_throughput", |c| rate(c.store.throttles.bucket.rate())),
+    ("background_threads", |c| c.store.background_threads.to_string()),
+];
+
+/// What is shown of a secret.
+const HIDDEN: &str = "(hidden)";
+
+/// The defaults that depend on the machine or on the store, in words.
+const COMPUTED: &[(&str, &str)] = &[
+    ("cache_dir", "./helenus-cache of a store in a bucket"),
+    (
+        "cache_disk_bytes",
+        "half of the free space of the disk, at most 100GiB and 8 times the memory",
+    ),
+    ("rpc", "port 7000 on the address of listen"),
+    ("rpc_advertise", "the address of rpc"),
+    ("advertise", "the address of listen, or the machine's"),
+    ("name", "made of the host's name and the address for other nodes"),
+    (
+        "cluster_secret",
+        "one that the first node creates and stores in the bucket",
+    ),
+    ("worker_threads", "one per core"),
+    (
+        "connection_in_flight_bytes",
+        "a 160th of the memory, from 16MiB to 256MiB",
+    ),
+    ("node_in_flight_bytes", "a 16th of the memory, from 16MiB to 4GiB"),
+    ("answers_bytes_max", "an eighth of the memory, at least 256MiB"),
+    ("scan_concurrency", "half of the cores, at least 1"),
+    ("tablet_count", "one per core, from 2 to 16; 16 in a bucket"),
+    ("block_cache_bytes", "a 64th of the memory, from 32MiB to 16GiB"),
+    ("row_cache_bytes", "a 96th of the memory, from 16MiB to 4GiB"),
+    ("memtable_bytes", "a 48th of the memory, from 64MiB to 4GiB"),
+    (
+        "write_in_flight_bytes",
+        "an eighth of memtable_bytes, at least 16MiB",
+    ),
+    ("log_max_bytes", "memtable_bytes, at least 256MiB"),
+    ("disk_reserve_bytes", "memtable_bytes and 64MiB"),
+    ("flush_interval", "off; 5m in a bucket"),
+    ("compaction_poll_interval", "1s; 5s in a bucket"),
+    ("background_threads", "half of the cores, from 1 to 8"),
+];
+
+/// The settings that are shown.
+#[cfg(test)]
+pub fn names() -> impl Iterator<Item = &'static str> {
+    SHOWN.iter().map(|(name, _)| *name)
+}
+
+/// Those whose defaults are computed.
+#[cfg(test)]
+pub fn computed() -> impl Iterator<Item = &'static str> {
+    COMPUTED.iter().map(|(name, _)| *name)
+}
+
+/// The value of a setting; empty if it has none.
+pub fn value(name: &str, config: &Config) -> String {
+    let found = SHOWN.iter().find(|(known, _)| *known == name);
+    found.map_or_else(String::new, |(_, show)| show(config))
+}
+
+/// The default of a setting, in words if it depends on the machine; empty if there is none.
+pub fn default(name: &str, defaults: &Config) -> String {
+    match COMPUTED.iter().find(|(known, _)| *known == name) {
+        Some((_, words)) => (*words).to_owned(),
+        None => value(name, defaults),
+    }
+}
+
+/// True if the default depends on the machine or on the store.
+pub fn is_computed(name: &str) -> bool {
+    COMPUTED.iter().any(|(known, _)| *known == name)
+}
+
+fn off() -> String {
+    "off".to_owned()
+}
+
+fn text<T: Display>(value: &Option<T>) -> String {
+    value.as_ref().map_or_else(String::new, T::to_string)
+}
+
+fn path(value: &Option<PathBuf>) -> String {
+    value
+        .as_ref()
+        .map_or_else(String::new, |path| path.display().to_string())
+}
+
+fn secret(value: &Option<String>) -> String {
+    value.as_ref().map_or("", |_| HIDDEN).to_owned()
+}
+
+fn class(is_strict: bool, lenient: &str, strict: &str) -> String {
+    if is_strict { strict } else { lenient }.to_owned()
+}
+
+/// The location of a store as it may be given: a relative path is no URL.
+fn store(url: &StoreUrl) -> String {
+    match url {
+        StoreUrl::File(folder) if folder.is_relative() => folder.display().to_string(),
+        _ => url.to_string(),
+    }
+}
+
+fn log_store(config: &Config) -> String {
+    match &config.store.log_topic {
+        Some(topic) => topic.to_string(),
+        None => text(&config.store.log_store),
+    }
+}
+
+fn sasl_mechanism(mechanism: SaslMechanism) -> &'static str {
+    match mechanism {
+        SaslMechanism::Plain => "PLAIN",
+        SaslMechanism::ScramSha256 => "SCRAM-SHA-256",
+        SaslMechanism::ScramSha512 => "SCRAM-SHA-512",
+    }
+}
+
+/// A time, or nothing for none.
+fn interval(interval: Duration) -> String {
+    match interval.is_zero() {
+        true => String::new(),
+        false => time(interval),
+    }
+}
+
+/// A time in its largest whole unit.
+fn time(time: Duration) -> String {
+    match time.as_millis() {
+        millis if millis >= 60_000 && millis.is_multiple_of(60_000) => format!("{}m", millis / 60_000),
+        millis if millis >= 1000 && millis.is_multiple_of(1000) => format!("{}s", millis / 1000),
+        millis => format!("{millis}ms"),
+    }
+}
+
+/// A size in its largest whole unit.
+fn size(bytes: u64) -> String {
+    let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
+    let unit = units
+        .into_iter()
+        .find(|(shift, _)| bytes >= 1 << shift && bytes.is_multiple_of(1 << shift));
+    unit.map_or_else(
+        || bytes.to_string(),
+        |(shift, unit)| format!("{}{unit}", bytes >> shift),
+    )
+}
+
+fn rate(rate: Option<u64>) -> String {
+    rate.map_or_else(off, |rate| format!("{}/s", size(rate)))
+}
