@@ -16,6 +16,7 @@ pub mod cluster;
 pub mod engine;
 pub mod execution;
 pub mod failure;
+pub mod figures;
 pub mod index;
 pub mod java_order;
 pub mod limits;

@@ -79,6 +79,7 @@ pub use store::Store;
 pub use store::bucket::{Copied, LogMove, RefreshRound, TabletEvent, compact, log_place, migrate};
 pub use store::stats::StoreStats;
 pub use store::write_batch::WriteBatch;
+pub use tablet::extents::{FileBlocks, TableFile};
 pub use tablet::late_writes::LateWrites;
 pub use tablet::scan::Scan;
 pub use tablet::stats::{TabletStats, TabletTotals};

@@ -15,7 +15,7 @@ use helenus_row::{TableId, key};
 use helenus_tablet::{Tablet, TokenRange};
 
 use super::Row;
-use super::row::{bigint, row, text};
+use super::row::{bigint, get_text as get, row, set, text};
 use crate::engine::Engine;
 use crate::failure::{ExecutionError, store_error};
 use crate::schema::Table;
@@ -61,19 +61,6 @@ pub(crate) fn rows(engine: &Engine, table: &Table) -> Vec<Row> {
 /// The token before a range, by which the range is told.
 fn before(tokens: TokenRange) -> String {
     tokens.first.saturating_sub(1).to_string()
-}
-
-fn set(row: &mut Row, table: &Table, name: &str, value: Option<Bytes>) {
-    let cell = table.column(name).and_then(|(at, _)| row.get_mut(at));
-    if let Some(cell) = cell {
-        *cell = value;
-    }
-}
-
-fn get<'r>(row: &'r Row, table: &Table, name: &str) -> &'r str {
-    let cell = table.column(name).and_then(|(at, _)| row.get(at));
-    let bytes = cell.and_then(Option::as_deref).unwrap_or_default();
-    std::str::from_utf8(bytes).unwrap_or_default()
 }
 
 /// Puts the estimates into rows.
